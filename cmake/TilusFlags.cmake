@@ -1,0 +1,44 @@
+# Compiler and linker flags of everything in the tree.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic)
+if(TILUS_WERROR AND NOT TILUS_SANITIZE)
+    # Not with sanitizers: their checks make gcc warn of paths that cannot be.
+    add_compile_options(-Werror)
+endif()
+
+if(TILUS_SANITIZE)
+    # The first report ends the program, so that no test can pass over it.
+    set(TILUS_SANITIZE_FLAGS -fsanitize=${TILUS_SANITIZE} -fno-sanitize-recover=all
+                             -fno-omit-frame-pointer)
+    add_compile_options(${TILUS_SANITIZE_FLAGS})
+    add_link_options(${TILUS_SANITIZE_FLAGS})
+else()
+    add_link_options(-Wl,-z,defs)
+endif()
+if(TILUS_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+if(TILUS_COVERAGE)
+    add_compile_options(--coverage)
+    add_link_options(--coverage)
+endif()
+if(TILUS_STATIC_LLVM)
+    add_compile_options(-ffunction-sections -fdata-sections)
+endif()
+
+# Installed programs find the libraries beside them, wherever the prefix lies.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")

@@ -1,0 +1,25 @@
+# Finds LLVM and sets TILUS_LLVM_LIBRARIES: the shared library or, with
+# TILUS_STATIC_LLVM, the archives that the compiler needs.
+find_package(LLVM 22.1 CONFIG REQUIRED PATHS /usr/lib/llvm-22)
+
+if(NOT TILUS_STATIC_LLVM)
+    set(TILUS_LIBRARY_TYPE SHARED)
+    set(TILUS_LLVM_LIBRARIES LLVM)
+    return()
+endif()
+
+# One program holds everything but the C library, which stays shared because
+# the program must still be able to dlopen the CUDA driver. The C++ compiler
+# links, for LLVM's sake.
+enable_language(CXX)
+set(TILUS_LIBRARY_TYPE STATIC)
+llvm_map_components_to_libnames(TILUS_LLVM_LIBRARIES
+    analysis bitreader bitwriter core irreader linker nvptxcodegen nvptxdesc nvptxinfo passes
+    target)
+
+find_library(TILUS_ZLIB_ARCHIVE libz.a REQUIRED)
+find_library(TILUS_ZSTD_ARCHIVE libzstd.a REQUIRED)
+set_property(TARGET LLVMSupport PROPERTY INTERFACE_LINK_LIBRARIES
+    rt dl m ${TILUS_ZLIB_ARCHIVE} ${TILUS_ZSTD_ARCHIVE} LLVMDemangle)
+
+add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--as-needed)

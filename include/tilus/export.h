@@ -1,0 +1,11 @@
+/* Visibility of public functions. */
+#ifndef TILUS_EXPORT_H
+#define TILUS_EXPORT_H
+
+#if defined(__GNUC__)
+#define TILUS_API __attribute__((visibility("default")))
+#else
+#define TILUS_API
+#endif
+
+#endif

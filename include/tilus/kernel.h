@@ -1,0 +1,91 @@
+/* What a launcher must know of a compiled program: its arguments and their
+ * facts, its grid, its block, its shared memory. Plain data, shared by the
+ * compiler (which makes it) and the runtime (which checks launches with it). */
+#ifndef TILUS_KERNEL_H
+#define TILUS_KERNEL_H
+
+#include "tilus/export.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tilus_status {
+    TILUS_OK = 0,
+    TILUS_ERROR_ARGUMENT,       /* a launch argument breaks a fact, or the call is malformed */
+    TILUS_ERROR_PROGRAM,        /* the program text is wrong; diagnostics say where */
+    TILUS_ERROR_MEMORY,         /* host memory ran out */
+    TILUS_ERROR_NO_DRIVER,      /* libcuda is absent, a stub, or too old */
+    TILUS_ERROR_NO_DEVICE,      /* no CUDA device */
+    TILUS_ERROR_DRIVER,         /* a driver call failed; the message has its name */
+    TILUS_ERROR_UNSUPPORTED,    /* the target cannot do what the program needs */
+    TILUS_ERROR_INTERNAL        /* a fault of this library, never of its input */
+} tilus_status;
+
+/* "TILUS_ERROR_..." for a status; static storage. Thread safe. */
+TILUS_API const char *tilus_status_name(tilus_status status);
+
+typedef enum tilus_arg_kind {
+    TILUS_ARG_POINTER,  /* 64-bit address of device memory */
+    TILUS_ARG_I32,
+    TILUS_ARG_U32,
+    TILUS_ARG_I64
+} tilus_arg_kind;
+
+/* One argument and its facts. */
+typedef struct tilus_arg_info {
+    const char *name;       /* without % */
+    tilus_arg_kind kind;
+    const char *dtype;      /* element type of a pointer, else the scalar's type */
+    int64_t divisible;      /* scalars: the value is a multiple of this; >= 1 */
+    int64_t min, max;       /* scalars: inclusive */
+    int64_t align;          /* pointers: bytes, a power of two */
+} tilus_arg_info;
+
+/* Grid extents as postfix code over the arguments, for a small stack machine:
+ * push a constant, push argument `value`, or apply scalar operator `value`. */
+typedef enum tilus_code_kind {
+    TILUS_CODE_CONSTANT,
+    TILUS_CODE_ARGUMENT,
+    TILUS_CODE_OPERATOR
+} tilus_code_kind;
+
+typedef struct tilus_code {
+    tilus_code_kind kind;
+    int64_t value;
+} tilus_code;
+
+typedef struct tilus_kernel_info {
+    const char *name;               /* the PTX entry */
+    size_t arg_count;
+    const tilus_arg_info *args;
+    unsigned grid_rank;             /* 1..3 */
+    size_t grid_length[3];          /* codes of each extent */
+    const tilus_code *grid[3];
+    unsigned threads;               /* a block, all in dimension x */
+    size_t shared_bytes;            /* dynamic shared memory a block */
+} tilus_kernel_info;
+
+/* One launch argument; which member counts follows from the arg_info. */
+typedef union tilus_arg {
+    uint64_t pointer;
+    int64_t integer;
+} tilus_arg;
+
+/* Checks `args` against every fact and computes the grid (unused dimensions
+ * 1). On failure returns TILUS_ERROR_ARGUMENT with the broken fact named in
+ * message[0..size), NUL-terminated. A grid with an extent of 0 is legal and
+ * means that nothing runs. Thread safe. */
+TILUS_API tilus_status tilus_kernel_check(const tilus_kernel_info *info,
+                                          const tilus_arg *args, size_t count,
+                                          int64_t grid[3], char *message, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

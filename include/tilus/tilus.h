@@ -1,0 +1,193 @@
+/* The compiler library: text -> module -> passes -> PTX, and the interpreter.
+ *
+ * Objects are opaque and belong to one thread at a time; different objects may
+ * be used from different threads. No function exits, aborts or prints unless
+ * it says so; when memory runs out the call fails like any other. */
+#ifndef TILUS_H
+#define TILUS_H
+
+#include "tilus/export.h"
+#include "tilus/kernel.h"
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tilus_diag tilus_diag;
+typedef struct tilus_module tilus_module;
+
+/* Version of this library, "0.1.0"; of the LLVM it is linked with, "22.1.8";
+ * and the git revision it was built from ("unknown" outside a checkout).
+ * Static storage. Thread safe. */
+TILUS_API const char *tilus_version(void);
+TILUS_API const char *tilus_llvm_version(void);
+TILUS_API const char *tilus_git_revision(void);
+
+/* ---- diagnostics ---------------------------------------------------- */
+
+typedef enum tilus_severity {
+    TILUS_SEVERITY_ERROR,
+    TILUS_SEVERITY_WARNING,
+    TILUS_SEVERITY_NOTE
+} tilus_severity;
+
+/* Holds one text and its messages. NULL when memory runs out. The caller
+ * frees it, after the module that was parsed with it. */
+TILUS_API tilus_diag *tilus_diag_new(void);
+TILUS_API void tilus_diag_free(tilus_diag *diag);
+
+/* Messages so far; of message `i` (< count): severity, line and column (from
+ * 1; 0 when the message belongs to no place), and text, owned by `diag`. */
+TILUS_API size_t tilus_diag_count(const tilus_diag *diag);
+TILUS_API size_t tilus_diag_errors(const tilus_diag *diag);
+TILUS_API tilus_severity tilus_diag_severity(const tilus_diag *diag, size_t i);
+TILUS_API unsigned tilus_diag_line(const tilus_diag *diag, size_t i);
+TILUS_API unsigned tilus_diag_column(const tilus_diag *diag, size_t i);
+TILUS_API const char *tilus_diag_text(const tilus_diag *diag, size_t i);
+
+/* Prints every message as file:line:col: severity: text, with the source line
+ * and a caret. */
+TILUS_API void tilus_diag_print(const tilus_diag *diag, FILE *out);
+
+/* ---- modules -------------------------------------------------------- */
+
+/* A template parameter's value (`-D NAME=VALUE`): an integer or the name of a
+ * type. */
+typedef struct tilus_define {
+    const char *name;
+    const char *value;
+} tilus_define;
+
+/* Parses, instantiates and verifies `text` (`len` bytes) into a module that
+ * the caller frees. `file` is the name that messages show. `first_line` is the
+ * line number of the first line of `text` in that file, usually 1. Returns
+ * NULL after errors, which `diag` holds beside its own copy of `text`. A diag
+ * serves one parse. */
+TILUS_API tilus_module *tilus_parse(tilus_diag *diag, const char *file,
+                                    const char *text, size_t len, unsigned first_line,
+                                    const tilus_define *defines, size_t define_count);
+TILUS_API void tilus_module_free(tilus_module *module);
+
+/* Canonical text, NUL-terminated; the caller frees it with free(). NULL when
+ * memory runs out. */
+TILUS_API char *tilus_print(tilus_module *module);
+
+/* Number and names (without @; owned by the module) of its programs. */
+TILUS_API size_t tilus_program_count(const tilus_module *module);
+TILUS_API const char *tilus_program_name(const tilus_module *module, size_t i);
+
+/* ---- passes --------------------------------------------------------- */
+
+typedef struct tilus_pass_options {
+    bool verify_each;           /* verify after each pass that changed something */
+    bool time_passes;           /* print each pass's time to `out` */
+    bool print_before_all, print_after_all;
+    const char *print_before;   /* comma-separated pass names, or NULL */
+    const char *print_after;
+    FILE *out;                  /* where the above print; NULL: stderr */
+} tilus_pass_options;
+
+/* Runs the passes named in `pipeline` ("canonicalize,..."; NULL: the default
+ * pipeline of tilus-llc). False after errors, which the module's diag holds. */
+TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
+                                const tilus_pass_options *options);
+
+/* The passes that tilus-llc runs, as tilus_run_passes takes them; static
+ * storage. */
+TILUS_API const char *tilus_default_pipeline(void);
+
+/* The passes in existence: name and one-line summary; NULL past the last. */
+TILUS_API const char *tilus_pass_name(size_t i);
+TILUS_API const char *tilus_pass_summary(size_t i);
+
+/* The op reference as Markdown, made from ops.def; the caller frees it. */
+TILUS_API char *tilus_op_reference(void);
+
+/* ---- the interpreter ------------------------------------------------ */
+
+/* Memory that a pointer argument gives access to. */
+typedef struct tilus_buffer {
+    void *data;
+    size_t size;                /* bytes */
+} tilus_buffer;
+
+/* Runs `program` (without @) over its whole grid. args[i].integer is a
+ * scalar's value; for a pointer, args[i].pointer is an index into `buffers`.
+ * Facts are checked as a launcher does (a buffer's address counts as aligned
+ * to 256 bytes). Undefined behaviour of the program (out-of-bounds access,
+ * race, read of undefined data) is an error that names both lines.
+ * TILUS_ERROR_PROGRAM or _ARGUMENT after errors, which the module's diag holds. */
+TILUS_API tilus_status tilus_interpret(tilus_module *module, const char *program,
+                                       const tilus_arg *args, size_t arg_count,
+                                       const tilus_buffer *buffers, size_t buffer_count);
+
+/* ---- code generation ------------------------------------------------ */
+
+typedef enum tilus_output_kind {
+    TILUS_OUTPUT_PTX,
+    TILUS_OUTPUT_LLVM_IR        /* after optimisation */
+} tilus_output_kind;
+
+typedef struct tilus_compile_options {
+    const char *cpu;            /* "sm_90a"; one of tilus_target_name() */
+    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
+    unsigned opt_level;         /* 0..3 */
+    tilus_output_kind output;
+} tilus_compile_options;
+
+typedef struct tilus_compile_times {
+    double llvm_seconds;        /* building and optimising LLVM IR */
+    double ptx_seconds;         /* selecting and printing PTX */
+} tilus_compile_times;
+
+/* Compiles every program of the module into one PTX (or LLVM IR) text,
+ * NUL-terminated; the caller frees it with free(). NULL after errors, which
+ * the module's diag holds. `times` may be NULL. Run the default pipeline
+ * first. Thread safe for different modules. */
+TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
+                              tilus_compile_times *times);
+
+/* The targets that can be compiled for: "sm_80", ...; NULL past the last. */
+TILUS_API const char *tilus_target_name(size_t i);
+
+/* The best target for a device of compute capability `capability` (90 for
+ * 9.0, as tilus_rt_compute_capability gives it): the device's own, else the
+ * newest older one that it runs. NULL when there is none. Thread safe. */
+TILUS_API const char *tilus_target_for(int capability);
+
+/* What a launcher must know of `program`; owned by the module. NULL when there
+ * is no such program. */
+TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module,
+                                                            const char *program);
+
+/* ---- element types -------------------------------------------------- */
+
+/* Types are named as in program text ("i6", "f6e3m2", "bf16").
+ * Bits of a type; 0 for an unknown name. Largest and least finite value, as
+ * decode gives them; NaN for an unknown name. */
+TILUS_API unsigned tilus_type_bits(const char *type);
+TILUS_API double tilus_type_max(const char *type);
+TILUS_API double tilus_type_min(const char *type);
+TILUS_API bool tilus_type_is_float(const char *type);
+
+/* The i-th type's name; NULL past the last. */
+TILUS_API const char *tilus_type_name(size_t i);
+
+/* The definition of every type: value of a code; nearest code of a value. For
+ * an unknown type decode gives NaN and encode 0. */
+TILUS_API double tilus_decode(const char *type, uint64_t code);
+TILUS_API uint64_t tilus_encode(const char *type, double value);
+
+/* Element `i` of compactly stored elements of `bits` (1 to 64) bits each, least
+ * significant bit first: bits [i * bits, (i + 1) * bits) of `data`. Bits of
+ * `code` above the lowest `bits` are ignored. */
+TILUS_API uint64_t tilus_get_bits(const void *data, size_t i, unsigned bits);
+TILUS_API void tilus_set_bits(void *data, size_t i, unsigned bits, uint64_t code);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

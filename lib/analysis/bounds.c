@@ -1,0 +1,150 @@
+/* Bounds proofs, by ranges and by structure.
+ *
+ * By structure: block and loop indices run below a count n, and tiles are cut
+ * from an extent E by
+ *
+ *     program @p<E / c>              for %v in 0 .. E / c
+ *     load_global %g[%v * c + rest]
+ *
+ * Let v and n be multiples of g (1 when nothing is known). Then v <= n - g, so
+ * with 0 <= rest and rest + span <= g * c
+ *
+ *     v * c + rest + span <= (n - g) * c + g * c = n * c <= E. */
+#include "analysis/bounds.h"
+
+#include "analysis/facts.h"
+
+/* offset = sum of factor * leaf + constant; a leaf is a scalar value, or an
+ * expression that is no sum. */
+enum { TERMS = 8 };
+
+typedef struct Term {
+    const Expr *leaf;
+    int64_t factor;
+} Term;
+
+typedef struct Sum {
+    Term terms[TERMS];
+    unsigned count;
+    int64_t constant;
+} Sum;
+
+static bool add_term(Sum *s, const Expr *leaf, int64_t factor)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->terms[i].leaf == leaf)
+            return !__builtin_add_overflow(s->terms[i].factor, factor, &s->terms[i].factor);
+    if (s->count == TERMS)
+        return false;
+    s->terms[s->count++] = (Term){leaf, factor};
+    return true;
+}
+
+/* Adds factor * e to `s`; false when it does not fit. */
+static bool add_expr(Sum *s, const Expr *e, int64_t factor)
+{
+    int64_t scaled;
+    if (expr_is_constant(e))
+        return !__builtin_mul_overflow(e->constant, factor, &scaled) &&
+               !__builtin_add_overflow(s->constant, scaled, &s->constant);
+    if (e->kind != EXPR_OP)
+        return add_term(s, e, factor);
+    switch (e->op) {
+    case SCALAR_add: return add_expr(s, e->a, factor) && add_expr(s, e->b, factor);
+    case SCALAR_sub:
+        return factor != INT64_MIN && add_expr(s, e->a, factor) && add_expr(s, e->b, -factor);
+    case SCALAR_mul: {
+        const Expr *by = expr_is_constant(e->b) ? e->b : e->a;
+        const Expr *other = by == e->b ? e->a : e->b;
+        if (!expr_is_constant(by))
+            return add_term(s, e, factor);
+        return !__builtin_mul_overflow(by->constant, factor, &scaled) &&
+               add_expr(s, other, scaled);
+    }
+    default: return add_term(s, e, factor);
+    }
+}
+
+/* Adds to [*min, *max] the range of factor * leaf; false when unknown. */
+static bool add_range(const Term *t, int64_t *min, int64_t *max)
+{
+    ScalarFacts f = facts_of_expr(t->leaf);
+    int64_t low = t->factor >= 0 ? f.min : f.max, high = t->factor >= 0 ? f.max : f.min;
+    return !__builtin_mul_overflow(low, t->factor, &low) &&
+           !__builtin_mul_overflow(high, t->factor, &high) &&
+           !__builtin_add_overflow(*min, low, min) && !__builtin_add_overflow(*max, high, max);
+}
+
+/* The range of all terms but `skip`, and the constant. */
+static bool rest_range(const Sum *s, unsigned skip, int64_t *min, int64_t *max)
+{
+    *min = *max = s->constant;
+    for (unsigned i = 0; i < s->count; i++)
+        if (i != skip && !add_range(&s->terms[i], min, max))
+            return false;
+    return true;
+}
+
+/* The count that an index runs below: v in [0, n). NULL when `v` is no index,
+ * or may be negative. */
+static const Expr *index_count(const Value *v)
+{
+    if (v->def && v->def->code == OP_block_indices)
+        return v->def->parent->program->grid[v->index];
+    const Op *loop = v->region ? v->region->parent : NULL;
+    if (!loop || loop->code != OP_for || v != for_index(loop))
+        return NULL;
+    return facts_of_expr(op_expr(loop, ATTR_LOWER)).min >= 0 ? op_expr(loop, ATTR_UPPER) : NULL;
+}
+
+/* Whether n * c <= extent, for c >= 1 and every n >= 0. */
+static bool count_fits(const Expr *n, int64_t c, const Expr *extent)
+{
+    int64_t product;
+    if (n == extent)
+        return c == 1;
+    if (n->kind == EXPR_OP && n->a == extent && n->b && expr_is_constant(n->b)) {
+        int64_t by = n->b->constant;
+        if (n->op == SCALAR_div && c <= by)
+            return true;
+        if (n->op == SCALAR_ceil_div && c <= by && facts_of_expr(extent).divisor % by == 0)
+            return true;
+    }
+    if (extent->kind == EXPR_OP && extent->op == SCALAR_mul &&
+        ((extent->a == n && expr_is_constant(extent->b) && c <= extent->b->constant) ||
+         (extent->b == n && expr_is_constant(extent->a) && c <= extent->a->constant)))
+        return true;
+    return !__builtin_mul_overflow(facts_of_expr(n).max, c, &product) &&
+           product <= facts_of_expr(extent).min;
+}
+
+/* The proof with term `i` as v * c. */
+static bool proved_by_index(const Sum *s, unsigned i, int64_t span, const Expr *extent)
+{
+    const Term *t = &s->terms[i];
+    const Expr *n = t->leaf->kind == EXPR_VALUE ? index_count(t->leaf->value) : NULL;
+    int64_t min, max, step;
+    if (!n || t->factor < 1 || !rest_range(s, i, &min, &max) || min < 0)
+        return false;
+    int64_t g = gcd_i64(facts_of_expr(t->leaf).divisor, facts_of_expr(n).divisor);
+    if (__builtin_mul_overflow(g > 0 ? g : 1, t->factor, &step))
+        return false;
+    return !__builtin_add_overflow(max, span, &max) && max <= step &&
+           count_fits(n, t->factor, extent);
+}
+
+bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent)
+{
+    Sum s = {.count = 0};
+    int64_t end;
+    ScalarFacts f = facts_of_expr(offset);
+    if (f.min >= 0 && !__builtin_add_overflow(f.max, span, &end) &&
+        end <= facts_of_expr(extent).min)
+        return true;
+    if (!add_expr(&s, offset, 1))
+        return false;
+    for (unsigned i = 0; i < s.count; i++)
+        if (proved_by_index(&s, i, span, extent))
+            return true;
+    return false;
+}

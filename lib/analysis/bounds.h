@@ -1,0 +1,12 @@
+/* Proofs that an access stays inside its tensor, so that no check is needed. */
+#ifndef TILUS_ANALYSIS_BOUNDS_H
+#define TILUS_ANALYSIS_BOUNDS_H
+
+#include "ir/ir.h"
+
+/* Whether 0 <= offset and offset + span <= extent hold wherever `offset` can
+ * be computed; span >= 1. True is a proof, false means only that none was
+ * found. Pure. */
+bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent);
+
+#endif

@@ -1,0 +1,200 @@
+/* Divisors and ranges of scalar expressions, by one walk over the tree. */
+#include "analysis/facts.h"
+
+/* Values visited before the walk gives up: bounds of nested loops may refer to
+ * each other many times over. */
+enum { BUDGET = 4096 };
+
+static const ScalarFacts unknown = {1, INT64_MIN, INT64_MAX};
+
+static ScalarFacts of_expr(const Expr *e, int *budget);
+
+static bool has_min(ScalarFacts f) { return f.min != INT64_MIN; }
+static bool has_max(ScalarFacts f) { return f.max != INT64_MAX; }
+
+static ScalarFacts of_constant(int64_t c)
+{
+    int64_t divisor = c == INT64_MIN ? INT64_C(1) << 62 : c < 0 ? -c : c;
+    return (ScalarFacts){divisor, c, c};
+}
+
+/* ---- values ----------------------------------------------------------- */
+
+static ScalarFacts of_block_index(const Value *v, int *budget)
+{
+    ScalarFacts extent = of_expr(v->def->parent->program->grid[v->index], budget);
+    return (ScalarFacts){1, 0, has_max(extent) && extent.max > 0 ? extent.max - 1
+                                                                 : INT32_MAX - 1};
+}
+
+static ScalarFacts of_loop_index(const Op *loop, int *budget)
+{
+    ScalarFacts lower = of_expr(op_expr(loop, ATTR_LOWER), budget);
+    ScalarFacts upper = of_expr(op_expr(loop, ATTR_UPPER), budget);
+    const Expr *step = op_expr(loop, ATTR_STEP);
+    int64_t step_divisor = step ? of_expr(step, budget).divisor : 1;
+    return (ScalarFacts){gcd_i64(lower.divisor, step_divisor), lower.min,
+                         has_max(upper) && upper.max > INT64_MIN ? upper.max - 1 : upper.max};
+}
+
+static ScalarFacts of_value(const Value *v, int *budget)
+{
+    if (--*budget < 0)
+        return unknown;
+    if (v->program)
+        return (ScalarFacts){v->facts.divisible, v->facts.min, v->facts.max};
+    if (v->def && v->def->code == OP_block_indices)
+        return of_block_index(v, budget);
+    if (v->region && v->region->parent->code == OP_for && v->index == 0)
+        return of_loop_index(v->region->parent, budget);
+    return unknown;
+}
+
+/* ---- operators ---------------------------------------------------------- */
+
+static int64_t known_sum(int64_t a, int64_t b, int64_t otherwise)
+{
+    int64_t sum;
+    return a == otherwise || b == otherwise || __builtin_add_overflow(a, b, &sum) ? otherwise
+                                                                                  : sum;
+}
+
+static ScalarFacts negate(ScalarFacts a)
+{
+    return (ScalarFacts){a.divisor, has_max(a) ? -a.max : INT64_MIN,
+                         has_min(a) ? -a.min : INT64_MAX};
+}
+
+static ScalarFacts add(ScalarFacts a, ScalarFacts b)
+{
+    return (ScalarFacts){gcd_i64(a.divisor, b.divisor), known_sum(a.min, b.min, INT64_MIN),
+                         known_sum(a.max, b.max, INT64_MAX)};
+}
+
+static ScalarFacts multiply(ScalarFacts a, ScalarFacts b)
+{
+    ScalarFacts f = unknown;
+    if (__builtin_mul_overflow(a.divisor, b.divisor, &f.divisor))
+        f.divisor = a.divisor > b.divisor ? a.divisor : b.divisor;
+    int64_t corners[4];
+    if (!has_min(a) || !has_max(a) || !has_min(b) || !has_max(b) ||
+        __builtin_mul_overflow(a.min, b.min, &corners[0]) ||
+        __builtin_mul_overflow(a.min, b.max, &corners[1]) ||
+        __builtin_mul_overflow(a.max, b.min, &corners[2]) ||
+        __builtin_mul_overflow(a.max, b.max, &corners[3]))
+        return f;
+    f.min = f.max = corners[0];
+    for (int i = 1; i < 4; i++) {
+        f.min = corners[i] < f.min ? corners[i] : f.min;
+        f.max = corners[i] > f.max ? corners[i] : f.max;
+    }
+    return f;
+}
+
+/* a / c and ceil_div(a, c) for a constant c > 0. */
+static ScalarFacts divide(ScalarFacts a, int64_t c, bool up)
+{
+    ScalarFacts f = {a.divisor % c == 0 ? a.divisor / c : 1, INT64_MIN, INT64_MAX};
+    if (has_min(a))
+        f.min = floor_div(a.min, c) + (up && floor_mod(a.min, c) != 0);
+    if (has_max(a))
+        f.max = floor_div(a.max, c) + (up && floor_mod(a.max, c) != 0);
+    return f;
+}
+
+static ScalarFacts modulo(ScalarFacts a, int64_t c)
+{
+    if (a.divisor % c == 0)
+        return of_constant(0);
+    if (a.min >= 0 && a.max < c)
+        return a;
+    return (ScalarFacts){gcd_i64(a.divisor, c), 0, c - 1};
+}
+
+static ScalarFacts pick(ScalarFacts a, ScalarFacts b, bool larger)
+{
+    int64_t divisor = gcd_i64(a.divisor, b.divisor);
+    if (larger)
+        return (ScalarFacts){divisor, a.min > b.min ? a.min : b.min,
+                             a.max > b.max ? a.max : b.max};
+    return (ScalarFacts){divisor, a.min < b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+}
+
+/* A comparison whose operands' ranges decide it. */
+static ScalarFacts compare(ScalarOp op, ScalarFacts a, ScalarFacts b)
+{
+    bool below = a.max < b.min, not_above = a.max <= b.min;
+    bool above = a.min > b.max, not_below = a.min >= b.max;
+    bool equal = a.min == a.max && b.min == b.max && a.min == b.min;
+    bool always = op == SCALAR_lt   ? below
+                  : op == SCALAR_le ? not_above
+                  : op == SCALAR_gt ? above
+                  : op == SCALAR_ge ? not_below
+                  : op == SCALAR_eq ? equal
+                                    : below || above;
+    bool never = op == SCALAR_lt   ? not_below
+                 : op == SCALAR_le ? above
+                 : op == SCALAR_gt ? not_above
+                 : op == SCALAR_ge ? below
+                 : op == SCALAR_eq ? below || above
+                                   : equal;
+    return always ? of_constant(1) : never ? of_constant(0) : (ScalarFacts){1, 0, 1};
+}
+
+static ScalarFacts of_op(const Expr *e, int *budget)
+{
+    ScalarFacts a = of_expr(e->a, budget);
+    ScalarFacts b = e->b ? of_expr(e->b, budget) : unknown;
+    bool by_constant = e->b && expr_is_constant(e->b) && e->b->constant > 0;
+    switch (e->op) {
+    case SCALAR_add: return add(a, b);
+    case SCALAR_sub: return add(a, negate(b));
+    case SCALAR_neg: return negate(a);
+    case SCALAR_mul: return multiply(a, b);
+    case SCALAR_min: return pick(a, b, false);
+    case SCALAR_max: return pick(a, b, true);
+    case SCALAR_div: return by_constant ? divide(a, e->b->constant, false) : unknown;
+    case SCALAR_ceil_div: return by_constant ? divide(a, e->b->constant, true) : unknown;
+    case SCALAR_mod: return by_constant ? modulo(a, e->b->constant) : unknown;
+    case SCALAR_eq:
+    case SCALAR_ne:
+    case SCALAR_lt:
+    case SCALAR_le:
+    case SCALAR_gt:
+    case SCALAR_ge: return compare(e->op, a, b);
+    case SCALAR_or:
+    case SCALAR_and:
+    case SCALAR_not: return (ScalarFacts){1, 0, 1};
+    case SCALAR_OP_COUNT: break;
+    }
+    return unknown;
+}
+
+static ScalarFacts of_expr(const Expr *e, int *budget)
+{
+    if (e->kind == EXPR_CONSTANT)
+        return of_constant(e->constant);
+    return e->kind == EXPR_VALUE ? of_value(e->value, budget) : of_op(e, budget);
+}
+
+/* ---- interface ------------------------------------------------------------ */
+
+ScalarFacts facts_of_value(const Value *v)
+{
+    int budget = BUDGET;
+    return of_value(v, &budget);
+}
+
+ScalarFacts facts_of_expr(const Expr *e)
+{
+    int budget = BUDGET;
+    return of_expr(e, &budget);
+}
+
+int64_t facts_alignment(const Expr *e, int64_t limit)
+{
+    int64_t divisor = facts_of_expr(e).divisor, alignment = 1;
+    while (alignment < limit && divisor % (2 * alignment) == 0)
+        alignment *= 2;
+    return alignment;
+}

@@ -1,0 +1,71 @@
+/* Public API: what a launcher must know of a program. */
+#include "codegen/codegen.h"
+#include "ir/ir.h"
+#include "tilus/tilus.h"
+
+/* Postfix code under construction. */
+typedef struct CodeList {
+    Arena *arena;
+    tilus_code *codes;
+    uint32_t count, capacity;
+} CodeList;
+
+static void add_code(CodeList *list, tilus_code_kind kind, int64_t value)
+{
+    tilus_code code = {kind, value};
+    arena_push(list->arena, list->codes, list->count, list->capacity, code);
+}
+
+static void add_expr(CodeList *list, const Expr *e)
+{
+    if (e->kind == EXPR_CONSTANT) {
+        add_code(list, TILUS_CODE_CONSTANT, e->constant);
+    } else if (e->kind == EXPR_VALUE) {
+        add_code(list, TILUS_CODE_ARGUMENT, e->value->index);
+    } else {
+        add_expr(list, e->a);
+        if (e->b)
+            add_expr(list, e->b);
+        add_code(list, TILUS_CODE_OPERATOR, e->op);
+    }
+}
+
+static tilus_arg_kind arg_kind(const Type *t)
+{
+    return t->kind == TYPE_PTR       ? TILUS_ARG_POINTER
+           : t->dtype == DTYPE_i32 ? TILUS_ARG_I32
+           : t->dtype == DTYPE_u32 ? TILUS_ARG_U32
+                                     : TILUS_ARG_I64;
+}
+
+static const tilus_arg_info *describe_args(Module *m, const Program *p)
+{
+    tilus_arg_info *args = arena_array(&m->arena, tilus_arg_info, p->arg_count + 1);
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        const Value *v = p->args[i];
+        args[i] = (tilus_arg_info){
+            .name = v->name, .kind = arg_kind(v->type), .dtype = dtype_name(v->type->dtype),
+            .divisible = v->facts.divisible, .min = v->facts.min, .max = v->facts.max,
+            .align = v->facts.align};
+    }
+    return args;
+}
+
+const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const char *program)
+{
+    Program *p = module_find_program(module, program);
+    if (!p || setjmp(module->diag->oom.jump))
+        return NULL;
+    tilus_kernel_info *info = arena_new(&module->arena, tilus_kernel_info);
+    *info = (tilus_kernel_info){.name = p->name, .arg_count = p->arg_count,
+                                .args = describe_args(module, p), .grid_rank = p->grid_rank,
+                                .threads = (unsigned)program_threads(p),
+                                .shared_bytes = (size_t)codegen_shared_bytes(p)};
+    for (unsigned d = 0; d < p->grid_rank; d++) {
+        CodeList list = {.arena = &module->arena};
+        add_expr(&list, p->grid[d]);
+        info->grid[d] = list.codes;
+        info->grid_length[d] = list.count;
+    }
+    return info;
+}

@@ -1,0 +1,148 @@
+/* Public API: modules, passes, the op reference. Each entry that allocates
+ * sets the guard to which arenas jump when memory runs out. */
+#define _GNU_SOURCE
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "passes/pass.h"
+#include "tilus/tilus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Define *copy_defines(Module *m, const tilus_define *defines, size_t count)
+{
+    Define *copy = arena_array(&m->arena, Define, count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = (Define){defines[i].name, defines[i].value};
+    return copy;
+}
+
+static bool parse_and_verify(Module *m, const char *file, const char *text, size_t len,
+                             unsigned first_line, const tilus_define *defines, size_t count)
+{
+    diag_set_source(m->diag, file, text, len, first_line);
+    return parse_module(m, copy_defines(m, defines, count), count) && verify_module(m);
+}
+
+tilus_module *tilus_parse(tilus_diag *diag, const char *file, const char *text, size_t len,
+                          unsigned first_line, const tilus_define *defines, size_t define_count)
+{
+    Module *m = module_new(diag);
+    if (!m)
+        return NULL;
+    if (setjmp(diag->oom.jump) == 0 &&
+        parse_and_verify(m, file, text, len, first_line, defines, define_count))
+        return m;
+    module_free(m);
+    return NULL;
+}
+
+void tilus_module_free(tilus_module *module) { module_free(module); }
+
+char *tilus_print(tilus_module *module)
+{
+    ArenaMark mark = arena_mark(&module->arena);
+    if (setjmp(module->diag->oom.jump))
+        return NULL;
+    Text text;
+    text_init(&text, &module->arena);
+    print_module(&text, module);
+    char *copy = strdup(text_string(&text));
+    arena_reset(&module->arena, mark);
+    return copy;
+}
+
+size_t tilus_program_count(const tilus_module *module)
+{
+    size_t count = 0;
+    for (const Program *p = module->programs; p; p = p->next)
+        count++;
+    return count;
+}
+
+const char *tilus_program_name(const tilus_module *module, size_t i)
+{
+    const Program *p = module->programs;
+    while (p && i--)
+        p = p->next;
+    return p ? p->name : NULL;
+}
+
+bool tilus_run_passes(tilus_module *module, const char *pipeline,
+                      const tilus_pass_options *options)
+{
+    static const tilus_pass_options defaults = {.verify_each = true};
+    if (setjmp(module->diag->oom.jump))
+        return false;
+    return pass_run_pipeline(module, pipeline ? pipeline : PASS_DEFAULT_PIPELINE,
+                             options ? options : &defaults);
+}
+
+const char *tilus_pass_name(size_t i)
+{
+    return i < PASS_ID_COUNT ? pass_info[i].name : NULL;
+}
+
+const char *tilus_pass_summary(size_t i)
+{
+    return i < PASS_ID_COUNT ? pass_info[i].summary : NULL;
+}
+
+/* ---- the op reference ---------------------------------------------------- */
+
+static void print_operand_kinds(Text *out, const OpInfo *info)
+{
+    static const char *const names[] = {"register", "shared", "global", "pointer"};
+    if (info->operand_count == OPERANDS_ANY)
+        text_add(out, "any");
+    for (int i = 0; i < info->operand_count; i++)
+        text_printf(out, "%s%s", i ? ", " : "", names[info->operands[i]]);
+}
+
+static void print_attr_names(Text *out, const OpInfo *info)
+{
+    static const char *const names[] = {
+#define ATTR(id, spelling, value) #id,
+#include "ir/attrs.def"
+    };
+    bool any = false;
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
+        if (info->attrs & 1u << kind) {
+            text_printf(out, "%s%s", any ? ", " : "", names[kind]);
+            any = true;
+        }
+}
+
+static void print_reference(Text *out)
+{
+    static const char *const results[] = {"", "register", "shared", "global", "indices",
+                                          "carried"};
+    static const char *const effects[] = {"pure", "allocates", "reads", "writes", "barrier",
+                                          "control"};
+    text_add(out, "| op | result | operands | attributes | effect | meaning |\n"
+                  "|---|---|---|---|---|---|\n");
+    for (OpCode code = 0; code < OP_COUNT; code++) {
+        const OpInfo *info = &op_info[code];
+        text_printf(out, "| `%s` | %s | ", info->name, results[info->result]);
+        print_operand_kinds(out, info);
+        text_add(out, " | ");
+        print_attr_names(out, info);
+        text_printf(out, " | %s | %s |\n", effects[info->effect], info->summary);
+    }
+}
+
+char *tilus_op_reference(void)
+{
+    OutOfMemory oom;
+    Arena arena;
+    arena_init(&arena, &oom);
+    char *copy = NULL;
+    if (setjmp(oom.jump) == 0) {
+        Text text;
+        text_init(&text, &arena);
+        print_reference(&text);
+        copy = strdup(text_string(&text));
+    }
+    arena_free(&arena);
+    return copy;
+}

@@ -1,0 +1,20 @@
+/* What a user must quote in a bug report: versions and the git revision. */
+#include "codegen/codegen.h"
+#include "tilus/tilus.h"
+#include "tilus_revision.h"
+#include "tilus_version.h"
+
+const char *tilus_version(void)
+{
+    return TILUS_VERSION;
+}
+
+const char *tilus_llvm_version(void)
+{
+    return codegen_llvm_version();
+}
+
+const char *tilus_git_revision(void)
+{
+    return TILUS_GIT_REVISION;
+}

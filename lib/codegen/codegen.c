@@ -1,0 +1,256 @@
+/* One compile: module -> LLVM module -> optimised -> PTX.
+ *
+ *     options ──▶ Target, PTX version ──┐
+ *     module ──▶ LLVM functions, calls of @tilus.* ──▶ bodies ──▶ passes ──▶ PTX
+ */
+#include "codegen/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void name_types(Codegen *cg)
+{
+    LLVMContextRef c = cg->context;
+    cg->i8 = LLVMInt8TypeInContext(c);
+    cg->i16 = LLVMInt16TypeInContext(c);
+    cg->i32 = LLVMInt32TypeInContext(c);
+    cg->i64 = LLVMInt64TypeInContext(c);
+    cg->f16 = LLVMHalfTypeInContext(c);
+    cg->bf16 = LLVMBFloatTypeInContext(c);
+    cg->f32 = LLVMFloatTypeInContext(c);
+    cg->f64 = LLVMDoubleTypeInContext(c);
+    cg->global_ptr = LLVMPointerTypeInContext(c, SPACE_GLOBAL);
+    cg->shared_ptr = LLVMPointerTypeInContext(c, SPACE_SHARED);
+}
+
+Codegen *codegen_new(Module *m)
+{
+    Codegen *cg = calloc(1, sizeof *cg);
+    if (!cg)
+        return NULL;
+    cg->module = m;
+    cg->diag = m->diag;
+    cg->mark = arena_mark(&m->scratch);
+    cg->context = LLVMContextCreate();
+    cg->llvm = LLVMModuleCreateWithNameInContext("tilus", cg->context);
+    cg->builder = LLVMCreateBuilderInContext(cg->context);
+    name_types(cg);
+    return cg;
+}
+
+void codegen_free(Codegen *cg)
+{
+    if (!cg)
+        return;
+    for (Program *p = cg->module->programs; p; p = p->next)
+        lowered_clear(p);
+    arena_reset(&cg->module->scratch, cg->mark);
+    if (cg->machine)
+        LLVMDisposeTargetMachine(cg->machine);
+    LLVMDisposeBuilder(cg->builder);
+    LLVMDisposeModule(cg->llvm);
+    LLVMContextDispose(cg->context);
+    free(cg->failure);
+    free(cg);
+}
+
+/* ---- options --------------------------------------------------------------- */
+
+/* "sm_80, sm_86, ..." */
+static const char *known_targets(Codegen *cg)
+{
+    Text text;
+    text_init(&text, &cg->module->scratch);
+    for (size_t i = 0; target_at(i); i++)
+        text_printf(&text, "%s%s", i ? ", " : "", target_at(i)->name);
+    return text_string(&text);
+}
+
+static bool select_target(Codegen *cg, const char *cpu)
+{
+    cg->target = target_find(cpu);
+    if (!cg->target)
+        return diag_error(cg->diag, (Loc){0}, "unknown target %s; known are %s", cpu,
+                          known_targets(cg));
+    return true;
+}
+
+/* Reads one "+ptxNN" of the len characters at `s`: the version, or 0. */
+static unsigned read_feature(const char *s, size_t len)
+{
+    static const unsigned known[] = {70, 71, 72, 73, 74, 75, 76, 77, 78, 80,
+                                     81, 82, 83, 84, 85, 86, 87, 88, 90};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char spelling[] = {'+', 'p', 't', 'x', (char)('0' + known[i] / 10),
+                           (char)('0' + known[i] % 10)};
+        if (len == sizeof spelling && !memcmp(s, spelling, len))
+            return known[i];
+    }
+    return 0;
+}
+
+/* The lowest PTX version that the target, the intrinsics in use and the
+ * features asked for need. LLVM prints about a feature that it does not know,
+ * and exits for a version that is too low: neither reaches it. */
+static bool select_ptx(Codegen *cg, const char *features, unsigned *ptx)
+{
+    *ptx = cg->target->ptx;
+    for (IntrinsicId id = 0; id < INTR_COUNT; id++)
+        if (cg->intrinsics[id] && intrinsic_info[id].ptx > *ptx)
+            *ptx = intrinsic_info[id].ptx;
+    for (const char *s = features ? features : ""; *s;) {
+        size_t len = strcspn(s, ",");
+        unsigned version = read_feature(s, len);
+        if (!version)
+            return diag_error(cg->diag, (Loc){0},
+                              "unknown feature %.*s; known are +ptx70 .. +ptx78, "
+                              "+ptx80 .. +ptx88 and +ptx90", (int)len, s);
+        *ptx = version > *ptx ? version : *ptx;
+        s += len + (s[len] == ',');
+    }
+    return true;
+}
+
+/* ---- programs ---------------------------------------------------------------- */
+
+static LLVMTypeRef parameter_type(Codegen *cg, const Type *t)
+{
+    if (t->kind == TYPE_PTR)
+        return cg->global_ptr;
+    return dtype_bits(t->dtype) == 64 ? cg->i64 : cg->i32;
+}
+
+static LLVMAttributeRef enum_attribute(Codegen *cg, const char *name, uint64_t value)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    return LLVMCreateEnumAttribute(cg->context, kind, value);
+}
+
+/* The kernel's declaration: calling convention, exact number of threads, and
+ * what the launcher has checked of its pointers. */
+static LLVMValueRef declare_program(Codegen *cg, const Program *p)
+{
+    static const char threads_name[] = "nvvm.reqntid";
+    char threads[32];
+    LLVMTypeRef *types = arena_array(&cg->module->scratch, LLVMTypeRef, p->arg_count);
+    for (unsigned i = 0; i < p->arg_count; i++)
+        types[i] = parameter_type(cg, p->args[i]->type);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types,
+                                        p->arg_count, 0);
+    LLVMValueRef f = LLVMAddFunction(cg->llvm, p->name, type);
+    LLVMSetFunctionCallConv(f, LLVMPTXKernelCallConv);
+    int len = snprintf(threads, sizeof threads, "%lld,1,1", (long long)program_threads(p));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(cg->context, threads_name, sizeof threads_name - 1, threads,
+                                  (unsigned)len));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, enum_attribute(cg, "nounwind", 0));
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        const Value *v = p->args[i];
+        LLVMSetValueName2(LLVMGetParam(f, i), v->name, strlen(v->name));
+        if (v->type->kind == TYPE_PTR)
+            LLVMAddAttributeAtIndex(f, i + 1, enum_attribute(cg, "align",
+                                                             (uint64_t)v->facts.align));
+    }
+    return f;
+}
+
+static void lower_arguments(Codegen *cg, const Program *p)
+{
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        LLVMValueRef v = LLVMGetParam(cg->function, i);
+        const Type *t = p->args[i]->type;
+        if (t->kind == TYPE_SCALAR && dtype_bits(t->dtype) < 64)
+            v = dtype_info[t->dtype].kind == DKIND_UINT
+                    ? LLVMBuildZExt(cg->builder, v, cg->i64, "")
+                    : LLVMBuildSExt(cg->builder, v, cg->i64, "");
+        lower_value(cg, p->args[i])->value = v;
+    }
+}
+
+/* The dynamic shared memory of all kernels: its size is a launch parameter. */
+static void declare_shared(Codegen *cg)
+{
+    enum { ALIGN = 1024 };      /* what bulk copies and swizzles will want */
+    LLVMTypeRef bytes = LLVMArrayType2(cg->i8, 0);
+    cg->shared = LLVMAddGlobalInAddressSpace(cg->llvm, bytes, "tilus$shared", SPACE_SHARED);
+    LLVMSetLinkage(cg->shared, LLVMExternalLinkage);
+    LLVMSetAlignment(cg->shared, ALIGN);
+}
+
+static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
+{
+    cg->program = p;
+    cg->function = f;
+    cg->shared_used = 0;
+    if (codegen_shared_bytes(p) > 0 && !cg->shared)
+        declare_shared(cg);
+    LLVMPositionBuilderAtEnd(cg->builder, LLVMAppendBasicBlockInContext(cg->context, f, "entry"));
+    lower_arguments(cg, p);
+    cg->thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
+    if (!cg->thread || !emit_region(cg, p->body))
+        return false;
+    LLVMBuildRetVoid(cg->builder);
+    return true;
+}
+
+/* All kernels are declared first, so that nothing else can take their names. */
+static bool lower_module(Codegen *cg)
+{
+    bool ok = true;
+    for (Program *p = cg->module->programs; p; p = p->next)
+        declare_program(cg, p);
+    for (Program *p = cg->module->programs; p; p = p->next)
+        ok = lower_program(cg, p, LLVMGetNamedFunction(cg->llvm, p->name)) && ok;
+    return ok;
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static char *copy_ir(Codegen *cg)
+{
+    char *printed = LLVMPrintModuleToString(cg->llvm);
+    size_t size = strlen(printed) + 1;
+    char *copy = malloc(size);
+    if (copy)
+        memcpy(copy, printed, size);
+    LLVMDisposeMessage(printed);
+    return copy;
+}
+
+/* Lowers and optimises. What is in use decides the PTX version, so the target
+ * machine comes after lowering; nothing before it asks for the data layout. */
+static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
+{
+    unsigned ptx;
+    if (!select_target(cg, options->cpu))
+        return false;
+    nvptx_initialize();
+    if (!lower_module(cg) || !select_ptx(cg, options->features, &ptx) ||
+        !nvptx_open(cg, ptx, options->opt_level))
+        return false;
+    nvptx_fill_intrinsics(cg);
+    return nvptx_optimize(cg, options->opt_level);
+}
+
+char *codegen_module(Codegen *cg, const tilus_compile_options *options,
+                     tilus_compile_times *times)
+{
+    double start = seconds_now();
+    bool ok = build_llvm(cg, options);
+    double middle = seconds_now();
+    char *text = !ok                                          ? NULL
+                 : options->output == TILUS_OUTPUT_LLVM_IR ? copy_ir(cg)
+                                                           : nvptx_print(cg);
+    if (times)
+        *times = (tilus_compile_times){middle - start, seconds_now() - middle};
+    return text;
+}

@@ -1,0 +1,211 @@
+/* Control flow, barriers, and the ops that name things: indices, views,
+ * allocations. Structured regions become blocks; each word of a carried value
+ * becomes a phi.
+ *
+ *          before                     before
+ *            |                        /    \
+ *   +---> header (phis) --+        then    else
+ *   |      body           |           \    /
+ *   +---- latch         after          merge (phis)                        */
+#include "codegen/internal.h"
+
+#include <string.h>
+
+bool emit_region(Codegen *cg, const Region *r)
+{
+    static bool (*const emit[OP_COUNT])(Codegen *, const Op *) = {
+#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = emit_##id,
+#include "ir/ops.def"
+    };
+    for (const Op *op = r->first; op; op = op->next)
+        if (!emit[op->code](cg, op))
+            return false;
+    return true;
+}
+
+static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
+}
+
+/* ---- carried values --------------------------------------------------- */
+
+/* A phi for each word of `v`, which has REG type. */
+static void begin_phis(Codegen *cg, Value *v)
+{
+    LLVMValueRef *words = words_new(cg, v->type);
+    for (int64_t i = 0; i < type_thread_words(v->type); i++)
+        words[i] = LLVMBuildPhi(cg->builder, cg->i32, "");
+    lower_words(cg, v, words);
+}
+
+/* Adds what `from` holds, coming from `block`, to the phis of `v`. */
+static void add_incoming(const Value *v, const Value *from, LLVMBasicBlockRef block)
+{
+    LLVMValueRef *phis = lowered_words(v), *words = lowered_words(from);
+    for (int64_t i = 0; i < type_thread_words(v->type); i++)
+        LLVMAddIncoming(phis[i], &words[i], &block, 1);
+}
+
+/* ---- for --------------------------------------------------------------- */
+
+bool emit_for(Codegen *cg, const Op *op)
+{
+    LLVMBuilderRef b = cg->builder;
+    const Region *body = op->regions[0];
+    const Expr *step = op_expr(op, ATTR_STEP);
+    LLVMValueRef lower = emit_expr(cg, op_expr(op, ATTR_LOWER));
+    LLVMValueRef upper = emit_expr(cg, op_expr(op, ATTR_UPPER));
+    LLVMValueRef by = step ? emit_expr(cg, step) : const_i64_of(cg, 1);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), header = new_block(cg, "for");
+    LLVMBasicBlockRef inner = new_block(cg, "body"), after = new_block(cg, "after");
+    LLVMBuildBr(b, header);
+
+    LLVMPositionBuilderAtEnd(b, header);
+    LLVMValueRef index = LLVMBuildPhi(b, cg->i64, "index");
+    LLVMAddIncoming(index, &lower, &before, 1);
+    lower_value(cg, for_index(op))->value = index;
+    for (unsigned i = 0; i < op->result_count; i++) {
+        begin_phis(cg, for_carried(op, i));
+        add_incoming(for_carried(op, i), op->operands[i], before);
+        lower_words(cg, op->results[i], lowered_words(for_carried(op, i)));
+    }
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, index, upper, ""), inner, after);
+
+    LLVMPositionBuilderAtEnd(b, inner);
+    if (!emit_region(cg, body))
+        return false;
+    LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(index, &next, &latch, 1);
+    for (unsigned i = 0; i < op->result_count; i++)
+        add_incoming(for_carried(op, i), region_yield(body)->operands[i], latch);
+    LLVMBuildBr(b, header);
+    LLVMPositionBuilderAtEnd(b, after);
+    return true;
+}
+
+/* ---- if ---------------------------------------------------------------- */
+
+/* Lowers one side into `block`; `*end` is where it ends. */
+static bool emit_side(Codegen *cg, const Region *side, LLVMBasicBlockRef block,
+                      LLVMBasicBlockRef merge, LLVMBasicBlockRef *end)
+{
+    LLVMPositionBuilderAtEnd(cg->builder, block);
+    if (!emit_region(cg, side))
+        return false;
+    *end = LLVMGetInsertBlock(cg->builder);
+    LLVMBuildBr(cg->builder, merge);
+    return true;
+}
+
+bool emit_if(Codegen *cg, const Op *op)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef blocks[2] = {new_block(cg, "then"), new_block(cg, "else")}, ends[2];
+    LLVMBasicBlockRef merge = new_block(cg, "merge");
+    LLVMValueRef condition = LLVMBuildICmp(b, LLVMIntNE, emit_expr(cg, op_expr(op, ATTR_COND)),
+                                           const_i64_of(cg, 0), "");
+    LLVMBuildCondBr(b, condition, blocks[0], blocks[1]);
+    for (unsigned i = 0; i < 2; i++)
+        if (!emit_side(cg, op->regions[i], blocks[i], merge, &ends[i]))
+            return false;
+    LLVMPositionBuilderAtEnd(b, merge);
+    for (unsigned r = 0; r < op->result_count; r++) {
+        begin_phis(cg, op->results[r]);
+        for (unsigned i = 0; i < 2; i++)
+            add_incoming(op->results[r], region_yield(op->regions[i])->operands[r], ends[i]);
+    }
+    return true;
+}
+
+/* The op around it takes the operands. */
+bool emit_yield(Codegen *cg, const Op *op)
+{
+    (void)cg;
+    (void)op;
+    return true;
+}
+
+/* ---- barriers and indices ---------------------------------------------- */
+
+bool emit_synchronize(Codegen *cg, const Op *op)
+{
+    return call_intrinsic(cg, INTR_barrier, op->loc, (LLVMValueRef[]){const_i32_of(cg, 0)}, 1);
+}
+
+bool emit_block_indices(Codegen *cg, const Op *op)
+{
+    static const IntrinsicId ids[] = {INTR_block_index_x, INTR_block_index_y,
+                                      INTR_block_index_z};
+    for (unsigned i = 0; i < op->result_count; i++) {
+        LLVMValueRef v = call_intrinsic(cg, ids[i], op->loc, NULL, 0);
+        if (!v)
+            return false;
+        lower_value(cg, op->results[i])->value = LLVMBuildZExt(cg->builder, v, cg->i64, "");
+    }
+    return true;
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+/* A tensor in memory at `base`. */
+static bool lower_memory(Codegen *cg, const Op *op, LLVMValueRef base)
+{
+    Value *v = op->results[0];
+    Lowered *l = lower_value(cg, v);
+    l->value = base;
+    for (unsigned d = 0; d < v->type->rank; d++) {
+        const Expr *stride = type_stride(cg->module, v->type, d);
+        if (!stride)
+            return diag_error(cg->diag, op->loc, "the stride of dimension %u overflows", d);
+        l->extents[d] = emit_expr(cg, v->type->extents[d]);
+        l->strides[d] = emit_expr(cg, stride);
+    }
+    return true;
+}
+
+bool emit_view_global(Codegen *cg, const Op *op)
+{
+    return lower_memory(cg, op, lowered(op->operands[0])->value);
+}
+
+bool emit_allocate_shared(Codegen *cg, const Op *op)
+{
+    int64_t offset;
+    cg->shared_used = shared_tensor_end(cg->shared_used, op->results[0]->type, &offset);
+    if (cg->shared_used > cg->target->shared_bytes)
+        return diag_error(cg->diag, op->loc,
+                          "shared tensors up to this one need %lld bytes, "
+                          "a block on %s has %lld",
+                          (long long)cg->shared_used, cg->target->name,
+                          (long long)cg->target->shared_bytes);
+    LLVMValueRef at = const_i64_of(cg, offset);
+    return lower_memory(cg, op, LLVMBuildGEP2(cg->builder, cg->i8, cg->shared, &at, 1, ""));
+}
+
+/* Every element the same number; undefined without one. */
+bool emit_allocate_register(Codegen *cg, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    const Attr *init = op_attr(op, ATTR_INIT);
+    LLVMValueRef *words = words_new(cg, t);
+    for (int64_t i = 0; !init && i < type_thread_words(t); i++)
+        words[i] = LLVMGetUndef(cg->i32);
+    if (init) {
+        unsigned bits = dtype_bits(t->dtype);
+        uint64_t code = dtype_encode(t->dtype, init->number);
+        LLVMValueRef v = LLVMConstInt(bits > 32 ? cg->i64 : cg->i32, code, 0);
+        for (int64_t slot = 0; slot < t->layout->slots; slot++)
+            emit_set_bits(cg, words, slot * bits, bits, v);
+    }
+    lower_words(cg, op->results[0], words);
+    return true;
+}
+
+/* The same words under another name. */
+bool emit_view(Codegen *cg, const Op *op)
+{
+    lower_words(cg, op->results[0], lowered_words(op->operands[0]));
+    return true;
+}

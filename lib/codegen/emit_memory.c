@@ -1,0 +1,338 @@
+/* Loads and stores of register tiles: lib/analysis/access decides units, width
+ * and checks; here they become instructions.
+ *
+ *     if (units with one predicate are inside) {      only checked dimensions
+ *         one wide access after another
+ *     }                                               loads: phi with zeros
+ *
+ * An element's address splits into the thread's part, computed once, and the
+ * slot's part, which is constant when strides are. */
+#include "codegen/memory.h"
+
+#include <stdlib.h>
+
+/* ---- addresses ------------------------------------------------------- */
+
+/* The thread's share of the tile's index in `dim`, an i64: the sum of its
+ * spatial digits, each times the elements that one step moves. */
+static LLVMValueRef thread_index(Codegen *cg, const Layout *l, unsigned dim)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef sum = const_i32_of(cg, 0);
+    int64_t below = l->threads;
+    for (unsigned i = 0; i < l->spatial_count; i++) {
+        const LayoutDigit *digit = &l->spatial[i];
+        below /= digit->extent;
+        if (digit->mode < 0 || l->modes[digit->mode].dim != dim)
+            continue;
+        int64_t weight = 1;
+        for (unsigned j = (unsigned)digit->mode + 1; j < l->mode_count; j++)
+            weight *= l->modes[j].dim == dim ? l->modes[j].extent : 1;
+        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)below), "");
+        if (i > 0)      /* the first digit's quotient is below its extent already */
+            v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)digit->extent), "");
+        v = LLVMBuildNUWMul(b, v, const_i32_of(cg, (uint32_t)weight), "");
+        sum = LLVMBuildNUWAdd(b, sum, v, "");
+    }
+    return LLVMBuildZExt(b, sum, cg->i64, "");
+}
+
+static MemoryAccess access_open(Codegen *cg, const Op *op)
+{
+    MemoryAccess a = {.cg = cg, .op = op, .plan = access_plan(cg->module, op)};
+    const Value *memory = op_memory_operand(op);
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    a.tile = op_tile_type(op);
+    a.bits = dtype_bits(a.tile->dtype);
+    a.memory = lowered(memory);
+    a.global = memory->type->kind == TYPE_GLOBAL;
+    LLVMValueRef linear = const_i64_of(cg, 0);
+    for (unsigned d = 0; d < memory->type->rank; d++)
+        a.index[d] = emit_expr(cg, offsets->exprs[d]);
+    for (unsigned d = 0; d < a.tile->rank; d++) {
+        unsigned at = op_tile_dim(op, d);
+        a.index[at] = LLVMBuildNSWAdd(cg->builder, a.index[at],
+                                      thread_index(cg, a.tile->layout, d), "");
+    }
+    for (unsigned d = 0; d < memory->type->rank; d++)
+        linear = LLVMBuildNSWAdd(cg->builder, linear,
+                                 LLVMBuildNSWMul(cg->builder, a.index[d],
+                                                 a.memory->strides[d], ""), "");
+    a.linear = linear;
+    return a;
+}
+
+/* The slot's share of the element's number, an i64, often constant. */
+static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
+{
+    Codegen *cg = a->cg;
+    int64_t index[LIMIT_RANK];
+    layout_index(a->tile->layout, 0, slot, index);
+    LLVMValueRef sum = const_i64_of(cg, 0);
+    for (unsigned d = 0; d < a->tile->rank; d++) {
+        LLVMValueRef stride = a->memory->strides[op_tile_dim(a->op, d)];
+        if (index[d] == 0)
+            continue;
+        LLVMValueRef term = LLVMBuildNSWMul(cg->builder, const_i64_of(cg, index[d]), stride, "");
+        sum = LLVMBuildNSWAdd(cg->builder, sum, term, "");
+    }
+    return sum;
+}
+
+LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot)
+{
+    Codegen *cg = a->cg;
+    LLVMValueRef linear = LLVMBuildNSWAdd(cg->builder, a->linear, slot_linear(a, slot), "");
+    return LLVMBuildNSWMul(cg->builder, linear, const_i64_of(cg, a->bits), "");
+}
+
+LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte)
+{
+    return LLVMBuildGEP2(a->cg->builder, a->cg->i8, a->memory->value, &byte, 1, "");
+}
+
+/* The address of the byte where the element in `slot`, the first of a unit,
+ * begins. The two parts of the address are whole bytes on their own when the
+ * slot's part is a constant number of bytes. */
+static LLVMValueRef unit_pointer(const MemoryAccess *a, int64_t slot)
+{
+    Codegen *cg = a->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef rest = slot_linear(a, slot), bits = const_i64_of(cg, a->bits);
+    LLVMValueRef eight = const_i64_of(cg, 8), width = const_i64_of(cg, a->bits / 8);
+    if (a->bits % 8 == 0) {
+        LLVMValueRef base = access_pointer(a, LLVMBuildNSWMul(b, a->linear, width, ""));
+        LLVMValueRef more = LLVMBuildNSWMul(b, rest, width, "");
+        return LLVMBuildGEP2(b, cg->i8, base, &more, 1, "");
+    }
+    if (!LLVMIsAConstantInt(rest) || LLVMConstIntGetSExtValue(rest) * a->bits % 8)
+        return access_pointer(a, LLVMBuildExactSDiv(b, access_slot_bit(a, slot), eight, ""));
+    LLVMValueRef first = LLVMBuildNSWMul(b, a->linear, bits, "");
+    LLVMValueRef base = access_pointer(a, LLVMBuildExactSDiv(b, first, eight, ""));
+    LLVMValueRef more = const_i64_of(cg, LLVMConstIntGetSExtValue(rest) * a->bits / 8);
+    return LLVMBuildGEP2(b, cg->i8, base, &more, 1, "");
+}
+
+/* ---- predicates ------------------------------------------------------ */
+
+/* Whether index `v` is inside [0, extent). */
+static LLVMValueRef inside(const MemoryAccess *a, LLVMValueRef v, unsigned dim)
+{
+    LLVMBuilderRef b = a->cg->builder;
+    LLVMValueRef extent = a->memory->extents[dim];
+    LLVMValueRef low = LLVMBuildICmp(b, LLVMIntSGE, v, const_i64_of(a->cg, 0), "");
+    LLVMValueRef high = LLVMBuildICmp(b, LLVMIntSLT, v, extent, "");
+    return LLVMBuildAnd(b, low, high, "");
+}
+
+/* Whether the element in `slot` is inside the view, by the checked dimensions;
+ * NULL when none is checked. */
+static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
+{
+    Codegen *cg = a->cg;
+    int64_t of_tile[LIMIT_RANK], of_view[LIMIT_RANK] = {0};
+    layout_index(a->tile->layout, 0, slot, of_tile);
+    for (unsigned d = 0; d < a->tile->rank; d++)
+        of_view[op_tile_dim(a->op, d)] = of_tile[d];
+    LLVMValueRef all = NULL;
+    for (unsigned d = 0; d < a->memory->type->rank; d++) {
+        if (!(a->plan.checked >> d & 1))
+            continue;
+        LLVMValueRef v = LLVMBuildNSWAdd(cg->builder, a->index[d],
+                                         const_i64_of(cg, of_view[d]), "");
+        LLVMValueRef one = inside(a, v, d);
+        all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
+    }
+    return all;
+}
+
+/* A unit and what its predicate depends on: units with equal keys share it. */
+typedef struct Unit {
+    int64_t key, slot;
+} Unit;
+
+static int unit_order(const void *x, const void *y)
+{
+    const Unit *a = x, *b = y;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+/* The slot's index in the checked dimensions as one number. */
+static int64_t predicate_key(const MemoryAccess *a, int64_t slot)
+{
+    int64_t index[LIMIT_RANK], key = 0;
+    layout_index(a->tile->layout, 0, slot, index);
+    for (unsigned d = 0; d < a->tile->rank; d++)
+        if (a->plan.checked >> op_tile_dim(a->op, d) & 1)
+            key = key * a->tile->layout->shape[d] + index[d];
+    return key;
+}
+
+static Unit *list_units(const MemoryAccess *a, int64_t *count)
+{
+    *count = a->tile->layout->slots / a->plan.unit;
+    Unit *units = arena_array(&a->cg->module->scratch, Unit, (size_t)*count);
+    for (int64_t i = 0; i < *count; i++)
+        units[i] = (Unit){predicate_key(a, i * a->plan.unit), i * a->plan.unit};
+    qsort(units, (size_t)*count, sizeof *units, unit_order);
+    return units;
+}
+
+/* ---- units ----------------------------------------------------------- */
+
+/* The type that moves `bytes` bytes. */
+static LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes)
+{
+    return bytes == 1   ? cg->i8
+           : bytes == 2 ? cg->i16
+           : bytes == 4 ? cg->i32
+                        : LLVMVectorType(cg->i32, bytes / 4);
+}
+
+static LLVMValueRef chunk_pointer(const MemoryAccess *a, LLVMValueRef unit, int64_t bit)
+{
+    LLVMValueRef byte = const_i64_of(a->cg, bit / 8);
+    return bit ? LLVMBuildGEP2(a->cg->builder, a->cg->i8, unit, &byte, 1, "") : unit;
+}
+
+static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
+                       LLVMValueRef *words)
+{
+    Codegen *cg = a->cg;
+    LLVMBuilderRef b = cg->builder;
+    unsigned bytes = a->plan.bytes;
+    LLVMValueRef v = LLVMBuildLoad2(b, chunk_type(cg, bytes), pointer, "");
+    LLVMSetAlignment(v, bytes);
+    if (bytes < 4)
+        emit_set_bits(cg, words, bit, bytes * 8, LLVMBuildZExt(b, v, cg->i32, ""));
+    else if (bytes == 4)
+        words[bit / 32] = v;
+    for (unsigned i = 0; bytes > 4 && i < bytes / 4; i++)
+        words[bit / 32 + i] = LLVMBuildExtractElement(b, v, const_i32_of(cg, i), "");
+}
+
+static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
+                        LLVMValueRef *words)
+{
+    Codegen *cg = a->cg;
+    LLVMBuilderRef b = cg->builder;
+    unsigned bytes = a->plan.bytes;
+    LLVMTypeRef type = chunk_type(cg, bytes);
+    LLVMValueRef v;
+    if (bytes < 4) {
+        v = LLVMBuildTrunc(b, emit_get_bits(cg, words, bit, bytes * 8), type, "");
+    } else if (bytes == 4) {
+        v = words[bit / 32];
+    } else {
+        v = LLVMGetPoison(type);
+        for (unsigned i = 0; i < bytes / 4; i++)
+            v = LLVMBuildInsertElement(b, v, words[bit / 32 + i], const_i32_of(cg, i), "");
+    }
+    LLVMSetAlignment(LLVMBuildStore(b, v, pointer), bytes);
+}
+
+/* Moves the unit that begins at `slot`, without any check. */
+static void move_unit(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+{
+    bool load = a->op->result_count > 0;
+    if (a->plan.bytes == 0) {
+        if (load)
+            load_bits(a, slot, words);
+        else
+            store_bits(a, slot, words);
+        return;
+    }
+    LLVMValueRef unit = unit_pointer(a, slot);
+    int64_t first = slot * a->bits, bits = a->plan.unit * a->bits;
+    for (int64_t at = 0; at < bits; at += 8 * a->plan.bytes) {
+        LLVMValueRef pointer = chunk_pointer(a, unit, at);
+        if (load)
+            load_chunk(a, pointer, first + at, words);
+        else
+            store_chunk(a, pointer, first + at, words);
+    }
+}
+
+/* ---- groups of units ------------------------------------------------- */
+
+/* After a conditional load: each word that the group changed is a phi of the
+ * loaded bits and what stood there before. */
+static void join_words(Codegen *cg, LLVMValueRef *words, LLVMValueRef *before, int64_t count,
+                       LLVMBasicBlockRef from, LLVMBasicBlockRef loaded)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (words[i] == before[i])
+            continue;
+        LLVMValueRef phi = LLVMBuildPhi(cg->builder, cg->i32, "");
+        LLVMAddIncoming(phi, (LLVMValueRef[]){words[i], before[i]},
+                        (LLVMBasicBlockRef[]){loaded, from}, 2);
+        words[i] = phi;
+    }
+}
+
+static void move_group(const MemoryAccess *a, const Unit *units, int64_t count,
+                       LLVMValueRef *words)
+{
+    for (int64_t i = 0; i < count; i++)
+        move_unit(a, units[i].slot, words);
+}
+
+/* Moves units that share one predicate, if it holds. */
+static void move_group_checked(const MemoryAccess *a, const Unit *units, int64_t count,
+                               LLVMValueRef *words, LLVMValueRef *before)
+{
+    Codegen *cg = a->cg;
+    int64_t word_count = type_thread_words(a->tile);
+    LLVMValueRef predicate = slot_inside(a, units[0].slot);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(cg->builder);
+    LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(cg->context, cg->function, "inside");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(cg->context, cg->function, "moved");
+    LLVMBuildCondBr(cg->builder, predicate, then, done);
+    LLVMPositionBuilderAtEnd(cg->builder, then);
+    memcpy(before, words, (size_t)word_count * sizeof *words);
+    move_group(a, units, count, words);
+    LLVMBasicBlockRef loaded = LLVMGetInsertBlock(cg->builder);
+    LLVMBuildBr(cg->builder, done);
+    LLVMPositionBuilderAtEnd(cg->builder, done);
+    if (a->op->result_count > 0)
+        join_words(cg, words, before, word_count, from, loaded);
+}
+
+static void move_tile(const MemoryAccess *a, LLVMValueRef *words)
+{
+    int64_t count;
+    Unit *units = list_units(a, &count);
+    size_t word_count = (size_t)type_thread_words(a->tile);
+    LLVMValueRef *before = arena_array(&a->cg->module->scratch, LLVMValueRef, word_count);
+    for (int64_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && units[end].key == units[i].key;)
+            end++;
+        if (a->plan.checked)
+            move_group_checked(a, units + i, end - i, words, before);
+        else
+            move_group(a, units + i, end - i, words);
+    }
+}
+
+static bool emit_load(Codegen *cg, const Op *op)
+{
+    MemoryAccess a = access_open(cg, op);
+    LLVMValueRef *words = words_new(cg, a.tile);
+    move_tile(&a, words);
+    lower_words(cg, op->results[0], words);
+    return true;
+}
+
+static bool emit_store(Codegen *cg, const Op *op)
+{
+    MemoryAccess a = access_open(cg, op);
+    move_tile(&a, lowered_words(op->operands[0]));
+    return true;
+}
+
+bool emit_load_global(Codegen *cg, const Op *op) { return emit_load(cg, op); }
+bool emit_store_global(Codegen *cg, const Op *op) { return emit_store(cg, op); }
+bool emit_load_shared(Codegen *cg, const Op *op) { return emit_load(cg, op); }
+bool emit_store_shared(Codegen *cg, const Op *op) { return emit_store(cg, op); }

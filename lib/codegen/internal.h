@@ -1,0 +1,172 @@
+/* What the files of lib/codegen share: the state of one compile, lowered
+ * values, the helpers that emitters call, and the back end's entry points.
+ *
+ * Lowered values:
+ *   scalar   one i64
+ *   ptr      one ptr addrspace(1)
+ *   REG      type_thread_words(type) values of type i32; element slot s of
+ *            width w lies in bits [s * w, (s + 1) * w) of their concatenation,
+ *            bits past the last element are unspecified
+ *   GLOBAL   the base, and an i64 for each extent and stride
+ *   SHARED   the base, a ptr addrspace(3); extents and strides are constants
+ *
+ * One Codegen serves one compile in one thread. Its memory comes from the
+ * module's scratch arena. */
+#ifndef TILUS_CODEGEN_INTERNAL_H
+#define TILUS_CODEGEN_INTERNAL_H
+
+#include "codegen/codegen.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+/* ---- tables --------------------------------------------------------- */
+
+/* A target that can be compiled for. */
+typedef struct Target {
+    const char *name;       /* LLVM's and ptxas's, "sm_90a" */
+    unsigned sm;            /* 90 */
+    unsigned ptx;           /* the least PTX version that has it, 80 for 8.0 */
+    int64_t shared_bytes;   /* a block's shared memory, opt-in limit */
+} Target;
+
+/* The target called `name`, or NULL. The i-th; NULL past the last. */
+const Target *target_find(const char *name);
+const Target *target_at(size_t i);
+
+typedef enum IntrinsicId {
+#define INTRINSIC(id, name, signature, sm, ptx, convergent, how) INTR_##id,
+#include "codegen/intrinsics.def"
+    INTR_COUNT
+} IntrinsicId;
+
+/* How the NVPTX back end fills a body. */
+typedef enum BodyKind { BODY_NVVM, BODY_ATOMIC } BodyKind;
+
+typedef struct IntrinsicInfo {
+    const char *name;       /* of the LLVM function, "tilus.barrier" */
+    const char *signature;  /* result letters, ':', parameter letters */
+    unsigned sm, ptx;       /* the least that have it */
+    bool convergent;        /* all threads of a warp execute it together */
+    BodyKind body;
+    const char *nvvm;               /* BODY_NVVM: the LLVM intrinsic */
+    LLVMAtomicRMWBinOp atomic;      /* BODY_ATOMIC */
+} IntrinsicInfo;
+
+extern const IntrinsicInfo intrinsic_info[INTR_COUNT];
+
+/* LLVM's numbers of NVPTX's address spaces. */
+enum { SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
+
+/* ---- state ---------------------------------------------------------- */
+
+struct Codegen {
+    Module *module;
+    Diag *diag;                 /* the module's */
+    const Target *target;
+    LLVMContextRef context;
+    LLVMModuleRef llvm;
+    LLVMBuilderRef builder;
+    LLVMTargetMachineRef machine;
+    ArenaMark mark;             /* of the module's scratch arena, when opened */
+    bool failed;                /* LLVM reported an error ... */
+    char *failure;              /* ... and its text, malloc'ed */
+    LLVMTypeRef i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr;
+
+    LLVMValueRef shared;        /* the module's dynamic shared memory, or NULL */
+    LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
+
+    Program *program;           /* being lowered */
+    LLVMValueRef function;
+    LLVMValueRef thread;        /* the thread's index in the block, i32 */
+    int64_t shared_used;        /* bytes of its shared tensors so far */
+};
+
+typedef struct Lowered {
+    const Type *type;
+    LLVMValueRef value;         /* scalar, ptr, or the base of a memory tensor */
+    LLVMValueRef *words;        /* REG */
+    LLVMValueRef extents[LIMIT_RANK], strides[LIMIT_RANK];  /* memory tensors */
+} Lowered;
+
+/* ---- lowered values (lower.c) --------------------------------------- */
+
+/* The lowered form of a value that was defined before. */
+const Lowered *lowered(const Value *v);
+/* A fresh one for `v`, to be filled. */
+Lowered *lower_value(Codegen *cg, Value *v);
+/* The words of a REG value; sets those of `v`. */
+LLVMValueRef *lowered_words(const Value *v);
+void lower_words(Codegen *cg, Value *v, LLVMValueRef *words);
+/* Forgets every lowered value of `p`. */
+void lowered_clear(Program *p);
+
+/* ---- words (words.c) ------------------------------------------------ */
+
+/* Words for a value of REG type `t`: constants 0, for emit_set_bits to fill. */
+LLVMValueRef *words_new(Codegen *cg, const Type *t);
+
+/* Bits [bit, bit + nbits) of `words`, zero-extended: an i32, or an i64 when
+ * nbits > 32. 1 <= nbits <= 64. */
+LLVMValueRef emit_get_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits);
+
+/* Puts `value` (an i32 or i64 as emit_get_bits gives, bits from `nbits` on zero)
+ * into bits [bit, bit + nbits), which must still be zero. */
+void emit_set_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits,
+               LLVMValueRef value);
+
+/* ---- scalars (emit_scalar.c) ---------------------------------------- */
+
+static inline LLVMValueRef const_i32_of(Codegen *cg, uint32_t v)
+{
+    return LLVMConstInt(cg->i32, v, 0);
+}
+
+static inline LLVMValueRef const_i64_of(Codegen *cg, int64_t v)
+{
+    return LLVMConstInt(cg->i64, (unsigned long long)v, 1);
+}
+
+/* The value of `e`, an i64, computed at the builder's place. */
+LLVMValueRef emit_expr(Codegen *cg, const Expr *e);
+
+/* ---- intrinsics (intrinsics.c) -------------------------------------- */
+
+/* Calls @tilus.<...>, declaring it. `at` locates the error for a target that
+ * lacks it; NULL then. Several results come back as one struct of i32. */
+LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *args,
+                            unsigned count);
+
+/* ---- shared memory (shared.c) --------------------------------------- */
+
+enum { SHARED_ALIGN = 16 };     /* bytes, of each shared tensor */
+
+/* Bytes used once a tensor of type `t` is placed after the first `used`, at
+ * `*offset`; INT64_MAX when that overflows. */
+int64_t shared_tensor_end(int64_t used, const Type *t, int64_t *offset);
+
+/* ---- emitters ------------------------------------------------------- */
+
+/* Each lowers one op at the builder's place; false after errors. */
+#define OP(id, out, operands, attrs, effect, type, summary)                   \
+    bool emit_##id(Codegen *cg, const Op *op);
+#include "ir/ops.def"
+
+/* Lowers the ops of a region in order. */
+bool emit_region(Codegen *cg, const Region *r);
+
+/* ---- the back end (nvptx.c) ----------------------------------------- */
+
+/* Initialises LLVM's NVPTX target, once in a process. */
+void nvptx_initialize(void);
+/* Makes cg->machine, for PTX version `ptx` (80 for 8.0), and gives the LLVM
+ * module its triple and data layout. */
+bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level);
+/* Gives each used @tilus.* declaration its body. */
+void nvptx_fill_intrinsics(Codegen *cg);
+/* Verifies and optimises the LLVM module. */
+bool nvptx_optimize(Codegen *cg, unsigned opt_level);
+/* PTX text, malloc'ed; NULL after errors. */
+char *nvptx_print(Codegen *cg);
+
+#endif

@@ -1,0 +1,68 @@
+/* The table of @tilus.* functions, and calls of them. */
+#include "codegen/internal.h"
+
+#include <string.h>
+
+const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
+#define NVVM(name) BODY_NVVM, name, LLVMAtomicRMWBinOpXchg
+#define ATOMIC(op) BODY_ATOMIC, NULL, LLVMAtomicRMWBinOp##op
+#define INTRINSIC(id, name, signature, sm, ptx, convergent, how)              \
+    [INTR_##id] = {name, signature, sm, ptx, convergent, how},
+#include "codegen/intrinsics.def"
+#undef NVVM
+#undef ATOMIC
+};
+
+static LLVMTypeRef letter_type(Codegen *cg, char letter)
+{
+    return letter == 'g' ? cg->global_ptr : letter == 's' ? cg->shared_ptr : cg->i32;
+}
+
+/* The function type that a signature spells. */
+static LLVMTypeRef signature_type(Codegen *cg, const char *signature)
+{
+    enum { MOST = 16 };
+    LLVMTypeRef results[MOST], parameters[MOST];
+    unsigned result_count = 0, parameter_count = 0;
+    const char *s = signature;
+    for (; *s != ':'; s++)
+        results[result_count++] = letter_type(cg, *s);
+    for (s++; *s; s++)
+        parameters[parameter_count++] = letter_type(cg, *s);
+    LLVMTypeRef result = result_count == 0   ? LLVMVoidTypeInContext(cg->context)
+                         : result_count == 1 ? results[0]
+                                             : LLVMStructTypeInContext(cg->context, results,
+                                                                       result_count, 0);
+    return LLVMFunctionType(result, parameters, parameter_count, 0);
+}
+
+static LLVMAttributeRef attribute(Codegen *cg, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    return LLVMCreateEnumAttribute(cg->context, kind, 0);
+}
+
+static LLVMValueRef declare(Codegen *cg, IntrinsicId id)
+{
+    const IntrinsicInfo *info = &intrinsic_info[id];
+    LLVMValueRef f = LLVMAddFunction(cg->llvm, info->name, signature_type(cg, info->signature));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(cg, "nounwind"));
+    if (info->convergent)
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(cg, "convergent"));
+    return f;
+}
+
+LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *args,
+                            unsigned count)
+{
+    const IntrinsicInfo *info = &intrinsic_info[id];
+    if (cg->target->sm < info->sm) {
+        diag_error(cg->diag, at, "this needs %s, which %s lacks: it needs sm_%u or later",
+                   info->name, cg->target->name, info->sm);
+        return NULL;
+    }
+    if (!cg->intrinsics[id])
+        cg->intrinsics[id] = declare(cg, id);
+    LLVMValueRef f = cg->intrinsics[id];
+    return LLVMBuildCall2(cg->builder, LLVMGlobalGetValueType(f), f, args, count, "");
+}

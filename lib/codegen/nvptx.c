@@ -1,0 +1,224 @@
+/* The NVPTX back end: target machine, bodies of @tilus.* functions,
+ * optimisation, PTX.
+ *
+ * LLVM's fatal errors end the process, so everything that it would refuse is
+ * refused before it is called; other errors arrive at on_diagnostic, also when
+ * the call that caused one reports success. */
+#include "codegen/internal.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+static const char triple[] = "nvptx64-nvidia-cuda";
+
+/* ---- opening --------------------------------------------------------- */
+
+/* Shared memory is addressed with 32 bits: half the address registers. The
+ * option is one of the whole process and must precede any target machine. */
+static void initialize(void)
+{
+    const char *const options[] = {"tilus", "--nvptx-short-ptr"};
+    LLVMParseCommandLineOptions(2, options, "");
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+}
+
+void nvptx_initialize(void)
+{
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, initialize);
+}
+
+/* Keeps LLVM's first error. The text is malloc'ed: this runs below LLVM's
+ * frames, which an arena's jump must not cross. */
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)
+{
+    Codegen *cg = data;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || cg->failure)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    size_t size = strlen(text) + 1;
+    cg->failure = malloc(size);
+    if (cg->failure)
+        memcpy(cg->failure, text, size);
+    cg->failed = true;
+    LLVMDisposeMessage(text);
+}
+
+/* Reports an error that LLVM recorded while `doing` something; false if any. */
+static bool check(Codegen *cg, const char *doing)
+{
+    if (!cg->failed)
+        return true;
+    cg->failed = false;
+    return diag_error(cg->diag, (Loc){0}, "LLVM failed while %s: %s", doing,
+                      cg->failure ? cg->failure : "out of memory");
+}
+
+static void set_layout(Codegen *cg)
+{
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(cg->machine);
+    LLVMSetTarget(cg->llvm, triple);
+    LLVMSetModuleDataLayout(cg->llvm, layout);
+    LLVMDisposeTargetData(layout);
+}
+
+bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level)
+{
+    static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
+                                                 LLVMCodeGenLevelDefault,
+                                                 LLVMCodeGenLevelAggressive};
+    char features[16], *why = NULL;
+    LLVMTargetRef target;
+    LLVMContextSetDiagnosticHandler(cg->context, on_diagnostic, cg);
+    if (LLVMGetTargetFromTriple(triple, &target, &why)) {
+        diag_error(cg->diag, (Loc){0}, "this LLVM has no NVPTX target: %s", why);
+        LLVMDisposeMessage(why);
+        return false;
+    }
+    snprintf(features, sizeof features, "+ptx%u", ptx);
+    cg->machine = LLVMCreateTargetMachine(target, triple, cg->target->name, features,
+                                          levels[opt_level], LLVMRelocDefault,
+                                          LLVMCodeModelDefault);
+    if (!cg->machine)
+        return diag_error(cg->diag, (Loc){0}, "LLVM has no target machine for %s",
+                          cg->target->name);
+    set_layout(cg);
+    return true;
+}
+
+/* ---- bodies ------------------------------------------------------------ */
+
+enum { MOST_PARAMETERS = 16 };
+
+static LLVMAttributeRef attribute(Codegen *cg, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    return LLVMCreateEnumAttribute(cg->context, kind, 0);
+}
+
+static void return_value(Codegen *cg, LLVMValueRef f, LLVMValueRef v)
+{
+    LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(f));
+    LLVMBuilderRef b = cg->builder;
+    if (LLVMGetTypeKind(type) == LLVMVoidTypeKind) {
+        LLVMBuildRetVoid(b);
+        return;
+    }
+    if (LLVMGetTypeKind(type) != LLVMStructTypeKind) {
+        LLVMBuildRet(b, LLVMBuildBitCast(b, v, type, ""));
+        return;
+    }
+    LLVMValueRef all = LLVMGetPoison(type);
+    for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++) {
+        LLVMValueRef word = LLVMBuildExtractValue(b, v, i, "");
+        word = LLVMBuildBitCast(b, word, cg->i32, "");
+        all = LLVMBuildInsertValue(b, all, word, i, "");
+    }
+    LLVMBuildRet(b, all);
+}
+
+/* Calls LLVM's intrinsic with the words cast to its parameter types. */
+static void fill_nvvm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
+{
+    LLVMTypeRef types[MOST_PARAMETERS];
+    LLVMValueRef args[MOST_PARAMETERS];
+    unsigned id = LLVMLookupIntrinsicID(info->nvvm, strlen(info->nvvm));
+    LLVMTypeRef type = LLVMIntrinsicGetType(cg->context, id, NULL, 0);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(cg->llvm, id, NULL, 0);
+    unsigned count = LLVMCountParams(f);
+    LLVMGetParamTypes(type, types);
+    for (unsigned i = 0; i < count; i++)
+        args[i] = LLVMBuildBitCast(cg->builder, LLVMGetParam(f, i), types[i], "");
+    LLVMValueRef call = LLVMBuildCall2(cg->builder, type, callee, args, count, "");
+    if (info->convergent)
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, attribute(cg, "convergent"));
+    return_value(cg, f, call);
+}
+
+/* NVPTX drops the ordering of atomicrmw: it is relaxed, of scope gpu. */
+static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
+{
+    LLVMValueRef v = LLVMBuildAtomicRMW(cg->builder, info->atomic, LLVMGetParam(f, 0),
+                                        LLVMGetParam(f, 1), LLVMAtomicOrderingMonotonic, 0);
+    LLVMSetAlignment(v, 4);
+    return_value(cg, f, v);
+}
+
+void nvptx_fill_intrinsics(Codegen *cg)
+{
+    for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
+        const IntrinsicInfo *info = &intrinsic_info[id];
+        LLVMValueRef f = cg->intrinsics[id];
+        if (!f)
+            continue;
+        LLVMSetLinkage(f, LLVMInternalLinkage);
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(cg, "alwaysinline"));
+        LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(cg->context, f, "");
+        LLVMPositionBuilderAtEnd(cg->builder, entry);
+        if (info->body == BODY_NVVM)
+            fill_nvvm(cg, info, f);
+        else
+            fill_atomic(cg, info, f);
+    }
+}
+
+/* ---- optimisation and printing ------------------------------------------- */
+
+static bool verify(Codegen *cg)
+{
+    char *why = NULL;
+    bool broken = LLVMVerifyModule(cg->llvm, LLVMReturnStatusAction, &why);
+    if (broken)
+        diag_error(cg->diag, (Loc){0}, "internal error: the LLVM module is broken: %s", why);
+    LLVMDisposeMessage(why);
+    return !broken;
+}
+
+bool nvptx_optimize(Codegen *cg, unsigned opt_level)
+{
+    char pipeline[] = "default<O?>";
+    *strchr(pipeline, '?') = (char)('0' + opt_level);
+    if (!verify(cg))
+        return false;
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(cg->llvm, pipeline, cg->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (error) {
+        char *why = LLVMGetErrorMessage(error);
+        diag_error(cg->diag, (Loc){0}, "LLVM failed while optimising: %s", why);
+        LLVMDisposeErrorMessage(why);
+        return false;
+    }
+    return check(cg, "optimising") && verify(cg);
+}
+
+char *nvptx_print(Codegen *cg)
+{
+    char *why = NULL, *text = NULL;
+    LLVMMemoryBufferRef buffer = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(cg->machine, cg->llvm, LLVMAssemblyFile, &why,
+                                            &buffer)) {
+        diag_error(cg->diag, (Loc){0}, "LLVM failed while writing PTX: %s", why);
+        LLVMDisposeMessage(why);
+        return NULL;
+    }
+    if (check(cg, "writing PTX")) {
+        size_t size = LLVMGetBufferSize(buffer);
+        text = malloc(size + 1);
+        if (text) {
+            memcpy(text, LLVMGetBufferStart(buffer), size);
+            text[size] = '\0';
+        }
+    }
+    LLVMDisposeMemoryBuffer(buffer);
+    return text;
+}

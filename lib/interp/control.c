@@ -1,0 +1,68 @@
+/* Control: the grid, loops, conditions, barriers. A region's yield assigns to
+ * the results of the op around it; a loop's next iteration takes them up. */
+#include "interp/state.h"
+
+bool interp_block_indices(Interp *in, const Op *op)
+{
+    for (unsigned d = 0; d < op->result_count; d++)
+        value_binding(op->results[d])->integer = in->block[d];
+    return true;
+}
+
+/* All threads run together, so nothing waits: what came before is ordered. */
+bool interp_synchronize(Interp *in, const Op *op)
+{
+    (void)op;
+    in->epoch_start = in->time + 1;
+    return true;
+}
+
+bool interp_yield(Interp *in, const Op *op)
+{
+    (void)in;
+    const Op *around = op->parent->parent;
+    for (unsigned i = 0; i < op->operand_count; i++)
+        value_assign(around->results[i], op->operands[i]);
+    return true;
+}
+
+bool interp_if(Interp *in, const Op *op)
+{
+    int64_t condition;
+    return interp_evaluate(in, op, op_expr(op, ATTR_COND), &condition) &&
+           interp_region(in, op->regions[condition ? 0 : 1]);
+}
+
+static bool loop_bounds(Interp *in, const Op *op, int64_t *lower, int64_t *upper,
+                        int64_t *step)
+{
+    const Expr *by = op_expr(op, ATTR_STEP);
+    *step = 1;
+    if (!interp_evaluate(in, op, op_expr(op, ATTR_LOWER), lower) ||
+        !interp_evaluate(in, op, op_expr(op, ATTR_UPPER), upper) ||
+        (by && !interp_evaluate(in, op, by, step)))
+        return false;
+    if (*step > 0)
+        return true;
+    return diag_error(in->diag, op->loc, "the step of a loop is %lld, not positive",
+                      (long long)*step);
+}
+
+bool interp_for(Interp *in, const Op *op)
+{
+    int64_t index, upper, step;
+    if (!loop_bounds(in, op, &index, &upper, &step))
+        return false;
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_assign(op->results[i], op->operands[i]);
+    while (index < upper) {
+        value_binding(for_index(op))->integer = index;
+        for (unsigned i = 0; i < op->result_count; i++)
+            value_assign(for_carried(op, i), op->results[i]);
+        if (!interp_region(in, op->regions[0]))
+            return false;
+        if (__builtin_add_overflow(index, step, &index))
+            break;
+    }
+    return true;
+}

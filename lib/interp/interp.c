@@ -1,0 +1,315 @@
+/* The driver: binds values, runs the blocks of the grid, dispatches ops. */
+#include "interp/interp.h"
+
+#include "interp/state.h"
+#include "ir/text.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef bool (*InterpOp)(Interp *in, const Op *op);
+
+static const InterpOp interp_ops[OP_COUNT] = {
+#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = interp_##id,
+#include "ir/ops.def"
+};
+
+/* ---- register tensors ----------------------------------------------- */
+
+uint64_t words_get(const uint32_t *words, uint64_t bit, unsigned width)
+{
+    const uint32_t *w = words + bit / 32;
+    unsigned shift = bit % 32;
+    uint64_t code = w[0] >> shift;
+    if (shift + width > 32)
+        code |= (uint64_t)w[1] << (32 - shift);
+    if (shift + width > 64)
+        code |= (uint64_t)w[2] << (64 - shift);
+    return width < 64 ? code & ((UINT64_C(1) << width) - 1) : code;
+}
+
+void words_set(uint32_t *words, uint64_t bit, unsigned width, uint64_t code)
+{
+    for (unsigned done = 0; done < width;) {
+        unsigned shift = (bit + done) % 32;
+        unsigned part = width - done < 32 - shift ? width - done : 32 - shift;
+        uint32_t mask = (uint32_t)(((UINT64_C(1) << part) - 1) << shift);
+        uint32_t *w = &words[(bit + done) / 32];
+        *w = (*w & ~mask) | ((uint32_t)(code >> done << shift) & mask);
+        done += part;
+    }
+}
+
+/* Fills the tables; threads descend so that the least one stays in `place`. */
+static void fill_map(LayoutMap *map)
+{
+    const Layout *l = map->layout;
+    for (int64_t thread = l->threads; thread-- > 0;)
+        for (int64_t slot = 0; slot < l->slots; slot++) {
+            int64_t index[LIMIT_RANK], at = thread * l->slots + slot, linear = 0;
+            layout_index(l, thread, slot, index);
+            for (unsigned d = 0; d < l->rank; d++) {
+                map->index[at * l->rank + d] = (int32_t)index[d];
+                linear = linear * l->shape[d] + index[d];
+            }
+            map->linear[at] = (uint32_t)linear;
+            map->place[linear] = (Place){(uint16_t)thread, (uint16_t)slot};
+        }
+}
+
+static const LayoutMap *layout_map(Interp *in, const Layout *l)
+{
+    for (const LayoutMap *known = in->maps; known; known = known->next)
+        if (known->layout == l)
+            return known;
+    size_t places = (size_t)(l->threads * l->slots);
+    LayoutMap *map = arena_new(in->arena, LayoutMap);
+    *map = (LayoutMap){.layout = l, .elements = 1, .next = in->maps};
+    for (unsigned d = 0; d < l->rank; d++)
+        map->elements *= l->shape[d];
+    map->index = arena_array(in->arena, int32_t, places * l->rank);
+    map->linear = arena_array(in->arena, uint32_t, places);
+    map->place = arena_array(in->arena, Place, (size_t)map->elements);
+    fill_map(map);
+    return in->maps = map;
+}
+
+static void tensor_init(Interp *in, Tensor *t, const Type *type)
+{
+    *t = (Tensor){.dtype = type->dtype, .bits = dtype_bits(type->dtype),
+                  .threads = type->layout->threads, .slots = type->layout->slots,
+                  .words = type_thread_words(type), .map = layout_map(in, type->layout)};
+    t->data = arena_array(in->arena, uint32_t, (size_t)(t->threads * t->words));
+}
+
+/* ---- memory --------------------------------------------------------- */
+
+static Memory *memory_new(Interp *in, void *data, int64_t size)
+{
+    Memory *memory = arena_new(in->arena, Memory);
+    *memory = (Memory){.data = data, .size = size};
+    size_t pages = (size_t)(size / HISTORY_PAGE + (size % HISTORY_PAGE != 0));
+    memory->pages = arena_array(in->arena, ByteHistory *, pages);
+    return memory;
+}
+
+static void shared_init(Interp *in, View *view, const Value *v)
+{
+    const Type *t = v->type;
+    int64_t size = (type_shared_bits(t) + 7) / 8, row_major = 1;
+    view->memory = memory_new(in, arena_alloc(in->arena, (size_t)size), size);
+    view->memory->shared = true;
+    view->memory->defined = arena_alloc(in->arena, (size_t)size);
+    view->name = v->name ? arena_printf(in->arena, "shared tensor %%%s", v->name)
+                         : "a shared tensor";
+    view->origin = v->def;
+    view->rank = t->rank;
+    view->bits = dtype_bits(t->dtype);
+    for (unsigned d = t->rank; d-- > 0;) {
+        view->extent[d] = type_extent(t, d);
+        view->stride[d] = t->strides ? t->strides[d]->constant : row_major;
+        row_major *= view->extent[d];
+    }
+}
+
+/* ---- values --------------------------------------------------------- */
+
+static void bind_value(Interp *in, Value *v)
+{
+    Binding *b = arena_new(in->arena, Binding);
+    v->data = b;
+    if (v->type->kind == TYPE_REG)
+        tensor_init(in, &b->tensor, v->type);
+    else if (v->type->kind == TYPE_SHARED && v->def && v->def->code == OP_allocate_shared)
+        shared_init(in, &b->view, v);
+}
+
+static bool bind_op(Op *op, void *data)
+{
+    Interp *in = data;
+    for (unsigned i = 0; i < op->result_count; i++)
+        bind_value(in, op->results[i]);
+    for (unsigned r = 0; r < op->region_count; r++)
+        for (unsigned i = 0; i < op->regions[r]->arg_count; i++)
+            bind_value(in, op->regions[r]->args[i]);
+    return true;
+}
+
+static bool unbind_op(Op *op, void *data)
+{
+    (void)data;
+    for (unsigned i = 0; i < op->result_count; i++)
+        op->results[i]->data = NULL;
+    for (unsigned r = 0; r < op->region_count; r++)
+        for (unsigned i = 0; i < op->regions[r]->arg_count; i++)
+            op->regions[r]->args[i]->data = NULL;
+    return true;
+}
+
+static int64_t scalar_argument(const Type *t, int64_t value)
+{
+    switch (t->dtype) {
+    case DTYPE_i32: return (int32_t)value;
+    case DTYPE_u32: return (uint32_t)value;
+    default: return value;
+    }
+}
+
+/* Pointers to one buffer share its history, whatever their number. */
+static void bind_arguments(Interp *in, const tilus_arg *args, const tilus_buffer *buffers,
+                           size_t buffer_count)
+{
+    Program *p = in->program;
+    Memory **memories = arena_array(in->arena, Memory *, buffer_count);
+    for (size_t i = 0; i < buffer_count; i++)
+        memories[i] = memory_new(in, buffers[i].data, (int64_t)buffers[i].size);
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        Value *v = p->args[i];
+        bind_value(in, v);
+        Binding *b = value_binding(v);
+        if (v->type->kind == TYPE_PTR) {
+            assert(args[i].pointer < buffer_count);
+            b->view.memory = memories[args[i].pointer];
+            b->view.name = arena_printf(in->arena, "argument %%%s", v->name);
+        } else {
+            b->integer = scalar_argument(v->type, args[i].integer);
+        }
+    }
+}
+
+void value_assign(const Value *to, const Value *from)
+{
+    Binding *x = value_binding(to);
+    const Binding *y = value_binding(from);
+    if (to->type->kind != TYPE_REG) {
+        *x = *y;
+        return;
+    }
+    memcpy(x->tensor.data, y->tensor.data,
+           (size_t)(x->tensor.threads * x->tensor.words) * sizeof *x->tensor.data);
+    x->tensor.undefined = y->tensor.undefined;
+}
+
+/* ---- for the op families -------------------------------------------- */
+
+static int64_t lookup(const Value *v, void *data)
+{
+    (void)data;
+    return value_binding(v)->integer;
+}
+
+bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out)
+{
+    const char *why = expr_evaluate(e, lookup, NULL, out);
+    if (!why)
+        return true;
+    Text text;
+    text_init(&text, in->arena);
+    print_expr(&text, e);
+    return diag_error(in->diag, op->loc, "%s in %s", why, text_string(&text));
+}
+
+bool interp_operands_defined(Interp *in, const Op *op)
+{
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        const Value *v = op->operands[i];
+        if (v->type->kind != TYPE_REG || !value_tensor(v)->undefined)
+            continue;
+        diag_error(in->diag, op->loc, "%s reads an element that was never written",
+                   op_info[op->code].name);
+        return diag_note(in->diag, value_tensor(v)->undefined->loc,
+                         "allocated here without a value");
+    }
+    return true;
+}
+
+double interp_decode(Interp *in, DType t, uint64_t code)
+{
+    if (dtype_bits(t) > 16)
+        return dtype_decode(t, code);
+    if (!in->decoded[t]) {
+        uint64_t codes = UINT64_C(1) << dtype_bits(t);
+        in->decoded[t] = arena_array(in->arena, double, codes);
+        for (uint64_t c = 0; c < codes; c++)
+            in->decoded[t][c] = dtype_decode(t, c);
+    }
+    return in->decoded[t][code];
+}
+
+const char *interp_block_name(Interp *in, uint64_t block)
+{
+    Text text;
+    text_init(&text, in->arena);
+    for (unsigned d = 0; d < in->program->grid_rank; d++) {
+        uint64_t extent = (uint64_t)in->grid[d];
+        text_printf(&text, "%s%llu", d ? ", " : "block (",
+                    (unsigned long long)(block % extent));
+        block /= extent;
+    }
+    text_char(&text, ')');
+    return text_string(&text);
+}
+
+/* ---- running -------------------------------------------------------- */
+
+bool interp_region(Interp *in, const Region *r)
+{
+    for (const Op *op = r->first; op; op = op->next)
+        if (!interp_ops[op->code](in, op))
+            return false;
+    return true;
+}
+
+static bool run_block(Interp *in, uint64_t block)
+{
+    for (unsigned d = 0; d < 3; d++) {
+        in->block[d] = (int64_t)(block % (uint64_t)in->grid[d]);
+        block /= (uint64_t)in->grid[d];
+    }
+    in->block_start = in->epoch_start = in->time + 1;
+    arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
+               in->block_start);
+    return interp_region(in, in->program->body);
+}
+
+static bool run_grid(Interp *in)
+{
+    int64_t blocks;
+    if (__builtin_mul_overflow(in->grid[0], in->grid[1], &blocks) ||
+        __builtin_mul_overflow(blocks, in->grid[2], &blocks) || blocks > INT32_MAX)
+        return diag_error(in->diag, in->program->loc,
+                          "the interpreter runs at most %d blocks", INT32_MAX);
+    for (int64_t block = 0; block < blocks; block++)
+        if (!run_block(in, (uint64_t)block))
+            return false;
+    return true;
+}
+
+/* Ops are members of op_numbers by address. */
+static bool same_op(const void *a, const void *b)
+{
+    return *(const Op *const *)a == *(const Op *const *)b;
+}
+
+bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
+                    const tilus_buffer *buffers, size_t buffer_count)
+{
+    Module *m = p->module;
+    Interp *in = arena_new(&m->scratch, Interp);
+    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag};
+    memcpy(in->grid, grid, sizeof in->grid);
+    intern_init(&in->op_numbers, in->arena, same_op);
+    bind_arguments(in, args, buffers, buffer_count);
+    region_walk(p->body, bind_op, in);
+    bool ok = run_grid(in);
+    interp_release(p);
+    return ok;
+}
+
+void interp_release(Program *p)
+{
+    for (unsigned i = 0; i < p->arg_count; i++)
+        p->args[i]->data = NULL;
+    region_walk(p->body, unbind_op, NULL);
+    arena_reset(&p->module->scratch, (ArenaMark){0});
+}

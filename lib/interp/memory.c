@@ -1,0 +1,291 @@
+/* Memory ops: allocations, views, loads and stores. */
+#include "interp/state.h"
+
+#include "support/bits.h"
+#include "support/scalar.h"
+
+#include <string.h>
+
+/* ---- allocations and views ------------------------------------------ */
+
+/* Each execution gives the same bytes, undefined anew. Their history stays: a
+ * later iteration may race with an earlier one. */
+bool interp_allocate_shared(Interp *in, const Op *op)
+{
+    (void)in;
+    Memory *memory = value_binding(op->results[0])->view.memory;
+    memset(memory->defined, 0, (size_t)memory->size);
+    return true;
+}
+
+static bool view_strides(Interp *in, const Op *op, const Type *t, View *view)
+{
+    int64_t row_major = 1;
+    for (unsigned d = t->rank; d-- > 0;) {
+        view->stride[d] = row_major;
+        if (t->strides && !interp_evaluate(in, op, t->strides[d], &view->stride[d]))
+            return false;
+        if (!t->strides && __builtin_mul_overflow(row_major, view->extent[d], &row_major))
+            return diag_error(in->diag, op->loc, "the view spans more than 2^63 elements");
+    }
+    return true;
+}
+
+/* Whether every element's bit number, and every part of the sum that makes
+ * it, is less than 2^63. */
+static bool view_is_addressable(const View *view)
+{
+    int64_t span = 1;
+    for (unsigned d = 0; d < view->rank; d++) {
+        int64_t last = view->extent[d] > 0 ? view->extent[d] - 1 : 0, reach;
+        if (view->stride[d] == INT64_MIN)
+            return false;
+        int64_t stride = view->stride[d] < 0 ? -view->stride[d] : view->stride[d];
+        if (__builtin_mul_overflow(last, stride, &reach) ||
+            __builtin_add_overflow(span, reach, &span))
+            return false;
+    }
+    return !__builtin_mul_overflow(span, (int64_t)view->bits, &span);
+}
+
+bool interp_view_global(Interp *in, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    View *view = &value_binding(op->results[0])->view;
+    *view = value_binding(op->operands[0])->view;
+    view->origin = op;
+    view->rank = t->rank;
+    view->bits = dtype_bits(t->dtype);
+    for (unsigned d = 0; d < t->rank; d++) {
+        if (!interp_evaluate(in, op, t->extents[d], &view->extent[d]))
+            return false;
+        if (view->extent[d] < 0)
+            return diag_error(in->diag, op->loc, "the extent of dimension %u is %lld", d,
+                              (long long)view->extent[d]);
+    }
+    if (!view_strides(in, op, t, view))
+        return false;
+    if (!view_is_addressable(view))
+        return diag_error(in->diag, op->loc, "the view spans more than 2^63 bits");
+    return true;
+}
+
+/* ---- one access of a tile ------------------------------------------- */
+
+/* A load or store under way. Of each dimension of the tile: where in the view
+ * it begins, and the extent and stride of the view's dimension it spans. */
+typedef struct Tile {
+    const Op *op;
+    const View *view;
+    const LayoutMap *map;
+    bool write;
+    unsigned rank;
+    unsigned dim[LIMIT_RANK];
+    int64_t offset[LIMIT_RANK], extent[LIMIT_RANK], stride[LIMIT_RANK];
+    int64_t base;           /* of the dimensions that the tile does not span */
+    int64_t outside_index;  /* in one of those, when outside_dim is one */
+    unsigned outside_dim;   /* the view's rank: all are inside */
+} Tile;
+
+static bool tile_begin(Interp *in, const Op *op, const Tensor *tensor, Tile *tile)
+{
+    const View *view = &value_binding(op_memory_operand(op))->view;
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    *tile = (Tile){.op = op, .view = view, .map = tensor->map, .write = !op->result_count,
+                   .rank = tensor->map->layout->rank, .outside_dim = view->rank};
+    int64_t offset[LIMIT_RANK] = {0};
+    for (unsigned d = 0; offsets && d < offsets->count; d++)
+        if (!interp_evaluate(in, op, offsets->exprs[d], &offset[d]))
+            return false;
+    bool spanned[LIMIT_RANK] = {false};
+    for (unsigned t = 0; t < tile->rank; t++) {
+        unsigned d = tile->dim[t] = op_tile_dim(op, t);
+        spanned[d] = true;
+        tile->offset[t] = offset[d];
+        tile->extent[t] = view->extent[d];
+        tile->stride[t] = view->stride[d];
+    }
+    for (unsigned d = 0; d < view->rank; d++) {
+        if (spanned[d])
+            continue;
+        if (offset[d] >= 0 && offset[d] < view->extent[d]) {
+            tile->base += offset[d] * view->stride[d];
+        } else if (tile->outside_dim == view->rank) {
+            tile->outside_dim = d;
+            tile->outside_index = offset[d];
+        }
+    }
+    return race_begin(in, op);
+}
+
+/* Where the element at `at` of the layout's tables lies: sets `*bit`, or gives
+ * the view's dimension in which it is outside (else the view's rank). */
+static unsigned tile_locate(const Tile *tile, int64_t at, int64_t *bit, int64_t *index)
+{
+    const int32_t *place = tile->map->index + at * tile->rank;
+    int64_t element = tile->base;
+    if (tile->outside_dim != tile->view->rank) {
+        *index = tile->outside_index;
+        return tile->outside_dim;
+    }
+    for (unsigned d = 0; d < tile->rank; d++) {
+        /* The sum's only overflow is upward, and then it is outside. */
+        if (__builtin_add_overflow(tile->offset[d], (int64_t)place[d], index))
+            *index = INT64_MAX;
+        if (*index < 0 || *index >= tile->extent[d])
+            return tile->dim[d];
+        element += *index * tile->stride[d];
+    }
+    *bit = element * tile->view->bits;
+    return tile->view->rank;
+}
+
+static const char *tile_verb(const Tile *tile)
+{
+    return tile->write ? "writes" : "reads";
+}
+
+static bool report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index)
+{
+    diag_error(in->diag, tile->op->loc,
+               "%s index %lld in dimension %u of %s, which has extent %lld", tile_verb(tile),
+               (long long)index, dim, tile->view->name, (long long)tile->view->extent[dim]);
+    return diag_note(in->diag, tile->view->origin->loc, "%s is allocated here",
+                     tile->view->name);
+}
+
+/* Elements inside a view may lie outside the argument's memory. */
+static bool check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last)
+{
+    int64_t size = tile->view->memory->size;
+    if (first >= 0 && last < size)
+        return true;
+    int64_t byte = first < 0 || first >= size ? first : size;
+    diag_error(in->diag, tile->op->loc, "%s byte %lld of %s, which has %lld bytes",
+               tile_verb(tile), (long long)byte, tile->view->name, (long long)size);
+    return diag_note(in->diag, tile->view->origin->loc, "the view is made here");
+}
+
+/* ---- loads ---------------------------------------------------------- */
+
+/* The bits that an element occupies of memory's byte `byte`. */
+static unsigned byte_mask(int64_t bit, unsigned width, int64_t byte)
+{
+    int64_t from = bit - byte * 8, to = from + width;
+    unsigned low = from > 0 ? (unsigned)from : 0, high = to < 8 ? (unsigned)to : 8;
+    return (0xFFu << low) & (0xFFu >> (8 - high));
+}
+
+static bool check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first,
+                          int64_t last)
+{
+    const View *view = tile->view;
+    for (int64_t byte = first; byte <= last; byte++) {
+        unsigned mask = byte_mask(bit, view->bits, byte);
+        if ((view->memory->defined[byte] & mask) == mask)
+            continue;
+        diag_error(in->diag, tile->op->loc, "reads byte %lld of %s, which was never written",
+                   (long long)byte, view->name);
+        return diag_note(in->diag, view->origin->loc, "%s is allocated here", view->name);
+    }
+    return true;
+}
+
+static bool load_element(Interp *in, const Tile *tile, int64_t thread, int64_t bit,
+                         uint64_t *code)
+{
+    const View *view = tile->view;
+    int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
+    if (!check_buffer(in, tile, first, last) ||
+        (view->memory->defined && !check_written(in, tile, bit, first, last)) ||
+        !race_read(in, view, thread, first, last))
+        return false;
+    *code = bits_get(view->memory->data, (size_t)(bit / view->bits), view->bits);
+    return true;
+}
+
+static bool load(Interp *in, const Op *op)
+{
+    Tensor *t = value_tensor(op->results[0]);
+    Tile tile;
+    if (!tile_begin(in, op, t, &tile))
+        return false;
+    t->undefined = NULL;
+    for (int64_t thread = 0; thread < t->threads; thread++)
+        for (int64_t slot = 0; slot < t->slots; slot++) {
+            int64_t bit, index = 0;
+            uint64_t code = 0;
+            unsigned outside = tile_locate(&tile, thread * t->slots + slot, &bit, &index);
+            if (outside != tile.view->rank && tile.view->memory->shared)
+                return report_outside(in, &tile, outside, index);
+            if (outside == tile.view->rank && !load_element(in, &tile, thread, bit, &code))
+                return false;
+            tensor_set(t, thread, slot, code);
+        }
+    return true;
+}
+
+bool interp_load_global(Interp *in, const Op *op)
+{
+    return load(in, op);
+}
+
+bool interp_load_shared(Interp *in, const Op *op)
+{
+    return load(in, op);
+}
+
+/* ---- stores --------------------------------------------------------- */
+
+/* Neighbours that share a byte keep their bits. */
+static bool store_element(Interp *in, const Tile *tile, int64_t thread, int64_t bit,
+                          uint64_t code)
+{
+    const View *view = tile->view;
+    Memory *memory = view->memory;
+    int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
+    if (!check_buffer(in, tile, first, last))
+        return false;
+    unsigned shift = bit % 8;
+    for (int64_t byte = first; byte <= last; byte++) {
+        unsigned mask = byte_mask(bit, view->bits, byte);
+        unsigned place = (unsigned)(byte - first) * 8;
+        unsigned bits = (unsigned)(place ? code >> (place - shift) : code << shift) & mask;
+        unsigned before = memory->data[byte], after = (before & ~mask) | bits;
+        if (!race_write(in, view, thread, byte, mask, before, after))
+            return false;
+        memory->data[byte] = (unsigned char)after;
+        if (memory->defined)
+            memory->defined[byte] |= (unsigned char)mask;
+    }
+    return true;
+}
+
+static bool store(Interp *in, const Op *op)
+{
+    const Tensor *t = value_tensor(op->operands[0]);
+    Tile tile;
+    if (!interp_operands_defined(in, op) || !tile_begin(in, op, t, &tile))
+        return false;
+    for (int64_t thread = 0; thread < t->threads; thread++)
+        for (int64_t slot = 0; slot < t->slots; slot++) {
+            int64_t bit, index = 0;
+            unsigned outside = tile_locate(&tile, thread * t->slots + slot, &bit, &index);
+            if (outside != tile.view->rank && tile.view->memory->shared)
+                return report_outside(in, &tile, outside, index);
+            if (outside == tile.view->rank &&
+                !store_element(in, &tile, thread, bit, tensor_get(t, thread, slot)))
+                return false;
+        }
+    return true;
+}
+
+bool interp_store_global(Interp *in, const Op *op)
+{
+    return store(in, op);
+}
+
+bool interp_store_shared(Interp *in, const Op *op)
+{
+    return store(in, op);
+}

@@ -1,0 +1,174 @@
+/* Register ops: element by element, and dot. Replicas are computed like any
+ * other element, so they stay equal. */
+#include "interp/state.h"
+
+#include <string.h>
+
+bool interp_allocate_register(Interp *in, const Op *op)
+{
+    (void)in;
+    Tensor *t = value_tensor(op->results[0]);
+    const Attr *init = op_attr(op, ATTR_INIT);
+    t->undefined = init ? NULL : op;
+    uint64_t code = init ? dtype_encode(t->dtype, init->number) : 0;
+    for (int64_t thread = 0; thread < t->threads; thread++)
+        for (int64_t slot = 0; slot < t->slots; slot++)
+            tensor_set(t, thread, slot, code);
+    return true;
+}
+
+/* Threads and bits a thread are equal, so the words are. */
+bool interp_view(Interp *in, const Op *op)
+{
+    (void)in;
+    value_assign(op->results[0], op->operands[0]);
+    return true;
+}
+
+bool interp_cast(Interp *in, const Op *op)
+{
+    const Tensor *from = value_tensor(op->operands[0]);
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++)
+            tensor_set(to, thread, slot,
+                       dtype_cast(to->dtype, from->dtype, tensor_get(from, thread, slot)));
+    return true;
+}
+
+typedef uint64_t (*Binary)(DType t, uint64_t a, uint64_t b);
+
+static bool apply_binary(Interp *in, const Op *op, Binary apply)
+{
+    const Tensor *a = value_tensor(op->operands[0]), *b = value_tensor(op->operands[1]);
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++)
+            tensor_set(to, thread, slot,
+                       apply(to->dtype, tensor_get(a, thread, slot),
+                             tensor_get(b, thread, slot)));
+    return true;
+}
+
+bool interp_add(Interp *in, const Op *op)
+{
+    return apply_binary(in, op, dtype_add);
+}
+
+bool interp_sub(Interp *in, const Op *op)
+{
+    return apply_binary(in, op, dtype_sub);
+}
+
+bool interp_mul(Interp *in, const Op *op)
+{
+    return apply_binary(in, op, dtype_mul);
+}
+
+bool interp_neg(Interp *in, const Op *op)
+{
+    const Tensor *a = value_tensor(op->operands[0]);
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++)
+            tensor_set(to, thread, slot, dtype_neg(to->dtype, tensor_get(a, thread, slot)));
+    return true;
+}
+
+/* ---- dot ------------------------------------------------------------ */
+
+/* The elements of a matrix in row-major order, from the least thread that
+ * holds each. */
+static double *matrix_values(Interp *in, const Tensor *t)
+{
+    double *values = arena_array(in->arena, double, (size_t)t->map->elements);
+    for (int64_t e = 0; e < t->map->elements; e++) {
+        Place p = t->map->place[e];
+        values[e] = interp_decode(in, t->dtype, tensor_get(t, p.thread, p.slot));
+    }
+    return values;
+}
+
+/* The same of integers, sign-extended and then taken modulo 2^64. */
+static uint64_t *matrix_integers(Interp *in, const Tensor *t)
+{
+    uint64_t *values = arena_array(in->arena, uint64_t, (size_t)t->map->elements);
+    uint64_t sign = dtype_info[t->dtype].kind == DKIND_INT ? UINT64_C(1) << (t->bits - 1) : 0;
+    for (int64_t e = 0; e < t->map->elements; e++) {
+        Place p = t->map->place[e];
+        values[e] = (tensor_get(t, p.thread, p.slot) ^ sign) - sign;
+    }
+    return values;
+}
+
+typedef struct DotShape {
+    int64_t m, n, k;
+} DotShape;
+
+/* Codes of d = a * b + c, row-major: products of f16 and bf16 are exact in
+ * f64, and so is nearly every sum. */
+static uint64_t *dot_floats(Interp *in, const Op *op, DotShape s, DType type)
+{
+    const double *a = matrix_values(in, value_tensor(op->operands[0]));
+    const double *b = matrix_values(in, value_tensor(op->operands[1]));
+    const double *c = matrix_values(in, value_tensor(op->operands[2]));
+    uint64_t *d = arena_array(in->arena, uint64_t, (size_t)(s.m * s.n));
+    double *sum = arena_array(in->arena, double, (size_t)s.n);
+    for (int64_t i = 0; i < s.m; i++) {
+        memset(sum, 0, (size_t)s.n * sizeof *sum);
+        for (int64_t k = 0; k < s.k; k++)
+            for (int64_t j = 0; j < s.n; j++)
+                sum[j] += a[i * s.k + k] * b[k * s.n + j];
+        for (int64_t j = 0; j < s.n; j++)
+            d[i * s.n + j] = dtype_encode(type, sum[j] + c[i * s.n + j]);
+    }
+    return d;
+}
+
+static uint64_t *dot_integers(Interp *in, const Op *op, DotShape s)
+{
+    const uint64_t *a = matrix_integers(in, value_tensor(op->operands[0]));
+    const uint64_t *b = matrix_integers(in, value_tensor(op->operands[1]));
+    uint64_t *d = matrix_integers(in, value_tensor(op->operands[2]));
+    for (int64_t i = 0; i < s.m; i++)
+        for (int64_t k = 0; k < s.k; k++)
+            for (int64_t j = 0; j < s.n; j++)
+                d[i * s.n + j] += a[i * s.k + k] * b[k * s.n + j];
+    return d;
+}
+
+bool interp_dot(Interp *in, const Op *op)
+{
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    const int64_t *a = value_tensor(op->operands[0])->map->layout->shape;
+    const int64_t *d = to->map->layout->shape;
+    DotShape shape = {.m = d[0], .n = d[1], .k = a[1]};
+
+    /* The tables of decoded values outlive the op, so they are made first. */
+    bool floats = false;
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        DType t = value_tensor(op->operands[i])->dtype;
+        floats |= dtype_is_float(t);
+        interp_decode(in, t, 0);
+    }
+    ArenaMark mark = arena_mark(in->arena);
+    const uint64_t *codes = floats ? dot_floats(in, op, shape, to->dtype)
+                                   : dot_integers(in, op, shape);
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++)
+            tensor_set(to, thread, slot, codes[to->map->linear[thread * to->slots + slot]]);
+    arena_reset(in->arena, mark);
+    return true;
+}

@@ -1,0 +1,171 @@
+/* The interpreter's state, shared by its op families.
+ *
+ * Every SSA value has one Binding for the whole run, found through
+ * Value.data: values are redefined by each block and iteration, never needed
+ * twice at once, so a long loop allocates nothing. */
+#ifndef TILUS_INTERP_STATE_H
+#define TILUS_INTERP_STATE_H
+
+#include "interp/interp.h"
+
+/* ---- register tensors ----------------------------------------------- */
+
+typedef struct Place {
+    uint16_t thread, slot;
+} Place;
+
+/* A layout as tables, one for each layout of the program. */
+typedef struct LayoutMap {
+    const Layout *layout;
+    int64_t elements;
+    int32_t *index;     /* [threads][slots][rank]: where an element lies */
+    uint32_t *linear;   /* [threads][slots]: its row-major number */
+    Place *place;       /* [elements]: the least thread that holds it */
+    struct LayoutMap *next;
+} LayoutMap;
+
+/* A thread's elements are packed: slot s has bits [s * bits, (s + 1) * bits)
+ * of its words, least significant first. */
+typedef struct Tensor {
+    DType dtype;
+    unsigned bits;          /* of an element */
+    int64_t threads, slots;
+    int64_t words;          /* a thread's 32-bit words */
+    uint32_t *data;         /* [threads][words] */
+    const LayoutMap *map;
+
+    /* The allocate_register that left all of it undefined, or NULL. One flag
+     * serves all bits: only allocate_register makes undefined ones, only view
+     * and carrying pass them on, and both act on whole tensors. */
+    const Op *undefined;
+} Tensor;
+
+uint64_t words_get(const uint32_t *words, uint64_t bit, unsigned width);
+void words_set(uint32_t *words, uint64_t bit, unsigned width, uint64_t code);
+
+static inline uint64_t tensor_get(const Tensor *t, int64_t thread, int64_t slot)
+{
+    return words_get(t->data + thread * t->words, (uint64_t)slot * t->bits, t->bits);
+}
+
+static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t code)
+{
+    words_set(t->data + thread * t->words, (uint64_t)slot * t->bits, t->bits, code);
+}
+
+/* ---- memory --------------------------------------------------------- */
+
+/* One or two threads' accesses to a byte: the first of an epoch and another
+ * one, which is `thread` again if there was none. Two are enough to decide
+ * whether some thread other than a given one was there. */
+typedef struct Access {
+    uint64_t time : 36;     /* of the memory op's execution; 0: never */
+    uint64_t mask : 8;      /* writes: the bits written at that time */
+    uint64_t thread : 10;
+    uint64_t other : 10;
+    uint32_t op, other_op;  /* numbers in Interp.ops */
+} Access;
+
+enum { TIME_BITS = 36 };
+
+typedef struct ByteHistory {
+    Access write, read;
+} ByteHistory;
+
+/* A buffer, or a shared tensor's bytes (one for each allocate_shared, used by
+ * every block in turn). */
+typedef struct Memory {
+    unsigned char *data;
+    int64_t size;               /* bytes */
+    bool shared;
+    unsigned char *defined;     /* a bit for each of data's; NULL: all defined */
+    ByteHistory **pages;        /* HISTORY_PAGE bytes each, made when touched */
+} Memory;
+
+enum { HISTORY_PAGE = 1024 };
+
+/* A global view or a shared tensor. The bits that its elements can span are
+ * less than 2^63, so addresses inside it never overflow. */
+typedef struct View {
+    Memory *memory;
+    const char *name;           /* of the memory, for messages */
+    const Op *origin;           /* view_global or allocate_shared */
+    unsigned rank;
+    unsigned bits;              /* of an element */
+    int64_t extent[LIMIT_RANK];
+    int64_t stride[LIMIT_RANK]; /* elements */
+} View;
+
+/* ---- values --------------------------------------------------------- */
+
+/* Which member counts follows from the value's type. */
+typedef struct Binding {
+    int64_t integer;        /* TYPE_SCALAR */
+    Tensor tensor;          /* TYPE_REG; owns its words */
+    View view;              /* TYPE_SHARED, TYPE_GLOBAL; TYPE_PTR: memory and name */
+} Binding;
+
+static inline Binding *value_binding(const Value *v)
+{
+    return v->data;
+}
+
+static inline Tensor *value_tensor(const Value *v)
+{
+    return &value_binding(v)->tensor;
+}
+
+/* The value `from` as the value `to` of the same type. */
+void value_assign(const Value *to, const Value *from);
+
+/* ---- the machine ---------------------------------------------------- */
+
+struct Interp {
+    Program *program;
+    Arena *arena;
+    Diag *diag;
+    int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
+    LayoutMap *maps;
+    double *decoded[DTYPE_COUNT];   /* every code's value, of narrow types */
+
+    /* Time counts executions of memory ops. An access is of this epoch when
+     * its time is at least epoch_start, of another block when it is below
+     * block_start. */
+    uint64_t time, epoch_start, block_start;
+    uint64_t *block_starts;         /* of each block so far */
+    uint32_t block_count, block_capacity;
+
+    /* Memory ops executed so far, numbered; op_numbers finds an op's. */
+    const Op **ops;
+    uint32_t op_count, op_capacity;
+    InternSet op_numbers;
+    uint32_t op;                    /* the memory op being executed */
+};
+
+/* Evaluates `e` for `op`; errors are located there. */
+bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
+
+/* Runs the ops of `r`. */
+bool interp_region(Interp *in, const Region *r);
+
+/* Reports operands of `op` that hold undefined elements. */
+bool interp_operands_defined(Interp *in, const Op *op);
+
+/* The value of a code, from a table when the type is narrow. */
+double interp_decode(Interp *in, DType t, uint64_t code);
+
+/* "block (1, 2)" for the block with number `block` in execution order. */
+const char *interp_block_name(Interp *in, uint64_t block);
+
+/* ---- races (race.c) ------------------------------------------------- */
+
+/* Starts an execution of a memory op: a new time, the op's number. */
+bool race_begin(Interp *in, const Op *op);
+
+/* `thread` reads bytes [first, last] of `view`, or writes the bits `mask` of
+ * `byte`, which hold `before`, as `after`. False after reporting a race. */
+bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
+bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsigned mask,
+                unsigned before, unsigned after);
+
+#endif

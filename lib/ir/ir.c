@@ -1,0 +1,300 @@
+/* The tables of ops and attributes, modules, types, and basic surgery. */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tables --------------------------------------------------------- */
+
+const AttrInfo attr_info[ATTR_COUNT] = {
+#define EXPR ATTR_VALUE_EXPR
+#define EXPRS ATTR_VALUE_EXPRS
+#define INTS ATTR_VALUE_INTS
+#define NUMBER ATTR_VALUE_NUMBER
+#define ATTR(id, spelling, value) [ATTR_##id] = {spelling, value},
+#include "ir/attrs.def"
+#undef EXPR
+#undef EXPRS
+#undef INTS
+#undef NUMBER
+};
+
+#define BIT(a) (UINT32_C(1) << ATTR_##a)
+#define A0 0
+#define A1(a) BIT(a)
+#define A2(a, b) (BIT(a) | BIT(b))
+#define A3(a, b, c) (BIT(a) | BIT(b) | BIT(c))
+#define K0 0, {0}
+#define K1(a) 1, {OPERAND_##a}
+#define K2(a, b) 2, {OPERAND_##a, OPERAND_##b}
+#define K3(a, b, c) 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
+#define KN OPERANDS_ANY, {0}
+#define OP(id, out, operands, attrs, effect, type, summary)                   \
+    [OP_##id] = {#id, RESULT_##out, operands, attrs, EFFECT_##effect, RULE_##type, summary},
+
+const OpInfo op_info[OP_COUNT] = {
+#include "ir/ops.def"
+};
+
+OpCode op_find(const char *name, size_t len)
+{
+    for (OpCode code = 0; code < OP_COUNT; code++)
+        if (strlen(op_info[code].name) == len && !memcmp(op_info[code].name, name, len))
+            return code;
+    return OP_COUNT;
+}
+
+/* ---- modules -------------------------------------------------------- */
+
+static bool type_equal(const void *x, const void *y)
+{
+    const Type *a = x, *b = y;
+    if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
+        a->layout != b->layout || !a->strides != !b->strides)
+        return false;
+    for (unsigned d = 0; d < a->rank; d++)
+        if (a->extents[d] != b->extents[d] || (a->strides && a->strides[d] != b->strides[d]))
+            return false;
+    return true;
+}
+
+Module *module_new(Diag *diag)
+{
+    Module *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->diag = diag;
+    arena_init(&m->arena, &diag->oom);
+    arena_init(&m->scratch, &diag->oom);
+    expr_table_init(&m->exprs, &m->arena);
+    layout_table_init(&m->layouts, &m->arena);
+    intern_init(&m->types, &m->arena, type_equal);
+    return m;
+}
+
+void module_free(Module *m)
+{
+    if (!m)
+        return;
+    arena_free(&m->scratch);
+    arena_free(&m->arena);
+    free(m);
+}
+
+Program *module_find_program(const Module *m, const char *name)
+{
+    Program *p = m->programs;
+    while (p && strcmp(p->name, name) != 0)
+        p = p->next;
+    return p;
+}
+
+/* ---- types ---------------------------------------------------------- */
+
+static const Type *intern_type(Module *m, const Type *key)
+{
+    uint64_t hash = hash_u64((uint64_t)key->kind, (uint64_t)key->dtype);
+    hash = hash_u64(hash, (uint64_t)(uintptr_t)key->layout);
+    for (unsigned d = 0; d < key->rank; d++) {
+        hash = hash_u64(hash, key->extents[d]->hash);
+        hash = hash_u64(hash, key->strides ? key->strides[d]->hash : 1);
+    }
+    const Type *known = intern_find(&m->types, hash, key);
+    if (known)
+        return known;
+    Type *fresh = arena_copy(&m->arena, key, sizeof *key);
+    if (key->strides)
+        fresh->strides = arena_copy(&m->arena, key->strides, key->rank * sizeof *key->strides);
+    intern_add(&m->types, hash, fresh);
+    return fresh;
+}
+
+const Type *type_scalar(Module *m, DType dtype)
+{
+    return intern_type(m, &(Type){.kind = TYPE_SCALAR, .dtype = dtype});
+}
+
+const Type *type_ptr(Module *m, DType dtype)
+{
+    return intern_type(m, &(Type){.kind = TYPE_PTR, .dtype = dtype});
+}
+
+const Type *type_reg(Module *m, DType dtype, const Layout *layout)
+{
+    Type t = {.kind = TYPE_REG, .dtype = dtype, .rank = layout->rank, .layout = layout};
+    for (unsigned d = 0; d < t.rank; d++)
+        t.extents[d] = expr_constant(&m->exprs, layout->shape[d]);
+    return intern_type(m, &t);
+}
+
+/* The row-major stride of dimension `d`; NULL if a constant overflows. */
+static const Expr *row_major_stride(Module *m, const Type *t, unsigned d)
+{
+    const Expr *stride = expr_constant(&m->exprs, 1);
+    for (unsigned i = t->rank; stride && --i > d;) {
+        const char *why;
+        stride = expr_is_constant(stride) && stride->constant == 1
+                     ? t->extents[i]
+                     : expr_make(&m->exprs, SCALAR_mul, t->extents[i], stride, &why);
+    }
+    return stride;
+}
+
+const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
+                        const Expr *const *extents, const Expr *const *strides)
+{
+    Type t = {.kind = kind, .dtype = dtype, .rank = rank};
+    memcpy(t.extents, extents, rank * sizeof *extents);
+    bool row_major = true;
+    for (unsigned d = 0; strides && d < rank && row_major; d++)
+        row_major = strides[d] == row_major_stride(m, &t, d);
+    t.strides = row_major ? NULL : strides;
+    return intern_type(m, &t);
+}
+
+const Expr *type_stride(Module *m, const Type *t, unsigned d)
+{
+    return t->strides ? t->strides[d] : row_major_stride(m, t, d);
+}
+
+int64_t type_extent(const Type *t, unsigned d)
+{
+    assert(d < t->rank && expr_is_constant(t->extents[d]));
+    return t->extents[d]->constant;
+}
+
+int64_t type_thread_bits(const Type *t)
+{
+    return t->layout->slots * dtype_bits(t->dtype);
+}
+
+int64_t type_thread_words(const Type *t)
+{
+    return (type_thread_bits(t) + 31) / 32;
+}
+
+int64_t type_shared_bits(const Type *t)
+{
+    int64_t last = 0, row_major = 1, bits;
+    for (unsigned d = t->rank; d-- > 0;) {
+        int64_t extent = type_extent(t, d), reach;
+        int64_t stride = t->strides ? t->strides[d]->constant : row_major;
+        if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
+            __builtin_add_overflow(last, reach, &last) ||
+            __builtin_mul_overflow(row_major, extent, &row_major))
+            return -1;
+    }
+    if (__builtin_add_overflow(last, 1, &last) ||
+        __builtin_mul_overflow(last, (int64_t)dtype_bits(t->dtype), &bits))
+        return -1;
+    return bits;
+}
+
+/* ---- ops ------------------------------------------------------------ */
+
+const Attr *op_attr(const Op *op, AttrKind kind)
+{
+    for (unsigned i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].kind == kind)
+            return &op->attrs[i];
+    return NULL;
+}
+
+const Expr *op_expr(const Op *op, AttrKind kind)
+{
+    const Attr *a = op_attr(op, kind);
+    return a ? a->expr : NULL;
+}
+
+Value *op_memory_operand(const Op *op)
+{
+    return op->operands[op->operand_count - 1];
+}
+
+const Type *op_tile_type(const Op *op)
+{
+    return op->result_count ? op->results[0]->type : op->operands[0]->type;
+}
+
+unsigned op_tile_dim(const Op *op, unsigned d)
+{
+    const Attr *dims = op_attr(op, ATTR_DIMS);
+    if (dims)
+        return (unsigned)dims->ints[d];
+    return op_memory_operand(op)->type->rank - op_tile_type(op)->rank + d;
+}
+
+Value *for_index(const Op *op)
+{
+    return op->regions[0]->args[0];
+}
+
+Value *for_carried(const Op *op, unsigned i)
+{
+    return op->regions[0]->args[1 + i];
+}
+
+Op *region_yield(const Region *r)
+{
+    return r->last && r->last->code == OP_yield ? r->last : NULL;
+}
+
+bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data)
+{
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        if (!visit(op, data))
+            return false;
+        for (unsigned i = 0; op->parent && i < op->region_count; i++)
+            if (!region_walk(op->regions[i], visit, data))
+                return false;
+    }
+    return true;
+}
+
+void op_remove(Op *op)
+{
+    Region *r = op->parent;
+    *(op->prev ? &op->prev->next : &r->first) = op->next;
+    *(op->next ? &op->next->prev : &r->last) = op->prev;
+    op->parent = NULL;
+    op->prev = op->next = NULL;
+}
+
+void op_insert(Region *r, Op *op, Op *before)
+{
+    assert(!op->parent);
+    op->parent = r;
+    op->next = before;
+    op->prev = before ? before->prev : r->last;
+    *(op->prev ? &op->prev->next : &r->first) = op;
+    *(before ? &before->prev : &r->last) = op;
+}
+
+static void drop_value(Value **values, unsigned *count, unsigned i)
+{
+    for (unsigned j = i; j + 1 < *count; j++) {
+        values[j] = values[j + 1];
+        values[j]->index = j;
+    }
+    --*count;
+}
+
+static void drop_operand(Op *op, unsigned i)
+{
+    for (unsigned j = i; j + 1 < op->operand_count; j++)
+        op->operands[j] = op->operands[j + 1];
+    op->operand_count--;
+}
+
+void op_drop_carried(Op *op, unsigned i)
+{
+    drop_value(op->results, &op->result_count, i);
+    if (op->code == OP_for) {
+        drop_operand(op, i);
+        drop_value(op->regions[0]->args, &op->regions[0]->arg_count, i + 1);
+    }
+    for (unsigned r = 0; r < op->region_count; r++)
+        drop_operand(region_yield(op->regions[r]), i);
+}

@@ -1,0 +1,258 @@
+/* The IR: modules, programs, structured regions, ops, values, types.
+ *
+ *   Module ── Program ── Region (body) ── Op ── Value (results)
+ *                                          └── Region (for, if) ── ...
+ *
+ * SSA with structured control flow: a value is used only after its definition
+ * in the same region or in an enclosing one. Everything lives in the module's
+ * arena until `module_free`; an op taken out of its region stays allocated.
+ * A module belongs to one thread at a time. */
+#ifndef TILUS_IR_IR_H
+#define TILUS_IR_IR_H
+
+#include "ir/dtype.h"
+#include "ir/expr.h"
+#include "ir/layout.h"
+#include "support/diag.h"
+
+/* ---- types ---------------------------------------------------------- */
+
+typedef enum TypeKind {
+    TYPE_SCALAR,    /* an integer: i32, u32 or i64 */
+    TYPE_PTR,       /* ptr<dtype>, into global memory */
+    TYPE_REG,       /* dtype[extents] @ layout */
+    TYPE_SHARED,    /* dtype[extents] shared [strides(..)] */
+    TYPE_GLOBAL     /* dtype[extents] global [strides(..)] */
+} TypeKind;
+
+/* Interned: equal types are equal pointers. Extents of REG and SHARED, and
+ * strides of SHARED, are constants. Strides count elements; NULL: row-major. */
+typedef struct Type {
+    TypeKind kind;
+    DType dtype;
+    unsigned rank;
+    const Expr *extents[LIMIT_RANK];
+    const Expr *const *strides;
+    const Layout *layout;           /* TYPE_REG only */
+} Type;
+
+/* ---- ops ------------------------------------------------------------ */
+
+typedef enum OpCode {
+#define OP(id, out, operands, attrs, effect, type, summary) OP_##id,
+#include "ir/ops.def"
+    OP_COUNT
+} OpCode;
+
+typedef enum AttrKind {
+#define ATTR(id, spelling, value) ATTR_##id,
+#include "ir/attrs.def"
+    ATTR_COUNT
+} AttrKind;
+
+typedef enum AttrValueKind {
+    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER
+} AttrValueKind;
+
+typedef struct AttrInfo {
+    const char *spelling;
+    AttrValueKind value;
+} AttrInfo;
+
+extern const AttrInfo attr_info[ATTR_COUNT];
+
+/* One attribute's value; which members count is attr_info[kind].value. */
+typedef struct Attr {
+    AttrKind kind;
+    unsigned count;                 /* EXPRS, INTS */
+    const Expr *expr;               /* EXPR */
+    const Expr *const *exprs;       /* EXPRS */
+    const int64_t *ints;            /* INTS */
+    double number;                  /* NUMBER */
+    const char *spelling;           /* NUMBER: as it prints, round-trip exact */
+} Attr;
+
+typedef enum OperandKind {
+    OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR
+} OperandKind;
+
+typedef enum ResultKind {
+    RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_INDICES, RESULT_CARRIED
+} ResultKind;
+
+typedef enum Effect {
+    EFFECT_PURE,    /* may be duplicated, merged, removed */
+    EFFECT_ALLOC,   /* may be removed, never merged */
+    EFFECT_READS,   /* may be removed, not moved across WRITES or BARRIER */
+    EFFECT_WRITES,
+    EFFECT_BARRIER,
+    EFFECT_CONTROL
+} Effect;
+
+typedef enum TypeRule {
+    RULE_GIVEN, RULE_SAME, RULE_DOT, RULE_ELEMENT, RULE_INDICES, RULE_CARRIED, RULE_NONE
+} TypeRule;
+
+enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
+
+typedef struct OpInfo {
+    const char *name;
+    ResultKind result;
+    int operand_count;              /* or OPERANDS_ANY */
+    OperandKind operands[OPERANDS_MAX];
+    uint32_t attrs;                 /* bit (1 << ATTR_x) for each allowed one */
+    Effect effect;
+    TypeRule rule;
+    const char *summary;
+} OpInfo;
+
+extern const OpInfo op_info[OP_COUNT];
+
+/* The op spelled name[0..len), or OP_COUNT. */
+OpCode op_find(const char *name, size_t len);
+
+/* ---- values, regions, programs -------------------------------------- */
+
+typedef struct Op Op;
+typedef struct Region Region;
+typedef struct Program Program;
+typedef struct tilus_module Module;     /* public, opaque name: tilus_module */
+
+/* What an argument promises; the launcher checks each. Of scalars: divisible
+ * and [min, max]. Of pointers: align, in bytes. */
+typedef struct Facts {
+    int64_t divisible;      /* >= 1 */
+    int64_t min, max;
+    int64_t align;          /* a power of two */
+    bool has_range, has_divisible, has_align;   /* written in the text */
+} Facts;
+
+struct Value {
+    const Type *type;
+    const char *name;       /* without %, unique in its scope; NULL: numbered when printed */
+    Loc loc;
+    Op *def;                /* the op whose result it is, or NULL */
+    Region *region;         /* the region whose argument it is, or NULL */
+    Program *program;       /* the program whose argument it is, or NULL */
+    unsigned index;         /* among results, region arguments or arguments */
+    Facts facts;            /* arguments of programs only */
+    const char *printed;    /* the printer's own: the name while it prints */
+    void *data;             /* a pass's own, NULL between passes */
+};
+
+struct Region {
+    Op *parent;             /* NULL for a program's body */
+    Program *program;
+    Value **args;           /* for: the index, then the carried values */
+    unsigned arg_count;
+    Op *first, *last;
+};
+
+struct Op {
+    OpCode code;
+    Loc loc;
+    Value **operands;
+    unsigned operand_count;
+    Value **results;
+    unsigned result_count;
+    Attr *attrs;
+    unsigned attr_count;
+    Region **regions;       /* for: 1; if: 2 (then, else) */
+    unsigned region_count;
+    Region *parent;         /* NULL once removed */
+    Op *prev, *next;
+    unsigned mark;          /* a pass's own, 0 between passes */
+};
+
+struct Program {
+    const char *name;       /* without @ */
+    Loc loc;
+    Module *module;
+    const Expr *grid[3];
+    unsigned grid_rank;
+    Value **args;
+    unsigned arg_count;
+    unsigned warps;
+    Region *body;
+    Program *next;
+};
+
+struct tilus_module {
+    Arena arena;            /* both jump to diag->oom when memory runs out */
+    Arena scratch;          /* released by mark, empty between passes */
+    ExprTable exprs;
+    LayoutTable layouts;
+    InternSet types;
+    Diag *diag;             /* where located errors go; not owned */
+    Program *programs, *last_program;
+    uint32_t value_count;
+};
+
+/* ---- modules -------------------------------------------------------- */
+
+/* NULL when memory runs out. `diag` must outlive the module. */
+Module *module_new(Diag *diag);
+void module_free(Module *m);
+Program *module_find_program(const Module *m, const char *name);
+
+/* Threads of a block. */
+static inline int64_t program_threads(const Program *p) { return 32 * (int64_t)p->warps; }
+
+/* ---- types ---------------------------------------------------------- */
+
+const Type *type_scalar(Module *m, DType dtype);
+const Type *type_ptr(Module *m, DType dtype);
+const Type *type_reg(Module *m, DType dtype, const Layout *layout);
+/* `strides` may be NULL; strides equal to row-major ones become NULL. */
+const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
+                        const Expr *const *extents, const Expr *const *strides);
+/* The stride of dimension `d` in elements, computed when row-major. NULL if a
+ * constant product overflows. */
+const Expr *type_stride(Module *m, const Type *t, unsigned d);
+/* The constant extent of a REG or SHARED type. */
+int64_t type_extent(const Type *t, unsigned d);
+/* Bits that one thread holds of a REG type, and the 32-bit words they fill. */
+int64_t type_thread_bits(const Type *t);
+int64_t type_thread_words(const Type *t);
+/* Bits that a SHARED tensor spans, from its first to its last element; -1 if
+ * that overflows. */
+int64_t type_shared_bits(const Type *t);
+
+/* ---- ops ------------------------------------------------------------ */
+
+const Attr *op_attr(const Op *op, AttrKind kind);
+/* The expression of an EXPR attribute, or NULL. */
+const Expr *op_expr(const Op *op, AttrKind kind);
+
+/* For memory ops: the view's dimension that dimension `d` of the register tile
+ * spans (attribute DIMS or the last ones). */
+unsigned op_tile_dim(const Op *op, unsigned d);
+/* The memory operand and the register tile's type of a load or store. */
+Value *op_memory_operand(const Op *op);
+const Type *op_tile_type(const Op *op);
+
+/* For `for`: its index value, and the i-th carried value inside the body.
+ * A missing STEP attribute means 1. */
+Value *for_index(const Op *op);
+Value *for_carried(const Op *op, unsigned i);
+/* The yield that ends a region, or NULL for a program's body. */
+Op *region_yield(const Region *r);
+
+/* ---- walking -------------------------------------------------------- */
+
+/* Calls visit(op, data) on each op of `r` in order, parents before their
+ * regions; the visitor may remove the op it is given. Stops when it returns
+ * false, and returns false then. Depth is bounded by LIMIT_NESTING. */
+bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data);
+
+/* ---- changing ------------------------------------------------------- */
+
+/* Takes `op` out of its region. */
+void op_remove(Op *op);
+/* Inserts `op` into `r` before `before`, or at the end when NULL. */
+void op_insert(Region *r, Op *op, Op *before);
+/* Takes the i-th carried value out of a `for` or `if`: its result, initial
+ * value, region argument and yielded values. Nothing may use them any more. */
+void op_drop_carried(Op *op, unsigned i);
+
+#endif

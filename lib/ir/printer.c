@@ -1,0 +1,382 @@
+/* The printer: canonical text, from the same tables that the parser reads. */
+#include "ir/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- expressions and types ------------------------------------------ */
+
+static void print_value_name(Text *out, const Value *v)
+{
+    text_printf(out, "%%%s", v->printed ? v->printed : v->name ? v->name : "?");
+}
+
+/* Prints with parentheses when `e` binds less tightly than `precedence`. */
+static void print_expr_in(Text *out, const Expr *e, unsigned precedence)
+{
+    if (e->kind == EXPR_CONSTANT) {
+        text_printf(out, "%lld", (long long)e->constant);
+        return;
+    }
+    if (e->kind == EXPR_VALUE) {
+        print_value_name(out, e->value);
+        return;
+    }
+    const ScalarOpInfo *op = &scalar_op_info[e->op];
+    if (!op->precedence) {
+        text_printf(out, "%s(", op->spelling);
+        print_expr_in(out, e->a, 0);
+        text_add(out, ", ");
+        print_expr_in(out, e->b, 0);
+        text_add(out, ")");
+        return;
+    }
+    bool parentheses = op->precedence < precedence;
+    text_add(out, parentheses ? "(" : "");
+    if (op->operands == 1) {
+        text_printf(out, "%s%s", op->spelling, e->op == SCALAR_not ? " " : "");
+        print_expr_in(out, e->a, op->precedence);
+    } else {
+        print_expr_in(out, e->a, op->precedence);
+        text_printf(out, " %s ", op->spelling);
+        print_expr_in(out, e->b, op->precedence + 1);
+    }
+    text_add(out, parentheses ? ")" : "");
+}
+
+void print_expr(Text *out, const Expr *e)
+{
+    print_expr_in(out, e, 0);
+}
+
+static void print_exprs(Text *out, const Expr *const *exprs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        text_add(out, i ? ", " : "");
+        print_expr(out, exprs[i]);
+    }
+}
+
+void print_type(Text *out, const Type *t)
+{
+    if (t->kind == TYPE_SCALAR || t->kind == TYPE_PTR) {
+        text_printf(out, t->kind == TYPE_PTR ? "ptr<%s>" : "%s", dtype_name(t->dtype));
+        return;
+    }
+    text_printf(out, "%s[", dtype_name(t->dtype));
+    print_exprs(out, t->extents, t->rank);
+    text_add(out, t->kind == TYPE_REG ? "] @ " : t->kind == TYPE_SHARED ? "] shared" : "] global");
+    if (t->kind == TYPE_REG)
+        layout_print(out, t->layout);
+    if (t->strides) {
+        text_add(out, " strides(");
+        print_exprs(out, t->strides, t->rank);
+        text_add(out, ")");
+    }
+}
+
+/* ---- names ----------------------------------------------------------- */
+
+/* Names in use where the printer stands, innermost last. A value keeps its
+ * name unless that is taken there; a value without one gets a number. */
+typedef struct Printer {
+    Text *out;
+    Module *m;
+    InternSet names;        /* of NameUse */
+    struct NameUse **scope;
+    uint32_t scope_count, scope_capacity;
+    unsigned next_number;
+} Printer;
+
+typedef struct NameUse {
+    const char *name;
+    bool live;
+} NameUse;
+
+static bool name_equal(const void *x, const void *y)
+{
+    return !strcmp(((const NameUse *)x)->name, ((const NameUse *)y)->name);
+}
+
+static NameUse *find_name(Printer *pr, const char *name)
+{
+    NameUse key = {.name = name};
+    uint64_t hash = hash_bytes(0, name, strlen(name));
+    const NameUse *known = intern_find(&pr->names, hash, &key);
+    if (known)
+        return (NameUse *)known;
+    NameUse *use = arena_copy(&pr->m->scratch, &key, sizeof key);
+    intern_add(&pr->names, hash, use);
+    return use;
+}
+
+/* Chooses v's name among those that are free here. */
+static void choose_name(Printer *pr, Value *v)
+{
+    Arena *scratch = &pr->m->scratch;
+    v->printed = v->name ? v->name : arena_printf(scratch, "%u", pr->next_number++);
+    for (unsigned i = 1; find_name(pr, v->printed)->live; i++)
+        v->printed = v->name ? arena_printf(scratch, "%s_%u", v->name, i)
+                             : arena_printf(scratch, "%u", pr->next_number++);
+}
+
+static void bring_into_scope(Printer *pr, const Value *v)
+{
+    NameUse *use = find_name(pr, v->printed);
+    use->live = true;
+    arena_push(&pr->m->scratch, pr->scope, pr->scope_count, pr->scope_capacity, use);
+}
+
+static void print_definition(Printer *pr, Value *v)
+{
+    choose_name(pr, v);
+    bring_into_scope(pr, v);
+    print_value_name(pr->out, v);
+}
+
+static void leave_scope(Printer *pr, uint32_t mark)
+{
+    while (pr->scope_count > mark)
+        pr->scope[--pr->scope_count]->live = false;
+}
+
+/* ---- ops -------------------------------------------------------------- */
+
+static void print_region(Printer *pr, Region *r, unsigned indent);
+
+/* The shortest decimal that reads back as the same number. */
+static void print_number(Text *out, double number, DType dtype)
+{
+    char digits[40];
+    if (isnan(number) || isinf(number)) {
+        text_printf(out, "%s%s", signbit(number) ? "-" : "", isnan(number) ? "nan" : "inf");
+        return;
+    }
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+    text_add(out, digits);
+    if (dtype_is_float(dtype) && !strpbrk(digits, ".e"))
+        text_add(out, ".0");
+}
+
+static void print_results(Printer *pr, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++) {
+        text_add(pr->out, i ? ", " : "");
+        choose_name(pr, op->results[i]);
+        bring_into_scope(pr, op->results[i]);
+        print_value_name(pr->out, op->results[i]);
+    }
+    text_add(pr->out, op->result_count ? " = " : "");
+}
+
+static void print_result_types(Printer *pr, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++) {
+        text_add(pr->out, i ? ", " : " : ");
+        print_type(pr->out, op->results[i]->type);
+    }
+}
+
+static void print_operands(Printer *pr, const Op *op)
+{
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        text_add(pr->out, i ? ", " : " ");
+        print_value_name(pr->out, op->operands[i]);
+        if (offsets && i + 1 == op->operand_count) {
+            text_add(pr->out, "[");
+            print_exprs(pr->out, offsets->exprs, offsets->count);
+            text_add(pr->out, "]");
+        }
+    }
+}
+
+static void print_attr_dictionary(Printer *pr, const Op *op)
+{
+    bool any = false;
+    for (unsigned i = 0; i < op->attr_count; i++) {
+        const Attr *a = &op->attrs[i];
+        if (attr_info[a->kind].value != ATTR_VALUE_INTS)
+            continue;
+        text_printf(pr->out, "%s%s = [", any ? ", " : " {", attr_info[a->kind].spelling);
+        for (unsigned j = 0; j < a->count; j++)
+            text_printf(pr->out, "%s%lld", j ? ", " : "", (long long)a->ints[j]);
+        text_add(pr->out, "]");
+        any = true;
+    }
+    text_add(pr->out, any ? "}" : "");
+}
+
+static void print_plain_op(Printer *pr, const Op *op)
+{
+    const Attr *init = op_attr(op, ATTR_INIT);
+    text_add(pr->out, op_info[op->code].name);
+    if (init) {
+        text_add(pr->out, " ");
+        print_number(pr->out, init->number, op->results[0]->type->dtype);
+    }
+    print_operands(pr, op);
+    print_attr_dictionary(pr, op);
+    print_result_types(pr, op);
+    text_add(pr->out, "\n");
+}
+
+static void print_for(Printer *pr, const Op *op, unsigned indent)
+{
+    Region *body = op->regions[0];
+    text_add(pr->out, "for ");
+    print_definition(pr, body->args[0]);
+    text_add(pr->out, " in ");
+    print_expr(pr->out, op_expr(op, ATTR_LOWER));
+    text_add(pr->out, " .. ");
+    print_expr(pr->out, op_expr(op, ATTR_UPPER));
+    if (op_expr(op, ATTR_STEP)) {
+        text_add(pr->out, " step ");
+        print_expr(pr->out, op_expr(op, ATTR_STEP));
+    }
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        text_add(pr->out, i ? ", " : " iter(");
+        print_definition(pr, body->args[1 + i]);
+        text_add(pr->out, " = ");
+        print_value_name(pr->out, op->operands[i]);
+    }
+    text_add(pr->out, op->operand_count ? ")" : "");
+    print_result_types(pr, op);
+    print_region(pr, body, indent);
+    text_add(pr->out, "\n");
+}
+
+static void print_if(Printer *pr, const Op *op, unsigned indent)
+{
+    text_add(pr->out, "if ");
+    print_expr(pr->out, op_expr(op, ATTR_COND));
+    print_result_types(pr, op);
+    print_region(pr, op->regions[0], indent);
+    const Region *other = op->regions[1];
+    if (op->result_count || other->first != region_yield(other)) {
+        text_add(pr->out, " else");
+        print_region(pr, op->regions[1], indent);
+    }
+    text_add(pr->out, "\n");
+}
+
+/* Results are named before the op's regions are printed, but live only after
+ * them, so that an inner value may have the same name. */
+static void print_structured_op(Printer *pr, Op *op, unsigned indent)
+{
+    uint32_t mark = pr->scope_count;
+    print_results(pr, op);
+    leave_scope(pr, mark);
+    if (op->code == OP_for)
+        print_for(pr, op, indent);
+    else
+        print_if(pr, op, indent);
+    leave_scope(pr, mark);
+    for (unsigned i = 0; i < op->result_count; i++)
+        bring_into_scope(pr, op->results[i]);
+}
+
+static void print_region(Printer *pr, Region *r, unsigned indent)
+{
+    uint32_t mark = pr->scope_count;
+    text_add(pr->out, " {\n");
+    for (Op *op = r->first; op; op = op->next) {
+        if (op->code == OP_yield && !op->operand_count)
+            continue;
+        text_indent(pr->out, indent + 2);
+        if (op->region_count) {
+            print_structured_op(pr, op, indent + 2);
+        } else {
+            print_results(pr, op);
+            print_plain_op(pr, op);
+        }
+    }
+    text_indent(pr->out, indent);
+    text_add(pr->out, "}");
+    leave_scope(pr, mark);
+}
+
+/* ---- programs ---------------------------------------------------------- */
+
+static void print_facts(Text *out, const Value *v)
+{
+    const Facts *f = &v->facts;
+    const char *separator = " {";
+    if (f->has_divisible) {
+        text_printf(out, "%sdivisible = %lld", separator, (long long)f->divisible);
+        separator = ", ";
+    }
+    if (f->has_range) {
+        text_printf(out, "%srange = [%lld, %lld]", separator, (long long)f->min,
+                    (long long)f->max);
+        separator = ", ";
+    }
+    if (f->has_align) {
+        text_printf(out, "%salign = %lld", separator, (long long)f->align);
+        separator = ", ";
+    }
+    text_add(out, *separator == ',' ? "}" : "");
+}
+
+static void print_program_header(Printer *pr, Program *p)
+{
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        choose_name(pr, p->args[i]);
+        bring_into_scope(pr, p->args[i]);
+    }
+    text_printf(pr->out, "program @%s<", p->name);
+    for (unsigned i = 0; i < p->grid_rank; i++) {
+        text_add(pr->out, i ? ", " : "");
+        print_expr_in(pr->out, p->grid[i], scalar_op_info[SCALAR_add].precedence);
+    }
+    text_add(pr->out, ">(");
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        text_add(pr->out, i ? ", " : "");
+        print_value_name(pr->out, p->args[i]);
+        text_add(pr->out, ": ");
+        print_type(pr->out, p->args[i]->type);
+        print_facts(pr->out, p->args[i]);
+    }
+    text_printf(pr->out, ") warps(%u)", p->warps);
+}
+
+static void forget_names(Region *r)
+{
+    for (unsigned i = 0; i < r->arg_count; i++)
+        r->args[i]->printed = NULL;
+    for (Op *op = r->first; op; op = op->next) {
+        for (unsigned i = 0; i < op->result_count; i++)
+            op->results[i]->printed = NULL;
+        for (unsigned i = 0; i < op->region_count; i++)
+            forget_names(op->regions[i]);
+    }
+}
+
+void print_program(Text *out, Program *p)
+{
+    Printer pr = {.out = out, .m = p->module};
+    ArenaMark mark = arena_mark(&p->module->scratch);
+    intern_init(&pr.names, &p->module->scratch, name_equal);
+    print_program_header(&pr, p);
+    print_region(&pr, p->body, 0);
+    text_add(out, "\n");
+    forget_names(p->body);
+    for (unsigned i = 0; i < p->arg_count; i++)
+        p->args[i]->printed = NULL;
+    arena_reset(&p->module->scratch, mark);
+}
+
+void print_module(Text *out, Module *m)
+{
+    text_add(out, "tilus 1\n");
+    for (Program *p = m->programs; p; p = p->next) {
+        text_add(out, "\n");
+        print_program(out, p);
+    }
+}

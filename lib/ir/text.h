@@ -1,0 +1,26 @@
+/* Program text: parsing (with instantiation) and printing. */
+#ifndef TILUS_IR_TEXT_H
+#define TILUS_IR_TEXT_H
+
+#include "ir/ir.h"
+
+/* A `-D NAME=VALUE`; VALUE is an integer or the name of a type. */
+typedef struct Define {
+    const char *name;
+    const char *value;
+} Define;
+
+/* Parses the diag's source into `m`, resolving param, layout and when.
+ * Returns false after errors, which the diag holds; `m` then holds whatever
+ * could be read and must only be freed. */
+bool parse_module(Module *m, const Define *defines, size_t define_count);
+
+/* Each appends to `out`, which must not lie on the module's scratch arena.
+ * Canonical text of a module, or of one program; parsing it gives the same
+ * module, and printing that gives the same text. */
+void print_module(Text *out, Module *m);
+void print_program(Text *out, Program *p);
+void print_type(Text *out, const Type *t);
+void print_expr(Text *out, const Expr *e);
+
+#endif

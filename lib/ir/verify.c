@@ -1,0 +1,489 @@
+/* The verifier. The rows of ops.def are checked for every op alike; then each
+ * op's own rules, in `verify_<op>`. */
+#include "ir/verify.h"
+
+#include "ir/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- helpers ---------------------------------------------------------- */
+
+static const char *type_text(Module *m, const Type *t)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_type(&text, t);
+    return text_string(&text);
+}
+
+static const char *operand_kind_text(OperandKind kind)
+{
+    static const char *const names[] = {"register tensor", "shared tensor", "global tensor",
+                                        "pointer"};
+    return names[kind];
+}
+
+static const char *type_kind_text(TypeKind kind)
+{
+    static const char *const names[] = {"scalar", "pointer", "register tensor", "shared tensor",
+                                        "global tensor"};
+    return names[kind];
+}
+
+static bool kind_matches(OperandKind kind, TypeKind type)
+{
+    return (kind == OPERAND_REG && type == TYPE_REG) ||
+           (kind == OPERAND_SHARED && type == TYPE_SHARED) ||
+           (kind == OPERAND_GLOBAL && type == TYPE_GLOBAL) ||
+           (kind == OPERAND_PTR && type == TYPE_PTR);
+}
+
+static bool note_definition(Module *m, const Value *v)
+{
+    return diag_note(m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
+}
+
+/* ---- what every op obeys ------------------------------------------------ */
+
+bool verify_operands(Module *m, const Op *op)
+{
+    const OpInfo *info = &op_info[op->code];
+    bool ok = true;
+    if (info->operand_count == OPERANDS_ANY)
+        return true;
+    if (op->operand_count != (unsigned)info->operand_count)
+        return diag_error(m->diag, op->loc, "%s takes %d operand%s, got %u", info->name,
+                          info->operand_count, info->operand_count == 1 ? "" : "s",
+                          op->operand_count);
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        const Value *v = op->operands[i];
+        if (kind_matches(info->operands[i], v->type->kind))
+            continue;
+        diag_error(m->diag, op->loc, "operand %u of %s is a %s, %%%s is a %s: %s", i + 1,
+                   info->name, operand_kind_text(info->operands[i]), v->name ? v->name : "?",
+                   type_kind_text(v->type->kind), type_text(m, v->type));
+        ok = note_definition(m, v);
+    }
+    return ok;
+}
+
+static bool verify_attrs(Module *m, const Op *op)
+{
+    const OpInfo *info = &op_info[op->code];
+    for (unsigned i = 0; i < op->attr_count; i++)
+        if (!(info->attrs & 1u << op->attrs[i].kind))
+            return diag_error(m->diag, op->loc, "%s has no attribute %s", info->name,
+                              attr_info[op->attrs[i].kind].spelling);
+    return true;
+}
+
+static bool verify_result_count(Module *m, const Op *op)
+{
+    unsigned expected[] = {
+        [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
+        [RESULT_INDICES] = op->parent->program->grid_rank, [RESULT_CARRIED] = op->result_count};
+    unsigned count = expected[op_info[op->code].result];
+    if (op->result_count == count)
+        return true;
+    return diag_error(m->diag, op->loc, "%s gives %u results here, got %u",
+                      op_info[op->code].name, count, op->result_count);
+}
+
+/* Each register tensor spreads over exactly the threads of the block. */
+static bool verify_threads(Module *m, const Program *p, const Value *v)
+{
+    if (v->type->kind != TYPE_REG || v->type->layout->threads == program_threads(p))
+        return true;
+    return diag_error(m->diag, v->loc, "%%%s spreads over %lld threads, the block has %lld",
+                      v->name ? v->name : "?", (long long)v->type->layout->threads,
+                      (long long)program_threads(p));
+}
+
+/* Loads and stores: offsets, dimensions and element type of the tile. */
+static bool verify_access(Module *m, const Op *op)
+{
+    const char *name = op_info[op->code].name;
+    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS), *dims = op_attr(op, ATTR_DIMS);
+    if (!offsets || offsets->count != memory->rank)
+        return diag_error(m->diag, op->loc, "%s takes %u offsets for %s, got %u", name,
+                          memory->rank, type_text(m, memory), offsets ? offsets->count : 0);
+    if (tile->dtype != memory->dtype)
+        return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
+                          "elements in memory", name, dtype_name(tile->dtype),
+                          dtype_name(memory->dtype));
+    if (tile->rank > memory->rank)
+        return diag_error(m->diag, op->loc, "%s of a tile of rank %u in a tensor of rank %u",
+                          name, tile->rank, memory->rank);
+    if (!dims)
+        return true;
+    if (dims->count != tile->rank)
+        return diag_error(m->diag, op->loc, "dims names %u dimensions, the tile has rank %u",
+                          dims->count, tile->rank);
+    for (unsigned i = 0; i < dims->count; i++)
+        if (dims->ints[i] < 0 || dims->ints[i] >= memory->rank ||
+            (i && dims->ints[i] <= dims->ints[i - 1]))
+            return diag_error(m->diag, op->loc, "dims entry %u is %lld, it must grow and be below "
+                              "the rank %u", i, (long long)dims->ints[i], memory->rank);
+    return true;
+}
+
+/* A constant offset of a shared access keeps the tile inside the tensor. */
+static bool verify_shared_bounds(Module *m, const Op *op)
+{
+    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    int64_t spans[LIMIT_RANK] = {0};
+    for (unsigned d = 0; d < tile->rank; d++)
+        spans[op_tile_dim(op, d)] = type_extent(tile, d) - 1;
+    for (unsigned d = 0; d < memory->rank; d++) {
+        const Expr *offset = offsets->exprs[d];
+        int64_t last, extent = type_extent(memory, d);
+        if (!expr_is_constant(offset))
+            continue;
+        if (offset->constant < 0 || __builtin_add_overflow(offset->constant, spans[d], &last) ||
+            last >= extent)
+            return diag_error(m->diag, op->loc, "the tile covers %lld .. %lld of dimension %u, "
+                              "the shared tensor has extent %lld", (long long)offset->constant,
+                              (long long)(offset->constant + spans[d]), d, (long long)extent);
+    }
+    return true;
+}
+
+/* ---- each op's own rules ------------------------------------------------ */
+
+bool verify_block_indices(Module *m, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++)
+        if (op->results[i]->type != type_scalar(m, DTYPE_i32))
+            return diag_error(m->diag, op->loc, "a block index is i32, got %s",
+                              type_text(m, op->results[i]->type));
+    return true;
+}
+
+static bool verify_extents(Module *m, const Op *op, const Type *t)
+{
+    for (unsigned d = 0; d < t->rank; d++)
+        if (expr_is_constant(t->extents[d]) && t->extents[d]->constant < 0)
+            return diag_error(m->diag, op->loc, "extent %u of the view is %lld", d,
+                              (long long)t->extents[d]->constant);
+    for (unsigned d = 0; d < t->rank; d++)
+        if (!type_stride(m, t, d))
+            return diag_error(m->diag, op->loc, "the product of the extents after dimension %u "
+                              "is over 63 bits", d);
+    return true;
+}
+
+bool verify_view_global(Module *m, const Op *op)
+{
+    const Value *ptr = op->operands[0];
+    const Type *t = op->results[0]->type;
+    int64_t needed = dtype_align(t->dtype);
+    if (ptr->facts.align < needed)
+        return diag_error(m->diag, op->loc, "a view of %s needs a pointer aligned to %lld bytes, "
+                          "%%%s promises %lld", dtype_name(t->dtype), (long long)needed, ptr->name,
+                          (long long)ptr->facts.align);
+    return verify_extents(m, op, t);
+}
+
+bool verify_allocate_shared(Module *m, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    for (unsigned d = 0; t->strides && d < t->rank; d++)
+        if (!expr_is_constant(t->strides[d]) || t->strides[d]->constant < 0)
+            return diag_error(m->diag, op->loc, "stride %u of a shared tensor must be a constant "
+                              "from 0", d);
+    if (type_shared_bits(t) < 0)
+        return diag_error(m->diag, op->loc, "the size of %s is over 63 bits", type_text(m, t));
+    return true;
+}
+
+bool verify_allocate_register(Module *m, const Op *op)
+{
+    const Attr *init = op_attr(op, ATTR_INIT);
+    DType t = op->results[0]->type->dtype;
+    if (init && ((isnan(init->number) && !dtype_has_nan(t)) ||
+                 (isinf(init->number) && !dtype_has_infinity(t))))
+        return diag_error(m->diag, op->loc, "%s has no code for %f", dtype_name(t), init->number);
+    return true;
+}
+
+bool verify_load_global(Module *m, const Op *op) { return verify_access(m, op); }
+bool verify_store_global(Module *m, const Op *op) { return verify_access(m, op); }
+
+bool verify_load_shared(Module *m, const Op *op)
+{
+    return verify_access(m, op) && verify_shared_bounds(m, op);
+}
+
+bool verify_store_shared(Module *m, const Op *op)
+{
+    return verify_access(m, op) && verify_shared_bounds(m, op);
+}
+
+bool verify_synchronize(Module *m, const Op *op)
+{
+    (void)m, (void)op;
+    return true;
+}
+
+bool verify_view(Module *m, const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    if (from->layout->threads != to->layout->threads)
+        return diag_error(m->diag, op->loc, "view from %lld threads to %lld: %s as %s",
+                          (long long)from->layout->threads, (long long)to->layout->threads,
+                          type_text(m, from), type_text(m, to));
+    if (type_thread_bits(from) != type_thread_bits(to))
+        return diag_error(m->diag, op->loc, "view of %lld bits a thread as %lld: %s as %s",
+                          (long long)type_thread_bits(from), (long long)type_thread_bits(to),
+                          type_text(m, from), type_text(m, to));
+    return true;
+}
+
+bool verify_cast(Module *m, const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    if (from->layout == to->layout)
+        return true;
+    return diag_error(m->diag, op->loc, "cast keeps the layout, got %s from %s", type_text(m, to),
+                      type_text(m, from));
+}
+
+/* Operands and result have one type, which arithmetic knows. */
+static bool verify_elementwise(Module *m, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (op->operands[i]->type != t)
+            return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s",
+                              op_info[op->code].name, type_text(m, op->operands[i]->type),
+                              type_text(m, t));
+    if (t->dtype == DTYPE_bool || t->dtype == DTYPE_ue8m0)
+        return diag_error(m->diag, op->loc, "%s is not defined for %s", op_info[op->code].name,
+                          dtype_name(t->dtype));
+    return true;
+}
+
+bool verify_add(Module *m, const Op *op) { return verify_elementwise(m, op); }
+bool verify_sub(Module *m, const Op *op) { return verify_elementwise(m, op); }
+bool verify_mul(Module *m, const Op *op) { return verify_elementwise(m, op); }
+bool verify_neg(Module *m, const Op *op) { return verify_elementwise(m, op); }
+
+bool verify_dot(Module *m, const Op *op)
+{
+    const Type *a = op->operands[0]->type, *b = op->operands[1]->type, *c = op->operands[2]->type;
+    const Type *d = op->results[0]->type;
+    if (a->rank != 2 || b->rank != 2 || c->rank != 2)
+        return diag_error(m->diag, op->loc, "dot takes tiles of rank 2, got ranks %u, %u and %u",
+                          a->rank, b->rank, c->rank);
+    if (a->extents[1] != b->extents[0] || a->extents[0] != c->extents[0] ||
+        b->extents[1] != c->extents[1])
+        return diag_error(m->diag, op->loc, "dot of [%lld, %lld] and [%lld, %lld] onto [%lld, "
+                          "%lld]", (long long)type_extent(a, 0), (long long)type_extent(a, 1),
+                          (long long)type_extent(b, 0), (long long)type_extent(b, 1),
+                          (long long)type_extent(c, 0), (long long)type_extent(c, 1));
+    if (c != d)
+        return diag_error(m->diag, op->loc, "dot onto %s gives that type, got %s",
+                          type_text(m, c), type_text(m, d));
+    return true;
+}
+
+/* Values that a region hands on have the types of the op's results. */
+static bool verify_yield_types(Module *m, const Op *op, const Region *r)
+{
+    const Op *yield = region_yield(r);
+    if (!yield)
+        return diag_error(m->diag, op->loc, "a region of %s without a yield",
+                          op_info[op->code].name);
+    if (yield->operand_count != op->result_count)
+        return diag_error(m->diag, yield->loc, "yield of %u values in a %s that carries %u",
+                          yield->operand_count, op_info[op->code].name, op->result_count);
+    for (unsigned i = 0; i < op->result_count; i++)
+        if (yield->operands[i]->type != op->results[i]->type)
+            return diag_error(m->diag, yield->loc, "yield of %s where %s carries %s",
+                              type_text(m, yield->operands[i]->type), op_info[op->code].name,
+                              type_text(m, op->results[i]->type));
+    return true;
+}
+
+bool verify_for(Module *m, const Op *op)
+{
+    const Expr *step = op_expr(op, ATTR_STEP);
+    if (step && expr_is_constant(step) && step->constant < 1)
+        return diag_error(m->diag, op->loc, "the step is %lld, it must be at least 1",
+                          (long long)step->constant);
+    if (op->operand_count != op->result_count)
+        return diag_error(m->diag, op->loc, "for carries %u values and gives %u results",
+                          op->operand_count, op->result_count);
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (op->operands[i]->type != op->results[i]->type)
+            return diag_error(m->diag, op->loc, "for carries %s from %s",
+                              type_text(m, op->results[i]->type),
+                              type_text(m, op->operands[i]->type));
+    return verify_yield_types(m, op, op->regions[0]);
+}
+
+bool verify_if(Module *m, const Op *op)
+{
+    return verify_yield_types(m, op, op->regions[0]) && verify_yield_types(m, op, op->regions[1]);
+}
+
+bool verify_yield(Module *m, const Op *op)
+{
+    if (!op->parent->parent)
+        return diag_error(m->diag, op->loc, "yield outside of for and if");
+    if (op->next)
+        return diag_error(m->diag, op->loc, "an op after yield: %s", op_info[op->next->code].name);
+    return true;
+}
+
+typedef bool (*OpVerifier)(Module *m, const Op *op);
+static const OpVerifier verifiers[OP_COUNT] = {
+#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = verify_##id,
+#include "ir/ops.def"
+};
+
+/* ---- definitions before uses -------------------------------------------- */
+
+/* While a program is verified, Value.data of each visible value points here. */
+static char visible;
+
+static bool check_visible(Value *v, void *data)
+{
+    const Op *op = data;
+    if (v->data == &visible)
+        return true;
+    Diag *diag = op->parent->program->module->diag;
+    diag_error(diag, op->loc, "%s uses %%%s, which is not defined before it",
+               op_info[op->code].name, v->name ? v->name : "?");
+    return diag_note(diag, v->loc, "it is defined here");
+}
+
+static bool check_expr_uses(Op *op, const Expr *e)
+{
+    return !e || expr_visit_values(e, check_visible, op);
+}
+
+static bool verify_uses(Op *op)
+{
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (!check_visible(op->operands[i], op))
+            return false;
+    for (unsigned i = 0; i < op->attr_count; i++) {
+        const Attr *a = &op->attrs[i];
+        if (!check_expr_uses(op, a->expr))
+            return false;
+        for (unsigned j = 0; a->exprs && j < a->count; j++)
+            if (!check_expr_uses(op, a->exprs[j]))
+                return false;
+    }
+    for (unsigned i = 0; i < op->result_count; i++) {
+        const Type *t = op->results[i]->type;
+        for (unsigned d = 0; d < t->rank; d++)
+            if (!check_expr_uses(op, t->extents[d]) ||
+                !check_expr_uses(op, t->strides ? t->strides[d] : NULL))
+                return false;
+    }
+    return true;
+}
+
+static bool verify_region(Module *m, Region *r);
+
+static bool verify_op(Module *m, Op *op)
+{
+    const Program *p = op->parent->program;
+    bool ok = verify_uses(op) && verify_operands(m, op) && verify_attrs(m, op) &&
+              verify_result_count(m, op) && verifiers[op->code](m, op);
+    for (unsigned i = 0; i < op->result_count; i++)
+        ok = verify_threads(m, p, op->results[i]) && ok;
+    for (unsigned i = 0; i < op->region_count; i++)
+        ok = verify_region(m, op->regions[i]) && ok;
+    for (unsigned i = 0; i < op->result_count; i++)
+        op->results[i]->data = &visible;
+    return ok;
+}
+
+static bool verify_region(Module *m, Region *r)
+{
+    bool ok = true;
+    for (unsigned i = 0; i < r->arg_count; i++)
+        r->args[i]->data = &visible;
+    for (Op *op = r->first; op; op = op->next)
+        ok = verify_op(m, op) && ok;
+    for (Op *op = r->first; op; op = op->next)
+        for (unsigned i = 0; i < op->result_count; i++)
+            op->results[i]->data = NULL;
+    for (unsigned i = 0; i < r->arg_count; i++)
+        r->args[i]->data = NULL;
+    return ok;
+}
+
+/* ---- programs ------------------------------------------------------------ */
+
+static bool verify_scalar_facts(Module *m, const Value *v)
+{
+    const Facts *f = &v->facts;
+    int64_t least = v->type->dtype == DTYPE_i32 ? INT32_MIN : v->type->dtype == DTYPE_u32 ? 0
+                                                                                     : INT64_MIN;
+    int64_t most = v->type->dtype == DTYPE_i32   ? INT32_MAX
+                   : v->type->dtype == DTYPE_u32 ? (int64_t)UINT32_MAX
+                                                 : INT64_MAX;
+    if (f->divisible < 1)
+        return diag_error(m->diag, v->loc, "%%%s is divisible by %lld, it must be at least 1",
+                          v->name, (long long)f->divisible);
+    if (f->min > f->max || f->min < least || f->max > most)
+        return diag_error(m->diag, v->loc, "the range [%lld, %lld] of %%%s is empty or leaves %s",
+                          (long long)f->min, (long long)f->max, v->name,
+                          dtype_name(v->type->dtype));
+    return true;
+}
+
+static bool verify_argument(Module *m, const Value *v)
+{
+    DType t = v->type->dtype;
+    if (v->type->kind == TYPE_SCALAR)
+        return t == DTYPE_i32 || t == DTYPE_u32 || t == DTYPE_i64
+                   ? verify_scalar_facts(m, v)
+                   : diag_error(m->diag, v->loc, "%%%s is %s, a scalar argument is i32, u32 or "
+                                "i64", v->name, dtype_name(t));
+    int64_t align = v->facts.align;
+    if (align < dtype_align(t) || align & (align - 1))
+        return diag_error(m->diag, v->loc, "%%%s is aligned to %lld, it must be a power of two "
+                          "from %u", v->name, (long long)align, dtype_align(t));
+    return true;
+}
+
+static bool verify_grid(Module *m, const Program *p)
+{
+    static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
+    for (unsigned d = 0; d < p->grid_rank; d++) {
+        const Expr *e = p->grid[d];
+        if (expr_is_constant(e) && (e->constant < 0 || e->constant > limits[d]))
+            return diag_error(m->diag, p->loc, "grid extent %u is %lld, it must be 0 to %lld", d,
+                              (long long)e->constant, (long long)limits[d]);
+    }
+    return true;
+}
+
+static bool verify_program(Module *m, Program *p)
+{
+    bool ok = verify_grid(m, p);
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        ok = verify_argument(m, p->args[i]) && ok;
+        p->args[i]->data = &visible;
+    }
+    ok = verify_region(m, p->body) && ok;
+    for (unsigned i = 0; i < p->arg_count; i++)
+        p->args[i]->data = NULL;
+    return ok;
+}
+
+bool verify_module(Module *m)
+{
+    bool ok = true;
+    for (Program *p = m->programs; p; p = p->next)
+        ok = verify_program(m, p) && ok;
+    return ok;
+}

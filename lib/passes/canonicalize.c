@@ -1,0 +1,16 @@
+/* Canonicalization: fold, cse and dce feed each other, so they run in turn
+ * until none changes anything. Each shrinks the program or its expressions,
+ * so this ends. */
+#include "passes/pass.h"
+
+PassResult pass_canonicalize(Program *p)
+{
+    PassResult result = PASS_UNCHANGED;
+    for (bool changed = true; changed;) {
+        changed = pass_fold(p) == PASS_CHANGED;
+        changed |= pass_cse(p) == PASS_CHANGED;
+        changed |= pass_dce(p) == PASS_CHANGED;
+        result = changed ? PASS_CHANGED : result;
+    }
+    return result;
+}

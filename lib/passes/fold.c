@@ -1,0 +1,244 @@
+/* Folding: expressions are simplified with facts; ops whose result is known
+ * give way to it; decided branches and empty loops dissolve.
+ *
+ *   %y = cast %x : f16   (%x is f16)     =>    %x
+ *   %y = view (view %x)                  =>    view %x
+ *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
+ *   if 1 { A } else { B }                =>    A
+ *   for %i in 4 .. 4 iter(%s = %x)       =>    %x
+ */
+#include "analysis/facts.h"
+#include "ir/builder.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+typedef struct Fold {
+    Module *m;
+    bool changed;
+} Fold;
+
+/* ---- expressions ----------------------------------------------------------- */
+
+static bool is_constant(const Expr *e, int64_t value)
+{
+    return e && expr_is_constant(e) && e->constant == value;
+}
+
+/* (x * c) / c, when that is what `a` divided by `b` is. */
+static const Expr *cancel_product(const Expr *a, const Expr *b)
+{
+    if (a->kind != EXPR_OP || a->op != SCALAR_mul || !expr_is_constant(b) || b->constant == 0)
+        return NULL;
+    return a->a == b ? a->b : a->b == b ? a->a : NULL;
+}
+
+/* An operand that equals op(a, b), by the operator's own laws. */
+static const Expr *by_law(ScalarOp op, const Expr *a, const Expr *b)
+{
+    switch (op) {
+    case SCALAR_add: return is_constant(a, 0) ? b : is_constant(b, 0) ? a : NULL;
+    case SCALAR_sub: return is_constant(b, 0) ? a : NULL;
+    case SCALAR_mul: return is_constant(a, 1) ? b : is_constant(b, 1) ? a : NULL;
+    case SCALAR_div:
+    case SCALAR_ceil_div: return is_constant(b, 1) ? a : cancel_product(a, b);
+    case SCALAR_min:
+    case SCALAR_max: return a == b ? a : NULL;
+    default: return NULL;
+    }
+}
+
+/* An operand that equals op(a, b), by the operands' ranges. */
+static const Expr *by_range(ScalarOp op, const Expr *a, const Expr *b)
+{
+    ScalarFacts fa = facts_of_expr(a), fb = facts_of_expr(b);
+    if (op == SCALAR_mod && expr_is_constant(b) && fa.min >= 0 && fa.max < b->constant)
+        return a;
+    if (op == SCALAR_min || op == SCALAR_max) {
+        if (fa.max <= fb.min)
+            return op == SCALAR_min ? a : b;
+        if (fb.max <= fa.min)
+            return op == SCALAR_min ? b : a;
+    }
+    return NULL;
+}
+
+static const Expr *simplify(Module *m, const Expr *e)
+{
+    const char *why;
+    if (e->kind == EXPR_CONSTANT)
+        return e;
+    ScalarFacts facts = facts_of_expr(e);
+    if (facts.min == facts.max)
+        return expr_constant(&m->exprs, facts.min);
+    if (e->kind == EXPR_VALUE)
+        return e;
+    const Expr *a = simplify(m, e->a), *b = e->b ? simplify(m, e->b) : NULL;
+    const Expr *known = b ? by_law(e->op, a, b) : NULL;
+    known = b && !known ? by_range(e->op, a, b) : known;
+    if (known)
+        return known;
+    const Expr *made = expr_make(&m->exprs, e->op, a, b, &why);
+    return made ? made : e;
+}
+
+static const Expr *simplify_attr(Fold *fold, const Expr *e)
+{
+    const Expr *simple = simplify(fold->m, e);
+    fold->changed |= simple != e;
+    return simple;
+}
+
+static void simplify_attrs(Fold *fold, Op *op)
+{
+    for (unsigned i = 0; i < op->attr_count; i++) {
+        Attr *a = &op->attrs[i];
+        if (a->expr)
+            a->expr = simplify_attr(fold, a->expr);
+        if (!a->exprs)
+            continue;
+        const Expr **exprs = arena_array(&fold->m->arena, const Expr *, a->count);
+        for (unsigned j = 0; j < a->count; j++)
+            exprs[j] = simplify_attr(fold, a->exprs[j]);
+        a->exprs = exprs;
+    }
+}
+
+/* ---- ops ---------------------------------------------------------------------- */
+
+/* The op that defines v, if it is a `code`. */
+static Op *defined_by(const Value *v, OpCode code)
+{
+    return v->def && v->def->code == code ? v->def : NULL;
+}
+
+/* A cast of a filled tensor is a filled tensor. 64-bit integers are left: a
+ * double does not hold all of them. */
+static bool fold_cast_of_fill(Fold *fold, Op *op)
+{
+    Op *fill = defined_by(op->operands[0], OP_allocate_register);
+    const Attr *init = fill ? op_attr(fill, ATTR_INIT) : NULL;
+    DType from = op->operands[0]->type->dtype, to = op->results[0]->type->dtype;
+    if (!init || (dtype_bits(from) == 64 && !dtype_is_float(from)) ||
+        (dtype_bits(to) == 64 && !dtype_is_float(to)))
+        return false;
+    Attr attr = *init;
+    attr.number = dtype_decode(to, dtype_cast(to, from, dtype_encode(from, init->number)));
+    Op *made = build_op(fold->m, OP_allocate_register, op->loc, NULL, 0, &attr, 1);
+    Value *old = op->results[0];
+    op_insert(op->parent, made, op);
+    value_forward(old, build_result(fold->m, made, old->name, old->loc, old->type));
+    return true;
+}
+
+/* Replaces a one-result op by a value that equals it; true if it did. */
+static bool fold_op(Fold *fold, Op *op)
+{
+    if (op_info[op->code].effect != EFFECT_PURE || op->operand_count != 1 ||
+        op->result_count != 1)
+        return false;
+    Value *x = op->operands[0], *result = op->results[0];
+    Op *inner = x->def;
+    bool converts = op->code == OP_view || op->code == OP_cast;
+    if (converts && x->type == result->type) {
+        value_forward(result, x);
+    } else if (op->code == OP_neg && inner && inner->code == OP_neg) {
+        value_forward(result, inner->operands[0]);
+    } else if (op->code == OP_cast && fold_cast_of_fill(fold, op)) {
+        /* Forwarded there. */
+    } else {
+        if (op->code == OP_view && inner && inner->code == OP_view) {
+            op->operands[0] = inner->operands[0];
+            fold->changed = true;
+        }
+        return false;
+    }
+    op_remove(op);
+    return true;
+}
+
+/* Moves the ops of `r` before `op`, forwards op's results to what `r` yields,
+ * and removes op. */
+static void inline_region(Op *op, Region *r)
+{
+    Op *yield = region_yield(r);
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_forward(op->results[i], yield->operands[i]);
+    op_remove(yield);
+    for (Op *inner = r->first, *next; inner; inner = next) {
+        next = inner->next;
+        op_remove(inner);
+        op_insert(op->parent, inner, op);
+    }
+    op_remove(op);
+}
+
+static bool fold_if(Op *op)
+{
+    const Expr *cond = op_expr(op, ATTR_COND);
+    if (!expr_is_constant(cond))
+        return false;
+    inline_region(op, op->regions[cond->constant ? 0 : 1]);
+    return true;
+}
+
+/* A loop that never runs gives its initial values. */
+static bool fold_for(Op *op)
+{
+    ScalarFacts lower = facts_of_expr(op_expr(op, ATTR_LOWER));
+    ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
+    if (upper.max > lower.min)
+        return false;
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_forward(op->results[i], op->operands[i]);
+    op_remove(op);
+    return true;
+}
+
+/* A carried value that the body hands on unchanged is its initial value. */
+static void fold_invariants(Fold *fold, Op *op)
+{
+    for (unsigned i = op->result_count; i-- > 0;) {
+        Value *carried = for_carried(op, i), *yielded = region_yield(op->regions[0])->operands[i];
+        if (yielded != carried && yielded != op->operands[i])
+            continue;
+        value_forward(op->results[i], op->operands[i]);
+        value_forward(carried, op->operands[i]);
+        op_drop_carried(op, i);
+        fold->changed = true;
+    }
+}
+
+static void fold_region(Fold *fold, Region *r);
+
+static void fold_one(Fold *fold, Op *op)
+{
+    op_resolve(fold->m, op);
+    simplify_attrs(fold, op);
+    if (op->code == OP_for)
+        fold_invariants(fold, op);
+    if (fold_op(fold, op) || (op->code == OP_for && fold_for(op))) {
+        fold->changed = true;
+        return;
+    }
+    for (unsigned i = 0; i < op->region_count; i++)
+        fold_region(fold, op->regions[i]);
+    if (op->code == OP_if && fold_if(op))
+        fold->changed = true;
+}
+
+static void fold_region(Fold *fold, Region *r)
+{
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        fold_one(fold, op);
+    }
+}
+
+PassResult pass_fold(Program *p)
+{
+    Fold fold = {.m = p->module};
+    fold_region(&fold, p->body);
+    program_clear_data(p);
+    return fold.changed ? PASS_CHANGED : PASS_UNCHANGED;
+}

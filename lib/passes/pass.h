@@ -1,0 +1,51 @@
+/* Passes and their runner.
+ *
+ *   text -> parse (instantiate) -> verify -> [ pass -> verify ]* -> codegen
+ *
+ * A pass transforms one program in place. The runner prints before and after,
+ * times, and verifies what changed: a program that a pass broke is a fault of
+ * ours, reported as an error that names the pass. */
+#ifndef TILUS_PASSES_PASS_H
+#define TILUS_PASSES_PASS_H
+
+#include "ir/ir.h"
+#include "tilus/tilus.h"
+
+typedef enum PassResult { PASS_UNCHANGED, PASS_CHANGED, PASS_FAILED } PassResult;
+
+typedef struct PassInfo {
+    const char *name;
+    const char *summary;
+    PassResult (*run)(Program *p);
+} PassInfo;
+
+enum {
+#define PASS(id, summary) PASS_ID_##id,
+#include "passes/passes.def"
+    PASS_ID_COUNT
+};
+extern const PassInfo pass_info[PASS_ID_COUNT];
+
+#define PASS(id, summary) PassResult pass_##id(Program *p);
+#include "passes/passes.def"
+
+/* What tilus-llc runs. */
+#define PASS_DEFAULT_PIPELINE "canonicalize"
+
+/* Runs the passes named in `pipeline`, each over every program. False after
+ * errors (an unknown name, a failed pass), which the module's diag holds. */
+bool pass_run_pipeline(Module *m, const char *pipeline, const tilus_pass_options *options);
+
+/* ---- forwarding, for passes that replace values ------------------------- */
+
+/* While a pass runs, Value.data of a replaced value points to its successor.
+ * A walk in program order meets every definition before its uses, so one walk
+ * replaces them all. */
+void value_forward(Value *from, Value *to);
+Value *value_resolve(Value *v);
+/* Resolves the operands and expressions of `op`. */
+void op_resolve(Module *m, Op *op);
+/* Clears Value.data of every value of `p`, which ends the pass. */
+void program_clear_data(Program *p);
+
+#endif

@@ -1,0 +1,126 @@
+/* Recording and printing of diagnostics. */
+#include "support/diag.h"
+
+#include "support/limits.h"
+#include "support/text.h"
+
+#include <string.h>
+
+void diag_init(Diag *d)
+{
+    memset(d, 0, sizeof *d);
+    arena_init(&d->arena, &d->oom);
+    d->first_line = 1;
+}
+
+void diag_free(Diag *d)
+{
+    arena_free(&d->arena);
+}
+
+void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
+                     uint32_t first_line)
+{
+    d->file = arena_strdup(&d->arena, file);
+    d->source = arena_strndup(&d->arena, text, len);
+    d->source_len = len;
+    d->first_line = first_line;
+}
+
+static void record(Diag *d, Severity severity, Loc loc, const char *format,
+                   va_list args)
+{
+    if (severity != SEVERITY_NOTE) {
+        d->errors += severity == SEVERITY_ERROR;
+        d->dropping = d->errors > LIMIT_ERRORS;
+    }
+    if (d->dropping)
+        return;
+    const char *raw = arena_vprintf(&d->arena, format, args);
+    Text text;
+    text_init(&text, &d->arena);
+    text_add_escaped(&text, raw, strlen(raw));
+    Message message = {severity, loc, text_string(&text)};
+    arena_push(&d->arena, d->messages, d->count, d->capacity, message);
+}
+
+#define RECORD(severity)                                                      \
+    do {                                                                      \
+        va_list args;                                                         \
+        va_start(args, format);                                               \
+        record(d, severity, loc, format, args);                               \
+        va_end(args);                                                         \
+        return false;                                                         \
+    } while (0)
+
+bool diag_error(Diag *d, Loc loc, const char *format, ...)
+{
+    RECORD(SEVERITY_ERROR);
+}
+
+bool diag_warning(Diag *d, Loc loc, const char *format, ...)
+{
+    RECORD(SEVERITY_WARNING);
+}
+
+bool diag_note(Diag *d, Loc loc, const char *format, ...)
+{
+    RECORD(SEVERITY_NOTE);
+}
+
+const char *diag_line(const Diag *d, uint32_t line, size_t *len)
+{
+    if (!d->source || line < d->first_line)
+        return NULL;
+    const char *p = d->source, *end = d->source + d->source_len;
+    for (uint32_t i = d->first_line; i < line; i++) {
+        p = memchr(p, '\n', (size_t)(end - p));
+        if (!p)
+            return NULL;
+        p++;
+    }
+    const char *newline = memchr(p, '\n', (size_t)(end - p));
+    *len = (size_t)((newline ? newline : end) - p);
+    return p;
+}
+
+/* Prints the source line and a caret under it. Long lines are cut to a window
+ * around the caret, tabs become one space, bytes that are not ASCII a `?` each,
+ * so that columns stay bytes. */
+static void print_line(const Diag *d, Loc loc, FILE *out)
+{
+    enum { WINDOW = 160, LEAD = 60 };
+    size_t len;
+    const char *line = diag_line(d, loc.line, &len);
+    size_t caret = loc.column ? loc.column - 1 : 0;
+    if (!line || caret > len)
+        return;
+    size_t from = caret > WINDOW - LEAD ? caret - LEAD : 0;
+    size_t to = len - from > WINDOW ? from + WINDOW : len;
+    for (size_t i = from; i < to; i++) {
+        unsigned char c = (unsigned char)line[i];
+        fputc(c == '\t' ? ' ' : c < 0x20 || c >= 0x7f ? '?' : c, out);
+    }
+    fprintf(out, "\n%*s^", (int)(caret - from), "");
+    for (size_t i = 1; i < loc.length && caret + i < to; i++)
+        fputc('~', out);
+    fputc('\n', out);
+}
+
+void diag_print(const Diag *d, FILE *out)
+{
+    static const char *const names[] = {"error", "warning", "note"};
+    for (uint32_t i = 0; i < d->count; i++) {
+        const Message *m = &d->messages[i];
+        if (d->file)
+            fprintf(out, "%s:", d->file);
+        if (m->loc.line)
+            fprintf(out, "%u:%u:", m->loc.line, m->loc.column);
+        fprintf(out, "%s%s: %s\n", d->file || m->loc.line ? " " : "", names[m->severity],
+                m->text);
+        if (m->loc.line)
+            print_line(d, m->loc, out);
+    }
+    if (d->errors > LIMIT_ERRORS)
+        fprintf(out, "%u more errors were not kept\n", d->errors - LIMIT_ERRORS);
+}

@@ -1,0 +1,70 @@
+/* Diagnostics: the user's mistakes, located in the program text.
+ *
+ * Errors are values: `diag_error` records a message and returns false, so
+ * that reporting and failing are one statement. Messages start in lower case,
+ * end without a period and give both values. Nothing is printed here except
+ * by `diag_print`, which tools call. */
+#ifndef TILUS_SUPPORT_DIAG_H
+#define TILUS_SUPPORT_DIAG_H
+
+#include "support/arena.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* A place in the program text. line 0 means "nowhere in the text". */
+typedef struct Loc {
+    uint32_t line;      /* from 1, in the whole file */
+    uint32_t column;    /* from 1, in bytes */
+    uint32_t length;    /* bytes to underline, at least 1 */
+} Loc;
+
+typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_NOTE } Severity;
+
+typedef struct Message {
+    Severity severity;
+    Loc loc;
+    const char *text;
+} Message;
+
+/* One parse's text and messages. Owns copies of both; one thread at a time. */
+typedef struct tilus_diag Diag;
+
+struct tilus_diag {
+    OutOfMemory oom;
+    Arena arena;
+    const char *file;
+    const char *source;     /* NUL-terminated copy */
+    size_t source_len;
+    uint32_t first_line;    /* line number of source[0] in the file */
+    Message *messages;
+    uint32_t count, capacity;
+    uint32_t errors;        /* reported, including those past LIMIT_ERRORS */
+    bool dropping;          /* past the limit: the notes of dropped errors too */
+};
+
+/* Prepares an empty Diag, and frees what it owns. */
+void diag_init(Diag *d);
+void diag_free(Diag *d);
+
+/* Sets the text that later locations refer to; copies both strings. */
+void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
+                     uint32_t first_line);
+
+/* Record a message; all return false. A note belongs to the error or warning
+ * before it. */
+bool diag_error(Diag *d, Loc loc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool diag_warning(Diag *d, Loc loc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool diag_note(Diag *d, Loc loc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The line of source text, without its newline, or NULL if there is none. */
+const char *diag_line(const Diag *d, uint32_t line, size_t *len);
+
+/* Prints "file:line:col: error: text", the source line and a caret, for each
+ * message. */
+void diag_print(const Diag *d, FILE *out);
+
+#endif

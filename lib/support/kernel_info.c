@@ -1,0 +1,168 @@
+/* Checks of a launch against the facts that its program states. */
+#include "tilus/kernel.h"
+
+#include "support/scalar.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Limits of a CUDA grid (CUDA programming guide, 16.2). */
+static const int64_t grid_limit[3] = {INT32_MAX, 65535, 65535};
+
+/* Where the first broken fact is described. */
+typedef struct Report {
+    char *message;
+    size_t size;
+} Report;
+
+/* Describes a broken fact; returns false. */
+__attribute__((format(printf, 2, 3)))
+static bool broken(Report r, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (r.size > 0)
+        vsnprintf(r.message, r.size, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *tilus_status_name(tilus_status status)
+{
+    switch (status) {
+    case TILUS_OK: return "TILUS_OK";
+    case TILUS_ERROR_ARGUMENT: return "TILUS_ERROR_ARGUMENT";
+    case TILUS_ERROR_PROGRAM: return "TILUS_ERROR_PROGRAM";
+    case TILUS_ERROR_MEMORY: return "TILUS_ERROR_MEMORY";
+    case TILUS_ERROR_NO_DRIVER: return "TILUS_ERROR_NO_DRIVER";
+    case TILUS_ERROR_NO_DEVICE: return "TILUS_ERROR_NO_DEVICE";
+    case TILUS_ERROR_DRIVER: return "TILUS_ERROR_DRIVER";
+    case TILUS_ERROR_UNSUPPORTED: return "TILUS_ERROR_UNSUPPORTED";
+    case TILUS_ERROR_INTERNAL: return "TILUS_ERROR_INTERNAL";
+    }
+    return "unknown status";
+}
+
+/* ---- arguments ------------------------------------------------------ */
+
+static bool check_pointer(const tilus_arg_info *info, uint64_t address, Report r)
+{
+    if (address & ((uint64_t)info->align - 1))
+        return broken(r, "argument %%%s = 0x%" PRIx64 " is not aligned to %" PRId64 " bytes",
+                      info->name, address, info->align);
+    return true;
+}
+
+/* The values that the argument's type holds, whatever the program states. */
+static bool check_type(const tilus_arg_info *info, int64_t value, Report r)
+{
+    int64_t min = info->kind == TILUS_ARG_I32 ? INT32_MIN
+                : info->kind == TILUS_ARG_U32 ? 0 : INT64_MIN;
+    int64_t max = info->kind == TILUS_ARG_I32 ? INT32_MAX
+                : info->kind == TILUS_ARG_U32 ? UINT32_MAX : INT64_MAX;
+    if (value < min || value > max)
+        return broken(r, "argument %%%s = %" PRId64 " does not fit in %s",
+                      info->name, value, info->dtype);
+    return true;
+}
+
+static bool check_scalar(const tilus_arg_info *info, int64_t value, Report r)
+{
+    if (!check_type(info, value, r))
+        return false;
+    if (value < info->min || value > info->max)
+        return broken(r, "argument %%%s = %" PRId64 " is outside [%" PRId64 ", %" PRId64 "]",
+                      info->name, value, info->min, info->max);
+    if (info->divisible > 1 && value % info->divisible != 0)
+        return broken(r, "argument %%%s = %" PRId64 " is not divisible by %" PRId64,
+                      info->name, value, info->divisible);
+    return true;
+}
+
+static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, size_t count,
+                       Report r)
+{
+    if (count != info->arg_count)
+        return broken(r, "program takes %zu argument%s, got %zu", info->arg_count,
+                      info->arg_count == 1 ? "" : "s", count);
+    for (size_t i = 0; i < count; i++) {
+        const tilus_arg_info *arg = &info->args[i];
+        if (arg->kind == TILUS_ARG_POINTER ? !check_pointer(arg, args[i].pointer, r)
+                                           : !check_scalar(arg, args[i].integer, r))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the grid ------------------------------------------------------- */
+
+/* Operands that the machine holds at once. Expressions nest less deep than
+ * this (LIMIT_NESTING), and each level adds at most one. */
+enum { STACK = 1024 };
+
+/* Pops the operands of one operator and pushes its result; returns NULL, or
+ * what is wrong. */
+static const char *apply_operator(int64_t op, int64_t *stack, size_t *depth)
+{
+    if (op < 0 || op >= SCALAR_OP_COUNT || *depth < scalar_op_info[op].operands)
+        return "malformed code";
+    int64_t b = scalar_op_info[op].operands == 2 ? stack[--*depth] : 0;
+    int64_t a = stack[*depth - 1];
+    return scalar_apply((ScalarOp)op, a, b, &stack[*depth - 1]);
+}
+
+/* Runs `length` codes; returns NULL and sets `*out`, or what is wrong. */
+static const char *run_codes(const tilus_code *code, size_t length, const tilus_arg *args,
+                             size_t arg_count, int64_t *out)
+{
+    int64_t stack[STACK];
+    size_t depth = 0;
+    for (size_t i = 0; i < length; i++) {
+        int64_t value = code[i].value;
+        if (code[i].kind == TILUS_CODE_OPERATOR) {
+            const char *error = apply_operator(value, stack, &depth);
+            if (error)
+                return error;
+            continue;
+        }
+        bool is_argument = code[i].kind == TILUS_CODE_ARGUMENT;
+        if (depth == STACK || (is_argument && (value < 0 || (uint64_t)value >= arg_count)))
+            return "malformed code";
+        stack[depth++] = is_argument ? args[value].integer : value;
+    }
+    if (depth != 1)
+        return "malformed code";
+    *out = stack[0];
+    return NULL;
+}
+
+static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_arg *args,
+                         int64_t *extent, Report r)
+{
+    const char *error = run_codes(info->grid[i], info->grid_length[i], args,
+                                  info->arg_count, extent);
+    if (error)
+        return broken(r, "grid extent %u: %s", i, error);
+    if (*extent < 0)
+        return broken(r, "grid extent %u is %" PRId64, i, *extent);
+    if (*extent > grid_limit[i])
+        return broken(r, "grid extent %u is %" PRId64 ", more than %" PRId64, i, *extent,
+                      grid_limit[i]);
+    return true;
+}
+
+tilus_status tilus_kernel_check(const tilus_kernel_info *info, const tilus_arg *args,
+                                size_t count, int64_t grid[3], char *message, size_t size)
+{
+    Report r = {message, size};
+    grid[0] = grid[1] = grid[2] = 1;
+    if (size > 0)
+        message[0] = 0;
+    if (!check_args(info, args, count, r))
+        return TILUS_ERROR_ARGUMENT;
+    for (unsigned i = 0; i < info->grid_rank && i < 3; i++)
+        if (!check_extent(info, i, args, &grid[i], r))
+            return TILUS_ERROR_ARGUMENT;
+    return TILUS_OK;
+}

@@ -1,0 +1,61 @@
+/* Copying what a launcher knows of a program. */
+#include "rt.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A block that is measured in a first round (`base` NULL) and filled in a
+ * second. */
+typedef struct Block {
+    char *base;
+    size_t used;
+} Block;
+
+static void *block_add(Block *b, const void *bytes, size_t size)
+{
+    char *place = b->base ? b->base + b->used : NULL;
+    if (place && size > 0)
+        memcpy(place, bytes, size);
+    b->used += (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    return place;
+}
+
+static const char *block_string(Block *b, const char *s)
+{
+    return s ? block_add(b, s, strlen(s) + 1) : NULL;
+}
+
+static tilus_kernel_info *copy_into(Block *b, const tilus_kernel_info *info)
+{
+    tilus_kernel_info *copy = block_add(b, info, sizeof *info);
+    tilus_arg_info *args = block_add(b, info->args, info->arg_count * sizeof *args);
+    for (size_t i = 0; i < info->arg_count; i++) {
+        const char *name = block_string(b, info->args[i].name);
+        const char *dtype = block_string(b, info->args[i].dtype);
+        if (args) {
+            args[i].name = name;
+            args[i].dtype = dtype;
+        }
+    }
+    const char *name = block_string(b, info->name);
+    if (copy) {
+        copy->name = name;
+        copy->args = args;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        tilus_code *code = block_add(b, info->grid[i], info->grid_length[i] * sizeof *code);
+        if (copy)
+            copy->grid[i] = code;
+    }
+    return copy;
+}
+
+tilus_kernel_info *info_copy(const tilus_kernel_info *info)
+{
+    Block block = {0};
+    copy_into(&block, info);
+    block.base = malloc(block.used);
+    block.used = 0;
+    return block.base ? copy_into(&block, info) : NULL;
+}

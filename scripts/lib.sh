@@ -1,0 +1,37 @@
+# Shared by the scripts here: where things are, and quiet building. Sourced by
+# bash, from any directory.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+jobs=$(nproc)
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+    printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Runs a command with its output in a log, which is shown if the command fails.
+quietly() {
+    local log=$1
+    shift
+    mkdir -p "$(dirname "$log")"
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 60 "$log" >&2
+        die "failed: $* (all output: $log)"
+    fi
+}
+
+# Configures (the first time, or when TILUS_WERROR changed) and builds a
+# preset; further arguments are targets.
+build_preset() {
+    local preset=$1 dir=$root/build/$1 werror=${TILUS_WERROR:-OFF}
+    shift
+    if ! grep -qs "^TILUS_WERROR:BOOL=$werror\$" "$dir/CMakeCache.txt" ||
+       [ ! -f "$dir/build.ninja" ]; then
+        say "Configuring the $preset build"
+        (cd "$root" && quietly "$dir/configure.log" \
+            cmake --preset "$preset" "-DTILUS_WERROR:BOOL=$werror")
+    fi
+    say "Building the $preset build"
+    quietly "$dir/build.log" cmake --build "$dir" --parallel "$jobs" ${1:+--target "$@"}
+}

@@ -1,0 +1,73 @@
+# The lit suite. Tests find the tools of the build under test first in PATH.
+#
+# Features: ptxas   an assembler for PTX is there (%ptxas)
+#           gpu     the CUDA driver has a device
+#           asan    the tools are built with AddressSanitizer
+import os
+import shutil
+import subprocess
+import sys
+
+import lit.formats
+
+config.name = "tilus"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".tilus", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.join(config.tilus_source_dir, "test", "lit")
+config.test_exec_root = os.path.join(config.tilus_build_dir, "test", "lit")
+
+# The probe runs in its own process: a driver may crash or leave threads.
+GPU_PROBE = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+count = ctypes.c_int()
+ok = cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
+raise SystemExit(not (ok and count.value > 0))
+"""
+
+
+def find_ptxas():
+    return shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
+
+
+def has_gpu():
+    probe = subprocess.run([sys.executable, "-c", GPU_PROBE], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    return probe.returncode == 0
+
+
+def sanitize_flags():
+    return "-fsanitize=" + config.sanitize if config.sanitize else ""
+
+
+tools = os.path.join(config.tilus_build_dir, "bin")
+config.environment["PATH"] = os.pathsep.join(
+    [tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "CUDA_VISIBLE_DEVICES"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+ptxas = find_ptxas()
+if ptxas:
+    config.available_features.add("ptxas")
+    config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)
+if has_gpu():
+    config.available_features.add("gpu")
+if "address" in config.sanitize:
+    config.available_features.add("asan")
+
+config.substitutions += [
+    ("%ptxas", ptxas or "ptxas"),
+    ("%python", sys.executable),
+    # Succeeds when the command ends with exit code 2: wrong usage.
+    ("%not2", sys.executable + " " + os.path.join(config.test_source_root, "Inputs", "not2.py")),
+    ("%kernels", os.path.join(config.tilus_source_dir, "kernels")),
+    ("%source_dir", config.tilus_source_dir),
+    ("%build_dir", config.tilus_build_dir),
+    ("%examples", tools),
+    ("%cmake", config.cmake),
+    ("%libdir", config.libdir),
+    ("%cc", config.c_compiler),
+    ("%sanitize_flags", sanitize_flags()),
+]

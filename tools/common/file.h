@@ -1,0 +1,22 @@
+/* Whole files: what tools read and write. Failures are printed to stderr as
+ * "tool: error: cannot read 'path': reason". */
+#ifndef TILUS_TOOLS_FILE_H
+#define TILUS_TOOLS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The longest file a tool reads, bytes. */
+#define FILE_SIZE_MAX ((size_t)1 << 36)
+
+/* Reads all of `path` ("-": standard input) into `*data`, `*size` bytes and a
+ * NUL after them; the caller frees it with free(). More than `limit` bytes is
+ * a failure. On failure `*data` is NULL. */
+bool file_read(const char *tool, const char *path, size_t limit, char **data, size_t *size);
+
+/* Writes `size` bytes to `path` ("-": standard output). A regular file appears
+ * whole or not at all: the bytes go to a temporary file beside it, which then
+ * takes its name. An existing file keeps its mode. */
+bool file_write(const char *tool, const char *path, const void *data, size_t size);
+
+#endif

@@ -1,0 +1,262 @@
+/* Command lines by table. */
+#include "common/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One parse: what is given, and how far it is. */
+typedef struct Parser {
+    const char *tool, *usage;
+    const Option *table;
+    size_t count;
+    int argc, next;
+    char **argv;
+} Parser;
+
+bool string_list_add(StringList *list, const char *item)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 8;
+        const char **items = realloc(list->items, capacity * sizeof *items);
+        if (!items)
+            return false;
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = item;
+    return true;
+}
+
+void string_list_free(StringList *list)
+{
+    free(list->items);
+    *list = (StringList){0};
+}
+
+/* ---- help ----------------------------------------------------------- */
+
+static const char *dashes(const char *name)
+{
+    return name[1] ? "--" : "-";
+}
+
+/* The left column of the help, "--name=<metavar>"; returns its width. */
+static int format_spelling(const Option *o, char *out, size_t size)
+{
+    int n = snprintf(out, size, "%s%s", dashes(o->name), o->name);
+    const char *gap = o->name[1] ? "=" : " ";
+    if (o->metavar)
+        n += snprintf(out + n, size - (size_t)n, "%s<%s>", gap, o->metavar);
+    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i] && (size_t)n < size; i++)
+        n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : gap, o->choices[i]);
+    return n;
+}
+
+static void print_help(const Parser *p)
+{
+    static const Option help = {"help", NULL, "print this text", OPTION_FLAG, NULL, NULL};
+    char spelling[256];
+    int width = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        int n = format_spelling(&p->table[i], spelling, sizeof spelling);
+        width = n > width && n <= 30 ? n : width;
+    }
+    printf("USAGE: %s %s\n\nOPTIONS:\n", p->tool, p->usage);
+    for (size_t i = 0; i <= p->count; i++) {
+        const Option *o = i < p->count ? &p->table[i] : &help;
+        int n = format_spelling(o, spelling, sizeof spelling);
+        printf("  %s%s%*s  %s\n", spelling, n > width ? "\n  " : "",
+               n > width ? width : width - n, "", o->help);
+    }
+}
+
+/* ---- unknown options ------------------------------------------------ */
+
+/* Insertions, deletions and replacements that turn `a` into `b`. */
+static size_t edit_distance(const char *a, size_t na, const char *b)
+{
+    enum { MAX = 64 };
+    size_t row[MAX + 1], nb = strlen(b);
+    if (na > MAX || nb > MAX)
+        return MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[nb];
+}
+
+static bool report_unknown(const Parser *p, const char *argument, const char *name, size_t len)
+{
+    const char *nearest = NULL;
+    size_t best = len / 3 + 1;
+    for (size_t i = 0; i < p->count; i++) {
+        size_t distance = edit_distance(name, len, p->table[i].name);
+        if (distance <= best && distance < len) {
+            best = distance - (distance > 0);
+            nearest = p->table[i].name;
+        }
+    }
+    fprintf(stderr, "%s: error: unknown option '%s'", p->tool, argument);
+    if (nearest)
+        fprintf(stderr, ", did you mean '%s%s'?\n", dashes(nearest), nearest);
+    else
+        fprintf(stderr, ", see '%s --help'\n", p->tool);
+    return false;
+}
+
+/* ---- values --------------------------------------------------------- */
+
+static bool report_value(const Parser *p, const Option *o, const char *value,
+                         const char *expected)
+{
+    fprintf(stderr, "%s: error: option '%s%s' takes %s, got '%s'\n", p->tool,
+            dashes(o->name), o->name, expected, value);
+    return false;
+}
+
+static bool set_flag(const Parser *p, const Option *o, const char *value)
+{
+    bool on = !value || strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
+    if (!on && strcmp(value, "false") != 0 && strcmp(value, "0") != 0)
+        return report_value(p, o, value, "true or false");
+    *(bool *)o->target = on;
+    return true;
+}
+
+static bool set_unsigned(const Parser *p, const Option *o, const char *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end || errno || number > UINT_MAX)
+        return report_value(p, o, value, "an unsigned 32-bit number");
+    *(unsigned *)o->target = (unsigned)number;
+    return true;
+}
+
+static bool set_real(const Parser *p, const Option *o, const char *value)
+{
+    char *end;
+    double number = strtod(value, &end);
+    if (end == value || *end || !isfinite(number) || number < 0)
+        return report_value(p, o, value, "a number that is not negative");
+    *(double *)o->target = number;
+    return true;
+}
+
+static bool set_choice(const Parser *p, const Option *o, const char *value)
+{
+    char expected[256];
+    int n = snprintf(expected, sizeof expected, "one of");
+    for (size_t i = 0; o->choices[i]; i++) {
+        if (strcmp(value, o->choices[i]) == 0) {
+            *(int *)o->target = (int)i;
+            return true;
+        }
+        if ((size_t)n < sizeof expected)
+            n += snprintf(expected + n, sizeof expected - (size_t)n, "%s %s", i ? "," : "",
+                          o->choices[i]);
+    }
+    return report_value(p, o, value, expected);
+}
+
+static bool set_list(const Parser *p, const Option *o, const char *value)
+{
+    if (string_list_add(o->target, value))
+        return true;
+    fprintf(stderr, "%s: error: out of memory\n", p->tool);
+    return false;
+}
+
+static bool set_option(const Parser *p, const Option *o, const char *value)
+{
+    switch (o->kind) {
+    case OPTION_FLAG: return set_flag(p, o, value);
+    case OPTION_STRING: *(const char **)o->target = value; return true;
+    case OPTION_LIST: return set_list(p, o, value);
+    case OPTION_UNSIGNED: return set_unsigned(p, o, value);
+    case OPTION_REAL: return set_real(p, o, value);
+    case OPTION_CHOICE: return set_choice(p, o, value);
+    }
+    return false;
+}
+
+/* ---- arguments ------------------------------------------------------ */
+
+static const Option *find_option(const Parser *p, const char *name, size_t len)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (strlen(p->table[i].name) == len && memcmp(p->table[i].name, name, len) == 0)
+            return &p->table[i];
+    return NULL;
+}
+
+static bool parse_option(Parser *p, const char *argument)
+{
+    const char *name = argument + (argument[1] == '-' ? 2 : 1);
+    size_t len = strcspn(name, "=");
+    const char *value = name[len] ? name + len + 1 : NULL;
+    const Option *o = find_option(p, name, len);
+    if (!o && argument[1] != '-') {     /* -O2, -DBM=32 */
+        o = find_option(p, name, 1);
+        o = o && o->kind != OPTION_FLAG ? o : NULL;
+        value = name + 1;
+    }
+    if (!o)
+        return report_unknown(p, argument, name, len);
+    if (!value && o->kind != OPTION_FLAG) {
+        if (p->next == p->argc) {
+            fprintf(stderr, "%s: error: option '%s%s' needs a value\n", p->tool,
+                    dashes(o->name), o->name);
+            return false;
+        }
+        value = p->argv[p->next++];
+    }
+    return set_option(p, o, value);
+}
+
+static bool wants_help(const Parser *p, const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-help") == 0 ||
+           (strcmp(argument, "-h") == 0 && !find_option(p, "h", 1));
+}
+
+bool options_parse(const char *tool, const char *usage, const Option *table, size_t count,
+                   int argc, char **argv, StringList *positionals, int *status)
+{
+    Parser p = {tool, usage, table, count, argc, 1, argv};
+    Option positional = {"", NULL, NULL, OPTION_LIST, positionals, NULL};
+    bool only_positionals = false;
+    *status = EXIT_USAGE;
+    while (p.next < argc) {
+        const char *argument = argv[p.next++];
+        bool ok = true;
+        if (only_positionals || argument[0] != '-' || !argument[1])
+            ok = set_list(&p, &positional, argument);
+        else if (strcmp(argument, "--") == 0)
+            only_positionals = true;
+        else if (wants_help(&p, argument)) {
+            print_help(&p);
+            *status = EXIT_OK;
+            return false;
+        } else
+            ok = parse_option(&p, argument);
+        if (!ok)
+            return false;
+    }
+    *status = EXIT_OK;
+    return true;
+}

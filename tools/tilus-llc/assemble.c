@@ -1,0 +1,96 @@
+/* PTX to cubin, by the ptxas of a CUDA toolkit in a process of its own. */
+#define _GNU_SOURCE
+#include "tool.h"
+
+#include "common/file.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { PATH_SIZE = 4096 };
+
+/* Writes the first "<dir>/ptxas" that can be run, of the directories in
+ * `list` (separated by colons). */
+static bool search(const char *list, char path[PATH_SIZE])
+{
+    for (const char *dir = list; *dir;) {
+        size_t len = strcspn(dir, ":");
+        int need = snprintf(path, PATH_SIZE, "%.*s/ptxas", (int)len, dir);
+        if (need > 0 && need < PATH_SIZE && access(path, X_OK) == 0)
+            return true;
+        dir += len + (dir[len] == ':');
+    }
+    return false;
+}
+
+static bool find_ptxas(char path[PATH_SIZE])
+{
+    const char *given = getenv("TILUS_PTXAS"), *list = getenv("PATH");
+    if (given && *given) {
+        snprintf(path, PATH_SIZE, "%s", given);
+        if (access(path, X_OK) == 0)
+            return true;
+        fprintf(stderr, "tilus-llc: error: TILUS_PTXAS names '%s': %s\n", given,
+                strerror(errno));
+        return false;
+    }
+    if ((list && search(list, path)) || search("/usr/local/cuda/bin", path))
+        return true;
+    fprintf(stderr, "tilus-llc: error: found no ptxas to make a cubin: set TILUS_PTXAS, or have "
+                    "it in PATH or /usr/local/cuda/bin\n");
+    return false;
+}
+
+/* Runs ptxas, whose messages go where ours go. */
+static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const char *out)
+{
+    char arch[64];
+    snprintf(arch, sizeof arch, "-arch=%s", cpu);
+    char *const argv[] = {(char *)ptxas, arch, "-o", (char *)out, (char *)in, NULL};
+    pid_t child;
+    int status, failed = posix_spawn(&child, ptxas, NULL, NULL, argv, environ);
+    if (failed) {
+        fprintf(stderr, "tilus-llc: error: cannot run '%s': %s\n", ptxas, strerror(failed));
+        return false;
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) {
+            fprintf(stderr, "tilus-llc: error: lost '%s': %s\n", ptxas, strerror(errno));
+            return false;
+        }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    fprintf(stderr, "tilus-llc: error: '%s' %s %d\n", ptxas,
+            WIFSIGNALED(status) ? "died of signal" : "failed with exit code",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return false;
+}
+
+char *assemble(const char *cpu, const char *ptx, size_t *size)
+{
+    char ptxas[PATH_SIZE], dir[PATH_SIZE], in[PATH_SIZE + 16], out[PATH_SIZE + 16];
+    const char *temporary = getenv("TMPDIR");
+    char *cubin = NULL;
+    if (!find_ptxas(ptxas))
+        return NULL;
+    snprintf(dir, sizeof dir, "%s/tilus-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(dir)) {
+        fprintf(stderr, "tilus-llc: error: cannot make '%s': %s\n", dir, strerror(errno));
+        return NULL;
+    }
+    snprintf(in, sizeof in, "%s/in.ptx", dir);
+    snprintf(out, sizeof out, "%s/out.cubin", dir);
+    if (file_write("tilus-llc", in, ptx, strlen(ptx)) && run_ptxas(ptxas, cpu, in, out))
+        file_read("tilus-llc", out, FILE_SIZE_MAX, &cubin, size);
+    unlink(in);
+    unlink(out);
+    rmdir(dir);
+    return cubin;
+}

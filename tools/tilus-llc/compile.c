@@ -1,0 +1,101 @@
+/* From the input file to the output file. The output is written once, at the
+ * end: a compile that fails leaves an older one alone. */
+#include "tool.h"
+
+#include "common/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double seconds_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Where time went, in seconds. */
+typedef struct Times {
+    double parse, passes, ptxas;
+    tilus_compile_times compile;
+} Times;
+
+static void print_times(const Times *t)
+{
+    fprintf(stderr, "parse  %8.3f ms\npasses %8.3f ms\nLLVM   %8.3f ms\nPTX    %8.3f ms\n",
+            1e3 * t->parse, 1e3 * t->passes, 1e3 * t->compile.llvm_seconds,
+            1e3 * t->compile.ptx_seconds);
+    if (t->ptxas > 0)
+        fprintf(stderr, "ptxas  %8.3f ms\n", 1e3 * t->ptxas);
+}
+
+/* The bytes to write for `m`, malloc'ed; NULL after errors. */
+static char *compile_module(const LlcSettings *s, tilus_module *m, Times *times, size_t *size)
+{
+    const tilus_compile_options options = {
+        .cpu = s->cpu,
+        .features = s->features,
+        .opt_level = s->opt_level,
+        .output = s->emit_llvm ? TILUS_OUTPUT_LLVM_IR : TILUS_OUTPUT_PTX,
+    };
+    double start = seconds_now();
+    if (!tilus_run_passes(m, s->pipeline, NULL))
+        return NULL;
+    times->passes = seconds_now() - start;
+    char *text = s->stop_after ? tilus_print(m) : tilus_compile(m, &options, &times->compile);
+    *size = text ? strlen(text) : 0;
+    return text;
+}
+
+/* The same for program text; prints diagnostics. */
+static char *compile_text(const LlcSettings *s, const char *source, size_t len, Times *times,
+                          size_t *size)
+{
+    tilus_diag *diag = tilus_diag_new();
+    const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
+    char *text = NULL;
+    double start = seconds_now();
+    tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->defines,
+                                         s->define_count) : NULL;
+    times->parse = seconds_now() - start;
+    if (m)
+        text = compile_module(s, m, times, size);
+    if (diag)
+        tilus_diag_print(diag, stderr);
+    if (!text && (!diag || !tilus_diag_errors(diag)))
+        fprintf(stderr, "%s: error: out of memory\n", file);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return text;
+}
+
+/* Replaces PTX by the cubin that ptxas makes of it. */
+static char *assemble_timed(const LlcSettings *s, char *ptx, Times *times, size_t *size)
+{
+    double start = seconds_now();
+    char *cubin = assemble(s->cpu, ptx, size);
+    times->ptxas = seconds_now() - start;
+    free(ptx);
+    return cubin;
+}
+
+int compile_input(const LlcSettings *s)
+{
+    char *source;
+    size_t len, size = 0;
+    Times times = {0};
+    if (!file_read("tilus-llc", s->input, FILE_SIZE_MAX, &source, &len))
+        return EXIT_DIAGNOSTICS;
+    char *bytes = compile_text(s, source, len, &times, &size);
+    free(source);
+    if (bytes && s->file_type == FILE_OBJ && !s->stop_after)
+        bytes = assemble_timed(s, bytes, &times, &size);
+    bool ok = bytes && (s->file_type == FILE_NULL ||
+                        file_write("tilus-llc", s->output, bytes, size));
+    free(bytes);
+    if (ok && s->time)
+        print_times(&times);
+    return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
+}

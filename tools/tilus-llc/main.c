@@ -1,0 +1,21 @@
+/* tilus-llc: program text to PTX, cubin or LLVM IR. */
+#include "tool.h"
+
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    LlcSettings s;
+    int status;
+    if (!settings_parse(&s, argc, argv, &status))
+        return status;
+    if (s.version) {
+        printf("tilus %s (%s), LLVM %s\n", tilus_version(), tilus_git_revision(),
+               tilus_llvm_version());
+        status = EXIT_OK;
+    } else {
+        status = compile_input(&s);
+    }
+    settings_free(&s);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* tilus-llc: compiles program text to PTX, cubin or LLVM IR. */
+#ifndef TILUS_LLC_TOOL_H
+#define TILUS_LLC_TOOL_H
+
+#include "common/options.h"
+#include "tilus/tilus.h"
+
+typedef enum FileType { FILE_ASM, FILE_OBJ, FILE_NULL } FileType;
+
+/* What the command line asks for. */
+typedef struct LlcSettings {
+    const char *input, *output; /* paths; "-" is a standard stream */
+    char *default_output;       /* what `output` points to when it was not given */
+    const char *cpu, *features;
+    unsigned opt_level;
+    int file_type;              /* FileType */
+    bool emit_llvm, time, version;
+    const char *stop_after;     /* a pass, or NULL */
+    char *pipeline;             /* up to that pass; NULL: all of it */
+    tilus_define *defines;
+    size_t define_count;
+    StringList inputs, define_texts;
+} LlcSettings;
+
+/* False when the tool is done: `*status` is its exit code. */
+bool settings_parse(LlcSettings *s, int argc, char **argv, int *status);
+void settings_free(LlcSettings *s);
+
+/* Compiles the input as asked; an exit code. */
+int compile_input(const LlcSettings *s);
+
+/* Seconds from some fixed moment. */
+double seconds_now(void);
+
+/* Assembles PTX with ptxas, which TILUS_PTXAS, PATH or CUDA's usual place
+ * gives. Returns the cubin (`*size` bytes, freed by the caller), or NULL after
+ * printing why. */
+char *assemble(const char *cpu, const char *ptx, size_t *size);
+
+#endif

@@ -1,0 +1,22 @@
+/* tilus-opt: reads program text, runs passes, prints the result. */
+#include "tool.h"
+
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    OptSettings s;
+    int status;
+    if (!settings_parse(&s, argc, argv, &status))
+        return status;
+    if (s.version)
+        status = print_version();
+    else if (s.list_ops)
+        status = print_ops();
+    else if (s.list_passes)
+        status = print_passes();
+    else
+        status = process_input(&s);
+    settings_free(&s);
+    return status;
+}

@@ -1,0 +1,137 @@
+/* What tilus-opt does with its input. */
+#define _GNU_SOURCE
+#include "tool.h"
+
+#include "common/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int print_version(void)
+{
+    printf("tilus %s (%s), LLVM %s\n", tilus_version(), tilus_git_revision(),
+           tilus_llvm_version());
+    return EXIT_OK;
+}
+
+int print_ops(void)
+{
+    char *text = tilus_op_reference();
+    if (text)
+        fputs(text, stdout);
+    free(text);
+    return text ? EXIT_OK : EXIT_DIAGNOSTICS;
+}
+
+int print_passes(void)
+{
+    for (size_t i = 0; tilus_pass_name(i); i++)
+        printf("%-14s %s\n", tilus_pass_name(i), tilus_pass_summary(i));
+    return EXIT_OK;
+}
+
+/* The output so far, of all chunks. */
+typedef struct Output {
+    char *text;
+    size_t len;
+} Output;
+
+static bool append(Output *out, const char *text)
+{
+    size_t len = strlen(text);
+    char *longer = realloc(out->text, out->len + len + 1);
+    if (!longer)
+        return false;
+    memcpy(longer + out->len, text, len + 1);
+    out->text = longer;
+    out->len += len;
+    return true;
+}
+
+static bool run_and_print(const OptSettings *s, tilus_module *m, Output *out)
+{
+    if (!tilus_run_passes(m, s->pipeline, &s->passes))
+        return false;
+    char *text = tilus_print(m);
+    bool ok = text && append(out, text);
+    free(text);
+    return ok;
+}
+
+/* One chunk of text; true when it gave no errors, or just the expected ones. */
+static bool process_chunk(const OptSettings *s, const char *text, size_t len,
+                          unsigned first_line, Output *out)
+{
+    const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
+    tilus_diag *diag = tilus_diag_new();
+    if (!diag)
+        return false;
+    tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->defines, s->define_count);
+    bool ok = m && run_and_print(s, m, out);
+    if (s->verify_diagnostics) {
+        ok = expectations_hold(diag, file, text, len, first_line);
+    } else {
+        tilus_diag_print(diag, stderr);
+        if (!ok && !tilus_diag_errors(diag))
+            fprintf(stderr, "%s: error: out of memory\n", file);
+    }
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return ok;
+}
+
+/* The end of the chunk at `text`: at the next line that begins with // -----,
+ * or at the end. */
+static const char *chunk_end(const char *text, const char *end)
+{
+    static const char mark[] = "// -----";
+    for (const char *p = text; p < end;) {
+        if ((size_t)(end - p) >= sizeof mark - 1 && !memcmp(p, mark, sizeof mark - 1))
+            return p;
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        p = newline ? newline + 1 : end;
+    }
+    return end;
+}
+
+static unsigned count_lines(const char *from, const char *to)
+{
+    unsigned lines = 0;
+    for (; from < to; from++)
+        lines += *from == '\n';
+    return lines;
+}
+
+static bool process_text(const OptSettings *s, const char *text, size_t len, Output *out)
+{
+    bool ok = true;
+    const char *end = text + len, *chunk = text;
+    for (unsigned line = 1;;) {
+        const char *stop = s->split_input ? chunk_end(chunk, end) : end;
+        if (chunk != text && !s->verify_diagnostics)
+            ok &= append(out, "\n// -----\n");
+        ok &= process_chunk(s, chunk, (size_t)(stop - chunk), line, out);
+        if (stop == end)
+            return ok;
+        const char *newline = memchr(stop, '\n', (size_t)(end - stop));
+        const char *next = newline ? newline + 1 : end;
+        line += count_lines(chunk, next);
+        chunk = next;
+    }
+}
+
+int process_input(const OptSettings *s)
+{
+    char *text;
+    size_t len;
+    if (!file_read("tilus-opt", s->input, FILE_SIZE_MAX, &text, &len))
+        return EXIT_DIAGNOSTICS;
+    Output out = {0};
+    bool ok = process_text(s, text, len, &out);
+    if (ok && !s->verify_diagnostics)
+        ok = file_write("tilus-opt", s->output, out.text ? out.text : "", out.len);
+    free(out.text);
+    free(text);
+    return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
+}

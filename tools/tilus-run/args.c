@@ -1,0 +1,100 @@
+/* The arguments' values, from --arg. */
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t argument_find(const Run *run, const char *text, const char **value)
+{
+    const char *name = text + (*text == '%');
+    size_t len = strcspn(name, "=");
+    *value = name[len] ? name + len + 1 : NULL;
+    for (size_t i = 0; *value && i < run->info->arg_count; i++) {
+        const char *argument = run->info->args[i].name;
+        if (strlen(argument) == len && memcmp(argument, name, len) == 0)
+            return i;
+    }
+    if (*value)
+        fprintf(stderr, "%s: error: program @%s has no argument %%%.*s, see --list\n", TOOL,
+                run->program, (int)len, name);
+    else
+        fprintf(stderr, "%s: error: expected NAME=VALUE, got '%s'\n", TOOL, text);
+    return SIZE_MAX;
+}
+
+static int allocate(Run *run)
+{
+    size_t count = run->info->arg_count + 1;    /* calloc(0) may be NULL */
+    run->known = calloc(count, sizeof *run->known);
+    run->args = calloc(count, sizeof *run->args);
+    run->counts = calloc(count, sizeof *run->counts);
+    run->buffers = calloc(count, sizeof *run->buffers);
+    run->reference = calloc(count, sizeof *run->reference);
+    if (run->known && run->args && run->counts && run->buffers && run->reference)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: out of memory\n", TOOL);
+    return EXIT_DIAGNOSTICS;
+}
+
+static int make_scalar(Run *run, size_t arg, const char *text)
+{
+    const char *at = text;
+    const char *error = run_evaluate(run, &at, &run->args[arg].integer);
+    if (!error && *at)
+        error = "something follows the expression";
+    if (!error)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: --arg %s=%s: %s\n", TOOL, run->info->args[arg].name, text,
+            error);
+    return EXIT_USAGE;
+}
+
+static int make_argument(Run *run, size_t arg, const char *text)
+{
+    const tilus_arg_info *info = &run->info->args[arg];
+    if (run->known[arg]) {
+        fprintf(stderr, "%s: error: argument %%%s is given twice\n", TOOL, info->name);
+        return EXIT_USAGE;
+    }
+    bool is_pointer = info->kind == TILUS_ARG_POINTER;
+    int status = is_pointer ? data_make(run, arg, text) : make_scalar(run, arg, text);
+    if (is_pointer)
+        run->args[arg].pointer = arg;
+    run->known[arg] = status == EXIT_OK;
+    return status;
+}
+
+/* Makes the scalars, or the pointers, in the order of the command line. */
+static int make_kind(Run *run, bool pointers)
+{
+    const StringList *list = &run->options.args;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *text;
+        size_t arg = argument_find(run, list->items[i], &text);
+        if (arg == SIZE_MAX)
+            return EXIT_USAGE;
+        if ((run->info->args[arg].kind == TILUS_ARG_POINTER) != pointers)
+            continue;
+        int status = make_argument(run, arg, text);
+        if (status != EXIT_OK)
+            return status;
+    }
+    return EXIT_OK;
+}
+
+int arguments_make(Run *run)
+{
+    int status = allocate(run);
+    if (status == EXIT_OK)
+        status = make_kind(run, false);
+    if (status == EXIT_OK)
+        status = make_kind(run, true);
+    for (size_t i = 0; status == EXIT_OK && i < run->info->arg_count; i++)
+        if (!run->known[i]) {
+            fprintf(stderr, "%s: error: argument %%%s has no value, give --arg %s=VALUE\n",
+                    TOOL, run->info->args[i].name, run->info->args[i].name);
+            status = EXIT_USAGE;
+        }
+    return status;
+}

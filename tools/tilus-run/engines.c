@@ -1,0 +1,171 @@
+/* What can run a program: the interpreter and a GPU. */
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- choosing ------------------------------------------------------- */
+
+int engine_choose(Run *run)
+{
+    const Options *o = &run->options;
+    char message[1024];
+    if (o->engine == ENGINE_INTERP)
+        return EXIT_OK;
+    tilus_status status = tilus_rt_open(0, &run->rt, message, sizeof message);
+    if (status == TILUS_OK)
+        return EXIT_OK;
+    bool absent = status == TILUS_ERROR_NO_DRIVER || status == TILUS_ERROR_NO_DEVICE;
+    if (absent && o->require_gpu) {
+        fprintf(stderr, "%s: no GPU: %s\n", TOOL, message);
+        return EXIT_NO_GPU;
+    }
+    if (!absent || o->engine == ENGINE_GPU) {
+        fprintf(stderr, "%s: error: %s\n", TOOL, message);
+        return EXIT_DIAGNOSTICS;
+    }
+    if (o->compare) {
+        fprintf(stderr, "%s: error: nothing to compare the interpreter with: %s\n", TOOL,
+                message);
+        return EXIT_DIAGNOSTICS;
+    }
+    fprintf(stderr, "%s: no GPU: %s\n", TOOL, message);
+    return EXIT_OK;
+}
+
+/* ---- the interpreter ------------------------------------------------ */
+
+static int interpret(Run *run, const tilus_buffer *buffers)
+{
+    size_t count = run->info->arg_count;
+    tilus_status status = tilus_interpret(run->plain.module, run->program, run->args, count,
+                                          buffers, count);
+    if (status == TILUS_OK)
+        return EXIT_OK;
+    tilus_diag_print(run->plain.diag, stderr);
+    if (tilus_diag_errors(run->plain.diag) == 0)
+        fprintf(stderr, "%s: error: interpreter: %s\n", TOOL, tilus_status_name(status));
+    return EXIT_DIAGNOSTICS;
+}
+
+/* The buffers, for the interpreter to run on. */
+static int copy_buffers(Run *run)
+{
+    for (size_t i = 0; i < run->info->arg_count; i++) {
+        const tilus_buffer *from = &run->buffers[i];
+        if (!from->data)
+            continue;
+        run->reference[i] = (tilus_buffer){malloc(from->size + 1), from->size};
+        if (!run->reference[i].data) {
+            fprintf(stderr, "%s: error: out of memory\n", TOOL);
+            return EXIT_DIAGNOSTICS;
+        }
+        memcpy(run->reference[i].data, from->data, from->size);
+    }
+    return EXIT_OK;
+}
+
+static bool has_changed(const Run *run)
+{
+    for (size_t i = 0; i < run->info->arg_count; i++)
+        if (run->buffers[i].data && memcmp(run->buffers[i].data, run->reference[i].data,
+                                           run->buffers[i].size) != 0)
+            return true;
+    return false;
+}
+
+int engine_run_reference(Run *run)
+{
+    if (!run->options.compare)
+        return EXIT_OK;
+    int status = copy_buffers(run);
+    if (status == EXIT_OK)
+        status = interpret(run, run->reference);
+    if (status != EXIT_OK || run->options.allow_zero || has_changed(run))
+        return status;
+    fprintf(stderr, "%s: error: the reference run changed nothing (--allow-zero accepts it)\n",
+            TOOL);
+    return EXIT_DIAGNOSTICS;
+}
+
+/* ---- the GPU -------------------------------------------------------- */
+
+/* Addresses of the buffers on the device; of a scalar, its value. */
+static tilus_status upload(Run *run, tilus_arg *args)
+{
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < run->info->arg_count && status == TILUS_OK; i++) {
+        const tilus_buffer *buffer = &run->buffers[i];
+        args[i] = run->args[i];
+        if (run->info->args[i].kind != TILUS_ARG_POINTER)
+            continue;
+        status = tilus_rt_allocate(run->rt, buffer->size, &args[i].pointer);
+        if (status == TILUS_OK)
+            status = tilus_rt_upload(run->rt, args[i].pointer, buffer->data, buffer->size);
+    }
+    return status;
+}
+
+static tilus_status launch(Run *run, const tilus_arg *args)
+{
+    tilus_kernel *kernel;
+    tilus_status status = tilus_kernel_load(run->rt, run->ptx, run->info, &kernel);
+    if (status != TILUS_OK)
+        return status;
+    fprintf(stderr, "%s: %d registers and %d bytes of local memory a thread\n", TOOL,
+            tilus_kernel_registers(kernel), tilus_kernel_local_bytes(kernel));
+    status = tilus_launch(kernel, NULL, args, run->info->arg_count);
+    if (status == TILUS_OK)
+        status = tilus_rt_synchronize(run->rt);
+    tilus_kernel_unload(kernel);
+    return status;
+}
+
+static tilus_status download(Run *run, const tilus_arg *args)
+{
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < run->info->arg_count && status == TILUS_OK; i++)
+        if (run->buffers[i].data)
+            status = tilus_rt_download(run->rt, run->buffers[i].data, args[i].pointer,
+                                       run->buffers[i].size);
+    return status;
+}
+
+/* Closing the device releases its memory, but it is still ours to free. */
+static void release(Run *run, const tilus_arg *args)
+{
+    for (size_t i = 0; i < run->info->arg_count; i++)
+        if (run->info->args[i].kind == TILUS_ARG_POINTER && args[i].pointer)
+            tilus_rt_release(run->rt, args[i].pointer);
+}
+
+static int run_on_gpu(Run *run)
+{
+    int version = tilus_rt_driver_version(run->rt);
+    fprintf(stderr, "%s: engine gpu: %s, driver %d.%d\n", TOOL, tilus_rt_device_name(run->rt),
+            version / 1000, version % 1000 / 10);
+    tilus_arg *args = calloc(run->info->arg_count + 1, sizeof *args);
+    if (!args) {
+        fprintf(stderr, "%s: error: out of memory\n", TOOL);
+        return EXIT_DIAGNOSTICS;
+    }
+    tilus_status status = upload(run, args);
+    if (status == TILUS_OK)
+        status = launch(run, args);
+    if (status == TILUS_OK)
+        status = download(run, args);
+    if (status != TILUS_OK)
+        fprintf(stderr, "%s: error: %s\n", TOOL, tilus_rt_error(run->rt));
+    release(run, args);
+    free(args);
+    return status == TILUS_OK ? EXIT_OK : EXIT_DIAGNOSTICS;
+}
+
+int engine_run(Run *run)
+{
+    if (run->rt)
+        return run_on_gpu(run);
+    fprintf(stderr, "%s: engine interp: the CPU interpreter\n", TOOL);
+    return interpret(run, run->buffers);
+}

@@ -1,0 +1,134 @@
+/* tilus-run: runs one program on any engine, and checks what it computes. */
+#include "run.h"
+
+#include "common/defines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "prog.tilus --program=@name --arg name=VALUE... [options]\n\n"
+    "VALUE of a scalar is an integer expression. VALUE of a pointer is one of\n"
+    "  randn(n)  randn(n, scale)   normal numbers, times scale\n"
+    "  uniform(n, lo, hi)          numbers of [lo, hi)\n"
+    "  codes(n)  codes(n, lo, hi)  codes of [lo, hi], without NaN and infinity\n"
+    "  zeros(n)  fill(n, number)   one number\n"
+    "  undef(n)                    bytes 0xAB, for what the program shall write\n"
+    "  @file                       the bytes of a file\n"
+    "with n elements of the pointer's type, an expression over the scalars.";
+
+static bool read_options(Options *o, int argc, char **argv, int *status)
+{
+    static const char *const engines[] = {"auto", "interp", "gpu", NULL};
+    static const char *const references[] = {"none", "interp", NULL};
+    const Option table[] = {
+        {"D", "name=value", "set a template parameter", OPTION_LIST, &o->defines, NULL},
+        {"program", "@name", "the program to run, if the file has several", OPTION_STRING,
+         &o->program, NULL},
+        {"arg", "name=value", "an argument's value", OPTION_LIST, &o->args, NULL},
+        {"engine", NULL, "what runs it; auto: a GPU if there is one", OPTION_CHOICE,
+         &o->engine, engines},
+        {"seed", "number", "of the random values", OPTION_UNSIGNED, &o->seed, NULL},
+        {"out", "name=file", "write a pointer argument's bytes after the run", OPTION_LIST,
+         &o->outs, NULL},
+        {"expect", "name=file", "compare them with a file's", OPTION_LIST, &o->expects, NULL},
+        {"compare", NULL, "compare all of them with another engine's", OPTION_CHOICE,
+         &o->compare, references},
+        {"tolerance", "rel", "largest relative Frobenius error; 0: bit exact", OPTION_REAL,
+         &o->tolerance, NULL},
+        {"allow-zero", NULL, "accept a reference that is all zero, or changed nothing",
+         OPTION_FLAG, &o->allow_zero, NULL},
+        {"mcpu", "target", "compile for this target, not the device's own", OPTION_STRING,
+         &o->cpu, NULL},
+        {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
+        {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
+        {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
+         &o->require_gpu, NULL},
+        {"list", NULL, "print the programs and their arguments", OPTION_FLAG, &o->list, NULL},
+    };
+    return options_parse(TOOL, usage, table, COUNT(table), argc, argv, &o->inputs, status);
+}
+
+/* What one option cannot see of another. */
+static int check_options(Options *o)
+{
+    const char *wrong = NULL;
+    if (o->inputs.count != 1)
+        wrong = "give one program file ('-' for standard input)";
+    else if (o->engine == ENGINE_INTERP && (o->ptx || o->require_gpu))
+        wrong = "--ptx and --require-gpu need a GPU, --engine=interp has none";
+    else if (o->engine == ENGINE_INTERP && o->compare)
+        wrong = "--compare=interp would compare the interpreter with itself";
+    else if (o->ptx && (o->save_ptx || o->cpu))
+        wrong = "--ptx leaves nothing to compile for --save-ptx or --mcpu";
+    if (o->ptx || o->require_gpu)
+        o->engine = ENGINE_GPU;
+    if (!wrong)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: %s\n", TOOL, wrong);
+    return EXIT_USAGE;
+}
+
+static int run_steps(Run *run)
+{
+    static int (*const steps[])(Run *run) = {
+        program_select, engine_choose,        arguments_make,
+        program_compile, engine_run_reference, engine_run,
+    };
+    int status = check_options(&run->options);
+    if (status == EXIT_OK)
+        status = program_load(run);
+    if (status == EXIT_OK && run->options.list) {
+        program_list(run);
+        return EXIT_OK;
+    }
+    for (size_t i = 0; i < COUNT(steps) && status == EXIT_OK; i++)
+        status = steps[i](run);
+    if (status == EXIT_OK)
+        status = outputs_write(run);
+    return status == EXIT_OK ? outputs_compare(run) : status;
+}
+
+static void free_buffers(tilus_buffer *buffers, size_t count)
+{
+    for (size_t i = 0; buffers && i < count; i++)
+        free(buffers[i].data);
+    free(buffers);
+}
+
+static void free_source(Source *source)
+{
+    tilus_module_free(source->module);
+    tilus_diag_free(source->diag);
+}
+
+static void run_free(Run *run)
+{
+    size_t count = run->info ? run->info->arg_count : 0;
+    tilus_rt_close(run->rt);
+    free_buffers(run->buffers, count);
+    free_buffers(run->reference, count);
+    free(run->known);
+    free(run->args);
+    free(run->counts);
+    free(run->ptx);
+    free_source(&run->plain);
+    free_source(&run->compiled);
+    defines_free(run->defines, run->options.defines.count);
+    free(run->text);
+    string_list_free(&run->options.inputs);
+    string_list_free(&run->options.defines);
+    string_list_free(&run->options.args);
+    string_list_free(&run->options.outs);
+    string_list_free(&run->options.expects);
+}
+
+int main(int argc, char **argv)
+{
+    Run run = {0};
+    int status;
+    if (read_options(&run.options, argc, argv, &status))
+        status = run_steps(&run);
+    run_free(&run);
+    return status;
+}

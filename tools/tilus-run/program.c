@@ -1,0 +1,141 @@
+/* The program: parsed, chosen, compiled. */
+#include "run.h"
+
+#include "common/defines.h"
+#include "common/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the largest PTX text that is read. */
+enum { PTX_MAX = 1 << 28 };
+
+/* ---- parsing -------------------------------------------------------- */
+
+static int report(const Source *source)
+{
+    tilus_diag_print(source->diag, stderr);
+    return EXIT_DIAGNOSTICS;
+}
+
+static int parse(Run *run, Source *source)
+{
+    const Options *o = &run->options;
+    const char *file = strcmp(o->inputs.items[0], "-") == 0 ? "<stdin>" : o->inputs.items[0];
+    source->diag = tilus_diag_new();
+    if (!source->diag) {
+        fprintf(stderr, "%s: error: out of memory\n", TOOL);
+        return EXIT_DIAGNOSTICS;
+    }
+    source->module = tilus_parse(source->diag, file, run->text, run->text_size, 1,
+                                 run->defines, o->defines.count);
+    return source->module ? EXIT_OK : report(source);
+}
+
+int program_load(Run *run)
+{
+    const Options *o = &run->options;
+    if (!defines_parse(TOOL, &o->defines, &run->defines))
+        return EXIT_USAGE;
+    if (!file_read(TOOL, o->inputs.items[0], FILE_SIZE_MAX, &run->text, &run->text_size))
+        return EXIT_DIAGNOSTICS;
+    int status = parse(run, &run->plain);
+    if (status == EXIT_OK && tilus_diag_count(run->plain.diag) > 0)
+        tilus_diag_print(run->plain.diag, stderr);      /* warnings */
+    return status == EXIT_OK ? parse(run, &run->compiled) : status;
+}
+
+/* ---- choosing ------------------------------------------------------- */
+
+static void list_argument(const tilus_arg_info *arg)
+{
+    if (arg->kind == TILUS_ARG_POINTER) {
+        printf("  %%%s: ptr<%s> {align = %" PRId64 "}\n", arg->name, arg->dtype, arg->align);
+        return;
+    }
+    printf("  %%%s: %s {divisible = %" PRId64 ", range = [%" PRId64 ", %" PRId64 "]}\n",
+           arg->name, arg->dtype, arg->divisible, arg->min, arg->max);
+}
+
+void program_list(const Run *run)
+{
+    tilus_module *module = run->plain.module;
+    for (size_t i = 0; i < tilus_program_count(module); i++) {
+        const char *name = tilus_program_name(module, i);
+        const tilus_kernel_info *info = tilus_module_kernel_info(module, name);
+        printf("@%s\n", name);
+        for (size_t j = 0; info && j < info->arg_count; j++)
+            list_argument(&info->args[j]);
+    }
+}
+
+int program_select(Run *run)
+{
+    tilus_module *module = run->compiled.module;
+    const char *wanted = run->options.program;
+    if (wanted && wanted[0] == '@')
+        wanted++;
+    if (!wanted && tilus_program_count(module) == 1)
+        wanted = tilus_program_name(module, 0);
+    if (!wanted) {
+        fprintf(stderr, "%s: error: the file has %zu programs, choose with --program=@name\n",
+                TOOL, tilus_program_count(module));
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < tilus_program_count(module); i++)
+        if (strcmp(tilus_program_name(module, i), wanted) == 0)
+            run->program = tilus_program_name(module, i);
+    if (!run->program) {
+        fprintf(stderr, "%s: error: the file has no program @%s, see --list\n", TOOL, wanted);
+        return EXIT_USAGE;
+    }
+    run->info = tilus_module_kernel_info(module, run->program);
+    return run->info ? EXIT_OK : report(&run->compiled);
+}
+
+/* ---- compiling ------------------------------------------------------ */
+
+/* The target: what was asked for, else the device's, else the oldest. */
+static const char *choose_target(const Run *run)
+{
+    if (run->options.cpu)
+        return run->options.cpu;
+    if (!run->rt)
+        return tilus_target_name(0);
+    const char *name = tilus_target_for(tilus_rt_compute_capability(run->rt));
+    if (!name)
+        fprintf(stderr, "%s: error: no target for a device of capability %d\n", TOOL,
+                tilus_rt_compute_capability(run->rt));
+    return name;
+}
+
+static int compile(Run *run)
+{
+    tilus_module *module = run->compiled.module;
+    tilus_compile_options options = {.cpu = choose_target(run), .opt_level = 3,
+                                     .output = TILUS_OUTPUT_PTX};
+    if (!options.cpu)
+        return EXIT_DIAGNOSTICS;
+    if (!tilus_run_passes(module, NULL, &(tilus_pass_options){.verify_each = true}))
+        return report(&run->compiled);
+    run->ptx = tilus_compile(module, &options, NULL);
+    run->info = tilus_module_kernel_info(module, run->program);    /* as the passes left it */
+    return run->ptx && run->info ? EXIT_OK : report(&run->compiled);
+}
+
+int program_compile(Run *run)
+{
+    const Options *o = &run->options;
+    size_t size;
+    if (o->ptx)
+        return file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size) ? EXIT_OK : EXIT_DIAGNOSTICS;
+    if (!run->rt && !o->save_ptx)
+        return EXIT_OK;
+    int status = compile(run);
+    if (status == EXIT_OK && o->save_ptx &&
+        !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx)))
+        status = EXIT_DIAGNOSTICS;
+    return status;
+}

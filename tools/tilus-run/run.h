@@ -1,0 +1,94 @@
+/* tilus-run: one run of one program. */
+#ifndef TILUS_RUN_H
+#define TILUS_RUN_H
+
+#include "common/options.h"
+#include "tilus/runtime.h"
+#include "tilus/tilus.h"
+
+#define TOOL "tilus-run"
+
+/* Exit code when --require-gpu finds no device. */
+enum { EXIT_NO_GPU = 77 };
+
+typedef enum Engine { ENGINE_AUTO, ENGINE_INTERP, ENGINE_GPU } Engine;
+
+/* The command line. Strings point into argv. */
+typedef struct Options {
+    StringList inputs;          /* exactly one: the program's file */
+    StringList defines;         /* -D NAME=VALUE */
+    const char *program;        /* with or without @; NULL: the only one */
+    int engine;                 /* Engine */
+    StringList args;            /* NAME=VALUE */
+    StringList outs;            /* NAME=FILE */
+    StringList expects;         /* NAME=FILE */
+    int compare;                /* 1: with the interpreter */
+    double tolerance;           /* largest relative error; 0: bit exact */
+    bool allow_zero;
+    unsigned seed;
+    const char *cpu;            /* NULL: the device's */
+    const char *ptx;            /* NULL: compile the program */
+    const char *save_ptx;
+    bool list, require_gpu;
+} Options;
+
+/* The program, parsed. It is parsed once for the interpreter and once more for
+ * the passes, so that no pass can change what it is compared with. */
+typedef struct Source {
+    tilus_diag *diag;
+    tilus_module *module;
+} Source;
+
+typedef struct Run {
+    Options options;
+    char *text;                 /* of the program */
+    size_t text_size;
+    tilus_define *defines;
+    Source plain, compiled;     /* `compiled` has run the passes */
+    const char *program;        /* its name, without @ */
+    const tilus_kernel_info *info;      /* of `compiled` */
+    char *ptx;                  /* NULL unless it runs on a GPU or is saved */
+    tilus_rt *rt;               /* NULL: the interpreter runs it */
+
+    /* info->arg_count of each. A pointer's buffer has its index. */
+    bool *known;                /* the argument has its value */
+    tilus_arg *args;            /* a pointer's is its index */
+    size_t *counts;             /* elements of each pointer's buffer */
+    tilus_buffer *buffers;      /* {NULL, 0} for scalars */
+    tilus_buffer *reference;    /* after the interpreter's run; NULL data: none */
+} Run;
+
+/* Every step returns an exit code: EXIT_OK, or what main returns after the
+ * step has said why on stderr. */
+
+/* program.c: parse, choose a program, compile. */
+int program_load(Run *run);
+int program_select(Run *run);
+void program_list(const Run *run);
+int program_compile(Run *run);
+
+/* args.c: values of all arguments from --arg. `argument_find` returns the
+ * index of the argument that `text` ("NAME=VALUE") names and sets `*value`;
+ * SIZE_MAX after it has reported that there is none. */
+int arguments_make(Run *run);
+size_t argument_find(const Run *run, const char *text, const char **value);
+
+/* expr.c: evaluates the integer expression over known scalar arguments at
+ * `*text` and moves `*text` behind it. Returns NULL and sets `*value`, or what
+ * is wrong. Operators: + - * / (toward minus infinity) and parentheses. */
+const char *run_evaluate(const Run *run, const char **text, int64_t *value);
+
+/* data.c: the buffer of pointer argument `arg` from "randn(m*k)", "@file"...
+ * Returns an exit code. */
+int data_make(Run *run, size_t arg, const char *text);
+
+/* engines.c */
+int engine_choose(Run *run);
+int engine_run(Run *run);
+int engine_run_reference(Run *run);
+
+/* compare.c: writes --out files; compares with the reference and --expect. */
+int outputs_write(const Run *run);
+int outputs_compare(const Run *run);
+
+#endif
