@@ -41,4 +41,6 @@ if(TILUS_STATIC_LLVM)
 endif()
 
 # Installed programs find the libraries beside them, wherever the prefix lies.
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+if(NOT TILUS_STATIC_LLVM)
+    set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endif()

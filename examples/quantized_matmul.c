@@ -319,42 +319,61 @@ static bool multiply(const Demo *demo, Operands *x)
                        sizeof bindings / sizeof *bindings);
 }
 
-/* Row `i` of A times the dequantized weights, in f64. */
-static void reference_row(const Operands *x, size_t i, double row[N])
+/* scales[j] * codes[:, j]: the weights as the kernel sees them, in f64. The
+ * caller frees them. */
+static double *dequantize(const Operands *x)
+{
+    double *weights = malloc((size_t)K * N * sizeof *weights);
+    for (size_t i = 0; weights && i < (size_t)K * N; i++)
+        weights[i] = x->scales[i % N] * tilus_decode("i6", tilus_get_bits(x->codes, i, BITS));
+    return weights;
+}
+
+/* One row of C in f64: a row of A (f16) times `weights`. */
+static void reference_row(const uint16_t *a, const double *weights, double row[N])
 {
     memset(row, 0, N * sizeof *row);
     for (size_t k = 0; k < K; k++) {
-        double a = tilus_decode("f16", x->a[i * K + k]);
-        for (size_t j = 0; j < N; j++) {
-            uint64_t code = tilus_get_bits(x->codes, k * N + j, BITS);
-            row[j] += a * x->scales[j] * tilus_decode("i6", code);
-        }
+        double value = tilus_decode("f16", a[k]);
+        for (size_t j = 0; j < N; j++)
+            row[j] += value * weights[k * N + j];
     }
 }
 
-/* Compares C with the reference; prints and judges the error. */
-static bool check(const Operands *x)
+/* Prints and judges the error of C; `squared` holds the squares of the
+ * Frobenius norms of the error and of the reference. */
+static bool judge(double largest, const double squared[2])
 {
-    double row[N], largest = 0, error = 0, norm = 0;
-    for (size_t i = 0; i < M; i++) {
-        reference_row(x, i, row);
-        for (size_t j = 0; j < N; j++) {
-            double difference = tilus_decode("f16", x->c[i * N + j]) - row[j];
-            if (!(fabs(difference) <= largest))
-                largest = fabs(difference);     /* NaN stays */
-            error += difference * difference;
-            norm += row[j] * row[j];
-        }
-    }
-    double relative = sqrt(error / norm);
+    double relative = sqrt(squared[0] / squared[1]);
     printf("max error              %.4g\n", largest);
     printf("relative error         %.3e (Frobenius; allowed %.0e)\n", relative, TOLERANCE);
-    printf("norm of the reference  %.6g\n", sqrt(norm));
-    if (norm == 0)
+    printf("norm of the reference  %.6g\n", sqrt(squared[1]));
+    if (squared[1] == 0)
         return fail("result", "the reference is all zero");
-    if (!(relative <= TOLERANCE))
+    if (!(relative <= TOLERANCE))       /* NaN is wrong too */
         return fail("result", "wrong");
     return true;
+}
+
+/* Compares C with a plain f64 product on the host. */
+static bool check(const Operands *x)
+{
+    double row[N], largest = 0, squared[2] = {0};
+    double *weights = dequantize(x);
+    if (!weights)
+        return fail("reference", "out of memory");
+    for (size_t i = 0; i < M; i++) {
+        reference_row(&x->a[i * K], weights, row);
+        for (size_t j = 0; j < N; j++) {
+            double error = tilus_decode("f16", x->c[i * N + j]) - row[j];
+            if (!(fabs(error) <= largest))
+                largest = fabs(error);
+            squared[0] += error * error;
+            squared[1] += row[j] * row[j];
+        }
+    }
+    free(weights);
+    return judge(largest, squared);
 }
 
 /* ---- main ----------------------------------------------------------- */

@@ -85,6 +85,8 @@ def run_unit(program, label):
                                  text=True, errors="replace", timeout=UNIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             return broken(label, f"no end after {UNIT_TIMEOUT} s", "")
+        except OSError as error:
+            return broken(label, str(error), "")
         for report in sorted(Path(scratch).glob("*.xml")):
             tally.add(read_junit(report, label) or broken(label, "unreadable counts", ""))
     if run.returncode != 0 and not tally.failed:

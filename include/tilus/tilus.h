@@ -90,7 +90,9 @@ typedef struct tilus_pass_options {
 } tilus_pass_options;
 
 /* Runs the passes named in `pipeline` ("canonicalize,..."; NULL: the default
- * pipeline of tilus-llc). False after errors, which the module's diag holds. */
+ * pipeline of tilus-llc). False after errors, which the module's diag holds.
+ * After a pass that failed, or ran out of memory, the module is only good for
+ * printing and freeing. */
 TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
                                 const tilus_pass_options *options);
 

@@ -61,7 +61,9 @@ static int64_t known_sum(int64_t a, int64_t b, int64_t otherwise)
 
 static ScalarFacts negate(ScalarFacts a)
 {
-    return (ScalarFacts){a.divisor, has_max(a) ? -a.max : INT64_MIN,
+    /* 2^63 is no i64, but %n - INT64_MIN may well be one. */
+    bool representable = has_max(a) && a.max != INT64_MIN;
+    return (ScalarFacts){a.divisor, representable ? -a.max : INT64_MIN,
                          has_min(a) ? -a.min : INT64_MAX};
 }
 

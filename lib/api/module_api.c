@@ -39,11 +39,22 @@ tilus_module *tilus_parse(tilus_diag *diag, const char *file, const char *text, 
 
 void tilus_module_free(tilus_module *module) { module_free(module); }
 
+/* Gives up what a print or a pass had on the scratch arena when memory ran
+ * out: names of values lie there, too. */
+static void abandon_scratch(Module *m)
+{
+    print_forget_names(m);
+    arena_reset(&m->scratch, (ArenaMark){0});
+}
+
 char *tilus_print(tilus_module *module)
 {
     ArenaMark mark = arena_mark(&module->arena);
-    if (setjmp(module->diag->oom.jump))
+    if (setjmp(module->diag->oom.jump)) {
+        abandon_scratch(module);
+        arena_reset(&module->arena, mark);
         return NULL;
+    }
     Text text;
     text_init(&text, &module->arena);
     print_module(&text, module);
@@ -72,8 +83,10 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
                       const tilus_pass_options *options)
 {
     static const tilus_pass_options defaults = {.verify_each = true};
-    if (setjmp(module->diag->oom.jump))
+    if (setjmp(module->diag->oom.jump)) {
+        abandon_scratch(module);
         return false;
+    }
     return pass_run_pipeline(module, pipeline ? pipeline : PASS_DEFAULT_PIPELINE,
                              options ? options : &defaults);
 }

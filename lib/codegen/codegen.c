@@ -179,8 +179,18 @@ static void declare_shared(Codegen *cg)
     LLVMSetAlignment(cg->shared, ALIGN);
 }
 
+/* Of the names that programs can have, PTX takes all but two (PTX ISA, 4.4). */
+static bool check_name(Codegen *cg, const Program *p)
+{
+    if (strcmp(p->name, "_") && strcmp(p->name, "WARP_SZ"))
+        return true;
+    return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);
+}
+
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 {
+    if (!check_name(cg, p))
+        return false;
     cg->program = p;
     cg->function = f;
     cg->shared_used = 0;

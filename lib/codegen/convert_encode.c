@@ -100,12 +100,14 @@ static LLVMValueRef encode_16(LLVMBuilderRef b, LLVMTypeRef type, LLVMValueRef v
 }
 
 /* Integers of at most 16 bits: clamps, then rounds by adding 1.5 * 2^23, which
- * leaves the two's complement in the low bits. minimumnum turns NaN into max. */
+ * leaves the two's complement in the low bits. minimumnum turns NaN into max.
+ * The clamp lies a quarter above max, which rounds back to it: of a clamp to
+ * [0, 1] ptxas makes .sat, which turns NaN into 0 (seen with 13.0). */
 static LLVMValueRef encode_small_int(LLVMBuilderRef b, DType to, LLVMValueRef value)
 {
     unsigned bits = dtype_bits(to);
     bool is_signed = dtype_info[to].kind == DKIND_INT;
-    double max = ldexp(1, (int)(bits - is_signed)) - 1;
+    double max = ldexp(1, (int)(bits - is_signed)) - 1 + 0.25;
     double min = is_signed ? -ldexp(1, (int)bits - 1) : 0;
     value = build_binary(b, "llvm.minimumnum", value, const_real(value, max));
     value = build_binary(b, "llvm.maximumnum", value, const_real(value, min));

@@ -9,8 +9,6 @@
  *   +---- latch         after          merge (phis)                        */
 #include "codegen/internal.h"
 
-#include <string.h>
-
 bool emit_region(Codegen *cg, const Region *r)
 {
     static bool (*const emit[OP_COUNT])(Codegen *, const Op *) = {
@@ -30,7 +28,7 @@ static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
 
 /* ---- carried values --------------------------------------------------- */
 
-/* A phi for each word of `v`, which has REG type. */
+/* A phi for each word of `v`, a register tensor as all carried values are. */
 static void begin_phis(Codegen *cg, Value *v)
 {
     LLVMValueRef *words = words_new(cg, v->type);

@@ -13,6 +13,26 @@
 
 /* ---- addresses ------------------------------------------------------- */
 
+static bool is_constant(LLVMValueRef v, int64_t value)
+{
+    return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == value;
+}
+
+/* a + b and a * b in i64, without neutral terms: most strides are 1. */
+static LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
+{
+    return is_constant(a, 0)   ? b
+           : is_constant(b, 0) ? a
+                               : LLVMBuildNSWAdd(cg->builder, a, b, "");
+}
+
+static LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
+{
+    return is_constant(a, 1)   ? b
+           : is_constant(b, 1) ? a
+                               : LLVMBuildNSWMul(cg->builder, a, b, "");
+}
+
 /* The thread's share of the tile's index in `dim`, an i64: the sum of its
  * spatial digits, each times the elements that one step moves. */
 static LLVMValueRef thread_index(Codegen *cg, const Layout *l, unsigned dim)
@@ -46,19 +66,15 @@ static MemoryAccess access_open(Codegen *cg, const Op *op)
     a.bits = dtype_bits(a.tile->dtype);
     a.memory = lowered(memory);
     a.global = memory->type->kind == TYPE_GLOBAL;
-    LLVMValueRef linear = const_i64_of(cg, 0);
     for (unsigned d = 0; d < memory->type->rank; d++)
         a.index[d] = emit_expr(cg, offsets->exprs[d]);
     for (unsigned d = 0; d < a.tile->rank; d++) {
-        unsigned at = op_tile_dim(op, d);
-        a.index[at] = LLVMBuildNSWAdd(cg->builder, a.index[at],
-                                      thread_index(cg, a.tile->layout, d), "");
+        LLVMValueRef *index = &a.index[op_tile_dim(op, d)];
+        *index = add_i64(cg, *index, thread_index(cg, a.tile->layout, d));
     }
+    a.linear = const_i64_of(cg, 0);
     for (unsigned d = 0; d < memory->type->rank; d++)
-        linear = LLVMBuildNSWAdd(cg->builder, linear,
-                                 LLVMBuildNSWMul(cg->builder, a.index[d],
-                                                 a.memory->strides[d], ""), "");
-    a.linear = linear;
+        a.linear = add_i64(cg, a.linear, mul_i64(cg, a.index[d], a.memory->strides[d]));
     return a;
 }
 
@@ -71,46 +87,48 @@ static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
     LLVMValueRef sum = const_i64_of(cg, 0);
     for (unsigned d = 0; d < a->tile->rank; d++) {
         LLVMValueRef stride = a->memory->strides[op_tile_dim(a->op, d)];
-        if (index[d] == 0)
-            continue;
-        LLVMValueRef term = LLVMBuildNSWMul(cg->builder, const_i64_of(cg, index[d]), stride, "");
-        sum = LLVMBuildNSWAdd(cg->builder, sum, term, "");
+        if (index[d])
+            sum = add_i64(cg, sum, mul_i64(cg, const_i64_of(cg, index[d]), stride));
     }
     return sum;
 }
 
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot)
 {
-    Codegen *cg = a->cg;
-    LLVMValueRef linear = LLVMBuildNSWAdd(cg->builder, a->linear, slot_linear(a, slot), "");
-    return LLVMBuildNSWMul(cg->builder, linear, const_i64_of(cg, a->bits), "");
+    LLVMValueRef linear = add_i64(a->cg, a->linear, slot_linear(a, slot));
+    return mul_i64(a->cg, linear, const_i64_of(a->cg, a->bits));
+}
+
+/* `bytes` past `base`. */
+static LLVMValueRef advance(const MemoryAccess *a, LLVMValueRef base, LLVMValueRef bytes)
+{
+    return is_constant(bytes, 0) ? base
+                                 : LLVMBuildGEP2(a->cg->builder, a->cg->i8, base, &bytes, 1, "");
 }
 
 LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte)
 {
-    return LLVMBuildGEP2(a->cg->builder, a->cg->i8, a->memory->value, &byte, 1, "");
+    return advance(a, a->memory->value, byte);
 }
 
 /* The address of the byte where the element in `slot`, the first of a unit,
- * begins. The two parts of the address are whole bytes on their own when the
- * slot's part is a constant number of bytes. */
+ * begins. Of types below a byte, the two parts of the address are whole bytes
+ * on their own when the slot's part is a constant number of bytes. */
 static LLVMValueRef unit_pointer(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef rest = slot_linear(a, slot), bits = const_i64_of(cg, a->bits);
-    LLVMValueRef eight = const_i64_of(cg, 8), width = const_i64_of(cg, a->bits / 8);
+    LLVMValueRef rest = slot_linear(a, slot), eight = const_i64_of(cg, 8);
     if (a->bits % 8 == 0) {
-        LLVMValueRef base = access_pointer(a, LLVMBuildNSWMul(b, a->linear, width, ""));
-        LLVMValueRef more = LLVMBuildNSWMul(b, rest, width, "");
-        return LLVMBuildGEP2(b, cg->i8, base, &more, 1, "");
+        LLVMValueRef width = const_i64_of(cg, a->bits / 8);
+        LLVMValueRef base = access_pointer(a, mul_i64(cg, a->linear, width));
+        return advance(a, base, mul_i64(cg, rest, width));
     }
     if (!LLVMIsAConstantInt(rest) || LLVMConstIntGetSExtValue(rest) * a->bits % 8)
         return access_pointer(a, LLVMBuildExactSDiv(b, access_slot_bit(a, slot), eight, ""));
-    LLVMValueRef first = LLVMBuildNSWMul(b, a->linear, bits, "");
+    LLVMValueRef first = mul_i64(cg, a->linear, const_i64_of(cg, a->bits));
     LLVMValueRef base = access_pointer(a, LLVMBuildExactSDiv(b, first, eight, ""));
-    LLVMValueRef more = const_i64_of(cg, LLVMConstIntGetSExtValue(rest) * a->bits / 8);
-    return LLVMBuildGEP2(b, cg->i8, base, &more, 1, "");
+    return advance(a, base, const_i64_of(cg, LLVMConstIntGetSExtValue(rest) * a->bits / 8));
 }
 
 /* ---- predicates ------------------------------------------------------ */
@@ -138,9 +156,7 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
     for (unsigned d = 0; d < a->memory->type->rank; d++) {
         if (!(a->plan.checked >> d & 1))
             continue;
-        LLVMValueRef v = LLVMBuildNSWAdd(cg->builder, a->index[d],
-                                         const_i64_of(cg, of_view[d]), "");
-        LLVMValueRef one = inside(a, v, d);
+        LLVMValueRef one = inside(a, add_i64(cg, a->index[d], const_i64_of(cg, of_view[d])), d);
         all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
     }
     return all;
@@ -191,12 +207,6 @@ static LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes)
                         : LLVMVectorType(cg->i32, bytes / 4);
 }
 
-static LLVMValueRef chunk_pointer(const MemoryAccess *a, LLVMValueRef unit, int64_t bit)
-{
-    LLVMValueRef byte = const_i64_of(a->cg, bit / 8);
-    return bit ? LLVMBuildGEP2(a->cg->builder, a->cg->i8, unit, &byte, 1, "") : unit;
-}
-
 static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
                        LLVMValueRef *words)
 {
@@ -213,6 +223,19 @@ static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
         words[bit / 32 + i] = LLVMBuildExtractElement(b, v, const_i32_of(cg, i), "");
 }
 
+/* One or two bytes of the words, from `bit` on. They pass through a 16-bit
+ * register: LLVM would store from the 32-bit register that holds them, and when
+ * a float instruction wrote that one, ptxas (13.0, and the driver's) takes the
+ * narrow store for a conversion of the float to an integer. */
+static LLVMValueRef narrow_chunk(const MemoryAccess *a, int64_t bit, LLVMValueRef *words)
+{
+    Codegen *cg = a->cg;
+    unsigned bytes = a->plan.bytes;
+    LLVMValueRef bits = emit_get_bits(cg, words, bit, bytes * 8);
+    LLVMValueRef half = call_intrinsic(cg, INTR_low_half, a->op->loc, &bits, 1);
+    return bytes == 2 ? half : LLVMBuildTrunc(cg->builder, half, cg->i8, "");
+}
+
 static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
                         LLVMValueRef *words)
 {
@@ -222,7 +245,7 @@ static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit
     LLVMTypeRef type = chunk_type(cg, bytes);
     LLVMValueRef v;
     if (bytes < 4) {
-        v = LLVMBuildTrunc(b, emit_get_bits(cg, words, bit, bytes * 8), type, "");
+        v = narrow_chunk(a, bit, words);
     } else if (bytes == 4) {
         v = words[bit / 32];
     } else {
@@ -247,7 +270,7 @@ static void move_unit(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
     LLVMValueRef unit = unit_pointer(a, slot);
     int64_t first = slot * a->bits, bits = a->plan.unit * a->bits;
     for (int64_t at = 0; at < bits; at += 8 * a->plan.bytes) {
-        LLVMValueRef pointer = chunk_pointer(a, unit, at);
+        LLVMValueRef pointer = advance(a, unit, const_i64_of(a->cg, at / 8));
         if (load)
             load_chunk(a, pointer, first + at, words);
         else

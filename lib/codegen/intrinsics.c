@@ -4,18 +4,23 @@
 #include <string.h>
 
 const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
-#define NVVM(name) BODY_NVVM, name, LLVMAtomicRMWBinOpXchg
-#define ATOMIC(op) BODY_ATOMIC, NULL, LLVMAtomicRMWBinOp##op
-#define INTRINSIC(id, name, signature, sm, ptx, convergent, how)              \
-    [INTR_##id] = {name, signature, sm, ptx, convergent, how},
+#define NVVM(name) .body = BODY_NVVM, .text = name
+#define ATOMIC(op) .body = BODY_ATOMIC, .atomic = LLVMAtomicRMWBinOp##op
+#define ASM(ptx, operands) .body = BODY_ASM, .text = ptx, .constraints = operands
+#define INTRINSIC(id, name, signature, sm, ptx, convergent, ...)              \
+    [INTR_##id] = {name, signature, sm, ptx, convergent, __VA_ARGS__},
 #include "codegen/intrinsics.def"
 #undef NVVM
 #undef ATOMIC
+#undef ASM
 };
 
 static LLVMTypeRef letter_type(Codegen *cg, char letter)
 {
-    return letter == 'g' ? cg->global_ptr : letter == 's' ? cg->shared_ptr : cg->i32;
+    return letter == 'g'   ? cg->global_ptr
+           : letter == 's' ? cg->shared_ptr
+           : letter == 'h' ? cg->i16
+                           : cg->i32;
 }
 
 /* The function type that a signature spells. */

@@ -131,7 +131,7 @@ static void fill_nvvm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
     LLVMTypeRef types[MOST_PARAMETERS];
     LLVMValueRef args[MOST_PARAMETERS];
-    unsigned id = LLVMLookupIntrinsicID(info->nvvm, strlen(info->nvvm));
+    unsigned id = LLVMLookupIntrinsicID(info->text, strlen(info->text));
     LLVMTypeRef type = LLVMIntrinsicGetType(cg->context, id, NULL, 0);
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(cg->llvm, id, NULL, 0);
     unsigned count = LLVMCountParams(f);
@@ -153,8 +153,29 @@ static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
     return_value(cg, f, v);
 }
 
+/* PTX text that computes its result from its operands alone, so that calls may
+ * be merged, moved and dropped. */
+static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
+{
+    enum { NO_MEMORY = 0 };
+    LLVMTypeRef type = LLVMGlobalGetValueType(f);
+    LLVMValueRef args[MOST_PARAMETERS];
+    LLVMGetParams(f, args);
+    LLVMValueRef text = LLVMGetInlineAsm(type, info->text, strlen(info->text), info->constraints,
+                                         strlen(info->constraints), 0, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef call = LLVMBuildCall2(cg->builder, type, text, args, LLVMCountParams(f), "");
+    unsigned memory = LLVMGetEnumAttributeKindForName("memory", strlen("memory"));
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(cg->context, memory, NO_MEMORY));
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, attribute(cg, "nounwind"));
+    return_value(cg, f, call);
+}
+
 void nvptx_fill_intrinsics(Codegen *cg)
 {
+    static void (*const fill[])(Codegen *, const IntrinsicInfo *, LLVMValueRef) = {
+        [BODY_NVVM] = fill_nvvm, [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm};
     for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
         const IntrinsicInfo *info = &intrinsic_info[id];
         LLVMValueRef f = cg->intrinsics[id];
@@ -164,10 +185,7 @@ void nvptx_fill_intrinsics(Codegen *cg)
         LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(cg, "alwaysinline"));
         LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(cg->context, f, "");
         LLVMPositionBuilderAtEnd(cg->builder, entry);
-        if (info->body == BODY_NVVM)
-            fill_nvvm(cg, info, f);
-        else
-            fill_atomic(cg, info, f);
+        fill[info->body](cg, info, f);
     }
 }
 

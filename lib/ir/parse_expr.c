@@ -96,12 +96,18 @@ static const Expr *parse_unary(Parser *p)
     return a ? combine(p, op, loc, a, NULL) : NULL;
 }
 
-static const Expr *parse_leaf(Parser *p)
+/* An operand of an operator of `precedence`, or of none. */
+static const Expr *parse_leaf(Parser *p, unsigned precedence)
 {
     if (p->token.kind == TOKEN_INTEGER)
         return parse_integer(p, false);
     if (p->token.kind == TOKEN_VALUE)
         return parse_value_leaf(p);
+    if (parser_at(p, "not") && precedence > scalar_op_info[SCALAR_not].precedence) {
+        diag_error(p->diag, p->token.loc, "`not` needs parentheses after an operator that "
+                   "binds more tightly");
+        return NULL;
+    }
     if (parser_at(p, "-") || parser_at(p, "not"))
         return parse_unary(p);
     if (p->token.kind == TOKEN_NAME)
@@ -129,7 +135,7 @@ const Expr *parse_expr(Parser *p, unsigned precedence)
 {
     if (!parser_enter(p))
         return NULL;
-    const Expr *a = parse_leaf(p);
+    const Expr *a = parse_leaf(p, precedence);
     for (ScalarOp op; a && (op = infix_operator(p)) != SCALAR_OP_COUNT;) {
         if (scalar_op_info[op].precedence < precedence)
             break;

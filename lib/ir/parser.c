@@ -418,16 +418,29 @@ static bool parse_warps(Parser *p)
     return true;
 }
 
+/* Behind the @ any name is free that no other program has. */
+static bool parse_program_name(Parser *p)
+{
+    if (p->token.kind != TOKEN_NAME)
+        return parser_expected(p, "the name of a program");
+    const char *name = arena_strndup(&p->m->arena, p->token.start, p->token.len);
+    const Program *namesake = module_find_program(p->m, name);
+    if (namesake) {
+        diag_error(p->diag, p->token.loc, "@%s is defined twice", name);
+        return diag_note(p->diag, namesake->loc, "@%s is defined here", name);
+    }
+    p->program = build_program(p->m, name, p->token.loc);
+    parser_advance(p);
+    return true;
+}
+
 static bool parse_program_header(Parser *p)
 {
     parser_advance(p);
     if (!parser_expect(p, "@", "before the program's name"))
         return false;
-    Symbol *s = parse_binding_name(p, "the name of a program");
-    if (!s)
+    if (!parse_program_name(p))
         return false;
-    s->binding = BINDING_PROGRAM;
-    p->program = build_program(p->m, s->name, s->loc);
     Parser at_grid = *p;
     return skip_grid(p) && parse_arguments(p) && parse_grid_again(p, at_grid) && parse_warps(p);
 }

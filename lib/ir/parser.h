@@ -16,7 +16,7 @@
 #include "ir/text.h"
 
 typedef enum BindingKind {
-    BINDING_NONE, BINDING_INTEGER, BINDING_TYPE, BINDING_LAYOUT, BINDING_PROGRAM
+    BINDING_NONE, BINDING_INTEGER, BINDING_TYPE, BINDING_LAYOUT
 } BindingKind;
 
 /* A spelling and what it stands for: BM (in `binding`), %acc (in `value`). */

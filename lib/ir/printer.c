@@ -346,7 +346,7 @@ static void print_program_header(Printer *pr, Program *p)
     text_printf(pr->out, ") warps(%u)", p->warps);
 }
 
-static void forget_names(Region *r)
+static void forget_region(Region *r)
 {
     for (unsigned i = 0; i < r->arg_count; i++)
         r->args[i]->printed = NULL;
@@ -354,8 +354,21 @@ static void forget_names(Region *r)
         for (unsigned i = 0; i < op->result_count; i++)
             op->results[i]->printed = NULL;
         for (unsigned i = 0; i < op->region_count; i++)
-            forget_names(op->regions[i]);
+            forget_region(op->regions[i]);
     }
+}
+
+static void forget_names(Program *p)
+{
+    forget_region(p->body);
+    for (unsigned i = 0; i < p->arg_count; i++)
+        p->args[i]->printed = NULL;
+}
+
+void print_forget_names(Module *m)
+{
+    for (Program *p = m->programs; p; p = p->next)
+        forget_names(p);
 }
 
 void print_program(Text *out, Program *p)
@@ -366,9 +379,7 @@ void print_program(Text *out, Program *p)
     print_program_header(&pr, p);
     print_region(&pr, p->body, 0);
     text_add(out, "\n");
-    forget_names(p->body);
-    for (unsigned i = 0; i < p->arg_count; i++)
-        p->args[i]->printed = NULL;
+    forget_names(p);
     arena_reset(&p->module->scratch, mark);
 }
 

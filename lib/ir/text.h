@@ -23,4 +23,7 @@ void print_program(Text *out, Program *p);
 void print_type(Text *out, const Type *t);
 void print_expr(Text *out, const Expr *e);
 
+/* Forgets the names that a print had chosen when memory ran out. */
+void print_forget_names(Module *m);
+
 #endif

@@ -290,6 +290,19 @@ bool verify_dot(Module *m, const Op *op)
     return true;
 }
 
+/* Text has no way to carry anything else: scalars are expressions, memory is
+ * named where it is used. */
+static bool verify_carried_kinds(Module *m, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++) {
+        const Type *t = op->results[i]->type;
+        if (t->kind != TYPE_REG)
+            return diag_error(m->diag, op->loc, "%s carries register tensors, got a %s: %s",
+                              op_info[op->code].name, type_kind_text(t->kind), type_text(m, t));
+    }
+    return true;
+}
+
 /* Values that a region hands on have the types of the op's results. */
 static bool verify_yield_types(Module *m, const Op *op, const Region *r)
 {
@@ -322,12 +335,13 @@ bool verify_for(Module *m, const Op *op)
             return diag_error(m->diag, op->loc, "for carries %s from %s",
                               type_text(m, op->results[i]->type),
                               type_text(m, op->operands[i]->type));
-    return verify_yield_types(m, op, op->regions[0]);
+    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]);
 }
 
 bool verify_if(Module *m, const Op *op)
 {
-    return verify_yield_types(m, op, op->regions[0]) && verify_yield_types(m, op, op->regions[1]);
+    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]) &&
+           verify_yield_types(m, op, op->regions[1]);
 }
 
 bool verify_yield(Module *m, const Op *op)

@@ -82,9 +82,36 @@ static const Expr *simplify(Module *m, const Expr *e)
     return made ? made : e;
 }
 
-static const Expr *simplify_attr(Fold *fold, const Expr *e)
+/* Whether the tile, moved to constant `offset` of dimension `dim`, leaves its
+ * shared tensor. */
+static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
+{
+    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
+    if (memory->kind != TYPE_SHARED)
+        return false;
+    int64_t last = type_extent(memory, dim) - 1;
+    for (unsigned d = 0; d < tile->rank; d++)
+        if (op_tile_dim(op, d) == dim)
+            last -= type_extent(tile, d) - 1;
+    return offset < 0 || offset > last;
+}
+
+/* Whether the verifier refuses `e` in the op: undefined behaviour came to
+ * light, but maybe in a branch that never runs, so the program stays legal. */
+static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
+{
+    return expr_is_constant(e) &&
+           ((kind == ATTR_STEP && e->constant < 1) ||
+            (kind == ATTR_OFFSETS && leaves_shared(op, i, e->constant)));
+}
+
+/* The i-th expression of an attribute. */
+static const Expr *simplify_attr(Fold *fold, const Op *op, AttrKind kind, unsigned i,
+                                 const Expr *e)
 {
     const Expr *simple = simplify(fold->m, e);
+    if (is_refused(op, kind, i, simple))
+        return e;
     fold->changed |= simple != e;
     return simple;
 }
@@ -94,12 +121,12 @@ static void simplify_attrs(Fold *fold, Op *op)
     for (unsigned i = 0; i < op->attr_count; i++) {
         Attr *a = &op->attrs[i];
         if (a->expr)
-            a->expr = simplify_attr(fold, a->expr);
+            a->expr = simplify_attr(fold, op, a->kind, 0, a->expr);
         if (!a->exprs)
             continue;
         const Expr **exprs = arena_array(&fold->m->arena, const Expr *, a->count);
         for (unsigned j = 0; j < a->count; j++)
-            exprs[j] = simplify_attr(fold, a->exprs[j]);
+            exprs[j] = simplify_attr(fold, op, a->kind, j, a->exprs[j]);
         a->exprs = exprs;
     }
 }

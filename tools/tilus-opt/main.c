@@ -13,6 +13,8 @@ int main(int argc, char **argv)
         status = print_version();
     else if (s.list_ops)
         status = print_ops();
+    else if (s.list_types)
+        status = print_types();
     else if (s.list_passes)
         status = print_passes();
     else

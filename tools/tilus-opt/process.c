@@ -4,6 +4,7 @@
 
 #include "common/file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,37 @@ int print_ops(void)
         fputs(text, stdout);
     free(text);
     return text ? EXIT_OK : EXIT_DIAGNOSTICS;
+}
+
+/* The least positive value of a float: that of code 0 (ue8m0), or of the lowest
+ * bit that is not ignored. */
+static double least_positive(const char *type)
+{
+    double value = tilus_decode(type, 0);
+    for (uint64_t code = 1; value == 0; code <<= 1)
+        value = tilus_decode(type, code);
+    return value;
+}
+
+/* Every column follows from decode and encode, which define the type. */
+static void print_type(const char *type)
+{
+    bool has_infinity = isinf(tilus_decode(type, tilus_encode(type, INFINITY)));
+    bool has_nan = isnan(tilus_decode(type, tilus_encode(type, NAN)));
+    printf("| `%s` | %u | %.10g | %.10g |", type, tilus_type_bits(type), tilus_type_min(type),
+           tilus_type_max(type));
+    if (tilus_type_is_float(type))
+        printf(" %.10g", least_positive(type));
+    printf(" | %s | %s |\n", has_infinity ? "yes" : "", has_nan ? "yes" : "");
+}
+
+int print_types(void)
+{
+    printf("| type | bits | least | largest | least positive | infinity | NaN |\n"
+           "|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; tilus_type_name(i); i++)
+        print_type(tilus_type_name(i));
+    return EXIT_OK;
 }
 
 int print_passes(void)

@@ -48,6 +48,8 @@ bool settings_parse(OptSettings *s, int argc, char **argv, int *status)
         {"verify-diagnostics", NULL, "compare diagnostics with // expected-error {{..}} comments",
          OPTION_FLAG, &s->verify_diagnostics, NULL},
         {"list-ops", NULL, "print the op reference", OPTION_FLAG, &s->list_ops, NULL},
+        {"list-types", NULL, "print the element types and their ranges", OPTION_FLAG, &s->list_types,
+         NULL},
         {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };

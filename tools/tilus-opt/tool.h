@@ -12,7 +12,7 @@ typedef struct OptSettings {
     const char *pipeline;       /* "" runs no pass */
     tilus_pass_options passes;
     bool verify_diagnostics, split_input;
-    bool version, list_ops, list_passes;
+    bool version, list_ops, list_types, list_passes;
     tilus_define *defines;
     size_t define_count;
     StringList define_texts, inputs;
@@ -27,6 +27,7 @@ void settings_free(OptSettings *s);
 /* Each returns the exit status of the tool. */
 int print_version(void);
 int print_ops(void);
+int print_types(void);
 int print_passes(void);
 int process_input(const OptSettings *s);
 

@@ -58,7 +58,8 @@ static int make_argument(Run *run, size_t arg, const char *text)
         return EXIT_USAGE;
     }
     bool is_pointer = info->kind == TILUS_ARG_POINTER;
-    int status = is_pointer ? data_make(run, arg, text) : make_scalar(run, arg, text);
+    int status = is_pointer ? data_make(run, arg, text, &run->buffers[arg], &run->counts[arg])
+                            : make_scalar(run, arg, text);
     if (is_pointer)
         run->args[arg].pointer = arg;
     run->known[arg] = status == EXIT_OK;

@@ -10,8 +10,9 @@
 
 /* How far a buffer is from its reference. Sums leave NaN and infinity out. */
 typedef struct Difference {
-    size_t unequal;         /* codes */
+    size_t unequal;         /* codes, of which one at least is no NaN */
     size_t mismatches;      /* NaN or infinity, in one of the two only */
+    size_t nans;            /* in both */
     double largest;         /* absolute difference */
     double norm;            /* Frobenius, of the reference */
     double relative;        /* Frobenius norm of the difference / norm */
@@ -53,8 +54,9 @@ static Difference measure(const char *type, const void *got, const void *referen
     for (size_t i = 0; i < count; i++) {
         uint64_t x = tilus_get_bits(got, i, bits), y = tilus_get_bits(reference, i, bits);
         double a = tilus_decode(type, x), b = tilus_decode(type, y);
-        d.unequal += x != y;
+        d.unequal += x != y && !(isnan(a) && isnan(b));
         d.mismatches += x != y && is_mismatch(a, b);
+        d.nans += isnan(a) && isnan(b);
         if (isfinite(a) && isfinite(b)) {
             difference += (a - b) * (a - b);
             d.largest = fmax(d.largest, fabs(a - b));
@@ -77,6 +79,8 @@ static void print_difference(const char *name, size_t count, const Difference *d
                d->relative);
     if (d->mismatches)
         printf(", %zu of NaN or infinity", d->mismatches);
+    if (d->nans)
+        printf(", NaN in both %zu", d->nans);
     printf(", reference norm %.6g\n", d->norm);
 }
 
@@ -114,9 +118,9 @@ static bool check_reference(const Run *run)
 
 static int check_expectation(const Run *run, const char *text)
 {
-    const char *path;
-    size_t size, arg = argument_find(run, text, &path);
-    char *data;
+    const char *value;
+    size_t count, arg = argument_find(run, text, &value);
+    tilus_buffer expected = {0};
     if (arg == SIZE_MAX)
         return EXIT_USAGE;
     const tilus_buffer *buffer = &run->buffers[arg];
@@ -124,15 +128,16 @@ static int check_expectation(const Run *run, const char *text)
         fprintf(stderr, "%s: error: --expect %s: a scalar\n", TOOL, text);
         return EXIT_USAGE;
     }
-    if (!file_read(TOOL, path, FILE_SIZE_MAX, &data, &size))
-        return EXIT_DIAGNOSTICS;
-    bool ok = size == buffer->size;
+    int status = data_make(run, arg, value, &expected, &count);
+    if (status != EXIT_OK)
+        return status;
+    bool ok = expected.size == buffer->size;
     if (ok)
-        ok = check_buffer(run, arg, data);
+        ok = check_buffer(run, arg, expected.data);
     else
-        printf("%s: FAILED: %zu bytes, '%s' has %zu\n", run->info->args[arg].name,
-               buffer->size, path, size);
-    free(data);
+        printf("%s: FAILED: %zu bytes, %zu are expected\n", run->info->args[arg].name,
+               buffer->size, expected.size);
+    free(expected.data);
     return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
 }
 

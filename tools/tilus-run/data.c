@@ -13,6 +13,7 @@ typedef struct Stream {
     const char *type;
     unsigned bits;
     uint64_t state;             /* of the random numbers */
+    uint64_t position;          /* of the next element of a sequence */
     double numbers[2];          /* what follows the count */
     unsigned number_count;
 } Stream;
@@ -95,10 +96,18 @@ static uint64_t any_code(Stream *s)
     return canonical(s, code);
 }
 
+/* Codes one after the other, from a first one; they wrap around. */
+static uint64_t next_code(Stream *s)
+{
+    uint64_t first = s->number_count ? (uint64_t)(int64_t)s->numbers[0] : 0;
+    return (first + s->position++) & code_mask(s);
+}
+
 static const Generator generators[] = {
     {"randn", 0, 1, normal_code},   {"uniform", 2, 2, uniform_code},
-    {"codes", 0, 2, any_code},      {"zeros", 0, 0, constant_code},
-    {"fill", 1, 1, constant_code},  {"undef", 0, 0, NULL},
+    {"codes", 0, 2, any_code},      {"sequence", 0, 1, next_code},
+    {"zeros", 0, 0, constant_code}, {"fill", 1, 1, constant_code},
+    {"undef", 0, 0, NULL},
 };
 
 /* ---- text ----------------------------------------------------------- */
@@ -153,7 +162,7 @@ static const char *parse_data(const Run *run, const char *text, const Generator 
     size_t len = strcspn(text, "(");
     *generator = find_generator(text, len);
     if (!*generator || !text[len])
-        return "expected @file, or randn, uniform, codes, zeros, fill or undef of (count)";
+        return "expected @file, or randn, uniform, codes, sequence, zeros, fill or undef of (count)";
     const char *at = text + len + 1;
     const char *error = run_evaluate(run, &at, count);
     if (!error)
@@ -173,8 +182,7 @@ static const char *parse_data(const Run *run, const char *text, const Generator 
 
 static int fail(const Run *run, size_t arg, const char *text, const char *error, int status)
 {
-    fprintf(stderr, "%s: error: --arg %s=%s: %s\n", TOOL, run->info->args[arg].name, text,
-            error);
+    fprintf(stderr, "%s: error: %s=%s: %s\n", TOOL, run->info->args[arg].name, text, error);
     return status;
 }
 
@@ -188,39 +196,37 @@ static void fill(tilus_buffer *buffer, size_t count, const Generator *generator,
         tilus_set_bits(buffer->data, i, s->bits, generator->code(s));
 }
 
-static int read_data(Run *run, size_t arg, const char *path, unsigned bits)
+static int read_data(const char *path, unsigned bits, tilus_buffer *buffer, size_t *count)
 {
-    tilus_buffer *buffer = &run->buffers[arg];
     char *data;
     if (!file_read(TOOL, path, FILE_SIZE_MAX, &data, &buffer->size))
         return EXIT_DIAGNOSTICS;
     buffer->data = data;
-    run->counts[arg] = buffer->size / bits * 8 + buffer->size % bits * 8 / bits;
+    *count = buffer->size / bits * 8 + buffer->size % bits * 8 / bits;
     return EXIT_OK;
 }
 
-int data_make(Run *run, size_t arg, const char *text)
+int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer, size_t *count)
 {
     const char *type = run->info->args[arg].dtype;
     Stream s = {.type = type, .bits = tilus_type_bits(type)};
-    tilus_buffer *buffer = &run->buffers[arg];
     const Generator *generator;
-    int64_t count;
+    int64_t elements;
     if (text[0] == '@')
-        return read_data(run, arg, text + 1, s.bits);
-    const char *error = parse_data(run, text, &generator, &count, &s);
+        return read_data(text + 1, s.bits, buffer, count);
+    const char *error = parse_data(run, text, &generator, &elements, &s);
     if (error)
         return fail(run, arg, text, error, EXIT_USAGE);
-    if ((uint64_t)count > FILE_SIZE_MAX / s.bits)
+    if ((uint64_t)elements > FILE_SIZE_MAX / s.bits)
         return fail(run, arg, text, "too many elements", EXIT_USAGE);
-    run->counts[arg] = (size_t)count;
-    buffer->size = ((size_t)count * s.bits + 7) / 8;
+    *count = (size_t)elements;
+    buffer->size = (*count * s.bits + 7) / 8;
     buffer->data = calloc(buffer->size + 1, 1);
     if (!buffer->data)
         return fail(run, arg, text, "out of memory", EXIT_DIAGNOSTICS);
     /* Each argument has random numbers of its own. */
     s.state = ((uint64_t)run->options.seed << 32) + arg;
     s.state = random_bits(&s);
-    fill(buffer, (size_t)count, generator, &s);
+    fill(buffer, *count, generator, &s);
     return EXIT_OK;
 }

@@ -12,6 +12,7 @@ static const char usage[] =
     "  randn(n)  randn(n, scale)   normal numbers, times scale\n"
     "  uniform(n, lo, hi)          numbers of [lo, hi)\n"
     "  codes(n)  codes(n, lo, hi)  codes of [lo, hi], without NaN and infinity\n"
+    "  sequence(n[, first])        one code after the other\n"
     "  zeros(n)  fill(n, number)   one number\n"
     "  undef(n)                    bytes 0xAB, for what the program shall write\n"
     "  @file                       the bytes of a file\n"
@@ -31,7 +32,7 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
         {"seed", "number", "of the random values", OPTION_UNSIGNED, &o->seed, NULL},
         {"out", "name=file", "write a pointer argument's bytes after the run", OPTION_LIST,
          &o->outs, NULL},
-        {"expect", "name=file", "compare them with a file's", OPTION_LIST, &o->expects, NULL},
+        {"expect", "name=value", "compare them with data, as in --arg", OPTION_LIST, &o->expects, NULL},
         {"compare", NULL, "compare all of them with another engine's", OPTION_CHOICE,
          &o->compare, references},
         {"tolerance", "rel", "largest relative Frobenius error; 0: bit exact", OPTION_REAL,

@@ -21,7 +21,7 @@ typedef struct Options {
     int engine;                 /* Engine */
     StringList args;            /* NAME=VALUE */
     StringList outs;            /* NAME=FILE */
-    StringList expects;         /* NAME=FILE */
+    StringList expects;         /* NAME=VALUE */
     int compare;                /* 1: with the interpreter */
     double tolerance;           /* largest relative error; 0: bit exact */
     bool allow_zero;
@@ -78,9 +78,9 @@ size_t argument_find(const Run *run, const char *text, const char **value);
  * is wrong. Operators: + - * / (toward minus infinity) and parentheses. */
 const char *run_evaluate(const Run *run, const char **text, int64_t *value);
 
-/* data.c: the buffer of pointer argument `arg` from "randn(m*k)", "@file"...
- * Returns an exit code. */
-int data_make(Run *run, size_t arg, const char *text);
+/* data.c: data for pointer argument `arg` from "randn(m*k)", "@file"..., its
+ * bytes (which the caller frees) and its elements. Returns an exit code. */
+int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer, size_t *count);
 
 /* engines.c */
 int engine_choose(Run *run);

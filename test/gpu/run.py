@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Runs programs with tilus-run and checks what they compute.
+
+On a machine with a GPU and nothing but Python, all GPU tests:
+
+    run.py --tools DIR --kernels DIR --out DIR [--only FAMILY,...]
+
+compares the GPU with the interpreter: the programs of test/lit/Run, the matmul
+template for every type of 1 to 8 bits, every cast, and the demo. The last line
+is `N passed, M failed`; OUT/gpu-check.txt holds all output.
+
+    run.py --tools DIR --engine interp --programs FILE...
+
+runs each `// ARGS:` line of the files on the interpreter, as the lit tests do:
+there an `--expect` in the line is what is checked.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUN_PROGRAMS = HERE / "programs" if (HERE / "programs").exists() else HERE.parent / "lit" / "Run"
+
+INTEGERS = [f"u{n}" for n in range(1, 9)] + [f"i{n}" for n in range(1, 9)]
+FLOATS = [f"f{n}e{x}m{n - 1 - x}" for n in range(3, 9) for x in range(1, n)]
+WIDE = ["bool", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "tf32", "f32", "f64"]
+NARROW = INTEGERS + FLOATS + ["ue8m0"]
+
+
+class Case:
+    """One check: a name and commands, all of which must succeed."""
+
+    def __init__(self, name, *commands):
+        self.name = name
+        self.commands = commands
+
+
+def bits(name):
+    digits = name.lstrip("iubfte")
+    return 8 if name in ("bool", "ue8m0") else int(digits.split("e")[0])
+
+
+def exponent_bits(name):
+    return 8 if name == "ue8m0" else int(name.split("e")[1].split("m")[0]) if "e" in name else 0
+
+
+# ---- families ----------------------------------------------------------------
+
+def program_cases(options, paths):
+    """The `// ARGS:` lines of programs."""
+    against = [] if options.engine == "interp" else ["--require-gpu", "--compare=interp"]
+    for path in paths:
+        lines = [line.split("ARGS:", 1)[1] for line in path.read_text().splitlines()
+                 if line.startswith("// ARGS:")]
+        if not lines:
+            yield Case(f"{path.name}: has no ARGS line", ["false"])
+        for number, line in enumerate(lines, 1):
+            yield Case(f"{path.stem}:{number}",
+                       [options.tilus_run, str(path), f"--engine={options.engine}", *against,
+                        *shlex.split(line)])
+
+
+def type_case(options, weight, scratch):
+    """Packs random weights on the GPU, then multiplies; both against the interpreter."""
+    m, n, k = 64, 64, 256
+    wide = exponent_bits(weight) >= 5
+    template = (HERE / "matmul_bf16.tilus" if wide
+                else options.kernels / "matmul_f16_i6.tilus")
+    defines = ["-D", f"W={weight}", "-D", "BK=32"]
+    # 2^23 and its neighbours: products and sums of powers of two stay finite.
+    codes = "codes(k*n, 112, 150)" if weight == "ue8m0" else "codes(k*n)"
+    packed = os.path.join(scratch, weight + ".bin")
+    sizes = ["--arg", f"n={n}", "--arg", f"k={k}"]
+    common = ["--engine=gpu", "--require-gpu", "--compare=interp"]
+    pack = [options.tilus_run, str(options.kernels / "transform_b.tilus"), *defines, *common,
+            *sizes, "--arg", f"b={codes}", "--arg", f"bt=undef(k*n*{bits(weight)}/8)",
+            "--out", f"bt={packed}"]
+    multiply = [options.tilus_run, str(template), *defines, *common, *sizes, "--arg", f"m={m}",
+                "--arg", "a=randn(m*k, 0.05)", "--arg", f"b=@{packed}", "--arg", "c=undef(m*n)",
+                f"--tolerance={'1e-2' if wide else '1e-3'}"]
+    return Case(f"types: {weight} x {'bf16' if wide else 'f16'}", pack, multiply)
+
+
+def cast_program(source, targets):
+    """One program that casts every code of `source` to each target."""
+    elements = 256 if bits(source) <= 8 else 65536
+    outputs = ", ".join(f"%o_{t}: ptr<{t}>" for t in targets)
+    lines = ["tilus 1", f"program @casts<{elements // 256}>(%x: ptr<{source}>, {outputs}) warps(1) {{",
+             "  %i = block_indices", f"  %gx = view_global %x : {source}[{elements}]",
+             f"  %x0 = load_global %gx[%i * 256] : {source}[256] @ spatial(32).local(8)"]
+    for t in targets:
+        lines += [f"  %g_{t} = view_global %o_{t} : {t}[{elements}]",
+                  f"  %c_{t} = cast %x0 : {t}", f"  store_global %c_{t}, %g_{t}[%i * 256]"]
+    return "\n".join(lines + ["}"]) + "\n", elements
+
+
+def cast_case(options, source, scratch):
+    """Every code of narrow types, 65536 of wide ones, to every type, bit for bit."""
+    targets = NARROW + WIDE
+    text, elements = cast_program(source, targets)
+    path = os.path.join(scratch, f"cast_{source}.tilus")
+    pathlib.Path(path).write_text(text)
+    narrow = bits(source) <= 16 and source not in ("bool",)
+    data = f"sequence({elements})" if narrow else f"codes({elements})"
+    command = [options.tilus_run, path, "--engine=gpu", "--require-gpu", "--compare=interp",
+               "--allow-zero", "--arg", f"x={data}"]
+    for t in targets:
+        command += ["--arg", f"o_{t}=undef({elements})"]
+    return Case(f"casts: {source} to {len(targets)} types", command)
+
+
+def demo_case(options, scratch):
+    return Case("demo", [str(options.tools / "quantized_matmul"), "--kernels",
+                         str(options.kernels), "--ptx-dir", scratch])
+
+
+def all_cases(options, scratch):
+    families = {
+        "programs": lambda: list(program_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
+        "types": lambda: [type_case(options, t, scratch) for t in NARROW],
+        "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
+        "demo": lambda: [demo_case(options, scratch)],
+    }
+    chosen = options.only.split(",") if options.only else list(families)
+    return [case for family in chosen for case in families[family]()]
+
+
+# ---- running -------------------------------------------------------------------
+
+def run_case(case):
+    """(passed, output): the first command that fails decides."""
+    output = ""
+    for command in case.commands:
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, errors="replace", timeout=300)
+        output += "$ " + shlex.join(command) + "\n" + result.stdout
+        if result.returncode != 0:
+            return False, output + f"exit code {result.returncode}\n"
+    return True, output
+
+
+def machine():
+    """What the log says of where it was made."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    revision = HERE.parent.parent / "revision"
+    try:
+        device = subprocess.run(query, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        device = "unknown device"
+    return "; ".join([shlex.join(sys.argv), time.strftime("%Y-%m-%d"), device, "revision " +
+                      (revision.read_text().strip() if revision.exists() else "unknown")])
+
+
+def run_cases(cases, jobs, log):
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for case, (ok, output) in zip(cases, pool.map(run_case, cases)):
+            passed, failed = passed + ok, failed + (not ok)
+            summary = [line for line in output.splitlines() if "relative error" in line
+                       or "FAILED" in line or "error:" in line]
+            line = f"{'PASS' if ok else 'FAIL'} {case.name}"
+            print(line, *(summary[-1:] if ok else [output]), sep="  ", flush=True)
+            log.write(f"==== {line}\n{output}\n")
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return failed == 0 and passed > 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tools", type=pathlib.Path, required=True)
+    parser.add_argument("--kernels", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--engine", choices=["gpu", "interp"], default="gpu")
+    parser.add_argument("--only", help="families: programs,types,casts,demo")
+    parser.add_argument("--programs", type=pathlib.Path, nargs="+")
+    parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
+    options = parser.parse_args()
+    options.tilus_run = str(options.tools / "tilus-run")
+    if not options.programs and not (options.kernels and options.out):
+        parser.error("--kernels and --out are needed, or --programs")
+    return options
+
+
+def main():
+    options = parse_arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        if options.programs:
+            cases = list(program_cases(options, options.programs))
+            return run_cases(cases, 1, open(os.devnull, "w"))
+        options.out.mkdir(parents=True, exist_ok=True)
+        start = time.monotonic()
+        with open(options.out / "gpu-check.txt", "w") as log:
+            print(machine(), flush=True)
+            log.write(machine() + "\n")
+            ok = run_cases(all_cases(options, scratch), options.jobs, log)
+            log.write(f"{time.monotonic() - start:.1f} s\n")
+        return ok
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)
