@@ -54,7 +54,9 @@ static const tilus_arg_info *describe_args(Module *m, const Program *p)
 const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const char *program)
 {
     Program *p = module_find_program(module, program);
-    if (!p || setjmp(module->diag->oom.jump))
+    if (!p)
+        return NULL;
+    if (setjmp(module->diag->oom.jump))
         return NULL;
     tilus_kernel_info *info = arena_new(&module->arena, tilus_kernel_info);
     *info = (tilus_kernel_info){.name = p->name, .arg_count = p->arg_count,

@@ -30,8 +30,11 @@ tilus_module *tilus_parse(tilus_diag *diag, const char *file, const char *text, 
     Module *m = module_new(diag);
     if (!m)
         return NULL;
-    if (setjmp(diag->oom.jump) == 0 &&
-        parse_and_verify(m, file, text, len, first_line, defines, define_count))
+    if (setjmp(diag->oom.jump)) {
+        module_free(m);
+        return NULL;
+    }
+    if (parse_and_verify(m, file, text, len, first_line, defines, define_count))
         return m;
     module_free(m);
     return NULL;

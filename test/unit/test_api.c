@@ -1,0 +1,720 @@
+/* The public API as a user sees it, and what each entry does when memory runs
+ * out: at every allocation it fails with its status, leaks nothing, and leaves
+ * the module fit for another try. Linked with --wrap for malloc, calloc and
+ * strdup (LLVM's own allocations are not touched). */
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "tilus/tilus.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- allocations that fail -------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+char *__wrap_strdup(const char *s);
+
+static long allocations_left = -1;     /* -1: any number */
+
+static bool allowed(void)
+{
+    if (allocations_left == 0)
+        return false;
+    allocations_left -= allocations_left > 0;
+    return true;
+}
+
+void *__wrap_malloc(size_t size) { return allowed() ? __real_malloc(size) : NULL; }
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return allowed() ? __real_calloc(count, size) : NULL;
+}
+
+char *__wrap_strdup(const char *s) { return allowed() ? __real_strdup(s) : NULL; }
+
+/* ---- a program ------------------------------------------------------------------ */
+
+/* Adds 3 to %n floats, 32 a block. */
+static const char add_three[] =
+    "tilus 1\n"
+    "param STEPS = 3, T: type = f32\n"
+    "layout LANES = spatial(32)\n"
+    "program @add<ceil_div(%n, 32), 1>(%a: ptr<T> {align = 16},\n"
+    "    %n: i32 {divisible = 4, range = [0, 4096]}, %k: i64) warps(1) {\n"
+    "  %b, %unused = block_indices\n"
+    "  %g = view_global %a : T[%n]\n"
+    "  %s = allocate_shared : T[32]\n"
+    "  %x = load_global %g[%b * 32 * 1] : T[32] @ LANES\n"
+    "  %one = allocate_register 1.0 : T[32] @ LANES\n"
+    "  %y, %last = for %i in 0 .. STEPS iter(%t = %x, %dead = %one) {\n"
+    "    %u = add %t, %one\n"
+    "    %v = add %t, %one\n"
+    "    yield %v, %u\n"
+    "  }\n"
+    "  store_shared %y, %s[0]\n"
+    "  synchronize\n"
+    "  %z = load_shared %s[0] : T[32] @ LANES\n"
+    "  if %n > 0 and %k == %k {\n"
+    "    store_global %z, %g[%b * 32]\n"
+    "  }\n"
+    "}\n";
+
+enum { COUNT = 40, SIZE = 48 };
+
+typedef struct Subject {
+    tilus_diag *diag;
+    tilus_module *module;
+    float data[SIZE];
+} Subject;
+
+static Subject subject_of(const char *text)
+{
+    Subject s = {.diag = tilus_diag_new()};
+    assert_non_null(s.diag);
+    s.module = tilus_parse(s.diag, "test.tilus", text, strlen(text), 1, NULL, 0);
+    if (!s.module)
+        tilus_diag_print(s.diag, stderr);
+    assert_non_null(s.module);
+    return s;
+}
+
+static void subject_free(Subject *s)
+{
+    tilus_module_free(s->module);
+    tilus_diag_free(s->diag);
+}
+
+static tilus_status interpret(Subject *s)
+{
+    for (int i = 0; i < SIZE; i++)
+        s->data[i] = (float)i;
+    tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
+    tilus_buffer buffer = {s->data, COUNT * sizeof *s->data};
+    return tilus_interpret(s->module, "add", args, 3, &buffer, 1);
+}
+
+static void expect_sums(const Subject *s)
+{
+    for (int i = 0; i < SIZE; i++)
+        assert_true(s->data[i] == (float)(i < COUNT ? i + 3 : i));
+}
+
+static char *compile(Subject *s, const char *cpu, tilus_output_kind output)
+{
+    tilus_compile_options options = {.cpu = cpu, .opt_level = 1, .output = output};
+    return tilus_compile(s->module, &options, NULL);
+}
+
+static void expect_text(const tilus_diag *diag, size_t i, const char *text)
+{
+    assert_true(i < tilus_diag_count(diag));
+    assert_non_null(strstr(tilus_diag_text(diag, i), text));
+}
+
+/* ---- parsing -------------------------------------------------------------------- */
+
+static void errors_have_a_place(void **state)
+{
+    (void)state;
+    static const char text[] = "program @p<1>() warps(1) {\n"
+                               "  %x = neg %y\n"
+                               "  nothing\n"
+                               "}\n";
+    tilus_diag *diag = tilus_diag_new();
+    assert_null(tilus_parse(diag, "test.tilus", text, strlen(text), 10, NULL, 0));
+    assert_int_equal(tilus_diag_count(diag), 2);
+    assert_int_equal(tilus_diag_errors(diag), 2);
+    assert_int_equal(tilus_diag_severity(diag, 0), TILUS_SEVERITY_ERROR);
+    assert_int_equal(tilus_diag_line(diag, 0), 11);
+    assert_int_equal(tilus_diag_column(diag, 0), 12);
+    assert_string_equal(tilus_diag_text(diag, 0), "%y is not defined");
+    assert_int_equal(tilus_diag_line(diag, 1), 12);
+    assert_int_equal(tilus_diag_column(diag, 1), 3);
+    assert_string_equal(tilus_diag_text(diag, 1), "unknown op `nothing`");
+    tilus_diag_free(diag);
+}
+
+static void text_ends_at_its_length(void **state)
+{
+    (void)state;
+    static const char text[] = "program @p<1>() warps(1) { } what follows is not read";
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "t", text, 28, 1, NULL, 0);
+    assert_non_null(m);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    diag = tilus_diag_new();
+    assert_null(tilus_parse(diag, "t", text, strlen(text), 1, NULL, 0));
+    assert_int_equal(tilus_diag_column(diag, 0), 30);
+    tilus_diag_free(diag);
+    diag = tilus_diag_new();
+    m = tilus_parse(diag, "t", "", 0, 1, NULL, 0);
+    assert_non_null(m);
+    assert_int_equal(tilus_program_count(m), 0);
+    assert_null(tilus_program_name(m, 0));
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+}
+
+static void defines_choose_parameters(void **state)
+{
+    (void)state;
+    tilus_define defines[] = {{"T", "f16"}, {"STEPS", "0x5"}};
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "t", add_three, strlen(add_three), 1, defines, 2);
+    assert_non_null(m);
+    char *text = tilus_print(m);
+    assert_non_null(strstr(text, "%a: ptr<f16> {align = 16}"));
+    assert_non_null(strstr(text, "for %i in 0 .. 5 "));
+    free(text);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    defines[0].name = "U";
+    diag = tilus_diag_new();
+    assert_null(tilus_parse(diag, "t", add_three, strlen(add_three), 1, defines, 2));
+    expect_text(diag, 0, "there is no parameter U");
+    assert_int_equal(tilus_diag_line(diag, 0), 0);
+    tilus_diag_free(diag);
+}
+
+static void freeing_nothing_is_fine(void **state)
+{
+    (void)state;
+    tilus_module_free(NULL);
+    tilus_diag_free(NULL);
+}
+
+static void programs_have_names(void **state)
+{
+    (void)state;
+    Subject s = subject_of("program @b<1>() warps(1) { }\nprogram @a<1>() warps(2) { }\n");
+    assert_int_equal(tilus_program_count(s.module), 2);
+    assert_string_equal(tilus_program_name(s.module, 0), "b");
+    assert_string_equal(tilus_program_name(s.module, 1), "a");
+    assert_null(tilus_program_name(s.module, 2));
+    subject_free(&s);
+}
+
+/* ---- passes and printing ------------------------------------------------------------ */
+
+static void printing_gives_text_that_parses(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    char *text = tilus_print(s.module);
+    assert_memory_equal(text, "tilus 1\n\nprogram @add<", 22);
+    Subject again = subject_of(text);
+    char *twice = tilus_print(again.module);
+    assert_string_equal(text, twice);
+    free(text);
+    free(twice);
+    subject_free(&again);
+    subject_free(&s);
+}
+
+static void every_pass_runs_by_name(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    bool canonicalize = false;
+    for (const char *name; (name = tilus_pass_name(count)); count++) {
+        Subject s = subject_of(add_three);
+        assert_true(strlen(tilus_pass_summary(count)) > 0);
+        assert_true(tilus_run_passes(s.module, name, NULL));
+        assert_int_equal(interpret(&s), TILUS_OK);
+        expect_sums(&s);
+        canonicalize |= !strcmp(name, "canonicalize");
+        subject_free(&s);
+    }
+    assert_true(canonicalize);
+    assert_null(tilus_pass_summary(count));
+    assert_non_null(tilus_default_pipeline());
+    Subject s = subject_of(add_three);
+    assert_true(tilus_run_passes(s.module, NULL, NULL));
+    assert_true(tilus_run_passes(s.module, "", NULL));
+    char *text = tilus_print(s.module);
+    assert_null(strstr(text, "%last"));
+    free(text);
+    subject_free(&s);
+}
+
+static void unknown_passes_are_refused(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    char *before = tilus_print(s.module);
+    tilus_pass_options options = {.print_after = "nope"};
+    assert_false(tilus_run_passes(s.module, "canonicalize, foldd", NULL));
+    expect_text(s.diag, 0, "unknown pass `foldd`");
+    assert_false(tilus_run_passes(s.module, "dce", &options));
+    expect_text(s.diag, 1, "unknown pass `nope`");
+    char *after = tilus_print(s.module);
+    assert_string_equal(before, after);     /* nothing ran before the check */
+    free(before);
+    free(after);
+    subject_free(&s);
+}
+
+static void passes_print_where_they_are_told(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    tilus_pass_options options = {.verify_each = true, .time_passes = true, .print_before = "dce",
+                                  .print_after = "fold,dce", .out = out};
+    assert_true(tilus_run_passes(s.module, "fold,cse,dce", &options));
+    char text[1 << 14] = "";
+    rewind(out);
+    assert_in_range(fread(text, 1, sizeof text - 1, out), 1, sizeof text - 2);
+    fclose(out);
+    assert_non_null(strstr(text, "// ---- after fold ----\ntilus 1\n"));
+    assert_non_null(strstr(text, "// ---- before dce ----\n"));
+    assert_non_null(strstr(text, "// ---- after dce ----\n"));
+    assert_null(strstr(text, "cse ----"));
+    assert_non_null(strstr(text, " ms  cse\n"));
+    subject_free(&s);
+}
+
+static void the_op_reference_is_a_table(void **state)
+{
+    (void)state;
+    char *text = tilus_op_reference();
+    assert_non_null(text);
+    assert_memory_equal(text, "| op | result |", 15);
+    assert_non_null(strstr(text, "\n| `dot` | register | register, register, register | "));
+    free(text);
+}
+
+/* ---- what a launcher must know ---------------------------------------------------- */
+
+static void kernel_info_tells_the_launcher(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    const tilus_kernel_info *info = tilus_module_kernel_info(s.module, "add");
+    assert_non_null(info);
+    assert_string_equal(info->name, "add");
+    assert_int_equal(info->arg_count, 3);
+    assert_int_equal(info->threads, 32);
+    assert_int_equal(info->grid_rank, 2);
+    assert_in_range(info->shared_bytes, 128, 256);
+    const tilus_arg_info *a = &info->args[0], *n = &info->args[1], *k = &info->args[2];
+    assert_string_equal(a->name, "a");
+    assert_int_equal(a->kind, TILUS_ARG_POINTER);
+    assert_string_equal(a->dtype, "f32");
+    assert_int_equal(a->align, 16);
+    assert_string_equal(n->name, "n");
+    assert_int_equal(n->kind, TILUS_ARG_I32);
+    assert_int_equal(n->divisible, 4);
+    assert_int_equal(n->min, 0);
+    assert_int_equal(n->max, 4096);
+    assert_int_equal(k->kind, TILUS_ARG_I64);
+    assert_string_equal(k->dtype, "i64");
+    assert_int_equal(k->divisible, 1);
+    assert_true(k->min == INT64_MIN && k->max == INT64_MAX);
+    assert_null(tilus_module_kernel_info(s.module, "other"));
+    subject_free(&s);
+}
+
+static void launches_are_checked_with_the_info(void **state)
+{
+    (void)state;
+    static const struct { uint64_t a; int64_t n, grid; const char *message; } launches[] = {
+        {256, 40, 2, ""}, {16, 0, 0, ""}, {0, 4096, 128, ""},
+        {8, 40, 0, "argument %a = 0x8 is not aligned to 16 bytes"},
+        {16, 42, 0, "argument %n = 42 is not divisible by 4"},
+        {16, -4, 0, "argument %n = -4 is outside [0, 4096]"}};
+    Subject s = subject_of(add_three);
+    const tilus_kernel_info *info = tilus_module_kernel_info(s.module, "add");
+    for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+        char message[128];
+        int64_t grid[3];
+        tilus_arg args[] = {{.pointer = launches[i].a}, {.integer = launches[i].n},
+                            {.integer = -1}};
+        tilus_status status = tilus_kernel_check(info, args, 3, grid, message, sizeof message);
+        assert_string_equal(message, launches[i].message);
+        assert_int_equal(status, *message ? TILUS_ERROR_ARGUMENT : TILUS_OK);
+        if (status == TILUS_OK) {
+            assert_int_equal(grid[0], launches[i].grid);
+            assert_int_equal(grid[1], 1);
+            assert_int_equal(grid[2], 1);
+        }
+    }
+    subject_free(&s);
+}
+
+/* Every scalar operator goes the way from text to postfix code. */
+static void grid_code_computes_what_the_text_says(void **state)
+{
+    (void)state;
+    Subject s = subject_of("program @p<(%n + 7) / 8 * (%m - 1) mod 100, max(min(%n, %m), -%k),\n"
+                           "  (%n > %m or not %k == 3 and %n != 0) + ceil_div(%n, 5)>\n"
+                           "  (%n: u32, %m: i64, %k: i32) warps(2) { }\n");
+    const tilus_kernel_info *info = tilus_module_kernel_info(s.module, "p");
+    assert_int_equal(info->args[0].kind, TILUS_ARG_U32);
+    assert_int_equal(info->threads, 64);
+    assert_int_equal(info->shared_bytes, 0);
+    for (int64_t n = 0; n < 40; n += 3)
+        for (int64_t m = 1; m < 40; m += 5)
+            for (int64_t k = -6; k < 0; k++) {
+                char message[128];
+                int64_t grid[3], least = n < m ? n : m;
+                tilus_arg args[] = {{.integer = n}, {.integer = m}, {.integer = k}};
+                assert_int_equal(tilus_kernel_check(info, args, 3, grid, message, 128), TILUS_OK);
+                assert_int_equal(grid[0], (n + 7) / 8 * (m - 1) % 100);
+                assert_int_equal(grid[1], least > -k ? least : -k);
+                assert_int_equal(grid[2], (n > m || (k != 3 && n != 0)) + (n + 4) / 5);
+            }
+    subject_free(&s);
+}
+
+/* ---- running and compiling ---------------------------------------------------------- */
+
+static void the_interpreter_runs_programs(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    assert_int_equal(interpret(&s), TILUS_OK);
+    expect_sums(&s);
+    assert_true(tilus_run_passes(s.module, NULL, NULL));
+    assert_int_equal(interpret(&s), TILUS_OK);
+    expect_sums(&s);
+    assert_int_equal(tilus_diag_count(s.diag), 0);
+    subject_free(&s);
+}
+
+static void the_interpreter_refuses_bad_calls(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    tilus_arg args[] = {{.pointer = 0}, {.integer = 41}, {.integer = 7}};
+    tilus_buffer buffer = {s.data, sizeof s.data};
+    assert_int_equal(tilus_interpret(s.module, "sub", args, 3, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 0, "the module has no program @sub");
+    assert_int_equal(tilus_interpret(s.module, "add", args, 2, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 1, "program takes 3 arguments, got 2");
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 2, "argument %n = 41 is not divisible by 4");
+    args[1].integer = 40;
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 0), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 3, "argument %a is buffer 0, but there are 0 buffers");
+    buffer.size = 100;      /* bytes: fewer than %n floats */
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1), TILUS_ERROR_PROGRAM);
+    assert_int_equal(tilus_diag_line(s.diag, 4), 9);
+    assert_int_equal(interpret(&s), TILUS_OK);
+    expect_sums(&s);
+    subject_free(&s);
+}
+
+static void every_target_gives_ptx(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    assert_true(tilus_run_passes(s.module, NULL, NULL));
+    size_t count = 0;
+    for (const char *cpu; (cpu = tilus_target_name(count)); count++) {
+        char line[32] = ".target ";
+        char *ptx = compile(&s, cpu, TILUS_OUTPUT_PTX);
+        if (!ptx)
+            tilus_diag_print(s.diag, stderr);
+        assert_non_null(ptx);
+        assert_non_null(strstr(ptx, strcat(line, cpu)));
+        assert_non_null(strstr(ptx, ".entry add("));
+        free(ptx);
+        char *llvm = compile(&s, cpu, TILUS_OUTPUT_LLVM_IR);
+        assert_non_null(llvm);
+        assert_non_null(strstr(llvm, "define "));
+        free(llvm);
+    }
+    assert_true(count >= 5);
+    assert_int_equal(tilus_diag_count(s.diag), 0);
+    subject_free(&s);
+}
+
+static void bad_compile_options_are_refused(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    static const char *const unknown[] = {"sm_12", "sm_90b", "", "x86-64"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        assert_null(compile(&s, unknown[i], TILUS_OUTPUT_PTX));
+        assert_int_equal(tilus_diag_errors(s.diag), i + 1);
+        expect_text(s.diag, i, unknown[i]);
+    }
+    tilus_compile_options options = {.cpu = "sm_90", .opt_level = 4};
+    assert_null(tilus_compile(s.module, &options, NULL));
+    expect_text(s.diag, 4, "optimisation level 4");
+    tilus_compile_times times = {-1, -1};
+    options.opt_level = 3;
+    char *ptx = tilus_compile(s.module, &options, &times);
+    assert_non_null(ptx);
+    assert_true(times.llvm_seconds >= 0 && times.ptx_seconds >= 0);
+    free(ptx);
+    subject_free(&s);
+}
+
+static void targets_suit_devices(void **state)
+{
+    (void)state;
+    static const struct { int capability; const char *name; } devices[] = {
+        {80, "sm_80"}, {86, "sm_86"}, {87, "sm_86"}, {89, "sm_89"}, {90, "sm_90a"}};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        assert_string_equal(tilus_target_for(devices[i].capability), devices[i].name);
+    assert_null(tilus_target_for(75));
+}
+
+static void versions_are_told(void **state)
+{
+    (void)state;
+    unsigned major, minor, patch;
+    assert_int_equal(sscanf(tilus_version(), "%u.%u.%u", &major, &minor, &patch), 3);
+    assert_int_equal(sscanf(tilus_llvm_version(), "%u.%u.%u", &major, &minor, &patch), 3);
+    assert_true(major >= 22);
+    assert_true(strlen(tilus_git_revision()) > 0);
+}
+
+/* ---- memory that runs out ------------------------------------------------------------ */
+
+typedef enum Entry { PRINT, PASSES, INFO, INTERPRET, COMPILE, ENTRIES } Entry;
+
+/* Whether there is a text, which must contain `within`; frees it. */
+static bool call_text(char *text, const char *within)
+{
+    bool ok = text != NULL;
+    if (ok)
+        assert_non_null(strstr(text, within));
+    free(text);
+    return ok;
+}
+
+/* Calls `entry`; true if it succeeded with the right result, false if it
+ * failed with its status. */
+static bool call(Subject *s, Entry entry)
+{
+    tilus_status status;
+    const tilus_kernel_info *info;
+    switch (entry) {
+    case PRINT:
+        return call_text(tilus_print(s->module), "store_global %z, %g[%b * 32]\n  }\n}\n");
+    case PASSES:
+        return tilus_run_passes(s->module, NULL, NULL);
+    case INFO:
+        info = tilus_module_kernel_info(s->module, "add");
+        assert_true(!info || (info->grid_length[0] == 3 && info->grid_length[1] == 1));
+        return info != NULL;
+    case INTERPRET:
+        status = interpret(s);
+        if (status == TILUS_OK)
+            expect_sums(s);
+        else
+            assert_int_equal(status, TILUS_ERROR_MEMORY);
+        return status == TILUS_OK;
+    case COMPILE:
+        return call_text(compile(s, "sm_80", TILUS_OUTPUT_PTX), "st.global");
+    case ENTRIES:
+        break;
+    }
+    return false;
+}
+
+/* After a failure everything works again; but what passes left half done is
+ * only good for printing and freeing. */
+static void expect_recovery(Subject *s, Entry entry)
+{
+    if (entry == PASSES) {
+        free(tilus_print(s->module));
+        return;
+    }
+    assert_true(call(s, PRINT));
+    assert_true(call(s, PASSES));
+    assert_true(call(s, entry));
+    assert_true(call(s, INTERPRET));
+    assert_int_equal(tilus_diag_count(s->diag), 0);
+}
+
+static void entries_survive_every_malloc_that_fails(void **state)
+{
+    (void)state;
+    for (Entry entry = 0; entry < ENTRIES; entry++) {
+        bool ok = false;
+        for (long n = 0; !ok; n++) {
+            Subject s = subject_of(add_three);
+            allocations_left = n;
+            ok = call(&s, entry);
+            allocations_left = -1;
+            expect_recovery(&s, entry);
+            subject_free(&s);
+            assert_true(n < 1000);
+        }
+    }
+}
+
+static void makers_survive_every_malloc_that_fails(void **state)
+{
+    (void)state;
+    allocations_left = 0;
+    assert_null(tilus_diag_new());
+    allocations_left = -1;
+    char *text = NULL;
+    for (long n = 0; !text; n++) {
+        allocations_left = n;
+        text = tilus_op_reference();
+        allocations_left = -1;
+        assert_true(text || n < 100);
+    }
+    free(text);
+    tilus_module *m = NULL;
+    for (long n = 0; !m; n++) {
+        tilus_diag *diag = tilus_diag_new();
+        allocations_left = n;
+        m = tilus_parse(diag, "t", add_three, strlen(add_three), 1, NULL, 0);
+        allocations_left = -1;
+        tilus_module_free(m);
+        tilus_diag_free(diag);
+        assert_true(m || n < 100);
+        assert_true(!m || n >= 3);      /* module, its arena, the diag's */
+    }
+}
+
+/* Leaves `room` bytes in an arena, in steps of what one chunk holds. */
+static void leave_room(Arena *a, size_t room)
+{
+    enum { CHUNK = 64 * 1024 };
+    if (setjmp(a->oom->jump))
+        fail_msg("memory ran out before the test began");
+    arena_alloc(a, CHUNK - room % CHUNK);
+    a->limit = a->reserved + room / CHUNK * (CHUNK + 64);
+}
+
+static Arena *arena_of(Subject *s, int i)
+{
+    return i == 0 ? &s->diag->arena : i == 1 ? &s->module->arena : &s->module->scratch;
+}
+
+/* Code generation is slow and allocates little between calls of LLVM. */
+static size_t stride_of(Entry entry) { return entry == COMPILE ? 112 : 16; }
+
+static void entries_survive_every_allocation_that_fails(void **state)
+{
+    (void)state;
+    for (Entry entry = 0; entry < ENTRIES; entry++)
+        for (int arena = 0; arena < 3; arena++) {
+            bool ok = false;
+            for (size_t room = 16; !ok; room += stride_of(entry)) {
+                Subject s = subject_of(add_three);
+                leave_room(arena_of(&s, arena), room);
+                ok = call(&s, entry);
+                arena_of(&s, arena)->limit = SIZE_MAX;
+                expect_recovery(&s, entry);
+                subject_free(&s);
+                assert_true(room < 1 << 20);
+            }
+        }
+}
+
+/* Prints with `room` bytes, then lets messages quote an expression; true if
+ * the print succeeded. Text cannot name two values %n, so the test does. */
+static bool print_then_quote(size_t room)
+{
+    Subject s = subject_of("program @add<1>(%a: ptr<f32>, %n: i32, %k: i32) warps(1) {\n"
+                           "  for %i in 7 .. 8 {\n"
+                           "    if %n / (%i - %k) == 0 { }\n"
+                           "  }\n"
+                           "}\n");
+    for_index(s.module->programs->body->first)->name = "n";
+    leave_room(&s.module->arena, room);
+    char *text = tilus_print(s.module);
+    bool ok = text != NULL;
+    free(text);
+    s.module->arena.limit = SIZE_MAX;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(interpret(&s), TILUS_ERROR_PROGRAM);
+        expect_text(s.diag, i, "%n / (%n - %k)");
+    }
+    subject_free(&s);
+    return ok;
+}
+
+/* Names that the printer chose end with the print, however that ends. */
+static void names_of_a_failed_print_are_forgotten(void **state)
+{
+    (void)state;
+    size_t room = 16;
+    while (!print_then_quote(room))
+        room += 16;
+    assert_true(room > 512);
+}
+
+/* tilus_parse makes its module itself; this is what it does inside. */
+static bool parse_with_room(int arena, size_t room, const char *text)
+{
+    Diag diag;
+    diag_init(&diag);
+    Module *m = module_new(&diag);
+    volatile bool ok = false;
+    leave_room(arena == 0 ? &diag.arena : arena == 1 ? &m->arena : &m->scratch, room);
+    if (setjmp(diag.oom.jump) == 0) {
+        diag_set_source(&diag, "t", text, strlen(text), 1);
+        ok = parse_module(m, NULL, 0) && verify_module(m);
+        ok = ok || diag.errors;
+    }
+    module_free(m);
+    diag_free(&diag);
+    return ok;
+}
+
+static void parsing_survives_every_allocation_that_fails(void **state)
+{
+    (void)state;
+    static const char broken[] = "layout L = local(0)\nprogram @p<1>() warps(1) {\n"
+                                 "  %x = neg %y\n  %z = cast %x : i99\n}\n";
+    for (int arena = 0; arena < 3; arena++) {
+        size_t room = 16;
+        while (!parse_with_room(arena, room, add_three))
+            room += 16;
+        assert_true(arena == 2 || room > 512);
+        for (room = 16; !parse_with_room(arena, room, broken);)
+            room += 16;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_have_a_place),
+        cmocka_unit_test(text_ends_at_its_length),
+        cmocka_unit_test(defines_choose_parameters),
+        cmocka_unit_test(freeing_nothing_is_fine),
+        cmocka_unit_test(programs_have_names),
+        cmocka_unit_test(printing_gives_text_that_parses),
+        cmocka_unit_test(every_pass_runs_by_name),
+        cmocka_unit_test(unknown_passes_are_refused),
+        cmocka_unit_test(passes_print_where_they_are_told),
+        cmocka_unit_test(the_op_reference_is_a_table),
+        cmocka_unit_test(kernel_info_tells_the_launcher),
+        cmocka_unit_test(launches_are_checked_with_the_info),
+        cmocka_unit_test(grid_code_computes_what_the_text_says),
+        cmocka_unit_test(the_interpreter_runs_programs),
+        cmocka_unit_test(the_interpreter_refuses_bad_calls),
+        cmocka_unit_test(every_target_gives_ptx),
+        cmocka_unit_test(bad_compile_options_are_refused),
+        cmocka_unit_test(targets_suit_devices),
+        cmocka_unit_test(versions_are_told),
+        cmocka_unit_test(makers_survive_every_malloc_that_fails),
+        cmocka_unit_test(entries_survive_every_malloc_that_fails),
+        cmocka_unit_test(entries_survive_every_allocation_that_fails),
+        cmocka_unit_test(names_of_a_failed_print_are_forgotten),
+        cmocka_unit_test(parsing_survives_every_allocation_that_fails),
+    };
+    return cmocka_run_group_tests_name("api", tests, NULL, NULL);
+}
