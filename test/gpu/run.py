@@ -153,7 +153,7 @@ def machine():
         device = subprocess.run(query, capture_output=True, text=True).stdout.strip()
     except OSError:
         device = "unknown device"
-    return "; ".join([shlex.join(sys.argv), time.strftime("%Y-%m-%d"), device, "revision " +
+    return "; ".join(["test/gpu/run.py", time.strftime("%Y-%m-%d"), device, "revision " +
                       (revision.read_text().strip() if revision.exists() else "unknown")])
 
 
