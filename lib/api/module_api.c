@@ -134,7 +134,7 @@ static void print_reference(Text *out)
     static const char *const results[] = {"", "register", "shared", "global", "indices",
                                           "carried"};
     static const char *const effects[] = {"pure", "allocates", "reads", "writes", "barrier",
-                                          "control"};
+                                          "exits", "control"};
     text_add(out, "| op | result | operands | attributes | effect | meaning |\n"
                   "|---|---|---|---|---|---|\n");
     for (OpCode code = 0; code < OP_COUNT; code++) {

@@ -125,6 +125,16 @@ bool emit_yield(Codegen *cg, const Op *op)
     return true;
 }
 
+/* What follows can never run; it is lowered all the same, into a block that
+ * nothing enters, so that regions and their phis need not know. */
+bool emit_exit(Codegen *cg, const Op *op)
+{
+    (void)op;
+    LLVMBuildRetVoid(cg->builder);
+    LLVMPositionBuilderAtEnd(cg->builder, new_block(cg, "unreachable"));
+    return true;
+}
+
 /* ---- barriers and indices ---------------------------------------------- */
 
 bool emit_synchronize(Codegen *cg, const Op *op)

@@ -17,6 +17,13 @@ bool interp_synchronize(Interp *in, const Op *op)
     return true;
 }
 
+bool interp_exit(Interp *in, const Op *op)
+{
+    (void)op;
+    in->exited = true;
+    return true;
+}
+
 bool interp_yield(Interp *in, const Op *op)
 {
     (void)in;
@@ -55,7 +62,7 @@ bool interp_for(Interp *in, const Op *op)
         return false;
     for (unsigned i = 0; i < op->result_count; i++)
         value_assign(op->results[i], op->operands[i]);
-    while (index < upper) {
+    while (index < upper && !in->exited) {
         value_binding(for_index(op))->integer = index;
         for (unsigned i = 0; i < op->result_count; i++)
             value_assign(for_carried(op, i), op->results[i]);

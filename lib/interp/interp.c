@@ -254,7 +254,7 @@ const char *interp_block_name(Interp *in, uint64_t block)
 
 bool interp_region(Interp *in, const Region *r)
 {
-    for (const Op *op = r->first; op; op = op->next)
+    for (const Op *op = r->first; op && !in->exited; op = op->next)
         if (!interp_ops[op->code](in, op))
             return false;
     return true;
@@ -266,6 +266,7 @@ static bool run_block(Interp *in, uint64_t block)
         in->block[d] = (int64_t)(block % (uint64_t)in->grid[d]);
         block /= (uint64_t)in->grid[d];
     }
+    in->exited = false;
     in->block_start = in->epoch_start = in->time + 1;
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);

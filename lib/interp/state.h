@@ -125,6 +125,7 @@ struct Interp {
     Arena *arena;
     Diag *diag;
     int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
+    bool exited;                    /* the block came to an exit */
     LayoutMap *maps;
     double *decoded[DTYPE_COUNT];   /* every code's value, of narrow types */
 
@@ -145,7 +146,7 @@ struct Interp {
 /* Evaluates `e` for `op`; errors are located there. */
 bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
 
-/* Runs the ops of `r`. */
+/* Runs the ops of `r`, up to the block's exit. */
 bool interp_region(Interp *in, const Region *r);
 
 /* Reports operands of `op` that hold undefined elements. */

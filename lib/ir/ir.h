@@ -86,6 +86,7 @@ typedef enum Effect {
     EFFECT_READS,   /* may be removed, not moved across WRITES or BARRIER */
     EFFECT_WRITES,
     EFFECT_BARRIER,
+    EFFECT_EXITS,   /* may end the block: keeps its place, WRITES too */
     EFFECT_CONTROL
 } Effect;
 

@@ -86,7 +86,7 @@ static void mark_definition(Dce *dce, const Value *v)
 static bool mark_roots(Op *op, void *data)
 {
     Effect effect = op_info[op->code].effect;
-    if (effect == EFFECT_WRITES || effect == EFFECT_BARRIER)
+    if (effect == EFFECT_WRITES || effect == EFFECT_BARRIER || effect == EFFECT_EXITS)
         mark_op(data, op);
     return true;
 }

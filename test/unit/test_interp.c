@@ -447,6 +447,30 @@ static void conditions_choose_a_region(void **state)
     run_free(r);
 }
 
+static void exit_ends_one_block(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("4",
+        "  %i = block_indices\n"
+        "  %out = view_global %b : i32[4, 32]\n"
+        "  %one = allocate_register 1 : i32[32] @ spatial(32)\n"
+        "  for %j in 0 .. 3 {\n"
+        "    %s = add %one, %one\n"
+        "    if %i == 1 or (%i == 2 and %j == 2) {\n"
+        "      exit\n"
+        "    }\n"
+        "    store_global %s, %out[%i, 0]\n"
+        "  }\n"
+        "  store_global %one, %out[%i, 0]\n"
+        "  exit\n"
+        "  store_global %one, %out[99, 0]\n"));
+    run_ok(r);
+    static const uint64_t expected[] = {1, 0, 2, 1};
+    for (size_t i = 0; i < 128; i++)
+        assert_int_equal(tilus_get_bits(r->b, i, 32), expected[i / 32]);
+    run_free(r);
+}
+
 static void an_empty_grid_runs_nothing(void **state)
 {
     (void)state;
@@ -827,6 +851,7 @@ int main(void)
         cmocka_unit_test(dot_reads_the_least_of_replicas),
         cmocka_unit_test(loops_carry_values),
         cmocka_unit_test(conditions_choose_a_region),
+        cmocka_unit_test(exit_ends_one_block),
         cmocka_unit_test(an_empty_grid_runs_nothing),
         cmocka_unit_test(undefined_data_is_reported),
         cmocka_unit_test(each_execution_of_an_allocation_is_undefined),
