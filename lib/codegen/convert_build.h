@@ -1,5 +1,5 @@
-/* Short names for the LLVM instructions that casts are made of. Internal to
- * convert*.c. Types follow the builder's context. */
+/* Short names for the LLVM instructions that casts and arithmetic are made of.
+ * Types follow the builder's context. */
 #ifndef TILUS_CODEGEN_CONVERT_BUILD_H
 #define TILUS_CODEGEN_CONVERT_BUILD_H
 

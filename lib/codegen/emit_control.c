@@ -180,16 +180,8 @@ bool emit_view_global(Codegen *cg, const Op *op)
 
 bool emit_allocate_shared(Codegen *cg, const Op *op)
 {
-    int64_t offset;
-    cg->shared_used = shared_tensor_end(cg->shared_used, op->results[0]->type, &offset);
-    if (cg->shared_used > cg->target->shared_bytes)
-        return diag_error(cg->diag, op->loc,
-                          "shared tensors up to this one need %lld bytes, "
-                          "a block on %s has %lld",
-                          (long long)cg->shared_used, cg->target->name,
-                          (long long)cg->target->shared_bytes);
-    LLVMValueRef at = const_i64_of(cg, offset);
-    return lower_memory(cg, op, LLVMBuildGEP2(cg->builder, cg->i8, cg->shared, &at, 1, ""));
+    LLVMValueRef base = shared_reserve(cg, op);
+    return base && lower_memory(cg, op, base);
 }
 
 /* Every element the same number; undefined without one. */

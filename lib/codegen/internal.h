@@ -80,7 +80,7 @@ struct Codegen {
     Program *program;           /* being lowered */
     LLVMValueRef function;
     LLVMValueRef thread;        /* the thread's index in the block, i32 */
-    int64_t shared_used;        /* bytes of its shared tensors so far */
+    int64_t shared_used;        /* bytes of shared memory so far */
 };
 
 typedef struct Lowered {
@@ -140,11 +140,11 @@ LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *a
 
 /* ---- shared memory (shared.c) --------------------------------------- */
 
-enum { SHARED_ALIGN = 16 };     /* bytes, of each shared tensor */
+enum { SHARED_ALIGN = 16 };     /* bytes, of what each op reserves */
 
-/* Bytes used once a tensor of type `t` is placed after the first `used`, at
- * `*offset`; INT64_MAX when that overflows. */
-int64_t shared_tensor_end(int64_t used, const Type *t, int64_t *offset);
+/* The address of the bytes that `op` needs: the tensor of an allocate_shared,
+ * the scratch of a reduce. NULL after an error: the target has too few. */
+LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
 
 /* ---- emitters ------------------------------------------------------- */
 

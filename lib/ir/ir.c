@@ -12,12 +12,14 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define EXPRS ATTR_VALUE_EXPRS
 #define INTS ATTR_VALUE_INTS
 #define NUMBER ATTR_VALUE_NUMBER
+#define WORD ATTR_VALUE_WORD
 #define ATTR(id, spelling, value) [ATTR_##id] = {spelling, value},
 #include "ir/attrs.def"
 #undef EXPR
 #undef EXPRS
 #undef INTS
 #undef NUMBER
+#undef WORD
 };
 
 #define BIT(a) (UINT32_C(1) << ATTR_##a)
@@ -223,6 +225,25 @@ unsigned op_tile_dim(const Op *op, unsigned d)
     if (dims)
         return (unsigned)dims->ints[d];
     return op_memory_operand(op)->type->rank - op_tile_type(op)->rank + d;
+}
+
+ReduceKind reduce_kind(const Op *op)
+{
+    static const char *const words[] = {"sum", "max", "min"};
+    const Attr *kind = op_attr(op, ATTR_KIND);
+    ReduceKind k = REDUCE_SUM;
+    while (k < REDUCE_NONE && (!kind || strcmp(kind->word, words[k]) != 0))
+        k++;
+    return k;
+}
+
+uint32_t reduce_dims(const Op *op)
+{
+    const Attr *dims = op_attr(op, ATTR_DIMS);
+    uint32_t mask = 0;
+    for (unsigned i = 0; dims && i < dims->count; i++)
+        mask |= UINT32_C(1) << dims->ints[i];
+    return mask;
 }
 
 Value *for_index(const Op *op)

@@ -51,7 +51,7 @@ typedef enum AttrKind {
 } AttrKind;
 
 typedef enum AttrValueKind {
-    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER
+    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER, ATTR_VALUE_WORD
 } AttrValueKind;
 
 typedef struct AttrInfo {
@@ -70,6 +70,7 @@ typedef struct Attr {
     const int64_t *ints;            /* INTS */
     double number;                  /* NUMBER */
     const char *spelling;           /* NUMBER: as it prints, round-trip exact */
+    const char *word;               /* WORD */
 } Attr;
 
 typedef enum OperandKind {
@@ -91,7 +92,8 @@ typedef enum Effect {
 } Effect;
 
 typedef enum TypeRule {
-    RULE_GIVEN, RULE_SAME, RULE_DOT, RULE_ELEMENT, RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_GIVEN, RULE_SAME, RULE_DOT, RULE_ELEMENT, RULE_REDUCE, RULE_INDICES,
+    RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -231,6 +233,12 @@ unsigned op_tile_dim(const Op *op, unsigned d);
 /* The memory operand and the register tile's type of a load or store. */
 Value *op_memory_operand(const Op *op);
 const Type *op_tile_type(const Op *op);
+
+/* For `reduce`: what it computes (REDUCE_NONE: no such word), and a bit for
+ * each dimension that it reduces. */
+typedef enum ReduceKind { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_NONE } ReduceKind;
+ReduceKind reduce_kind(const Op *op);
+uint32_t reduce_dims(const Op *op);
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */

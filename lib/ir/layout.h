@@ -93,6 +93,20 @@ const Layout *layout_from_modes(LayoutTable *t, unsigned rank, const int64_t *sh
                                 unsigned local_count, const int64_t *local_modes,
                                 const char **why);
 
+/* The layout after a reduction over the dimensions of the bit mask `dims`, which
+ * get extent 1: threads that differed there hold the same element now, slots
+ * that differed there are one. */
+const Layout *layout_reduce(LayoutTable *t, const Layout *l, uint32_t dims, const char **why);
+
+/* Whether each thread holds in `from` what it holds in `to` when dimensions in
+ * which `from` has extent 1 repeat, in a slot that does not depend on the
+ * thread. Otherwise names a thread and a slot of `to` that lack their element.
+ * Ranks and threads are equal, and so are extents, but for those of 1. */
+bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread, int64_t *slot);
+
+/* The slot in `from` of what `slot` in `to` holds, when layout_broadcasts. */
+int64_t layout_broadcast_slot(const Layout *from, const Layout *to, int64_t slot);
+
 /* The index of the element in `slot` of `thread`; index[rank] is written. */
 void layout_index(const Layout *l, int64_t thread, int64_t slot, int64_t *index);
 

@@ -140,13 +140,34 @@ static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
 static AttrKind find_named_attr(const Token *t, uint32_t allowed)
 {
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        if (attr_info[kind].value == ATTR_VALUE_INTS && allowed & 1u << kind &&
-            token_is(t, attr_info[kind].spelling))
+        if ((attr_info[kind].value == ATTR_VALUE_INTS ||
+             attr_info[kind].value == ATTR_VALUE_WORD) &&
+            allowed & 1u << kind && token_is(t, attr_info[kind].spelling))
             return kind;
     return ATTR_COUNT;
 }
 
-/* {dims = [2], ...} */
+/* [2, ...] or a word */
+static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
+{
+    int64_t ints[LIMIT_RANK];
+    Attr attr = {.kind = kind};
+    if (attr_info[kind].value == ATTR_VALUE_WORD) {
+        if (p->token.kind != TOKEN_NAME)
+            return parser_expected(p, "a word");
+        attr.word = parser_symbol(p, &p->token)->name;
+        parser_advance(p);
+    } else {
+        if (!parse_constant_list(p, "[", "]", attr_info[kind].spelling, ints, LIMIT_RANK,
+                                 &attr.count))
+            return false;
+        attr.ints = keep(p, ints, attr.count, sizeof *ints);
+    }
+    add_attr(s, attr);
+    return true;
+}
+
+/* {dims = [2], kind = max, ...} */
 static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
 {
     while (!parser_at(p, "}")) {
@@ -158,14 +179,10 @@ static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
             if (s->attrs[i].kind == kind)
                 return diag_error(p->diag, p->token.loc, "attribute %s is given twice",
                                   token_text(p, &p->token));
-        int64_t ints[LIMIT_RANK];
-        unsigned count;
         parser_advance(p);
         if (!parser_expect(p, "=", "after the attribute's name") ||
-            !parse_constant_list(p, "[", "]", attr_info[kind].spelling, ints, LIMIT_RANK, &count))
+            !parse_attr_value(p, s, kind))
             return false;
-        add_attr(s, (Attr){.kind = kind, .count = count,
-                           .ints = keep(p, ints, count, sizeof *ints)});
         if (!parser_accept(p, ","))
             break;
     }
@@ -208,11 +225,15 @@ static bool parse_result_types(Parser *p, Statement *s, OpCode code)
     return true;
 }
 
-/* Types that follow when none were written. Operands are checked already. */
-static bool infer_result_types(Parser *p, Statement *s, OpCode code)
+/* Types that follow when none were written. Operands are checked already. `op`
+ * is NULL for structured ops, whose types follow from the operands alone. */
+static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 {
     const OpInfo *info = &op_info[code];
     switch (info->rule) {
+    case RULE_REDUCE:
+        s->types[s->type_count] = verify_reduce_type(p->m, op);
+        return s->types[s->type_count++];
     case RULE_SAME:
         s->types[s->type_count++] = s->operands[0]->type;
         return true;
@@ -262,7 +283,7 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
     if (s->broken)
         return false;
     Op *op = build_op(p->m, code, s->loc, s->operands, s->operand_count, s->attrs, s->attr_count);
-    if (!verify_operands(p->m, op) || (!s->type_count && !infer_result_types(p, s, code)))
+    if (!verify_operands(p->m, op) || (!s->type_count && !infer_result_types(p, s, code, op)))
         return false;
     op_insert(p->region, op, NULL);
     return define_results(p, s, op);
@@ -324,7 +345,7 @@ static bool parse_for(Parser *p, Statement *s)
 {
     Token index, carried[NAMES_MAX];
     if (!parse_for_header(p, s, &index, carried) || s->broken ||
-        (!s->type_count && !infer_result_types(p, s, OP_for)))
+        (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
         return false;
     Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
                       s->attr_count);

@@ -202,12 +202,13 @@ static void print_attr_dictionary(Printer *pr, const Op *op)
     bool any = false;
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];
-        if (attr_info[a->kind].value != ATTR_VALUE_INTS)
+        if (!a->ints && !a->word)
             continue;
-        text_printf(pr->out, "%s%s = [", any ? ", " : " {", attr_info[a->kind].spelling);
-        for (unsigned j = 0; j < a->count; j++)
+        text_printf(pr->out, "%s%s = ", any ? ", " : " {", attr_info[a->kind].spelling);
+        text_add(pr->out, a->word ? a->word : "[");
+        for (unsigned j = 0; a->ints && j < a->count; j++)
             text_printf(pr->out, "%s%lld", j ? ", " : "", (long long)a->ints[j]);
-        text_add(pr->out, "]");
+        text_add(pr->out, a->ints ? "]" : "");
         any = true;
     }
     text_add(pr->out, any ? "}" : "");

@@ -11,6 +11,10 @@ bool verify_module(Module *m);
  * parser asks before it infers result types. */
 bool verify_operands(Module *m, const Op *op);
 
+/* The type that a `reduce` with checked operands gives; NULL after an error in
+ * its attributes. */
+const Type *verify_reduce_type(Module *m, const Op *op);
+
 /* One function an op, found by name from ops.def: what its row cannot say. */
 #define OP(id, out, operands, attrs, effect, type, summary)                   \
     bool verify_##id(Module *m, const Op *op);

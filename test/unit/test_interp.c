@@ -5,6 +5,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,6 +361,73 @@ static void check_dot(const DotCase *t)
         }
     tilus_module_free(m);
     tilus_diag_free(diag);
+}
+
+/* What `reduce` gives for a tile whose first column holds four codes and whose
+ * other elements are 0, in that column. */
+static void expect_reduced(const char *type, const char *kind, uint64_t a, uint64_t b,
+                           uint64_t c, uint64_t d, uint64_t expected)
+{
+    static const char format[] =
+        "param T: type = %s\n"
+        "program @p<1>(%%a: ptr<u8> {align = 16}, %%b: ptr<u8> {align = 16}, %%n: i32) {\n"
+        "  %%in = view_global %%a : T[4, 32]\n"
+        "  %%out = view_global %%b : T[1, 32]\n"
+        "  %%x = load_global %%in[0, 0] : T[4, 32] @ spatial(2, 16).local(2, 2)\n"
+        "  %%y = reduce %%x {kind = %s, dims = [0]}\n"
+        "  store_global %%y, %%out[0, 0]\n"
+        "}\n";
+    const uint64_t column[4] = {a, b, c, d};
+    char text[sizeof format + 64];
+    unsigned bits = tilus_type_bits(type);
+    snprintf(text, sizeof text, format, type, kind);
+    Run *r = run_new(text);
+    for (size_t i = 0; i < 4; i++)
+        tilus_set_bits(r->a, i * 32, bits, column[i]);
+    run_ok(r);
+    assert_int_equal(tilus_get_bits(r->b, 0, bits), expected);
+    run_free(r);
+}
+
+static void reductions_follow_the_types(void **state)
+{
+    (void)state;
+    expect_reduced("i4", "sum", 7, 7, 1, 0xF, 14);
+    expect_reduced("i4", "max", 0xF, 0x8, 2, 0xE, 2);
+    expect_reduced("i4", "min", 0xF, 0x8, 2, 0xE, 0x8);
+    expect_reduced("u4", "max", 0xF, 0x8, 2, 0xE, 0xF);
+    expect_reduced("u64", "max", 1, UINT64_MAX, 2, 3, UINT64_MAX);
+    expect_reduced("i64", "max", 1, UINT64_MAX, 2, 3, 3);
+    expect_reduced("i64", "sum", INT64_MAX, 1, 0, 0, (uint64_t)INT64_MIN);
+    /* Rounded once: 2048 + 1 is no f16, but 2048 + 1 + 1 is. */
+    expect_reduced("f16", "sum", tilus_encode("f16", 2048), tilus_encode("f16", 1),
+                   tilus_encode("f16", 1), 0, tilus_encode("f16", 2050));
+    /* The sum of negative zeros is one; of zeros, the larger is positive. */
+    expect_reduced("f16", "sum", 0x8000, 0x8000, 0x8000, 0x8000, 0x8000);
+    expect_reduced("f16", "max", 0x8000, 0x8000, 0, 0x8000, 0);
+    expect_reduced("f16", "min", 0, 0, 0x8000, 0, 0x8000);
+    /* Numbers win over NaNs, unless there is none. */
+    expect_reduced("f16", "max", 0x7E01, 0xFC00, 0x7E00, 0xBC00, 0xBC00);
+    expect_reduced("f16", "min", 0x7C00, 0x7E01, 0x7C00, 0xFE00, 0x7C00);
+    expect_reduced("f16", "max", 0x7E01, 0x7E01, 0xFE00, 0x7E01, 0x7E00);
+    expect_reduced("f16", "sum", 0x7C00, 0, 0xFC00, 0, 0x7E00);
+}
+
+static void broadcast_repeats_elements(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %in = view_global %a : i16[8, 1]\n"
+        "  %out = view_global %b : i16[8, 16]\n"
+        "  %x = load_global %in[0, 0] : i16[8, 1] @ spatial(4, 1).replicate(8).local(2, 1)\n"
+        "  %y = broadcast %x : i16[8, 16] @ spatial(4, 8).local(1, 2).local(2, 1)\n"
+        "  store_global %y, %out[0, 0]\n"));
+    for (size_t i = 0; i < 8; i++)
+        tilus_set_bits(r->a, i, 16, 100 + i);
+    run_ok(r);
+    for (size_t i = 0; i < 128; i++)
+        assert_int_equal(tilus_get_bits(r->b, i, 16), 100 + i / 16);
+    run_free(r);
 }
 
 static void dot_sums_products(void **state)
@@ -847,6 +915,8 @@ int main(void)
         cmocka_unit_test(view_keeps_the_bits_of_each_thread),
         cmocka_unit_test(casts_and_arithmetic_follow_the_types),
         cmocka_unit_test(integers_wrap),
+        cmocka_unit_test(reductions_follow_the_types),
+        cmocka_unit_test(broadcast_repeats_elements),
         cmocka_unit_test(dot_sums_products),
         cmocka_unit_test(dot_reads_the_least_of_replicas),
         cmocka_unit_test(loops_carry_values),
