@@ -100,9 +100,9 @@ const Layout *layout_reduce(LayoutTable *t, const Layout *l, uint32_t dims, cons
 
 /* Whether each thread holds in `from` what it holds in `to` when dimensions in
  * which `from` has extent 1 repeat, in a slot that does not depend on the
- * thread. Otherwise names a thread and a slot of `to` that lack their element.
+ * thread. Otherwise names a thread that lacks there what slot 0 in `to` needs.
  * Ranks and threads are equal, and so are extents, but for those of 1. */
-bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread, int64_t *slot);
+bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread);
 
 /* The slot in `from` of what `slot` in `to` holds, when layout_broadcasts. */
 int64_t layout_broadcast_slot(const Layout *from, const Layout *to, int64_t slot);

@@ -45,23 +45,15 @@ static bool same_index(unsigned rank, const int64_t *a, const int64_t *b)
     return true;
 }
 
-/* An index is the sum of the thread's part and the slot's part, so it is enough
- * to try every slot of thread 0 and slot 0 of every thread. */
-bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread, int64_t *slot)
+/* An index is the sum of the thread's part and the slot's part. Where the
+ * threads' parts are equal, so are the modes that are left to the slots. */
+bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread)
 {
-    int64_t index[LIMIT_RANK], held[LIMIT_RANK], place, least;
-    *thread = 0;
-    for (*slot = 0; *slot < to->slots; ++*slot) {
-        source_index(from, to, 0, *slot, index);
-        layout_place(from, index, &least, &place);
-        if (least != 0)
-            return false;
-    }
-    *slot = 0;
+    int64_t needed[LIMIT_RANK], held[LIMIT_RANK];
     for (*thread = 0; *thread < to->threads; ++*thread) {
-        source_index(from, to, *thread, 0, index);
+        source_index(from, to, *thread, 0, needed);
         layout_index(from, *thread, 0, held);
-        if (!same_index(to->rank, index, held))
+        if (!same_index(to->rank, needed, held))
             return false;
     }
     return true;

@@ -390,14 +390,14 @@ bool verify_reduce(Module *m, const Op *op)
     return true;
 }
 
-/* "[2, 0]": what `slot` of `thread` holds, with broadcast dimensions at 0. */
+/* "[2, 0]": what slot 0 of `thread` holds in `l`; 0 where `operand` has extent 1. */
 static const char *element_text(Module *m, const Layout *l, const Layout *operand,
-                                int64_t thread, int64_t slot)
+                                int64_t thread)
 {
     Text text;
     int64_t index[LIMIT_RANK];
     text_init(&text, &m->arena);
-    layout_index(l, thread, slot, index);
+    layout_index(l, thread, 0, index);
     for (unsigned d = 0; d < l->rank; d++)
         text_printf(&text, "%s%lld", d ? ", " : "[",
                     operand->shape[d] == 1 ? 0 : (long long)index[d]);
@@ -409,18 +409,12 @@ static bool verify_broadcast_threads(Module *m, const Op *op)
 {
     const Value *operand = op->operands[0];
     const Layout *from = operand->type->layout, *to = op->results[0]->type->layout;
-    const char *name = operand->name ? operand->name : "?";
-    int64_t thread, slot;
-    if (layout_broadcasts(from, to, &thread, &slot))
+    int64_t thread;
+    if (layout_broadcasts(from, to, &thread))
         return true;
-    const char *needed = element_text(m, to, from, thread, slot);
-    if (slot)
-        return diag_error(m->diag, op->loc, "thread %lld needs element %s of %%%s for slot %lld "
-                          "and does not hold it", (long long)thread, needed, name,
-                          (long long)slot);
-    return diag_error(m->diag, op->loc, "thread %lld needs element %s of %%%s for slot 0 and "
-                      "holds element %s where thread 0 holds its own", (long long)thread, needed,
-                      name, element_text(m, from, from, thread, 0));
+    return diag_error(m->diag, op->loc, "thread %lld needs element %s of %%%s in slot 0 and has "
+                      "element %s there", (long long)thread, element_text(m, to, from, thread),
+                      operand->name ? operand->name : "?", element_text(m, from, from, thread));
 }
 
 bool verify_broadcast(Module *m, const Op *op)
