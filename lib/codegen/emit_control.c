@@ -7,6 +7,7 @@
  *   +---> header (phis) --+        then    else
  *   |      body           |           \    /
  *   +---- latch         after          merge (phis)                        */
+#include "codegen/convert_build.h"
 #include "codegen/internal.h"
 
 bool emit_region(Codegen *cg, const Region *r)
@@ -24,6 +25,13 @@ bool emit_region(Codegen *cg, const Region *r)
 static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
 {
     return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
+}
+
+/* The condition of `op` as an i1. */
+static LLVMValueRef emit_condition(Codegen *cg, const Op *op)
+{
+    return LLVMBuildICmp(cg->builder, LLVMIntNE, emit_expr(cg, op_expr(op, ATTR_COND)),
+                         const_i64_of(cg, 0), "");
 }
 
 /* ---- carried values --------------------------------------------------- */
@@ -102,9 +110,7 @@ bool emit_if(Codegen *cg, const Op *op)
     LLVMBuilderRef b = cg->builder;
     LLVMBasicBlockRef blocks[2] = {new_block(cg, "then"), new_block(cg, "else")}, ends[2];
     LLVMBasicBlockRef merge = new_block(cg, "merge");
-    LLVMValueRef condition = LLVMBuildICmp(b, LLVMIntNE, emit_expr(cg, op_expr(op, ATTR_COND)),
-                                           const_i64_of(cg, 0), "");
-    LLVMBuildCondBr(b, condition, blocks[0], blocks[1]);
+    LLVMBuildCondBr(b, emit_condition(cg, op), blocks[0], blocks[1]);
     for (unsigned i = 0; i < 2; i++)
         if (!emit_side(cg, op->regions[i], blocks[i], merge, &ends[i]))
             return false;
@@ -122,6 +128,28 @@ bool emit_yield(Codegen *cg, const Op *op)
 {
     (void)cg;
     (void)op;
+    return true;
+}
+
+/* ---- checks and exits ---------------------------------------------------- */
+
+bool emit_assert(Codegen *cg, const Op *op)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef failed = new_block(cg, "failed"), holds = new_block(cg, "holds");
+    LLVMBuildCondBr(b, emit_condition(cg, op), holds, failed);
+    LLVMPositionBuilderAtEnd(b, failed);
+    if (!call_intrinsic(cg, INTR_trap, op->loc, NULL, 0))
+        return false;
+    LLVMBuildUnreachable(b);
+    LLVMPositionBuilderAtEnd(b, holds);
+    return true;
+}
+
+bool emit_assume(Codegen *cg, const Op *op)
+{
+    LLVMValueRef condition = emit_condition(cg, op);
+    build_overloaded(cg->builder, "llvm.assume", NULL, 0, &condition, 1);
     return true;
 }
 

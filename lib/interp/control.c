@@ -2,6 +2,8 @@
  * the results of the op around it; a loop's next iteration takes them up. */
 #include "interp/state.h"
 
+#include "ir/text.h"
+
 bool interp_block_indices(Interp *in, const Op *op)
 {
     for (unsigned d = 0; d < op->result_count; d++)
@@ -15,6 +17,39 @@ bool interp_synchronize(Interp *in, const Op *op)
     (void)op;
     in->epoch_start = in->time + 1;
     return true;
+}
+
+static const char *expr_text(Interp *in, const Expr *e)
+{
+    Text text;
+    text_init(&text, in->arena);
+    print_expr(&text, e);
+    return text_string(&text);
+}
+
+/* An assertion names its message, if it has one, and its condition. */
+static bool check_condition(Interp *in, const Op *op, const char *what)
+{
+    const Expr *cond = op_expr(op, ATTR_COND);
+    const Attr *message = op_attr(op, ATTR_MESSAGE);
+    int64_t holds;
+    if (!interp_evaluate(in, op, cond, &holds))
+        return false;
+    if (holds)
+        return true;
+    return diag_error(in->diag, op->loc, "%s does not hold in %s: %s%s%s", what,
+                      interp_block_name(in, in->block_count - 1), message ? message->text : "",
+                      message ? ": " : "", expr_text(in, cond));
+}
+
+bool interp_assert(Interp *in, const Op *op)
+{
+    return check_condition(in, op, "an assertion");
+}
+
+bool interp_assume(Interp *in, const Op *op)
+{
+    return check_condition(in, op, "an assumption");
 }
 
 bool interp_exit(Interp *in, const Op *op)

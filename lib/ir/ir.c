@@ -13,6 +13,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define INTS ATTR_VALUE_INTS
 #define NUMBER ATTR_VALUE_NUMBER
 #define WORD ATTR_VALUE_WORD
+#define TEXT ATTR_VALUE_TEXT
 #define ATTR(id, spelling, value) [ATTR_##id] = {spelling, value},
 #include "ir/attrs.def"
 #undef EXPR
@@ -20,6 +21,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #undef INTS
 #undef NUMBER
 #undef WORD
+#undef TEXT
 };
 
 #define BIT(a) (UINT32_C(1) << ATTR_##a)

@@ -51,7 +51,8 @@ typedef enum AttrKind {
 } AttrKind;
 
 typedef enum AttrValueKind {
-    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER, ATTR_VALUE_WORD
+    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER, ATTR_VALUE_WORD,
+    ATTR_VALUE_TEXT
 } AttrValueKind;
 
 typedef struct AttrInfo {
@@ -71,6 +72,7 @@ typedef struct Attr {
     double number;                  /* NUMBER */
     const char *spelling;           /* NUMBER: as it prints, round-trip exact */
     const char *word;               /* WORD */
+    const char *text;               /* TEXT: without quotes, on one line */
 } Attr;
 
 typedef enum OperandKind {

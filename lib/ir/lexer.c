@@ -108,6 +108,22 @@ static bool lex_number(Lexer *lx, Token *t)
     return true;
 }
 
+/* Up to the closing quote on the same line; nothing escapes it. */
+static void lex_text(Lexer *lx, Token *t)
+{
+    t->start = ++lx->at;
+    while (lx->at < lx->end && *lx->at != '"' && *lx->at != '\n')
+        lx->at++;
+    t->len = (uint32_t)(lx->at - t->start);
+    t->kind = TOKEN_TEXT;
+    if (peek(lx, 0) == '"') {
+        lx->at++;
+    } else {
+        t->kind = TOKEN_BAD;
+        t->problem = "a text without its closing quote";
+    }
+}
+
 static void lex_punct(Lexer *lx, Token *t)
 {
     static const char *const two[] = {"<=", ">=", "==", "!=", ".."};
@@ -141,10 +157,13 @@ Token lexer_next(Lexer *lx)
     } else if (is_name_char(*lx->at)) {
         t.kind = TOKEN_NAME;
         lex_name(lx, &t);
+    } else if (*lx->at == '"') {
+        lex_text(lx, &t);
     } else {
         lex_punct(lx, &t);
     }
-    t.len = (uint32_t)(lx->at - t.start);
+    if (t.start == from || t.kind == TOKEN_VALUE)
+        t.len = (uint32_t)(lx->at - t.start);
     t.loc = (Loc){lx->line, (uint32_t)(from - lx->line_start) + 1,
                   lx->at > from ? (uint32_t)(lx->at - from) : 1};
     return t;

@@ -11,6 +11,7 @@ typedef enum TokenKind {
     TOKEN_VALUE,    /* %acc; start and len leave the % out */
     TOKEN_INTEGER,  /* 42, 0x2a */
     TOKEN_NUMBER,   /* 0.5, 1e-3 */
+    TOKEN_TEXT,     /* "a message"; start and len leave the quotes out */
     TOKEN_PUNCT,    /* ( ) [ ] { } < > <= >= == != = , : @ . .. + - * / */
     TOKEN_BAD
 } TokenKind;

@@ -105,6 +105,23 @@ static bool parse_number(Parser *p, Statement *s)
     return true;
 }
 
+/* COND, or COND, "message" */
+static bool parse_condition(Parser *p, Statement *s, uint32_t allowed)
+{
+    const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
+    if (!cond)
+        return false;
+    add_expr_attr(s, ATTR_COND, cond);
+    if (!(allowed & 1u << ATTR_MESSAGE) || !parser_accept(p, ","))
+        return true;
+    if (p->token.kind != TOKEN_TEXT)
+        return parser_expected(p, "a message in quotes");
+    add_attr(s, (Attr){.kind = ATTR_MESSAGE, .text = arena_strndup(
+                           &p->m->arena, p->token.start, p->token.len)});
+    parser_advance(p);
+    return true;
+}
+
 static bool parse_offsets(Parser *p, Statement *s)
 {
     const Expr *offsets[LIMIT_RANK];
@@ -265,6 +282,8 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
     parser_advance(p);
     if (info->attrs & 1u << ATTR_INIT && !parser_at(p, ":") && !parser_at(p, "{") &&
         !parse_number(p, s))
+        return false;
+    if (info->attrs & 1u << ATTR_COND && !parse_condition(p, s, info->attrs))
         return false;
     if (!parse_operands(p, s, info->attrs))
         return false;

@@ -216,12 +216,18 @@ static void print_attr_dictionary(Printer *pr, const Op *op)
 
 static void print_plain_op(Printer *pr, const Op *op)
 {
-    const Attr *init = op_attr(op, ATTR_INIT);
+    const Attr *init = op_attr(op, ATTR_INIT), *message = op_attr(op, ATTR_MESSAGE);
     text_add(pr->out, op_info[op->code].name);
     if (init) {
         text_add(pr->out, " ");
         print_number(pr->out, init->number, op->results[0]->type->dtype);
     }
+    if (op_expr(op, ATTR_COND)) {
+        text_add(pr->out, " ");
+        print_expr(pr->out, op_expr(op, ATTR_COND));
+    }
+    if (message)
+        text_printf(pr->out, ", \"%s\"", message->text);
     print_operands(pr, op);
     print_attr_dictionary(pr, op);
     print_result_types(pr, op);

@@ -435,6 +435,15 @@ bool verify_broadcast(Module *m, const Op *op)
     return verify_broadcast_threads(m, op);
 }
 
+static bool verify_condition(Module *m, const Op *op)
+{
+    return op_expr(op, ATTR_COND) ||
+           diag_error(m->diag, op->loc, "%s needs a condition", op_info[op->code].name);
+}
+
+bool verify_assert(Module *m, const Op *op) { return verify_condition(m, op); }
+bool verify_assume(Module *m, const Op *op) { return verify_condition(m, op); }
+
 bool verify_exit(Module *m, const Op *op)
 {
     (void)m, (void)op;

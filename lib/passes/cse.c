@@ -27,7 +27,7 @@ static bool attr_equal(const Attr *a, const Attr *b)
     for (unsigned i = 0; i < a->count; i++)
         if ((a->exprs && a->exprs[i] != b->exprs[i]) || (a->ints && a->ints[i] != b->ints[i]))
             return false;
-    if (a->word && strcmp(a->word, b->word) != 0)
+    if ((a->word && strcmp(a->word, b->word) != 0) || (a->text && strcmp(a->text, b->text) != 0))
         return false;
     /* Bytes, so that 0.0 and -0.0 differ and a NaN equals itself. */
     return !memcmp(&a->number, &b->number, sizeof a->number);

@@ -5,6 +5,7 @@
  *   %y = view (view %x)                  =>    view %x
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
  *   if 1 { A } else { B }                =>    A
+ *   assert 1                             =>    nothing
  *   for %i in 4 .. 4 iter(%s = %x)       =>    %x
  */
 #include "analysis/facts.h"
@@ -209,6 +210,18 @@ static bool fold_if(Op *op)
     return true;
 }
 
+/* A condition that holds needs no check. */
+static bool fold_check(Op *op)
+{
+    if (op->code != OP_assert && op->code != OP_assume)
+        return false;
+    const Expr *cond = op_expr(op, ATTR_COND);
+    if (!expr_is_constant(cond) || !cond->constant)
+        return false;
+    op_remove(op);
+    return true;
+}
+
 /* A loop that never runs gives its initial values. */
 static bool fold_for(Op *op)
 {
@@ -244,7 +257,7 @@ static void fold_one(Fold *fold, Op *op)
     simplify_attrs(fold, op);
     if (op->code == OP_for)
         fold_invariants(fold, op);
-    if (fold_op(fold, op) || (op->code == OP_for && fold_for(op))) {
+    if (fold_op(fold, op) || fold_check(op) || (op->code == OP_for && fold_for(op))) {
         fold->changed = true;
         return;
     }
