@@ -217,6 +217,29 @@ const Type *op_tile_type(const Op *op)
     return op->result_count ? op->results[0]->type : op->operands[0]->type;
 }
 
+MemoryTile op_memory_tile(const Op *op)
+{
+    const Type *type = op_tile_type(op);
+    MemoryTile t = {.memory = op_memory_operand(op), .offsets = op_attr(op, ATTR_OFFSETS),
+                    .dims = op_attr(op, ATTR_DIMS), .rank = type->rank};
+    for (unsigned d = 0; d < t.rank; d++)
+        t.extents[d] = type_extent(type, d);
+    return t;
+}
+
+unsigned memory_tile_dim(const MemoryTile *t, unsigned d)
+{
+    return t->dims ? (unsigned)t->dims->ints[d] : t->memory->type->rank - t->rank + d;
+}
+
+int memory_tile_find(const MemoryTile *t, unsigned d)
+{
+    for (unsigned i = 0; i < t->rank; i++)
+        if (memory_tile_dim(t, i) == d)
+            return (int)i;
+    return -1;
+}
+
 unsigned op_tile_dim(const Op *op, unsigned d)
 {
     const Attr *dims = op_attr(op, ATTR_DIMS);
