@@ -12,8 +12,9 @@
  * later iteration may race with an earlier one. */
 bool interp_allocate_shared(Interp *in, const Op *op)
 {
-    (void)in;
     Memory *memory = value_binding(op->results[0])->view.memory;
+    if (!copies_ended(in, memory, op))
+        return false;
     memset(memory->defined, 0, (size_t)memory->size);
     return true;
 }
@@ -187,8 +188,8 @@ static bool load_element(Interp *in, const Tile *tile, int64_t thread, int64_t b
     const View *view = tile->view;
     int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
     if (!tile_check_buffer(in, tile, first, last) ||
-        !tile_check_written(in, tile, bit, first, last) ||
-        !race_read(in, view, thread, first, last))
+        !race_read(in, view, thread, first, last) ||
+        !tile_check_written(in, tile, bit, first, last))
         return false;
     *code = bits_get(view->memory->data, (size_t)(bit / view->bits), view->bits);
     return true;

@@ -240,8 +240,10 @@ typedef struct MemoryTile {
     int64_t extents[LIMIT_RANK];
 } MemoryTile;
 
-/* That of a load or store, at OFFSETS in its memory operand. */
+/* That at OFFSETS of the last operand; of a copy, the one it writes. */
 MemoryTile op_memory_tile(const Op *op);
+/* That at SOURCE_OFFSETS of the first operand: the one a copy reads. */
+MemoryTile op_source_tile(const Op *op);
 /* The memory's dimension that dimension `d` of the tile spans. */
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
 /* The dimension of the tile that spans the memory's dimension `d`, or -1. */

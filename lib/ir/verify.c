@@ -222,6 +222,67 @@ bool verify_store_global(Module *m, const Op *op) { return verify_access(m, op);
 bool verify_load_shared(Module *m, const Op *op) { return verify_access(m, op); }
 bool verify_store_shared(Module *m, const Op *op) { return verify_access(m, op); }
 
+/* The tile's shape, whose extents the shared tensor limits. */
+static bool verify_shape(Module *m, const Op *op)
+{
+    const Attr *shape = op_attr(op, ATTR_SHAPE);
+    int64_t elements = 1;
+    if (!shape || !shape->count)
+        return diag_error(m->diag, op->loc, "%s needs the shape of its tile, as {shape = [16, 64]}",
+                          op_info[op->code].name);
+    for (unsigned d = 0; d < shape->count; d++) {
+        if (shape->ints[d] < 1)
+            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, it must be at "
+                              "least 1", d, (long long)shape->ints[d]);
+        if (__builtin_mul_overflow(elements, shape->ints[d], &elements) || elements > INT32_MAX)
+            return diag_error(m->diag, op->loc, "a tile of more than %d elements", INT32_MAX);
+    }
+    return true;
+}
+
+static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
+{
+    for (unsigned d = 0; d < t->rank; d++) {
+        int64_t extent = type_extent(t->memory->type, memory_tile_dim(t, d));
+        if (t->extents[d] > extent)
+            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, the shared tensor "
+                              "has %lld", d, (long long)t->extents[d], (long long)extent);
+    }
+    return verify_shared_bounds(m, op, t);
+}
+
+bool verify_copy_async(Module *m, const Op *op)
+{
+    DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;
+    if (!verify_shape(m, op))
+        return false;
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    if (!verify_tile(m, op, &source) || !verify_tile(m, op, &target))
+        return false;
+    if (from != to)
+        return diag_error(m->diag, op->loc, "copy_async of %s elements onto %s elements",
+                          dtype_name(from), dtype_name(to));
+    return verify_tile_fits(m, op, &target);
+}
+
+bool verify_copy_async_commit_group(Module *m, const Op *op)
+{
+    (void)m, (void)op;
+    return true;
+}
+
+bool verify_copy_async_wait_group(Module *m, const Op *op)
+{
+    const Expr *pending = op_expr(op, ATTR_PENDING);
+    if (!expr_is_constant(pending))
+        return diag_error(m->diag, op->loc, "the number of groups that may stay under way must "
+                          "be a constant");
+    if (pending->constant < 0 || pending->constant > INT32_MAX)
+        return diag_error(m->diag, op->loc, "%lld groups that may stay under way, it must be 0 to "
+                          "%d", (long long)pending->constant, INT32_MAX);
+    return true;
+}
+
 bool verify_synchronize(Module *m, const Op *op)
 {
     (void)m, (void)op;
