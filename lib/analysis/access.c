@@ -49,8 +49,7 @@ int64_t access_thread_step(const Layout *l, unsigned dim)
     return digits_step(l, l->spatial, l->spatial_count, dim);
 }
 
-/* Alignment of the memory tensor's first bit. */
-static int64_t base_alignment(const Value *memory)
+int64_t access_base_alignment(const Value *memory)
 {
     if (memory->type->kind == TYPE_SHARED)
         return 8 * SHARED_BASE_BYTES;
@@ -78,21 +77,13 @@ static int64_t longest_run(Module *m, const Op *op, unsigned *dim)
     return longest;
 }
 
-/* The dimension of the tile that spans dimension `d` of the view, or -1. */
-static int tile_dim_of(const Op *op, unsigned d)
-{
-    for (unsigned i = 0; i < op_tile_type(op)->rank; i++)
-        if (op_tile_dim(op, i) == d)
-            return (int)i;
-    return -1;
-}
-
 /* The steps in which the tile's index in dimension `d` of the view moves
  * between units of `unit` slots along tile dimension `along`. */
 static int64_t tile_step(const Op *op, unsigned d, unsigned along, int64_t unit)
 {
     const Layout *l = op_tile_type(op)->layout;
-    int dim = tile_dim_of(op, d);
+    MemoryTile t = op_memory_tile(op);
+    int dim = memory_tile_find(&t, d);
     if (dim < 0)
         return 0;
     if ((unsigned)dim == along && unit > 1)
@@ -106,7 +97,7 @@ static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t u
 {
     const Value *memory = op_memory_operand(op);
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    int64_t least = base_alignment(memory);
+    int64_t least = access_base_alignment(memory);
     int64_t bits = power_in(dtype_bits(memory->type->dtype));
     for (unsigned d = 0; d < memory->type->rank; d++) {
         const Expr *stride = type_stride(m, memory->type, d);
@@ -118,16 +109,14 @@ static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t u
     return least;
 }
 
-/* Dimensions of a global view in which the tile may reach outside. */
-static uint32_t unproved_dims(const Op *op)
+uint32_t access_checked_dims(const MemoryTile *t)
 {
-    const Value *memory = op_memory_operand(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    const Type *memory = t->memory->type;
     uint32_t dims = 0;
-    for (unsigned d = 0; memory->type->kind == TYPE_GLOBAL && d < memory->type->rank; d++) {
-        int dim = tile_dim_of(op, d);
-        int64_t span = dim < 0 ? 1 : type_extent(op_tile_type(op), (unsigned)dim);
-        if (!bounds_proved(offsets->exprs[d], span, memory->type->extents[d]))
+    for (unsigned d = 0; memory->kind == TYPE_GLOBAL && d < memory->rank; d++) {
+        int dim = memory_tile_find(t, d);
+        int64_t span = dim < 0 ? 1 : t->extents[dim];
+        if (!bounds_proved(t->offsets->exprs[d], span, memory->extents[d]))
             dims |= UINT32_C(1) << d;
     }
     return dims;
@@ -159,7 +148,8 @@ Access access_plan(Module *m, const Op *op)
 {
     unsigned along;
     int64_t run = longest_run(m, op, &along);
-    Access a = {.unit = 1, .checked = unproved_dims(op)};
+    MemoryTile tile = op_memory_tile(op);
+    Access a = {.unit = 1, .checked = access_checked_dims(&tile)};
     for (int64_t unit = run; unit >= 1; unit--) {
         if (run % unit || !unit_is_whole(op, &a, along, unit))
             continue;

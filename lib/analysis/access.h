@@ -19,6 +19,13 @@ typedef struct Access {
 /* For load_global, store_global, load_shared and store_shared. */
 Access access_plan(Module *m, const Op *op);
 
+/* Proved alignment, in bits, of a memory tensor's first bit. */
+int64_t access_base_alignment(const Value *memory);
+
+/* Bit d: the tile may reach outside dimension d of its global view; none of a
+ * shared tensor. */
+uint32_t access_checked_dims(const MemoryTile *t);
+
 /* The largest step that every thread's share of the index in `dim` of the tile
  * is a multiple of; 0 when that share is always 0. */
 int64_t access_thread_step(const Layout *l, unsigned dim);

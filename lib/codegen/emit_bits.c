@@ -26,11 +26,10 @@ static LLVMValueRef load_byte(const MemoryAccess *a, LLVMValueRef bit)
     return LLVMBuildZExt(b, v, a->cg->i32, "");
 }
 
-void load_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+LLVMValueRef load_bits_at(const MemoryAccess *a, LLVMValueRef bit)
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef bit = access_slot_bit(a, slot);
     LLVMValueRef low = LLVMBuildTrunc(b, bit, cg->i32, "");
     LLVMValueRef shift = LLVMBuildAnd(b, low, const_i32_of(cg, 7), "");
     LLVMValueRef v = load_byte(a, bit);
@@ -40,8 +39,13 @@ void load_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
         v = LLVMBuildOr(b, v, high, "");
     }
     v = LLVMBuildLShr(b, v, shift, "");
-    v = LLVMBuildAnd(b, v, const_i32_of(cg, (1u << a->bits) - 1), "");
-    emit_set_bits(cg, words, slot * a->bits, a->bits, v);
+    return LLVMBuildAnd(b, v, const_i32_of(cg, (1u << a->bits) - 1), "");
+}
+
+void load_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+{
+    LLVMValueRef v = load_bits_at(a, access_slot_bit(a, slot));
+    emit_set_bits(a->cg, words, slot * a->bits, a->bits, v);
 }
 
 /* Clears the bits of `mask` and sets those of `v` in the word at `address`. */
@@ -77,13 +81,11 @@ static void store_crossing(const MemoryAccess *a, LLVMValueRef address, LLVMValu
     LLVMPositionBuilderAtEnd(b, done);
 }
 
-void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+void store_bits_at(const MemoryAccess *a, LLVMValueRef bit, LLVMValueRef v)
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef v = emit_get_bits(cg, words, slot * a->bits, a->bits);
     LLVMValueRef mask = const_i32_of(cg, (1u << a->bits) - 1);
-    LLVMValueRef bit = access_slot_bit(a, slot);
     LLVMValueRef byte = LLVMBuildAShr(b, bit, const_i64_of(cg, 3), "");
     LLVMValueRef address = LLVMBuildPtrToInt(b, access_pointer(a, byte), cg->i64, "");
     LLVMValueRef word = LLVMBuildAnd(b, address, const_i64_of(cg, -4), "");
@@ -97,4 +99,10 @@ void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
     merge_word(a, word, LLVMBuildShl(b, mask, position, ""), LLVMBuildShl(b, v, position, ""));
     if (32 % a->bits)
         store_crossing(a, word, position, mask, v);
+}
+
+void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+{
+    LLVMValueRef v = emit_get_bits(a->cg, words, slot * a->bits, a->bits);
+    store_bits_at(a, access_slot_bit(a, slot), v);
 }

@@ -18,15 +18,14 @@ static bool is_constant(LLVMValueRef v, int64_t value)
     return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == value;
 }
 
-/* a + b and a * b in i64, without neutral terms: most strides are 1. */
-static LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
 {
     return is_constant(a, 0)   ? b
            : is_constant(b, 0) ? a
                                : LLVMBuildNSWAdd(cg->builder, a, b, "");
 }
 
-static LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
 {
     return is_constant(a, 1)   ? b
            : is_constant(b, 1) ? a
@@ -133,13 +132,11 @@ static LLVMValueRef unit_pointer(const MemoryAccess *a, int64_t slot)
 
 /* ---- predicates ------------------------------------------------------ */
 
-/* Whether index `v` is inside [0, extent). */
-static LLVMValueRef inside(const MemoryAccess *a, LLVMValueRef v, unsigned dim)
+LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent)
 {
-    LLVMBuilderRef b = a->cg->builder;
-    LLVMValueRef extent = a->memory->extents[dim];
-    LLVMValueRef low = LLVMBuildICmp(b, LLVMIntSGE, v, const_i64_of(a->cg, 0), "");
-    LLVMValueRef high = LLVMBuildICmp(b, LLVMIntSLT, v, extent, "");
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef low = LLVMBuildICmp(b, LLVMIntSGE, index, const_i64_of(cg, 0), "");
+    LLVMValueRef high = LLVMBuildICmp(b, LLVMIntSLT, index, extent, "");
     return LLVMBuildAnd(b, low, high, "");
 }
 
@@ -156,7 +153,8 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
     for (unsigned d = 0; d < a->memory->type->rank; d++) {
         if (!(a->plan.checked >> d & 1))
             continue;
-        LLVMValueRef one = inside(a, add_i64(cg, a->index[d], const_i64_of(cg, of_view[d])), d);
+        LLVMValueRef index = add_i64(cg, a->index[d], const_i64_of(cg, of_view[d]));
+        LLVMValueRef one = index_inside(cg, index, a->memory->extents[d]);
         all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
     }
     return all;
@@ -198,8 +196,7 @@ static Unit *list_units(const MemoryAccess *a, int64_t *count)
 
 /* ---- units ----------------------------------------------------------- */
 
-/* The type that moves `bytes` bytes. */
-static LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes)
+LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes)
 {
     return bytes == 1   ? cg->i8
            : bytes == 2 ? cg->i16

@@ -41,7 +41,7 @@ typedef enum IntrinsicId {
 } IntrinsicId;
 
 /* How the NVPTX back end fills a body. */
-typedef enum BodyKind { BODY_NVVM, BODY_ATOMIC, BODY_ASM } BodyKind;
+typedef enum BodyKind { BODY_NVVM, BODY_ATOMIC, BODY_ASM, BODY_ACT } BodyKind;
 
 typedef struct IntrinsicInfo {
     const char *name;       /* of the LLVM function, "tilus.barrier" */
@@ -49,8 +49,8 @@ typedef struct IntrinsicInfo {
     unsigned sm, ptx;       /* the least that have it */
     bool convergent;        /* all threads of a warp execute it together */
     BodyKind body;
-    const char *text;               /* BODY_NVVM: LLVM's intrinsic; BODY_ASM: PTX */
-    const char *constraints;        /* BODY_ASM */
+    const char *text;               /* BODY_NVVM: LLVM's intrinsic; else PTX */
+    const char *constraints;        /* BODY_ASM, BODY_ACT */
     LLVMAtomicRMWBinOp atomic;      /* BODY_ATOMIC */
 } IntrinsicInfo;
 

@@ -7,12 +7,14 @@ const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #define NVVM(name) .body = BODY_NVVM, .text = name
 #define ATOMIC(op) .body = BODY_ATOMIC, .atomic = LLVMAtomicRMWBinOp##op
 #define ASM(ptx, operands) .body = BODY_ASM, .text = ptx, .constraints = operands
+#define ACT(ptx, operands) .body = BODY_ACT, .text = ptx, .constraints = operands
 #define INTRINSIC(id, name, signature, sm, ptx, convergent, ...)              \
     [INTR_##id] = {name, signature, sm, ptx, convergent, __VA_ARGS__},
 #include "codegen/intrinsics.def"
 #undef NVVM
 #undef ATOMIC
 #undef ASM
+#undef ACT
 };
 
 static LLVMTypeRef letter_type(Codegen *cg, char letter)

@@ -19,6 +19,14 @@ typedef struct MemoryAccess {
     LLVMValueRef linear;                /* the number of that element: i64 */
 } MemoryAccess;
 
+/* a + b and a * b in i64, without neutral terms: most strides are 1. */
+LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
+/* Whether 0 <= index < extent, i64s. */
+LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
+/* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
+LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
+
 /* The element in `slot`: its first bit, counted from the base; an i64. */
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot);
 /* The address of byte `byte` (an i64) of the tensor. */
@@ -28,5 +36,9 @@ LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte);
  * `slot` in `words`. */
 void load_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
 void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
+/* The same of one element at `bit` (an i64), as the low bits of an i32; of
+ * `a`, cg, op, bits, memory and global are asked. */
+LLVMValueRef load_bits_at(const MemoryAccess *a, LLVMValueRef bit);
+void store_bits_at(const MemoryAccess *a, LLVMValueRef bit, LLVMValueRef v);
 
 #endif

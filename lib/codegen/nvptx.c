@@ -153,21 +153,23 @@ static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
     return_value(cg, f, v);
 }
 
-/* PTX text that computes its result from its operands alone, so that calls may
- * be merged, moved and dropped. */
+/* PTX text. BODY_ASM computes its result from its operands alone, so that calls
+ * may be merged, moved and dropped; BODY_ACT keeps its place among accesses. */
 static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
     enum { NO_MEMORY = 0 };
+    bool acts = info->body == BODY_ACT;
     LLVMTypeRef type = LLVMGlobalGetValueType(f);
     LLVMValueRef args[MOST_PARAMETERS];
     LLVMGetParams(f, args);
     LLVMValueRef text = LLVMGetInlineAsm(type, info->text, strlen(info->text), info->constraints,
-                                         strlen(info->constraints), 0, 0,
+                                         strlen(info->constraints), acts, 0,
                                          LLVMInlineAsmDialectATT, 0);
     LLVMValueRef call = LLVMBuildCall2(cg->builder, type, text, args, LLVMCountParams(f), "");
     unsigned memory = LLVMGetEnumAttributeKindForName("memory", strlen("memory"));
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(cg->context, memory, NO_MEMORY));
+    if (!acts)
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                                 LLVMCreateEnumAttribute(cg->context, memory, NO_MEMORY));
     LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, attribute(cg, "nounwind"));
     return_value(cg, f, call);
 }
@@ -175,7 +177,8 @@ static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 void nvptx_fill_intrinsics(Codegen *cg)
 {
     static void (*const fill[])(Codegen *, const IntrinsicInfo *, LLVMValueRef) = {
-        [BODY_NVVM] = fill_nvvm, [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm};
+        [BODY_NVVM] = fill_nvvm, [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm,
+        [BODY_ACT] = fill_asm};
     for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
         const IntrinsicInfo *info = &intrinsic_info[id];
         LLVMValueRef f = cg->intrinsics[id];

@@ -267,10 +267,11 @@ static bool run_block(Interp *in, uint64_t block)
         block /= (uint64_t)in->grid[d];
     }
     in->exited = false;
+    in->copy_groups = 0;
     in->block_start = in->epoch_start = in->time + 1;
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
-    return interp_region(in, in->program->body);
+    return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);
 }
 
 static bool run_grid(Interp *in)

@@ -1,5 +1,5 @@
 /* Memory ops: allocations, views, loads and stores. */
-#include "interp/state.h"
+#include "interp/tile.h"
 
 #include "support/bits.h"
 #include "support/scalar.h"
@@ -12,8 +12,9 @@
  * later iteration may race with an earlier one. */
 bool interp_allocate_shared(Interp *in, const Op *op)
 {
-    (void)in;
     Memory *memory = value_binding(op->results[0])->view.memory;
+    if (!copies_ended(in, memory, op))
+        return false;
     memset(memory->defined, 0, (size_t)memory->size);
     return true;
 }
@@ -72,41 +73,23 @@ bool interp_view_global(Interp *in, const Op *op)
 
 /* ---- one access of a tile ------------------------------------------- */
 
-/* A load or store under way. Of each dimension of the tile: where in the view
- * it begins, and the extent and stride of the view's dimension it spans. */
-typedef struct Tile {
-    const Op *op;
-    const View *view;
-    const LayoutMap *map;
-    bool write;
-    unsigned rank;
-    unsigned dim[LIMIT_RANK];
-    int64_t offset[LIMIT_RANK], extent[LIMIT_RANK], stride[LIMIT_RANK];
-    int64_t base;           /* of the dimensions that the tile does not span */
-    int64_t outside_index;  /* in one of those, when outside_dim is one */
-    unsigned outside_dim;   /* the view's rank: all are inside */
-} Tile;
-
-static bool tile_begin(Interp *in, const Op *op, const Tensor *tensor, Tile *tile)
+bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile *tile)
 {
-    const View *view = &value_binding(op_memory_operand(op))->view;
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    *tile = (Tile){.op = op, .view = view, .map = tensor->map, .write = !op->result_count,
-                   .rank = tensor->map->layout->rank, .outside_dim = view->rank};
+    const View *view = &value_binding(t->memory)->view;
+    *tile = (Tile){.op = op, .view = view, .write = write, .rank = t->rank,
+                   .outside_dim = view->rank};
     int64_t offset[LIMIT_RANK] = {0};
-    for (unsigned d = 0; offsets && d < offsets->count; d++)
-        if (!interp_evaluate(in, op, offsets->exprs[d], &offset[d]))
+    for (unsigned d = 0; d < t->offsets->count; d++)
+        if (!interp_evaluate(in, op, t->offsets->exprs[d], &offset[d]))
             return false;
-    bool spanned[LIMIT_RANK] = {false};
-    for (unsigned t = 0; t < tile->rank; t++) {
-        unsigned d = tile->dim[t] = op_tile_dim(op, t);
-        spanned[d] = true;
-        tile->offset[t] = offset[d];
-        tile->extent[t] = view->extent[d];
-        tile->stride[t] = view->stride[d];
+    for (unsigned i = 0; i < tile->rank; i++) {
+        unsigned d = tile->dim[i] = memory_tile_dim(t, i);
+        tile->offset[i] = offset[d];
+        tile->extent[i] = view->extent[d];
+        tile->stride[i] = view->stride[d];
     }
     for (unsigned d = 0; d < view->rank; d++) {
-        if (spanned[d])
+        if (memory_tile_find(t, d) >= 0)
             continue;
         if (offset[d] >= 0 && offset[d] < view->extent[d]) {
             tile->base += offset[d] * view->stride[d];
@@ -115,14 +98,11 @@ static bool tile_begin(Interp *in, const Op *op, const Tensor *tensor, Tile *til
             tile->outside_index = offset[d];
         }
     }
-    return race_begin(in, op);
+    return true;
 }
 
-/* Where the element at `at` of the layout's tables lies: sets `*bit`, or gives
- * the view's dimension in which it is outside (else the view's rank). */
-static unsigned tile_locate(const Tile *tile, int64_t at, int64_t *bit, int64_t *index)
+unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64_t *index)
 {
-    const int32_t *place = tile->map->index + at * tile->rank;
     int64_t element = tile->base;
     if (tile->outside_dim != tile->view->rank) {
         *index = tile->outside_index;
@@ -145,7 +125,7 @@ static const char *tile_verb(const Tile *tile)
     return tile->write ? "writes" : "reads";
 }
 
-static bool report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index)
+bool tile_report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index)
 {
     diag_error(in->diag, tile->op->loc,
                "%s index %lld in dimension %u of %s, which has extent %lld", tile_verb(tile),
@@ -154,8 +134,7 @@ static bool report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t i
                      tile->view->name);
 }
 
-/* Elements inside a view may lie outside the argument's memory. */
-static bool check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last)
+bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last)
 {
     int64_t size = tile->view->memory->size;
     if (first >= 0 && last < size)
@@ -166,23 +145,35 @@ static bool check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t la
     return diag_note(in->diag, tile->view->origin->loc, "the view is made here");
 }
 
+/* Begins the load or store of a register tile. */
+static bool access_begin(Interp *in, const Op *op, Tile *tile)
+{
+    MemoryTile t = op_memory_tile(op);
+    return tile_begin(in, op, &t, !op->result_count, tile) && race_begin(in, op);
+}
+
+/* Where `slot` of `thread` lies in the tile. */
+static const int32_t *slot_place(const Tensor *t, int64_t thread, int64_t slot)
+{
+    return t->map->index + (thread * t->slots + slot) * t->map->layout->rank;
+}
+
 /* ---- loads ---------------------------------------------------------- */
 
-/* The bits that an element occupies of memory's byte `byte`. */
-static unsigned byte_mask(int64_t bit, unsigned width, int64_t byte)
+unsigned byte_mask(int64_t bit, unsigned width, int64_t byte)
 {
     int64_t from = bit - byte * 8, to = from + width;
     unsigned low = from > 0 ? (unsigned)from : 0, high = to < 8 ? (unsigned)to : 8;
     return (0xFFu << low) & (0xFFu >> (8 - high));
 }
 
-static bool check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first,
+bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first,
                           int64_t last)
 {
     const View *view = tile->view;
     for (int64_t byte = first; byte <= last; byte++) {
         unsigned mask = byte_mask(bit, view->bits, byte);
-        if ((view->memory->defined[byte] & mask) == mask)
+        if (!view->memory->defined || (view->memory->defined[byte] & mask) == mask)
             continue;
         diag_error(in->diag, tile->op->loc, "reads byte %lld of %s, which was never written",
                    (long long)byte, view->name);
@@ -196,9 +187,9 @@ static bool load_element(Interp *in, const Tile *tile, int64_t thread, int64_t b
 {
     const View *view = tile->view;
     int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
-    if (!check_buffer(in, tile, first, last) ||
-        (view->memory->defined && !check_written(in, tile, bit, first, last)) ||
-        !race_read(in, view, thread, first, last))
+    if (!tile_check_buffer(in, tile, first, last) ||
+        !race_read(in, view, thread, first, last) ||
+        !tile_check_written(in, tile, bit, first, last))
         return false;
     *code = bits_get(view->memory->data, (size_t)(bit / view->bits), view->bits);
     return true;
@@ -208,16 +199,16 @@ static bool load(Interp *in, const Op *op)
 {
     Tensor *t = value_tensor(op->results[0]);
     Tile tile;
-    if (!tile_begin(in, op, t, &tile))
+    if (!access_begin(in, op, &tile))
         return false;
     t->undefined = NULL;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {
             int64_t bit, index = 0;
             uint64_t code = 0;
-            unsigned outside = tile_locate(&tile, thread * t->slots + slot, &bit, &index);
+            unsigned outside = tile_locate(&tile, slot_place(t, thread, slot), &bit, &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
-                return report_outside(in, &tile, outside, index);
+                return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank && !load_element(in, &tile, thread, bit, &code))
                 return false;
             tensor_set(t, thread, slot, code);
@@ -244,7 +235,7 @@ static bool store_element(Interp *in, const Tile *tile, int64_t thread, int64_t 
     const View *view = tile->view;
     Memory *memory = view->memory;
     int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
-    if (!check_buffer(in, tile, first, last))
+    if (!tile_check_buffer(in, tile, first, last))
         return false;
     unsigned shift = bit % 8;
     for (int64_t byte = first; byte <= last; byte++) {
@@ -265,14 +256,14 @@ static bool store(Interp *in, const Op *op)
 {
     const Tensor *t = value_tensor(op->operands[0]);
     Tile tile;
-    if (!interp_operands_defined(in, op) || !tile_begin(in, op, t, &tile))
+    if (!interp_operands_defined(in, op) || !access_begin(in, op, &tile))
         return false;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {
             int64_t bit, index = 0;
-            unsigned outside = tile_locate(&tile, thread * t->slots + slot, &bit, &index);
+            unsigned outside = tile_locate(&tile, slot_place(t, thread, slot), &bit, &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
-                return report_outside(in, &tile, outside, index);
+                return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank &&
                 !store_element(in, &tile, thread, bit, tensor_get(t, thread, slot)))
                 return false;

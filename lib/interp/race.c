@@ -8,7 +8,10 @@
  *   foreign   ordered by synchronize   concurrent
  *
  * Blocks run one after the other, so a foreign reader conflicts with every
- * later write: it is kept, and nothing need be noted beside it. */
+ * later write: it is kept, and nothing need be noted beside it.
+ *
+ * A copy_async is noted as two threads, which conflict with any; its time is
+ * TIME_UNDER_WAY, later than every synchronize, until its wait. */
 #include "interp/state.h"
 
 typedef struct OpNumber {
@@ -31,7 +34,7 @@ static uint32_t op_number(Interp *in, const Op *op)
 
 bool race_begin(Interp *in, const Op *op)
 {
-    if (in->time + 1 >= UINT64_C(1) << TIME_BITS)
+    if (in->time + 1 >= TIME_UNDER_WAY)
         return diag_error(in->diag, op->loc, "the interpreter runs at most 2^%d memory ops",
                           TIME_BITS);
     in->time++;
@@ -93,33 +96,49 @@ static uint64_t block_at(const Interp *in, uint64_t time)
     return low;
 }
 
+/* No thread: the accesses of a copy_async. */
+enum { COPY = -1 };
+
+/* "thread 3 of block (0)", "the copy_async of block (0)". */
+static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t block)
+{
+    const char *name = interp_block_name(in, block);
+    return op->code == OP_copy_async
+               ? arena_printf(in->arena, "the copy_async of %s", name)
+               : arena_printf(in->arena, "thread %lld of %s", (long long)thread, name);
+}
+
+/* What should have ordered the access `a` before this one. */
+static const char *missing_order(const Interp *in, const Access *a)
+{
+    return is_foreign(in, a)           ? "and blocks are not ordered"
+           : a->time == TIME_UNDER_WAY ? "and no copy_async_wait_group lies between"
+                                       : "and no synchronize lies between";
+}
+
 /* Says that `thread` of this block `verb`s (reads, writes) a byte that the
  * thread of `a` has `done` (read, written). */
 static bool report_race(Interp *in, const View *view, const Access *a, int64_t thread,
                         int64_t byte, const char *verb, const char *done)
 {
     bool other = (int64_t)a->thread == thread && !is_foreign(in, a);
-    unsigned first = other ? a->other : a->thread;
-    const char *block = interp_block_name(in, in->block_count - 1);
-    const char *relation = is_foreign(in, a)
-                               ? "and blocks are not ordered"
-                               : "and no synchronize lies between";
-    const char *first_block = interp_block_name(in, block_at(in, a->time));
-    diag_error(in->diag, in->ops[in->op]->loc,
-               "race: thread %lld of %s %s byte %lld of %s, thread %u of %s has %s it, %s",
-               (long long)thread, block, verb, (long long)byte, view->name, first,
-               first_block, done, relation);
-    return diag_note(in->diag, in->ops[other ? a->other_op : a->op]->loc,
-                     "thread %u of %s has %s it here", first, first_block, done);
+    const Op *now = in->ops[in->op], *then = in->ops[other ? a->other_op : a->op];
+    const char *first = accessor(in, then, other ? a->other : a->thread, block_at(in, a->time));
+    diag_error(in->diag, now->loc, "race: %s %s byte %lld of %s, %s has %s it, %s",
+               accessor(in, now, thread, in->block_count - 1), verb, (long long)byte, view->name,
+               first, done, missing_order(in, a));
+    return diag_note(in->diag, then->loc, "%s has %s it here", first, done);
 }
 
 static bool report_disagreement(Interp *in, const View *view, const Access *a, int64_t thread,
                                 int64_t byte)
 {
     unsigned first = (int64_t)a->thread == thread ? a->other : a->thread;
-    diag_error(in->diag, in->ops[in->op]->loc,
-               "race: threads %u and %lld of %s write different values to byte %lld of %s",
-               first, (long long)thread, interp_block_name(in, in->block_count - 1),
+    const char *block = interp_block_name(in, in->block_count - 1);
+    const char *who = thread == COPY ? arena_printf(in->arena, "the copy_async of %s writes", block)
+                                     : arena_printf(in->arena, "threads %u and %lld of %s write",
+                                                    first, (long long)thread, block);
+    diag_error(in->diag, in->ops[in->op]->loc, "race: %s different values to byte %lld of %s", who,
                (long long)byte, view->name);
     return diag_note(in->diag, view->origin->loc, "%s is made here", view->name);
 }
@@ -154,5 +173,61 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
     if (is_concurrent(in, view->memory, &h->read, thread))
         return report_race(in, view, &h->read, thread, byte, "writes", "read");
     note_access(in, &h->write, thread, mask);
+    return true;
+}
+
+/* ---- copies ----------------------------------------------------------- */
+
+bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, int64_t last)
+{
+    const char *verb = write ? "writes" : "reads";
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (is_concurrent(in, view->memory, &h->write, COPY))
+            return report_race(in, view, &h->write, COPY, byte, verb, "written");
+        if (write && is_concurrent(in, view->memory, &h->read, COPY))
+            return report_race(in, view, &h->read, COPY, byte, verb, "read");
+    }
+    return true;
+}
+
+/* The access of a copy at `time`. */
+static Access copy_access(const Interp *in, uint64_t time)
+{
+    return (Access){.time = time, .thread = 0, .other = 1, .op = in->op, .other_op = in->op};
+}
+
+void race_copy_start(Interp *in, const View *view, bool write, int64_t first, int64_t last)
+{
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (write) {
+            h->write = copy_access(in, TIME_UNDER_WAY);
+            continue;
+        }
+        h->copies++;
+        if (!is_foreign(in, &h->read))
+            h->read = copy_access(in, TIME_UNDER_WAY);
+    }
+}
+
+void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t last)
+{
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (--h->copies == 0 && h->read.time == TIME_UNDER_WAY)
+            h->read.time = in->time;
+    }
+}
+
+bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
+                          unsigned before, unsigned after)
+{
+    Access *write = &byte_history(in, view->memory, byte)->write;
+    bool again = write->time == in->time;
+    if (again && (before ^ after) & write->mask)
+        return report_disagreement(in, view, write, COPY, byte);
+    write->time = in->time;
+    write->mask = again ? write->mask | mask : mask;
     return true;
 }

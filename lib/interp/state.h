@@ -59,7 +59,8 @@ static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t 
  * one, which is `thread` again if there was none. Two are enough to decide
  * whether some thread other than a given one was there. */
 typedef struct Access {
-    uint64_t time : 36;     /* of the memory op's execution; 0: never */
+    uint64_t time : 36;     /* of the memory op's execution; 0: never; TIME_UNDER_WAY:
+                               of a copy_async whose wait is still to come */
     uint64_t mask : 8;      /* writes: the bits written at that time */
     uint64_t thread : 10;
     uint64_t other : 10;
@@ -67,9 +68,11 @@ typedef struct Access {
 } Access;
 
 enum { TIME_BITS = 36 };
+#define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
 
 typedef struct ByteHistory {
     Access write, read;
+    uint32_t copies;        /* elements of copies under way that read it */
 } ByteHistory;
 
 /* A buffer, or a shared tensor's bytes (one for each allocate_shared, used by
@@ -95,6 +98,8 @@ typedef struct View {
     int64_t extent[LIMIT_RANK];
     int64_t stride[LIMIT_RANK]; /* elements */
 } View;
+
+typedef struct Copy Copy;   /* a copy_async under way (copy.c) */
 
 /* ---- values --------------------------------------------------------- */
 
@@ -141,6 +146,10 @@ struct Interp {
     uint32_t op_count, op_capacity;
     InternSet op_numbers;
     uint32_t op;                    /* the memory op being executed */
+
+    Copy *copies;                   /* under way, the oldest first ... */
+    Copy *free_copies;              /* ... and those to be used again */
+    int64_t copy_groups;            /* that this block has committed */
 };
 
 /* Evaluates `e` for `op`; errors are located there. */
@@ -168,5 +177,23 @@ bool race_begin(Interp *in, const Op *op);
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
 bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsigned mask,
                 unsigned before, unsigned after);
+
+/* A copy_async reads or writes bytes [first, last] of `view`, from its start
+ * to its wait, by threads that the program does not know: the accesses
+ * conflict with those of every thread, from the last synchronize before the
+ * start to the first one after the wait. The start is checked, for all bytes
+ * of the copy, before it is noted; the end notes that the bits `mask` of
+ * `byte`, which held `before`, now hold `after`. */
+bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, int64_t last);
+void race_copy_start(Interp *in, const View *view, bool write, int64_t first, int64_t last);
+void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t last);
+bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
+                          unsigned before, unsigned after);
+
+/* ---- copies (copy.c) -------------------------------------------------- */
+
+/* Whether no copy is under way into `memory` (any memory when NULL); else
+ * reports one, for `op` (NULL: the end of the program). */
+bool copies_ended(Interp *in, const Memory *memory, const Op *op);
 
 #endif

@@ -29,6 +29,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define A1(a) BIT(a)
 #define A2(a, b) (BIT(a) | BIT(b))
 #define A3(a, b, c) (BIT(a) | BIT(b) | BIT(c))
+#define A5(a, b, c, d, e) (A3(a, b, c) | A2(d, e))
 #define K0 0, {0}
 #define K1(a) 1, {OPERAND_##a}
 #define K2(a, b) 2, {OPERAND_##a, OPERAND_##b}
@@ -219,6 +220,44 @@ Value *op_memory_operand(const Op *op)
 const Type *op_tile_type(const Op *op)
 {
     return op->result_count ? op->results[0]->type : op->operands[0]->type;
+}
+
+/* Sets the shape: that of attribute SHAPE, or of the register tile. */
+static MemoryTile with_shape(const Op *op, MemoryTile t)
+{
+    const Attr *shape = op_attr(op, ATTR_SHAPE);
+    const Type *type = shape ? NULL : op_tile_type(op);
+    t.rank = shape ? shape->count : type->rank;
+    for (unsigned d = 0; d < t.rank; d++)
+        t.extents[d] = shape ? shape->ints[d] : type_extent(type, d);
+    return t;
+}
+
+MemoryTile op_memory_tile(const Op *op)
+{
+    return with_shape(op, (MemoryTile){.memory = op_memory_operand(op),
+                                       .offsets = op_attr(op, ATTR_OFFSETS),
+                                       .dims = op_attr(op, ATTR_DIMS)});
+}
+
+MemoryTile op_source_tile(const Op *op)
+{
+    return with_shape(op, (MemoryTile){.memory = op->operands[0],
+                                       .offsets = op_attr(op, ATTR_SOURCE_OFFSETS),
+                                       .dims = op_attr(op, ATTR_SOURCE_DIMS)});
+}
+
+unsigned memory_tile_dim(const MemoryTile *t, unsigned d)
+{
+    return t->dims ? (unsigned)t->dims->ints[d] : t->memory->type->rank - t->rank + d;
+}
+
+int memory_tile_find(const MemoryTile *t, unsigned d)
+{
+    for (unsigned i = 0; i < t->rank; i++)
+        if (memory_tile_dim(t, i) == d)
+            return (int)i;
+    return -1;
 }
 
 unsigned op_tile_dim(const Op *op, unsigned d)

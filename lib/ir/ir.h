@@ -229,8 +229,8 @@ const Attr *op_attr(const Op *op, AttrKind kind);
 /* The expression of an EXPR attribute, or NULL. */
 const Expr *op_expr(const Op *op, AttrKind kind);
 
-/* For memory ops: the view's dimension that dimension `d` of the register tile
- * spans (attribute DIMS or the last ones). */
+/* For loads and stores: the view's dimension that dimension `d` of the register
+ * tile spans (attribute DIMS or the last ones). */
 unsigned op_tile_dim(const Op *op, unsigned d);
 /* The memory operand and the register tile's type of a load or store. */
 Value *op_memory_operand(const Op *op);
@@ -241,6 +241,23 @@ const Type *op_tile_type(const Op *op);
 typedef enum ReduceKind { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_NONE } ReduceKind;
 ReduceKind reduce_kind(const Op *op);
 uint32_t reduce_dims(const Op *op);
+/* The tile of a memory tensor that an op reads or writes. */
+typedef struct MemoryTile {
+    Value *memory;
+    const Attr *offsets;        /* one for each dimension of the memory; NULL: missing */
+    const Attr *dims;           /* those that the tile spans; NULL: the last ones */
+    unsigned rank;              /* of the tile */
+    int64_t extents[LIMIT_RANK];
+} MemoryTile;
+
+/* That at OFFSETS of the last operand; of a copy, the one it writes. */
+MemoryTile op_memory_tile(const Op *op);
+/* That at SOURCE_OFFSETS of the first operand: the one a copy reads. */
+MemoryTile op_source_tile(const Op *op);
+/* The memory's dimension that dimension `d` of the tile spans. */
+unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
+/* The dimension of the tile that spans the memory's dimension `d`, or -1. */
+int memory_tile_find(const MemoryTile *t, unsigned d);
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */

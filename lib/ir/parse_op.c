@@ -122,15 +122,33 @@ static bool parse_condition(Parser *p, Statement *s, uint32_t allowed)
     return true;
 }
 
-static bool parse_offsets(Parser *p, Statement *s)
+/* The constant of copy_async_wait_group. */
+static bool parse_pending(Parser *p, Statement *s)
+{
+    if (p->token.begins_line)
+        return parser_expected(p, "the number of groups that may stay under way");
+    const Expr *pending = parse_expr(p, PRECEDENCE_ANY);
+    if (pending)
+        add_expr_attr(s, ATTR_PENDING, pending);
+    return pending;
+}
+
+static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
 {
     const Expr *offsets[LIMIT_RANK];
     unsigned count;
     if (!parse_expr_list(p, "[", "]", offsets, &count))
         return false;
-    add_attr(s, (Attr){.kind = ATTR_OFFSETS, .count = count,
+    add_attr(s, (Attr){.kind = kind, .count = count,
                        .exprs = keep(p, offsets, count, sizeof *offsets)});
     return true;
+}
+
+/* The offsets that may follow the operand just read. */
+static AttrKind offsets_kind(const Statement *s, uint32_t allowed)
+{
+    return s->operand_count == 1 && allowed & 1u << ATTR_SOURCE_OFFSETS ? ATTR_SOURCE_OFFSETS
+                                                                        : ATTR_OFFSETS;
 }
 
 static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
@@ -143,9 +161,10 @@ static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
             return false;
         s->broken |= !v->type;
         s->operands[s->operand_count++] = v;
-        if (parser_at(p, "[") && allowed & 1u << ATTR_OFFSETS) {
-            allowed &= ~(1u << ATTR_OFFSETS);
-            if (!parse_offsets(p, s))
+        AttrKind offsets = offsets_kind(s, allowed);
+        if (parser_at(p, "[") && allowed & 1u << offsets) {
+            allowed &= ~(1u << offsets);
+            if (!parse_offsets(p, s, offsets))
                 return false;
         }
         if (!parser_accept(p, ","))
@@ -284,6 +303,8 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
         !parse_number(p, s))
         return false;
     if (info->attrs & 1u << ATTR_COND && !parse_condition(p, s, info->attrs))
+        return false;
+    if (info->attrs & 1u << ATTR_PENDING && !parse_pending(p, s))
         return false;
     if (!parse_operands(p, s, info->attrs))
         return false;

@@ -185,11 +185,12 @@ static void print_result_types(Printer *pr, const Op *op)
 
 static void print_operands(Printer *pr, const Op *op)
 {
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
     for (unsigned i = 0; i < op->operand_count; i++) {
+        bool last = i + 1 == op->operand_count;
+        const Attr *offsets = op_attr(op, last ? ATTR_OFFSETS : ATTR_SOURCE_OFFSETS);
         text_add(pr->out, i ? ", " : " ");
         print_value_name(pr->out, op->operands[i]);
-        if (offsets && i + 1 == op->operand_count) {
+        if (offsets && (last || i == 0)) {
             text_add(pr->out, "[");
             print_exprs(pr->out, offsets->exprs, offsets->count);
             text_add(pr->out, "]");
@@ -228,6 +229,10 @@ static void print_plain_op(Printer *pr, const Op *op)
     }
     if (message)
         text_printf(pr->out, ", \"%s\"", message->text);
+    if (op_expr(op, ATTR_PENDING)) {
+        text_add(pr->out, " ");
+        print_expr(pr->out, op_expr(op, ATTR_PENDING));
+    }
     print_operands(pr, op);
     print_attr_dictionary(pr, op);
     print_result_types(pr, op);

@@ -100,55 +100,63 @@ static bool verify_threads(Module *m, const Program *p, const Value *v)
                       (long long)program_threads(p));
 }
 
-/* Loads and stores: offsets, dimensions and element type of the tile. */
-static bool verify_access(Module *m, const Op *op)
+/* Offsets and dimensions of a tile. */
+static bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
 {
     const char *name = op_info[op->code].name;
-    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS), *dims = op_attr(op, ATTR_DIMS);
-    if (!offsets || offsets->count != memory->rank)
+    const Type *memory = t->memory->type;
+    if (!t->offsets || t->offsets->count != memory->rank)
         return diag_error(m->diag, op->loc, "%s takes %u offsets for %s, got %u", name,
-                          memory->rank, type_text(m, memory), offsets ? offsets->count : 0);
-    if (tile->dtype != memory->dtype)
-        return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
-                          "elements in memory", name, dtype_name(tile->dtype),
-                          dtype_name(memory->dtype));
-    if (tile->rank > memory->rank)
+                          memory->rank, type_text(m, memory), t->offsets ? t->offsets->count : 0);
+    if (t->rank > memory->rank)
         return diag_error(m->diag, op->loc, "%s of a tile of rank %u in a tensor of rank %u",
-                          name, tile->rank, memory->rank);
-    if (!dims)
+                          name, t->rank, memory->rank);
+    if (!t->dims)
         return true;
-    if (dims->count != tile->rank)
-        return diag_error(m->diag, op->loc, "dims names %u dimensions, the tile has rank %u",
-                          dims->count, tile->rank);
-    for (unsigned i = 0; i < dims->count; i++)
-        if (dims->ints[i] < 0 || dims->ints[i] >= memory->rank ||
-            (i && dims->ints[i] <= dims->ints[i - 1]))
-            return diag_error(m->diag, op->loc, "dims entry %u is %lld, it must grow and be below "
-                              "the rank %u", i, (long long)dims->ints[i], memory->rank);
+    const char *dims = attr_info[t->dims->kind].spelling;
+    if (t->dims->count != t->rank)
+        return diag_error(m->diag, op->loc, "%s names %u dimensions, the tile has rank %u", dims,
+                          t->dims->count, t->rank);
+    for (unsigned i = 0; i < t->rank; i++)
+        if (t->dims->ints[i] < 0 || t->dims->ints[i] >= memory->rank ||
+            (i && t->dims->ints[i] <= t->dims->ints[i - 1]))
+            return diag_error(m->diag, op->loc, "%s entry %u is %lld, it must grow and be below "
+                              "the rank %u", dims, i, (long long)t->dims->ints[i], memory->rank);
     return true;
 }
 
 /* A constant offset of a shared access keeps the tile inside the tensor. */
-static bool verify_shared_bounds(Module *m, const Op *op)
+static bool verify_shared_bounds(Module *m, const Op *op, const MemoryTile *t)
 {
-    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    int64_t spans[LIMIT_RANK] = {0};
-    for (unsigned d = 0; d < tile->rank; d++)
-        spans[op_tile_dim(op, d)] = type_extent(tile, d) - 1;
+    const Type *memory = t->memory->type;
     for (unsigned d = 0; d < memory->rank; d++) {
-        const Expr *offset = offsets->exprs[d];
+        const Expr *offset = t->offsets->exprs[d];
+        int dim = memory_tile_find(t, d);
+        int64_t span = dim < 0 ? 0 : t->extents[dim] - 1;
         int64_t last, extent = type_extent(memory, d);
         if (!expr_is_constant(offset))
             continue;
-        if (offset->constant < 0 || __builtin_add_overflow(offset->constant, spans[d], &last) ||
+        if (offset->constant < 0 || __builtin_add_overflow(offset->constant, span, &last) ||
             last >= extent)
             return diag_error(m->diag, op->loc, "the tile covers %lld .. %lld of dimension %u, "
                               "the shared tensor has extent %lld", (long long)offset->constant,
-                              (long long)(offset->constant + spans[d]), d, (long long)extent);
+                              (long long)(offset->constant + span), d, (long long)extent);
     }
     return true;
+}
+
+/* Loads and stores: the tile, its place in memory and its element type. */
+static bool verify_access(Module *m, const Op *op)
+{
+    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
+    MemoryTile t = op_memory_tile(op);
+    if (!verify_tile(m, op, &t))
+        return false;
+    if (tile->dtype != memory->dtype)
+        return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
+                          "elements in memory", op_info[op->code].name, dtype_name(tile->dtype),
+                          dtype_name(memory->dtype));
+    return memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t);
 }
 
 /* ---- each op's own rules ------------------------------------------------ */
@@ -211,15 +219,68 @@ bool verify_allocate_register(Module *m, const Op *op)
 
 bool verify_load_global(Module *m, const Op *op) { return verify_access(m, op); }
 bool verify_store_global(Module *m, const Op *op) { return verify_access(m, op); }
+bool verify_load_shared(Module *m, const Op *op) { return verify_access(m, op); }
+bool verify_store_shared(Module *m, const Op *op) { return verify_access(m, op); }
 
-bool verify_load_shared(Module *m, const Op *op)
+/* The tile's shape, whose extents the shared tensor limits. */
+static bool verify_shape(Module *m, const Op *op)
 {
-    return verify_access(m, op) && verify_shared_bounds(m, op);
+    const Attr *shape = op_attr(op, ATTR_SHAPE);
+    int64_t elements = 1;
+    if (!shape || !shape->count)
+        return diag_error(m->diag, op->loc, "%s needs the shape of its tile, as {shape = [16, 64]}",
+                          op_info[op->code].name);
+    for (unsigned d = 0; d < shape->count; d++) {
+        if (shape->ints[d] < 1)
+            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, it must be at "
+                              "least 1", d, (long long)shape->ints[d]);
+        if (__builtin_mul_overflow(elements, shape->ints[d], &elements) || elements > INT32_MAX)
+            return diag_error(m->diag, op->loc, "a tile of more than %d elements", INT32_MAX);
+    }
+    return true;
 }
 
-bool verify_store_shared(Module *m, const Op *op)
+static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
 {
-    return verify_access(m, op) && verify_shared_bounds(m, op);
+    for (unsigned d = 0; d < t->rank; d++) {
+        int64_t extent = type_extent(t->memory->type, memory_tile_dim(t, d));
+        if (t->extents[d] > extent)
+            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, the shared tensor "
+                              "has %lld", d, (long long)t->extents[d], (long long)extent);
+    }
+    return verify_shared_bounds(m, op, t);
+}
+
+bool verify_copy_async(Module *m, const Op *op)
+{
+    DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;
+    if (!verify_shape(m, op))
+        return false;
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    if (!verify_tile(m, op, &source) || !verify_tile(m, op, &target))
+        return false;
+    if (from != to)
+        return diag_error(m->diag, op->loc, "copy_async of %s elements onto %s elements",
+                          dtype_name(from), dtype_name(to));
+    return verify_tile_fits(m, op, &target);
+}
+
+bool verify_copy_async_commit_group(Module *m, const Op *op)
+{
+    (void)m, (void)op;
+    return true;
+}
+
+bool verify_copy_async_wait_group(Module *m, const Op *op)
+{
+    const Expr *pending = op_expr(op, ATTR_PENDING);
+    if (!expr_is_constant(pending))
+        return diag_error(m->diag, op->loc, "the number of groups that may stay under way must "
+                          "be a constant");
+    if (pending->constant < 0 || pending->constant > INT32_MAX)
+        return diag_error(m->diag, op->loc, "%lld groups that may stay under way, it must be 0 to "
+                          "%d", (long long)pending->constant, INT32_MAX);
+    return true;
 }
 
 bool verify_synchronize(Module *m, const Op *op)

@@ -87,13 +87,11 @@ static const Expr *simplify(Module *m, const Expr *e)
  * shared tensor. */
 static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
 {
-    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
-    if (memory->kind != TYPE_SHARED)
+    MemoryTile t = op_memory_tile(op);
+    if (t.memory->type->kind != TYPE_SHARED)
         return false;
-    int64_t last = type_extent(memory, dim) - 1;
-    for (unsigned d = 0; d < tile->rank; d++)
-        if (op_tile_dim(op, d) == dim)
-            last -= type_extent(tile, d) - 1;
+    int d = memory_tile_find(&t, dim);
+    int64_t last = type_extent(t.memory->type, dim) - (d < 0 ? 1 : t.extents[d]);
     return offset < 0 || offset > last;
 }
 

@@ -1,5 +1,6 @@
 /* The interpreter: what each op means, and what it refuses. */
 #include "ir/ir.h"
+#include "support/bits.h"
 #include "tilus/tilus.h"
 
 #include <math.h>
@@ -764,6 +765,160 @@ static void ordered_accesses_do_not_race(void **state)
         "  store_global %x, %out[%i * 32]\n"));
 }
 
+/* ---- copies --------------------------------------------------------- */
+
+/* 32 bytes of %a on their way into %s; the text that follows begins on line 6. */
+#define START                                                                 \
+    "  %g = view_global %a : u8[32]\n"                                        \
+    "  %s = allocate_shared : u8[32]\n"                                       \
+    "  copy_async %g[0], %s[0] {shape = [32]}\n"
+#define WAIT                                                                  \
+    "  copy_async_commit_group\n"                                             \
+    "  copy_async_wait_group 0\n"
+#define FILL "  %x = allocate_register 1 : u8[32] @ spatial(32)\n"
+
+static void copies_conflict_until_they_are_waited_for(void **state)
+{
+    (void)state;
+    const char *written = "race: thread 0 of block (0) writes byte 0 of ";
+    const char *started = "the copy_async of block (0) has";
+    expect_error(START FILL "  store_shared %x, %s[0]\n", 7, written, 5, started);
+    expect_error(START FILL "  store_global %x, %g[0]\n", 7, written, 5, started);
+    expect_error(START FILL "  synchronize\n  store_global %x, %g[0]\n", 8,
+                 "has read it, and no copy_async_wait_group lies between", 5, started);
+    expect_error(START WAIT FILL "  store_global %x, %g[0]\n", 9,
+                 "has read it, and no synchronize lies between", 5, started);
+    expect_error(START "  copy_async %g[0], %s[0] {shape = [8]}\n", 6,
+                 "race: the copy_async of block (0) writes byte 0 of shared tensor %s, the "
+                 "copy_async of block (0) has written it, and no copy_async_wait_group", 5,
+                 started);
+}
+
+/* What stands before a copy must be ordered before its start: nobody knows
+ * when its bytes move. */
+static void copies_conflict_with_earlier_accesses(void **state)
+{
+    (void)state;
+    expect_error(FILL
+                 "  %g = view_global %a : u8[32]\n"
+                 "  %s = allocate_shared : u8[32]\n"
+                 "  store_global %x, %g[0]\n"
+                 "  copy_async %g[0], %s[0] {shape = [32]}\n",
+                 7, "race: the copy_async of block (0) reads byte 0 of argument %a, thread 0 of "
+                 "block (0) has written it, and no synchronize lies between", 6, "thread 0");
+    expect_error(FILL
+                 "  %g = view_global %a : u8[32]\n"
+                 "  %s = allocate_shared : u8[32]\n"
+                 "  store_shared %x, %s[0]\n"
+                 "  synchronize\n"
+                 "  %y = load_shared %s[0] : u8[32] @ spatial(32)\n"
+                 "  copy_async %g[0], %s[0] {shape = [32]}\n",
+                 9, "race: the copy_async of block (0) writes byte 0 of shared tensor %s, thread 0 "
+                 "of block (0) has read it", 8, "thread 0");
+}
+
+static void copies_must_end(void **state)
+{
+    (void)state;
+    expect_error(START, 5, "block (0) ends while this copy_async is under way: no "
+                 "copy_async_commit_group follows it", 0, NULL);
+    expect_error(START "  copy_async_commit_group\n  copy_async_wait_group 1\n", 5,
+                 "block (0) ends while this copy_async is under way: no copy_async_wait_group "
+                 "waits for it", 0, NULL);
+    expect_error("  %g = view_global %a : u8[32]\n"
+                 "  for %i in 0 .. 2 {\n"
+                 "    %s = allocate_shared : u8[32]\n"
+                 "    copy_async %g[0], %s[0] {shape = [32]}\n"
+                 "    copy_async_commit_group\n"
+                 "  }\n",
+                 5, "shared tensor %s is allocated again while a copy_async into it is under way",
+                 6, "no copy_async_wait_group waits for it");
+}
+
+/* Nothing moves a bit twice with different values, nothing outside the source
+ * is read and nothing outside the target written. */
+static void copies_are_checked(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+                             "  %g = view_global %a : u8[32]\n"
+                             "  %s = allocate_shared : u8[32] shared strides(0)\n"
+                             "  copy_async %g[0], %s[0] {shape = [32]}\n" WAIT));
+    r->a[7] = 1;
+    assert_int_equal(run_sized(r, 64, 64), TILUS_ERROR_PROGRAM);
+    expect_message(r, 0, TILUS_SEVERITY_ERROR, 5, "race: the copy_async of block (0) writes "
+                   "different values to byte 0 of shared tensor %s");
+    run_free(r);
+    expect_error("  %g = view_global %a : u8[96]\n"
+                 "  %s = allocate_shared : u8[96]\n"
+                 "  copy_async %g[0], %s[0] {shape = [96]}\n",
+                 5, "reads byte 64 of argument %a, which has 64 bytes", 3, "the view is made here");
+    expect_error_on(PROGRAM("1",
+                            "  %g = view_global %a : u8[32]\n"
+                            "  %s = allocate_shared : u8[40]\n"
+                            "  copy_async %g[0], %s[%n] {shape = [32]}\n"),
+                    9, 5, "writes index 40 in dimension 0 of shared tensor %s, which has extent 40",
+                    4, "shared tensor %s is allocated here");
+}
+
+/* Three groups in a ring of three tiles; each wait leaves the newest two. The
+ * first byte of each tile lies before the source. */
+static void waits_leave_the_newest_groups(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("2",
+        "  %block = block_indices\n"
+        "  %g = view_global %a : u8[256]\n"
+        "  %h = view_global %b : u8[2, 256]\n"
+        "  %s = allocate_shared : u8[3, 32]\n"
+        "  for %i in 0 .. 2 {\n"
+        "    copy_async %g[%i * 32 - 1], %s[%i, 0] {shape = [32]}\n"
+        "    copy_async_commit_group\n"
+        "  }\n"
+        "  for %i in 0 .. 8 {\n"
+        "    copy_async %g[%i * 32 + 63], %s[(%i + 2) mod 3, 0] {shape = [32]}\n"
+        "    copy_async_commit_group\n"
+        "    copy_async_wait_group 2\n"
+        "    synchronize\n"
+        "    %x = load_shared %s[%i mod 3, 0] : u8[32] @ spatial(32)\n"
+        "    store_global %x, %h[%block, %i * 32]\n"
+        "    synchronize\n"
+        "  }\n"
+        "  copy_async_wait_group 0\n"));
+    for (unsigned i = 0; i < 256; i++)
+        r->a[i] = (unsigned char)(i * 7 + 3);
+    run_ok(r);
+    for (unsigned i = 0; i < 512; i++)
+        assert_int_equal(r->b[i], i % 256 ? r->a[i % 256 - 1] : 0);
+    run_free(r);
+}
+
+/* Elements of 6 bits, a column of which becomes a row; their neighbours in the
+ * shared bytes stay. */
+static void copies_follow_dims_and_strides(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %g = view_global %a : i6[4, 8] strides(1, 4)\n"
+        "  %s = allocate_shared : i6[2, 32]\n"
+        "  %h = view_global %b : i6[2, 32]\n"
+        "  %one = allocate_register -1 : i6[2, 32] @ local(2, 1).spatial(1, 32)\n"
+        "  store_shared %one, %s[0, 0]\n"
+        "  synchronize\n"
+        "  copy_async %g[1, 2], %s[1, 3] {shape = [5], source_dims = [1], dims = [1]}\n" WAIT
+        "  synchronize\n"
+        "  %x = load_shared %s[0, 0] : i6[2, 32] @ local(2, 1).spatial(1, 32)\n"
+        "  store_global %x, %h[0, 0]\n"));
+    for (unsigned i = 0; i < 32; i++)
+        bits_set(r->a, i, 6, i);
+    run_ok(r);
+    for (unsigned i = 0; i < 64; i++) {
+        bool copied = i >= 35 && i < 40;
+        assert_int_equal(bits_get(r->b, i, 6), copied ? 1 + (2 + i - 35) * 4 : 63);
+    }
+    run_free(r);
+}
+
 /* ---- launches ------------------------------------------------------- */
 
 static void launches_are_checked(void **state)
@@ -934,6 +1089,12 @@ int main(void)
         cmocka_unit_test(different_values_in_one_store_race),
         cmocka_unit_test(blocks_race),
         cmocka_unit_test(ordered_accesses_do_not_race),
+        cmocka_unit_test(copies_conflict_until_they_are_waited_for),
+        cmocka_unit_test(copies_conflict_with_earlier_accesses),
+        cmocka_unit_test(copies_must_end),
+        cmocka_unit_test(copies_are_checked),
+        cmocka_unit_test(waits_leave_the_newest_groups),
+        cmocka_unit_test(copies_follow_dims_and_strides),
         cmocka_unit_test(launches_are_checked),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(samples_multiply),

@@ -1,0 +1,346 @@
+/* copy_async: lib/analysis/copy cuts the tile into chunks, which the threads of
+ * the block take in turn.
+ *
+ *     number      0    1    2  ..  T-1 | T   T+1 ..          in row-major order
+ *     thread      0    1    2  ..  T-1 | 0    1  ..
+ *     round               0            |      1
+ *
+ * A chunk of 4 bytes or more is one cp.async, which writes zeros for bytes past
+ * the end of the source. Others pass through registers at once, which the
+ * language allows: nobody may look between the start of a copy and its wait. */
+#include "analysis/copy.h"
+#include "codegen/memory.h"
+
+/* Rounds up to this many are written out, so that they share their address
+ * arithmetic; more become a loop. */
+enum { ROUNDS_ASYNC = 32, ROUNDS_REGISTERS = 4 };
+
+/* One of the two memories: where the tile begins in each of its dimensions. */
+typedef struct Side {
+    MemoryTile tile;
+    MemoryAccess access;                /* for elements of bits */
+    LLVMValueRef offset[LIMIT_RANK];    /* i64 */
+} Side;
+
+typedef struct AsyncCopy {
+    Codegen *cg;
+    const Op *op;
+    CopyPlan plan;
+    unsigned bits;                      /* of an element */
+    int64_t chunks;
+    Side source, target;
+} AsyncCopy;
+
+/* ---- numbers of chunks ------------------------------------------------- */
+
+/* The number first + add, where `first` (an i32) is below `limit`. */
+typedef struct Number {
+    LLVMValueRef first;
+    int64_t limit, add;
+} Number;
+
+/* A number's quotient. Where no carry goes from one part to the other, both
+ * are divided alone, and every round shares the variable part. */
+static Number number_divide(Codegen *cg, Number n, int64_t by)
+{
+    int64_t rest = n.add % by;
+    LLVMValueRef divisor = const_i32_of(cg, (uint32_t)by);
+    if (rest + n.limit <= by)
+        return (Number){const_i32_of(cg, 0), 1, n.add / by};
+    if (rest) {
+        LLVMValueRef add = const_i32_of(cg, (uint32_t)n.add);
+        n = (Number){LLVMBuildNUWAdd(cg->builder, n.first, add, ""), n.limit + n.add, 0};
+    }
+    return (Number){LLVMBuildUDiv(cg->builder, n.first, divisor, ""), (n.limit + by - 1) / by,
+                    n.add / by};
+}
+
+static Number number_modulo(Codegen *cg, Number n, int64_t by)
+{
+    int64_t rest = n.add % by;
+    if (rest + n.limit <= by)
+        return (Number){n.first, n.limit, rest};
+    LLVMValueRef sum = LLVMBuildNUWAdd(cg->builder, n.first, const_i32_of(cg, (uint32_t)rest), "");
+    return (Number){LLVMBuildURem(cg->builder, sum, const_i32_of(cg, (uint32_t)by), ""), by, 0};
+}
+
+/* The chunk's step in each dimension of the tile. */
+static void chunk_steps(const AsyncCopy *c, Number n, Number *steps)
+{
+    for (unsigned i = c->source.tile.rank; i-- > 0;) {
+        unsigned d = c->plan.order[i];
+        steps[d] = i ? number_modulo(c->cg, n, c->plan.grid[d]) : n;
+        n = number_divide(c->cg, n, c->plan.grid[d]);
+    }
+}
+
+/* ---- addresses ---------------------------------------------------------- */
+
+static LLVMValueRef variable_part(Codegen *cg, const Number *n)
+{
+    return LLVMBuildZExt(cg->builder, n->first, cg->i64, "");
+}
+
+/* Whole bytes of a number of elements. */
+static LLVMValueRef element_bytes(const AsyncCopy *c, LLVMValueRef elements)
+{
+    Codegen *cg = c->cg;
+    if (c->bits % 8 == 0)
+        return mul_i64(cg, elements, const_i64_of(cg, c->bits / 8));
+    LLVMValueRef bits = mul_i64(cg, elements, const_i64_of(cg, c->bits));
+    return LLVMBuildExactSDiv(cg->builder, bits, const_i64_of(cg, 8), "");
+}
+
+/* The number of the element at `steps`, or the parts of it that vary with the
+ * thread and do not; chunks along the contiguous dimension left out. */
+static void side_elements(const AsyncCopy *c, const Side *s, const Number *steps,
+                          LLVMValueRef *variable, LLVMValueRef *constant)
+{
+    Codegen *cg = c->cg;
+    *variable = *constant = const_i64_of(cg, 0);
+    for (unsigned d = 0; d < s->tile.memory->type->rank; d++) {
+        LLVMValueRef stride = s->access.memory->strides[d], index = s->offset[d];
+        int dim = memory_tile_find(&s->tile, d);
+        if (dim >= 0 && dim != c->plan.along) {
+            LLVMValueRef add = const_i64_of(cg, steps[dim].add);
+            index = add_i64(cg, index, variable_part(cg, &steps[dim]));
+            if (steps[dim].add)
+                *constant = add_i64(cg, *constant, mul_i64(cg, add, stride));
+        }
+        *variable = add_i64(cg, *variable, mul_i64(cg, index, stride));
+    }
+}
+
+/* The address of a chunk of whole bytes. */
+static LLVMValueRef chunk_pointer(const AsyncCopy *c, const Side *s, const Number *steps)
+{
+    Codegen *cg = c->cg;
+    LLVMValueRef variable, constant, bytes = const_i64_of(cg, c->plan.bytes);
+    side_elements(c, s, steps, &variable, &constant);
+    variable = element_bytes(c, variable);
+    constant = element_bytes(c, constant);
+    if (c->plan.along >= 0) {
+        const Number *along = &steps[c->plan.along];
+        LLVMValueRef add = const_i64_of(cg, along->add * c->plan.bytes);
+        variable = add_i64(cg, variable, mul_i64(cg, variable_part(cg, along), bytes));
+        constant = add_i64(cg, constant, add);
+    }
+    LLVMValueRef base = access_pointer(&s->access, variable);
+    return LLVMBuildGEP2(cg->builder, cg->i8, base, &constant, 1, "");
+}
+
+/* The first bit of a chunk that is an element. */
+static LLVMValueRef chunk_bit(const AsyncCopy *c, const Side *s, const Number *steps)
+{
+    LLVMValueRef variable, constant;
+    side_elements(c, s, steps, &variable, &constant);
+    return mul_i64(c->cg, add_i64(c->cg, variable, constant), const_i64_of(c->cg, c->bits));
+}
+
+/* ---- bounds -------------------------------------------------------------- */
+
+/* The bytes of the source from the begin of its row to the chunk, and to the
+ * row's end. */
+static void chunk_in_row(const AsyncCopy *c, const Number *steps, LLVMValueRef *begin,
+                         LLVMValueRef *end)
+{
+    Codegen *cg = c->cg;
+    const Number *along = &steps[c->plan.along];
+    unsigned d = memory_tile_dim(&c->source.tile, (unsigned)c->plan.along);
+    LLVMValueRef step = add_i64(cg, variable_part(cg, along), const_i64_of(cg, along->add));
+    *begin = add_i64(cg, element_bytes(c, c->source.offset[d]),
+                     mul_i64(cg, step, const_i64_of(cg, c->plan.bytes)));
+    *end = element_bytes(c, c->source.access.memory->extents[d]);
+}
+
+/* Whether the chunk, at least its first byte, is inside the source; NULL when
+ * nothing is checked. */
+static LLVMValueRef chunk_inside(const AsyncCopy *c, const Number *steps)
+{
+    Codegen *cg = c->cg;
+    LLVMValueRef all = NULL;
+    for (unsigned d = 0; d < c->source.tile.memory->type->rank; d++) {
+        if (!(c->plan.checked >> d & 1))
+            continue;
+        int dim = memory_tile_find(&c->source.tile, d);
+        LLVMValueRef index = c->source.offset[d], end = c->source.access.memory->extents[d];
+        if (dim >= 0 && dim == c->plan.along)
+            chunk_in_row(c, steps, &index, &end);
+        else if (dim >= 0)
+            index = add_i64(cg, index, add_i64(cg, variable_part(cg, &steps[dim]),
+                                               const_i64_of(cg, steps[dim].add)));
+        LLVMValueRef one = index_inside(cg, index, end);
+        all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
+    }
+    return all;
+}
+
+/* The bytes to copy, an i32, of a chunk that is `inside` or not. */
+static LLVMValueRef source_bytes(const AsyncCopy *c, const Number *steps, LLVMValueRef inside)
+{
+    Codegen *cg = c->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef most = const_i32_of(cg, c->plan.bytes), begin, end;
+    if (c->plan.partial) {
+        chunk_in_row(c, steps, &begin, &end);
+        LLVMValueRef rest = LLVMBuildNSWSub(b, end, begin, "");
+        LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, rest, const_i64_of(cg, c->plan.bytes), "");
+        most = LLVMBuildSelect(b, less, LLVMBuildTrunc(b, rest, cg->i32, ""), most, "");
+    }
+    return LLVMBuildSelect(b, inside, most, const_i32_of(cg, 0), "");
+}
+
+/* ---- chunks ---------------------------------------------------------------- */
+
+static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
+}
+
+static bool copy_async(const AsyncCopy *c, const Number *steps)
+{
+    bool checked = c->plan.checked;
+    IntrinsicId id = c->plan.bytes == 4   ? checked ? INTR_copy_4_of : INTR_copy_4
+                     : c->plan.bytes == 8 ? checked ? INTR_copy_8_of : INTR_copy_8
+                                          : checked ? INTR_copy_16_of : INTR_copy_16;
+    LLVMValueRef args[3] = {chunk_pointer(c, &c->target, steps),
+                            chunk_pointer(c, &c->source, steps)};
+    if (checked)
+        args[2] = source_bytes(c, steps, chunk_inside(c, steps));
+    return call_intrinsic(c->cg, id, c->op->loc, args, checked ? 3 : 2);
+}
+
+static LLVMValueRef load_chunk(const AsyncCopy *c, const Number *steps)
+{
+    if (!c->plan.bytes)
+        return load_bits_at(&c->source.access, chunk_bit(c, &c->source, steps));
+    LLVMValueRef v = LLVMBuildLoad2(c->cg->builder, chunk_type(c->cg, c->plan.bytes),
+                                    chunk_pointer(c, &c->source, steps), "");
+    LLVMSetAlignment(v, c->plan.bytes);
+    return v;
+}
+
+/* The chunk, or zero where it is outside. */
+static LLVMValueRef load_checked(const AsyncCopy *c, const Number *steps)
+{
+    Codegen *cg = c->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef inside = chunk_inside(c, steps);
+    if (!inside)
+        return load_chunk(c, steps);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(b), then = new_block(cg, "inside");
+    LLVMBasicBlockRef done = new_block(cg, "loaded");
+    LLVMBuildCondBr(b, inside, then, done);
+    LLVMPositionBuilderAtEnd(b, then);
+    LLVMValueRef v = load_chunk(c, steps);
+    LLVMBasicBlockRef loaded = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    LLVMValueRef phi = LLVMBuildPhi(b, LLVMTypeOf(v), "");
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(v));
+    LLVMAddIncoming(phi, (LLVMValueRef[]){v, zero}, (LLVMBasicBlockRef[]){loaded, from}, 2);
+    return phi;
+}
+
+static bool copy_chunk(const AsyncCopy *c, Number n)
+{
+    Number steps[LIMIT_RANK];
+    chunk_steps(c, n, steps);
+    if (c->plan.bytes >= CP_ASYNC_LEAST)
+        return copy_async(c, steps);
+    LLVMValueRef v = load_checked(c, steps);
+    if (!c->plan.bytes) {
+        store_bits_at(&c->target.access, chunk_bit(c, &c->target, steps), v);
+        return true;
+    }
+    v = LLVMBuildStore(c->cg->builder, v, chunk_pointer(c, &c->target, steps));
+    LLVMSetAlignment(v, c->plan.bytes);
+    return true;
+}
+
+/* ---- rounds ---------------------------------------------------------------- */
+
+/* One round: the last one may have fewer chunks than threads. */
+static bool copy_round(const AsyncCopy *c, int64_t begin, int64_t threads)
+{
+    Codegen *cg = c->cg;
+    LLVMBuilderRef b = cg->builder;
+    Number n = {cg->thread, threads, begin};
+    if (begin + threads <= c->chunks)
+        return copy_chunk(c, n);
+    LLVMBasicBlockRef then = new_block(cg, "copy"), done = new_block(cg, "copied");
+    LLVMValueRef rest = const_i32_of(cg, (uint32_t)(c->chunks - begin));
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, rest, ""), then, done);
+    LLVMPositionBuilderAtEnd(b, then);
+    bool ok = copy_chunk(c, n);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    return ok;
+}
+
+/* for (number = thread; number < chunks; number += threads) */
+static bool copy_loop(const AsyncCopy *c, int64_t threads)
+{
+    Codegen *cg = c->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), header = new_block(cg, "copies");
+    LLVMBasicBlockRef body = new_block(cg, "copy"), after = new_block(cg, "copied");
+    LLVMBuildBr(b, header);
+    LLVMPositionBuilderAtEnd(b, header);
+    LLVMValueRef number = LLVMBuildPhi(b, cg->i32, "");
+    LLVMAddIncoming(number, &cg->thread, &before, 1);
+    LLVMValueRef more = LLVMBuildICmp(b, LLVMIntULT, number,
+                                      const_i32_of(cg, (uint32_t)c->chunks), "");
+    LLVMBuildCondBr(b, more, body, after);
+    LLVMPositionBuilderAtEnd(b, body);
+    bool ok = copy_chunk(c, (Number){number, c->chunks, 0});
+    LLVMValueRef next = LLVMBuildNUWAdd(b, number, const_i32_of(cg, (uint32_t)threads), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(number, &next, &latch, 1);
+    LLVMBuildBr(b, header);
+    LLVMPositionBuilderAtEnd(b, after);
+    return ok;
+}
+
+/* ---- ops ------------------------------------------------------------------- */
+
+static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
+{
+    const Value *memory = tile.memory;
+    Side s = {.tile = tile,
+              .access = {.cg = cg, .op = op, .memory = lowered(memory),
+                         .bits = dtype_bits(memory->type->dtype),
+                         .global = memory->type->kind == TYPE_GLOBAL}};
+    for (unsigned d = 0; d < memory->type->rank; d++)
+        s.offset[d] = emit_expr(cg, tile.offsets->exprs[d]);
+    return s;
+}
+
+bool emit_copy_async(Codegen *cg, const Op *op)
+{
+    AsyncCopy c = {.cg = cg, .op = op, .plan = copy_plan(cg->module, op), .chunks = 1,
+                   .source = side_open(cg, op, op_source_tile(op)),
+                   .target = side_open(cg, op, op_memory_tile(op))};
+    int64_t threads = program_threads(cg->program);
+    c.bits = c.source.access.bits;
+    for (unsigned d = 0; d < c.source.tile.rank; d++)
+        c.chunks *= c.plan.grid[d];
+    int64_t rounds = c.plan.bytes >= CP_ASYNC_LEAST ? ROUNDS_ASYNC : ROUNDS_REGISTERS;
+    if (c.chunks > rounds * threads)
+        return copy_loop(&c, threads);
+    bool ok = true;
+    for (int64_t begin = 0; ok && begin < c.chunks; begin += threads)
+        ok = copy_round(&c, begin, threads);
+    return ok;
+}
+
+bool emit_copy_async_commit_group(Codegen *cg, const Op *op)
+{
+    return call_intrinsic(cg, INTR_copy_commit, op->loc, NULL, 0);
+}
+
+bool emit_copy_async_wait_group(Codegen *cg, const Op *op)
+{
+    LLVMValueRef pending = const_i32_of(cg, (uint32_t)op_expr(op, ATTR_PENDING)->constant);
+    return call_intrinsic(cg, INTR_copy_wait, op->loc, &pending, 1);
+}

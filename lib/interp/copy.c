@@ -1,0 +1,187 @@
+/* copy_async. A copy is checked when it starts, and done by the wait of its
+ * group: between the two, any access that could see it half done is a race
+ * (race.c), so its result does not depend on when its bytes really move.
+ *
+ *     copy_async   ......commit_group.......  wait_group   synchronize
+ *     |-- conflicts with accesses of any thread ---------------|
+ */
+#include "interp/tile.h"
+
+#include "support/bits.h"
+#include "support/scalar.h"
+
+/* Views are kept by value: view_global may run again before the wait. */
+struct Copy {
+    const Op *op;
+    View source_view, target_view;
+    Tile source, target;
+    int64_t group;          /* the number of its group in the block */
+    Copy *next;
+};
+
+/* ---- elements --------------------------------------------------------- */
+
+/* An element on its way. */
+typedef struct Element {
+    bool inside;            /* the source; it is zero outside */
+    int64_t source, target; /* bits from the memories' begin */
+} Element;
+
+static int64_t first_byte(int64_t bit)
+{
+    return floor_div(bit, 8);
+}
+
+static int64_t last_byte(const Copy *c, int64_t bit)
+{
+    return floor_div(bit + c->source_view.bits - 1, 8);
+}
+
+/* The element is where it may be read and written now. */
+static bool check_element(Interp *in, const Copy *c, const Element *e)
+{
+    int64_t first = first_byte(e->source), last = last_byte(c, e->source);
+    if (e->inside && (!tile_check_buffer(in, &c->source, first, last) ||
+                      !race_copy_check(in, &c->source_view, false, first, last) ||
+                      !tile_check_written(in, &c->source, e->source, first, last)))
+        return false;
+    return race_copy_check(in, &c->target_view, true, first_byte(e->target),
+                           last_byte(c, e->target));
+}
+
+static bool start_element(Interp *in, const Copy *c, const Element *e)
+{
+    if (e->inside)
+        race_copy_start(in, &c->source_view, false, first_byte(e->source),
+                        last_byte(c, e->source));
+    race_copy_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target));
+    return true;
+}
+
+/* Neighbours that share a byte keep their bits. */
+static bool write_element(Interp *in, const Copy *c, int64_t bit, uint64_t code)
+{
+    Memory *memory = c->target_view.memory;
+    for (int64_t byte = first_byte(bit); byte <= last_byte(c, bit); byte++) {
+        unsigned mask = byte_mask(bit, c->target_view.bits, byte);
+        int64_t skip = byte * 8 - bit;
+        unsigned bits = (unsigned)(skip > 0 ? code >> skip : code << -skip) & mask;
+        unsigned before = memory->data[byte], after = (before & ~mask) | bits;
+        if (!race_copy_write_ends(in, &c->target_view, byte, mask, before, after))
+            return false;
+        memory->data[byte] = (unsigned char)after;
+        memory->defined[byte] |= (unsigned char)mask;
+    }
+    return true;
+}
+
+static bool end_element(Interp *in, const Copy *c, const Element *e)
+{
+    uint64_t code = 0;
+    unsigned bits = c->source_view.bits;
+    if (e->inside) {
+        code = bits_get(c->source_view.memory->data, (size_t)(e->source / bits), bits);
+        race_copy_read_ends(in, &c->source_view, first_byte(e->source),
+                            last_byte(c, e->source));
+    }
+    return write_element(in, c, e->target, code);
+}
+
+/* ---- tiles ------------------------------------------------------------ */
+
+/* The next place of a tile, in row-major order; false after the last. */
+static bool next_place(const MemoryTile *t, int32_t *place)
+{
+    for (unsigned d = t->rank; d-- > 0;) {
+        if (++place[d] < t->extents[d])
+            return true;
+        place[d] = 0;
+    }
+    return false;
+}
+
+static bool each_element(Interp *in, const Copy *c,
+                         bool (*visit)(Interp *, const Copy *, const Element *))
+{
+    MemoryTile t = op_memory_tile(c->op);
+    int32_t place[LIMIT_RANK] = {0};
+    do {
+        Element e = {.inside = true};
+        int64_t index = 0;
+        unsigned outside = tile_locate(&c->target, place, &e.target, &index);
+        if (outside != c->target_view.rank)
+            return tile_report_outside(in, &c->target, outside, index);
+        e.inside = tile_locate(&c->source, place, &e.source, &index) == c->source_view.rank;
+        if (!visit(in, c, &e))
+            return false;
+    } while (next_place(&t, place));
+    return true;
+}
+
+static Copy *new_copy(Interp *in)
+{
+    Copy *c = in->free_copies;
+    if (!c)
+        return arena_new(in->arena, Copy);
+    in->free_copies = c->next;
+    return c;
+}
+
+bool interp_copy_async(Interp *in, const Op *op)
+{
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    Copy *c = new_copy(in), **end = &in->copies;
+    *c = (Copy){.op = op, .source_view = value_binding(source.memory)->view,
+                .target_view = value_binding(target.memory)->view, .group = in->copy_groups};
+    if (!tile_begin(in, op, &source, false, &c->source) ||
+        !tile_begin(in, op, &target, true, &c->target) || !race_begin(in, op))
+        return false;
+    c->source.view = &c->source_view;
+    c->target.view = &c->target_view;
+    while (*end)
+        end = &(*end)->next;
+    *end = c;
+    return each_element(in, c, check_element) && each_element(in, c, start_element);
+}
+
+/* ---- groups ----------------------------------------------------------- */
+
+bool interp_copy_async_commit_group(Interp *in, const Op *op)
+{
+    (void)op;
+    in->copy_groups++;
+    return true;
+}
+
+/* Copies not in a group yet have the number of the next one: none waits for
+ * them. */
+bool interp_copy_async_wait_group(Interp *in, const Op *op)
+{
+    int64_t pending = op_expr(op, ATTR_PENDING)->constant;
+    while (in->copies && in->copies->group < in->copy_groups - pending) {
+        Copy *c = in->copies;
+        if (!race_begin(in, c->op) || !each_element(in, c, end_element))
+            return false;
+        in->copies = c->next;
+        c->next = in->free_copies;
+        in->free_copies = c;
+    }
+    return true;
+}
+
+bool copies_ended(Interp *in, const Memory *memory, const Op *op)
+{
+    const Copy *c = in->copies;
+    while (c && memory && c->target_view.memory != memory)
+        c = c->next;
+    if (!c)
+        return true;
+    const char *why = c->group == in->copy_groups ? "no copy_async_commit_group follows it"
+                                                  : "no copy_async_wait_group waits for it";
+    if (!op)
+        return diag_error(in->diag, c->op->loc, "%s ends while this copy_async is under way: %s",
+                          interp_block_name(in, in->block_count - 1), why);
+    diag_error(in->diag, op->loc, "%s is allocated again while a copy_async into it is under way",
+               c->target_view.name);
+    return diag_note(in->diag, c->op->loc, "%s", why);
+}

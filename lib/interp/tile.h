@@ -1,0 +1,39 @@
+/* A tile of a memory tensor while an op reads or writes it. */
+#ifndef TILUS_INTERP_TILE_H
+#define TILUS_INTERP_TILE_H
+
+#include "interp/state.h"
+
+/* Of each dimension of the tile: where in the view it begins, and the extent
+ * and stride of the view's dimension it spans. */
+typedef struct Tile {
+    const Op *op;
+    const View *view;
+    bool write;
+    unsigned rank;
+    unsigned dim[LIMIT_RANK];
+    int64_t offset[LIMIT_RANK], extent[LIMIT_RANK], stride[LIMIT_RANK];
+    int64_t base;           /* of the dimensions that the tile does not span */
+    int64_t outside_index;  /* in one of those, when outside_dim is one */
+    unsigned outside_dim;   /* the view's rank: all are inside */
+} Tile;
+
+/* Evaluates the tile's offsets. */
+bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile *tile);
+
+/* Where the element at `place` of the tile lies: sets `*bit` and gives the
+ * view's rank, or gives the view's dimension in which it is outside and sets
+ * `*index`, its index there. */
+unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64_t *index);
+
+/* The bits that an element of `width` bits from `bit` on occupies of memory's
+ * byte `byte`. */
+unsigned byte_mask(int64_t bit, unsigned width, int64_t byte);
+
+/* Report an element outside a shared tensor; bytes outside the argument's
+ * memory, where elements inside a view may lie; and bits never written. */
+bool tile_report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index);
+bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last);
+bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first, int64_t last);
+
+#endif
