@@ -62,6 +62,12 @@ typedef struct AttrInfo {
 
 extern const AttrInfo attr_info[ATTR_COUNT];
 
+/* Whether the attribute is a word that stands before the operands. */
+static inline bool attr_is_leading_word(AttrKind kind)
+{
+    return attr_info[kind].value == ATTR_VALUE_WORD && !*attr_info[kind].spelling;
+}
+
 /* One attribute's value; which members count is attr_info[kind].value. */
 typedef struct Attr {
     AttrKind kind;
@@ -94,7 +100,7 @@ typedef enum Effect {
 } Effect;
 
 typedef enum TypeRule {
-    RULE_GIVEN, RULE_SAME, RULE_DOT, RULE_ELEMENT, RULE_REDUCE, RULE_INDICES,
+    RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_INDICES,
     RULE_CARRIED, RULE_NONE
 } TypeRule;
 
@@ -241,6 +247,13 @@ const Type *op_tile_type(const Op *op);
 typedef enum ReduceKind { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_NONE } ReduceKind;
 ReduceKind reduce_kind(const Op *op);
 uint32_t reduce_dims(const Op *op);
+
+/* For `compare`: what it tests (PREDICATE_NONE: no such word). */
+typedef enum Predicate {
+    PREDICATE_EQ, PREDICATE_NE, PREDICATE_LT, PREDICATE_LE, PREDICATE_GT, PREDICATE_GE,
+    PREDICATE_NONE
+} Predicate;
+Predicate compare_predicate(const Op *op);
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
