@@ -116,6 +116,24 @@ LLVMValueRef emit_get_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsign
 void emit_set_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits,
                LLVMValueRef value);
 
+/* ---- element by element (elementwise.c) ----------------------------- */
+
+/* The result's code in one slot from the operands' codes there, each as
+ * emit_get_bits gives it; or the result's word from the operands' words. NULL
+ * after an error. */
+typedef LLVMValueRef CodeEmitter(Codegen *cg, const Op *op, LLVMValueRef *codes);
+
+/* Lowers an op by what `emit` gives for each slot of a thread. */
+bool emit_slots(Codegen *cg, const Op *op, CodeEmitter *emit);
+/* Lowers an op by what `emit` gives for each word: all operands and the result
+ * have one type, and past the last slot anything will do. */
+bool emit_words(Codegen *cg, const Op *op, CodeEmitter *emit);
+
+/* The value of an integer's code, sign-extended to the code's LLVM type if `t`
+ * is signed; and the code of a value, of which the low bits count. */
+LLVMValueRef emit_integer_value(Codegen *cg, DType t, LLVMValueRef code);
+LLVMValueRef emit_integer_code(Codegen *cg, DType t, LLVMValueRef value);
+
 /* ---- scalars (emit_scalar.c) ---------------------------------------- */
 
 static inline LLVMValueRef const_i32_of(Codegen *cg, uint32_t v)

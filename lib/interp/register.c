@@ -1,5 +1,5 @@
-/* Register ops: element by element, and dot. Replicas are computed like any
- * other element, so they stay equal. */
+/* Register ops that move or convert whole tensors, and dot. Replicas are computed
+ * like any other element, so they stay equal. */
 #include "interp/state.h"
 
 #include <string.h>
@@ -36,51 +36,6 @@ bool interp_cast(Interp *in, const Op *op)
         for (int64_t slot = 0; slot < to->slots; slot++)
             tensor_set(to, thread, slot,
                        dtype_cast(to->dtype, from->dtype, tensor_get(from, thread, slot)));
-    return true;
-}
-
-typedef uint64_t (*Binary)(DType t, uint64_t a, uint64_t b);
-
-static bool apply_binary(Interp *in, const Op *op, Binary apply)
-{
-    const Tensor *a = value_tensor(op->operands[0]), *b = value_tensor(op->operands[1]);
-    Tensor *to = value_tensor(op->results[0]);
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++)
-            tensor_set(to, thread, slot,
-                       apply(to->dtype, tensor_get(a, thread, slot),
-                             tensor_get(b, thread, slot)));
-    return true;
-}
-
-bool interp_add(Interp *in, const Op *op)
-{
-    return apply_binary(in, op, dtype_add);
-}
-
-bool interp_sub(Interp *in, const Op *op)
-{
-    return apply_binary(in, op, dtype_sub);
-}
-
-bool interp_mul(Interp *in, const Op *op)
-{
-    return apply_binary(in, op, dtype_mul);
-}
-
-bool interp_neg(Interp *in, const Op *op)
-{
-    const Tensor *a = value_tensor(op->operands[0]);
-    Tensor *to = value_tensor(op->results[0]);
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++)
-            tensor_set(to, thread, slot, dtype_neg(to->dtype, tensor_get(a, thread, slot)));
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* The meaning of every element type: decode, encode, cast and arithmetic.
+/* The meaning of every element type: decode, encode and cast.
  *
  * A float's code, without its sign and its padding, is its magnitude: the
  * exponent field above the mantissa field. Magnitudes grow with their values,
@@ -334,43 +334,4 @@ double dtype_min(DType t)
     if (info->kind == DKIND_FLOAT && info->special != SPECIAL_E8M0)
         return -dtype_max(t);
     return dtype_decode(t, 0);
-}
-
-/* ---- arithmetic ------------------------------------------------------ */
-
-/* Why f64 in between does no harm. A product of two significands of at most 24
- * bits has 48, and its exponent is far inside f64's range: it is exact. A sum
- * that f64 cannot hold spans more than 53 bits, so one term is less than 1/16
- * of the other one's last place. The sum then lies that close to the larger
- * term, which the target holds, and no midpoint of the target is nearer than a
- * quarter of that last place: the sum and its rounding to f64 are on the same
- * side of every midpoint.
- * f64 itself rounds once, by the machine. */
-
-uint64_t dtype_add(DType t, uint64_t a, uint64_t b)
-{
-    if (dtype_is_integer(t))
-        return (a + b) & bits_mask(dtype_bits(t));
-    return dtype_encode(t, dtype_decode(t, a) + dtype_decode(t, b));
-}
-
-uint64_t dtype_sub(DType t, uint64_t a, uint64_t b)
-{
-    if (dtype_is_integer(t))
-        return (a - b) & bits_mask(dtype_bits(t));
-    return dtype_encode(t, dtype_decode(t, a) - dtype_decode(t, b));
-}
-
-uint64_t dtype_mul(DType t, uint64_t a, uint64_t b)
-{
-    if (dtype_is_integer(t))
-        return (a * b) & bits_mask(dtype_bits(t));
-    return dtype_encode(t, dtype_decode(t, a) * dtype_decode(t, b));
-}
-
-uint64_t dtype_neg(DType t, uint64_t a)
-{
-    if (dtype_is_integer(t))
-        return -a & bits_mask(dtype_bits(t));
-    return dtype_encode(t, -dtype_decode(t, a));
 }

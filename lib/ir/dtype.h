@@ -80,4 +80,38 @@ uint64_t dtype_sub(DType t, uint64_t a, uint64_t b);
 uint64_t dtype_mul(DType t, uint64_t a, uint64_t b);
 uint64_t dtype_neg(DType t, uint64_t a);
 
+/* The quotient and the remainder. Integers: the quotient is rounded toward minus
+ * infinity and wraps, and div(a, b) * b + mod(a, b) is a; div(a, 0) has all bits
+ * set and mod(a, 0) is a. Floats: div rounds once; mod is a - floor(a / b) * b,
+ * where the quotient is rounded to f32 (of f64: to f64), product and difference
+ * are rounded together to that type, and the result to `t`. */
+uint64_t dtype_div(DType t, uint64_t a, uint64_t b);
+uint64_t dtype_mod(DType t, uint64_t a, uint64_t b);
+
+/* a * b + c, of floats rounded once; integers wrap. */
+uint64_t dtype_fma(DType t, uint64_t a, uint64_t b, uint64_t c);
+
+/* The magnitude; the least signed integer wraps to itself. */
+uint64_t dtype_abs(DType t, uint64_t a);
+
+/* How two codes of a type compare. NONE: one is a NaN. -0 equals +0. */
+typedef enum DOrder { DORDER_LESS, DORDER_EQUAL, DORDER_GREATER, DORDER_NONE } DOrder;
+DOrder dtype_order(DType t, uint64_t a, uint64_t b);
+
+/* The lesser and the greater of two codes, -0 below +0; of a NaN and a number
+ * the number, of two NaNs the canonical one. Padding is cleared. They define the
+ * ops min and max. */
+uint64_t dtype_lesser(DType t, uint64_t a, uint64_t b);
+uint64_t dtype_greater(DType t, uint64_t a, uint64_t b);
+
+/* Bit by bit, of integers; of bools by their truth. `t` of the shifts is an
+ * integer type and `count` an unsigned number; shr fills with the sign of a
+ * signed type, and every bit that comes from beyond the type is 0 or the sign. */
+uint64_t dtype_and(DType t, uint64_t a, uint64_t b);
+uint64_t dtype_or(DType t, uint64_t a, uint64_t b);
+uint64_t dtype_xor(DType t, uint64_t a, uint64_t b);
+uint64_t dtype_not(DType t, uint64_t a);
+uint64_t dtype_shl(DType t, uint64_t a, uint64_t count);
+uint64_t dtype_shr(DType t, uint64_t a, uint64_t count);
+
 #endif

@@ -278,6 +278,16 @@ ReduceKind reduce_kind(const Op *op)
     return k;
 }
 
+Predicate compare_predicate(const Op *op)
+{
+    static const char *const words[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    const Attr *predicate = op_attr(op, ATTR_PREDICATE);
+    Predicate p = PREDICATE_EQ;
+    while (p < PREDICATE_NONE && (!predicate || strcmp(predicate->word, words[p]) != 0))
+        p++;
+    return p;
+}
+
 uint32_t reduce_dims(const Op *op)
 {
     const Attr *dims = op_attr(op, ATTR_DIMS);

@@ -62,6 +62,12 @@ typedef struct AttrInfo {
 
 extern const AttrInfo attr_info[ATTR_COUNT];
 
+/* Whether the attribute is a word that stands before the operands. */
+static inline bool attr_is_leading_word(AttrKind kind)
+{
+    return attr_info[kind].value == ATTR_VALUE_WORD && !*attr_info[kind].spelling;
+}
+
 /* One attribute's value; which members count is attr_info[kind].value. */
 typedef struct Attr {
     AttrKind kind;
@@ -94,7 +100,7 @@ typedef enum Effect {
 } Effect;
 
 typedef enum TypeRule {
-    RULE_GIVEN, RULE_SAME, RULE_DOT, RULE_ELEMENT, RULE_REDUCE, RULE_INDICES,
+    RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_INDICES,
     RULE_CARRIED, RULE_NONE
 } TypeRule;
 
@@ -258,6 +264,13 @@ MemoryTile op_source_tile(const Op *op);
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
 /* The dimension of the tile that spans the memory's dimension `d`, or -1. */
 int memory_tile_find(const MemoryTile *t, unsigned d);
+
+/* For `compare`: what it tests (PREDICATE_NONE: no such word). */
+typedef enum Predicate {
+    PREDICATE_EQ, PREDICATE_NE, PREDICATE_LT, PREDICATE_LE, PREDICATE_GT, PREDICATE_GE,
+    PREDICATE_NONE
+} Predicate;
+Predicate compare_predicate(const Op *op);
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */

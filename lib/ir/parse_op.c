@@ -183,6 +183,20 @@ static AttrKind find_named_attr(const Token *t, uint32_t allowed)
     return ATTR_COUNT;
 }
 
+/* The attributes that are words before the operands. */
+static bool parse_words(Parser *p, Statement *s, uint32_t allowed)
+{
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
+        if (!attr_is_leading_word(kind) || !(allowed & 1u << kind))
+            continue;
+        if (p->token.kind != TOKEN_NAME)
+            return parser_expected(p, "a word");
+        add_attr(s, (Attr){.kind = kind, .word = parser_symbol(p, &p->token)->name});
+        parser_advance(p);
+    }
+    return true;
+}
+
 /* [2, ...] or a word */
 static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
 {
@@ -251,7 +265,8 @@ static bool parse_result_types(Parser *p, Statement *s, OpCode code)
     do {
         if (s->type_count == NAMES_MAX)
             return diag_error(p->diag, p->token.loc, "more than %d types", NAMES_MAX);
-        const Type *t = info->rule == RULE_ELEMENT && s->operand_count
+        bool element = info->rule == RULE_ELEMENT || info->rule == RULE_BOOL;
+        const Type *t = element && s->operand_count
                             ? parse_element_type(p, s->operands[0]->type)
                             : parse_type(p, result_type_kind(info->result));
         if (!t)
@@ -273,8 +288,11 @@ static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *o
     case RULE_SAME:
         s->types[s->type_count++] = s->operands[0]->type;
         return true;
-    case RULE_DOT:
+    case RULE_LAST:
         s->types[s->type_count++] = s->operands[2]->type;
+        return true;
+    case RULE_BOOL:
+        s->types[s->type_count++] = type_reg(p->m, DTYPE_bool, s->operands[0]->type->layout);
         return true;
     case RULE_INDICES:
         while (s->type_count < p->program->grid_rank)
@@ -306,7 +324,7 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
         return false;
     if (info->attrs & 1u << ATTR_PENDING && !parse_pending(p, s))
         return false;
-    if (!parse_operands(p, s, info->attrs))
+    if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs))
         return false;
     if (parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
         skip_attr_dictionary(p);

@@ -77,6 +77,14 @@ void print_type(Text *out, const Type *t)
     }
 }
 
+const char *type_text(Module *m, const Type *t)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_type(&text, t);
+    return text_string(&text);
+}
+
 /* ---- names ----------------------------------------------------------- */
 
 /* Names in use where the printer stands, innermost last. A value keeps its
@@ -203,7 +211,7 @@ static void print_attr_dictionary(Printer *pr, const Op *op)
     bool any = false;
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];
-        if (!a->ints && !a->word)
+        if ((!a->ints && !a->word) || attr_is_leading_word(a->kind))
             continue;
         text_printf(pr->out, "%s%s = ", any ? ", " : " {", attr_info[a->kind].spelling);
         text_add(pr->out, a->word ? a->word : "[");
@@ -213,6 +221,16 @@ static void print_attr_dictionary(Printer *pr, const Op *op)
         any = true;
     }
     text_add(pr->out, any ? "}" : "");
+}
+
+/* The attributes that are words before the operands. */
+static void print_words(Printer *pr, const Op *op)
+{
+    for (unsigned i = 0; i < op->attr_count; i++) {
+        const Attr *a = &op->attrs[i];
+        if (attr_is_leading_word(a->kind))
+            text_printf(pr->out, " %s", a->word);
+    }
 }
 
 static void print_plain_op(Printer *pr, const Op *op)
@@ -233,6 +251,7 @@ static void print_plain_op(Printer *pr, const Op *op)
         text_add(pr->out, " ");
         print_expr(pr->out, op_expr(op, ATTR_PENDING));
     }
+    print_words(pr, op);
     print_operands(pr, op);
     print_attr_dictionary(pr, op);
     print_result_types(pr, op);

@@ -9,14 +9,6 @@
 
 /* ---- helpers ---------------------------------------------------------- */
 
-static const char *type_text(Module *m, const Type *t)
-{
-    Text text;
-    text_init(&text, &m->arena);
-    print_type(&text, t);
-    return text_string(&text);
-}
-
 static const char *operand_kind_text(OperandKind kind)
 {
     static const char *const names[] = {"register tensor", "shared tensor", "global tensor",
@@ -311,26 +303,6 @@ bool verify_cast(Module *m, const Op *op)
     return diag_error(m->diag, op->loc, "cast keeps the layout, got %s from %s", type_text(m, to),
                       type_text(m, from));
 }
-
-/* Operands and result have one type, which arithmetic knows. */
-static bool verify_elementwise(Module *m, const Op *op)
-{
-    const Type *t = op->results[0]->type;
-    for (unsigned i = 0; i < op->operand_count; i++)
-        if (op->operands[i]->type != t)
-            return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s",
-                              op_info[op->code].name, type_text(m, op->operands[i]->type),
-                              type_text(m, t));
-    if (t->dtype == DTYPE_bool || t->dtype == DTYPE_ue8m0)
-        return diag_error(m->diag, op->loc, "%s is not defined for %s", op_info[op->code].name,
-                          dtype_name(t->dtype));
-    return true;
-}
-
-bool verify_add(Module *m, const Op *op) { return verify_elementwise(m, op); }
-bool verify_sub(Module *m, const Op *op) { return verify_elementwise(m, op); }
-bool verify_mul(Module *m, const Op *op) { return verify_elementwise(m, op); }
-bool verify_neg(Module *m, const Op *op) { return verify_elementwise(m, op); }
 
 bool verify_dot(Module *m, const Op *op)
 {

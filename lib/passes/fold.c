@@ -3,6 +3,7 @@
  *
  *   %y = cast %x : f16   (%x is f16)     =>    %x
  *   %y = view (view %x)                  =>    view %x
+ *   neg (neg %x), not (not %x)           =>    %x
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
  *   if 1 { A } else { B }                =>    A
  *   assert 1                             =>    nothing
@@ -157,6 +158,13 @@ static bool fold_cast_of_fill(Fold *fold, Op *op)
     return true;
 }
 
+/* Whether applying the op twice changes nothing: not of a bool makes it 0 or 1. */
+static bool is_involution(const Op *op)
+{
+    return op->code == OP_neg ||
+           (op->code == OP_not && op->results[0]->type->dtype != DTYPE_bool);
+}
+
 /* Replaces a one-result op by a value that equals it; true if it did. */
 static bool fold_op(Fold *fold, Op *op)
 {
@@ -168,7 +176,7 @@ static bool fold_op(Fold *fold, Op *op)
     bool converts = op->code == OP_view || op->code == OP_cast;
     if (converts && x->type == result->type) {
         value_forward(result, x);
-    } else if (op->code == OP_neg && inner && inner->code == OP_neg) {
+    } else if (is_involution(op) && inner && inner->code == op->code) {
         value_forward(result, inner->operands[0]);
     } else if (op->code == OP_cast && fold_cast_of_fill(fold, op)) {
         /* Forwarded there. */

@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <llvm-c/Analysis.h>
-#include <llvm-c/LLJIT.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+
+#include "jit.h"
 
 enum {
     CODES_MAX = 1 << 17,
@@ -185,13 +185,6 @@ static void choose_codes(Codes *codes, DType to, DType from)
 
 /* ---- comparing ------------------------------------------------------ */
 
-/* Of f16 and wider types any NaN is as good as another. */
-static bool is_same(DType t, uint64_t a, uint64_t b)
-{
-    bool is_free = dtype_has_nan(t) && dtype_bits(t) > 8;
-    return a == b || (is_free && isnan(dtype_decode(t, a)) && isnan(dtype_decode(t, b)));
-}
-
 static unsigned compare_pair(PairFunction *run, DType to, DType from, Codes *in, uint64_t *out)
 {
     unsigned wrong = 0;
@@ -209,80 +202,11 @@ static unsigned compare_pair(PairFunction *run, DType to, DType from, Codes *in,
     return wrong;
 }
 
-/* ---- the JIT -------------------------------------------------------- */
-
-/* What x86 without AVX512-BF16 calls for fptrunc to bfloat, and libgcc 12
- * lacks. The result travels in the low bits of a vector register. */
-static float truncate_to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits = (uint32_t)dtype_cast(DTYPE_bf16, DTYPE_f32, bits);
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static void require(LLVMErrorRef error)
-{
-    if (error)
-        fail_msg("%s", LLVMGetErrorMessage(error));
-}
-
-/* A machine with F16C but not AVX512-BF16, whose conversion to bf16 takes
- * subnormals for zero. */
-static LLVMTargetMachineRef host_machine(void)
-{
-    char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
-    LLVMTargetRef target;
-    if (LLVMGetTargetFromTriple(triple, &target, &message))
-        fail_msg("%s", message);
-    const char *cpu = strncmp(triple, "x86_64", 6) == 0 ? "x86-64-v3" : "generic";
-    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
-        target, triple, cpu, "", LLVMCodeGenLevelNone, LLVMRelocPIC, LLVMCodeModelJITDefault);
-    LLVMDisposeMessage(triple);
-    return machine;
-}
-
-static LLVMOrcLLJITRef jit_new(void)
-{
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
-    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
-        builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(host_machine()));
-    LLVMOrcLLJITRef jit;
-    require(LLVMOrcCreateLLJIT(&jit, builder));
-    LLVMOrcJITDylibRef main = LLVMOrcLLJITGetMainJITDylib(jit);
-    LLVMOrcDefinitionGeneratorRef process;
-    require(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-        &process, LLVMOrcLLJITGetGlobalPrefix(jit), NULL, NULL));
-    LLVMOrcJITDylibAddGenerator(main, process);
-    LLVMOrcCSymbolMapPair symbol = {
-        .Name = LLVMOrcLLJITMangleAndIntern(jit, "__truncsfbf2"),
-        .Sym = {.Address = (LLVMOrcExecutorAddress)(uintptr_t)truncate_to_bf16,
-                .Flags = {LLVMJITSymbolGenericFlagsExported |
-                          LLVMJITSymbolGenericFlagsCallable, 0}}};
-    require(LLVMOrcJITDylibDefine(main, LLVMOrcAbsoluteSymbols(&symbol, 1)));
-    return jit;
-}
-
-/* Gives the JIT a module and its context. */
-static void jit_add(LLVMOrcLLJITRef jit, LLVMContextRef cx, LLVMModuleRef m)
-{
-    assert_false(LLVMVerifyModule(m, LLVMPrintMessageAction, NULL));
-    LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(cx);
-    LLVMOrcThreadSafeModuleRef safe = LLVMOrcCreateNewThreadSafeModule(m, shared);
-    LLVMOrcDisposeThreadSafeContext(shared);
-    require(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), safe));
-}
-
-static uintptr_t jit_find(LLVMOrcLLJITRef jit, DType to, DType from)
+static uintptr_t find_pair(LLVMOrcLLJITRef jit, DType to, DType from)
 {
     char name[32];
-    LLVMOrcExecutorAddress address;
     pair_name(name, to, from);
-    require(LLVMOrcLLJITLookup(jit, &address, name));
-    return (uintptr_t)address;
+    return jit_address(jit, name);
 }
 
 /* ---- tests of codes -------------------------------------------------- */
@@ -298,7 +222,7 @@ static void test_values(void **state)
         LLVMContextRef cx = LLVMContextCreate();
         jit_add(jit, cx, build_pairs_from(cx, from));
         for (DType to = DTYPE_none + 1; to < DTYPE_COUNT && wrong_pairs < WRONG_MAX; to++) {
-            PairFunction *run = (PairFunction *)jit_find(jit, to, from);
+            PairFunction *run = (PairFunction *)find_pair(jit, to, from);
             wrong_pairs += compare_pair(run, to, from, &in, out) > 0;
         }
     }
@@ -316,27 +240,6 @@ static const DType word_types[] = {
     DTYPE_f16, DTYPE_bf16, DTYPE_i16, DTYPE_tf32, DTYPE_f32, DTYPE_f64, DTYPE_u64,
 };
 enum { WORD_TYPES = sizeof word_types / sizeof *word_types };
-
-/* The words of a REG value: loaded from and stored to consecutive i32. */
-static void load_words(Codegen *cg, Value *v, LLVMValueRef from)
-{
-    LLVMValueRef *words = words_new(cg, v->type);
-    for (int64_t i = 0; i < type_thread_words(v->type); i++) {
-        LLVMValueRef index = const_i64_of(cg, i);
-        LLVMValueRef at = LLVMBuildGEP2(cg->builder, cg->i32, from, &index, 1, "");
-        words[i] = LLVMBuildLoad2(cg->builder, cg->i32, at, "");
-    }
-    lower_words(cg, v, words);
-}
-
-static void store_words(Codegen *cg, Value *v, LLVMValueRef to)
-{
-    for (int64_t i = 0; i < type_thread_words(v->type); i++) {
-        LLVMValueRef index = const_i64_of(cg, i);
-        LLVMValueRef at = LLVMBuildGEP2(cg->builder, cg->i32, to, &index, 1, "");
-        LLVMBuildStore(cg->builder, lowered_words(v)[i], at);
-    }
-}
 
 /* A function of (ptr in, ptr out) for one cast op. */
 static void build_words_cast(Codegen *cg, Program *p, DType to, DType from)
@@ -363,21 +266,13 @@ static void build_words_cast(Codegen *cg, Program *p, DType to, DType from)
 
 static void jit_add_words_casts(LLVMOrcLLJITRef jit, Module *m)
 {
-    LLVMContextRef cx = LLVMContextCreate();
-    Codegen cg = {
-        .module = m, .diag = m->diag, .context = cx,
-        .llvm = LLVMModuleCreateWithNameInContext("words", cx),
-        .builder = LLVMCreateBuilderInContext(cx),
-        .i32 = LLVMInt32TypeInContext(cx), .i64 = LLVMInt64TypeInContext(cx),
-        .f16 = LLVMHalfTypeInContext(cx), .bf16 = LLVMBFloatTypeInContext(cx),
-        .f32 = LLVMFloatTypeInContext(cx), .f64 = LLVMDoubleTypeInContext(cx),
-    };
+    Codegen cg = codegen_for_host(m);
     Program *p = build_program(m, "casts", (Loc){0});
     for (size_t from = 0; from < WORD_TYPES; from++)
         for (size_t to = 0; to < WORD_TYPES; to++)
             build_words_cast(&cg, p, word_types[to], word_types[from]);
     LLVMDisposeBuilder(cg.builder);
-    jit_add(jit, cx, cg.llvm);
+    jit_add(jit, cg.context, cg.llvm);
 }
 
 static void check_words(WordsFunction *run, DType to, DType from)
@@ -413,7 +308,7 @@ static void test_words(void **state)
     for (size_t from = 0; from < WORD_TYPES; from++)
         for (size_t to = 0; to < WORD_TYPES; to++) {
             DType x = word_types[to], y = word_types[from];
-            check_words((WordsFunction *)jit_find(jit, x, y), x, y);
+            check_words((WordsFunction *)find_pair(jit, x, y), x, y);
         }
     require(LLVMOrcDisposeLLJIT(jit));
 }

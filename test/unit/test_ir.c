@@ -510,8 +510,9 @@ static void rows_of_the_op_table_make_sense(void **state)
         assert_int_equal(info->result == RESULT_INDICES, info->rule == RULE_INDICES);
         assert_int_equal(info->result == RESULT_CARRIED, info->rule == RULE_CARRIED);
         assert_int_equal(info->attrs >> ATTR_COUNT, 0);
-        int needed = info->rule == RULE_DOT ? 3
-                     : info->rule == RULE_SAME || info->rule == RULE_ELEMENT ? 1 : 0;
+        int needed = info->rule == RULE_LAST ? 3
+                     : info->rule == RULE_SAME || info->rule == RULE_ELEMENT ||
+                             info->rule == RULE_BOOL || info->rule == RULE_REDUCE ? 1 : 0;
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
         if (info->attrs & 1u << ATTR_OFFSETS) {
             OperandKind last = info->operands[info->operand_count - 1];

@@ -773,6 +773,161 @@ static void small_float_arithmetic(void **state)
     assert_int_equal(dtype_neg(DTYPE_ue8m0, 127), 0);
 }
 
+/* ---- division, fma, order, bits --------------------------------------- */
+
+static uint64_t masked(DType t, int64_t value)
+{
+    return (uint64_t)value & (UINT64_MAX >> (64 - dtype_bits(t)));
+}
+
+/* Every pair of codes: the quotient by f64 and floor. */
+static void integers_divide_downward(void **state)
+{
+    (void)state;
+    static const DType types[] = {DTYPE_i1, DTYPE_u1, DTYPE_i4, DTYPE_u5, DTYPE_i8, DTYPE_u8};
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        DType t = types[k];
+        for (uint64_t a = 0; a < code_count(t); a++) {
+            assert_int_equal(dtype_div(t, a, 0), code_count(t) - 1);
+            assert_int_equal(dtype_mod(t, a, 0), a);
+            for (uint64_t b = 1; b < code_count(t); b++) {
+                double x = dtype_decode(t, a), y = dtype_decode(t, b);
+                int64_t quotient = (int64_t)floor(x / y);
+                assert_int_equal(dtype_div(t, a, b), masked(t, quotient));
+                assert_int_equal(dtype_mod(t, a, b),
+                                 masked(t, (int64_t)x - quotient * (int64_t)y));
+            }
+        }
+    }
+}
+
+static void wide_integers_divide(void **state)
+{
+    (void)state;
+    uint64_t least = (uint64_t)1 << 63;
+    assert_true(dtype_div(DTYPE_i64, least, UINT64_MAX) == least);
+    assert_true(dtype_mod(DTYPE_i64, least, UINT64_MAX) == 0);
+    assert_true(dtype_div(DTYPE_i64, (uint64_t)-7, 2) == (uint64_t)-4);
+    assert_true(dtype_mod(DTYPE_i64, (uint64_t)-7, 4) == 1);
+    assert_true(dtype_mod(DTYPE_i64, 7, (uint64_t)-4) == (uint64_t)-1);
+    assert_true(dtype_div(DTYPE_u64, UINT64_MAX, 2) == INT64_MAX);
+    assert_int_equal(dtype_div(DTYPE_i32, 0x80000000, 0xffffffff), 0x80000000);
+}
+
+static void f32_division_is_the_machines(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        uint32_t a = (uint32_t)random_u64(&seed), b = (uint32_t)random_u64(&seed);
+        if (i & 1)      /* subnormal quotients */
+            a = (a & 0x80ffffff) | 0x00800000, b = (b & 0x807fffff) | 0x46000000;
+        volatile float x = float_of_bits(a), y = float_of_bits(b), quotient = x / y;
+        check_f32(dtype_div(DTYPE_f32, a, b), quotient);
+    }
+}
+
+static void mod_of_floats(void **state)
+{
+    (void)state;
+    static const struct { double a, b, mod; } known[] = {
+        {7, 4, 3}, {-7, 4, 1}, {7, -4, -1}, {-7, -4, -3}, {8, 4, 0}, {5.5, 0.75, 0.25},
+        {-0.5, 4, 3.5}, {3, 0, NAN}, {INFINITY, 2, NAN}, {2, INFINITY, NAN}, {NAN, 2, NAN},
+    };
+    static const DType types[] = {DTYPE_f16, DTYPE_bf16, DTYPE_tf32, DTYPE_f32, DTYPE_f64};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+            DType t = types[k];
+            uint64_t a = dtype_encode(t, known[i].a), b = dtype_encode(t, known[i].b);
+            assert_true(same_value(dtype_decode(t, dtype_mod(t, a, b)), known[i].mod));
+        }
+}
+
+static void f32_fma_is_the_machines(void **state)
+{
+    (void)state;
+    uint64_t seed = 10;
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        uint32_t a = (uint32_t)random_u64(&seed), b = (uint32_t)random_u64(&seed);
+        uint32_t c = (uint32_t)random_u64(&seed);
+        if (i & 1) {    /* products of few bits near a midpoint, and small or equal terms */
+            a = (a & 0x807ff000) | 0x3f800000, b = (b & 0x807ff000) | 0x3f800000;
+            c = (c & 0x80000fff) | (uint32_t)(0x3f + i % 3 * -0x10) << 24;
+        }
+        check_f32(dtype_fma(DTYPE_f32, a, b, c),
+                  fmaf(float_of_bits(a), float_of_bits(b), float_of_bits(c)));
+    }
+}
+
+/* 7 * 37/256 is a midpoint of bf16; what is added is far below f64's last bit. */
+static void fma_rounds_once(void **state)
+{
+    (void)state;
+    uint64_t seven = 0x40e0, other = dtype_encode(DTYPE_bf16, 37.0 / 256);
+    uint64_t tiny = dtype_encode(DTYPE_bf16, 0x1p-100), minus = dtype_neg(DTYPE_bf16, tiny);
+    assert_int_equal(dtype_fma(DTYPE_bf16, seven, other, 0), 0x3f82);
+    assert_int_equal(dtype_fma(DTYPE_bf16, seven, other, tiny), 0x3f82);
+    assert_int_equal(dtype_fma(DTYPE_bf16, seven, other, minus), 0x3f81);
+    for (uint64_t a = 0; a < 64; a++)
+        for (uint64_t b = 0; b < 64; b++)
+            for (uint64_t c = 0; c < 64; c++) {
+                DType t = DTYPE_f6e3m2;
+                double exact = dtype_decode(t, a) * dtype_decode(t, b) + dtype_decode(t, c);
+                assert_int_equal(dtype_fma(t, a, b, c), dtype_encode(t, exact));
+            }
+    assert_int_equal(dtype_fma(DTYPE_i8, 100, 3, 5), 49);
+}
+
+static void minimum_and_maximum(void **state)
+{
+    (void)state;
+    assert_int_equal(dtype_lesser(DTYPE_i4, 8, 7), 8);
+    assert_int_equal(dtype_greater(DTYPE_i4, 8, 7), 7);
+    assert_int_equal(dtype_lesser(DTYPE_u4, 8, 7), 7);
+    assert_int_equal(dtype_lesser(DTYPE_f16, 0x8000, 0), 0x8000);       /* -0 below +0 */
+    assert_int_equal(dtype_lesser(DTYPE_f16, 0, 0x8000), 0x8000);
+    assert_int_equal(dtype_greater(DTYPE_f16, 0, 0x8000), 0);
+    assert_int_equal(dtype_greater(DTYPE_f16, 0x8000, 0), 0);
+    assert_int_equal(dtype_lesser(DTYPE_f16, 0xfe00, 0x3c00), 0x3c00);  /* the number */
+    assert_int_equal(dtype_greater(DTYPE_f16, 0x3c00, 0x7e00), 0x3c00);
+    assert_int_equal(dtype_lesser(DTYPE_f16, 0xfe01, 0x7e02), 0x7e00);
+    assert_int_equal(dtype_abs(DTYPE_i8, 0x80), 0x80);
+    assert_int_equal(dtype_abs(DTYPE_i8, 0xff), 1);
+    assert_int_equal(dtype_abs(DTYPE_u8, 0xff), 0xff);
+    assert_int_equal(dtype_abs(DTYPE_f6e3m2, 0x25), 0x05);
+}
+
+static void order(void **state)
+{
+    (void)state;
+    assert_int_equal(dtype_order(DTYPE_i64, UINT64_MAX, 0), DORDER_LESS);
+    assert_int_equal(dtype_order(DTYPE_u64, UINT64_MAX, UINT64_MAX - 1), DORDER_GREATER);
+    assert_int_equal(dtype_order(DTYPE_f32, 0x80000000, 0), DORDER_EQUAL);
+    assert_int_equal(dtype_order(DTYPE_f8e4m3, 0x7f, 0x7f), DORDER_NONE);
+    assert_int_equal(dtype_order(DTYPE_bool, 1, 255), DORDER_EQUAL);
+    assert_int_equal(dtype_order(DTYPE_i1, 1, 0), DORDER_LESS);
+}
+
+static void bit_operations(void **state)
+{
+    (void)state;
+    assert_int_equal(dtype_and(DTYPE_u4, 12, 10), 8);
+    assert_int_equal(dtype_or(DTYPE_u4, 12, 10), 14);
+    assert_int_equal(dtype_xor(DTYPE_i4, 12, 10), 6);
+    assert_int_equal(dtype_not(DTYPE_u5, 1), 30);
+    assert_int_equal(dtype_and(DTYPE_bool, 1, 2), 1);
+    assert_int_equal(dtype_xor(DTYPE_bool, 1, 2), 0);
+    assert_int_equal(dtype_not(DTYPE_bool, 2), 0);
+    assert_int_equal(dtype_shl(DTYPE_u4, 5, 1), 10);
+    assert_int_equal(dtype_shl(DTYPE_u4, 5, 4), 0);
+    assert_int_equal(dtype_shr(DTYPE_u4, 12, 2), 3);
+    assert_int_equal(dtype_shr(DTYPE_i4, 12, 2), 15);
+    assert_int_equal(dtype_shr(DTYPE_i4, 12, 9), 15);
+    assert_int_equal(dtype_shr(DTYPE_i4, 7, 9), 0);
+    assert_true(dtype_shr(DTYPE_i64, (uint64_t)1 << 63, 64) == UINT64_MAX);
+    assert_true(dtype_shr(DTYPE_u64, UINT64_MAX, 64) == 0);
+}
+
 /* ---- public functions ------------------------------------------------ */
 
 static void public_names(void **state)
@@ -852,6 +1007,15 @@ int main(void)
         cmocka_unit_test(f32_sums_do_not_round_twice),
         cmocka_unit_test(f64_arithmetic),
         cmocka_unit_test(small_float_arithmetic),
+        cmocka_unit_test(integers_divide_downward),
+        cmocka_unit_test(wide_integers_divide),
+        cmocka_unit_test(f32_division_is_the_machines),
+        cmocka_unit_test(mod_of_floats),
+        cmocka_unit_test(f32_fma_is_the_machines),
+        cmocka_unit_test(fma_rounds_once),
+        cmocka_unit_test(minimum_and_maximum),
+        cmocka_unit_test(order),
+        cmocka_unit_test(bit_operations),
         cmocka_unit_test(public_names),
         cmocka_unit_test(public_unknown_types),
         cmocka_unit_test(public_codes),

@@ -1,0 +1,100 @@
+/* The verifier's rules of element-wise ops: which types must be equal, and for
+ * which element types each op is defined. */
+#include "ir/text.h"
+#include "ir/verify.h"
+
+/* Operands from `first` on have the result's type. */
+static bool verify_same(Module *m, const Op *op, unsigned first)
+{
+    const Type *t = op->results[0]->type;
+    for (unsigned i = first; i < op->operand_count; i++)
+        if (op->operands[i]->type != t)
+            return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s",
+                              op_info[op->code].name, type_text(m, op->operands[i]->type),
+                              type_text(m, t));
+    return true;
+}
+
+typedef bool (*Domain)(DType t);
+
+static bool has_arithmetic(DType t)
+{
+    return t != DTYPE_bool && t != DTYPE_ue8m0;
+}
+
+/* Types whose functions the machine has. */
+static bool has_functions(DType t)
+{
+    return t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32;
+}
+
+static bool has_bits(DType t)
+{
+    return dtype_is_integer(t) || t == DTYPE_bool;
+}
+
+static bool verify_elementwise(Module *m, const Op *op, Domain is_defined)
+{
+    DType t = op->results[0]->type->dtype;
+    if (!verify_same(m, op, 0))
+        return false;
+    return is_defined(t) || diag_error(m->diag, op->loc, "%s is not defined for %s",
+                                       op_info[op->code].name, dtype_name(t));
+}
+
+#define VERIFY(id, domain)                                                    \
+    bool verify_##id(Module *m, const Op *op) { return verify_elementwise(m, op, domain); }
+
+VERIFY(add, has_arithmetic)
+VERIFY(sub, has_arithmetic)
+VERIFY(mul, has_arithmetic)
+VERIFY(neg, has_arithmetic)
+VERIFY(div, has_arithmetic)
+VERIFY(mod, has_arithmetic)
+VERIFY(abs, has_arithmetic)
+VERIFY(min, has_arithmetic)
+VERIFY(max, has_arithmetic)
+VERIFY(fma, has_arithmetic)
+VERIFY(exp2, has_functions)
+VERIFY(exp, has_functions)
+VERIFY(log2, has_functions)
+VERIFY(rcp, has_functions)
+VERIFY(rsqrt, has_functions)
+VERIFY(sqrt, has_functions)
+VERIFY(tanh, has_functions)
+VERIFY(and, has_bits)
+VERIFY(or, has_bits)
+VERIFY(xor, has_bits)
+VERIFY(not, has_bits)
+VERIFY(shl, dtype_is_integer)
+VERIFY(shr, dtype_is_integer)
+
+/* A register tensor of bool with the layout of `like`. */
+static bool verify_bool(Module *m, const Op *op, const Type *t, const Type *like,
+                        const char *what)
+{
+    const Type *expected = type_reg(m, DTYPE_bool, like->layout);
+    if (t == expected)
+        return true;
+    return diag_error(m->diag, op->loc, "the %s of %s is %s here, got %s", what,
+                      op_info[op->code].name, type_text(m, expected), type_text(m, t));
+}
+
+bool verify_compare(Module *m, const Op *op)
+{
+    const Type *a = op->operands[0]->type, *b = op->operands[1]->type;
+    const Attr *predicate = op_attr(op, ATTR_PREDICATE);
+    if (compare_predicate(op) == PREDICATE_NONE)
+        return diag_error(m->diag, op->loc, "compare needs eq, ne, lt, le, gt or ge, got %s",
+                          predicate ? predicate->word : "none");
+    if (a != b)
+        return diag_error(m->diag, op->loc, "compare of %s and %s", type_text(m, a),
+                          type_text(m, b));
+    return verify_bool(m, op, op->results[0]->type, a, "result");
+}
+
+bool verify_select(Module *m, const Op *op)
+{
+    return verify_same(m, op, 1) &&
+           verify_bool(m, op, op->operands[0]->type, op->results[0]->type, "condition");
+}

@@ -1,0 +1,132 @@
+/* Running generated IR on this machine, for unit tests: a JIT, a Codegen without
+ * a target, register words in memory. Include after cmocka. */
+#ifndef TILUS_TEST_JIT_H
+#define TILUS_TEST_JIT_H
+
+#include "codegen/internal.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+#include <math.h>
+#include <string.h>
+
+/* What x86 without AVX512-BF16 calls for fptrunc to bfloat, and libgcc 12
+ * lacks. The result travels in the low bits of a vector register. */
+static inline float truncate_to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (uint32_t)dtype_cast(DTYPE_bf16, DTYPE_f32, bits);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline void require(LLVMErrorRef error)
+{
+    if (error)
+        fail_msg("%s", LLVMGetErrorMessage(error));
+}
+
+/* A machine with F16C but not AVX512-BF16, whose conversion to bf16 takes
+ * subnormals for zero. */
+static inline LLVMTargetMachineRef host_machine(void)
+{
+    char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
+    LLVMTargetRef target;
+    if (LLVMGetTargetFromTriple(triple, &target, &message))
+        fail_msg("%s", message);
+    const char *cpu = strncmp(triple, "x86_64", 6) == 0 ? "x86-64-v3" : "generic";
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, triple, cpu, "", LLVMCodeGenLevelNone, LLVMRelocPIC, LLVMCodeModelJITDefault);
+    LLVMDisposeMessage(triple);
+    return machine;
+}
+
+static inline LLVMOrcLLJITRef jit_new(void)
+{
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
+        builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(host_machine()));
+    LLVMOrcLLJITRef jit;
+    require(LLVMOrcCreateLLJIT(&jit, builder));
+    LLVMOrcJITDylibRef main = LLVMOrcLLJITGetMainJITDylib(jit);
+    LLVMOrcDefinitionGeneratorRef process;
+    require(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        &process, LLVMOrcLLJITGetGlobalPrefix(jit), NULL, NULL));
+    LLVMOrcJITDylibAddGenerator(main, process);
+    LLVMOrcCSymbolMapPair symbol = {
+        .Name = LLVMOrcLLJITMangleAndIntern(jit, "__truncsfbf2"),
+        .Sym = {.Address = (LLVMOrcExecutorAddress)(uintptr_t)truncate_to_bf16,
+                .Flags = {LLVMJITSymbolGenericFlagsExported |
+                          LLVMJITSymbolGenericFlagsCallable, 0}}};
+    require(LLVMOrcJITDylibDefine(main, LLVMOrcAbsoluteSymbols(&symbol, 1)));
+    return jit;
+}
+
+/* Gives the JIT a module and its context. */
+static inline void jit_add(LLVMOrcLLJITRef jit, LLVMContextRef cx, LLVMModuleRef m)
+{
+    assert_false(LLVMVerifyModule(m, LLVMPrintMessageAction, NULL));
+    LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(cx);
+    LLVMOrcThreadSafeModuleRef safe = LLVMOrcCreateNewThreadSafeModule(m, shared);
+    LLVMOrcDisposeThreadSafeContext(shared);
+    require(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), safe));
+}
+
+/* The address of a function of an added module. */
+static inline uintptr_t jit_address(LLVMOrcLLJITRef jit, const char *name)
+{
+    LLVMOrcExecutorAddress address;
+    require(LLVMOrcLLJITLookup(jit, &address, name));
+    return (uintptr_t)address;
+}
+
+/* ---- emitters without a target --------------------------------------- */
+
+/* A Codegen with a fresh context and LLVM module, which jit_add takes. The
+ * caller disposes of the builder. */
+static inline Codegen codegen_for_host(Module *m)
+{
+    LLVMContextRef cx = LLVMContextCreate();
+    return (Codegen){
+        .module = m, .diag = m->diag, .context = cx,
+        .llvm = LLVMModuleCreateWithNameInContext("words", cx),
+        .builder = LLVMCreateBuilderInContext(cx),
+        .i32 = LLVMInt32TypeInContext(cx), .i64 = LLVMInt64TypeInContext(cx),
+        .f16 = LLVMHalfTypeInContext(cx), .bf16 = LLVMBFloatTypeInContext(cx),
+        .f32 = LLVMFloatTypeInContext(cx), .f64 = LLVMDoubleTypeInContext(cx),
+    };
+}
+
+/* The words of a REG value: loaded from and stored to consecutive i32. */
+static inline void load_words(Codegen *cg, Value *v, LLVMValueRef from)
+{
+    LLVMValueRef *words = words_new(cg, v->type);
+    for (int64_t i = 0; i < type_thread_words(v->type); i++) {
+        LLVMValueRef index = const_i64_of(cg, i);
+        LLVMValueRef at = LLVMBuildGEP2(cg->builder, cg->i32, from, &index, 1, "");
+        words[i] = LLVMBuildLoad2(cg->builder, cg->i32, at, "");
+    }
+    lower_words(cg, v, words);
+}
+
+static inline void store_words(Codegen *cg, Value *v, LLVMValueRef to)
+{
+    for (int64_t i = 0; i < type_thread_words(v->type); i++) {
+        LLVMValueRef index = const_i64_of(cg, i);
+        LLVMValueRef at = LLVMBuildGEP2(cg->builder, cg->i32, to, &index, 1, "");
+        LLVMBuildStore(cg->builder, lowered_words(v)[i], at);
+    }
+}
+
+/* Of f16 and wider types any NaN is as good as another. */
+static inline bool is_same(DType t, uint64_t a, uint64_t b)
+{
+    bool is_free = dtype_has_nan(t) && dtype_bits(t) > 8;
+    return a == b || (is_free && isnan(dtype_decode(t, a)) && isnan(dtype_decode(t, b)));
+}
+
+#endif
