@@ -6,7 +6,8 @@ On a machine with a GPU and nothing but Python, all GPU tests:
     run.py --tools DIR --kernels DIR --out DIR [--only FAMILY,...]
 
 compares the GPU with the interpreter: the programs of test/lit/Run, the matmul
-template for every type of 1 to 8 bits, every cast, and the demo. The last line
+template for every type of 1 to 8 bits, the pipelined one, every cast, and the
+demo. The last line
 is `N passed, M failed`; OUT/gpu-check.txt holds all output.
 
     run.py --tools DIR --engine interp --programs FILE...
@@ -115,6 +116,21 @@ def cast_case(options, source, scratch):
     return Case(f"casts: {source} to {len(targets)} types", command)
 
 
+def pipelined_case(options, weight, m, n, k, scratch):
+    """Figure 14: packs on the GPU, then multiplies; both against the interpreter."""
+    template = str(options.kernels / "matmul_pipelined.tilus")
+    common = ["-D", f"W={weight}", "--engine=gpu", "--require-gpu", "--compare=interp",
+              "--arg", f"n={n}", "--arg", f"k={k}"]
+    packed = os.path.join(scratch, f"pipelined_{weight}_{n}_{k}.bin")
+    words = -(-k // 256) * -(-n // 32) * 256 * bits(weight)
+    pack = [options.tilus_run, template, "--program=@pack", *common, "--arg", "b=codes(k*n)",
+            "--arg", f"packed=undef({words})", "--out", f"packed={packed}"]
+    multiply = [options.tilus_run, template, "--program=@matmul", *common, "--arg", f"m={m}",
+                "--arg", "a=randn(m*k, 0.05)", "--arg", f"b=@{packed}", "--arg", "c=undef(m*n)",
+                "--tolerance=1e-3"]
+    return Case(f"pipelined: {weight}, m = {m}, n = {n}, k = {k}", pack, multiply)
+
+
 def demo_case(options, scratch):
     return Case("demo", [str(options.tools / "quantized_matmul"), "--kernels",
                          str(options.kernels), "--ptx-dir", scratch])
@@ -124,6 +140,9 @@ def all_cases(options, scratch):
     families = {
         "programs": lambda: list(program_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
         "types": lambda: [type_case(options, t, scratch) for t in NARROW],
+        "pipelined": lambda: [pipelined_case(options, t, *sizes, scratch)
+                              for t in ("u2", "u4", "i6", "f6e3m2", "f8e4m3")
+                              for sizes in ((64, 64, 1024), (37, 72, 600), (1, 8, 8))],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
     }
@@ -177,7 +196,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", choices=["gpu", "interp"], default="gpu")
-    parser.add_argument("--only", help="families: programs,types,casts,demo")
+    parser.add_argument("--only", help="families: programs,types,pipelined,casts,demo")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
