@@ -266,7 +266,8 @@ static void fold_one(Fold *fold, Op *op)
     simplify_attrs(fold, op);
     if (op->code == OP_for)
         fold_invariants(fold, op);
-    if (fold_op(fold, op) || fold_check(fold, op) || (op->code == OP_for && fold_for(fold, op)))
+    if (fold_op(fold, op) || fold_check(fold, op) ||
+        (op->code == OP_for && fold_for(fold, op)))
         return;
     for (unsigned i = 0; i < op->region_count; i++)
         fold_region(fold, op->regions[i]);

@@ -137,7 +137,8 @@ static void free_parts(Reproducer *r)
 }
 
 bool reproducer_open(Reproducer *r, const char *tool, const char *input,
-                     const PassSettings *settings, const StringList *defines, const char *flags)
+                     const PassSettings *settings, const StringList *defines,
+                     const char *flags)
 {
     *r = (Reproducer){.tool = tool, .input = input, .settings = settings, .defines = defines,
                       .flags = flags};

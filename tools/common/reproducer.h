@@ -35,7 +35,8 @@ typedef struct Reproducer {
  * strings and lists must outlive it. False when memory runs out, or when
  * --reproducer names what is no regular file; then a message was printed. */
 bool reproducer_open(Reproducer *r, const char *tool, const char *input,
-                     const PassSettings *settings, const StringList *defines, const char *flags);
+                     const PassSettings *settings, const StringList *defines,
+                     const char *flags);
 
 /* Before `text` (`len` bytes of the input) is parsed, to be run through
  * `pipeline`. */

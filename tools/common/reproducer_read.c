@@ -73,8 +73,9 @@ char **reproducer_arguments(const char *tool, const StringList *inputs, int argc
         return NULL;
     const char *header = header_of(text, tool);
     if (!header)
-        fprintf(stderr, "%s: error: '%s' is no reproducer: its first line is not '// %s ...'\n",
-                tool, inputs->items[0], tool);
+        fprintf(stderr,
+                "%s: error: '%s' is no reproducer: its first line is not '// %s ...'\n", tool,
+                inputs->items[0], tool);
     else if (!(all = join(header, argc, argv, count)))
         fprintf(stderr, "%s: error: out of memory\n", tool);
     free(text);

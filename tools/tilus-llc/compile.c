@@ -120,7 +120,8 @@ static char *compile_staged(const LlcSettings *s, const char *source, size_t len
     char *flags = codegen_flags(s), *bytes = NULL;
     if (!flags) {
         fprintf(stderr, "tilus-llc: error: out of memory\n");
-    } else if (reproducer_open(&r, "tilus-llc", s->input, &s->passes, &s->define_texts, flags)) {
+    } else if (reproducer_open(&r, "tilus-llc", s->input, &s->passes, &s->define_texts,
+                               flags)) {
         reproducer_stage_input(&r, s->pipeline, source, len);
         bytes = compile_text(s, source, len, &r, times, size);
         reproducer_close(&r);

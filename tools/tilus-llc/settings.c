@@ -105,7 +105,7 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
         {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
          NULL},
         PASS_OPTIONS(s->passes),
-        {"print-llvm-before-all", NULL, "print LLVM's code before each of its passes, to stderr",
+        {"print-llvm-before-all", NULL, "print LLVM's code before each of its passes",
          OPTION_FLAG, &s->print_llvm_before, NULL},
         {"print-llvm-after-all", NULL, "print LLVM's code after each of its passes",
          OPTION_FLAG, &s->print_llvm_after, NULL},
