@@ -80,13 +80,37 @@ TILUS_API const char *tilus_program_name(const tilus_module *module, size_t i);
 
 /* ---- passes --------------------------------------------------------- */
 
+typedef enum tilus_pass_event_kind {
+    TILUS_PASS_BEGINS,
+    TILUS_PASS_FAILED,          /* it gave errors */
+    TILUS_PASS_BROKE            /* it left a program that is not valid: our fault */
+} tilus_pass_event_kind;
+
+/* What an observer is told of a pass. */
+typedef struct tilus_pass_event {
+    tilus_pass_event_kind kind;
+    const char *pipeline;       /* the passes from this one on */
+    unsigned runs;              /* of a pass on a program, so far */
+    const char *text;           /* TILUS_PASS_BEGINS: the module; else NULL */
+} tilus_pass_event;
+
 typedef struct tilus_pass_options {
     bool verify_each;           /* verify after each pass that changed something */
-    bool time_passes;           /* print each pass's time to `out` */
+    bool time_passes;           /* print a table of times to `out`, at the end */
+    bool stats;                 /* print what the passes counted, at the end */
     bool print_before_all, print_after_all;
+    bool print_changed;         /* after each pass that changed something */
     const char *print_before;   /* comma-separated pass names, or NULL */
     const char *print_after;
+    const char *skip;           /* passes of the pipeline that are left out */
+    bool opt_bisect;            /* number and print each run of a pass on a program ... */
+    int opt_bisect_limit;       /* ... and run the first so many; negative: all */
     FILE *out;                  /* where the above print; NULL: stderr */
+
+    /* Called when something happens to a pass; NULL: nobody is. It must not
+       call functions of this module or its diag. */
+    void (*observe)(void *observer, const tilus_pass_event *event);
+    void *observer;
 } tilus_pass_options;
 
 /* Runs the passes named in `pipeline` ("canonicalize,..."; NULL: the default
@@ -150,6 +174,11 @@ typedef struct tilus_compile_times {
  * first. Thread safe for different modules. */
 TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
                               tilus_compile_times *times);
+
+/* From here on every compile of this process prints LLVM's code, to stderr,
+ * before or after each of LLVM's passes. Not to be called while another thread
+ * compiles. */
+TILUS_API void tilus_print_llvm_passes(bool before, bool after);
 
 /* The targets that can be compiled for: "sm_80", ...; NULL past the last. */
 TILUS_API const char *tilus_target_name(size_t i);

@@ -30,6 +30,11 @@ const char *tilus_default_pipeline(void)
     return PASS_DEFAULT_PIPELINE;
 }
 
+void tilus_print_llvm_passes(bool before, bool after)
+{
+    codegen_print_llvm_passes(before, after);
+}
+
 const char *tilus_target_name(size_t i)
 {
     return codegen_target_name(i);

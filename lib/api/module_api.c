@@ -96,12 +96,12 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
 
 const char *tilus_pass_name(size_t i)
 {
-    return i < PASS_ID_COUNT ? pass_info[i].name : NULL;
+    return i < PASS_LISTED_COUNT ? pass_info[i].name : NULL;
 }
 
 const char *tilus_pass_summary(size_t i)
 {
-    return i < PASS_ID_COUNT ? pass_info[i].summary : NULL;
+    return i < PASS_LISTED_COUNT ? pass_info[i].summary : NULL;
 }
 
 /* ---- the op reference ---------------------------------------------------- */

@@ -29,6 +29,9 @@ int64_t codegen_shared_bytes(const Program *p);
  * Thread safe. */
 const char *codegen_llvm_version(void);
 
+/* Makes LLVM print its code around its passes, in the whole process. */
+void codegen_print_llvm_passes(bool before, bool after);
+
 /* The i-th target's name; NULL past the last. */
 const char *codegen_target_name(size_t i);
 

@@ -37,6 +37,19 @@ void nvptx_initialize(void)
     call_once(&once, initialize);
 }
 
+/* Options of the process, too, which passes and the back end's own look at. */
+void codegen_print_llvm_passes(bool before, bool after)
+{
+    const char *options[3] = {"tilus"};
+    int count = 1;
+    nvptx_initialize();
+    if (before)
+        options[count++] = "--print-before-all";
+    if (after)
+        options[count++] = "--print-after-all";
+    LLVMParseCommandLineOptions(count, options, "");
+}
+
 /* Keeps LLVM's first error. The text is malloc'ed: this runs below LLVM's
  * frames, which an arena's jump must not cross. */
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)

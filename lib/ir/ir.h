@@ -197,6 +197,7 @@ struct tilus_module {
     Diag *diag;             /* where located errors go; not owned */
     Program *programs, *last_program;
     uint32_t value_count;
+    uint64_t *pass_stats;   /* counters of lib/passes/report.h; NULL: not wanted */
 };
 
 /* ---- modules -------------------------------------------------------- */

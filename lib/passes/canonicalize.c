@@ -1,7 +1,7 @@
 /* Canonicalization: fold, cse and dce feed each other, so they run in turn
  * until none changes anything. Each shrinks the program or its expressions,
  * so this ends. */
-#include "passes/pass.h"
+#include "passes/report.h"
 
 PassResult pass_canonicalize(Program *p)
 {
@@ -11,6 +11,7 @@ PassResult pass_canonicalize(Program *p)
         changed |= pass_cse(p) == PASS_CHANGED;
         changed |= pass_dce(p) == PASS_CHANGED;
         result = changed ? PASS_CHANGED : result;
+        stat_add(p->module, STAT_canonicalize_rounds, 1);
     }
     return result;
 }

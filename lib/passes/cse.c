@@ -5,7 +5,7 @@
  *   %b = cast %x : f16        =>    %c = add %a, %a
  *   %c = add %a, %b
  */
-#include "passes/pass.h"
+#include "passes/report.h"
 
 #include <string.h>
 
@@ -86,6 +86,7 @@ static bool visit(Op *op, void *data)
         for (unsigned i = 0; i < op->result_count; i++)
             value_forward(op->results[i], known->op->results[i]);
         op_remove(op);
+        stat_add(cse->m, STAT_cse_merged, 1);
         cse->result = PASS_CHANGED;
     }
     return true;

@@ -5,7 +5,7 @@
  *   %1 = cast %0
  *   store_global %0, %g[0]    =>    store_global %0, %g[0]
  */
-#include "passes/pass.h"
+#include "passes/report.h"
 
 /* Op.mark of a live op; Value.data of a live value points here. */
 enum { LIVE = 1 };
@@ -96,6 +96,7 @@ static void drop_dead_carried(Dce *dce, Op *op)
     for (unsigned i = op->result_count; i-- > 0;)
         if (op->results[i]->data != &live) {
             op_drop_carried(op, i);
+            stat_add(dce->m, STAT_dce_carried, 1);
             dce->result = PASS_CHANGED;
         }
 }
@@ -107,6 +108,7 @@ static bool sweep(Op *op, void *data)
         return true;
     if (op->mark != LIVE) {
         op_remove(op);
+        stat_add(dce->m, STAT_dce_ops, 1);
         dce->result = PASS_CHANGED;
     } else if (op->region_count) {
         drop_dead_carried(dce, op);

@@ -11,7 +11,7 @@
  */
 #include "analysis/facts.h"
 #include "ir/builder.h"
-#include "passes/pass.h"
+#include "passes/report.h"
 
 #include <string.h>
 
@@ -19,6 +19,13 @@ typedef struct Fold {
     Module *m;
     bool changed;
 } Fold;
+
+/* Something changed, which `stat` counts. */
+static void note_change(Fold *fold, Stat stat)
+{
+    fold->changed = true;
+    stat_add(fold->m, stat, 1);
+}
 
 /* ---- expressions ----------------------------------------------------------- */
 
@@ -112,7 +119,8 @@ static const Expr *simplify_attr(Fold *fold, const Op *op, AttrKind kind, unsign
     const Expr *simple = simplify(fold->m, e);
     if (is_refused(op, kind, i, simple))
         return e;
-    fold->changed |= simple != e;
+    if (simple != e)
+        note_change(fold, STAT_fold_expressions);
     return simple;
 }
 
@@ -183,11 +191,12 @@ static bool fold_op(Fold *fold, Op *op)
     } else {
         if (op->code == OP_view && inner && inner->code == OP_view) {
             op->operands[0] = inner->operands[0];
-            fold->changed = true;
+            note_change(fold, STAT_fold_views);
         }
         return false;
     }
     op_remove(op);
+    note_change(fold, STAT_fold_ops);
     return true;
 }
 
@@ -207,17 +216,17 @@ static void inline_region(Op *op, Region *r)
     op_remove(op);
 }
 
-static bool fold_if(Op *op)
+static void fold_if(Fold *fold, Op *op)
 {
     const Expr *cond = op_expr(op, ATTR_COND);
     if (!expr_is_constant(cond))
-        return false;
+        return;
     inline_region(op, op->regions[cond->constant ? 0 : 1]);
-    return true;
+    note_change(fold, STAT_fold_branches);
 }
 
 /* A condition that holds needs no check. */
-static bool fold_check(Op *op)
+static bool fold_check(Fold *fold, Op *op)
 {
     if (op->code != OP_assert && op->code != OP_assume)
         return false;
@@ -225,11 +234,12 @@ static bool fold_check(Op *op)
     if (!expr_is_constant(cond) || !cond->constant)
         return false;
     op_remove(op);
+    note_change(fold, STAT_fold_checks);
     return true;
 }
 
 /* A loop that never runs gives its initial values. */
-static bool fold_for(Op *op)
+static bool fold_for(Fold *fold, Op *op)
 {
     ScalarFacts lower = facts_of_expr(op_expr(op, ATTR_LOWER));
     ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
@@ -238,6 +248,7 @@ static bool fold_for(Op *op)
     for (unsigned i = 0; i < op->result_count; i++)
         value_forward(op->results[i], op->operands[i]);
     op_remove(op);
+    note_change(fold, STAT_fold_loops);
     return true;
 }
 
@@ -251,7 +262,7 @@ static void fold_invariants(Fold *fold, Op *op)
         value_forward(op->results[i], op->operands[i]);
         value_forward(carried, op->operands[i]);
         op_drop_carried(op, i);
-        fold->changed = true;
+        note_change(fold, STAT_fold_carried);
     }
 }
 
@@ -263,14 +274,13 @@ static void fold_one(Fold *fold, Op *op)
     simplify_attrs(fold, op);
     if (op->code == OP_for)
         fold_invariants(fold, op);
-    if (fold_op(fold, op) || fold_check(op) || (op->code == OP_for && fold_for(op))) {
-        fold->changed = true;
+    if (fold_op(fold, op) || fold_check(fold, op) ||
+        (op->code == OP_for && fold_for(fold, op)))
         return;
-    }
     for (unsigned i = 0; i < op->region_count; i++)
         fold_region(fold, op->regions[i]);
-    if (op->code == OP_if && fold_if(op))
-        fold->changed = true;
+    if (op->code == OP_if)
+        fold_if(fold, op);
 }
 
 static void fold_region(Fold *fold, Region *r)

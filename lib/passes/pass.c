@@ -1,12 +1,11 @@
 /* The pass runner. */
-#define _GNU_SOURCE
 #include "passes/pass.h"
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/report.h"
 
 #include <string.h>
-#include <time.h>
 
 const PassInfo pass_info[PASS_ID_COUNT] = {
 #define PASS(id, summary) [PASS_ID_##id] = {#id, summary, pass_##id},
@@ -56,66 +55,123 @@ static bool check_names(Module *m, const char *list)
 
 /* ---- running -------------------------------------------------------------- */
 
-static void print_if_asked(Module *m, const PassInfo *pass, const char *when, bool all,
-                           const char *names, FILE *out)
+typedef struct Runner {
+    Module *m;
+    const tilus_pass_options *options;
+    FILE *out;
+    unsigned runs;          /* of a pass on a program, skipped ones too */
+    PassTimes times;
+} Runner;
+
+/* The module's text, on the module's arena. */
+static const char *module_text(Module *m)
 {
-    if (!all && !list_names(names, pass))
-        return;
-    ArenaMark mark = arena_mark(&m->arena);
     Text text;
     text_init(&text, &m->arena);
     print_module(&text, m);
-    fprintf(out, "// ---- %s %s ----\n%s", when, pass->name, text_string(&text));
-    arena_reset(&m->arena, mark);
+    return text_string(&text);
 }
 
-static double seconds(void)
+static void print_after_name(Runner *r, const char *when, const PassInfo *pass)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    ArenaMark mark = arena_mark(&r->m->arena);
+    fprintf(r->out, "// ---- %s %s ----\n%s", when, pass->name, module_text(r->m));
+    arena_reset(&r->m->arena, mark);
 }
 
-static PassResult run_over_programs(Module *m, const PassInfo *pass)
+static void tell_observer(Runner *r, tilus_pass_event_kind kind, const char *pipeline)
+{
+    if (!r->options->observe)
+        return;
+    ArenaMark mark = arena_mark(&r->m->arena);
+    tilus_pass_event event = {kind, pipeline, r->runs, NULL};
+    if (kind == TILUS_PASS_BEGINS)
+        event.text = module_text(r->m);
+    r->options->observe(r->options->observer, &event);
+    arena_reset(&r->m->arena, mark);
+}
+
+/* Numbers one run; false if it is past the limit of --opt-bisect-limit. */
+static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
+{
+    const tilus_pass_options *o = r->options;
+    r->runs++;
+    if (!o->opt_bisect)
+        return true;
+    bool within = o->opt_bisect_limit < 0 || r->runs <= (unsigned)o->opt_bisect_limit;
+    fprintf(r->out, "BISECT: %srunning pass (%u) %s on @%s\n", within ? "" : "NOT ", r->runs,
+            pass->name, p->name);
+    return within;
+}
+
+static PassResult run_over_programs(Runner *r, const PassInfo *pass)
 {
     PassResult result = PASS_UNCHANGED;
-    for (Program *p = m->programs; p; p = p->next) {
-        PassResult r = pass->run(p);
-        if (r == PASS_FAILED)
-            return PASS_FAILED;
-        result = r == PASS_CHANGED ? PASS_CHANGED : result;
+    double start = pass_clock();
+    for (Program *p = r->m->programs; p && result != PASS_FAILED; p = p->next) {
+        PassResult one = within_limit(r, pass, p) ? pass->run(p) : PASS_UNCHANGED;
+        result = one == PASS_UNCHANGED ? result : one;
     }
+    r->times.pass[pass - pass_info] += pass_clock() - start;
+    r->times.pass_runs[pass - pass_info]++;
     return result;
 }
 
-static bool run_pass(Module *m, const PassInfo *pass, const tilus_pass_options *options)
+static bool verify_timed(Runner *r)
 {
-    FILE *out = options->out ? options->out : stderr;
-    print_if_asked(m, pass, "before", options->print_before_all, options->print_before, out);
-    double start = seconds();
-    PassResult result = run_over_programs(m, pass);
-    if (options->time_passes)
-        fprintf(out, "%9.3f ms  %s\n", 1e3 * (seconds() - start), pass->name);
-    if (result == PASS_FAILED)
-        return false;
-    print_if_asked(m, pass, "after", options->print_after_all, options->print_after, out);
-    if (result == PASS_CHANGED && options->verify_each && !verify_module(m))
-        return diag_error(m->diag, (Loc){0}, "pass %s broke the program: a fault of the compiler",
-                          pass->name);
+    double start = pass_clock();
+    bool ok = verify_module(r->m);
+    r->times.verify += pass_clock() - start;
+    r->times.verify_runs++;
+    return ok;
+}
+
+/* Runs the pass that `pipeline` begins with. */
+static bool run_pass(Runner *r, const PassInfo *pass, const char *pipeline)
+{
+    const tilus_pass_options *o = r->options;
+    tell_observer(r, TILUS_PASS_BEGINS, pipeline);
+    if (o->print_before_all || list_names(o->print_before, pass))
+        print_after_name(r, "before", pass);
+    PassResult result = run_over_programs(r, pass);
+    bool changed = result == PASS_CHANGED, failed = result == PASS_FAILED;
+    if (!failed && (o->print_after_all || list_names(o->print_after, pass) ||
+                    (changed && o->print_changed)))
+        print_after_name(r, "after", pass);
+    bool broken = changed && o->verify_each && !verify_timed(r);
+    if (broken)
+        diag_error(r->m->diag, (Loc){0}, "pass %s broke the program: a fault of the compiler",
+                   pass->name);
+    if (failed || broken)
+        tell_observer(r, failed ? TILUS_PASS_FAILED : TILUS_PASS_BROKE, pipeline);
+    return !failed && !broken;
+}
+
+static bool run_passes(Runner *r, const char *pipeline)
+{
+    const char *name;
+    size_t len;
+    while (next_name(&pipeline, &name, &len)) {
+        const PassInfo *pass = find_pass(name, len);
+        if (!list_names(r->options->skip, pass) && !run_pass(r, pass, name))
+            return false;
+    }
     return true;
 }
 
 bool pass_run_pipeline(Module *m, const char *pipeline, const tilus_pass_options *options)
 {
-    const char *name;
-    size_t len;
+    Runner r = {.m = m, .options = options, .out = options->out ? options->out : stderr};
     if (!check_names(m, pipeline) || !check_names(m, options->print_before) ||
-        !check_names(m, options->print_after))
+        !check_names(m, options->print_after) || !check_names(m, options->skip))
         return false;
-    while (next_name(&pipeline, &name, &len))
-        if (!run_pass(m, find_pass(name, len), options))
-            return false;
-    return true;
+    stats_open(m, options->stats);
+    bool ok = run_passes(&r, pipeline);
+    if (options->time_passes)
+        pass_times_print(&r.times, r.out);
+    if (options->stats)
+        stats_print(m, r.out);
+    return ok;
 }
 
 /* ---- forwarding -------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  *   text -> parse (instantiate) -> verify -> [ pass -> verify ]* -> codegen
  *
  * A pass transforms one program in place. The runner prints before and after,
- * times, and verifies what changed: a program that a pass broke is a fault of
- * ours, reported as an error that names the pass. */
+ * times, counts, and verifies what changed: a program that a pass broke is a
+ * fault of ours, reported as an error that names the pass. */
 #ifndef TILUS_PASSES_PASS_H
 #define TILUS_PASSES_PASS_H
 
@@ -25,6 +25,14 @@ enum {
     PASS_ID_COUNT
 };
 extern const PassInfo pass_info[PASS_ID_COUNT];
+
+/* Those that lists show: the first so many. */
+enum {
+#define PASS(id, summary) PASS_LISTED_##id,
+#define TEST_PASS(id, summary)
+#include "passes/passes.def"
+    PASS_LISTED_COUNT
+};
 
 #define PASS(id, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"

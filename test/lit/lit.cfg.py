@@ -3,6 +3,7 @@
 # Features: ptxas   an assembler for PTX is there (%ptxas)
 #           gpu     the CUDA driver has a device
 #           asan    the tools are built with AddressSanitizer
+#           vim     an editor that knows syntax files
 import os
 import shutil
 import subprocess
@@ -37,6 +38,11 @@ def has_gpu():
     return probe.returncode == 0
 
 
+def has_vim():
+    vim = shutil.which("vim")
+    return vim and b"+syntax" in subprocess.run([vim, "--version"], capture_output=True).stdout
+
+
 def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
@@ -54,6 +60,8 @@ if ptxas:
     config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)
 if has_gpu():
     config.available_features.add("gpu")
+if has_vim():
+    config.available_features.add("vim")
 if "address" in config.sanitize:
     config.available_features.add("asan")
 

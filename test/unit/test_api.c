@@ -281,8 +281,54 @@ static void passes_print_where_they_are_told(void **state)
     assert_non_null(strstr(text, "// ---- before dce ----\n"));
     assert_non_null(strstr(text, "// ---- after dce ----\n"));
     assert_null(strstr(text, "cse ----"));
-    assert_non_null(strstr(text, " ms  cse\n"));
+    assert_non_null(strstr(text, " 1  cse\n"));
+    assert_non_null(strstr(text, " 100.0%      "));
     subject_free(&s);
+}
+
+/* The events of a run: a letter each, and the last one's pipeline and text. */
+typedef struct Seen {
+    char kinds[16];
+    char pipeline[64];
+    unsigned runs;
+    bool has_text;
+} Seen;
+
+static void see(void *observer, const tilus_pass_event *event)
+{
+    Seen *seen = observer;
+    seen->kinds[strlen(seen->kinds)] = "bfx"[event->kind];
+    snprintf(seen->pipeline, sizeof seen->pipeline, "%s", event->pipeline);
+    seen->runs = event->runs;
+    seen->has_text = event->text && !strncmp(event->text, "tilus 1\n", 8);
+}
+
+static Seen observe(const char *pipeline, const char *skip)
+{
+    Seen seen = {0};
+    Subject s = subject_of(add_three);
+    tilus_pass_options options = {.verify_each = true, .skip = skip, .observe = see,
+                                  .observer = &seen};
+    tilus_run_passes(s.module, pipeline, &options);
+    subject_free(&s);
+    return seen;
+}
+
+static void observers_see_passes_begin_and_fail(void **state)
+{
+    (void)state;
+    Seen seen = observe("fold,cse,dce", "cse");
+    assert_string_equal(seen.kinds, "bb");
+    assert_string_equal(seen.pipeline, "dce");
+    assert_int_equal(seen.runs, 1);
+    assert_true(seen.has_text);
+    seen = observe("fold,trigger_failure,dce", NULL);
+    assert_string_equal(seen.kinds, "bbf");
+    assert_string_equal(seen.pipeline, "trigger_failure,dce");
+    assert_false(seen.has_text);
+    seen = observe("trigger_invalid,dce", NULL);
+    assert_string_equal(seen.kinds, "bx");
+    assert_string_equal(seen.pipeline, "trigger_invalid,dce");
 }
 
 static void the_op_reference_is_a_table(void **state)
@@ -700,6 +746,7 @@ int main(void)
         cmocka_unit_test(every_pass_runs_by_name),
         cmocka_unit_test(unknown_passes_are_refused),
         cmocka_unit_test(passes_print_where_they_are_told),
+        cmocka_unit_test(observers_see_passes_begin_and_fail),
         cmocka_unit_test(the_op_reference_is_a_table),
         cmocka_unit_test(kernel_info_tells_the_launcher),
         cmocka_unit_test(launches_are_checked_with_the_info),

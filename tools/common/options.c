@@ -1,6 +1,8 @@
 /* Command lines by table. */
 #include "common/options.h"
 
+#include "common/help.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -10,7 +12,7 @@
 
 /* One parse: what is given, and how far it is. */
 typedef struct Parser {
-    const char *tool, *usage;
+    const char *tool;
     const Option *table;
     size_t count;
     int argc, next;
@@ -35,43 +37,6 @@ void string_list_free(StringList *list)
 {
     free(list->items);
     *list = (StringList){0};
-}
-
-/* ---- help ----------------------------------------------------------- */
-
-static const char *dashes(const char *name)
-{
-    return name[1] ? "--" : "-";
-}
-
-/* The left column of the help, "--name=<metavar>"; returns its width. */
-static int format_spelling(const Option *o, char *out, size_t size)
-{
-    int n = snprintf(out, size, "%s%s", dashes(o->name), o->name);
-    const char *gap = o->name[1] ? "=" : " ";
-    if (o->metavar)
-        n += snprintf(out + n, size - (size_t)n, "%s<%s>", gap, o->metavar);
-    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i] && (size_t)n < size; i++)
-        n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : gap, o->choices[i]);
-    return n;
-}
-
-static void print_help(const Parser *p)
-{
-    static const Option help = {"help", NULL, "print this text", OPTION_FLAG, NULL, NULL};
-    char spelling[256];
-    int width = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        int n = format_spelling(&p->table[i], spelling, sizeof spelling);
-        width = n > width && n <= 30 ? n : width;
-    }
-    printf("USAGE: %s %s\n\nOPTIONS:\n", p->tool, p->usage);
-    for (size_t i = 0; i <= p->count; i++) {
-        const Option *o = i < p->count ? &p->table[i] : &help;
-        int n = format_spelling(o, spelling, sizeof spelling);
-        printf("  %s%s%*s  %s\n", spelling, n > width ? "\n  " : "",
-               n > width ? width : width - n, "", o->help);
-    }
 }
 
 /* ---- unknown options ------------------------------------------------ */
@@ -111,7 +76,7 @@ static bool report_unknown(const Parser *p, const char *argument, const char *na
     }
     fprintf(stderr, "%s: error: unknown option '%s'", p->tool, argument);
     if (nearest)
-        fprintf(stderr, ", did you mean '%s%s'?\n", dashes(nearest), nearest);
+        fprintf(stderr, ", did you mean '%s%s'?\n", option_dashes(nearest), nearest);
     else
         fprintf(stderr, ", see '%s --help'\n", p->tool);
     return false;
@@ -123,7 +88,7 @@ static bool report_value(const Parser *p, const Option *o, const char *value,
                          const char *expected)
 {
     fprintf(stderr, "%s: error: option '%s%s' takes %s, got '%s'\n", p->tool,
-            dashes(o->name), o->name, expected, value);
+            option_dashes(o->name), o->name, expected, value);
     return false;
 }
 
@@ -144,6 +109,17 @@ static bool set_unsigned(const Parser *p, const Option *o, const char *value)
     if (value[0] < '0' || value[0] > '9' || *end || errno || number > UINT_MAX)
         return report_value(p, o, value, "an unsigned 32-bit number");
     *(unsigned *)o->target = (unsigned)number;
+    return true;
+}
+
+static bool set_integer(const Parser *p, const Option *o, const char *value)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(value, &end, 10);
+    if (end == value || *end || errno || number < INT_MIN || number > INT_MAX)
+        return report_value(p, o, value, "a 32-bit number");
+    *(int *)o->target = (int)number;
     return true;
 }
 
@@ -188,6 +164,7 @@ static bool set_option(const Parser *p, const Option *o, const char *value)
     case OPTION_STRING: *(const char **)o->target = value; return true;
     case OPTION_LIST: return set_list(p, o, value);
     case OPTION_UNSIGNED: return set_unsigned(p, o, value);
+    case OPTION_INTEGER: return set_integer(p, o, value);
     case OPTION_REAL: return set_real(p, o, value);
     case OPTION_CHOICE: return set_choice(p, o, value);
     }
@@ -220,7 +197,7 @@ static bool parse_option(Parser *p, const char *argument)
     if (!value && o->kind != OPTION_FLAG) {
         if (p->next == p->argc) {
             fprintf(stderr, "%s: error: option '%s%s' needs a value\n", p->tool,
-                    dashes(o->name), o->name);
+                    option_dashes(o->name), o->name);
             return false;
         }
         value = p->argv[p->next++];
@@ -228,16 +205,25 @@ static bool parse_option(Parser *p, const char *argument)
     return set_option(p, o, value);
 }
 
-static bool wants_help(const Parser *p, const char *argument)
+/* Prints what `argument` asks for instead of a run; false if it is not that. */
+static bool print_about(const Parser *p, const ToolInfo *tool, const char *argument)
 {
-    return strcmp(argument, "--help") == 0 || strcmp(argument, "-help") == 0 ||
-           (strcmp(argument, "-h") == 0 && !find_option(p, "h", 1));
+    bool short_help = strcmp(argument, "-h") == 0 && !find_option(p, "h", 1);
+    if (short_help || strcmp(argument, "--help") == 0 || strcmp(argument, "-help") == 0)
+        help_print(tool, p->table, p->count);
+    else if (strcmp(argument, "--help-man") == 0)
+        help_print_man(tool, p->table, p->count);
+    else if (strcmp(argument, "--help-options") == 0)
+        help_print_options(p->table, p->count);
+    else
+        return false;
+    return true;
 }
 
-bool options_parse(const char *tool, const char *usage, const Option *table, size_t count,
-                   int argc, char **argv, StringList *positionals, int *status)
+bool options_parse(const ToolInfo *tool, const Option *table, size_t count, int argc,
+                   char **argv, StringList *positionals, int *status)
 {
-    Parser p = {tool, usage, table, count, argc, 1, argv};
+    Parser p = {tool->name, table, count, argc, 1, argv};
     Option positional = {"", NULL, NULL, OPTION_LIST, positionals, NULL};
     bool only_positionals = false;
     *status = EXIT_USAGE;
@@ -248,8 +234,7 @@ bool options_parse(const char *tool, const char *usage, const Option *table, siz
             ok = set_list(&p, &positional, argument);
         else if (strcmp(argument, "--") == 0)
             only_positionals = true;
-        else if (wants_help(&p, argument)) {
-            print_help(&p);
+        else if (print_about(&p, tool, argument)) {
             *status = EXIT_OK;
             return false;
         } else

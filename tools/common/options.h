@@ -10,7 +10,9 @@
  *   --                       all later arguments are positional
  *
  * A repeated option overwrites its target, a repeated OPTION_LIST appends.
- * `--help` (and `-h`, unless the table has an `h`) prints the table.
+ * `--help` (and `-h`, unless the table has an `h`) prints the table. Two more
+ * serve the build and the shell: `--help-man` prints a man page,
+ * `--help-options` each option's spelling on a line.
  *
  *   static const char *const engines[] = {"interp", "gpu", NULL};
  *   const Option table[] = {
@@ -20,9 +22,9 @@
  *       {"time", NULL, "print where time goes", OPTION_FLAG, &time, NULL},
  *       {"engine", NULL, "what runs the program", OPTION_CHOICE, &engine, engines},
  *   };
+ *   static const ToolInfo tool = {"tilus-opt", "run passes", "[options] [file]", NULL};
  *   int status;
- *   if (!options_parse("tilus-opt", "[options] [file]", table, COUNT(table),
- *                      argc, argv, &inputs, &status))
+ *   if (!options_parse(&tool, table, COUNT(table), argc, argv, &inputs, &status))
  *       return status;
  */
 #ifndef TILUS_TOOLS_OPTIONS_H
@@ -54,6 +56,7 @@ typedef enum OptionKind {
     OPTION_STRING,      /* const char *, which points into argv */
     OPTION_LIST,        /* StringList, one item each time the option is given */
     OPTION_UNSIGNED,    /* unsigned, decimal */
+    OPTION_INTEGER,     /* int, decimal */
     OPTION_REAL,        /* double, finite and not negative */
     OPTION_CHOICE       /* int: index into `choices` */
 } OptionKind;
@@ -68,12 +71,20 @@ typedef struct Option {
     const char *const *choices;     /* OPTION_CHOICE: spellings, NULL-terminated */
 } Option;
 
-/* Parses argv[1..argc) by the table. `usage` follows "USAGE: tool " in the
- * help. Returns true when the tool shall run. Otherwise it has printed the
- * help (to stdout; *status is EXIT_OK) or what is wrong (to stderr; *status is
- * EXIT_USAGE), and main returns *status. The caller frees every list. */
-bool options_parse(const char *tool, const char *usage, const Option *table, size_t count,
-                   int argc, char **argv, StringList *positionals, int *status);
+/* What the help and the man page say of a tool beside its options. */
+typedef struct ToolInfo {
+    const char *name;
+    const char *summary;    /* one line, lower case, a verb first */
+    const char *usage;      /* what follows the name: "[options] [file | -]" */
+    const char *details;    /* lines as they shall appear, or NULL */
+} ToolInfo;
+
+/* Parses argv[1..argc) by the table. Returns true when the tool shall run.
+ * Otherwise it has printed the help (to stdout; *status is EXIT_OK) or what is
+ * wrong (to stderr; *status is EXIT_USAGE), and main returns *status. The
+ * caller frees every list. */
+bool options_parse(const ToolInfo *tool, const Option *table, size_t count, int argc,
+                   char **argv, StringList *positionals, int *status);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -1,8 +1,10 @@
 /* From the input file to the output file. The output is written once, at the
  * end: a compile that fails leaves an older one alone. */
+#define _GNU_SOURCE
 #include "tool.h"
 
 #include "common/file.h"
+#include "common/reproducer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +33,9 @@ static void print_times(const Times *t)
         fprintf(stderr, "ptxas  %8.3f ms\n", 1e3 * t->ptxas);
 }
 
-/* The bytes to write for `m`, malloc'ed; NULL after errors. */
-static char *compile_module(const LlcSettings *s, tilus_module *m, Times *times, size_t *size)
+/* Code generation, after the passes; NULL after errors. */
+static char *generate(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
+                      Times *times)
 {
     const tilus_compile_options options = {
         .cpu = s->cpu,
@@ -40,18 +43,38 @@ static char *compile_module(const LlcSettings *s, tilus_module *m, Times *times,
         .opt_level = s->opt_level,
         .output = s->emit_llvm ? TILUS_OUTPUT_LLVM_IR : TILUS_OUTPUT_PTX,
     };
+    char *module = tilus_print(m);
+    if (!module || s->stop_after)
+        return module;
+    reproducer_stage_module(reproducer, module);
+    free(module);
+    if (s->print_llvm_before || s->print_llvm_after)
+        tilus_print_llvm_passes(s->print_llvm_before, s->print_llvm_after);
+    char *text = tilus_compile(m, &options, &times->compile);
+    if (!text)
+        reproducer_note_failure(reproducer);
+    return text;
+}
+
+/* The bytes to write for `m`, malloc'ed; NULL after errors. */
+static char *compile_module(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
+                            Times *times, size_t *size)
+{
+    tilus_pass_options passes = s->passes.options;
+    passes.observe = reproducer_observe;
+    passes.observer = reproducer;
     double start = seconds_now();
-    if (!tilus_run_passes(m, s->pipeline, NULL))
+    if (!tilus_run_passes(m, s->pipeline, &passes))
         return NULL;
     times->passes = seconds_now() - start;
-    char *text = s->stop_after ? tilus_print(m) : tilus_compile(m, &options, &times->compile);
+    char *text = generate(s, m, reproducer, times);
     *size = text ? strlen(text) : 0;
     return text;
 }
 
 /* The same for program text; prints diagnostics. */
-static char *compile_text(const LlcSettings *s, const char *source, size_t len, Times *times,
-                          size_t *size)
+static char *compile_text(const LlcSettings *s, const char *source, size_t len,
+                          Reproducer *reproducer, Times *times, size_t *size)
 {
     tilus_diag *diag = tilus_diag_new();
     const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
@@ -61,7 +84,7 @@ static char *compile_text(const LlcSettings *s, const char *source, size_t len, 
                                          s->define_count) : NULL;
     times->parse = seconds_now() - start;
     if (m)
-        text = compile_module(s, m, times, size);
+        text = compile_module(s, m, reproducer, times, size);
     if (diag)
         tilus_diag_print(diag, stderr);
     if (!text && (!diag || !tilus_diag_errors(diag)))
@@ -69,6 +92,42 @@ static char *compile_text(const LlcSettings *s, const char *source, size_t len, 
     tilus_module_free(m);
     tilus_diag_free(diag);
     return text;
+}
+
+/* The options of code generation, as a reproducer repeats them; malloc'ed. */
+static char *codegen_flags(const LlcSettings *s)
+{
+    char *flags = NULL;
+    size_t size;
+    FILE *out = open_memstream(&flags, &size);
+    if (!out)
+        return NULL;
+    reproducer_add_option(out, "mcpu", s->cpu);
+    if (s->features)
+        reproducer_add_option(out, "mattr", s->features);
+    fprintf(out, " -O%u%s", s->opt_level, s->emit_llvm ? " --emit-llvm" : "");
+    if (fclose(out) == 0)
+        return flags;
+    free(flags);
+    return NULL;
+}
+
+/* Compiles program text, and what reproduces its failure. */
+static char *compile_staged(const LlcSettings *s, const char *source, size_t len, Times *times,
+                            size_t *size)
+{
+    Reproducer r;
+    char *flags = codegen_flags(s), *bytes = NULL;
+    if (!flags) {
+        fprintf(stderr, "tilus-llc: error: out of memory\n");
+    } else if (reproducer_open(&r, "tilus-llc", s->input, &s->passes, &s->define_texts,
+                               flags)) {
+        reproducer_stage_input(&r, s->pipeline, source, len);
+        bytes = compile_text(s, source, len, &r, times, size);
+        reproducer_close(&r);
+    }
+    free(flags);
+    return bytes;
 }
 
 /* Replaces PTX by the cubin that ptxas makes of it. */
@@ -88,7 +147,7 @@ int compile_input(const LlcSettings *s)
     Times times = {0};
     if (!file_read("tilus-llc", s->input, FILE_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
-    char *bytes = compile_text(s, source, len, &times, &size);
+    char *bytes = compile_staged(s, source, len, &times, &size);
     free(source);
     if (bytes && s->file_type == FILE_OBJ && !s->stop_after)
         bytes = assemble_timed(s, bytes, &times, &size);

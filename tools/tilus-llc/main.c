@@ -13,6 +13,10 @@ int main(int argc, char **argv)
         printf("tilus %s (%s), LLVM %s\n", tilus_version(), tilus_git_revision(),
                tilus_llvm_version());
         status = EXIT_OK;
+    } else if (s.list_targets) {
+        for (size_t i = 0; tilus_target_name(i); i++)
+            puts(tilus_target_name(i));
+        status = EXIT_OK;
     } else {
         status = compile_input(&s);
     }

@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include "common/defines.h"
+#include "common/reproducer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,20 +31,21 @@ static bool name_output(LlcSettings *s)
     return true;
 }
 
-/* The default pipeline up to the first pass called s->stop_after. */
+/* The pipeline up to the first pass called s->stop_after. */
 static bool cut_pipeline(LlcSettings *s)
 {
-    const char *all = tilus_default_pipeline();
+    const char *all = s->pipeline;
     if (!s->stop_after)
         return true;
     for (const char *p = all; *p;) {
         size_t len = strcspn(p, ",");
         if (len == strlen(s->stop_after) && !strncmp(p, s->stop_after, len)) {
             size_t size = (size_t)(p - all) + len;
-            s->pipeline = malloc(size + 1);
-            if (s->pipeline)
-                memcpy(s->pipeline, all, size), s->pipeline[size] = '\0';
-            return s->pipeline != NULL;
+            s->cut = malloc(size + 1);
+            if (s->cut)
+                memcpy(s->cut, all, size), s->cut[size] = '\0';
+            s->pipeline = s->cut;
+            return s->cut != NULL;
         }
         p += len + (p[len] == ',');
     }
@@ -68,14 +70,25 @@ static bool check_settings(LlcSettings *s)
     }
     s->input = s->inputs.count ? s->inputs.items[0] : "-";
     s->define_count = s->define_texts.count;
+    pass_settings_finish(&s->passes);
     return cut_pipeline(s) && name_output(s) &&
            defines_parse("tilus-llc", &s->define_texts, &s->defines);
 }
 
-bool settings_parse(LlcSettings *s, int argc, char **argv, int *status)
+static LlcSettings defaults(void)
+{
+    return (LlcSettings){.cpu = "sm_80", .opt_level = 3, .passes = PASS_SETTINGS,
+                         .pipeline = tilus_default_pipeline()};
+}
+
+static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
 {
     static const char *const file_types[] = {"asm", "obj", "null", NULL};
-    *s = (LlcSettings){.cpu = "sm_80", .opt_level = 3};
+    static const ToolInfo tool = {
+        "tilus-llc", "compile program text to PTX, a cubin or LLVM IR", "[options] [file | -]",
+        "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll), of standard input\n"
+        "to standard output. A cubin is made by ptxas, which TILUS_PTXAS, PATH or\n"
+        "/usr/local/cuda/bin has.\n"};
     const Option table[] = {
         {"o", "file", "write to file; - is standard output", OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
@@ -89,13 +102,41 @@ bool settings_parse(LlcSettings *s, int argc, char **argv, int *status)
         {"filetype", NULL, "write PTX, a cubin (by ptxas), or nothing", OPTION_CHOICE,
          &s->file_type, file_types},
         {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
+        {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
+         NULL},
+        PASS_OPTIONS(s->passes),
+        {"print-llvm-before-all", NULL, "print LLVM's code before each of its passes",
+         OPTION_FLAG, &s->print_llvm_before, NULL},
+        {"print-llvm-after-all", NULL, "print LLVM's code after each of its passes",
+         OPTION_FLAG, &s->print_llvm_after, NULL},
         {"stop-after", "pass", "write the program text after this pass", OPTION_STRING,
          &s->stop_after, NULL},
         {"time", NULL, "print where time goes, to stderr", OPTION_FLAG, &s->time, NULL},
+        {"list-targets", NULL, "print the targets", OPTION_FLAG, &s->list_targets, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };
-    if (!options_parse("tilus-llc", "[options] [file | -]", table, COUNT(table), argc, argv,
-                       &s->inputs, status)) {
+    return options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status);
+}
+
+/* Reads the line again, with that of the reproducer before it. */
+static bool parse_reproducer(LlcSettings *s, int argc, char **argv, int *status)
+{
+    int count;
+    char **arguments = reproducer_arguments("tilus-llc", &s->inputs, argc, argv, &count);
+    *status = EXIT_DIAGNOSTICS;
+    if (!arguments)
+        return false;
+    settings_free(s);
+    *s = defaults();
+    s->arguments = arguments;
+    return parse_line(s, count, arguments, status);
+}
+
+bool settings_parse(LlcSettings *s, int argc, char **argv, int *status)
+{
+    *s = defaults();
+    if (!parse_line(s, argc, argv, status) ||
+        (s->passes.run_reproducer && !parse_reproducer(s, argc, argv, status))) {
         settings_free(s);
         return false;
     }
@@ -113,5 +154,6 @@ void settings_free(LlcSettings *s)
     string_list_free(&s->define_texts);
     string_list_free(&s->inputs);
     free(s->default_output);
-    free(s->pipeline);
+    free(s->cut);
+    free(s->arguments);
 }

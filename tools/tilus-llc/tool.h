@@ -2,7 +2,7 @@
 #ifndef TILUS_LLC_TOOL_H
 #define TILUS_LLC_TOOL_H
 
-#include "common/options.h"
+#include "common/pass_settings.h"
 #include "tilus/tilus.h"
 
 typedef enum FileType { FILE_ASM, FILE_OBJ, FILE_NULL } FileType;
@@ -14,12 +14,16 @@ typedef struct LlcSettings {
     const char *cpu, *features;
     unsigned opt_level;
     int file_type;              /* FileType */
-    bool emit_llvm, time, version;
+    bool emit_llvm, time, version, list_targets;
+    bool print_llvm_before, print_llvm_after;
+    PassSettings passes;
+    const char *pipeline;       /* what runs */
     const char *stop_after;     /* a pass, or NULL */
-    char *pipeline;             /* up to that pass; NULL: all of it */
+    char *cut;                  /* `pipeline` up to that pass, when it is shorter */
     tilus_define *defines;
     size_t define_count;
     StringList inputs, define_texts;
+    char **arguments;           /* with those of a reproducer, or NULL */
 } LlcSettings;
 
 /* False when the tool is done: `*status` is its exit code. */

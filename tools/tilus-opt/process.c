@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include "common/file.h"
+#include "common/reproducer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,9 +82,13 @@ static bool append(Output *out, const char *text)
     return true;
 }
 
-static bool run_and_print(const OptSettings *s, tilus_module *m, Output *out)
+static bool run_and_print(const OptSettings *s, tilus_module *m, Reproducer *reproducer,
+                          Output *out)
 {
-    if (!tilus_run_passes(m, s->pipeline, &s->passes))
+    tilus_pass_options passes = s->passes.options;
+    passes.observe = reproducer_observe;
+    passes.observer = reproducer;
+    if (!tilus_run_passes(m, s->pipeline, &passes))
         return false;
     char *text = tilus_print(m);
     bool ok = text && append(out, text);
@@ -91,16 +96,16 @@ static bool run_and_print(const OptSettings *s, tilus_module *m, Output *out)
     return ok;
 }
 
-/* One chunk of text; true when it gave no errors, or just the expected ones. */
-static bool process_chunk(const OptSettings *s, const char *text, size_t len,
-                          unsigned first_line, Output *out)
+/* True when the text gave no errors, or just the expected ones. */
+static bool process_staged(const OptSettings *s, const char *text, size_t len,
+                           unsigned first_line, Reproducer *reproducer, Output *out)
 {
     const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
     tilus_diag *diag = tilus_diag_new();
     if (!diag)
         return false;
     tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->defines, s->define_count);
-    bool ok = m && run_and_print(s, m, out);
+    bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {
         ok = expectations_hold(diag, file, text, len, first_line);
     } else {
@@ -110,6 +115,19 @@ static bool process_chunk(const OptSettings *s, const char *text, size_t len,
     }
     tilus_module_free(m);
     tilus_diag_free(diag);
+    return ok;
+}
+
+/* One chunk of text, and what reproduces its failure. */
+static bool process_chunk(const OptSettings *s, const char *text, size_t len,
+                          unsigned first_line, Output *out)
+{
+    Reproducer r;
+    if (!reproducer_open(&r, "tilus-opt", s->input, &s->passes, &s->define_texts, ""))
+        return false;
+    reproducer_stage_input(&r, s->pipeline, text, len);
+    bool ok = process_staged(s, text, len, first_line, &r, out);
+    reproducer_close(&r);
     return ok;
 }
 

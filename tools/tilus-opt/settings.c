@@ -2,8 +2,12 @@
 #include "tool.h"
 
 #include "common/defines.h"
+#include "common/reproducer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+static const OptSettings defaults = {.output = "-", .passes = PASS_SETTINGS};
 
 static bool check_settings(OptSettings *s)
 {
@@ -19,30 +23,25 @@ static bool check_settings(OptSettings *s)
     s->input = s->inputs.count ? s->inputs.items[0] : "-";
     s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
     s->define_count = s->define_texts.count;
+    pass_settings_finish(&s->passes);
     return defines_parse("tilus-opt", &s->define_texts, &s->defines);
 }
 
-bool settings_parse(OptSettings *s, int argc, char **argv, int *status)
+static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
 {
-    *s = (OptSettings){.output = "-", .passes = {.verify_each = true}};
+    static const ToolInfo tool = {
+        "tilus-opt", "check and print program text, and run passes on it",
+        "[options] [file | -]",
+        "Reads a file of program text (standard input by default), instantiates its\n"
+        "templates, verifies it, runs the passes of --passes, and prints the result in\n"
+        "canonical form.\n"};
     const Option table[] = {
         {"o", "file", "write to file; - is standard output", OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
          &s->define_texts, NULL},
         {"passes", "a,b", "run these passes in order", OPTION_STRING, &s->passes_text, NULL},
         {"pass-pipeline", "a,b", "the same as --passes", OPTION_STRING, &s->pipeline_text, NULL},
-        {"verify-each", NULL, "verify after each pass that changed something (default on)",
-         OPTION_FLAG, &s->passes.verify_each, NULL},
-        {"print-before", "a,b", "print the module before these passes, to stderr", OPTION_STRING,
-         &s->passes.print_before, NULL},
-        {"print-after", "a,b", "print the module after these passes, to stderr", OPTION_STRING,
-         &s->passes.print_after, NULL},
-        {"print-before-all", NULL, "print the module before each pass", OPTION_FLAG,
-         &s->passes.print_before_all, NULL},
-        {"print-after-all", NULL, "print the module after each pass", OPTION_FLAG,
-         &s->passes.print_after_all, NULL},
-        {"time-passes", NULL, "print the time of each pass, to stderr", OPTION_FLAG,
-         &s->passes.time_passes, NULL},
+        PASS_OPTIONS(s->passes),
         {"split-input-file", NULL, "process the parts between lines of // ----- alone",
          OPTION_FLAG, &s->split_input, NULL},
         {"verify-diagnostics", NULL, "compare diagnostics with // expected-error {{..}} comments",
@@ -53,8 +52,28 @@ bool settings_parse(OptSettings *s, int argc, char **argv, int *status)
         {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };
-    if (!options_parse("tilus-opt", "[options] [file | -]", table, COUNT(table), argc, argv,
-                       &s->inputs, status)) {
+    return options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status);
+}
+
+/* Reads the line again, with that of the reproducer before it. */
+static bool parse_reproducer(OptSettings *s, int argc, char **argv, int *status)
+{
+    int count;
+    char **arguments = reproducer_arguments("tilus-opt", &s->inputs, argc, argv, &count);
+    *status = EXIT_DIAGNOSTICS;
+    if (!arguments)
+        return false;
+    settings_free(s);
+    *s = defaults;
+    s->arguments = arguments;
+    return parse_line(s, count, arguments, status);
+}
+
+bool settings_parse(OptSettings *s, int argc, char **argv, int *status)
+{
+    *s = defaults;
+    if (!parse_line(s, argc, argv, status) ||
+        (s->passes.run_reproducer && !parse_reproducer(s, argc, argv, status))) {
         settings_free(s);
         return false;
     }
@@ -71,4 +90,5 @@ void settings_free(OptSettings *s)
     defines_free(s->defines, s->define_count);
     string_list_free(&s->define_texts);
     string_list_free(&s->inputs);
+    free(s->arguments);
 }

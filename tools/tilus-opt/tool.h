@@ -3,20 +3,21 @@
 #ifndef TILUS_OPT_TOOL_H
 #define TILUS_OPT_TOOL_H
 
-#include "common/options.h"
+#include "common/pass_settings.h"
 #include "tilus/tilus.h"
 
 typedef struct OptSettings {
     const char *input;          /* path, "-" for standard input */
     const char *output;
     const char *pipeline;       /* "" runs no pass */
-    tilus_pass_options passes;
+    PassSettings passes;
     bool verify_diagnostics, split_input;
     bool version, list_ops, list_types, list_passes;
     tilus_define *defines;
     size_t define_count;
     StringList define_texts, inputs;
     const char *passes_text, *pipeline_text;
+    char **arguments;           /* with those of a reproducer, or NULL */
 } OptSettings;
 
 /* False: the tool ends with *status (help was printed, or the line is wrong).

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] =
-    "prog.tilus --program=@name --arg name=VALUE... [options]\n\n"
+static const char details[] =
     "VALUE of a scalar is an integer expression. VALUE of a pointer is one of\n"
     "  randn(n)  randn(n, scale)   normal numbers, times scale\n"
     "  uniform(n, lo, hi)          numbers of [lo, hi)\n"
@@ -16,7 +15,11 @@ static const char usage[] =
     "  zeros(n)  fill(n, number)   one number\n"
     "  undef(n)                    bytes 0xAB, for what the program shall write\n"
     "  @file                       the bytes of a file\n"
-    "with n elements of the pointer's type, an expression over the scalars.";
+    "with n elements of the pointer's type, an expression over the scalars.\n";
+
+static const ToolInfo tool = {
+    TOOL, "run one tilus program, and check what it computes",
+    "prog.tilus --program=@name --arg name=VALUE... [options]", details};
 
 static bool read_options(Options *o, int argc, char **argv, int *status)
 {
@@ -47,7 +50,7 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          &o->require_gpu, NULL},
         {"list", NULL, "print the programs and their arguments", OPTION_FLAG, &o->list, NULL},
     };
-    return options_parse(TOOL, usage, table, COUNT(table), argc, argv, &o->inputs, status);
+    return options_parse(&tool, table, COUNT(table), argc, argv, &o->inputs, status);
 }
 
 /* What one option cannot see of another. */

@@ -1,0 +1,76 @@
+/* Counters and times, and how they are printed. */
+#define _GNU_SOURCE
+#include "passes/report.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- counters ----------------------------------------------------------- */
+
+static const struct {
+    const char *name, *summary;
+} stat_info[STAT_COUNT] = {
+#define STAT(pass, id, summary) [STAT_##pass##_##id] = {#pass "." #id, summary},
+#include "passes/stats.def"
+};
+
+void stats_open(Module *m, bool on)
+{
+    m->pass_stats = on ? arena_array(&m->arena, uint64_t, STAT_COUNT) : NULL;
+}
+
+void stats_print(const Module *m, FILE *out)
+{
+    fprintf(out, "// ---- statistics ----\n");
+    for (Stat stat = 0; stat < STAT_COUNT; stat++)
+        if (m->pass_stats[stat])
+            fprintf(out, "%10llu  %-20s  %s\n", (unsigned long long)m->pass_stats[stat],
+                    stat_info[stat].name, stat_info[stat].summary);
+}
+
+/* ---- times ------------------------------------------------------------------ */
+
+double pass_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef struct Row {
+    double seconds;
+    unsigned runs;
+    const char *name;
+} Row;
+
+static int longer_first(const void *x, const void *y)
+{
+    const Row *a = x, *b = y;
+    return (a->seconds < b->seconds) - (a->seconds > b->seconds);
+}
+
+static void print_row(FILE *out, const Row *row, double total)
+{
+    fprintf(out, "%9.3f ms %6.1f%% %6u  %s\n", 1e3 * row->seconds,
+            total > 0 ? 100 * row->seconds / total : 0, row->runs, row->name);
+}
+
+void pass_times_print(const PassTimes *times, FILE *out)
+{
+    Row rows[PASS_ID_COUNT + 1], total = {.name = "total"};
+    size_t count = 0;
+    for (int i = 0; i < PASS_ID_COUNT; i++)
+        if (times->pass_runs[i])
+            rows[count++] = (Row){times->pass[i], times->pass_runs[i], pass_info[i].name};
+    if (times->verify_runs)
+        rows[count++] = (Row){times->verify, times->verify_runs, "(verify)"};
+    qsort(rows, count, sizeof *rows, longer_first);
+    for (size_t i = 0; i < count; i++) {
+        total.seconds += rows[i].seconds;
+        total.runs += rows[i].runs;
+    }
+    fprintf(out, "// ---- time of passes ----\n        time   share   runs  pass\n");
+    for (size_t i = 0; i < count; i++)
+        print_row(out, &rows[i], total.seconds);
+    print_row(out, &total, total.seconds);
+}

@@ -1,0 +1,36 @@
+/* What a run of passes leaves to read at its end: counters and times. */
+#ifndef TILUS_PASSES_REPORT_H
+#define TILUS_PASSES_REPORT_H
+
+#include "passes/pass.h"
+
+typedef enum Stat {
+#define STAT(pass, id, summary) STAT_##pass##_##id,
+#include "passes/stats.def"
+    STAT_COUNT
+} Stat;
+
+/* Adds `n` to a counter, when somebody asked for them. */
+static inline void stat_add(Module *m, Stat stat, uint64_t n)
+{
+    if (m->pass_stats)
+        m->pass_stats[stat] += n;
+}
+
+/* Sets all counters of `m` to 0 and counts from here on, or counts no more. */
+void stats_open(Module *m, bool on);
+/* Prints the counters that are not 0. */
+void stats_print(const Module *m, FILE *out);
+
+/* Seconds spent so far. All programs of a module are one run of a pass. */
+typedef struct PassTimes {
+    double pass[PASS_ID_COUNT], verify;
+    unsigned pass_runs[PASS_ID_COUNT], verify_runs;
+} PassTimes;
+
+/* Seconds from some fixed moment. */
+double pass_clock(void);
+/* Prints a table of what ran, the longest first, with shares of the total. */
+void pass_times_print(const PassTimes *times, FILE *out);
+
+#endif

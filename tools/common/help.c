@@ -1,0 +1,145 @@
+/* Help, man page and list of options, from one table. */
+#include "common/help.h"
+
+#include "tilus/tilus.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const Option help_option = {"help", NULL, "print this text", OPTION_FLAG, NULL, NULL};
+
+const char *option_dashes(const char *name)
+{
+    return name[1] ? "--" : "-";
+}
+
+/* ---- help ------------------------------------------------------------- */
+
+/* The left column of the help, "--name=<metavar>"; returns its width. */
+static int format_spelling(const Option *o, char *out, size_t size)
+{
+    int n = snprintf(out, size, "%s%s", option_dashes(o->name), o->name);
+    const char *gap = o->name[1] ? "=" : " ";
+    if (o->metavar)
+        n += snprintf(out + n, size - (size_t)n, "%s<%s>", gap, o->metavar);
+    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i] && (size_t)n < size; i++)
+        n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : gap, o->choices[i]);
+    return n;
+}
+
+void help_print(const ToolInfo *tool, const Option *table, size_t count)
+{
+    char spelling[256];
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        int n = format_spelling(&table[i], spelling, sizeof spelling);
+        width = n > width && n <= 30 ? n : width;
+    }
+    printf("OVERVIEW: %s\n\nUSAGE: %s %s\n", tool->summary, tool->name, tool->usage);
+    printf("%s%s\nOPTIONS:\n", tool->details ? "\n" : "", tool->details ? tool->details : "");
+    for (size_t i = 0; i <= count; i++) {
+        const Option *o = i < count ? &table[i] : &help_option;
+        int n = format_spelling(o, spelling, sizeof spelling);
+        printf("  %s%s%*s  %s\n", spelling, n > width ? "\n  " : "",
+               n > width ? width : width - n, "", o->help);
+    }
+}
+
+/* ---- man page ------------------------------------------------------------- */
+
+/* Prints text in which nothing is markup. */
+static void print_roff(const char *text)
+{
+    bool begins_line = true;
+    for (; *text; text++) {
+        if (begins_line && (*text == '.' || *text == '\''))
+            fputs("\\&", stdout);
+        begins_line = *text == '\n';
+        switch (*text) {
+        case '\\': fputs("\\e", stdout); break;
+        case '-': fputs("\\-", stdout); break;
+        case '\'': fputs("\\(aq", stdout); break;
+        case '`': fputs("\\(ga", stdout); break;
+        case '^': fputs("\\(ha", stdout); break;
+        case '~': fputs("\\(ti", stdout); break;
+        default: putchar(*text);
+        }
+    }
+}
+
+static void print_roff_in(char font, const char *text)
+{
+    printf("\\f%c", font);
+    print_roff(text);
+    fputs("\\fR", stdout);
+}
+
+static void print_roff_option(const Option *o)
+{
+    const char *gap = o->name[1] ? "=" : " ";
+    fputs(".TP\n\\fB", stdout);
+    print_roff(option_dashes(o->name));
+    print_roff(o->name);
+    fputs("\\fR", stdout);
+    if (o->metavar) {
+        fputs(gap, stdout);
+        print_roff_in('I', o->metavar);
+    }
+    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i]; i++) {
+        fputs(i ? "|" : gap, stdout);
+        print_roff_in('B', o->choices[i]);
+    }
+    putchar('\n');
+    print_roff(o->help);
+    putchar('\n');
+}
+
+static void print_roff_title(const ToolInfo *tool)
+{
+    fputs(".TH ", stdout);
+    for (const char *p = tool->name; *p; p++)
+        putchar(toupper((unsigned char)*p));
+    printf(" 1 \"\" \"Tilus %s\" \"User Commands\"\n.SH NAME\n", tilus_version());
+    print_roff(tool->name);
+    fputs(" \\- ", stdout);
+    print_roff(tool->summary);
+    fputs("\n.SH SYNOPSIS\n", stdout);
+    print_roff_in('B', tool->name);
+    putchar(' ');
+    print_roff(tool->usage);
+    putchar('\n');
+}
+
+void help_print_man(const ToolInfo *tool, const Option *table, size_t count)
+{
+    print_roff_title(tool);
+    if (tool->details) {
+        fputs(".SH DESCRIPTION\n.nf\n", stdout);
+        print_roff(tool->details);
+        fputs(".fi\n", stdout);
+    }
+    fputs(".SH OPTIONS\nOne dash or two mean the same.\n", stdout);
+    for (size_t i = 0; i < count; i++)
+        print_roff_option(&table[i]);
+    print_roff_option(&help_option);
+    fputs(".SH EXIT STATUS\n"
+          "0 on success, 1 when the input is wrong or something failed, 2 when the command\n"
+          "line is wrong.\n", stdout);
+}
+
+/* ---- list for the shell ----------------------------------------------------- */
+
+void help_print_options(const Option *table, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const Option *o = &table[i];
+        const char *dashes = option_dashes(o->name);
+        bool joined = o->kind != OPTION_FLAG && o->name[1];
+        for (size_t j = 0; o->kind == OPTION_CHOICE && o->choices[j]; j++)
+            printf("%s%s=%s\n", dashes, o->name, o->choices[j]);
+        if (o->kind != OPTION_CHOICE)
+            printf("%s%s%s\n", dashes, o->name, joined ? "=" : "");
+    }
+    printf("--help\n");
+}

@@ -1,0 +1,54 @@
+/* The options that every tool with a pass pipeline has. */
+#ifndef TILUS_TOOLS_PASS_SETTINGS_H
+#define TILUS_TOOLS_PASS_SETTINGS_H
+
+#include "common/options.h"
+#include "tilus/tilus.h"
+
+#include <limits.h>
+
+typedef struct PassSettings {
+    tilus_pass_options options;     /* for tilus_run_passes, after pass_settings_finish */
+    int bisect_limit;
+    const char *reproducer;         /* a path, or NULL */
+    bool run_reproducer;
+} PassSettings;
+
+/* What the settings are before a command line is read. */
+#define PASS_SETTINGS {.options = {.verify_each = true}, .bisect_limit = INT_MIN}
+
+/* Rows of a tool's option table; `s` is its PassSettings. */
+#define PASS_OPTIONS(s)                                                                       \
+    {"verify-each", NULL, "verify after each pass that changed something (default on)",       \
+     OPTION_FLAG, &(s).options.verify_each, NULL},                                            \
+    {"print-before", "a,b", "print the module before these passes, to stderr", OPTION_STRING, \
+     &(s).options.print_before, NULL},                                                        \
+    {"print-after", "a,b", "print the module after these passes", OPTION_STRING,              \
+     &(s).options.print_after, NULL},                                                         \
+    {"print-before-all", NULL, "print the module before each pass", OPTION_FLAG,              \
+     &(s).options.print_before_all, NULL},                                                    \
+    {"print-after-all", NULL, "print the module after each pass", OPTION_FLAG,                \
+     &(s).options.print_after_all, NULL},                                                     \
+    {"print-changed", NULL, "print the module after each pass that changed it", OPTION_FLAG,  \
+     &(s).options.print_changed, NULL},                                                       \
+    {"skip", "a,b", "leave these passes out of the pipeline", OPTION_STRING,                  \
+     &(s).options.skip, NULL},                                                                \
+    {"opt-bisect-limit", "N", "number each run of a pass on a program, and run the first N "  \
+     "(-1: all)", OPTION_INTEGER, &(s).bisect_limit, NULL},                                   \
+    {"time-passes", NULL, "print a table of the passes' times, to stderr", OPTION_FLAG,       \
+     &(s).options.time_passes, NULL},                                                         \
+    {"stats", NULL, "print what the passes counted, to stderr", OPTION_FLAG,                  \
+     &(s).options.stats, NULL},                                                               \
+    {"reproducer", "file", "write here what reproduces a failed pass or a crash",             \
+     OPTION_STRING, &(s).reproducer, NULL},                                                   \
+    {"run-reproducer", NULL, "take the command line from the input's first line",             \
+     OPTION_FLAG, &(s).run_reproducer, NULL}
+
+/* Once the line is read: what one option alone cannot set. */
+static inline void pass_settings_finish(PassSettings *s)
+{
+    s->options.opt_bisect = s->bisect_limit != INT_MIN;
+    s->options.opt_bisect_limit = s->bisect_limit;
+}
+
+#endif
