@@ -41,7 +41,8 @@ static int64_t chunk_alignment(Module *m, const MemoryTile *t, int along)
         int dim = memory_tile_find(t, d);
         bool steps = dim >= 0 && dim != along && t->extents[dim] > 1;
         int64_t index = steps ? 1 : facts_alignment(t->offsets->exprs[d], ALIGN_LIMIT);
-        int64_t term = index * facts_alignment(type_stride(m, type, d), ALIGN_LIMIT) * (bits & -bits);
+        int64_t stride = facts_alignment(type_stride(m, type, d), ALIGN_LIMIT);
+        int64_t term = index * stride * (bits & -bits);
         least = term < least ? term : least;
     }
     return least;

@@ -57,11 +57,12 @@ static Number number_divide(Codegen *cg, Number n, int64_t by)
 
 static Number number_modulo(Codegen *cg, Number n, int64_t by)
 {
+    LLVMBuilderRef b = cg->builder;
     int64_t rest = n.add % by;
     if (rest + n.limit <= by)
         return (Number){n.first, n.limit, rest};
-    LLVMValueRef sum = LLVMBuildNUWAdd(cg->builder, n.first, const_i32_of(cg, (uint32_t)rest), "");
-    return (Number){LLVMBuildURem(cg->builder, sum, const_i32_of(cg, (uint32_t)by), ""), by, 0};
+    LLVMValueRef sum = LLVMBuildNUWAdd(b, n.first, const_i32_of(cg, (uint32_t)rest), "");
+    return (Number){LLVMBuildURem(b, sum, const_i32_of(cg, (uint32_t)by), ""), by, 0};
 }
 
 /* The chunk's step in each dimension of the tile. */
@@ -180,11 +181,12 @@ static LLVMValueRef source_bytes(const AsyncCopy *c, const Number *steps, LLVMVa
 {
     Codegen *cg = c->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef most = const_i32_of(cg, c->plan.bytes), begin, end;
+    unsigned bytes = c->plan.bytes;
+    LLVMValueRef most = const_i32_of(cg, bytes), begin, end;
     if (c->plan.partial) {
         chunk_in_row(c, steps, &begin, &end);
         LLVMValueRef rest = LLVMBuildNSWSub(b, end, begin, "");
-        LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, rest, const_i64_of(cg, c->plan.bytes), "");
+        LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, rest, const_i64_of(cg, bytes), "");
         most = LLVMBuildSelect(b, less, LLVMBuildTrunc(b, rest, cg->i32, ""), most, "");
     }
     return LLVMBuildSelect(b, inside, most, const_i32_of(cg, 0), "");

@@ -179,9 +179,11 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op)
     const char *why = c->group == in->copy_groups ? "no copy_async_commit_group follows it"
                                                   : "no copy_async_wait_group waits for it";
     if (!op)
-        return diag_error(in->diag, c->op->loc, "%s ends while this copy_async is under way: %s",
+        return diag_error(in->diag, c->op->loc,
+                          "%s ends while this copy_async is under way: %s",
                           interp_block_name(in, in->block_count - 1), why);
-    diag_error(in->diag, op->loc, "%s is allocated again while a copy_async into it is under way",
+    diag_error(in->diag, op->loc,
+               "%s is allocated again while a copy_async into it is under way",
                c->target_view.name);
     return diag_note(in->diag, c->op->loc, "%s", why);
 }

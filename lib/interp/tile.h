@@ -34,6 +34,7 @@ unsigned byte_mask(int64_t bit, unsigned width, int64_t byte);
  * memory, where elements inside a view may lie; and bits never written. */
 bool tile_report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index);
 bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last);
-bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first, int64_t last);
+bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first,
+                        int64_t last);
 
 #endif
