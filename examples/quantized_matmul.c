@@ -165,7 +165,8 @@ static char *compile(const Demo *demo, tilus_module *module)
         fail(tilus_rt_device_name(demo->rt), "no target for this device");
         return NULL;
     }
-    if (!tilus_run_passes(module, NULL, &(tilus_pass_options){.verify_each = true}))
+    const tilus_pass_options passes = {.verify_each = true, .target = options.cpu};
+    if (!tilus_run_passes(module, NULL, &passes))
         return NULL;
     return tilus_compile(module, &options, NULL);
 }

@@ -106,6 +106,14 @@ typedef struct tilus_pass_options {
     bool opt_bisect;            /* number and print each run of a pass on a program ... */
     int opt_bisect_limit;       /* ... and run the first so many; negative: all */
     FILE *out;                  /* where the above print; NULL: stderr */
+    const char *target;         /* what the module will be compiled for, one of
+                                   tilus_target_name(); NULL: passes choose only what
+                                   every target has */
+    /* Remarks, about what passes chose and what they missed and why, are printed to
+     * `out` for passes in whose name the (extended) regular expression is found;
+     * remarks_file, when there is one, gets all of them as YAML. */
+    const char *remarks_passed, *remarks_missed;
+    FILE *remarks_file;
 
     /* Called when something happens to a pass; NULL: nobody is. It must not
        call functions of this module or its diag. */

@@ -10,6 +10,7 @@
 
 #include "analysis/bounds.h"
 #include "analysis/facts.h"
+#include "ir/text.h"
 
 /* Alignments are bits, powers of two, at most this: 16 bytes is the widest. */
 enum { ALIGN_LIMIT = 128, SHARED_BASE_BYTES = 16 };
@@ -77,34 +78,45 @@ static int64_t longest_run(Module *m, const Op *op, unsigned *dim)
     return longest;
 }
 
-/* The steps in which the tile's index in dimension `d` of the view moves
- * between units of `unit` slots along tile dimension `along`. */
-static int64_t tile_step(const Op *op, unsigned d, unsigned along, int64_t unit)
+int64_t access_step(const Op *op, unsigned d)
 {
     const Layout *l = op_tile_type(op)->layout;
     MemoryTile t = op_memory_tile(op);
     int dim = memory_tile_find(&t, d);
     if (dim < 0)
         return 0;
-    if ((unsigned)dim == along && unit > 1)
-        return unit;
     return gcd_i64(access_thread_step(l, (unsigned)dim),
                    digits_step(l, l->local, l->local_count, (unsigned)dim));
+}
+
+/* The steps from unit to unit of `unit` slots along tile dimension `along`. */
+static void unit_steps(const Op *op, unsigned along, int64_t unit, int64_t *steps)
+{
+    for (unsigned d = 0; d < op_memory_operand(op)->type->rank; d++)
+        steps[d] = unit > 1 && op_tile_dim(op, along) == d ? unit : access_step(op, d);
+}
+
+/* The proved alignments, in bits, of what dimension `d` adds to an address:
+ * the offset's part and that of the steps. */
+static void dim_alignment(Module *m, const Op *op, unsigned d, int64_t step,
+                          int64_t *of_offset, int64_t *of_steps)
+{
+    const Type *memory = op_memory_operand(op)->type;
+    int64_t scale = facts_alignment(type_stride(m, memory, d), ALIGN_LIMIT) *
+                    power_in(dtype_bits(memory->dtype));
+    *of_offset = scale * facts_alignment(op_attr(op, ATTR_OFFSETS)->exprs[d], ALIGN_LIMIT);
+    *of_steps = scale * power_in(step);
 }
 
 /* Proved alignment, in bits, of every unit's first bit. */
 static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
 {
     const Value *memory = op_memory_operand(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    int64_t least = access_base_alignment(memory);
-    int64_t bits = power_in(dtype_bits(memory->type->dtype));
+    int64_t least = access_base_alignment(memory), steps[LIMIT_RANK], of_offset, of_steps;
+    unit_steps(op, along, unit, steps);
     for (unsigned d = 0; d < memory->type->rank; d++) {
-        const Expr *stride = type_stride(m, memory->type, d);
-        int64_t scale = facts_alignment(stride, ALIGN_LIMIT) * bits;
-        int64_t index = min_i64(facts_alignment(offsets->exprs[d], ALIGN_LIMIT),
-                                power_in(tile_step(op, d, along, unit)));
-        least = min_i64(least, scale * index);
+        dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);
+        least = min_i64(least, min_i64(of_offset, of_steps));
     }
     return least;
 }
@@ -127,11 +139,17 @@ static bool is_multiple(const Expr *e, int64_t of)
     return facts_of_expr(e).divisor % of == 0;
 }
 
+static uint32_t unproved_dims(const Op *op)
+{
+    MemoryTile tile = op_memory_tile(op);
+    return access_checked_dims(&tile);
+}
+
 /* Whether units of `unit` slots lie inside the view or outside as a whole. */
-static bool unit_is_whole(const Op *op, const Access *a, unsigned along, int64_t unit)
+static bool unit_is_whole(const Op *op, uint32_t unproved, unsigned along, int64_t unit)
 {
     unsigned d = op_tile_dim(op, along);
-    if (unit == 1 || !(a->checked >> d & 1))
+    if (unit == 1 || !(unproved >> d & 1))
         return true;
     return is_multiple(op_attr(op, ATTR_OFFSETS)->exprs[d], unit) &&
            is_multiple(op_memory_operand(op)->type->extents[d], unit);
@@ -144,14 +162,28 @@ static int64_t unit_width(Module *m, const Op *op, unsigned along, int64_t unit)
     return min_i64(power_in(bits), unit_alignment(m, op, along, unit)) / 8;
 }
 
+unsigned access_unit_width(Module *m, const Op *op, int64_t unit)
+{
+    unsigned along;
+    int64_t run = longest_run(m, op, &along);
+    if (run % unit || !unit_is_whole(op, unproved_dims(op), along, unit))
+        return 0;
+    return (unsigned)unit_width(m, op, along, unit);
+}
+
+int64_t access_run(Module *m, const Op *op)
+{
+    unsigned along;
+    return longest_run(m, op, &along);
+}
+
 Access access_plan(Module *m, const Op *op)
 {
     unsigned along;
     int64_t run = longest_run(m, op, &along);
-    MemoryTile tile = op_memory_tile(op);
-    Access a = {.unit = 1, .checked = access_checked_dims(&tile)};
+    Access a = {.unit = 1, .checked = unproved_dims(op)};
     for (int64_t unit = run; unit >= 1; unit--) {
-        if (run % unit || !unit_is_whole(op, &a, along, unit))
+        if (run % unit || !unit_is_whole(op, a.checked, along, unit))
             continue;
         int64_t bytes = unit_width(m, op, along, unit);
         if (bytes > a.bytes) {
@@ -159,5 +191,92 @@ Access access_plan(Module *m, const Op *op)
             a.unit = unit;
         }
     }
+    a.via = a.bytes ? VIA_units : VIA_bits;
     return a;
+}
+
+/* ---- obstacles --------------------------------------------------------- */
+
+static const char *expr_text(Module *m, const Expr *e)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_expr(&text, e);
+    return text_string(&text);
+}
+
+/* The stride of dimension `d` is no multiple of `bytes` bytes. */
+static const char *stride_obstacle(Module *m, const Op *op, unsigned d, unsigned bytes)
+{
+    const Type *memory = op_memory_operand(op)->type;
+    const Expr *stride = type_stride(m, memory, d);
+    int64_t bits = dtype_bits(memory->dtype), stride_bits;
+    const char *name = arena_printf(&m->arena, "in dimension %u, stride", d);
+    if (d + 2 >= memory->rank)
+        name = d + 2 == memory->rank ? "row stride" : "column stride";
+    if (!expr_is_constant(stride) ||
+        __builtin_mul_overflow(stride->constant, bits, &stride_bits))
+        return arena_printf(&m->arena, "%s %s elements is not known to be a multiple of %u "
+                            "bytes", name, expr_text(m, stride), bytes);
+    if (stride_bits % 8)
+        return arena_printf(&m->arena, "%s %lld bits is not a multiple of %u bytes", name,
+                            (long long)stride_bits, bytes);
+    return arena_printf(&m->arena, "%s %lld bytes is not a multiple of %u", name,
+                        (long long)(stride_bits / 8), bytes);
+}
+
+static const char *offset_obstacle(Module *m, const Op *op, unsigned d, unsigned bytes)
+{
+    const Type *memory = op_memory_operand(op)->type;
+    int64_t scale = facts_alignment(type_stride(m, memory, d), ALIGN_LIMIT) *
+                    power_in(dtype_bits(memory->dtype));
+    return arena_printf(&m->arena, "offset %s in dimension %u is not known to be a multiple of "
+                        "%lld, %u bytes need that",
+                        expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]), d,
+                        (long long)(8 * bytes / scale), bytes);
+}
+
+const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, unsigned bytes)
+{
+    const Value *memory = op_memory_operand(op);
+    if (access_base_alignment(memory) < 8 * bytes) {
+        const Value *pointer = memory->def->operands[0];
+        return arena_printf(&m->arena, "%%%s promises alignment %lld, %u bytes need %u",
+                            pointer->name, (long long)pointer->facts.align, bytes, bytes);
+    }
+    for (unsigned d = 0; d < memory->type->rank; d++) {
+        int64_t of_offset, of_steps;
+        dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);
+        if (of_steps < 8 * bytes)
+            return stride_obstacle(m, op, d, bytes);
+        if (of_offset < 8 * bytes)
+            return offset_obstacle(m, op, d, bytes);
+    }
+    return NULL;
+}
+
+const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned bytes)
+{
+    const Type *tile = op_tile_type(op);
+    unsigned along, bits = dtype_bits(tile->dtype);
+    int64_t run = longest_run(m, op, &along), steps[LIMIT_RANK];
+    if (unit * bits % (8 * bytes))
+        return arena_printf(&m->arena, "units of %lld x %u bits are not made of %u bytes",
+                            (long long)unit, bits, bytes);
+    if (run == 1 && unit > 1)
+        return arena_printf(&m->arena, "no two slots of a lane follow each other in memory, %u "
+                            "bytes need %lld", bytes, (long long)unit);
+    if (run % unit)
+        return arena_printf(&m->arena, "a lane holds runs of %lld elements that follow each "
+                            "other in memory, %u bytes need %lld", (long long)run, bytes,
+                            (long long)unit);
+    unsigned d = op_tile_dim(op, along);
+    if (!unit_is_whole(op, unproved_dims(op), along, unit))
+        return arena_printf(&m->arena, "the tile may leave dimension %u, and offset %s and "
+                            "extent %s are not known to be multiples of %lld", d,
+                            expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]),
+                            expr_text(m, op_memory_operand(op)->type->extents[d]),
+                            (long long)unit);
+    unit_steps(op, along, unit, steps);
+    return access_misalignment(m, op, steps, bytes);
 }

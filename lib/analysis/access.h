@@ -9,14 +9,17 @@
  * elements follow each other in memory too, all inside the view or all
  * outside. It is moved by accesses of `bytes` bytes, a power of two up to 16,
  * each aligned to its size. bytes = 0: an element's bits start anywhere, and
- * unit is 1. */
+ * unit is 1. By matrices, bytes is 16, the length of a matrix's row, and unit is
+ * 1. */
 typedef struct Access {
+    Via via;
     int64_t unit;
     unsigned bytes;
     uint32_t checked;   /* bit d: the index in dimension d of the view needs a check */
 } Access;
 
-/* For load_global, store_global, load_shared and store_shared. */
+/* The best plain accesses for load_global, store_global, load_shared and
+ * store_shared: via units or bits. */
 Access access_plan(Module *m, const Op *op);
 
 /* Proved alignment, in bits, of a memory tensor's first bit. */
@@ -25,6 +28,27 @@ int64_t access_base_alignment(const Value *memory);
 /* Bit d: the tile may reach outside dimension d of its global view; none of a
  * shared tensor. */
 uint32_t access_checked_dims(const MemoryTile *t);
+
+/* The most slots that a unit can have: what follows each other in a lane and in
+ * memory. */
+int64_t access_run(Module *m, const Op *op);
+
+/* The widest accesses, in bytes, that are proved for units of `unit` slots; 0:
+ * none, such units do not exist. */
+unsigned access_unit_width(Module *m, const Op *op, int64_t unit);
+
+/* Why units of `unit` slots cannot be moved `bytes` bytes at a time, in words
+ * on the module's arena; NULL when they can. */
+const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned bytes);
+
+/* The part of that which is about addresses: why the element at the op's
+ * offsets plus multiples of steps[d] in each dimension d of the tensor (0: no
+ * step) is not aligned to `bytes` bytes; NULL when it is. */
+const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, unsigned bytes);
+
+/* The least step between the tile's indices in dimension `d` of the tensor, of
+ * all lanes and slots; 0 when there is one index only. */
+int64_t access_step(const Op *op, unsigned d);
 
 /* The largest step that every thread's share of the index in `dim` of the tile
  * is a multiple of; 0 when that share is always 0. */

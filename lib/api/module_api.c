@@ -1,6 +1,7 @@
 /* Public API: modules, passes, the op reference. Each entry that allocates
  * sets the guard to which arenas jump when memory runs out. */
 #define _GNU_SOURCE
+#include "codegen/codegen.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
@@ -82,16 +83,35 @@ const char *tilus_program_name(const tilus_module *module, size_t i)
     return p ? p->name : NULL;
 }
 
+/* Gives the module what passes ask it for, runs them, and takes it back. */
+static bool run_passes(Module *m, const char *pipeline, const tilus_pass_options *options)
+{
+    const Remarks remarks = {
+        .wanted = {[REMARK_PASSED] = options->remarks_passed,
+                   [REMARK_MISSED] = options->remarks_missed},
+        .out = options->out ? options->out : stderr,
+        .file = options->remarks_file};
+    if (!remarks_check(&remarks, m->diag))
+        return false;
+    m->target_sm = options->target ? codegen_target_sm(m, options->target) : 0;
+    if (options->target && !m->target_sm)
+        return false;
+    m->remarks = &remarks;
+    bool ok = pass_run_pipeline(m, pipeline ? pipeline : PASS_DEFAULT_PIPELINE, options);
+    m->remarks = NULL;
+    return ok;
+}
+
 bool tilus_run_passes(tilus_module *module, const char *pipeline,
                       const tilus_pass_options *options)
 {
     static const tilus_pass_options defaults = {.verify_each = true};
     if (setjmp(module->diag->oom.jump)) {
         abandon_scratch(module);
+        module->remarks = NULL;
         return false;
     }
-    return pass_run_pipeline(module, pipeline ? pipeline : PASS_DEFAULT_PIPELINE,
-                             options ? options : &defaults);
+    return run_passes(module, pipeline, options ? options : &defaults);
 }
 
 const char *tilus_pass_name(size_t i)

@@ -58,25 +58,6 @@ void codegen_free(Codegen *cg)
 
 /* ---- options --------------------------------------------------------------- */
 
-/* "sm_80, sm_86, ..." */
-static const char *known_targets(Codegen *cg)
-{
-    Text text;
-    text_init(&text, &cg->module->scratch);
-    for (size_t i = 0; target_at(i); i++)
-        text_printf(&text, "%s%s", i ? ", " : "", target_at(i)->name);
-    return text_string(&text);
-}
-
-static bool select_target(Codegen *cg, const char *cpu)
-{
-    cg->target = target_find(cpu);
-    if (!cg->target)
-        return diag_error(cg->diag, (Loc){0}, "unknown target %s; known are %s", cpu,
-                          known_targets(cg));
-    return true;
-}
-
 /* Reads one "+ptxNN" of the len characters at `s`: the version, or 0. */
 static unsigned read_feature(const char *s, size_t len)
 {
@@ -241,7 +222,8 @@ static char *copy_ir(Codegen *cg)
 static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 {
     unsigned ptx;
-    if (!select_target(cg, options->cpu))
+    cg->target = target_require(cg->module, options->cpu);
+    if (!cg->target)
         return false;
     nvptx_initialize();
     if (!lower_module(cg) || !select_ptx(cg, options->features, &ptx) ||

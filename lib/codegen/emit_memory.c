@@ -32,9 +32,8 @@ LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
                                : LLVMBuildNSWMul(cg->builder, a, b, "");
 }
 
-/* The thread's share of the tile's index in `dim`, an i64: the sum of its
- * spatial digits, each times the elements that one step moves. */
-static LLVMValueRef thread_index(Codegen *cg, const Layout *l, unsigned dim)
+/* The sum of its spatial digits, each times the elements that one step moves. */
+LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread)
 {
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef sum = const_i32_of(cg, 0);
@@ -47,7 +46,7 @@ static LLVMValueRef thread_index(Codegen *cg, const Layout *l, unsigned dim)
         int64_t weight = 1;
         for (unsigned j = (unsigned)digit->mode + 1; j < l->mode_count; j++)
             weight *= l->modes[j].dim == dim ? l->modes[j].extent : 1;
-        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)below), "");
+        LLVMValueRef v = LLVMBuildUDiv(b, thread, const_i32_of(cg, (uint32_t)below), "");
         if (i > 0)      /* the first digit's quotient is below its extent already */
             v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)digit->extent), "");
         v = LLVMBuildNUWMul(b, v, const_i32_of(cg, (uint32_t)weight), "");
@@ -56,25 +55,40 @@ static LLVMValueRef thread_index(Codegen *cg, const Layout *l, unsigned dim)
     return LLVMBuildZExt(b, sum, cg->i64, "");
 }
 
-static MemoryAccess access_open(Codegen *cg, const Op *op)
+static bool access_open(Codegen *cg, const Op *op, MemoryAccess *a)
 {
-    MemoryAccess a = {.cg = cg, .op = op, .plan = access_plan(cg->module, op)};
     const Value *memory = op_memory_operand(op);
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    a.tile = op_tile_type(op);
-    a.bits = dtype_bits(a.tile->dtype);
-    a.memory = lowered(memory);
-    a.global = memory->type->kind == TYPE_GLOBAL;
+    *a = (MemoryAccess){.cg = cg, .op = op, .tile = op_tile_type(op), .memory = lowered(memory),
+                        .bits = dtype_bits(memory->type->dtype),
+                        .global = memory->type->kind == TYPE_GLOBAL};
+    if (!select_follow(cg->module, op, cg->target->sm, &a->plan))
+        return false;
     for (unsigned d = 0; d < memory->type->rank; d++)
-        a.index[d] = emit_expr(cg, offsets->exprs[d]);
-    for (unsigned d = 0; d < a.tile->rank; d++) {
-        LLVMValueRef *index = &a.index[op_tile_dim(op, d)];
-        *index = add_i64(cg, *index, thread_index(cg, a.tile->layout, d));
+        a->index[d] = emit_expr(cg, offsets->exprs[d]);
+    return true;
+}
+
+void access_locate(MemoryAccess *a, LLVMValueRef *index)
+{
+    Codegen *cg = a->cg;
+    for (unsigned d = 0; d < a->tile->rank; d++) {
+        LLVMValueRef *sum = &a->index[op_tile_dim(a->op, d)];
+        *sum = add_i64(cg, *sum, index[d]);
     }
-    a.linear = const_i64_of(cg, 0);
-    for (unsigned d = 0; d < memory->type->rank; d++)
-        a.linear = add_i64(cg, a.linear, mul_i64(cg, a.index[d], a.memory->strides[d]));
-    return a;
+    a->linear = const_i64_of(cg, 0);
+    for (unsigned d = 0; d < a->memory->type->rank; d++)
+        a->linear = add_i64(cg, a->linear,
+                                 mul_i64(cg, a->index[d], a->memory->strides[d]));
+}
+
+/* Locates this thread's slot 0. */
+static void locate_thread(MemoryAccess *a)
+{
+    LLVMValueRef index[LIMIT_RANK];
+    for (unsigned d = 0; d < a->tile->rank; d++)
+        index[d] = emit_thread_index(a->cg, a->tile->layout, d, a->cg->thread);
+    access_locate(a, index);
 }
 
 /* The slot's share of the element's number, an i64, often constant. */
@@ -110,10 +124,9 @@ LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte)
     return advance(a, a->memory->value, byte);
 }
 
-/* The address of the byte where the element in `slot`, the first of a unit,
- * begins. Of types below a byte, the two parts of the address are whole bytes
- * on their own when the slot's part is a constant number of bytes. */
-static LLVMValueRef unit_pointer(const MemoryAccess *a, int64_t slot)
+/* Of types below a byte, the two parts of the address are whole bytes on their
+ * own when the slot's part is a constant number of bytes. */
+LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
@@ -264,7 +277,7 @@ static void move_unit(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
             store_bits(a, slot, words);
         return;
     }
-    LLVMValueRef unit = unit_pointer(a, slot);
+    LLVMValueRef unit = access_unit_pointer(a, slot);
     int64_t first = slot * a->bits, bits = a->plan.unit * a->bits;
     for (int64_t at = 0; at < bits; at += 8 * a->plan.bytes) {
         LLVMValueRef pointer = advance(a, unit, const_i64_of(a->cg, at / 8));
@@ -336,20 +349,30 @@ static void move_tile(const MemoryAccess *a, LLVMValueRef *words)
     }
 }
 
+/* Moves the tile as planned. */
+static bool move_planned(MemoryAccess *a, LLVMValueRef *words)
+{
+    if (via_info[a->plan.via].matrices)
+        return move_matrices(a, words);
+    locate_thread(a);
+    move_tile(a, words);
+    return true;
+}
+
 static bool emit_load(Codegen *cg, const Op *op)
 {
-    MemoryAccess a = access_open(cg, op);
+    MemoryAccess a;
+    if (!access_open(cg, op, &a))
+        return false;
     LLVMValueRef *words = words_new(cg, a.tile);
-    move_tile(&a, words);
     lower_words(cg, op->results[0], words);
-    return true;
+    return move_planned(&a, words);
 }
 
 static bool emit_store(Codegen *cg, const Op *op)
 {
-    MemoryAccess a = access_open(cg, op);
-    move_tile(&a, lowered_words(op->operands[0]));
-    return true;
+    MemoryAccess a;
+    return access_open(cg, op, &a) && move_planned(&a, lowered_words(op->operands[0]));
 }
 
 bool emit_load_global(Codegen *cg, const Op *op) { return emit_load(cg, op); }

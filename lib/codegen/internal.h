@@ -32,6 +32,8 @@ typedef struct Target {
 
 /* The target called `name`, or NULL. The i-th; NULL past the last. */
 const Target *target_find(const char *name);
+/* The same, with an error that names those in existence instead of NULL alone. */
+const Target *target_require(Module *m, const char *name);
 const Target *target_at(size_t i);
 
 typedef enum IntrinsicId {

@@ -2,7 +2,7 @@
 #ifndef TILUS_CODEGEN_MEMORY_H
 #define TILUS_CODEGEN_MEMORY_H
 
-#include "analysis/access.h"
+#include "analysis/select.h"
 #include "codegen/internal.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ typedef struct MemoryAccess {
     unsigned bits;                      /* of an element */
     const Lowered *memory;
     bool global;
-    LLVMValueRef index[LIMIT_RANK];     /* in the view, of this thread's slot 0: i64 */
+    LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
+                                           once located of this thread's: i64 */
     LLVMValueRef linear;                /* the number of that element: i64 */
 } MemoryAccess;
 
@@ -27,8 +28,19 @@ LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
 
+/* Locates this thread's slot 0: index[d] (i64) is its place in dimension `d` of
+ * the tile. Once for an access. */
+void access_locate(MemoryAccess *a, LLVMValueRef *index);
+
+/* The share of `thread` (an i32) of the index in `dim` of a tile with layout
+ * `l`, an i64. */
+LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread);
+
 /* The element in `slot`: its first bit, counted from the base; an i64. */
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot);
+/* The address of the byte where the element in `slot`, the first of a unit,
+ * begins. */
+LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot);
 /* The address of byte `byte` (an i64) of the tensor. */
 LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte);
 
@@ -40,5 +52,9 @@ void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
  * `a`, cg, op, bits, memory and global are asked. */
 LLVMValueRef load_bits_at(const MemoryAccess *a, LLVMValueRef bit);
 void store_bits_at(const MemoryAccess *a, LLVMValueRef bit, LLVMValueRef v);
+
+/* Moves the whole tile by ldmatrix or stmatrix (emit_matrix.c); false after an
+ * error. */
+bool move_matrices(MemoryAccess *a, LLVMValueRef *words);
 
 #endif

@@ -139,15 +139,18 @@ static void return_value(Codegen *cg, LLVMValueRef f, LLVMValueRef v)
     LLVMBuildRet(b, all);
 }
 
-/* Calls LLVM's intrinsic with the words cast to its parameter types. */
+/* Calls LLVM's intrinsic with the words cast to its parameter types. One that is
+ * overloaded is so on its first parameter, a pointer. */
 static void fill_nvvm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
     LLVMTypeRef types[MOST_PARAMETERS];
     LLVMValueRef args[MOST_PARAMETERS];
     unsigned id = LLVMLookupIntrinsicID(info->text, strlen(info->text));
-    LLVMTypeRef type = LLVMIntrinsicGetType(cg->context, id, NULL, 0);
-    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(cg->llvm, id, NULL, 0);
     unsigned count = LLVMCountParams(f);
+    LLVMTypeRef pointer = count ? LLVMTypeOf(LLVMGetParam(f, 0)) : NULL;
+    unsigned overloads = LLVMIntrinsicIsOverloaded(id) ? 1 : 0;
+    LLVMTypeRef type = LLVMIntrinsicGetType(cg->context, id, &pointer, overloads);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(cg->llvm, id, &pointer, overloads);
     LLVMGetParamTypes(type, types);
     for (unsigned i = 0; i < count; i++)
         args[i] = LLVMBuildBitCast(cg->builder, LLVMGetParam(f, i), types[i], "");

@@ -10,18 +10,20 @@
 const AttrInfo attr_info[ATTR_COUNT] = {
 #define EXPR ATTR_VALUE_EXPR
 #define EXPRS ATTR_VALUE_EXPRS
-#define INTS ATTR_VALUE_INTS
 #define NUMBER ATTR_VALUE_NUMBER
-#define WORD ATTR_VALUE_WORD
 #define TEXT ATTR_VALUE_TEXT
+#define INT ATTR_VALUE_INT
+#define INTS ATTR_VALUE_INTS
+#define WORD ATTR_VALUE_WORD
 #define ATTR(id, spelling, value) [ATTR_##id] = {spelling, value},
 #include "ir/attrs.def"
 #undef EXPR
 #undef EXPRS
-#undef INTS
 #undef NUMBER
-#undef WORD
 #undef TEXT
+#undef INT
+#undef INTS
+#undef WORD
 };
 
 #define BIT(a) (UINT32_C(1) << ATTR_##a)
@@ -30,6 +32,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define A2(a, b) (BIT(a) | BIT(b))
 #define A3(a, b, c) (BIT(a) | BIT(b) | BIT(c))
 #define A5(a, b, c, d, e) (A3(a, b, c) | A2(d, e))
+#define A6(a, b, c, d, e, f) (A3(a, b, c) | A3(d, e, f))
 #define K0 0, {0}
 #define K1(a) 1, {OPERAND_##a}
 #define K2(a, b) 2, {OPERAND_##a, OPERAND_##b}
@@ -48,6 +51,21 @@ OpCode op_find(const char *name, size_t len)
         if (strlen(op_info[code].name) == len && !memcmp(op_info[code].name, name, len))
             return code;
     return OP_COUNT;
+}
+
+const ViaInfo via_info[VIA_COUNT] = {
+    [VIA_units] = {"", OP_COUNT, 0, false},
+#define VIA(id, spelling, op, matrices, transposed)                           \
+    [VIA_##id] = {spelling, OP_##op, matrices, transposed},
+#include "ir/via.def"
+};
+
+Via via_find(const char *word)
+{
+    for (Via via = VIA_units + 1; via < VIA_COUNT; via++)
+        if (!strcmp(via_info[via].spelling, word))
+            return via;
+    return VIA_COUNT;
 }
 
 /* ---- modules -------------------------------------------------------- */
@@ -204,6 +222,20 @@ const Attr *op_attr(const Op *op, AttrKind kind)
         if (op->attrs[i].kind == kind)
             return &op->attrs[i];
     return NULL;
+}
+
+void op_set_attr(Module *m, Op *op, Attr attr)
+{
+    for (unsigned i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].kind == attr.kind) {
+            op->attrs[i] = attr;
+            return;
+        }
+    Attr *longer = arena_array(&m->arena, Attr, op->attr_count + 1);
+    for (unsigned i = 0; i < op->attr_count; i++)
+        longer[i] = op->attrs[i];
+    longer[op->attr_count++] = attr;
+    op->attrs = longer;
 }
 
 const Expr *op_expr(const Op *op, AttrKind kind)

@@ -14,6 +14,7 @@
 #include "ir/expr.h"
 #include "ir/layout.h"
 #include "support/diag.h"
+#include "support/remark.h"
 
 /* ---- types ---------------------------------------------------------- */
 
@@ -41,7 +42,8 @@ typedef struct Type {
 typedef enum OpCode {
 #define OP(id, out, operands, attrs, effect, type, summary) OP_##id,
 #include "ir/ops.def"
-    OP_COUNT
+    OP_COUNT,
+    OP_ANY = OP_COUNT
 } OpCode;
 
 typedef enum AttrKind {
@@ -51,8 +53,9 @@ typedef enum AttrKind {
 } AttrKind;
 
 typedef enum AttrValueKind {
-    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_INTS, ATTR_VALUE_NUMBER, ATTR_VALUE_WORD,
-    ATTR_VALUE_TEXT
+    ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_NUMBER, ATTR_VALUE_TEXT,
+    /* these are written {name = value}: */
+    ATTR_VALUE_INT, ATTR_VALUE_INTS, ATTR_VALUE_WORD
 } AttrValueKind;
 
 typedef struct AttrInfo {
@@ -68,6 +71,12 @@ static inline bool attr_is_leading_word(AttrKind kind)
     return attr_info[kind].value == ATTR_VALUE_WORD && !*attr_info[kind].spelling;
 }
 
+/* Whether it is written {name = value}. */
+static inline bool attr_in_dictionary(AttrKind kind)
+{
+    return attr_info[kind].value >= ATTR_VALUE_INT && !attr_is_leading_word(kind);
+}
+
 /* One attribute's value; which members count is attr_info[kind].value. */
 typedef struct Attr {
     AttrKind kind;
@@ -75,9 +84,10 @@ typedef struct Attr {
     const Expr *expr;               /* EXPR */
     const Expr *const *exprs;       /* EXPRS */
     const int64_t *ints;            /* INTS */
+    int64_t integer;                /* INT */
+    const char *word;               /* WORD: names joined by dots */
     double number;                  /* NUMBER */
     const char *spelling;           /* NUMBER: as it prints, round-trip exact */
-    const char *word;               /* WORD */
     const char *text;               /* TEXT: without quotes, on one line */
 } Attr;
 
@@ -121,6 +131,27 @@ extern const OpInfo op_info[OP_COUNT];
 
 /* The op spelled name[0..len), or OP_COUNT. */
 OpCode op_find(const char *name, size_t len);
+
+/* ---- how loads and stores are compiled --------------------------------- */
+
+typedef enum Via {
+    VIA_units,      /* plain accesses; no word */
+#define VIA(id, spelling, op, matrices, transposed) VIA_##id,
+#include "ir/via.def"
+    VIA_COUNT
+} Via;
+
+typedef struct ViaInfo {
+    const char *spelling;
+    OpCode op;              /* the op that it is for; OP_ANY: any load or store */
+    unsigned matrices;      /* that one instruction moves, or 0 */
+    bool transposed;
+} ViaInfo;
+
+extern const ViaInfo via_info[VIA_COUNT];
+
+/* The one spelled `word`, or VIA_COUNT. */
+Via via_find(const char *word);
 
 /* ---- values, regions, programs -------------------------------------- */
 
@@ -198,6 +229,9 @@ struct tilus_module {
     Program *programs, *last_program;
     uint32_t value_count;
     uint64_t *pass_stats;   /* counters of lib/passes/report.h; NULL: not wanted */
+    /* While passes run: */
+    unsigned target_sm;     /* the target's number, 90 for sm_90a; 0: any target */
+    const Remarks *remarks; /* where passes say what they chose, or NULL */
 };
 
 /* ---- modules -------------------------------------------------------- */
@@ -233,6 +267,8 @@ int64_t type_shared_bits(const Type *t);
 /* ---- ops ------------------------------------------------------------ */
 
 const Attr *op_attr(const Op *op, AttrKind kind);
+/* Adds `attr`, or replaces the one of its kind. */
+void op_set_attr(Module *m, Op *op, Attr attr);
 /* The expression of an EXPR attribute, or NULL. */
 const Expr *op_expr(const Op *op, AttrKind kind);
 

@@ -176,9 +176,8 @@ static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
 static AttrKind find_named_attr(const Token *t, uint32_t allowed)
 {
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        if ((attr_info[kind].value == ATTR_VALUE_INTS ||
-             attr_info[kind].value == ATTR_VALUE_WORD) &&
-            allowed & 1u << kind && token_is(t, attr_info[kind].spelling))
+        if (attr_in_dictionary(kind) && allowed & 1u << kind &&
+            token_is(t, attr_info[kind].spelling))
             return kind;
     return ATTR_COUNT;
 }
@@ -197,19 +196,34 @@ static bool parse_words(Parser *p, Statement *s, uint32_t allowed)
     return true;
 }
 
-/* [2, ...] or a word */
-static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
+/* name.name. ... */
+static bool parse_word(Parser *p, const char **word)
 {
-    int64_t ints[LIMIT_RANK];
-    Attr attr = {.kind = kind};
-    if (attr_info[kind].value == ATTR_VALUE_WORD) {
+    Text text;
+    text_init(&text, &p->m->arena);
+    do {
         if (p->token.kind != TOKEN_NAME)
             return parser_expected(p, "a word");
-        attr.word = parser_symbol(p, &p->token)->name;
+        text_printf(&text, "%s%.*s", text.len ? "." : "", (int)p->token.len, p->token.start);
         parser_advance(p);
+    } while (parser_accept(p, "."));
+    *word = text_string(&text);
+    return true;
+}
+
+static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
+{
+    const char *name = attr_info[kind].spelling;
+    Attr attr = {.kind = kind};
+    if (attr_info[kind].value == ATTR_VALUE_INT) {
+        if (!parse_constant(p, name, &attr.integer))
+            return false;
+    } else if (attr_info[kind].value == ATTR_VALUE_WORD) {
+        if (!parse_word(p, &attr.word))
+            return false;
     } else {
-        if (!parse_constant_list(p, "[", "]", attr_info[kind].spelling, ints, LIMIT_RANK,
-                                 &attr.count))
+        int64_t ints[LIMIT_RANK];
+        if (!parse_constant_list(p, "[", "]", name, ints, LIMIT_RANK, &attr.count))
             return false;
         attr.ints = keep(p, ints, attr.count, sizeof *ints);
     }

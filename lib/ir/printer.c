@@ -206,18 +206,29 @@ static void print_operands(Printer *pr, const Op *op)
     }
 }
 
+static void print_attr_value(Text *out, const Attr *a)
+{
+    if (attr_info[a->kind].value == ATTR_VALUE_INT) {
+        text_printf(out, "%lld", (long long)a->integer);
+    } else if (attr_info[a->kind].value == ATTR_VALUE_WORD) {
+        text_add(out, a->word);
+    } else {
+        text_add(out, "[");
+        for (unsigned j = 0; j < a->count; j++)
+            text_printf(out, "%s%lld", j ? ", " : "", (long long)a->ints[j]);
+        text_add(out, "]");
+    }
+}
+
 static void print_attr_dictionary(Printer *pr, const Op *op)
 {
     bool any = false;
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];
-        if ((!a->ints && !a->word) || attr_is_leading_word(a->kind))
+        if (!attr_in_dictionary(a->kind))
             continue;
         text_printf(pr->out, "%s%s = ", any ? ", " : " {", attr_info[a->kind].spelling);
-        text_add(pr->out, a->word ? a->word : "[");
-        for (unsigned j = 0; a->ints && j < a->count; j++)
-            text_printf(pr->out, "%s%lld", j ? ", " : "", (long long)a->ints[j]);
-        text_add(pr->out, a->ints ? "]" : "");
+        print_attr_value(pr->out, a);
         any = true;
     }
     text_add(pr->out, any ? "}" : "");

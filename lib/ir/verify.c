@@ -92,6 +92,18 @@ static bool verify_threads(Module *m, const Program *p, const Value *v)
                       (long long)program_threads(p));
 }
 
+/* An attribute that lists dimensions of a memory tensor of rank `rank`. */
+static bool verify_dims(Module *m, const Op *op, const Attr *dims, unsigned rank)
+{
+    for (unsigned i = 0; i < dims->count; i++)
+        if (dims->ints[i] < 0 || dims->ints[i] >= rank ||
+            (i && dims->ints[i] <= dims->ints[i - 1]))
+            return diag_error(m->diag, op->loc, "%s entry %u is %lld, it must grow and be below "
+                              "the rank %u", attr_info[dims->kind].spelling, i,
+                              (long long)dims->ints[i], rank);
+    return true;
+}
+
 /* Offsets and dimensions of a tile. */
 static bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
 {
@@ -105,16 +117,10 @@ static bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
                           name, t->rank, memory->rank);
     if (!t->dims)
         return true;
-    const char *dims = attr_info[t->dims->kind].spelling;
     if (t->dims->count != t->rank)
-        return diag_error(m->diag, op->loc, "%s names %u dimensions, the tile has rank %u", dims,
-                          t->dims->count, t->rank);
-    for (unsigned i = 0; i < t->rank; i++)
-        if (t->dims->ints[i] < 0 || t->dims->ints[i] >= memory->rank ||
-            (i && t->dims->ints[i] <= t->dims->ints[i - 1]))
-            return diag_error(m->diag, op->loc, "%s entry %u is %lld, it must grow and be below "
-                              "the rank %u", dims, i, (long long)t->dims->ints[i], memory->rank);
-    return true;
+        return diag_error(m->diag, op->loc, "%s names %u dimensions, the tile has rank %u",
+                          attr_info[t->dims->kind].spelling, t->dims->count, t->rank);
+    return verify_dims(m, op, t->dims, memory->rank);
 }
 
 /* A constant offset of a shared access keeps the tile inside the tensor. */
@@ -137,6 +143,52 @@ static bool verify_shared_bounds(Module *m, const Op *op, const MemoryTile *t)
     return true;
 }
 
+/* The instructions that a load or store asks for by a word. */
+static bool verify_via(Module *m, const Op *op, const char *word)
+{
+    enum { MATRIX_ROW_BYTES = 16 };
+    const Attr *width = op_attr(op, ATTR_WIDTH), *unit = op_attr(op, ATTR_UNIT);
+    Via via = via_find(word);
+    if (via == VIA_COUNT || (via_info[via].op != OP_ANY && via_info[via].op != op->code))
+        return diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name, word);
+    if (via == VIA_bits && dtype_bits(op_tile_type(op)->dtype) >= 8)
+        return diag_error(m->diag, op->loc, "via = bits is for elements below a byte, got %s",
+                          dtype_name(op_tile_type(op)->dtype));
+    if (unit || (width && !via_info[via].matrices))
+        return diag_error(m->diag, op->loc, "%s stands beside via = %s, which fixes it",
+                          unit ? "unit" : "width", word);
+    if (width && width->integer != MATRIX_ROW_BYTES)
+        return diag_error(m->diag, op->loc, "via = %s moves rows of %d bytes, width is %lld",
+                          word, MATRIX_ROW_BYTES, (long long)width->integer);
+    return true;
+}
+
+/* Attributes that say how the tile is moved: their form; analysis/select.h
+ * checks what they promise. */
+static bool verify_selection(Module *m, const Op *op)
+{
+    enum { WIDEST = 16 };
+    const Attr *via = op_attr(op, ATTR_VIA), *checked = op_attr(op, ATTR_CHECKED);
+    const Attr *width = op_attr(op, ATTR_WIDTH), *unit = op_attr(op, ATTR_UNIT);
+    int64_t slots = op_tile_type(op)->layout->slots;
+    if (checked && !verify_dims(m, op, checked, op_memory_operand(op)->type->rank))
+        return false;
+    if (via)
+        return verify_via(m, op, via->word);
+    if (!width != !unit || (checked && !width))
+        return diag_error(m->diag, op->loc, "%s needs %s beside it",
+                          width ? "width" : unit ? "unit" : "checked",
+                          width ? "unit" : unit ? "width" : "width and unit, or via");
+    if (width && (width->integer < 1 || width->integer > WIDEST ||
+                  width->integer & (width->integer - 1)))
+        return diag_error(m->diag, op->loc, "width is %lld, it must be a power of two from 1 "
+                          "to %d", (long long)width->integer, WIDEST);
+    if (unit && (unit->integer < 1 || slots % unit->integer))
+        return diag_error(m->diag, op->loc, "unit is %lld, it must divide the %lld slots of a "
+                          "thread", (long long)unit->integer, (long long)slots);
+    return true;
+}
+
 /* Loads and stores: the tile, its place in memory and its element type. */
 static bool verify_access(Module *m, const Op *op)
 {
@@ -148,7 +200,8 @@ static bool verify_access(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
                           "elements in memory", op_info[op->code].name, dtype_name(tile->dtype),
                           dtype_name(memory->dtype));
-    return memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t);
+    return (memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t)) &&
+           verify_selection(m, op);
 }
 
 /* ---- each op's own rules ------------------------------------------------ */

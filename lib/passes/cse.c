@@ -22,7 +22,8 @@ typedef struct Cse {
 
 static bool attr_equal(const Attr *a, const Attr *b)
 {
-    if (a->kind != b->kind || a->count != b->count || a->expr != b->expr)
+    if (a->kind != b->kind || a->count != b->count || a->expr != b->expr ||
+        a->integer != b->integer)
         return false;
     for (unsigned i = 0; i < a->count; i++)
         if ((a->exprs && a->exprs[i] != b->exprs[i]) || (a->ints && a->ints[i] != b->ints[i]))

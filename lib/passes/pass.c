@@ -8,7 +8,7 @@
 #include <string.h>
 
 const PassInfo pass_info[PASS_ID_COUNT] = {
-#define PASS(id, summary) [PASS_ID_##id] = {#id, summary, pass_##id},
+#define PASS(id, name, summary) [PASS_ID_##id] = {name, summary, pass_##id},
 #include "passes/passes.def"
 };
 

@@ -20,7 +20,7 @@ typedef struct PassInfo {
 } PassInfo;
 
 enum {
-#define PASS(id, summary) PASS_ID_##id,
+#define PASS(id, name, summary) PASS_ID_##id,
 #include "passes/passes.def"
     PASS_ID_COUNT
 };
@@ -28,17 +28,17 @@ extern const PassInfo pass_info[PASS_ID_COUNT];
 
 /* Those that lists show: the first so many. */
 enum {
-#define PASS(id, summary) PASS_LISTED_##id,
-#define TEST_PASS(id, summary)
+#define PASS(id, name, summary) PASS_LISTED_##id,
+#define TEST_PASS(id, name, summary)
 #include "passes/passes.def"
     PASS_LISTED_COUNT
 };
 
-#define PASS(id, summary) PassResult pass_##id(Program *p);
+#define PASS(id, name, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"
 
 /* What tilus-llc runs. */
-#define PASS_DEFAULT_PIPELINE "canonicalize"
+#define PASS_DEFAULT_PIPELINE "canonicalize,select-instructions"
 
 /* Runs the passes named in `pipeline`, each over every program. False after
  * errors (an unknown name, a failed pass), which the module's diag holds. */

@@ -3,14 +3,16 @@
 #include "passes/report.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- counters ----------------------------------------------------------- */
 
 static const struct {
+    int pass;
     const char *name, *summary;
 } stat_info[STAT_COUNT] = {
-#define STAT(pass, id, summary) [STAT_##pass##_##id] = {#pass "." #id, summary},
+#define STAT(pass, id, summary) [STAT_##pass##_##id] = {PASS_ID_##pass, #id, summary},
 #include "passes/stats.def"
 };
 
@@ -19,13 +21,21 @@ void stats_open(Module *m, bool on)
     m->pass_stats = on ? arena_array(&m->arena, uint64_t, STAT_COUNT) : NULL;
 }
 
+static void print_stat(FILE *out, uint64_t count, const char *pass, const char *name,
+                       const char *summary)
+{
+    int pad = 19 - (int)strlen(pass);
+    fprintf(out, "%10llu  %s.%-*s  %s\n", (unsigned long long)count, pass,
+            pad > 0 ? pad : 0, name, summary);
+}
+
 void stats_print(const Module *m, FILE *out)
 {
     fprintf(out, "// ---- statistics ----\n");
     for (Stat stat = 0; stat < STAT_COUNT; stat++)
         if (m->pass_stats[stat])
-            fprintf(out, "%10llu  %-20s  %s\n", (unsigned long long)m->pass_stats[stat],
-                    stat_info[stat].name, stat_info[stat].summary);
+            print_stat(out, m->pass_stats[stat], pass_info[stat_info[stat].pass].name,
+                       stat_info[stat].name, stat_info[stat].summary);
 }
 
 /* ---- times ------------------------------------------------------------------ */

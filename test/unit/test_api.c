@@ -551,7 +551,7 @@ static bool call(Subject *s, Entry entry)
     const tilus_kernel_info *info;
     switch (entry) {
     case PRINT:
-        return call_text(tilus_print(s->module), "store_global %z, %g[%b * 32]\n  }\n}\n");
+        return call_text(tilus_print(s->module), "store_global %z, %g[%b * 32]");
     case PASSES:
         return tilus_run_passes(s->module, NULL, NULL);
     case INFO:

@@ -145,3 +145,21 @@ bool file_write(const char *tool, const char *path, const void *data, size_t siz
                                   : write_path(path, data, size);
     return !error || fail(tool, "write", path, strerror(error));
 }
+
+FILE *file_open(const char *tool, const char *path)
+{
+    FILE *file = is_standard(path) ? stdout : fopen(path, "w");
+    if (!file)
+        fail(tool, "write", path, strerror(errno));
+    return file;
+}
+
+bool file_close(const char *tool, const char *path, FILE *file)
+{
+    if (!file)
+        return true;
+    bool failed = fflush(file) != 0 || ferror(file);
+    if (file != stdout)
+        failed |= fclose(file) != 0;
+    return !failed || fail(tool, "write", path, strerror(errno));
+}

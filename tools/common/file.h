@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The longest file a tool reads, bytes. */
 #define FILE_SIZE_MAX ((size_t)1 << 36)
@@ -18,5 +19,11 @@ bool file_read(const char *tool, const char *path, size_t limit, char **data, si
  * whole or not at all: the bytes go to a temporary file beside it, which then
  * takes its name. An existing file keeps its mode. */
 bool file_write(const char *tool, const char *path, const void *data, size_t size);
+
+/* Opens `path` ("-": standard output) for text that is written bit by bit; NULL
+ * on failure. file_close, which takes NULL too, closes it, false when something
+ * could not be written. */
+FILE *file_open(const char *tool, const char *path);
+bool file_close(const char *tool, const char *path, FILE *file);
 
 #endif

@@ -10,6 +10,7 @@
 typedef struct PassSettings {
     tilus_pass_options options;     /* for tilus_run_passes, after pass_settings_finish */
     int bisect_limit;
+    const char *remarks;            /* a path, or NULL; open only while passes run */
     const char *reproducer;         /* a path, or NULL */
     bool run_reproducer;
 } PassSettings;
@@ -39,6 +40,12 @@ typedef struct PassSettings {
      &(s).options.time_passes, NULL},                                                         \
     {"stats", NULL, "print what the passes counted, to stderr", OPTION_FLAG,                  \
      &(s).options.stats, NULL},                                                               \
+    {"Rpass", "regex", "print what the passes of this name chose", OPTION_STRING,             \
+     &(s).options.remarks_passed, NULL},                                                      \
+    {"Rpass-missed", "regex", "print what the passes of this name missed, and why",           \
+     OPTION_STRING, &(s).options.remarks_missed, NULL},                                       \
+    {"remarks-file", "file", "write all remarks to file, as YAML", OPTION_STRING,             \
+     &(s).remarks, NULL},                                                                     \
     {"reproducer", "file", "write here what reproduces a failed pass or a crash",             \
      OPTION_STRING, &(s).reproducer, NULL},                                                   \
     {"run-reproducer", NULL, "take the command line from the input's first line",             \

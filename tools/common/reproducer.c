@@ -208,6 +208,8 @@ static void add_pass_options(FILE *out, const tilus_pass_options *o, unsigned ru
         unsigned limit = (unsigned)o->opt_bisect_limit;
         fprintf(out, " --opt-bisect-limit=%u", limit > runs ? limit - runs : 0);
     }
+    if (o->target)
+        reproducer_add_option(out, "mcpu", o->target);
 }
 
 /* Makes header and text what is written. Without memory for that there is no

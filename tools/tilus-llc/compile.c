@@ -102,7 +102,6 @@ static char *codegen_flags(const LlcSettings *s)
     FILE *out = open_memstream(&flags, &size);
     if (!out)
         return NULL;
-    reproducer_add_option(out, "mcpu", s->cpu);
     if (s->features)
         reproducer_add_option(out, "mattr", s->features);
     fprintf(out, " -O%u%s", s->opt_level, s->emit_llvm ? " --emit-llvm" : "");
@@ -140,18 +139,22 @@ static char *assemble_timed(const LlcSettings *s, char *ptx, Times *times, size_
     return cubin;
 }
 
-int compile_input(const LlcSettings *s)
+int compile_input(LlcSettings *s)
 {
     char *source;
     size_t len, size = 0;
     Times times = {0};
     if (!file_read("tilus-llc", s->input, FILE_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
-    char *bytes = compile_staged(s, source, len, &times, &size);
+    char *bytes = NULL;
+    if (!s->passes.remarks ||
+        (s->passes.options.remarks_file = file_open("tilus-llc", s->passes.remarks)))
+        bytes = compile_staged(s, source, len, &times, &size);
+    bool written = file_close("tilus-llc", s->passes.remarks, s->passes.options.remarks_file);
     free(source);
     if (bytes && s->file_type == FILE_OBJ && !s->stop_after)
         bytes = assemble_timed(s, bytes, &times, &size);
-    bool ok = bytes && (s->file_type == FILE_NULL ||
+    bool ok = written && bytes && (s->file_type == FILE_NULL ||
                         file_write("tilus-llc", s->output, bytes, size));
     free(bytes);
     if (ok && s->time)

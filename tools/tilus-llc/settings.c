@@ -69,6 +69,7 @@ static bool check_settings(LlcSettings *s)
         return false;
     }
     s->input = s->inputs.count ? s->inputs.items[0] : "-";
+    s->passes.options.target = s->cpu;
     s->define_count = s->define_texts.count;
     pass_settings_finish(&s->passes);
     return cut_pipeline(s) && name_output(s) &&

@@ -31,7 +31,7 @@ bool settings_parse(LlcSettings *s, int argc, char **argv, int *status);
 void settings_free(LlcSettings *s);
 
 /* Compiles the input as asked; an exit code. */
-int compile_input(const LlcSettings *s);
+int compile_input(LlcSettings *s);
 
 /* Seconds from some fixed moment. */
 double seconds_now(void);

@@ -60,7 +60,7 @@ int print_types(void)
 int print_passes(void)
 {
     for (size_t i = 0; tilus_pass_name(i); i++)
-        printf("%-14s %s\n", tilus_pass_name(i), tilus_pass_summary(i));
+        printf("%-20s %s\n", tilus_pass_name(i), tilus_pass_summary(i));
     return EXIT_OK;
 }
 
@@ -171,14 +171,17 @@ static bool process_text(const OptSettings *s, const char *text, size_t len, Out
     }
 }
 
-int process_input(const OptSettings *s)
+int process_input(OptSettings *s)
 {
     char *text;
     size_t len;
     if (!file_read("tilus-opt", s->input, FILE_SIZE_MAX, &text, &len))
         return EXIT_DIAGNOSTICS;
     Output out = {0};
-    bool ok = process_text(s, text, len, &out);
+    bool ok = (!s->passes.remarks ||
+               (s->passes.options.remarks_file = file_open("tilus-opt", s->passes.remarks))) &&
+              process_text(s, text, len, &out);
+    ok = file_close("tilus-opt", s->passes.remarks, s->passes.options.remarks_file) && ok;
     if (ok && !s->verify_diagnostics)
         ok = file_write("tilus-opt", s->output, out.text ? out.text : "", out.len);
     free(out.text);

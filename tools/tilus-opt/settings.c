@@ -42,6 +42,8 @@ static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
         {"passes", "a,b", "run these passes in order", OPTION_STRING, &s->passes_text, NULL},
         {"pass-pipeline", "a,b", "the same as --passes", OPTION_STRING, &s->pipeline_text, NULL},
         PASS_OPTIONS(s->passes),
+        {"mcpu", "target", "choose instructions for this target, not for any", OPTION_STRING,
+         &s->passes.options.target, NULL},
         {"split-input-file", NULL, "process the parts between lines of // ----- alone",
          OPTION_FLAG, &s->split_input, NULL},
         {"verify-diagnostics", NULL, "compare diagnostics with // expected-error {{..}} comments",

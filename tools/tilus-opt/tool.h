@@ -30,7 +30,7 @@ int print_version(void);
 int print_ops(void);
 int print_types(void);
 int print_passes(void);
-int process_input(const OptSettings *s);
+int process_input(OptSettings *s);
 
 /* Compares the diagnostics of one chunk of text, which begins at `first_line`
  * of its file, with its comments

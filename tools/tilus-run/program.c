@@ -118,7 +118,8 @@ static int compile(Run *run)
                                      .output = TILUS_OUTPUT_PTX};
     if (!options.cpu)
         return EXIT_DIAGNOSTICS;
-    if (!tilus_run_passes(module, NULL, &(tilus_pass_options){.verify_each = true}))
+    const tilus_pass_options passes = {.verify_each = true, .target = options.cpu};
+    if (!tilus_run_passes(module, NULL, &passes))
         return report(&run->compiled);
     run->ptx = tilus_compile(module, &options, NULL);
     run->info = tilus_module_kernel_info(module, run->program);    /* as the passes left it */

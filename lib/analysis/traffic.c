@@ -1,0 +1,143 @@
+/* Memory traffic of one instruction of a warp, by enumeration of its lanes. */
+#include "analysis/traffic.h"
+
+#include "analysis/matrix.h"
+
+enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
+
+/* Where a lane's access begins: a byte, behind steps of strides that are not
+ * constant, numbered. */
+typedef struct Place {
+    int64_t far, byte;
+} Place;
+
+/* The element at `index` of the tile. */
+static Place place_of(Module *m, const Op *op, const int64_t *index)
+{
+    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    uint64_t full[LIMIT_RANK], element = 0;     /* wrapping: strides may be anything */
+    Place p = {0};
+    for (unsigned d = 0; d < memory->rank; d++)
+        full[d] = expr_is_constant(offsets->exprs[d]) ? (uint64_t)offsets->exprs[d]->constant : 0;
+    for (unsigned d = 0; d < tile->rank; d++) {
+        const Expr *stride = type_stride(m, memory, op_tile_dim(op, d));
+        if (expr_is_constant(stride))
+            full[op_tile_dim(op, d)] += (uint64_t)index[d];
+        else
+            p.far = p.far * type_extent(tile, d) + index[d];
+    }
+    for (unsigned d = 0; d < memory->rank; d++) {
+        const Expr *stride = type_stride(m, memory, d);
+        if (expr_is_constant(stride))
+            element += full[d] * (uint64_t)stride->constant;
+    }
+    p.byte = (int64_t)(element * dtype_bits(memory->dtype)) / 8;
+    return p;
+}
+
+/* The row whose address `lane` gives to an instruction of matrices. */
+static void matrix_lane_index(const MatrixPlan *plan, int64_t warp, int64_t lane, int64_t *index)
+{
+    layout_index(plan->outer, warp, lane / MATRIX_ROWS, index);
+    for (unsigned d = 0; d < plan->outer->rank; d++)
+        index[d] *= plan->extents[d];
+    index[plan->row] += lane % MATRIX_ROWS;
+}
+
+/* Fills `places` for the lanes of `warp`; returns how many take part. */
+static unsigned place_lanes(Module *m, const Op *op, const Access *a, int64_t warp,
+                            Place *places)
+{
+    const Layout *l = op_tile_type(op)->layout;
+    unsigned matrices = via_info[a->via].matrices;
+    unsigned count = matrices ? matrices * MATRIX_ROWS : LANES;
+    MatrixPlan plan;
+    const char *why;
+    if (matrices && !matrix_plan(m, op, &plan, &why))
+        return 0;
+    for (unsigned lane = 0; lane < count; lane++) {
+        int64_t index[LIMIT_RANK];
+        if (matrices)
+            matrix_lane_index(&plan, warp, lane, index);
+        else
+            layout_index(l, warp * LANES + lane, 0, index);
+        places[lane] = place_of(m, op, index);
+    }
+    return count;
+}
+
+unsigned access_lane_bytes(const Op *op, const Access *a)
+{
+    unsigned matrices = via_info[a->via].matrices, bits = dtype_bits(op_tile_type(op)->dtype);
+    return matrices ? 4 * matrices : a->bytes ? a->bytes : (bits + 7) / 8;
+}
+
+/* ---- bank conflicts ------------------------------------------------------ */
+
+/* Most different words of one bank among those of `count` lanes. */
+static unsigned phase_ways(const Place *places, unsigned count, unsigned bytes)
+{
+    int64_t words[LANES];
+    unsigned word_count = 0, ways[BANKS] = {0}, worst = 1;
+    for (unsigned i = 0; i < count; i++)
+        for (int64_t at = 0; at < bytes; at += BANK_BYTES) {
+            int64_t word = (places[i].byte + at) / BANK_BYTES;
+            unsigned j = 0;
+            while (j < word_count && words[j] != word)
+                j++;
+            if (j < word_count)
+                continue;
+            words[word_count++] = word;
+            unsigned bank = (unsigned)((uint64_t)word % BANKS);
+            worst = ++ways[bank] > worst ? ways[bank] : worst;
+        }
+    return worst;
+}
+
+unsigned access_conflict_ways(Module *m, const Op *op, const Access *a)
+{
+    unsigned bytes = a->bytes ? a->bytes : 1, worst = 1;
+    unsigned lanes = bytes <= BANK_BYTES ? LANES : LANES * BANK_BYTES / bytes;
+    for (int64_t warp = 0; warp < op_tile_type(op)->layout->threads / LANES; warp++) {
+        Place places[LANES];
+        unsigned count = place_lanes(m, op, a, warp, places);
+        for (unsigned i = 0; i < count; i += lanes) {
+            unsigned ways = phase_ways(places + i, lanes, bytes);
+            worst = ways > worst ? ways : worst;
+        }
+    }
+    return worst;
+}
+
+/* ---- sectors ---------------------------------------------------------------- */
+
+/* Different places among `count`, each rounded down to multiples of `bytes`. */
+static unsigned count_blocks(const Place *places, unsigned count, int64_t bytes)
+{
+    unsigned blocks = 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned j = 0;
+        while (j < i && (places[j].far != places[i].far ||
+                         places[j].byte / bytes != places[i].byte / bytes))
+            j++;
+        blocks += j == i;
+    }
+    return blocks;
+}
+
+unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *least)
+{
+    unsigned bytes = access_lane_bytes(op, a), worst = 0;
+    *least = 0;
+    for (int64_t warp = 0; warp < op_tile_type(op)->layout->threads / LANES; warp++) {
+        Place places[LANES];
+        unsigned count = place_lanes(m, op, a, warp, places);
+        unsigned sectors = count_blocks(places, count, SECTOR_BYTES);
+        if (sectors <= worst)
+            continue;
+        worst = sectors;
+        *least = (count_blocks(places, count, bytes) * bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+    }
+    return worst;
+}

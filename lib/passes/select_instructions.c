@@ -1,0 +1,137 @@
+/* Instruction selection for loads and stores: writes which instructions move
+ * the tile, as attributes that a reader can see and that code generation obeys.
+ * What the text says already is proved and kept. Meanings do not change.
+ *
+ *   %a = load_shared %s[0, 0] : f16[16, 16] @ A
+ *     =>  %a = load_shared %s[0, 0] {via = ldmatrix.x4, width = 16} : f16[16, 16] @ A
+ *
+ * Remarks say what each access costs, and what keeps it from costing less. */
+#include "passes/pass.h"
+
+#include "analysis/matrix.h"
+#include "analysis/select.h"
+#include "analysis/traffic.h"
+#include "passes/report.h"
+
+typedef struct Select {
+    Module *m;
+    PassResult result;
+} Select;
+
+#define SAY(s, op, kind, ...)                                                 \
+    remark((s)->m->remarks, REMARK_##kind, "select-instructions", (s)->m->diag, (op)->loc, \
+           __VA_ARGS__)
+
+/* ---- remarks -------------------------------------------------------------- */
+
+/* "load_shared moves 16 bytes a lane by ldmatrix.x4" */
+static const char *moves(Select *s, const Op *op, const Access *a)
+{
+    unsigned bytes = access_lane_bytes(op, a);
+    return arena_printf(&s->m->arena, "%s moves %u byte%s a lane%s%s", op_info[op->code].name,
+                        bytes, bytes == 1 ? "" : "s", a->via == VIA_units ? "" : " by ",
+                        via_info[a->via].spelling);
+}
+
+static void say_shared(Select *s, const Op *op, const Access *a)
+{
+    unsigned ways = access_conflict_ways(s->m, op, a);
+    if (ways == 1) {
+        SAY(s, op, PASSED, "%s, without bank conflicts", moves(s, op, a));
+        return;
+    }
+    SAY(s, op, PASSED, "%s, with %u-way bank conflicts", moves(s, op, a), ways);
+    SAY(s, op, MISSED, "%s has %u-way bank conflicts", op_info[op->code].name, ways);
+}
+
+static void say_global(Select *s, const Op *op, const Access *a)
+{
+    const char *name = op_info[op->code].name;
+    unsigned least, sectors = access_sectors(s->m, op, a, &least);
+    SAY(s, op, PASSED, "%s, %u sector%s a warp request", moves(s, op, a), sectors,
+        sectors == 1 ? "" : "s");
+    if (sectors > least)
+        SAY(s, op, MISSED, "%s touches %u sectors a warp request, %u would hold its bytes", name,
+            sectors, least);
+    for (unsigned d = 0; a->checked >> d; d++)
+        if (a->checked >> d & 1)
+            SAY(s, op, MISSED, "%s checks dimension %u: nothing proves that the tile lies inside",
+                name, d);
+}
+
+/* The widest access that `bits` bits in a row could fill, in bytes. */
+static unsigned widest(int64_t bits)
+{
+    unsigned bytes = 16;
+    while (bytes > 1 && bits % (8 * bytes))
+        bytes /= 2;
+    return bytes;
+}
+
+/* Of a run that is moved in narrower pieces the addresses are at fault, or the
+ * bounds; of one that is moved as a whole, the layout. */
+static void say_width(Select *s, const Op *op, const Access *a)
+{
+    int64_t bits = dtype_bits(op_tile_type(op)->dtype);
+    unsigned bytes = widest(access_run(s->m, op) * bits);
+    if (a->bytes >= bytes)
+        bytes = widest(type_thread_bits(op_tile_type(op)));
+    if (a->bytes >= bytes)
+        return;
+    const char *why = access_obstacle(s->m, op, 8 * bytes / gcd_i64(8 * bytes, bits), bytes);
+    if (why)
+        SAY(s, op, MISSED, "%s, not %u: %s", moves(s, op, a), bytes, why);
+}
+
+/* Only 16-bit tiles of two dimensions are meant for matrices. */
+static void say_matrix(Select *s, const Op *op)
+{
+    const Type *tile = op_tile_type(op);
+    const char *why = select_matrix_obstacle(s->m, op, s->m->target_sm);
+    if (why && tile->rank >= 2 && dtype_bits(tile->dtype) == 16)
+        SAY(s, op, MISSED, "%s does not go by %s: %s", op_info[op->code].name,
+            op->result_count ? "ldmatrix" : "stmatrix", why);
+}
+
+static void say(Select *s, const Op *op, const Access *a)
+{
+    if (op_memory_operand(op)->type->kind == TYPE_SHARED)
+        say_shared(s, op, a);
+    else
+        say_global(s, op, a);
+    if (via_info[a->via].matrices)
+        return;
+    say_width(s, op, a);
+    if (op_memory_operand(op)->type->kind == TYPE_SHARED && a->bytes < MATRIX_ROW_BYTES)
+        say_matrix(s, op);
+}
+
+/* ---- the pass --------------------------------------------------------------- */
+
+static bool select_op(Op *op, void *data)
+{
+    Select *s = data;
+    Access a;
+    if (!(op_info[op->code].attrs & 1u << ATTR_VIA))
+        return true;
+    if (!select_follow(s->m, op, s->m->target_sm, &a)) {
+        s->result = PASS_FAILED;
+        return true;
+    }
+    if (remarks_wanted(s->m->remarks))
+        say(s, op, &a);
+    if (!select_is_written(op)) {
+        select_write(s->m, op, &a);
+        stat_add(s->m, STAT_select_instructions_accesses, 1);
+        stat_add(s->m, STAT_select_instructions_matrices, via_info[a.via].matrices > 0);
+        s->result = s->result == PASS_FAILED ? PASS_FAILED : PASS_CHANGED;
+    }
+    return true;
+}
+
+PassResult pass_select_instructions(Program *p)
+{
+    Select s = {.m = p->module, .result = PASS_UNCHANGED};
+    region_walk(p->body, select_op, &s);
+    return s.result;
+}

@@ -1,0 +1,31 @@
+/* Remarks: what passes chose and what they missed, with the reason, for people
+ * who tune programs. A remark is no diagnostic: nobody asked, nothing is said.
+ *
+ *     file:12:8: remark: load_shared moves 16 bytes a lane ... [-Rpass=select-instructions]
+ */
+#ifndef TILUS_SUPPORT_REMARK_H
+#define TILUS_SUPPORT_REMARK_H
+
+#include "support/diag.h"
+
+typedef enum RemarkKind { REMARK_PASSED, REMARK_MISSED } RemarkKind;
+
+/* What is asked for; plain data, owned by whoever made it. */
+typedef struct Remarks {
+    const char *wanted[2];      /* by RemarkKind: an extended regular expression that is
+                                   found in the pass's name; NULL: none */
+    FILE *out;                  /* where those print */
+    FILE *file;                 /* where all are written as YAML documents, or NULL */
+} Remarks;
+
+/* Whether `wanted` are regular expressions; false after an error in `diag`. */
+bool remarks_check(const Remarks *remarks, Diag *diag);
+
+/* Whether anybody wants remarks at all; `remarks` may be NULL. */
+bool remarks_wanted(const Remarks *remarks);
+
+/* Says one, about the text of `diag` at `loc`. `remarks` may be NULL. */
+void remark(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
+            const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+#endif
