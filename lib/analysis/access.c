@@ -5,7 +5,8 @@
  *     base + sum over dimensions d of (offset[d] + T[d](t) + S[d](s)) * stride[d] * bits
  *
  * where T and S are sums of the layout's spatial and local modes. A power of
- * two that divides every term divides the address. */
+ * two that divides every term divides the address. A swizzle permutes the
+ * element numbers before they count bits. */
 #include "analysis/access.h"
 
 #include "analysis/bounds.h"
@@ -92,21 +93,38 @@ static int64_t tile_step(const Op *op, unsigned d, unsigned along, int64_t unit)
                    digits_step(l, l->local, l->local_count, (unsigned)dim));
 }
 
-/* Proved alignment, in bits, of every unit's first bit. */
-static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
+/* A power of two that proves to divide the number of every unit's first element. */
+static int64_t element_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
 {
-    const Value *memory = op_memory_operand(op);
+    const Type *memory = op_memory_operand(op)->type;
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    int64_t least = access_base_alignment(memory);
-    int64_t bits = power_in(dtype_bits(memory->type->dtype));
-    for (unsigned d = 0; d < memory->type->rank; d++) {
-        const Expr *stride = type_stride(m, memory->type, d);
-        int64_t scale = facts_alignment(stride, ALIGN_LIMIT) * bits;
+    int64_t least = ALIGN_LIMIT;
+    for (unsigned d = 0; d < memory->rank; d++) {
+        int64_t scale = facts_alignment(type_stride(m, memory, d), ALIGN_LIMIT);
         int64_t index = min_i64(facts_alignment(offsets->exprs[d], ALIGN_LIMIT),
                                 power_in(tile_step(op, d, along, unit)));
         least = min_i64(least, scale * index);
     }
     return least;
+}
+
+/* A swizzle keeps aligned runs of 2^base elements, and no more than those. */
+static int64_t swizzled_alignment(const Op *op, int64_t elements)
+{
+    Swizzle s = op_memory_operand(op)->type->swizzle;
+    return s.bits ? min_i64(elements, INT64_C(1) << s.base) : elements;
+}
+
+/* Proved alignment, in bits, of every unit's first bit; 0 when a swizzle may
+ * tear a unit apart. */
+static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
+{
+    const Value *memory = op_memory_operand(op);
+    int64_t elements = swizzled_alignment(op, element_alignment(m, op, along, unit));
+    if (memory->type->swizzle.bits && unit > elements)
+        return 0;
+    return min_i64(access_base_alignment(memory),
+                   elements * power_in(dtype_bits(memory->type->dtype)));
 }
 
 uint32_t access_checked_dims(const MemoryTile *t)

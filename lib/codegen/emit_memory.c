@@ -6,7 +6,8 @@
  *     }                                               loads: phi with zeros
  *
  * An element's address splits into the thread's part, computed once, and the
- * slot's part, which is constant when strides are. */
+ * slot's part, which is constant when strides are. A swizzle mixes the two, but
+ * for what the slot adds above the swizzle's bits. */
 #include "codegen/memory.h"
 
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static MemoryAccess access_open(Codegen *cg, const Op *op)
     a.tile = op_tile_type(op);
     a.bits = dtype_bits(a.tile->dtype);
     a.memory = lowered(memory);
+    a.swizzle = memory->type->swizzle;
     a.global = memory->type->kind == TYPE_GLOBAL;
     for (unsigned d = 0; d < memory->type->rank; d++)
         a.index[d] = emit_expr(cg, offsets->exprs[d]);
@@ -92,9 +94,22 @@ static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
     return sum;
 }
 
+LLVMValueRef access_swizzle(const MemoryAccess *a, LLVMValueRef linear)
+{
+    LLVMBuilderRef b = a->cg->builder;
+    Swizzle s = a->swizzle;
+    if (!s.bits)
+        return linear;
+    int64_t mask = ((INT64_C(1) << s.bits) - 1) << s.base;
+    LLVMValueRef by = LLVMBuildLShr(b, linear, const_i64_of(a->cg, s.shift), "");
+    by = LLVMBuildAnd(b, by, const_i64_of(a->cg, mask), "");
+    return LLVMBuildXor(b, linear, by, "");
+}
+
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot)
 {
     LLVMValueRef linear = add_i64(a->cg, a->linear, slot_linear(a, slot));
+    linear = access_swizzle(a, linear);
     return mul_i64(a->cg, linear, const_i64_of(a->cg, a->bits));
 }
 
@@ -110,6 +125,18 @@ LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte)
     return advance(a, a->memory->value, byte);
 }
 
+LLVMValueRef access_swizzled_pointer(const MemoryAccess *a, LLVMValueRef linear, int64_t rest)
+{
+    Codegen *cg = a->cg;
+    int bits = a->swizzle.base + a->swizzle.bits + a->swizzle.shift;
+    int64_t period = INT64_C(1) << (bits < 3 ? 3 : bits > 62 ? 62 : bits);
+    int64_t low = rest % period, high = rest - low;
+    linear = access_swizzle(a, add_i64(cg, linear, const_i64_of(cg, low)));
+    LLVMValueRef bit = mul_i64(cg, linear, const_i64_of(cg, a->bits));
+    LLVMValueRef byte = LLVMBuildExactSDiv(cg->builder, bit, const_i64_of(cg, 8), "");
+    return advance(a, access_pointer(a, byte), const_i64_of(cg, high * a->bits / 8));
+}
+
 /* The address of the byte where the element in `slot`, the first of a unit,
  * begins. Of types below a byte, the two parts of the address are whole bytes
  * on their own when the slot's part is a constant number of bytes. */
@@ -118,6 +145,8 @@ static LLVMValueRef unit_pointer(const MemoryAccess *a, int64_t slot)
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef rest = slot_linear(a, slot), eight = const_i64_of(cg, 8);
+    if (a->swizzle.bits)
+        return access_swizzled_pointer(a, a->linear, LLVMConstIntGetSExtValue(rest));
     if (a->bits % 8 == 0) {
         LLVMValueRef width = const_i64_of(cg, a->bits / 8);
         LLVMValueRef base = access_pointer(a, mul_i64(cg, a->linear, width));
