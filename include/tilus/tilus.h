@@ -139,6 +139,18 @@ TILUS_API const char *tilus_pass_summary(size_t i);
 /* The op reference as Markdown, made from ops.def; the caller frees it. */
 TILUS_API char *tilus_op_reference(void);
 
+/* ---- layouts -------------------------------------------------------- */
+
+typedef enum tilus_drawing {
+    TILUS_DRAWING_TEXT,
+    TILUS_DRAWING_SVG
+} tilus_drawing;
+
+/* Draws a layout, given as in program text ("spatial(8, 4).local(1, 2)"): the
+ * thread and the slot that hold each element. NUL-terminated; the caller frees
+ * it with free(). NULL after errors, which `diag` holds; it serves one call. */
+TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind);
+
 /* ---- the interpreter ------------------------------------------------ */
 
 /* Memory that a pointer argument gives access to. */

@@ -5,7 +5,8 @@
  *     base + sum over dimensions d of (offset[d] + T[d](t) + S[d](s)) * stride[d] * bits
  *
  * where T and S are sums of the layout's spatial and local modes. A power of
- * two that divides every term divides the address. */
+ * two that divides every term divides the address. A swizzle permutes the
+ * element numbers before they count bits. */
 #include "analysis/access.h"
 
 #include "analysis/bounds.h"
@@ -108,17 +109,30 @@ static void dim_alignment(Module *m, const Op *op, unsigned d, int64_t step,
     *of_steps = scale * power_in(step);
 }
 
-/* Proved alignment, in bits, of every unit's first bit. */
+/* The most elements of a swizzled tensor that surely follow each other: aligned
+ * runs of 2^base. Without a swizzle: no limit. */
+static int64_t swizzle_run(const Op *op)
+{
+    Swizzle s = op_memory_operand(op)->type->swizzle;
+    return s.bits ? INT64_C(1) << s.base : INT64_MAX;
+}
+
+/* Proved alignment, in bits, of every unit's first bit; 0 when a swizzle may
+ * tear a unit apart. */
 static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
 {
     const Value *memory = op_memory_operand(op);
-    int64_t least = access_base_alignment(memory), steps[LIMIT_RANK], of_offset, of_steps;
+    int64_t steps[LIMIT_RANK], of_offset, of_steps, index = ALIGN_LIMIT * ALIGN_LIMIT;
+    int64_t width = power_in(dtype_bits(memory->type->dtype));
     unit_steps(op, along, unit, steps);
     for (unsigned d = 0; d < memory->type->rank; d++) {
         dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);
-        least = min_i64(least, min_i64(of_offset, of_steps));
+        index = min_i64(index, min_i64(of_offset, of_steps) / width);
     }
-    return least;
+    index = min_i64(index, swizzle_run(op));
+    if (memory->type->swizzle.bits && unit > index)
+        return 0;
+    return min_i64(access_base_alignment(memory), index * width);
 }
 
 uint32_t access_checked_dims(const MemoryTile *t)
@@ -236,9 +250,18 @@ static const char *offset_obstacle(Module *m, const Op *op, unsigned d, unsigned
                         (long long)(8 * bytes / scale), bytes);
 }
 
+static const char *swizzle_obstacle(Module *m, const Op *op, int64_t elements)
+{
+    return arena_printf(&m->arena, "the swizzle keeps %lld elements together, this needs %lld",
+                        (long long)swizzle_run(op), (long long)elements);
+}
+
 const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, unsigned bytes)
 {
     const Value *memory = op_memory_operand(op);
+    int64_t elements = 8 * bytes / dtype_bits(memory->type->dtype);
+    if (elements > swizzle_run(op))
+        return swizzle_obstacle(m, op, elements);
     if (access_base_alignment(memory) < 8 * bytes) {
         const Value *pointer = memory->def->operands[0];
         return arena_printf(&m->arena, "%%%s promises alignment %lld, %u bytes need %u",
@@ -277,6 +300,8 @@ const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned byte
                             expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]),
                             expr_text(m, op_memory_operand(op)->type->extents[d]),
                             (long long)unit);
+    if (unit > swizzle_run(op))
+        return swizzle_obstacle(m, op, unit);
     unit_steps(op, along, unit, steps);
     return access_misalignment(m, op, steps, bytes);
 }

@@ -3,7 +3,7 @@
  *     base + sum over dimensions d of (offset[d] + step[d]) * stride[d] * bits
  *
  * and along the contiguous dimension a chunk more for each step. It is aligned
- * when every term is. */
+ * when every term is, also after a swizzle that keeps it together. */
 #include "analysis/copy.h"
 
 #include "analysis/access.h"
@@ -57,12 +57,23 @@ static bool end_is_multiple(const MemoryTile *source, unsigned d, int64_t bits)
     return extent * (width & -width) % bits == 0;
 }
 
+/* Whether a swizzle of the target keeps chunks of so many bytes together: they
+ * are whole elements, aligned, and no more than its runs. */
+static bool swizzle_keeps(const Type *target, int64_t bytes)
+{
+    int64_t width = dtype_bits(target->dtype);
+    return !target->swizzle.bits || (8 * bytes % width == 0 &&
+                                     8 * bytes / width <= INT64_C(1) << target->swizzle.base);
+}
+
 /* Whether chunks of plan->bytes bytes, aligned as they must be, make up the
  * tile; decides plan->partial. */
-static bool chunks_fit(const MemoryTile *source, CopyPlan *plan)
+static bool chunks_fit(const MemoryTile *source, const Type *target, CopyPlan *plan)
 {
     int64_t bits = 8 * plan->bytes, width = dtype_bits(source->memory->type->dtype);
     plan->partial = false;
+    if (!swizzle_keeps(target, plan->bytes))
+        return false;
     if (plan->along < 0)
         return bits == width;
     unsigned d = memory_tile_dim(source, (unsigned)plan->along);
@@ -97,7 +108,8 @@ CopyPlan copy_plan(Module *m, const Op *op)
     int64_t from = chunk_alignment(m, &source, plan.along);
     int64_t to = chunk_alignment(m, &target, plan.along);
     for (plan.bytes = CHUNK_MOST; plan.bytes; plan.bytes /= 2)
-        if (from >= 8 * plan.bytes && to >= 8 * plan.bytes && chunks_fit(&source, &plan))
+        if (from >= 8 * plan.bytes && to >= 8 * plan.bytes &&
+            chunks_fit(&source, target.memory->type, &plan))
             break;
     if (!plan.bytes) {
         plan.along = -1;

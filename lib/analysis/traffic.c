@@ -32,6 +32,7 @@ static Place place_of(Module *m, const Op *op, const int64_t *index)
         if (expr_is_constant(stride))
             element += full[d] * (uint64_t)stride->constant;
     }
+    element = (uint64_t)swizzle_element(memory->swizzle, (int64_t)element);
     p.byte = (int64_t)(element * dtype_bits(memory->dtype)) / 8;
     return p;
 }

@@ -112,11 +112,30 @@ static void side_elements(const AsyncCopy *c, const Side *s, const Number *steps
     }
 }
 
+/* The address of a chunk of whole elements in a swizzled tensor, whose strides
+ * are constants. */
+static LLVMValueRef swizzled_chunk(const AsyncCopy *c, const Side *s, const Number *steps)
+{
+    Codegen *cg = c->cg;
+    LLVMValueRef variable, constant;
+    side_elements(c, s, steps, &variable, &constant);
+    int64_t rest = LLVMConstIntGetSExtValue(constant), length = 8 * c->plan.bytes / c->bits;
+    if (c->plan.along >= 0) {
+        const Number *along = &steps[c->plan.along];
+        LLVMValueRef step = mul_i64(cg, variable_part(cg, along), const_i64_of(cg, length));
+        variable = add_i64(cg, variable, step);
+        rest += along->add * length;
+    }
+    return access_swizzled_pointer(&s->access, variable, rest);
+}
+
 /* The address of a chunk of whole bytes. */
 static LLVMValueRef chunk_pointer(const AsyncCopy *c, const Side *s, const Number *steps)
 {
     Codegen *cg = c->cg;
     LLVMValueRef variable, constant, bytes = const_i64_of(cg, c->plan.bytes);
+    if (s->access.swizzle.bits)
+        return swizzled_chunk(c, s, steps);
     side_elements(c, s, steps, &variable, &constant);
     variable = element_bytes(c, variable);
     constant = element_bytes(c, constant);
@@ -135,7 +154,8 @@ static LLVMValueRef chunk_bit(const AsyncCopy *c, const Side *s, const Number *s
 {
     LLVMValueRef variable, constant;
     side_elements(c, s, steps, &variable, &constant);
-    return mul_i64(c->cg, add_i64(c->cg, variable, constant), const_i64_of(c->cg, c->bits));
+    LLVMValueRef place = access_swizzle(&s->access, add_i64(c->cg, variable, constant));
+    return mul_i64(c->cg, place, const_i64_of(c->cg, c->bits));
 }
 
 /* ---- bounds -------------------------------------------------------------- */
@@ -312,6 +332,7 @@ static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
     Side s = {.tile = tile,
               .access = {.cg = cg, .op = op, .memory = lowered(memory),
                          .bits = dtype_bits(memory->type->dtype),
+                         .swizzle = memory->type->swizzle,
                          .global = memory->type->kind == TYPE_GLOBAL}};
     for (unsigned d = 0; d < memory->type->rank; d++)
         s.offset[d] = emit_expr(cg, tile.offsets->exprs[d]);

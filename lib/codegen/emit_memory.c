@@ -6,7 +6,8 @@
  *     }                                               loads: phi with zeros
  *
  * An element's address splits into the thread's part, computed once, and the
- * slot's part, which is constant when strides are. */
+ * slot's part, which is constant when strides are. A swizzle mixes the two, but
+ * for what the slot adds above the swizzle's bits. */
 #include "codegen/memory.h"
 
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static bool access_open(Codegen *cg, const Op *op, MemoryAccess *a)
     const Value *memory = op_memory_operand(op);
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
     *a = (MemoryAccess){.cg = cg, .op = op, .tile = op_tile_type(op), .memory = lowered(memory),
+                        .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
                         .global = memory->type->kind == TYPE_GLOBAL};
     if (!select_follow(cg->module, op, cg->target->sm, &a->plan))
@@ -106,9 +108,22 @@ static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
     return sum;
 }
 
+LLVMValueRef access_swizzle(const MemoryAccess *a, LLVMValueRef linear)
+{
+    LLVMBuilderRef b = a->cg->builder;
+    Swizzle s = a->swizzle;
+    if (!s.bits)
+        return linear;
+    int64_t mask = ((INT64_C(1) << s.bits) - 1) << s.base;
+    LLVMValueRef by = LLVMBuildLShr(b, linear, const_i64_of(a->cg, s.shift), "");
+    by = LLVMBuildAnd(b, by, const_i64_of(a->cg, mask), "");
+    return LLVMBuildXor(b, linear, by, "");
+}
+
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot)
 {
     LLVMValueRef linear = add_i64(a->cg, a->linear, slot_linear(a, slot));
+    linear = access_swizzle(a, linear);
     return mul_i64(a->cg, linear, const_i64_of(a->cg, a->bits));
 }
 
@@ -124,6 +139,18 @@ LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte)
     return advance(a, a->memory->value, byte);
 }
 
+LLVMValueRef access_swizzled_pointer(const MemoryAccess *a, LLVMValueRef linear, int64_t rest)
+{
+    Codegen *cg = a->cg;
+    int bits = a->swizzle.base + a->swizzle.bits + a->swizzle.shift;
+    int64_t period = INT64_C(1) << (bits < 3 ? 3 : bits > 62 ? 62 : bits);
+    int64_t low = rest % period, high = rest - low;
+    linear = access_swizzle(a, add_i64(cg, linear, const_i64_of(cg, low)));
+    LLVMValueRef bit = mul_i64(cg, linear, const_i64_of(cg, a->bits));
+    LLVMValueRef byte = LLVMBuildExactSDiv(cg->builder, bit, const_i64_of(cg, 8), "");
+    return advance(a, access_pointer(a, byte), const_i64_of(cg, high * a->bits / 8));
+}
+
 /* Of types below a byte, the two parts of the address are whole bytes on their
  * own when the slot's part is a constant number of bytes. */
 LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot)
@@ -131,6 +158,8 @@ LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot)
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef rest = slot_linear(a, slot), eight = const_i64_of(cg, 8);
+    if (a->swizzle.bits)
+        return access_swizzled_pointer(a, a->linear, LLVMConstIntGetSExtValue(rest));
     if (a->bits % 8 == 0) {
         LLVMValueRef width = const_i64_of(cg, a->bits / 8);
         LLVMValueRef base = access_pointer(a, mul_i64(cg, a->linear, width));

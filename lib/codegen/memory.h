@@ -14,6 +14,7 @@ typedef struct MemoryAccess {
     const Type *tile;
     unsigned bits;                      /* of an element */
     const Lowered *memory;
+    Swizzle swizzle;                    /* of the memory's type */
     bool global;
     LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
                                            once located of this thread's: i64 */
@@ -43,6 +44,11 @@ LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot);
 LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot);
 /* The address of byte `byte` (an i64) of the tensor. */
 LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte);
+/* Where the element with number `linear` (an i64) lies: swizzle_element. */
+LLVMValueRef access_swizzle(const MemoryAccess *a, LLVMValueRef linear);
+/* The address of the byte where the element `linear + rest` of a swizzled tensor
+ * begins. What `rest` adds above the swizzle's bits stays a constant offset. */
+LLVMValueRef access_swizzled_pointer(const MemoryAccess *a, LLVMValueRef linear, int64_t rest);
 
 /* Elements that begin at any bit (emit_bits.c): between memory and the bits of
  * `slot` in `words`. */

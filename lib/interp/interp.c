@@ -105,6 +105,7 @@ static void shared_init(Interp *in, View *view, const Value *v)
     view->origin = v->def;
     view->rank = t->rank;
     view->bits = dtype_bits(t->dtype);
+    view->swizzle = t->swizzle;
     for (unsigned d = t->rank; d-- > 0;) {
         view->extent[d] = type_extent(t, d);
         view->stride[d] = t->strides ? t->strides[d]->constant : row_major;

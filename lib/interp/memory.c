@@ -116,7 +116,7 @@ unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64
             return tile->dim[d];
         element += *index * tile->stride[d];
     }
-    *bit = element * tile->view->bits;
+    *bit = swizzle_element(tile->view->swizzle, element) * tile->view->bits;
     return tile->view->rank;
 }
 

@@ -97,6 +97,7 @@ typedef struct View {
     unsigned bits;              /* of an element */
     int64_t extent[LIMIT_RANK];
     int64_t stride[LIMIT_RANK]; /* elements */
+    Swizzle swizzle;            /* of element numbers */
 } View;
 
 typedef struct Copy Copy;   /* a copy_async under way (copy.c) */

@@ -74,7 +74,9 @@ static bool type_equal(const void *x, const void *y)
 {
     const Type *a = x, *b = y;
     if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
-        a->layout != b->layout || !a->strides != !b->strides)
+        a->layout != b->layout || !a->strides != !b->strides ||
+        a->swizzle.bits != b->swizzle.bits || a->swizzle.base != b->swizzle.base ||
+        a->swizzle.shift != b->swizzle.shift)
         return false;
     for (unsigned d = 0; d < a->rank; d++)
         if (a->extents[d] != b->extents[d] || (a->strides && a->strides[d] != b->strides[d]))
@@ -119,6 +121,7 @@ static const Type *intern_type(Module *m, const Type *key)
 {
     uint64_t hash = hash_u64((uint64_t)key->kind, (uint64_t)key->dtype);
     hash = hash_u64(hash, (uint64_t)(uintptr_t)key->layout);
+    hash = hash_bytes(hash, &key->swizzle, sizeof key->swizzle);
     for (unsigned d = 0; d < key->rank; d++) {
         hash = hash_u64(hash, key->extents[d]->hash);
         hash = hash_u64(hash, key->strides ? key->strides[d]->hash : 1);
@@ -174,6 +177,14 @@ const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
         row_major = strides[d] == row_major_stride(m, &t, d);
     t.strides = row_major ? NULL : strides;
     return intern_type(m, &t);
+}
+
+const Type *type_swizzled(Module *m, const Type *t, Swizzle swizzle)
+{
+    Type swizzled = *t;
+    assert(t->kind == TYPE_SHARED);
+    swizzled.swizzle = swizzle.bits ? swizzle : (Swizzle){0};
+    return intern_type(m, &swizzled);
 }
 
 const Expr *type_stride(Module *m, const Type *t, unsigned d)

@@ -22,9 +22,29 @@ typedef enum TypeKind {
     TYPE_SCALAR,    /* an integer: i32, u32 or i64 */
     TYPE_PTR,       /* ptr<dtype>, into global memory */
     TYPE_REG,       /* dtype[extents] @ layout */
-    TYPE_SHARED,    /* dtype[extents] shared [strides(..)] */
+    TYPE_SHARED,    /* dtype[extents] shared [strides(..)] [swizzle(..)] */
     TYPE_GLOBAL     /* dtype[extents] global [strides(..)] */
 } TypeKind;
+
+/* A permutation of element numbers (CuTe's Swizzle<B, M, S>, in elements): the
+ * `bits` bits from `base` on are xored with those `shift` above them. Runs of
+ * 2^base elements stay together, aligned; as shift >= bits, the bits that are
+ * read stay themselves. bits = 0: none, as are base and shift then.
+ *
+ *     element number   ...  s s s  ...  d d d  m m m       swizzle(3, 3, shift)
+ *                           |_____ xor ___^    `------ base
+ */
+typedef struct Swizzle {
+    uint8_t bits, base, shift;      /* each at most SWIZZLE_LIMIT */
+} Swizzle;
+
+enum { SWIZZLE_LIMIT = 31 };
+
+static inline int64_t swizzle_element(Swizzle s, int64_t element)
+{
+    int64_t mask = ((INT64_C(1) << s.bits) - 1) << s.base;
+    return element ^ ((element >> s.shift) & mask);
+}
 
 /* Interned: equal types are equal pointers. Extents of REG and SHARED, and
  * strides of SHARED, are constants. Strides count elements; NULL: row-major. */
@@ -35,6 +55,7 @@ typedef struct Type {
     const Expr *extents[LIMIT_RANK];
     const Expr *const *strides;
     const Layout *layout;           /* TYPE_REG only */
+    Swizzle swizzle;                /* TYPE_SHARED only */
 } Type;
 
 /* ---- ops ------------------------------------------------------------ */
@@ -252,6 +273,8 @@ const Type *type_reg(Module *m, DType dtype, const Layout *layout);
 /* `strides` may be NULL; strides equal to row-major ones become NULL. */
 const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
                         const Expr *const *extents, const Expr *const *strides);
+/* A SHARED type with another swizzle; of 0 bits, without one. */
+const Type *type_swizzled(Module *m, const Type *t, Swizzle swizzle);
 /* The stride of dimension `d` in elements, computed when row-major. NULL if a
  * constant product overflows. */
 const Expr *type_stride(Module *m, const Type *t, unsigned d);
@@ -261,7 +284,7 @@ int64_t type_extent(const Type *t, unsigned d);
 int64_t type_thread_bits(const Type *t);
 int64_t type_thread_words(const Type *t);
 /* Bits that a SHARED tensor spans, from its first to its last element; -1 if
- * that overflows. */
+ * that overflows. A legal swizzle keeps elements in that span. */
 int64_t type_shared_bits(const Type *t);
 
 /* ---- ops ------------------------------------------------------------ */

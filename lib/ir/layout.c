@@ -1,4 +1,4 @@
-/* Register layouts: makers, canonical form, product, division and queries.
+/* Register layouts: makers, canonical form, product and queries.
  *
  * The work is done on digits. A thread number is a numeral in mixed radix, one
  * digit for each entry of `spatial`, and a slot number one for each entry of
@@ -18,97 +18,15 @@
  * It is unique: the last digit's extent is the length of the longest run from
  * 0 on which the function is linear, the digit before it is found so at the
  * multiples of that extent, and so on; strides then fix the modes' order. */
-#include "ir/layout.h"
+#include "ir/layout_digits.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { REPLICA = -1 };
-
-/* The dimension is REPLICA and the stride 0 where a step holds the same
- * elements again. */
-typedef struct Digit {
-    int64_t extent, stride;
-    int dim;
-} Digit;
-
-/* Most significant first. */
-typedef struct DigitList {
-    unsigned count;
-    Digit digit[LAYOUT_MODES];
-} DigitList;
-
-typedef struct Strided {
-    unsigned rank;
-    int64_t shape[LIMIT_RANK];
-    DigitList spatial, local;
-} Strided;
-
-/* ---- refusals -------------------------------------------------------------- */
-
-__attribute__((format(printf, 3, 4)))
-static bool refuse(LayoutTable *t, const char **why, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    *why = arena_vprintf(t->arena, format, args);
-    va_end(args);
-    return false;
-}
-
-/* The product of two positive numbers, INT64_MAX when it is larger. */
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static bool check_rank(LayoutTable *t, unsigned rank, const char **why)
-{
-    if (rank < 1 || rank > LIMIT_RANK)
-        return refuse(t, why, "a layout has 1 to %d dimensions, got %u", LIMIT_RANK, rank);
-    return true;
-}
-
-static bool check_shape(LayoutTable *t, unsigned rank, const int64_t *shape, const char **why)
-{
-    if (!check_rank(t, rank, why))
-        return false;
-    for (unsigned d = 0; d < rank; d++)
-        if (shape[d] < 1)
-            return refuse(t, why, "an extent is at least 1, dimension %u has %" PRId64, d,
-                          shape[d]);
-    return true;
-}
-
-static bool check_size(LayoutTable *t, const char *unit, int64_t size, int limit,
-                       const char **why)
-{
-    if (size <= limit)
-        return true;
-    return refuse(t, why, "a layout has at most %d %s, got %" PRId64 "%s", limit, unit, size,
-                  size == INT64_MAX ? " or more" : "");
-}
-
-static bool check_sizes(LayoutTable *t, int64_t threads, int64_t slots, const char **why)
-{
-    return check_size(t, "threads", threads, LIMIT_THREADS, why) &&
-           check_size(t, "slots", slots, LIMIT_ELEMENTS_A_THREAD, why);
-}
-
-static bool check_ranks(LayoutTable *t, const Layout *f, const Layout *g, const char **why)
-{
-    if (f->rank == g->rank)
-        return true;
-    return refuse(t, why, "the layouts' ranks must be equal, got %u and %u", f->rank, g->rank);
-}
-
 /* ---- digits ---------------------------------------------------------------- */
 
-/* Appends a less significant digit, joined to the last one where both are one
- * walk. A replica's stride of 0 makes neighbouring replicas one, too. */
-static void digit_push(DigitList *list, Digit d)
+void digit_push(DigitList *list, Digit d)
 {
     if (d.extent == 1)
         return;
@@ -142,7 +60,7 @@ static void list_expand(DigitList *list, unsigned count, const LayoutDigit *digi
     }
 }
 
-static Strided layout_expand(const Layout *l)
+Strided layout_expand(const Layout *l)
 {
     Strided s = {.rank = l->rank};
     int64_t strides[LAYOUT_MODES];
@@ -240,8 +158,7 @@ static int64_t copy_digits(LayoutDigit *to, const DigitList *from)
     return size;
 }
 
-/* `s` is canonical and within the limits. */
-static const Layout *layout_intern(LayoutTable *t, const Strided *s)
+const Layout *layout_intern(LayoutTable *t, const Strided *s)
 {
     Layout key = {.rank = s->rank, .spatial_count = s->spatial.count,
                   .local_count = s->local.count};
@@ -345,7 +262,7 @@ const Layout *layout_replicate(LayoutTable *t, unsigned rank, int64_t n, const c
     return layout_intern(t, &s);
 }
 
-/* ---- product and division -------------------------------------------------- */
+/* ---- product -------------------------------------------------------------- */
 
 /* Appends the digits of `from` with each stride times its dimension's scale. */
 static void append_scaled(DigitList *to, const DigitList *from, const int64_t *scale)
@@ -371,88 +288,6 @@ const Layout *layout_product(LayoutTable *t, const Layout *f, const Layout *g,
     append_scaled(&s.spatial, &inner.spatial, NULL);
     append_scaled(&s.local, &outer.local, g->shape);
     append_scaled(&s.local, &inner.local, NULL);
-    return layout_intern(t, &s);
-}
-
-/* Takes the digits of `tail` off the end of `list`. Its canonical digits are
- * the list's own last ones, but for the first, which may be the inner part of
- * a digit that stays: the product had joined it to the one before it. */
-static bool list_remove_tail(DigitList *list, const DigitList *tail)
-{
-    if (tail->count > list->count)
-        return false;
-    list->count -= tail->count;
-    for (unsigned i = 0; i < tail->count; i++) {
-        Digit *d = &list->digit[list->count + i];
-        const Digit *wanted = &tail->digit[i];
-        bool same = d->extent == wanted->extent;
-        bool split = i == 0 && d->extent % wanted->extent == 0;
-        if (d->dim != wanted->dim || d->stride != wanted->stride || !(same || split))
-            return false;
-    }
-    if (!tail->count || list->digit[list->count].extent == tail->digit[0].extent)
-        return true;
-    Digit *rest = &list->digit[list->count++];
-    rest->extent /= tail->digit[0].extent;
-    rest->stride *= tail->digit[0].extent;
-    return true;
-}
-
-static void list_unscale(DigitList *list, const int64_t *scale)
-{
-    for (unsigned i = 0; i < list->count; i++) {
-        Digit *d = &list->digit[i];
-        if (d->dim == REPLICA)
-            continue;
-        assert(d->stride % scale[d->dim] == 0);
-        d->stride /= scale[d->dim];
-    }
-}
-
-static bool refuse_division(LayoutTable *t, const Layout *h, const Layout *g,
-                            const char *unit, int64_t size, const char **why)
-{
-    Text dividend, divisor;
-    text_init(&dividend, t->arena);
-    text_init(&divisor, t->arena);
-    layout_print(&dividend, h);
-    layout_print(&divisor, g);
-    return refuse(t, why, "%s does not end in %s: its last %" PRId64 " %s lie differently",
-                  text_string(&dividend), text_string(&divisor), size, unit);
-}
-
-static bool check_extents_divide(LayoutTable *t, const char *unit, int64_t h, int64_t g,
-                                 const char **why)
-{
-    if (h % g == 0)
-        return true;
-    return refuse(t, why, "%" PRId64 " %s are not a multiple of the divisor's %" PRId64, h,
-                  unit, g);
-}
-
-/* With both tails equal to g's digits, which cover a tile of g's shape, what
- * is left of each dimension's tower begins at g's extent: no stride can fail
- * to be its multiple. */
-const Layout *layout_divide(LayoutTable *t, const Layout *h, const Layout *g,
-                            const char **why)
-{
-    if (!check_ranks(t, h, g, why) ||
-        !check_extents_divide(t, "threads", h->threads, g->threads, why) ||
-        !check_extents_divide(t, "slots", h->slots, g->slots, why))
-        return NULL;
-    Strided s = layout_expand(h), tail = layout_expand(g);
-    if (!list_remove_tail(&s.spatial, &tail.spatial)) {
-        refuse_division(t, h, g, "threads", g->threads, why);
-        return NULL;
-    }
-    if (!list_remove_tail(&s.local, &tail.local)) {
-        refuse_division(t, h, g, "slots", g->slots, why);
-        return NULL;
-    }
-    for (unsigned d = 0; d < s.rank; d++)
-        s.shape[d] /= g->shape[d];
-    list_unscale(&s.spatial, g->shape);
-    list_unscale(&s.local, g->shape);
     return layout_intern(t, &s);
 }
 

@@ -80,8 +80,41 @@ const Layout *layout_replicate(LayoutTable *t, unsigned rank, int64_t n, const c
  * of ones is the identity. */
 const Layout *layout_product(LayoutTable *t, const Layout *f, const Layout *g, const char **why);
 
-/* Right division: the f with f.g = h, or NULL with the reason (`*why`). */
+/* Right division h / g: the f with f.g = h, or NULL with the reason (`*why`). */
 const Layout *layout_divide(LayoutTable *t, const Layout *h, const Layout *g, const char **why);
+
+/* Left division f \ h: the g with f.g = h, or NULL with the reason. */
+const Layout *layout_divide_left(LayoutTable *t, const Layout *h, const Layout *f,
+                                 const char **why);
+
+/* `l` without the `count` dimensions `dims`: layout_reduce, after which they
+ * vanish from the shape, too (Tilus VM paper, appendix B.2). At least one
+ * dimension must stay. */
+const Layout *layout_drop(LayoutTable *t, const Layout *l, unsigned count, const int64_t *dims,
+                          const char **why);
+
+/* Dimension d of the result is dimension order[d] of `l`; `order` has an entry
+ * for each dimension. */
+const Layout *layout_permute(LayoutTable *t, const Layout *l, unsigned count,
+                             const int64_t *order, const char **why);
+
+/* The same elements under another shape, numbered in row-major order before
+ * and after. So dimensions of extent 1 come and go, neighbours become one, and
+ * one splits where its modes do; other splits are refused. */
+const Layout *layout_reshape(LayoutTable *t, const Layout *l, unsigned rank,
+                             const int64_t *shape, const char **why);
+
+/* f's dimensions, then g's: for each element of f a tile that g lays out, as
+ * in the product of f with ones after its shape and g with ones before. */
+const Layout *layout_concat(LayoutTable *t, const Layout *f, const Layout *g,
+                            const char **why);
+
+/* The layout in which the threads of `l` hold a tile of `shape` (one extent
+ * for each dimension) that begins at a multiple of `shape`: their slots in
+ * that tile, in order. Refused where a thread would have none, or where the
+ * tile's border cuts a mode unevenly. */
+const Layout *layout_slice(LayoutTable *t, const Layout *l, unsigned count,
+                           const int64_t *shape, const char **why);
 
 /* The layout given by its four attributes: dims' modes are consecutive in
  * mode_shape and multiply to shape[d]; spatial_modes[i] >= 0 names a mode and
@@ -126,5 +159,12 @@ int64_t layout_run(const Layout *l, unsigned dim);
  * as register_layout(shape = [..], mode_shape = [..], spatial_modes = [..],
  * local_modes = [..]). Parsing the text gives the same layout. */
 void layout_print(Text *text, const Layout *l);
+
+/* Append a drawing: which thread holds each element, in which slot. Two
+ * dimensions are a grid, more are a grid for each index of the others; meant
+ * for at most LAYOUT_DRAWN elements. */
+enum { LAYOUT_DRAWN = 1 << 16 };
+void layout_draw_text(Text *text, const Layout *l);
+void layout_draw_svg(Text *text, const Layout *l);
 
 #endif

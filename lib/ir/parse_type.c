@@ -1,4 +1,4 @@
-/* Parsing of types and layouts. */
+/* Parsing of types. */
 #include "ir/parser.h"
 
 #include <string.h>
@@ -19,150 +19,6 @@ DType parse_dtype(Parser *p)
         diag_error(p->diag, p->token.loc, "unknown type %s", token_text(p, &p->token));
     return t;
 }
-
-/* ---- layouts -------------------------------------------------------- */
-
-typedef const Layout *(*ShapeMaker)(LayoutTable *, unsigned, const int64_t *, const char **);
-
-static const struct Primitive {
-    const char *name;
-    ShapeMaker make;
-} primitives[] = {
-    {"local", layout_local},
-    {"spatial", layout_spatial},
-    {"column_local", layout_column_local},
-    {"column_spatial", layout_column_spatial},
-};
-
-/* Reports the reason of a maker that failed. */
-static const Layout *checked(Parser *p, Loc loc, const Layout *l, const char *const *why)
-{
-    if (!l)
-        diag_error(p->diag, loc, "%s", *why);
-    return l;
-}
-
-static const Layout *parse_primitive(Parser *p, ShapeMaker make)
-{
-    Loc loc = p->token.loc;
-    int64_t shape[LIMIT_RANK];
-    unsigned rank;
-    const char *why = NULL;
-    parser_advance(p);
-    if (!parse_constant_list(p, "(", ")", "an extent of a layout", shape, LIMIT_RANK, &rank))
-        return NULL;
-    return checked(p, loc, make(&p->m->layouts, rank, shape, &why), &why);
-}
-
-/* replicate(n): only the count; its rank is that of the factors around it. */
-static bool parse_replicate(Parser *p, int64_t *n)
-{
-    parser_advance(p);
-    return parser_expect(p, "(", "after `replicate`") &&
-           parse_constant(p, "the number of replicas", n) &&
-           parser_expect(p, ")", "after the number of replicas");
-}
-
-static const Layout *make_replicate(Parser *p, Loc loc, unsigned rank, int64_t n)
-{
-    const char *why = NULL;
-    return checked(p, loc, layout_replicate(&p->m->layouts, rank, n, &why), &why);
-}
-
-/* register_layout(shape = [..], mode_shape = [..], spatial_modes = [..],
- * local_modes = [..]). */
-static const Layout *parse_register_layout(Parser *p)
-{
-    static const char *const names[] = {"shape", "mode_shape", "spatial_modes", "local_modes"};
-    Loc loc = p->token.loc;
-    int64_t lists[4][LAYOUT_MODES];
-    unsigned counts[4];
-    const char *why = NULL;
-    parser_advance(p);
-    if (!parser_expect(p, "(", "after `register_layout`"))
-        return NULL;
-    for (unsigned i = 0; i < 4; i++)
-        if ((i && !parser_expect(p, ",", "between the attributes of a layout")) ||
-            !parser_expect(p, names[i], "in register_layout") ||
-            !parser_expect(p, "=", "after the attribute's name") ||
-            !parse_constant_list(p, "[", "]", names[i], lists[i],
-                                 i ? LAYOUT_MODES : LIMIT_RANK, &counts[i]))
-            return NULL;
-    if (!parser_expect(p, ")", "after the last attribute"))
-        return NULL;
-    return checked(p, loc,
-                   layout_from_modes(&p->m->layouts, counts[0], lists[0], counts[1], lists[1],
-                                     counts[2], lists[2], counts[3], lists[3], &why), &why);
-}
-
-static const Layout *parse_factor(Parser *p, unsigned rank)
-{
-    for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++)
-        if (parser_at(p, primitives[i].name))
-            return parse_primitive(p, primitives[i].make);
-    if (parser_at(p, "replicate")) {
-        Loc loc = p->token.loc;
-        int64_t n;
-        return parse_replicate(p, &n) ? make_replicate(p, loc, rank, n) : NULL;
-    }
-    if (parser_at(p, "register_layout"))
-        return parse_register_layout(p);
-    Symbol *s = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
-    if (!s || s->binding != BINDING_LAYOUT) {
-        parser_expected(p, "a layout");
-        return NULL;
-    }
-    parser_advance(p);
-    return s->layout;
-}
-
-/* f.g, both of one rank. */
-static const Layout *multiply(Parser *p, Loc loc, const Layout *f, const Layout *g)
-{
-    const char *why = NULL;
-    if (!f || !g)
-        return NULL;
-    if (f->rank != g->rank) {
-        diag_error(p->diag, loc, "a product of layouts of rank %u and rank %u", f->rank, g->rank);
-        return NULL;
-    }
-    return checked(p, loc, layout_product(&p->m->layouts, f, g, &why), &why);
-}
-
-/* replicate(n). ... at the start waits for the rank of the factor after it;
- * alone it has the rank of the tensor. */
-static const Layout *parse_replicated(Parser *p, unsigned rank)
-{
-    Loc loc = p->token.loc;
-    int64_t n;
-    if (!parse_replicate(p, &n))
-        return NULL;
-    if (!parser_accept(p, "."))
-        return make_replicate(p, loc, rank, n);
-    const Layout *rest = parse_layout(p, rank);
-    return rest ? multiply(p, loc, make_replicate(p, loc, rest->rank, n), rest) : NULL;
-}
-
-const Layout *parse_layout(Parser *p, unsigned rank)
-{
-    if (!parser_enter(p))
-        return NULL;
-    const Layout *product;
-    if (parser_at(p, "replicate")) {
-        product = parse_replicated(p, rank);
-    } else {
-        product = parse_factor(p, rank);
-        while (product && parser_at(p, ".")) {
-            Loc loc = p->token.loc;
-            parser_advance(p);
-            product = multiply(p, loc, product, parse_factor(p, product->rank));
-        }
-    }
-    parser_leave(p);
-    return product;
-}
-
-/* ---- types ---------------------------------------------------------- */
 
 static const Type *parse_ptr(Parser *p)
 {
@@ -219,26 +75,54 @@ static const Type *parse_reg_tail(Parser *p, Loc loc, DType dtype, const Expr *c
     return NULL;
 }
 
+/* strides(..), in front of which the parser stands. */
+static bool parse_strides(Parser *p, unsigned rank, const Expr **strides)
+{
+    unsigned count;
+    Loc loc = p->token.loc;
+    parser_advance(p);
+    if (!parse_expr_list(p, "(", ")", strides, &count))
+        return false;
+    return count == rank ||
+           diag_error(p->diag, loc, "%u strides for a tensor of rank %u", count, rank);
+}
+
+/* swizzle(BITS, BASE, SHIFT), in front of which the parser stands. */
+static bool parse_swizzle(Parser *p, Swizzle *swizzle)
+{
+    static const char *const names[] = {"BITS", "BASE", "SHIFT"};
+    int64_t n[3];
+    unsigned count;
+    Loc loc = p->token.loc;
+    parser_advance(p);
+    if (!parse_constant_list(p, "(", ")", "a number of a swizzle", n, 3, &count))
+        return false;
+    if (count != 3)
+        return diag_error(p->diag, loc, "swizzle takes 3 numbers, got %u", count);
+    for (unsigned i = 0; i < 3; i++)
+        if (n[i] < 0 || n[i] > SWIZZLE_LIMIT)
+            return diag_error(p->diag, loc, "%s of a swizzle is 0 to %d, got %lld", names[i],
+                              SWIZZLE_LIMIT, (long long)n[i]);
+    *swizzle = (Swizzle){(uint8_t)n[0], (uint8_t)n[1], (uint8_t)n[2]};
+    return true;
+}
+
 /* `shared` and `global` may be left out where they are implied. */
 static const Type *parse_memory_tail(Parser *p, Loc loc, TypeKind kind, DType dtype,
                                      const Expr *const *extents, unsigned rank)
 {
+    const Expr *strides[LIMIT_RANK];
+    Swizzle swizzle;
     parser_accept(p, kind == TYPE_SHARED ? "shared" : "global");
     if (kind == TYPE_SHARED && !check_constant_shape(p, loc, extents, rank))
         return NULL;
-    if (!parser_at(p, "strides"))
-        return type_memory(p->m, kind, dtype, rank, extents, NULL);
-    const Expr *strides[LIMIT_RANK];
-    unsigned count;
-    Loc strides_loc = p->token.loc;
-    parser_advance(p);
-    if (!parse_expr_list(p, "(", ")", strides, &count))
+    bool strided = parser_at(p, "strides");
+    if (strided && !parse_strides(p, rank, strides))
         return NULL;
-    if (count != rank) {
-        diag_error(p->diag, strides_loc, "%u strides for a tensor of rank %u", count, rank);
-        return NULL;
-    }
-    return type_memory(p->m, kind, dtype, rank, extents, strides);
+    const Type *t = type_memory(p->m, kind, dtype, rank, extents, strided ? strides : NULL);
+    if (kind != TYPE_SHARED || !parser_at(p, "swizzle"))
+        return t;
+    return parse_swizzle(p, &swizzle) ? type_swizzled(p->m, t, swizzle) : NULL;
 }
 
 /* [extents] and what follows, after the element type. */

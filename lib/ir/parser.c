@@ -165,15 +165,14 @@ void scope_reset(Parser *p, uint32_t mark)
 
 static bool is_reserved(const Token *t)
 {
-    static const char *const words[] = {"bits", "replicate", "register_layout", "local", "spatial",
-                                        "column_local", "column_spatial", "ptr", "when"};
+    static const char *const words[] = {"bits", "ptr", "when"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (token_is(t, words[i]))
             return true;
     for (ScalarOp op = 0; op < SCALAR_OP_COUNT; op++)
         if (token_is(t, scalar_op_info[op].spelling))
             return true;
-    return dtype_find(t->start, t->len) != DTYPE_none;
+    return parse_is_layout_word(t) || dtype_find(t->start, t->len) != DTYPE_none;
 }
 
 /* Takes a fresh name; NULL after an error. */
@@ -545,14 +544,31 @@ static bool check_defines_used(const Parser *p)
     return ok;
 }
 
+/* Makes the first token of the source the one that is looked at. */
+static bool parser_start(Parser *p)
+{
+    const Diag *diag = p->diag;
+    if (!check_bytes(p->diag))
+        return false;
+    intern_init(&p->symbols, &p->m->arena, symbol_equal);
+    lexer_init(&p->lexer, diag->source, diag->source_len, diag->first_line);
+    parser_advance(p);
+    return true;
+}
+
 bool parse_module(Module *m, const Define *defines, size_t define_count)
 {
     Parser p = {.m = m, .diag = m->diag, .defines = defines, .define_count = define_count};
-    if (!check_bytes(m->diag))
-        return false;
     p.define_used = arena_array(&m->arena, bool, define_count + 1);
-    intern_init(&p.symbols, &m->arena, symbol_equal);
-    lexer_init(&p.lexer, m->diag->source, m->diag->source_len, m->diag->first_line);
-    parser_advance(&p);
-    return parse_version(&p) && parse_items(&p) && check_defines_used(&p);
+    return parser_start(&p) && parse_version(&p) && parse_items(&p) && check_defines_used(&p);
+}
+
+const Layout *parse_layout_text(Module *m)
+{
+    Parser p = {.m = m, .diag = m->diag};
+    const Layout *l = parser_start(&p) ? parse_layout(&p, 1) : NULL;
+    if (!l || p.token.kind == TOKEN_END)
+        return l;
+    parser_expected(&p, "the end of the layout");
+    return NULL;
 }

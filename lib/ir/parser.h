@@ -4,7 +4,8 @@
  *
  *   parser.c        module, parameters, programs, recovery
  *   parse_expr.c    scalar expressions
- *   parse_type.c    types and layouts
+ *   parse_type.c    types
+ *   parse_layout.c  layouts
  *   parse_op.c      statements: ops, for, if, when
  *
  * Each parse_* returns false (or NULL) after reporting an error. */
@@ -101,7 +102,7 @@ bool parse_expr_list(Parser *p, const char *open, const char *close,
 bool parse_constant_list(Parser *p, const char *open, const char *close, const char *what,
                          int64_t *values, unsigned capacity, unsigned *count);
 
-/* ---- types and layouts (parse_type.c) ------------------------------- */
+/* ---- types (parse_type.c) ------------------------------------------- */
 
 /* A type's name or a type parameter; DTYPE_none after an error. */
 DType parse_dtype(Parser *p);
@@ -111,8 +112,13 @@ const Type *parse_type(Parser *p, TypeKind kind);
 /* A register tensor's type, or only its element type, which `operand` (NULL: a
  * broken one) completes. */
 const Type *parse_element_type(Parser *p, const Type *operand);
-/* A product of factors; `rank` is for a layout of replicate(n) alone. */
+
+/* ---- layouts (parse_layout.c) --------------------------------------- */
+
+/* A layout expression; `rank` is for a layout of replicate(n) alone. */
 const Layout *parse_layout(Parser *p, unsigned rank);
+/* Whether the token is a word of layouts: a primitive or a function. */
+bool parse_is_layout_word(const Token *t);
 
 /* ---- statements (parse_op.c) ---------------------------------------- */
 

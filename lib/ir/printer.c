@@ -75,6 +75,9 @@ void print_type(Text *out, const Type *t)
         print_exprs(out, t->strides, t->rank);
         text_add(out, ")");
     }
+    if (t->swizzle.bits)
+        text_printf(out, " swizzle(%d, %d, %d)", t->swizzle.bits, t->swizzle.base,
+                    t->swizzle.shift);
 }
 
 const char *type_text(Module *m, const Type *t)

@@ -15,6 +15,10 @@ typedef struct Define {
  * could be read and must only be freed. */
 bool parse_module(Module *m, const Define *defines, size_t define_count);
 
+/* Parses the diag's source, a layout alone; NULL after errors. replicate(n)
+ * alone has rank 1. */
+const Layout *parse_layout_text(Module *m);
+
 /* Each appends to `out`, which must not lie on the module's scratch arena.
  * Canonical text of a module, or of one program; parsing it gives the same
  * module, and printing that gives the same text. */

@@ -240,6 +240,25 @@ bool verify_view_global(Module *m, const Op *op)
     return verify_extents(m, op, t);
 }
 
+/* A swizzle permutes blocks of 2^(base + bits) elements: only whole ones keep
+ * the elements inside the tensor. */
+static bool verify_swizzle(Module *m, const Op *op, const Type *t)
+{
+    const Swizzle *s = &t->swizzle;
+    int64_t block = INT64_C(1) << (s->base + s->bits);
+    int64_t elements = type_shared_bits(t) / dtype_bits(t->dtype);
+    if (!s->bits)
+        return true;
+    if (s->shift < s->bits)
+        return diag_error(m->diag, op->loc, "SHIFT of a swizzle is at least BITS, got "
+                          "swizzle(%d, %d, %d)", s->bits, s->base, s->shift);
+    if (elements % block)
+        return diag_error(m->diag, op->loc, "swizzle(%d, %d, %d) permutes blocks of %lld "
+                          "elements, the tensor spans %lld", s->bits, s->base, s->shift,
+                          (long long)block, (long long)elements);
+    return true;
+}
+
 bool verify_allocate_shared(Module *m, const Op *op)
 {
     const Type *t = op->results[0]->type;
@@ -249,7 +268,7 @@ bool verify_allocate_shared(Module *m, const Op *op)
                               "from 0", d);
     if (type_shared_bits(t) < 0)
         return diag_error(m->diag, op->loc, "the size of %s is over 63 bits", type_text(m, t));
-    return true;
+    return verify_swizzle(m, op, t);
 }
 
 bool verify_allocate_register(Module *m, const Op *op)

@@ -341,6 +341,23 @@ static void the_op_reference_is_a_table(void **state)
     free(text);
 }
 
+/* A drawing names thread and slot; a broken layout is the diag's error. */
+static void a_layout_is_drawn(void **state)
+{
+    (void)state;
+    tilus_diag *diag = tilus_diag_new();
+    char *text = tilus_layout_draw(diag, "spatial(2, 1).local(1, 2)", TILUS_DRAWING_TEXT);
+    assert_string_equal(text, "spatial(2, 1).local(1, 2)  [2, 2], 2 threads, 2 slots\n\n"
+                              "     0    1\n0  0:0  0:1\n1  1:0  1:1\n");
+    free(text);
+    tilus_diag_free(diag);
+    diag = tilus_diag_new();
+    assert_null(tilus_layout_draw(diag, "spatial(2, 0)", TILUS_DRAWING_SVG));
+    assert_string_equal(tilus_diag_text(diag, 0),
+                        "an extent is at least 1, dimension 1 has 0");
+    tilus_diag_free(diag);
+}
+
 /* ---- what a launcher must know ---------------------------------------------------- */
 
 static void kernel_info_tells_the_launcher(void **state)
@@ -632,6 +649,23 @@ static void makers_survive_every_malloc_that_fails(void **state)
     }
 }
 
+static void drawing_survives_every_malloc_that_fails(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    for (long n = 0; !text; n++) {
+        tilus_diag *diag = tilus_diag_new();
+        allocations_left = n;
+        text = tilus_layout_draw(diag, "spatial(8, 4).local(1, 2)", TILUS_DRAWING_SVG);
+        allocations_left = -1;
+        assert_int_equal(tilus_diag_errors(diag), 0);
+        tilus_diag_free(diag);
+        assert_true(text || n < 100);
+        assert_true(!text || n >= 3);   /* module, its arena, the copy */
+    }
+    free(text);
+}
+
 /* Leaves `room` bytes in an arena, in steps of what one chunk holds. */
 static void leave_room(Arena *a, size_t room)
 {
@@ -748,6 +782,7 @@ int main(void)
         cmocka_unit_test(passes_print_where_they_are_told),
         cmocka_unit_test(observers_see_passes_begin_and_fail),
         cmocka_unit_test(the_op_reference_is_a_table),
+        cmocka_unit_test(a_layout_is_drawn),
         cmocka_unit_test(kernel_info_tells_the_launcher),
         cmocka_unit_test(launches_are_checked_with_the_info),
         cmocka_unit_test(grid_code_computes_what_the_text_says),
@@ -758,6 +793,7 @@ int main(void)
         cmocka_unit_test(targets_suit_devices),
         cmocka_unit_test(versions_are_told),
         cmocka_unit_test(makers_survive_every_malloc_that_fails),
+        cmocka_unit_test(drawing_survives_every_malloc_that_fails),
         cmocka_unit_test(entries_survive_every_malloc_that_fails),
         cmocka_unit_test(entries_survive_every_allocation_that_fails),
         cmocka_unit_test(names_of_a_failed_print_are_forgotten),

@@ -190,17 +190,45 @@ static void test_access(void **state)
     }
 }
 
+static void expect_shared(int64_t unit, unsigned bytes, const char *type, const char *load)
+{
+    char text[512];
+    snprintf(text, sizeof text, "program @p<1>() warps(1) {\n %%s = allocate_shared : %s\n"
+             " %%x = load_shared %%s%s\n}\n", type, load);
+    Fixture f;
+    open_text(&f, text);
+    Access a = access_plan(f.module, find_load(&f));
+    if (a.unit != unit || a.bytes != bytes || a.checked)
+        fail_msg("unit %lld, bytes %u, checked %u:\n%s", (long long)a.unit, a.bytes, a.checked,
+                 text);
+    close_text(&f);
+}
+
 static void test_access_shared(void **state)
 {
     (void)state;
-    Fixture f;
-    open_text(&f, "program @p<1>() warps(1) {\n %s = allocate_shared : f16[32, 32] shared\n"
-                  " %x = load_shared %s[0, 0] : f16[32, 8] @ spatial(32, 1).local(1, 8)\n}\n");
-    Access a = access_plan(f.module, find_load(&f));
-    assert_int_equal(a.unit, 8);
-    assert_int_equal(a.bytes, 16);
-    assert_int_equal(a.checked, 0);
-    close_text(&f);
+    expect_shared(8, 16, "f16[32, 32]", "[0, 0] : f16[32, 8] @ spatial(32, 1).local(1, 8)");
+}
+
+/* A swizzle lets units be as long as the runs that it keeps. */
+static void test_access_swizzled(void **state)
+{
+    (void)state;
+    static const char f16[] = "[0, 0] : f16[32, 8] @ spatial(32, 1).local(1, 8)";
+    static const char wide[] = "[0, 0] : f16[32, 32] @ spatial(32, 1).local(1, 32)";
+    static const char i6[] = "[0, 0] : i6[32, 16] @ spatial(32, 1).local(1, 16)";
+    expect_shared(8, 16, "f16[32, 32] swizzle(3, 3, 3)", f16);
+    expect_shared(4, 8, "f16[32, 32] swizzle(3, 2, 3)", f16);
+    expect_shared(1, 2, "f16[32, 32] swizzle(3, 0, 3)", f16);
+    expect_shared(8, 16, "f16[32, 32] swizzle(3, 3, 3)", wide);
+    expect_shared(16, 16, "f16[32, 32] swizzle(1, 4, 1)", wide);
+    expect_shared(16, 4, "i6[32, 16]", i6);
+    expect_shared(16, 4, "i6[32, 16] swizzle(1, 4, 1)", i6);
+    expect_shared(8, 2, "i6[32, 16] swizzle(1, 3, 1)", i6);
+    expect_shared(4, 1, "i6[32, 16] swizzle(2, 2, 2)", i6);
+    expect_shared(1, 0, "i6[32, 16] swizzle(2, 1, 2)", i6);
+    expect_shared(1, 2, "f16[32, 36] swizzle(1, 3, 1)",
+                  "[0, 1] : f16[32, 8] @ spatial(32, 1).local(1, 8)");
 }
 
 int main(void)
@@ -209,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_access),
         cmocka_unit_test(test_access_shared),
+        cmocka_unit_test(test_access_swizzled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,6 +282,45 @@ static void equal_types_are_one_pointer(void **state)
     fixture_free(f);
 }
 
+static void swizzles_are_part_of_the_type(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    const Expr *shape[] = {constant(f, 64)};
+    const Type *plain = type_memory(f->m, TYPE_SHARED, DTYPE_f16, 1, shape, NULL);
+    const Type *swizzled = type_swizzled(f->m, plain, (Swizzle){3, 2, 3});
+    assert_ptr_not_equal(swizzled, plain);
+    assert_ptr_equal(type_swizzled(f->m, plain, (Swizzle){3, 2, 3}), swizzled);
+    assert_ptr_not_equal(type_swizzled(f->m, plain, (Swizzle){3, 2, 4}), swizzled);
+    assert_ptr_not_equal(type_swizzled(f->m, plain, (Swizzle){3, 1, 3}), swizzled);
+    assert_ptr_not_equal(type_swizzled(f->m, plain, (Swizzle){2, 2, 3}), swizzled);
+    assert_ptr_equal(type_swizzled(f->m, swizzled, (Swizzle){0, 2, 3}), plain);
+    assert_int_equal(type_shared_bits(swizzled), type_shared_bits(plain));
+    fixture_free(f);
+}
+
+/* Each is a permutation of its blocks and keeps its runs. */
+static void swizzles_permute(void **state)
+{
+    (void)state;
+    enum { SIZE = 512 };
+    assert_int_equal(swizzle_element((Swizzle){3, 3, 3}, 64), 72);
+    assert_int_equal(swizzle_element((Swizzle){2, 1, 4}, 0x3f), 0x3d);
+    for (uint8_t bits = 0; bits <= 3; bits++)
+        for (uint8_t base = 0; base <= 3; base++)
+            for (uint8_t shift = bits; shift <= 5; shift++) {
+                Swizzle s = {bits, base, shift};
+                bool seen[SIZE] = {false};
+                for (int64_t e = 0; e < SIZE; e++) {
+                    int64_t to = swizzle_element(s, e), run = INT64_C(1) << base;
+                    assert_int_equal(to >> (base + bits), e >> (base + bits));
+                    assert_int_equal(to % run, e % run);
+                    assert_false(seen[to]);
+                    seen[to] = true;
+                }
+            }
+}
+
 static void row_major_strides_become_none(void **state)
 {
     (void)state;
@@ -775,6 +814,8 @@ int main(void)
         cmocka_unit_test(substitution_folds_where_it_can),
         cmocka_unit_test(evaluation_agrees_with_the_operators),
         cmocka_unit_test(equal_types_are_one_pointer),
+        cmocka_unit_test(swizzles_are_part_of_the_type),
+        cmocka_unit_test(swizzles_permute),
         cmocka_unit_test(row_major_strides_become_none),
         cmocka_unit_test(thread_words_round_up),
         cmocka_unit_test(shared_bits_span_or_overflow),

@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         status = print_types();
     else if (s.list_passes)
         status = print_passes();
+    else if (s.layout)
+        status = print_layout(&s);
     else
         status = process_input(&s);
     settings_free(&s);

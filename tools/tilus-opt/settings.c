@@ -20,6 +20,11 @@ static bool check_settings(OptSettings *s)
         fprintf(stderr, "tilus-opt: error: --passes and --pass-pipeline mean the same; give one\n");
         return false;
     }
+    if (s->svg && !s->layout) {
+        fprintf(stderr, "tilus-opt: error: --svg draws what --print-layout names; give "
+                "both\n");
+        return false;
+    }
     s->input = s->inputs.count ? s->inputs.items[0] : "-";
     s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
     s->define_count = s->define_texts.count;
@@ -52,6 +57,10 @@ static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
         {"list-types", NULL, "print the element types and their ranges", OPTION_FLAG, &s->list_types,
          NULL},
         {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
+        {"print-layout", "layout", "draw a layout: thread:slot of each element", OPTION_STRING,
+         &s->layout, NULL},
+        {"svg", "file", "draw the layout of --print-layout as SVG, too", OPTION_STRING,
+         &s->svg, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };
     return options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status);

@@ -12,6 +12,7 @@ typedef struct OptSettings {
     const char *pipeline;       /* "" runs no pass */
     PassSettings passes;
     bool verify_diagnostics, split_input;
+    const char *layout, *svg;   /* to be drawn, and where to as SVG; or NULL */
     bool version, list_ops, list_types, list_passes;
     tilus_define *defines;
     size_t define_count;
@@ -30,6 +31,7 @@ int print_version(void);
 int print_ops(void);
 int print_types(void);
 int print_passes(void);
+int print_layout(const OptSettings *s);
 int process_input(OptSettings *s);
 
 /* Compares the diagnostics of one chunk of text, which begins at `first_line`
