@@ -245,7 +245,7 @@ static const char *offset_obstacle(Module *m, const Op *op, unsigned d, unsigned
     int64_t scale = facts_alignment(type_stride(m, memory, d), ALIGN_LIMIT) *
                     power_in(dtype_bits(memory->dtype));
     return arena_printf(&m->arena, "offset %s in dimension %u is not known to be a multiple of "
-                        "%lld, %u bytes need that",
+                        "%lld, a width of %u needs that",
                         expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]), d,
                         (long long)(8 * bytes / scale), bytes);
 }
@@ -287,11 +287,11 @@ const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned byte
         return arena_printf(&m->arena, "units of %lld x %u bits are not made of %u bytes",
                             (long long)unit, bits, bytes);
     if (run == 1 && unit > 1)
-        return arena_printf(&m->arena, "no two slots of a lane follow each other in memory, %u "
-                            "bytes need %lld", bytes, (long long)unit);
+        return arena_printf(&m->arena, "no two slots of a lane follow each other in memory, a "
+                            "width of %u needs %lld", bytes, (long long)unit);
     if (run % unit)
         return arena_printf(&m->arena, "a lane holds runs of %lld elements that follow each "
-                            "other in memory, %u bytes need %lld", (long long)run, bytes,
+                            "other in memory, a width of %u needs %lld", (long long)run, bytes,
                             (long long)unit);
     unsigned d = op_tile_dim(op, along);
     if (!unit_is_whole(op, unproved_dims(op), along, unit))

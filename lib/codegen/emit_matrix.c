@@ -44,35 +44,67 @@ static void locate_row(MemoryAccess *a, const MatrixPlan *plan)
 
 /* ---- order ------------------------------------------------------------- */
 
-/* Whether `other` may touch, out of order, what `op` does. */
-static bool disturbs(const Op *op, const Op *other)
+typedef struct Order {
+    const Op *op;
+    bool before;        /* which way to look from `op` */
+} Order;
+
+/* Whether a thread's own access in `other` must stay on its side of the op.
+ * Copies are nobody's own: only `synchronize` orders them. */
+static bool disturbs(const Order *o, const Op *other)
 {
     Effect effect = op_info[other->code].effect;
     bool shared = false;
-    for (unsigned i = 0; i < other->operand_count; i++)
+    for (unsigned i = 0; other->code != OP_copy_async && i < other->operand_count; i++)
         shared |= other->operands[i]->type->kind == TYPE_SHARED;
-    return shared && (effect == EFFECT_WRITES || op_info[op->code].effect == EFFECT_WRITES);
+    return shared && (effect == EFFECT_WRITES || op_info[o->op->code].effect == EFFECT_WRITES);
 }
 
-/* Whether nothing that disturbs `op` comes before it (after it) before a
- * `synchronize` does. What is in other regions counts as disturbing, but for
- * the program's ends. */
-static bool in_order(const Op *op, bool before)
+static bool stays(Op *other, void *data)
 {
-    const Op *other = op;
-    while ((other = before ? other->prev : other->next)) {
+    return !disturbs(data, other);
+}
+
+/* Looks from `other` on until `synchronize`, true, or an op that disturbs, or
+ * has one inside, false; `*end` tells that neither came. */
+static bool scan(const Order *o, Op *other, bool *end)
+{
+    *end = false;
+    for (; other && other != o->op; other = o->before ? other->prev : other->next) {
         if (other->code == OP_synchronize)
             return true;
-        if (other->region_count || disturbs(op, other))
+        if (disturbs(o, other))
+            return false;
+        for (unsigned i = 0; i < other->region_count; i++)
+            if (!region_walk(other->regions[i], stays, (void *)o))
+                return false;
+    }
+    *end = true;
+    return true;
+}
+
+/* Whether no access that disturbs the op can run between it and the nearest
+ * `synchronize`: in its region, around its loops, outside of them. */
+static bool in_order(const Order *o)
+{
+    bool end, around;
+    for (const Op *at = o->op; at; at = at->parent->parent) {
+        const Region *r = at->parent;
+        if (!scan(o, o->before ? at->prev : at->next, &end))
+            return false;
+        if (!end)
+            return true;
+        if (r->parent && r->parent->code != OP_if &&
+            !scan(o, o->before ? r->last : r->first, &around))
             return false;
     }
-    return !op->parent->parent;
+    return true;
 }
 
 static void order(Codegen *cg, const Op *op, bool before)
 {
     LLVMValueRef all_lanes = const_i32_of(cg, UINT32_MAX);
-    if (!in_order(op, before))
+    if (!in_order(&(Order){op, before}))
         call_intrinsic(cg, INTR_warp_barrier, op->loc, &all_lanes, 1);
 }
 

@@ -28,6 +28,9 @@ typedef struct Select {
 static const char *moves(Select *s, const Op *op, const Access *a)
 {
     unsigned bytes = access_lane_bytes(op, a);
+    if (a->via == VIA_bits)
+        return arena_printf(&s->m->arena, "%s moves elements of %u bits one by one",
+                            op_info[op->code].name, dtype_bits(op_tile_type(op)->dtype));
     return arena_printf(&s->m->arena, "%s moves %u byte%s a lane%s%s", op_info[op->code].name,
                         bytes, bytes == 1 ? "" : "s", a->via == VIA_units ? "" : " by ",
                         via_info[a->via].spelling);
@@ -80,7 +83,8 @@ static void say_width(Select *s, const Op *op, const Access *a)
         return;
     const char *why = access_obstacle(s->m, op, 8 * bytes / gcd_i64(8 * bytes, bits), bytes);
     if (why)
-        SAY(s, op, MISSED, "%s, not %u: %s", moves(s, op, a), bytes, why);
+        SAY(s, op, MISSED, "%s, not %s%u: %s", moves(s, op, a),
+            a->via == VIA_bits ? "with a width of " : "", bytes, why);
 }
 
 /* Only 16-bit tiles of two dimensions are meant for matrices. */

@@ -140,7 +140,7 @@ static const MatrixCase matrix_cases[] = {
     /* refused */
     {NULL, "row stride 24 bytes is not a multiple of 16", 1, "f16[16, 8] shared strides(12, 1)",
      "[0, 0] : f16[16, 8] @ local(2, 1).spatial(8, 4).local(1, 2)"},
-    {NULL, "offset 4 in dimension 1 is not known to be a multiple of 8, 16 bytes need that", 1,
+    {NULL, "offset 4 in dimension 1 is not known to be a multiple of 8, a width of 16 needs that", 1,
      "f16[16, 16]", "[0, 4] : f16[16, 8] @ local(2, 1).spatial(8, 4).local(1, 2)"},
     {NULL, "in dimension 0, stride 136 bytes is not a multiple of 16", 1,
      "f16[2, 8, 8] shared strides(68, 8, 1)",
