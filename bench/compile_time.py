@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results" / "compile-time.md"
-KERNELS = ["matmul_f16_i6", "matmul_f16_i6_scaled", "transform_b"]
+KERNELS = ["matmul_f16_i6", "matmul_f16_i6_scaled", "transform_b", "matmul_pipelined"]
 PHASES = ["parse", "passes", "LLVM", "PTX"]
 TARGET = "sm_90a"
 
