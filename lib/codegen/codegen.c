@@ -45,7 +45,7 @@ void codegen_free(Codegen *cg)
     if (!cg)
         return;
     for (Program *p = cg->module->programs; p; p = p->next)
-        lowered_clear(p);
+        program_clear_data(p);
     arena_reset(&cg->module->scratch, cg->mark);
     if (cg->machine)
         LLVMDisposeTargetMachine(cg->machine);

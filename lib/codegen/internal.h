@@ -101,8 +101,6 @@ Lowered *lower_value(Codegen *cg, Value *v);
 /* The words of a REG value; sets those of `v`. */
 LLVMValueRef *lowered_words(const Value *v);
 void lower_words(Codegen *cg, Value *v, LLVMValueRef *words);
-/* Forgets every lowered value of `p`. */
-void lowered_clear(Program *p);
 
 /* ---- words (words.c) ------------------------------------------------ */
 

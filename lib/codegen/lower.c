@@ -23,24 +23,3 @@ void lower_words(Codegen *cg, Value *v, LLVMValueRef *words)
 {
     lower_value(cg, v)->words = words;
 }
-
-static void clear_all(Value **values, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        values[i]->data = NULL;
-}
-
-static bool clear_op(Op *op, void *data)
-{
-    (void)data;
-    clear_all(op->results, op->result_count);
-    for (unsigned i = 0; i < op->region_count; i++)
-        clear_all(op->regions[i]->args, op->regions[i]->arg_count);
-    return true;
-}
-
-void lowered_clear(Program *p)
-{
-    clear_all(p->args, p->arg_count);
-    region_walk(p->body, clear_op, NULL);
-}

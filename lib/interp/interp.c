@@ -136,17 +136,6 @@ static bool bind_op(Op *op, void *data)
     return true;
 }
 
-static bool unbind_op(Op *op, void *data)
-{
-    (void)data;
-    for (unsigned i = 0; i < op->result_count; i++)
-        op->results[i]->data = NULL;
-    for (unsigned r = 0; r < op->region_count; r++)
-        for (unsigned i = 0; i < op->regions[r]->arg_count; i++)
-            op->regions[r]->args[i]->data = NULL;
-    return true;
-}
-
 static int64_t scalar_argument(const Type *t, int64_t value)
 {
     switch (t->dtype) {
@@ -311,8 +300,6 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
 
 void interp_release(Program *p)
 {
-    for (unsigned i = 0; i < p->arg_count; i++)
-        p->args[i]->data = NULL;
-    region_walk(p->body, unbind_op, NULL);
+    program_clear_data(p);
     arena_reset(&p->module->scratch, (ArenaMark){0});
 }

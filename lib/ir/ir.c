@@ -368,6 +368,28 @@ bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data)
     return true;
 }
 
+static void clear_values(Value **values, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        values[i]->data = NULL;
+}
+
+static bool clear_op(Op *op, void *data)
+{
+    (void)data;
+    op->mark = 0;
+    clear_values(op->results, op->result_count);
+    for (unsigned i = 0; i < op->region_count; i++)
+        clear_values(op->regions[i]->args, op->regions[i]->arg_count);
+    return true;
+}
+
+void program_clear_data(Program *p)
+{
+    clear_values(p->args, p->arg_count);
+    region_walk(p->body, clear_op, NULL);
+}
+
 void op_remove(Op *op)
 {
     Region *r = op->parent;

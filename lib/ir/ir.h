@@ -346,6 +346,10 @@ Op *region_yield(const Region *r);
  * false, and returns false then. Depth is bounded by LIMIT_NESTING. */
 bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data);
 
+/* Forgets what a pass, the interpreter or code generation kept in Value.data
+ * and Op.mark: whoever uses them ends with this. */
+void program_clear_data(Program *p);
+
 /* ---- changing ------------------------------------------------------- */
 
 /* Takes `op` out of its region. */

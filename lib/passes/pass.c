@@ -223,25 +223,3 @@ void op_resolve(Module *m, Op *op)
                                                       : NULL);
     }
 }
-
-static void clear_values(Value **values, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        values[i]->data = NULL;
-}
-
-static bool clear_op(Op *op, void *data)
-{
-    (void)data;
-    op->mark = 0;
-    clear_values(op->results, op->result_count);
-    for (unsigned i = 0; i < op->region_count; i++)
-        clear_values(op->regions[i]->args, op->regions[i]->arg_count);
-    return true;
-}
-
-void program_clear_data(Program *p)
-{
-    clear_values(p->args, p->arg_count);
-    region_walk(p->body, clear_op, NULL);
-}

@@ -53,7 +53,5 @@ void value_forward(Value *from, Value *to);
 Value *value_resolve(Value *v);
 /* Resolves the operands and expressions of `op`. */
 void op_resolve(Module *m, Op *op);
-/* Clears Value.data of every value of `p`, which ends the pass. */
-void program_clear_data(Program *p);
 
 #endif
