@@ -1,8 +1,8 @@
-/* dot: tiles cut into the fragments of mma.m16n8k16 (PTX ISA, 9.7.14.5.8).
+/* dot: tiles cut into the fragments of a tensor core instruction (mma.def).
  *
  * Each operand's layout is divided by the instruction's fragment layout (the
  * atom). The quotient numbers atoms: its thread is a warp, its slot tells where
- * in the thread's words the atom's fragment lies.
+ * in the thread's words the atom's fragment lies. With 16-bit elements:
  *
  *     a[m, k] = qa . column_local(2,2).spatial(8,4).local(1,2)    4 words an atom
  *     b[k, n] = qb . local(2,1).column_spatial(4,8).local(2,1)    2 words
@@ -11,16 +11,13 @@
  * All warps run the same instructions on the same word numbers, so for atom
  * (i, j) of c in some slot, the slots of a (i, k) and b (k, j) must be the same
  * in every warp. */
-#include "codegen/internal.h"
+#include "codegen/mma.h"
 
 #include "ir/text.h"
 
 #include <string.h>
 
-enum { OPERAND_A, OPERAND_B, OPERAND_C, DOT_OPERANDS };
-
 static const char operand_name[] = "abc";
-static const int64_t atom_shape[DOT_OPERANDS][2] = {{16, 16}, {16, 8}, {16, 8}};
 
 /* An operand cut into atoms. */
 typedef struct Side {
@@ -33,48 +30,39 @@ typedef struct Side {
 typedef struct Dot {
     Codegen *cg;
     const Op *op;
-    IntrinsicId mma;
-    Side sides[DOT_OPERANDS];
+    const Mma *mma;
+    Side sides[MMA_OPERANDS];
 } Dot;
 
 /* ---- selection ---------------------------------------------------------- */
 
-static bool select_mma(Dot *dot)
+/* Says which types dot takes on the target; returns false. */
+static bool note_types(const Dot *dot)
 {
-    static const struct {
-        DType a, b, c;
-        IntrinsicId mma;
-    } table[] = {
-        {DTYPE_f16, DTYPE_f16, DTYPE_f32, INTR_mma_f32_f16},
-        {DTYPE_bf16, DTYPE_bf16, DTYPE_f32, INTR_mma_f32_bf16},
-        {DTYPE_f16, DTYPE_f16, DTYPE_f16, INTR_mma_f16_f16},
-    };
-    DType a = dot->sides[OPERAND_A].type->dtype, b = dot->sides[OPERAND_B].type->dtype;
-    DType c = dot->sides[OPERAND_C].type->dtype;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (table[i].a != a || table[i].b != b || table[i].c != c)
-            continue;
-        dot->mma = table[i].mma;
-        return true;
-    }
-    return diag_error(dot->cg->diag, dot->op->loc, "dot of %s, %s, %s has no instruction on %s",
-                      dtype_name(a), dtype_name(b), dtype_name(c), dot->cg->target->name);
+    const Target *target = dot->cg->target;
+    Text text;
+    text_init(&text, &dot->cg->module->scratch);
+    for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
+        if (intrinsic_info[mma->intrinsic].sm <= target->sm)
+            text_printf(&text, "%s (%s, %s, %s)", text.len ? "," : "",
+                        dtype_name(mma->types[MMA_A]), dtype_name(mma->types[MMA_B]),
+                        dtype_name(mma->types[MMA_C]));
+    return diag_note(dot->cg->diag, dot->op->loc, "types (a, b, c) that fit on %s are%s",
+                     target->name, text_string(&text));
 }
 
-/* column_local(2,2).spatial(8,4).local(1,2) and the like. The parts are small
- * constants: the makers do not fail. */
-static const Layout *make_atom(Module *m, unsigned operand)
+static bool select_mma(Dot *dot)
 {
-    static const int64_t by_2_2[] = {2, 2}, by_2_1[] = {2, 1}, by_1_2[] = {1, 2};
-    static const int64_t by_8_4[] = {8, 4}, by_4_8[] = {4, 8};
-    LayoutTable *t = &m->layouts;
-    const char *why;
-    const Layout *outer = operand == OPERAND_A ? layout_column_local(t, 2, by_2_2, &why)
-                                               : layout_local(t, 2, by_2_1, &why);
-    const Layout *threads = operand == OPERAND_B ? layout_column_spatial(t, 2, by_4_8, &why)
-                                                 : layout_spatial(t, 2, by_8_4, &why);
-    const Layout *inner = layout_local(t, 2, operand == OPERAND_B ? by_2_1 : by_1_2, &why);
-    return layout_product(t, layout_product(t, outer, threads, &why), inner, &why);
+    DType types[MMA_OPERANDS];
+    for (unsigned i = 0; i < MMA_OPERANDS; i++)
+        types[i] = dot->sides[i].type->dtype;
+    dot->mma = mma_find(types);
+    if (dot->mma)
+        return true;
+    diag_error(dot->cg->diag, dot->op->loc, "dot of %s, %s, %s has no instruction on %s",
+               dtype_name(types[MMA_A]), dtype_name(types[MMA_B]), dtype_name(types[MMA_C]),
+               dot->cg->target->name);
+    return note_types(dot);
 }
 
 static const char *layout_text(Module *m, const Layout *l)
@@ -90,14 +78,24 @@ static bool refuse(const Dot *dot, unsigned i, const char *why)
 {
     Module *m = dot->cg->module;
     const Side *s = &dot->sides[i];
+    const Mma *mma = dot->mma;
+    const Layout *l = s->type->layout;
+    Loc at = dot->op->operands[i]->loc;
     const char *atom = layout_text(m, s->atom);
-    diag_error(m->diag, dot->op->loc, "operand %c of dot, %s @ %s, is not made of fragments %s "
-               "of mma.m16n8k16: %s", operand_name[i], dtype_name(s->type->dtype),
-               layout_text(m, s->type->layout), atom, why);
-    return diag_note(m->diag, dot->op->operands[i]->loc,
+    int64_t shape[2];
+    mma_shape(mma, i, shape);
+    diag_error(m->diag, dot->op->loc, "operand %c of dot, %s @ %s, is not made of fragments "
+               "%s of mma.m%lldn%lldk%lld: %s", operand_name[i], dtype_name(s->type->dtype),
+               layout_text(m, l), atom, (long long)mma->m, (long long)mma->n,
+               (long long)mma->k, why);
+    if (l->shape[0] % shape[0] || l->shape[1] % shape[1])
+        return diag_note(m->diag, at, "tiles that fit have extents that are multiples of "
+                         "[%lld, %lld], and a layout L.%s, L over the warps",
+                         (long long)shape[0], (long long)shape[1], atom);
+    return diag_note(m->diag, at,
                      "a layout that fits is L.%s, L a layout of [%lld, %lld] over the warps",
-                     atom, (long long)(s->type->layout->shape[0] / atom_shape[i][0]),
-                     (long long)(s->type->layout->shape[1] / atom_shape[i][1]));
+                     atom, (long long)(l->shape[0] / shape[0]),
+                     (long long)(l->shape[1] / shape[1]));
 }
 
 static bool open_side(Dot *dot, unsigned i)
@@ -105,7 +103,7 @@ static bool open_side(Dot *dot, unsigned i)
     Module *m = dot->cg->module;
     Side *s = &dot->sides[i];
     const char *why;
-    s->atom = make_atom(m, i);
+    s->atom = mma_fragment(&m->layouts, dot->mma, i);
     s->quotient = layout_divide(&m->layouts, s->type->layout, s->atom, &why);
     if (!s->quotient)
         return refuse(dot, i, why);
@@ -157,7 +155,7 @@ static bool agree(const Dot *dot, unsigned side, int64_t warp, int64_t i, int64_
 /* The slots of a and b for every (slot of c, k), the same in all warps. */
 static bool match_slots(Dot *dot, int64_t *slots_a, int64_t *slots_b)
 {
-    Side *a = &dot->sides[OPERAND_A], *b = &dot->sides[OPERAND_B], *c = &dot->sides[OPERAND_C];
+    Side *a = &dot->sides[MMA_A], *b = &dot->sides[MMA_B], *c = &dot->sides[MMA_C];
     int64_t depth = a->quotient->shape[1], at[2];
     for (int64_t i = 0; i < c->quotient->slots * depth; i++)
         slots_a[i] = slots_b[i] = -1;
@@ -167,8 +165,8 @@ static bool match_slots(Dot *dot, int64_t *slots_a, int64_t *slots_b)
         for (int64_t slot = 0; slot < c->quotient->slots; slot++) {
             layout_index(c->quotient, warp, slot, at);
             for (int64_t k = 0; k < depth; k++)
-                if (!agree(dot, OPERAND_A, warp, at[0], k, &slots_a[slot * depth + k]) ||
-                    !agree(dot, OPERAND_B, warp, k, at[1], &slots_b[slot * depth + k]))
+                if (!agree(dot, MMA_A, warp, at[0], k, &slots_a[slot * depth + k]) ||
+                    !agree(dot, MMA_B, warp, k, at[1], &slots_b[slot * depth + k]))
                     return false;
         }
     }
@@ -183,14 +181,14 @@ static bool emit_mma(Dot *dot, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *o
     Codegen *cg = dot->cg;
     LLVMValueRef args[10];
     unsigned count = 0;
-    LLVMValueRef *words[DOT_OPERANDS] = {a, b, out};
-    for (unsigned i = 0; i < DOT_OPERANDS; i++)
+    LLVMValueRef *words[MMA_OPERANDS] = {a, b, out};
+    for (unsigned i = 0; i < MMA_OPERANDS; i++)
         for (int64_t w = 0; w < dot->sides[i].words; w++)
             args[count++] = words[i][w];
-    LLVMValueRef d = call_intrinsic(cg, dot->mma, dot->op->loc, args, count);
+    LLVMValueRef d = call_intrinsic(cg, dot->mma->intrinsic, dot->op->loc, args, count);
     if (!d)
-        return false;
-    for (int64_t w = 0; w < dot->sides[OPERAND_C].words; w++)
+        return note_types(dot);
+    for (int64_t w = 0; w < dot->sides[MMA_C].words; w++)
         out[w] = LLVMBuildExtractValue(cg->builder, d, (unsigned)w, "");
     return true;
 }
@@ -200,10 +198,10 @@ static bool emit_mma(Dot *dot, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *o
 static bool emit_atoms(Dot *dot, const int64_t *slots_a, const int64_t *slots_b,
                        LLVMValueRef *out)
 {
-    const Side *a = &dot->sides[OPERAND_A], *b = &dot->sides[OPERAND_B];
-    const Side *c = &dot->sides[OPERAND_C];
-    LLVMValueRef *words_a = lowered_words(dot->op->operands[OPERAND_A]);
-    LLVMValueRef *words_b = lowered_words(dot->op->operands[OPERAND_B]);
+    const Side *a = &dot->sides[MMA_A], *b = &dot->sides[MMA_B];
+    const Side *c = &dot->sides[MMA_C];
+    LLVMValueRef *words_a = lowered_words(dot->op->operands[MMA_A]);
+    LLVMValueRef *words_b = lowered_words(dot->op->operands[MMA_B]);
     int64_t depth = a->quotient->shape[1];
     for (int64_t k = 0; k < depth; k++)
         for (int64_t slot = 0; slot < c->quotient->slots; slot++)
@@ -216,22 +214,22 @@ static bool emit_atoms(Dot *dot, const int64_t *slots_a, const int64_t *slots_b,
 bool emit_dot(Codegen *cg, const Op *op)
 {
     Dot dot = {.cg = cg, .op = op};
-    for (unsigned i = 0; i < DOT_OPERANDS; i++)
+    for (unsigned i = 0; i < MMA_OPERANDS; i++)
         dot.sides[i].type = op->operands[i]->type;
     if (!select_mma(&dot))
         return false;
-    for (unsigned i = 0; i < DOT_OPERANDS; i++)
+    for (unsigned i = 0; i < MMA_OPERANDS; i++)
         if (!open_side(&dot, i))
             return false;
     Arena *scratch = &cg->module->scratch;
-    const Layout *c = dot.sides[OPERAND_C].quotient;
-    size_t pairs = (size_t)(c->slots * dot.sides[OPERAND_A].quotient->shape[1]);
+    const Layout *c = dot.sides[MMA_C].quotient;
+    size_t pairs = (size_t)(c->slots * dot.sides[MMA_A].quotient->shape[1]);
     int64_t *slots_a = arena_array(scratch, int64_t, pairs);
     int64_t *slots_b = arena_array(scratch, int64_t, pairs);
     if (!match_slots(&dot, slots_a, slots_b))
         return false;
     LLVMValueRef *out = words_new(cg, op->results[0]->type);
-    LLVMValueRef *start = lowered_words(op->operands[OPERAND_C]);
+    LLVMValueRef *start = lowered_words(op->operands[MMA_C]);
     memcpy(out, start, (size_t)type_thread_words(op->results[0]->type) * sizeof *out);
     if (!emit_atoms(&dot, slots_a, slots_b, out))
         return false;

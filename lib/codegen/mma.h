@@ -1,0 +1,43 @@
+/* Tensor core instructions: the table (mma.def) and their fragments.
+ *
+ * A warp holds each operand of an mma in words. Thread t's word covers as many
+ * neighbouring elements along k as fit (along n in c), which is the `run`:
+ *
+ *     a[m, k]   column_local(m/8, k/4/run) . spatial(8, 4) . local(1, run)
+ *     b[k, n]   local(k/4/run, n/8) . column_spatial(4, 8) . local(run, 1)
+ *     c[m, n]   local(m/8, n/8) . spatial(8, 4) . local(1, 2)
+ *
+ * with run = 32 / width of an element: 1 for tf32, 2 for 16 bits, 4 for 8 (PTX
+ * ISA, matrix fragments of mma.m16n8k8, k16 and k32). */
+#ifndef TILUS_CODEGEN_MMA_H
+#define TILUS_CODEGEN_MMA_H
+
+#include "codegen/internal.h"
+
+enum { MMA_A, MMA_B, MMA_C, MMA_OPERANDS };
+
+typedef struct Mma {
+    DType types[MMA_OPERANDS];
+    int64_t m, n, k;
+    IntrinsicId intrinsic;
+} Mma;
+
+enum {
+#define MMA(a, b, c, m, n, k, intrinsic) MMA_ROW_##intrinsic,
+#include "codegen/mma.def"
+    MMA_COUNT
+};
+
+extern const Mma mma_table[MMA_COUNT];
+
+/* The instruction for operands of these types on any target, or NULL. */
+const Mma *mma_find(const DType types[MMA_OPERANDS]);
+
+/* The extents of an operand of one instruction. */
+void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);
+
+/* The layout in which one warp holds that operand: slots in the order of the
+ * elements in the instruction's words. */
+const Layout *mma_fragment(LayoutTable *t, const Mma *mma, unsigned operand);
+
+#endif

@@ -1,0 +1,128 @@
+/* Tensor core instructions: the fragments of each row of mma.def against the
+ * formulas that the PTX ISA gives for the element i of lane g * 4 + t. */
+#include "codegen/mma.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LANES = 32 };
+
+static Arena arena;
+static LayoutTable table;
+
+typedef struct Place {
+    int64_t row, column;
+} Place;
+
+/* How the manual numbers the elements of an operand. */
+typedef Place Formula(int g, int t, int i);
+
+static Place a_tf32(int g, int t, int i)
+{
+    return (Place){i == 0 || i == 2 ? g : g + 8, i < 2 ? t : t + 4};
+}
+
+static Place b_tf32(int g, int t, int i)
+{
+    return (Place){i == 0 ? t : t + 4, g};
+}
+
+static Place a_half(int g, int t, int i)
+{
+    return (Place){i < 2 || (4 <= i && i < 6) ? g : g + 8, t * 2 + (i & 1) + (i < 4 ? 0 : 8)};
+}
+
+static Place b_half(int g, int t, int i)
+{
+    return (Place){t * 2 + (i & 1) + (i < 2 ? 0 : 8), g};
+}
+
+static Place a_byte(int g, int t, int i)
+{
+    return (Place){i < 4 || (8 <= i && i < 12) ? g : g + 8,
+                   t * 4 + (i & 3) + (i < 8 ? 0 : 16)};
+}
+
+static Place b_byte(int g, int t, int i)
+{
+    return (Place){t * 4 + (i & 3) + (i < 4 ? 0 : 16), g};
+}
+
+static Place c_any(int g, int t, int i)
+{
+    return (Place){i < 2 ? g : g + 8, t * 2 + (i & 1)};
+}
+
+/* By the width of an element. */
+static Formula *formula_of(unsigned operand, unsigned bits)
+{
+    static Formula *const of_a[] = {a_byte, a_half, a_tf32};
+    static Formula *const of_b[] = {b_byte, b_half, b_tf32};
+    unsigned width = bits == 8 ? 0 : bits == 16 ? 1 : 2;
+    return operand == MMA_A ? of_a[width] : operand == MMA_B ? of_b[width] : c_any;
+}
+
+static void expect_fragment(const Mma *mma, unsigned operand)
+{
+    const Layout *l = mma_fragment(&table, mma, operand);
+    Formula *formula = formula_of(operand, dtype_bits(mma->types[operand]));
+    int64_t shape[2], at[2];
+    mma_shape(mma, operand, shape);
+    assert_non_null(l);
+    assert_int_equal(l->threads, LANES);
+    assert_int_equal(l->slots, shape[0] * shape[1] / LANES);
+    assert_memory_equal(l->shape, shape, sizeof shape);
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < l->slots; i++) {
+            Place p = formula(lane >> 2, lane & 3, i);
+            layout_index(l, lane, i, at);
+            if (at[0] != p.row || at[1] != p.column)
+                fail_msg("%s, operand %c: element %d of lane %d",
+                         intrinsic_info[mma->intrinsic].name, "abc"[operand], i, lane);
+        }
+}
+
+static void test_fragments(void **state)
+{
+    (void)state;
+    for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
+        for (unsigned operand = 0; operand < MMA_OPERANDS; operand++)
+            expect_fragment(mma, operand);
+}
+
+/* Each row is found by its types, and its words are the intrinsic's letters. */
+static void test_rows(void **state)
+{
+    (void)state;
+    for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++) {
+        assert_ptr_equal(mma_find(mma->types), mma);
+        const char *signature = intrinsic_info[mma->intrinsic].signature;
+        int64_t words[MMA_OPERANDS];
+        for (unsigned i = 0; i < MMA_OPERANDS; i++)
+            words[i] = mma_fragment(&table, mma, i)->slots * dtype_bits(mma->types[i]) / 32;
+        assert_int_equal(strcspn(signature, ":"), words[MMA_C]);
+        assert_int_equal(strlen(strchr(signature, ':') + 1),
+                         words[MMA_A] + words[MMA_B] + words[MMA_C]);
+    }
+    assert_null(mma_find((DType[]){DTYPE_f16, DTYPE_bf16, DTYPE_f32}));
+    assert_null(mma_find((DType[]){DTYPE_i8, DTYPE_i8, DTYPE_f32}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_rows),
+    };
+    static OutOfMemory oom;
+    arena_init(&arena, &oom);
+    if (setjmp(oom.jump))
+        return 1;
+    layout_table_init(&table, &arena);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    arena_free(&arena);
+    return failed;
+}
