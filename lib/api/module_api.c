@@ -128,7 +128,7 @@ const char *tilus_pass_summary(size_t i)
 
 static void print_operand_kinds(Text *out, const OpInfo *info)
 {
-    static const char *const names[] = {"register", "shared", "global", "pointer"};
+    static const char *const names[] = {"register", "shared", "global", "pointer", "memory"};
     if (info->operand_count == OPERANDS_ANY)
         text_add(out, "any");
     for (int i = 0; i < info->operand_count; i++)

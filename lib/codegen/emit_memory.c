@@ -56,7 +56,7 @@ LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMV
     return LLVMBuildZExt(b, sum, cg->i64, "");
 }
 
-static bool access_open(Codegen *cg, const Op *op, MemoryAccess *a)
+void access_open(Codegen *cg, const Op *op, MemoryAccess *a)
 {
     const Value *memory = op_memory_operand(op);
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
@@ -64,11 +64,8 @@ static bool access_open(Codegen *cg, const Op *op, MemoryAccess *a)
                         .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
                         .global = memory->type->kind == TYPE_GLOBAL};
-    if (!select_follow(cg->module, op, cg->target->sm, &a->plan))
-        return false;
     for (unsigned d = 0; d < memory->type->rank; d++)
         a->index[d] = emit_expr(cg, offsets->exprs[d]);
-    return true;
 }
 
 void access_locate(MemoryAccess *a, LLVMValueRef *index)
@@ -84,8 +81,7 @@ void access_locate(MemoryAccess *a, LLVMValueRef *index)
                                  mul_i64(cg, a->index[d], a->memory->strides[d]));
 }
 
-/* Locates this thread's slot 0. */
-static void locate_thread(MemoryAccess *a)
+void access_locate_thread(MemoryAccess *a)
 {
     LLVMValueRef index[LIMIT_RANK];
     for (unsigned d = 0; d < a->tile->rank; d++)
@@ -338,7 +334,7 @@ static void move_group(const MemoryAccess *a, const Unit *units, int64_t count,
                        LLVMValueRef *words)
 {
     for (int64_t i = 0; i < count; i++)
-        move_unit(a, units[i].slot, words);
+        a->move(a, units[i].slot, words);
 }
 
 /* Moves units that share one predicate, if it holds. */
@@ -362,7 +358,7 @@ static void move_group_checked(const MemoryAccess *a, const Unit *units, int64_t
         join_words(cg, words, before, word_count, from, loaded);
 }
 
-static void move_tile(const MemoryAccess *a, LLVMValueRef *words)
+void access_move_units(const MemoryAccess *a, LLVMValueRef *words)
 {
     int64_t count;
     Unit *units = list_units(a, &count);
@@ -378,20 +374,28 @@ static void move_tile(const MemoryAccess *a, LLVMValueRef *words)
     }
 }
 
+/* Opens a load or store and chooses how it goes. */
+static bool open_planned(Codegen *cg, const Op *op, MemoryAccess *a)
+{
+    access_open(cg, op, a);
+    a->move = move_unit;
+    return select_follow(cg->module, op, cg->target->sm, &a->plan);
+}
+
 /* Moves the tile as planned. */
 static bool move_planned(MemoryAccess *a, LLVMValueRef *words)
 {
     if (via_info[a->plan.via].matrices)
         return move_matrices(a, words);
-    locate_thread(a);
-    move_tile(a, words);
+    access_locate_thread(a);
+    access_move_units(a, words);
     return true;
 }
 
 static bool emit_load(Codegen *cg, const Op *op)
 {
     MemoryAccess a;
-    if (!access_open(cg, op, &a))
+    if (!open_planned(cg, op, &a))
         return false;
     LLVMValueRef *words = words_new(cg, a.tile);
     lower_words(cg, op->results[0], words);
@@ -401,7 +405,7 @@ static bool emit_load(Codegen *cg, const Op *op)
 static bool emit_store(Codegen *cg, const Op *op)
 {
     MemoryAccess a;
-    return access_open(cg, op, &a) && move_planned(&a, lowered_words(op->operands[0]));
+    return open_planned(cg, op, &a) && move_planned(&a, lowered_words(op->operands[0]));
 }
 
 bool emit_load_global(Codegen *cg, const Op *op) { return emit_load(cg, op); }

@@ -1,4 +1,4 @@
-/* One load or store of a register tile while it is lowered. */
+/* One load, store or atomic op of a register tile while it is lowered. */
 #ifndef TILUS_CODEGEN_MEMORY_H
 #define TILUS_CODEGEN_MEMORY_H
 
@@ -7,10 +7,17 @@
 
 #include <string.h>
 
-typedef struct MemoryAccess {
+typedef struct MemoryAccess MemoryAccess;
+
+/* Moves the unit that begins at `slot` between memory and `words`, without any
+ * check. */
+typedef void UnitMover(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
+
+struct MemoryAccess {
     Codegen *cg;
     const Op *op;
-    Access plan;
+    Access plan;                        /* set by the opener, as is move */
+    UnitMover *move;
     const Type *tile;
     unsigned bits;                      /* of an element */
     const Lowered *memory;
@@ -19,7 +26,7 @@ typedef struct MemoryAccess {
     LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
                                            once located of this thread's: i64 */
     LLVMValueRef linear;                /* the number of that element: i64 */
-} MemoryAccess;
+};
 
 /* a + b and a * b in i64, without neutral terms: most strides are 1. */
 LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
@@ -28,6 +35,14 @@ LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
+
+/* Begins the access of an op with a register tile; `plan` and `move` are left
+ * to set. */
+void access_open(Codegen *cg, const Op *op, MemoryAccess *a);
+/* Locates the slot 0 of the thread that runs, by the tile's layout. */
+void access_locate_thread(MemoryAccess *a);
+/* Moves the units of a located access one by one, those inside its view. */
+void access_move_units(const MemoryAccess *a, LLVMValueRef *words);
 
 /* Locates this thread's slot 0: index[d] (i64) is its place in dimension `d` of
  * the tile. Once for an access. */

@@ -152,12 +152,6 @@ static bool access_begin(Interp *in, const Op *op, Tile *tile)
     return tile_begin(in, op, &t, !op->result_count, tile) && race_begin(in, op);
 }
 
-/* Where `slot` of `thread` lies in the tile. */
-static const int32_t *slot_place(const Tensor *t, int64_t thread, int64_t slot)
-{
-    return t->map->index + (thread * t->slots + slot) * t->map->layout->rank;
-}
-
 /* ---- loads ---------------------------------------------------------- */
 
 unsigned byte_mask(int64_t bit, unsigned width, int64_t byte)
@@ -206,7 +200,7 @@ static bool load(Interp *in, const Op *op)
         for (int64_t slot = 0; slot < t->slots; slot++) {
             int64_t bit, index = 0;
             uint64_t code = 0;
-            unsigned outside = tile_locate(&tile, slot_place(t, thread, slot), &bit, &index);
+            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), &bit, &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
                 return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank && !load_element(in, &tile, thread, bit, &code))
@@ -261,7 +255,7 @@ static bool store(Interp *in, const Op *op)
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {
             int64_t bit, index = 0;
-            unsigned outside = tile_locate(&tile, slot_place(t, thread, slot), &bit, &index);
+            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), &bit, &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
                 return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank &&

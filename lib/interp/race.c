@@ -1,14 +1,17 @@
 /* Races, as the language defines them: two accesses to one byte conflict when
  * at least one writes, unless they are of one thread or a `synchronize` of
  * their block lies between. Blocks are never ordered. Each byte remembers its
- * last writers and the readers that a later write could conflict with:
+ * last writers and the readers that a later write could conflict with; in the
+ * same way the atomic ops that changed it, which conflict with both but not with
+ * each other:
  *
  *   block_start        epoch_start       time
  *   ----|-------------------|--------------|--->
  *   foreign   ordered by synchronize   concurrent
  *
  * Blocks run one after the other, so a foreign reader conflicts with every
- * later write: it is kept, and nothing need be noted beside it.
+ * later write: it is kept, and nothing need be noted beside it. The same holds
+ * of a foreign atomic op and later reads and writes.
  *
  * A copy_async is noted as two threads, which conflict with any; its time is
  * TIME_UNDER_WAY, later than every synchronize, until its wait. */
@@ -143,7 +146,23 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
     return diag_note(in->diag, view->origin->loc, "%s is made here", view->name);
 }
 
-/* ---- the two accesses ----------------------------------------------- */
+/* ---- the accesses --------------------------------------------------- */
+
+/* Notes an access where the first foreign one stays. */
+static void note_unless_foreign(const Interp *in, const Memory *memory, Access *a,
+                                int64_t thread)
+{
+    if (memory->shared || !is_foreign(in, a))
+        note_access(in, a, thread, 0);
+}
+
+/* Whether no atomic op conflicts with the access of `thread`; else reports. */
+static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
+                          int64_t byte, const char *verb)
+{
+    return !is_concurrent(in, view->memory, &h->atomic, thread) ||
+           report_race(in, view, &h->atomic, thread, byte, verb, "atomically changed");
+}
 
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last)
 {
@@ -152,8 +171,9 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
         ByteHistory *h = byte_history(in, memory, byte);
         if (is_concurrent(in, memory, &h->write, thread))
             return report_race(in, view, &h->write, thread, byte, "reads", "written");
-        if (memory->shared || !is_foreign(in, &h->read))
-            note_access(in, &h->read, thread, 0);
+        if (!check_atomics(in, view, h, thread, byte, "reads"))
+            return false;
+        note_unless_foreign(in, memory, &h->read, thread);
     }
     return true;
 }
@@ -172,7 +192,24 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
     }
     if (is_concurrent(in, view->memory, &h->read, thread))
         return report_race(in, view, &h->read, thread, byte, "writes", "read");
+    if (!check_atomics(in, view, h, thread, byte, "writes"))
+        return false;
     note_access(in, &h->write, thread, mask);
+    return true;
+}
+
+bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last)
+{
+    static const char verb[] = "atomically changes";
+    Memory *memory = view->memory;
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, memory, byte);
+        if (is_concurrent(in, memory, &h->write, thread))
+            return report_race(in, view, &h->write, thread, byte, verb, "written");
+        if (is_concurrent(in, memory, &h->read, thread))
+            return report_race(in, view, &h->read, thread, byte, verb, "read");
+        note_unless_foreign(in, memory, &h->atomic, thread);
+    }
     return true;
 }
 
@@ -187,6 +224,8 @@ bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, in
             return report_race(in, view, &h->write, COPY, byte, verb, "written");
         if (write && is_concurrent(in, view->memory, &h->read, COPY))
             return report_race(in, view, &h->read, COPY, byte, verb, "read");
+        if (!check_atomics(in, view, h, COPY, byte, verb))
+            return false;
     }
     return true;
 }

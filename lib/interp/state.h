@@ -71,7 +71,7 @@ enum { TIME_BITS = 36 };
 #define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
 
 typedef struct ByteHistory {
-    Access write, read;
+    Access write, read, atomic;
     uint32_t copies;        /* elements of copies under way that read it */
 } ByteHistory;
 
@@ -178,6 +178,9 @@ bool race_begin(Interp *in, const Op *op);
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
 bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsigned mask,
                 unsigned before, unsigned after);
+
+/* An atomic op of `thread` changes bytes [first, last] of `view`. */
+bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
 
 /* A copy_async reads or writes bytes [first, last] of `view`, from its start
  * to its wait, by threads that the program does not know: the accesses

@@ -21,6 +21,13 @@ typedef struct Tile {
 /* Evaluates the tile's offsets. */
 bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile *tile);
 
+/* The place in a tile of the element in `slot` of `thread`: an index for each
+ * dimension. */
+static inline const int32_t *tensor_place(const Tensor *t, int64_t thread, int64_t slot)
+{
+    return t->map->index + (thread * t->slots + slot) * t->map->layout->rank;
+}
+
 /* Where the element at `place` of the tile lies: sets `*bit` and gives the
  * view's rank, or gives the view's dimension in which it is outside and sets
  * `*index`, its index there. */

@@ -31,6 +31,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define A1(a) BIT(a)
 #define A2(a, b) (BIT(a) | BIT(b))
 #define A3(a, b, c) (BIT(a) | BIT(b) | BIT(c))
+#define A4(a, b, c, d) (A2(a, b) | A2(c, d))
 #define A5(a, b, c, d, e) (A3(a, b, c) | A2(d, e))
 #define A6(a, b, c, d, e, f) (A3(a, b, c) | A3(d, e, f))
 #define K0 0, {0}
@@ -329,6 +330,26 @@ Predicate compare_predicate(const Op *op)
     while (p < PREDICATE_NONE && (!predicate || strcmp(predicate->word, words[p]) != 0))
         p++;
     return p;
+}
+
+AtomicOrder atomic_order(const Op *op)
+{
+    static const char *const words[] = {"relaxed", "acquire", "release", "acq_rel"};
+    const Attr *order = op_attr(op, ATTR_ORDER);
+    AtomicOrder o = ORDER_RELAXED;
+    while (order && o < ORDER_NONE && strcmp(order->word, words[o]) != 0)
+        o++;
+    return o;
+}
+
+AtomicScope atomic_scope(const Op *op)
+{
+    static const char *const words[] = {"block", "gpu", "system"};
+    const Attr *scope = op_attr(op, ATTR_SCOPE);
+    AtomicScope s = scope ? SCOPE_BLOCK : SCOPE_GPU;
+    while (scope && s < SCOPE_NONE && strcmp(scope->word, words[s]) != 0)
+        s++;
+    return s;
 }
 
 uint32_t reduce_dims(const Op *op)

@@ -113,7 +113,8 @@ typedef struct Attr {
 } Attr;
 
 typedef enum OperandKind {
-    OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR
+    OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR,
+    OPERAND_MEMORY  /* SHARED or GLOBAL */
 } OperandKind;
 
 typedef enum ResultKind {
@@ -331,6 +332,15 @@ typedef enum Predicate {
     PREDICATE_NONE
 } Predicate;
 Predicate compare_predicate(const Op *op);
+
+/* For the atomic ops: what they order, and for whom; relaxed and gpu when the
+ * text says nothing (ORDER_NONE, SCOPE_NONE: no such word). */
+typedef enum AtomicOrder {
+    ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL, ORDER_NONE
+} AtomicOrder;
+typedef enum AtomicScope { SCOPE_BLOCK, SCOPE_GPU, SCOPE_SYSTEM, SCOPE_NONE } AtomicScope;
+AtomicOrder atomic_order(const Op *op);
+AtomicScope atomic_scope(const Op *op);
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */

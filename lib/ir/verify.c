@@ -12,7 +12,7 @@
 static const char *operand_kind_text(OperandKind kind)
 {
     static const char *const names[] = {"register tensor", "shared tensor", "global tensor",
-                                        "pointer"};
+                                        "pointer", "shared or global tensor"};
     return names[kind];
 }
 
@@ -28,7 +28,8 @@ static bool kind_matches(OperandKind kind, TypeKind type)
     return (kind == OPERAND_REG && type == TYPE_REG) ||
            (kind == OPERAND_SHARED && type == TYPE_SHARED) ||
            (kind == OPERAND_GLOBAL && type == TYPE_GLOBAL) ||
-           (kind == OPERAND_PTR && type == TYPE_PTR);
+           (kind == OPERAND_PTR && type == TYPE_PTR) ||
+           (kind == OPERAND_MEMORY && (type == TYPE_SHARED || type == TYPE_GLOBAL));
 }
 
 static bool note_definition(Module *m, const Value *v)
@@ -189,8 +190,8 @@ static bool verify_selection(Module *m, const Op *op)
     return true;
 }
 
-/* Loads and stores: the tile, its place in memory and its element type. */
-static bool verify_access(Module *m, const Op *op)
+/* The tile of registers, its place in memory and its element type. */
+static bool verify_place(Module *m, const Op *op)
 {
     const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
     MemoryTile t = op_memory_tile(op);
@@ -200,8 +201,13 @@ static bool verify_access(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
                           "elements in memory", op_info[op->code].name, dtype_name(tile->dtype),
                           dtype_name(memory->dtype));
-    return (memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t)) &&
-           verify_selection(m, op);
+    return memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t);
+}
+
+/* Loads and stores. */
+static bool verify_access(Module *m, const Op *op)
+{
+    return verify_place(m, op) && verify_selection(m, op);
 }
 
 /* ---- each op's own rules ------------------------------------------------ */
@@ -346,6 +352,31 @@ bool verify_copy_async_wait_group(Module *m, const Op *op)
                           "%d", (long long)pending->constant, INT32_MAX);
     return true;
 }
+
+/* Atomic ops; `floats` tells whether f32 is one of their element types. */
+static bool verify_atomic(Module *m, const Op *op, bool floats)
+{
+    DType t = op_tile_type(op)->dtype;
+    const Attr *order = op_attr(op, ATTR_ORDER), *scope = op_attr(op, ATTR_SCOPE);
+    if (!verify_place(m, op))
+        return false;
+    if (t != DTYPE_i32 && t != DTYPE_u32 && !(floats && t == DTYPE_f32))
+        return diag_error(m->diag, op->loc, "%s is defined for %s, got %s",
+                          op_info[op->code].name, floats ? "i32, u32 and f32" : "i32 and u32",
+                          dtype_name(t));
+    if (atomic_order(op) == ORDER_NONE)
+        return diag_error(m->diag, op->loc, "order is relaxed, acquire, release or acq_rel, "
+                          "got %s", order->word);
+    if (atomic_scope(op) == SCOPE_NONE)
+        return diag_error(m->diag, op->loc, "scope is block, gpu or system, got %s",
+                          scope->word);
+    return true;
+}
+
+bool verify_atomic_add(Module *m, const Op *op) { return verify_atomic(m, op, true); }
+bool verify_atomic_max(Module *m, const Op *op) { return verify_atomic(m, op, false); }
+bool verify_atomic_min(Module *m, const Op *op) { return verify_atomic(m, op, false); }
+bool verify_atomic_exch(Module *m, const Op *op) { return verify_atomic(m, op, true); }
 
 bool verify_synchronize(Module *m, const Op *op)
 {

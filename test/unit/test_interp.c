@@ -765,6 +765,122 @@ static void ordered_accesses_do_not_race(void **state)
         "  store_global %x, %out[%i * 32]\n"));
 }
 
+/* ---- atomic ops ------------------------------------------------------- */
+
+/* 64 bytes of %a and one word for each thread, more than fit; the text after it begins
+ * on line 5. */
+#define ONES                                                                  \
+    "  %g = view_global %a : i32[16]\n"                                       \
+    "  %x = allocate_register 1 : i32[32] @ spatial(32)\n"
+
+static void atomics_change_each_element_once(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("3",
+        "  %g = view_global %a : i32[2, 8]\n"
+        "  %f = view_global %b : f32[2]\n"
+        "  %x = allocate_register -5 : i32[8] @ replicate(2).spatial(4).replicate(4).local(2)\n"
+        "  %y = allocate_register 16777216.0 : f32[1] @ replicate(32)\n"
+        "  %z = allocate_register 1.0 : f32[1] @ replicate(32)\n"
+        "  atomic_add %x, %g[0, 0]\n"
+        "  atomic_min %x, %g[1, 3]\n"      /* the last three are outside */
+        "  atomic_max %x, %g[1, -6]\n"
+        "  atomic_add %y, %f[0]\n"
+        "  atomic_add %z, %f[0]\n"          /* rounds to even, each time */
+        "  atomic_exch %z, %f[1]\n"));
+    int32_t before[16] = {1, 2, 3, 4, 5, 6, 7, 8, -9, 4, 6, 5, -7, 0, -1, -2};
+    int32_t after[17] = {-14, -13, -12, -11, -10, -9, -8, -7, -5, 4, 6, -5, -7, -5, -5, -5};
+    float floats[3] = {50331648.0f, 1.0f};
+    memcpy(r->a, before, sizeof before);
+    run_ok(r);
+    assert_memory_equal(r->a, after, sizeof after);
+    assert_memory_equal(r->b, floats, sizeof floats);
+    run_free(r);
+}
+
+static void atomics_race_with_other_accesses(void **state)
+{
+    (void)state;
+    const char *changes = "race: thread 1 of block (0) atomically changes byte 4 of argument %a, "
+                          "thread 0 of block (0) has ";
+    const char *changed = "thread 0 of block (0) has atomically changed it, and no synchronize "
+                          "lies between";
+    expect_error(ONES "  %y = load_global %g[1] : i32[32] @ spatial(32)\n"
+                 "  atomic_add %x, %g[0]\n", 6, changes, 5, "has read it here");
+    expect_error(ONES "  store_global %x, %g[1]\n  atomic_add %x, %g[0]\n", 6, changes, 5,
+                 "has written it here");
+    expect_error(ONES "  atomic_exch %x, %g[0]\n  %y = load_global %g[0] : i32[32] @ "
+                 "local(2).spatial(16).replicate(2)\n", 6, changed, 5,
+                 "has atomically changed it here");
+    expect_error(ONES "  atomic_exch %x, %g[1]\n  store_global %x, %g[0]\n", 6, changed, 5,
+                 "thread 0 of block (0) has atomically changed it here");
+    expect_error(ONES "  %s = allocate_shared : i32[32]\n  atomic_add %x, %g[0]\n"
+                 "  copy_async %g[0], %s[0] {shape = [32]}\n", 7,
+                 "the copy_async of block (0) reads byte 0 of argument %a, thread 0", 6,
+                 "has atomically changed it here");
+    expect_error(ONES "  %s = allocate_shared : i32[32]\n"
+                 "  copy_async %g[0], %s[0] {shape = [32]}\n  atomic_add %x, %g[0]\n", 7,
+                 "race: thread 0 of block (0) atomically changes byte 0", 6, "has read it here");
+}
+
+/* Also after a `synchronize`, and with an op of the block itself between. */
+static void atomics_race_with_other_blocks(void **state)
+{
+    (void)state;
+    expect_error_on(PROGRAM("2", ONES
+        "  %i = block_indices\n"
+        "  atomic_add %x, %g[0] {order = acq_rel, scope = system}\n"
+        "  if %i == 1 {\n"
+        "    synchronize\n"
+        "    %y = load_global %g[0] : i32[32] @ spatial(32)\n"
+        "  }\n"), 0, 9, "thread 0 of block (1) reads byte 0 of argument %a, thread 0 of block (0) "
+        "has atomically changed it, and blocks are not ordered", 6, "block (0)");
+    expect_error_on(PROGRAM("2", ONES
+        "  %i = block_indices\n"
+        "  if %i == 0 {\n"
+        "    %y = load_global %g[0] : i32[32] @ spatial(32)\n"
+        "  }\n"
+        "  synchronize\n"
+        "  atomic_add %x, %g[0]\n"), 0, 10, "thread 0 of block (1) atomically changes byte 0 of "
+        "argument %a, thread 0 of block (0) has read it, and blocks are not ordered", 7, "");
+}
+
+static void atomics_do_not_race_with_each_other(void **state)
+{
+    (void)state;
+    expect_ok(PROGRAM("4", ONES         /* of all threads and blocks */
+        "  %y = allocate_register 1 : i32[32] @ local(2).spatial(16).replicate(2)\n"
+        "  for %i in 0 .. 3 {\n"
+        "    atomic_add %x, %g[%i]\n"
+        "    atomic_max %y, %g[0] {order = acquire}\n"
+        "  }\n"));
+    expect_ok(PROGRAM("2", ONES         /* a synchronize between orders */
+        "  %s = allocate_shared : i32[32]\n"
+        "  atomic_exch %x, %s[0]\n"     /* which only writes */
+        "  synchronize\n"
+        "  %y = load_shared %s[0] : i32[32] @ local(2).spatial(16).replicate(2)\n"
+        "  synchronize\n"
+        "  atomic_add %y, %s[0]\n"));
+    expect_ok(PROGRAM("1", ONES         /* one thread's own */
+        "  store_global %x, %g[0]\n"
+        "  atomic_add %x, %g[0]\n"
+        "  %y = load_global %g[0] : i32[32] @ spatial(32)\n"));
+}
+
+static void atomics_are_checked(void **state)
+{
+    (void)state;
+    expect_error(ONES "  %s = allocate_shared : i32[40]\n  atomic_add %x, %s[0]\n", 6,
+                 "reads byte 0 of shared tensor %s, which was never written", 5, "");
+    expect_error(ONES "  %s = allocate_shared : i32[40]\n  atomic_exch %x, %s[9 + %n]\n", 6,
+                 "writes index 40 in dimension 0 of shared tensor %s, which has extent 40", 5, "");
+    expect_error(ONES "  %y = allocate_register : i32[32] @ spatial(32)\n"
+                 "  atomic_add %y, %g[0]\n", 6,
+                 "atomic_add reads an element that was never written", 5, "");
+    expect_error(ONES "  %h = view_global %a : i32[20]\n  atomic_add %x, %h[0]\n", 6,
+                 "writes byte 64 of argument %a, which has 64 bytes", 5, "");
+}
+
 /* ---- copies --------------------------------------------------------- */
 
 /* 32 bytes of %a on their way into %s; the text that follows begins on line 6. */
@@ -1089,6 +1205,11 @@ int main(void)
         cmocka_unit_test(different_values_in_one_store_race),
         cmocka_unit_test(blocks_race),
         cmocka_unit_test(ordered_accesses_do_not_race),
+        cmocka_unit_test(atomics_change_each_element_once),
+        cmocka_unit_test(atomics_race_with_other_accesses),
+        cmocka_unit_test(atomics_race_with_other_blocks),
+        cmocka_unit_test(atomics_do_not_race_with_each_other),
+        cmocka_unit_test(atomics_are_checked),
         cmocka_unit_test(copies_conflict_until_they_are_waited_for),
         cmocka_unit_test(copies_conflict_with_earlier_accesses),
         cmocka_unit_test(copies_must_end),

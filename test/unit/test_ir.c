@@ -555,7 +555,8 @@ static void rows_of_the_op_table_make_sense(void **state)
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
         if (info->attrs & 1u << ATTR_OFFSETS) {
             OperandKind last = info->operands[info->operand_count - 1];
-            assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL);
+            assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL ||
+                        last == OPERAND_MEMORY);
             assert_true(info->effect == EFFECT_READS || info->effect == EFFECT_WRITES);
         }
     }
