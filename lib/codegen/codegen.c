@@ -174,7 +174,8 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
         return false;
     cg->program = p;
     cg->function = f;
-    cg->shared_used = 0;
+    if (!shared_open(cg, p))
+        return false;
     if (codegen_shared_bytes(p) > 0 && !cg->shared)
         declare_shared(cg);
     LLVMPositionBuilderAtEnd(cg->builder, LLVMAppendBasicBlockInContext(cg->context, f, "entry"));

@@ -82,7 +82,8 @@ struct Codegen {
     Program *program;           /* being lowered */
     LLVMValueRef function;
     LLVMValueRef thread;        /* the thread's index in the block, i32 */
-    int64_t shared_used;        /* bytes of shared memory so far */
+    int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
+    int64_t shared_tensors;     /* bytes of all shared tensors; scratch follows */
 };
 
 typedef struct Lowered {
@@ -158,7 +159,9 @@ LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *a
 
 /* ---- shared memory (shared.c) --------------------------------------- */
 
-enum { SHARED_ALIGN = 16 };     /* bytes, of what each op reserves */
+/* Begins a program: proves the offsets that its tensors have; false after an
+ * error. */
+bool shared_open(Codegen *cg, Program *p);
 
 /* The address of the bytes that `op` needs: the tensor of an allocate_shared,
  * the scratch of a reduce. NULL after an error: the target has too few. */

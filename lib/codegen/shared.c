@@ -1,15 +1,24 @@
-/* Shared memory: each op that needs some has its own bytes in one array. */
+/* Shared memory, one array: first the tensors that have an offset, then the
+ * others in order, then scratch.
+ *
+ *     0        planned        tensors
+ *     | planned   | in order     | of one reduce at a time |
+ *
+ * All reductions have the same scratch: each one ends with a barrier, after
+ * which nobody reads it. */
 #include "codegen/internal.h"
 
+#include "analysis/lifetimes.h"
 #include "analysis/reduce.h"
 
-/* Bytes that `op` needs itself; INT64_MAX past 2^63. */
-static int64_t op_shared_bytes(const Op *op)
+typedef struct SharedUse {
+    int64_t planned, tensors;   /* their ends; INT64_MAX past 2^63 */
+    int64_t scratch;            /* bytes */
+} SharedUse;
+
+/* Bytes of the tensor of `op`. */
+static int64_t tensor_bytes(const Op *op)
 {
-    if (op->code == OP_reduce)
-        return reduce_plan(op).scratch;
-    if (op->code != OP_allocate_shared)
-        return 0;
     int64_t bits = type_shared_bits(op->results[0]->type);
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
 }
@@ -18,38 +27,91 @@ static int64_t op_shared_bytes(const Op *op)
 static int64_t shared_end(int64_t used, int64_t bytes, int64_t *offset)
 {
     int64_t end;
+    *offset = 0;
     if (used > INT64_MAX - SHARED_ALIGN)
         return INT64_MAX;
     *offset = (used + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
     return __builtin_add_overflow(*offset, bytes, &end) ? INT64_MAX : end;
 }
 
+/* The same for the bytes of `op`, which may have a place of its own. */
+static int64_t tensor_end(const Op *op, int64_t used, int64_t *offset)
+{
+    const Attr *planned = op_attr(op, ATTR_OFFSET);
+    return shared_end(planned ? planned->integer : used, tensor_bytes(op), offset);
+}
+
+/* ---- a program's bytes ------------------------------------------------------ */
+
+static bool add_planned(Op *op, void *data)
+{
+    SharedUse *use = data;
+    int64_t offset, end;
+    if (op->code == OP_reduce) {
+        int64_t scratch = reduce_plan(op).scratch;
+        use->scratch = use->scratch > scratch ? use->scratch : scratch;
+    } else if (op->code == OP_allocate_shared && op_attr(op, ATTR_OFFSET)) {
+        end = tensor_end(op, 0, &offset);
+        use->planned = use->planned > end ? use->planned : end;
+    }
+    return true;
+}
+
+static bool add_other(Op *op, void *data)
+{
+    SharedUse *use = data;
+    int64_t offset;
+    if (op->code == OP_allocate_shared && !op_attr(op, ATTR_OFFSET))
+        use->tensors = tensor_end(op, use->tensors, &offset);
+    return true;
+}
+
+static SharedUse shared_use(const Program *p)
+{
+    SharedUse use = {0};
+    region_walk(p->body, add_planned, &use);
+    use.tensors = use.planned;
+    region_walk(p->body, add_other, &use);
+    return use;
+}
+
+int64_t codegen_shared_bytes(const Program *p)
+{
+    SharedUse use = shared_use(p);
+    int64_t offset;
+    return use.scratch ? shared_end(use.tensors, use.scratch, &offset) : use.tensors;
+}
+
+/* ---- emitting ---------------------------------------------------------------- */
+
+bool shared_open(Codegen *cg, Program *p)
+{
+    SharedUse use = shared_use(p);
+    ArenaMark mark = arena_mark(&p->module->scratch);
+    Lifetimes l = lifetimes_of(p);
+    bool ok = lifetimes_check_offsets(p->module, &l);
+    arena_reset(&p->module->scratch, mark);
+    cg->shared_used = use.planned;
+    cg->shared_tensors = use.tensors;
+    return ok;
+}
+
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
 {
-    int64_t offset = 0;
-    cg->shared_used = shared_end(cg->shared_used, op_shared_bytes(op), &offset);
-    if (cg->shared_used > cg->target->shared_bytes) {
+    int64_t offset, end;
+    if (op->code == OP_reduce)
+        end = shared_end(cg->shared_tensors, reduce_plan(op).scratch, &offset);
+    else
+        end = tensor_end(op, cg->shared_used, &offset);
+    if (op->code == OP_allocate_shared && !op_attr(op, ATTR_OFFSET))
+        cg->shared_used = end;
+    if (end > cg->target->shared_bytes) {
         diag_error(cg->diag, op->loc,
                    "shared memory up to this %s is %lld bytes, a block on %s has %lld",
-                   op_info[op->code].name, (long long)cg->shared_used, cg->target->name,
+                   op_info[op->code].name, (long long)end, cg->target->name,
                    (long long)cg->target->shared_bytes);
         return NULL;
     }
     LLVMValueRef at = const_i64_of(cg, offset);
     return LLVMBuildGEP2(cg->builder, cg->i8, cg->shared, &at, 1, "");
-}
-
-static bool add_op(Op *op, void *data)
-{
-    int64_t *used = data, offset, bytes = op_shared_bytes(op);
-    if (bytes)
-        *used = shared_end(*used, bytes, &offset);
-    return true;
-}
-
-int64_t codegen_shared_bytes(const Program *p)
-{
-    int64_t used = 0;
-    region_walk(p->body, add_op, &used);
-    return used;
 }

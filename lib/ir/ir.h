@@ -288,6 +288,11 @@ int64_t type_thread_words(const Type *t);
  * that overflows. A legal swizzle keeps elements in that span. */
 int64_t type_shared_bits(const Type *t);
 
+/* Shared tensors start at multiples of SHARED_ALIGN bytes, and an attribute
+ * OFFSET keeps one below SHARED_LIMIT. */
+#define SHARED_ALIGN 16
+#define SHARED_LIMIT (INT64_C(1) << 31)
+
 /* ---- ops ------------------------------------------------------------ */
 
 const Attr *op_attr(const Op *op, AttrKind kind);

@@ -265,6 +265,22 @@ static bool verify_swizzle(Module *m, const Op *op, const Type *t)
     return true;
 }
 
+/* Where the tensor lies; analysis/lifetimes.h checks that it may. */
+static bool verify_offset(Module *m, const Op *op, const Type *t)
+{
+    const Attr *offset = op_attr(op, ATTR_OFFSET);
+    if (!offset)
+        return true;
+    if (offset->integer < 0 || offset->integer % SHARED_ALIGN)
+        return diag_error(m->diag, op->loc, "offset is %lld, it must be a multiple of %d from 0",
+                          (long long)offset->integer, SHARED_ALIGN);
+    if (offset->integer > SHARED_LIMIT ||
+        type_shared_bits(t) > 8 * (SHARED_LIMIT - offset->integer))
+        return diag_error(m->diag, op->loc, "a tensor at offset %lld ends after byte 2^31",
+                          (long long)offset->integer);
+    return true;
+}
+
 bool verify_allocate_shared(Module *m, const Op *op)
 {
     const Type *t = op->results[0]->type;
@@ -274,7 +290,7 @@ bool verify_allocate_shared(Module *m, const Op *op)
                               "from 0", d);
     if (type_shared_bits(t) < 0)
         return diag_error(m->diag, op->loc, "the size of %s is over 63 bits", type_text(m, t));
-    return verify_swizzle(m, op, t);
+    return verify_swizzle(m, op, t) && verify_offset(m, op, t);
 }
 
 bool verify_allocate_register(Module *m, const Op *op)

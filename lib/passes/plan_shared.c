@@ -1,0 +1,170 @@
+/* Places shared tensors: those that are never in use at the same time get the
+ * same bytes, where a `synchronize` already stands between them. The larger ones
+ * come first, each at the lowest offset where it may lie. Offsets that the text
+ * has are proved and kept.
+ *
+ *   %a = allocate_shared : f16[64, 64] shared
+ *   ..  synchronize  ..
+ *   %b = allocate_shared : f32[16, 64] shared
+ *     =>  %a = allocate_shared {offset = 0} : f16[64, 64] shared
+ *         %b = allocate_shared {offset = 0} : f32[16, 64] shared
+ *
+ * Remarks say which share, and which would if a barrier stood between them. */
+#include "passes/pass.h"
+
+#include "analysis/lifetimes.h"
+#include "passes/report.h"
+
+enum { NOWHERE = -1 };
+
+typedef struct Plan {
+    Module *m;
+    Program *p;
+    Lifetimes l;
+    int64_t *offset;        /* of each tensor, or NOWHERE */
+    int64_t end;            /* of the last tensor */
+} Plan;
+
+#define SAY(plan, loc, kind, ...)                                             \
+    remark((plan)->m->remarks, REMARK_##kind, "plan-shared", (plan)->m->diag, loc, __VA_ARGS__)
+
+/* ---- placement -------------------------------------------------------------- */
+
+static bool tensors_overlap(const Plan *p, unsigned a, unsigned b)
+{
+    return p->offset[a] < p->offset[b] + p->l.tensors[b].bytes &&
+           p->offset[b] < p->offset[a] + p->l.tensors[a].bytes;
+}
+
+/* A placed tensor that is in the way of `i`; the count if there is none. */
+static unsigned find_obstacle(const Plan *p, unsigned i)
+{
+    unsigned a = 0;
+    while (a < p->l.count && (a == i || p->offset[a] == NOWHERE || !tensors_overlap(p, a, i) ||
+                              lifetimes_may_share(&p->l, a, i)))
+        a++;
+    return a;
+}
+
+/* False past the largest offset that there is. */
+static bool plan_end(Plan *p, unsigned i)
+{
+    int64_t end = p->offset[i] + p->l.tensors[i].bytes;
+    p->end = p->end > end ? p->end : end;
+    return p->end <= SHARED_LIMIT;
+}
+
+/* Behind each obstacle: no lower offset is free. */
+static bool place(Plan *p, unsigned i)
+{
+    unsigned a;
+    p->offset[i] = 0;
+    while ((a = find_obstacle(p, i)) < p->l.count)
+        p->offset[i] = p->offset[a] + p->l.tensors[a].bytes;
+    return plan_end(p, i);
+}
+
+/* The largest tensor without a place, the first of several; or the count. */
+static unsigned find_largest(const Plan *p)
+{
+    unsigned largest = p->l.count;
+    for (unsigned i = 0; i < p->l.count; i++)
+        if (p->offset[i] == NOWHERE &&
+            (largest == p->l.count || p->l.tensors[i].bytes > p->l.tensors[largest].bytes))
+            largest = i;
+    return largest;
+}
+
+/* False if they do not fit into 2^31 bytes, which no target has. */
+static bool place_all(Plan *p)
+{
+    unsigned i;
+    p->offset = arena_array(&p->m->scratch, int64_t, p->l.count);
+    for (i = 0; i < p->l.count; i++) {
+        const Attr *written = op_attr(p->l.tensors[i].op, ATTR_OFFSET);
+        p->offset[i] = written ? written->integer : NOWHERE;
+        if (written)
+            plan_end(p, i);
+    }
+    while ((i = find_largest(p)) < p->l.count)
+        if (!place(p, i))
+            return false;
+    return true;
+}
+
+/* ---- remarks -------------------------------------------------------------- */
+
+static const char *tensor_name(const Plan *p, unsigned i)
+{
+    const Value *v = p->l.tensors[i].op->results[0];
+    return v->name ? arena_printf(&p->m->scratch, "%%%s", v->name)
+                   : arena_printf(&p->m->scratch, "the tensor of line %u", v->loc.line);
+}
+
+static void say_shared(const Plan *p, unsigned a, unsigned b)
+{
+    int64_t first = p->offset[a] > p->offset[b] ? p->offset[a] : p->offset[b];
+    int64_t x = p->offset[a] + p->l.tensors[a].bytes;
+    int64_t y = p->offset[b] + p->l.tensors[b].bytes;
+    SAY(p, p->l.tensors[b].op->loc, PASSED, "%s and %s share bytes %lld .. %lld",
+        tensor_name(p, a), tensor_name(p, b), (long long)first, (long long)(x < y ? x : y) - 1);
+}
+
+/* `b` follows `a`: the access is one of `b`, or on the way around a loop of `a`. */
+static void say_unordered(const Plan *p, unsigned a, unsigned b)
+{
+    const Op *access = lifetimes_unordered(&p->l, a, b);
+    if (!access)
+        access = lifetimes_unordered(&p->l, b, a);
+    SAY(p, access->loc, MISSED, "%s and %s cannot share bytes: no synchronize orders this %s "
+        "and the accesses before it", tensor_name(p, a), tensor_name(p, b),
+        op_info[access->code].name);
+}
+
+static void say(const Plan *p)
+{
+    int64_t sequence = 0;
+    for (unsigned b = 0; b < p->l.count; b++) {
+        sequence += p->l.tensors[b].bytes;
+        for (unsigned a = 0; a < b; a++)
+            if (tensors_overlap(p, a, b))
+                say_shared(p, a, b);
+            else if (lifetimes_disjoint(&p->l, a, b) && !lifetimes_may_share(&p->l, a, b))
+                say_unordered(p, a, b);
+    }
+    SAY(p, p->p->loc, PASSED, "shared tensors take %lld bytes, one after another %lld",
+        (long long)p->end, (long long)sequence);
+}
+
+/* ---- the pass --------------------------------------------------------------- */
+
+static bool write_offsets(const Plan *p)
+{
+    bool changed = false;
+    for (unsigned i = 0; i < p->l.count; i++) {
+        Op *op = p->l.tensors[i].op;
+        if (op_attr(op, ATTR_OFFSET))
+            continue;
+        op_set_attr(p->m, op, (Attr){.kind = ATTR_OFFSET, .integer = p->offset[i]});
+        stat_add(p->m, STAT_plan_shared_tensors, 1);
+        changed = true;
+    }
+    return changed;
+}
+
+PassResult pass_plan_shared(Program *program)
+{
+    Plan p = {.m = program->module, .p = program};
+    ArenaMark mark = arena_mark(&p.m->scratch);
+    PassResult result = PASS_UNCHANGED;
+    p.l = lifetimes_of(program);
+    if (!lifetimes_check_offsets(p.m, &p.l)) {
+        result = PASS_FAILED;
+    } else if (p.l.count && place_all(&p)) {
+        if (remarks_wanted(p.m->remarks))
+            say(&p);
+        result = write_offsets(&p) ? PASS_CHANGED : PASS_UNCHANGED;
+    }
+    arena_reset(&p.m->scratch, mark);
+    return result;
+}
