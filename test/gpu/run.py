@@ -7,7 +7,7 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 
 compares the GPU with the interpreter: the programs of test/lit/Run, the matmul
 template for every type of 1 to 8 bits, the pipelined one, every cast, and the
-demo. The last line
+demo; with --only sanitizers, programs and kernels under compute-sanitizer. The last line
 is `N passed, M failed`; OUT/gpu-check.txt holds all output.
 
     run.py --tools DIR --engine interp --programs FILE...
@@ -136,6 +136,24 @@ def demo_case(options, scratch):
                          str(options.kernels), "--ptx-dir", scratch])
 
 
+def sanitizer_cases(options, scratch):
+    """Each kernel, and the first ARGS line of each program, under compute-sanitizer."""
+    cases = [Case(path.stem, [options.tilus_run, str(path), "--engine=gpu", "--require-gpu",
+                              *first_arguments(path)])
+             for path in sorted(RUN_PROGRAMS.glob("*.tilus"))]
+    cases += [type_case(options, "i6", scratch), pipelined_case(options, "i6", 37, 72, 600, scratch)]
+    for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+        for case in cases:
+            yield Case(f"{tool}: {case.name}",
+                       *(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *command]
+                         for command in case.commands))
+
+
+def first_arguments(path):
+    line = next(line for line in path.read_text().splitlines() if line.startswith("// ARGS:"))
+    return shlex.split(line.split("ARGS:", 1)[1])
+
+
 def all_cases(options, scratch):
     families = {
         "programs": lambda: list(program_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
@@ -145,8 +163,10 @@ def all_cases(options, scratch):
                               for sizes in ((64, 64, 1024), (37, 72, 600), (1, 8, 8))],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
+        "sanitizers": lambda: list(sanitizer_cases(options, scratch)),
     }
-    chosen = options.only.split(",") if options.only else list(families)
+    chosen = options.only.split(",") if options.only else [f for f in families
+                                                           if f != "sanitizers"]
     return [case for family in chosen for case in families[family]()]
 
 
@@ -196,7 +216,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", choices=["gpu", "interp"], default="gpu")
-    parser.add_argument("--only", help="families: programs,types,pipelined,casts,demo")
+    parser.add_argument("--only", help="families: programs,types,pipelined,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
