@@ -3,6 +3,7 @@
 # Features: ptxas   an assembler for PTX is there (%ptxas)
 #           gpu     the CUDA driver has a device
 #           asan    the tools are built with AddressSanitizer
+#           groff   groff or mandoc, which check man pages
 #           vim     an editor that knows syntax files
 import os
 import shutil
@@ -60,6 +61,8 @@ if ptxas:
     config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)
 if has_gpu():
     config.available_features.add("gpu")
+if shutil.which("groff") or shutil.which("mandoc"):
+    config.available_features.add("groff")
 if has_vim():
     config.available_features.add("vim")
 if "address" in config.sanitize:
