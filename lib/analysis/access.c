@@ -211,14 +211,6 @@ Access access_plan(Module *m, const Op *op)
 
 /* ---- obstacles --------------------------------------------------------- */
 
-static const char *expr_text(Module *m, const Expr *e)
-{
-    Text text;
-    text_init(&text, &m->arena);
-    print_expr(&text, e);
-    return text_string(&text);
-}
-
 /* The stride of dimension `d` is no multiple of `bytes` bytes. */
 static const char *stride_obstacle(Module *m, const Op *op, unsigned d, unsigned bytes)
 {

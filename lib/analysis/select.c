@@ -41,14 +41,6 @@ Access select_access(Module *m, const Op *op, unsigned sm)
 
 /* ---- following ---------------------------------------------------------- */
 
-static const char *expr_text(Module *m, const Expr *e)
-{
-    Text text;
-    text_init(&text, &m->arena);
-    print_expr(&text, e);
-    return text_string(&text);
-}
-
 /* The verifier has seen the form of the attributes. */
 static Access read_attributes(const Op *op)
 {

@@ -37,26 +37,19 @@ static bool is_signed(DType t)
 static LLVMValueRef decode(const Reduce *r, LLVMValueRef code)
 {
     LLVMBuilderRef b = r->cg->builder;
-    unsigned bits = dtype_bits(r->dtype);
-    if (r->dtype == DTYPE_f64)
-        return convert_decode_f64(b, r->dtype, code);
-    if (dtype_is_float(r->dtype))
-        return convert_decode_f32(b, r->dtype, code);
-    if (!is_signed(r->dtype) || bits >= 32)
-        return code;
-    LLVMValueRef above = const_i32_of(r->cg, 32 - bits);
-    return LLVMBuildAShr(b, LLVMBuildShl(b, code, above, ""), above, "");
+    if (!dtype_is_float(r->dtype))
+        return emit_integer_value(r->cg, r->dtype, code);
+    return r->dtype == DTYPE_f64 ? convert_decode_f64(b, r->dtype, code)
+                                 : convert_decode_f32(b, r->dtype, code);
 }
 
 static LLVMValueRef encode(const Reduce *r, LLVMValueRef v)
 {
     LLVMBuilderRef b = r->cg->builder;
-    unsigned bits = dtype_bits(r->dtype);
-    if (r->dtype == DTYPE_f64)
-        return convert_encode_f64(b, r->dtype, v);
-    if (dtype_is_float(r->dtype))
-        return convert_encode_f32(b, r->dtype, v);
-    return bits < 32 ? build_and(b, v, (UINT64_C(1) << bits) - 1) : v;
+    if (!dtype_is_float(r->dtype))
+        return emit_integer_code(r->cg, r->dtype, v);
+    return r->dtype == DTYPE_f64 ? convert_encode_f64(b, r->dtype, v)
+                                 : convert_encode_f32(b, r->dtype, v);
 }
 
 /* As fold_float and fold_integer of the interpreter; llvm.maximumnum lets a

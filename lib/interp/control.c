@@ -19,14 +19,6 @@ bool interp_synchronize(Interp *in, const Op *op)
     return true;
 }
 
-static const char *expr_text(Interp *in, const Expr *e)
-{
-    Text text;
-    text_init(&text, in->arena);
-    print_expr(&text, e);
-    return text_string(&text);
-}
-
 /* An assertion names its message, if it has one, and its condition. */
 static bool check_condition(Interp *in, const Op *op, const char *what)
 {
@@ -39,7 +31,7 @@ static bool check_condition(Interp *in, const Op *op, const char *what)
         return true;
     return diag_error(in->diag, op->loc, "%s does not hold in %s: %s%s%s", what,
                       interp_block_name(in, in->block_count - 1), message ? message->text : "",
-                      message ? ": " : "", expr_text(in, cond));
+                      message ? ": " : "", expr_text(op->parent->program->module, cond));
 }
 
 bool interp_assert(Interp *in, const Op *op)

@@ -312,44 +312,40 @@ unsigned op_tile_dim(const Op *op, unsigned d)
     return op_memory_operand(op)->type->rank - op_tile_type(op)->rank + d;
 }
 
+/* Which of `count` words the attribute has: its number, `otherwise` when the op
+ * has none, `count` when it is no such word. */
+static unsigned word_number(const Op *op, AttrKind kind, const char *const *words,
+                            unsigned count, unsigned otherwise)
+{
+    const Attr *attr = op_attr(op, kind);
+    unsigned i = 0;
+    while (attr && i < count && strcmp(attr->word, words[i]) != 0)
+        i++;
+    return attr ? i : otherwise;
+}
+
 ReduceKind reduce_kind(const Op *op)
 {
-    static const char *const words[] = {"sum", "max", "min"};
-    const Attr *kind = op_attr(op, ATTR_KIND);
-    ReduceKind k = REDUCE_SUM;
-    while (k < REDUCE_NONE && (!kind || strcmp(kind->word, words[k]) != 0))
-        k++;
-    return k;
+    static const char *const words[REDUCE_NONE] = {"sum", "max", "min"};
+    return word_number(op, ATTR_KIND, words, REDUCE_NONE, REDUCE_NONE);
 }
 
 Predicate compare_predicate(const Op *op)
 {
-    static const char *const words[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-    const Attr *predicate = op_attr(op, ATTR_PREDICATE);
-    Predicate p = PREDICATE_EQ;
-    while (p < PREDICATE_NONE && (!predicate || strcmp(predicate->word, words[p]) != 0))
-        p++;
-    return p;
+    static const char *const words[PREDICATE_NONE] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    return word_number(op, ATTR_PREDICATE, words, PREDICATE_NONE, PREDICATE_NONE);
 }
 
 AtomicOrder atomic_order(const Op *op)
 {
-    static const char *const words[] = {"relaxed", "acquire", "release", "acq_rel"};
-    const Attr *order = op_attr(op, ATTR_ORDER);
-    AtomicOrder o = ORDER_RELAXED;
-    while (order && o < ORDER_NONE && strcmp(order->word, words[o]) != 0)
-        o++;
-    return o;
+    static const char *const words[ORDER_NONE] = {"relaxed", "acquire", "release", "acq_rel"};
+    return word_number(op, ATTR_ORDER, words, ORDER_NONE, ORDER_RELAXED);
 }
 
 AtomicScope atomic_scope(const Op *op)
 {
-    static const char *const words[] = {"block", "gpu", "system"};
-    const Attr *scope = op_attr(op, ATTR_SCOPE);
-    AtomicScope s = scope ? SCOPE_BLOCK : SCOPE_GPU;
-    while (scope && s < SCOPE_NONE && strcmp(scope->word, words[s]) != 0)
-        s++;
-    return s;
+    static const char *const words[SCOPE_NONE] = {"block", "gpu", "system"};
+    return word_number(op, ATTR_SCOPE, words, SCOPE_NONE, SCOPE_GPU);
 }
 
 uint32_t reduce_dims(const Op *op)

@@ -108,7 +108,6 @@ typedef struct Attr {
     int64_t integer;                /* INT */
     const char *word;               /* WORD: names joined by dots */
     double number;                  /* NUMBER */
-    const char *spelling;           /* NUMBER: as it prints, round-trip exact */
     const char *text;               /* TEXT: without quotes, on one line */
 } Attr;
 

@@ -49,10 +49,7 @@ static const Expr *parse_value_leaf(Parser *p)
         return NULL;
     if (v->type->kind == TYPE_SCALAR)
         return expr_value(&p->m->exprs, v);
-    Text type;
-    text_init(&type, &p->m->arena);
-    print_type(&type, v->type);
-    diag_error(p->diag, loc, "%%%s is %s, not a scalar", v->name, text_string(&type));
+    diag_error(p->diag, loc, "%%%s is %s, not a scalar", v->name, type_text(p->m, v->type));
     return NULL;
 }
 
@@ -154,13 +151,9 @@ bool parse_constant(Parser *p, const char *what, int64_t *out)
     const Expr *e = parse_expr(p, PRECEDENCE_ANY);
     if (!e)
         return false;
-    if (!expr_is_constant(e)) {
-        Text text;
-        text_init(&text, &p->m->arena);
-        print_expr(&text, e);
+    if (!expr_is_constant(e))
         return diag_error(p->diag, loc, "%s must be a constant, got %s", what,
-                          text_string(&text));
-    }
+                          expr_text(p->m, e));
     *out = e->constant;
     return true;
 }

@@ -80,6 +80,14 @@ void print_type(Text *out, const Type *t)
                     t->swizzle.shift);
 }
 
+const char *expr_text(Module *m, const Expr *e)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_expr(&text, e);
+    return text_string(&text);
+}
+
 const char *type_text(Module *m, const Type *t)
 {
     Text text;

@@ -27,8 +27,9 @@ void print_program(Text *out, Program *p);
 void print_type(Text *out, const Type *t);
 void print_expr(Text *out, const Expr *e);
 
-/* A type as text in the module's arena, for messages. */
+/* A type, or an expression, as text in the module's arena, for messages. */
 const char *type_text(Module *m, const Type *t);
+const char *expr_text(Module *m, const Expr *e);
 
 /* Forgets the names that a print had chosen when memory ran out. */
 void print_forget_names(Module *m);
