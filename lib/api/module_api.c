@@ -143,7 +143,7 @@ static void print_attr_names(Text *out, const OpInfo *info)
     };
     bool any = false;
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        if (info->attrs & 1u << kind) {
+        if (info->attrs & op_attr_bit(kind)) {
             text_printf(out, "%s%s", any ? ", " : "", names[kind]);
             any = true;
         }

@@ -26,7 +26,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #undef WORD
 };
 
-#define BIT(a) (UINT32_C(1) << ATTR_##a)
+#define BIT(a) (UINT64_C(1) << ATTR_##a)
 #define A0 0
 #define A1(a) BIT(a)
 #define A2(a, b) (BIT(a) | BIT(b))

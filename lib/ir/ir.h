@@ -111,6 +111,12 @@ typedef struct Attr {
     const char *text;               /* TEXT: without quotes, on one line */
 } Attr;
 
+/* The bit of OpInfo.attrs that allows the attribute. */
+static inline uint64_t op_attr_bit(AttrKind kind)
+{
+    return UINT64_C(1) << kind;
+}
+
 typedef enum OperandKind {
     OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR,
     OPERAND_MEMORY  /* SHARED or GLOBAL */
@@ -142,7 +148,7 @@ typedef struct OpInfo {
     ResultKind result;
     int operand_count;              /* or OPERANDS_ANY */
     OperandKind operands[OPERANDS_MAX];
-    uint32_t attrs;                 /* bit (1 << ATTR_x) for each allowed one */
+    uint64_t attrs;                 /* op_attr_bit(ATTR_x) of each allowed one */
     Effect effect;
     TypeRule rule;
     const char *summary;

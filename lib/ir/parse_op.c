@@ -106,13 +106,13 @@ static bool parse_number(Parser *p, Statement *s)
 }
 
 /* COND, or COND, "message" */
-static bool parse_condition(Parser *p, Statement *s, uint32_t allowed)
+static bool parse_condition(Parser *p, Statement *s, uint64_t allowed)
 {
     const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
     if (!cond)
         return false;
     add_expr_attr(s, ATTR_COND, cond);
-    if (!(allowed & 1u << ATTR_MESSAGE) || !parser_accept(p, ","))
+    if (!(allowed & op_attr_bit(ATTR_MESSAGE)) || !parser_accept(p, ","))
         return true;
     if (p->token.kind != TOKEN_TEXT)
         return parser_expected(p, "a message in quotes");
@@ -145,13 +145,13 @@ static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
 }
 
 /* The offsets that may follow the operand just read. */
-static AttrKind offsets_kind(const Statement *s, uint32_t allowed)
+static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
 {
-    return s->operand_count == 1 && allowed & 1u << ATTR_SOURCE_OFFSETS ? ATTR_SOURCE_OFFSETS
+    return s->operand_count == 1 && allowed & op_attr_bit(ATTR_SOURCE_OFFSETS) ? ATTR_SOURCE_OFFSETS
                                                                         : ATTR_OFFSETS;
 }
 
-static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
+static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
 {
     while (p->token.kind == TOKEN_VALUE && (s->operand_count || !p->token.begins_line)) {
         if (s->operand_count == NAMES_MAX)
@@ -173,20 +173,20 @@ static bool parse_operands(Parser *p, Statement *s, uint32_t allowed)
     return s->operand_count == 0 || parser_expected(p, "an operand");
 }
 
-static AttrKind find_named_attr(const Token *t, uint32_t allowed)
+static AttrKind find_named_attr(const Token *t, uint64_t allowed)
 {
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        if (attr_in_dictionary(kind) && allowed & 1u << kind &&
+        if (attr_in_dictionary(kind) && allowed & op_attr_bit(kind) &&
             token_is(t, attr_info[kind].spelling))
             return kind;
     return ATTR_COUNT;
 }
 
 /* The attributes that are words before the operands. */
-static bool parse_words(Parser *p, Statement *s, uint32_t allowed)
+static bool parse_words(Parser *p, Statement *s, uint64_t allowed)
 {
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
-        if (!attr_is_leading_word(kind) || !(allowed & 1u << kind))
+        if (!attr_is_leading_word(kind) || !(allowed & op_attr_bit(kind)))
             continue;
         if (p->token.kind != TOKEN_NAME)
             return parser_expected(p, "a word");
@@ -331,12 +331,12 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
 {
     const OpInfo *info = &op_info[code];
     parser_advance(p);
-    if (info->attrs & 1u << ATTR_INIT && !parser_at(p, ":") && !parser_at(p, "{") &&
+    if (info->attrs & op_attr_bit(ATTR_INIT) && !parser_at(p, ":") && !parser_at(p, "{") &&
         !parse_number(p, s))
         return false;
-    if (info->attrs & 1u << ATTR_COND && !parse_condition(p, s, info->attrs))
+    if (info->attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, info->attrs))
         return false;
-    if (info->attrs & 1u << ATTR_PENDING && !parse_pending(p, s))
+    if (info->attrs & op_attr_bit(ATTR_PENDING) && !parse_pending(p, s))
         return false;
     if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs))
         return false;

@@ -65,7 +65,7 @@ static bool verify_attrs(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
     for (unsigned i = 0; i < op->attr_count; i++)
-        if (!(info->attrs & 1u << op->attrs[i].kind))
+        if (!(info->attrs & op_attr_bit(op->attrs[i].kind)))
             return diag_error(m->diag, op->loc, "%s has no attribute %s", info->name,
                               attr_info[op->attrs[i].kind].spelling);
     return true;

@@ -116,7 +116,7 @@ static bool select_op(Op *op, void *data)
 {
     Select *s = data;
     Access a;
-    if (!(op_info[op->code].attrs & 1u << ATTR_VIA))
+    if (!(op_info[op->code].attrs & op_attr_bit(ATTR_VIA)))
         return true;
     if (!select_follow(s->m, op, s->m->target_sm, &a)) {
         s->result = PASS_FAILED;
