@@ -18,6 +18,10 @@ typedef struct Access {
     uint32_t checked;   /* bit d: the index in dimension d of the view needs a check */
 } Access;
 
+/* The least bytes of an access that carries the hints `prefetch` and `evict`;
+ * narrower ones go without. */
+enum { HINT_LEAST = 4 };
+
 /* The best plain accesses for load_global, store_global, load_shared and
  * store_shared: via units or bits. */
 Access access_plan(Module *m, const Op *op);

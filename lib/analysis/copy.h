@@ -1,4 +1,10 @@
-/* How copy_async cuts its tile into chunks. */
+/* How copy_async cuts its tile into chunks: what the attributes of the op say, or
+ * the best there is.
+ *
+ *     copy_async %g[%i, 0], %s[0, 0] {shape = [16, 64], width = 16, checked = [0]}
+ *     copy_async %g[%i], %s[0] {shape = [5], via = bits}
+ *
+ * checked left out means that no dimension is. */
 #ifndef TILUS_ANALYSIS_COPY_H
 #define TILUS_ANALYSIS_COPY_H
 
@@ -24,6 +30,28 @@ typedef struct CopyPlan {
                            first bytes lie inside */
 } CopyPlan;
 
+/* The best plan. */
 CopyPlan copy_plan(Module *m, const Op *op);
+
+/* Whether `op` carries a choice in its attributes. */
+bool copy_is_written(const Op *op);
+
+/* The plan that is written, after a proof of what it promises, or else the best.
+ * False after an error. */
+bool copy_follow(Module *m, const Op *op, CopyPlan *plan);
+
+/* Writes the plan into the op's attributes. */
+void copy_write(Module *m, Op *op, const CopyPlan *plan);
+
+/* Why chunks cannot have `bytes` bytes, in words on the module's arena; NULL
+ * when they can. */
+const char *copy_obstacle(Module *m, const Op *op, unsigned bytes);
+
+/* The tile's index of the chunk with number `number`, in elements; along the
+ * contiguous dimension it counts chunks. */
+void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64_t *index);
+
+/* Chunks of the tile. */
+int64_t copy_chunks(const CopyPlan *plan, unsigned rank);
 
 #endif

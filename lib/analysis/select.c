@@ -41,20 +41,28 @@ Access select_access(Module *m, const Op *op, unsigned sm)
 
 /* ---- following ---------------------------------------------------------- */
 
+uint32_t select_read_checked(const Op *op)
+{
+    const Attr *checked = op_attr(op, ATTR_CHECKED);
+    uint32_t dims = 0;
+    for (unsigned i = 0; checked && i < checked->count; i++)
+        dims |= UINT32_C(1) << checked->ints[i];
+    return dims;
+}
+
 /* The verifier has seen the form of the attributes. */
 static Access read_attributes(const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
-    const Attr *unit = op_attr(op, ATTR_UNIT), *checked = op_attr(op, ATTR_CHECKED);
-    Access a = {.via = via ? via_find(via->word) : VIA_units, .unit = 1};
+    const Attr *unit = op_attr(op, ATTR_UNIT);
+    Access a = {.via = via ? via_find(via->word) : VIA_units, .unit = 1,
+                .checked = select_read_checked(op)};
     if (via_info[a.via].matrices)
         a.bytes = MATRIX_ROW_BYTES;
     else if (width)
         a.bytes = (unsigned)width->integer;
     if (unit)
         a.unit = unit->integer;
-    for (unsigned i = 0; checked && i < checked->count; i++)
-        a.checked |= UINT32_C(1) << checked->ints[i];
     return a;
 }
 
@@ -86,16 +94,15 @@ static bool check_units(Module *m, const Op *op, const Access *a)
                       "%s", a->bytes, proved, why);
 }
 
-static bool check_checked(Module *m, const Op *op, uint32_t checked)
+bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)
 {
-    MemoryTile tile = op_memory_tile(op);
-    uint32_t lacking = access_checked_dims(&tile) & ~checked;
+    uint32_t lacking = access_checked_dims(t) & ~checked;
     for (unsigned d = 0; lacking >> d; d++)
         if (lacking >> d & 1)
             return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing proves "
                               "that the tile at offset %s stays inside extent %s", d,
-                              expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]),
-                              expr_text(m, op_memory_operand(op)->type->extents[d]));
+                              expr_text(m, t->offsets->exprs[d]),
+                              expr_text(m, t->memory->type->extents[d]));
     return true;
 }
 
@@ -106,25 +113,32 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a)
         return true;
     if (via_info[a->via].matrices)
         return check_matrices(m, op, a->via);
-    return check_checked(m, op, a->checked) && (a->via == VIA_bits || check_units(m, op, a));
+    MemoryTile tile = op_memory_tile(op);
+    return select_check_checked(m, op, &tile, a->checked) &&
+           (a->via == VIA_bits || check_units(m, op, a));
 }
 
 /* ---- writing -------------------------------------------------------------- */
 
-void select_write(Module *m, Op *op, const Access *a)
+void select_write_checked(Module *m, Op *op, uint32_t checked)
 {
     int64_t dims[LIMIT_RANK];
     unsigned count = 0;
+    for (unsigned d = 0; d < LIMIT_RANK; d++)
+        if (checked >> d & 1)
+            dims[count++] = d;
+    if (count)
+        op_set_attr(m, op, (Attr){.kind = ATTR_CHECKED, .count = count,
+                                  .ints = arena_copy(&m->arena, dims, count * sizeof *dims)});
+}
+
+void select_write(Module *m, Op *op, const Access *a)
+{
     if (a->via != VIA_units)
         op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[a->via].spelling});
     if (a->via != VIA_bits)
         op_set_attr(m, op, (Attr){.kind = ATTR_WIDTH, .integer = a->bytes});
     if (a->via == VIA_units)
         op_set_attr(m, op, (Attr){.kind = ATTR_UNIT, .integer = a->unit});
-    for (unsigned d = 0; d < LIMIT_RANK; d++)
-        if (a->checked >> d & 1)
-            dims[count++] = d;
-    if (count)
-        op_set_attr(m, op, (Attr){.kind = ATTR_CHECKED, .count = count,
-                                  .ints = arena_copy(&m->arena, dims, count * sizeof *dims)});
+    select_write_checked(m, op, a->checked);
 }

@@ -30,4 +30,10 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a);
 /* Writes the choice into the op's attributes. */
 void select_write(Module *m, Op *op, const Access *a);
 
+/* The attribute CHECKED alone, as a bit for each dimension: read, written, and
+ * whether it has what keeps tile `t` of `op` inside; false after an error. */
+uint32_t select_read_checked(const Op *op);
+void select_write_checked(Module *m, Op *op, uint32_t checked);
+bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked);
+
 #endif

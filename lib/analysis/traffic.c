@@ -11,21 +11,21 @@ typedef struct Place {
     int64_t far, byte;
 } Place;
 
-/* The element at `index` of the tile. */
-static Place place_of(Module *m, const Op *op, const int64_t *index)
+/* The element at `index` of tile `t`. */
+static Place place_in_tile(Module *m, const MemoryTile *t, const int64_t *index)
 {
-    const Type *memory = op_memory_operand(op)->type, *tile = op_tile_type(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    const Type *memory = t->memory->type;
     uint64_t full[LIMIT_RANK], element = 0;     /* wrapping: strides may be anything */
     Place p = {0};
     for (unsigned d = 0; d < memory->rank; d++)
-        full[d] = expr_is_constant(offsets->exprs[d]) ? (uint64_t)offsets->exprs[d]->constant : 0;
-    for (unsigned d = 0; d < tile->rank; d++) {
-        const Expr *stride = type_stride(m, memory, op_tile_dim(op, d));
+        full[d] = expr_is_constant(t->offsets->exprs[d])
+                      ? (uint64_t)t->offsets->exprs[d]->constant : 0;
+    for (unsigned d = 0; d < t->rank; d++) {
+        const Expr *stride = type_stride(m, memory, memory_tile_dim(t, d));
         if (expr_is_constant(stride))
-            full[op_tile_dim(op, d)] += (uint64_t)index[d];
+            full[memory_tile_dim(t, d)] += (uint64_t)index[d];
         else
-            p.far = p.far * type_extent(tile, d) + index[d];
+            p.far = p.far * t->extents[d] + index[d];
     }
     for (unsigned d = 0; d < memory->rank; d++) {
         const Expr *stride = type_stride(m, memory, d);
@@ -35,6 +35,12 @@ static Place place_of(Module *m, const Op *op, const int64_t *index)
     element = (uint64_t)swizzle_element(memory->swizzle, (int64_t)element);
     p.byte = (int64_t)(element * dtype_bits(memory->dtype)) / 8;
     return p;
+}
+
+static Place place_of(Module *m, const Op *op, const int64_t *index)
+{
+    MemoryTile t = op_memory_tile(op);
+    return place_in_tile(m, &t, index);
 }
 
 /* The row whose address `lane` gives to an instruction of matrices. */
@@ -74,6 +80,30 @@ unsigned access_lane_bytes(const Op *op, const Access *a)
     return matrices ? 4 * matrices : a->bytes ? a->bytes : (bits + 7) / 8;
 }
 
+/* ---- copies --------------------------------------------------------------- */
+
+/* Fills `places` with where the chunks from number `first` on begin in tile `t`,
+ * one of the copy's; returns how many lanes have one. */
+static unsigned place_chunks(Module *m, const MemoryTile *t, const CopyPlan *plan, int64_t first,
+                             Place *places)
+{
+    int64_t index[LIMIT_RANK], chunks = copy_chunks(plan, t->rank);
+    int64_t width = dtype_bits(t->memory->type->dtype), bits = plan->bytes * 8;
+    unsigned count = 0;
+    for (; count < LANES && first + count < chunks; count++) {
+        int64_t before = 0;     /* whole chunks of a row, in bits */
+        copy_chunk_index(plan, t->rank, first + count, index);
+        if (plan->along >= 0) {
+            before = index[plan->along] * bits;
+            index[plan->along] = before / width;
+            before -= index[plan->along] * width;
+        }
+        places[count] = place_in_tile(m, t, index);
+        places[count].byte += before / 8;
+    }
+    return count;
+}
+
 /* ---- bank conflicts ------------------------------------------------------ */
 
 /* Most different words of one bank among those of `count` lanes. */
@@ -96,17 +126,40 @@ static unsigned phase_ways(const Place *places, unsigned count, unsigned bytes)
     return worst;
 }
 
+/* The ways of the worst phase of a warp whose lanes access `bytes` bytes each. */
+static unsigned warp_ways(const Place *places, unsigned count, unsigned bytes)
+{
+    unsigned lanes = bytes <= BANK_BYTES ? LANES : LANES * BANK_BYTES / bytes, worst = 1;
+    for (unsigned i = 0; i < count; i += lanes) {
+        unsigned ways = phase_ways(places + i, count - i < lanes ? count - i : lanes, bytes);
+        worst = ways > worst ? ways : worst;
+    }
+    return worst;
+}
+
 unsigned access_conflict_ways(Module *m, const Op *op, const Access *a)
 {
-    unsigned bytes = a->bytes ? a->bytes : 1, worst = 1;
-    unsigned lanes = bytes <= BANK_BYTES ? LANES : LANES * BANK_BYTES / bytes;
+    unsigned worst = 1;
     for (int64_t warp = 0; warp < op_tile_type(op)->layout->threads / LANES; warp++) {
         Place places[LANES];
         unsigned count = place_lanes(m, op, a, warp, places);
-        for (unsigned i = 0; i < count; i += lanes) {
-            unsigned ways = phase_ways(places + i, lanes, bytes);
-            worst = ways > worst ? ways : worst;
-        }
+        unsigned ways = warp_ways(places, count, a->bytes ? a->bytes : 1);
+        worst = ways > worst ? ways : worst;
+    }
+    return worst;
+}
+
+unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan)
+{
+    MemoryTile target = op_memory_tile(op);
+    int64_t chunks = copy_chunks(plan, target.rank);
+    unsigned worst = 1;
+    for (int64_t first = 0; first < chunks && first < program_threads(op->parent->program);
+         first += LANES) {
+        Place places[LANES];
+        unsigned count = place_chunks(m, &target, plan, first, places);
+        unsigned ways = warp_ways(places, count, plan->bytes ? plan->bytes : 1);
+        worst = ways > worst ? ways : worst;
     }
     return worst;
 }
@@ -127,18 +180,41 @@ static unsigned count_blocks(const Place *places, unsigned count, int64_t bytes)
     return blocks;
 }
 
+/* Counts the sectors of one warp's request, if they are more than those of the
+ * others so far. */
+static void worst_sectors(const Place *places, unsigned count, unsigned bytes, unsigned *worst,
+                          unsigned *least)
+{
+    unsigned sectors = count_blocks(places, count, SECTOR_BYTES);
+    if (sectors <= *worst)
+        return;
+    *worst = sectors;
+    *least = (count_blocks(places, count, bytes) * bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+}
+
 unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *least)
 {
-    unsigned bytes = access_lane_bytes(op, a), worst = 0;
+    unsigned worst = 0;
     *least = 0;
     for (int64_t warp = 0; warp < op_tile_type(op)->layout->threads / LANES; warp++) {
         Place places[LANES];
         unsigned count = place_lanes(m, op, a, warp, places);
-        unsigned sectors = count_blocks(places, count, SECTOR_BYTES);
-        if (sectors <= worst)
-            continue;
-        worst = sectors;
-        *least = (count_blocks(places, count, bytes) * bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+        worst_sectors(places, count, access_lane_bytes(op, a), &worst, least);
+    }
+    return worst;
+}
+
+unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least)
+{
+    MemoryTile source = op_source_tile(op);
+    int64_t chunks = copy_chunks(plan, source.rank);
+    unsigned worst = 0;
+    *least = 0;
+    for (int64_t first = 0; first < chunks && first < program_threads(op->parent->program);
+         first += LANES) {
+        Place places[LANES];
+        unsigned count = place_chunks(m, &source, plan, first, places);
+        worst_sectors(places, count, plan->bytes ? plan->bytes : 1, &worst, least);
     }
     return worst;
 }

@@ -7,6 +7,7 @@
 #define TILUS_ANALYSIS_TRAFFIC_H
 
 #include "analysis/access.h"
+#include "analysis/copy.h"
 
 /* Bytes that one instruction moves for a lane. */
 unsigned access_lane_bytes(const Op *op, const Access *a);
@@ -20,5 +21,10 @@ unsigned access_conflict_ways(Module *m, const Op *op, const Access *a);
  * hold its bytes. Where a stride is not constant, no two of its steps share a
  * sector. */
 unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *least);
+
+/* The same of a copy_async: of its writes into the shared tensor, and of its
+ * reads. The lanes of a warp take neighbouring chunks. */
+unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan);
+unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least);
 
 #endif

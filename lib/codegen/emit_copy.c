@@ -9,6 +9,7 @@
  * the end of the source. Others pass through registers at once, which the
  * language allows: nobody may look between the start of a copy and its wait. */
 #include "analysis/copy.h"
+#include "codegen/hints.h"
 #include "codegen/memory.h"
 
 /* Rounds up to this many are written out, so that they share their address
@@ -222,13 +223,17 @@ static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
 static bool copy_async(const AsyncCopy *c, const Number *steps)
 {
     bool checked = c->plan.checked;
+    LLVMValueRef args[3] = {chunk_pointer(c, &c->target, steps),
+                            chunk_pointer(c, &c->source, steps)};
+    args[2] = checked ? source_bytes(c, steps, chunk_inside(c, steps))
+                      : const_i32_of(c->cg, c->plan.bytes);
+    if (hint_is_given(c->op)) {
+        hint_copy(c->cg, c->op, c->plan.bytes, args[0], args[1], args[2]);
+        return true;
+    }
     IntrinsicId id = c->plan.bytes == 4   ? checked ? INTR_copy_4_of : INTR_copy_4
                      : c->plan.bytes == 8 ? checked ? INTR_copy_8_of : INTR_copy_8
                                           : checked ? INTR_copy_16_of : INTR_copy_16;
-    LLVMValueRef args[3] = {chunk_pointer(c, &c->target, steps),
-                            chunk_pointer(c, &c->source, steps)};
-    if (checked)
-        args[2] = source_bytes(c, steps, chunk_inside(c, steps));
     return call_intrinsic(c->cg, id, c->op->loc, args, checked ? 3 : 2);
 }
 
@@ -341,13 +346,14 @@ static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
 
 bool emit_copy_async(Codegen *cg, const Op *op)
 {
-    AsyncCopy c = {.cg = cg, .op = op, .plan = copy_plan(cg->module, op), .chunks = 1,
+    AsyncCopy c = {.cg = cg, .op = op,
                    .source = side_open(cg, op, op_source_tile(op)),
                    .target = side_open(cg, op, op_memory_tile(op))};
     int64_t threads = program_threads(cg->program);
+    if (!copy_follow(cg->module, op, &c.plan))
+        return false;
     c.bits = c.source.access.bits;
-    for (unsigned d = 0; d < c.source.tile.rank; d++)
-        c.chunks *= c.plan.grid[d];
+    c.chunks = copy_chunks(&c.plan, c.source.tile.rank);
     int64_t rounds = c.plan.bytes >= CP_ASYNC_LEAST ? ROUNDS_ASYNC : ROUNDS_REGISTERS;
     if (c.chunks > rounds * threads)
         return copy_loop(&c, threads);

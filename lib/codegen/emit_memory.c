@@ -8,6 +8,7 @@
  * An element's address splits into the thread's part, computed once, and the
  * slot's part, which is constant when strides are. A swizzle mixes the two, but
  * for what the slot adds above the swizzle's bits. */
+#include "codegen/hints.h"
 #include "codegen/memory.h"
 
 #include <stdlib.h>
@@ -248,6 +249,10 @@ static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
     unsigned bytes = a->plan.bytes;
+    if (bytes >= HINT_LEAST && hint_is_given(a->op)) {
+        hint_load(cg, a->op, bytes, pointer, words + bit / 32);
+        return;
+    }
     LLVMValueRef v = LLVMBuildLoad2(b, chunk_type(cg, bytes), pointer, "");
     LLVMSetAlignment(v, bytes);
     if (bytes < 4)
@@ -279,6 +284,10 @@ static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit
     unsigned bytes = a->plan.bytes;
     LLVMTypeRef type = chunk_type(cg, bytes);
     LLVMValueRef v;
+    if (bytes >= HINT_LEAST && hint_is_given(a->op)) {
+        hint_store(cg, a->op, bytes, pointer, words + bit / 32);
+        return;
+    }
     if (bytes < 4) {
         v = narrow_chunk(a, bit, words);
     } else if (bytes == 4) {

@@ -348,6 +348,18 @@ AtomicScope atomic_scope(const Op *op)
     return word_number(op, ATTR_SCOPE, words, SCOPE_NONE, SCOPE_GPU);
 }
 
+Evict access_evict(const Op *op)
+{
+    static const char *const words[EVICT_NONE] = {"normal", "first", "last"};
+    return word_number(op, ATTR_EVICT, words, EVICT_NONE, EVICT_NORMAL);
+}
+
+unsigned access_prefetch(const Op *op)
+{
+    const Attr *bytes = op_attr(op, ATTR_PREFETCH);
+    return bytes ? (unsigned)bytes->integer : 0;
+}
+
 uint32_t reduce_dims(const Op *op)
 {
     const Attr *dims = op_attr(op, ATTR_DIMS);

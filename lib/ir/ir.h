@@ -352,6 +352,13 @@ typedef enum AtomicScope { SCOPE_BLOCK, SCOPE_GPU, SCOPE_SYSTEM, SCOPE_NONE } At
 AtomicOrder atomic_order(const Op *op);
 AtomicScope atomic_scope(const Op *op);
 
+/* For loads, stores and copies of global memory: when the caches should give up
+ * what is accessed (EVICT_NONE: no such word), and how many bytes the L2 cache
+ * should fetch with what is read, 0: no more than that. */
+typedef enum Evict { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST, EVICT_NONE } Evict;
+Evict access_evict(const Op *op);
+unsigned access_prefetch(const Op *op);
+
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);

@@ -164,11 +164,20 @@ static bool verify_via(Module *m, const Op *op, const char *word)
     return true;
 }
 
+/* Bytes that one access moves. */
+static bool verify_width(Module *m, const Op *op, int64_t width)
+{
+    enum { WIDEST = 16 };
+    if (width >= 1 && width <= WIDEST && !(width & (width - 1)))
+        return true;
+    return diag_error(m->diag, op->loc, "width is %lld, it must be a power of two from 1 to %d",
+                      (long long)width, WIDEST);
+}
+
 /* Attributes that say how the tile is moved: their form; analysis/select.h
  * checks what they promise. */
 static bool verify_selection(Module *m, const Op *op)
 {
-    enum { WIDEST = 16 };
     const Attr *via = op_attr(op, ATTR_VIA), *checked = op_attr(op, ATTR_CHECKED);
     const Attr *width = op_attr(op, ATTR_WIDTH), *unit = op_attr(op, ATTR_UNIT);
     int64_t slots = op_tile_type(op)->layout->slots;
@@ -180,13 +189,25 @@ static bool verify_selection(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%s needs %s beside it",
                           width ? "width" : unit ? "unit" : "checked",
                           width ? "unit" : unit ? "width" : "width and unit, or via");
-    if (width && (width->integer < 1 || width->integer > WIDEST ||
-                  width->integer & (width->integer - 1)))
-        return diag_error(m->diag, op->loc, "width is %lld, it must be a power of two from 1 "
-                          "to %d", (long long)width->integer, WIDEST);
+    if (width && !verify_width(m, op, width->integer))
+        return false;
     if (unit && (unit->integer < 1 || slots % unit->integer))
         return diag_error(m->diag, op->loc, "unit is %lld, it must divide the %lld slots of a "
                           "thread", (long long)unit->integer, (long long)slots);
+    return true;
+}
+
+/* Hints for the caches. */
+static bool verify_hints(Module *m, const Op *op)
+{
+    const Attr *prefetch = op_attr(op, ATTR_PREFETCH);
+    int64_t bytes = prefetch ? prefetch->integer : 64;
+    if (bytes != 64 && bytes != 128 && bytes != 256)
+        return diag_error(m->diag, op->loc, "prefetch is %lld bytes, it must be 64, 128 or 256",
+                          (long long)bytes);
+    if (access_evict(op) == EVICT_NONE)
+        return diag_error(m->diag, op->loc, "evict is normal, first or last, got %s",
+                          op_attr(op, ATTR_EVICT)->word);
     return true;
 }
 
@@ -207,7 +228,7 @@ static bool verify_place(Module *m, const Op *op)
 /* Loads and stores. */
 static bool verify_access(Module *m, const Op *op)
 {
-    return verify_place(m, op) && verify_selection(m, op);
+    return verify_place(m, op) && verify_selection(m, op) && verify_hints(m, op);
 }
 
 /* ---- each op's own rules ------------------------------------------------ */
@@ -337,6 +358,24 @@ static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
     return verify_shared_bounds(m, op, t);
 }
 
+/* Attributes that say how the chunks of a copy are moved: their form;
+ * analysis/copy.h checks what they promise. */
+static bool verify_copy_selection(Module *m, const Op *op)
+{
+    const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
+    const Attr *checked = op_attr(op, ATTR_CHECKED);
+    const Type *source = op->operands[0]->type;
+    if (via && (via_find(via->word) != VIA_bits || dtype_bits(source->dtype) >= 8))
+        return diag_error(m->diag, op->loc, "copy_async of %s elements cannot go via %s",
+                          dtype_name(source->dtype), via->word);
+    if (via && width)
+        return diag_error(m->diag, op->loc, "width stands beside via = bits, which fixes it");
+    if (checked && !via && !width)
+        return diag_error(m->diag, op->loc, "checked needs width, or via beside it");
+    return (!width || verify_width(m, op, width->integer)) &&
+           (!checked || verify_dims(m, op, checked, source->rank));
+}
+
 bool verify_copy_async(Module *m, const Op *op)
 {
     DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;
@@ -348,7 +387,8 @@ bool verify_copy_async(Module *m, const Op *op)
     if (from != to)
         return diag_error(m->diag, op->loc, "copy_async of %s elements onto %s elements",
                           dtype_name(from), dtype_name(to));
-    return verify_tile_fits(m, op, &target);
+    return verify_tile_fits(m, op, &target) && verify_copy_selection(m, op) &&
+           verify_hints(m, op);
 }
 
 bool verify_copy_async_commit_group(Module *m, const Op *op)

@@ -1,4 +1,4 @@
-/* Instruction selection for loads and stores: writes which instructions move
+/* Instruction selection for loads, stores and copies: writes which instructions move
  * the tile, as attributes that a reader can see and that code generation obeys.
  * What the text says already is proved and kept. Meanings do not change.
  *
@@ -8,6 +8,7 @@
  * Remarks say what each access costs, and what keeps it from costing less. */
 #include "passes/pass.h"
 
+#include "analysis/copy.h"
 #include "analysis/matrix.h"
 #include "analysis/select.h"
 #include "analysis/traffic.h"
@@ -15,7 +16,7 @@
 
 typedef struct Select {
     Module *m;
-    PassResult result;
+    bool changed, failed;
 } Select;
 
 #define SAY(s, op, kind, ...)                                                 \
@@ -97,6 +98,15 @@ static void say_matrix(Select *s, const Op *op)
             op->result_count ? "ldmatrix" : "stmatrix", why);
 }
 
+/* Accesses of so many bytes drop the op's hints. */
+static void say_hints(Select *s, const Op *op, unsigned bytes)
+{
+    bool given = access_evict(op) != EVICT_NORMAL || access_prefetch(op);
+    if (given && bytes < HINT_LEAST)
+        SAY(s, op, MISSED, "%s drops its hints: they need accesses of %d bytes, these have %s%u",
+            op_info[op->code].name, HINT_LEAST, bytes ? "" : "less than ", bytes ? bytes : 1);
+}
+
 static void say(Select *s, const Op *op, const Access *a)
 {
     if (op_memory_operand(op)->type->kind == TYPE_SHARED)
@@ -105,37 +115,109 @@ static void say(Select *s, const Op *op, const Access *a)
         say_global(s, op, a);
     if (via_info[a->via].matrices)
         return;
+    say_hints(s, op, a->bytes);
     say_width(s, op, a);
     if (op_memory_operand(op)->type->kind == TYPE_SHARED && a->bytes < MATRIX_ROW_BYTES)
         say_matrix(s, op);
 }
 
+/* ---- copies ----------------------------------------------------------------- */
+
+static const char *copy_instruction(const CopyPlan *plan)
+{
+    return plan->bytes == 16                ? "cp.async.cg"
+           : plan->bytes >= CP_ASYNC_LEAST  ? "cp.async.ca"
+                                            : "registers";
+}
+
+/* "16 bytes a lane by cp.async.cg" */
+static const char *copy_moves(Select *s, const Op *op, const CopyPlan *plan)
+{
+    unsigned bits = dtype_bits(op->operands[0]->type->dtype);
+    unsigned count = plan->bytes ? plan->bytes : bits;
+    return arena_printf(&s->m->arena, "%u %s%s a lane by %s", count,
+                        plan->bytes ? "byte" : "bit", count == 1 ? "" : "s",
+                        copy_instruction(plan));
+}
+
+static void say_copy_width(Select *s, const Op *op, const CopyPlan *plan)
+{
+    unsigned bytes = plan->bytes ? 2 * plan->bytes : 1;
+    const char *why = plan->bytes == 16 ? NULL : copy_obstacle(s->m, op, bytes);
+    if (why)
+        SAY(s, op, MISSED, "copy_async moves %s, not %u byte%s: %s", copy_moves(s, op, plan),
+            bytes, bytes == 1 ? "" : "s", why);
+}
+
+static void say_copy(Select *s, const Op *op, const CopyPlan *plan)
+{
+    unsigned least, sectors = copy_sectors(s->m, op, plan, &least);
+    unsigned ways = copy_conflict_ways(s->m, op, plan);
+    MemoryTile source = op_source_tile(op);
+    int64_t threads = program_threads(op->parent->program);
+    long long rounds = (copy_chunks(plan, source.rank) + threads - 1) / threads;
+    SAY(s, op, PASSED, "copy_async moves %s, %lld time%s, %u sector%s a warp request, with%s bank "
+        "conflicts", copy_moves(s, op, plan), rounds, rounds == 1 ? "" : "s", sectors,
+        sectors == 1 ? "" : "s", ways == 1 ? "out" : arena_printf(&s->m->arena, " %u-way", ways));
+    if (ways > 1)
+        SAY(s, op, MISSED, "copy_async has %u-way bank conflicts", ways);
+    if (sectors > least)
+        SAY(s, op, MISSED, "copy_async touches %u sectors a warp request, %u would hold its bytes",
+            sectors, least);
+    for (unsigned d = 0; plan->checked >> d; d++)
+        if (plan->checked >> d & 1)
+            SAY(s, op, MISSED, "copy_async checks dimension %u: nothing proves that the tile lies "
+                "inside", d);
+    say_hints(s, op, plan->bytes);
+    say_copy_width(s, op, plan);
+}
+
+static bool select_copy(Select *s, Op *op)
+{
+    CopyPlan plan;
+    if (!copy_follow(s->m, op, &plan))
+        return false;
+    if (remarks_wanted(s->m->remarks))
+        say_copy(s, op, &plan);
+    if (copy_is_written(op))
+        return true;
+    copy_write(s->m, op, &plan);
+    stat_add(s->m, STAT_select_instructions_copies, 1);
+    s->changed = true;
+    return true;
+}
+
 /* ---- the pass --------------------------------------------------------------- */
+
+static bool select_access_op(Select *s, Op *op)
+{
+    Access a;
+    if (!select_follow(s->m, op, s->m->target_sm, &a))
+        return false;
+    if (remarks_wanted(s->m->remarks))
+        say(s, op, &a);
+    if (select_is_written(op))
+        return true;
+    select_write(s->m, op, &a);
+    stat_add(s->m, STAT_select_instructions_accesses, 1);
+    stat_add(s->m, STAT_select_instructions_matrices, via_info[a.via].matrices > 0);
+    s->changed = true;
+    return true;
+}
 
 static bool select_op(Op *op, void *data)
 {
     Select *s = data;
-    Access a;
-    if (!(op_info[op->code].attrs & op_attr_bit(ATTR_VIA)))
-        return true;
-    if (!select_follow(s->m, op, s->m->target_sm, &a)) {
-        s->result = PASS_FAILED;
-        return true;
-    }
-    if (remarks_wanted(s->m->remarks))
-        say(s, op, &a);
-    if (!select_is_written(op)) {
-        select_write(s->m, op, &a);
-        stat_add(s->m, STAT_select_instructions_accesses, 1);
-        stat_add(s->m, STAT_select_instructions_matrices, via_info[a.via].matrices > 0);
-        s->result = s->result == PASS_FAILED ? PASS_FAILED : PASS_CHANGED;
-    }
+    if (op->code == OP_copy_async)
+        s->failed |= !select_copy(s, op);
+    else if (op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
+        s->failed |= !select_access_op(s, op);
     return true;
 }
 
 PassResult pass_select_instructions(Program *p)
 {
-    Select s = {.m = p->module, .result = PASS_UNCHANGED};
+    Select s = {.m = p->module};
     region_walk(p->body, select_op, &s);
-    return s.result;
+    return s.failed ? PASS_FAILED : s.changed ? PASS_CHANGED : PASS_UNCHANGED;
 }
