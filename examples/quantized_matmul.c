@@ -200,7 +200,7 @@ static bool interpret(tilus_module *module, const char *program, const Binding *
         buffers[i] = (tilus_buffer){bound[i].data, bound[i].size};
         args[i].pointer = i;
     }
-    tilus_status status = tilus_interpret(module, program, args, count, buffers, count);
+    tilus_status status = tilus_interpret(module, program, args, count, buffers, count, NULL);
     return status == TILUS_OK || (fail(program, tilus_status_name(status)), fail_diag(diag));
 }
 

@@ -159,15 +159,25 @@ typedef struct tilus_buffer {
     size_t size;                /* bytes */
 } tilus_buffer;
 
+typedef struct tilus_interpret_options {
+    /* Gets what the program prints, in order and in pieces of any length, which are
+       not NUL-terminated; NULL: it is dropped. It must not call functions of the
+       module or its diag. */
+    void (*print)(void *printer, const char *text, size_t len);
+    void *printer;
+} tilus_interpret_options;
+
 /* Runs `program` (without @) over its whole grid. args[i].integer is a
  * scalar's value; for a pointer, args[i].pointer is an index into `buffers`.
  * Facts are checked as a launcher does (a buffer's address counts as aligned
  * to 256 bytes). Undefined behaviour of the program (out-of-bounds access,
  * race, read of undefined data) is an error that names both lines.
- * TILUS_ERROR_PROGRAM or _ARGUMENT after errors, which the module's diag holds. */
+ * `options` may be NULL. TILUS_ERROR_PROGRAM or _ARGUMENT after errors, which the
+ * module's diag holds. */
 TILUS_API tilus_status tilus_interpret(tilus_module *module, const char *program,
                                        const tilus_arg *args, size_t arg_count,
-                                       const tilus_buffer *buffers, size_t buffer_count);
+                                       const tilus_buffer *buffers, size_t buffer_count,
+                                       const tilus_interpret_options *options);
 
 /* ---- code generation ------------------------------------------------ */
 

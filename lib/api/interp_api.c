@@ -36,7 +36,8 @@ static bool check_launch(Program *p, const tilus_kernel_info *info, const tilus_
 
 tilus_status tilus_interpret(tilus_module *module, const char *program,
                              const tilus_arg *args, size_t arg_count,
-                             const tilus_buffer *buffers, size_t buffer_count)
+                             const tilus_buffer *buffers, size_t buffer_count,
+                             const tilus_interpret_options *options)
 {
     Program *p = module_find_program(module, program);
     /* An API entry with a guard of its own: it must come before this one's. */
@@ -57,6 +58,6 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
         interp_release(p);
         return TILUS_ERROR_ARGUMENT;
     }
-    return interp_program(p, grid, args, buffers, buffer_count) ? TILUS_OK
-                                                                : TILUS_ERROR_PROGRAM;
+    return interp_program(p, grid, args, buffers, buffer_count, options) ? TILUS_OK
+                                                                         : TILUS_ERROR_PROGRAM;
 }

@@ -22,6 +22,7 @@ static void name_types(Codegen *cg)
     cg->f32 = LLVMFloatTypeInContext(c);
     cg->f64 = LLVMDoubleTypeInContext(c);
     cg->global_ptr = LLVMPointerTypeInContext(c, SPACE_GLOBAL);
+    cg->any_ptr = LLVMPointerTypeInContext(c, SPACE_ANY);
     cg->shared_ptr = LLVMPointerTypeInContext(c, SPACE_SHARED);
 }
 
@@ -160,9 +161,12 @@ static void declare_shared(Codegen *cg)
     LLVMSetAlignment(cg->shared, ALIGN);
 }
 
-/* Of the names that programs can have, PTX takes all but two (PTX ISA, 4.4). */
+/* Of the names that programs can have, PTX takes all but two (PTX ISA, 4.4), and
+ * the driver has one that `print` calls. */
 static bool check_name(Codegen *cg, const Program *p)
 {
+    if (!strcmp(p->name, "vprintf"))
+        return diag_error(cg->diag, p->loc, "the driver has a function called vprintf");
     if (strcmp(p->name, "_") && strcmp(p->name, "WARP_SZ"))
         return true;
     return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);

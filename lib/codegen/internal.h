@@ -43,7 +43,7 @@ typedef enum IntrinsicId {
 } IntrinsicId;
 
 /* How the NVPTX back end fills a body. */
-typedef enum BodyKind { BODY_NVVM, BODY_ATOMIC, BODY_ASM, BODY_ACT } BodyKind;
+typedef enum BodyKind { BODY_NVVM, BODY_CALL, BODY_ATOMIC, BODY_ASM, BODY_ACT } BodyKind;
 
 typedef struct IntrinsicInfo {
     const char *name;       /* of the LLVM function, "tilus.barrier" */
@@ -51,7 +51,7 @@ typedef struct IntrinsicInfo {
     unsigned sm, ptx;       /* the least that have it */
     bool convergent;        /* all threads of a warp execute it together */
     BodyKind body;
-    const char *text;               /* BODY_NVVM: LLVM's intrinsic; else PTX */
+    const char *text;               /* BODY_NVVM, BODY_CALL: the callee; else PTX */
     const char *constraints;        /* BODY_ASM, BODY_ACT */
     LLVMAtomicRMWBinOp atomic;      /* BODY_ATOMIC */
 } IntrinsicInfo;
@@ -59,7 +59,7 @@ typedef struct IntrinsicInfo {
 extern const IntrinsicInfo intrinsic_info[INTR_COUNT];
 
 /* LLVM's numbers of NVPTX's address spaces. */
-enum { SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
+enum { SPACE_ANY = 0, SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
 
 /* ---- state ---------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ struct Codegen {
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
-    LLVMTypeRef i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr;
+    LLVMTypeRef i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, any_ptr;
 
     LLVMValueRef shared;        /* the module's dynamic shared memory, or NULL */
     LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
@@ -164,7 +164,7 @@ LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *a
 bool shared_open(Codegen *cg, Program *p);
 
 /* The address of the bytes that `op` needs: the tensor of an allocate_shared,
- * the scratch of a reduce. NULL after an error: the target has too few. */
+ * the scratch of another op. NULL after an error: the target has too few. */
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
 
 /* ---- emitters ------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #define NVVM(name) .body = BODY_NVVM, .text = name
+#define CALL(name) .body = BODY_CALL, .text = name
 #define ATOMIC(op) .body = BODY_ATOMIC, .atomic = LLVMAtomicRMWBinOp##op
 #define ASM(ptx, operands) .body = BODY_ASM, .text = ptx, .constraints = operands
 #define ACT(ptx, operands) .body = BODY_ACT, .text = ptx, .constraints = operands
@@ -12,6 +13,7 @@ const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
     [INTR_##id] = {name, signature, sm, ptx, convergent, __VA_ARGS__},
 #include "codegen/intrinsics.def"
 #undef NVVM
+#undef CALL
 #undef ATOMIC
 #undef ASM
 #undef ACT
@@ -21,6 +23,7 @@ static LLVMTypeRef letter_type(Codegen *cg, char letter)
 {
     return letter == 'g'   ? cg->global_ptr
            : letter == 's' ? cg->shared_ptr
+           : letter == 'p' ? cg->any_ptr
            : letter == 'h' ? cg->i16
            : letter == 'l' ? cg->i64
                            : cg->i32;

@@ -160,6 +160,16 @@ static void fill_nvvm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
     return_value(cg, f, call);
 }
 
+/* Calls a function that is linked in when the driver loads the PTX. */
+static void fill_call(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
+{
+    LLVMValueRef args[MOST_PARAMETERS];
+    LLVMTypeRef type = LLVMGlobalGetValueType(f);
+    LLVMValueRef callee = LLVMAddFunction(cg->llvm, info->text, type);
+    LLVMGetParams(f, args);
+    return_value(cg, f, LLVMBuildCall2(cg->builder, type, callee, args, LLVMCountParams(f), ""));
+}
+
 /* NVPTX drops the ordering of atomicrmw: it is relaxed, of scope gpu. */
 static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
@@ -193,8 +203,8 @@ static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 void nvptx_fill_intrinsics(Codegen *cg)
 {
     static void (*const fill[])(Codegen *, const IntrinsicInfo *, LLVMValueRef) = {
-        [BODY_NVVM] = fill_nvvm, [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm,
-        [BODY_ACT] = fill_asm};
+        [BODY_NVVM] = fill_nvvm, [BODY_CALL] = fill_call, [BODY_ATOMIC] = fill_atomic,
+        [BODY_ASM] = fill_asm, [BODY_ACT] = fill_asm};
     for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
         const IntrinsicInfo *info = &intrinsic_info[id];
         LLVMValueRef f = cg->intrinsics[id];

@@ -2,13 +2,14 @@
  * others in order, then scratch.
  *
  *     0        planned        tensors
- *     | planned   | in order     | of one reduce at a time |
+ *     | planned   | in order     | of one op at a time     |
  *
- * All reductions have the same scratch: each one ends with a barrier, after
+ * All ops that need scratch have the same: each one ends with a barrier, after
  * which nobody reads it. */
 #include "codegen/internal.h"
 
 #include "analysis/lifetimes.h"
+#include "analysis/print.h"
 #include "analysis/reduce.h"
 
 typedef struct SharedUse {
@@ -21,6 +22,16 @@ static int64_t tensor_bytes(const Op *op)
 {
     int64_t bits = type_shared_bits(op->results[0]->type);
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
+}
+
+/* Bytes of scratch that `op` needs. */
+static int64_t scratch_bytes(const Op *op)
+{
+    switch (op->code) {
+    case OP_reduce: return reduce_plan(op).scratch;
+    case OP_print: return print_scratch(op);
+    default: return 0;
+    }
 }
 
 /* Places `bytes` after the first `used`, at `*offset`; returns their end. */
@@ -47,10 +58,9 @@ static bool add_planned(Op *op, void *data)
 {
     SharedUse *use = data;
     int64_t offset, end;
-    if (op->code == OP_reduce) {
-        int64_t scratch = reduce_plan(op).scratch;
-        use->scratch = use->scratch > scratch ? use->scratch : scratch;
-    } else if (op->code == OP_allocate_shared && op_attr(op, ATTR_OFFSET)) {
+    int64_t scratch = scratch_bytes(op);
+    use->scratch = use->scratch > scratch ? use->scratch : scratch;
+    if (op->code == OP_allocate_shared && op_attr(op, ATTR_OFFSET)) {
         end = tensor_end(op, 0, &offset);
         use->planned = use->planned > end ? use->planned : end;
     }
@@ -99,10 +109,10 @@ bool shared_open(Codegen *cg, Program *p)
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
 {
     int64_t offset, end;
-    if (op->code == OP_reduce)
-        end = shared_end(cg->shared_tensors, reduce_plan(op).scratch, &offset);
-    else
+    if (op->code == OP_allocate_shared)
         end = tensor_end(op, cg->shared_used, &offset);
+    else
+        end = shared_end(cg->shared_tensors, scratch_bytes(op), &offset);
     if (op->code == OP_allocate_shared && !op_attr(op, ATTR_OFFSET))
         cg->shared_used = end;
     if (end > cg->target->shared_bytes) {

@@ -284,11 +284,12 @@ static bool same_op(const void *a, const void *b)
 }
 
 bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
-                    const tilus_buffer *buffers, size_t buffer_count)
+                    const tilus_buffer *buffers, size_t buffer_count,
+                    const tilus_interpret_options *options)
 {
     Module *m = p->module;
     Interp *in = arena_new(&m->scratch, Interp);
-    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag};
+    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options};
     memcpy(in->grid, grid, sizeof in->grid);
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);

@@ -176,8 +176,7 @@ bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first
     return true;
 }
 
-static bool load_element(Interp *in, const Tile *tile, int64_t thread, int64_t bit,
-                         uint64_t *code)
+bool tile_load(Interp *in, const Tile *tile, int64_t thread, int64_t bit, uint64_t *code)
 {
     const View *view = tile->view;
     int64_t first = floor_div(bit, 8), last = floor_div(bit + view->bits - 1, 8);
@@ -203,7 +202,7 @@ static bool load(Interp *in, const Op *op)
             unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), &bit, &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
                 return tile_report_outside(in, &tile, outside, index);
-            if (outside == tile.view->rank && !load_element(in, &tile, thread, bit, &code))
+            if (outside == tile.view->rank && !tile_load(in, &tile, thread, bit, &code))
                 return false;
             tensor_set(t, thread, slot, code);
         }

@@ -130,6 +130,7 @@ struct Interp {
     Program *program;
     Arena *arena;
     Diag *diag;
+    const tilus_interpret_options *options;     /* or NULL */
     int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
     bool exited;                    /* the block came to an exit */
     LayoutMap *maps;

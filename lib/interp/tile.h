@@ -44,4 +44,7 @@ bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last
 bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first,
                         int64_t last);
 
+/* `thread` reads the element at `bit`, inside the view; false after an error. */
+bool tile_load(Interp *in, const Tile *tile, int64_t thread, int64_t bit, uint64_t *code);
+
 #endif

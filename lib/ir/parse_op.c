@@ -105,6 +105,17 @@ static bool parse_number(Parser *p, Statement *s)
     return true;
 }
 
+/* A text in quotes, as the attribute `kind`; `what` it is. */
+static bool parse_text(Parser *p, Statement *s, AttrKind kind, const char *what)
+{
+    if (p->token.kind != TOKEN_TEXT)
+        return parser_expected(p, what);
+    add_attr(s, (Attr){.kind = kind, .text = arena_strndup(&p->m->arena, p->token.start,
+                                                           p->token.len)});
+    parser_advance(p);
+    return true;
+}
+
 /* COND, or COND, "message" */
 static bool parse_condition(Parser *p, Statement *s, uint64_t allowed)
 {
@@ -114,12 +125,30 @@ static bool parse_condition(Parser *p, Statement *s, uint64_t allowed)
     add_expr_attr(s, ATTR_COND, cond);
     if (!(allowed & op_attr_bit(ATTR_MESSAGE)) || !parser_accept(p, ","))
         return true;
-    if (p->token.kind != TOKEN_TEXT)
-        return parser_expected(p, "a message in quotes");
-    add_attr(s, (Attr){.kind = ATTR_MESSAGE, .text = arena_strndup(
-                           &p->m->arena, p->token.start, p->token.len)});
-    parser_advance(p);
-    return true;
+    return parse_text(p, s, ATTR_MESSAGE, "a message in quotes");
+}
+
+/* Whether the token names a value that is no scalar, or none at all. */
+static bool at_operand(Parser *p)
+{
+    if (p->token.kind != TOKEN_VALUE)
+        return false;
+    const Value *v = parser_symbol(p, &p->token)->value;
+    return !v || !v->type || v->type->kind != TYPE_SCALAR;
+}
+
+/* "label", and what is printed: an expression, or an operand that follows. */
+static bool parse_label(Parser *p, Statement *s)
+{
+    if (!parse_text(p, s, ATTR_LABEL, "a label in quotes") ||
+        !parser_expect(p, ",", "after the label"))
+        return false;
+    if (at_operand(p))
+        return true;
+    const Expr *value = parse_expr(p, PRECEDENCE_ANY);
+    if (value)
+        add_expr_attr(s, ATTR_VALUE, value);
+    return value;
 }
 
 /* The constant of copy_async_wait_group. */
@@ -335,6 +364,8 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
         !parse_number(p, s))
         return false;
     if (info->attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, info->attrs))
+        return false;
+    if (info->attrs & op_attr_bit(ATTR_LABEL) && !parse_label(p, s))
         return false;
     if (info->attrs & op_attr_bit(ATTR_PENDING) && !parse_pending(p, s))
         return false;

@@ -269,6 +269,12 @@ static void print_plain_op(Printer *pr, const Op *op)
     }
     if (message)
         text_printf(pr->out, ", \"%s\"", message->text);
+    if (op_attr(op, ATTR_LABEL))
+        text_printf(pr->out, " \"%s\",", op_attr(op, ATTR_LABEL)->text);
+    if (op_expr(op, ATTR_VALUE)) {
+        text_add(pr->out, " ");
+        print_expr(pr->out, op_expr(op, ATTR_VALUE));
+    }
     if (op_expr(op, ATTR_PENDING)) {
         text_add(pr->out, " ");
         print_expr(pr->out, op_expr(op, ATTR_PENDING));

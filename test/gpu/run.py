@@ -5,10 +5,11 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 
     run.py --tools DIR --kernels DIR --out DIR [--only FAMILY,...]
 
-compares the GPU with the interpreter: the programs of test/lit/Run, the matmul
-template for every type of 1 to 8 bits, the pipelined one, every cast, and the
-demo; with --only sanitizers, programs and kernels under compute-sanitizer. The last line
-is `N passed, M failed`; OUT/gpu-check.txt holds all output.
+compares the GPU with the interpreter: the programs of test/lit/Run and what
+they print, the matmul template for every type of 1 to 8 bits, the pipelined one,
+every cast, and the demo; with --only sanitizers, programs and kernels under
+compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
+all output.
 
     run.py --tools DIR --engine interp --programs FILE...
 
@@ -35,11 +36,13 @@ NARROW = INTEGERS + FLOATS + ["ue8m0"]
 
 
 class Case:
-    """One check: a name and commands, all of which must succeed."""
+    """One check: a name and commands, all of which must succeed; with `same_text`, and
+    write the same to standard output."""
 
-    def __init__(self, name, *commands):
+    def __init__(self, name, *commands, same_text=False):
         self.name = name
         self.commands = commands
+        self.same_text = same_text
 
 
 def bits(name):
@@ -53,18 +56,34 @@ def exponent_bits(name):
 
 # ---- families ----------------------------------------------------------------
 
+def argument_lines(path):
+    """The arguments of each `// ARGS:` line of a program."""
+    return [shlex.split(line.split("ARGS:", 1)[1]) for line in path.read_text().splitlines()
+            if line.startswith("// ARGS:")]
+
+
 def program_cases(options, paths):
     """The `// ARGS:` lines of programs."""
     against = [] if options.engine == "interp" else ["--require-gpu", "--compare=interp"]
     for path in paths:
-        lines = [line.split("ARGS:", 1)[1] for line in path.read_text().splitlines()
-                 if line.startswith("// ARGS:")]
+        lines = argument_lines(path)
         if not lines:
             yield Case(f"{path.name}: has no ARGS line", ["false"])
-        for number, line in enumerate(lines, 1):
+        for number, arguments in enumerate(lines, 1):
             yield Case(f"{path.stem}:{number}",
                        [options.tilus_run, str(path), f"--engine={options.engine}", *against,
-                        *shlex.split(line)])
+                        *arguments])
+
+
+def print_cases(options, paths):
+    """The `// ARGS:` lines of programs that print: the GPU's text is the interpreter's."""
+    for path in paths:
+        if not any(line.lstrip().startswith("print ") for line in path.read_text().splitlines()):
+            continue
+        for number, arguments in enumerate(argument_lines(path), 1):
+            yield Case(f"print: {path.stem}:{number}",
+                       *([options.tilus_run, str(path), f"--engine={engine}", *arguments]
+                         for engine in ("interp", "gpu")), same_text=True)
 
 
 def type_case(options, weight, scratch):
@@ -139,7 +158,7 @@ def demo_case(options, scratch):
 def sanitizer_cases(options, scratch):
     """Each kernel, and the first ARGS line of each program, under compute-sanitizer."""
     cases = [Case(path.stem, [options.tilus_run, str(path), "--engine=gpu", "--require-gpu",
-                              *first_arguments(path)])
+                              *argument_lines(path)[0]])
              for path in sorted(RUN_PROGRAMS.glob("*.tilus"))]
     cases += [type_case(options, "i6", scratch), pipelined_case(options, "i6", 37, 72, 600, scratch)]
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
@@ -149,14 +168,10 @@ def sanitizer_cases(options, scratch):
                          for command in case.commands))
 
 
-def first_arguments(path):
-    line = next(line for line in path.read_text().splitlines() if line.startswith("// ARGS:"))
-    return shlex.split(line.split("ARGS:", 1)[1])
-
-
 def all_cases(options, scratch):
     families = {
         "programs": lambda: list(program_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
+        "prints": lambda: list(print_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
         "types": lambda: [type_case(options, t, scratch) for t in NARROW],
         "pipelined": lambda: [pipelined_case(options, t, *sizes, scratch)
                               for t in ("u2", "u4", "i6", "f6e3m2", "f8e4m3")
@@ -174,13 +189,17 @@ def all_cases(options, scratch):
 
 def run_case(case):
     """(passed, output): the first command that fails decides."""
-    output = ""
+    output, texts = "", set()
     for command in case.commands:
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, errors="replace", timeout=300)
-        output += "$ " + shlex.join(command) + "\n" + result.stdout
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace",
+                                stderr=subprocess.PIPE if case.same_text else subprocess.STDOUT,
+                                timeout=300)
+        output += "$ " + shlex.join(command) + "\n" + (result.stderr or "") + result.stdout
+        texts.add(result.stdout)
         if result.returncode != 0:
             return False, output + f"exit code {result.returncode}\n"
+    if case.same_text and (len(texts) != 1 or "" in texts):
+        return False, output + "the texts differ, or there is none\n"
     return True, output
 
 
@@ -216,7 +235,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", choices=["gpu", "interp"], default="gpu")
-    parser.add_argument("--only", help="families: programs,types,pipelined,casts,demo,sanitizers")
+    parser.add_argument("--only", help="families: programs,prints,types,pipelined,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()

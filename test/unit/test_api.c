@@ -99,7 +99,7 @@ static tilus_status interpret(Subject *s)
         s->data[i] = (float)i;
     tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
     tilus_buffer buffer = {s->data, COUNT * sizeof *s->data};
-    return tilus_interpret(s->module, "add", args, 3, &buffer, 1);
+    return tilus_interpret(s->module, "add", args, 3, &buffer, 1, NULL);
 }
 
 static void expect_sums(const Subject *s)
@@ -462,20 +462,62 @@ static void the_interpreter_refuses_bad_calls(void **state)
     Subject s = subject_of(add_three);
     tilus_arg args[] = {{.pointer = 0}, {.integer = 41}, {.integer = 7}};
     tilus_buffer buffer = {s.data, sizeof s.data};
-    assert_int_equal(tilus_interpret(s.module, "sub", args, 3, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_interpret(s.module, "sub", args, 3, &buffer, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 0, "the module has no program @sub");
-    assert_int_equal(tilus_interpret(s.module, "add", args, 2, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_interpret(s.module, "add", args, 2, &buffer, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 1, "program takes 3 arguments, got 2");
-    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 2, "argument %n = 41 is not divisible by 4");
     args[1].integer = 40;
-    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 0), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 0, NULL),
+                     TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 3, "argument %a is buffer 0, but there are 0 buffers");
     buffer.size = 100;      /* bytes: fewer than %n floats */
-    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1), TILUS_ERROR_PROGRAM);
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1, NULL),
+                     TILUS_ERROR_PROGRAM);
     assert_int_equal(tilus_diag_line(s.diag, 4), 9);
     assert_int_equal(interpret(&s), TILUS_OK);
     expect_sums(&s);
+    subject_free(&s);
+}
+
+static void collect(void *printer, const char *text, size_t len)
+{
+    strncat(printer, text, len);
+}
+
+static void what_a_program_prints_goes_to_the_caller(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    const tilus_interpret_options options = {.print = collect, .printer = text};
+    Subject s = subject_of("tilus 1\n"
+                           "program @tell<2>(%n: i32) warps(1) {\n"
+                           "  %x = allocate_register -1 : i8[2, 2] @ local(2, 2).replicate(32)\n"
+                           "  print \"x\", %x\n"
+                           "  print \"100%\", %n - 1 {blocks = all}\n"
+                           "}\n");
+    tilus_arg arg = {.integer = 7};
+    assert_int_equal(tilus_interpret(s.module, "tell", &arg, 1, NULL, 0, &options), TILUS_OK);
+    assert_string_equal(text, "x: i8[2, 2], block (0)\n"
+                              "[[-1, -1],\n [-1, -1]]\n"
+                              "100%: 6, block (0)\n"
+                              "100%: 6, block (1)\n");
+    const tilus_interpret_options nobody = {.print = NULL};
+    assert_int_equal(tilus_interpret(s.module, "tell", &arg, 1, NULL, 0, &nobody), TILUS_OK);
+    assert_int_equal(tilus_interpret(s.module, "tell", &arg, 1, NULL, 0, NULL), TILUS_OK);
+    subject_free(&s);
+}
+
+static void the_driver_keeps_its_names(void **state)
+{
+    (void)state;
+    Subject s = subject_of("tilus 1\nprogram @vprintf<1>() warps(1) {\n}\n");
+    assert_null(compile(&s, "sm_80", TILUS_OUTPUT_PTX));
+    expect_text(s.diag, 0, "the driver has a function called vprintf");
     subject_free(&s);
 }
 
@@ -788,6 +830,8 @@ int main(void)
         cmocka_unit_test(grid_code_computes_what_the_text_says),
         cmocka_unit_test(the_interpreter_runs_programs),
         cmocka_unit_test(the_interpreter_refuses_bad_calls),
+        cmocka_unit_test(what_a_program_prints_goes_to_the_caller),
+        cmocka_unit_test(the_driver_keeps_its_names),
         cmocka_unit_test(every_target_gives_ptx),
         cmocka_unit_test(bad_compile_options_are_refused),
         cmocka_unit_test(targets_suit_devices),

@@ -61,7 +61,7 @@ static tilus_status run_sized(Run *r, size_t a_size, size_t b_size)
 {
     tilus_arg args[3] = {{.pointer = 0}, {.pointer = 1}, {.integer = r->n}};
     tilus_buffer buffers[2] = {{r->a, a_size}, {r->b, b_size}};
-    return tilus_interpret(r->module, "p", args, 3, buffers, 2);
+    return tilus_interpret(r->module, "p", args, 3, buffers, 2, NULL);
 }
 
 static void run_ok(Run *r)
@@ -348,7 +348,7 @@ static void check_dot(const DotCase *t)
     memcpy(d, c, sizeof c);
     tilus_arg args[3] = {{.pointer = 0}, {.pointer = 1}, {.pointer = 2}};
     tilus_buffer buffers[3] = {{a, sizeof a}, {b, sizeof b}, {d, sizeof d}};
-    assert_int_equal(tilus_interpret(m, "p", args, 3, buffers, 3), TILUS_OK);
+    assert_int_equal(tilus_interpret(m, "p", args, 3, buffers, 3, NULL), TILUS_OK);
     for (size_t i = 0; i < M; i++)
         for (size_t j = 0; j < N; j++) {
             double sum = element(c, i * N + j, t->out), size = 1;
@@ -1045,15 +1045,15 @@ static void launches_are_checked(void **state)
     tilus_buffer buffer = {r->a, BUFFER};
     tilus_arg odd[2] = {{.pointer = 0}, {.integer = 17}};
     tilus_arg stray[2] = {{.pointer = 1}, {.integer = 16}};
-    assert_int_equal(tilus_interpret(r->module, "p", odd, 2, &buffer, 1),
+    assert_int_equal(tilus_interpret(r->module, "p", odd, 2, &buffer, 1, NULL),
                      TILUS_ERROR_ARGUMENT);
     expect_message(r, 0, TILUS_SEVERITY_ERROR, 0, "n");
-    assert_int_equal(tilus_interpret(r->module, "p", stray, 2, &buffer, 1),
+    assert_int_equal(tilus_interpret(r->module, "p", stray, 2, &buffer, 1, NULL),
                      TILUS_ERROR_ARGUMENT);
     expect_message(r, 1, TILUS_SEVERITY_ERROR, 0, "argument %a is buffer 1, but there are 1");
-    assert_int_equal(tilus_interpret(r->module, "p", odd, 1, &buffer, 1),
+    assert_int_equal(tilus_interpret(r->module, "p", odd, 1, &buffer, 1, NULL),
                      TILUS_ERROR_ARGUMENT);
-    assert_int_equal(tilus_interpret(r->module, "q", odd, 2, &buffer, 1),
+    assert_int_equal(tilus_interpret(r->module, "q", odd, 2, &buffer, 1, NULL),
                      TILUS_ERROR_ARGUMENT);
     run_free(r);
 }
@@ -1129,7 +1129,7 @@ static void interpret_sample(const char *text, const char *name, const tilus_def
 {
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, text, defines, 2);
-    tilus_status status = tilus_interpret(m, name, args, arg_count, buffers, buffer_count);
+    tilus_status status = tilus_interpret(m, name, args, arg_count, buffers, buffer_count, NULL);
     tilus_diag_print(diag, stderr);
     assert_int_equal(status, TILUS_OK);
     tilus_module_free(m);

@@ -553,7 +553,7 @@ static void rows_of_the_op_table_make_sense(void **state)
                      : info->rule == RULE_SAME || info->rule == RULE_ELEMENT ||
                              info->rule == RULE_BOOL || info->rule == RULE_REDUCE ? 1 : 0;
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
-        if (info->attrs & 1u << ATTR_OFFSETS) {
+        if (info->attrs & op_attr_bit(ATTR_OFFSETS) && info->operand_count != OPERANDS_ANY) {
             OperandKind last = info->operands[info->operand_count - 1];
             assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL ||
                         last == OPERAND_MEMORY);

@@ -36,11 +36,18 @@ int engine_choose(Run *run)
 
 /* ---- the interpreter ------------------------------------------------ */
 
-static int interpret(Run *run, const tilus_buffer *buffers)
+static void print(void *file, const char *text, size_t len)
+{
+    fwrite(text, 1, len, file);
+}
+
+/* `out` gets what the program prints; NULL: nobody. */
+static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     size_t count = run->info->arg_count;
+    const tilus_interpret_options options = {.print = out ? print : NULL, .printer = out};
     tilus_status status = tilus_interpret(run->plain.module, run->program, run->args, count,
-                                          buffers, count);
+                                          buffers, count, &options);
     if (status == TILUS_OK)
         return EXIT_OK;
     tilus_diag_print(run->plain.diag, stderr);
@@ -81,7 +88,7 @@ int engine_run_reference(Run *run)
         return EXIT_OK;
     int status = copy_buffers(run);
     if (status == EXIT_OK)
-        status = interpret(run, run->reference);
+        status = interpret(run, run->reference, NULL);
     if (status != EXIT_OK || run->options.allow_zero || has_changed(run))
         return status;
     fprintf(stderr, "%s: error: the reference run changed nothing (--allow-zero accepts it)\n",
@@ -167,5 +174,5 @@ int engine_run(Run *run)
     if (run->rt)
         return run_on_gpu(run);
     fprintf(stderr, "%s: engine interp: the CPU interpreter\n", TOOL);
-    return interpret(run, run->buffers);
+    return interpret(run, run->buffers, stdout);
 }
