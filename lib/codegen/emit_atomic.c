@@ -1,37 +1,73 @@
-/* Atomic ops: one relaxed instruction for each element, between fences.
+/* Atomic ops: one relaxed instruction for each element, or pair of 16-bit ones,
+ * between fences.
  *
  *     fence.acq_rel.gpu                       order release, acq_rel
  *     if (the thread is the least holder of its elements)     replicas only
- *         for each slot: if (inside) red.relaxed.gpu ...
+ *         for each slot: if (inside) red.relaxed.gpu ...   or atom
  *     fence.acq_rel.gpu                       order acquire, acq_rel
+ *     barrier, result of the least holder, barrier            replicas with a result
  *
  * A fence before or after relaxed accesses orders as a releasing or acquiring
  * access would, and one does for all slots. */
 #include "codegen/memory.h"
 
+enum { FAMILY_ROWS = 4 };       /* one for each AtomicScope, shared memory */
+
+static IntrinsicId add_family(const Codegen *cg, DType t)
+{
+    switch (t) {
+    case DTYPE_f32: return INTR_atomic_add_f32_block;
+    case DTYPE_f16: return INTR_atomic_add_f16_block;
+    case DTYPE_bf16:
+        return cg->target->sm >= intrinsic_info[INTR_atomic_add_bf16_block].sm
+                   ? INTR_atomic_add_bf16_block
+                   : INTR_atomic_add_bf16_loop_block;
+    default: return INTR_atomic_add_u32_block;
+    }
+}
+
 /* The first row of the family of intrinsics that does what the op does. */
-static IntrinsicId family(const Op *op)
+static IntrinsicId family(const Codegen *cg, const Op *op)
 {
     DType t = op_tile_type(op)->dtype;
     bool is_signed = dtype_info[t].kind == DKIND_INT;
     switch (op->code) {
     case OP_atomic_add:
-        return dtype_is_float(t) ? INTR_atomic_add_f32_block : INTR_atomic_add_u32_block;
+        return add_family(cg, t);
     case OP_atomic_max:
         return is_signed ? INTR_atomic_max_s32_block : INTR_atomic_max_u32_block;
     case OP_atomic_min:
         return is_signed ? INTR_atomic_min_s32_block : INTR_atomic_min_u32_block;
-    default:
+    case OP_atomic_exch:
         return INTR_atomic_exch_b32_block;
+    default:
+        return INTR_atomic_cas_b32_block;
     }
 }
 
-/* Changes the place of the element in `slot`, which is one word. */
-static void change_slot(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+/* Whether another family follows, which gives what was there. */
+static bool has_fetch(IntrinsicId first)
 {
-    unsigned row = a->global ? (unsigned)atomic_scope(a->op) : SCOPE_NONE;
-    LLVMValueRef args[] = {access_unit_pointer(a, slot), words[slot]};
-    call_intrinsic(a->cg, (IntrinsicId)(family(a->op) + row), a->op->loc, args, 2);
+    return *intrinsic_info[first].signature == ':';
+}
+
+/* Changes the word of memory that begins with the element in `slot`. Words of the
+ * result, if there is one, become what was there. */
+static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
+{
+    const Op *op = a->op;
+    unsigned row = a->global ? (unsigned)atomic_scope(op) : SCOPE_NONE;
+    IntrinsicId first = family(a->cg, op);
+    if (op->result_count && has_fetch(first))
+        row += FAMILY_ROWS;
+    int64_t word = slot / a->plan.unit;
+    LLVMValueRef args[3] = {access_unit_pointer(a, slot)};
+    unsigned count = 1;
+    for (unsigned i = 0; i + 1 < op->operand_count; i++)
+        args[count++] = lowered_words(op->operands[i])[word];
+    LLVMValueRef before = call_intrinsic(a->cg, (IntrinsicId)(first + row), op->loc, args, count);
+    if (op->result_count)
+        words[word] = before;
 }
 
 /* Only the block sees its shared memory. */
@@ -42,62 +78,143 @@ static void fence(Codegen *cg, const Op *op)
     call_intrinsic(cg, (IntrinsicId)(INTR_fence_block + (unsigned)scope), op->loc, NULL, 0);
 }
 
-/* Whether no lesser thread holds the elements of this one, an i1: it is the first of
- * its replicas. NULL without replicas. */
-static LLVMValueRef is_least_holder(Codegen *cg, const Layout *l)
+/* ---- replicas ----------------------------------------------------------- */
+
+/* The part of the thread's number that tells replicas of its elements apart, an
+ * i32: 0 in the least holder. NULL without replicas. */
+static LLVMValueRef replica_part(Codegen *cg, const Layout *l)
 {
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef all = NULL;
+    LLVMValueRef sum = NULL;
     int64_t below = l->threads;
     for (unsigned i = 0; i < l->spatial_count; i++) {
         const LayoutDigit *digit = &l->spatial[i];
         below /= digit->extent;
         if (digit->mode >= 0)
             continue;
-        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)below), "");
+        LLVMValueRef weight = const_i32_of(cg, (uint32_t)below);
+        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, weight, "");
         v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)digit->extent), "");
-        v = LLVMBuildICmp(b, LLVMIntEQ, v, const_i32_of(cg, 0), "");
-        all = all ? LLVMBuildAnd(b, all, v, "") : v;
+        v = LLVMBuildNUWMul(b, v, weight, "");
+        sum = sum ? LLVMBuildNUWAdd(b, sum, v, "") : v;
     }
-    return all;
+    return sum;
+}
+
+/* The address of a word of thread `thread` in the scratch. */
+static LLVMValueRef scratch_at(Codegen *cg, LLVMValueRef base, LLVMValueRef thread)
+{
+    return LLVMBuildGEP2(cg->builder, cg->i32, base, &thread, 1, "");
+}
+
+static bool barrier(Codegen *cg, const Op *op)
+{
+    LLVMValueRef zero = const_i32_of(cg, 0);
+    return call_intrinsic(cg, INTR_barrier, op->loc, &zero, 1);
+}
+
+/* Each word of the result becomes that of the least holder. */
+static bool share_words(Codegen *cg, const Op *op, LLVMValueRef replica, LLVMValueRef *words)
+{
+    enum { WORD_BYTES = 4 };
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef base = shared_reserve(cg, op);
+    if (!base)
+        return false;
+    LLVMValueRef mine = scratch_at(cg, base, cg->thread);
+    LLVMValueRef least = scratch_at(cg, base, LLVMBuildNUWSub(b, cg->thread, replica, ""));
+    for (int64_t i = 0; i < type_thread_words(op->results[0]->type); i++) {
+        LLVMSetAlignment(LLVMBuildStore(b, words[i], mine), WORD_BYTES);
+        if (!barrier(cg, op))
+            return false;
+        words[i] = LLVMBuildLoad2(b, cg->i32, least, "");
+        LLVMSetAlignment(words[i], WORD_BYTES);
+        if (!barrier(cg, op))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the ops -------------------------------------------------------------- */
+
+/* Words of the result are those in `words` where a thread acted, else zero. */
+static void join_words(Codegen *cg, const Op *op, LLVMValueRef *words, LLVMBasicBlockRef before,
+                       LLVMBasicBlockRef acted)
+{
+    LLVMValueRef zero = const_i32_of(cg, 0);
+    for (int64_t i = 0; i < type_thread_words(op->results[0]->type); i++) {
+        LLVMValueRef phi = LLVMBuildPhi(cg->builder, cg->i32, "");
+        LLVMAddIncoming(phi, (LLVMValueRef[]){zero, words[i]},
+                        (LLVMBasicBlockRef[]){before, acted}, 2);
+        words[i] = phi;
+    }
 }
 
 /* Changes the tile, in one thread of those that hold the same elements. */
-static void change_tile(MemoryAccess *a, LLVMValueRef *words)
+static void change_tile(MemoryAccess *a, LLVMValueRef replica, LLVMValueRef *words)
 {
     Codegen *cg = a->cg;
-    LLVMValueRef acts = is_least_holder(cg, a->tile->layout);
-    LLVMBasicBlockRef done = NULL;
-    if (acts) {
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), done = NULL;
+    if (replica) {
         LLVMBasicBlockRef then =
             LLVMAppendBasicBlockInContext(cg->context, cg->function, "holder");
         done = LLVMAppendBasicBlockInContext(cg->context, cg->function, "changed");
-        LLVMBuildCondBr(cg->builder, acts, then, done);
-        LLVMPositionBuilderAtEnd(cg->builder, then);
+        LLVMValueRef acts = LLVMBuildICmp(b, LLVMIntEQ, replica, const_i32_of(cg, 0), "");
+        LLVMBuildCondBr(b, acts, then, done);
+        LLVMPositionBuilderAtEnd(b, then);
     }
     access_locate_thread(a);
     access_move_units(a, words);
     if (done) {
-        LLVMBuildBr(cg->builder, done);
-        LLVMPositionBuilderAtEnd(cg->builder, done);
+        LLVMBasicBlockRef acted = LLVMGetInsertBlock(b);
+        LLVMBuildBr(b, done);
+        LLVMPositionBuilderAtEnd(b, done);
+        if (a->op->result_count)
+            join_words(cg, a->op, words, before, acted);
     }
+}
+
+/* Whether words of the tile are words of memory; pairs of 16-bit elements must be. */
+static bool plan_words(Codegen *cg, const Op *op, Access *plan)
+{
+    enum { WORD_BYTES = 4 };
+    const Type *t = op_tile_type(op);
+    MemoryTile tile = op_memory_tile(op);
+    int64_t unit = 8 * WORD_BYTES / dtype_bits(t->dtype);
+    *plan = (Access){.via = VIA_units, .unit = unit, .bytes = WORD_BYTES,
+                     .checked = access_checked_dims(&tile)};
+    if (unit == 1)
+        return true;
+    if (t->layout->slots % unit)
+        return diag_error(cg->diag, op->loc, "%s of %s goes by pairs, a thread holds %lld of "
+                          "these elements", op_info[op->code].name, dtype_name(t->dtype),
+                          (long long)t->layout->slots);
+    const char *why = access_obstacle(cg->module, op, unit, WORD_BYTES);
+    return !why || diag_error(cg->diag, op->loc, "%s of %s goes by pairs of %d bytes: %s",
+                              op_info[op->code].name, dtype_name(t->dtype), WORD_BYTES, why);
 }
 
 static bool emit_atomic(Codegen *cg, const Op *op)
 {
-    enum { WORD_BYTES = 4 };
     AtomicOrder order = atomic_order(op);
-    MemoryTile tile = op_memory_tile(op);
+    LLVMValueRef *words = words_new(cg, op->operands[0]->type);
     MemoryAccess a;
+    access_open(cg, op, &a);
+    a.move = change_word;
+    if (!plan_words(cg, op, &a.plan))
+        return false;
     if (order == ORDER_RELEASE || order == ORDER_ACQ_REL)
         fence(cg, op);
-    access_open(cg, op, &a);
-    a.plan = (Access){.via = VIA_units, .unit = 1, .bytes = WORD_BYTES,
-                      .checked = access_checked_dims(&tile)};
-    a.move = change_slot;
-    change_tile(&a, lowered_words(op->operands[0]));
+    LLVMValueRef replica = replica_part(cg, a.tile->layout);
+    change_tile(&a, replica, words);
     if (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL)
         fence(cg, op);
+    if (!op->result_count)
+        return true;
+    if (replica && !share_words(cg, op, replica, words))
+        return false;
+    lower_words(cg, op->results[0], words);
     return true;
 }
 
@@ -105,3 +222,4 @@ bool emit_atomic_add(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
 bool emit_atomic_max(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
 bool emit_atomic_min(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
 bool emit_atomic_exch(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
+bool emit_atomic_cas(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }

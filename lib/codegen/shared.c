@@ -24,12 +24,22 @@ static int64_t tensor_bytes(const Op *op)
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
 }
 
+/* An atomic op hands a word from each thread to the replicas of its elements. */
+static int64_t atomic_scratch(const Op *op)
+{
+    enum { WORD_BYTES = 4 };
+    const Layout *l = op->operands[0]->type->layout;
+    return op->result_count && layout_replicas(l) > 1 ? WORD_BYTES * l->threads : 0;
+}
+
 /* Bytes of scratch that `op` needs. */
 static int64_t scratch_bytes(const Op *op)
 {
     switch (op->code) {
     case OP_reduce: return reduce_plan(op).scratch;
     case OP_print: return print_scratch(op);
+    case OP_atomic_add: case OP_atomic_max: case OP_atomic_min: case OP_atomic_exch:
+    case OP_atomic_cas: return atomic_scratch(op);
     default: return 0;
     }
 }

@@ -123,7 +123,8 @@ typedef enum OperandKind {
 } OperandKind;
 
 typedef enum ResultKind {
-    RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_INDICES, RESULT_CARRIED
+    RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_INDICES, RESULT_CARRIED,
+    RESULT_OPTIONAL     /* a REG, or none when nothing uses it */
 } ResultKind;
 
 typedef enum Effect {

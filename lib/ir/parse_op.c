@@ -324,6 +324,8 @@ static bool parse_result_types(Parser *p, Statement *s, OpCode code)
 static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 {
     const OpInfo *info = &op_info[code];
+    if (info->result == RESULT_OPTIONAL && !s->name_count)
+        return true;
     switch (info->rule) {
     case RULE_REDUCE:
         s->types[s->type_count] = verify_reduce_type(p->m, op);

@@ -75,7 +75,8 @@ static bool verify_result_count(Module *m, const Op *op)
 {
     unsigned expected[] = {
         [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
-        [RESULT_INDICES] = op->parent->program->grid_rank, [RESULT_CARRIED] = op->result_count};
+        [RESULT_INDICES] = op->parent->program->grid_rank, [RESULT_CARRIED] = op->result_count,
+        [RESULT_OPTIONAL] = op->result_count ? 1 : 0};
     unsigned count = expected[op_info[op->code].result];
     if (op->result_count == count)
         return true;
@@ -461,17 +462,35 @@ bool verify_copy_async_wait_group(Module *m, const Op *op)
     return true;
 }
 
-/* Atomic ops; `floats` tells whether f32 is one of their element types. */
-static bool verify_atomic(Module *m, const Op *op, bool floats)
+/* The register tensors of an atomic op, results too. */
+static bool verify_atomic_types(Module *m, const Op *op)
 {
-    DType t = op_tile_type(op)->dtype;
+    const Type *t = op->operands[0]->type;
+    if (op->operands[op->operand_count - 2]->type != t)
+        return diag_error(m->diag, op->loc, "%s takes elements of one type, got %s and %s",
+                          op_info[op->code].name, type_text(m, t),
+                          type_text(m, op->operands[1]->type));
+    if (op->result_count && op->results[0]->type != t)
+        return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s",
+                          op_info[op->code].name, type_text(m, t),
+                          type_text(m, op->results[0]->type));
+    return true;
+}
+
+/* Atomic ops: i32, u32 and the `count` types of `others`, which `names` lists. */
+static bool verify_atomic(Module *m, const Op *op, const DType *others, unsigned count,
+                          const char *names)
+{
+    DType t = op->operands[0]->type->dtype;
     const Attr *order = op_attr(op, ATTR_ORDER), *scope = op_attr(op, ATTR_SCOPE);
-    if (!verify_place(m, op))
+    bool defined = t == DTYPE_i32 || t == DTYPE_u32;
+    if (!verify_atomic_types(m, op) || !verify_place(m, op))
         return false;
-    if (t != DTYPE_i32 && t != DTYPE_u32 && !(floats && t == DTYPE_f32))
+    for (unsigned i = 0; i < count; i++)
+        defined |= t == others[i];
+    if (!defined)
         return diag_error(m->diag, op->loc, "%s is defined for %s, got %s",
-                          op_info[op->code].name, floats ? "i32, u32 and f32" : "i32 and u32",
-                          dtype_name(t));
+                          op_info[op->code].name, names, dtype_name(t));
     if (atomic_order(op) == ORDER_NONE)
         return diag_error(m->diag, op->loc, "order is relaxed, acquire, release or acq_rel, "
                           "got %s", order->word);
@@ -481,10 +500,26 @@ static bool verify_atomic(Module *m, const Op *op, bool floats)
     return true;
 }
 
-bool verify_atomic_add(Module *m, const Op *op) { return verify_atomic(m, op, true); }
-bool verify_atomic_max(Module *m, const Op *op) { return verify_atomic(m, op, false); }
-bool verify_atomic_min(Module *m, const Op *op) { return verify_atomic(m, op, false); }
-bool verify_atomic_exch(Module *m, const Op *op) { return verify_atomic(m, op, true); }
+bool verify_atomic_add(Module *m, const Op *op)
+{
+    static const DType floats[] = {DTYPE_f32, DTYPE_f16, DTYPE_bf16};
+    return verify_atomic(m, op, floats, 3, "i32, u32, f32, f16 and bf16");
+}
+
+bool verify_atomic_exch(Module *m, const Op *op)
+{
+    static const DType floats[] = {DTYPE_f32};
+    return verify_atomic(m, op, floats, 1, "i32, u32 and f32");
+}
+
+static bool verify_atomic_integers(Module *m, const Op *op)
+{
+    return verify_atomic(m, op, NULL, 0, "i32 and u32");
+}
+
+bool verify_atomic_max(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
+bool verify_atomic_min(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
+bool verify_atomic_cas(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
 
 bool verify_synchronize(Module *m, const Op *op)
 {

@@ -101,6 +101,16 @@ static void drop_dead_carried(Dce *dce, Op *op)
         }
 }
 
+/* An op that acts all the same is cheaper without its result. */
+static void drop_dead_optional(Dce *dce, Op *op)
+{
+    if (!op->result_count || op->results[0]->data == &live)
+        return;
+    op->result_count = 0;
+    stat_add(dce->m, STAT_dce_results, 1);
+    dce->result = PASS_CHANGED;
+}
+
 static bool sweep(Op *op, void *data)
 {
     Dce *dce = data;
@@ -112,6 +122,8 @@ static bool sweep(Op *op, void *data)
         dce->result = PASS_CHANGED;
     } else if (op->region_count) {
         drop_dead_carried(dce, op);
+    } else if (op_info[op->code].result == RESULT_OPTIONAL) {
+        drop_dead_optional(dce, op);
     }
     return true;
 }
