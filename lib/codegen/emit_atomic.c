@@ -65,7 +65,8 @@ static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words
     unsigned count = 1;
     for (unsigned i = 0; i + 1 < op->operand_count; i++)
         args[count++] = lowered_words(op->operands[i])[word];
-    LLVMValueRef before = call_intrinsic(a->cg, (IntrinsicId)(first + row), op->loc, args, count);
+    LLVMValueRef before = call_intrinsic(a->cg, (IntrinsicId)(first + row), op->loc, args,
+                                         count);
     if (op->result_count)
         words[word] = before;
 }
@@ -138,8 +139,8 @@ static bool share_words(Codegen *cg, const Op *op, LLVMValueRef replica, LLVMVal
 /* ---- the ops -------------------------------------------------------------- */
 
 /* Words of the result are those in `words` where a thread acted, else zero. */
-static void join_words(Codegen *cg, const Op *op, LLVMValueRef *words, LLVMBasicBlockRef before,
-                       LLVMBasicBlockRef acted)
+static void join_words(Codegen *cg, const Op *op, LLVMValueRef *words,
+                       LLVMBasicBlockRef before, LLVMBasicBlockRef acted)
 {
     LLVMValueRef zero = const_i32_of(cg, 0);
     for (int64_t i = 0; i < type_thread_words(op->results[0]->type); i++) {

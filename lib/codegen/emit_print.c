@@ -261,7 +261,8 @@ static void store_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first)
 }
 
 /* Thread 0 prints the elements from number `first` up to `end`. */
-static void print_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first, LLVMValueRef end)
+static void print_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first,
+                        LLVMValueRef end)
 {
     LLVMBuilderRef b = p->cg->builder;
     LLVMBasicBlockRef done = begin_if(p, is_thread_0(p));
@@ -340,8 +341,9 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
             v = LLVMBuildUDiv(b, v, const_i64_of(cg, below), "");
             index = add_i64(cg, index, v);
         }
+        LLVMValueRef extent = a->memory->extents[d];
         if (a->global)
-            inside = LLVMBuildAnd(b, inside, index_inside(cg, index, a->memory->extents[d]), "");
+            inside = LLVMBuildAnd(b, inside, index_inside(cg, index, extent), "");
         linear = add_i64(cg, linear, mul_i64(cg, index, a->memory->strides[d]));
     }
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b), done = begin_if(p, inside);
@@ -349,7 +351,8 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
     LLVMBasicBlockRef loaded = LLVMGetInsertBlock(b);
     end_if(p, done);
     LLVMValueRef phi = LLVMBuildPhi(b, LLVMTypeOf(code), "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){zero, code}, (LLVMBasicBlockRef[]){before, loaded}, 2);
+    LLVMAddIncoming(phi, (LLVMValueRef[]){zero, code}, (LLVMBasicBlockRef[]){before, loaded},
+                    2);
     return phi;
 }
 

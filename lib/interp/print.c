@@ -56,7 +56,8 @@ static void say_element(const Interp *in, const PrintShape *s, int64_t e, uint64
     say_separator(in, s, e);
     if (dtype_is_float(t)) {
         double number = dtype_decode(t, code);
-        snprintf(text, sizeof text, print_format(t), isnan(number) ? fabs((double)NAN) : number);
+        number = isnan(number) ? fabs((double)NAN) : number;
+        snprintf(text, sizeof text, print_format(t), number);
     } else {
         snprintf(text, sizeof text, print_format(t), (long long)integer_value(t, code));
     }

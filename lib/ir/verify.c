@@ -399,11 +399,12 @@ static bool verify_whole(Module *m, const Op *op, const Value *v)
     for (unsigned d = 0; d < v->type->rank; d++) {
         const Expr *extent = v->type->extents[d];
         if (!expr_is_constant(extent))
-            return diag_error(m->diag, op->loc, "extent %u of %%%s is not constant: print a tile "
-                              "of it, as %%%s[0] {shape = [16]}", d, v->name ? v->name : "?",
+            return diag_error(m->diag, op->loc, "extent %u of %%%s is not constant: print a "
+                              "tile of it, as %%%s[0] {shape = [16]}", d, v->name ? v->name : "?",
                               v->name ? v->name : "?");
         if (extent->constant < 1 ||
-            __builtin_mul_overflow(elements, extent->constant, &elements) || elements > INT32_MAX)
+            __builtin_mul_overflow(elements, extent->constant, &elements) ||
+            elements > INT32_MAX)
             return diag_error(m->diag, op->loc, "print of %s: it must have 1 to %d elements",
                               type_text(m, v->type), INT32_MAX);
     }
@@ -417,8 +418,8 @@ static bool verify_printed_tile(Module *m, const Op *op)
     if (!tile)
         return v->type->kind == TYPE_REG || verify_whole(m, op, v);
     if (v->type->kind == TYPE_REG)
-        return diag_error(m->diag, op->loc, "print shows all of a register tensor, %%%s has no "
-                          "offsets, dims or shape", v->name ? v->name : "?");
+        return diag_error(m->diag, op->loc, "print shows all of a register tensor, %%%s has "
+                          "no offsets, dims or shape", v->name ? v->name : "?");
     if (!verify_shape(m, op))
         return false;
     MemoryTile t = op_memory_tile(op);
@@ -431,8 +432,8 @@ bool verify_print(Module *m, const Op *op)
     const Attr *blocks = op_attr(op, ATTR_BLOCKS);
     unsigned things = op->operand_count + (op_expr(op, ATTR_VALUE) != NULL);
     if (!op_attr(op, ATTR_LABEL) || things != 1)
-        return diag_error(m->diag, op->loc, "print takes a label and one tensor or number, got %u",
-                          things);
+        return diag_error(m->diag, op->loc, "print takes a label and one tensor or number, got "
+                          "%u", things);
     if (blocks && strcmp(blocks->word, "first") && strcmp(blocks->word, "all"))
         return diag_error(m->diag, op->loc, "blocks is first or all, got %s", blocks->word);
     if (!op->operand_count)

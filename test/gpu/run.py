@@ -20,6 +20,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def program_cases(options, paths):
 def print_cases(options, paths):
     """The `// ARGS:` lines of programs that print: the GPU's text is the interpreter's."""
     for path in paths:
-        if not any(line.lstrip().startswith("print ") for line in path.read_text().splitlines()):
+        if not re.search(r"^ *print ", path.read_text(), re.MULTILINE):
             continue
         for number, arguments in enumerate(argument_lines(path), 1):
             yield Case(f"print: {path.stem}:{number}",
@@ -191,9 +192,9 @@ def run_case(case):
     """(passed, output): the first command that fails decides."""
     output, texts = "", set()
     for command in case.commands:
-        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace",
-                                stderr=subprocess.PIPE if case.same_text else subprocess.STDOUT,
-                                timeout=300)
+        errors = subprocess.PIPE if case.same_text else subprocess.STDOUT
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                errors="replace", timeout=300)
         output += "$ " + shlex.join(command) + "\n" + (result.stderr or "") + result.stdout
         texts.add(result.stdout)
         if result.returncode != 0:
