@@ -8,6 +8,7 @@
  * which nobody reads it. */
 #include "codegen/internal.h"
 
+#include "analysis/dot.h"
 #include "analysis/lifetimes.h"
 #include "analysis/print.h"
 #include "analysis/reduce.h"
@@ -36,6 +37,7 @@ static int64_t atomic_scratch(const Op *op)
 static int64_t scratch_bytes(const Op *op)
 {
     switch (op->code) {
+    case OP_dot: return dot_scratch(op->parent->program->module, op);
     case OP_reduce: return reduce_plan(op).scratch;
     case OP_print: return print_scratch(op);
     case OP_atomic_add: case OP_atomic_max: case OP_atomic_min: case OP_atomic_exch:

@@ -564,6 +564,9 @@ bool verify_dot(Module *m, const Op *op)
                           "%lld]", (long long)type_extent(a, 0), (long long)type_extent(a, 1),
                           (long long)type_extent(b, 0), (long long)type_extent(b, 1),
                           (long long)type_extent(c, 0), (long long)type_extent(c, 1));
+    const Attr *via = op_attr(op, ATTR_VIA);
+    if (via && (via_find(via->word) == VIA_COUNT || via_info[via_find(via->word)].op != OP_dot))
+        return diag_error(m->diag, op->loc, "dot cannot go via %s", via->word);
     if (c != d)
         return diag_error(m->diag, op->loc, "dot onto %s gives that type, got %s",
                           type_text(m, c), type_text(m, d));

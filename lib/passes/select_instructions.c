@@ -1,4 +1,4 @@
-/* Instruction selection for loads, stores and copies: writes which instructions move
+/* Instruction selection for loads, stores, copies and dots: writes which instructions move
  * the tile, as attributes that a reader can see and that code generation obeys.
  * What the text says already is proved and kept. Meanings do not change.
  *
@@ -9,6 +9,7 @@
 #include "passes/pass.h"
 
 #include "analysis/copy.h"
+#include "analysis/dot.h"
 #include "analysis/matrix.h"
 #include "analysis/select.h"
 #include "analysis/traffic.h"
@@ -187,6 +188,45 @@ static bool select_copy(Select *s, Op *op)
     return true;
 }
 
+/* ---- dots -------------------------------------------------------------------- */
+
+static void say_dot(Select *s, const Op *op, const DotPlan *plan, const DotObstacle *no_mma,
+                    const DotObstacle *no_fma)
+{
+    const char *word = via_info[plan->via].spelling;
+    int64_t units = plan->sides[MMA_C].quotient->slots * plan->depth;
+    SAY(s, op, PASSED, "dot goes by %s, %lld a %s%s", word,
+        (long long)(plan->mma ? units * plan->mma->parts : units),
+        plan->mma ? "warp" : "thread",
+        plan->mma && plan->mma->parts > 1 ? ", of unpacked operands" : "");
+    if (no_mma->why)
+        SAY(s, op, MISSED, "dot does not go by mma: %s; %s", no_mma->why, no_mma->fits);
+    if (no_fma->why)
+        SAY(s, op, MISSED, "dot goes through %lld bytes of shared memory: %s; %s",
+            (long long)plan->scratch, no_fma->why, no_fma->fits);
+}
+
+static bool select_dot(Select *s, Op *op)
+{
+    Module *m = s->m;
+    DotObstacle no_mma = {0}, no_fma = {0};
+    DotPlan plan;
+    ArenaMark mark = arena_mark(&m->scratch);
+    bool written = op_attr(op, ATTR_VIA);
+    bool ok = !written || dot_follow(m, op, m->target_sm, &plan);
+    if (!written)
+        plan = dot_plan(m, op, m->target_sm, &no_mma, &no_fma);
+    if (ok && remarks_wanted(m->remarks))
+        say_dot(s, op, &plan, &no_mma, &no_fma);
+    if (!written) {
+        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[plan.via].spelling});
+        stat_add(m, STAT_select_instructions_dots, 1);
+        s->changed = true;
+    }
+    arena_reset(&m->scratch, mark);
+    return ok;
+}
+
 /* ---- the pass --------------------------------------------------------------- */
 
 static bool select_access_op(Select *s, Op *op)
@@ -210,6 +250,8 @@ static bool select_op(Op *op, void *data)
     Select *s = data;
     if (op->code == OP_copy_async)
         s->failed |= !select_copy(s, op);
+    else if (op->code == OP_dot)
+        s->failed |= !select_dot(s, op);
     else if (op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
         s->failed |= !select_access_op(s, op);
     return true;

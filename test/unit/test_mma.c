@@ -1,6 +1,6 @@
 /* Tensor core instructions: the fragments of each row of mma.def against the
  * formulas that the PTX ISA gives for the element i of lane g * 4 + t. */
-#include "codegen/mma.h"
+#include "codegen/dot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,6 +51,17 @@ static Place b_byte(int g, int t, int i)
     return (Place){t * 4 + (i & 3) + (i < 4 ? 0 : 16), g};
 }
 
+static Place a_nibble(int g, int t, int i)
+{
+    return (Place){i < 8 || (16 <= i && i < 24) ? g : g + 8,
+                   t * 8 + (i & 7) + (i < 16 ? 0 : 32)};
+}
+
+static Place b_nibble(int g, int t, int i)
+{
+    return (Place){t * 8 + (i & 7) + (i < 8 ? 0 : 32), g};
+}
+
 static Place c_any(int g, int t, int i)
 {
     return (Place){i < 2 ? g : g + 8, t * 2 + (i & 1)};
@@ -59,9 +70,9 @@ static Place c_any(int g, int t, int i)
 /* By the width of an element. */
 static Formula *formula_of(unsigned operand, unsigned bits)
 {
-    static Formula *const of_a[] = {a_byte, a_half, a_tf32};
-    static Formula *const of_b[] = {b_byte, b_half, b_tf32};
-    unsigned width = bits == 8 ? 0 : bits == 16 ? 1 : 2;
+    static Formula *const of_a[] = {a_nibble, a_byte, a_half, a_tf32};
+    static Formula *const of_b[] = {b_nibble, b_byte, b_half, b_tf32};
+    unsigned width = bits == 4 ? 0 : bits == 8 ? 1 : bits == 16 ? 2 : 3;
     return operand == MMA_A ? of_a[width] : operand == MMA_B ? of_b[width] : c_any;
 }
 
@@ -81,7 +92,7 @@ static void expect_fragment(const Mma *mma, unsigned operand)
             layout_index(l, lane, i, at);
             if (at[0] != p.row || at[1] != p.column)
                 fail_msg("%s, operand %c: element %d of lane %d",
-                         intrinsic_info[mma->intrinsic].name, "abc"[operand], i, lane);
+                         intrinsic_info[mma_intrinsic(mma)].name, "abc"[operand], i, lane);
         }
 }
 
@@ -98,8 +109,10 @@ static void test_rows(void **state)
 {
     (void)state;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++) {
-        assert_ptr_equal(mma_find(mma->types), mma);
-        const char *signature = intrinsic_info[mma->intrinsic].signature;
+        assert_ptr_equal(mma_find(mma->types, mma->from), mma);
+        assert_ptr_equal(mma_find(mma->types, mma->to), mma);
+        assert_true(intrinsic_info[mma_intrinsic(mma)].sm <= mma->from);
+        const char *signature = intrinsic_info[mma_intrinsic(mma)].signature;
         int64_t words[MMA_OPERANDS];
         for (unsigned i = 0; i < MMA_OPERANDS; i++)
             words[i] = mma_fragment(&table, mma, i)->slots * dtype_bits(mma->types[i]) / 32;
@@ -107,8 +120,9 @@ static void test_rows(void **state)
         assert_int_equal(strlen(strchr(signature, ':') + 1),
                          words[MMA_A] + words[MMA_B] + words[MMA_C]);
     }
-    assert_null(mma_find((DType[]){DTYPE_f16, DTYPE_bf16, DTYPE_f32}));
-    assert_null(mma_find((DType[]){DTYPE_i8, DTYPE_i8, DTYPE_f32}));
+    assert_null(mma_find((DType[]){DTYPE_f16, DTYPE_bf16, DTYPE_f32}, 90));
+    assert_null(mma_find((DType[]){DTYPE_i8, DTYPE_i8, DTYPE_f32}, 90));
+    assert_null(mma_find((DType[]){DTYPE_f8e4m3, DTYPE_f8e4m3, DTYPE_f32}, 86));
 }
 
 int main(void)

@@ -1,18 +1,18 @@
 /* The table of tensor core instructions, and their fragments. */
-#include "codegen/mma.h"
+#include "analysis/mma.h"
 
 #include <string.h>
 
 const Mma mma_table[MMA_COUNT] = {
-#define MMA(a, b, c, m, n, k, intrinsic)                                      \
-    {{DTYPE_##a, DTYPE_##b, DTYPE_##c}, m, n, k, INTR_##intrinsic},
-#include "codegen/mma.def"
+#define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
+    {{DTYPE_##a, DTYPE_##b, DTYPE_##c}, m, n, k, from, to, parts},
+#include "analysis/mma.def"
 };
 
-const Mma *mma_find(const DType types[MMA_OPERANDS])
+const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm)
 {
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
-        if (!memcmp(mma->types, types, sizeof mma->types))
+        if (mma->from <= sm && sm <= mma->to && !memcmp(mma->types, types, sizeof mma->types))
             return mma;
     return NULL;
 }

@@ -7,31 +7,34 @@
  *     b[k, n]   local(k/4/run, n/8) . column_spatial(4, 8) . local(run, 1)
  *     c[m, n]   local(m/8, n/8) . spatial(8, 4) . local(1, 2)
  *
- * with run = 32 / width of an element: 1 for tf32, 2 for 16 bits, 4 for 8 (PTX
- * ISA, matrix fragments of mma.m16n8k8, k16 and k32). */
-#ifndef TILUS_CODEGEN_MMA_H
-#define TILUS_CODEGEN_MMA_H
+ * with run = 32 / width of an element: 1 for tf32, 2 for 16 bits, 4 for 8, 8 for 4
+ * (PTX ISA, matrix fragments of mma.m16n8k8, k16, k32 and k64). */
+#ifndef TILUS_ANALYSIS_MMA_H
+#define TILUS_ANALYSIS_MMA_H
 
-#include "codegen/internal.h"
+#include "ir/ir.h"
 
 enum { MMA_A, MMA_B, MMA_C, MMA_OPERANDS };
 
 typedef struct Mma {
     DType types[MMA_OPERANDS];
     int64_t m, n, k;
-    IntrinsicId intrinsic;
+    unsigned from, to;      /* the targets that use it, by their numbers */
+    unsigned parts;         /* words that a word of a or b is unpacked into */
 } Mma;
 
 enum {
-#define MMA(a, b, c, m, n, k, intrinsic) MMA_ROW_##intrinsic,
-#include "codegen/mma.def"
+#define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
+    MMA_ROW_##a##_##b##_##c##_##from,
+#include "analysis/mma.def"
     MMA_COUNT
 };
 
 extern const Mma mma_table[MMA_COUNT];
 
-/* The instruction for operands of these types on any target, or NULL. */
-const Mma *mma_find(const DType types[MMA_OPERANDS]);
+/* The instruction for operands of these types on target `sm` (90 for sm_90a), or
+ * NULL. */
+const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm);
 
 /* The extents of an operand of one instruction. */
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);
