@@ -31,6 +31,18 @@ static const struct Function {
     {"slice", NULL, "an extent of the slice", layout_slice},
 };
 
+typedef const Layout *(*PairMaker)(LayoutTable *, const Layout *, const Layout *, const char **);
+
+/* Functions of two layouts. */
+static const struct PairFunction {
+    const char *name;
+    bool equal_ranks;       /* replicate(n) alone as the second takes the first's */
+    PairMaker apply;
+} pair_functions[] = {
+    {"concat", false, layout_concat},
+    {"left_divide", true, layout_divide_left},
+};
+
 bool parse_is_layout_word(const Token *t)
 {
     for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++)
@@ -39,7 +51,10 @@ bool parse_is_layout_word(const Token *t)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (token_is(t, functions[i].name))
             return true;
-    return token_is(t, "replicate") || token_is(t, "register_layout") || token_is(t, "concat");
+    for (size_t i = 0; i < sizeof pair_functions / sizeof *pair_functions; i++)
+        if (token_is(t, pair_functions[i].name))
+            return true;
+    return token_is(t, "replicate") || token_is(t, "register_layout");
 }
 
 /* Reports the reason of a maker that failed. */
@@ -135,15 +150,16 @@ static const Layout *parse_function(Parser *p, const struct Function *function)
     return checked(p, loc, function->apply(&p->m->layouts, l, count, list, &why), &why);
 }
 
-/* concat(F, G). */
-static const Layout *parse_concat(Parser *p)
+/* concat(F, G), left_divide(H, F). */
+static const Layout *parse_pair_function(Parser *p, const struct PairFunction *function)
 {
     Loc loc = p->token.loc;
     const char *why = NULL;
-    const Layout *f = parse_first_argument(p), *g = f ? parse_layout(p, 1) : NULL;
+    const Layout *f = parse_first_argument(p);
+    const Layout *g = f ? parse_layout(p, function->equal_ranks ? f->rank : 1) : NULL;
     if (!g || !parser_expect(p, ")", "after the second layout"))
         return NULL;
-    return checked(p, loc, layout_concat(&p->m->layouts, f, g, &why), &why);
+    return checked(p, loc, function->apply(&p->m->layouts, f, g, &why), &why);
 }
 
 static const Layout *parse_parenthesised(Parser *p, unsigned rank)
@@ -179,8 +195,9 @@ static const Layout *parse_factor(Parser *p, unsigned rank)
     }
     if (parser_at(p, "register_layout"))
         return parse_register_layout(p);
-    if (parser_at(p, "concat"))
-        return parse_concat(p);
+    for (size_t i = 0; i < sizeof pair_functions / sizeof *pair_functions; i++)
+        if (parser_at(p, pair_functions[i].name))
+            return parse_pair_function(p, &pair_functions[i]);
     return parser_at(p, "(") ? parse_parenthesised(p, rank) : parse_named(p);
 }
 

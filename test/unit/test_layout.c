@@ -101,6 +101,8 @@ static void ones_are_the_identity(void **state)
             assert_ptr_equal(layout_product(&table, one, f, &why), f);
             assert_ptr_equal(layout_divide(&table, f, one, &why), f);
             assert_ptr_equal(layout_divide(&table, f, f, &why), one);
+            assert_ptr_equal(layout_divide_left(&table, f, one, &why), f);
+            assert_ptr_equal(layout_divide_left(&table, f, f, &why), one);
         }
     }
 }

@@ -13,6 +13,7 @@ syn match tilusComment "//.*$" contains=tilusTodo,@Spell
 syn keyword tilusKeyword tilus param layout program warps in iter step strides swizzle type
 syn keyword tilusConditional when else
 syn keyword tilusLayout local spatial column_local column_spatial replicate register_layout permute reshape slice concat
+  \ left_divide
 syn keyword tilusScalar and or not mod ceil_div bits
 syn keyword tilusFact divisible range align
 syn keyword tilusType ptr
