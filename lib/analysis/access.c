@@ -2,15 +2,18 @@
  *
  * The address of slot s of thread t in bits is
  *
- *     base + sum over dimensions d of (offset[d] + T[d](t) + S[d](s)) * stride[d] * bits
+ *     base + (first + sum over dimensions d of (offset[d] + T[d](t) + S[d](s)) * stride[d])
+ *            * bits
  *
- * where T and S are sums of the layout's spatial and local modes. A power of
+ * where T and S are sums of the layout's spatial and local modes and `first` is the
+ * number of a part's first element, 0 of others (ir/part.h). A power of
  * two that divides every term divides the address. A swizzle permutes the
  * element numbers before they count bits. */
 #include "analysis/access.h"
 
 #include "analysis/bounds.h"
 #include "analysis/facts.h"
+#include "ir/part.h"
 #include "ir/text.h"
 
 /* Alignments are bits, powers of two, at most this: 16 bytes is the widest. */
@@ -55,8 +58,23 @@ int64_t access_base_alignment(const Value *memory)
 {
     if (memory->type->kind == TYPE_SHARED)
         return 8 * SHARED_BASE_BYTES;
-    const Value *pointer = memory->def->operands[0];
+    const Value *pointer = memory_root(memory)->def->operands[0];
     return min_i64(pointer->facts.align, ALIGN_LIMIT / 8) * 8;
+}
+
+int64_t access_first_alignment(Module *m, const Value *memory)
+{
+    int64_t limit = INT64_C(1) << 31, alignment = limit;
+    for (const Op *op; (op = part_op(memory)); memory = op->operands[0]) {
+        const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+        for (unsigned d = 0; offsets && d < offsets->count; d++) {
+            const Expr *stride = type_stride(m, op->operands[0]->type, d);
+            int64_t of_stride = facts_alignment(stride, limit);
+            int64_t of_offset = facts_alignment(offsets->exprs[d], limit / of_stride);
+            alignment = min_i64(alignment, of_stride * of_offset);
+        }
+    }
+    return alignment;
 }
 
 /* The tile's dimension with stride 1 in memory and the longest run of slots;
@@ -122,7 +140,7 @@ static int64_t swizzle_run(const Op *op)
 static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
 {
     const Value *memory = op_memory_operand(op);
-    int64_t steps[LIMIT_RANK], of_offset, of_steps, index = ALIGN_LIMIT * ALIGN_LIMIT;
+    int64_t steps[LIMIT_RANK], of_offset, of_steps, index = access_first_alignment(m, memory);
     int64_t width = power_in(dtype_bits(memory->type->dtype));
     unit_steps(op, along, unit, steps);
     for (unsigned d = 0; d < memory->type->rank; d++) {
@@ -255,10 +273,16 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
     if (elements > swizzle_run(op))
         return swizzle_obstacle(m, op, elements);
     if (access_base_alignment(memory) < 8 * bytes) {
-        const Value *pointer = memory->def->operands[0];
+        const Value *pointer = memory_root(memory)->def->operands[0];
         return arena_printf(&m->arena, "%%%s promises alignment %lld, %u bytes need %u",
                             pointer->name, (long long)pointer->facts.align, bytes, bytes);
     }
+    int64_t width = power_in(dtype_bits(memory->type->dtype));
+    if (access_first_alignment(m, memory) * width < 8 * bytes)
+        return arena_printf(&m->arena, "%%%s is not known to begin at a multiple of %lld "
+                            "elements, a width of %u needs that",
+                            memory->name ? memory->name : "?", (long long)(8 * bytes / width),
+                            bytes);
     for (unsigned d = 0; d < memory->type->rank; d++) {
         int64_t of_offset, of_steps;
         dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);

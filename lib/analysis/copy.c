@@ -1,6 +1,6 @@
 /* Chunks of copies. A chunk's address in bits is, in each of the two memories,
  *
- *     base + sum over dimensions d of (offset[d] + step[d]) * stride[d] * bits
+ *     base + (first + sum over dimensions d of (offset[d] + step[d]) * stride[d]) * bits
  *
  * and along the contiguous dimension a chunk more for each step. It is aligned
  * when every term is, also after a swizzle that keeps it together. */
@@ -34,6 +34,13 @@ static int contiguous_dim(Module *m, const MemoryTile *source, const MemoryTile 
     return along;
 }
 
+/* Proved alignment, in bits, of where one of the tensors begins in its memory. */
+static int64_t first_alignment(Module *m, const MemoryTile *t)
+{
+    int64_t bits = dtype_bits(t->memory->type->dtype);
+    return access_first_alignment(m, t->memory) * (bits & -bits);
+}
+
 /* Proved alignment, in bits, of what dimension `d` of one of the memories adds to
  * a chunk's address. */
 static int64_t dim_alignment(Module *m, const MemoryTile *t, unsigned d, int along)
@@ -49,7 +56,8 @@ static int64_t dim_alignment(Module *m, const MemoryTile *t, unsigned d, int alo
 /* Proved alignment, in bits, of every chunk in one of the memories. */
 static int64_t chunk_alignment(Module *m, const MemoryTile *t, int along)
 {
-    int64_t least = access_base_alignment(t->memory);
+    int64_t least = access_base_alignment(t->memory), first = first_alignment(m, t);
+    least = first < least ? first : least;
     for (unsigned d = 0; d < t->memory->type->rank; d++) {
         int64_t term = dim_alignment(m, t, d, along);
         least = term < least ? term : least;
@@ -201,6 +209,9 @@ static const char *side_obstacle(Module *m, const MemoryTile *t, const char *sid
     if (access_base_alignment(t->memory) < 8 * bytes)
         return arena_printf(&m->arena, "the %s begins at a multiple of %lld bytes", side,
                             (long long)access_base_alignment(t->memory) / 8);
+    if (first_alignment(m, t) < 8 * bytes)
+        return arena_printf(&m->arena, "the %s, %%%s, is not known to begin at a multiple of %u "
+                            "bytes", side, t->memory->name ? t->memory->name : "?", bytes);
     for (unsigned d = 0; d < type->rank; d++)
         if (dim_alignment(m, t, d, along) < 8 * bytes)
             return arena_printf(&m->arena, "in dimension %u of the %s, offset %s and stride %s of "

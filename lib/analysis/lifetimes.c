@@ -4,6 +4,8 @@
  * until no loop has more to say. */
 #include "analysis/lifetimes.h"
 
+#include "ir/part.h"
+
 #include <string.h>
 
 /* What a path has done to a tensor since the last `synchronize`; the last two
@@ -151,9 +153,10 @@ static void flow_op(Walk *w, const Op *op, uint8_t *state)
     w->position++;
     if (op->code == OP_allocate_shared)
         w->l->tensors[tensor_find(w->l, op)].position = w->position;
-    for (unsigned i = 0; i < op->operand_count; i++)
+    bool accesses = op_info[op->code].effect != EFFECT_PURE;
+    for (unsigned i = 0; accesses && i < op->operand_count; i++)
         if (op->operands[i]->type->kind == TYPE_SHARED)
-            flow_access(w, op, op->operands[i]->def, state);
+            flow_access(w, op, memory_root(op->operands[i])->def, state);
     if (op->code == OP_synchronize)
         state_move(w, state, TOUCHED, 0);
     else if (op->code == OP_copy_async_commit_group)

@@ -10,6 +10,7 @@
  *     %b = allocate_shared        6
  *     store_shared .., %b         7   | %b
  *
+ * An access of a part of a tensor is one of the tensor; to make a part is none.
  * A tensor that a loop accesses, but does not allocate, lives as long as the
  * loop. Copies count as accesses until a `copy_async_wait_group 0` has waited
  * for them; the scratch of a `reduce` is no tensor. */

@@ -2,6 +2,7 @@
 #include "analysis/traffic.h"
 
 #include "analysis/matrix.h"
+#include "ir/part.h"
 
 enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
@@ -11,11 +12,27 @@ typedef struct Place {
     int64_t far, byte;
 } Place;
 
+/* Where a part begins, as far as offsets and strides are constants. */
+static uint64_t first_element(Module *m, const Value *memory)
+{
+    uint64_t first = 0;
+    for (const Op *op; (op = part_op(memory)); memory = op->operands[0]) {
+        const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+        for (unsigned d = 0; offsets && d < offsets->count; d++) {
+            const Expr *stride = type_stride(m, op->operands[0]->type, d);
+            if (expr_is_constant(offsets->exprs[d]) && expr_is_constant(stride))
+                first += (uint64_t)offsets->exprs[d]->constant * (uint64_t)stride->constant;
+        }
+    }
+    return first;
+}
+
 /* The element at `index` of tile `t`. */
 static Place place_in_tile(Module *m, const MemoryTile *t, const int64_t *index)
 {
     const Type *memory = t->memory->type;
-    uint64_t full[LIMIT_RANK], element = 0;     /* wrapping: strides may be anything */
+    uint64_t full[LIMIT_RANK];      /* wrapping, as element: strides may be anything */
+    uint64_t element = first_element(m, t->memory);
     Place p = {0};
     for (unsigned d = 0; d < memory->rank; d++)
         full[d] = expr_is_constant(t->offsets->exprs[d])

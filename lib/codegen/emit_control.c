@@ -185,12 +185,12 @@ bool emit_block_indices(Codegen *cg, const Op *op)
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* A tensor in memory at `base`. */
-static bool lower_memory(Codegen *cg, const Op *op, LLVMValueRef base)
+bool lower_memory(Codegen *cg, const Op *op, LLVMValueRef base, LLVMValueRef first)
 {
     Value *v = op->results[0];
     Lowered *l = lower_value(cg, v);
     l->value = base;
+    l->first = first;
     for (unsigned d = 0; d < v->type->rank; d++) {
         const Expr *stride = type_stride(cg->module, v->type, d);
         if (!stride)
@@ -203,13 +203,13 @@ static bool lower_memory(Codegen *cg, const Op *op, LLVMValueRef base)
 
 bool emit_view_global(Codegen *cg, const Op *op)
 {
-    return lower_memory(cg, op, lowered(op->operands[0])->value);
+    return lower_memory(cg, op, lowered(op->operands[0])->value, const_i64_of(cg, 0));
 }
 
 bool emit_allocate_shared(Codegen *cg, const Op *op)
 {
     LLVMValueRef base = shared_reserve(cg, op);
-    return base && lower_memory(cg, op, base);
+    return base && lower_memory(cg, op, base, const_i64_of(cg, 0));
 }
 
 /* Every element the same number; undefined without one. */

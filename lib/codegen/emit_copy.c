@@ -99,7 +99,8 @@ static void side_elements(const AsyncCopy *c, const Side *s, const Number *steps
                           LLVMValueRef *variable, LLVMValueRef *constant)
 {
     Codegen *cg = c->cg;
-    *variable = *constant = const_i64_of(cg, 0);
+    *variable = s->access.memory->first;
+    *constant = const_i64_of(cg, 0);
     for (unsigned d = 0; d < s->tile.memory->type->rank; d++) {
         LLVMValueRef stride = s->access.memory->strides[d], index = s->offset[d];
         int dim = memory_tile_find(&s->tile, d);

@@ -57,7 +57,8 @@ static bool disturbs(const Order *o, const Op *other)
     bool shared = false;
     for (unsigned i = 0; other->code != OP_copy_async && i < other->operand_count; i++)
         shared |= other->operands[i]->type->kind == TYPE_SHARED;
-    return shared && (effect == EFFECT_WRITES || op_info[o->op->code].effect == EFFECT_WRITES);
+    return shared && effect != EFFECT_PURE &&
+           (effect == EFFECT_WRITES || op_info[o->op->code].effect == EFFECT_WRITES);
 }
 
 static bool stays(Op *other, void *data)

@@ -76,7 +76,7 @@ void access_locate(MemoryAccess *a, LLVMValueRef *index)
         LLVMValueRef *sum = &a->index[op_tile_dim(a->op, d)];
         *sum = add_i64(cg, *sum, index[d]);
     }
-    a->linear = const_i64_of(cg, 0);
+    a->linear = a->memory->first;
     for (unsigned d = 0; d < a->memory->type->rank; d++)
         a->linear = add_i64(cg, a->linear,
                                  mul_i64(cg, a->index[d], a->memory->strides[d]));

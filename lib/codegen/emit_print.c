@@ -330,7 +330,7 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
 {
     Codegen *cg = p->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef linear = const_i64_of(cg, 0);
+    LLVMValueRef linear = a->memory->first;
     LLVMValueRef inside = LLVMConstInt(LLVMInt1TypeInContext(cg->context), 1, 0);
     for (unsigned d = 0; d < t->memory->type->rank; d++) {
         LLVMValueRef index = emit_expr(cg, t->offsets->exprs[d]);

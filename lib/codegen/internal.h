@@ -7,8 +7,9 @@
  *   REG      type_thread_words(type) values of type i32; element slot s of
  *            width w lies in bits [s * w, (s + 1) * w) of their concatenation,
  *            bits past the last element are unspecified
- *   GLOBAL   the base, and an i64 for each extent and stride
- *   SHARED   the base, a ptr addrspace(3); extents and strides are constants
+ *   GLOBAL   the base, the number of the first element, and an i64 for each
+ *            extent and stride
+ *   SHARED   the same, with a ptr addrspace(3); extents and strides are constants
  *
  * One Codegen serves one compile in one thread. Its memory comes from the
  * module's scratch arena. */
@@ -89,6 +90,8 @@ struct Codegen {
 typedef struct Lowered {
     const Type *type;
     LLVMValueRef value;         /* scalar, ptr, or the base of a memory tensor */
+    LLVMValueRef first;         /* memory tensors: the first element's number there, of
+                                   some parts of others not 0 */
     LLVMValueRef *words;        /* REG */
     LLVMValueRef extents[LIMIT_RANK], strides[LIMIT_RANK];  /* memory tensors */
 } Lowered;
@@ -149,6 +152,12 @@ static inline LLVMValueRef const_i64_of(Codegen *cg, int64_t v)
 
 /* The value of `e`, an i64, computed at the builder's place. */
 LLVMValueRef emit_expr(Codegen *cg, const Expr *e);
+
+/* ---- memory tensors (emit_control.c) -------------------------------- */
+
+/* Lowers the result of `op`, a tensor whose first element has number `first` (an
+ * i64) in the memory at `base`. */
+bool lower_memory(Codegen *cg, const Op *op, LLVMValueRef base, LLVMValueRef first);
 
 /* ---- intrinsics (intrinsics.c) -------------------------------------- */
 

@@ -25,7 +25,7 @@ struct MemoryAccess {
     bool global;
     LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
                                            once located of this thread's: i64 */
-    LLVMValueRef linear;                /* the number of that element: i64 */
+    LLVMValueRef linear;                /* the number of that element in its memory: i64 */
 };
 
 /* a + b and a * b in i64, without neutral terms: most strides are 1. */

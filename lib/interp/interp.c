@@ -2,6 +2,7 @@
 #include "interp/interp.h"
 
 #include "interp/state.h"
+#include "ir/part.h"
 #include "ir/text.h"
 
 #include <assert.h>
@@ -113,6 +114,14 @@ static void shared_init(Interp *in, View *view, const Value *v)
     }
 }
 
+/* "%tile, a part of %ring" */
+static const char *part_name(Interp *in, const Value *v)
+{
+    const char *root = memory_root(v)->name, *name = v->name;
+    return arena_printf(in->arena, "%s%s, a part of %%%s", name ? "%" : "a tensor",
+                        name ? name : "", root ? root : "?");
+}
+
 /* ---- values --------------------------------------------------------- */
 
 static void bind_value(Interp *in, Value *v)
@@ -123,6 +132,8 @@ static void bind_value(Interp *in, Value *v)
         tensor_init(in, &b->tensor, v->type);
     else if (v->type->kind == TYPE_SHARED && v->def && v->def->code == OP_allocate_shared)
         shared_init(in, &b->view, v);
+    else if (part_op(v))
+        b->view.name = part_name(in, v);
 }
 
 static bool bind_op(Op *op, void *data)

@@ -77,7 +77,7 @@ bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile 
 {
     const View *view = &value_binding(t->memory)->view;
     *tile = (Tile){.op = op, .view = view, .write = write, .rank = t->rank,
-                   .outside_dim = view->rank};
+                   .base = view->first, .outside_dim = view->rank};
     int64_t offset[LIMIT_RANK] = {0};
     for (unsigned d = 0; d < t->offsets->count; d++)
         if (!interp_evaluate(in, op, t->offsets->exprs[d], &offset[d]))
@@ -125,13 +125,20 @@ static const char *tile_verb(const Tile *tile)
     return tile->write ? "writes" : "reads";
 }
 
+bool view_note_origin(Interp *in, const View *view)
+{
+    if (view->origin->code == OP_view_global)
+        return diag_note(in->diag, view->origin->loc, "the view is made here");
+    const char *verb = view->origin->code == OP_allocate_shared ? "allocated" : "made";
+    return diag_note(in->diag, view->origin->loc, "%s is %s here", view->name, verb);
+}
+
 bool tile_report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index)
 {
     diag_error(in->diag, tile->op->loc,
                "%s index %lld in dimension %u of %s, which has extent %lld", tile_verb(tile),
                (long long)index, dim, tile->view->name, (long long)tile->view->extent[dim]);
-    return diag_note(in->diag, tile->view->origin->loc, "%s is allocated here",
-                     tile->view->name);
+    return view_note_origin(in, tile->view);
 }
 
 bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last)
@@ -142,7 +149,7 @@ bool tile_check_buffer(Interp *in, const Tile *tile, int64_t first, int64_t last
     int64_t byte = first < 0 || first >= size ? first : size;
     diag_error(in->diag, tile->op->loc, "%s byte %lld of %s, which has %lld bytes",
                tile_verb(tile), (long long)byte, tile->view->name, (long long)size);
-    return diag_note(in->diag, tile->view->origin->loc, "the view is made here");
+    return view_note_origin(in, tile->view);
 }
 
 /* Begins the load or store of a register tile. */
@@ -171,7 +178,7 @@ bool tile_check_written(Interp *in, const Tile *tile, int64_t bit, int64_t first
             continue;
         diag_error(in->diag, tile->op->loc, "reads byte %lld of %s, which was never written",
                    (long long)byte, view->name);
-        return diag_note(in->diag, view->origin->loc, "%s is allocated here", view->name);
+        return view_note_origin(in, view);
     }
     return true;
 }

@@ -35,8 +35,8 @@ typedef struct Tensor {
     const LayoutMap *map;
 
     /* The allocate_register that left all of it undefined, or NULL. One flag
-     * serves all bits: only allocate_register makes undefined ones, only view
-     * and carrying pass them on, and both act on whole tensors. */
+     * serves all bits: only allocate_register makes undefined ones, in whole
+     * tensors, and only view, slice, permute and carrying pass them on. */
     const Op *undefined;
 } Tensor;
 
@@ -91,8 +91,9 @@ enum { HISTORY_PAGE = 1024 };
  * less than 2^63, so addresses inside it never overflow. */
 typedef struct View {
     Memory *memory;
-    const char *name;           /* of the memory, for messages */
-    const Op *origin;           /* view_global or allocate_shared */
+    const char *name;           /* of the memory or of a part of it, for messages */
+    const Op *origin;           /* view_global or allocate_shared; of a part, its op */
+    int64_t first;              /* the number of the tensor's first element */
     unsigned rank;
     unsigned bits;              /* of an element */
     int64_t extent[LIMIT_RANK];

@@ -13,7 +13,7 @@ typedef struct Tile {
     unsigned rank;
     unsigned dim[LIMIT_RANK];
     int64_t offset[LIMIT_RANK], extent[LIMIT_RANK], stride[LIMIT_RANK];
-    int64_t base;           /* of the dimensions that the tile does not span */
+    int64_t base;           /* the first element, in the dimensions that it does not span */
     int64_t outside_index;  /* in one of those, when outside_dim is one */
     unsigned outside_dim;   /* the view's rank: all are inside */
 } Tile;
@@ -36,6 +36,9 @@ unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64
 /* The bits that an element of `width` bits from `bit` on occupies of memory's
  * byte `byte`. */
 unsigned byte_mask(int64_t bit, unsigned width, int64_t byte);
+
+/* A note of where the tensor comes from. */
+bool view_note_origin(Interp *in, const View *view);
 
 /* Report an element outside a shared tensor; bytes outside the argument's
  * memory, where elements inside a view may lie; and bits never written. */

@@ -273,7 +273,9 @@ static MemoryTile with_shape(const Op *op, MemoryTile t)
     const Type *type = shape ? NULL : op_tile_type(op);
     t.rank = shape ? shape->count : type->rank;
     for (unsigned d = 0; d < t.rank; d++)
-        t.extents[d] = shape ? shape->ints[d] : type_extent(type, d);
+        t.extents[d] = shape                                  ? shape->ints[d]
+                       : expr_is_constant(type->extents[d]) ? type_extent(type, d)
+                                                            : 0;
     return t;
 }
 

@@ -119,12 +119,14 @@ static inline uint64_t op_attr_bit(AttrKind kind)
 
 typedef enum OperandKind {
     OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR,
-    OPERAND_MEMORY  /* SHARED or GLOBAL */
+    OPERAND_MEMORY, /* SHARED or GLOBAL */
+    OPERAND_TENSOR  /* REG, SHARED or GLOBAL */
 } OperandKind;
 
 typedef enum ResultKind {
     RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_INDICES, RESULT_CARRIED,
-    RESULT_OPTIONAL     /* a REG, or none when nothing uses it */
+    RESULT_OPTIONAL,    /* a REG, or none when nothing uses it */
+    RESULT_TENSOR       /* of operand 0's kind */
 } ResultKind;
 
 typedef enum Effect {
@@ -138,8 +140,8 @@ typedef enum Effect {
 } Effect;
 
 typedef enum TypeRule {
-    RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_INDICES,
-    RULE_CARRIED, RULE_NONE
+    RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_SLICE,
+    RULE_PERMUTE, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -325,7 +327,7 @@ typedef struct MemoryTile {
     const Attr *offsets;        /* one for each dimension of the memory; NULL: missing */
     const Attr *dims;           /* those that the tile spans; NULL: the last ones */
     unsigned rank;              /* of the tile */
-    int64_t extents[LIMIT_RANK];
+    int64_t extents[LIMIT_RANK];    /* 0: no constant, of a slice of a global tensor */
 } MemoryTile;
 
 /* That at OFFSETS of the last operand; of a copy, the one it writes. */

@@ -1,5 +1,6 @@
 /* Parsing of statements: ops by their rows in ops.def, for, if, when. */
 #include "ir/parser.h"
+#include "ir/part.h"
 #include "ir/verify.h"
 
 #include <math.h>
@@ -25,6 +26,14 @@ typedef struct Statement {
 static void add_attr(Statement *s, Attr attr)
 {
     s->attrs[s->attr_count++] = attr;
+}
+
+static const Attr *find_attr(const Statement *s, AttrKind kind)
+{
+    for (unsigned i = 0; i < s->attr_count; i++)
+        if (s->attrs[i].kind == kind)
+            return &s->attrs[i];
+    return NULL;
 }
 
 static void add_expr_attr(Statement *s, AttrKind kind, const Expr *e)
@@ -301,17 +310,27 @@ static TypeKind result_type_kind(ResultKind kind)
                                     : TYPE_REG;
 }
 
+/* One type after the colon, which operand 0 (NULL: a broken one) may complete. */
+static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo *info)
+{
+    const Type *operand = s->operand_count ? s->operands[0]->type : NULL;
+    if (s->operand_count && (info->rule == RULE_ELEMENT || info->rule == RULE_BOOL))
+        return parse_element_type(p, operand);
+    if (info->result != RESULT_TENSOR)
+        return parse_type(p, result_type_kind(info->result));
+    bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR;
+    if (info->rule == RULE_SLICE || !tensor)
+        return parse_slice_type(p, tensor ? operand : NULL, find_attr(s, ATTR_DIMS));
+    return parse_type(p, operand->kind);
+}
+
 /* : T, T */
 static bool parse_result_types(Parser *p, Statement *s, OpCode code)
 {
-    const OpInfo *info = &op_info[code];
     do {
         if (s->type_count == NAMES_MAX)
             return diag_error(p->diag, p->token.loc, "more than %d types", NAMES_MAX);
-        bool element = info->rule == RULE_ELEMENT || info->rule == RULE_BOOL;
-        const Type *t = element && s->operand_count
-                            ? parse_element_type(p, s->operands[0]->type)
-                            : parse_type(p, result_type_kind(info->result));
+        const Type *t = parse_result_type(p, s, &op_info[code]);
         if (!t)
             return false;
         s->types[s->type_count++] = t;
@@ -329,6 +348,9 @@ static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *o
     switch (info->rule) {
     case RULE_REDUCE:
         s->types[s->type_count] = verify_reduce_type(p->m, op);
+        return s->types[s->type_count++];
+    case RULE_PERMUTE:
+        s->types[s->type_count] = verify_permute_type(p->m, op);
         return s->types[s->type_count++];
     case RULE_SAME:
         s->types[s->type_count++] = s->operands[0]->type;
@@ -349,6 +371,7 @@ static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *o
         return true;
     case RULE_GIVEN:
     case RULE_ELEMENT:
+    case RULE_SLICE:
         return diag_error(p->diag, s->loc, "%s needs the type of its result", info->name);
     case RULE_NONE:
         break;

@@ -1,5 +1,6 @@
 /* Parsing of types. */
 #include "ir/parser.h"
+#include "ir/part.h"
 
 #include <string.h>
 
@@ -125,19 +126,27 @@ static const Type *parse_memory_tail(Parser *p, Loc loc, TypeKind kind, DType dt
     return parse_swizzle(p, &swizzle) ? type_swizzled(p->m, t, swizzle) : NULL;
 }
 
+static const Type *parse_tail(Parser *p, Loc loc, TypeKind kind, DType dtype,
+                              const Expr *const *extents, unsigned rank)
+{
+    return kind == TYPE_REG ? parse_reg_tail(p, loc, dtype, extents, rank)
+                            : parse_memory_tail(p, loc, kind, dtype, extents, rank);
+}
+
+static bool parse_extents(Parser *p, Loc loc, const Expr **extents, unsigned *rank)
+{
+    return parse_expr_list(p, "[", "]", extents, rank) &&
+           (*rank || diag_error(p->diag, loc, "a tensor of rank 0"));
+}
+
 /* [extents] and what follows, after the element type. */
 static const Type *parse_tensor_tail(Parser *p, Loc loc, TypeKind kind, DType dtype)
 {
     const Expr *extents[LIMIT_RANK];
     unsigned rank;
-    if (!parse_expr_list(p, "[", "]", extents, &rank))
-        return NULL;
-    if (rank == 0) {
-        diag_error(p->diag, loc, "a tensor of rank 0");
-        return NULL;
-    }
-    return kind == TYPE_REG ? parse_reg_tail(p, loc, dtype, extents, rank)
-                            : parse_memory_tail(p, loc, kind, dtype, extents, rank);
+    return parse_extents(p, loc, extents, &rank)
+               ? parse_tail(p, loc, kind, dtype, extents, rank)
+               : NULL;
 }
 
 const Type *parse_type(Parser *p, TypeKind kind)
@@ -162,4 +171,42 @@ const Type *parse_element_type(Parser *p, const Type *operand)
         return parse_tensor_tail(p, loc, TYPE_REG, dtype);
     return operand && operand->kind == TYPE_REG ? type_reg(p->m, dtype, operand->layout)
                                                 : type_scalar(p->m, dtype);
+}
+
+/* Whether the type goes on after its extents. */
+static bool at_tail(const Parser *p)
+{
+    static const char *const words[] = {"@", "shared", "global", "strides", "swizzle"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (parser_at(p, words[i]))
+            return true;
+    return false;
+}
+
+/* What the tail tells of the kind. */
+static TypeKind tail_kind(const Parser *p)
+{
+    return parser_at(p, "@") ? TYPE_REG : parser_at(p, "global") ? TYPE_GLOBAL : TYPE_SHARED;
+}
+
+const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims)
+{
+    Loc loc = p->token.loc;
+    const Expr *extents[LIMIT_RANK];
+    unsigned rank;
+    const char *why = NULL;
+    DType dtype = parse_dtype(p);
+    if (!dtype || !parse_extents(p, loc, extents, &rank))
+        return NULL;
+    TypeKind kind = operand ? operand->kind : tail_kind(p);
+    if (at_tail(p))
+        return parse_tail(p, loc, kind, dtype, extents, rank);
+    if (!operand)
+        return type_scalar(p->m, dtype);
+    if (kind != TYPE_GLOBAL && !check_constant_shape(p, loc, extents, rank))
+        return NULL;
+    const Type *t = slice_type(p->m, operand, dims, dtype, rank, extents, &why);
+    if (!t)
+        diag_error(p->diag, loc, "%s", why);
+    return t;
 }

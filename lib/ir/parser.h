@@ -112,6 +112,10 @@ const Type *parse_type(Parser *p, TypeKind kind);
 /* A register tensor's type, or only its element type, which `operand` (NULL: a
  * broken one) completes. */
 const Type *parse_element_type(Parser *p, const Type *operand);
+/* The type of a slice of an `operand` tensor (NULL: a broken one), or only its
+ * element type and extents: strides, swizzle and layout follow. `dims`: as in
+ * slice_type. */
+const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims);
 
 /* ---- layouts (parse_layout.c) --------------------------------------- */
 

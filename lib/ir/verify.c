@@ -12,7 +12,8 @@
 static const char *operand_kind_text(OperandKind kind)
 {
     static const char *const names[] = {"register tensor", "shared tensor", "global tensor",
-                                        "pointer", "shared or global tensor"};
+                                        "pointer", "shared or global tensor",
+                                        "register, shared or global tensor"};
     return names[kind];
 }
 
@@ -29,7 +30,8 @@ static bool kind_matches(OperandKind kind, TypeKind type)
            (kind == OPERAND_SHARED && type == TYPE_SHARED) ||
            (kind == OPERAND_GLOBAL && type == TYPE_GLOBAL) ||
            (kind == OPERAND_PTR && type == TYPE_PTR) ||
-           (kind == OPERAND_MEMORY && (type == TYPE_SHARED || type == TYPE_GLOBAL));
+           (kind == OPERAND_MEMORY && (type == TYPE_SHARED || type == TYPE_GLOBAL)) ||
+           (kind == OPERAND_TENSOR && type != TYPE_SCALAR && type != TYPE_PTR);
 }
 
 static bool note_definition(Module *m, const Value *v)
@@ -76,7 +78,7 @@ static bool verify_result_count(Module *m, const Op *op)
     unsigned expected[] = {
         [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
         [RESULT_INDICES] = op->parent->program->grid_rank, [RESULT_CARRIED] = op->result_count,
-        [RESULT_OPTIONAL] = op->result_count ? 1 : 0};
+        [RESULT_OPTIONAL] = op->result_count ? 1 : 0, [RESULT_TENSOR] = 1};
     unsigned count = expected[op_info[op->code].result];
     if (op->result_count == count)
         return true;
@@ -106,8 +108,7 @@ static bool verify_dims(Module *m, const Op *op, const Attr *dims, unsigned rank
     return true;
 }
 
-/* Offsets and dimensions of a tile. */
-static bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
+bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
 {
     const char *name = op_info[op->code].name;
     const Type *memory = t->memory->type;
@@ -125,8 +126,7 @@ static bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
     return verify_dims(m, op, t->dims, memory->rank);
 }
 
-/* A constant offset of a shared access keeps the tile inside the tensor. */
-static bool verify_shared_bounds(Module *m, const Op *op, const MemoryTile *t)
+bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t)
 {
     const Type *memory = t->memory->type;
     for (unsigned d = 0; d < memory->rank; d++) {
@@ -139,8 +139,9 @@ static bool verify_shared_bounds(Module *m, const Op *op, const MemoryTile *t)
         if (offset->constant < 0 || __builtin_add_overflow(offset->constant, span, &last) ||
             last >= extent)
             return diag_error(m->diag, op->loc, "the tile covers %lld .. %lld of dimension %u, "
-                              "the shared tensor has extent %lld", (long long)offset->constant,
-                              (long long)(offset->constant + span), d, (long long)extent);
+                              "the %s has extent %lld", (long long)offset->constant,
+                              (long long)(offset->constant + span), d,
+                              type_kind_text(memory->kind), (long long)extent);
     }
     return true;
 }
@@ -223,7 +224,7 @@ static bool verify_place(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%s moves %s elements between registers and %s "
                           "elements in memory", op_info[op->code].name, dtype_name(tile->dtype),
                           dtype_name(memory->dtype));
-    return memory->kind != TYPE_SHARED || verify_shared_bounds(m, op, &t);
+    return memory->kind != TYPE_SHARED || verify_constant_bounds(m, op, &t);
 }
 
 /* Loads and stores. */
@@ -243,7 +244,7 @@ bool verify_block_indices(Module *m, const Op *op)
     return true;
 }
 
-static bool verify_extents(Module *m, const Op *op, const Type *t)
+bool verify_extents(Module *m, const Op *op, const Type *t)
 {
     for (unsigned d = 0; d < t->rank; d++)
         if (expr_is_constant(t->extents[d]) && t->extents[d]->constant < 0)
@@ -356,7 +357,7 @@ static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
             return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, the shared tensor "
                               "has %lld", d, (long long)t->extents[d], (long long)extent);
     }
-    return verify_shared_bounds(m, op, t);
+    return verify_constant_bounds(m, op, t);
 }
 
 /* Attributes that say how the chunks of a copy are moved: their form;

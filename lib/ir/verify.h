@@ -15,6 +15,19 @@ bool verify_operands(Module *m, const Op *op);
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);
 
+/* The type that a `permute` with checked operands gives; NULL after an error in
+ * its attributes. */
+const Type *verify_permute_type(Module *m, const Op *op);
+
+/* What loads, stores and slices have in common: as many offsets as the tensor
+ * has dimensions, dimensions of the tile that exist; and constant offsets that
+ * keep the tile inside a tensor of constant extents. */
+bool verify_tile(Module *m, const Op *op, const MemoryTile *t);
+bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t);
+
+/* The extents and strides of a global tensor's type. */
+bool verify_extents(Module *m, const Op *op, const Type *t);
+
 /* One function an op, found by name from ops.def: what its row cannot say. */
 #define OP(id, out, operands, attrs, effect, type, summary)                   \
     bool verify_##id(Module *m, const Op *op);

@@ -551,13 +551,15 @@ static void rows_of_the_op_table_make_sense(void **state)
         assert_int_equal(info->attrs >> ATTR_COUNT, 0);
         int needed = info->rule == RULE_LAST ? 3
                      : info->rule == RULE_SAME || info->rule == RULE_ELEMENT ||
-                             info->rule == RULE_BOOL || info->rule == RULE_REDUCE ? 1 : 0;
+                             info->rule == RULE_BOOL || info->rule == RULE_REDUCE ||
+                             info->result == RESULT_TENSOR ? 1 : 0;
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
         if (info->attrs & op_attr_bit(ATTR_OFFSETS) && info->operand_count != OPERANDS_ANY) {
             OperandKind last = info->operands[info->operand_count - 1];
             assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL ||
-                        last == OPERAND_MEMORY);
-            assert_true(info->effect == EFFECT_READS || info->effect == EFFECT_WRITES);
+                        last == OPERAND_MEMORY || last == OPERAND_TENSOR);
+            assert_true(info->effect == EFFECT_READS || info->effect == EFFECT_WRITES ||
+                        info->result == RESULT_TENSOR);
         }
     }
 }

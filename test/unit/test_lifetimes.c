@@ -3,6 +3,7 @@
  * bytes: in one barrier interval only one tensor may touch them, nobody may touch
  * what a copy is still filling, and what a tensor was given must be there when it
  * is read. */
+#include "ir/part.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
@@ -49,20 +50,33 @@ static void write_nested(Generator *g, unsigned depth, const unsigned *seen, uns
     text_printf(&g->text, "}\n");
 }
 
+/* The name of the tensor or of a part of a part of it. */
+static const char *write_part(Generator *g, unsigned tensor)
+{
+    Arena *arena = g->text.arena;
+    if (draw(g, 3))
+        return arena_printf(arena, "%%t%u", tensor);
+    unsigned part = g->names++;
+    text_printf(&g->text, "%%s%u = slice %%t%u[0] : u8[32]\n", part, tensor);
+    text_printf(&g->text, "%%p%u = permute %%s%u {dims = [0]}\n", part, part);
+    return arena_printf(arena, "%%p%u", part);
+}
+
 static void write_access(Generator *g, unsigned tensor)
 {
+    const char *name = write_part(g, tensor);
     switch (draw(g, g->copies ? 5 : 4)) {
     case 0:
     case 1:
-        text_printf(&g->text, "store_shared %%r, %%t%u[0]\n", tensor);
+        text_printf(&g->text, "store_shared %%r, %s[0]\n", name);
         break;
     case 2:
     case 3:
-        text_printf(&g->text, "%%v%u = load_shared %%t%u[0] : u8[32] @ spatial(32)\n",
-                    g->names++, tensor);
+        text_printf(&g->text, "%%v%u = load_shared %s[0] : u8[32] @ spatial(32)\n",
+                    g->names++, name);
         break;
     default:
-        text_printf(&g->text, "copy_async %%g[0], %%t%u[0] {shape = [32]}\n", tensor);
+        text_printf(&g->text, "copy_async %%g[0], %s[0] {shape = [32]}\n", name);
         if (draw(g, 3))
             text_printf(&g->text, "copy_async_commit_group\n");
     }
@@ -212,7 +226,8 @@ static void run_region(Machine *m, const Region *r);
 
 static void run_op(Machine *m, const Op *op)
 {
-    const Op *tensor = op->operand_count ? op->operands[op->operand_count - 1]->def : NULL;
+    const Value *last = op->operand_count ? op->operands[op->operand_count - 1] : NULL;
+    const Op *tensor = last && last->type->kind == TYPE_SHARED ? memory_root(last)->def : NULL;
     if (op->code == OP_allocate_shared) {
         m->given[find_tensor(m, op)] = false;
     } else if (op->code == OP_load_shared || op->code == OP_store_shared) {

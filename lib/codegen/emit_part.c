@@ -1,0 +1,60 @@
+/* slice and permute. Of memory both are other numbers for the same bytes; the words
+ * of registers are chosen, or stay as they are. */
+#include "codegen/memory.h"
+
+#include "analysis/access.h"
+#include "ir/part.h"
+
+/* Whether the part can begin at a base of its own, with number 0: its elements are
+ * whole bytes, and a swizzle treats its numbers alike from there, as
+ *
+ *     swizzle(first + n) = first + swizzle(n)
+ *
+ * when `first` is a multiple of the swizzle's period. */
+static bool has_own_base(Module *m, const Value *part)
+{
+    Swizzle s = part->type->swizzle;
+    int period = s.bits ? s.base + s.bits + s.shift : 0;
+    return dtype_bits(part->type->dtype) % 8 == 0 && period < 32 &&
+           access_first_alignment(m, part) >> period > 0;
+}
+
+static bool slice_memory(Codegen *cg, const Op *op)
+{
+    const Lowered *from = lowered(op->operands[0]);
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    LLVMValueRef first = from->first;
+    for (unsigned d = 0; d < offsets->count; d++)
+        first = add_i64(cg, first,
+                        mul_i64(cg, emit_expr(cg, offsets->exprs[d]), from->strides[d]));
+    if (!has_own_base(cg->module, op->results[0]))
+        return lower_memory(cg, op, from->value, first);
+    LLVMValueRef bytes = const_i64_of(cg, dtype_bits(op->results[0]->type->dtype) / 8);
+    LLVMValueRef offset = mul_i64(cg, first, bytes);
+    LLVMValueRef base = LLVMBuildGEP2(cg->builder, cg->i8, from->value, &offset, 1, "");
+    return lower_memory(cg, op, base, const_i64_of(cg, 0));
+}
+
+bool emit_slice(Codegen *cg, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    if (t->kind != TYPE_REG)
+        return slice_memory(cg, op);
+    unsigned bits = dtype_bits(t->dtype);
+    LLVMValueRef *words = words_new(cg, t);
+    for (int64_t slot = 0; slot < t->layout->slots; slot++)
+        emit_set_bits(cg, words, slot * bits, bits,
+                      emit_get_bits(cg, lowered_words(op->operands[0]),
+                                    slice_slot(op, slot) * bits, bits));
+    lower_words(cg, op->results[0], words);
+    return true;
+}
+
+bool emit_permute(Codegen *cg, const Op *op)
+{
+    const Lowered *from = lowered(op->operands[0]);
+    if (op->results[0]->type->kind != TYPE_REG)
+        return lower_memory(cg, op, from->value, from->first);
+    lower_words(cg, op->results[0], from->words);
+    return true;
+}
