@@ -371,6 +371,12 @@ uint32_t reduce_dims(const Op *op)
     return mask;
 }
 
+int64_t for_stages(const Op *op)
+{
+    const Expr *stages = op_expr(op, ATTR_PIPELINED);
+    return stages ? stages->constant : 0;
+}
+
 Value *for_index(const Op *op)
 {
     return op->regions[0]->args[0];

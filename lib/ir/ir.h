@@ -362,6 +362,10 @@ typedef enum Evict { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST, EVICT_NONE } Evict;
 Evict access_evict(const Op *op);
 unsigned access_prefetch(const Op *op);
 
+/* For `for`: the stages of attribute PIPELINED, from 1 to PIPELINE_STAGES_LIMIT; 0
+ * without it. */
+#define PIPELINE_STAGES_LIMIT 16
+int64_t for_stages(const Op *op);
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);

@@ -440,7 +440,19 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
     return parser_expect(p, ")", "after the carried values");
 }
 
-/* for %i in LOWER .. UPPER [step STEP] [iter(...)] [: types] */
+/* (STAGES), after `pipelined` */
+static bool parse_pipelined(Parser *p, Statement *s)
+{
+    if (!parser_expect(p, "(", "after `pipelined`"))
+        return false;
+    const Expr *stages = parse_expr(p, PRECEDENCE_ANY);
+    if (!stages)
+        return false;
+    add_expr_attr(s, ATTR_PIPELINED, stages);
+    return parser_expect(p, ")", "after the number of stages");
+}
+
+/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [iter(...)] [: types] */
 static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carried)
 {
     parser_advance(p);
@@ -464,6 +476,8 @@ static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carri
             return false;
         add_expr_attr(s, ATTR_STEP, step);
     }
+    if (parser_accept(p, "pipelined") && !parse_pipelined(p, s))
+        return false;
     if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
         return false;
     return !parser_accept(p, ":") || parse_result_types(p, s, OP_for);

@@ -299,6 +299,11 @@ static void print_for(Printer *pr, const Op *op, unsigned indent)
         text_add(pr->out, " step ");
         print_expr(pr->out, op_expr(op, ATTR_STEP));
     }
+    if (op_expr(op, ATTR_PIPELINED)) {
+        text_add(pr->out, " pipelined(");
+        print_expr(pr->out, op_expr(op, ATTR_PIPELINED));
+        text_add(pr->out, ")");
+    }
     for (unsigned i = 0; i < op->operand_count; i++) {
         text_add(pr->out, i ? ", " : " iter(");
         print_definition(pr, body->args[1 + i]);

@@ -605,6 +605,18 @@ static bool verify_yield_types(Module *m, const Op *op, const Region *r)
     return true;
 }
 
+static bool verify_stages(Module *m, const Op *op)
+{
+    const Expr *stages = op_expr(op, ATTR_PIPELINED);
+    if (stages && !expr_is_constant(stages))
+        return diag_error(m->diag, op->loc, "the number of stages is not constant: %s",
+                          expr_text(m, stages));
+    if (stages && (stages->constant < 1 || stages->constant > PIPELINE_STAGES_LIMIT))
+        return diag_error(m->diag, op->loc, "a loop of %lld stages, it has 1 to %d",
+                          (long long)stages->constant, PIPELINE_STAGES_LIMIT);
+    return true;
+}
+
 bool verify_for(Module *m, const Op *op)
 {
     const Expr *step = op_expr(op, ATTR_STEP);
@@ -619,7 +631,8 @@ bool verify_for(Module *m, const Op *op)
             return diag_error(m->diag, op->loc, "for carries %s from %s",
                               type_text(m, op->results[i]->type),
                               type_text(m, op->operands[i]->type));
-    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]);
+    return verify_stages(m, op) && verify_carried_kinds(m, op) &&
+           verify_yield_types(m, op, op->regions[0]);
 }
 
 bool verify_if(Module *m, const Op *op)

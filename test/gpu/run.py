@@ -6,7 +6,7 @@ On a machine with a GPU and nothing but Python, all GPU tests:
     run.py --tools DIR --kernels DIR --out DIR [--only FAMILY,...]
 
 compares the GPU with the interpreter: the programs of test/lit/Run and what
-they print, the matmul template for every type of 1 to 8 bits, the pipelined one,
+they print, the matmul template for every type of 1 to 8 bits, the pipelined ones,
 every cast, and the demo; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
@@ -34,6 +34,7 @@ INTEGERS = [f"u{n}" for n in range(1, 9)] + [f"i{n}" for n in range(1, 9)]
 FLOATS = [f"f{n}e{x}m{n - 1 - x}" for n in range(3, 9) for x in range(1, n)]
 WIDE = ["bool", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "tf32", "f32", "f64"]
 NARROW = INTEGERS + FLOATS + ["ue8m0"]
+PIPELINED = ["matmul_pipelined", "matmul_pipelined_auto"]
 
 
 class Case:
@@ -136,19 +137,21 @@ def cast_case(options, source, scratch):
     return Case(f"casts: {source} to {len(targets)} types", command)
 
 
-def pipelined_case(options, weight, m, n, k, scratch):
-    """Figure 14: packs on the GPU, then multiplies; both against the interpreter."""
-    template = str(options.kernels / "matmul_pipelined.tilus")
+def pipelined_case(options, kernel, weight, m, n, k, scratch):
+    """Figure 14: packs on the GPU, then multiplies; both against the interpreter. The kernel is the one
+    written by hand, or the loop that becomes it."""
+    template = str(options.kernels / f"{kernel}.tilus")
+    packer = str(options.kernels / "matmul_pipelined.tilus")
     common = ["-D", f"W={weight}", "--engine=gpu", "--require-gpu", "--compare=interp",
               "--arg", f"n={n}", "--arg", f"k={k}"]
-    packed = os.path.join(scratch, f"pipelined_{weight}_{n}_{k}.bin")
+    packed = os.path.join(scratch, f"{kernel}_{weight}_{n}_{k}.bin")
     words = -(-k // 256) * -(-n // 32) * 256 * bits(weight)
-    pack = [options.tilus_run, template, "--program=@pack", *common, "--arg", "b=codes(k*n)",
+    pack = [options.tilus_run, packer, "--program=@pack", *common, "--arg", "b=codes(k*n)",
             "--arg", f"packed=undef({words})", "--out", f"packed={packed}"]
     multiply = [options.tilus_run, template, "--program=@matmul", *common, "--arg", f"m={m}",
                 "--arg", "a=randn(m*k, 0.05)", "--arg", f"b=@{packed}", "--arg", "c=undef(m*n)",
                 "--tolerance=1e-3"]
-    return Case(f"pipelined: {weight}, m = {m}, n = {n}, k = {k}", pack, multiply)
+    return Case(f"{kernel}: {weight}, m = {m}, n = {n}, k = {k}", pack, multiply)
 
 
 def demo_case(options, scratch):
@@ -161,7 +164,8 @@ def sanitizer_cases(options, scratch):
     cases = [Case(path.stem, [options.tilus_run, str(path), "--engine=gpu", "--require-gpu",
                               *argument_lines(path)[0]])
              for path in sorted(RUN_PROGRAMS.glob("*.tilus"))]
-    cases += [type_case(options, "i6", scratch), pipelined_case(options, "i6", 37, 72, 600, scratch)]
+    cases += [type_case(options, "i6", scratch)]
+    cases += [pipelined_case(options, kernel, "i6", 37, 72, 600, scratch) for kernel in PIPELINED]
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         for case in cases:
             yield Case(f"{tool}: {case.name}",
@@ -174,7 +178,8 @@ def all_cases(options, scratch):
         "programs": lambda: list(program_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
         "prints": lambda: list(print_cases(options, sorted(RUN_PROGRAMS.glob("*.tilus")))),
         "types": lambda: [type_case(options, t, scratch) for t in NARROW],
-        "pipelined": lambda: [pipelined_case(options, t, *sizes, scratch)
+        "pipelined": lambda: [pipelined_case(options, kernel, t, *sizes, scratch)
+                              for kernel in PIPELINED
                               for t in ("u2", "u4", "i6", "f6e3m2", "f8e4m3")
                               for sizes in ((64, 64, 1024), (37, 72, 600), (1, 8, 8))],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
