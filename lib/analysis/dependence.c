@@ -13,7 +13,7 @@ typedef struct Graph {
 
 /* ---- memory --------------------------------------------------------------- */
 
-Value *memory_root(Value *v)
+Value *memory_source(Value *v)
 {
     while (v->def && v->def->operand_count)
         v = v->def->operands[0];
@@ -38,7 +38,7 @@ static void add_accesses(Graph *g, const Op *op)
         Value *v = op->operands[i];
         if (v->type->kind != TYPE_SHARED && v->type->kind != TYPE_GLOBAL)
             continue;
-        BodyAccess a = {op, g->top, memory_root(v),
+        BodyAccess a = {op, g->top, memory_source(v),
                         effect != EFFECT_READS && i + 1 == op->operand_count};
         arena_push(g->arena, g->d.accesses, g->d.access_count, g->access_capacity, a);
     }

@@ -51,7 +51,7 @@ typedef struct LoopDependences {
 LoopDependences loop_dependences(const Op *loop);
 
 /* The tensor or the pointer that a shared or global value stands for. */
-Value *memory_root(Value *v);
+Value *memory_source(Value *v);
 
 /* Whether two accesses may touch the same bytes and one of them writes. */
 bool accesses_conflict(const BodyAccess *a, const BodyAccess *b);

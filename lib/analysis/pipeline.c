@@ -49,7 +49,7 @@ static void find_copies(Planner *p)
         if (op->code != OP_copy_async)
             continue;
         plan->early[i] = true;
-        Value *tensor = memory_root(op_memory_operand(op));
+        Value *tensor = memory_source(op_memory_operand(op));
         if (!has_tensor(plan, tensor))
             arena_push(&p->m->scratch, plan->tensors, plan->tensor_count,
                        plan->tensor_capacity, tensor);
@@ -142,7 +142,7 @@ static bool check_use(Op *op, void *data)
     UseCheck *c = data;
     for (unsigned i = 0; i < op->operand_count; i++) {
         if (op->operands[i]->type->kind != TYPE_SHARED ||
-            memory_root(op->operands[i]) != c->tensor)
+            memory_source(op->operands[i]) != c->tensor)
             continue;
         if (!op_is_inside(op, c->p->loop))
             return REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),

@@ -19,11 +19,16 @@ static unsigned width_number(unsigned bytes)
     return bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
 }
 
+static unsigned prefetch_number(const Op *op)
+{
+    unsigned bytes = access_prefetch(op);
+    return bytes == 0 ? 0 : bytes == 64 ? 1 : bytes == 128 ? 2 : 3;
+}
+
 /* The row of a family whose first one is `ahead`, without a policy, or `policy`. */
 static IntrinsicId row_of(const Op *op, unsigned bytes, IntrinsicId ahead, IntrinsicId policy)
 {
-    unsigned prefetch = access_prefetch(op);
-    unsigned number = prefetch == 0 ? 0 : prefetch == 64 ? 1 : prefetch == 128 ? 2 : 3;
+    unsigned number = prefetch_number(op);
     if (access_evict(op) == EVICT_NORMAL)
         return ahead + 3 * width_number(bytes) + number - 1;
     return policy + 4 * width_number(bytes) + number;
@@ -65,9 +70,7 @@ void hint_store(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef pointer,
 void hint_copy(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef target,
                LLVMValueRef source, LLVMValueRef copied)
 {
-    unsigned count = 3;
-    LLVMValueRef args[4] = {target, source, copied};
-    add_policy(cg, op, args, &count);
-    call_intrinsic(cg, row_of(op, bytes, INTR_copy_4_ahead_64, INTR_copy_4_policy), op->loc, args,
-                   count);
+    LLVMValueRef args[] = {target, source, copied};
+    IntrinsicId id = INTR_copy_4_ahead_64 + 3 * width_number(bytes) + prefetch_number(op) - 1;
+    call_intrinsic(cg, id, op->loc, args, 3);
 }
