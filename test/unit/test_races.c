@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { PROGRAMS = 3000, WARPS = 4, LANES = 3, COPIER = 2, THREADS = WARPS * LANES, EVENTS = 64 };
+enum { PROGRAMS = 12000, WARPS = 4, LANES = 3, COPIER = 2, THREADS = WARPS * LANES, EVENTS = 64 };
 
 /* Of each warp two lanes stand for all, and a third one for those that copy. */
 typedef enum Kind { READ, WRITE, ATOMIC, BARRIER } Kind;
