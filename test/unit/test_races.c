@@ -202,7 +202,8 @@ static bool check_seed(uint64_t seed)
     tilus_module *m = tilus_parse(errors, "test", text, strlen(text), 1, NULL, 0);
     if (!m)
         fail_msg("%s: %s", tilus_diag_text(errors, 0), text);
-    bool found = tilus_interpret(m, "p", &arg, 1, &buffer, 1) != TILUS_OK, race = has_race(&g);
+    bool found = tilus_interpret(m, "p", &arg, 1, &buffer, 1, NULL) != TILUS_OK;
+    bool race = has_race(&g);
     const char *message = found ? tilus_diag_text(errors, 0) : "no race is found";
     if (found != race || (found && strncmp(message, "race: ", strlen("race: ")) != 0))
         fail_msg("%s, %s:\n%s", message, race ? "and there is one" : "there is none", text);
