@@ -148,6 +148,25 @@ static void flow_if(Walk *w, const Op *op, uint8_t *state)
     }
 }
 
+/* Whether the whole block runs `op`. What only some of its threads wait for orders
+ * no accesses of the others, which the walk does not tell from theirs. */
+static bool is_block_wide(const Op *op)
+{
+    const Program *p = op->parent->program;
+    return region_threads(op->parent).count == program_threads(p);
+}
+
+/* The op is a barrier, or of copies. */
+static void flow_barrier(Walk *w, const Op *op, uint8_t *state)
+{
+    if (op->code == OP_synchronize)
+        state_move(w, state, TOUCHED, 0);
+    else if (op->code == OP_copy_async_commit_group)
+        state_move(w, state, STARTED, COMMITTED);
+    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_PENDING)->constant == 0)
+        state_move(w, state, COMMITTED, TOUCHED);
+}
+
 static void flow_op(Walk *w, const Op *op, uint8_t *state)
 {
     w->position++;
@@ -157,14 +176,12 @@ static void flow_op(Walk *w, const Op *op, uint8_t *state)
     for (unsigned i = 0; accesses && i < op->operand_count; i++)
         if (op->operands[i]->type->kind == TYPE_SHARED)
             flow_access(w, op, memory_root(op->operands[i])->def, state);
-    if (op->code == OP_synchronize)
-        state_move(w, state, TOUCHED, 0);
-    else if (op->code == OP_copy_async_commit_group)
-        state_move(w, state, STARTED, COMMITTED);
-    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_PENDING)->constant == 0)
-        state_move(w, state, COMMITTED, TOUCHED);
+    if (op_info[op->code].effect == EFFECT_BARRIER && is_block_wide(op))
+        flow_barrier(w, op, state);
     else if (op->code == OP_if)
         flow_if(w, op, state);
+    else if (op->code == OP_thread_group)
+        flow_region(w, op->regions[0], state);
     else if (op->region_count)
         flow_loop(w, op, state);
 }

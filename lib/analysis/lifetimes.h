@@ -13,7 +13,9 @@
  * An access of a part of a tensor is one of the tensor; to make a part is none.
  * A tensor that a loop accesses, but does not allocate, lives as long as the
  * loop. Copies count as accesses until a `copy_async_wait_group 0` has waited
- * for them; the scratch of a `reduce` is no tensor. */
+ * for them; the scratch of a `reduce` is no tensor. In a `thread_group` of a part of
+ * the block, `synchronize` and the ends of copies count for nothing: two tensors
+ * that only this group uses may share less than they could. */
 #ifndef TILUS_ANALYSIS_LIFETIMES_H
 #define TILUS_ANALYSIS_LIFETIMES_H
 

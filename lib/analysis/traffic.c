@@ -171,7 +171,7 @@ unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan)
     MemoryTile target = op_memory_tile(op);
     int64_t chunks = copy_chunks(plan, target.rank);
     unsigned worst = 1;
-    for (int64_t first = 0; first < chunks && first < program_threads(op->parent->program);
+    for (int64_t first = 0; first < chunks && first < region_threads(op->parent).count;
          first += LANES) {
         Place places[LANES];
         unsigned count = place_chunks(m, &target, plan, first, places);
@@ -227,7 +227,7 @@ unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *l
     int64_t chunks = copy_chunks(plan, source.rank);
     unsigned worst = 0;
     *least = 0;
-    for (int64_t first = 0; first < chunks && first < program_threads(op->parent->program);
+    for (int64_t first = 0; first < chunks && first < region_threads(op->parent).count;
          first += LANES) {
         Place places[LANES];
         unsigned count = place_chunks(m, &source, plan, first, places);

@@ -178,6 +178,8 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
         return false;
     cg->program = p;
     cg->function = f;
+    cg->threads = cg->barriers[0] = (ThreadRange){0, program_threads(p)};
+    cg->barrier_count = 1;
     if (!shared_open(cg, p))
         return false;
     if (codegen_shared_bytes(p) > 0 && !cg->shared)

@@ -108,12 +108,6 @@ static LLVMValueRef scratch_at(Codegen *cg, LLVMValueRef base, LLVMValueRef thre
     return LLVMBuildGEP2(cg->builder, cg->i32, base, &thread, 1, "");
 }
 
-static bool barrier(Codegen *cg, const Op *op)
-{
-    LLVMValueRef zero = const_i32_of(cg, 0);
-    return call_intrinsic(cg, INTR_barrier, op->loc, &zero, 1);
-}
-
 /* Each word of the result becomes that of the least holder. */
 static bool share_words(Codegen *cg, const Op *op, LLVMValueRef replica, LLVMValueRef *words)
 {
@@ -126,11 +120,11 @@ static bool share_words(Codegen *cg, const Op *op, LLVMValueRef replica, LLVMVal
     LLVMValueRef least = scratch_at(cg, base, LLVMBuildNUWSub(b, cg->thread, replica, ""));
     for (int64_t i = 0; i < type_thread_words(op->results[0]->type); i++) {
         LLVMSetAlignment(LLVMBuildStore(b, words[i], mine), WORD_BYTES);
-        if (!barrier(cg, op))
+        if (!emit_barrier(cg, op))
             return false;
         words[i] = LLVMBuildLoad2(b, cg->i32, least, "");
         LLVMSetAlignment(words[i], WORD_BYTES);
-        if (!barrier(cg, op))
+        if (!emit_barrier(cg, op))
             return false;
     }
     return true;

@@ -163,12 +163,7 @@ bool emit_exit(Codegen *cg, const Op *op)
     return true;
 }
 
-/* ---- barriers and indices ---------------------------------------------- */
-
-bool emit_synchronize(Codegen *cg, const Op *op)
-{
-    return call_intrinsic(cg, INTR_barrier, op->loc, (LLVMValueRef[]){const_i32_of(cg, 0)}, 1);
-}
+/* ---- indices ---------------------------------------------------------- */
 
 bool emit_block_indices(Codegen *cg, const Op *op)
 {

@@ -350,7 +350,7 @@ bool emit_copy_async(Codegen *cg, const Op *op)
     AsyncCopy c = {.cg = cg, .op = op,
                    .source = side_open(cg, op, op_source_tile(op)),
                    .target = side_open(cg, op, op_memory_tile(op))};
-    int64_t threads = program_threads(cg->program);
+    int64_t threads = cg->threads.count;
     if (!copy_follow(cg->module, op, &c.plan))
         return false;
     c.bits = c.source.access.bits;

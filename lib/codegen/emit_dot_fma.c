@@ -169,12 +169,6 @@ static void multiply_loop(FmaDot *d)
     LLVMPositionBuilderAtEnd(b, after);
 }
 
-static bool barrier(const FmaDot *d)
-{
-    LLVMValueRef zero = const_i32_of(d->cg, 0);
-    return call_intrinsic(d->cg, INTR_barrier, d->op->loc, &zero, 1);
-}
-
 static bool multiply_shared(FmaDot *d)
 {
     const Layout *a = d->op->operands[MMA_A]->type->layout;
@@ -185,10 +179,10 @@ static bool multiply_shared(FmaDot *d)
                                 const_i64_of(d->cg, a->shape[0] * a->shape[1]));
     store_operand(d, MMA_A);
     store_operand(d, MMA_B);
-    if (!barrier(d))
+    if (!emit_barrier(d->cg, d->op))
         return false;
     multiply_loop(d);
-    return barrier(d);
+    return emit_barrier(d->cg, d->op);
 }
 
 /* ---- op ------------------------------------------------------------------------ */

@@ -95,7 +95,7 @@ static bool in_order(const Order *o)
             return false;
         if (!end)
             return true;
-        if (r->parent && r->parent->code != OP_if &&
+        if (r->parent && r->parent->code != OP_if && r->parent->code != OP_thread_group &&
             !scan(o, o->before ? r->last : r->first, &around))
             return false;
     }

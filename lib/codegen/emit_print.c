@@ -275,12 +275,6 @@ static void print_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first,
     end_if(p, done);
 }
 
-static bool barrier(const Print *p)
-{
-    LLVMValueRef zero = const_i32_of(p->cg, 0);
-    return call_intrinsic(p->cg, INTR_barrier, p->op->loc, &zero, 1);
-}
-
 static bool print_register(const Print *p)
 {
     Codegen *cg = p->cg;
@@ -295,10 +289,10 @@ static bool print_register(const Print *p)
                                        const_i64_of(cg, PRINT_CHUNK), "");
     end = build_binary(cg->builder, "llvm.smin", end, count);
     store_chunk(p, base, chunks.index);
-    if (!barrier(p))
+    if (!emit_barrier(p->cg, p->op))
         return false;
     print_chunk(p, base, chunks.index, end);
-    if (!barrier(p))
+    if (!emit_barrier(p->cg, p->op))
         return false;
     end_for(p, &chunks);
     done = begin_if(p, is_thread_0(p));

@@ -133,7 +133,7 @@ static LLVMValueRef thread_number(Codegen *cg, const ThreadDigits *digits)
         LLVMValueRef weight = const_i32_of(cg, (uint32_t)digits->digit[i].weight);
         LLVMValueRef extent = const_i32_of(cg, (uint32_t)digits->digit[i].extent);
         LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, weight, "");
-        if (digits->digit[i].weight * digits->digit[i].extent != program_threads(cg->program))
+        if (digits->digit[i].weight * digits->digit[i].extent != cg->threads.count)
             v = LLVMBuildURem(b, v, extent, "");
         number = LLVMBuildNUWAdd(b, LLVMBuildNUWMul(b, number, extent, ""), v, "");
     }
@@ -179,12 +179,6 @@ static void fold_partials(const Reduce *r, LLVMValueRef base)
     }
 }
 
-static bool barrier(const Reduce *r)
-{
-    LLVMValueRef zero = const_i32_of(r->cg, 0);
-    return call_intrinsic(r->cg, INTR_barrier, r->op->loc, &zero, 1);
-}
-
 static bool reduce_warps(const Reduce *r)
 {
     Codegen *cg = r->cg;
@@ -200,10 +194,10 @@ static bool reduce_warps(const Reduce *r)
     place = LLVMBuildNUWMul(b, place, const_i32_of(cg, bytes), "");
     LLVMValueRef column = LLVMBuildGEP2(b, cg->i8, base, &place, 1, "");
     store_partials(r, LLVMBuildGEP2(b, cg->i8, column, &row, 1, ""));
-    if (!barrier(r))
+    if (!emit_barrier(cg, r->op))
         return false;
     fold_partials(r, column);
-    return barrier(r);
+    return emit_barrier(cg, r->op);
 }
 
 /* ---- ops ----------------------------------------------------------------- */

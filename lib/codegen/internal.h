@@ -64,6 +64,19 @@ enum { SPACE_ANY = 0, SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
 
 /* ---- state ---------------------------------------------------------- */
 
+enum { BARRIERS = 16 };         /* of a block (PTX ISA, "bar") */
+
+/* Scratch of some threads, from `offset` on in shared memory: of one op at a time. */
+typedef struct ThreadScratch {
+    ThreadRange threads;
+    int64_t offset, bytes;
+} ThreadScratch;
+
+typedef struct SharedScratch {
+    ThreadScratch *of;
+    uint32_t count, capacity;
+} SharedScratch;
+
 struct Codegen {
     Module *module;
     Diag *diag;                 /* the module's */
@@ -82,9 +95,12 @@ struct Codegen {
 
     Program *program;           /* being lowered */
     LLVMValueRef function;
-    LLVMValueRef thread;        /* the thread's index in the block, i32 */
+    ThreadRange threads;        /* those that run what is being lowered */
+    LLVMValueRef thread;        /* the thread's index among them, i32 */
+    ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
+    unsigned barrier_count;
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
-    int64_t shared_tensors;     /* bytes of all shared tensors; scratch follows */
+    SharedScratch scratch;      /* behind all shared tensors */
 };
 
 typedef struct Lowered {
@@ -175,6 +191,12 @@ bool shared_open(Codegen *cg, Program *p);
 /* The address of the bytes that `op` needs: the tensor of an allocate_shared,
  * the scratch of another op. NULL after an error: the target has too few. */
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
+
+/* ---- barriers (emit_group.c) ------------------------------------------ */
+
+/* The threads that run `op` wait for each other. False after an error: the block
+ * has too few barriers. */
+bool emit_barrier(Codegen *cg, const Op *op);
 
 /* ---- emitters ------------------------------------------------------- */
 

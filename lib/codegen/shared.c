@@ -2,10 +2,10 @@
  * others in order, then scratch.
  *
  *     0        planned        tensors
- *     | planned   | in order     | of one op at a time     |
+ *     | planned   | in order     | of one op at a time     | of a group's | ..
  *
- * All ops that need scratch have the same: each one ends with a barrier, after
- * which nobody reads it. */
+ * All ops of the same threads that need scratch have the same: each one ends with a
+ * barrier, after which nobody reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
 #include "analysis/dot.h"
@@ -14,8 +14,10 @@
 #include "analysis/reduce.h"
 
 typedef struct SharedUse {
+    Arena *arena;
     int64_t planned, tensors;   /* their ends; INT64_MAX past 2^63 */
-    int64_t scratch;            /* bytes */
+    SharedScratch scratch;
+    int64_t end;                /* of all */
 } SharedUse;
 
 /* Bytes of the tensor of `op`. */
@@ -64,14 +66,33 @@ static int64_t tensor_end(const Op *op, int64_t used, int64_t *offset)
     return shared_end(planned ? planned->integer : used, tensor_bytes(op), offset);
 }
 
+/* ---- scratch --------------------------------------------------------------- */
+
+static ThreadScratch *find_scratch(const SharedScratch *scratch, ThreadRange threads)
+{
+    for (uint32_t i = 0; i < scratch->count; i++)
+        if (thread_range_equal(scratch->of[i].threads, threads))
+            return &scratch->of[i];
+    return NULL;
+}
+
+static void add_scratch(SharedUse *use, ThreadRange threads, int64_t bytes)
+{
+    ThreadScratch *known = find_scratch(&use->scratch, threads);
+    if (known)
+        known->bytes = known->bytes > bytes ? known->bytes : bytes;
+    else if (bytes)
+        arena_push(use->arena, use->scratch.of, use->scratch.count, use->scratch.capacity,
+                   ((ThreadScratch){.threads = threads, .bytes = bytes}));
+}
+
 /* ---- a program's bytes ------------------------------------------------------ */
 
 static bool add_planned(Op *op, void *data)
 {
     SharedUse *use = data;
     int64_t offset, end;
-    int64_t scratch = scratch_bytes(op);
-    use->scratch = use->scratch > scratch ? use->scratch : scratch;
+    add_scratch(use, region_threads(op->parent), scratch_bytes(op));
     if (op->code == OP_allocate_shared && op_attr(op, ATTR_OFFSET)) {
         end = tensor_end(op, 0, &offset);
         use->planned = use->planned > end ? use->planned : end;
@@ -88,20 +109,27 @@ static bool add_other(Op *op, void *data)
     return true;
 }
 
+/* `scratch` lies on the module's scratch arena. */
 static SharedUse shared_use(const Program *p)
 {
-    SharedUse use = {0};
+    SharedUse use = {.arena = &p->module->scratch};
     region_walk(p->body, add_planned, &use);
     use.tensors = use.planned;
     region_walk(p->body, add_other, &use);
+    use.end = use.tensors;
+    for (uint32_t i = 0; i < use.scratch.count; i++) {
+        ThreadScratch *s = &use.scratch.of[i];
+        use.end = shared_end(use.end, s->bytes, &s->offset);
+    }
     return use;
 }
 
 int64_t codegen_shared_bytes(const Program *p)
 {
-    SharedUse use = shared_use(p);
-    int64_t offset;
-    return use.scratch ? shared_end(use.tensors, use.scratch, &offset) : use.tensors;
+    ArenaMark mark = arena_mark(&p->module->scratch);
+    int64_t end = shared_use(p).end;
+    arena_reset(&p->module->scratch, mark);
+    return end;
 }
 
 /* ---- emitting ---------------------------------------------------------------- */
@@ -114,19 +142,28 @@ bool shared_open(Codegen *cg, Program *p)
     bool ok = lifetimes_check_offsets(p->module, &l);
     arena_reset(&p->module->scratch, mark);
     cg->shared_used = use.planned;
-    cg->shared_tensors = use.tensors;
+    cg->scratch = use.scratch;
     return ok;
+}
+
+/* Where the bytes of `op` begin; `*end`, where they end. */
+static int64_t place(Codegen *cg, const Op *op, int64_t *end)
+{
+    int64_t offset;
+    if (op->code != OP_allocate_shared) {
+        const ThreadScratch *s = find_scratch(&cg->scratch, cg->threads);
+        *end = shared_end(s->offset, scratch_bytes(op), &offset);
+        return offset;
+    }
+    *end = tensor_end(op, cg->shared_used, &offset);
+    if (!op_attr(op, ATTR_OFFSET))
+        cg->shared_used = *end;
+    return offset;
 }
 
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
 {
-    int64_t offset, end;
-    if (op->code == OP_allocate_shared)
-        end = tensor_end(op, cg->shared_used, &offset);
-    else
-        end = shared_end(cg->shared_tensors, scratch_bytes(op), &offset);
-    if (op->code == OP_allocate_shared && !op_attr(op, ATTR_OFFSET))
-        cg->shared_used = end;
+    int64_t end, offset = place(cg, op, &end);
     if (end > cg->target->shared_bytes) {
         diag_error(cg->diag, op->loc,
                    "shared memory up to this %s is %lld bytes, a block on %s has %lld",

@@ -10,12 +10,18 @@
 #include "support/bits.h"
 #include "support/scalar.h"
 
-/* Views are kept by value: view_global may run again before the wait. */
+#include <string.h>
+
+/* Each thread copies a part, and waits for its own groups: the copy has ended when
+ * all its warps have waited. Views are kept by value: view_global may run again
+ * before that. */
 struct Copy {
     const Op *op;
     View source_view, target_view;
     Tile source, target;
-    int64_t group;          /* the number of its group in the block */
+    ThreadRange threads;    /* that copy */
+    int64_t group[WARPS];   /* the number of its group in each of their warps */
+    uint32_t waited;        /* a bit for each warp that has waited for its part */
     Copy *next;
 };
 
@@ -132,7 +138,8 @@ bool interp_copy_async(Interp *in, const Op *op)
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     Copy *c = new_copy(in), **end = &in->copies;
     *c = (Copy){.op = op, .source_view = value_binding(source.memory)->view,
-                .target_view = value_binding(target.memory)->view, .group = in->copy_groups};
+                .target_view = value_binding(target.memory)->view, .threads = in->threads};
+    memcpy(c->group, in->copy_groups, sizeof c->group);
     if (!tile_begin(in, op, &source, false, &c->source) ||
         !tile_begin(in, op, &target, true, &c->target) || !race_begin(in, op))
         return false;
@@ -146,23 +153,51 @@ bool interp_copy_async(Interp *in, const Op *op)
 
 /* ---- groups ----------------------------------------------------------- */
 
+static bool has_warp(ThreadRange threads, int64_t warp)
+{
+    return warp * WARP >= threads.begin && warp * WARP < threads.begin + threads.count;
+}
+
 bool interp_copy_async_commit_group(Interp *in, const Op *op)
 {
     (void)op;
-    in->copy_groups++;
+    for (int64_t w = 0; w < WARPS; w++)
+        in->copy_groups[w] += has_warp(in->threads, w);
     return true;
 }
 
-/* Copies not in a group yet have the number of the next one: none waits for
- * them. */
+/* The first warp whose part is under way; WARPS when there is none. */
+static int64_t find_waiting(const Copy *c)
+{
+    int64_t w = 0;
+    while (w < WARPS && (!has_warp(c->threads, w) || c->waited >> w & 1))
+        w++;
+    return w;
+}
+
+/* The warps that run the op wait for their parts of `c`, if it is older than their
+ * `pending` newest groups. Copies not in a group yet have the number of the next
+ * one: none waits for them. */
+static void wait_parts(const Interp *in, Copy *c, int64_t pending)
+{
+    for (int64_t w = 0; w < WARPS; w++)
+        if (has_warp(in->threads, w) && c->group[w] < in->copy_groups[w] - pending)
+            c->waited |= UINT32_C(1) << w;
+}
+
 bool interp_copy_async_wait_group(Interp *in, const Op *op)
 {
     int64_t pending = op_expr(op, ATTR_PENDING)->constant;
-    while (in->copies && in->copies->group < in->copy_groups - pending) {
-        Copy *c = in->copies;
+    for (Copy **at = &in->copies; *at;) {
+        Copy *c = *at;
+        wait_parts(in, c, pending);
+        if (find_waiting(c) < WARPS) {
+            at = &c->next;
+            continue;
+        }
         if (!race_begin(in, c->op) || !each_element(in, c, end_element))
             return false;
-        in->copies = c->next;
+        *at = c->next;
         c->next = in->free_copies;
         in->free_copies = c;
     }
@@ -176,7 +211,8 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op)
         c = c->next;
     if (!c)
         return true;
-    const char *why = c->group == in->copy_groups ? "no copy_async_commit_group follows it"
+    int64_t warp = find_waiting(c);
+    const char *why = c->group[warp] == in->copy_groups[warp] ? "no copy_async_commit_group follows it"
                                                   : "no copy_async_wait_group waits for it";
     if (!op)
         return diag_error(in->diag, c->op->loc,

@@ -268,8 +268,9 @@ static bool run_block(Interp *in, uint64_t block)
         block /= (uint64_t)in->grid[d];
     }
     in->exited = false;
-    in->copy_groups = 0;
-    in->block_start = in->epoch_start = in->time + 1;
+    in->threads = (ThreadRange){0, program_threads(in->program)};
+    memset(in->copy_groups, 0, sizeof in->copy_groups);
+    race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
     return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);

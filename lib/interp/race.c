@@ -1,21 +1,30 @@
 /* Races, as the language defines them: two accesses to one byte conflict when
- * at least one writes, unless they are of one thread or a `synchronize` of
- * their block lies between. Blocks are never ordered. Each byte remembers its
- * last writers and the readers that a later write could conflict with; in the
- * same way the atomic ops that changed it, which conflict with both but not with
- * each other:
+ * at least one writes, unless they are of one thread or a `synchronize` orders
+ * them. Blocks are never ordered. Each byte remembers its last writers and the
+ * readers that a later write could conflict with; in the same way the atomic ops
+ * that changed it, which conflict with both but not with each other.
  *
- *   block_start        epoch_start       time
- *   ----|-------------------|--------------|--->
- *   foreign   ordered by synchronize   concurrent
+ * What is ordered is known by warp, for barriers join whole warps: those of the
+ * block, or of a thread_group. ordered[w][u] is a time, when warp u came to a
+ * barrier, so accesses of u between two of its barriers are alike for everybody:
+ *
+ *   block_start      ordered[w][u]       ordered[u][u]      time
+ *   ----|----------------|--------------------|--------------|--->
+ *   foreign   before w        not before w        not even before a later
+ *                                                 barrier's other warps
+ *
+ * Barriers carry on what their warps know: w is also behind a warp that it never
+ * met, if somebody met both in turn.
  *
  * Blocks run one after the other, so a foreign reader conflicts with every
  * later write: it is kept, and nothing need be noted beside it. The same holds
  * of a foreign atomic op and later reads and writes.
  *
- * A copy_async is noted as two threads, which conflict with any; its time is
- * TIME_UNDER_WAY, later than every synchronize, until its wait. */
+ * A copy_async is noted as two threads of its warps, which conflict with any; its
+ * time is TIME_UNDER_WAY, later than every barrier, until its wait. */
 #include "interp/state.h"
+
+#include <string.h>
 
 typedef struct OpNumber {
     const Op *op;
@@ -35,6 +44,66 @@ static uint32_t op_number(Interp *in, const Op *op)
     return fresh->number;
 }
 
+/* ---- warps and barriers ---------------------------------------------- */
+
+/* Of the threads that run the ops. */
+static unsigned first_warp(const Interp *in)
+{
+    return (unsigned)(in->threads.begin / WARP);
+}
+
+static unsigned end_warp(const Interp *in)
+{
+    return (unsigned)((in->threads.begin + in->threads.count) / WARP);
+}
+
+static uint32_t warp_bit(int64_t thread)
+{
+    return UINT32_C(1) << (thread / WARP);
+}
+
+/* A bit for each warp that runs the ops. */
+static uint32_t running_warps(const Interp *in)
+{
+    uint32_t warps = 0;
+    for (unsigned w = first_warp(in); w < end_warp(in); w++)
+        warps |= UINT32_C(1) << w;
+    return warps;
+}
+
+void race_block(Interp *in)
+{
+    in->block_start = in->time + 1;
+    for (unsigned w = 0; w < WARPS; w++) {
+        in->all_ordered[w] = in->block_start;
+        for (unsigned u = 0; u < WARPS; u++)
+            in->ordered[w][u] = in->block_start;
+    }
+}
+
+/* What any warp of the barrier knows to be before it, they all know. */
+static void join_warp(const Interp *in, uint64_t known[WARPS], unsigned w)
+{
+    for (unsigned u = 0; u < WARPS; u++)
+        known[u] = known[u] > in->ordered[w][u] ? known[u] : in->ordered[w][u];
+}
+
+void race_barrier(Interp *in)
+{
+    uint64_t known[WARPS] = {0}, least = UINT64_MAX;
+    unsigned first = first_warp(in), end = end_warp(in);
+    for (unsigned w = first; w < end; w++)
+        join_warp(in, known, w);
+    for (unsigned w = first; w < end; w++)
+        known[w] = in->time + 1;
+    for (unsigned u = 0; u < in->program->warps; u++)
+        least = least < known[u] ? least : known[u];
+    for (unsigned w = first; w < end; w++) {
+        memcpy(in->ordered[w], known, sizeof known);
+        in->all_ordered[w] = least;
+    }
+}
+
 bool race_begin(Interp *in, const Op *op)
 {
     if (in->time + 1 >= TIME_UNDER_WAY)
@@ -42,6 +111,10 @@ bool race_begin(Interp *in, const Op *op)
                           TIME_BITS);
     in->time++;
     in->op = op_number(in, op);
+    in->op_ordered = UINT64_MAX;
+    for (unsigned w = first_warp(in); w < end_warp(in); w++)
+        if (in->op_ordered > in->all_ordered[w])
+            in->op_ordered = in->all_ordered[w];
     return true;
 }
 
@@ -58,32 +131,145 @@ static bool is_foreign(const Interp *in, const Access *a)
     return a->time && a->time < in->block_start;
 }
 
-/* Shared memory starts anew in each block. */
+/* Whether some of `a`, of this block, is not ordered before what `warp` does now. */
+static bool is_unordered(const Interp *in, const Access *a, unsigned warp)
+{
+    if (a->time < in->all_ordered[warp])
+        return false;
+    for (uint32_t rest = a->warps; rest; rest &= rest - 1)
+        if (a->time >= in->ordered[warp][__builtin_ctz(rest)])
+            return true;
+    return false;
+}
+
+/* Of a copy, whatever thread it is that copies the byte. */
+static bool is_copy_concurrent(const Interp *in, const Access *a)
+{
+    for (unsigned w = first_warp(in); w < end_warp(in); w++)
+        if (is_unordered(in, a, w))
+            return true;
+    return false;
+}
+
+/* No thread: the accesses of a copy_async. */
+enum { COPY = -1 };
+
+/* Whether some of `a` and an access of `thread` now are in no order. Shared memory
+ * starts anew in each block. No warp is before its own last barrier: since then
+ * nothing of others is ordered before the thread. */
 static bool is_concurrent(const Interp *in, const Memory *memory, const Access *a,
                           int64_t thread)
 {
     if (is_foreign(in, a))
         return !memory->shared;
-    return a->time >= in->epoch_start &&
-           ((int64_t)a->thread != thread || (int64_t)a->other != thread);
+    if (thread == COPY)
+        return is_copy_concurrent(in, a);
+    unsigned warp = (unsigned)(thread / WARP);
+    if (a->time >= in->ordered[warp][warp])
+        return (int64_t)a->thread != thread || (int64_t)a->other != thread;
+    return is_unordered(in, a, warp);
 }
 
-/* Keeps the first access of the epoch: an op that comes later may be the same
- * thread's, which would hide the first from a third access. */
-static void note_access(const Interp *in, Access *a, int64_t thread, unsigned mask)
+/* ---- noting ----------------------------------------------------------- */
+
+static Access *next_access(const Interp *in, const Access *a)
+{
+    return a->more ? in->extra[a->more - 1] : NULL;
+}
+
+/* One more of the byte of `a`, at the end. */
+static Access *append_access(Interp *in, Access *a)
+{
+    while (a->more)
+        a = next_access(in, a);
+    Access *fresh = arena_new(in->arena, Access);
+    arena_push(in->arena, in->extra, in->extra_count, in->extra_capacity, fresh);
+    a->more = in->extra_count;
+    return fresh;
+}
+
+static void access_set(const Interp *in, Access *a, int64_t thread, unsigned mask)
 {
     uint64_t number = (uint64_t)thread;
-    if (a->time < in->epoch_start) {
-        *a = (Access){.time = in->time, .mask = mask, .thread = number, .other = number,
-                      .op = in->op, .other_op = in->op};
-        return;
-    }
-    if (a->other == a->thread && a->thread != number) {
-        a->other = number;
+    *a = (Access){.time = in->time, .mask = mask, .thread = number, .other = number,
+                  .op = in->op, .other_op = in->op, .warps = warp_bit(thread),
+                  .more = a->more};
+}
+
+static void access_join(const Interp *in, Access *a, int64_t thread)
+{
+    a->warps |= warp_bit(thread);
+    if (a->other == a->thread && (int64_t)a->thread != thread) {
+        a->other = (uint64_t)thread;
         a->other_op = in->op;
     }
-    if (a->time == in->time)
-        a->mask |= mask;
+}
+
+/* Takes out the warps whose accesses are ordered before `warp`: who is not behind
+ * them will not be behind what it does now. Whether none are left. */
+static bool access_prune(const Interp *in, Access *a, unsigned warp)
+{
+    for (uint32_t rest = a->warps; rest; rest &= rest - 1) {
+        unsigned u = (unsigned)__builtin_ctz(rest);
+        if (a->time < in->ordered[warp][u])
+            a->warps &= ~(UINT32_C(1) << u);
+    }
+    if (!a->warps)
+        a->time = 0;
+    return !a->warps;
+}
+
+/* Notes an access that does not conflict with its like. Accesses of a warp between
+ * two barriers are one, and the first stays: an op that comes later may be the same
+ * thread's, which would hide the first from a third access. Other warps join it in
+ * its op. So each warp is in one Access at most. */
+static void note_access(Interp *in, Access *first, int64_t thread)
+{
+    unsigned warp = (unsigned)(thread / WARP);
+    Access *unused = NULL;
+    for (Access *a = first; a; a = next_access(in, a)) {
+        bool same = a->warps & warp_bit(thread) || a->op == in->op;
+        if (same && a->time >= in->ordered[warp][warp] && a->time != TIME_UNDER_WAY) {
+            access_join(in, a, thread);
+            return;
+        }
+        if (access_prune(in, a, warp) && !unused)
+            unused = a;
+    }
+    access_set(in, unused ? unused : append_access(in, first), thread, 0);
+}
+
+/* Whether a foreign access conflicts with all that comes later anyway. */
+static bool is_settled(const Interp *in, const Memory *memory, const Access *a)
+{
+    while (a && !is_foreign(in, a))
+        a = next_access(in, a);
+    return a && !memory->shared;
+}
+
+/* Keeps what was written before for the other threads of this op, unless it is
+ * ordered before them all. A later op need not ask: it is behind this one. */
+static void keep_overwritten(Interp *in, Access *write)
+{
+    Access *before = next_access(in, write);
+    bool needed = write->time >= in->op_ordered;
+    if (needed && !before)
+        before = append_access(in, write);
+    if (before)
+        *before = needed ? *write : (Access){0};
+    if (before)
+        before->more = 0;
+}
+
+static void note_write(Interp *in, Access *write, int64_t thread, unsigned mask)
+{
+    if (write->time == in->time) {
+        access_join(in, write, thread);
+        write->mask |= mask;
+        return;
+    }
+    keep_overwritten(in, write);
+    access_set(in, write, thread, mask);
 }
 
 /* ---- messages ------------------------------------------------------- */
@@ -99,9 +285,6 @@ static uint64_t block_at(const Interp *in, uint64_t time)
     return low;
 }
 
-/* No thread: the accesses of a copy_async. */
-enum { COPY = -1 };
-
 /* "thread 3 of block (0)", "the copy_async of block (0)". */
 static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t block)
 {
@@ -109,6 +292,32 @@ static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t b
     return op->code == OP_copy_async
                ? arena_printf(in->arena, "the copy_async of %s", name)
                : arena_printf(in->arena, "thread %lld of %s", (long long)thread, name);
+}
+
+/* Whether it may be `who`, one of the two threads of `a`, that is in no order with
+ * `thread`. */
+static bool is_culprit(const Interp *in, const Access *a, uint64_t who, int64_t thread)
+{
+    unsigned warp = (unsigned)(thread == COPY ? in->threads.begin : thread) / WARP;
+    return is_foreign(in, a) || a->time == TIME_UNDER_WAY ||
+           ((int64_t)who != thread && a->time >= in->ordered[warp][who / WARP]);
+}
+
+/* Who made `a`, for an access of `thread` that conflicts; `*op` is that one's. Of a
+ * third warp only the warp is known. */
+static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op **op)
+{
+    uint64_t block = block_at(in, a->time);
+    *op = in->ops[a->op];
+    if (is_culprit(in, a, a->thread, thread))
+        return accessor(in, *op, a->thread, block);
+    if ((*op)->code == OP_copy_async)
+        return accessor(in, *op, COPY, block);
+    if (is_culprit(in, a, a->other, thread)) {
+        *op = in->ops[a->other_op];
+        return accessor(in, *op, a->other, block);
+    }
+    return arena_printf(in->arena, "another warp of %s", interp_block_name(in, block));
 }
 
 /* What should have ordered the access `a` before this one. */
@@ -124,9 +333,8 @@ static const char *missing_order(const Interp *in, const Access *a)
 static bool report_race(Interp *in, const View *view, const Access *a, int64_t thread,
                         int64_t byte, const char *verb, const char *done)
 {
-    bool other = (int64_t)a->thread == thread && !is_foreign(in, a);
-    const Op *now = in->ops[in->op], *then = in->ops[other ? a->other_op : a->op];
-    const char *first = accessor(in, then, other ? a->other : a->thread, block_at(in, a->time));
+    const Op *now = in->ops[in->op], *then;
+    const char *first = culprit(in, a, thread, &then);
     diag_error(in->diag, now->loc, "race: %s %s byte %lld of %s, %s has %s it, %s",
                accessor(in, now, thread, in->block_count - 1), verb, (long long)byte, view->name,
                first, done, missing_order(in, a));
@@ -148,32 +356,49 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
 
 /* ---- the accesses --------------------------------------------------- */
 
-/* Notes an access where the first foreign one stays. */
-static void note_unless_foreign(const Interp *in, const Memory *memory, Access *a,
-                                int64_t thread)
+/* Whether no access of those from `a` on conflicts with that of `thread`; else
+ * reports. */
+static bool check_accesses(Interp *in, const View *view, const Access *a, int64_t thread,
+                           int64_t byte, const char *verb, const char *done)
 {
-    if (memory->shared || !is_foreign(in, a))
-        note_access(in, a, thread, 0);
+    for (; a; a = next_access(in, a))
+        if (is_concurrent(in, view->memory, a, thread))
+            return report_race(in, view, a, thread, byte, verb, done);
+    return true;
 }
 
-/* Whether no atomic op conflicts with the access of `thread`; else reports. */
+static bool check_reads(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
+                        int64_t byte, const char *verb)
+{
+    return check_accesses(in, view, &h->read, thread, byte, verb, "read");
+}
+
 static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
                           int64_t byte, const char *verb)
 {
-    return !is_concurrent(in, view->memory, &h->atomic, thread) ||
-           report_race(in, view, &h->atomic, thread, byte, verb, "atomically changed");
+    return check_accesses(in, view, &h->atomic, thread, byte, verb, "atomically changed");
+}
+
+/* What was written before this op began. */
+static bool check_writes(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
+                         int64_t byte, const char *verb)
+{
+    const Access *a = h->write.time == in->time ? next_access(in, &h->write) : &h->write;
+    return !a || !is_concurrent(in, view->memory, a, thread) ||
+           report_race(in, view, a, thread, byte, verb, "written");
 }
 
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last)
 {
     Memory *memory = view->memory;
+    thread += in->threads.begin;
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, memory, byte);
-        if (is_concurrent(in, memory, &h->write, thread))
-            return report_race(in, view, &h->write, thread, byte, "reads", "written");
-        if (!check_atomics(in, view, h, thread, byte, "reads"))
+        if (!check_writes(in, view, h, thread, byte, "reads") ||
+            !check_atomics(in, view, h, thread, byte, "reads"))
             return false;
-        note_unless_foreign(in, memory, &h->read, thread);
+        if (!is_settled(in, memory, &h->read))
+            note_access(in, &h->read, thread);
     }
     return true;
 }
@@ -183,18 +408,15 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
                 unsigned before, unsigned after)
 {
     ByteHistory *h = byte_history(in, view->memory, byte);
-    bool concurrent = is_concurrent(in, view->memory, &h->write, thread);
-    if (concurrent && h->write.time == in->time) {
-        if ((before ^ after) & h->write.mask)
-            return report_disagreement(in, view, &h->write, thread, byte);
-    } else if (concurrent) {
-        return report_race(in, view, &h->write, thread, byte, "writes", "written");
-    }
-    if (is_concurrent(in, view->memory, &h->read, thread))
-        return report_race(in, view, &h->read, thread, byte, "writes", "read");
-    if (!check_atomics(in, view, h, thread, byte, "writes"))
+    thread += in->threads.begin;
+    if (h->write.time == in->time && (before ^ after) & h->write.mask &&
+        is_concurrent(in, view->memory, &h->write, thread))
+        return report_disagreement(in, view, &h->write, thread, byte);
+    if (!check_writes(in, view, h, thread, byte, "writes") ||
+        !check_reads(in, view, h, thread, byte, "writes") ||
+        !check_atomics(in, view, h, thread, byte, "writes"))
         return false;
-    note_access(in, &h->write, thread, mask);
+    note_write(in, &h->write, thread, mask);
     return true;
 }
 
@@ -202,13 +424,14 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
 {
     static const char verb[] = "atomically changes";
     Memory *memory = view->memory;
+    thread += in->threads.begin;
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, memory, byte);
-        if (is_concurrent(in, memory, &h->write, thread))
-            return report_race(in, view, &h->write, thread, byte, verb, "written");
-        if (is_concurrent(in, memory, &h->read, thread))
-            return report_race(in, view, &h->read, thread, byte, verb, "read");
-        note_unless_foreign(in, memory, &h->atomic, thread);
+        if (!check_writes(in, view, h, thread, byte, verb) ||
+            !check_reads(in, view, h, thread, byte, verb))
+            return false;
+        if (!is_settled(in, memory, &h->atomic))
+            note_access(in, &h->atomic, thread);
     }
     return true;
 }
@@ -220,20 +443,51 @@ bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, in
     const char *verb = write ? "writes" : "reads";
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, view->memory, byte);
-        if (is_concurrent(in, view->memory, &h->write, COPY))
-            return report_race(in, view, &h->write, COPY, byte, verb, "written");
-        if (write && is_concurrent(in, view->memory, &h->read, COPY))
-            return report_race(in, view, &h->read, COPY, byte, verb, "read");
-        if (!check_atomics(in, view, h, COPY, byte, verb))
+        if (!check_writes(in, view, h, COPY, byte, verb) ||
+            (write && !check_reads(in, view, h, COPY, byte, verb)) ||
+            !check_atomics(in, view, h, COPY, byte, verb))
             return false;
     }
     return true;
 }
 
-/* The access of a copy at `time`. */
-static Access copy_access(const Interp *in, uint64_t time)
+/* Notes an access of a copy in `a`. */
+static void copy_set(const Interp *in, Access *a)
 {
-    return (Access){.time = time, .thread = 0, .other = 1, .op = in->op, .other_op = in->op};
+    uint64_t first = (uint64_t)in->threads.begin;
+    *a = (Access){.time = TIME_UNDER_WAY, .thread = first, .other = first + 1, .op = in->op,
+                  .other_op = in->op, .warps = running_warps(in), .more = a->more};
+}
+
+/* The one of those from `a` on that copies under way share, or NULL. */
+static Access *find_copy(const Interp *in, Access *a)
+{
+    while (a && a->time != TIME_UNDER_WAY)
+        a = next_access(in, a);
+    return a;
+}
+
+/* Everything that was written before is ordered before the copy. */
+static void note_copy_write(const Interp *in, Access *write)
+{
+    if (write->more)
+        next_access(in, write)->time = 0;
+    copy_set(in, write);
+}
+
+/* Who is behind the copy will be behind what its warps have read before. */
+static void note_copy_read(Interp *in, Access *first)
+{
+    Access *copy = find_copy(in, first), *unused = NULL;
+    for (Access *a = first; a; a = next_access(in, a)) {
+        a->warps &= a == copy ? UINT32_MAX : ~running_warps(in);
+        a->time = a->warps ? a->time : 0;
+        unused = a->warps || unused ? unused : a;
+    }
+    if (copy)
+        copy->warps |= running_warps(in);
+    else
+        copy_set(in, unused ? unused : append_access(in, first));
 }
 
 void race_copy_start(Interp *in, const View *view, bool write, int64_t first, int64_t last)
@@ -241,12 +495,12 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, view->memory, byte);
         if (write) {
-            h->write = copy_access(in, TIME_UNDER_WAY);
+            note_copy_write(in, &h->write);
             continue;
         }
         h->copies++;
-        if (!is_foreign(in, &h->read))
-            h->read = copy_access(in, TIME_UNDER_WAY);
+        if (!is_settled(in, view->memory, &h->read))
+            note_copy_read(in, &h->read);
     }
 }
 
@@ -254,8 +508,9 @@ void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t la
 {
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, view->memory, byte);
-        if (--h->copies == 0 && h->read.time == TIME_UNDER_WAY)
-            h->read.time = in->time;
+        Access *copy = --h->copies ? NULL : find_copy(in, &h->read);
+        if (copy)
+            copy->time = in->time;
     }
 }
 

@@ -55,9 +55,10 @@ static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t 
 
 /* ---- memory --------------------------------------------------------- */
 
-/* One or two threads' accesses to a byte: the first of an epoch and another
- * one, which is `thread` again if there was none. Two are enough to decide
- * whether some thread other than a given one was there. */
+/* Accesses of threads to a byte that no barrier tells apart: the first one and
+ * another thread's, which is `thread` again if there was none. Two are enough to
+ * decide whether some thread other than a given one was there. Of warps, all that
+ * were there are known. */
 typedef struct Access {
     uint64_t time : 36;     /* of the memory op's execution; 0: never; TIME_UNDER_WAY:
                                of a copy_async whose wait is still to come */
@@ -65,13 +66,16 @@ typedef struct Access {
     uint64_t thread : 10;
     uint64_t other : 10;
     uint32_t op, other_op;  /* numbers in Interp.ops */
+    uint32_t warps;         /* a bit each */
+    uint32_t more;          /* another Access of this byte, Interp.extra[more - 1]; 0: none */
 } Access;
 
 enum { TIME_BITS = 36 };
 #define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
 
 typedef struct ByteHistory {
-    Access write, read, atomic;
+    Access write;           /* the last one; more: those before it, while its op runs */
+    Access read, atomic;    /* more: those that barriers tell apart */
     uint32_t copies;        /* elements of copies under way that read it */
 } ByteHistory;
 
@@ -127,6 +131,8 @@ void value_assign(const Value *to, const Value *from);
 
 /* ---- the machine ---------------------------------------------------- */
 
+enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
+
 struct Interp {
     Program *program;
     Arena *arena;
@@ -134,13 +140,18 @@ struct Interp {
     const tilus_interpret_options *options;     /* or NULL */
     int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
     bool exited;                    /* the block came to an exit */
+    ThreadRange threads;            /* those that run the ops */
     LayoutMap *maps;
     double *decoded[DTYPE_COUNT];   /* every code's value, of narrow types */
 
-    /* Time counts executions of memory ops. An access is of this epoch when
-     * its time is at least epoch_start, of another block when it is below
-     * block_start. */
-    uint64_t time, epoch_start, block_start;
+    /* Time counts executions of memory ops. An access is of another block when its
+     * time is below block_start; what warp u did before ordered[w][u] is ordered
+     * before what warp w does now, and all_ordered[w] is the least of that row. */
+    uint64_t time, block_start;
+    uint64_t ordered[WARPS][WARPS], all_ordered[WARPS];
+    uint64_t op_ordered;            /* the least of all_ordered of the warps that run the op */
+    Access **extra;                 /* accesses beyond the first of their byte */
+    uint32_t extra_count, extra_capacity;
     uint64_t *block_starts;         /* of each block so far */
     uint32_t block_count, block_capacity;
 
@@ -152,7 +163,7 @@ struct Interp {
 
     Copy *copies;                   /* under way, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
-    int64_t copy_groups;            /* that this block has committed */
+    int64_t copy_groups[WARPS];     /* that each warp has committed */
 };
 
 /* Evaluates `e` for `op`; errors are located there. */
@@ -175,8 +186,16 @@ const char *interp_block_name(Interp *in, uint64_t block);
 /* Starts an execution of a memory op: a new time, the op's number. */
 bool race_begin(Interp *in, const Op *op);
 
-/* `thread` reads bytes [first, last] of `view`, or writes the bits `mask` of
- * `byte`, which hold `before`, as `after`. False after reporting a race. */
+/* All warps begin a block, which nothing orders with the blocks before it. */
+void race_block(Interp *in);
+
+/* The threads that run the ops wait for each other: what any of them has done, or
+ * knows to be ordered before, is ordered before what they do from now on. */
+void race_barrier(Interp *in);
+
+/* `thread`, counted from the first of those that run the op, reads bytes
+ * [first, last] of `view`, or writes the bits `mask` of `byte`, which hold
+ * `before`, as `after`. False after reporting a race. */
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
 bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsigned mask,
                 unsigned before, unsigned after);
@@ -185,7 +204,7 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
 bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last);
 
 /* A copy_async reads or writes bytes [first, last] of `view`, from its start
- * to its wait, by threads that the program does not know: the accesses
+ * to its wait, by any of the threads that run it: the accesses
  * conflict with those of every thread, from the last synchronize before the
  * start to the first one after the wait. The start is checked, for all bytes
  * of the copy, before it is noted; the end notes that the bits `mask` of

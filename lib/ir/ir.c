@@ -392,6 +392,27 @@ Op *region_yield(const Region *r)
     return r->last && r->last->code == OP_yield ? r->last : NULL;
 }
 
+const Op *region_thread_group(const Region *r)
+{
+    const Op *op = r->parent;
+    while (op && op->code != OP_thread_group)
+        op = op->parent->parent;
+    return op;
+}
+
+/* A group counts from the first thread of the one around it. */
+ThreadRange region_threads(const Region *r)
+{
+    const Op *group = region_thread_group(r);
+    if (!group)
+        return (ThreadRange){0, program_threads(r->program)};
+    int64_t begin = op_expr(group, ATTR_BEGIN)->constant;
+    for (const Op *outer = region_thread_group(group->parent); outer;
+         outer = region_thread_group(outer->parent))
+        begin += op_expr(outer, ATTR_BEGIN)->constant;
+    return (ThreadRange){begin, op_expr(group, ATTR_THREADS)->constant};
+}
+
 bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data)
 {
     for (Op *op = r->first, *next; op; op = next) {

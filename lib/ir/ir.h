@@ -229,7 +229,7 @@ struct Op {
     unsigned result_count;
     Attr *attrs;
     unsigned attr_count;
-    Region **regions;       /* for: 1; if: 2 (then, else) */
+    Region **regions;       /* for, thread_group: 1; if: 2 (then, else) */
     unsigned region_count;
     Region *parent;         /* NULL once removed */
     Op *prev, *next;
@@ -372,6 +372,22 @@ Value *for_index(const Op *op);
 Value *for_carried(const Op *op, unsigned i);
 /* The yield that ends a region, or NULL for a program's body. */
 Op *region_yield(const Region *r);
+
+/* Threads of a block: `count` ones from `begin` on, whole warps. */
+typedef struct ThreadRange {
+    int64_t begin, count;
+} ThreadRange;
+
+static inline bool thread_range_equal(ThreadRange a, ThreadRange b)
+{
+    return a.begin == b.begin && a.count == b.count;
+}
+
+/* Those that run the ops of `r`: the block's, or those of the thread_group around
+ * them. In a register tensor they count from 0. */
+ThreadRange region_threads(const Region *r);
+/* The thread_group around the ops of `r`, the innermost one, or NULL. */
+const Op *region_thread_group(const Region *r);
 
 /* ---- walking -------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Parsing of statements: ops by their rows in ops.def, for, if, when. */
+/* Parsing of statements: ops by their rows in ops.def, for, if, thread_group, when. */
 #include "ir/parser.h"
 #include "ir/part.h"
 #include "ir/verify.h"
@@ -545,6 +545,26 @@ static bool parse_if(Parser *p, Statement *s)
     return define_results(p, s, op);
 }
 
+/* thread_group(BEGIN, COUNT) { .. } */
+static bool parse_thread_group(Parser *p, Statement *s)
+{
+    int64_t begin, count;
+    parser_advance(p);
+    if (!parser_expect(p, "(", "after `thread_group`") ||
+        !parse_constant(p, "the first thread of a thread_group", &begin) ||
+        !parser_expect(p, ",", "between the first thread and the number of threads") ||
+        !parse_constant(p, "the number of threads of a thread_group", &count) ||
+        !parser_expect(p, ")", "after the number of threads"))
+        return false;
+    add_expr_attr(s, ATTR_BEGIN, expr_constant(&p->m->exprs, begin));
+    add_expr_attr(s, ATTR_THREADS, expr_constant(&p->m->exprs, count));
+    Op *op = build_op(p->m, OP_thread_group, s->loc, NULL, 0, s->attrs, s->attr_count);
+    if (!parse_branch(p, op))
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}
+
 static bool parse_named_op(Parser *p, Statement *s)
 {
     s->loc = p->token.loc;
@@ -555,6 +575,8 @@ static bool parse_named_op(Parser *p, Statement *s)
         return parse_for(p, s);
     if (code == OP_if)
         return parse_if(p, s);
+    if (code == OP_thread_group)
+        return parse_thread_group(p, s);
     if (code == OP_COUNT)
         return diag_error(p->diag, p->token.loc, "unknown op %s", token_text(p, &p->token));
     return parse_plain_op(p, s, code);

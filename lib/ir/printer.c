@@ -330,6 +330,17 @@ static void print_if(Printer *pr, const Op *op, unsigned indent)
     text_add(pr->out, "\n");
 }
 
+static void print_thread_group(Printer *pr, const Op *op, unsigned indent)
+{
+    text_add(pr->out, "thread_group(");
+    print_expr(pr->out, op_expr(op, ATTR_BEGIN));
+    text_add(pr->out, ", ");
+    print_expr(pr->out, op_expr(op, ATTR_THREADS));
+    text_add(pr->out, ")");
+    print_region(pr, op->regions[0], indent);
+    text_add(pr->out, "\n");
+}
+
 /* Results are named before the op's regions are printed, but live only after
  * them, so that an inner value may have the same name. */
 static void print_structured_op(Printer *pr, Op *op, unsigned indent)
@@ -339,6 +350,8 @@ static void print_structured_op(Printer *pr, Op *op, unsigned indent)
     leave_scope(pr, mark);
     if (op->code == OP_for)
         print_for(pr, op, indent);
+    else if (op->code == OP_thread_group)
+        print_thread_group(pr, op, indent);
     else
         print_if(pr, op, indent);
     leave_scope(pr, mark);

@@ -86,16 +86,6 @@ static bool verify_result_count(Module *m, const Op *op)
                       op_info[op->code].name, count, op->result_count);
 }
 
-/* Each register tensor spreads over exactly the threads of the block. */
-static bool verify_threads(Module *m, const Program *p, const Value *v)
-{
-    if (v->type->kind != TYPE_REG || v->type->layout->threads == program_threads(p))
-        return true;
-    return diag_error(m->diag, v->loc, "%%%s spreads over %lld threads, the block has %lld",
-                      v->name ? v->name : "?", (long long)v->type->layout->threads,
-                      (long long)program_threads(p));
-}
-
 /* An attribute that lists dimensions of a memory tensor of rank `rank`. */
 static bool verify_dims(Module *m, const Op *op, const Attr *dims, unsigned rank)
 {
@@ -741,12 +731,6 @@ static bool verify_condition(Module *m, const Op *op)
 bool verify_assert(Module *m, const Op *op) { return verify_condition(m, op); }
 bool verify_assume(Module *m, const Op *op) { return verify_condition(m, op); }
 
-bool verify_exit(Module *m, const Op *op)
-{
-    (void)m, (void)op;
-    return true;
-}
-
 bool verify_yield(Module *m, const Op *op)
 {
     if (!op->parent->parent)
@@ -810,12 +794,10 @@ static bool verify_region(Module *m, Region *r);
 
 static bool verify_op(Module *m, Op *op)
 {
-    const Program *p = op->parent->program;
-    bool ok = verify_uses(op) && verify_operands(m, op) && verify_attrs(m, op) &&
-              verify_result_count(m, op) && verifiers[op->code](m, op);
-    for (unsigned i = 0; i < op->result_count; i++)
-        ok = verify_threads(m, p, op->results[i]) && ok;
-    for (unsigned i = 0; i < op->region_count; i++)
+    bool ok = verify_uses(op) && verify_operands(m, op) && verify_operand_threads(m, op) &&
+              verify_attrs(m, op) && verify_result_count(m, op) && verifiers[op->code](m, op);
+    ok = verify_result_threads(m, op) && ok;
+    for (unsigned i = 0; (ok || op->code != OP_thread_group) && i < op->region_count; i++)
         ok = verify_region(m, op->regions[i]) && ok;
     for (unsigned i = 0; i < op->result_count; i++)
         op->results[i]->data = &visible;

@@ -11,6 +11,11 @@ bool verify_module(Module *m);
  * parser asks before it infers result types. */
 bool verify_operands(Module *m, const Op *op);
 
+/* That each register tensor that `op` takes, or gives, spreads over exactly the
+ * threads that run `op` (verify_threads.c). */
+bool verify_operand_threads(Module *m, const Op *op);
+bool verify_result_threads(Module *m, const Op *op);
+
 /* The type that a `reduce` with checked operands gives; NULL after an error in
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);

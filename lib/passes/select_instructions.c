@@ -155,7 +155,7 @@ static void say_copy(Select *s, const Op *op, const CopyPlan *plan)
     unsigned least, sectors = copy_sectors(s->m, op, plan, &least);
     unsigned ways = copy_conflict_ways(s->m, op, plan);
     MemoryTile source = op_source_tile(op);
-    int64_t threads = program_threads(op->parent->program);
+    int64_t threads = region_threads(op->parent).count;
     long long rounds = (copy_chunks(plan, source.rank) + threads - 1) / threads;
     SAY(s, op, PASSED, "copy_async moves %s, %lld time%s, %u sector%s a warp request, with%s bank "
         "conflicts", copy_moves(s, op, plan), rounds, rounds == 1 ? "" : "s", sectors,

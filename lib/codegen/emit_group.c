@@ -1,0 +1,74 @@
+/* Groups of threads: what they run, and how they wait for each other.
+ *
+ *          before
+ *            | number = thread - begin
+ *            |---- number < count ---> group: its threads count from 0
+ *            |                           |
+ *          after <-----------------------+
+ *
+ * Groups are whole warps, so no warp diverges, and the others go on at once. Each
+ * range of threads has a barrier of its own: two that wait at the same time never
+ * share one, and the same threads come to all of theirs in one order. A warp alone
+ * needs none. */
+#include "codegen/internal.h"
+
+enum { WARP = 32 };
+
+static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
+}
+
+bool emit_thread_group(Codegen *cg, const Op *op)
+{
+    LLVMBuilderRef b = cg->builder;
+    ThreadRange around = cg->threads;
+    LLVMValueRef outer = cg->thread;
+    LLVMBasicBlockRef group = new_block(cg, "group"), after = new_block(cg, "after");
+    cg->threads = region_threads(op->regions[0]);
+    LLVMValueRef begin = const_i32_of(cg, (uint32_t)(cg->threads.begin - around.begin));
+    LLVMValueRef count = const_i32_of(cg, (uint32_t)cg->threads.count);
+    cg->thread = LLVMBuildSub(b, outer, begin, "");
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, count, ""), group, after);
+    LLVMPositionBuilderAtEnd(b, group);
+    bool ok = emit_region(cg, op->regions[0]);
+    LLVMBuildBr(b, after);
+    LLVMPositionBuilderAtEnd(b, after);
+    cg->threads = around;
+    cg->thread = outer;
+    return ok;
+}
+
+/* The number of the barrier of the running threads; BARRIERS: there is none left. */
+static unsigned barrier_number(Codegen *cg)
+{
+    unsigned i = 0;
+    while (i < cg->barrier_count && !thread_range_equal(cg->barriers[i], cg->threads))
+        i++;
+    if (i == cg->barrier_count && i < BARRIERS)
+        cg->barriers[cg->barrier_count++] = cg->threads;
+    return i;
+}
+
+bool emit_barrier(Codegen *cg, const Op *op)
+{
+    LLVMValueRef all_lanes = const_i32_of(cg, UINT32_MAX);
+    LLVMValueRef count = const_i32_of(cg, (uint32_t)cg->threads.count);
+    LLVMValueRef args[2] = {const_i32_of(cg, 0), count};
+    if (cg->threads.count == program_threads(cg->program))
+        return call_intrinsic(cg, INTR_barrier, op->loc, args, 1);
+    if (cg->threads.count == WARP)
+        return call_intrinsic(cg, INTR_warp_barrier, op->loc, &all_lanes, 1);
+    unsigned number = barrier_number(cg);
+    if (number == BARRIERS)
+        return diag_error(cg->diag, op->loc, "this %s needs a barrier for one more "
+                          "thread_group, a block has %d beside its own",
+                          op_info[op->code].name, BARRIERS - 1);
+    args[0] = const_i32_of(cg, number);
+    return call_intrinsic(cg, INTR_group_barrier, op->loc, args, 2);
+}
+
+bool emit_synchronize(Codegen *cg, const Op *op)
+{
+    return emit_barrier(cg, op);
+}
