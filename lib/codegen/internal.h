@@ -16,6 +16,7 @@
 #ifndef TILUS_CODEGEN_INTERNAL_H
 #define TILUS_CODEGEN_INTERNAL_H
 
+#include "analysis/workspace.h"
 #include "codegen/codegen.h"
 
 #include <llvm-c/Core.h>
@@ -83,6 +84,7 @@ struct Codegen {
     Program *program;           /* being lowered */
     LLVMValueRef function;
     LLVMValueRef thread;        /* the thread's index in the block, i32 */
+    Workspace workspace;        /* its tensors, in the function's last parameter */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
     int64_t shared_tensors;     /* bytes of all shared tensors; scratch follows */
 };

@@ -1,17 +1,19 @@
 /* Races, as the language defines them: two accesses to one byte conflict when
  * at least one writes, unless they are of one thread or a `synchronize` of
- * their block lies between. Blocks are never ordered. Each byte remembers its
- * last writers and the readers that a later write could conflict with; in the
- * same way the atomic ops that changed it, which conflict with both but not with
- * each other:
+ * their block lies between. Only semaphores order blocks (order.c). Each byte
+ * remembers its last writers and the readers that a later write could conflict
+ * with; in the same way the atomic ops that changed it, which conflict with both
+ * but not with each other:
  *
  *   block_start        epoch_start       time
  *   ----|-------------------|--------------|--->
  *   foreign   ordered by synchronize   concurrent
  *
- * Blocks run one after the other, so a foreign reader conflicts with every
- * later write: it is kept, and nothing need be noted beside it. The same holds
- * of a foreign atomic op and later reads and writes.
+ * Blocks run one after the other, so without semaphores a foreign reader
+ * conflicts with every later write: it is kept, and nothing need be noted beside
+ * it. The same holds of a foreign atomic op and later reads and writes. Where
+ * semaphores order blocks, each foreign reader that is not ordered before the
+ * next one is kept. One writer is enough: the next was ordered after it.
  *
  * A copy_async is noted as two threads, which conflict with any; its time is
  * TIME_UNDER_WAY, later than every synchronize, until its wait. */
@@ -45,7 +47,7 @@ bool race_begin(Interp *in, const Op *op)
     return true;
 }
 
-static ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte)
+ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte)
 {
     ByteHistory **page = &memory->pages[byte / HISTORY_PAGE];
     if (!*page)
@@ -63,7 +65,7 @@ static bool is_concurrent(const Interp *in, const Memory *memory, const Access *
                           int64_t thread)
 {
     if (is_foreign(in, a))
-        return !memory->shared;
+        return !memory->shared && !order_holds(in, a->time);
     return a->time >= in->epoch_start &&
            ((int64_t)a->thread != thread || (int64_t)a->other != thread);
 }
@@ -88,8 +90,8 @@ static void note_access(const Interp *in, Access *a, int64_t thread, unsigned ma
 
 /* ---- messages ------------------------------------------------------- */
 
-/* The number of the block that ran at `time`: starts ascend. */
-static uint64_t block_at(const Interp *in, uint64_t time)
+/* Starts ascend. */
+uint32_t block_at(const Interp *in, uint64_t time)
 {
     uint32_t low = 0, high = in->block_count;
     while (high - low > 1) {
@@ -114,7 +116,8 @@ static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t b
 /* What should have ordered the access `a` before this one. */
 static const char *missing_order(const Interp *in, const Access *a)
 {
-    return is_foreign(in, a)           ? "and blocks are not ordered"
+    return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
+                                                       : "and blocks are not ordered"
            : a->time == TIME_UNDER_WAY ? "and no copy_async_wait_group lies between"
                                        : "and no synchronize lies between";
 }
@@ -148,20 +151,50 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
 
 /* ---- the accesses --------------------------------------------------- */
 
-/* Notes an access where the first foreign one stays. */
-static void note_unless_foreign(const Interp *in, const Memory *memory, Access *a,
-                                int64_t thread)
+typedef enum AccessKind { READ, ATOMIC } AccessKind;
+
+/* Makes room for an access of this block: a foreign one that is not ordered before it
+ * is kept beside, or, without semaphores, stays in place. False: nothing is to be
+ * noted. */
+static bool make_room(Interp *in, const Memory *memory, ByteHistory *h, AccessKind kind)
 {
-    if (memory->shared || !is_foreign(in, a))
-        note_access(in, a, thread, 0);
+    Access *a = kind == READ ? &h->read : &h->atomic;
+    if (memory->shared || !is_foreign(in, a) || order_holds(in, a->time))
+        return true;
+    if (!in->has_locks)
+        return false;
+    if (!h->order)
+        h->order = arena_new(in->arena, ByteOrder);
+    OldAccess **list = kind == READ ? &h->order->reads : &h->order->atomics;
+    OldAccess *old = arena_new(in->arena, OldAccess);
+    *old = (OldAccess){*a, *list};
+    *list = old;
+    return true;
 }
 
-/* Whether no atomic op conflicts with the access of `thread`; else reports. */
-static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
-                          int64_t byte, const char *verb)
+/* One of the byte's reads or atomic ops that the access of `thread` is concurrent
+ * with, or NULL. */
+static const Access *find_concurrent(const Interp *in, const Memory *memory,
+                                     const ByteHistory *h, AccessKind kind, int64_t thread)
 {
-    return !is_concurrent(in, view->memory, &h->atomic, thread) ||
-           report_race(in, view, &h->atomic, thread, byte, verb, "atomically changed");
+    const Access *a = kind == READ ? &h->read : &h->atomic;
+    if (is_concurrent(in, memory, a, thread))
+        return a;
+    const OldAccess *old = !h->order ? NULL : kind == READ ? h->order->reads
+                                                           : h->order->atomics;
+    while (old && !is_concurrent(in, memory, &old->access, thread))
+        old = old->next;
+    return old ? &old->access : NULL;
+}
+
+/* Whether no read, or no atomic op, conflicts with the access of `thread`; else
+ * reports. */
+static bool check_all(Interp *in, const View *view, const ByteHistory *h, AccessKind kind,
+                      int64_t thread, int64_t byte, const char *verb)
+{
+    const Access *a = find_concurrent(in, view->memory, h, kind, thread);
+    return !a || report_race(in, view, a, thread, byte, verb,
+                             kind == READ ? "read" : "atomically changed");
 }
 
 bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int64_t last)
@@ -171,9 +204,10 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
         ByteHistory *h = byte_history(in, memory, byte);
         if (is_concurrent(in, memory, &h->write, thread))
             return report_race(in, view, &h->write, thread, byte, "reads", "written");
-        if (!check_atomics(in, view, h, thread, byte, "reads"))
+        if (!check_all(in, view, h, ATOMIC, thread, byte, "reads"))
             return false;
-        note_unless_foreign(in, memory, &h->read, thread);
+        if (make_room(in, memory, h, READ))
+            note_access(in, &h->read, thread, 0);
     }
     return true;
 }
@@ -190,9 +224,8 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
     } else if (concurrent) {
         return report_race(in, view, &h->write, thread, byte, "writes", "written");
     }
-    if (is_concurrent(in, view->memory, &h->read, thread))
-        return report_race(in, view, &h->read, thread, byte, "writes", "read");
-    if (!check_atomics(in, view, h, thread, byte, "writes"))
+    if (!check_all(in, view, h, READ, thread, byte, "writes") ||
+        !check_all(in, view, h, ATOMIC, thread, byte, "writes"))
         return false;
     note_access(in, &h->write, thread, mask);
     return true;
@@ -206,9 +239,10 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
         ByteHistory *h = byte_history(in, memory, byte);
         if (is_concurrent(in, memory, &h->write, thread))
             return report_race(in, view, &h->write, thread, byte, verb, "written");
-        if (is_concurrent(in, memory, &h->read, thread))
-            return report_race(in, view, &h->read, thread, byte, verb, "read");
-        note_unless_foreign(in, memory, &h->atomic, thread);
+        if (!check_all(in, view, h, READ, thread, byte, verb))
+            return false;
+        if (make_room(in, memory, h, ATOMIC))
+            note_access(in, &h->atomic, thread, 0);
     }
     return true;
 }
@@ -222,9 +256,8 @@ bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, in
         ByteHistory *h = byte_history(in, view->memory, byte);
         if (is_concurrent(in, view->memory, &h->write, COPY))
             return report_race(in, view, &h->write, COPY, byte, verb, "written");
-        if (write && is_concurrent(in, view->memory, &h->read, COPY))
-            return report_race(in, view, &h->read, COPY, byte, verb, "read");
-        if (!check_atomics(in, view, h, COPY, byte, verb))
+        if ((write && !check_all(in, view, h, READ, COPY, byte, verb)) ||
+            !check_all(in, view, h, ATOMIC, COPY, byte, verb))
             return false;
     }
     return true;
@@ -245,7 +278,7 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
             continue;
         }
         h->copies++;
-        if (!is_foreign(in, &h->read))
+        if (make_room(in, view->memory, h, READ))
             h->read = copy_access(in, TIME_UNDER_WAY);
     }
 }
