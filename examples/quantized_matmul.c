@@ -227,7 +227,7 @@ static tilus_status launch(tilus_rt *rt, const char *ptx, const tilus_kernel_inf
     tilus_status status = tilus_kernel_load(rt, ptx, info, &kernel);
     if (status != TILUS_OK)
         return status;
-    status = tilus_launch(kernel, NULL, args, info->arg_count);
+    status = tilus_launch(kernel, NULL, args, info->arg_count, 0, 0);
     if (status == TILUS_OK)
         status = tilus_rt_synchronize(rt);
     tilus_kernel_unload(kernel);

@@ -26,6 +26,30 @@ static const char *block_string(Block *b, const char *s)
     return s ? block_add(b, s, strlen(s) + 1) : NULL;
 }
 
+static const tilus_workspace_tensor *copy_workspace(Block *b, const tilus_kernel_info *info)
+{
+    size_t count = info->workspace_count;
+    tilus_workspace_tensor *copy = block_add(b, info->workspace, count * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        const tilus_workspace_tensor *t = &info->workspace[i];
+        const char *name = block_string(b, t->name);
+        const size_t *lengths = block_add(b, t->extent_length, t->rank * sizeof *lengths);
+        const tilus_code **extents = block_add(b, t->extents, t->rank * sizeof *extents);
+        for (unsigned d = 0; d < t->rank; d++) {
+            const tilus_code *codes = block_add(b, t->extents[d],
+                                                t->extent_length[d] * sizeof *codes);
+            if (extents)
+                extents[d] = codes;
+        }
+        if (copy) {
+            copy[i].name = name;
+            copy[i].extent_length = lengths;
+            copy[i].extents = extents;
+        }
+    }
+    return copy;
+}
+
 static tilus_kernel_info *copy_into(Block *b, const tilus_kernel_info *info)
 {
     tilus_kernel_info *copy = block_add(b, info, sizeof *info);
@@ -39,9 +63,11 @@ static tilus_kernel_info *copy_into(Block *b, const tilus_kernel_info *info)
         }
     }
     const char *name = block_string(b, info->name);
+    const tilus_workspace_tensor *workspace = copy_workspace(b, info);
     if (copy) {
         copy->name = name;
         copy->args = args;
+        copy->workspace = workspace;
     }
     for (size_t i = 0; i < 3; i++) {
         tilus_code *code = block_add(b, info->grid[i], info->grid_length[i] * sizeof *code);

@@ -33,7 +33,7 @@ static tilus_kernel *kernel_new(tilus_rt *rt, const tilus_kernel_info *info)
     tilus_kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         return NULL;
-    size_t count = info->arg_count + 1;     /* calloc(0) may be NULL */
+    size_t count = info->arg_count + 1;     /* the last is the workspace */
     kernel->rt = rt;
     kernel->info = info_copy(info);
     kernel->parameters = calloc(count, sizeof *kernel->parameters);
@@ -42,7 +42,7 @@ static tilus_kernel *kernel_new(tilus_rt *rt, const tilus_kernel_info *info)
         tilus_kernel_unload(kernel);
         return NULL;
     }
-    for (size_t i = 0; i < info->arg_count; i++)
+    for (size_t i = 0; i < count; i++)
         kernel->pointers[i] = &kernel->parameters[i];
     return kernel;
 }
@@ -161,22 +161,66 @@ static void pack_parameters(tilus_kernel *kernel, const tilus_arg *args)
     }
 }
 
+/* A launch that has been checked. */
+typedef struct Launch {
+    int64_t grid[3];
+    size_t workspace, zeroed;   /* bytes that it needs, and that are filled before */
+} Launch;
+
+static tilus_status check_launch(tilus_kernel *kernel, const tilus_arg *args, size_t count,
+                                 Launch *l)
+{
+    tilus_rt *rt = kernel->rt;
+    tilus_status status = tilus_kernel_check(kernel->info, args, count, l->grid, rt->message,
+                                             sizeof rt->message);
+    if (status != TILUS_OK)
+        return status;
+    return tilus_kernel_workspace_size(kernel->info, args, &l->workspace, &l->zeroed,
+                                       rt->message, sizeof rt->message);
+}
+
+static tilus_status check_workspace(tilus_rt *rt, const Launch *l, uint64_t workspace,
+                                    size_t size)
+{
+    if (size < l->workspace)
+        return rt_error(rt, TILUS_ERROR_ARGUMENT, "a workspace of %zu bytes, this launch needs "
+                        "%zu", size, l->workspace);
+    if (l->workspace && workspace % TILUS_WORKSPACE_ALIGN)
+        return rt_error(rt, TILUS_ERROR_ARGUMENT, "the workspace at 0x%llx is not aligned to %d "
+                        "bytes", (unsigned long long)workspace, TILUS_WORKSPACE_ALIGN);
+    return TILUS_OK;
+}
+
+tilus_status tilus_workspace_size(tilus_kernel *kernel, const tilus_arg *args, size_t count,
+                                  size_t *size)
+{
+    Launch l = {0};
+    tilus_status status = check_launch(kernel, args, count, &l);
+    *size = l.workspace;
+    return status;
+}
+
 tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus_arg *args,
-                          size_t count)
+                          size_t count, uint64_t workspace, size_t size)
 {
     tilus_rt *rt = kernel->rt;
     const tilus_kernel_info *info = kernel->info;
-    int64_t grid[3];
-    tilus_status status = tilus_kernel_check(info, args, count, grid, rt->message,
-                                             sizeof rt->message);
-    if (status != TILUS_OK || grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+    Launch l;
+    tilus_status status = check_launch(kernel, args, count, &l);
+    if (status != TILUS_OK || l.grid[0] == 0 || l.grid[1] == 0 || l.grid[2] == 0)
         return status;      /* an empty grid runs nothing; the driver would refuse it */
+    status = check_workspace(rt, &l, workspace, size);
+    if (status != TILUS_OK)
+        return status;
     pack_parameters(kernel, args);
+    kernel->parameters[info->arg_count].u64 = workspace;
     status = rt_enter(rt);
     if (status != TILUS_OK)
         return status;
-    CHECK(rt, cuLaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1],
-                             (unsigned)grid[2], info->threads, 1, 1,
+    if (l.zeroed)
+        CHECK(rt, cuMemsetD8Async(workspace, 0, l.zeroed, stream));
+    CHECK(rt, cuLaunchKernel(kernel->function, (unsigned)l.grid[0], (unsigned)l.grid[1],
+                             (unsigned)l.grid[2], info->threads, 1, 1,
                              (unsigned)info->shared_bytes, stream, kernel->pointers, NULL));
 done:
     return rt_leave(rt, status);

@@ -59,6 +59,21 @@ typedef struct tilus_code {
     int64_t value;
 } tilus_code;
 
+/* A tensor in the memory that the caller lends to each launch, its workspace,
+ * for all blocks of the launch. */
+typedef struct tilus_workspace_tensor {
+    const char *name;               /* without %; NULL when it has none */
+    unsigned bits;                  /* of an element */
+    bool zeroed;                    /* it is all zero when a launch starts */
+    unsigned rank;
+    const size_t *extent_length;    /* codes of each extent */
+    const tilus_code *const *extents;
+} tilus_workspace_tensor;
+
+/* The workspace begins at a multiple of so many bytes, as each of its tensors
+ * does. */
+enum { TILUS_WORKSPACE_ALIGN = 256 };
+
 typedef struct tilus_kernel_info {
     const char *name;               /* the PTX entry */
     size_t arg_count;
@@ -68,6 +83,8 @@ typedef struct tilus_kernel_info {
     const tilus_code *grid[3];
     unsigned threads;               /* a block, all in dimension x */
     size_t shared_bytes;            /* dynamic shared memory a block */
+    size_t workspace_count;         /* when not 0, the last PTX parameter is the workspace */
+    const tilus_workspace_tensor *workspace;    /* in order, zeroed ones first */
 } tilus_kernel_info;
 
 /* One launch argument; which member counts follows from the arg_info. */
@@ -83,6 +100,16 @@ typedef union tilus_arg {
 TILUS_API tilus_status tilus_kernel_check(const tilus_kernel_info *info,
                                           const tilus_arg *args, size_t count,
                                           int64_t grid[3], char *message, size_t size);
+
+/* Bytes of workspace that a launch with these `args`, which tilus_kernel_check
+ * has accepted, needs (0: none), and how many of them, from the first, must be
+ * zero when it starts. On failure (a negative extent, 2^63 bits or more) both are
+ * 0 and TILUS_ERROR_ARGUMENT comes with the values in message[0..message_size).
+ * Thread safe. */
+TILUS_API tilus_status tilus_kernel_workspace_size(const tilus_kernel_info *info,
+                                                   const tilus_arg *args, size_t *size,
+                                                   size_t *zeroed, char *message,
+                                                   size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -45,10 +45,22 @@ TILUS_API void tilus_kernel_unload(tilus_kernel *kernel);
 TILUS_API int tilus_kernel_registers(const tilus_kernel *kernel);
 TILUS_API int tilus_kernel_local_bytes(const tilus_kernel *kernel);
 
+/* Bytes of workspace that a launch with these arguments needs; 0 for programs that
+ * have none. The arguments are checked as tilus_launch does. */
+TILUS_API tilus_status tilus_workspace_size(tilus_kernel *kernel, const tilus_arg *args,
+                                            size_t count, size_t *size);
+
 /* Checks the arguments against the program's facts and enqueues the launch.
- * TILUS_ERROR_ARGUMENT names the broken fact in tilus_rt_error. */
+ * TILUS_ERROR_ARGUMENT names the broken fact in tilus_rt_error.
+ *
+ * `workspace` is the address of `size` bytes of device memory, as many as
+ * tilus_workspace_size says or more, aligned to TILUS_WORKSPACE_ALIGN; 0 and 0 when
+ * that says 0. Its contents do not matter: what the program wants zeroed is filled
+ * on `stream` before each launch. The caller owns it and leaves it alone until the
+ * launch has ended; launches that may overlap need one each. */
 TILUS_API tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream,
-                                    const tilus_arg *args, size_t count);
+                                    const tilus_arg *args, size_t count, uint64_t workspace,
+                                    size_t size);
 
 /* Device memory: allocate (aligned to 256 bytes), free, copy, fill with a
  * byte. Copies are synchronous. */

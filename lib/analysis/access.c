@@ -15,6 +15,7 @@
 #include "analysis/facts.h"
 #include "ir/part.h"
 #include "ir/text.h"
+#include "tilus/kernel.h"
 
 /* Alignments are bits, powers of two, at most this: 16 bytes is the widest. */
 enum { ALIGN_LIMIT = 128, SHARED_BASE_BYTES = 16 };
@@ -58,7 +59,10 @@ int64_t access_base_alignment(const Value *memory)
 {
     if (memory->type->kind == TYPE_SHARED)
         return 8 * SHARED_BASE_BYTES;
-    const Value *pointer = memory_root(memory)->def->operands[0];
+    const Op *root = memory_root(memory)->def;
+    if (root->code == OP_allocate_global)
+        return min_i64(8 * TILUS_WORKSPACE_ALIGN, ALIGN_LIMIT);
+    const Value *pointer = root->operands[0];
     return min_i64(pointer->facts.align, ALIGN_LIMIT / 8) * 8;
 }
 

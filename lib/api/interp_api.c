@@ -29,7 +29,9 @@ static bool check_launch(Program *p, const tilus_kernel_info *info, const tilus_
         if (i < p->arg_count && p->args[i]->type->kind == TYPE_PTR)
             checked[i].pointer = BUFFER_ADDRESS;
     }
-    if (tilus_kernel_check(info, checked, count, grid, message, sizeof message) != TILUS_OK)
+    size_t bytes, zeroed;
+    if (tilus_kernel_check(info, checked, count, grid, message, sizeof message) != TILUS_OK ||
+        tilus_kernel_workspace_size(info, checked, &bytes, &zeroed, message, sizeof message))
         return diag_error(m->diag, (Loc){0}, "%s", message);
     return check_buffers(p, args, buffer_count);
 }
@@ -44,7 +46,7 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
     const tilus_kernel_info *info = p ? tilus_module_kernel_info(module, program) : NULL;
     if (setjmp(module->diag->oom.jump)) {
         if (p)
-            interp_release(p);
+            interp_discard(p);
         return TILUS_ERROR_MEMORY;
     }
     if (!p) {
@@ -55,7 +57,7 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
         return TILUS_ERROR_MEMORY;
     int64_t grid[3];
     if (!check_launch(p, info, args, arg_count, buffer_count, grid)) {
-        interp_release(p);
+        interp_discard(p);
         return TILUS_ERROR_ARGUMENT;
     }
     return interp_program(p, grid, args, buffers, buffer_count, options) ? TILUS_OK

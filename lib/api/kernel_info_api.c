@@ -1,4 +1,5 @@
 /* Public API: what a launcher must know of a program. */
+#include "analysis/workspace.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
 #include "tilus/tilus.h"
@@ -51,6 +52,37 @@ static const tilus_arg_info *describe_args(Module *m, const Program *p)
     return args;
 }
 
+static const tilus_code *describe_expr(Module *m, const Expr *e, size_t *length)
+{
+    CodeList list = {.arena = &m->arena};
+    add_expr(&list, e);
+    *length = list.count;
+    return list.codes;
+}
+
+static tilus_workspace_tensor describe_tensor(Module *m, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    size_t *lengths = arena_array(&m->arena, size_t, t->rank);
+    const tilus_code **extents = arena_array(&m->arena, const tilus_code *, t->rank);
+    for (unsigned d = 0; d < t->rank; d++)
+        extents[d] = describe_expr(m, t->extents[d], &lengths[d]);
+    return (tilus_workspace_tensor){
+        .name = op->results[0]->name, .bits = dtype_bits(t->dtype),
+        .zeroed = workspace_is_zeroed(op), .rank = t->rank, .extent_length = lengths,
+        .extents = extents};
+}
+
+static void describe_workspace(Module *m, Program *p, tilus_kernel_info *info)
+{
+    Workspace w = workspace_of(p, &m->arena);
+    tilus_workspace_tensor *tensors = arena_array(&m->arena, tilus_workspace_tensor, w.count);
+    for (unsigned i = 0; i < w.count; i++)
+        tensors[i] = describe_tensor(m, w.ops[i]);
+    info->workspace = tensors;
+    info->workspace_count = w.count;
+}
+
 const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const char *program)
 {
     Program *p = module_find_program(module, program);
@@ -63,11 +95,8 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
                                 .args = describe_args(module, p), .grid_rank = p->grid_rank,
                                 .threads = (unsigned)program_threads(p),
                                 .shared_bytes = (size_t)codegen_shared_bytes(p)};
-    for (unsigned d = 0; d < p->grid_rank; d++) {
-        CodeList list = {.arena = &module->arena};
-        add_expr(&list, p->grid[d]);
-        info->grid[d] = list.codes;
-        info->grid_length[d] = list.count;
-    }
+    for (unsigned d = 0; d < p->grid_rank; d++)
+        info->grid[d] = describe_expr(module, p->grid[d], &info->grid_length[d]);
+    describe_workspace(module, p, info);
     return info;
 }

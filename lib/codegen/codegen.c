@@ -110,18 +110,31 @@ static LLVMAttributeRef enum_attribute(Codegen *cg, const char *name, uint64_t v
     return LLVMCreateEnumAttribute(cg->context, kind, value);
 }
 
+/* The arguments, then the workspace where there is one. */
+static LLVMTypeRef program_type(Codegen *cg, Program *p)
+{
+    Arena *scratch = &cg->module->scratch;
+    LLVMTypeRef *types = arena_array(scratch, LLVMTypeRef, p->arg_count + 1);
+    bool has_workspace = workspace_of(p, scratch).count > 0;
+    for (unsigned i = 0; i < p->arg_count; i++)
+        types[i] = parameter_type(cg, p->args[i]->type);
+    types[p->arg_count] = cg->global_ptr;
+    return LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types,
+                            p->arg_count + has_workspace, 0);
+}
+
+static void align_parameter(Codegen *cg, LLVMValueRef f, unsigned i, int64_t align)
+{
+    LLVMAddAttributeAtIndex(f, i + 1, enum_attribute(cg, "align", (uint64_t)align));
+}
+
 /* The kernel's declaration: calling convention, exact number of threads, and
  * what the launcher has checked of its pointers. */
-static LLVMValueRef declare_program(Codegen *cg, const Program *p)
+static LLVMValueRef declare_program(Codegen *cg, Program *p)
 {
     static const char threads_name[] = "nvvm.reqntid";
     char threads[32];
-    LLVMTypeRef *types = arena_array(&cg->module->scratch, LLVMTypeRef, p->arg_count);
-    for (unsigned i = 0; i < p->arg_count; i++)
-        types[i] = parameter_type(cg, p->args[i]->type);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types,
-                                        p->arg_count, 0);
-    LLVMValueRef f = LLVMAddFunction(cg->llvm, p->name, type);
+    LLVMValueRef f = LLVMAddFunction(cg->llvm, p->name, program_type(cg, p));
     LLVMSetFunctionCallConv(f, LLVMPTXKernelCallConv);
     int len = snprintf(threads, sizeof threads, "%lld,1,1", (long long)program_threads(p));
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
@@ -132,9 +145,10 @@ static LLVMValueRef declare_program(Codegen *cg, const Program *p)
         const Value *v = p->args[i];
         LLVMSetValueName2(LLVMGetParam(f, i), v->name, strlen(v->name));
         if (v->type->kind == TYPE_PTR)
-            LLVMAddAttributeAtIndex(f, i + 1, enum_attribute(cg, "align",
-                                                             (uint64_t)v->facts.align));
+            align_parameter(cg, f, i, v->facts.align);
     }
+    if (LLVMCountParams(f) > p->arg_count)
+        align_parameter(cg, f, p->arg_count, TILUS_WORKSPACE_ALIGN);
     return f;
 }
 
@@ -180,7 +194,9 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     cg->function = f;
     cg->threads = cg->barriers[0] = (ThreadRange){0, program_threads(p)};
     cg->barrier_count = 1;
-    if (!shared_open(cg, p))
+    cg->workspace = workspace_of(p, &cg->module->scratch);
+    if (!shared_open(cg, p) ||
+        !workspace_place(cg->module, &cg->workspace, &cg->module->scratch))
         return false;
     if (codegen_shared_bytes(p) > 0 && !cg->shared)
         declare_shared(cg);

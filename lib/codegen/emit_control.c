@@ -201,6 +201,17 @@ bool emit_view_global(Codegen *cg, const Op *op)
     return lower_memory(cg, op, lowered(op->operands[0])->value, const_i64_of(cg, 0));
 }
 
+bool emit_allocate_global(Codegen *cg, const Op *op)
+{
+    unsigned i = 0;
+    while (cg->workspace.ops[i] != op)
+        i++;
+    LLVMValueRef offset = emit_expr(cg, cg->workspace.offsets[i]);
+    LLVMValueRef workspace = LLVMGetParam(cg->function, cg->program->arg_count);
+    LLVMValueRef base = LLVMBuildGEP2(cg->builder, cg->i8, workspace, &offset, 1, "");
+    return lower_memory(cg, op, base, const_i64_of(cg, 0));
+}
+
 bool emit_allocate_shared(Codegen *cg, const Op *op)
 {
     LLVMValueRef base = shared_reserve(cg, op);

@@ -16,6 +16,7 @@
 #ifndef TILUS_CODEGEN_INTERNAL_H
 #define TILUS_CODEGEN_INTERNAL_H
 
+#include "analysis/workspace.h"
 #include "codegen/codegen.h"
 
 #include <llvm-c/Core.h>
@@ -99,6 +100,7 @@ struct Codegen {
     LLVMValueRef thread;        /* the thread's index among them, i32 */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
     unsigned barrier_count;
+    Workspace workspace;        /* its tensors, in the function's last parameter */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
     SharedScratch scratch;      /* behind all shared tensors */
 };

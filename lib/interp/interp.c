@@ -85,7 +85,7 @@ static void tensor_init(Interp *in, Tensor *t, const Type *type)
 
 /* ---- memory --------------------------------------------------------- */
 
-static Memory *memory_new(Interp *in, void *data, int64_t size)
+Memory *memory_new(Interp *in, void *data, int64_t size)
 {
     Memory *memory = arena_new(in->arena, Memory);
     *memory = (Memory){.data = data, .size = size};
@@ -273,6 +273,7 @@ static bool run_block(Interp *in, uint64_t block)
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
+    order_begin_block(in);
     return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);
 }
 
@@ -306,12 +307,13 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);
     region_walk(p->body, bind_op, in);
+    order_open(in);
     bool ok = run_grid(in);
-    interp_release(p);
+    interp_discard(p);
     return ok;
 }
 
-void interp_release(Program *p)
+void interp_discard(Program *p)
 {
     program_clear_data(p);
     arena_reset(&p->module->scratch, (ArenaMark){0});

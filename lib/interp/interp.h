@@ -31,14 +31,14 @@ typedef struct Interp Interp;
  * `buffer_count`. False after an error, which the module's diag holds; the
  * first one ends the run, and buffers keep what was written until then.
  * Memory comes from the module's scratch arena; each byte that is touched
- * costs 80 bytes there, which remember who read and wrote it. `options` may be
+ * costs 88 bytes there, which remember who read and wrote it. `options` may be
  * NULL. */
 bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
                     const tilus_buffer *buffers, size_t buffer_count,
                     const tilus_interpret_options *options);
 
 /* Clears what a run that memory ended left in `p` and the scratch arena. */
-void interp_release(Program *p);
+void interp_discard(Program *p);
 
 /* One function an op, found by name from ops.def. */
 #define OP(id, out, operands, attrs, effect, type, summary)                   \

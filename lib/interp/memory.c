@@ -49,11 +49,10 @@ static bool view_is_addressable(const View *view)
     return !__builtin_mul_overflow(span, (int64_t)view->bits, &span);
 }
 
-bool interp_view_global(Interp *in, const Op *op)
+/* Sets all but the memory and its name. */
+static bool view_open(Interp *in, const Op *op, View *view)
 {
     const Type *t = op->results[0]->type;
-    View *view = &value_binding(op->results[0])->view;
-    *view = value_binding(op->operands[0])->view;
     view->origin = op;
     view->rank = t->rank;
     view->bits = dtype_bits(t->dtype);
@@ -68,6 +67,34 @@ bool interp_view_global(Interp *in, const Op *op)
         return false;
     if (!view_is_addressable(view))
         return diag_error(in->diag, op->loc, "the view spans more than 2^63 bits");
+    return true;
+}
+
+bool interp_view_global(Interp *in, const Op *op)
+{
+    View *view = &value_binding(op->results[0])->view;
+    *view = value_binding(op->operands[0])->view;
+    return view_open(in, op, view);
+}
+
+/* The first execution of all blocks makes the tensor, which then stays. */
+bool interp_allocate_global(Interp *in, const Op *op)
+{
+    const Value *v = op->results[0];
+    View *view = &value_binding(v)->view;
+    int64_t elements = 1;
+    if (view->memory)
+        return true;
+    if (!view_open(in, op, view))
+        return false;
+    for (unsigned d = 0; d < view->rank; d++)
+        elements *= view->extent[d];
+    int64_t size = (elements * view->bits + 7) / 8;
+    view->name = v->name ? arena_printf(in->arena, "workspace tensor %%%s", v->name)
+                         : "a workspace tensor";
+    view->memory = memory_new(in, arena_alloc(in->arena, (size_t)size), size);
+    if (!workspace_is_zeroed(op))
+        view->memory->defined = arena_alloc(in->arena, (size_t)size);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* Races, as the language defines them: two accesses to one byte conflict when
  * at least one writes, unless they are of one thread or a `synchronize` orders
- * them. Blocks are never ordered. Each byte remembers its last writers and the
- * readers that a later write could conflict with; in the same way the atomic ops
- * that changed it, which conflict with both but not with each other.
+ * them. Only semaphores order blocks (order.c). Each byte remembers its last
+ * writers and the readers that a later write could conflict with; in the same way
+ * the atomic ops that changed it, which conflict with both but not with each other.
  *
  * What is ordered is known by warp, for barriers join whole warps: those of the
  * block, or of a thread_group. ordered[w][u] is a time, when warp u came to a
@@ -16,9 +16,11 @@
  * Barriers carry on what their warps know: w is also behind a warp that it never
  * met, if somebody met both in turn.
  *
- * Blocks run one after the other, so a foreign reader conflicts with every
- * later write: it is kept, and nothing need be noted beside it. The same holds
- * of a foreign atomic op and later reads and writes.
+ * Blocks run one after the other, so without semaphores a foreign reader
+ * conflicts with every later write: it is kept, and nothing need be noted beside
+ * it. The same holds of a foreign atomic op and later reads and writes. Where
+ * semaphores order blocks, each foreign reader that is not ordered before the
+ * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
  * A copy_async is noted as two threads of its warps, which conflict with any; its
  * time is TIME_UNDER_WAY, later than every barrier, until its wait. */
@@ -118,7 +120,7 @@ bool race_begin(Interp *in, const Op *op)
     return true;
 }
 
-static ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte)
+ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte)
 {
     ByteHistory **page = &memory->pages[byte / HISTORY_PAGE];
     if (!*page)
@@ -151,17 +153,23 @@ static bool is_copy_concurrent(const Interp *in, const Access *a)
     return false;
 }
 
+/* Whether `a`, which is foreign, is not ordered before this block. Shared memory
+ * starts anew in each block. */
+static bool is_foreign_concurrent(const Interp *in, const Memory *memory, const Access *a)
+{
+    return !memory->shared && !order_holds(in, a->time);
+}
+
 /* No thread: the accesses of a copy_async. */
 enum { COPY = -1 };
 
-/* Whether some of `a` and an access of `thread` now are in no order. Shared memory
- * starts anew in each block. No warp is before its own last barrier: since then
+/* Whether some of `a` and an access of `thread` now are in no order. No warp is before its own last barrier: since then
  * nothing of others is ordered before the thread. */
 static bool is_concurrent(const Interp *in, const Memory *memory, const Access *a,
                           int64_t thread)
 {
     if (is_foreign(in, a))
-        return !memory->shared;
+        return is_foreign_concurrent(in, memory, a);
     if (thread == COPY)
         return is_copy_concurrent(in, a);
     unsigned warp = (unsigned)(thread / WARP);
@@ -207,8 +215,10 @@ static void access_join(const Interp *in, Access *a, int64_t thread)
 
 /* Takes out the warps whose accesses are ordered before `warp`: who is not behind
  * them will not be behind what it does now. Whether none are left. */
-static bool access_prune(const Interp *in, Access *a, unsigned warp)
+static bool access_prune(const Interp *in, const Memory *memory, Access *a, unsigned warp)
 {
+    if (is_foreign(in, a) && is_foreign_concurrent(in, memory, a))
+        return false;
     for (uint32_t rest = a->warps; rest; rest &= rest - 1) {
         unsigned u = (unsigned)__builtin_ctz(rest);
         if (a->time < in->ordered[warp][u])
@@ -223,7 +233,7 @@ static bool access_prune(const Interp *in, Access *a, unsigned warp)
  * two barriers are one, and the first stays: an op that comes later may be the same
  * thread's, which would hide the first from a third access. Other warps join it in
  * its op. So each warp is in one Access at most. */
-static void note_access(Interp *in, Access *first, int64_t thread)
+static void note_access(Interp *in, const Memory *memory, Access *first, int64_t thread)
 {
     unsigned warp = (unsigned)(thread / WARP);
     Access *unused = NULL;
@@ -233,7 +243,7 @@ static void note_access(Interp *in, Access *first, int64_t thread)
             access_join(in, a, thread);
             return;
         }
-        if (access_prune(in, a, warp) && !unused)
+        if (access_prune(in, memory, a, warp) && !unused)
             unused = a;
     }
     access_set(in, unused ? unused : append_access(in, first), thread, 0);
@@ -244,7 +254,7 @@ static bool is_settled(const Interp *in, const Memory *memory, const Access *a)
 {
     while (a && !is_foreign(in, a))
         a = next_access(in, a);
-    return a && !memory->shared;
+    return a && !memory->shared && !in->has_locks;
 }
 
 /* Keeps what was written before for the other threads of this op, unless it is
@@ -274,8 +284,8 @@ static void note_write(Interp *in, Access *write, int64_t thread, unsigned mask)
 
 /* ---- messages ------------------------------------------------------- */
 
-/* The number of the block that ran at `time`: starts ascend. */
-static uint64_t block_at(const Interp *in, uint64_t time)
+/* Starts ascend. */
+uint32_t block_at(const Interp *in, uint64_t time)
 {
     uint32_t low = 0, high = in->block_count;
     while (high - low > 1) {
@@ -323,7 +333,8 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
 /* What should have ordered the access `a` before this one. */
 static const char *missing_order(const Interp *in, const Access *a)
 {
-    return is_foreign(in, a)           ? "and blocks are not ordered"
+    return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
+                                                       : "and blocks are not ordered"
            : a->time == TIME_UNDER_WAY ? "and no copy_async_wait_group lies between"
                                        : "and no synchronize lies between";
 }
@@ -398,7 +409,7 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
             !check_atomics(in, view, h, thread, byte, "reads"))
             return false;
         if (!is_settled(in, memory, &h->read))
-            note_access(in, &h->read, thread);
+            note_access(in, memory, &h->read, thread);
     }
     return true;
 }
@@ -431,7 +442,7 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
             !check_reads(in, view, h, thread, byte, verb))
             return false;
         if (!is_settled(in, memory, &h->atomic))
-            note_access(in, &h->atomic, thread);
+            note_access(in, memory, &h->atomic, thread);
     }
     return true;
 }
@@ -476,10 +487,12 @@ static void note_copy_write(const Interp *in, Access *write)
 }
 
 /* Who is behind the copy will be behind what its warps have read before. */
-static void note_copy_read(Interp *in, Access *first)
+static void note_copy_read(Interp *in, const Memory *memory, Access *first)
 {
     Access *copy = find_copy(in, first), *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
+        if (is_foreign(in, a) && is_foreign_concurrent(in, memory, a))
+            continue;
         a->warps &= a == copy ? UINT32_MAX : ~running_warps(in);
         a->time = a->warps ? a->time : 0;
         unused = a->warps || unused ? unused : a;
@@ -500,7 +513,7 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
         }
         h->copies++;
         if (!is_settled(in, view->memory, &h->read))
-            note_copy_read(in, &h->read);
+            note_copy_read(in, view->memory, &h->read);
     }
 }
 

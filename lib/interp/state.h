@@ -73,10 +73,13 @@ typedef struct Access {
 enum { TIME_BITS = 36 };
 #define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
 
+typedef struct Release Release;     /* one execution of a `release` (order.c) */
+
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
     uint32_t copies;        /* elements of copies under way that read it */
+    Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
 /* A buffer, or a shared tensor's bytes (one for each allocate_shared, used by
@@ -91,12 +94,15 @@ typedef struct Memory {
 
 enum { HISTORY_PAGE = 1024 };
 
+/* One of `size` bytes at `data`, all defined. */
+Memory *memory_new(Interp *in, void *data, int64_t size);
+
 /* A global view or a shared tensor. The bits that its elements can span are
  * less than 2^63, so addresses inside it never overflow. */
 typedef struct View {
     Memory *memory;
     const char *name;           /* of the memory or of a part of it, for messages */
-    const Op *origin;           /* view_global or allocate_shared; of a part, its op */
+    const Op *origin;           /* view_global or an allocation; of a part, its op */
     int64_t first;              /* the number of the tensor's first element */
     unsigned rank;
     unsigned bits;              /* of an element */
@@ -154,6 +160,12 @@ struct Interp {
     uint32_t extra_count, extra_capacity;
     uint64_t *block_starts;         /* of each block so far */
     uint32_t block_count, block_capacity;
+
+    /* What this block's locks have ordered before it; see order.c. */
+    bool has_locks;                 /* the program does */
+    struct Acquired *acquired;      /* releases, the latest first */
+    struct KnownBlock *known;       /* of each block so far, when has_locks */
+    uint32_t known_count, known_capacity;
 
     /* Memory ops executed so far, numbered; op_numbers finds an op's. */
     const Op **ops;
@@ -214,6 +226,28 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
 void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t last);
 bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
                           unsigned before, unsigned after);
+
+/* What is remembered of `byte` of `memory`. */
+ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte);
+
+/* The number of the block that ran at `time`. */
+uint32_t block_at(const Interp *in, uint64_t time);
+
+/* ---- order of blocks (order.c) -------------------------------------- */
+
+/* Begins a program; begins a block, which nothing is ordered before. */
+void order_open(Interp *in);
+void order_begin_block(Interp *in);
+
+/* The block releases, or acquires, the semaphore of `memory` at `byte`: accesses
+ * before the one are ordered before those after the other, and so is what was
+ * ordered before them. */
+void order_release(Interp *in, Memory *memory, int64_t byte);
+void order_acquire(Interp *in, Memory *memory, int64_t byte);
+
+/* Whether an access that an earlier block made at `time` is ordered before what
+ * this block does now. */
+bool order_holds(const Interp *in, uint64_t time);
 
 /* ---- copies (copy.c) -------------------------------------------------- */
 

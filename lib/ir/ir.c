@@ -266,12 +266,12 @@ const Type *op_tile_type(const Op *op)
     return op->result_count ? op->results[0]->type : op->operands[0]->type;
 }
 
-/* Sets the shape: that of attribute SHAPE, or of the register tile. */
+/* Sets the shape: that of attribute SHAPE, or of the tile; a semaphore is one element. */
 static MemoryTile with_shape(const Op *op, MemoryTile t)
 {
     const Attr *shape = op_attr(op, ATTR_SHAPE);
     const Type *type = shape ? NULL : op_tile_type(op);
-    t.rank = shape ? shape->count : type->rank;
+    t.rank = shape ? shape->count : op_attr(op, ATTR_STATE) ? 0 : type->rank;
     for (unsigned d = 0; d < t.rank; d++)
         t.extents[d] = shape                                  ? shape->ints[d]
                        : expr_is_constant(type->extents[d]) ? type_extent(type, d)
@@ -324,6 +324,18 @@ static unsigned word_number(const Op *op, AttrKind kind, const char *const *word
     while (attr && i < count && strcmp(attr->word, words[i]) != 0)
         i++;
     return attr ? i : otherwise;
+}
+
+bool workspace_is_zeroed(const Op *op)
+{
+    const Attr *zeroed = op_attr(op, ATTR_ZEROED);
+    return zeroed && !strcmp(zeroed->word, "true");
+}
+
+bool semaphore_holds(const Op *op, int64_t value)
+{
+    return op_memory_operand(op)->type->dtype == DTYPE_i32 ? value == (int32_t)value
+                                                           : value == (uint32_t)value;
 }
 
 ReduceKind reduce_kind(const Op *op)

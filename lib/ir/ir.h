@@ -321,7 +321,8 @@ const Type *op_tile_type(const Op *op);
 typedef enum ReduceKind { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_NONE } ReduceKind;
 ReduceKind reduce_kind(const Op *op);
 uint32_t reduce_dims(const Op *op);
-/* The tile of a memory tensor that an op reads or writes. */
+/* The tile of a memory tensor that an op reads or writes; of rank 0, one element,
+ * for a semaphore. */
 typedef struct MemoryTile {
     Value *memory;
     const Attr *offsets;        /* one for each dimension of the memory; NULL: missing */
@@ -338,6 +339,12 @@ MemoryTile op_source_tile(const Op *op);
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
 /* The dimension of the tile that spans the memory's dimension `d`, or -1. */
 int memory_tile_find(const MemoryTile *t, unsigned d);
+
+/* For `allocate_global`: whether its tensor starts as zeros. */
+bool workspace_is_zeroed(const Op *op);
+
+/* For `lock` and `release`: whether the semaphore's type holds the value. */
+bool semaphore_holds(const Op *op, int64_t value);
 
 /* For `compare`: what it tests (PREDICATE_NONE: no such word). */
 typedef enum Predicate {

@@ -182,6 +182,17 @@ static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
     return true;
 }
 
+/* The value of a semaphore, behind the comma. */
+static bool parse_semaphore_value(Parser *p, Statement *s)
+{
+    if (p->token.begins_line)
+        return parser_expected(p, "the semaphore's value");
+    const Expr *value = parse_expr(p, PRECEDENCE_ANY);
+    if (value)
+        add_expr_attr(s, ATTR_STATE, value);
+    return value;
+}
+
 /* The offsets that may follow the operand just read. */
 static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
 {
@@ -200,13 +211,15 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
         s->broken |= !v->type;
         s->operands[s->operand_count++] = v;
         AttrKind offsets = offsets_kind(s, allowed);
-        if (parser_at(p, "[") && allowed & 1u << offsets) {
-            allowed &= ~(1u << offsets);
+        if (parser_at(p, "[") && allowed & op_attr_bit(offsets)) {
+            allowed &= ~op_attr_bit(offsets);
             if (!parse_offsets(p, s, offsets))
                 return false;
         }
         if (!parser_accept(p, ","))
             return true;
+        if (allowed & op_attr_bit(ATTR_STATE))
+            return parse_semaphore_value(p, s);
     }
     return s->operand_count == 0 || parser_expected(p, "an operand");
 }

@@ -281,6 +281,10 @@ static void print_plain_op(Printer *pr, const Op *op)
     }
     print_words(pr, op);
     print_operands(pr, op);
+    if (op_expr(op, ATTR_STATE)) {
+        text_add(pr->out, ", ");
+        print_expr(pr->out, op_expr(op, ATTR_STATE));
+    }
     print_attr_dictionary(pr, op);
     print_result_types(pr, op);
     text_add(pr->out, "\n");

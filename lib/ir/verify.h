@@ -16,6 +16,9 @@ bool verify_operands(Module *m, const Op *op);
 bool verify_operand_threads(Module *m, const Op *op);
 bool verify_result_threads(Module *m, const Op *op);
 
+/* That `op` does not stand in a thread_group; `what` says what it does: "exit ends". */
+bool verify_block_wide(Module *m, const Op *op, const char *what);
+
 /* The type that a `reduce` with checked operands gives; NULL after an error in
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);

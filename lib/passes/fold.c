@@ -109,6 +109,7 @@ static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
 {
     return expr_is_constant(e) &&
            ((kind == ATTR_STEP && e->constant < 1) ||
+            (kind == ATTR_STATE && !semaphore_holds(op, e->constant)) ||
             (kind == ATTR_OFFSETS && leaves_shared(op, i, e->constant)));
 }
 

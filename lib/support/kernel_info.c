@@ -166,3 +166,67 @@ tilus_status tilus_kernel_check(const tilus_kernel_info *info, const tilus_arg *
             return TILUS_ERROR_ARGUMENT;
     return TILUS_OK;
 }
+
+/* ---- the workspace -------------------------------------------------- */
+
+/* Multiplies `*count` by the extents of `t`, which are rank many. */
+static bool count_elements(const tilus_workspace_tensor *t, const tilus_arg *args,
+                           size_t arg_count, int64_t *count, Report r)
+{
+    const char *name = t->name ? t->name : "?";
+    *count = 1;
+    for (unsigned d = 0; d < t->rank; d++) {
+        int64_t extent, before = *count;
+        const char *error = run_codes(t->extents[d], t->extent_length[d], args, arg_count,
+                                      &extent);
+        if (error)
+            return broken(r, "extent %u of workspace tensor %%%s: %s", d, name, error);
+        if (extent < 0)
+            return broken(r, "extent %u of workspace tensor %%%s is %" PRId64, d, name, extent);
+        if (__builtin_mul_overflow(before, extent, count))
+            return broken(r, "workspace tensor %%%s: %" PRId64 " times extent %u, which is %"
+                          PRId64 ", is over 63 bits", name, before, d, extent);
+    }
+    return true;
+}
+
+/* Adds the bytes of `t`, up to the next tensor's first, to `*end`. */
+static bool add_tensor(const tilus_workspace_tensor *t, const tilus_arg *args,
+                       size_t arg_count, int64_t *end, Report r)
+{
+    enum { ALIGN = TILUS_WORKSPACE_ALIGN };
+    int64_t count, bits, bytes, before = *end;
+    const char *name = t->name ? t->name : "?";
+    if (!count_elements(t, args, arg_count, &count, r))
+        return false;
+    if (__builtin_mul_overflow(count, (int64_t)t->bits, &bits))
+        return broken(r, "workspace tensor %%%s: %" PRId64 " elements of %u bits are over 63 "
+                      "bits", name, count, t->bits);
+    bytes = bits / 8 + (bits % 8 != 0);
+    bytes = (bytes / ALIGN + (bytes % ALIGN != 0)) * ALIGN;
+    if (__builtin_add_overflow(before, bytes, end))
+        return broken(r, "workspace tensor %%%s: its %" PRId64 " bytes after %" PRId64
+                      " are over 63 bits", name, bytes, before);
+    return true;
+}
+
+tilus_status tilus_kernel_workspace_size(const tilus_kernel_info *info, const tilus_arg *args,
+                                         size_t *size, size_t *zeroed, char *message,
+                                         size_t message_size)
+{
+    Report r = {message, message_size};
+    int64_t end = 0;
+    *size = *zeroed = 0;
+    if (message_size > 0)
+        message[0] = 0;
+    for (size_t i = 0; i < info->workspace_count; i++) {
+        if (!add_tensor(&info->workspace[i], args, info->arg_count, &end, r)) {
+            *zeroed = 0;
+            return TILUS_ERROR_ARGUMENT;
+        }
+        if (info->workspace[i].zeroed)
+            *zeroed = (size_t)end;
+    }
+    *size = (size_t)end;
+    return TILUS_OK;
+}

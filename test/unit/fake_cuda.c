@@ -203,6 +203,17 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char byte, size_t size)
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstream stream)
+{
+    CALLED_IN_CONTEXT();
+    if (stream)
+        return INVALID_VALUE;
+    fake_cuda.fill_bytes = size;
+    fake_cuda.filled_after = fake_cuda.launches;
+    memset((void *)(uintptr_t)to, byte, size);
+    return CUDA_SUCCESS;
+}
+
 /* ---- modules -------------------------------------------------------- */
 
 static void write_log(unsigned count, const int *options, void **values)

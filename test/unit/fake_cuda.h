@@ -19,6 +19,8 @@ typedef struct FakeCuda {
 
     /* Counters and the last launch. */
     int calls, launches;
+    size_t fill_bytes;      /* of the last fill on a stream ... */
+    int filled_after;       /* ... and the launches before it */
     int function_shared;    /* set by cuFuncSetAttribute, bytes */
     unsigned grid[3], block[3], shared;
     uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended */

@@ -559,7 +559,7 @@ static void rows_of_the_op_table_make_sense(void **state)
             assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL ||
                         last == OPERAND_MEMORY || last == OPERAND_TENSOR);
             assert_true(info->effect == EFFECT_READS || info->effect == EFFECT_WRITES ||
-                        info->result == RESULT_TENSOR);
+                        info->effect == EFFECT_BARRIER || info->result == RESULT_TENSOR);
         }
     }
 }

@@ -43,6 +43,19 @@ static const tilus_kernel_info scale = {
     .grid = {grid_x, grid_y, grid_z}, .threads = 64, .shared_bytes = 100 * 1024,
 };
 
+/* The same with a workspace of 256 bytes, all zeroed. */
+static const size_t one_code = 1;
+static const tilus_code *const sixteen[] = {(const tilus_code[]){C(16)}};
+static const tilus_workspace_tensor tensor = {"w", 32, true, 1, &one_code, sixteen};
+
+static tilus_kernel_info scale_with_workspace(void)
+{
+    tilus_kernel_info info = scale;
+    info.workspace_count = 1;
+    info.workspace = &tensor;
+    return info;
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -149,20 +162,22 @@ static tilus_status use_everything(char *message, size_t size)
     tilus_status status = tilus_rt_open(0, &rt, message, size);
     if (status != TILUS_OK)
         return status;
+    enum { WORKSPACE = 256 };
     uint64_t address = 0;
     tilus_kernel *kernel = NULL;
+    tilus_kernel_info info = scale_with_workspace();
     char bytes[64] = "data", back[64];
     tilus_arg args[] = {{.integer = 0}, {.integer = 32}, {.integer = 3}, {.integer = 1}};
-    status = tilus_rt_allocate(rt, sizeof bytes, &address);
+    status = tilus_rt_allocate(rt, WORKSPACE, &address);
     if (status == TILUS_OK)
         status = tilus_rt_fill(rt, address, 0, sizeof bytes);
     if (status == TILUS_OK)
         status = tilus_rt_upload(rt, address, bytes, sizeof bytes);
     if (status == TILUS_OK)
-        status = tilus_kernel_load(rt, ptx, &scale, &kernel);
+        status = tilus_kernel_load(rt, ptx, &info, &kernel);
     args[0].pointer = address;
     if (status == TILUS_OK)
-        status = tilus_launch(kernel, NULL, args, COUNT(args));
+        status = tilus_launch(kernel, NULL, args, COUNT(args), address, WORKSPACE);
     if (status == TILUS_OK)
         status = tilus_rt_synchronize(rt);
     if (status == TILUS_OK)
@@ -287,7 +302,7 @@ static void copies_the_info(void **state)
     free(name);
     free(m);
     tilus_arg wrong[] = {{.pointer = 0}, {.integer = 33}, {.integer = 3}, {.integer = 1}};
-    assert_int_equal(tilus_launch(kernel, NULL, wrong, 4), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_launch(kernel, NULL, wrong, 4, 0, 0), TILUS_ERROR_ARGUMENT);
     assert_contains(tilus_rt_error(rt), "argument %m = 33 is not divisible by 16");
     tilus_kernel_unload(kernel);
     tilus_rt_close(rt);
@@ -303,7 +318,7 @@ static void packs_arguments(void **state)
     assert_int_equal(tilus_kernel_load(rt, ptx, &scale, &kernel), TILUS_OK);
     tilus_arg args[] = {{.pointer = 0x7f0123456780}, {.integer = 48}, {.integer = 10},
                         {.integer = 0x123456789abc}};
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4), TILUS_OK);
+    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
     assert_int_equal(fake->launches, 1);
     assert_memory_equal(fake->grid, ((unsigned[]){3, 4, 7}), sizeof fake->grid);
     assert_memory_equal(fake->block, ((unsigned[]){64, 1, 1}), sizeof fake->block);
@@ -323,10 +338,10 @@ static void an_empty_grid_runs_nothing(void **state)
     tilus_kernel *kernel;
     assert_int_equal(tilus_kernel_load(rt, ptx, &scale, &kernel), TILUS_OK);
     tilus_arg args[] = {{.pointer = 0}, {.integer = 32}, {.integer = 0}, {.integer = 1}};
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4), TILUS_OK);
+    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
     assert_int_equal(fake->launches, 0);
     args[2].integer = 1;
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4), TILUS_OK);
+    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
     assert_int_equal(fake->launches, 1);
     tilus_kernel_unload(kernel);
     tilus_rt_close(rt);

@@ -114,6 +114,20 @@ static tilus_status upload(Run *run, tilus_arg *args)
     return status;
 }
 
+/* Launches with a workspace of its own, and waits. */
+static tilus_status launch_kernel(Run *run, tilus_kernel *kernel, const tilus_arg *args)
+{
+    size_t count = run->info->arg_count, size;
+    tilus_status status = tilus_workspace_size(kernel, args, count, &size);
+    if (status == TILUS_OK && size > 0)
+        status = tilus_rt_allocate(run->rt, size, &run->workspace);
+    if (status == TILUS_OK)
+        status = tilus_launch(kernel, NULL, args, count, run->workspace, size);
+    if (status == TILUS_OK)
+        status = tilus_rt_synchronize(run->rt);
+    return status;
+}
+
 static tilus_status launch(Run *run, const tilus_arg *args)
 {
     tilus_kernel *kernel;
@@ -122,9 +136,7 @@ static tilus_status launch(Run *run, const tilus_arg *args)
         return status;
     fprintf(stderr, "%s: %d registers and %d bytes of local memory a thread\n", TOOL,
             tilus_kernel_registers(kernel), tilus_kernel_local_bytes(kernel));
-    status = tilus_launch(kernel, NULL, args, run->info->arg_count);
-    if (status == TILUS_OK)
-        status = tilus_rt_synchronize(run->rt);
+    status = launch_kernel(run, kernel, args);
     tilus_kernel_unload(kernel);
     return status;
 }
@@ -145,6 +157,8 @@ static void release(Run *run, const tilus_arg *args)
     for (size_t i = 0; i < run->info->arg_count; i++)
         if (run->info->args[i].kind == TILUS_ARG_POINTER && args[i].pointer)
             tilus_rt_release(run->rt, args[i].pointer);
+    if (run->workspace)
+        tilus_rt_release(run->rt, run->workspace);
 }
 
 static int run_on_gpu(Run *run)

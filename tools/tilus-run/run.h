@@ -49,6 +49,7 @@ typedef struct Run {
     const tilus_kernel_info *info;      /* of `compiled` */
     char *ptx;                  /* NULL unless it runs on a GPU or is saved */
     tilus_rt *rt;               /* NULL: the interpreter runs it */
+    uint64_t workspace;         /* its address on the device, or 0 */
 
     /* info->arg_count of each. A pointer's buffer has its index. */
     bool *known;                /* the argument has its value */

@@ -1,0 +1,68 @@
+/* Semaphores: thread 0 acts for the block, a barrier hands its order on.
+ *
+ *     lock       thread 0: until (ld.acquire.gpu == value);   bar.sync
+ *     release    bar.sync;   thread 0: st.release.gpu
+ *
+ * What the releasing block did comes before its barrier, so before the store of its
+ * thread 0; that comes before the load that sees it, and so before the other
+ * block's barrier and all behind it (PTX ISA, memory consistency model: causality
+ * order). */
+#include "codegen/memory.h"
+
+static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
+}
+
+static LLVMValueRef semaphore_pointer(Codegen *cg, const Op *op)
+{
+    const Lowered *memory = lowered(op_memory_operand(op));
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    LLVMValueRef linear = memory->first;
+    for (unsigned d = 0; d < offsets->count; d++)
+        linear = add_i64(cg, linear, mul_i64(cg, emit_expr(cg, offsets->exprs[d]),
+                                             memory->strides[d]));
+    return LLVMBuildGEP2(cg->builder, cg->i32, memory->value, &linear, 1, "");
+}
+
+static LLVMValueRef semaphore_value(Codegen *cg, const Op *op)
+{
+    return LLVMBuildTrunc(cg->builder, emit_expr(cg, op_expr(op, ATTR_STATE)), cg->i32, "");
+}
+
+/* Goes to `act` in thread 0, to `others` elsewhere; the builder stands in `act`. */
+static void branch_on_first(Codegen *cg, LLVMBasicBlockRef act, LLVMBasicBlockRef others)
+{
+    LLVMValueRef is_first = LLVMBuildICmp(cg->builder, LLVMIntEQ, cg->thread,
+                                          const_i32_of(cg, 0), "");
+    LLVMBuildCondBr(cg->builder, is_first, act, others);
+    LLVMPositionBuilderAtEnd(cg->builder, act);
+}
+
+bool emit_lock(Codegen *cg, const Op *op)
+{
+    LLVMBasicBlockRef poll = new_block(cg, "poll"), locked = new_block(cg, "locked");
+    LLVMValueRef pointer = semaphore_pointer(cg, op), value = semaphore_value(cg, op);
+    branch_on_first(cg, poll, locked);
+    LLVMValueRef held = call_intrinsic(cg, INTR_load_acquire_gpu, op->loc, &pointer, 1);
+    if (!held)
+        return false;
+    LLVMBuildCondBr(cg->builder, LLVMBuildICmp(cg->builder, LLVMIntEQ, held, value, ""), locked,
+                    poll);
+    LLVMPositionBuilderAtEnd(cg->builder, locked);
+    return emit_barrier(cg, op);
+}
+
+bool emit_release(Codegen *cg, const Op *op)
+{
+    LLVMBasicBlockRef store = new_block(cg, "release"), released = new_block(cg, "released");
+    LLVMValueRef args[] = {semaphore_pointer(cg, op), semaphore_value(cg, op)};
+    if (!emit_barrier(cg, op))
+        return false;
+    branch_on_first(cg, store, released);
+    if (!call_intrinsic(cg, INTR_store_release_gpu, op->loc, args, 2))
+        return false;
+    LLVMBuildBr(cg->builder, released);
+    LLVMPositionBuilderAtEnd(cg->builder, released);
+    return true;
+}

@@ -1,0 +1,104 @@
+/* The order that semaphores give to accesses of different blocks: a `lock` that
+ * finds the value of a `release` comes after it, so
+ *
+ *     block 0   writes a      release s, 1
+ *                                  `-------> lock s, 1     reads a      block 1
+ *
+ * and after all that the releasing block itself had acquired. Of every earlier
+ * block, a prefix of its accesses is ordered before the running one: those up to
+ * the latest of its releases that the running block knows. */
+#include "interp/state.h"
+
+typedef struct Acquired {
+    Release *release;
+    struct Acquired *before;        /* the acquisition before this one */
+} Acquired;
+
+/* Acquisitions are only ever put in front, so a release keeps those of its moment
+ * as a list that no one changes. */
+struct Release {
+    uint64_t time;
+    uint32_t block;
+    const Acquired *acquired;       /* by its block, before it */
+    Release *pending;               /* the next one whose knowledge is to be taken over */
+};
+
+/* The latest release of a block that the block `by` knows; of use while that runs. */
+typedef struct KnownBlock {
+    uint64_t time;
+    uint32_t by;
+} KnownBlock;
+
+static uint32_t running_block(const Interp *in)
+{
+    return in->block_count - 1;
+}
+
+/* ---- beginnings ----------------------------------------------------------- */
+
+static bool is_no_lock(Op *op, void *data)
+{
+    (void)data;
+    return op->code != OP_lock;
+}
+
+void order_open(Interp *in)
+{
+    in->has_locks = !region_walk(in->program->body, is_no_lock, NULL);
+}
+
+void order_begin_block(Interp *in)
+{
+    in->acquired = NULL;
+    if (in->has_locks)
+        arena_push(in->arena, in->known, in->known_count, in->known_capacity,
+                   ((KnownBlock){0, 0}));
+}
+
+/* ---- releasing and acquiring ---------------------------------------------- */
+
+void order_release(Interp *in, Memory *memory, int64_t byte)
+{
+    Release *release = arena_new(in->arena, Release);
+    *release = (Release){.time = in->time, .block = running_block(in),
+                         .acquired = in->acquired};
+    byte_history(in, memory, byte)->release = release;
+}
+
+static bool is_known(const Interp *in, uint32_t block, uint64_t time)
+{
+    const KnownBlock *known = &in->known[block];
+    return known->by == running_block(in) && known->time >= time;
+}
+
+/* Puts `release` on the list `pending`, unless a later one of its block is known: that
+ * one's acquisitions include its own. */
+static Release *learn(Interp *in, Release *release, Release *pending)
+{
+    if (is_known(in, release->block, release->time))
+        return pending;
+    in->known[release->block] = (KnownBlock){release->time, running_block(in)};
+    release->pending = pending;
+    return release;
+}
+
+void order_acquire(Interp *in, Memory *memory, int64_t byte)
+{
+    Release *release = byte_history(in, memory, byte)->release;
+    if (!release || is_known(in, release->block, release->time))
+        return;
+    Acquired *acquired = arena_new(in->arena, Acquired);
+    *acquired = (Acquired){release, in->acquired};
+    in->acquired = acquired;
+    for (Release *pending = learn(in, release, NULL); pending;) {
+        const Acquired *known = pending->acquired;
+        pending = pending->pending;
+        for (; known; known = known->before)
+            pending = learn(in, known->release, pending);
+    }
+}
+
+bool order_holds(const Interp *in, uint64_t time)
+{
+    return in->acquired && is_known(in, block_at(in, time), time);
+}

@@ -1,0 +1,87 @@
+/* The verifier's rules of workspace tensors and of semaphores. */
+#include "ir/text.h"
+#include "ir/verify.h"
+
+#include <string.h>
+
+/* ---- workspace tensors ------------------------------------------------ */
+
+typedef struct ExtentCheck {
+    Module *m;
+    const Op *op;
+    unsigned dim;
+} ExtentCheck;
+
+/* All blocks must agree about the extents, and so must the launcher. */
+static bool check_leaf(Value *v, void *data)
+{
+    const ExtentCheck *c = data;
+    if (v->program)
+        return true;
+    diag_error(c->m->diag, c->op->loc, "extent %u of a workspace tensor depends on %%%s, which is "
+               "no argument of the program", c->dim, v->name ? v->name : "?");
+    return diag_note(c->m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
+}
+
+static bool verify_workspace_extents(Module *m, const Op *op, const Type *t)
+{
+    for (unsigned d = 0; d < t->rank; d++) {
+        const Expr *e = t->extents[d];
+        if (expr_is_constant(e) && e->constant < 0)
+            return diag_error(m->diag, op->loc, "extent %u of the workspace tensor is %lld", d,
+                              (long long)e->constant);
+        if (!expr_visit_values(e, check_leaf, &(ExtentCheck){m, op, d}))
+            return false;
+    }
+    if (!type_stride(m, t, 0))
+        return diag_error(m->diag, op->loc, "the product of the extents after dimension 0 is "
+                          "over 63 bits");
+    return true;
+}
+
+bool verify_allocate_global(Module *m, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    const Attr *zeroed = op_attr(op, ATTR_ZEROED), *place = op_attr(op, ATTR_PLACE);
+    if (t->strides)
+        return diag_error(m->diag, op->loc, "a workspace tensor is row-major, got %s",
+                          type_text(m, t));
+    if (zeroed && strcmp(zeroed->word, "true") != 0 && strcmp(zeroed->word, "false") != 0)
+        return diag_error(m->diag, op->loc, "zeroed is true or false, got %s", zeroed->word);
+    if (place && place->integer < 0)
+        return diag_error(m->diag, op->loc, "place is %lld, it must be at least 0",
+                          (long long)place->integer);
+    return verify_workspace_extents(m, op, t);
+}
+
+/* ---- semaphores ------------------------------------------------------- */
+
+static bool verify_semaphore(Module *m, const Op *op)
+{
+    const char *name = op_info[op->code].name;
+    const Type *t = op_memory_operand(op)->type;
+    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    const Expr *value = op_expr(op, ATTR_STATE);
+    if (t->dtype != DTYPE_i32 && t->dtype != DTYPE_u32)
+        return diag_error(m->diag, op->loc, "a semaphore is i32 or u32, got %s",
+                          dtype_name(t->dtype));
+    if (!offsets || offsets->count != t->rank)
+        return diag_error(m->diag, op->loc, "%s takes %u offsets for %s, got %u", name, t->rank,
+                          type_text(m, t), offsets ? offsets->count : 0);
+    if (!value)
+        return diag_error(m->diag, op->loc, "%s takes the semaphore's value after a comma", name);
+    if (expr_is_constant(value) && !semaphore_holds(op, value->constant))
+        return diag_error(m->diag, op->loc, "the semaphore's value %lld does not fit in %s",
+                          (long long)value->constant, dtype_name(t->dtype));
+    return true;
+}
+
+bool verify_lock(Module *m, const Op *op)
+{
+    return verify_semaphore(m, op) && verify_block_wide(m, op, "lock holds up");
+}
+
+bool verify_release(Module *m, const Op *op)
+{
+    return verify_semaphore(m, op) && verify_block_wide(m, op, "release orders");
+}
