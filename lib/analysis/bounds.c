@@ -16,7 +16,7 @@
 
 /* offset = sum of factor * leaf + constant; a leaf is a scalar value, or an
  * expression that is no sum. */
-enum { TERMS = 8 };
+enum { TERMS = 8, SCALARS = 16 };
 
 typedef struct Term {
     const Expr *leaf;
@@ -26,6 +26,7 @@ typedef struct Term {
 typedef struct Sum {
     Term terms[TERMS];
     unsigned count;
+    unsigned scalars;       /* looked through */
     int64_t constant;
 } Sum;
 
@@ -47,6 +48,9 @@ static bool add_expr(Sum *s, const Expr *e, int64_t factor)
     if (expr_is_constant(e))
         return !__builtin_mul_overflow(e->constant, factor, &scaled) &&
                !__builtin_add_overflow(s->constant, scaled, &s->constant);
+    if (e->kind == EXPR_VALUE && e->value->def && e->value->def->code == OP_scalar &&
+        s->scalars++ < SCALARS)
+        return add_expr(s, op_expr(e->value->def, ATTR_VALUE), factor);
     if (e->kind != EXPR_OP)
         return add_term(s, e, factor);
     switch (e->op) {

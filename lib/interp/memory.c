@@ -226,6 +226,28 @@ bool interp_load_shared(Interp *in, const Op *op)
     return load(in, op);
 }
 
+/* All threads read the element: two of them find every race that all would. */
+bool interp_load_scalar(Interp *in, const Op *op)
+{
+    enum { READERS = 2 };
+    MemoryTile place = op_memory_tile(op);
+    int64_t bit, index;
+    uint64_t code = 0;
+    Tile tile;
+    if (!tile_begin(in, op, &place, false, &tile) || !race_begin(in, op))
+        return false;
+    unsigned outside = tile_locate(&tile, NULL, &bit, &index);
+    if (outside != tile.view->rank && tile.view->memory->shared)
+        return tile_report_outside(in, &tile, outside, index);
+    for (int64_t thread = 0; outside == tile.view->rank && thread < READERS; thread++)
+        if (!tile_load(in, &tile, thread, bit, &code))
+            return false;
+    bool is_signed = dtype_info[op->results[0]->type->dtype].kind == DKIND_INT;
+    uint64_t sign = is_signed ? UINT64_C(1) << (tile.view->bits - 1) : 0;
+    value_binding(op->results[0])->integer = (int64_t)((code ^ sign) - sign);
+    return true;
+}
+
 /* ---- stores --------------------------------------------------------- */
 
 /* Neighbours that share a byte keep their bits. */

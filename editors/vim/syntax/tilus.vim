@@ -27,7 +27,7 @@ syn keyword tilusOp
   \ tanh compare select and or xor not shl shr dot reduce broadcast assert assume exit
   \ print
 syn keyword tilusControl
-  \ for if yield
+  \ for while if yield
 syn keyword tilusType
   \ bool u1 u2 u3 u4 u5 u6 u7 u8 u16 u32 u64 i1 i2 i3 i4 i5 i6 i7 i8 i16 i32 i64 f3e1m1
   \ f3e2m0 f4e1m2 f4e2m1 f4e3m0 f5e1m3 f5e2m2 f5e3m1 f5e4m0 f6e1m4 f6e2m3 f6e3m2 f6e4m1
