@@ -101,6 +101,20 @@ static const Expr *index_count(const Value *v)
     return facts_of_expr(op_expr(loop, ATTR_LOWER)).min >= 0 ? op_expr(loop, ATTR_UPPER) : NULL;
 }
 
+/* What the count n >= 1 of a loop that was cut into whole rounds is at most: x of
+ * x / a * a, and x of max(x, 0). */
+static const Expr *uncut(const Expr *n)
+{
+    if (n->kind == EXPR_OP && n->op == SCALAR_mul && n->a->kind == EXPR_OP &&
+        n->a->op == SCALAR_div && n->a->b == n->b && expr_is_constant(n->b) &&
+        n->b->constant > 0)
+        n = n->a->a;
+    if (n->kind == EXPR_OP && n->op == SCALAR_max && expr_is_constant(n->b) &&
+        n->b->constant == 0)
+        n = n->a;
+    return n;
+}
+
 /* Whether n * c <= extent, for c >= 1 and every n >= 0. */
 static bool count_fits(const Expr *n, int64_t c, const Expr *extent)
 {
@@ -134,7 +148,7 @@ static bool proved_by_index(const Sum *s, unsigned i, int64_t span, const Expr *
     if (__builtin_mul_overflow(g > 0 ? g : 1, t->factor, &step))
         return false;
     return !__builtin_add_overflow(max, span, &max) && max <= step &&
-           count_fits(n, t->factor, extent);
+           (count_fits(n, t->factor, extent) || count_fits(uncut(n), t->factor, extent));
 }
 
 bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent)

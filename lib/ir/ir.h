@@ -367,6 +367,10 @@ unsigned access_prefetch(const Op *op);
  * without it. */
 #define PIPELINE_STAGES_LIMIT 16
 int64_t for_stages(const Op *op);
+
+/* The most rounds of a `for` that attribute UNROLL may put into one. */
+enum { UNROLL_LIMIT = 1024 };
+
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);

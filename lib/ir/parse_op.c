@@ -473,7 +473,21 @@ static bool parse_pipelined(Parser *p, Statement *s)
     return parser_expect(p, ")", "after the number of stages");
 }
 
-/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [iter(...)] [: types] */
+/* unroll [(ROUNDS)] */
+static bool parse_unroll(Parser *p, Statement *s)
+{
+    const Expr *rounds = NULL;
+    if (parser_accept(p, "(")) {
+        rounds = parse_expr(p, PRECEDENCE_ANY);
+        if (!rounds || !parser_expect(p, ")", "after the number of rounds"))
+            return false;
+    }
+    add_expr_attr(s, ATTR_UNROLL, rounds);
+    return true;
+}
+
+/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [unroll(N)] [iter(...)]
+ * [: types] */
 static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carried)
 {
     parser_advance(p);
@@ -498,6 +512,8 @@ static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carri
         add_expr_attr(s, ATTR_STEP, step);
     }
     if (parser_accept(p, "pipelined") && !parse_pipelined(p, s))
+        return false;
+    if (parser_accept(p, "unroll") && !parse_unroll(p, s))
         return false;
     if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
         return false;

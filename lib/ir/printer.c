@@ -284,6 +284,18 @@ static void print_plain_op(Printer *pr, const Op *op)
     text_add(pr->out, "\n");
 }
 
+static void print_unroll(Printer *pr, const Op *op)
+{
+    if (!op_attr(op, ATTR_UNROLL))
+        return;
+    text_add(pr->out, " unroll");
+    if (op_expr(op, ATTR_UNROLL)) {
+        text_add(pr->out, "(");
+        print_expr(pr->out, op_expr(op, ATTR_UNROLL));
+        text_add(pr->out, ")");
+    }
+}
+
 /* What a loop carries, named before. */
 static void print_iter(Printer *pr, const Op *op)
 {
@@ -316,6 +328,7 @@ static void print_for(Printer *pr, const Op *op, unsigned indent)
         print_expr(pr->out, op_expr(op, ATTR_PIPELINED));
         text_add(pr->out, ")");
     }
+    print_unroll(pr, op);
     print_iter(pr, op);
     print_result_types(pr, op);
     print_region(pr, body, indent);

@@ -665,13 +665,27 @@ static bool verify_loop(Module *m, const Op *op)
     return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]);
 }
 
+static bool verify_unroll(Module *m, const Op *op)
+{
+    const Expr *rounds = op_expr(op, ATTR_UNROLL);
+    if (!rounds)
+        return true;
+    if (!expr_is_constant(rounds))
+        return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
+                          expr_text(m, rounds));
+    if (rounds->constant < 2 || rounds->constant > UNROLL_LIMIT)
+        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 2 to %d",
+                          (long long)rounds->constant, UNROLL_LIMIT);
+    return true;
+}
+
 bool verify_for(Module *m, const Op *op)
 {
     const Expr *step = op_expr(op, ATTR_STEP);
     if (step && expr_is_constant(step) && step->constant < 1)
         return diag_error(m->diag, op->loc, "the step is %lld, it must be at least 1",
                           (long long)step->constant);
-    return verify_stages(m, op) && verify_loop(m, op);
+    return verify_stages(m, op) && verify_unroll(m, op) && verify_loop(m, op);
 }
 
 bool verify_if(Module *m, const Op *op)

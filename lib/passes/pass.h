@@ -38,7 +38,8 @@ enum {
 #include "passes/passes.def"
 
 /* What tilus-llc runs. */
-#define PASS_DEFAULT_PIPELINE "canonicalize,pipeline-loops,select-instructions,plan-shared"
+#define PASS_DEFAULT_PIPELINE                                                 \
+    "canonicalize,pipeline-loops,unroll-loops,select-instructions,plan-shared"
 
 /* Runs the passes named in `pipeline`, each over every program. False after
  * errors (an unknown name, a failed pass), which the module's diag holds. */
