@@ -16,7 +16,7 @@
 
 /* offset = sum of factor * leaf + constant; a leaf is a scalar value, or an
  * expression that is no sum. */
-enum { TERMS = 8 };
+enum { TERMS = 8, SCALARS = 16 };
 
 typedef struct Term {
     const Expr *leaf;
@@ -26,6 +26,7 @@ typedef struct Term {
 typedef struct Sum {
     Term terms[TERMS];
     unsigned count;
+    unsigned scalars;       /* looked through */
     int64_t constant;
 } Sum;
 
@@ -47,6 +48,9 @@ static bool add_expr(Sum *s, const Expr *e, int64_t factor)
     if (expr_is_constant(e))
         return !__builtin_mul_overflow(e->constant, factor, &scaled) &&
                !__builtin_add_overflow(s->constant, scaled, &s->constant);
+    if (e->kind == EXPR_VALUE && e->value->def && e->value->def->code == OP_scalar &&
+        s->scalars++ < SCALARS)
+        return add_expr(s, op_expr(e->value->def, ATTR_VALUE), factor);
     if (e->kind != EXPR_OP)
         return add_term(s, e, factor);
     switch (e->op) {
@@ -97,6 +101,20 @@ static const Expr *index_count(const Value *v)
     return facts_of_expr(op_expr(loop, ATTR_LOWER)).min >= 0 ? op_expr(loop, ATTR_UPPER) : NULL;
 }
 
+/* What the count n >= 1 of a loop that was cut into whole rounds is at most: x of
+ * x / a * a, and x of max(x, 0). */
+static const Expr *uncut(const Expr *n)
+{
+    if (n->kind == EXPR_OP && n->op == SCALAR_mul && n->a->kind == EXPR_OP &&
+        n->a->op == SCALAR_div && n->a->b == n->b && expr_is_constant(n->b) &&
+        n->b->constant > 0)
+        n = n->a->a;
+    if (n->kind == EXPR_OP && n->op == SCALAR_max && expr_is_constant(n->b) &&
+        n->b->constant == 0)
+        n = n->a;
+    return n;
+}
+
 /* Whether n * c <= extent, for c >= 1 and every n >= 0. */
 static bool count_fits(const Expr *n, int64_t c, const Expr *extent)
 {
@@ -130,7 +148,7 @@ static bool proved_by_index(const Sum *s, unsigned i, int64_t span, const Expr *
     if (__builtin_mul_overflow(g > 0 ? g : 1, t->factor, &step))
         return false;
     return !__builtin_add_overflow(max, span, &max) && max <= step &&
-           count_fits(n, t->factor, extent);
+           (count_fits(n, t->factor, extent) || count_fits(uncut(n), t->factor, extent));
 }
 
 bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent)

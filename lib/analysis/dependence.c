@@ -77,21 +77,23 @@ static const Op *top_around(const Graph *g, const Op *op)
     return op;
 }
 
-/* What a carried value was given in the round before. */
+/* What a carried value was given in the round before; NULL for others. */
 static Value *carried_source(const Graph *g, const Value *v)
 {
-    return v->region == g->body && v->index > 0
-               ? region_yield(g->body)->operands[v->index - 1] : NULL;
+    int i = v->region == g->body ? loop_carried_number(v) : -1;
+    return i >= 0 ? region_yield(g->body)->operands[i] : NULL;
 }
 
 static bool follow_use(Value *v, void *data)
 {
     Graph *g = data;
     Value *carried = carried_source(g, v), *source = carried ? carried : v;
-    const Op *top = top_around(g, source->def);
+    const Op *from = source->def, *top = top_around(g, from);
+    if (carried && !top)    /* the yield hands on what no op of the body gives */
+        from = top = region_yield(g->body);
     if (!top || (!carried && top->mark == g->top))
         return true;
-    Dependence e = {DEPENDENCE_VALUE, source->def, g->user, top->mark, g->top, v,
+    Dependence e = {DEPENDENCE_VALUE, from, g->user, top->mark, g->top, v,
                     carried != NULL};
     arena_push(g->arena, g->d.edges, g->d.edge_count, g->edge_capacity, e);
     return true;

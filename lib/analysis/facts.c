@@ -37,6 +37,26 @@ static ScalarFacts of_loop_index(const Op *loop, int *budget)
                          has_max(upper) && upper.max > INT64_MIN ? upper.max - 1 : upper.max};
 }
 
+/* The part of `f` that the type of `v` holds. Outside of it the program is wrong,
+ * so where nothing is left `f` will do. */
+static ScalarFacts within_type(const Value *v, ScalarFacts f)
+{
+    int64_t least, most;
+    if (!dtype_integer_range(v->type->dtype, &least, &most) || f.min > most || f.max < least)
+        return f;
+    return (ScalarFacts){f.divisor, f.min > least ? f.min : least,
+                         f.max < most ? f.max : most};
+}
+
+/* Charged for the depth of its expression, so that a chain of `scalar` ops is
+ * not followed deeper than the budget. */
+static ScalarFacts of_scalar(const Value *v, int *budget)
+{
+    const Expr *e = op_expr(v->def, ATTR_VALUE);
+    *budget -= (int)e->depth;
+    return within_type(v, *budget < 0 ? unknown : of_expr(e, budget));
+}
+
 static ScalarFacts of_value(const Value *v, int *budget)
 {
     if (--*budget < 0)
@@ -47,7 +67,8 @@ static ScalarFacts of_value(const Value *v, int *budget)
         return of_block_index(v, budget);
     if (v->region && v->region->parent->code == OP_for && v->index == 0)
         return of_loop_index(v->region->parent, budget);
-    return unknown;
+    return v->def && v->def->code == OP_scalar ? of_scalar(v, budget)
+                                               : within_type(v, unknown);
 }
 
 /* ---- operators ---------------------------------------------------------- */

@@ -98,7 +98,7 @@ static bool check_nested(Op *op, void *data)
 static bool check_form(Planner *p)
 {
     for (const Op *op = p->loop->parent->parent; op; op = op->parent->parent)
-        if (op->code != OP_for && op->code != OP_if)
+        if (!op_is_loop(op) && op->code != OP_if)
             return REFUSE(p, op, "it is inside of %s", op_text(p, op));
     return region_walk(p->loop->regions[0], check_nested, p);
 }

@@ -152,8 +152,9 @@ static void print_attr_names(Text *out, const OpInfo *info)
 
 static void print_reference(Text *out)
 {
-    static const char *const results[] = {"", "register", "shared", "global", "indices",
-                                          "carried", "register or none", "as operand"};
+    static const char *const results[] = {"", "register", "shared", "global", "scalar",
+                                          "indices", "carried", "register or none",
+                                          "as operand"};
     static const char *const effects[] = {"pure", "allocates", "reads", "writes", "barrier",
                                           "exits", "control"};
     text_add(out, "| op | result | operands | attributes | effect | meaning |\n"

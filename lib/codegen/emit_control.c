@@ -1,6 +1,6 @@
-/* Control flow, barriers, and the ops that name things: indices, views,
- * allocations. Structured regions become blocks; each word of a carried value
- * becomes a phi.
+/* Control flow, barriers, and the ops that name things: indices, scalars, views,
+ * allocations. Structured regions become blocks; each scalar and each word of a
+ * tensor that is carried becomes a phi.
  *
  *          before                     before
  *            |                        /    \
@@ -36,9 +36,13 @@ static LLVMValueRef emit_condition(Codegen *cg, const Op *op)
 
 /* ---- carried values --------------------------------------------------- */
 
-/* A phi for each word of `v`, a register tensor as all carried values are. */
+/* The phi of the scalar `v`, or one for each word of the register tensor. */
 static void begin_phis(Codegen *cg, Value *v)
 {
+    if (v->type->kind == TYPE_SCALAR) {
+        lower_value(cg, v)->value = LLVMBuildPhi(cg->builder, cg->i64, "");
+        return;
+    }
     LLVMValueRef *words = words_new(cg, v->type);
     for (int64_t i = 0; i < type_thread_words(v->type); i++)
         words[i] = LLVMBuildPhi(cg->builder, cg->i32, "");
@@ -49,8 +53,32 @@ static void begin_phis(Codegen *cg, Value *v)
 static void add_incoming(const Value *v, const Value *from, LLVMBasicBlockRef block)
 {
     LLVMValueRef *phis = lowered_words(v), *words = lowered_words(from);
+    if (v->type->kind == TYPE_SCALAR) {
+        LLVMValueRef value = lowered(from)->value;
+        LLVMAddIncoming(lowered(v)->value, &value, &block, 1);
+        return;
+    }
     for (int64_t i = 0; i < type_thread_words(v->type); i++)
         LLVMAddIncoming(phis[i], &words[i], &block, 1);
+}
+
+/* At the top of a loop: what it carries, from `before`. The results are the same,
+ * as the loop ends there. */
+static void begin_carried(Codegen *cg, const Op *op, LLVMBasicBlockRef before)
+{
+    for (unsigned i = 0; i < op->result_count; i++) {
+        begin_phis(cg, loop_carried(op, i));
+        add_incoming(loop_carried(op, i), op->operands[i], before);
+        op->results[i]->data = loop_carried(op, i)->data;
+    }
+}
+
+/* At the end of the body: what it hands on to the next round. */
+static void end_carried(Codegen *cg, const Op *op)
+{
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(cg->builder);
+    for (unsigned i = 0; i < op->result_count; i++)
+        add_incoming(loop_carried(op, i), region_yield(op->regions[0])->operands[i], latch);
 }
 
 /* ---- for --------------------------------------------------------------- */
@@ -71,11 +99,7 @@ bool emit_for(Codegen *cg, const Op *op)
     LLVMValueRef index = LLVMBuildPhi(b, cg->i64, "index");
     LLVMAddIncoming(index, &lower, &before, 1);
     lower_value(cg, for_index(op))->value = index;
-    for (unsigned i = 0; i < op->result_count; i++) {
-        begin_phis(cg, for_carried(op, i));
-        add_incoming(for_carried(op, i), op->operands[i], before);
-        lower_words(cg, op->results[i], lowered_words(for_carried(op, i)));
-    }
+    begin_carried(cg, op, before);
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, index, upper, ""), inner, after);
 
     LLVMPositionBuilderAtEnd(b, inner);
@@ -84,8 +108,28 @@ bool emit_for(Codegen *cg, const Op *op)
     LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(index, &next, &latch, 1);
-    for (unsigned i = 0; i < op->result_count; i++)
-        add_incoming(for_carried(op, i), region_yield(body)->operands[i], latch);
+    end_carried(cg, op);
+    LLVMBuildBr(b, header);
+    LLVMPositionBuilderAtEnd(b, after);
+    return true;
+}
+
+/* ---- while ------------------------------------------------------------- */
+
+bool emit_while(Codegen *cg, const Op *op)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b), header = new_block(cg, "while");
+    LLVMBasicBlockRef inner = new_block(cg, "body"), after = new_block(cg, "after");
+    LLVMBuildBr(b, header);
+    LLVMPositionBuilderAtEnd(b, header);
+    begin_carried(cg, op, before);
+    LLVMBuildCondBr(b, emit_condition(cg, op), inner, after);
+
+    LLVMPositionBuilderAtEnd(b, inner);
+    if (!emit_region(cg, op->regions[0]))
+        return false;
+    end_carried(cg, op);
     LLVMBuildBr(b, header);
     LLVMPositionBuilderAtEnd(b, after);
     return true;
@@ -175,6 +219,13 @@ bool emit_block_indices(Codegen *cg, const Op *op)
             return false;
         lower_value(cg, op->results[i])->value = LLVMBuildZExt(cg->builder, v, cg->i64, "");
     }
+    return true;
+}
+
+/* The expression is computed here, once. */
+bool emit_scalar(Codegen *cg, const Op *op)
+{
+    lower_value(cg, op->results[0])->value = emit_expr(cg, op_expr(op, ATTR_VALUE));
     return true;
 }
 

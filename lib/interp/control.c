@@ -11,6 +11,18 @@ bool interp_block_indices(Interp *in, const Op *op)
     return true;
 }
 
+bool interp_scalar(Interp *in, const Op *op)
+{
+    DType t = op->results[0]->type->dtype;
+    int64_t *value = &value_binding(op->results[0])->integer, least, most;
+    if (!interp_evaluate(in, op, op_expr(op, ATTR_VALUE), value))
+        return false;
+    if (dtype_integer_range(t, &least, &most) && *value >= least && *value <= most)
+        return true;
+    return diag_error(in->diag, op->loc, "scalar gives %lld, which %s does not hold",
+                      (long long)*value, dtype_name(t));
+}
+
 /* All threads run together, so nothing waits: what came before is ordered. */
 bool interp_synchronize(Interp *in, const Op *op)
 {
@@ -93,6 +105,13 @@ static bool loop_bounds(Interp *in, const Op *op, int64_t *lower, int64_t *upper
                       (long long)*step);
 }
 
+/* What the last round handed on, or the initial values, enters the next one. */
+static void carry(const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_assign(loop_carried(op, i), op->results[i]);
+}
+
 bool interp_for(Interp *in, const Op *op)
 {
     int64_t index, upper, step;
@@ -102,12 +121,28 @@ bool interp_for(Interp *in, const Op *op)
         value_assign(op->results[i], op->operands[i]);
     while (index < upper && !in->exited) {
         value_binding(for_index(op))->integer = index;
-        for (unsigned i = 0; i < op->result_count; i++)
-            value_assign(for_carried(op, i), op->results[i]);
+        carry(op);
         if (!interp_region(in, op->regions[0]))
             return false;
         if (__builtin_add_overflow(index, step, &index))
             break;
+    }
+    return true;
+}
+
+bool interp_while(Interp *in, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_assign(op->results[i], op->operands[i]);
+    while (!in->exited) {
+        int64_t condition;
+        carry(op);
+        if (!interp_evaluate(in, op, op_expr(op, ATTR_COND), &condition))
+            return false;
+        if (!condition)
+            break;
+        if (!interp_region(in, op->regions[0]))
+            return false;
     }
     return true;
 }

@@ -253,6 +253,34 @@ bool interp_load_shared(Interp *in, const Op *op)
     return load(in, op);
 }
 
+/* All threads read the element; of two in each warp, every write conflicts with one. */
+static bool load_by_warps(Interp *in, const Tile *tile, int64_t bit, uint64_t *code)
+{
+    for (int64_t first = 0; first < in->threads.count; first += WARP)
+        if (!tile_load(in, tile, first, bit, code) || !tile_load(in, tile, first + 1, bit, code))
+            return false;
+    return true;
+}
+
+bool interp_load_scalar(Interp *in, const Op *op)
+{
+    MemoryTile place = op_memory_tile(op);
+    int64_t bit, index;
+    uint64_t code = 0;
+    Tile tile;
+    if (!tile_begin(in, op, &place, false, &tile) || !race_begin(in, op))
+        return false;
+    unsigned outside = tile_locate(&tile, NULL, &bit, &index);
+    if (outside != tile.view->rank && tile.view->memory->shared)
+        return tile_report_outside(in, &tile, outside, index);
+    if (outside == tile.view->rank && !load_by_warps(in, &tile, bit, &code))
+        return false;
+    bool is_signed = dtype_info[op->results[0]->type->dtype].kind == DKIND_INT;
+    uint64_t sign = is_signed ? UINT64_C(1) << (tile.view->bits - 1) : 0;
+    value_binding(op->results[0])->integer = (int64_t)((code ^ sign) - sign);
+    return true;
+}
+
 /* ---- stores --------------------------------------------------------- */
 
 /* Neighbours that share a byte keep their bits. */

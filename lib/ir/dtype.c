@@ -36,6 +36,17 @@ DType dtype_find(const char *name, size_t len)
     return DTYPE_none;
 }
 
+bool dtype_integer_range(DType t, int64_t *least, int64_t *most)
+{
+    bool is_signed = dtype_info[t].kind == DKIND_INT;
+    if (!dtype_is_integer(t) || t == DTYPE_u64)
+        return false;
+    unsigned bits = dtype_bits(t) - is_signed;      /* at most 63 */
+    *most = (int64_t)((UINT64_C(1) << bits) - 1);
+    *least = is_signed ? -*most - 1 : 0;
+    return true;
+}
+
 unsigned dtype_align(DType t)
 {
     unsigned bytes = 1;

@@ -45,6 +45,8 @@ static inline bool dtype_is_integer(DType t)
 
 /* Smallest power of two of bytes that holds a code: the natural alignment. */
 unsigned dtype_align(DType t);
+/* The numbers of a type of integers that i64 holds; false for other types. */
+bool dtype_integer_range(DType t, int64_t *least, int64_t *most);
 
 bool dtype_has_infinity(DType t);
 bool dtype_has_nan(DType t);

@@ -399,6 +399,27 @@ Value *for_carried(const Op *op, unsigned i)
     return op->regions[0]->args[1 + i];
 }
 
+bool op_is_loop(const Op *op)
+{
+    return op->code == OP_for || op->code == OP_while;
+}
+
+/* Arguments of a loop's body before the carried values. */
+static unsigned index_count(const Op *op)
+{
+    return op->code == OP_for ? 1 : 0;
+}
+
+Value *loop_carried(const Op *op, unsigned i)
+{
+    return op->regions[0]->args[index_count(op) + i];
+}
+
+int loop_carried_number(const Value *argument)
+{
+    return (int)argument->index - (int)index_count(argument->region->parent);
+}
+
 Op *region_yield(const Region *r)
 {
     return r->last && r->last->code == OP_yield ? r->last : NULL;
@@ -498,9 +519,9 @@ static void drop_operand(Op *op, unsigned i)
 void op_drop_carried(Op *op, unsigned i)
 {
     drop_value(op->results, &op->result_count, i);
-    if (op->code == OP_for) {
+    if (op_is_loop(op)) {
         drop_operand(op, i);
-        drop_value(op->regions[0]->args, &op->regions[0]->arg_count, i + 1);
+        drop_value(op->regions[0]->args, &op->regions[0]->arg_count, index_count(op) + i);
     }
     for (unsigned r = 0; r < op->region_count; r++)
         drop_operand(region_yield(op->regions[r]), i);

@@ -19,7 +19,7 @@
 /* ---- types ---------------------------------------------------------- */
 
 typedef enum TypeKind {
-    TYPE_SCALAR,    /* an integer: i32, u32 or i64 */
+    TYPE_SCALAR,    /* an integer of at most 64 bits that i64 holds */
     TYPE_PTR,       /* ptr<dtype>, into global memory */
     TYPE_REG,       /* dtype[extents] @ layout */
     TYPE_SHARED,    /* dtype[extents] shared [strides(..)] [swizzle(..)] */
@@ -124,7 +124,8 @@ typedef enum OperandKind {
 } OperandKind;
 
 typedef enum ResultKind {
-    RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_INDICES, RESULT_CARRIED,
+    RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_SCALAR, RESULT_INDICES,
+    RESULT_CARRIED,
     RESULT_OPTIONAL,    /* a REG, or none when nothing uses it */
     RESULT_TENSOR       /* of operand 0's kind */
 } ResultKind;
@@ -141,7 +142,7 @@ typedef enum Effect {
 
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_SLICE,
-    RULE_PERMUTE, RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_PERMUTE, RULE_SCALAR, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -215,7 +216,7 @@ struct Value {
 struct Region {
     Op *parent;             /* NULL for a program's body */
     Program *program;
-    Value **args;           /* for: the index, then the carried values */
+    Value **args;           /* for: the index, then the carried values; while: these */
     unsigned arg_count;
     Op *first, *last;
 };
@@ -229,7 +230,7 @@ struct Op {
     unsigned result_count;
     Attr *attrs;
     unsigned attr_count;
-    Region **regions;       /* for, thread_group: 1; if: 2 (then, else) */
+    Region **regions;       /* for, while, thread_group: 1; if: 2 (then, else) */
     unsigned region_count;
     Region *parent;         /* NULL once removed */
     Op *prev, *next;
@@ -373,10 +374,19 @@ unsigned access_prefetch(const Op *op);
  * without it. */
 #define PIPELINE_STAGES_LIMIT 16
 int64_t for_stages(const Op *op);
+
+/* The most rounds of a `for` that attribute UNROLL may put into one. */
+enum { UNROLL_LIMIT = 1024 };
+
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);
 Value *for_carried(const Op *op, unsigned i);
+/* Whether the op is a `for` or `while`, and the i-th carried value inside its body. */
+bool op_is_loop(const Op *op);
+Value *loop_carried(const Op *op, unsigned i);
+/* Which carried value of the loop around it an argument of its body is; -1: the index. */
+int loop_carried_number(const Value *argument);
 /* The yield that ends a region, or NULL for a program's body. */
 Op *region_yield(const Region *r);
 
@@ -413,7 +423,7 @@ void program_clear_data(Program *p);
 void op_remove(Op *op);
 /* Inserts `op` into `r` before `before`, or at the end when NULL. */
 void op_insert(Region *r, Op *op, Op *before);
-/* Takes the i-th carried value out of a `for` or `if`: its result, initial
+/* Takes the i-th carried value out of a `for`, `while` or `if`: its result, initial
  * value, region argument and yielded values. Nothing may use them any more. */
 void op_drop_carried(Op *op, unsigned i);
 

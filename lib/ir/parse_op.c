@@ -1,4 +1,5 @@
-/* Parsing of statements: ops by their rows in ops.def, for, if, thread_group, when. */
+/* Parsing of statements: ops by their rows in ops.def, for, while, if,
+ * thread_group, when. */
 #include "ir/parser.h"
 #include "ir/part.h"
 #include "ir/verify.h"
@@ -160,6 +161,16 @@ static bool parse_label(Parser *p, Statement *s)
     return value;
 }
 
+/* The expression of `scalar`. */
+static bool parse_value(Parser *p, Statement *s)
+{
+    const Expr *value = p->token.begins_line ? NULL : parse_expr(p, PRECEDENCE_ANY);
+    if (!value)
+        return p->token.begins_line ? parser_expected(p, "a scalar expression") : false;
+    add_expr_attr(s, ATTR_VALUE, value);
+    return true;
+}
+
 /* The constant of copy_async_wait_group. */
 static bool parse_pending(Parser *p, Statement *s)
 {
@@ -317,16 +328,18 @@ static void skip_attr_dictionary(Parser *p)
 
 static TypeKind result_type_kind(ResultKind kind)
 {
-    return kind == RESULT_SHARED    ? TYPE_SHARED
-           : kind == RESULT_GLOBAL  ? TYPE_GLOBAL
-           : kind == RESULT_INDICES ? TYPE_SCALAR
-                                    : TYPE_REG;
+    return kind == RESULT_SHARED   ? TYPE_SHARED
+           : kind == RESULT_GLOBAL ? TYPE_GLOBAL
+           : kind == RESULT_INDICES || kind == RESULT_SCALAR ? TYPE_SCALAR
+                                                             : TYPE_REG;
 }
 
 /* One type after the colon, which operand 0 (NULL: a broken one) may complete. */
 static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo *info)
 {
     const Type *operand = s->operand_count ? s->operands[0]->type : NULL;
+    if (info->result == RESULT_CARRIED)
+        return parse_element_type(p, NULL);
     if (s->operand_count && (info->rule == RULE_ELEMENT || info->rule == RULE_BOOL))
         return parse_element_type(p, operand);
     if (info->result != RESULT_TENSOR)
@@ -374,6 +387,10 @@ static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *o
     case RULE_BOOL:
         s->types[s->type_count++] = type_reg(p->m, DTYPE_bool, s->operands[0]->type->layout);
         return true;
+    case RULE_SCALAR:
+        s->types[s->type_count++] =
+            type_scalar(p->m, s->operand_count ? s->operands[0]->type->dtype : DTYPE_i64);
+        return true;
     case RULE_INDICES:
         while (s->type_count < p->program->grid_rank)
             s->types[s->type_count++] = type_scalar(p->m, DTYPE_i32);
@@ -403,7 +420,10 @@ static bool parse_plain_op(Parser *p, Statement *s, OpCode code)
         return false;
     if (info->attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, info->attrs))
         return false;
-    if (info->attrs & op_attr_bit(ATTR_LABEL) && !parse_label(p, s))
+    if (info->attrs & op_attr_bit(ATTR_LABEL)) {
+        if (!parse_label(p, s))
+            return false;
+    } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s))
         return false;
     if (info->attrs & op_attr_bit(ATTR_PENDING) && !parse_pending(p, s))
         return false;
@@ -442,9 +462,11 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
         parser_advance(p);
         if (!parser_expect(p, "=", "after the carried value's name"))
             return false;
-        Value *v = p->token.kind == TOKEN_VALUE ? parse_value_use(p) : NULL;
+        if (p->token.kind != TOKEN_VALUE)
+            return parser_expected(p, "a value");
+        Value *v = parse_value_use(p);
         if (!v)
-            return p->token.kind == TOKEN_VALUE ? false : parser_expected(p, "a value");
+            return false;
         s->broken |= !v->type;
         s->operands[s->operand_count++] = v;
         if (!parser_accept(p, ","))
@@ -465,7 +487,21 @@ static bool parse_pipelined(Parser *p, Statement *s)
     return parser_expect(p, ")", "after the number of stages");
 }
 
-/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [iter(...)] [: types] */
+/* unroll [(ROUNDS)] */
+static bool parse_unroll(Parser *p, Statement *s)
+{
+    const Expr *rounds = NULL;
+    if (parser_accept(p, "(")) {
+        rounds = parse_expr(p, PRECEDENCE_ANY);
+        if (!rounds || !parser_expect(p, ")", "after the number of rounds"))
+            return false;
+    }
+    add_expr_attr(s, ATTR_UNROLL, rounds);
+    return true;
+}
+
+/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [unroll(N)] [iter(...)]
+ * [: types] */
 static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carried)
 {
     parser_advance(p);
@@ -491,9 +527,25 @@ static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carri
     }
     if (parser_accept(p, "pipelined") && !parse_pipelined(p, s))
         return false;
+    if (parser_accept(p, "unroll") && !parse_unroll(p, s))
+        return false;
     if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
         return false;
     return !parser_accept(p, ":") || parse_result_types(p, s, OP_for);
+}
+
+static bool define_region_argument(Parser *p, Region *r, const Token *name, const Type *t)
+{
+    return parser_define(p, name, build_region_argument(r, parser_symbol(p, name)->name,
+                                                        name->loc, t));
+}
+
+static bool define_carried(Parser *p, const Statement *s, Region *body, const Token *carried)
+{
+    for (unsigned i = 0; i < s->operand_count; i++)
+        if (!define_region_argument(p, body, &carried[i], s->operands[i]->type))
+            return false;
+    return true;
 }
 
 static bool parse_for(Parser *p, Statement *s)
@@ -508,12 +560,88 @@ static bool parse_for(Parser *p, Statement *s)
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
     const Type *i64 = type_scalar(p->m, DTYPE_i64);
-    bool ok = parser_define(p, &index, build_region_argument(
-        body, parser_symbol(p, &index)->name, index.loc, i64));
-    for (unsigned i = 0; ok && i < s->operand_count; i++)
-        ok = parser_define(p, &carried[i], build_region_argument(
-            body, parser_symbol(p, &carried[i])->name, carried[i].loc, s->operands[i]->type));
-    ok = ok && parse_region_body(p, body);
+    bool ok = define_region_argument(p, body, &index, i64) &&
+              define_carried(p, s, body, carried) && parse_region_body(p, body);
+    scope_reset(p, mark);
+    if (!ok)
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}
+
+/* A place in the text to come back to. */
+typedef struct Bookmark {
+    Lexer lexer;
+    Token token;
+} Bookmark;
+
+static Bookmark bookmark(const Parser *p)
+{
+    return (Bookmark){p->lexer, p->token};
+}
+
+static void go_to(Parser *p, Bookmark place)
+{
+    p->lexer = place.lexer;
+    p->token = place.token;
+}
+
+/* Whether `iter` `(` follow, which no expression holds. */
+static bool at_iter(Parser *p)
+{
+    Bookmark here = bookmark(p);
+    bool found = parser_accept(p, "iter") && parser_at(p, "(");
+    go_to(p, here);
+    return found;
+}
+
+/* COND [iter(...)] [: types]. The condition may use what the loop carries, which
+ * is named after it, so it is only passed here. */
+static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
+                               const char **cond_end)
+{
+    parser_advance(p);
+    *cond = bookmark(p);
+    while (!at_iter(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
+           p->token.kind != TOKEN_END)
+        parser_advance(p);
+    *cond_end = p->token.start;
+    if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
+        return false;
+    if (parser_accept(p, ":") && !parse_result_types(p, s, OP_while))
+        return false;
+    return s->type_count || infer_result_types(p, s, OP_while, NULL);
+}
+
+/* The condition at `cond`, which ends where the header was read on. */
+static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *cond_end)
+{
+    Bookmark body = bookmark(p);
+    go_to(p, cond);
+    const Expr *e = parse_expr(p, PRECEDENCE_ANY);
+    if (!e)
+        return false;
+    if (p->token.start != cond_end)
+        return parser_expected(p, "`iter` or a region after the condition");
+    op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
+    go_to(p, body);
+    return true;
+}
+
+/* while COND [iter(...)] [: types] { .. } */
+static bool parse_while(Parser *p, Statement *s)
+{
+    Token carried[NAMES_MAX];
+    Bookmark cond;
+    const char *cond_end;
+    if (!parse_while_header(p, s, carried, &cond, &cond_end) || s->broken)
+        return false;
+    Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, NULL, 0);
+    Region *body = build_region(p->program, op);
+    build_op_region(p->m, op, body);
+    uint32_t mark = scope_mark(p);
+    bool ok = define_carried(p, s, body, carried) &&
+              parse_while_condition(p, op, cond, cond_end) && parse_region_body(p, body);
     scope_reset(p, mark);
     if (!ok)
         return false;
@@ -586,6 +714,8 @@ static bool parse_named_op(Parser *p, Statement *s)
     OpCode code = op_find(p->token.start, p->token.len);
     if (code == OP_for)
         return parse_for(p, s);
+    if (code == OP_while)
+        return parse_while(p, s);
     if (code == OP_if)
         return parse_if(p, s);
     if (code == OP_thread_group)

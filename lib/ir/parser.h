@@ -6,7 +6,7 @@
  *   parse_expr.c    scalar expressions
  *   parse_type.c    types
  *   parse_layout.c  layouts
- *   parse_op.c      statements: ops, for, if, when
+ *   parse_op.c      statements: ops, for, while, if, when
  *
  * Each parse_* returns false (or NULL) after reporting an error. */
 #ifndef TILUS_IR_PARSER_H

@@ -148,11 +148,10 @@ static void bring_into_scope(Printer *pr, const Value *v)
     arena_push(&pr->m->scratch, pr->scope, pr->scope_count, pr->scope_capacity, use);
 }
 
-static void print_definition(Printer *pr, Value *v)
+static void name_value(Printer *pr, Value *v)
 {
     choose_name(pr, v);
     bring_into_scope(pr, v);
-    print_value_name(pr->out, v);
 }
 
 static void leave_scope(Printer *pr, uint32_t mark)
@@ -187,8 +186,7 @@ static void print_results(Printer *pr, const Op *op)
 {
     for (unsigned i = 0; i < op->result_count; i++) {
         text_add(pr->out, i ? ", " : "");
-        choose_name(pr, op->results[i]);
-        bring_into_scope(pr, op->results[i]);
+        name_value(pr, op->results[i]);
         print_value_name(pr->out, op->results[i]);
     }
     text_add(pr->out, op->result_count ? " = " : "");
@@ -290,11 +288,37 @@ static void print_plain_op(Printer *pr, const Op *op)
     text_add(pr->out, "\n");
 }
 
+static void print_unroll(Printer *pr, const Op *op)
+{
+    if (!op_attr(op, ATTR_UNROLL))
+        return;
+    text_add(pr->out, " unroll");
+    if (op_expr(op, ATTR_UNROLL)) {
+        text_add(pr->out, "(");
+        print_expr(pr->out, op_expr(op, ATTR_UNROLL));
+        text_add(pr->out, ")");
+    }
+}
+
+/* What a loop carries, named before. */
+static void print_iter(Printer *pr, const Op *op)
+{
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        text_add(pr->out, i ? ", " : " iter(");
+        print_value_name(pr->out, loop_carried(op, i));
+        text_add(pr->out, " = ");
+        print_value_name(pr->out, op->operands[i]);
+    }
+    text_add(pr->out, op->operand_count ? ")" : "");
+}
+
 static void print_for(Printer *pr, const Op *op, unsigned indent)
 {
     Region *body = op->regions[0];
+    for (unsigned i = 0; i < body->arg_count; i++)
+        name_value(pr, body->args[i]);
     text_add(pr->out, "for ");
-    print_definition(pr, body->args[0]);
+    print_value_name(pr->out, body->args[0]);
     text_add(pr->out, " in ");
     print_expr(pr->out, op_expr(op, ATTR_LOWER));
     text_add(pr->out, " .. ");
@@ -308,15 +332,22 @@ static void print_for(Printer *pr, const Op *op, unsigned indent)
         print_expr(pr->out, op_expr(op, ATTR_PIPELINED));
         text_add(pr->out, ")");
     }
-    for (unsigned i = 0; i < op->operand_count; i++) {
-        text_add(pr->out, i ? ", " : " iter(");
-        print_definition(pr, body->args[1 + i]);
-        text_add(pr->out, " = ");
-        print_value_name(pr->out, op->operands[i]);
-    }
-    text_add(pr->out, op->operand_count ? ")" : "");
+    print_unroll(pr, op);
+    print_iter(pr, op);
     print_result_types(pr, op);
     print_region(pr, body, indent);
+    text_add(pr->out, "\n");
+}
+
+static void print_while(Printer *pr, const Op *op, unsigned indent)
+{
+    for (unsigned i = 0; i < op->operand_count; i++)
+        name_value(pr, loop_carried(op, i));
+    text_add(pr->out, "while ");
+    print_expr(pr->out, op_expr(op, ATTR_COND));
+    print_iter(pr, op);
+    print_result_types(pr, op);
+    print_region(pr, op->regions[0], indent);
     text_add(pr->out, "\n");
 }
 
@@ -356,6 +387,8 @@ static void print_structured_op(Printer *pr, Op *op, unsigned indent)
         print_for(pr, op, indent);
     else if (op->code == OP_thread_group)
         print_thread_group(pr, op, indent);
+    else if (op->code == OP_while)
+        print_while(pr, op, indent);
     else
         print_if(pr, op, indent);
     leave_scope(pr, mark);
@@ -408,8 +441,7 @@ static void print_facts(Text *out, const Value *v)
 static void print_program_header(Printer *pr, Program *p)
 {
     for (unsigned i = 0; i < p->arg_count; i++) {
-        choose_name(pr, p->args[i]);
-        bring_into_scope(pr, p->args[i]);
+        name_value(pr, p->args[i]);
     }
     text_printf(pr->out, "program @%s<", p->name);
     for (unsigned i = 0; i < p->grid_rank; i++) {

@@ -77,8 +77,9 @@ static bool verify_result_count(Module *m, const Op *op)
 {
     unsigned expected[] = {
         [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
-        [RESULT_INDICES] = op->parent->program->grid_rank, [RESULT_CARRIED] = op->result_count,
-        [RESULT_OPTIONAL] = op->result_count ? 1 : 0, [RESULT_TENSOR] = 1};
+        [RESULT_SCALAR] = 1, [RESULT_INDICES] = op->parent->program->grid_rank,
+        [RESULT_CARRIED] = op->result_count, [RESULT_OPTIONAL] = op->result_count ? 1 : 0,
+        [RESULT_TENSOR] = 1};
     unsigned count = expected[op_info[op->code].result];
     if (op->result_count == count)
         return true;
@@ -247,6 +248,24 @@ bool verify_extents(Module *m, const Op *op, const Type *t)
     return true;
 }
 
+bool verify_scalar(Module *m, const Op *op)
+{
+    const Type *t = op->results[0]->type;
+    const Expr *value = op_expr(op, ATTR_VALUE);
+    int64_t least, most;
+    if (!value)
+        return diag_error(m->diag, op->loc, "scalar needs an expression");
+    if (t->kind != TYPE_SCALAR || (t->dtype != DTYPE_i32 && t->dtype != DTYPE_u32 &&
+                                   t->dtype != DTYPE_i64))
+        return diag_error(m->diag, op->loc, "scalar gives i32, u32 or i64, got %s",
+                          type_text(m, t));
+    dtype_integer_range(t->dtype, &least, &most);
+    if (expr_is_constant(value) && (value->constant < least || value->constant > most))
+        return diag_error(m->diag, op->loc, "scalar gives %lld, which %s does not hold",
+                          (long long)value->constant, dtype_name(t->dtype));
+    return true;
+}
+
 bool verify_view_global(Module *m, const Op *op)
 {
     const Value *ptr = op->operands[0];
@@ -320,6 +339,21 @@ bool verify_load_global(Module *m, const Op *op) { return verify_access(m, op); 
 bool verify_store_global(Module *m, const Op *op) { return verify_access(m, op); }
 bool verify_load_shared(Module *m, const Op *op) { return verify_access(m, op); }
 bool verify_store_shared(Module *m, const Op *op) { return verify_access(m, op); }
+
+bool verify_load_scalar(Module *m, const Op *op)
+{
+    const Type *memory = op_memory_operand(op)->type, *given = op->results[0]->type;
+    MemoryTile t = op_memory_tile(op);
+    int64_t least, most;
+    if (!dtype_integer_range(memory->dtype, &least, &most))
+        return diag_error(m->diag, op->loc, "load_scalar takes integers that i64 holds, got %s",
+                          dtype_name(memory->dtype));
+    if (given != type_scalar(m, memory->dtype))
+        return diag_error(m->diag, op->loc, "load_scalar gives %s here, got %s",
+                          dtype_name(memory->dtype), type_text(m, given));
+    return verify_tile(m, op, &t) &&
+           (memory->kind != TYPE_SHARED || verify_constant_bounds(m, op, &t));
+}
 
 /* The tile's shape, whose extents the shared tensor limits. */
 static bool verify_shape(Module *m, const Op *op)
@@ -564,15 +598,14 @@ bool verify_dot(Module *m, const Op *op)
     return true;
 }
 
-/* Text has no way to carry anything else: scalars are expressions, memory is
- * named where it is used. */
+/* Text has no way to carry anything else: memory is named where it is used. */
 static bool verify_carried_kinds(Module *m, const Op *op)
 {
     for (unsigned i = 0; i < op->result_count; i++) {
         const Type *t = op->results[i]->type;
-        if (t->kind != TYPE_REG)
-            return diag_error(m->diag, op->loc, "%s carries register tensors, got a %s: %s",
-                              op_info[op->code].name, type_kind_text(t->kind), type_text(m, t));
+        if (t->kind != TYPE_REG && t->kind != TYPE_SCALAR)
+            return diag_error(m->diag, op->loc, "%s carries register tensors and scalars, got a "
+                              "%s: %s", op_info[op->code].name, type_kind_text(t->kind), type_text(m, t));
     }
     return true;
 }
@@ -607,22 +640,42 @@ static bool verify_stages(Module *m, const Op *op)
     return true;
 }
 
+/* Initial values, results and what the body hands on, one by one. */
+static bool verify_loop(Module *m, const Op *op)
+{
+    const char *name = op_info[op->code].name;
+    if (op->operand_count != op->result_count)
+        return diag_error(m->diag, op->loc, "%s carries %u values and gives %u results", name,
+                          op->operand_count, op->result_count);
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (op->operands[i]->type != op->results[i]->type)
+            return diag_error(m->diag, op->loc, "%s carries %s from %s", name,
+                              type_text(m, op->results[i]->type),
+                              type_text(m, op->operands[i]->type));
+    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]);
+}
+
+static bool verify_unroll(Module *m, const Op *op)
+{
+    const Expr *rounds = op_expr(op, ATTR_UNROLL);
+    if (!rounds)
+        return true;
+    if (!expr_is_constant(rounds))
+        return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
+                          expr_text(m, rounds));
+    if (rounds->constant < 2 || rounds->constant > UNROLL_LIMIT)
+        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 2 to %d",
+                          (long long)rounds->constant, UNROLL_LIMIT);
+    return true;
+}
+
 bool verify_for(Module *m, const Op *op)
 {
     const Expr *step = op_expr(op, ATTR_STEP);
     if (step && expr_is_constant(step) && step->constant < 1)
         return diag_error(m->diag, op->loc, "the step is %lld, it must be at least 1",
                           (long long)step->constant);
-    if (op->operand_count != op->result_count)
-        return diag_error(m->diag, op->loc, "for carries %u values and gives %u results",
-                          op->operand_count, op->result_count);
-    for (unsigned i = 0; i < op->operand_count; i++)
-        if (op->operands[i]->type != op->results[i]->type)
-            return diag_error(m->diag, op->loc, "for carries %s from %s",
-                              type_text(m, op->results[i]->type),
-                              type_text(m, op->operands[i]->type));
-    return verify_stages(m, op) && verify_carried_kinds(m, op) &&
-           verify_yield_types(m, op, op->regions[0]);
+    return verify_stages(m, op) && verify_unroll(m, op) && verify_loop(m, op);
 }
 
 bool verify_if(Module *m, const Op *op)
@@ -728,13 +781,18 @@ static bool verify_condition(Module *m, const Op *op)
            diag_error(m->diag, op->loc, "%s needs a condition", op_info[op->code].name);
 }
 
+bool verify_while(Module *m, const Op *op)
+{
+    return verify_condition(m, op) && verify_loop(m, op);
+}
+
 bool verify_assert(Module *m, const Op *op) { return verify_condition(m, op); }
 bool verify_assume(Module *m, const Op *op) { return verify_condition(m, op); }
 
 bool verify_yield(Module *m, const Op *op)
 {
     if (!op->parent->parent)
-        return diag_error(m->diag, op->loc, "yield outside of for and if");
+        return diag_error(m->diag, op->loc, "yield outside of for, while and if");
     if (op->next)
         return diag_error(m->diag, op->loc, "an op after yield: %s", op_info[op->next->code].name);
     return true;
@@ -767,11 +825,20 @@ static bool check_expr_uses(Op *op, const Expr *e)
     return !e || expr_visit_values(e, check_visible, op);
 }
 
+static void make_visible(Value *const *values, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        values[i]->data = &visible;
+}
+
+/* The condition of a `while` may use what the loop carries. */
 static bool verify_uses(Op *op)
 {
     for (unsigned i = 0; i < op->operand_count; i++)
         if (!check_visible(op->operands[i], op))
             return false;
+    if (op->code == OP_while)
+        make_visible(op->regions[0]->args, op->regions[0]->arg_count);
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];
         if (!check_expr_uses(op, a->expr))
@@ -799,16 +866,14 @@ static bool verify_op(Module *m, Op *op)
     ok = verify_result_threads(m, op) && ok;
     for (unsigned i = 0; (ok || op->code != OP_thread_group) && i < op->region_count; i++)
         ok = verify_region(m, op->regions[i]) && ok;
-    for (unsigned i = 0; i < op->result_count; i++)
-        op->results[i]->data = &visible;
+    make_visible(op->results, op->result_count);
     return ok;
 }
 
 static bool verify_region(Module *m, Region *r)
 {
     bool ok = true;
-    for (unsigned i = 0; i < r->arg_count; i++)
-        r->args[i]->data = &visible;
+    make_visible(r->args, r->arg_count);
     for (Op *op = r->first; op; op = op->next)
         ok = verify_op(m, op) && ok;
     for (Op *op = r->first; op; op = op->next)

@@ -59,6 +59,8 @@ static uint64_t op_hash(const Op *op)
         hash = hash_u64(hash, (uint64_t)(uintptr_t)op->operands[i]);
     for (unsigned i = 0; i < op->result_count; i++)
         hash = hash_u64(hash, (uint64_t)(uintptr_t)op->results[i]->type);
+    for (unsigned i = 0; i < op->attr_count; i++)
+        hash = hash_u64(hash, op->attrs[i].expr ? op->attrs[i].expr->hash : 0);
     return hash;
 }
 

@@ -37,8 +37,8 @@ static void mark_type(Dce *dce, const Type *t)
     }
 }
 
-/* An op is needed: its operands (of for and yield, only those asked for one by
- * one), its expressions, and the ops around it. */
+/* An op is needed: its operands (of loops and yield, only those asked for
+ * one by one), its expressions, and the ops around it. */
 static void mark_op(Dce *dce, Op *op)
 {
     for (; op && op->mark != LIVE; op = op->parent->parent) {
@@ -62,9 +62,9 @@ static void mark_op(Dce *dce, Op *op)
 static void mark_carried(Dce *dce, Op *op, unsigned i)
 {
     mark_value(op->results[i], dce);
-    if (op->code == OP_for) {
+    if (op_is_loop(op)) {
         mark_value(op->operands[i], dce);
-        mark_value(for_carried(op, i), dce);
+        mark_value(loop_carried(op, i), dce);
     }
     for (unsigned r = 0; r < op->region_count; r++)
         mark_value(region_yield(op->regions[r])->operands[i], dce);
@@ -74,8 +74,8 @@ static void mark_definition(Dce *dce, const Value *v)
 {
     if (v->region) {
         mark_op(dce, v->region->parent);
-        if (v->index > 0)
-            mark_carried(dce, v->region->parent, v->index - 1);
+        if (loop_carried_number(v) >= 0)
+            mark_carried(dce, v->region->parent, (unsigned)loop_carried_number(v));
     } else if (v->def) {
         mark_op(dce, v->def);
         if (v->def->region_count)

@@ -7,7 +7,9 @@
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
  *   if 1 { A } else { B }                =>    A
  *   assert 1                             =>    nothing
+ *   %j = scalar %i : i64 (%i is i64)     =>    %i
  *   for %i in 4 .. 4 iter(%s = %x)       =>    %x
+ *   while %p < 4 iter(%p = %four)        =>    %four    (%four = scalar 4)
  */
 #include "analysis/facts.h"
 #include "ir/builder.h"
@@ -103,6 +105,14 @@ static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
     return offset < 0 || offset > last;
 }
 
+/* Whether a `scalar` cannot give the constant. */
+static bool leaves_type(const Op *op, int64_t value)
+{
+    int64_t least, most;
+    return dtype_integer_range(op->results[0]->type->dtype, &least, &most) &&
+           (value < least || value > most);
+}
+
 /* Whether the verifier refuses `e` in the op: undefined behaviour came to
  * light, but maybe in a branch that never runs, so the program stays legal. */
 static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
@@ -110,6 +120,7 @@ static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
     return expr_is_constant(e) &&
            ((kind == ATTR_STEP && e->constant < 1) ||
             (kind == ATTR_STATE && !semaphore_holds(op, e->constant)) ||
+            (op->code == OP_scalar && leaves_type(op, e->constant)) ||
             (kind == ATTR_OFFSETS && leaves_shared(op, i, e->constant)));
 }
 
@@ -201,6 +212,18 @@ static bool fold_op(Fold *fold, Op *op)
     return true;
 }
 
+/* A scalar that is another one of its type; true if it gave way to it. */
+static bool fold_scalar(Fold *fold, Op *op)
+{
+    const Expr *e = op->code == OP_scalar ? op_expr(op, ATTR_VALUE) : NULL;
+    if (!e || e->kind != EXPR_VALUE || e->value->type != op->results[0]->type)
+        return false;
+    value_forward(op->results[0], e->value);
+    op_remove(op);
+    note_change(fold, STAT_fold_ops);
+    return true;
+}
+
 /* Moves the ops of `r` before `op`, forwards op's results to what `r` yields,
  * and removes op. */
 static void inline_region(Op *op, Region *r)
@@ -239,12 +262,33 @@ static bool fold_check(Fold *fold, Op *op)
     return true;
 }
 
-/* A loop that never runs gives its initial values. */
-static bool fold_for(Fold *fold, Op *op)
+/* What the loop `data` carries as `v`, before the first round. */
+static const Expr *initial_value(Value *v, void *data)
 {
-    ScalarFacts lower = facts_of_expr(op_expr(op, ATTR_LOWER));
-    ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
-    if (upper.max > lower.min)
+    const Op *loop = data;
+    if (v->region != loop->regions[0])
+        return NULL;
+    return expr_value(&v->region->program->module->exprs,
+                      loop->operands[loop_carried_number(v)]);
+}
+
+/* Whether a loop runs no round. */
+static bool never_runs(Fold *fold, Op *op)
+{
+    if (op->code == OP_while) {
+        const Expr *first = expr_substitute(&fold->m->exprs, op_expr(op, ATTR_COND),
+                                            initial_value, op);
+        ScalarFacts cond = facts_of_expr(first);
+        return cond.min == 0 && cond.max == 0;
+    }
+    return op->code == OP_for && facts_of_expr(op_expr(op, ATTR_UPPER)).max <=
+                                     facts_of_expr(op_expr(op, ATTR_LOWER)).min;
+}
+
+/* A loop that never runs gives its initial values. */
+static bool fold_loop(Fold *fold, Op *op)
+{
+    if (!never_runs(fold, op))
         return false;
     for (unsigned i = 0; i < op->result_count; i++)
         value_forward(op->results[i], op->operands[i]);
@@ -257,7 +301,8 @@ static bool fold_for(Fold *fold, Op *op)
 static void fold_invariants(Fold *fold, Op *op)
 {
     for (unsigned i = op->result_count; i-- > 0;) {
-        Value *carried = for_carried(op, i), *yielded = region_yield(op->regions[0])->operands[i];
+        Value *carried = loop_carried(op, i);
+        Value *yielded = region_yield(op->regions[0])->operands[i];
         if (yielded != carried && yielded != op->operands[i])
             continue;
         value_forward(op->results[i], op->operands[i]);
@@ -272,11 +317,13 @@ static void fold_region(Fold *fold, Region *r);
 static void fold_one(Fold *fold, Op *op)
 {
     op_resolve(fold->m, op);
-    simplify_attrs(fold, op);
-    if (op->code == OP_for)
+    if (op_is_loop(op)) {
         fold_invariants(fold, op);
-    if (fold_op(fold, op) || fold_check(fold, op) ||
-        (op->code == OP_for && fold_for(fold, op)))
+        op_resolve(fold->m, op);    /* the condition of a while uses what it carries */
+    }
+    simplify_attrs(fold, op);
+    if (fold_op(fold, op) || fold_scalar(fold, op) || fold_check(fold, op) ||
+        (op_is_loop(op) && fold_loop(fold, op)))
         return;
     for (unsigned i = 0; i < op->region_count; i++)
         fold_region(fold, op->regions[i]);

@@ -39,7 +39,7 @@ enum {
 
 /* What tilus-llc runs. */
 #define PASS_DEFAULT_PIPELINE                                                 \
-    "canonicalize,pipeline-loops,select-instructions,plan-shared,plan-workspace"
+    "canonicalize,pipeline-loops,unroll-loops,select-instructions,plan-shared,plan-workspace"
 
 /* Runs the passes named in `pipeline`, each over every program. False after
  * errors (an unknown name, a failed pass), which the module's diag holds. */

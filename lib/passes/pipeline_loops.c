@@ -336,7 +336,7 @@ static void build_drain(const Rewrite *r)
     Region *around = r->loop->parent;
     const Op *outer = around->parent;
     insert_wait(r, 0, around, r->loop->next);
-    while (outer && outer->code != OP_for)
+    while (outer && !op_is_loop(outer))
         outer = outer->parent->parent;
     if (outer && !r->plan.guarded)
         insert_plain(r, OP_synchronize, around, r->loop->next->next);

@@ -20,14 +20,14 @@ syn keyword tilusType ptr
 
 " names:begin
 syn keyword tilusOp
-  \ block_indices view_global allocate_global allocate_shared allocate_register
-  \ load_global store_global load_shared store_shared copy_async copy_async_commit_group
-  \ copy_async_wait_group atomic_add atomic_max atomic_min atomic_exch atomic_cas
-  \ synchronize lock release view slice permute cast add sub mul neg div mod abs min max
-  \ fma exp2 exp log2 rcp rsqrt sqrt tanh compare select and or xor not shl shr dot
-  \ reduce broadcast assert assume exit print
+  \ block_indices scalar view_global allocate_global allocate_shared allocate_register
+  \ load_global store_global load_shared store_shared load_scalar copy_async
+  \ copy_async_commit_group copy_async_wait_group atomic_add atomic_max atomic_min
+  \ atomic_exch atomic_cas synchronize lock release view slice permute cast add sub mul
+  \ neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh compare select and or
+  \ xor not shl shr dot reduce broadcast assert assume exit print
 syn keyword tilusControl
-  \ for if thread_group yield
+  \ for while if thread_group yield
 syn keyword tilusType
   \ bool u1 u2 u3 u4 u5 u6 u7 u8 u16 u32 u64 i1 i2 i3 i4 i5 i6 i7 i8 i16 i32 i64 f3e1m1
   \ f3e2m0 f4e1m2 f4e2m1 f4e3m0 f5e1m3 f5e2m2 f5e3m1 f5e4m0 f6e1m4 f6e2m3 f6e3m2 f6e4m1

@@ -1,0 +1,307 @@
+/* Unrolling: a loop marked `unroll(n)` runs n rounds in one; what is left over runs
+ * in a loop of its own. `unroll` alone copies all rounds of a loop whose bounds are
+ * constant. LLVM cannot cut loops with barriers or tensor core instructions, as it
+ * does not know that all threads run the same rounds.
+ *
+ *   %s = for %i in 0 .. %n unroll(2) iter(%a = %x) { A }
+ *     =>
+ *   %m = for %i in 0 .. %n / 2 * 2 step 2 iter(%a = %x) { A  %j = scalar %i + 1  A' }
+ *   %s = for %i in %n / 2 * 2 .. %n iter(%a = %m) { A }
+ *
+ * The result is canonicalized. */
+#include "analysis/facts.h"
+#include "ir/builder.h"
+#include "passes/report.h"
+
+enum { COPIED_OPS = 1 << 14 };      /* the most that one loop may become */
+
+typedef struct Unroll {
+    Module *m;
+    bool changed;
+} Unroll;
+
+/* How a loop is written anew. */
+typedef struct Cut {
+    const Expr *lower, *upper;
+    const Expr *split;      /* where the whole rounds of copies end; NULL: at `upper` */
+    int64_t step;
+    int64_t copies;         /* of the body in one round */
+    bool whole;             /* all rounds are copied, and no loop is left */
+} Cut;
+
+#define SAY(u, op, kind, ...)                                                 \
+    remark((u)->m->remarks, REMARK_##kind, "unroll-loops", (u)->m->diag, (op)->loc, __VA_ARGS__)
+
+/* Says why the loop stays; false. */
+static bool missed(Unroll *u, const Op *op, const char *why)
+{
+    SAY(u, op, MISSED, "the loop is not unrolled: %s", why);
+    return false;
+}
+
+/* ---- where to cut ------------------------------------------------------------ */
+
+static bool count_op(Op *op, void *data)
+{
+    (void)op;
+    ++*(int64_t *)data;
+    return true;
+}
+
+static bool too_large(const Op *op, int64_t copies)
+{
+    int64_t ops = 0;
+    region_walk(op->regions[0], count_op, &ops);
+    return copies > COPIED_OPS / ops;
+}
+
+/* The rounds of a loop with constant bounds, at most INT64_MAX. */
+static int64_t constant_rounds(const Cut *cut)
+{
+    int64_t lower = cut->lower->constant, upper = cut->upper->constant;
+    if (upper <= lower)
+        return 0;
+    uint64_t last = ((uint64_t)upper - (uint64_t)lower - 1) / (uint64_t)cut->step;
+    return last < INT64_MAX ? (int64_t)last + 1 : INT64_MAX;
+}
+
+/* op(a, b), or `a` where that is the same. */
+static const Expr *make(Module *m, ScalarOp op, const Expr *a, const Expr *b)
+{
+    const char *why;
+    bool product = op == SCALAR_mul || op == SCALAR_div || op == SCALAR_ceil_div;
+    if (b && expr_is_constant(b) && b->constant == (product ? 1 : 0) && op != SCALAR_max)
+        return a;
+    return a && b ? expr_make(&m->exprs, op, a, b, &why) : NULL;
+}
+
+/* The number of rounds, at least 0; NULL when it may be over 64 bits, or its
+ * expression too deep. */
+static const Expr *rounds_of(Module *m, const Cut *cut)
+{
+    ScalarFacts lower = facts_of_expr(cut->lower), upper = facts_of_expr(cut->upper);
+    const Expr *end = cut->upper;
+    int64_t most;
+    if (lower.min < 0 && __builtin_sub_overflow(upper.max, lower.min, &most))
+        return NULL;
+    if (upper.min < lower.max)
+        end = make(m, SCALAR_max, cut->upper, cut->lower);
+    return make(m, SCALAR_ceil_div, make(m, SCALAR_sub, end, cut->lower),
+                expr_constant(&m->exprs, cut->step));
+}
+
+/* Sets `split`, lower + rounds / copies * (copies * step), where rounds are left over. */
+static bool find_split(Module *m, Cut *cut)
+{
+    const Expr *rounds = rounds_of(m, cut);
+    int64_t by;
+    if (!rounds || __builtin_mul_overflow(cut->copies, cut->step, &by))
+        return false;
+    if (facts_of_expr(rounds).divisor % cut->copies == 0)
+        return true;
+    const Expr *whole = make(m, SCALAR_div, rounds, expr_constant(&m->exprs, cut->copies));
+    cut->split = make(m, SCALAR_mul, whole, expr_constant(&m->exprs, by));
+    if (cut->split && !(expr_is_constant(cut->lower) && cut->lower->constant == 0))
+        cut->split = make(m, SCALAR_add, cut->lower, cut->split);
+    return cut->split;
+}
+
+/* Whether the loop can be cut; else a remark says why not. */
+static bool find_cut(Unroll *u, const Op *op, Cut *cut)
+{
+    const Expr *step = op_expr(op, ATTR_STEP), *copies = op_expr(op, ATTR_UNROLL);
+    *cut = (Cut){.lower = op_expr(op, ATTR_LOWER), .upper = op_expr(op, ATTR_UPPER), .step = 1};
+    if (step && !expr_is_constant(step))
+        return missed(u, op, "its step is not a constant");
+    cut->step = step ? step->constant : 1;
+    bool constant = expr_is_constant(cut->lower) && expr_is_constant(cut->upper);
+    if (!copies && !constant)
+        return missed(u, op, "its bounds are not constants");
+    int64_t rounds = constant ? constant_rounds(cut) : INT64_MAX;
+    cut->whole = !copies || rounds <= copies->constant;
+    cut->copies = cut->whole ? rounds : copies->constant;
+    if (too_large(op, cut->copies))
+        return missed(u, op, "its copies would be more than 16384 ops");
+    return cut->whole || find_split(u->m, cut) ||
+           missed(u, op, "no expression of 64 bits counts its rounds");
+}
+
+/* ---- copies ----------------------------------------------------------------
+ *
+ * While a body is copied, each of its values is forwarded to its newest copy. */
+
+static void copy_ops(Module *m, const Region *from, Region *to, Op *before, bool yields);
+
+static void copy_regions(Module *m, const Op *op, Op *copy, Program *p)
+{
+    for (unsigned i = 0; i < op->region_count; i++) {
+        const Region *from = op->regions[i];
+        Region *to = build_region(p, copy);
+        build_op_region(m, copy, to);
+        for (unsigned j = 0; j < from->arg_count; j++) {
+            Value *v = from->args[j];
+            value_forward(v, build_region_argument(to, v->name, v->loc, v->type));
+        }
+        copy_ops(m, from, to, NULL, true);
+    }
+}
+
+/* The copies of a shared tensor need places of their own. */
+static void drop_offset(Op *op)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].kind != ATTR_OFFSET)
+            op->attrs[kept++] = op->attrs[i];
+    op->attr_count = kept;
+}
+
+static void copy_op(Module *m, const Op *op, Region *to, Op *before)
+{
+    Op *copy = build_op(m, op->code, op->loc, op->operands, op->operand_count, op->attrs,
+                        op->attr_count);
+    drop_offset(copy);
+    copy_regions(m, op, copy, to->program);
+    for (unsigned i = 0; i < op->result_count; i++) {
+        Value *v = op->results[i];
+        build_result(m, copy, v->name, v->loc, v->type);
+    }
+    op_resolve(m, copy);
+    for (unsigned i = 0; i < op->result_count; i++)
+        value_forward(op->results[i], copy->results[i]);
+    op_insert(to, copy, before);
+}
+
+static void copy_ops(Module *m, const Region *from, Region *to, Op *before, bool yields)
+{
+    for (const Op *op = from->first; op; op = op->next)
+        if (yields || op->next)
+            copy_op(m, op, to, before);
+}
+
+/* Copies the body of `loop` once: `index` is its index, `carried` what enters and
+ * then what it hands on. */
+static void copy_round(Module *m, const Op *loop, Region *to, Op *before, Value *index,
+                       Value **carried)
+{
+    const Op *yield = region_yield(loop->regions[0]);
+    value_forward(for_index(loop), index);
+    for (unsigned i = 0; i < loop->result_count; i++)
+        value_forward(loop_carried(loop, i), carried[i]);
+    copy_ops(m, loop->regions[0], to, before, false);
+    for (unsigned i = 0; i < loop->result_count; i++)
+        carried[i] = value_resolve(yield->operands[i]);
+}
+
+/* A name for the index `past` behind `base`. */
+static Value *build_index(Module *m, const Op *loop, Region *to, Op *before, const Expr *base,
+                          int64_t past)
+{
+    const char *why;
+    const Expr *e = past ? expr_make(&m->exprs, SCALAR_add, base,
+                                     expr_constant(&m->exprs, past), &why) : base;
+    const Value *index = for_index(loop);
+    Op *op = build_op(m, OP_scalar, loop->loc, NULL, 0,
+                      &(Attr){.kind = ATTR_VALUE, .expr = e}, 1);
+    op_insert(to, op, before);
+    return build_result(m, op, index->name, index->loc, index->type);
+}
+
+/* ---- loops --------------------------------------------------------------------- */
+
+static void copy_all_rounds(Module *m, const Cut *cut, Op *loop, Value **carried)
+{
+    for (int64_t i = 0; i < cut->copies; i++) {
+        Value *index = build_index(m, loop, loop->parent, loop, cut->lower, i * cut->step);
+        copy_round(m, loop, loop->parent, loop, index, carried);
+    }
+}
+
+/* A loop of `copies` rounds of `loop` in one, before it; `carried` enters, and is
+ * then what it gives. */
+static void build_loop(Module *m, const Cut *cut, Op *loop, const Expr *lower,
+                       const Expr *upper, int64_t copies, Value **carried)
+{
+    unsigned count = loop->result_count;
+    Attr attrs[] = {{.kind = ATTR_LOWER, .expr = lower}, {.kind = ATTR_UPPER, .expr = upper},
+                    {.kind = ATTR_STEP, .expr = expr_constant(&m->exprs, copies * cut->step)}};
+    bool unit = attrs[2].expr->constant == 1;
+    Op *made = build_op(m, OP_for, loop->loc, carried, count, attrs, unit ? 2 : 3);
+    Region *body = build_region(loop->parent->program, made);
+    build_op_region(m, made, body);
+    for (unsigned i = 0; i < loop->regions[0]->arg_count; i++) {
+        Value *v = loop->regions[0]->args[i];
+        build_region_argument(body, v->name, v->loc, v->type);
+    }
+    for (unsigned i = 0; i < count; i++)
+        carried[i] = loop_carried(made, i);
+    const Expr *base = expr_value(&m->exprs, for_index(made));
+    for (int64_t i = 0; i < copies; i++)
+        copy_round(m, loop, body, NULL,
+                   i ? build_index(m, loop, body, NULL, base, i * cut->step) : for_index(made),
+                   carried);
+    op_insert(body, build_op(m, OP_yield, loop->loc, carried, count, NULL, 0), NULL);
+    for (unsigned i = 0; i < count; i++) {
+        Value *v = loop->results[i];
+        carried[i] = build_result(m, made, v->name, v->loc, v->type);
+    }
+    op_insert(loop->parent, made, loop);
+}
+
+static void unroll(Unroll *u, Op *loop)
+{
+    Cut cut;
+    if (!find_cut(u, loop, &cut))
+        return;
+    Value **carried = arena_array(&u->m->arena, Value *, loop->result_count);
+    for (unsigned i = 0; i < loop->result_count; i++)
+        carried[i] = loop->operands[i];
+    if (cut.whole)
+        copy_all_rounds(u->m, &cut, loop, carried);
+    else
+        build_loop(u->m, &cut, loop, cut.lower, cut.split ? cut.split : cut.upper, cut.copies,
+                   carried);
+    if (cut.split)
+        build_loop(u->m, &cut, loop, cut.split, cut.upper, 1, carried);
+    for (unsigned i = 0; i < loop->result_count; i++)
+        value_forward(loop->results[i], carried[i]);
+    op_remove(loop);
+    SAY(u, loop, PASSED, cut.whole ? "all %lld rounds of the loop are unrolled"
+                                   : "%lld rounds of the loop are unrolled into one",
+        (long long)cut.copies);
+    stat_add(u->m, STAT_unroll_loops_loops, 1);
+    stat_add(u->m, STAT_unroll_loops_copies, (uint64_t)cut.copies);
+    u->changed = true;
+}
+
+/* Inner loops come first, so that copies of them are unrolled already. */
+static void unroll_region(Unroll *u, Region *r)
+{
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        op_resolve(u->m, op);
+        for (unsigned i = 0; i < op->region_count; i++)
+            unroll_region(u, op->regions[i]);
+        if (op->code == OP_for && op_attr(op, ATTR_UNROLL))
+            unroll(u, op);
+    }
+}
+
+static bool is_unmarked(Op *op, void *data)
+{
+    (void)data;
+    return op->code != OP_for || !op_attr(op, ATTR_UNROLL);
+}
+
+PassResult pass_unroll_loops(Program *p)
+{
+    Unroll u = {.m = p->module};
+    if (region_walk(p->body, is_unmarked, NULL))
+        return PASS_UNCHANGED;
+    unroll_region(&u, p->body);
+    program_clear_data(p);
+    if (!u.changed)
+        return PASS_UNCHANGED;
+    pass_canonicalize(p);
+    return PASS_CHANGED;
+}
