@@ -23,7 +23,7 @@ typedef struct Sum {
     int64_t constant;
 } Sum;
 
-/* ---- sums --------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------- */
 
 static bool add_term(Sum *s, const Expr *leaf, int64_t factor)
 {
@@ -75,7 +75,7 @@ static bool add_expr(Sum *s, const Expr *e, int64_t factor)
     }
 }
 
-/* ---- quotients and remainders ------------------------------------------- */
+/* ---- quotients and remainders ------------------------------------------ */
 
 static Difference difference(const Expr *a, const Expr *b, unsigned depth);
 
@@ -130,7 +130,7 @@ static void take_pairs(Sum *s, Difference *d, unsigned depth)
         }
 }
 
-/* ---- the rest ------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------- */
 
 static void add_bound(int64_t *sum, int64_t bound, int64_t factor, int64_t unknown)
 {
@@ -172,7 +172,7 @@ Difference difference_of(const Expr *a, const Expr *b)
     return difference(a, b, 0);
 }
 
-/* ---- questions -------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------- */
 
 /* Whether value + rest may be `sum`. */
 static bool rest_allows(const Difference *d, int64_t value, int64_t sum)
@@ -208,8 +208,8 @@ bool difference_narrow(Difference *d, int64_t below, int64_t above)
     for (unsigned i = 0; i < d->count; i++) {
         int64_t step = d->rest_divisor ? d->rest_divisor : 1, sum;
         int64_t first = first_inside(d, d->values[i], below);
-        if (d->rest_min > INT64_MIN && !__builtin_add_overflow(d->values[i], d->rest_min, &sum) &&
-            sum > first)
+        if (d->rest_min > INT64_MIN &&
+            !__builtin_add_overflow(d->values[i], d->rest_min, &sum) && sum > first)
             first = sum;
         for (sum = first; sum < above; sum += step) {
             if (rest_allows(d, d->values[i], sum) && !add_value(&inside, sum))

@@ -16,44 +16,7 @@
 enum { BITS_A_BYTE = 8, PLACINGS = 16 };
 #define TABLE_LIMIT (INT64_C(1) << 22)     /* bytes */
 
-/* ---- footprints ----------------------------------------------------------- */
-
-/* The memory that a tensor lies in. */
-static const Value *memory_root(const Value *v)
-{
-    while (v->def && v->def->code != OP_allocate_shared && v->def->operand_count)
-        v = v->def->operands[0];
-    return v;
-}
-
-static bool op_is_atomic(const Op *op)
-{
-    return (op_info[op->code].attrs & op_attr_bit(ATTR_ORDER)) != 0;
-}
-
-unsigned footprints_of(const Op *op, Footprint footprint[2])
-{
-    const OpInfo *info = &op_info[op->code];
-    unsigned count = 0;
-    if (!(info->attrs & op_attr_bit(ATTR_OFFSETS)) ||
-        (info->effect != EFFECT_READS && info->effect != EFFECT_WRITES))
-        return 0;
-    Footprint f = {.op = op, .tile = op_memory_tile(op)};
-    f.touch = op_is_atomic(op) ? TOUCH_ATOMIC
-              : info->effect == EFFECT_READS ? TOUCH_READ : TOUCH_WRITE;
-    f.root = memory_root(f.tile.memory);
-    if (op->code == OP_copy_async) {
-        MemoryTile source = op_source_tile(op);
-        footprint[count++] = (Footprint){op, source, memory_root(source.memory), NULL,
-                                         TOUCH_READ};
-    } else {
-        f.layout = op_tile_type(op)->layout;
-    }
-    footprint[count++] = f;
-    return count;
-}
-
-/* ---- tensors ---------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------- */
 
 static const Expr *make_product(Module *m, const Expr *a, const Expr *b)
 {
@@ -153,7 +116,7 @@ static bool same_view(const Value *a, const Value *b)
     return x->code == OP_view_global && y->code == OP_view_global && view_is_fixed(a->type);
 }
 
-/* ---- one comparison ----------------------------------------------------------- */
+/* ---- one comparison ---------------------------------------------------- */
 
 typedef struct Comparison {
     Module *m;
@@ -224,7 +187,7 @@ static bool narrow(const Comparison *c, unsigned d, Difference *apart)
                                          tile_extent(&c->a->tile, d) + gap);
 }
 
-/* ---- places ------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------ */
 
 /* For one value of each difference: what a step in each dimension counts, in
  * elements, and where `b` begins relative to `a`. */
@@ -317,15 +280,15 @@ static void touch_element(const Comparison *c, const Placing *p, Bytes *bytes, i
     touch(bytes, floor_div(bit, BITS_A_BYTE), floor_div(bit + c->bits - 1, BITS_A_BYTE), who);
 }
 
-/* All elements of a copy's tile, in row-major order. */
+/* All elements of a copy's or a print's tile, in row-major order. */
 static void touch_tile(const Comparison *c, const Placing *p, const Footprint *f,
                        int64_t origin, Bytes *bytes)
 {
     int64_t index[LIMIT_RANK] = {0};
-    unsigned d;
+    unsigned d, who = f->op->code == OP_print && !c->blocks ? 1 : MANY;
     do {
         int64_t element = origin + index_number(p, &f->tile, index);
-        touch_element(c, p, bytes, element, MANY);
+        touch_element(c, p, bytes, element, who);
         for (d = f->tile.rank; d-- > 0 && ++index[d] == f->tile.extents[d];)
             index[d] = 0;
     } while (d != (unsigned)-1);
@@ -362,8 +325,8 @@ static void touch_threads(const Comparison *c, const Placing *p, const Footprint
     }
 }
 
-static void touch_all(const Comparison *c, const Placing *p, const Footprint *f, int64_t origin,
-                      Bytes *bytes)
+static void touch_all(const Comparison *c, const Placing *p, const Footprint *f,
+                      int64_t origin, Bytes *bytes)
 {
     if (f->layout)
         touch_threads(c, p, f, origin, bytes);
@@ -428,7 +391,9 @@ static Overlap overlap_of_values(const Comparison *c)
         never += one == OVERLAP_NEVER;
         sure += one == OVERLAP_SURE;
     }
-    return never == placings ? OVERLAP_NEVER : sure == placings ? OVERLAP_SURE : OVERLAP_UNKNOWN;
+    return never == placings  ? OVERLAP_NEVER
+           : sure == placings ? OVERLAP_SURE
+                              : OVERLAP_UNKNOWN;
 }
 
 Overlap footprints_overlap(Module *m, const Footprint *a, const Footprint *b,

@@ -16,12 +16,14 @@ typedef struct Footprint {
     const Op *op;
     MemoryTile tile;
     const Value *root;      /* an allocate_shared's result, or a pointer argument */
-    const Layout *layout;   /* who touches which element; NULL: a copy, any thread */
+    const Layout *layout;   /* who touches which element; NULL: any thread, of a copy, or
+                               the first one, of a print */
     Touch touch;
 } Footprint;
 
-/* The footprints of an op, and how many: at most two, of a copy. */
-unsigned footprints_of(const Op *op, Footprint footprint[2]);
+/* The footprints of an op, and how many: at most two, of a copy. May allocate in
+ * the scratch arena. */
+unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2]);
 
 typedef enum Overlap { OVERLAP_NEVER, OVERLAP_UNKNOWN, OVERLAP_SURE } Overlap;
 

@@ -70,7 +70,9 @@ static bool add_sources(Search *s, const Value *v)
     const Op *op = v->def ? v->def : v->region ? v->region->parent : NULL;
     if (!op)
         return false;
-    if (op->code == OP_load_global || op->code == OP_load_shared)
+    /* Of loads, and what an atomic op found. */
+    Effect effect = op_info[op->code].effect;
+    if (effect == EFFECT_READS || effect == EFFECT_WRITES)
         return true;
     if (op->code == OP_for) {
         unsigned i = v->def ? v->index : v->index - 1;
