@@ -106,6 +106,8 @@ typedef struct tilus_pass_options {
     bool opt_bisect;            /* number and print each run of a pass on a program ... */
     int opt_bisect_limit;       /* ... and run the first so many; negative: all */
     FILE *out;                  /* where the above print; NULL: stderr */
+    bool strict_hazards;        /* check-hazards: accesses that are not proved free of races
+                                   are errors, not only remarks */
     const char *target;         /* what the module will be compiled for, one of
                                    tilus_target_name(); NULL: passes choose only what
                                    every target has */

@@ -97,6 +97,7 @@ static bool run_passes(Module *m, const char *pipeline, const tilus_pass_options
     if (options->target && !m->target_sm)
         return false;
     m->remarks = &remarks;
+    m->strict_hazards = options->strict_hazards;
     bool ok = pass_run_pipeline(m, pipeline ? pipeline : PASS_DEFAULT_PIPELINE, options);
     m->remarks = NULL;
     return ok;

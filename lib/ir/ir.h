@@ -263,6 +263,7 @@ struct tilus_module {
     /* While passes run: */
     unsigned target_sm;     /* the target's number, 90 for sm_90a; 0: any target */
     const Remarks *remarks; /* where passes say what they chose, or NULL */
+    bool strict_hazards;    /* check-hazards: what is not proved is an error */
 };
 
 /* ---- modules -------------------------------------------------------- */

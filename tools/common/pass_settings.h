@@ -46,6 +46,8 @@ typedef struct PassSettings {
      OPTION_STRING, &(s).options.remarks_missed, NULL},                                       \
     {"remarks-file", "file", "write all remarks to file, as YAML", OPTION_STRING,             \
      &(s).remarks, NULL},                                                                     \
+    {"strict-hazards", NULL, "accesses that check-hazards cannot prove free of races are "     \
+     "errors", OPTION_FLAG, &(s).options.strict_hazards, NULL},                               \
     {"reproducer", "file", "write here what reproduces a failed pass or a crash",             \
      OPTION_STRING, &(s).reproducer, NULL},                                                   \
     {"run-reproducer", NULL, "take the command line from the input's first line",             \

@@ -1,0 +1,128 @@
+/* check-hazards: says which accesses race, or may. It changes nothing.
+ *
+ *     store_shared %x, %s[0]
+ *     %y = load_shared %s[0] : f32[32] @ replicate(32).local(32)
+ *
+ *     error: race: load_shared reads bytes of %s that store_shared has written,
+ *            and no synchronize lies between
+ *
+ * A race that is sure is an error. What is not proved is a missed remark, or with
+ * strict_hazards an error too. */
+#include "analysis/hazards.h"
+#include "passes/report.h"
+
+static const char *const verbs[] = {"reads", "writes", "atomically changes"};
+static const char *const infinitives[] = {"read", "write", "atomically change"};
+static const char *const participles[] = {"read", "written", "atomically changed"};
+
+static const char *op_name(const Op *op)
+{
+    return op_info[op->code].name;
+}
+
+static const char *memory_name(Module *m, const Value *memory)
+{
+    return memory && memory->name ? arena_printf(&m->scratch, "%%%s", memory->name)
+                                  : "the memory";
+}
+
+/* What a race is, in words. Of one that is sure they state a fact. */
+static const char *pair_text(Module *m, const Hazard *h)
+{
+    const char *memory = memory_name(m, h->memory);
+    const char *may = h->proved ? "" : "may ", *name = op_name(h->second);
+    const char *verb = (h->proved ? verbs : infinitives)[h->second_touch];
+    if (h->kind == HAZARD_COPY)
+        return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s %s, and no "
+                            "copy_async_wait_group lies between", name, may, verb, memory,
+                            h->first == h->second ? "an earlier round of it" : "copy_async",
+                            h->first_touch == TOUCH_READ ? "still reads" : "still writes");
+    return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s has %s, and no "
+                        "synchronize lies between", name, may, verb, memory,
+                        h->first == h->second ? "an earlier round of it" : op_name(h->first),
+                        participles[h->first_touch]);
+}
+
+static const char *blocks_text(Module *m, const Hazard *h)
+{
+    return arena_printf(&m->scratch, "%s may %s bytes of %s that %s of another block %s, and "
+                        "blocks are not ordered", op_name(h->second),
+                        infinitives[h->second_touch], memory_name(m, h->memory),
+                        op_name(h->first), verbs[h->first_touch]);
+}
+
+static const char *unfinished_text(Module *m, const Hazard *h)
+{
+    const char *may = h->proved ? "is" : "may be";
+    if (h->second && h->second->code == OP_allocate_shared)
+        return arena_printf(&m->scratch, "%s is allocated again while a copy_async into it %s "
+                            "under way", memory_name(m, h->memory), may);
+    return arena_printf(&m->scratch, "the block ends while this copy_async %s under way", may);
+}
+
+static const char *hazard_text(Module *m, const Hazard *h)
+{
+    switch (h->kind) {
+    case HAZARD_ORDER:
+    case HAZARD_COPY: return pair_text(m, h);
+    case HAZARD_VALUES:
+        return arena_printf(&m->scratch, "threads of this %s may write different values to a "
+                            "byte of %s", op_name(h->first), memory_name(m, h->memory));
+    case HAZARD_BLOCKS: return blocks_text(m, h);
+    case HAZARD_UNFINISHED: return unfinished_text(m, h);
+    case HAZARD_UNKNOWN: break;
+    }
+    return "loops are nested too deep here, or too many accesses are not ordered, to look for "
+           "races";
+}
+
+/* Where the message stands: the later access, if that is an op of the text. */
+static Loc hazard_loc(const Hazard *h)
+{
+    bool later = h->second && h->second->code != OP_exit;
+    return later ? h->second->loc : h->first->loc;
+}
+
+static void report_error(Module *m, const Hazard *h, const char *text)
+{
+    diag_error(m->diag, hazard_loc(h), "%s%s", h->proved ? "race: " : "not proved: ", text);
+    if (!h->second || h->first == h->second)
+        return;
+    if (h->second->code == OP_exit)
+        diag_note(m->diag, h->second->loc, "it ends here");
+    else
+        diag_note(m->diag, h->first->loc, "%s is here", op_name(h->first));
+}
+
+static void report_remark(Module *m, const Hazard *h, const char *text)
+{
+    bool other = h->second && h->first != h->second;
+    Loc there = other && h->second->code == OP_exit ? h->second->loc : h->first->loc;
+    const char *name = other && h->second->code == OP_exit ? "exit" : op_name(h->first);
+    const char *where = other ? arena_printf(&m->scratch, " (%s is on line %u)", name,
+                                             there.line) : "";
+    remark(m->remarks, REMARK_MISSED, "check-hazards", m->diag, hazard_loc(h), "%s%s", text,
+           where);
+}
+
+PassResult pass_check_hazards(Program *p)
+{
+    Module *m = p->module;
+    ArenaMark mark = arena_mark(&m->scratch);
+    Hazards found = hazards_of(p);
+    bool failed = false;
+    for (unsigned i = 0; i < found.count; i++) {
+        const Hazard *h = &found.found[i];
+        const char *text = hazard_text(m, h);
+        bool error = h->proved || m->strict_hazards;
+        stat_add(m, h->proved ? STAT_check_hazards_proved : STAT_check_hazards_unproved, 1);
+        failed = failed || error;
+        if (error)
+            report_error(m, h, text);
+        else
+            report_remark(m, h, text);
+    }
+    stat_add(m, STAT_check_hazards_pairs, found.pairs);
+    arena_reset(&m->scratch, mark);
+    return failed ? PASS_FAILED : PASS_UNCHANGED;
+}

@@ -1,0 +1,44 @@
+"""Runs check-hazards, strictly, on every program of the given folders: all of a
+file, or for each of its ARGS lines the program and with the -D that it names.
+Those listed as unproved must be that, without a race that is sure."""
+import argparse
+import pathlib
+import re
+import subprocess
+
+PROGRAM = re.compile(r"^program @(\w+).*?^\}\n?", re.MULTILINE | re.DOTALL)
+
+
+def runs(text):
+    """Pairs of a text and its definitions."""
+    found = {(text, ())}
+    for line in re.findall(r"^// ARGS:(.*)$", text, re.MULTILINE):
+        name = re.search(r"--program[ =]@?(\w+)", line)
+        only = text if not name else PROGRAM.sub(
+            lambda p: p[0] if p[1] == name[1] else "", text)
+        found.add((only, tuple(re.findall(r"-D (\S+)", line))))
+    return sorted(found)
+
+
+def errors(text, defines):
+    command = ["tilus-opt", "-", "--passes=canonicalize,check-hazards", "--strict-hazards",
+               "-o", "/dev/null"] + ["-D" + d for d in defines]
+    run = subprocess.run(command, input=text, capture_output=True, text=True)
+    return [line for line in run.stderr.splitlines() if "error: " in line]
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("folders", nargs="+", type=pathlib.Path)
+parser.add_argument("--unproved", default="")
+options = parser.parse_args()
+known = options.unproved.split(",")
+proved, unproved = 0, []
+for path in sorted(p for folder in options.folders for p in folder.glob("*.tilus")):
+    found = [e for text, defines in runs(path.read_text()) for e in errors(text, defines)]
+    proved += not found
+    if found:
+        unproved.append(path.name)
+    if path.name not in known or any("error: not proved: " not in e for e in found):
+        print(*[path.name + ": " + e for e in found], sep="\n", end="\n" if found else "")
+print(proved, "proved")
+print("unproved:", *unproved)
