@@ -1,5 +1,5 @@
-/* dot: in the fragments of tensor cores, which every engine takes, and sometimes
- * in any layouts, which the interpreter takes. */
+/* dot: mostly in the fragments of tensor cores, sometimes of any type in any
+ * layouts. */
 #include "gen.h"
 
 typedef struct DotTypes {
@@ -39,7 +39,6 @@ static void make_mma(Gen *g)
     b = gen_product(g, gen_product(g, b, GEN_COLUMN_SPATIAL, 4, 8), GEN_LOCAL, ratio, 1);
     c = gen_product(g, gen_product(g, c, GEN_LOCAL, 2, 1), GEN_SPATIAL, 8, 4);
     c = gen_product(g, c, GEN_LOCAL, 1, 2);
-    g->out->needs_sm_89 |= t.a == DTYPE_f8e4m3;
     make_dot(g, t, a, b, c);
 }
 
@@ -50,7 +49,6 @@ static void make_free_dot(Gen *g)
     int64_t k = choose_between(g->choices, 1, 8);
     if (!gen_has_arithmetic(t))
         t = DTYPE_f32;
-    g->out->free_dot = true;
     make_dot(g, (DotTypes){t, t, t}, gen_layout_of(g, 2, (int64_t[]){m, k}),
              gen_layout_of(g, 2, (int64_t[]){k, n}), gen_layout_of(g, 2, (int64_t[]){m, n}));
 }

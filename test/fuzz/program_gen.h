@@ -27,8 +27,6 @@ typedef struct GenProgram {
     size_t buffer_count;
     bool may_race;      /* a barrier or a wait was left out */
     bool may_fail;      /* an assertion does not hold */
-    bool free_dot;      /* a `dot` in other layouts than tensor cores have */
-    bool needs_sm_89;   /* a `dot` of 8-bit floats */
 } GenProgram;
 
 #define GEN_PROGRAM_NAME "random"
