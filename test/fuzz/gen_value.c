@@ -212,6 +212,59 @@ void gen_reinterpret(Gen *g)
     }
 }
 
+/* A part, where each thread holds some of it. */
+static void make_slice(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t shape[LIMIT_RANK], offsets[LIMIT_RANK];
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++) {
+        shape[d] = choose_between(g->choices, 1, from->shape[d]);
+        while (from->shape[d] % shape[d])
+            shape[d]++;
+        offsets[d] = shape[d] * (int64_t)choose(g->choices, (uint64_t)(from->shape[d] / shape[d]));
+    }
+    const Layout *to = layout_slice(&g->layouts, from, from->rank, shape, &why);
+    if (!to)
+        return;
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "slice %s[", gen_use(g, reg));
+    gen_numbers(&text, from->rank, offsets);
+    text_printf(&text, "] : %s[", dtype_name(g->regs[reg].dtype));
+    gen_numbers(&text, from->rank, shape);
+    text_char(&text, ']');
+    gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
+}
+
+static void make_permute(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t order[LIMIT_RANK];
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++) {
+        unsigned place = (unsigned)choose(g->choices, d + 1);
+        order[d] = order[place];
+        order[place] = d;
+    }
+    const Layout *to = layout_permute(&g->layouts, from, from->rank, order, &why);
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "permute %s {dims = [", gen_use(g, reg));
+    gen_numbers(&text, from->rank, order);
+    text_add(&text, "]}");
+    gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
+}
+
+void gen_rearrange(Gen *g)
+{
+    unsigned reg = gen_pick(g);
+    if (choose(g->choices, 2))
+        make_slice(g, reg);
+    else
+        make_permute(g, reg);
+}
+
 void gen_reduce(Gen *g)
 {
     static const char *const kinds[] = {"sum", "max", "min"};

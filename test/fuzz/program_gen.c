@@ -126,6 +126,7 @@ static const struct Statement {
     {1, gen_atomic_shared}, {1, gen_atomic_global},
     {3, gen_copy}, {1, gen_copy_ring}, {1, gen_dot}, {2, gen_assert},
     {3, gen_for}, {3, gen_if}, {1, gen_exit}, {1, gen_print}, {1, gen_synchronize},
+    {2, gen_rearrange},
 };
 
 void gen_statement(Gen *g)
