@@ -222,7 +222,7 @@ static void make_slice(Gen *g, unsigned reg)
         shape[d] = choose_between(g->choices, 1, from->shape[d]);
         while (from->shape[d] % shape[d])
             shape[d]++;
-        offsets[d] = shape[d] * (int64_t)choose(g->choices, (uint64_t)(from->shape[d] / shape[d]));
+        offsets[d] = shape[d] * choose_between(g->choices, 0, from->shape[d] / shape[d] - 1);
     }
     const Layout *to = layout_slice(&g->layouts, from, from->rank, shape, &why);
     if (!to)
