@@ -315,6 +315,7 @@ static bool check_seed(const Settings *s, Totals *t, uint64_t seed)
 static const char *exclusion(OpCode op)
 {
     switch (op) {
+    case OP_thread_group: return "test_races.c writes random groups";
     default: return NULL;
     }
 }
