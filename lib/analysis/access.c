@@ -157,14 +157,14 @@ static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t u
     return min_i64(access_base_alignment(memory), index * width);
 }
 
-uint32_t access_checked_dims(const MemoryTile *t)
+uint32_t access_checked_dims(const Op *op, const MemoryTile *t)
 {
     const Type *memory = t->memory->type;
     uint32_t dims = 0;
     for (unsigned d = 0; memory->kind == TYPE_GLOBAL && d < memory->rank; d++) {
         int dim = memory_tile_find(t, d);
         int64_t span = dim < 0 ? 1 : t->extents[dim];
-        if (!bounds_proved(t->offsets->exprs[d], span, memory->extents[d]))
+        if (!bounds_proved(op, t->offsets->exprs[d], span, memory->extents[d]))
             dims |= UINT32_C(1) << d;
     }
     return dims;
@@ -178,7 +178,7 @@ static bool is_multiple(const Expr *e, int64_t of)
 static uint32_t unproved_dims(const Op *op)
 {
     MemoryTile tile = op_memory_tile(op);
-    return access_checked_dims(&tile);
+    return access_checked_dims(op, &tile);
 }
 
 /* Whether units of `unit` slots lie inside the view or outside as a whole. */

@@ -31,9 +31,9 @@ Access access_plan(Module *m, const Op *op);
 int64_t access_base_alignment(const Value *memory);
 int64_t access_first_alignment(Module *m, const Value *memory);
 
-/* Bit d: the tile may reach outside dimension d of its global view; none of a
+/* Bit d: the tile of `op` may reach outside dimension d of its global view; none of a
  * shared tensor. */
-uint32_t access_checked_dims(const MemoryTile *t);
+uint32_t access_checked_dims(const Op *op, const MemoryTile *t);
 
 /* The most slots that a unit can have: what follows each other in a lane and in
  * memory. */

@@ -9,7 +9,10 @@
  * Let v and n be multiples of g (1 when nothing is known). Then v <= n - g, so
  * with 0 <= rest and rest + span <= g * c
  *
- *     v * c + rest + span <= (n - g) * c + g * c = n * c <= E. */
+ *     v * c + rest + span <= (n - g) * c + g * c = n * c <= E.
+ *
+ * Where an op runs, each block and each loop around it has a round, so n >= g even
+ * if no index stands in the offset: it may be 0, as it is in the only round. */
 #include "analysis/bounds.h"
 
 #include "analysis/facts.h"
@@ -151,13 +154,36 @@ static bool proved_by_index(const Sum *s, unsigned i, int64_t span, const Expr *
            (count_fits(n, t->factor, extent) || count_fits(uncut(n), t->factor, extent));
 }
 
-bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent)
+/* Whether the first `end` elements are inside as there is a round of the index
+ * that runs below `n` (NULL: none): n >= g, and end <= g * c. */
+static bool proved_by_round(const Expr *n, int64_t end, const Expr *extent)
+{
+    if (!n)
+        return false;
+    int64_t g = facts_of_expr(n).divisor;
+    return count_fits(n, g > 0 ? (end - 1) / g + 1 : end, extent);
+}
+
+/* The same for each block and loop around `op`. */
+static bool proved_by_rounds(const Op *op, int64_t end, const Expr *extent)
+{
+    const Program *p = op->parent->program;
+    for (unsigned d = 0; d < p->grid_rank; d++)
+        if (proved_by_round(p->grid[d], end, extent))
+            return true;
+    for (const Op *loop = op->parent->parent; loop; loop = loop->parent->parent)
+        if (loop->code == OP_for && proved_by_round(index_count(for_index(loop)), end, extent))
+            return true;
+    return false;
+}
+
+bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent)
 {
     Sum s = {.count = 0};
     int64_t end;
     ScalarFacts f = facts_of_expr(offset);
     if (f.min >= 0 && !__builtin_add_overflow(f.max, span, &end) &&
-        end <= facts_of_expr(extent).min)
+        (end <= facts_of_expr(extent).min || proved_by_rounds(op, end, extent)))
         return true;
     if (!add_expr(&s, offset, 1))
         return false;

@@ -4,9 +4,8 @@
 
 #include "ir/ir.h"
 
-/* Whether 0 <= offset and offset + span <= extent hold wherever `offset` can
- * be computed; span >= 1. True is a proof, false means only that none was
- * found. Pure. */
-bool bounds_proved(const Expr *offset, int64_t span, const Expr *extent);
+/* Whether 0 <= offset and offset + span <= extent hold whenever `op` runs; span
+ * >= 1. True is a proof, false means only that none was found. Pure. */
+bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent);
 
 #endif

@@ -122,7 +122,7 @@ static CopyPlan plan_chunks(Module *m, const Op *op, unsigned most)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     CopyPlan plan = {.along = contiguous_dim(m, &source, &target),
-                     .checked = access_checked_dims(&source)};
+                     .checked = access_checked_dims(op, &source)};
     int64_t from = chunk_alignment(m, &source, plan.along);
     int64_t to = chunk_alignment(m, &target, plan.along);
     for (plan.bytes = most; plan.bytes; plan.bytes /= 2)
@@ -226,7 +226,7 @@ const char *copy_obstacle(Module *m, const Op *op, unsigned bytes)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     CopyPlan plan = {.along = contiguous_dim(m, &source, &target), .bytes = bytes,
-                     .checked = access_checked_dims(&source)};
+                     .checked = access_checked_dims(op, &source)};
     int64_t width = dtype_bits(source.memory->type->dtype);
     if (plan.along < 0)
         return 8 * bytes == width ? NULL

@@ -96,7 +96,7 @@ static bool check_units(Module *m, const Op *op, const Access *a)
 
 bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)
 {
-    uint32_t lacking = access_checked_dims(t) & ~checked;
+    uint32_t lacking = access_checked_dims(op, t) & ~checked;
     for (unsigned d = 0; lacking >> d; d++)
         if (lacking >> d & 1)
             return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing proves "

@@ -68,18 +68,9 @@ static LLVMValueRef convert_wide_int(LLVMBuilderRef b, DType to, DType from, LLV
     return build_bitcast(b, v, to == DTYPE_f64 ? type_i64(b) : type_i32(b));
 }
 
-/* Whether a cast to the own type changes no code: several codes of bool and
- * tf32 have one value, and NaNs of 8-bit types become the one that encode
- * gives. */
-static bool is_identity(DType t)
-{
-    bool is_canonical = !dtype_has_nan(t) || dtype_bits(t) > 8;
-    return is_canonical && t != DTYPE_bool && t != DTYPE_tf32;
-}
-
 LLVMValueRef convert_code(LLVMBuilderRef b, DType to, DType from, LLVMValueRef code)
 {
-    if (to == from && is_identity(to))
+    if (to == from)
         return code;
     if (is_whole(from) && to == DTYPE_bool)
         return LLVMBuildZExt(b, build_test(b, LLVMIntNE, code, 0), type_i32(b), "");

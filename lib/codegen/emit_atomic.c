@@ -178,7 +178,7 @@ static bool plan_words(Codegen *cg, const Op *op, Access *plan)
     MemoryTile tile = op_memory_tile(op);
     int64_t unit = 8 * WORD_BYTES / dtype_bits(t->dtype);
     *plan = (Access){.via = VIA_units, .unit = unit, .bytes = WORD_BYTES,
-                     .checked = access_checked_dims(&tile)};
+                     .checked = access_checked_dims(op, &tile)};
     if (unit == 1)
         return true;
     if (t->layout->slots % unit)

@@ -309,6 +309,8 @@ static double integer_to_odd(uint64_t magnitude)
 
 uint64_t dtype_cast(DType to, DType from, uint64_t code)
 {
+    if (to == from)
+        return code;
     if (!dtype_is_integer(from))
         return dtype_encode(to, dtype_decode(from, code));
     bool negative;

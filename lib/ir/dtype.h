@@ -64,7 +64,8 @@ double dtype_decode(DType t, uint64_t code);
 uint64_t dtype_encode(DType t, double value);
 
 /* cast(code): encode(decode(code)) with one rounding, for every pair of
- * types, including 64-bit integers. This is the meaning of the op `cast`. */
+ * types, including 64-bit integers; to the same type the code itself, also of a
+ * NaN. This is the meaning of the op `cast`. */
 uint64_t dtype_cast(DType to, DType from, uint64_t code);
 
 /* The largest and the least finite value, as decode gives them; NaN for

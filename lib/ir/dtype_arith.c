@@ -149,17 +149,23 @@ static bool is_lesser(DType t, uint64_t a, uint64_t b)
     return signbit(dtype_decode(t, a));
 }
 
+/* The code that encode gives for the value: padding is cleared, a NaN is quiet. */
+static uint64_t canonical(DType t, uint64_t code)
+{
+    return dtype_is_integer(t) ? code : dtype_encode(t, dtype_decode(t, code));
+}
+
 /* A NaN stands for no number, so the other code is chosen. */
 uint64_t dtype_lesser(DType t, uint64_t a, uint64_t b)
 {
     bool first = isnan(dtype_decode(t, b)) || is_lesser(t, a, b);
-    return dtype_cast(t, t, first ? a : b);
+    return canonical(t, first ? a : b);
 }
 
 uint64_t dtype_greater(DType t, uint64_t a, uint64_t b)
 {
     bool first = isnan(dtype_decode(t, b)) || is_lesser(t, b, a);
-    return dtype_cast(t, t, first ? a : b);
+    return canonical(t, first ? a : b);
 }
 
 /* ---- bits ------------------------------------------------------------ */

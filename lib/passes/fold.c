@@ -178,11 +178,13 @@ static bool fold_cast_of_fill(Fold *fold, Op *op)
     return true;
 }
 
-/* Whether applying the op twice changes nothing: not of a bool makes it 0 or 1. */
+/* Whether applying the op twice changes nothing: neg makes each NaN the same one,
+ * not of a bool makes it 0 or 1. */
 static bool is_involution(const Op *op)
 {
-    return op->code == OP_neg ||
-           (op->code == OP_not && op->results[0]->type->dtype != DTYPE_bool);
+    DType t = op->results[0]->type->dtype;
+    return (op->code == OP_neg && !dtype_has_nan(t)) ||
+           (op->code == OP_not && t != DTYPE_bool);
 }
 
 /* Replaces a one-result op by a value that equals it; true if it did. */

@@ -103,6 +103,16 @@ static const BoundsCase bounds_cases[] = {
     {false, "%m: i32", "%m / 128", "0 .. 5", "%m", "%b * 128 + %i * 32", 32},
     {false, "%m: i32", "%m / 128", "0 .. 4", "%m", "%b * 128 - %i * 32", 32},
     {true, "%m: i32", "%m / 128", "0 .. 4", "%m", "%b * 128 - %i * 32 + 96", 32},
+    /* an offset without indices, where a round is sure */
+    {true, "%m: i32", "%m", "0 .. 1", "%m", "0", 1},
+    {false, "%m: i32", "%m", "0 .. 1", "%m", "0", 2},
+    {false, "%m: i32", "%m", "0 .. 1", "%m", "1", 1},
+    {true, "%m: i32", "%m / 32", "0 .. 1", "%m", "16", 16},
+    {false, "%m: i32", "%m / 32", "0 .. 1", "%m", "17", 16},
+    {true, "%m: i32 {divisible = 32}", "%m", "0 .. 1", "%m", "0", 32},
+    {true, "%m: i32 {range = [0, 1]}", "1", "0 .. %m", "%m", "0", 1},
+    {true, "%m: i32", "1", "0 .. %m / 8", "%m", "0", 8},
+    {false, "%m: i32", "1", "0 - 1 .. %m", "%m", "0", 1},
 };
 
 static void test_bounds(void **state)
@@ -122,7 +132,7 @@ static void test_bounds(void **state)
         const Op *load = find_load(&f);
         const Type *view = op_memory_operand(load)->type;
         const Expr *offset = op_attr(load, ATTR_OFFSETS)->exprs[0];
-        if (bounds_proved(offset, c->span, view->extents[0]) != c->proved)
+        if (bounds_proved(load, offset, c->span, view->extents[0]) != c->proved)
             fail_msg("case %zu, expected %s:\n%s", i, c->proved ? "a proof" : "none", text);
         close_text(&f);
     }

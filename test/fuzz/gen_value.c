@@ -1,0 +1,298 @@
+/* Register tensors: what makes them and what becomes of them. */
+#include "gen.h"
+
+/* ---- definitions and uses ----------------------------------------------- */
+
+unsigned gen_define(Gen *g, DType dtype, const Layout *layout, bool pure, const char *op)
+{
+    Reg r = {.name = gen_name(g, "v"), .op = pure ? op : NULL, .dtype = dtype,
+             .layout = layout};
+    gen_line(g, "%s = %s", r.name, op);
+    gen_spend(g, layout);
+    arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, r);
+    return g->reg_count - 1;
+}
+
+unsigned gen_pick(Gen *g)
+{
+    unsigned reg = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        reg = (unsigned)choose(g->choices, g->reg_count);
+        if (!g->regs[reg].used)
+            break;
+    }
+    return reg;
+}
+
+const char *gen_use(Gen *g, unsigned reg)
+{
+    g->regs[reg].used = true;
+    return g->regs[reg].name;
+}
+
+/* A visible value with this layout, and this type unless it is DTYPE_none; or
+ * reg_count. */
+static unsigned find(Gen *g, DType dtype, const Layout *layout)
+{
+    unsigned first = (unsigned)choose(g->choices, g->reg_count);
+    for (unsigned i = 0; i < g->reg_count; i++) {
+        unsigned reg = (first + i) % g->reg_count;
+        const Reg *r = &g->regs[reg];
+        if (r->layout == layout && (dtype == DTYPE_none || r->dtype == dtype))
+            return reg;
+    }
+    return g->reg_count;
+}
+
+/* ---- makers ------------------------------------------------------------- */
+
+static unsigned make_constant(Gen *g, DType dtype, const Layout *layout)
+{
+    static const char *const numbers[] = {"0", "1", "-1", "2", "3", "-0.0", "1.5", "100",
+                                          "1e9"};
+    const char *number = numbers[choose(g->choices, sizeof numbers / sizeof *numbers)];
+    if (dtype_has_nan(dtype) && choose_rarely(g->choices, 10))
+        number = "nan";
+    if (dtype_has_infinity(dtype) && choose_rarely(g->choices, 10))
+        number = "inf";
+    return gen_define(g, dtype, layout, true,
+                      arena_printf(g->arena, "allocate_register %s : %s", number,
+                                   gen_type_text(g, dtype, layout)));
+}
+
+unsigned gen_load(Gen *g, DType dtype, const Layout *layout)
+{
+    Source s = gen_source(g, dtype, layout->rank, layout->shape);
+    return gen_define(g, dtype, layout, true,
+                      arena_printf(g->arena, "load_global %s%s : %s", s.place,
+                                   gen_dims_text(g, s.dims), gen_type_text(g, dtype, layout)));
+}
+
+static unsigned make_cast(Gen *g, unsigned reg, DType dtype)
+{
+    const Layout *layout = g->regs[reg].layout;
+    const char *type = choose(g->choices, 4) ? dtype_name(dtype)
+                                             : gen_type_text(g, dtype, layout);
+    return gen_define(g, dtype, layout, true,
+                      arena_printf(g->arena, "cast %s : %s", gen_use(g, reg), type));
+}
+
+unsigned gen_value_of(Gen *g, DType dtype, const Layout *layout)
+{
+    unsigned reg;
+    switch (choose(g->choices, 6)) {
+    case 0:
+    case 1:
+    case 2:
+        reg = find(g, dtype, layout);
+        if (reg < g->reg_count)
+            return reg;
+        break;
+    case 3:
+        reg = find(g, DTYPE_none, layout);
+        if (reg < g->reg_count)
+            return make_cast(g, reg, dtype);
+        break;
+    case 4:
+        return make_constant(g, dtype, layout);
+    default:
+        break;
+    }
+    return gen_load(g, dtype, layout);
+}
+
+/* ---- element-wise ops --------------------------------------------------- */
+
+typedef bool (*Domain)(DType t);
+
+static bool has_functions(DType t)
+{
+    return t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32;
+}
+
+static bool has_bits(DType t)
+{
+    return dtype_is_integer(t) || t == DTYPE_bool;
+}
+
+static const struct ElementwiseOp {
+    const char *name;
+    unsigned operands;
+    Domain is_defined;
+} elementwise_ops[] = {
+    {"add", 2, gen_has_arithmetic}, {"sub", 2, gen_has_arithmetic},
+    {"mul", 2, gen_has_arithmetic}, {"neg", 1, gen_has_arithmetic},
+    {"div", 2, gen_has_arithmetic}, {"mod", 2, gen_has_arithmetic},
+    {"abs", 1, gen_has_arithmetic}, {"min", 2, gen_has_arithmetic},
+    {"max", 2, gen_has_arithmetic}, {"fma", 3, gen_has_arithmetic},
+    {"exp2", 1, has_functions}, {"exp", 1, has_functions},
+    {"log2", 1, has_functions}, {"rcp", 1, has_functions},
+    {"rsqrt", 1, has_functions}, {"sqrt", 1, has_functions},
+    {"tanh", 1, has_functions}, {"and", 2, has_bits},
+    {"or", 2, has_bits}, {"xor", 2, has_bits},
+    {"not", 1, has_bits}, {"shl", 2, dtype_is_integer},
+    {"shr", 2, dtype_is_integer},
+};
+
+static unsigned make_compare(Gen *g, unsigned a, unsigned b)
+{
+    static const char *const predicates[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    const Layout *layout = g->regs[a].layout;
+    return gen_define(g, DTYPE_bool, layout, true,
+                      arena_printf(g->arena, "compare %s %s, %s",
+                                   predicates[choose(g->choices, 6)], gen_use(g, a),
+                                   gen_use(g, b)));
+}
+
+static unsigned make_select(Gen *g, unsigned reg)
+{
+    DType t = g->regs[reg].dtype;
+    const Layout *layout = g->regs[reg].layout;
+    unsigned other = gen_value_of(g, t, layout);
+    unsigned condition = choose(g->choices, 2) ? make_compare(g, reg, other)
+                                               : gen_value_of(g, DTYPE_bool, layout);
+    return gen_define(g, t, layout, true,
+                      arena_printf(g->arena, "select %s, %s, %s", gen_use(g, condition),
+                                   gen_use(g, reg), gen_use(g, other)));
+}
+
+unsigned gen_elementwise(Gen *g, unsigned reg)
+{
+    enum { OPS = sizeof elementwise_ops / sizeof *elementwise_ops };
+    DType t = g->regs[reg].dtype;
+    const Layout *layout = g->regs[reg].layout;
+    const struct ElementwiseOp *op = &elementwise_ops[choose(g->choices, OPS)];
+    for (unsigned i = 0; i < 4 && !op->is_defined(t); i++)
+        op = &elementwise_ops[choose(g->choices, OPS)];
+    if (!op->is_defined(t))
+        return make_select(g, reg);
+    unsigned place = (unsigned)choose(g->choices, op->operands);
+    Text text;
+    text_init(&text, g->arena);
+    text_add(&text, op->name);
+    for (unsigned i = 0; i < op->operands; i++) {
+        unsigned operand = i == place ? reg : gen_value_of(g, t, layout);
+        text_printf(&text, "%s %s", i ? "," : "", gen_use(g, operand));
+    }
+    return gen_define(g, t, layout, true, text_string(&text));
+}
+
+/* ---- ops that change the type ------------------------------------------- */
+
+void gen_cast(Gen *g)
+{
+    make_cast(g, gen_pick(g), gen_dtype(g));
+}
+
+void gen_compare(Gen *g)
+{
+    unsigned a = gen_pick(g);
+    make_compare(g, a, gen_value_of(g, g->regs[a].dtype, g->regs[a].layout));
+}
+
+/* The layout of a view has no replicas: threads that held different bits would
+ * have to agree. */
+void gen_reinterpret(Gen *g)
+{
+    enum { TRIES = 12, SLOTS = 32 };
+    unsigned reg = gen_pick(g);
+    const Layout *from = g->regs[reg].layout;
+    int64_t bits = from->slots * dtype_bits(g->regs[reg].dtype);
+    for (unsigned i = 0; i < TRIES; i++) {
+        DType t = gen_dtype(g);
+        int64_t slots = bits / dtype_bits(t);
+        if (bits % dtype_bits(t) || slots > SLOTS)
+            continue;
+        bool same = slots == from->slots && choose(g->choices, 2);
+        unsigned rank = 1 + (unsigned)choose(g->choices, 3);
+        const Layout *to = same ? from : gen_layout(g, rank, slots, false);
+        gen_define(g, t, to, true, arena_printf(g->arena, "view %s : %s", gen_use(g, reg),
+                                                gen_type_text(g, t, to)));
+        return;
+    }
+}
+
+/* A part, where each thread holds some of it. */
+static void make_slice(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t shape[LIMIT_RANK], offsets[LIMIT_RANK];
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++) {
+        shape[d] = choose_between(g->choices, 1, from->shape[d]);
+        while (from->shape[d] % shape[d])
+            shape[d]++;
+        offsets[d] = shape[d] * choose_between(g->choices, 0, from->shape[d] / shape[d] - 1);
+    }
+    const Layout *to = layout_slice(&g->layouts, from, from->rank, shape, &why);
+    if (!to)
+        return;
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "slice %s[", gen_use(g, reg));
+    gen_numbers(&text, from->rank, offsets);
+    text_printf(&text, "] : %s[", dtype_name(g->regs[reg].dtype));
+    gen_numbers(&text, from->rank, shape);
+    text_char(&text, ']');
+    gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
+}
+
+static void make_permute(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t order[LIMIT_RANK];
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++) {
+        unsigned place = (unsigned)choose(g->choices, d + 1);
+        order[d] = order[place];
+        order[place] = d;
+    }
+    const Layout *to = layout_permute(&g->layouts, from, from->rank, order, &why);
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "permute %s {dims = [", gen_use(g, reg));
+    gen_numbers(&text, from->rank, order);
+    text_add(&text, "]}");
+    gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
+}
+
+void gen_rearrange(Gen *g)
+{
+    unsigned reg = gen_pick(g);
+    if (choose(g->choices, 2))
+        make_slice(g, reg);
+    else
+        make_permute(g, reg);
+}
+
+void gen_reduce(Gen *g)
+{
+    static const char *const kinds[] = {"sum", "max", "min"};
+    unsigned reg = gen_pick(g);
+    const Layout *from = g->regs[reg].layout, *to;
+    DType t = g->regs[reg].dtype;
+    uint32_t dims = (uint32_t)choose_between(g->choices, 1, (1 << from->rank) - 1);
+    const char *why = NULL;
+    if (!gen_has_arithmetic(t) || !(to = layout_reduce(&g->layouts, from, dims, &why)))
+        return;
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "reduce %s {kind = %s, dims = [", gen_use(g, reg),
+                kinds[choose(g->choices, 3)]);
+    for (unsigned d = 0, n = 0; d < from->rank; d++)
+        if (dims >> d & 1)
+            text_printf(&text, "%s%u", n++ ? ", " : "", d);
+    text_add(&text, "]}");
+    unsigned reduced = gen_define(g, t, to, true, text_string(&text));
+    if (choose(g->choices, 2))
+        gen_define(g, t, from, true,
+                   arena_printf(g->arena, "broadcast %s : %s", gen_use(g, reduced),
+                                gen_type_text(g, t, from)));
+}
+
+void gen_repeat(Gen *g)
+{
+    const Reg r = g->regs[gen_pick(g)];
+    if (r.op)
+        gen_define(g, r.dtype, r.layout, true, r.op);
+}

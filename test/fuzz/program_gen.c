@@ -1,0 +1,211 @@
+/* Random programs: the frame, and which statement comes next. */
+#include "gen.h"
+
+#include "support/bits.h"
+
+#include <stdlib.h>
+
+/* ---- text --------------------------------------------------------------- */
+
+void gen_line(Gen *g, const char *format, ...)
+{
+    va_list args;
+    text_indent(&g->body, 2 * g->indent);
+    va_start(args, format);
+    text_add(&g->body, arena_vprintf(g->arena, format, args));
+    va_end(args);
+    text_char(&g->body, '\n');
+}
+
+const char *gen_name(Gen *g, const char *prefix)
+{
+    return arena_printf(g->arena, "%%%s%u", prefix, g->names++);
+}
+
+void gen_numbers(Text *text, unsigned count, const int64_t *numbers)
+{
+    for (unsigned i = 0; i < count; i++)
+        text_printf(text, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+}
+
+void gen_spend(Gen *g, const Layout *layout)
+{
+    g->budget -= layout->threads * layout->slots * g->repeat;
+}
+
+/* ---- arguments and grid ------------------------------------------------- */
+
+/* A scalar argument whose facts hold. */
+static void add_scalar(Gen *g, unsigned number)
+{
+    static const char *const types[] = {"i32", "i32", "i64", "u32"};
+    unsigned type = (unsigned)choose(g->choices, 4);
+    int64_t value = choose_between(g->choices, 0, 40);
+    if (type != 3 && choose_rarely(g->choices, 8))
+        value = -value;
+    const char *name = arena_printf(g->arena, "%%n%u", number);
+    text_printf(&g->arguments, "%s%s: %s", number ? ", " : "", name, types[type]);
+    int64_t divisor = choose_between(g->choices, 1, 8);
+    bool divides = value % divisor == 0 && divisor > 1, ranges = choose(g->choices, 2);
+    if (divides || ranges)
+        text_add(&g->arguments, " {");
+    if (divides)
+        text_printf(&g->arguments, "divisible = %lld%s", (long long)divisor,
+                    ranges ? ", " : "");
+    if (ranges) {
+        int64_t below = choose_between(g->choices, 0, value < 0 ? 3 : value);
+        text_printf(&g->arguments, "range = [%lld, %lld]", (long long)(value - below),
+                    (long long)(value + choose_between(g->choices, 0, 8)));
+    }
+    if (divides || ranges)
+        text_char(&g->arguments, '}');
+    gen_scalar_add(g, name, value, value);
+    tilus_arg argument = {.integer = value};
+    arena_push(g->arena, g->args, g->arg_count, g->arg_capacity, argument);
+}
+
+static void choose_grid(Gen *g)
+{
+    int64_t blocks = 1;
+    g->grid_rank = 1 + (unsigned)choose(g->choices, 3);
+    for (unsigned d = 0; d < g->grid_rank; d++) {
+        g->grid[d] = blocks > 3 ? 1 : choose_between(g->choices, 1, 3);
+        blocks *= g->grid[d];
+    }
+    g->repeat = blocks;
+}
+
+/* "<%n0, 2>" */
+static const char *grid_text(Gen *g)
+{
+    Text text;
+    text_init(&text, g->arena);
+    for (unsigned d = 0; d < g->grid_rank; d++)
+        text_printf(&text, "%s%s", d ? ", " : "", gen_exact(g, g->grid[d]));
+    return text_string(&text);
+}
+
+static void add_block_indices(Gen *g)
+{
+    static const char *const names[] = {"%b0", "%b1", "%b2"};
+    text_indent(&g->views, 2);
+    for (unsigned d = 0; d < g->grid_rank; d++) {
+        gen_scalar_add(g, names[d], 0, g->grid[d] - 1);
+        text_printf(&g->views, "%s%s", d ? ", " : "", names[d]);
+    }
+    text_add(&g->views, " = block_indices\n");
+}
+
+/* ---- statements --------------------------------------------------------- */
+
+static void compute(Gen *g)
+{
+    gen_elementwise(g, gen_pick(g));
+}
+
+static void load(Gen *g)
+{
+    unsigned rank = 1 + (unsigned)choose(g->choices, 3);
+    static const uint8_t slots[] = {1, 1, 2, 2, 3, 4, 6, 8};
+    DType t = gen_dtype(g);
+    gen_load(g, t, gen_layout(g, rank, slots[choose(g->choices, sizeof slots)], true));
+}
+
+static void share(Gen *g)
+{
+    gen_new_shared(g, gen_pick(g));
+}
+
+static const struct Statement {
+    unsigned weight;
+    void (*emit)(Gen *g);
+} statements[] = {
+    {10, compute}, {3, load}, {4, gen_cast}, {3, gen_reinterpret},
+    {2, gen_reduce}, {2, gen_compare}, {2, gen_repeat}, {3, share},
+    {4, gen_load_object}, {2, gen_store_object},
+    {1, gen_atomic_shared}, {1, gen_atomic_global},
+    {3, gen_copy}, {1, gen_copy_ring}, {1, gen_dot}, {2, gen_assert},
+    {3, gen_for}, {3, gen_if}, {1, gen_exit}, {1, gen_print}, {1, gen_synchronize},
+    {2, gen_rearrange},
+};
+
+void gen_statement(Gen *g)
+{
+    enum { COUNT = sizeof statements / sizeof *statements };
+    uint64_t total = 0;
+    if (g->budget <= 0)
+        return;
+    for (unsigned i = 0; i < COUNT; i++)
+        total += statements[i].weight;
+    uint64_t at = choose(g->choices, total);
+    const struct Statement *s = statements;
+    for (; at >= s->weight; s++)
+        at -= s->weight;
+    s->emit(g);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+/* Any bits, small numbers, or many zeros. */
+static tilus_buffer fill_buffer(Gen *g, const Buffer *b)
+{
+    unsigned bits = dtype_bits(b->dtype), kind = (unsigned)choose(g->choices, 3);
+    uint8_t *bytes = arena_alloc(g->arena, (size_t)b->bytes + 8);
+    for (int64_t i = 0; i < b->bytes; i++)
+        bytes[i] = (uint8_t)choices_random(g->choices);
+    for (int64_t i = 0; kind && i < b->bytes * 8 / bits; i++) {
+        double number = (double)choose_between(g->choices, -4, 4);
+        if (kind == 1 || choose(g->choices, 2))
+            bits_set(bytes, (size_t)i, bits, dtype_encode(b->dtype, kind == 1 ? number : 0));
+    }
+    return (tilus_buffer){bytes, (size_t)b->bytes};
+}
+
+static void fill_buffers(Gen *g)
+{
+    tilus_buffer *buffers = arena_array(g->arena, tilus_buffer, g->buffer_count);
+    for (uint32_t i = 0; i < g->buffer_count; i++)
+        buffers[i] = fill_buffer(g, &g->buffers[i]);
+    g->out->buffers = buffers;
+    g->out->buffer_count = g->buffer_count;
+}
+
+/* ---- programs ----------------------------------------------------------- */
+
+static void generate_body(Gen *g)
+{
+    Object inner = {.name = "what ended"};
+    arena_push(g->arena, g->objects, g->object_count, g->object_capacity, inner);
+    load(g);
+    load(g);
+    for (uint64_t n = choose_between(g->choices, 2, 16); n-- > 0;)
+        gen_statement(g);
+    gen_end_region(g, 0);
+}
+
+GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *arena)
+{
+    static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4};
+    GenProgram out = {0};
+    Gen g = {.arena = arena, .choices = choices, .options = *options, .out = &out, .indent = 1,
+             .budget = 24000, .groups_exact = true};
+    layout_table_init(&g.layouts, arena);
+    text_init(&g.arguments, arena);
+    text_init(&g.views, arena);
+    text_init(&g.body, arena);
+    g.warps = warps[choose(choices, sizeof warps)];
+    for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
+        add_scalar(&g, i);
+    g.argument_scalars = g.scalar_count;
+    choose_grid(&g);
+    const char *grid = grid_text(&g);
+    add_block_indices(&g);
+    generate_body(&g);
+    fill_buffers(&g);
+    out.text = arena_printf(arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u) {\n%s%s}\n",
+                            GEN_PROGRAM_NAME, grid, text_string(&g.arguments), g.warps,
+                            text_string(&g.views), text_string(&g.body));
+    out.args = g.args;
+    out.arg_count = g.arg_count;
+    return out;
+}

@@ -1,0 +1,38 @@
+/* Random programs: texts that the verifier accepts, with arguments and memory
+ * for one launch. They are small (some thousand elements in all), read what is
+ * defined only, and are free of races by construction: each block writes bytes
+ * of its own, and what threads exchange is ordered by barriers. What they compute
+ * ends in their buffers.
+ *
+ * Equal decisions give equal programs. */
+#ifndef TILUS_FUZZ_PROGRAM_GEN_H
+#define TILUS_FUZZ_PROGRAM_GEN_H
+
+#include "choices.h"
+
+#include "support/arena.h"
+#include "tilus/tilus.h"
+
+typedef struct GenOptions {
+    bool races;         /* leave out some barriers and waits */
+    bool failures;      /* some assertions do not hold */
+} GenOptions;
+
+/* Everything on the arena it was made with. */
+typedef struct GenProgram {
+    const char *text;           /* one program, @random */
+    const tilus_arg *args;      /* of pointers: indices into `buffers` */
+    size_t arg_count;
+    const tilus_buffer *buffers;    /* what memory holds before the launch */
+    size_t buffer_count;
+    bool may_race;      /* a barrier or a wait was left out */
+    bool may_fail;      /* an assertion does not hold */
+} GenProgram;
+
+#define GEN_PROGRAM_NAME "random"
+
+/* The next program that `choices` describes. Memory that runs out jumps to the
+ * arena's guard. */
+GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *arena);
+
+#endif
