@@ -173,7 +173,8 @@ typedef struct tilus_interpret_options {
  * scalar's value; for a pointer, args[i].pointer is an index into `buffers`.
  * Facts are checked as a launcher does (a buffer's address counts as aligned
  * to 256 bytes). Undefined behaviour of the program (out-of-bounds access,
- * race, read of undefined data) is an error that names both lines.
+ * race, read of undefined data) is an error that names both lines. Layouts that
+ * the text leaves open must be chosen before, by the pass infer-layouts.
  * `options` may be NULL. TILUS_ERROR_PROGRAM or _ARGUMENT after errors, which the
  * module's diag holds. */
 TILUS_API tilus_status tilus_interpret(tilus_module *module, const char *program,
@@ -221,7 +222,8 @@ TILUS_API const char *tilus_target_name(size_t i);
 TILUS_API const char *tilus_target_for(int capability);
 
 /* What a launcher must know of `program`; owned by the module. NULL when there
- * is no such program. */
+ * is no such program, and after an error: its layouts are left open, and the pass
+ * infer-layouts has not run. */
 TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module,
                                                             const char *program);
 

@@ -54,7 +54,7 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
         return TILUS_ERROR_ARGUMENT;
     }
     if (!info)
-        return TILUS_ERROR_MEMORY;
+        return module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     int64_t grid[3];
     if (!check_launch(p, info, args, arg_count, buffer_count, grid)) {
         interp_discard(p);

@@ -1,7 +1,7 @@
 /* Public API: what a launcher must know of a program. */
 #include "analysis/workspace.h"
 #include "codegen/codegen.h"
-#include "ir/ir.h"
+#include "ir/verify.h"
 #include "tilus/tilus.h"
 
 /* Postfix code under construction. */
@@ -89,6 +89,8 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
     if (!p)
         return NULL;
     if (setjmp(module->diag->oom.jump))
+        return NULL;
+    if (!verify_chosen(p, "a launch"))
         return NULL;
     tilus_kernel_info *info = arena_new(&module->arena, tilus_kernel_info);
     *info = (tilus_kernel_info){.name = p->name, .arg_count = p->arg_count,

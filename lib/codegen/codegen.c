@@ -5,6 +5,8 @@
  */
 #include "codegen/internal.h"
 
+#include "ir/verify.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +250,9 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
     cg->target = target_require(cg->module, options->cpu);
     if (!cg->target)
         return false;
+    for (Program *p = cg->module->programs; p; p = p->next)
+        if (!verify_chosen(p, "code generation"))
+            return false;
     nvptx_initialize();
     if (!lower_module(cg) || !select_ptx(cg, options->features, &ptx) ||
         !nvptx_open(cg, ptx, options->opt_level))

@@ -69,7 +69,7 @@ static LLVMValueRef load_checked(MemoryAccess *a, uint32_t checked)
 bool emit_load_scalar(Codegen *cg, const Op *op)
 {
     MemoryTile place = op_memory_tile(op);
-    uint32_t checked = access_checked_dims(&place);
+    uint32_t checked = access_checked_dims(op, &place);
     MemoryAccess a;
     access_open(cg, op, &a);
     access_locate(&a, NULL);

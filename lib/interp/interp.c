@@ -4,6 +4,7 @@
 #include "interp/state.h"
 #include "ir/part.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 
 #include <assert.h>
 #include <string.h>
@@ -301,6 +302,8 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
                     const tilus_interpret_options *options)
 {
     Module *m = p->module;
+    if (!verify_chosen(p, "interpretation"))
+        return false;
     Interp *in = arena_new(&m->scratch, Interp);
     *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options};
     memcpy(in->grid, grid, sizeof in->grid);

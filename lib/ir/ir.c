@@ -77,7 +77,7 @@ static bool type_equal(const void *x, const void *y)
     if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
         a->layout != b->layout || !a->strides != !b->strides ||
         a->swizzle.bits != b->swizzle.bits || a->swizzle.base != b->swizzle.base ||
-        a->swizzle.shift != b->swizzle.shift)
+        a->swizzle.shift != b->swizzle.shift || a->swizzle_open != b->swizzle_open)
         return false;
     for (unsigned d = 0; d < a->rank; d++)
         if (a->extents[d] != b->extents[d] || (a->strides && a->strides[d] != b->strides[d]))
@@ -123,6 +123,7 @@ static const Type *intern_type(Module *m, const Type *key)
     uint64_t hash = hash_u64((uint64_t)key->kind, (uint64_t)key->dtype);
     hash = hash_u64(hash, (uint64_t)(uintptr_t)key->layout);
     hash = hash_bytes(hash, &key->swizzle, sizeof key->swizzle);
+    hash = hash_u64(hash, key->swizzle_open);
     for (unsigned d = 0; d < key->rank; d++) {
         hash = hash_u64(hash, key->extents[d]->hash);
         hash = hash_u64(hash, key->strides ? key->strides[d]->hash : 1);
@@ -155,6 +156,21 @@ const Type *type_reg(Module *m, DType dtype, const Layout *layout)
     return intern_type(m, &t);
 }
 
+const Type *type_reg_open(Module *m, DType dtype, unsigned rank, const Expr *const *extents)
+{
+    Type t = {.kind = TYPE_REG, .dtype = dtype, .rank = rank};
+    memcpy(t.extents, extents, rank * sizeof *extents);
+    return intern_type(m, &t);
+}
+
+const Type *type_like(Module *m, const Type *t, DType dtype)
+{
+    Type like = *t;
+    assert(t->kind == TYPE_REG);
+    like.dtype = dtype;
+    return intern_type(m, &like);
+}
+
 /* The row-major stride of dimension `d`; NULL if a constant overflows. */
 static const Expr *row_major_stride(Module *m, const Type *t, unsigned d)
 {
@@ -185,7 +201,17 @@ const Type *type_swizzled(Module *m, const Type *t, Swizzle swizzle)
     Type swizzled = *t;
     assert(t->kind == TYPE_SHARED);
     swizzled.swizzle = swizzle.bits ? swizzle : (Swizzle){0};
+    swizzled.swizzle_open = false;
     return intern_type(m, &swizzled);
+}
+
+const Type *type_swizzle_open(Module *m, const Type *t)
+{
+    Type open = *t;
+    assert(t->kind == TYPE_SHARED);
+    open.swizzle = (Swizzle){0};
+    open.swizzle_open = true;
+    return intern_type(m, &open);
 }
 
 const Expr *type_stride(Module *m, const Type *t, unsigned d)

@@ -21,7 +21,7 @@
 typedef enum TypeKind {
     TYPE_SCALAR,    /* an integer of at most 64 bits that i64 holds */
     TYPE_PTR,       /* ptr<dtype>, into global memory */
-    TYPE_REG,       /* dtype[extents] @ layout */
+    TYPE_REG,       /* dtype[extents] [@ layout] */
     TYPE_SHARED,    /* dtype[extents] shared [strides(..)] [swizzle(..)] */
     TYPE_GLOBAL     /* dtype[extents] global [strides(..)] */
 } TypeKind;
@@ -54,8 +54,9 @@ typedef struct Type {
     unsigned rank;
     const Expr *extents[LIMIT_RANK];
     const Expr *const *strides;
-    const Layout *layout;           /* TYPE_REG only */
+    const Layout *layout;           /* TYPE_REG only; NULL: open, infer-layouts chooses */
     Swizzle swizzle;                /* TYPE_SHARED only */
+    bool swizzle_open;              /* swizzle(auto): infer-layouts chooses; none until then */
 } Type;
 
 /* ---- ops ------------------------------------------------------------ */
@@ -281,11 +282,23 @@ static inline int64_t program_threads(const Program *p) { return 32 * (int64_t)p
 const Type *type_scalar(Module *m, DType dtype);
 const Type *type_ptr(Module *m, DType dtype);
 const Type *type_reg(Module *m, DType dtype, const Layout *layout);
+/* A REG type whose layout is left open. Extents are constants. */
+const Type *type_reg_open(Module *m, DType dtype, unsigned rank, const Expr *const *extents);
+/* The REG type `t` with another element type. */
+const Type *type_like(Module *m, const Type *t, DType dtype);
+/* Whether infer-layouts has yet to choose the layout or the swizzle. Only the
+ * parser, the printer, the verifier and that pass meet such types. */
+static inline bool type_is_open(const Type *t)
+{
+    return t->kind == TYPE_REG ? !t->layout : t->swizzle_open;
+}
 /* `strides` may be NULL; strides equal to row-major ones become NULL. */
 const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
                         const Expr *const *extents, const Expr *const *strides);
 /* A SHARED type with another swizzle; of 0 bits, without one. */
 const Type *type_swizzled(Module *m, const Type *t, Swizzle swizzle);
+/* A SHARED type whose swizzle is left open. */
+const Type *type_swizzle_open(Module *m, const Type *t);
 /* The stride of dimension `d` in elements, computed when row-major. NULL if a
  * constant product overflows. */
 const Expr *type_stride(Module *m, const Type *t, unsigned d);

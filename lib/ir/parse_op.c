@@ -385,7 +385,7 @@ static bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *o
         s->types[s->type_count++] = s->operands[2]->type;
         return true;
     case RULE_BOOL:
-        s->types[s->type_count++] = type_reg(p->m, DTYPE_bool, s->operands[0]->type->layout);
+        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type, DTYPE_bool);
         return true;
     case RULE_SCALAR:
         s->types[s->type_count++] =

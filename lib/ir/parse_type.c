@@ -50,12 +50,14 @@ static bool check_constant_shape(Parser *p, Loc loc, const Expr *const *extents,
     return true;
 }
 
+/* Without a layout the type is open. */
 static const Type *parse_reg_tail(Parser *p, Loc loc, DType dtype, const Expr *const *extents,
                                   unsigned rank)
 {
-    if (!check_constant_shape(p, loc, extents, rank) ||
-        !parser_expect(p, "@", "before the layout of a register tensor"))
+    if (!check_constant_shape(p, loc, extents, rank))
         return NULL;
+    if (!parser_accept(p, "@"))
+        return type_reg_open(p->m, dtype, rank, extents);
     Loc layout_loc = p->token.loc;
     const Layout *layout = parse_layout(p, rank);
     if (!layout)
@@ -88,15 +90,20 @@ static bool parse_strides(Parser *p, unsigned rank, const Expr **strides)
            diag_error(p->diag, loc, "%u strides for a tensor of rank %u", count, rank);
 }
 
-/* swizzle(BITS, BASE, SHIFT), in front of which the parser stands. */
-static bool parse_swizzle(Parser *p, Swizzle *swizzle)
+/* BITS, BASE, SHIFT) */
+static bool parse_swizzle_numbers(Parser *p, Swizzle *swizzle)
 {
     static const char *const names[] = {"BITS", "BASE", "SHIFT"};
     int64_t n[3];
-    unsigned count;
+    unsigned count = 0;
     Loc loc = p->token.loc;
-    parser_advance(p);
-    if (!parse_constant_list(p, "(", ")", "a number of a swizzle", n, 3, &count))
+    do {
+        if (count == 3)
+            return parser_expected(p, "`)` after the swizzle's 3 numbers");
+        if (!parse_constant(p, "a number of a swizzle", &n[count++]))
+            return false;
+    } while (parser_accept(p, ","));
+    if (!parser_expect(p, ")", "after the swizzle"))
         return false;
     if (count != 3)
         return diag_error(p->diag, loc, "swizzle takes 3 numbers, got %u", count);
@@ -108,12 +115,24 @@ static bool parse_swizzle(Parser *p, Swizzle *swizzle)
     return true;
 }
 
+/* The tensor `t` with swizzle(BITS, BASE, SHIFT) or swizzle(auto), in front of which
+ * the parser stands. */
+static const Type *parse_swizzle(Parser *p, const Type *t)
+{
+    Swizzle swizzle;
+    parser_advance(p);
+    if (!parser_expect(p, "(", "after `swizzle`"))
+        return NULL;
+    if (parser_accept(p, "auto"))
+        return parser_expect(p, ")", "after `auto`") ? type_swizzle_open(p->m, t) : NULL;
+    return parse_swizzle_numbers(p, &swizzle) ? type_swizzled(p->m, t, swizzle) : NULL;
+}
+
 /* `shared` and `global` may be left out where they are implied. */
 static const Type *parse_memory_tail(Parser *p, Loc loc, TypeKind kind, DType dtype,
                                      const Expr *const *extents, unsigned rank)
 {
     const Expr *strides[LIMIT_RANK];
-    Swizzle swizzle;
     parser_accept(p, kind == TYPE_SHARED ? "shared" : "global");
     if (kind == TYPE_SHARED && !check_constant_shape(p, loc, extents, rank))
         return NULL;
@@ -121,9 +140,7 @@ static const Type *parse_memory_tail(Parser *p, Loc loc, TypeKind kind, DType dt
     if (strided && !parse_strides(p, rank, strides))
         return NULL;
     const Type *t = type_memory(p->m, kind, dtype, rank, extents, strided ? strides : NULL);
-    if (kind != TYPE_SHARED || !parser_at(p, "swizzle"))
-        return t;
-    return parse_swizzle(p, &swizzle) ? type_swizzled(p->m, t, swizzle) : NULL;
+    return kind == TYPE_SHARED && parser_at(p, "swizzle") ? parse_swizzle(p, t) : t;
 }
 
 static const Type *parse_tail(Parser *p, Loc loc, TypeKind kind, DType dtype,
@@ -169,7 +186,7 @@ const Type *parse_element_type(Parser *p, const Type *operand)
         return NULL;
     if (parser_at(p, "["))
         return parse_tensor_tail(p, loc, TYPE_REG, dtype);
-    return operand && operand->kind == TYPE_REG ? type_reg(p->m, dtype, operand->layout)
+    return operand && operand->kind == TYPE_REG ? type_like(p->m, operand, dtype)
                                                 : type_scalar(p->m, dtype);
 }
 

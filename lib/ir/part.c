@@ -67,6 +67,8 @@ static const Type *memory_part(Module *m, const Type *operand, const unsigned *d
         }
     }
     const Type *t = type_memory(m, operand->kind, dtype, rank, extents, strides);
+    if (operand->swizzle_open)
+        return type_swizzle_open(m, t);
     return operand->kind == TYPE_SHARED ? type_swizzled(m, t, operand->swizzle) : t;
 }
 
@@ -76,6 +78,8 @@ const Type *slice_type(Module *m, const Type *operand, const Attr *dims, DType d
     unsigned kept[LIMIT_RANK];
     if (!find_kept(m, operand, dims, rank, kept, why))
         return NULL;
+    if (operand->kind == TYPE_REG && type_is_open(operand))
+        return type_reg_open(m, dtype, rank, extents);
     if (operand->kind == TYPE_REG) {
         const Layout *l = slice_layout(m, operand->layout, kept, rank, extents, why);
         return l ? type_reg(m, dtype, l) : NULL;
@@ -88,14 +92,16 @@ const Type *permute_type(Module *m, const Type *operand, const int64_t *order,
 {
     unsigned dims[LIMIT_RANK];
     const Expr *extents[LIMIT_RANK];
+    for (unsigned d = 0; d < operand->rank; d++) {
+        dims[d] = (unsigned)order[d];
+        extents[d] = operand->extents[order[d]];
+    }
+    if (operand->kind == TYPE_REG && type_is_open(operand))
+        return type_reg_open(m, operand->dtype, operand->rank, extents);
     if (operand->kind == TYPE_REG) {
         const Layout *l = layout_permute(&m->layouts, operand->layout, operand->rank, order,
                                          why);
         return l ? type_reg(m, operand->dtype, l) : NULL;
-    }
-    for (unsigned d = 0; d < operand->rank; d++) {
-        dims[d] = (unsigned)order[d];
-        extents[d] = operand->extents[order[d]];
     }
     return memory_part(m, operand, dims, operand->dtype, operand->rank, extents, why);
 }

@@ -67,14 +67,18 @@ void print_type(Text *out, const Type *t)
     }
     text_printf(out, "%s[", dtype_name(t->dtype));
     print_exprs(out, t->extents, t->rank);
-    text_add(out, t->kind == TYPE_REG ? "] @ " : t->kind == TYPE_SHARED ? "] shared" : "] global");
-    if (t->kind == TYPE_REG)
+    text_add(out, t->kind == TYPE_REG ? "]" : t->kind == TYPE_SHARED ? "] shared" : "] global");
+    if (t->layout) {
+        text_add(out, " @ ");
         layout_print(out, t->layout);
+    }
     if (t->strides) {
         text_add(out, " strides(");
         print_exprs(out, t->strides, t->rank);
         text_add(out, ")");
     }
+    if (t->swizzle_open)
+        text_add(out, " swizzle(auto)");
     if (t->swizzle.bits)
         text_printf(out, " swizzle(%d, %d, %d)", t->swizzle.bits, t->swizzle.base,
                     t->swizzle.shift);

@@ -173,7 +173,7 @@ static bool verify_selection(Module *m, const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA), *checked = op_attr(op, ATTR_CHECKED);
     const Attr *width = op_attr(op, ATTR_WIDTH), *unit = op_attr(op, ATTR_UNIT);
-    int64_t slots = op_tile_type(op)->layout->slots;
+    const Layout *layout = op_tile_type(op)->layout;
     if (checked && !verify_dims(m, op, checked, op_memory_operand(op)->type->rank))
         return false;
     if (via)
@@ -184,9 +184,9 @@ static bool verify_selection(Module *m, const Op *op)
                           width ? "unit" : unit ? "width" : "width and unit, or via");
     if (width && !verify_width(m, op, width->integer))
         return false;
-    if (unit && (unit->integer < 1 || slots % unit->integer))
+    if (unit && layout && (unit->integer < 1 || layout->slots % unit->integer))
         return diag_error(m->diag, op->loc, "unit is %lld, it must divide the %lld slots of a "
-                          "thread", (long long)unit->integer, (long long)slots);
+                          "thread", (long long)unit->integer, (long long)layout->slots);
     return true;
 }
 
@@ -556,6 +556,8 @@ bool verify_synchronize(Module *m, const Op *op)
 bool verify_view(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    if (type_is_open(from))
+        return true;
     if (from->layout->threads != to->layout->threads)
         return diag_error(m->diag, op->loc, "view from %lld threads to %lld: %s as %s",
                           (long long)from->layout->threads, (long long)to->layout->threads,
@@ -570,9 +572,10 @@ bool verify_view(Module *m, const Op *op)
 bool verify_cast(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    if (from->layout == to->layout)
+    if (type_like(m, from, to->dtype) == to)
         return true;
-    return diag_error(m->diag, op->loc, "cast keeps the layout, got %s from %s", type_text(m, to),
+    return diag_error(m->diag, op->loc, "cast keeps the %s, got %s from %s",
+                      type_is_open(to) ? "shape" : "layout", type_text(m, to),
                       type_text(m, from));
 }
 
@@ -621,7 +624,7 @@ static bool verify_yield_types(Module *m, const Op *op, const Region *r)
         return diag_error(m->diag, yield->loc, "yield of %u values in a %s that carries %u",
                           yield->operand_count, op_info[op->code].name, op->result_count);
     for (unsigned i = 0; i < op->result_count; i++)
-        if (yield->operands[i]->type != op->results[i]->type)
+        if (!verify_types_agree(m, yield->operands[i]->type, op->results[i]->type))
             return diag_error(m->diag, yield->loc, "yield of %s where %s carries %s",
                               type_text(m, yield->operands[i]->type), op_info[op->code].name,
                               type_text(m, op->results[i]->type));
@@ -648,7 +651,7 @@ static bool verify_loop(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%s carries %u values and gives %u results", name,
                           op->operand_count, op->result_count);
     for (unsigned i = 0; i < op->operand_count; i++)
-        if (op->operands[i]->type != op->results[i]->type)
+        if (!verify_types_agree(m, op->operands[i]->type, op->results[i]->type))
             return diag_error(m->diag, op->loc, "%s carries %s from %s", name,
                               type_text(m, op->results[i]->type),
                               type_text(m, op->operands[i]->type));
@@ -703,6 +706,7 @@ const Type *verify_reduce_type(Module *m, const Op *op)
     const Type *t = op->operands[0]->type;
     const Attr *kind = op_attr(op, ATTR_KIND);
     const char *why = NULL;
+    const Expr *extents[LIMIT_RANK];
     if (reduce_kind(op) == REDUCE_NONE) {
         diag_error(m->diag, op->loc, "reduce needs a kind, sum, max or min, got %s",
                    kind ? kind->word : "none");
@@ -710,6 +714,10 @@ const Type *verify_reduce_type(Module *m, const Op *op)
     }
     if (!verify_reduced_dims(m, op))
         return NULL;
+    for (unsigned d = 0; d < t->rank; d++)
+        extents[d] = reduce_dims(op) >> d & 1 ? expr_constant(&m->exprs, 1) : t->extents[d];
+    if (type_is_open(t))
+        return type_reg_open(m, t->dtype, t->rank, extents);
     const Layout *layout = layout_reduce(&m->layouts, t->layout, reduce_dims(op), &why);
     if (!layout)
         diag_error(m->diag, op->loc, "%s", why);
@@ -769,6 +777,8 @@ bool verify_broadcast(Module *m, const Op *op)
     if (from->dtype != to->dtype)
         return diag_error(m->diag, op->loc, "broadcast keeps the element type, got %s from %s",
                           dtype_name(to->dtype), dtype_name(from->dtype));
+    if (type_is_open(to))
+        return true;
     if (from->layout->threads != to->layout->threads)
         return diag_error(m->diag, op->loc, "broadcast from %lld threads to %lld",
                           (long long)from->layout->threads, (long long)to->layout->threads);
@@ -798,7 +808,6 @@ bool verify_yield(Module *m, const Op *op)
     return true;
 }
 
-typedef bool (*OpVerifier)(Module *m, const Op *op);
 static const OpVerifier verifiers[OP_COUNT] = {
 #define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = verify_##id,
 #include "ir/ops.def"
@@ -862,7 +871,8 @@ static bool verify_region(Module *m, Region *r);
 static bool verify_op(Module *m, Op *op)
 {
     bool ok = verify_uses(op) && verify_operands(m, op) && verify_operand_threads(m, op) &&
-              verify_attrs(m, op) && verify_result_count(m, op) && verifiers[op->code](m, op);
+              verify_attrs(m, op) && verify_result_count(m, op) &&
+              verify_rules(m, op, verifiers[op->code]);
     ok = verify_result_threads(m, op) && ok;
     for (unsigned i = 0; (ok || op->code != OP_thread_group) && i < op->region_count; i++)
         ok = verify_region(m, op->regions[i]) && ok;

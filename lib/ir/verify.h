@@ -36,6 +36,22 @@ bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t);
 /* The extents and strides of a global tensor's type. */
 bool verify_extents(Module *m, const Op *op, const Type *t);
 
+/* ---- open layouts (verify_open.c) ------------------------------------------ */
+
+typedef bool (*OpVerifier)(Module *m, const Op *op);
+
+/* Calls `verifier`. An op among whose layouts one is open is shown to it with all
+ * of them open: it obeys what holds whichever are chosen. The pass infer-layouts
+ * verifies the rest. */
+bool verify_rules(Module *m, Op *op, OpVerifier verifier);
+
+/* Whether types are equal, as far as both are chosen. */
+bool verify_types_agree(Module *m, const Type *a, const Type *b);
+
+/* Whether every layout and swizzle of `p` is chosen; else an error at the first
+ * value without one, in the way of `user`: "compiling". */
+bool verify_chosen(Program *p, const char *user);
+
 /* One function an op, found by name from ops.def: what its row cannot say. */
 #define OP(id, out, operands, attrs, effect, type, summary)                   \
     bool verify_##id(Module *m, const Op *op);

@@ -69,11 +69,11 @@ VERIFY(not, has_bits)
 VERIFY(shl, dtype_is_integer)
 VERIFY(shr, dtype_is_integer)
 
-/* A register tensor of bool with the layout of `like`. */
+/* A register tensor of bool with the shape and layout of `like`. */
 static bool verify_bool(Module *m, const Op *op, const Type *t, const Type *like,
                         const char *what)
 {
-    const Type *expected = type_reg(m, DTYPE_bool, like->layout);
+    const Type *expected = type_like(m, like, DTYPE_bool);
     if (t == expected)
         return true;
     return diag_error(m->diag, op->loc, "the %s of %s is %s here, got %s", what,

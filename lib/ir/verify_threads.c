@@ -25,7 +25,8 @@ bool verify_result_threads(Module *m, const Op *op)
     bool ok = true;
     for (unsigned i = 0; i < op->result_count; i++) {
         const Value *v = op->results[i];
-        if (v->type->kind != TYPE_REG || v->type->layout->threads == threads)
+        if (v->type->kind != TYPE_REG || type_is_open(v->type) ||
+            v->type->layout->threads == threads)
             continue;
         ok = diag_error(m->diag, v->loc, "%%%s spreads over %lld threads, %s has %lld",
                         value_name(v), (long long)v->type->layout->threads,

@@ -104,12 +104,19 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     return within;
 }
 
+/* Only infer-layouts takes a program whose layouts are left open. */
+static PassResult run_on_program(const PassInfo *pass, Program *p)
+{
+    bool takes_open = pass == &pass_info[PASS_ID_infer_layouts];
+    return takes_open || verify_chosen(p, pass->name) ? pass->run(p) : PASS_FAILED;
+}
+
 static PassResult run_over_programs(Runner *r, const PassInfo *pass)
 {
     PassResult result = PASS_UNCHANGED;
     double start = pass_clock();
     for (Program *p = r->m->programs; p && result != PASS_FAILED; p = p->next) {
-        PassResult one = within_limit(r, pass, p) ? pass->run(p) : PASS_UNCHANGED;
+        PassResult one = within_limit(r, pass, p) ? run_on_program(pass, p) : PASS_UNCHANGED;
         result = one == PASS_UNCHANGED ? result : one;
     }
     r->times.pass[pass - pass_info] += pass_clock() - start;

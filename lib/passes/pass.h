@@ -37,9 +37,10 @@ enum {
 #define PASS(id, name, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"
 
-/* What tilus-llc runs. */
+/* What tilus-llc runs; infer-layouts first, as the others want every layout. */
 #define PASS_DEFAULT_PIPELINE                                                 \
-    "canonicalize,pipeline-loops,unroll-loops,select-instructions,plan-shared,plan-workspace"
+    "infer-layouts,canonicalize,pipeline-loops,unroll-loops,"                 \
+    "select-instructions,plan-shared,plan-workspace"
 
 /* Runs the passes named in `pipeline`, each over every program. False after
  * errors (an unknown name, a failed pass), which the module's diag holds. */

@@ -34,6 +34,14 @@ static int parse(Run *run, Source *source)
     return source->module ? EXIT_OK : report(source);
 }
 
+/* Layouts that the text leaves open: the interpreter needs them, too. */
+static int infer_layouts(Source *source)
+{
+    const tilus_pass_options options = {.verify_each = true};
+    return tilus_run_passes(source->module, "infer-layouts", &options) ? EXIT_OK
+                                                                        : report(source);
+}
+
 int program_load(Run *run)
 {
     const Options *o = &run->options;
@@ -42,6 +50,8 @@ int program_load(Run *run)
     if (!file_read(TOOL, o->inputs.items[0], FILE_SIZE_MAX, &run->text, &run->text_size))
         return EXIT_DIAGNOSTICS;
     int status = parse(run, &run->plain);
+    if (status == EXIT_OK)
+        status = infer_layouts(&run->plain);
     if (status == EXIT_OK && tilus_diag_count(run->plain.diag) > 0)
         tilus_diag_print(run->plain.diag, stderr);      /* warnings */
     return status == EXIT_OK ? parse(run, &run->compiled) : status;
@@ -73,7 +83,7 @@ void program_list(const Run *run)
 
 int program_select(Run *run)
 {
-    tilus_module *module = run->compiled.module;
+    tilus_module *module = run->plain.module;
     const char *wanted = run->options.program;
     if (wanted && wanted[0] == '@')
         wanted++;
@@ -92,7 +102,7 @@ int program_select(Run *run)
         return EXIT_USAGE;
     }
     run->info = tilus_module_kernel_info(module, run->program);
-    return run->info ? EXIT_OK : report(&run->compiled);
+    return run->info ? EXIT_OK : report(&run->plain);
 }
 
 /* ---- compiling ------------------------------------------------------ */
