@@ -114,13 +114,17 @@ static tilus_status upload(Run *run, tilus_arg *args)
     return status;
 }
 
-/* Launches with a workspace of its own, and waits. */
+/* Launches with a workspace of its own, and waits. Its bytes are no numbers that a
+ * program could take for its own. */
 static tilus_status launch_kernel(Run *run, tilus_kernel *kernel, const tilus_arg *args)
 {
+    enum { NOBODY_WROTE = 0xa5 };
     size_t count = run->info->arg_count, size;
     tilus_status status = tilus_workspace_size(kernel, args, count, &size);
     if (status == TILUS_OK && size > 0)
         status = tilus_rt_allocate(run->rt, size, &run->workspace);
+    if (status == TILUS_OK && size > 0)
+        status = tilus_rt_fill(run->rt, run->workspace, NOBODY_WROTE, size);
     if (status == TILUS_OK)
         status = tilus_launch(kernel, NULL, args, count, run->workspace, size);
     if (status == TILUS_OK)
