@@ -19,6 +19,9 @@ bool verify_result_threads(Module *m, const Op *op);
 /* That `op` does not stand in a thread_group; `what` says what it does: "exit ends". */
 bool verify_block_wide(Module *m, const Op *op, const char *what);
 
+/* "register tensor": how messages call types of this kind. */
+const char *verify_kind_text(TypeKind kind);
+
 /* The type that a `reduce` with checked operands gives; NULL after an error in
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);

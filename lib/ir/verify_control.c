@@ -1,0 +1,112 @@
+/* The verifier's rules of loops and branches, and of what ends or conditions them. */
+#include "ir/text.h"
+#include "ir/verify.h"
+
+/* Text has no way to carry anything else: memory is named where it is used. */
+static bool verify_carried_kinds(Module *m, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++) {
+        const Type *t = op->results[i]->type;
+        if (t->kind != TYPE_REG && t->kind != TYPE_SCALAR)
+            return diag_error(m->diag, op->loc, "%s carries register tensors and scalars, got a "
+                              "%s: %s", op_info[op->code].name, verify_kind_text(t->kind), type_text(m, t));
+    }
+    return true;
+}
+
+/* Values that a region hands on have the types of the op's results. */
+static bool verify_yield_types(Module *m, const Op *op, const Region *r)
+{
+    const Op *yield = region_yield(r);
+    if (!yield)
+        return diag_error(m->diag, op->loc, "a region of %s without a yield",
+                          op_info[op->code].name);
+    if (yield->operand_count != op->result_count)
+        return diag_error(m->diag, yield->loc, "yield of %u values in a %s that carries %u",
+                          yield->operand_count, op_info[op->code].name, op->result_count);
+    for (unsigned i = 0; i < op->result_count; i++)
+        if (!verify_types_agree(m, yield->operands[i]->type, op->results[i]->type))
+            return diag_error(m->diag, yield->loc, "yield of %s where %s carries %s",
+                              type_text(m, yield->operands[i]->type), op_info[op->code].name,
+                              type_text(m, op->results[i]->type));
+    return true;
+}
+
+static bool verify_stages(Module *m, const Op *op)
+{
+    const Expr *stages = op_expr(op, ATTR_PIPELINED);
+    if (stages && !expr_is_constant(stages))
+        return diag_error(m->diag, op->loc, "the number of stages is not constant: %s",
+                          expr_text(m, stages));
+    if (stages && (stages->constant < 1 || stages->constant > PIPELINE_STAGES_LIMIT))
+        return diag_error(m->diag, op->loc, "a loop of %lld stages, it has 1 to %d",
+                          (long long)stages->constant, PIPELINE_STAGES_LIMIT);
+    return true;
+}
+
+/* Initial values, results and what the body hands on, one by one. */
+static bool verify_loop(Module *m, const Op *op)
+{
+    const char *name = op_info[op->code].name;
+    if (op->operand_count != op->result_count)
+        return diag_error(m->diag, op->loc, "%s carries %u values and gives %u results", name,
+                          op->operand_count, op->result_count);
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (!verify_types_agree(m, op->operands[i]->type, op->results[i]->type))
+            return diag_error(m->diag, op->loc, "%s carries %s from %s", name,
+                              type_text(m, op->results[i]->type),
+                              type_text(m, op->operands[i]->type));
+    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]);
+}
+
+static bool verify_unroll(Module *m, const Op *op)
+{
+    const Expr *rounds = op_expr(op, ATTR_UNROLL);
+    if (!rounds)
+        return true;
+    if (!expr_is_constant(rounds))
+        return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
+                          expr_text(m, rounds));
+    if (rounds->constant < 2 || rounds->constant > UNROLL_LIMIT)
+        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 2 to %d",
+                          (long long)rounds->constant, UNROLL_LIMIT);
+    return true;
+}
+
+bool verify_for(Module *m, const Op *op)
+{
+    const Expr *step = op_expr(op, ATTR_STEP);
+    if (step && expr_is_constant(step) && step->constant < 1)
+        return diag_error(m->diag, op->loc, "the step is %lld, it must be at least 1",
+                          (long long)step->constant);
+    return verify_stages(m, op) && verify_unroll(m, op) && verify_loop(m, op);
+}
+
+bool verify_if(Module *m, const Op *op)
+{
+    return verify_carried_kinds(m, op) && verify_yield_types(m, op, op->regions[0]) &&
+           verify_yield_types(m, op, op->regions[1]);
+}
+
+static bool verify_condition(Module *m, const Op *op)
+{
+    return op_expr(op, ATTR_COND) ||
+           diag_error(m->diag, op->loc, "%s needs a condition", op_info[op->code].name);
+}
+
+bool verify_while(Module *m, const Op *op)
+{
+    return verify_condition(m, op) && verify_loop(m, op);
+}
+
+bool verify_assert(Module *m, const Op *op) { return verify_condition(m, op); }
+bool verify_assume(Module *m, const Op *op) { return verify_condition(m, op); }
+
+bool verify_yield(Module *m, const Op *op)
+{
+    if (!op->parent->parent)
+        return diag_error(m->diag, op->loc, "yield outside of for, while and if");
+    if (op->next)
+        return diag_error(m->diag, op->loc, "an op after yield: %s", op_info[op->next->code].name);
+    return true;
+}

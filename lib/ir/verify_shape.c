@@ -1,0 +1,101 @@
+/* The verifier's rules of reduce and broadcast. */
+#include "ir/text.h"
+#include "ir/verify.h"
+
+static bool verify_reduced_dims(Module *m, const Op *op)
+{
+    const Attr *dims = op_attr(op, ATTR_DIMS);
+    unsigned rank = op->operands[0]->type->rank;
+    if (!dims || !dims->count)
+        return diag_error(m->diag, op->loc, "reduce needs its dimensions: {dims = [0]}");
+    for (unsigned i = 0; i < dims->count; i++)
+        if (dims->ints[i] < 0 || dims->ints[i] >= rank ||
+            (i && dims->ints[i] <= dims->ints[i - 1]))
+            return diag_error(m->diag, op->loc, "dims entry %u is %lld, it must grow and be below "
+                              "the rank %u", i, (long long)dims->ints[i], rank);
+    return true;
+}
+
+const Type *verify_reduce_type(Module *m, const Op *op)
+{
+    const Type *t = op->operands[0]->type;
+    const Attr *kind = op_attr(op, ATTR_KIND);
+    const char *why = NULL;
+    const Expr *extents[LIMIT_RANK];
+    if (reduce_kind(op) == REDUCE_NONE) {
+        diag_error(m->diag, op->loc, "reduce needs a kind, sum, max or min, got %s",
+                   kind ? kind->word : "none");
+        return NULL;
+    }
+    if (!verify_reduced_dims(m, op))
+        return NULL;
+    for (unsigned d = 0; d < t->rank; d++)
+        extents[d] = reduce_dims(op) >> d & 1 ? expr_constant(&m->exprs, 1) : t->extents[d];
+    if (type_is_open(t))
+        return type_reg_open(m, t->dtype, t->rank, extents);
+    const Layout *layout = layout_reduce(&m->layouts, t->layout, reduce_dims(op), &why);
+    if (!layout)
+        diag_error(m->diag, op->loc, "%s", why);
+    return layout ? type_reg(m, t->dtype, layout) : NULL;
+}
+
+bool verify_reduce(Module *m, const Op *op)
+{
+    const Type *given = op->results[0]->type, *t = verify_reduce_type(m, op);
+    if (!t)
+        return false;
+    if (t != given)
+        return diag_error(m->diag, op->loc, "reduce gives %s here, got %s", type_text(m, t),
+                          type_text(m, given));
+    if (t->dtype == DTYPE_bool || t->dtype == DTYPE_ue8m0)
+        return diag_error(m->diag, op->loc, "reduce is not defined for %s",
+                          dtype_name(t->dtype));
+    return true;
+}
+
+/* "[2, 0]": what slot 0 of `thread` holds in `l`; 0 where `operand` has extent 1. */
+static const char *element_text(Module *m, const Layout *l, const Layout *operand,
+                                int64_t thread)
+{
+    Text text;
+    int64_t index[LIMIT_RANK];
+    text_init(&text, &m->arena);
+    layout_index(l, thread, 0, index);
+    for (unsigned d = 0; d < l->rank; d++)
+        text_printf(&text, "%s%lld", d ? ", " : "[",
+                    operand->shape[d] == 1 ? 0 : (long long)index[d]);
+    text_char(&text, ']');
+    return text_string(&text);
+}
+
+static bool verify_broadcast_threads(Module *m, const Op *op)
+{
+    const Value *operand = op->operands[0];
+    const Layout *from = operand->type->layout, *to = op->results[0]->type->layout;
+    int64_t thread;
+    if (layout_broadcasts(from, to, &thread))
+        return true;
+    return diag_error(m->diag, op->loc, "thread %lld needs element %s of %%%s in slot 0 and has "
+                      "element %s there", (long long)thread, element_text(m, to, from, thread),
+                      operand->name ? operand->name : "?", element_text(m, from, from, thread));
+}
+
+bool verify_broadcast(Module *m, const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    bool fits = from->rank == to->rank;
+    for (unsigned d = 0; fits && d < to->rank; d++)
+        fits = from->extents[d] == to->extents[d] || type_extent(from, d) == 1;
+    if (!fits)
+        return diag_error(m->diag, op->loc, "broadcast repeats dimensions of extent 1, got %s "
+                          "from %s", type_text(m, to), type_text(m, from));
+    if (from->dtype != to->dtype)
+        return diag_error(m->diag, op->loc, "broadcast keeps the element type, got %s from %s",
+                          dtype_name(to->dtype), dtype_name(from->dtype));
+    if (type_is_open(to))
+        return true;
+    if (from->layout->threads != to->layout->threads)
+        return diag_error(m->diag, op->loc, "broadcast from %lld threads to %lld",
+                          (long long)from->layout->threads, (long long)to->layout->threads);
+    return verify_broadcast_threads(m, op);
+}
