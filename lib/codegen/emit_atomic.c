@@ -1,39 +1,41 @@
 /* Atomic ops: one relaxed instruction for each element, or pair of 16-bit ones,
- * between fences.
+ * between fences. What the machine has no instruction for is a loop around
+ * atom.cas of the word.
  *
  *     fence.acq_rel.gpu                       order release, acq_rel
  *     if (the thread is the least holder of its elements)     replicas only
- *         for each slot: if (inside) red.relaxed.gpu ...   or atom
+ *         for each slot: if (inside) red.relaxed.gpu ...   or atom, or the loop
  *     fence.acq_rel.gpu                       order acquire, acq_rel
  *     barrier, result of the least holder, barrier            replicas with a result
  *
  * A fence before or after relaxed accesses orders as a releasing or acquiring
  * access would, and one does for all slots. */
+#include "codegen/convert_build.h"
 #include "codegen/memory.h"
+
+/* ---- one instruction ------------------------------------------------------ */
 
 enum { FAMILY_ROWS = 4 };       /* one for each AtomicScope, shared memory */
 
-static IntrinsicId add_family(const Codegen *cg, DType t)
+static IntrinsicId add_family(DType t)
 {
     switch (t) {
     case DTYPE_f32: return INTR_atomic_add_f32_block;
     case DTYPE_f16: return INTR_atomic_add_f16_block;
-    case DTYPE_bf16:
-        return cg->target->sm >= intrinsic_info[INTR_atomic_add_bf16_block].sm
-                   ? INTR_atomic_add_bf16_block
-                   : INTR_atomic_add_bf16_loop_block;
+    case DTYPE_bf16: return INTR_atomic_add_bf16_block;
     default: return INTR_atomic_add_u32_block;
     }
 }
 
-/* The first row of the family of intrinsics that does what the op does. */
-static IntrinsicId family(const Codegen *cg, const Op *op)
+/* The first row of the family of intrinsics that does what the op does, where
+ * one does. */
+static IntrinsicId family(const Op *op)
 {
     DType t = op_tile_type(op)->dtype;
     bool is_signed = dtype_info[t].kind == DKIND_INT;
     switch (op->code) {
     case OP_atomic_add:
-        return add_family(cg, t);
+        return add_family(t);
     case OP_atomic_max:
         return is_signed ? INTR_atomic_max_s32_block : INTR_atomic_max_u32_block;
     case OP_atomic_min:
@@ -51,22 +53,124 @@ static bool has_fetch(IntrinsicId first)
     return *intrinsic_info[first].signature == ':';
 }
 
+/* Calls the row of a family that has the op's scope. `args` is the address and words
+ * of operands. What was there comes back where the family gives it. */
+static LLVMValueRef call_row(const MemoryAccess *a, IntrinsicId first, LLVMValueRef *args,
+                             unsigned count)
+{
+    unsigned row = a->global ? (unsigned)atomic_scope(a->op) : SCOPE_NONE;
+    if (a->op->result_count && has_fetch(first))
+        row += FAMILY_ROWS;
+    return call_intrinsic(a->cg, (IntrinsicId)(first + row), a->op->loc, args, count);
+}
+
+/* ---- the loop --------------------------------------------------------------- */
+
+/* Whether no instruction of the target does what the op does. */
+static bool needs_loop(const Codegen *cg, const Op *op)
+{
+    DType t = op_tile_type(op)->dtype;
+    switch (op->code) {
+    case OP_atomic_add:
+        return t == DTYPE_bf16 &&
+               cg->target->sm < intrinsic_info[INTR_atomic_add_bf16_block].sm;
+    case OP_atomic_max:
+    case OP_atomic_min:
+        return dtype_is_float(t);
+    case OP_atomic_cas:
+        return dtype_bits(t) < 32;      /* atom.cas.b32 would compare pairs as one */
+    default:
+        return false;
+    }
+}
+
+/* An f32, or a pair of 16-bit floats, made of two. */
+static LLVMValueRef combine_floats(Codegen *cg, const Op *op, LLVMValueRef old,
+                                   LLVMValueRef word)
+{
+    LLVMBuilderRef b = cg->builder;
+    DType t = op_tile_type(op)->dtype;
+    LLVMTypeRef type = t == DTYPE_f32 ? cg->f32
+                                      : LLVMVectorType(t == DTYPE_f16 ? cg->f16 : cg->bf16, 2);
+    LLVMValueRef x = build_bitcast(b, old, type), y = build_bitcast(b, word, type);
+    LLVMValueRef next = op->code == OP_atomic_add   ? LLVMBuildFAdd(b, x, y, "")
+                        : op->code == OP_atomic_max ? build_binary(b, "llvm.maximumnum", x, y)
+                                                    : build_binary(b, "llvm.minimumnum", x, y);
+    return build_bitcast(b, next, cg->i32);
+}
+
+/* `old` with those of its two elements replaced by those of `word` that have the bits
+ * of `compare`. */
+static LLVMValueRef replace_equal(Codegen *cg, LLVMValueRef old, LLVMValueRef compare,
+                                  LLVMValueRef word)
+{
+    enum { BITS = 16 };
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef next = const_i32_of(cg, 0);
+    for (unsigned bit = 0; bit < 2 * BITS; bit += BITS) {
+        LLVMValueRef is = emit_get_bits(cg, &old, bit, BITS);
+        LLVMValueRef expected = emit_get_bits(cg, &compare, bit, BITS);
+        LLVMValueRef equal = LLVMBuildICmp(b, LLVMIntEQ, is, expected, "");
+        LLVMValueRef v = emit_get_bits(cg, &word, bit, BITS);
+        emit_set_bits(cg, &next, bit, BITS, build_select(b, equal, v, is));
+    }
+    return next;
+}
+
+/* What the op leaves where it finds the word `old`; `words` are its operands'. */
+static LLVMValueRef next_word(Codegen *cg, const Op *op, LLVMValueRef old,
+                              const LLVMValueRef *words)
+{
+    return op->code == OP_atomic_cas ? replace_equal(cg, old, words[0], words[1])
+                                     : combine_floats(cg, op, old, words[0]);
+}
+
+/* Changes a word by exchanges, the first of which expects what a compare hopes for,
+ * or zero. Gives what was there.
+ *
+ *     old = guess, next = f(old)
+ *     do {
+ *         expected = old;   old = atom.cas(p, expected, next);   next = f(old)
+ *     } while (old != expected && next != old)
+ *
+ * A word that would stay as it is need not be written: to have read it is enough. */
+static LLVMValueRef change_in_loop(const MemoryAccess *a, const LLVMValueRef *args)
+{
+    Codegen *cg = a->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef loop = LLVMAppendBasicBlockInContext(cg->context, cg->function, "retry");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(cg->context, cg->function, "done");
+    LLVMValueRef guess = a->op->code == OP_atomic_cas ? args[1] : const_i32_of(cg, 0);
+    LLVMValueRef first = next_word(cg, a->op, guess, args + 1);
+    LLVMBuildBr(b, loop);
+    LLVMPositionBuilderAtEnd(b, loop);
+    LLVMValueRef expected = LLVMBuildPhi(b, cg->i32, ""), write = LLVMBuildPhi(b, cg->i32, "");
+    LLVMValueRef exchange[] = {args[0], expected, write};
+    LLVMValueRef old = call_row(a, INTR_atomic_cas_b32_block, exchange, 3);
+    LLVMValueRef next = next_word(cg, a->op, old, args + 1);
+    LLVMValueRef changed = LLVMBuildICmp(b, LLVMIntEQ, old, expected, "");
+    LLVMValueRef stays = LLVMBuildICmp(b, LLVMIntEQ, next, old, "");
+    LLVMBuildCondBr(b, build_or(b, changed, stays), done, loop);
+    LLVMBasicBlockRef from[] = {before, loop};
+    LLVMAddIncoming(expected, (LLVMValueRef[]){guess, old}, from, 2);
+    LLVMAddIncoming(write, (LLVMValueRef[]){first, next}, from, 2);
+    LLVMPositionBuilderAtEnd(b, done);
+    return old;
+}
+
 /* Changes the word of memory that begins with the element in `slot`. Words of the
  * result, if there is one, become what was there. */
 static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
 {
     const Op *op = a->op;
-    unsigned row = a->global ? (unsigned)atomic_scope(op) : SCOPE_NONE;
-    IntrinsicId first = family(a->cg, op);
-    if (op->result_count && has_fetch(first))
-        row += FAMILY_ROWS;
     int64_t word = slot / a->plan.unit;
     LLVMValueRef args[3] = {access_unit_pointer(a, slot)};
     unsigned count = 1;
     for (unsigned i = 0; i + 1 < op->operand_count; i++)
         args[count++] = lowered_words(op->operands[i])[word];
-    LLVMValueRef before = call_intrinsic(a->cg, (IntrinsicId)(first + row), op->loc, args,
-                                         count);
+    LLVMValueRef before = needs_loop(a->cg, op) ? change_in_loop(a, args)
+                                                : call_row(a, family(op), args, count);
     if (op->result_count)
         words[word] = before;
 }

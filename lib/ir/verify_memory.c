@@ -399,20 +399,21 @@ static bool verify_atomic_types(Module *m, const Op *op)
     return true;
 }
 
-/* Atomic ops: i32, u32 and the `count` types of `others`, which `names` lists. */
-static bool verify_atomic(Module *m, const Op *op, const DType *others, unsigned count,
-                          const char *names)
+static bool has_atomics(DType t)
+{
+    return t == DTYPE_i32 || t == DTYPE_u32 || t == DTYPE_f32 || t == DTYPE_f16 ||
+           t == DTYPE_bf16;
+}
+
+static bool verify_atomic(Module *m, const Op *op)
 {
     DType t = op->operands[0]->type->dtype;
     const Attr *order = op_attr(op, ATTR_ORDER), *scope = op_attr(op, ATTR_SCOPE);
-    bool defined = t == DTYPE_i32 || t == DTYPE_u32;
     if (!verify_atomic_types(m, op) || !verify_place(m, op))
         return false;
-    for (unsigned i = 0; i < count; i++)
-        defined |= t == others[i];
-    if (!defined)
-        return diag_error(m->diag, op->loc, "%s is defined for %s, got %s",
-                          op_info[op->code].name, names, dtype_name(t));
+    if (!has_atomics(t))
+        return diag_error(m->diag, op->loc, "%s is defined for i32, u32, f32, f16 and bf16, got "
+                          "%s", op_info[op->code].name, dtype_name(t));
     if (atomic_order(op) == ORDER_NONE)
         return diag_error(m->diag, op->loc, "order is relaxed, acquire, release or acq_rel, "
                           "got %s", order->word);
@@ -422,23 +423,8 @@ static bool verify_atomic(Module *m, const Op *op, const DType *others, unsigned
     return true;
 }
 
-bool verify_atomic_add(Module *m, const Op *op)
-{
-    static const DType floats[] = {DTYPE_f32, DTYPE_f16, DTYPE_bf16};
-    return verify_atomic(m, op, floats, 3, "i32, u32, f32, f16 and bf16");
-}
-
-bool verify_atomic_exch(Module *m, const Op *op)
-{
-    static const DType floats[] = {DTYPE_f32};
-    return verify_atomic(m, op, floats, 1, "i32, u32 and f32");
-}
-
-static bool verify_atomic_integers(Module *m, const Op *op)
-{
-    return verify_atomic(m, op, NULL, 0, "i32 and u32");
-}
-
-bool verify_atomic_max(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
-bool verify_atomic_min(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
-bool verify_atomic_cas(Module *m, const Op *op) { return verify_atomic_integers(m, op); }
+bool verify_atomic_add(Module *m, const Op *op) { return verify_atomic(m, op); }
+bool verify_atomic_max(Module *m, const Op *op) { return verify_atomic(m, op); }
+bool verify_atomic_min(Module *m, const Op *op) { return verify_atomic(m, op); }
+bool verify_atomic_exch(Module *m, const Op *op) { return verify_atomic(m, op); }
+bool verify_atomic_cas(Module *m, const Op *op) { return verify_atomic(m, op); }

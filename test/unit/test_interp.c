@@ -798,6 +798,33 @@ static void atomics_change_each_element_once(void **state)
     run_free(r);
 }
 
+static void atomics_of_floats_know_zeros_and_nans(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %f = view_global %b : f32[4, 4]\n"
+        "  %zero = allocate_register 0.0 : f32[4] @ replicate(32).local(4)\n"
+        "  %none = allocate_register nan : f32[4] @ replicate(32).local(4)\n"
+        "  %one = allocate_register 1.0 : f32[4] @ replicate(32).local(4)\n"
+        "  atomic_max %zero, %f[0, 0]\n"
+        "  atomic_max %none, %f[1, 0]\n"
+        "  atomic_min %zero, %f[2, 0]\n"
+        "  atomic_cas %zero, %one, %f[3, 0]\n"
+        "  atomic_cas %none, %one, %f[3, 0]\n"));
+    float row[4] = {-0.0f, NAN, -INFINITY, 2.0f}, before[16], after[16];
+    float greater[4] = {0.0f, 0.0f, 0.0f, 2.0f}, lesser[4] = {-0.0f, 0.0f, -INFINITY, 0.0f};
+    for (unsigned i = 0; i < 4; i++)
+        memcpy(before + 4 * i, row, sizeof row);
+    memcpy(after, before, sizeof before);
+    memcpy(after, greater, sizeof greater);
+    memcpy(after + 8, lesser, sizeof lesser);
+    after[13] = 1.0f;
+    memcpy(r->b, before, sizeof before);
+    run_ok(r);
+    assert_memory_equal(r->b, after, sizeof after);
+    run_free(r);
+}
+
 static void atomics_race_with_other_accesses(void **state)
 {
     (void)state;
@@ -1206,6 +1233,7 @@ int main(void)
         cmocka_unit_test(blocks_race),
         cmocka_unit_test(ordered_accesses_do_not_race),
         cmocka_unit_test(atomics_change_each_element_once),
+        cmocka_unit_test(atomics_of_floats_know_zeros_and_nans),
         cmocka_unit_test(atomics_race_with_other_accesses),
         cmocka_unit_test(atomics_race_with_other_blocks),
         cmocka_unit_test(atomics_do_not_race_with_each_other),
