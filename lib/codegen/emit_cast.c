@@ -1,5 +1,6 @@
-/* The op cast: converts the elements of a thread's words, slot by slot. */
-#include "codegen/internal.h"
+/* The op cast: converts the elements of a thread's words by a cast plan, or slot
+ * by slot where there is none. */
+#include "codegen/cast.h"
 
 #include "codegen/convert.h"
 
@@ -39,18 +40,53 @@ static void cast_slot(Codegen *cg, DType to, DType from, LLVMValueRef *out, LLVM
     emit_set_bits(cg, out, slot * dtype_bits(to), dtype_bits(to), code);
 }
 
-bool emit_cast(Codegen *cg, const Op *op)
+/* Slot by slot, or by pairs. */
+static void cast_slots(Codegen *cg, DType to, DType from, LLVMValueRef *out, LLVMValueRef *in,
+                       int64_t slots)
 {
-    const Type *source = op->operands[0]->type, *result = op->results[0]->type;
-    DType from = source->dtype, to = result->dtype;
-    LLVMValueRef *in = lowered_words(op->operands[0]);
-    LLVMValueRef *out = words_new(cg, result);
-    int64_t slots = type_thread_bits(result) / dtype_bits(to), slot = 0;
+    int64_t slot = 0;
     if (is_pairwise(to, from))
         for (; slot + 2 <= slots; slot += 2)
             cast_pair(cg, to, from, out, in, slot);
     for (; slot < slots; slot++)
         cast_slot(cg, to, from, out, in, slot);
+}
+
+/* By plans: CAST_ELEMENTS_MAX elements fill whole words of both types, and all
+ * runs of as many have one plan. `*planned` is whether there was one. */
+static bool cast_planned(Codegen *cg, const Op *op, LLVMValueRef *out, int64_t slots,
+                         bool *planned)
+{
+    LLVMValueRef *in = lowered_words(op->operands[0]);
+    DType from = op->operands[0]->type->dtype, to = op->results[0]->type->dtype;
+    CastPlan plan = {0};
+    *planned = false;
+    for (int64_t done = 0; done < slots; done += CAST_ELEMENTS_MAX) {
+        int64_t left = slots - done;
+        CastQuery query = {.from = from, .to = to, .sm = cg->target->sm,
+                           .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
+                                                                : CAST_ELEMENTS_MAX};
+        if (query.elements != plan.query.elements &&
+            !cast_plan(&cg->module->scratch, &query, &plan))
+            return true;
+        if (!emit_cast_plan(cg, op->loc, &plan, in + done * dtype_bits(from) / 32,
+                            out + done * dtype_bits(to) / 32))
+            return false;
+    }
+    *planned = true;
+    return true;
+}
+
+bool emit_cast(Codegen *cg, const Op *op)
+{
+    const Type *source = op->operands[0]->type, *result = op->results[0]->type;
+    LLVMValueRef *out = words_new(cg, result);
+    int64_t slots = type_thread_bits(result) / dtype_bits(result->dtype);
+    bool planned;
+    if (!cast_planned(cg, op, out, slots, &planned))
+        return false;
+    if (!planned)
+        cast_slots(cg, result->dtype, source->dtype, out, lowered_words(op->operands[0]), slots);
     lower_words(cg, op->results[0], out);
     return true;
 }

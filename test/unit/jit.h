@@ -3,6 +3,7 @@
 #ifndef TILUS_TEST_JIT_H
 #define TILUS_TEST_JIT_H
 
+#include "cast/plan.h"
 #include "codegen/internal.h"
 
 #include <llvm-c/Analysis.h>
@@ -20,6 +21,43 @@ static inline float truncate_to_bf16(float value)
     bits = (uint32_t)dtype_cast(DTYPE_bf16, DTYPE_f32, bits);
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* What operations of cast plans that are @tilus.* functions do: their meaning is
+ * that of a plan of one. */
+static inline uint32_t run_one(CastOpCode code, uint32_t a, uint32_t b, uint32_t c, uint32_t imm)
+{
+    CastOp ops[] = {{CAST_input, 0, {0}}, {CAST_input, 1, {0}}, {CAST_input, 2, {0}},
+                    {code, imm, {0, 1, 2}}};
+    CastPlan plan = {.ops = ops, .count = 4, .out = {3}, .out_words = 1};
+    uint32_t result;
+    cast_run(&plan, (uint32_t[]){a, b, c}, &result);
+    return result;
+}
+
+static inline uint32_t host_prmt(uint32_t a, uint32_t b, uint32_t c)
+{
+    return run_one(CAST_prmt, a, b, c, 0);
+}
+
+static inline uint32_t host_lop3(uint32_t a, uint32_t b, uint32_t c, uint32_t table)
+{
+    return run_one(CAST_lop3, a, b, c, table);
+}
+
+static inline uint32_t host_from_e4m3(uint32_t a)
+{
+    return run_one(CAST_from_e4m3, a, 0, 0, 0);
+}
+
+static inline uint32_t host_to_e4m3(uint32_t a)
+{
+    return run_one(CAST_to_e4m3, a, 0, 0, 0);
+}
+
+static inline uint32_t host_to_e5m2(uint32_t a)
+{
+    return run_one(CAST_to_e5m2, a, 0, 0, 0);
 }
 
 static inline void require(LLVMErrorRef error)
@@ -57,12 +95,25 @@ static inline LLVMOrcLLJITRef jit_new(void)
     require(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
         &process, LLVMOrcLLJITGetGlobalPrefix(jit), NULL, NULL));
     LLVMOrcJITDylibAddGenerator(main, process);
-    LLVMOrcCSymbolMapPair symbol = {
-        .Name = LLVMOrcLLJITMangleAndIntern(jit, "__truncsfbf2"),
-        .Sym = {.Address = (LLVMOrcExecutorAddress)(uintptr_t)truncate_to_bf16,
-                .Flags = {LLVMJITSymbolGenericFlagsExported |
-                          LLVMJITSymbolGenericFlagsCallable, 0}}};
-    require(LLVMOrcJITDylibDefine(main, LLVMOrcAbsoluteSymbols(&symbol, 1)));
+    const struct {
+        const char *name;
+        uintptr_t address;
+    } functions[] = {
+        {"__truncsfbf2", (uintptr_t)truncate_to_bf16},
+        {intrinsic_info[INTR_prmt].name, (uintptr_t)host_prmt},
+        {intrinsic_info[INTR_lop3].name, (uintptr_t)host_lop3},
+        {intrinsic_info[INTR_from_e4m3].name, (uintptr_t)host_from_e4m3},
+        {intrinsic_info[INTR_to_e4m3].name, (uintptr_t)host_to_e4m3},
+        {intrinsic_info[INTR_to_e5m2].name, (uintptr_t)host_to_e5m2},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        LLVMOrcCSymbolMapPair symbol = {
+            .Name = LLVMOrcLLJITMangleAndIntern(jit, functions[i].name),
+            .Sym = {.Address = (LLVMOrcExecutorAddress)functions[i].address,
+                    .Flags = {LLVMJITSymbolGenericFlagsExported |
+                              LLVMJITSymbolGenericFlagsCallable, 0}}};
+        require(LLVMOrcJITDylibDefine(main, LLVMOrcAbsoluteSymbols(&symbol, 1)));
+    }
     return jit;
 }
 
@@ -86,13 +137,15 @@ static inline uintptr_t jit_address(LLVMOrcLLJITRef jit, const char *name)
 
 /* ---- emitters without a target --------------------------------------- */
 
-/* A Codegen with a fresh context and LLVM module, which jit_add takes. The
- * caller disposes of the builder. */
+/* A Codegen with a fresh context and LLVM module, which jit_add takes: it makes
+ * what sm_90 gets, of which the JIT knows the functions of cast plans. The caller
+ * disposes of the builder. */
 static inline Codegen codegen_for_host(Module *m)
 {
     LLVMContextRef cx = LLVMContextCreate();
     return (Codegen){
         .module = m, .diag = m->diag, .context = cx,
+        .target = target_find("sm_90"),
         .llvm = LLVMModuleCreateWithNameInContext("words", cx),
         .builder = LLVMCreateBuilderInContext(cx),
         .i32 = LLVMInt32TypeInContext(cx), .i64 = LLVMInt64TypeInContext(cx),

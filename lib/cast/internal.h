@@ -1,0 +1,115 @@
+/* What the files of lib/cast share: a plan that is being made, and the search
+ * for the cheapest way to bring fields of bits to their places. */
+#ifndef TILUS_CAST_INTERNAL_H
+#define TILUS_CAST_INTERNAL_H
+
+#include "cast/plan.h"
+
+enum { LOP3_AND_XOR = 0x6a, LOP3_AND_NOT = 0x30, LOP3_OR_AND = 0xa8, LOP3_SELECT = 0xca };
+
+/* A plan being made. Numbers of operations are called nodes. */
+typedef struct Planner {
+    Arena *arena;
+    const CastQuery *query;
+    const DTypeInfo *from;
+    CastOp *ops;
+    uint32_t count, capacity;
+    unsigned in_words;
+    uint16_t source[8];             /* nodes that stand for the source's words */
+    struct Window *windows;         /* those in use, see arrange.c */
+    uint32_t window_count, window_capacity;
+    uint16_t words[CAST_WORDS_MAX]; /* what the family decoded */
+    unsigned word_count;
+} Planner;
+
+/* ---- nodes (node.c) -------------------------------------------------- */
+
+/* A node that computes `op`: one that is there, or a new one. */
+unsigned node_of(Planner *p, CastOp op);
+unsigned node_constant(Planner *p, uint32_t value);
+/* A word with `value`, encoded as `t`, in every lane. */
+unsigned node_number(Planner *p, DType t, double value);
+unsigned node_op(Planner *p, CastOpCode code, unsigned a, unsigned b, unsigned c);
+unsigned node_shift(Planner *p, CastOpCode code, unsigned a, unsigned by);
+unsigned node_prmt(Planner *p, unsigned a, unsigned b, uint32_t selector);
+unsigned node_lop3(Planner *p, unsigned table, unsigned a, unsigned b, unsigned c);
+
+/* The op that adds, multiplies, ... in type f16, bf16 or f32. */
+typedef enum Arithmetic { ARITH_ADD, ARITH_MUL, ARITH_FMA, ARITH_MAX } Arithmetic;
+CastOpCode arithmetic_op(DType t, Arithmetic what);
+
+/* ---- fields to their places (arrange.c) -------------------------------- */
+
+/* Some bits of the source that lie side by side, and where they shall lie. */
+typedef struct Field {
+    unsigned from, width;       /* bits [from, from + width) of the source */
+    unsigned lane;              /* first bit of the lane, 0 .. 31 */
+    unsigned low, high;         /* the places in the lane that will do ... */
+    unsigned at;                /* ... and the one that was chosen */
+} Field;
+
+/* A window is 32 bits of the source from any bit on. A leaf puts some fields in
+ * place: by one window, or by bytes of two. */
+typedef struct Leaf {
+    uint32_t fields;            /* a bit each */
+    bool permute;
+    int window[2];
+} Leaf;
+
+enum { LEAVES_MAX = 32 };
+
+typedef struct Arrangement {
+    Field *fields;
+    Leaf leaves[LEAVES_MAX];
+    unsigned count, cost;
+} Arrangement;
+
+/* Chooses the cheapest arrangement of fields, at most 32, and sets their
+ * places. */
+Arrangement arrange(Planner *p, Field *fields, unsigned count);
+/* Builds it: the fields in place, exclusive-or'ed with `flip`; zeros elsewhere
+ * are flipped, too. */
+unsigned build_arrangement(Planner *p, const Arrangement *a, uint32_t flip);
+/* The same with other bits wherever fields are not; only of arrangements of one
+ * leaf. */
+unsigned build_unmasked(Planner *p, const Arrangement *a);
+
+/* Appends the bits [bit, bit + width) of element `e`, to lie from place `low`
+ * of the lane on, or up to `high`: one field, or several that are fixed at `low`
+ * where the storage order parts them. Returns the new count. */
+unsigned add_fields(const Planner *p, Field *fields, unsigned count, unsigned e, unsigned bit,
+                    unsigned width, unsigned lane, unsigned low, unsigned high);
+
+/* Whether the source has plain storage order. */
+bool has_plain_order(const Planner *p);
+
+/* ---- families ---------------------------------------------------------- */
+
+/* Each fills p->words with the elements in `to`, or returns false. */
+typedef bool FamilyBuilder(Planner *p, DType to);
+FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
+    family_bytes;
+
+/* Turns p->words, elements in `via`, into the query's type (finish.c); false
+ * where some code would become another one than cast says. */
+bool finish_words(Planner *p, DType via);
+
+/* Exponent bias of a float. */
+static inline int float_bias(const DTypeInfo *t)
+{
+    return t->special == SPECIAL_E8M0 ? 127 : (1 << (t->exponent - 1)) - 1;
+}
+
+/* The part of `width` low bits set; width <= 32. */
+static inline uint32_t low_bits(unsigned width)
+{
+    return width ? UINT32_MAX >> (32 - width) : 0;
+}
+
+/* Elements in a word of type `t`. */
+static inline unsigned lanes_of(DType t)
+{
+    return 32 / dtype_bits(t);
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* Chooses among the families by cost. */
+#include "cast/internal.h"
+
+#include <string.h>
+
+const CastOpInfo cast_op_info[CAST_OP_COUNT] = {
+#define CAST_OP(id, spelling, unit, inputs) {spelling, CAST_UNIT_##unit, inputs},
+#include "cast/ops.def"
+};
+
+static FamilyBuilder *const builders[CAST_FAMILY_COUNT] = {
+    [CAST_FAMILY_magic] = family_magic,
+    [CAST_FAMILY_subnormal] = family_subnormal,
+    [CAST_FAMILY_realign] = family_realign,
+    [CAST_FAMILY_lookup] = family_lookup,
+    [CAST_FAMILY_hardware] = family_hardware,
+    [CAST_FAMILY_bytes] = family_bytes,
+};
+
+/* ---- costs --------------------------------------------------------------- */
+
+typedef struct Costs {
+    unsigned sm, unit[CAST_UNIT_COUNT];
+} Costs;
+
+static const Costs costs[] = {
+#define CAST_COSTS(sm, integer, half, f32, cvt) {sm, {0, integer, half, f32, cvt}},
+#include "cast/costs.def"
+};
+
+static const Costs *costs_of(unsigned sm)
+{
+    size_t i = sizeof costs / sizeof *costs - 1;
+    while (i > 0 && costs[i].sm > sm)
+        i--;
+    return &costs[i];
+}
+
+CastCount cast_count(const CastPlan *plan)
+{
+    const Costs *c = costs_of(plan->query.sm);
+    CastCount count = {0};
+    for (uint32_t i = 0; i < plan->count; i++) {
+        CastUnit unit = cast_op_info[plan->ops[i].code].unit;
+        count.unit[unit]++;
+        count.total += unit != CAST_UNIT_NONE;
+        count.cost += c->unit[unit];
+    }
+    return count;
+}
+
+/* ---- plans ----------------------------------------------------------------- */
+
+static bool is_source(DType t)
+{
+    const DTypeInfo *info = &dtype_info[t];
+    return info->bits <= 8 && (dtype_is_integer(t) || info->kind == DKIND_FLOAT);
+}
+
+static Planner planner_of(Arena *arena, const CastQuery *query)
+{
+    unsigned bits = query->elements * dtype_bits(query->from);
+    Planner p = {.arena = arena, .query = query, .from = &dtype_info[query->from],
+                 .in_words = (bits + 31) / 32};
+    for (unsigned i = 0; i < p.in_words; i++)
+        p.source[i] = (uint16_t)node_of(&p, (CastOp){.code = CAST_input, .imm = i});
+    return p;
+}
+
+/* Keeps the operations that the result needs, in their order. */
+static void keep_used(Planner *p)
+{
+    bool *used = arena_array(p->arena, bool, p->count);
+    uint16_t *number = arena_array(p->arena, uint16_t, p->count);
+    uint32_t count = 0;
+    for (unsigned i = 0; i < p->word_count; i++)
+        used[p->words[i]] = true;
+    for (uint32_t i = p->count; i-- > 0;)
+        for (unsigned k = 0; used[i] && k < cast_op_info[p->ops[i].code].inputs; k++)
+            used[p->ops[i].in[k]] = true;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (!used[i])
+            continue;
+        CastOp op = p->ops[i];
+        for (unsigned k = 0; k < cast_op_info[op.code].inputs; k++)
+            op.in[k] = number[op.in[k]];
+        number[i] = (uint16_t)count;
+        p->ops[count++] = op;
+    }
+    p->count = count;
+    for (unsigned i = 0; i < p->word_count; i++)
+        p->words[i] = number[p->words[i]];
+}
+
+/* The plan by one family, decoding to `via`; false when it does not do. */
+static bool plan_family(Arena *arena, const CastQuery *query, CastFamily family, DType via,
+                        CastPlan *plan)
+{
+    Planner p = planner_of(arena, query);
+    if (!builders[family](&p, via) || !finish_words(&p, via))
+        return false;
+    keep_used(&p);
+    *plan = (CastPlan){.query = *query, .family = family, .via = via, .ops = p.ops,
+                       .count = p.count, .out_words = p.word_count};
+    memcpy(plan->out, p.words, p.word_count * sizeof *p.words);
+    return true;
+}
+
+/* What families may decode to on the way to a type; the last one, `resort`, only
+ * when the others give nothing. */
+typedef struct Ways {
+    DType first, second, resort;
+} Ways;
+
+static Ways ways_to(DType to)
+{
+    switch (to) {
+    case DTYPE_bf16:
+        return (Ways){.first = DTYPE_bf16};
+    case DTYPE_f16:
+        return (Ways){.first = DTYPE_f16, .resort = DTYPE_bf16};
+    case DTYPE_f32:
+    case DTYPE_tf32:
+        return (Ways){DTYPE_f32, DTYPE_bf16, DTYPE_none};
+    case DTYPE_i8:
+    case DTYPE_u8:
+    case DTYPE_f8e4m3:
+    case DTYPE_f8e5m2:
+        return (Ways){to, DTYPE_f16, DTYPE_bf16};
+    default:
+        return (Ways){DTYPE_none, DTYPE_none, DTYPE_none};
+    }
+}
+
+/* Puts the cheapest of `plan`, which costs `best`, and the plans that decode to
+ * `via` into `plan`; what it costs. */
+static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan *plan,
+                       unsigned best)
+{
+    CastPlan candidate;
+    for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
+        if (!plan_family(arena, query, f, via, &candidate))
+            continue;
+        unsigned cost = cast_count(&candidate).cost;
+        if (cost < best) {
+            *plan = candidate;
+            best = cost;
+        }
+    }
+    return best;
+}
+
+bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
+{
+    Ways ways = ways_to(query->to);
+    if (!is_source(query->from) || query->from == query->to)
+        return false;
+    unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
+    best = choose(arena, query, ways.second, plan, best);
+    if (best == UINT32_MAX)
+        best = choose(arena, query, ways.resort, plan, best);
+    return best != UINT32_MAX;
+}

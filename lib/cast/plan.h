@@ -1,0 +1,105 @@
+/* Cast plans: how a thread's packed codes become elements of another type, as a
+ * short list of operations on 32-bit words.
+ *
+ *     u4 -> f16:   %1 = prmt %in0, ...     two codes to two halves
+ *                  %2 = lop3 ...           each becomes 1024 + code * 2^p
+ *                  %3 = fma.f16x2 ...      minus 1024, times 2^-p
+ *
+ * A plan is data: it is printed (`tilus-llc --print-cast-plans`), run on the
+ * host word by word (`cast_run`), counted (`cast_count`), and only then emitted
+ * (lib/codegen/emit_cast_plan.c). Nothing here knows LLVM. Pure functions of
+ * their arguments; thread safe for different arenas. */
+#ifndef TILUS_CAST_PLAN_H
+#define TILUS_CAST_PLAN_H
+
+#include "ir/dtype.h"
+#include "support/text.h"
+
+enum {
+    CAST_ELEMENTS_MAX = 32,     /* of a plan: they fill whole words in every type */
+    CAST_WORDS_MAX = 32,        /* of its result */
+};
+
+typedef enum CastOpCode {
+#define CAST_OP(id, spelling, unit, inputs) CAST_##id,
+#include "cast/ops.def"
+    CAST_OP_COUNT
+} CastOpCode;
+
+/* The pipes of a multiprocessor that operations occupy. */
+typedef enum CastUnit {
+    CAST_UNIT_NONE, CAST_UNIT_INT, CAST_UNIT_HALF, CAST_UNIT_F32, CAST_UNIT_CVT,
+    CAST_UNIT_COUNT
+} CastUnit;
+
+typedef struct CastOpInfo {
+    const char *name;
+    CastUnit unit;
+    unsigned inputs;
+} CastOpInfo;
+
+extern const CastOpInfo cast_op_info[CAST_OP_COUNT];
+
+/* An operation: its result is the word that has its number in the plan. */
+typedef struct CastOp {
+    CastOpCode code;
+    uint32_t imm;
+    uint16_t in[3];             /* numbers of earlier operations; unused ones are 0 */
+} CastOp;
+
+/* How codes are decoded; docs/casts.md describes each. */
+typedef enum CastFamily {
+    CAST_FAMILY_magic, CAST_FAMILY_subnormal, CAST_FAMILY_realign, CAST_FAMILY_lookup,
+    CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_COUNT
+} CastFamily;
+
+/* What is to be planned. */
+typedef struct CastQuery {
+    DType from, to;
+    unsigned elements;          /* 1 .. CAST_ELEMENTS_MAX */
+    unsigned sm;                /* 90 for sm_90a: what exists, and what it costs */
+    const uint16_t *order;      /* storage order: bit b of element e is bit
+                                   order[e * bits + b] of the source's words; NULL:
+                                   plain order, bit e * bits + b */
+} CastQuery;
+
+typedef struct CastPlan {
+    CastQuery query;
+    CastFamily family;
+    DType via;                  /* what the family decodes to: `to`, or a type from which
+                                   few operations lead there */
+    CastOp *ops;                /* each after those that it reads */
+    uint32_t count;
+    uint16_t out[CAST_WORDS_MAX];   /* numbers of the operations that give the result,
+                                       element slot s of width w in bits
+                                       [s * w, (s + 1) * w) of these words; bits past the
+                                       last element are unspecified */
+    unsigned out_words;
+} CastPlan;
+
+/* Plans a cast; the operations lie in `arena`. False when no family fits: such
+ * a cast goes element by element (lib/codegen/convert.h). Sources are never
+ * changed, and bits of the source past the last element are not looked at in
+ * a way that matters. */
+bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan);
+
+/* Runs a plan: `in` holds the source's words, `out` gets the result's. */
+void cast_run(const CastPlan *plan, const uint32_t *in, uint32_t *out);
+
+/* Operations of a plan by unit; constants and inputs are none. */
+typedef struct CastCount {
+    unsigned unit[CAST_UNIT_COUNT], total;
+    unsigned cost;              /* by the table of costs of the target */
+} CastCount;
+
+CastCount cast_count(const CastPlan *plan);
+
+/* "magic", "realign via bf16"; in `arena`. */
+const char *cast_family_name(Arena *arena, const CastPlan *plan);
+
+/* A row of the table of plans, and the operations, one a line. */
+void cast_print_heading(Text *out);
+void cast_print_row(Text *out, const CastPlan *plan);
+void cast_print_ops(Text *out, const CastPlan *plan);
+
+#endif

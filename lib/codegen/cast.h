@@ -1,0 +1,13 @@
+/* Cast plans in generated code. */
+#ifndef TILUS_CODEGEN_CAST_H
+#define TILUS_CODEGEN_CAST_H
+
+#include "cast/plan.h"
+#include "codegen/internal.h"
+
+/* Emits a plan that reads the words `in` and writes its result's words to `out`.
+ * False after an error, located at `at`. */
+bool emit_cast_plan(Codegen *cg, Loc at, const CastPlan *plan, LLVMValueRef *in,
+                    LLVMValueRef *out);
+
+#endif
