@@ -43,6 +43,8 @@ static char *generate(const LlcSettings *s, tilus_module *m, Reproducer *reprodu
         .opt_level = s->opt_level,
         .output = s->emit_llvm ? TILUS_OUTPUT_LLVM_IR : TILUS_OUTPUT_PTX,
     };
+    if (s->cast_plans)
+        return tilus_cast_plans(m, s->cpu, s->cast_plans == CAST_PLANS_OPERATIONS);
     char *module = tilus_print(m);
     if (!module || s->stop_after)
         return module;
@@ -139,6 +141,23 @@ static char *assemble_timed(const LlcSettings *s, char *ptx, Times *times, size_
     return cubin;
 }
 
+int print_all_cast_plans(const LlcSettings *s)
+{
+    tilus_diag *diag = tilus_diag_new();
+    char *text = diag ? tilus_all_cast_plans(diag, s->cpu,
+                                             s->cast_plans == CAST_PLANS_OPERATIONS) : NULL;
+    if (text)
+        fputs(text, stdout);
+    else if (diag && tilus_diag_errors(diag))
+        tilus_diag_print(diag, stderr);
+    else
+        fprintf(stderr, "tilus-llc: error: out of memory\n");
+    tilus_diag_free(diag);
+    int status = text ? EXIT_OK : EXIT_DIAGNOSTICS;
+    free(text);
+    return status;
+}
+
 int compile_input(LlcSettings *s)
 {
     char *source;
@@ -152,7 +171,7 @@ int compile_input(LlcSettings *s)
         bytes = compile_staged(s, source, len, &times, &size);
     bool written = file_close("tilus-llc", s->passes.remarks, s->passes.options.remarks_file);
     free(source);
-    if (bytes && s->file_type == FILE_OBJ && !s->stop_after)
+    if (bytes && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
         bytes = assemble_timed(s, bytes, &times, &size);
     bool ok = written && bytes && (s->file_type == FILE_NULL ||
                         file_write("tilus-llc", s->output, bytes, size));

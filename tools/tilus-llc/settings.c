@@ -18,7 +18,7 @@ static bool name_output(LlcSettings *s)
     const char *ending = strrchr(s->input, '.');
     size_t stem = ending && !strcmp(ending, ".tilus") ? (size_t)(ending - s->input)
                                                       : strlen(s->input);
-    if (!strcmp(s->input, "-") || s->stop_after) {
+    if (!strcmp(s->input, "-") || s->stop_after || s->cast_plans) {
         s->output = "-";
         return true;
     }
@@ -85,6 +85,7 @@ static LlcSettings defaults(void)
 static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
 {
     static const char *const file_types[] = {"asm", "obj", "null", NULL};
+    static const char *const cast_plans[] = {"none", "table", "operations", NULL};
     static const ToolInfo tool = {
         "tilus-llc", "compile program text to PTX, a cubin or LLVM IR", "[options] [file | -]",
         "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll), of standard input\n"
@@ -110,6 +111,8 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
          OPTION_FLAG, &s->print_llvm_before, NULL},
         {"print-llvm-after-all", NULL, "print LLVM's code after each of its passes",
          OPTION_FLAG, &s->print_llvm_after, NULL},
+        {"print-cast-plans", NULL, "print how the input's casts go, or all casts without one",
+         OPTION_CHOICE, &s->cast_plans, cast_plans},
         {"stop-after", "pass", "write the program text after this pass", OPTION_STRING,
          &s->stop_after, NULL},
         {"time", NULL, "print where time goes, to stderr", OPTION_FLAG, &s->time, NULL},

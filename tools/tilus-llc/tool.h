@@ -6,6 +6,7 @@
 #include "tilus/tilus.h"
 
 typedef enum FileType { FILE_ASM, FILE_OBJ, FILE_NULL } FileType;
+typedef enum CastPlans { CAST_PLANS_NONE, CAST_PLANS_TABLE, CAST_PLANS_OPERATIONS } CastPlans;
 
 /* What the command line asks for. */
 typedef struct LlcSettings {
@@ -14,6 +15,7 @@ typedef struct LlcSettings {
     const char *cpu, *features;
     unsigned opt_level;
     int file_type;              /* FileType */
+    int cast_plans;             /* CastPlans: what to print instead of compiling */
     bool emit_llvm, time, version, list_targets;
     bool print_llvm_before, print_llvm_after;
     PassSettings passes;
@@ -32,6 +34,8 @@ void settings_free(LlcSettings *s);
 
 /* Compiles the input as asked; an exit code. */
 int compile_input(LlcSettings *s);
+/* Prints all cast plans there are; an exit code. */
+int print_all_cast_plans(const LlcSettings *s);
 
 /* Seconds from some fixed moment. */
 double seconds_now(void);
