@@ -13,6 +13,7 @@
 #include "analysis/matrix.h"
 #include "analysis/select.h"
 #include "analysis/traffic.h"
+#include "cast/plan.h"
 #include "passes/report.h"
 
 typedef struct Select {
@@ -227,6 +228,29 @@ static bool select_dot(Select *s, Op *op)
     return ok;
 }
 
+/* ---- casts ------------------------------------------------------------------- */
+
+/* Code generation plans by the same query; here is only what it will come to. */
+static void say_cast(Select *s, const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);
+    CastPlan plan;
+    CastQuery query = {.from = from->dtype, .to = to->dtype, .sm = s->m->target_sm,
+                       .elements = slots < CAST_ELEMENTS_MAX ? (unsigned)slots
+                                                             : CAST_ELEMENTS_MAX};
+    ArenaMark mark = arena_mark(&s->m->scratch);
+    if (cast_plan(&s->m->scratch, &query, &plan))
+        SAY(s, op, PASSED, "cast from %s to %s goes by %s, %.3f operations an element",
+            dtype_name(query.from), dtype_name(query.to),
+            cast_family_name(&s->m->scratch, &plan),
+            cast_count(&plan).total / (double)query.elements);
+    else
+        SAY(s, op, MISSED, "cast from %s to %s goes element by element: it has no plan",
+            dtype_name(query.from), dtype_name(query.to));
+    arena_reset(&s->m->scratch, mark);
+}
+
 /* ---- the pass --------------------------------------------------------------- */
 
 static bool select_access_op(Select *s, Op *op)
@@ -252,6 +276,8 @@ static bool select_op(Op *op, void *data)
         s->failed |= !select_copy(s, op);
     else if (op->code == OP_dot)
         s->failed |= !select_dot(s, op);
+    else if (op->code == OP_cast && remarks_wanted(s->m->remarks))
+        say_cast(s, op);
     else if (op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
         s->failed |= !select_access_op(s, op);
     return true;
