@@ -212,9 +212,8 @@ static void add_start(const Planner *p, Candidates *list, int start)
     add_candidate(p, list, (Window){start, start, start + 32, node});
 }
 
-/* Windows worth trying, those in use first: the words that hold fields, these
- * shifted by less than a byte, and those that put a field into an extreme
- * place. */
+/* Windows worth trying, those in use first: the words that hold fields, those
+ * that put a field into an extreme place, and words shifted by less than a byte. */
 static void list_candidates(const Planner *p, const Arrangement *a, uint32_t fields,
                             Candidates *list)
 {
@@ -229,13 +228,21 @@ static void list_candidates(const Planner *p, const Arrangement *a, uint32_t fie
         if (!(fields >> i & 1))
             continue;
         int word = word_of((int)f->from) * 32, from = (int)f->from;
-        for (int s = 1; s < 8; s++)
-            add_start(p, list, word + s);
         add_start(p, list, from - (int)(f->lane + f->low));
         add_start(p, list, from - (int)(f->lane + f->high));
+        for (int s = 1; s < 8; s++)
+            add_start(p, list, word + s);
         add_start(p, list, word + 16 + (int)((f->from - f->low) & 7));
         add_start(p, list, word - 8 + (int)((f->from - f->low) & 7));
     }
+}
+
+static bool has_whole_bytes(const Arrangement *a, uint32_t fields)
+{
+    for (unsigned i = 0; i < 32 && fields >> i; i++)
+        if (fields >> i & 1 && a->fields[i].width % 8)
+            return false;
+    return true;
 }
 
 static void consider(Arrangement *best, uint32_t fields, bool permute, const Window *w,
@@ -250,15 +257,15 @@ static void consider(Arrangement *best, uint32_t fields, bool permute, const Win
     }
 }
 
-/* No leaf takes less than one operation, and none by two windows less than two,
- * but for whole bytes. One field needs no moving of bytes. */
+/* No leaf takes less than one operation, and none by two windows less than two.
+ * Of a single field only whole bytes are worth moving. */
 static void search_leaf(const Planner *p, Arrangement *best, uint32_t fields)
 {
     Candidates list;
     list_candidates(p, best, fields, &list);
     for (unsigned i = 0; i < list.count && best->cost > 1; i++)
         consider(best, fields, false, &list.at[i], &list.at[i]);
-    if (!(fields & (fields - 1)) && best->cost != NEVER)
+    if (!(fields & (fields - 1)) && !has_whole_bytes(best, fields))
         return;
     for (unsigned i = 0; i < list.count; i++)
         for (unsigned j = i; j < list.count && best->cost > (i == j ? 1 : 2); j++)
