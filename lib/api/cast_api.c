@@ -59,8 +59,8 @@ static void print_once(Printer *p, DType from, DType to, int64_t elements)
     Seen cast = {from, to, (unsigned)elements};
     if (elements == 0 || is_seen(p, cast) || print_cast(p, from, to, cast.elements))
         return;
-    text_printf(&p->out, "%-7s %-7s %8u  element by element\n", dtype_name(from), dtype_name(to),
-                cast.elements);
+    text_printf(&p->out, "%-7s %-7s %8u  element by element\n", dtype_name(from),
+                dtype_name(to), cast.elements);
 }
 
 static bool print_op(Op *op, void *data)

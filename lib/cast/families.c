@@ -174,7 +174,8 @@ static bool has_same_exponent(const DTypeInfo *from, const DTypeInfo *to)
  *     s eee mm ..........  >> 2      or      .. s eee mm ........  << 2
  *     s .. eee mm ........
  */
-static unsigned place_signs(Planner *p, const Arrangement *a, DType to, Lanes lanes, bool at_top)
+static unsigned place_signs(Planner *p, const Arrangement *a, DType to, Lanes lanes,
+                            bool at_top)
 {
     const DTypeInfo *t = &dtype_info[to], *from = p->from;
     unsigned shift = t->exponent - from->exponent, zero = node_constant(p, 0);
@@ -182,12 +183,14 @@ static unsigned place_signs(Planner *p, const Arrangement *a, DType to, Lanes la
     unsigned word = a->count == 1 ? build_unmasked(p, a) : build_arrangement(p, a, 0);
     for (unsigned i = 0; i < lanes.count; i++) {
         signs |= UINT32_C(1) << (i * lanes.bits + t->bits - 1);
-        magnitudes |= low_bits(from->bits - 1) << (i * lanes.bits + t->mantissa - from->mantissa);
+        magnitudes |= low_bits(from->bits - 1)
+                      << (i * lanes.bits + t->mantissa - from->mantissa);
     }
     unsigned moved = node_shift(p, at_top ? CAST_shr : CAST_shl, word, shift);
     unsigned magnitude = node_lop3(p, LOP3_AND_XOR, at_top ? moved : word,
                                     node_constant(p, magnitudes), zero);
-    return node_lop3(p, LOP3_AND_XOR, at_top ? word : moved, node_constant(p, signs), magnitude);
+    return node_lop3(p, LOP3_AND_XOR, at_top ? word : moved, node_constant(p, signs),
+                     magnitude);
 }
 
 /* The codes of a word's elements, from place `low` of their lanes on. */

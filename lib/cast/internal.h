@@ -100,7 +100,7 @@ static inline int float_bias(const DTypeInfo *t)
     return t->special == SPECIAL_E8M0 ? 127 : (1 << (t->exponent - 1)) - 1;
 }
 
-/* The part of `width` low bits set; width <= 32. */
+/* The `width` low bits set; width <= 32. */
 static inline uint32_t low_bits(unsigned width)
 {
     return width ? UINT32_MAX >> (32 - width) : 0;

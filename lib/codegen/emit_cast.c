@@ -86,7 +86,8 @@ bool emit_cast(Codegen *cg, const Op *op)
     if (!cast_planned(cg, op, out, slots, &planned))
         return false;
     if (!planned)
-        cast_slots(cg, result->dtype, source->dtype, out, lowered_words(op->operands[0]), slots);
+        cast_slots(cg, result->dtype, source->dtype, out, lowered_words(op->operands[0]),
+                   slots);
     lower_words(cg, op->results[0], out);
     return true;
 }

@@ -39,7 +39,8 @@ static LLVMValueRef word_funnel(Emission *e, const CastOp *op)
     return build_overloaded(e->cg->builder, "llvm.fshr", &type, 1, args, 3);
 }
 
-static LLVMValueRef word_binary(Emission *e, const CastOp *op, LLVMOpcode code, LLVMTypeRef type)
+static LLVMValueRef word_binary(Emission *e, const CastOp *op, LLVMOpcode code,
+                                LLVMTypeRef type)
 {
     return LLVMBuildBinOp(e->cg->builder, code, operand(e, op, 0, type),
                           operand(e, op, 1, type), "");
@@ -48,7 +49,8 @@ static LLVMValueRef word_binary(Emission *e, const CastOp *op, LLVMOpcode code, 
 static LLVMValueRef word_extreme(Emission *e, const CastOp *op, const char *name,
                                  LLVMTypeRef type)
 {
-    return build_binary(e->cg->builder, name, operand(e, op, 0, type), operand(e, op, 1, type));
+    return build_binary(e->cg->builder, name, operand(e, op, 0, type),
+                        operand(e, op, 1, type));
 }
 
 static LLVMValueRef word_fma(Emission *e, const CastOp *op, LLVMTypeRef type)

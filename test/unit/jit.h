@@ -25,7 +25,8 @@ static inline float truncate_to_bf16(float value)
 
 /* What operations of cast plans that are @tilus.* functions do: their meaning is
  * that of a plan of one. */
-static inline uint32_t run_one(CastOpCode code, uint32_t a, uint32_t b, uint32_t c, uint32_t imm)
+static inline uint32_t run_one(CastOpCode code, uint32_t a, uint32_t b, uint32_t c,
+                               uint32_t imm)
 {
     CastOp ops[] = {{CAST_input, 0, {0}}, {CAST_input, 1, {0}}, {CAST_input, 2, {0}},
                     {code, imm, {0, 1, 2}}};

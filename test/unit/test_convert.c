@@ -23,7 +23,7 @@ enum {
     CODES_MAX = 1 << 17,
     RANDOM_CODES = 300,
     WRONG_MAX = 20,         /* pairs, then the test gives up */
-    SLOTS = 5,              /* of packed words: odd, for the end of pairs */
+    SLOTS = 37,             /* of packed words: a whole plan, and an odd rest */
     WORDS_MAX = 2 * SLOTS,
     TILES = 200
 };
@@ -236,7 +236,8 @@ static void test_values(void **state)
 
 /* Widths that divide a word, that straddle words, and wider ones. */
 static const DType word_types[] = {
-    DTYPE_u1, DTYPE_i3, DTYPE_u4, DTYPE_f6e3m2, DTYPE_i7, DTYPE_f8e4m3, DTYPE_f8e5m2,
+    DTYPE_u1, DTYPE_i3, DTYPE_u4, DTYPE_f4e2m1, DTYPE_f6e3m2, DTYPE_i7, DTYPE_u8, DTYPE_ue8m0,
+    DTYPE_f8e4m3, DTYPE_f8e5m2,
     DTYPE_f16, DTYPE_bf16, DTYPE_i16, DTYPE_tf32, DTYPE_f32, DTYPE_f64, DTYPE_u64,
 };
 enum { WORD_TYPES = sizeof word_types / sizeof *word_types };
