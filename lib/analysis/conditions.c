@@ -14,6 +14,8 @@
 #include "analysis/facts.h"
 #include "analysis/linear.h"
 
+#include <string.h>
+
 enum {
     KNOWN = 16,         /* conditions, the nearest ones first */
     READ = 64,          /* expressions that are read as conditions */
@@ -31,42 +33,51 @@ typedef struct Known {
 
 /* ---- what is known ------------------------------------------------------------ */
 
-static void learn_leaf(Known *k, const Expr *leaf);
+/* That s >= 0. */
+static void learn_sum(Known *k, const LinearSum *s)
+{
+    for (unsigned i = 0; i < k->count; i++)
+        if (!memcmp(&k->sums[i], s, sizeof *s))
+            return;
+    if (k->count < KNOWN)
+        k->sums[k->count++] = *s;
+}
 
-/* larger - smaller - gap >= 0. */
+/* What a quotient by a constant c is at most: c * (E / c) <= E, and c - 1 more when it
+ * is rounded up. */
+static void learn_leaf(Known *k, const Expr *leaf)
+{
+    if (leaf->kind != EXPR_OP || !leaf->b || !expr_is_constant(leaf->b) ||
+        leaf->b->constant < 1 || (leaf->op != SCALAR_div && leaf->op != SCALAR_ceil_div))
+        return;
+    int64_t c = leaf->b->constant;
+    LinearSum s = {.constant = leaf->op == SCALAR_ceil_div ? c - 1 : 0};
+    if (linear_add(&s, leaf->a, 1) && linear_add(&s, leaf, -c))
+        learn_sum(k, &s);
+}
+
+static bool is_call(const Expr *e, ScalarOp op)
+{
+    return e->kind == EXPR_OP && e->op == op;
+}
+
+/* That larger - smaller - gap >= 0. */
 static void learn_order(Known *k, const Expr *smaller, const Expr *larger, int64_t gap)
 {
     LinearSum s = {.count = 0};
-    if (k->count == KNOWN || !linear_add(&s, larger, 1) || !linear_add(&s, smaller, -1) ||
-        __builtin_sub_overflow(s.constant, gap, &s.constant))
+    if (k->read++ >= READ)
         return;
-    k->sums[k->count++] = s;
-    for (unsigned i = 0; i < s.count; i++)
-        learn_leaf(k, s.terms[i].leaf);
-}
-
-/* E + more - c * leaf >= 0, of a leaf that divides E by c. */
-static void learn_quotient(Known *k, const Expr *leaf, int64_t more)
-{
-    LinearSum s = {.constant = more};
-    if (k->count < KNOWN && leaf->b->constant > 0 && linear_add(&s, leaf->a, 1) &&
-        linear_add(&s, leaf, -leaf->b->constant))
-        k->sums[k->count++] = s;
-}
-
-/* What a leaf is at most, by its own definition. */
-static void learn_leaf(Known *k, const Expr *leaf)
-{
-    if (leaf->kind != EXPR_OP || !leaf->b)
-        return;
-    bool by_constant = expr_is_constant(leaf->b);
-    if (leaf->op == SCALAR_div && by_constant) {
-        learn_quotient(k, leaf, 0);
-    } else if (leaf->op == SCALAR_ceil_div && by_constant) {
-        learn_quotient(k, leaf, leaf->b->constant - 1);
-    } else if (leaf->op == SCALAR_min) {
-        learn_order(k, leaf, leaf->a, 0);
-        learn_order(k, leaf, leaf->b, 0);
+    if (is_call(larger, SCALAR_min)) {
+        learn_order(k, smaller, larger->a, gap);
+        learn_order(k, smaller, larger->b, gap);
+    } else if (is_call(smaller, SCALAR_max)) {
+        learn_order(k, smaller->a, larger, gap);
+        learn_order(k, smaller->b, larger, gap);
+    } else if (linear_add(&s, larger, 1) && linear_add(&s, smaller, -1) &&
+               !__builtin_sub_overflow(s.constant, gap, &s.constant)) {
+        learn_sum(k, &s);
+        for (unsigned i = 0; i < s.count; i++)
+            learn_leaf(k, s.terms[i].leaf);
     }
 }
 

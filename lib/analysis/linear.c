@@ -30,7 +30,8 @@ bool linear_add(LinearSum *s, const Expr *e, int64_t factor)
     switch (e->op) {
     case SCALAR_add: return linear_add(s, e->a, factor) && linear_add(s, e->b, factor);
     case SCALAR_sub:
-        return factor != INT64_MIN && linear_add(s, e->a, factor) && linear_add(s, e->b, -factor);
+        return factor != INT64_MIN && linear_add(s, e->a, factor) &&
+               linear_add(s, e->b, -factor);
     case SCALAR_mul: {
         const Expr *by = expr_is_constant(e->b) ? e->b : e->a;
         const Expr *other = by == e->b ? e->a : e->b;

@@ -1,17 +1,28 @@
-/* Loops whose accesses are checked in dimensions that the loop does not move along: a
- * condition, the same for the whole block, tells blocks at the edge from those inside,
- * whose loop is a copy that needs no such checks (lib/analysis/conditions.h).
+/* Takes bounds checks out of loops, in two ways. In dimensions that the loop does not move
+ * along, a condition, the same for the whole block, tells blocks at the edge from those
+ * inside, whose loop is a copy that needs no such checks (lib/analysis/conditions.h).
  *
  *   for %i in 0 .. %n {                      if %bi * 16 <= %m - 16 {
- *     %x = load_global %g[%bi * 16, %i] ..     for %i in 0 .. %n { .. }    dimension 0 is proved
+ *     %x = load_global %g[%bi * 16, %i] ..     for %i in 0 .. %n { .. }  rows proved
  *   }                                   =>   } else {
  *                                              for %i in 0 .. %n { .. }
+ *                                            }
+ *
+ * In dimensions that it does move along, a loop ends where its tiles begin to leave the
+ * view, and one for the rounds that are left follows.
+ *
+ *   for %i in 0 .. ceil_div(%n, 16) {        for %i in 0 .. %n / 16 {
+ *     %x = load_global %g[%i * 16] ..          %x = load_global %g[%i * 16] ..    is proved
+ *   }                                   =>   }
+ *                                            for %i in max(%n / 16, 0) .. ceil_div(%n, 16) {
+ *                                              %x = load_global %g[%i * 16] ..
  *                                            }
  *
  * A loop marked `pipelined` stays until pipeline-loops has run: both copies would use its
  * tensors, which cannot become two rings. */
 #include "analysis/access.h"
 #include "analysis/facts.h"
+#include "analysis/linear.h"
 #include "ir/builder.h"
 #include "ir/text.h"
 #include "passes/ops_copy.h"
@@ -30,6 +41,8 @@ typedef struct Split {
     const Expr *conditions[CONDITIONS];
     unsigned count;
     unsigned checks;        /* that they save: pairs of an access and a dimension */
+    const Expr *end;        /* of the rounds whose tiles are inside; NULL: not known */
+    unsigned end_checks;    /* that these rounds save */
     unsigned scalars;
     int64_t ops;
     bool allocates;
@@ -111,6 +124,51 @@ static void add_dimension(Split *s, const MemoryTile *t, unsigned d)
         s->count = before;
 }
 
+static const Expr *make(const Split *s, ScalarOp op, const Expr *a, const Expr *b)
+{
+    const char *why;
+    return a && b ? expr_make(&s->m->exprs, op, a, b, &why) : NULL;
+}
+
+/* The rounds below the result keep a tile at `c` times the index and at most `rest` more,
+ * of `span` elements, inside the extent. */
+static const Expr *inner_rounds(const Split *s, const Expr *extent, int64_t c, int64_t rest,
+                                int64_t span)
+{
+    int64_t taken;
+    if (__builtin_add_overflow(rest, span, &taken) || __builtin_sub_overflow(taken, c, &taken))
+        return NULL;
+    const Expr *sum = taken ? make(s, SCALAR_sub, extent, expr_constant(&s->m->exprs, taken))
+                            : extent;
+    return c == 1 ? sum : make(s, SCALAR_div, sum, expr_constant(&s->m->exprs, c));
+}
+
+/* Where the loop must end so that the tile stays inside dimension `d` of its view. */
+static void add_end(Split *s, const MemoryTile *t, unsigned d)
+{
+    const Expr *index = expr_value(&s->m->exprs, for_index(s->loop));
+    const Expr *offset = expr_substitute(&s->m->exprs, t->offsets->exprs[d], expand_leaf, s);
+    const Expr *extent = t->memory->type->extents[d];
+    int dim = memory_tile_find(t, d);
+    int64_t min, max;
+    LinearSum sum = {.count = 0};
+    if (!linear_add(&sum, offset, 1))
+        return;
+    unsigned at = 0;
+    while (at < sum.count && sum.terms[at].leaf != index)
+        at++;
+    if (at == sum.count || sum.terms[at].factor < 1 || !linear_range(&sum, at, &min, &max) ||
+        min < 0 || !expr_visit_values(extent, is_outer, s->loop))
+        return;
+    const Expr *end = inner_rounds(s, extent, sum.terms[at].factor, max,
+                                   dim < 0 ? 1 : t->extents[dim]);
+    const Expr *both = s->end && end != s->end ? make(s, SCALAR_min, s->end, end) : end;
+    if (!both || !never_fails(both))
+        return;
+    s->end = both;
+    s->end_checks++;
+}
+
 static bool visit_op(Op *op, void *data)
 {
     Split *s = data;
@@ -123,8 +181,10 @@ static bool visit_op(Op *op, void *data)
     MemoryTile t = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
     uint32_t checked = access_checked_dims(op, &t);
     for (unsigned d = 0; checked >> d; d++)
-        if (checked >> d & 1)
+        if (checked >> d & 1) {
             add_dimension(s, &t, d);
+            add_end(s, &t, d);
+        }
     return true;
 }
 
@@ -164,7 +224,8 @@ static void resolve_after(Module *m, const Op *op)
     }
 }
 
-static void split_loop(Split *s)
+/* Returns the copy of the loop for blocks inside. */
+static Op *split_loop(Split *s)
 {
     Module *m = s->m;
     Op *loop = s->loop;
@@ -187,6 +248,53 @@ static void split_loop(Split *s)
     }
     resolve_after(m, branch);
     program_clear_data(p);
+    return inside->first;
+}
+
+/* The upper bound of the rounds inside: the end, but not past the loop's own. */
+static const Expr *inner_upper(const Split *s)
+{
+    const Expr *upper = op_expr(s->loop, ATTR_UPPER), *end = s->end;
+    bool not_past = end == upper ||
+                    (end->kind == EXPR_OP && upper->kind == EXPR_OP && end->op == SCALAR_div &&
+                     upper->op == SCALAR_ceil_div && end->a == upper->a && end->b == upper->b);
+    return not_past ? end : make(s, SCALAR_min, upper, end);
+}
+
+/* The first index that is not below `upper`, of a loop from 0 on. */
+static const Expr *rest_lower(const Split *s, const Expr *upper)
+{
+    const Expr *step = op_expr(s->loop, ATTR_STEP);
+    const Expr *from = make(s, SCALAR_max, upper, expr_constant(&s->m->exprs, 0));
+    if (!step || step->constant == 1)
+        return from;
+    return make(s, SCALAR_mul, make(s, SCALAR_ceil_div, from, step), step);
+}
+
+/* Whether the loop was cut in two, a copy for the rounds inside and itself for the rest. */
+static bool cut_loop(Split *s)
+{
+    Module *m = s->m;
+    Op *loop = s->loop;
+    const Expr *lower = op_expr(loop, ATTR_LOWER), *step = op_expr(loop, ATTR_STEP);
+    if (!s->end || !expr_is_constant(lower) || lower->constant != 0 ||
+        (step && !expr_is_constant(step)))
+        return false;
+    const Expr *upper = inner_upper(s), *rest = upper ? rest_lower(s, upper) : NULL;
+    if (!rest || !never_fails(rest))
+        return false;
+    op_copy(m, loop, loop->parent, loop);
+    program_clear_data(loop->parent->program);
+    Op *inside = loop->prev;
+    op_set_attr(m, inside, (Attr){.kind = ATTR_UPPER, .expr = upper});
+    op_set_attr(m, loop, (Attr){.kind = ATTR_LOWER, .expr = rest});
+    for (unsigned i = 0; i < loop->result_count; i++)
+        loop->operands[i] = inside->results[i];
+    SAY(m, loop, PASSED, "rounds below %s run without %u bounds check%s", expr_text(m, upper),
+        s->end_checks, s->end_checks == 1 ? "" : "s");
+    stat_add(m, STAT_simplify_bounds_cuts, 1);
+    stat_add(m, STAT_simplify_bounds_checks, s->end_checks);
+    return true;
 }
 
 /* ---- the pass ----------------------------------------------------------------- */
@@ -213,26 +321,42 @@ static const char *obstacle(const Split *s)
     return has_few_rounds(s->loop) ? "it has 8 rounds or less" : NULL;
 }
 
+static Split read_loop(Op *loop)
+{
+    Split s = {.m = loop->parent->program->module, .loop = loop};
+    region_walk(loop->regions[0], visit_op, &s);
+    return s;
+}
+
+/* By a condition; the loop is then the copy for blocks inside. */
+static void split_by_condition(Split *s)
+{
+    SAY(s->m, s->loop, PASSED, "blocks where %s run a copy of the loop without %u bounds "
+        "check%s", expr_text(s->m, conjunction(s)), s->checks, s->checks == 1 ? "" : "s");
+    stat_add(s->m, STAT_simplify_bounds_splits, 1);
+    stat_add(s->m, STAT_simplify_bounds_checks, s->checks);
+    s->loop = split_loop(s);
+}
+
 /* Whether the loop was split. */
 static bool try_loop(Op *loop)
 {
-    Module *m = loop->parent->program->module;
-    Split s = {.m = m, .loop = loop};
-    region_walk(loop->regions[0], visit_op, &s);
-    if (!s.count)
+    Split s = read_loop(loop);
+    unsigned checks = s.checks + s.end_checks;
+    bool split = s.count > 0;
+    if (!split && !s.end)
         return false;
     const char *why = obstacle(&s);
     if (why) {
-        SAY(m, loop, MISSED, "the loop keeps %u bounds check%s that a condition could replace: "
-            "%s", s.checks, s.checks == 1 ? "" : "s", why);
+        SAY(s.m, loop, MISSED, "the loop keeps %u bounds check%s that splitting it could "
+            "save: %s", checks, checks == 1 ? "" : "s", why);
         return false;
     }
-    SAY(m, loop, PASSED, "blocks where %s run a copy of the loop with %u bounds check%s less",
-        expr_text(m, conjunction(&s)), s.checks, s.checks == 1 ? "" : "s");
-    split_loop(&s);
-    stat_add(m, STAT_simplify_bounds_loops, 1);
-    stat_add(m, STAT_simplify_bounds_checks, s.checks);
-    return true;
+    if (split) {
+        split_by_condition(&s);
+        s = read_loop(s.loop);
+    }
+    return cut_loop(&s) || split;
 }
 
 /* The outermost loop that can be split is; loops in it stay as they are. */
