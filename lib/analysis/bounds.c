@@ -1,4 +1,4 @@
-/* Bounds proofs, by ranges and by structure.
+/* Bounds proofs, by ranges, by structure, and at last by conditions.
  *
  * By structure: block and loop indices run below a count n, and tiles are cut
  * from an extent E by
@@ -15,82 +15,9 @@
  * if no index stands in the offset: it may be 0, as it is in the only round. */
 #include "analysis/bounds.h"
 
+#include "analysis/conditions.h"
 #include "analysis/facts.h"
-
-/* offset = sum of factor * leaf + constant; a leaf is a scalar value, or an
- * expression that is no sum. */
-enum { TERMS = 8, SCALARS = 16 };
-
-typedef struct Term {
-    const Expr *leaf;
-    int64_t factor;
-} Term;
-
-typedef struct Sum {
-    Term terms[TERMS];
-    unsigned count;
-    unsigned scalars;       /* looked through */
-    int64_t constant;
-} Sum;
-
-static bool add_term(Sum *s, const Expr *leaf, int64_t factor)
-{
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->terms[i].leaf == leaf)
-            return !__builtin_add_overflow(s->terms[i].factor, factor, &s->terms[i].factor);
-    if (s->count == TERMS)
-        return false;
-    s->terms[s->count++] = (Term){leaf, factor};
-    return true;
-}
-
-/* Adds factor * e to `s`; false when it does not fit. */
-static bool add_expr(Sum *s, const Expr *e, int64_t factor)
-{
-    int64_t scaled;
-    if (expr_is_constant(e))
-        return !__builtin_mul_overflow(e->constant, factor, &scaled) &&
-               !__builtin_add_overflow(s->constant, scaled, &s->constant);
-    if (e->kind == EXPR_VALUE && e->value->def && e->value->def->code == OP_scalar &&
-        s->scalars++ < SCALARS)
-        return add_expr(s, op_expr(e->value->def, ATTR_VALUE), factor);
-    if (e->kind != EXPR_OP)
-        return add_term(s, e, factor);
-    switch (e->op) {
-    case SCALAR_add: return add_expr(s, e->a, factor) && add_expr(s, e->b, factor);
-    case SCALAR_sub:
-        return factor != INT64_MIN && add_expr(s, e->a, factor) && add_expr(s, e->b, -factor);
-    case SCALAR_mul: {
-        const Expr *by = expr_is_constant(e->b) ? e->b : e->a;
-        const Expr *other = by == e->b ? e->a : e->b;
-        if (!expr_is_constant(by))
-            return add_term(s, e, factor);
-        return !__builtin_mul_overflow(by->constant, factor, &scaled) &&
-               add_expr(s, other, scaled);
-    }
-    default: return add_term(s, e, factor);
-    }
-}
-
-/* Adds to [*min, *max] the range of factor * leaf; false when unknown. */
-static bool add_range(const Term *t, int64_t *min, int64_t *max)
-{
-    ScalarFacts f = facts_of_expr(t->leaf);
-    int64_t low = t->factor >= 0 ? f.min : f.max, high = t->factor >= 0 ? f.max : f.min;
-    return !__builtin_mul_overflow(low, t->factor, &low) &&
-           !__builtin_mul_overflow(high, t->factor, &high) &&
-           !__builtin_add_overflow(*min, low, min) && !__builtin_add_overflow(*max, high, max);
-}
-
-/* The range of all terms but `skip`, and the constant. */
-static bool rest_range(const Sum *s, unsigned skip, int64_t *min, int64_t *max)
-{
-    *min = *max = s->constant;
-    for (unsigned i = 0; i < s->count; i++)
-        if (i != skip && !add_range(&s->terms[i], min, max))
-            return false;
-    return true;
-}
+#include "analysis/linear.h"
 
 /* The count that an index runs below: v in [0, n). NULL when `v` is no index,
  * or may be negative. */
@@ -140,12 +67,12 @@ static bool count_fits(const Expr *n, int64_t c, const Expr *extent)
 }
 
 /* The proof with term `i` as v * c. */
-static bool proved_by_index(const Sum *s, unsigned i, int64_t span, const Expr *extent)
+static bool proved_by_index(const LinearSum *s, unsigned i, int64_t span, const Expr *extent)
 {
-    const Term *t = &s->terms[i];
+    const LinearTerm *t = &s->terms[i];
     const Expr *n = t->leaf->kind == EXPR_VALUE ? index_count(t->leaf->value) : NULL;
     int64_t min, max, step;
-    if (!n || t->factor < 1 || !rest_range(s, i, &min, &max) || min < 0)
+    if (!n || t->factor < 1 || !linear_range(s, i, &min, &max) || min < 0)
         return false;
     int64_t g = gcd_i64(facts_of_expr(t->leaf).divisor, facts_of_expr(n).divisor);
     if (__builtin_mul_overflow(g > 0 ? g : 1, t->factor, &step))
@@ -177,18 +104,25 @@ static bool proved_by_rounds(const Op *op, int64_t end, const Expr *extent)
     return false;
 }
 
-bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent)
+static bool proved_by_structure(const Op *op, const Expr *offset, int64_t span,
+                                const Expr *extent)
 {
-    Sum s = {.count = 0};
+    LinearSum s = {.count = 0};
     int64_t end;
     ScalarFacts f = facts_of_expr(offset);
     if (f.min >= 0 && !__builtin_add_overflow(f.max, span, &end) &&
         (end <= facts_of_expr(extent).min || proved_by_rounds(op, end, extent)))
         return true;
-    if (!add_expr(&s, offset, 1))
+    if (!linear_add(&s, offset, 1))
         return false;
     for (unsigned i = 0; i < s.count; i++)
         if (proved_by_index(&s, i, span, extent))
             return true;
     return false;
+}
+
+bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent)
+{
+    return proved_by_structure(op, offset, span, extent) ||
+           conditions_keep_inside(op, offset, span, extent);
 }

@@ -11,6 +11,7 @@
  * The result is canonicalized. */
 #include "analysis/facts.h"
 #include "ir/builder.h"
+#include "passes/ops_copy.h"
 #include "passes/report.h"
 
 enum { COPIED_OPS = 1 << 14 };      /* the most that one loop may become */
@@ -126,58 +127,7 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
            missed(u, op, "no expression of 64 bits counts its rounds");
 }
 
-/* ---- copies ----------------------------------------------------------------
- *
- * While a body is copied, each of its values is forwarded to its newest copy. */
-
-static void copy_ops(Module *m, const Region *from, Region *to, Op *before, bool yields);
-
-static void copy_regions(Module *m, const Op *op, Op *copy, Program *p)
-{
-    for (unsigned i = 0; i < op->region_count; i++) {
-        const Region *from = op->regions[i];
-        Region *to = build_region(p, copy);
-        build_op_region(m, copy, to);
-        for (unsigned j = 0; j < from->arg_count; j++) {
-            Value *v = from->args[j];
-            value_forward(v, build_region_argument(to, v->name, v->loc, v->type));
-        }
-        copy_ops(m, from, to, NULL, true);
-    }
-}
-
-/* The copies of a shared tensor need places of their own. */
-static void drop_offset(Op *op)
-{
-    unsigned kept = 0;
-    for (unsigned i = 0; i < op->attr_count; i++)
-        if (op->attrs[i].kind != ATTR_OFFSET)
-            op->attrs[kept++] = op->attrs[i];
-    op->attr_count = kept;
-}
-
-static void copy_op(Module *m, const Op *op, Region *to, Op *before)
-{
-    Op *copy = build_op(m, op->code, op->loc, op->operands, op->operand_count, op->attrs,
-                        op->attr_count);
-    drop_offset(copy);
-    copy_regions(m, op, copy, to->program);
-    for (unsigned i = 0; i < op->result_count; i++) {
-        Value *v = op->results[i];
-        build_result(m, copy, v->name, v->loc, v->type);
-    }
-    op_resolve(m, copy);
-    for (unsigned i = 0; i < op->result_count; i++)
-        value_forward(op->results[i], copy->results[i]);
-    op_insert(to, copy, before);
-}
-
-static void copy_ops(Module *m, const Region *from, Region *to, Op *before, bool yields)
-{
-    for (const Op *op = from->first; op; op = op->next)
-        if (yields || op->next)
-            copy_op(m, op, to, before);
-}
+/* ---- copies ---------------------------------------------------------------- */
 
 /* Copies the body of `loop` once: `index` is its index, `carried` what enters and
  * then what it hands on. */
@@ -188,7 +138,7 @@ static void copy_round(Module *m, const Op *loop, Region *to, Op *before, Value 
     value_forward(for_index(loop), index);
     for (unsigned i = 0; i < loop->result_count; i++)
         value_forward(loop_carried(loop, i), carried[i]);
-    copy_ops(m, loop->regions[0], to, before, false);
+    ops_copy(m, loop->regions[0], to, before, false);
     for (unsigned i = 0; i < loop->result_count; i++)
         carried[i] = value_resolve(yield->operands[i]);
 }

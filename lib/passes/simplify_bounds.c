@@ -1,0 +1,379 @@
+/* Takes bounds checks out of loops, in two ways. In dimensions that the loop does not move
+ * along, a condition, the same for the whole block, tells blocks at the edge from those
+ * inside, whose loop is a copy that needs no such checks (lib/analysis/conditions.h).
+ *
+ *   for %i in 0 .. %n {                      if %bi * 16 <= %m - 16 {
+ *     %x = load_global %g[%bi * 16, %i] ..     for %i in 0 .. %n { .. }  rows proved
+ *   }                                   =>   } else {
+ *                                              for %i in 0 .. %n { .. }
+ *                                            }
+ *
+ * In dimensions that it does move along, a loop ends where its tiles begin to leave the
+ * view, and one for the rounds that are left follows.
+ *
+ *   for %i in 0 .. ceil_div(%n, 16) {        for %i in 0 .. %n / 16 {
+ *     %x = load_global %g[%i * 16] ..          %x = load_global %g[%i * 16] ..    is proved
+ *   }                                   =>   }
+ *                                            for %i in max(%n / 16, 0) .. ceil_div(%n, 16) {
+ *                                              %x = load_global %g[%i * 16] ..
+ *                                            }
+ *
+ * A loop marked `pipelined` stays until pipeline-loops has run: both copies would use its
+ * tensors, which cannot become two rings. */
+#include "analysis/access.h"
+#include "analysis/facts.h"
+#include "analysis/linear.h"
+#include "ir/builder.h"
+#include "ir/text.h"
+#include "passes/ops_copy.h"
+#include "passes/report.h"
+
+enum {
+    CONDITIONS = 8,         /* of one loop */
+    COPIED_OPS = 256,       /* the most that a loop may have */
+    FEW_ROUNDS = 8,         /* so many cost less than their copy */
+    SCALARS = 16            /* ops that an offset is followed through */
+};
+
+typedef struct Split {
+    Module *m;
+    Op *loop;
+    const Expr *conditions[CONDITIONS];
+    unsigned count;
+    unsigned checks;        /* that they save: pairs of an access and a dimension */
+    const Expr *end;        /* of the rounds whose tiles are inside; NULL: not known */
+    unsigned end_checks;    /* that these rounds save */
+    unsigned scalars;
+    int64_t ops;
+    bool allocates;
+} Split;
+
+#define SAY(m, op, kind, ...)                                                 \
+    remark((m)->remarks, REMARK_##kind, "simplify-bounds", (m)->diag, (op)->loc, __VA_ARGS__)
+
+/* ---- conditions --------------------------------------------------------------- */
+
+static bool is_inside(const Region *r, const Op *loop)
+{
+    for (; r && r->parent; r = r->parent->parent)
+        if (r->parent == loop)
+            return true;
+    return false;
+}
+
+static bool is_outer(Value *v, void *data)
+{
+    const Region *r = v->def ? v->def->parent : v->region;
+    return !r || !is_inside(r, data);
+}
+
+/* `scalar` ops of the loop become their expressions. */
+static const Expr *expand_leaf(Value *v, void *data)
+{
+    Split *s = data;
+    if (is_outer(v, s->loop) || !v->def || v->def->code != OP_scalar ||
+        s->scalars++ >= SCALARS)
+        return NULL;
+    return expr_substitute(&s->m->exprs, op_expr(v->def, ATTR_VALUE), expand_leaf, s);
+}
+
+/* Whether the expression has a value whatever happens: the condition is evaluated where
+ * the access may not be. */
+static bool never_fails(const Expr *e)
+{
+    if (e->kind != EXPR_OP)
+        return true;
+    ScalarFacts f = facts_of_expr(e);
+    return f.min != INT64_MIN && f.max != INT64_MAX && never_fails(e->a) &&
+           (!e->b || never_fails(e->b));
+}
+
+/* a <= b, a new condition of the loop if it says anything; false when it cannot be one. */
+static bool add_condition(Split *s, const Expr *a, const Expr *b)
+{
+    const char *why;
+    if (facts_of_expr(a).max <= facts_of_expr(b).min)
+        return true;
+    const Expr *cond = expr_make(&s->m->exprs, SCALAR_le, a, b, &why);
+    if (!cond || expr_is_constant(cond) || !never_fails(cond) ||
+        !expr_visit_values(cond, is_outer, s->loop))
+        return false;
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->conditions[i] == cond)
+            return true;
+    if (s->count == CONDITIONS)
+        return false;
+    s->conditions[s->count++] = cond;
+    return true;
+}
+
+/* The conditions under which the tile stays inside dimension `d` of its view. */
+static void add_dimension(Split *s, const MemoryTile *t, unsigned d)
+{
+    const char *why;
+    int dim = memory_tile_find(t, d);
+    unsigned before = s->count;
+    int64_t span = dim < 0 ? 1 : t->extents[dim];
+    const Expr *offset = expr_substitute(&s->m->exprs, t->offsets->exprs[d], expand_leaf, s);
+    const Expr *last = expr_make(&s->m->exprs, SCALAR_sub, t->memory->type->extents[d],
+                                 expr_constant(&s->m->exprs, span), &why);
+    if (last && add_condition(s, expr_constant(&s->m->exprs, 0), offset) &&
+        add_condition(s, offset, last))
+        s->checks++;
+    else
+        s->count = before;
+}
+
+static const Expr *make(const Split *s, ScalarOp op, const Expr *a, const Expr *b)
+{
+    const char *why;
+    return a && b ? expr_make(&s->m->exprs, op, a, b, &why) : NULL;
+}
+
+/* The rounds below the result keep a tile at `c` times the index and at most `rest` more,
+ * of `span` elements, inside the extent. */
+static const Expr *inner_rounds(const Split *s, const Expr *extent, int64_t c, int64_t rest,
+                                int64_t span)
+{
+    int64_t taken;
+    if (__builtin_add_overflow(rest, span, &taken) || __builtin_sub_overflow(taken, c, &taken))
+        return NULL;
+    const Expr *sum = taken ? make(s, SCALAR_sub, extent, expr_constant(&s->m->exprs, taken))
+                            : extent;
+    return c == 1 ? sum : make(s, SCALAR_div, sum, expr_constant(&s->m->exprs, c));
+}
+
+/* Where the loop must end so that the tile stays inside dimension `d` of its view. */
+static void add_end(Split *s, const MemoryTile *t, unsigned d)
+{
+    const Expr *index = expr_value(&s->m->exprs, for_index(s->loop));
+    const Expr *offset = expr_substitute(&s->m->exprs, t->offsets->exprs[d], expand_leaf, s);
+    const Expr *extent = t->memory->type->extents[d];
+    int dim = memory_tile_find(t, d);
+    int64_t min, max;
+    LinearSum sum = {.count = 0};
+    if (!linear_add(&sum, offset, 1))
+        return;
+    unsigned at = 0;
+    while (at < sum.count && sum.terms[at].leaf != index)
+        at++;
+    if (at == sum.count || sum.terms[at].factor < 1 || !linear_range(&sum, at, &min, &max) ||
+        min < 0 || !expr_visit_values(extent, is_outer, s->loop))
+        return;
+    const Expr *end = inner_rounds(s, extent, sum.terms[at].factor, max,
+                                   dim < 0 ? 1 : t->extents[dim]);
+    const Expr *both = s->end && end != s->end ? make(s, SCALAR_min, s->end, end) : end;
+    if (!both || !never_fails(both))
+        return;
+    s->end = both;
+    s->end_checks++;
+}
+
+static bool visit_op(Op *op, void *data)
+{
+    Split *s = data;
+    s->ops++;
+    s->allocates |= op_info[op->code].effect == EFFECT_ALLOC &&
+                    op->code != OP_allocate_register;
+    if (op->code != OP_load_global && op->code != OP_store_global &&
+        op->code != OP_copy_async)
+        return true;
+    MemoryTile t = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
+    uint32_t checked = access_checked_dims(op, &t);
+    for (unsigned d = 0; checked >> d; d++)
+        if (checked >> d & 1) {
+            add_dimension(s, &t, d);
+            add_end(s, &t, d);
+        }
+    return true;
+}
+
+static const Expr *conjunction(const Split *s)
+{
+    const char *why;
+    const Expr *all = s->conditions[0];
+    for (unsigned i = 1; i < s->count; i++)
+        all = expr_make(&s->m->exprs, SCALAR_and, all, s->conditions[i], &why);
+    return all;
+}
+
+/* ---- splitting ---------------------------------------------------------------- */
+
+static void build_yield(Split *s, Region *r)
+{
+    unsigned count = s->loop->result_count;
+    Value **yielded = arena_array(&s->m->arena, Value *, count);
+    for (unsigned i = 0; i < count; i++)
+        yielded[i] = value_resolve(s->loop->results[i]);
+    op_insert(r, build_op(s->m, OP_yield, s->loop->loc, yielded, count, NULL, 0), NULL);
+}
+
+static bool resolve_op(Op *op, void *data)
+{
+    op_resolve(data, op);
+    return true;
+}
+
+/* Gives all ops behind `op` the values that its are forwarded to. */
+static void resolve_after(Module *m, const Op *op)
+{
+    for (Op *next = op->next; next; next = next->next) {
+        op_resolve(m, next);
+        for (unsigned i = 0; i < next->region_count; i++)
+            region_walk(next->regions[i], resolve_op, m);
+    }
+}
+
+/* Returns the copy of the loop for blocks inside. */
+static Op *split_loop(Split *s)
+{
+    Module *m = s->m;
+    Op *loop = s->loop;
+    Program *p = loop->parent->program;
+    Attr cond = {.kind = ATTR_COND, .expr = conjunction(s)};
+    Op *branch = build_op(m, OP_if, loop->loc, NULL, 0, &cond, 1);
+    Region *inside = build_region(p, branch), *edge = build_region(p, branch);
+    build_op_region(m, branch, inside);
+    build_op_region(m, branch, edge);
+    op_insert(loop->parent, branch, loop);
+    op_copy(m, loop, inside, NULL);
+    build_yield(s, inside);
+    program_clear_data(p);
+    op_remove(loop);
+    op_insert(edge, loop, NULL);
+    build_yield(s, edge);
+    for (unsigned i = 0; i < loop->result_count; i++) {
+        Value *v = loop->results[i];
+        value_forward(v, build_result(m, branch, v->name, v->loc, v->type));
+    }
+    resolve_after(m, branch);
+    program_clear_data(p);
+    return inside->first;
+}
+
+/* The upper bound of the rounds inside: the end, but not past the loop's own. */
+static const Expr *inner_upper(const Split *s)
+{
+    const Expr *upper = op_expr(s->loop, ATTR_UPPER), *end = s->end;
+    bool not_past = end == upper ||
+                    (end->kind == EXPR_OP && upper->kind == EXPR_OP && end->op == SCALAR_div &&
+                     upper->op == SCALAR_ceil_div && end->a == upper->a && end->b == upper->b);
+    return not_past ? end : make(s, SCALAR_min, upper, end);
+}
+
+/* The first index that is not below `upper`, of a loop from 0 on. */
+static const Expr *rest_lower(const Split *s, const Expr *upper)
+{
+    const Expr *step = op_expr(s->loop, ATTR_STEP);
+    const Expr *from = make(s, SCALAR_max, upper, expr_constant(&s->m->exprs, 0));
+    if (!step || step->constant == 1)
+        return from;
+    return make(s, SCALAR_mul, make(s, SCALAR_ceil_div, from, step), step);
+}
+
+/* Whether the loop was cut in two, a copy for the rounds inside and itself for the rest. */
+static bool cut_loop(Split *s)
+{
+    Module *m = s->m;
+    Op *loop = s->loop;
+    const Expr *lower = op_expr(loop, ATTR_LOWER), *step = op_expr(loop, ATTR_STEP);
+    if (!s->end || !expr_is_constant(lower) || lower->constant != 0 ||
+        (step && !expr_is_constant(step)))
+        return false;
+    const Expr *upper = inner_upper(s), *rest = upper ? rest_lower(s, upper) : NULL;
+    if (!rest || !never_fails(rest))
+        return false;
+    op_copy(m, loop, loop->parent, loop);
+    program_clear_data(loop->parent->program);
+    Op *inside = loop->prev;
+    op_set_attr(m, inside, (Attr){.kind = ATTR_UPPER, .expr = upper});
+    op_set_attr(m, loop, (Attr){.kind = ATTR_LOWER, .expr = rest});
+    for (unsigned i = 0; i < loop->result_count; i++)
+        loop->operands[i] = inside->results[i];
+    SAY(m, loop, PASSED, "rounds below %s run without %u bounds check%s", expr_text(m, upper),
+        s->end_checks, s->end_checks == 1 ? "" : "s");
+    stat_add(m, STAT_simplify_bounds_cuts, 1);
+    stat_add(m, STAT_simplify_bounds_checks, s->end_checks);
+    return true;
+}
+
+/* ---- the pass ----------------------------------------------------------------- */
+
+static bool has_few_rounds(const Op *loop)
+{
+    const Expr *lower = op_expr(loop, ATTR_LOWER), *upper = op_expr(loop, ATTR_UPPER);
+    const Expr *step = op_expr(loop, ATTR_STEP);
+    int64_t length;
+    return expr_is_constant(lower) && expr_is_constant(upper) &&
+           !__builtin_sub_overflow(upper->constant, lower->constant, &length) &&
+           length / (step && expr_is_constant(step) ? step->constant : 1) <= FEW_ROUNDS;
+}
+
+/* Why a loop with conditions is not worth two copies, or cannot have them; or NULL. */
+static const char *obstacle(const Split *s)
+{
+    if (for_stages(s->loop) > 1)
+        return "it is marked pipelined; its copies run ahead first";
+    if (s->allocates)
+        return "it allocates memory";
+    if (s->ops > COPIED_OPS)
+        return "it has more than 256 ops";
+    return has_few_rounds(s->loop) ? "it has 8 rounds or less" : NULL;
+}
+
+static Split read_loop(Op *loop)
+{
+    Split s = {.m = loop->parent->program->module, .loop = loop};
+    region_walk(loop->regions[0], visit_op, &s);
+    return s;
+}
+
+/* By a condition; the loop is then the copy for blocks inside. */
+static void split_by_condition(Split *s)
+{
+    SAY(s->m, s->loop, PASSED, "blocks where %s run a copy of the loop without %u bounds "
+        "check%s", expr_text(s->m, conjunction(s)), s->checks, s->checks == 1 ? "" : "s");
+    stat_add(s->m, STAT_simplify_bounds_splits, 1);
+    stat_add(s->m, STAT_simplify_bounds_checks, s->checks);
+    s->loop = split_loop(s);
+}
+
+/* Whether the loop was split. */
+static bool try_loop(Op *loop)
+{
+    Split s = read_loop(loop);
+    unsigned checks = s.checks + s.end_checks;
+    bool split = s.count > 0;
+    if (!split && !s.end)
+        return false;
+    const char *why = obstacle(&s);
+    if (why) {
+        SAY(s.m, loop, MISSED, "the loop keeps %u bounds check%s that splitting it could "
+            "save: %s", checks, checks == 1 ? "" : "s", why);
+        return false;
+    }
+    if (split) {
+        split_by_condition(&s);
+        s = read_loop(s.loop);
+    }
+    return cut_loop(&s) || split;
+}
+
+/* The outermost loop that can be split is; loops in it stay as they are. */
+static bool split_region(const Region *r)
+{
+    bool changed = false;
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        bool split = op->code == OP_for && try_loop(op);
+        for (unsigned i = 0; !split && i < op->region_count; i++)
+            changed |= split_region(op->regions[i]);
+        changed |= split;
+    }
+    return changed;
+}
+
+PassResult pass_simplify_bounds(Program *p)
+{
+    return split_region(p->body) ? PASS_CHANGED : PASS_UNCHANGED;
+}
