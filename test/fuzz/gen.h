@@ -5,10 +5,13 @@
  *   gen_layout.c    element types and layouts
  *   gen_view.c      views of global memory and what they hold
  *   gen_memory.c    what the program writes: results, shared tensors, barriers
+ *   gen_atomic.c    counters, which atomic ops change
+ *   gen_workspace.c the workspace and its semaphores
  *   gen_copy.c      asynchronous copies
  *   gen_value.c     register tensors and their ops
  *   gen_dot.c       dot
- *   gen_control.c   for, if, exit, assert, assume
+ *   gen_control.c   for, while, if, exit, assert, assume
+ *   gen_group.c     thread_group
  *
  * Emitting functions append lines to `body`; what is named there may be used
  * from then on. */
@@ -48,7 +51,9 @@ typedef struct View {
 enum { DIRTY_READ = 1, DIRTY_WRITE = 2, DIRTY_ATOMIC = 4 };
 
 /* A tensor that the program writes: its own shared tensor, or this block's part
- * of a result, which `lead` selects. */
+ * of a result or of the workspace, which `lead` selects. Another name for an object
+ * has its `base`, the index of the object, which alone has the state from `hidden`
+ * on. */
 typedef struct Object {
     const char *name;
     const char *lead;       /* offsets before the object's own, "%b0, %b1, ", or "" */
@@ -56,6 +61,8 @@ typedef struct Object {
     unsigned rank;
     int64_t shape[LIMIT_RANK];      /* without the leading dimensions */
     bool shared;
+    uint32_t base;          /* its own index, if it is no other name */
+    bool hidden;            /* not of this group of threads */
     unsigned dirty;
     unsigned atomic;        /* the op behind DIRTY_ATOMIC */
     bool pending;           /* a copy_async into it is under way */
@@ -76,6 +83,7 @@ typedef struct Gen {
     LayoutTable layouts;
     Text arguments, views, body;
     unsigned indent, names;
+    bool is_open;           /* some layouts are left out */
 
     tilus_arg *args;
     uint32_t arg_count, arg_capacity;
@@ -84,10 +92,10 @@ typedef struct Gen {
     View *inputs;
     uint32_t input_count, input_capacity;
 
-    Scalar *scalars;        /* leaves: arguments, block and loop indices */
+    Scalar *scalars;        /* leaves: arguments, block indices, then the others */
     uint32_t scalar_count, scalar_capacity, argument_scalars;
     Reg *regs;
-    uint32_t reg_count, reg_capacity;
+    uint32_t reg_first, reg_count, reg_capacity;    /* those before the first are hidden */
     Object *objects;        /* the first, of rank 0, stands for those of regions that ended */
     uint32_t object_count, object_capacity;
 
@@ -100,7 +108,16 @@ typedef struct Gen {
     int64_t shared_bytes;   /* allocated so far */
     unsigned groups;        /* of copies, made so far */
     bool groups_exact;      /* on all paths alike */
+    bool may_exit, exits;   /* blocks may end here; some may have ended before */
 } Gen;
+
+/* What a region restores when it ends. */
+typedef struct Scope {
+    uint32_t scalars, regs, objects;
+    unsigned loop, groups;
+    bool groups_exact;
+    Object *before;         /* the objects as they were at its begin */
+} Scope;
 
 /* ---- text (program_gen.c) ----------------------------------------------- */
 
@@ -108,6 +125,8 @@ typedef struct Gen {
 void gen_line(Gen *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "%v12": a name that is not in use. */
 const char *gen_name(Gen *g, const char *prefix);
+/* `given` in the text, and `left_open` in the one that leaves some layouts out. */
+const char *gen_either(Gen *g, const char *given, const char *left_open);
 /* Counts the elements of an op of `layout` against the budget. */
 void gen_spend(Gen *g, const Layout *layout);
 /* Emits one random statement, or several that belong together. */
@@ -116,6 +135,7 @@ void gen_statement(Gen *g);
 void gen_numbers(Text *text, unsigned count, const int64_t *numbers);
 
 static inline unsigned gen_threads(const Gen *g) { return g->warps * 32; }
+static inline Object *gen_base(Gen *g, const Object *o) { return &g->objects[o->base]; }
 
 /* ---- scalars (gen_scalar.c) --------------------------------------------- */
 
@@ -125,6 +145,12 @@ Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max);
 /* An expression over arguments that has this value. */
 const char *gen_exact(Gen *g, int64_t value);
 void gen_scalar_add(Gen *g, const char *text, int64_t min, int64_t max);
+/* A type for scalars from `min` on, none of which are large; the name of an
+ * expression. */
+const char *gen_scalar_type(Gen *g, int64_t min);
+const char *gen_scalar_named(Gen *g, const char *text, const char *type);
+void gen_scalar_statement(Gen *g);
+void gen_load_scalar(Gen *g);
 
 /* ---- types and layouts (gen_layout.c) ----------------------------------- */
 
@@ -142,6 +168,8 @@ const Layout *gen_product(Gen *g, const Layout *f, GenPrimitive kind, int64_t a,
 const Layout *gen_primitive(Gen *g, GenPrimitive kind, unsigned rank, const int64_t *shape);
 /* "f16[16, 8] @ spatial(8, 4).local(2, 2)" */
 const char *gen_type_text(Gen *g, DType dtype, const Layout *layout);
+/* A permutation of `rank` dimensions. */
+void gen_order_of_dims(Gen *g, unsigned rank, int64_t *order);
 
 /* ---- global memory (gen_view.c) ----------------------------------------- */
 
@@ -153,8 +181,13 @@ typedef struct Source {
     const char *place, *dims;
 } Source;
 Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape);
-/* " {dims = [0, 2]}" or "" */
-const char *gen_dims_text(Gen *g, const char *dims);
+/* A slice of one, or one permuted, is one more. */
+void gen_part_of_input(Gen *g);
+/* "prefetch = 128", "evict = first" or "", and " {dims = [0, 2], evict = first}" or "":
+ * dimensions with such a hint. */
+enum { GEN_PREFETCH = 1, GEN_EVICT = 2 };
+const char *gen_hint(Gen *g, unsigned hints);
+const char *gen_words(Gen *g, const char *dims, unsigned hints);
 
 /* ---- written memory (gen_memory.c) -------------------------------------- */
 
@@ -164,25 +197,45 @@ void gen_store_result(Gen *g, unsigned reg);
 void gen_new_shared(Gen *g, unsigned reg);
 /* A shared tensor of this shape, undefined; its index. */
 unsigned gen_allocate_shared(Gen *g, DType dtype, unsigned rank, const int64_t *shape);
-/* Some access of what was written: load, store, or atomic op. */
+/* Makes it an object with a state of its own. */
+Object *gen_add_object(Gen *g, Object o);
+/* One that may be accessed, or NULL; a tile of it: all, or a divisor of each extent. */
+Object *gen_pick_object(Gen *g);
+void gen_tile(Gen *g, const Object *o, int64_t *tile);
+/* Another name for a part of a shared tensor. */
+void gen_alias(Gen *g);
+/* Some access of what was written. */
 void gen_load_object(Gen *g);
 void gen_store_object(Gen *g);
 void gen_print(Gen *g);
-void gen_atomic_shared(Gen *g);
-void gen_atomic_global(Gen *g);
 /* Orders what comes before an access of the kinds DIRTY_*, which it notes. */
 void gen_order(Gen *g, Object *o, unsigned access);
 void gen_synchronize(Gen *g);
 /* "[0, %i mod 3]": offsets of a tile inside the object. */
 const char *gen_offsets(Gen *g, const Object *o, const int64_t *tile);
+/* "0, 0" */
+const char *gen_zeros(Gen *g, unsigned rank);
 /* Whether a barrier or a wait is left out here. */
 bool gen_drops(Gen *g);
+bool gen_any_dirty(const Gen *g);
+
+/* ---- counters (gen_atomic.c) -------------------------------------------- */
+
+void gen_atomic_shared(Gen *g);
+void gen_atomic_global(Gen *g);
+
+/* ---- workspace (gen_workspace.c) ---------------------------------------- */
+
+void gen_workspace(Gen *g);
+void gen_chain(Gen *g);
 
 /* ---- copies (gen_copy.c) ------------------------------------------------ */
 
 void gen_copy(Gen *g);
 /* A loop that copies some rounds ahead. */
 void gen_copy_ring(Gen *g);
+/* A loop marked pipelined. */
+void gen_pipelined(Gen *g);
 /* Waits for the copy into `o`; for all. */
 void gen_wait(Gen *g, Object *o);
 void gen_wait_all(Gen *g);
@@ -215,11 +268,20 @@ void gen_dot(Gen *g);
 
 /* ---- control (gen_control.c) -------------------------------------------- */
 
+/* Regions, which begin and end a scope; whether one more fits. */
+Scope gen_scope_begin(Gen *g);
+void gen_scope_end(Gen *g, const Scope *s);
+bool gen_may_nest(const Gen *g);
 void gen_for(Gen *g);
+void gen_while(Gen *g);
 void gen_if(Gen *g);
 void gen_exit(Gen *g);
 void gen_assert(Gen *g);
 /* Ends what is under way and stores what nothing uses, from value `first` on. */
 void gen_end_region(Gen *g, uint32_t first);
+
+/* ---- groups of threads (gen_group.c) ------------------------------------ */
+
+void gen_thread_group(Gen *g);
 
 #endif

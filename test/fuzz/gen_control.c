@@ -3,26 +3,21 @@
 
 #include <string.h>
 
-enum { CARRIED_MAX = 3, DEPTH_MAX = 3 };
+enum { CARRIED_MAX = 2, VALUES_MAX = CARRIED_MAX + 2, DEPTH_MAX = 3 };
 
-/* Values that a region takes or hands on. */
+/* Values that a region takes or hands on: register tensors, then scalars. */
 typedef struct Carried {
-    unsigned count;
-    DType dtype[CARRIED_MAX];
-    const Layout *layout[CARRIED_MAX];
-    const char *initial[CARRIED_MAX], *inside[CARRIED_MAX], *result[CARRIED_MAX];
-    bool undefined[CARRIED_MAX];    /* at first */
+    unsigned count, regs;
+    DType dtype[VALUES_MAX];            /* of the tensors */
+    const Layout *layout[VALUES_MAX];
+    bool undefined[VALUES_MAX];         /* at first */
+    const char *type[VALUES_MAX];       /* of the scalars */
+    int64_t min[VALUES_MAX], max[VALUES_MAX];
+    const char *initial[VALUES_MAX], *inside[VALUES_MAX], *result[VALUES_MAX];
+    const char *next;       /* what a round makes of the last scalar; NULL: anything */
 } Carried;
 
-/* What a region restores when it ends. */
-typedef struct Scope {
-    uint32_t scalars, regs, objects;
-    unsigned loop, groups;
-    bool groups_exact;
-    Object *before;         /* the objects as they were at its begin */
-} Scope;
-
-static Scope scope_begin(Gen *g)
+Scope gen_scope_begin(Gen *g)
 {
     Scope s = {g->scalar_count, g->reg_count, g->object_count, g->loop, g->groups,
                g->groups_exact, NULL};
@@ -34,7 +29,7 @@ static Scope scope_begin(Gen *g)
 
 /* The region may have run, or not: what either left stays, and groups that were
  * made in it, or waited for, count no more. */
-static void scope_end(Gen *g, const Scope *s)
+void gen_scope_end(Gen *g, const Scope *s)
 {
     for (uint32_t i = s->objects; i < g->object_count; i++)
         g->objects[0].dirty |= g->objects[i].dirty;
@@ -59,8 +54,10 @@ static void add_reg(Gen *g, const char *name, DType dtype, const Layout *layout)
 
 static void add_results(Gen *g, const Carried *c)
 {
-    for (unsigned i = 0; i < c->count; i++)
+    for (unsigned i = 0; i < c->regs; i++)
         add_reg(g, c->result[i], c->dtype[i], c->layout[i]);
+    for (unsigned i = c->regs; i < c->count; i++)
+        gen_scalar_add(g, c->result[i], c->min[i], c->max[i]);
 }
 
 /* "%v1, %v2" and `end`, or nothing at all. */
@@ -75,12 +72,17 @@ static const char *join_names(Gen *g, const char *const *names, unsigned count,
     return text_string(&text);
 }
 
-static bool any_dirty(const Gen *g)
+bool gen_any_dirty(const Gen *g)
 {
     for (uint32_t i = 0; i < g->object_count; i++)
         if (g->objects[i].dirty)
             return true;
     return false;
+}
+
+bool gen_may_nest(const Gen *g)
+{
+    return g->depth < DEPTH_MAX && g->budget > 0;
 }
 
 void gen_end_region(Gen *g, uint32_t first)
@@ -91,21 +93,31 @@ void gen_end_region(Gen *g, uint32_t first)
             gen_store_result(g, i);
 }
 
-/* Statements, then the values that the region hands on: new ones, or those that
- * it was given (from value `given` on), changed. */
-static void region_body(Gen *g, const Scope *s, const Carried *c, bool loops)
+/* The values that a region hands on: new ones, or those that it was given, changed. */
+static void make_yields(Gen *g, const Carried *c, const char **yields)
 {
-    const char *yields[CARRIED_MAX];
-    for (uint64_t n = choose_between(g->choices, 1, 4); n-- > 0;)
-        gen_statement(g);
-    for (unsigned i = 0; i < c->count; i++) {
+    for (unsigned i = 0; i < c->regs; i++) {
         unsigned reg = gen_value_of(g, c->dtype[i], c->layout[i]);
         if (choose(g->choices, 4))
             reg = gen_elementwise(g, reg);
         yields[i] = gen_use(g, reg);
     }
+    for (unsigned i = c->regs; i < c->count; i++) {
+        Scalar s = gen_scalar_within(g, c->min[i], c->max[i]);
+        if (c->next && i + 1 == c->count)
+            s.text = c->next;
+        yields[i] = gen_scalar_named(g, s.text, c->type[i]);
+    }
+}
+
+static void region_body(Gen *g, const Scope *s, const Carried *c, bool loops)
+{
+    const char *yields[VALUES_MAX];
+    for (uint64_t n = choose_between(g->choices, 1, 4); n-- > 0;)
+        gen_statement(g);
+    make_yields(g, c, yields);
     gen_end_region(g, s->regs);
-    if (loops && any_dirty(g))
+    if (loops && gen_any_dirty(g))
         gen_synchronize(g);
     if (c->count)
         gen_line(g, "yield %s", join_names(g, yields, c->count, ""));
@@ -113,10 +125,23 @@ static void region_body(Gen *g, const Scope *s, const Carried *c, bool loops)
 
 /* ---- for ---------------------------------------------------------------- */
 
+/* One more scalar, from `initial` on, within [min, max] from then on. */
+static void carry_scalar(Gen *g, Carried *c, Scalar initial, int64_t min, int64_t max)
+{
+    unsigned i = c->count++;
+    c->min[i] = initial.min < min ? initial.min : min;
+    c->max[i] = initial.max > max ? initial.max : max;
+    c->type[i] = gen_scalar_type(g, c->min[i]);
+    c->initial[i] = gen_scalar_named(g, initial.text, c->type[i]);
+    c->inside[i] = gen_name(g, "j");
+    c->result[i] = gen_name(g, "j");
+}
+
 static Carried choose_carried(Gen *g, bool certain)
 {
-    Carried c = {.count = (unsigned)choose(g->choices, CARRIED_MAX)};
-    for (unsigned i = 0; i < c.count; i++) {
+    Carried c = {.regs = (unsigned)choose(g->choices, CARRIED_MAX + 1)};
+    c.count = c.regs;
+    for (unsigned i = 0; i < c.regs; i++) {
         unsigned reg = gen_pick(g);
         c.dtype[i] = g->regs[reg].dtype;
         c.layout[i] = g->regs[reg].layout;
@@ -128,6 +153,8 @@ static Carried choose_carried(Gen *g, bool certain)
             gen_line(g, "%s = allocate_register : %s", c.initial[i],
                      gen_type_text(g, c.dtype[i], c.layout[i]));
     }
+    if (choose_rarely(g->choices, 3))
+        carry_scalar(g, &c, gen_scalar(g, 2), -2, 6);
     return c;
 }
 
@@ -141,16 +168,41 @@ static const char *iter_text(Gen *g, const Carried *c)
     return text_string(&text);
 }
 
+static int64_t trip_limit(Scalar lower, Scalar upper, int64_t step)
+{
+    return upper.max > lower.min ? (upper.max - lower.min + step - 1) / step : 1;
+}
+
+/* `index` goes from lower to below upper. */
 static void loop_body(Gen *g, const Carried *c, const char *index, Scalar lower, Scalar upper)
 {
-    Scope s = scope_begin(g);
+    Scope s = gen_scope_begin(g);
+    for (unsigned i = c->regs; i < c->count; i++)
+        if (!c->next || i + 1 < c->count)
+            gen_scalar_add(g, c->inside[i], c->min[i], c->max[i]);
     gen_scalar_add(g, index, lower.min, upper.max > lower.min ? upper.max - 1 : lower.min);
     g->loop = g->scalar_count;
-    for (unsigned i = 0; i < c->count; i++)
+    for (unsigned i = 0; i < c->regs; i++)
         if (!c->undefined[i])
             add_reg(g, c->inside[i], c->dtype[i], c->layout[i]);
     region_body(g, &s, c, true);
-    scope_end(g, &s);
+    gen_scope_end(g, &s);
+}
+
+/* " step 2 pipelined(3) unroll", which change no result. */
+static const char *loop_words(Gen *g, int64_t step)
+{
+    Text text;
+    text_init(&text, g->arena);
+    if (step != 1)
+        text_printf(&text, " step %d", (int)step);
+    if (choose_rarely(g->choices, 8))
+        text_printf(&text, " pipelined(%d)", (int)choose_between(g->choices, 1, 4));
+    if (choose_rarely(g->choices, 6))
+        text_add(&text, " unroll");
+    else if (choose_rarely(g->choices, 3))
+        text_printf(&text, " unroll(%d)", (int)choose_between(g->choices, 2, 4));
+    return text_string(&text);
 }
 
 void gen_for(Gen *g)
@@ -159,16 +211,42 @@ void gen_for(Gen *g)
     Scalar lower = gen_scalar_within(g, -1, 2);
     Scalar upper = gen_scalar_within(g, lower.min,
                                      lower.max + choose_between(g->choices, 0, 3));
-    int64_t trips = upper.max > lower.min ? (upper.max - lower.min + step - 1) / step : 1;
+    int64_t trips = trip_limit(lower, upper, step);
     const char *index = gen_name(g, "i");
     if (g->depth >= DEPTH_MAX || g->budget < 4 * g->repeat * trips * gen_threads(g))
         return;
     Carried c = choose_carried(g, lower.max < upper.min);
-    const char *step_text = step == 1 ? "" : arena_printf(g->arena, " step %d", (int)step);
     gen_line(g, "%sfor %s in %s .. %s%s%s {", join_names(g, c.result, c.count, " = "), index,
-             lower.text, upper.text, step_text, iter_text(g, &c));
+             lower.text, upper.text, loop_words(g, step), iter_text(g, &c));
     g->repeat *= trips;
     loop_body(g, &c, index, lower, upper);
+    g->repeat /= trips;
+    gen_line(g, "}");
+    add_results(g, &c);
+}
+
+/* ---- while -------------------------------------------------------------- */
+
+/* A scalar counts the rounds, and another condition may end the loop before. */
+void gen_while(Gen *g)
+{
+    int64_t step = choose_between(g->choices, 1, 3);
+    Scalar start = gen_scalar_within(g, -2, 2);
+    Scalar limit = gen_scalar_within(g, start.min, start.max + choose_between(g->choices, 0, 4));
+    int64_t trips = trip_limit(start, limit, step);
+    if (g->depth >= DEPTH_MAX || g->budget < 4 * g->repeat * trips * gen_threads(g))
+        return;
+    Carried c = choose_carried(g, false);
+    carry_scalar(g, &c, start, start.min, limit.max - 1 + step);
+    const char *index = c.inside[c.count - 1];
+    c.next = arena_printf(g->arena, "%s + %d", index, (int)step);
+    const char *also = choose(g->choices, 2)
+                           ? ""
+                           : arena_printf(g->arena, " and %s", gen_scalar(g, 2).text);
+    gen_line(g, "%swhile %s < %s%s%s {", join_names(g, c.result, c.count, " = "), index,
+             limit.text, also, iter_text(g, &c));
+    g->repeat *= trips;
+    loop_body(g, &c, index, start, limit);
     g->repeat /= trips;
     gen_line(g, "}");
     add_results(g, &c);
@@ -178,9 +256,9 @@ void gen_for(Gen *g)
 
 static void branch_body(Gen *g, const Carried *c)
 {
-    Scope s = scope_begin(g);
+    Scope s = gen_scope_begin(g);
     region_body(g, &s, c, false);
-    scope_end(g, &s);
+    gen_scope_end(g, &s);
 }
 
 /* Each branch begins with what was before both. */
@@ -211,12 +289,15 @@ void gen_if(Gen *g)
 /* Some blocks end here. */
 void gen_exit(Gen *g)
 {
+    if (!g->may_exit)
+        return;
+    g->exits = true;
     gen_wait_all(g);
     gen_line(g, "if %s {", gen_scalar(g, 2).text);
-    Scope s = scope_begin(g);
+    Scope s = gen_scope_begin(g);
     gen_store_result(g, gen_pick(g));
     gen_line(g, "exit");
-    scope_end(g, &s);
+    gen_scope_end(g, &s);
     gen_line(g, "}");
 }
 

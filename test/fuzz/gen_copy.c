@@ -15,7 +15,8 @@ static const char *copy_words(Gen *g, unsigned rank, const int64_t *tile,
     text_char(&text, ']');
     if (*source_dims)
         text_printf(&text, ", source_dims = %s", source_dims);
-    text_char(&text, '}');
+    const char *hint = gen_hint(g, GEN_PREFETCH);
+    text_printf(&text, "%s%s}", *hint ? ", " : "", hint);
     return text_string(&text);
 }
 
@@ -25,9 +26,10 @@ static void start_copy(Gen *g, Object *o, const int64_t *tile)
     Source source = gen_source(g, o->dtype, o->rank, tile);
     gen_line(g, "copy_async %s, %s%s%s", source.place, o->name, gen_offsets(g, o, tile),
              copy_words(g, o->rank, tile, source.dims));
-    o->pending = true;
-    o->dirty = 0;
-    o->group = g->groups;
+    Object *base = gen_base(g, o);
+    base->pending = true;
+    base->dirty = 0;
+    base->group = g->groups;
     for (unsigned d = 0, elements = 1; d < o->rank; d++) {
         elements *= (unsigned)tile[d];
         g->budget -= d + 1 == o->rank ? elements * g->repeat : 0;
@@ -60,7 +62,7 @@ static Object *find_copied(Gen *g)
     uint32_t first = (uint32_t)choose(g->choices, g->object_count + 1);
     for (uint32_t i = 0; i < g->object_count; i++) {
         Object *o = &g->objects[(first + i) % g->object_count];
-        if (o->shared && !o->pending)
+        if (o->shared && o->rank && !gen_base(g, o)->pending && !gen_base(g, o)->hidden)
             return o;
     }
     return NULL;
@@ -189,4 +191,61 @@ void gen_copy_ring(Gen *g)
     g->repeat /= rounds;
     gen_line(g, "copy_async_wait_group 0");
     g->objects[ring].dirty = DIRTY_WRITE | DIRTY_READ;
+}
+
+/* ---- pipelined loops ---------------------------------------------------- */
+
+static void pipelined_body(Gen *g, unsigned tile, const Layout *layout, const char *carried)
+{
+    DType t = g->objects[tile].dtype;
+    start_copy(g, &g->objects[tile], layout->shape);
+    gen_line(g, "copy_async_commit_group");
+    g->groups++;
+    gen_wait_all(g);
+    gen_synchronize(g);
+    unsigned value = gen_define(g, t, layout, false,
+                                arena_printf(g->arena, "load_shared %s[%s] : %s",
+                                             g->objects[tile].name, gen_zeros(g, layout->rank),
+                                             gen_type_text(g, t, layout)));
+    g->objects[tile].dirty = DIRTY_READ;
+    for (uint64_t n = choose(g->choices, 3); n-- > 0;)
+        value = gen_elementwise(g, value);
+    if (choose_rarely(g->choices, 3))
+        gen_statement(g);
+    gen_wait_all(g);
+    gen_synchronize(g);
+    const char *next = gen_name(g, "v");
+    gen_line(g, "%s = sub %s, %s", next, g->regs[value].name, carried);
+    gen_line(g, "yield %s", next);
+}
+
+/* What pipeline-loops takes: a round copies a tile and computes with it. */
+void gen_pipelined(Gen *g)
+{
+    DType t = gen_dtype(g);
+    int64_t rounds = choose_between(g->choices, 0, 5), step = choose_between(g->choices, 1, 2);
+    if (!gen_may_nest(g))
+        return;
+    if (!gen_has_arithmetic(t))
+        t = DTYPE_i32;
+    const Layout *layout = gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
+                                      choose_between(g->choices, 1, 2), true);
+    unsigned initial = gen_value_of(g, t, layout);
+    gen_wait_all(g);
+    unsigned tile = gen_allocate_shared(g, t, layout->rank, layout->shape);
+    const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
+    Scalar from = gen_scalar_within(g, -1, 3);
+    gen_line(g, "%s = for %s in %s .. %lld step %d pipelined(%d) iter(%s = %s) {", sum, i,
+             from.text, (long long)(rounds * step), (int)step,
+             (int)choose_between(g->choices, 1, 4), carried, gen_use(g, initial));
+    Scope s = gen_scope_begin(g);
+    g->repeat *= rounds + 1;
+    gen_scalar_add(g, i, from.min, from.min > rounds * step ? from.min : rounds * step);
+    pipelined_body(g, tile, layout, carried);
+    g->repeat /= rounds + 1;
+    g->objects[tile].rank = 0;      /* perhaps no round wrote it */
+    gen_scope_end(g, &s);
+    gen_line(g, "}");
+    Reg result = {.name = sum, .dtype = t, .layout = layout};
+    arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, result);
 }

@@ -25,9 +25,22 @@ const char *gen_type_text(Gen *g, DType dtype, const Layout *layout)
     text_init(&text, g->arena);
     text_printf(&text, "%s[", dtype_name(dtype));
     gen_numbers(&text, layout->rank, layout->shape);
-    text_add(&text, "] @ ");
-    layout_print(&text, layout);
+    text_char(&text, ']');
+    Text at;
+    text_init(&at, g->arena);
+    text_add(&at, " @ ");
+    layout_print(&at, layout);
+    text_add(&text, gen_either(g, text_string(&at), ""));
     return text_string(&text);
+}
+
+void gen_order_of_dims(Gen *g, unsigned rank, int64_t *order)
+{
+    for (unsigned d = 0; d < rank; d++) {
+        unsigned place = (unsigned)choose(g->choices, d + 1);
+        order[d] = order[place];
+        order[place] = d;
+    }
 }
 
 const Layout *gen_primitive(Gen *g, GenPrimitive kind, unsigned rank, const int64_t *shape)

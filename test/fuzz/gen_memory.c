@@ -27,6 +27,7 @@ void gen_synchronize(Gen *g)
 
 void gen_order(Gen *g, Object *o, unsigned access)
 {
+    o = gen_base(g, o);
     if (o->pending)
         gen_wait(g, o);
     bool harmless = !o->dirty || (access != DIRTY_WRITE && o->dirty == access);
@@ -158,13 +159,14 @@ static Object object_for(Gen *g, unsigned reg)
     return o;
 }
 
-static Object *add_object(Gen *g, Object o)
+Object *gen_add_object(Gen *g, Object o)
 {
+    o.base = g->object_count;
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, o);
     return &g->objects[g->object_count - 1];
 }
 
-static const char *zeros(Gen *g, unsigned rank)
+const char *gen_zeros(Gen *g, unsigned rank)
 {
     Text text;
     text_init(&text, g->arena);
@@ -187,7 +189,8 @@ static void store_result(Gen *g, unsigned reg, const char *place)
     } else if ((is_word || r.dtype == DTYPE_f32) && choose_rarely(g->choices, 4)) {
         gen_line(g, "atomic_exch %s, %s", gen_use(g, reg), place);
     } else {
-        gen_line(g, "store_global %s, %s", gen_use(g, reg), place);
+        gen_line(g, "store_global %s, %s%s", gen_use(g, reg), place,
+                 gen_words(g, "", GEN_EVICT));
     }
 }
 
@@ -204,10 +207,10 @@ void gen_store_result(Gen *g, unsigned reg)
     } else {
         new_result(g, &o);
         store_result(g, reg, arena_printf(g->arena, "%s[%s%s]", o.name, o.lead,
-                                          zeros(g, o.rank)));
+                                          gen_zeros(g, o.rank)));
     }
     o.dirty = DIRTY_WRITE;
-    add_object(g, o);
+    gen_add_object(g, o);
 }
 
 /* ---- shared tensors ----------------------------------------------------- */
@@ -235,8 +238,11 @@ static void shared_swizzle(Gen *g, int64_t elements, Text *text)
 {
     int64_t bits = choose_between(g->choices, 1, 3), base = choose_between(g->choices, 0, 3);
     int64_t shift = bits + (int64_t)choose(g->choices, 3);
+    const char *given = "";
     if (elements % (INT64_C(1) << (bits + base)) == 0)
-        text_printf(text, " swizzle(%d, %d, %d)", (int)bits, (int)base, (int)shift);
+        given = arena_printf(g->arena, " swizzle(%d, %d, %d)", (int)bits, (int)base,
+                             (int)shift);
+    text_add(text, gen_either(g, given, " swizzle(auto)"));
 }
 
 unsigned gen_allocate_shared(Gen *g, DType dtype, unsigned rank, const int64_t *shape)
@@ -260,7 +266,7 @@ unsigned gen_allocate_shared(Gen *g, DType dtype, unsigned rank, const int64_t *
     gen_numbers(&extents, rank, shape);
     gen_line(g, "%s = allocate_shared : %s[%s] shared%s", o.name, dtype_name(dtype),
              text_string(&extents), text_string(&text));
-    add_object(g, o);
+    gen_add_object(g, o);
     return g->object_count - 1;
 }
 
@@ -281,7 +287,7 @@ void gen_new_shared(Gen *g, unsigned reg)
         gen_spend(g, g->regs[reg].layout);
         const char *lead = extra ? arena_printf(g->arena, "%lld, ", (long long)i) : "";
         gen_line(g, "store_shared %s, %s[%s%s]", gen_use(g, reg), o->name, lead,
-                 zeros(g, like.rank));
+                 gen_zeros(g, like.rank));
     }
 }
 
@@ -300,19 +306,19 @@ const char *gen_offsets(Gen *g, const Object *o, const int64_t *tile)
     return text_string(&text);
 }
 
-static Object *pick_object(Gen *g)
+Object *gen_pick_object(Gen *g)
 {
     uint32_t first = (uint32_t)choose(g->choices, g->object_count + 1);
     for (uint32_t i = 0; i < g->object_count; i++) {
         Object *o = &g->objects[(first + i) % g->object_count];
-        if (o->rank && (o->shared || choose_rarely(g->choices, 3)))
+        if (o->rank && !gen_base(g, o)->hidden && (o->shared || choose_rarely(g->choices, 3)))
             return o;
     }
     return NULL;
 }
 
 /* A tile of the object: all of it, or a divisor in each dimension. */
-static void choose_tile(Gen *g, const Object *o, int64_t *tile)
+void gen_tile(Gen *g, const Object *o, int64_t *tile)
 {
     for (unsigned d = 0; d < o->rank; d++) {
         tile[d] = choose(g->choices, 2) ? o->shape[d]
@@ -322,34 +328,36 @@ static void choose_tile(Gen *g, const Object *o, int64_t *tile)
     }
 }
 
-/* The object's dimensions behind its leading ones. */
-static const char *object_dims(Gen *g, const Object *o)
+/* The object's dimensions behind its leading ones, and hints for the cache. */
+static const char *object_words(Gen *g, const Object *o, unsigned hints)
 {
+    hints = o->shared ? 0 : hints;
     Text text;
     unsigned lead = 0;
     text_init(&text, g->arena);
     for (const char *c = o->lead; *c; c++)
         lead += *c == ',';
     if (choose(g->choices, 3))
-        return "";
+        return gen_words(g, "", hints);
     for (unsigned d = 0; d < o->rank; d++)
-        text_printf(&text, "%s%u", d ? ", " : " {dims = [", lead + d);
-    text_add(&text, "]}");
-    return text_string(&text);
+        text_printf(&text, "%s%u", d ? ", " : "[", lead + d);
+    text_char(&text, ']');
+    return gen_words(g, text_string(&text), hints);
 }
 
 void gen_load_object(Gen *g)
 {
     int64_t tile[LIMIT_RANK];
-    Object *o = pick_object(g);
+    Object *o = gen_pick_object(g);
     if (!o)
         return;
-    choose_tile(g, o, tile);
+    gen_tile(g, o, tile);
     const Layout *l = gen_layout_of(g, o->rank, tile);
     gen_order(g, o, DIRTY_READ);
     const char *op = arena_printf(g->arena, "load_%s %s%s%s : %s",
                                   o->shared ? "shared" : "global", o->name,
-                                  gen_offsets(g, o, tile), object_dims(g, o),
+                                  gen_offsets(g, o, tile),
+                                  object_words(g, o, GEN_PREFETCH | GEN_EVICT),
                                   gen_type_text(g, o->dtype, l));
     gen_define(g, o->dtype, l, false, op);
 }
@@ -357,23 +365,53 @@ void gen_load_object(Gen *g)
 /* A value is stored over a part of a shared tensor or a result. */
 void gen_store_object(Gen *g)
 {
-    Object *o = pick_object(g);
+    Object *o = gen_pick_object(g);
     int64_t tile[LIMIT_RANK];
     if (!o)
         return;
-    choose_tile(g, o, tile);
+    gen_tile(g, o, tile);
     unsigned reg = gen_value_of(g, o->dtype, gen_layout_of(g, o->rank, tile));
     gen_order(g, o, DIRTY_WRITE);
     gen_spend(g, g->regs[reg].layout);
     gen_line(g, "store_%s %s, %s%s%s", o->shared ? "shared" : "global", gen_use(g, reg),
-             o->name, gen_offsets(g, o, tile), object_dims(g, o));
+             o->name, gen_offsets(g, o, tile), object_words(g, o, GEN_EVICT));
+}
+
+/* Another name for a part of an object, or for it with its dimensions in another
+ * order. */
+void gen_alias(Gen *g)
+{
+    const Object *from = gen_pick_object(g);
+    if (!from || !from->shared)
+        return;
+    Object o = *from;
+    bool slices = choose(g->choices, 2);
+    int64_t order[LIMIT_RANK];
+    Text text;
+    text_init(&text, g->arena);
+    o.name = gen_name(g, "s");
+    if (slices) {
+        gen_tile(g, from, o.shape);
+        gen_numbers(&text, o.rank, o.shape);
+        gen_line(g, "%s = slice %s%s : %s[%s]", o.name, from->name,
+                 gen_offsets(g, from, o.shape), dtype_name(o.dtype), text_string(&text));
+    } else {
+        gen_order_of_dims(g, o.rank, order);
+        for (unsigned d = 0; d < o.rank; d++)
+            o.shape[d] = from->shape[order[d]];
+        gen_numbers(&text, o.rank, order);
+        gen_line(g, "%s = permute %s {dims = [%s]}", o.name, from->name, text_string(&text));
+    }
+    o.dirty = 0;
+    o.pending = false;
+    arena_push(g->arena, g->objects, g->object_count, g->object_capacity, o);
 }
 
 /* Prints a number, a value, or a tile of a tensor. */
 void gen_print(Gen *g)
 {
     const char *blocks = choose(g->choices, 2) ? " {blocks = all}" : "";
-    Object *o = pick_object(g);
+    Object *o = gen_pick_object(g);
     switch (choose(g->choices, 3)) {
     case 0:
         gen_line(g, "print \"number\", %s%s", gen_scalar(g, 2).text, blocks);
@@ -388,77 +426,4 @@ void gen_print(Gen *g)
         return;
     gen_order(g, o, DIRTY_READ);
     gen_line(g, "print \"shared\", %s%s", o->name, blocks);
-}
-
-/* ---- atomic ops --------------------------------------------------------- */
-
-enum { ATOMIC_KINDS = 3 };
-static const char *const atomic_ops[ATOMIC_KINDS] = {"atomic_add", "atomic_max", "atomic_min"};
-
-static const char *atomic_words(Gen *g)
-{
-    static const char *const words[] = {
-        "", "", " {order = release}", " {order = acq_rel, scope = block}",
-        " {scope = system}"};
-    return words[choose(g->choices, sizeof words / sizeof *words)];
-}
-
-static DType counter_dtype(Gen *g)
-{
-    return choose(g->choices, 2) ? DTYPE_i32 : DTYPE_u32;
-}
-
-/* Counters of a block: cleared, changed by all, and read. */
-void gen_atomic_shared(Gen *g)
-{
-    DType t = counter_dtype(g);
-    unsigned kind = (unsigned)choose(g->choices, ATOMIC_KINDS);
-    unsigned reg = gen_value_of(g, t, gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                                 choose_between(g->choices, 1, 2), true));
-    uint32_t before = g->object_count;
-    gen_new_shared(g, reg);
-    if (g->object_count == before)
-        return;
-    for (unsigned i = 0; i < 2; i++) {
-        const Object *made = &g->objects[before];
-        int64_t tile[LIMIT_RANK];
-        choose_tile(g, made, tile);
-        reg = gen_value_of(g, t, gen_layout_of(g, made->rank, tile));
-        Object *o = &g->objects[before];
-        if (o->dirty == DIRTY_ATOMIC && o->atomic != kind)
-            gen_synchronize(g);
-        gen_order(g, o, DIRTY_ATOMIC);
-        o->atomic = kind;
-        gen_spend(g, g->regs[reg].layout);
-        gen_line(g, "%s %s, %s%s%s", atomic_ops[kind], gen_use(g, reg), o->name,
-                 gen_offsets(g, o, tile), atomic_words(g));
-        kind = (unsigned)choose(g->choices, ATOMIC_KINDS);
-    }
-}
-
-/* Counters of all blocks, which one kind of atomic op changes in any order. */
-void gen_atomic_global(Gen *g)
-{
-    unsigned reg = gen_pick(g);
-    const Reg *r = &g->regs[reg];
-    if (r->dtype != DTYPE_i32 && r->dtype != DTYPE_u32)
-        reg = gen_value_of(g, counter_dtype(g), r->layout);
-    r = &g->regs[reg];
-    int64_t elements = 1;
-    const char *name = gen_name(g, "o");
-    Text extents, offsets;
-    text_init(&extents, g->arena);
-    text_init(&offsets, g->arena);
-    for (unsigned d = 0; d < r->layout->rank; d++) {
-        int64_t extent = choose_between(g->choices, 1, r->layout->shape[d] + 2);
-        elements *= extent;
-        text_printf(&extents, "%s%s", d ? ", " : "", gen_exact(g, extent));
-        text_printf(&offsets, "%s%s", d ? ", " : "", gen_scalar_within(g, -2, extent).text);
-    }
-    gen_spend(g, r->layout);
-    text_printf(&g->views, "  %s = view_global %s : %s[%s]\n", name,
-                gen_pointer(g, r->dtype, elements), dtype_name(r->dtype),
-                text_string(&extents));
-    gen_line(g, "%s %s, %s[%s]%s", atomic_ops[choose(g->choices, ATOMIC_KINDS)],
-             gen_use(g, reg), name, text_string(&offsets), atomic_words(g));
 }

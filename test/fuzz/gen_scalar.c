@@ -126,6 +126,59 @@ Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max)
     return min ? combine(g, "($0 + $1)", s, low, min, max) : s;
 }
 
+/* ---- named scalars ------------------------------------------------------ */
+
+const char *gen_scalar_type(Gen *g, int64_t min)
+{
+    static const char *const types[] = {"i64", "i32", "u32"};
+    return types[choose(g->choices, min < 0 ? 2 : 3)];
+}
+
+const char *gen_scalar_named(Gen *g, const char *text, const char *type)
+{
+    const char *name = gen_name(g, "j");
+    gen_line(g, "%s = scalar %s : %s", name, text, type);
+    return name;
+}
+
+void gen_scalar_statement(Gen *g)
+{
+    Scalar s = gen_scalar(g, 3);
+    gen_scalar_add(g, gen_scalar_named(g, s.text, gen_scalar_type(g, s.min)), s.min, s.max);
+}
+
+/* A tile of one element: of an object, or of memory that nobody writes. */
+static const char *scalar_place(Gen *g, DType *t)
+{
+    static const int64_t one[LIMIT_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    Object *o = choose(g->choices, 2) ? gen_pick_object(g) : NULL;
+    if (o && dtype_is_integer(o->dtype) && o->dtype != DTYPE_u64) {
+        *t = o->dtype;
+        gen_order(g, o, DIRTY_READ);
+        return arena_printf(g->arena, "%s%s", o->name, gen_offsets(g, o, one));
+    }
+    do
+        *t = gen_dtype(g);
+    while (!dtype_is_integer(*t) || *t == DTYPE_u64);
+    return gen_source(g, *t, 1 + (unsigned)choose(g->choices, 3), one).place;
+}
+
+/* Memory's numbers are used as they are when they are small. */
+void gen_load_scalar(Gen *g)
+{
+    DType t = DTYPE_none;
+    const char *place = scalar_place(g, &t), *name = gen_name(g, "j");
+    int64_t least = 0, most = 0, modulus = choose_between(g->choices, 2, 40);
+    dtype_integer_range(t, &least, &most);
+    gen_line(g, "%s = load_scalar %s", name, place);
+    if (dtype_bits(t) <= 16)
+        gen_scalar_add(g, name, least, most);
+    name = gen_scalar_named(g, arena_printf(g->arena, "%s mod %d", name, (int)modulus), "i64");
+    gen_scalar_add(g, name, 0, modulus - 1);
+}
+
+/* ---- exact values ------------------------------------------------------- */
+
 /* An expression over argument `s` that has `value`, or NULL. */
 static const char *derive(Gen *g, Scalar s, int64_t value)
 {

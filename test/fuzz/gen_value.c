@@ -17,7 +17,7 @@ unsigned gen_pick(Gen *g)
 {
     unsigned reg = 0;
     for (unsigned i = 0; i < 3; i++) {
-        reg = (unsigned)choose(g->choices, g->reg_count);
+        reg = g->reg_first + (unsigned)choose(g->choices, g->reg_count - g->reg_first);
         if (!g->regs[reg].used)
             break;
     }
@@ -34,9 +34,10 @@ const char *gen_use(Gen *g, unsigned reg)
  * reg_count. */
 static unsigned find(Gen *g, DType dtype, const Layout *layout)
 {
-    unsigned first = (unsigned)choose(g->choices, g->reg_count);
-    for (unsigned i = 0; i < g->reg_count; i++) {
-        unsigned reg = (first + i) % g->reg_count;
+    unsigned count = g->reg_count - g->reg_first;
+    unsigned first = (unsigned)choose(g->choices, count);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned reg = g->reg_first + (first + i) % count;
         const Reg *r = &g->regs[reg];
         if (r->layout == layout && (dtype == DTYPE_none || r->dtype == dtype))
             return reg;
@@ -65,7 +66,8 @@ unsigned gen_load(Gen *g, DType dtype, const Layout *layout)
     Source s = gen_source(g, dtype, layout->rank, layout->shape);
     return gen_define(g, dtype, layout, true,
                       arena_printf(g->arena, "load_global %s%s : %s", s.place,
-                                   gen_dims_text(g, s.dims), gen_type_text(g, dtype, layout)));
+                                   gen_words(g, s.dims, GEN_PREFETCH | GEN_EVICT),
+                                   gen_type_text(g, dtype, layout)));
 }
 
 static unsigned make_cast(Gen *g, unsigned reg, DType dtype)
@@ -191,7 +193,8 @@ void gen_compare(Gen *g)
 }
 
 /* The layout of a view has no replicas: threads that held different bits would
- * have to agree. */
+ * have to agree. Where layouts are left out, a view that depends on them means
+ * nothing certain. */
 void gen_reinterpret(Gen *g)
 {
     enum { TRIES = 12, SLOTS = 32 };
@@ -203,7 +206,9 @@ void gen_reinterpret(Gen *g)
         int64_t slots = bits / dtype_bits(t);
         if (bits % dtype_bits(t) || slots > SLOTS)
             continue;
-        bool same = slots == from->slots && choose(g->choices, 2);
+        bool same = slots == from->slots && (g->is_open || choose(g->choices, 2));
+        if (g->is_open && !same)
+            continue;
         unsigned rank = 1 + (unsigned)choose(g->choices, 3);
         const Layout *to = same ? from : gen_layout(g, rank, slots, false);
         gen_define(g, t, to, true, arena_printf(g->arena, "view %s : %s", gen_use(g, reg),
@@ -242,11 +247,7 @@ static void make_permute(Gen *g, unsigned reg)
     const Layout *from = g->regs[reg].layout;
     int64_t order[LIMIT_RANK];
     const char *why = NULL;
-    for (unsigned d = 0; d < from->rank; d++) {
-        unsigned place = (unsigned)choose(g->choices, d + 1);
-        order[d] = order[place];
-        order[place] = d;
-    }
+    gen_order_of_dims(g, from->rank, order);
     const Layout *to = layout_permute(&g->layouts, from, from->rank, order, &why);
     Text text;
     text_init(&text, g->arena);

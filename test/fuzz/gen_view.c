@@ -135,7 +135,76 @@ Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape)
                     v->rank == rank ? "" : covered_text(g, v->rank, fixed)};
 }
 
-const char *gen_dims_text(Gen *g, const char *dims)
+/* ---- parts -------------------------------------------------------------- */
+
+/* A name for a part of a view: a tile of it at an offset, or all but one of its
+ * dimensions. */
+static const char *slice_input(Gen *g, const View *from, View *to)
 {
-    return *dims ? arena_printf(g->arena, " {dims = %s}", dims) : "";
+    Text offsets, extents;
+    text_init(&offsets, g->arena);
+    text_init(&extents, g->arena);
+    unsigned drop = from->rank > 1 && choose(g->choices, 2);
+    for (unsigned d = 0; d < from->rank; d++) {
+        int64_t extent = d < drop ? 1 : choose_between(g->choices, 1, from->shape[d]);
+        text_printf(&offsets, "%s%s", d ? ", " : "",
+                    gen_scalar_within(g, 0, from->shape[d] - extent).text);
+        if (d < drop)
+            continue;
+        text_printf(&extents, "%s%s", to->rank ? ", " : "", gen_exact(g, extent));
+        to->shape[to->rank++] = extent;
+    }
+    return arena_printf(g->arena, "slice %s[%s] : %s[%s]", from->name, text_string(&offsets),
+                        dtype_name(from->dtype), text_string(&extents));
+}
+
+static const char *permute_input(Gen *g, const View *from, View *to)
+{
+    int64_t order[LIMIT_RANK];
+    Text text;
+    text_init(&text, g->arena);
+    gen_order_of_dims(g, from->rank, order);
+    to->rank = from->rank;
+    for (unsigned d = 0; d < from->rank; d++)
+        to->shape[d] = from->shape[order[d]];
+    gen_numbers(&text, from->rank, order);
+    return arena_printf(g->arena, "permute %s {dims = [%s]}", from->name, text_string(&text));
+}
+
+/* It stands among the views, where only arguments and block indices are known. */
+void gen_part_of_input(Gen *g)
+{
+    if (!g->input_count)
+        return;
+    const View from = g->inputs[choose(g->choices, g->input_count)];
+    uint32_t scalars = g->scalar_count;
+    g->scalar_count = g->argument_scalars + g->grid_rank;
+    View v = {.dtype = from.dtype};
+    const char *op = choose(g->choices, 2) ? slice_input(g, &from, &v)
+                                           : permute_input(g, &from, &v);
+    g->scalar_count = scalars;
+    v.name = arena_printf(g->arena, "%%g%u", g->input_count);
+    text_printf(&g->views, "  %s = %s\n", v.name, op);
+    arena_push(g->arena, g->inputs, g->input_count, g->input_capacity, v);
+}
+
+/* ---- attributes --------------------------------------------------------- */
+
+const char *gen_hint(Gen *g, unsigned hints)
+{
+    static const char *const words[] = {"first", "last", "normal"};
+    if (hints & GEN_PREFETCH && choose_rarely(g->choices, 8))
+        return arena_printf(g->arena, "prefetch = %u", 64u << choose(g->choices, 3));
+    if (hints & GEN_EVICT && choose_rarely(g->choices, 8))
+        return arena_printf(g->arena, "evict = %s", words[choose(g->choices, 3)]);
+    return "";
+}
+
+const char *gen_words(Gen *g, const char *dims, unsigned hints)
+{
+    const char *hint = gen_hint(g, hints);
+    if (!*dims && !*hint)
+        return "";
+    return arena_printf(g->arena, " {%s%s%s%s}", *dims ? "dims = " : "", dims,
+                        *dims && *hint ? ", " : "", hint);
 }

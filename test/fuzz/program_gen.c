@@ -4,6 +4,7 @@
 #include "support/bits.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- text --------------------------------------------------------------- */
 
@@ -20,6 +21,30 @@ void gen_line(Gen *g, const char *format, ...)
 const char *gen_name(Gen *g, const char *prefix)
 {
     return arena_printf(g->arena, "%%%s%u", prefix, g->names++);
+}
+
+/* The body holds both, between bytes that no program has. */
+enum { EITHER_GIVEN = 1, EITHER_OPEN, EITHER_END };
+
+const char *gen_either(Gen *g, const char *given, const char *left_open)
+{
+    if (!g->is_open || choose_rarely(g->choices, 4))
+        return given;
+    return arena_printf(g->arena, "%c%s%c%s%c", EITHER_GIVEN, given, EITHER_OPEN, left_open,
+                        EITHER_END);
+}
+
+/* The text with what `kind`, EITHER_GIVEN or EITHER_OPEN, says. */
+static const char *resolve(Gen *g, const char *text, char kind)
+{
+    char *out = arena_alloc(g->arena, strlen(text) + 1), *end = out, inside = kind;
+    for (; *text; text++)
+        if (*text > EITHER_END)
+            *end = *text, end += inside == kind;
+        else
+            inside = *text == EITHER_END ? kind : *text;
+    *end = '\0';
+    return out;
 }
 
 void gen_numbers(Text *text, unsigned count, const int64_t *numbers)
@@ -126,7 +151,9 @@ static const struct Statement {
     {1, gen_atomic_shared}, {1, gen_atomic_global},
     {3, gen_copy}, {1, gen_copy_ring}, {1, gen_dot}, {2, gen_assert},
     {3, gen_for}, {3, gen_if}, {1, gen_exit}, {1, gen_print}, {1, gen_synchronize},
-    {2, gen_rearrange},
+    {2, gen_rearrange}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
+    {1, gen_part_of_input}, {2, gen_while}, {2, gen_pipelined}, {2, gen_thread_group},
+    {1, gen_workspace}, {2, gen_chain},
 };
 
 void gen_statement(Gen *g)
@@ -188,12 +215,13 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4};
     GenProgram out = {0};
     Gen g = {.arena = arena, .choices = choices, .options = *options, .out = &out, .indent = 1,
-             .budget = 24000, .groups_exact = true};
+             .budget = 24000, .groups_exact = true, .may_exit = true};
     layout_table_init(&g.layouts, arena);
     text_init(&g.arguments, arena);
     text_init(&g.views, arena);
     text_init(&g.body, arena);
     g.warps = warps[choose(choices, sizeof warps)];
+    g.is_open = choose_rarely(choices, 4);
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
         add_scalar(&g, i);
     g.argument_scalars = g.scalar_count;
@@ -202,9 +230,11 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     add_block_indices(&g);
     generate_body(&g);
     fill_buffers(&g);
-    out.text = arena_printf(arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u) {\n%s%s}\n",
-                            GEN_PROGRAM_NAME, grid, text_string(&g.arguments), g.warps,
-                            text_string(&g.views), text_string(&g.body));
+    const char *text = arena_printf(arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u) {\n%s%s}\n",
+                                    GEN_PROGRAM_NAME, grid, text_string(&g.arguments), g.warps,
+                                    text_string(&g.views), text_string(&g.body));
+    out.text = resolve(&g, text, EITHER_GIVEN);
+    out.open_text = g.is_open ? resolve(&g, text, EITHER_OPEN) : NULL;
     out.args = g.args;
     out.arg_count = g.arg_count;
     return out;

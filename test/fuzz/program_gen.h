@@ -1,8 +1,8 @@
 /* Random programs: texts that the verifier accepts, with arguments and memory
  * for one launch. They are small (some thousand elements in all), read what is
  * defined only, and are free of races by construction: each block writes bytes
- * of its own, and what threads exchange is ordered by barriers. What they compute
- * ends in their buffers.
+ * of its own or waits for its turn, and what threads exchange is ordered by barriers.
+ * What they compute ends in their buffers.
  *
  * Equal decisions give equal programs. */
 #ifndef TILUS_FUZZ_PROGRAM_GEN_H
@@ -21,6 +21,7 @@ typedef struct GenOptions {
 /* Everything on the arena it was made with. */
 typedef struct GenProgram {
     const char *text;           /* one program, @random */
+    const char *open_text;      /* the same with some layouts left out, or NULL */
     const tilus_arg *args;      /* of pointers: indices into `buffers` */
     size_t arg_count;
     const tilus_buffer *buffers;    /* what memory holds before the launch */

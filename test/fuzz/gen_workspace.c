@@ -1,0 +1,106 @@
+/* The workspace: parts that a block has to itself, and chains of blocks that hand a
+ * tensor on by a semaphore. */
+#include "gen.h"
+
+/* A workspace tensor, `shape` behind the dimensions `lead` that the text has
+ * already; its name. */
+static const char *allocate(Gen *g, DType dtype, const char *lead, unsigned rank,
+                            const int64_t *shape, bool zeroed)
+{
+    const char *name = gen_name(g, "w");
+    text_printf(&g->views, "  %s = allocate_global%s : %s[%s", name,
+                zeroed ? " {zeroed = true}" : "", dtype_name(dtype), lead);
+    for (unsigned d = 0; d < rank; d++)
+        text_printf(&g->views, "%s%s", d ? ", " : "", gen_exact(g, shape[d]));
+    text_add(&g->views, "]\n");
+    return name;
+}
+
+/* A part for each block; it begins as zero, or with a value. */
+void gen_workspace(Gen *g)
+{
+    unsigned reg = gen_pick(g);
+    const Reg r = g->regs[reg];
+    Object o = {.dtype = r.dtype, .rank = r.layout->rank, .lead = ""};
+    bool zeroed = choose_rarely(g->choices, 3);
+    Text extents, lead;
+    text_init(&extents, g->arena);
+    text_init(&lead, g->arena);
+    int64_t bits = dtype_bits(r.dtype);
+    for (unsigned d = 0; d < o.rank; d++)
+        bits *= o.shape[d] = r.layout->shape[d];
+    if (bits % 8)
+        return;
+    for (unsigned d = 0; d < g->grid_rank; d++) {
+        text_printf(&extents, "%s, ", gen_exact(g, g->grid[d]));
+        text_printf(&lead, "%%b%u, ", d);
+    }
+    o.name = allocate(g, o.dtype, text_string(&extents), o.rank, o.shape, zeroed);
+    o.lead = text_string(&lead);
+    if (!zeroed) {
+        gen_line(g, "store_global %s, %s[%s%s]", gen_use(g, reg), o.name, o.lead,
+                 gen_zeros(g, o.rank));
+        gen_spend(g, r.layout);
+        o.dirty = DIRTY_WRITE;
+    }
+    gen_add_object(g, o);
+}
+
+/* "(%b0 + 2 * %b1)": the block's number in the order in which blocks start. */
+static const char *block_number(Gen *g)
+{
+    Text text;
+    int64_t step = 1;
+    text_init(&text, g->arena);
+    for (unsigned d = 0; d < g->grid_rank; d++) {
+        text_printf(&text, d ? " + %lld * %%b%u" : "(", (long long)step, d);
+        if (!d)
+            text_add(&text, "%b0");
+        step *= g->grid[d];
+    }
+    text_char(&text, ')');
+    return text_string(&text);
+}
+
+/* What the block before this one handed on; the first one begins with its own. */
+static unsigned take_over(Gen *g, unsigned own, const char *memory, const char *number)
+{
+    const Reg r = g->regs[own];
+    const char *type = gen_type_text(g, r.dtype, r.layout), *before = gen_name(g, "v");
+    Reg taken = {.name = gen_name(g, "v"), .dtype = r.dtype, .layout = r.layout};
+    gen_line(g, "%s = if %s > 0 {", taken.name, number);
+    gen_line(g, "  %s = load_global %s[%s] : %s", before, memory,
+             gen_zeros(g, r.layout->rank), type);
+    gen_line(g, "  yield %s", before);
+    gen_line(g, "} else {");
+    gen_line(g, "  yield %s", gen_use(g, own));
+    gen_line(g, "}");
+    gen_spend(g, r.layout);
+    arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, taken);
+    return g->reg_count - 1;
+}
+
+/* Blocks add to a tensor one after another. All must come here, so none may end
+ * before, and no branch may stand around. */
+void gen_chain(Gen *g)
+{
+    if (g->depth || g->exits)
+        return;
+    unsigned own = gen_pick(g);
+    const Reg r = g->regs[own];
+    bool may_exit = g->may_exit;
+    const char *number = block_number(g), *type = choose(g->choices, 2) ? "i32" : "u32";
+    const char *memory = allocate(g, r.dtype, "", r.layout->rank, r.layout->shape, false);
+    const char *turn = allocate(g, dtype_find(type, 3), "", 1, (int64_t[]){1}, true);
+    gen_line(g, "lock %s[0], %s", turn, number);
+    unsigned sum = take_over(g, own, memory, number);
+    gen_synchronize(g);
+    g->may_exit = false;
+    if (choose(g->choices, 2))
+        gen_statement(g);
+    g->may_exit = may_exit;
+    sum = gen_elementwise(g, sum);
+    gen_line(g, "store_global %s, %s[%s]", gen_use(g, sum), memory,
+             gen_zeros(g, r.layout->rank));
+    gen_line(g, "release %s[0], %s + 1", turn, number);
+}
