@@ -132,6 +132,14 @@ void select_write_checked(Module *m, Op *op, uint32_t checked)
                                   .ints = arena_copy(&m->arena, dims, count * sizeof *dims)});
 }
 
+void select_widen_checks(Module *m, Op *op)
+{
+    MemoryTile tile = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
+    uint32_t checked = select_read_checked(op), needed = access_checked_dims(op, &tile);
+    if (select_is_written(op) && needed & ~checked)
+        select_write_checked(m, op, checked | needed);
+}
+
 void select_write(Module *m, Op *op, const Access *a)
 {
     if (a->via != VIA_units)

@@ -30,6 +30,11 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a);
 /* Writes the choice into the op's attributes. */
 void select_write(Module *m, Op *op, const Access *a);
 
+/* Adds to the checks of a written choice those that `op`, a load, store or copy,
+ * needs where it stands now: a pass that copied or moved it knows less of its
+ * offsets than the one that chose. */
+void select_widen_checks(Module *m, Op *op);
+
 /* The attribute CHECKED alone, as a bit for each dimension: read, written, and
  * whether it has what keeps tile `t` of `op` inside; false after an error. */
 uint32_t select_read_checked(const Op *op);

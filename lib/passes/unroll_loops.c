@@ -10,6 +10,7 @@
  *
  * The result is canonicalized. */
 #include "analysis/facts.h"
+#include "analysis/select.h"
 #include "ir/builder.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
@@ -243,6 +244,13 @@ static bool is_unmarked(Op *op, void *data)
     return op->code != OP_for || !op_attr(op, ATTR_UNROLL);
 }
 
+static bool widen_checks(Op *op, void *data)
+{
+    if (op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED))
+        select_widen_checks(data, op);
+    return true;
+}
+
 PassResult pass_unroll_loops(Program *p)
 {
     Unroll u = {.m = p->module};
@@ -253,5 +261,6 @@ PassResult pass_unroll_loops(Program *p)
     if (!u.changed)
         return PASS_UNCHANGED;
     pass_canonicalize(p);
+    region_walk(p->body, widen_checks, p->module);
     return PASS_CHANGED;
 }
