@@ -194,6 +194,7 @@ typedef struct tilus_compile_options {
     const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
     unsigned opt_level;         /* 0..3 */
     tilus_output_kind output;
+    bool debug_lines;           /* PTX says which lines of the text it is from (.loc) */
 } tilus_compile_options;
 
 typedef struct tilus_compile_times {
