@@ -47,20 +47,20 @@ static bool same_wait(const Thread *a, const Thread *b)
     return a->state == b->state && a->place == b->place && a->at == b->at;
 }
 
-/* "threads 0..31, 64..95": those that are where `like` is. */
+/* "thread 0", "threads 0..31, 64..95": those that are where `like` is. */
 static void name_threads(const Worker *w, const Thread *like, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, "threads");
-    unsigned count = w->machine->thread_count;
+    unsigned count = w->machine->thread_count, named = 0;
+    size_t used = 0;
     for (unsigned i = 0, end; i < count && used < size; i = end + 1) {
         end = i;
         if (!same_wait(&w->threads[i], like))
             continue;
         while (end + 1 < count && same_wait(&w->threads[end + 1], like))
             end++;
-        const char *before = used > strlen("threads") ? "," : "";
-        int more = end > i ? snprintf(text + used, size - used, "%s %u..%u", before, i, end)
-                           : snprintf(text + used, size - used, "%s %u", before, i);
+        const char *before = named++ ? ", " : end > i ? "threads " : "thread ";
+        int more = end > i ? snprintf(text + used, size - used, "%s%u..%u", before, i, end)
+                           : snprintf(text + used, size - used, "%s%u", before, i);
         used += (size_t)more;
     }
 }
@@ -79,12 +79,12 @@ static void say_thread(Worker *w, const Thread *t)
     char threads[FAULT_TEXT / 2], block[FAULT_TEXT];
     name_threads(w, t, threads, sizeof threads);
     if (t->state == THREAD_ENDED)
-        fault_note(w, t->place, "%s have ended, here last", threads);
+        fault_note(w, t->place, "%s: ended here", threads);
     else if (!w->fault.found)
-        fault_set(w, t->place, "%s of %s wait here in %s for threads that do not come", threads,
-                  fault_block(w, block), intrinsic_info[t->at].name);
+        fault_set(w, t->place, "%s of %s: waiting here in %s for threads that do not come",
+                  threads, fault_block(w, block), intrinsic_info[t->at].name);
     else
-        fault_note(w, t->place, "%s wait here in %s", threads, intrinsic_info[t->at].name);
+        fault_note(w, t->place, "%s: waiting here in %s", threads, intrinsic_info[t->at].name);
 }
 
 /* Those that wait come first, one of them is the message. */

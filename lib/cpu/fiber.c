@@ -33,7 +33,8 @@ __asm__(".text\n"
         "    ud2\n"
         ".size tilus_fiber_start, . - tilus_fiber_start\n");
 
-enum { SAVED = 8, FUNCTION = 4, ARGUMENT = 3, START = 6 };  /* words, from the lowest */
+/* Words, from the lowest; two are above the start, where a return address would be. */
+enum { SAVED = 9, FUNCTION = 4, ARGUMENT = 3, START = 6 };
 
 #elif defined(__aarch64__)
 

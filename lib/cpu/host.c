@@ -104,6 +104,53 @@ static void fill_intrinsics(Codegen *cg)
             fill_thunk(cg, cg->intrinsics[id], cpu_helpers[id]);
 }
 
+/* ---- fma of 16-bit floats ------------------------------------------------------ */
+
+/* LLVM computes it in f32 and rounds again, which is not always right. Of pairs, as
+ * code generation asks for it. */
+static uint64_t fma_pair(DType t, const uint64_t *words)
+{
+    uint64_t pair = 0;
+    for (unsigned shift = 0; shift < 32; shift += 16)
+        pair |= dtype_fma(t, words[0] >> shift & 0xFFFF, words[1] >> shift & 0xFFFF,
+                          words[2] >> shift & 0xFFFF) << shift;
+    return pair;
+}
+
+static void fma_f16(const uint64_t *args, uint64_t *results)
+{
+    results[0] = fma_pair(DTYPE_f16, args);
+}
+
+static void fma_bf16(const uint64_t *args, uint64_t *results)
+{
+    results[0] = fma_pair(DTYPE_bf16, args);
+}
+
+/* Replaces the intrinsic called `name`, if the module has it. */
+static void replace_fma(Codegen *cg, const char *name, Helper *helper)
+{
+    enum { OPERANDS = 3 };
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef intrinsic = LLVMGetNamedFunction(cg->llvm, name), words[OPERANDS];
+    if (!intrinsic)
+        return;
+    LLVMTypeRef type = LLVMGlobalGetValueType(intrinsic);
+    LLVMTypeRef word_types[OPERANDS] = {cg->i32, cg->i32, cg->i32};
+    LLVMTypeRef word_type = LLVMFunctionType(cg->i32, word_types, OPERANDS, 0);
+    LLVMValueRef thunk = LLVMAddFunction(cg->llvm, "", word_type);
+    fill_thunk(cg, thunk, helper);
+    LLVMValueRef f = LLVMAddFunction(cg->llvm, "", type);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cg->context, f, ""));
+    for (unsigned i = 0; i < OPERANDS; i++)
+        words[i] = LLVMBuildBitCast(b, LLVMGetParam(f, i), cg->i32, "");
+    LLVMValueRef pair = LLVMBuildCall2(b, word_type, thunk, words, OPERANDS, "");
+    LLVMBuildRet(b, LLVMBuildBitCast(b, pair, LLVMGetReturnType(type), ""));
+    LLVMReplaceAllUsesWith(intrinsic, f);
+    LLVMDeleteFunction(intrinsic);
+}
+
 /* ---- places ------------------------------------------------------------------- */
 
 /* Where compiled code says what it is doing. */
@@ -196,6 +243,8 @@ static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p
     mark_places(cg, kernel);
     adopt_kernel(cg, kernel);
     fill_intrinsics(cg);
+    replace_fma(cg, "llvm.fma.v2f16", fma_f16);
+    replace_fma(cg, "llvm.fma.v2bf16", fma_bf16);
     build_entry(cg, kernel);
     LLVMStripModuleDebugInfo(cg->llvm);
 }

@@ -194,7 +194,6 @@ void fault_now(const char *format, ...)
     va_end(args);
     fault_set(w, t->place, "thread %u of %s: %s", t->number, fault_block(w, block), text);
     fiber_switch(&t->fiber, w->scheduler);
-    abort();
 }
 
 void fault_memory(void)
@@ -202,7 +201,6 @@ void fault_memory(void)
     Worker *w = cpu_worker;
     w->fault.found = w->fault.no_memory = true;
     fiber_switch(&w->running->fiber, w->scheduler);
-    abort();
 }
 
 /* ---- blocks ------------------------------------------------------------------------ */

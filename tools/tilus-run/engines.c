@@ -98,7 +98,7 @@ int engine_run_reference(Run *run)
 
 static int run_on_cpu(Run *run)
 {
-    enum { LEVEL = 1 };
+    enum { LEVEL = 0 };
     unsigned level = run->options.opt_level;
     const tilus_cpu_options options = {
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
