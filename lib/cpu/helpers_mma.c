@@ -6,11 +6,10 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
-#include "support/bits.h"
-
+#include <math.h>
 #include <string.h>
 
-enum { M = 16, N = 8, K_MOST = 64, WORDS_MOST = 4, ARGS_MOST = 12 };
+enum { M = 16, N = 8, K_MOST = 64 };
 
 /* ---- fragments -------------------------------------------------------------- */
 
@@ -58,11 +57,54 @@ static uint64_t get_code(const uint64_t *args, unsigned first, unsigned slot, un
     return word & (UINT64_MAX >> (64 - bits));
 }
 
+/* ---- numbers ------------------------------------------------------------------- */
+
+/* Of f16, made once in a process. */
+static float halves[1 << 16];
+
+static void decode_halves(void)
+{
+    for (uint64_t code = 0; code < sizeof halves / sizeof *halves; code++)
+        halves[code] = (float)dtype_decode(DTYPE_f16, code);
+}
+
+static float float_of_bits(uint64_t code)
+{
+    uint32_t bits = (uint32_t)code;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* As dtype_decode, which is slower. */
+static double decode(DType t, uint64_t code)
+{
+    switch (t) {
+    case DTYPE_f16: return halves[code];
+    case DTYPE_bf16: return float_of_bits(code << 16);
+    case DTYPE_f32: return float_of_bits(code);
+    default: return dtype_decode(t, code);
+    }
+}
+
+/* As dtype_encode; a conversion in C rounds as it does. */
+static uint64_t encode(DType t, double value)
+{
+    float rounded = (float)value;
+    uint32_t bits;
+    if (t != DTYPE_f32 || isnan(value))
+        return dtype_encode(t, value);
+    memcpy(&bits, &rounded, sizeof bits);
+    return bits;
+}
+
+/* ---- gathering ------------------------------------------------------------------- */
+
 typedef void Gather(DType t, uint64_t code, void *to, size_t place);
 
 static void gather_float(DType t, uint64_t code, void *to, size_t place)
 {
-    ((double *)to)[place] = dtype_decode(t, code);
+    ((double *)to)[place] = decode(t, code);
 }
 
 static void gather_integer(DType t, uint64_t code, void *to, size_t place)
@@ -98,6 +140,8 @@ static void put_code(uint64_t *results, unsigned slot, unsigned bits, uint64_t c
 
 static void multiply_floats(const Product *p, Thread *lanes)
 {
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, decode_halves);
     double a[M * K_MOST], b[K_MOST * N], c[M * N], sum[M * N] = {0};
     int64_t depth = p->mma->k;
     gather(p, lanes, MMA_A, gather_float, a);
@@ -112,7 +156,7 @@ static void multiply_floats(const Product *p, Thread *lanes)
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned slot = 0; slot < p->places->slots[MMA_C]; slot++, place++)
             put_code(lanes[lane].results, slot, dtype_bits(t),
-                     dtype_encode(t, sum[*place] + c[*place]));
+                     encode(t, sum[*place] + c[*place]));
 }
 
 static void multiply_integers(const Product *p, Thread *lanes)
