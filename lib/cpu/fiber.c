@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "cpu/fiber.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__x86_64__)
