@@ -22,8 +22,9 @@ void lines_open(Codegen *cg)
     const char *path = cg->diag->file ? cg->diag->file : "";
     size_t directory = directory_length(path);
     const char *name = path + directory + (directory > 0);
-    LLVMMetadataRef version = LLVMValueAsMetadata(const_i32_of(cg, LLVMDebugMetadataVersion()));
-    LLVMAddModuleFlag(cg->llvm, LLVMModuleFlagBehaviorWarning, key, sizeof key - 1, version);
+    LLVMValueRef version = const_i32_of(cg, LLVMDebugMetadataVersion());
+    LLVMAddModuleFlag(cg->llvm, LLVMModuleFlagBehaviorWarning, key, sizeof key - 1,
+                      LLVMValueAsMetadata(version));
     cg->lines = LLVMCreateDIBuilder(cg->llvm);
     cg->text_file = LLVMDIBuilderCreateFile(cg->lines, name, strlen(name), path, directory);
     LLVMDIBuilderCreateCompileUnit(cg->lines, LLVMDWARFSourceLanguageC, cg->text_file, "tilus",

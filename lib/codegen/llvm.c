@@ -60,7 +60,9 @@ bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level
 {
     char pipeline[] = "default<O?>";
     *strchr(pipeline, '?') = (char)('0' + opt_level);
-    return verify(cg) &&
-           llvm_succeeded(cg, "optimising", LLVMRunPasses(cg->llvm, pipeline, machine, options)) &&
-           llvm_check(cg, "optimising") && verify(cg);
+    if (!verify(cg))
+        return false;
+    LLVMErrorRef error = LLVMRunPasses(cg->llvm, pipeline, machine, options);
+    return llvm_succeeded(cg, "optimising", error) && llvm_check(cg, "optimising") &&
+           verify(cg);
 }

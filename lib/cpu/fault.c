@@ -40,7 +40,7 @@ const char *fault_block(const Worker *w, char text[FAULT_TEXT])
     return text;
 }
 
-/* ---- deadlocks -------------------------------------------------------------- */
+/* ---- deadlocks ----------------------------------------------------------- */
 
 static bool same_wait(const Thread *a, const Thread *b)
 {
@@ -98,7 +98,7 @@ void fault_deadlock(Worker *w)
         }
 }
 
-/* ---- signals ------------------------------------------------------------------ */
+/* ---- signals ------------------------------------------------------------- */
 
 static const Guarded *find_region(const Worker *w, const unsigned char *address)
 {
@@ -122,19 +122,20 @@ void fault_signal(Worker *w)
     if (w->signal_number == SIGFPE)
         fault_set(w, t->place, "thread %u of %s divides by zero", t->number, block);
     else if (r == &w->stacks)
-        fault_set(w, t->place, "thread %u of %s needs more stack than it has", t->number, block);
+        fault_set(w, t->place, "thread %u of %s needs more stack than it has", t->number,
+                  block);
     else if (r)
         fault_set(w, t->place, "thread %u of %s accesses %s at byte %td, it has %zu bytes",
                   t->number, block, r->name, address - r->data, r->size);
     else if (!address)
-        fault_set(w, t->place, "thread %u of %s accesses an address that is not aligned, or no "
-                  "address", t->number, block);
+        fault_set(w, t->place, "thread %u of %s accesses an address that is not aligned, or "
+                  "none", t->number, block);
     else
         fault_set(w, t->place, "thread %u of %s accesses address %p, far outside of every "
                   "buffer", t->number, block, (const void *)address);
 }
 
-/* ---- handing over ---------------------------------------------------------------- */
+/* ---- handing over -------------------------------------------------------- */
 
 static Loc place_loc(Place place)
 {

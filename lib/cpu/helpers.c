@@ -19,7 +19,7 @@ void *helper_address(uint64_t word, unsigned align)
     return (void *)(uintptr_t)word;
 }
 
-/* ---- indices ---------------------------------------------------------- */
+/* ---- indices ------------------------------------------------------------- */
 
 void cpu_thread_index(const uint64_t *args, uint64_t *results)
 {
@@ -51,7 +51,7 @@ void cpu_shared_memory(const uint64_t *args, uint64_t *results)
     results[0] = (uintptr_t)cpu_worker->shared.data;
 }
 
-/* ---- meetings ----------------------------------------------------------- */
+/* ---- meetings ------------------------------------------------------------ */
 
 void cpu_barrier(const uint64_t *args, uint64_t *results)
 {
@@ -78,7 +78,7 @@ void cpu_trap(const uint64_t *args, uint64_t *results)
     fault_now("an assertion does not hold");
 }
 
-/* ---- print ---------------------------------------------------------------- */
+/* ---- print --------------------------------------------------------------- */
 
 /* Where vprintf's output goes, in pieces. */
 static void say(const char *text, size_t len)

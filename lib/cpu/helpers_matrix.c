@@ -6,7 +6,7 @@
 
 enum { MATRIX_ROWS = 8, ROW_BYTES = 16, ROW_HALVES = 8 };
 
-/* ---- shfl.sync.bfly (PTX ISA, 9.7.9.6) -------------------------------------- */
+/* ---- shfl.sync.bfly (PTX ISA, 9.7.9.6) ----------------------------------- */
 
 /* args: membermask, value, lane mask, clamp and segment mask. */
 static void shuffle_xor(Thread *lanes, IntrinsicId id)
@@ -25,7 +25,7 @@ void cpu_shuffle_xor(const uint64_t *args, uint64_t *results)
     meet_warp(INTR_shuffle_xor, args, results, shuffle_xor);
 }
 
-/* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------------ */
+/* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
 
 /* 8x8 matrices of 16-bit elements. Lane 8 * i + r has the address of row r of
  * matrix i. Word i of a lane holds elements (row, column) and the next one to it:

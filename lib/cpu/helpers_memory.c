@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* ---- hints -------------------------------------------------------------- */
+/* ---- hints --------------------------------------------------------------- */
 
 #define POLICY(id)                                                            \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
@@ -57,7 +57,7 @@ LOADS(4)
 LOADS(8)
 LOADS(16)
 
-/* ---- order ------------------------------------------------------------------ */
+/* ---- order --------------------------------------------------------------- */
 
 #define FENCE(id)                                                             \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
@@ -88,7 +88,7 @@ void cpu_store_release_gpu(const uint64_t *args, uint64_t *results)
     __atomic_store_n(word_at(args), (uint32_t)args[1], __ATOMIC_RELEASE);
 }
 
-/* ---- atomic operations --------------------------------------------------------- */
+/* ---- atomic operations --------------------------------------------------- */
 
 /* What becomes of the word that was `old`, with the operands that follow the address. */
 typedef uint32_t Change(uint32_t old, const uint64_t *operands);

@@ -11,7 +11,7 @@
 
 enum { M = 16, N = 8, K_MOST = 64 };
 
-/* ---- fragments -------------------------------------------------------------- */
+/* ---- fragments ----------------------------------------------------------- */
 
 static void operand_places(Module *m, const Mma *mma, unsigned operand, MmaPlaces *places)
 {
@@ -57,7 +57,7 @@ static uint64_t get_code(const uint64_t *args, unsigned first, unsigned slot, un
     return word & (UINT64_MAX >> (64 - bits));
 }
 
-/* ---- numbers ------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------- */
 
 /* Of f16, made once in a process. */
 static float halves[1 << 16];
@@ -98,7 +98,7 @@ static uint64_t encode(DType t, double value)
     return bits;
 }
 
-/* ---- gathering ------------------------------------------------------------------- */
+/* ---- gathering ----------------------------------------------------------- */
 
 typedef void Gather(DType t, uint64_t code, void *to, size_t place);
 
@@ -136,7 +136,7 @@ static void put_code(uint64_t *results, unsigned slot, unsigned bits, uint64_t c
     results[bit / 32] |= code << bit % 32;
 }
 
-/* ---- products ------------------------------------------------------------------ */
+/* ---- products ------------------------------------------------------------ */
 
 static void multiply_floats(const Product *p, Thread *lanes)
 {

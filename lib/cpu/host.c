@@ -52,7 +52,7 @@ static LLVMValueRef load_word(Codegen *cg, LLVMValueRef words, unsigned i, LLVMT
                : LLVMBuildTruncOrBitCast(cg->builder, v, type, "");
 }
 
-/* ---- thunks ----------------------------------------------------------------- */
+/* ---- thunks -------------------------------------------------------------- */
 
 static void return_words(Codegen *cg, LLVMTypeRef type, LLVMValueRef words)
 {
@@ -104,7 +104,7 @@ static void fill_intrinsics(Codegen *cg)
             fill_thunk(cg, cg->intrinsics[id], cpu_helpers[id]);
 }
 
-/* ---- fma of 16-bit floats ------------------------------------------------------ */
+/* ---- fma of 16-bit floats ------------------------------------------------ */
 
 /* LLVM computes it in f32 and rounds again, which is not always right. Of pairs, as
  * code generation asks for it. */
@@ -151,7 +151,7 @@ static void replace_fma(Codegen *cg, const char *name, Helper *helper)
     LLVMDeleteFunction(intrinsic);
 }
 
-/* ---- places ------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------- */
 
 /* Where compiled code says what it is doing. */
 static Place *place_of_thread(void)
@@ -185,8 +185,8 @@ static void mark_block(Codegen *cg, LLVMBasicBlockRef block, LLVMValueRef slot)
         if (!place || place == last)
             continue;
         LLVMPositionBuilderBefore(cg->builder, i);
-        LLVMValueRef store = LLVMBuildStore(cg->builder, LLVMConstInt(cg->i64, place, 0), slot);
-        LLVMSetVolatile(store, 1);
+        LLVMValueRef v = LLVMConstInt(cg->i64, place, 0);
+        LLVMSetVolatile(LLVMBuildStore(cg->builder, v, slot), 1);
         last = place;
     }
 }
@@ -202,7 +202,7 @@ static void mark_places(Codegen *cg, LLVMValueRef f)
         mark_block(cg, b, slot);
 }
 
-/* ---- the program ----------------------------------------------------------------- */
+/* ---- the program --------------------------------------------------------- */
 
 /* Large frames touch their pages in order, so that none steps over a guard. */
 static void adopt_kernel(Codegen *cg, LLVMValueRef f)
@@ -223,7 +223,8 @@ static void build_entry(Codegen *cg, LLVMValueRef kernel)
                                          LLVMFunctionType(none, &cg->any_ptr, 1, 0));
     unsigned count = LLVMCountParams(kernel);
     LLVMValueRef *args = arena_array(&cg->module->scratch, LLVMValueRef, count);
-    LLVMPositionBuilderAtEnd(cg->builder, LLVMAppendBasicBlockInContext(cg->context, entry, ""));
+    LLVMBasicBlockRef block = LLVMAppendBasicBlockInContext(cg->context, entry, "");
+    LLVMPositionBuilderAtEnd(cg->builder, block);
     for (unsigned i = 0; i < count; i++)
         args[i] = load_word(cg, LLVMGetParam(entry, 0), i,
                             LLVMTypeOf(LLVMGetParam(kernel, i)));

@@ -10,7 +10,7 @@ typedef struct HostCode HostCode;
 /* Compiles the program that `cg` was made for, at optimisation level 0 .. 3, and
  * sets `*entry`: it runs one thread, with the program's arguments, 64 bits each, and
  * after them the workspace's address where there is one. NULL after errors, which
- * the module's diag holds. `cg` is only good for codegen_free then, and must live
+ * the module's diag holds, or when memory runs out. `cg` is only good for codegen_free then, and must live
  * until this returns. */
 HostCode *host_compile(Codegen *cg, const char *cpu, Program *p, unsigned opt_level,
                        void (**entry)(const uint64_t *args));

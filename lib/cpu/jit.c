@@ -13,7 +13,7 @@ struct HostCode {
     LLVMOrcLLJITRef jit;
 };
 
-/* ---- the machine ------------------------------------------------------------ */
+/* ---- the machine --------------------------------------------------------- */
 
 static void initialize(void)
 {
@@ -54,7 +54,7 @@ LLVMTargetMachineRef jit_machine(Codegen *cg, unsigned opt_level)
     return machine;
 }
 
-/* ---- the runtime of conversions ------------------------------------------------ */
+/* ---- the runtime of conversions ------------------------------------------ */
 
 /* What LLVM calls where a machine lacks the instruction, and C libraries may lack
  * too. Values of 16 bits travel in the low bits of a vector register, as floats do. */
@@ -137,7 +137,7 @@ static LLVMErrorRef define_symbols(LLVMOrcLLJITRef jit)
                                  LLVMOrcAbsoluteSymbols(pairs, COUNT));
 }
 
-/* ---- loading --------------------------------------------------------------------- */
+/* ---- loading ------------------------------------------------------------- */
 
 /* Errors come back from the lookup, too. */
 static void ignore_error(void *context, LLVMErrorRef error)
@@ -154,8 +154,8 @@ static LLVMErrorRef make_jit(LLVMOrcLLJITRef *jit, LLVMTargetMachineRef machine)
     LLVMErrorRef error = LLVMOrcCreateLLJIT(jit, builder);
     if (error)
         return error;
-    LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(*jit), ignore_error,
-                                            NULL);
+    LLVMOrcExecutionSessionRef session = LLVMOrcLLJITGetExecutionSession(*jit);
+    LLVMOrcExecutionSessionSetErrorReporter(session, ignore_error, NULL);
     return define_symbols(*jit);
 }
 
@@ -177,10 +177,10 @@ static LLVMErrorRef give_module(Codegen *cg, LLVMOrcLLJITRef jit)
 
 HostCode *jit_load(Codegen *cg, unsigned opt_level, const char *name, uintptr_t *address)
 {
-    HostCode *code = calloc(1, sizeof *code);
-    LLVMTargetMachineRef machine = jit_machine(cg, opt_level);
     LLVMOrcExecutorAddress found = 0;
-    if (!code || !machine) {
+    HostCode *code = calloc(1, sizeof *code);
+    LLVMTargetMachineRef machine = code ? jit_machine(cg, opt_level) : NULL;
+    if (!machine) {
         free(code);
         return NULL;
     }

@@ -23,7 +23,7 @@
 
 enum { LANES = 32, NAMED_BARRIERS = 16 };
 
-/* ---- faults (fault.c) ------------------------------------------------- */
+/* ---- faults (fault.c) ---------------------------------------------------- */
 
 /* A place in the program text as compiled code stores it: line << 32 | column. */
 typedef uint64_t Place;
@@ -44,7 +44,7 @@ typedef struct Fault {
     unsigned note_count;
 } Fault;
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 /* A cp.async whose wait has not come: its bytes, read when it was issued. */
 typedef struct Copy {
@@ -128,7 +128,7 @@ struct Machine {
 /* The worker of this host thread; NULL outside a run. */
 extern _Thread_local Worker *cpu_worker;
 
-/* ---- running (schedule.c) --------------------------------------------------- */
+/* ---- running (schedule.c) ------------------------------------------------ */
 
 /* Memory for the machine's blocks. False: it ran out; worker_close takes any. */
 bool worker_open(Worker *w, Machine *machine);
@@ -152,14 +152,14 @@ void poll_again(IntrinsicId id);
 void fault_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fault_memory(void);
 
-/* ---- signals (signals.c) ------------------------------------------------------ */
+/* ---- signals (signals.c) ------------------------------------------------- */
 
 /* From here on signals that this host thread's fibers cause end the block of `w`;
  * until signals_leave, after which they are again who had them before. */
 bool signals_enter(Worker *w);
 void signals_leave(Worker *w);
 
-/* ---- reporting (fault.c) ------------------------------------------------------ */
+/* ---- reporting (fault.c) ------------------------------------------------- */
 
 /* Sets the message; `place` is where. */
 void fault_set(Worker *w, Place place, const char *format, ...)
@@ -175,7 +175,7 @@ void fault_signal(Worker *w);
 /* Hands the fault over; false. */
 bool fault_report(const Fault *f, Diag *diag);
 
-/* ---- helpers (helpers.c) -------------------------------------------------------- */
+/* ---- helpers (helpers.c) ------------------------------------------------- */
 
 /* What a @tilus.* function does: its parameters and results, each in 64 bits. */
 typedef void Helper(const uint64_t *args, uint64_t *results);

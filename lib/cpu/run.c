@@ -66,7 +66,7 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- memory --------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 /* The strictest alignment that arguments promise of buffer `number`, and the name of
  * the first of them; NULL when none points to it. */
@@ -133,7 +133,7 @@ static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
     return words;
 }
 
-/* ---- blocks ------------------------------------------------------------------------ */
+/* ---- blocks -------------------------------------------------------------- */
 
 /* Runs blocks until there are none left, or somebody found a fault. */
 static int work(void *data)
@@ -201,7 +201,7 @@ static void run_blocks(CpuRun *run)
             thrd_join(run->stations[i].thread, NULL);
 }
 
-/* ---- faults -------------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
 /* That of the least block, or NULL. */
 static const Fault *find_fault(const CpuRun *run)
@@ -239,7 +239,7 @@ static tilus_status finish(const CpuRun *run)
     return !fault && check_slack(run) ? TILUS_OK : TILUS_ERROR_PROGRAM;
 }
 
-/* ---- the whole ------------------------------------------------------------------------ */
+/* ---- the whole ----------------------------------------------------------- */
 
 static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
 {
@@ -266,7 +266,7 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
     run->code = host_compile(run->cg, options->cpu, launch->program, options->opt_level,
                              &m->entry);
     if (!run->code)
-        return TILUS_ERROR_PROGRAM;
+        return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     m->mma = mma_places(run->module);
     if (!open_regions(run, launch) || !open_stations(run, launch->program))
         return TILUS_ERROR_MEMORY;

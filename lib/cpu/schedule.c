@@ -23,7 +23,7 @@ enum { POLLS_MOST = 1000 };
 
 _Thread_local Worker *cpu_worker;
 
-/* ---- opening ------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------- */
 
 /* The least power of two that is not below `n`. */
 static unsigned ring_size(unsigned n)
@@ -63,7 +63,7 @@ void worker_close(Worker *w)
     free(w->ready);
 }
 
-/* ---- turns ---------------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------- */
 
 static void push_ready(Worker *w, Thread *t)
 {
@@ -98,7 +98,7 @@ static void run_thread(void *argument)
     hand_over(w);
 }
 
-/* ---- meetings --------------------------------------------------------------- */
+/* ---- meetings ------------------------------------------------------------ */
 
 /* Whether the running thread is the last one to come to `m`; else it has waited. */
 static bool meet(Meeting *m, IntrinsicId id)
@@ -181,7 +181,7 @@ void poll_again(IntrinsicId id)
     hand_over(w);
 }
 
-/* ---- faults --------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
 void fault_now(const char *format, ...)
 {
@@ -203,7 +203,7 @@ void fault_memory(void)
     fiber_switch(&w->running->fiber, w->scheduler);
 }
 
-/* ---- blocks ------------------------------------------------------------------------ */
+/* ---- blocks -------------------------------------------------------------- */
 
 /* Stacks begin at different places within their pages: else the lines that all
  * threads use would share a few sets of the cache. */

@@ -54,7 +54,7 @@ static void expect_fault(Entry *entry, unsigned threads, const char *part)
         fail_msg("'%s' is not in '%s'", part, f.message.text);
 }
 
-/* ---- shuffles ------------------------------------------------------------------ */
+/* ---- shuffles ------------------------------------------------------------ */
 
 static void shuffle_all(const uint64_t *unused)
 {
@@ -80,7 +80,7 @@ static void test_shuffle(void **state)
     }
 }
 
-/* ---- matrices --------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------ */
 
 /* Element (row, column) of matrix i in shared memory, rows 16 bytes apart. */
 static uint16_t number(unsigned i, unsigned row, unsigned column)
@@ -121,10 +121,9 @@ static void test_ldmatrix(void **state)
     for (unsigned t = 0; t < LANES; t++)
         for (unsigned i = 0; i < 4; i++) {
             unsigned row = t / 4, column = 2 * (t % 4);
-            uint32_t word = number(i, row, column) | (uint32_t)number(i, row, column + 1) << 16;
-            uint32_t turned = number(i, column, row) | (uint32_t)number(i, column + 1, row) << 16;
-            assert_int_equal(seen[t][i], word);
-            assert_int_equal(seen[t][4 + i], turned);
+            uint32_t next = number(i, row, column + 1), below = number(i, column + 1, row);
+            assert_int_equal(seen[t][i], number(i, row, column) | next << 16);
+            assert_int_equal(seen[t][4 + i], number(i, column, row) | below << 16);
         }
 }
 
@@ -160,7 +159,7 @@ static void misaligned_matrix(const uint64_t *unused)
     cpu_ldmatrix_x4(&at, &seen[lane()][0]);
 }
 
-/* ---- mma ---------------------------------------------------------------------------- */
+/* ---- mma ----------------------------------------------------------------- */
 
 static int8_t byte_a[16][32], byte_b[32][8];
 
@@ -208,7 +207,7 @@ static void test_mma(void **state)
     tilus_diag_free(diag);
 }
 
-/* ---- cp.async ------------------------------------------------------------------------- */
+/* ---- cp.async ------------------------------------------------------------ */
 
 static uint32_t source[8];
 
@@ -251,7 +250,7 @@ static void test_copy_is_late(void **state)
     }
 }
 
-/* ---- meetings -------------------------------------------------------------------------- */
+/* ---- meetings ------------------------------------------------------------ */
 
 static unsigned order[3];
 
@@ -332,7 +331,8 @@ static void test_faults(void **state)
     (void)state;
     expect_fault(leave_one_out, 64, "threads 0..39, 41..63 of block (0): waiting here in "
                  "tilus.barrier for threads that do not come");
-    expect_fault(half_a_warp, 32, "comes here to tilus.warp_barrier, others that it must meet");
+    expect_fault(half_a_warp, 32, "comes here to tilus.warp_barrier, others that it must "
+                 "meet do not");
     expect_fault(two_places, 32, "thread 1 of block (0) comes here to tilus.barrier");
     expect_fault(spin, 64, "the semaphore never gets the value that is waited for");
     expect_fault(past_shared, 32, "accesses shared memory at byte 4096, it has 4096 bytes");
@@ -340,7 +340,7 @@ static void test_faults(void **state)
                  "multiple of 16");
 }
 
-/* ---- memory ------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 static void test_slack(void **state)
 {
@@ -357,7 +357,7 @@ static void test_slack(void **state)
     guarded_close(&g);
 }
 
-/* ---- the public function -------------------------------------------------------------------- */
+/* ---- the public function ------------------------------------------------- */
 
 static const char text[] =
     "tilus 1\n"

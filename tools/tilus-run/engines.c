@@ -105,10 +105,11 @@ static int run_on_cpu(Run *run)
         .host_threads = run->options.host_threads, .print = print, .printer = stdout};
     tilus_cpu_times times = {0};
     size_t count = run->info->arg_count;
-    tilus_status status = tilus_run_on_cpu(run->compiled.module, run->program, run->args, count,
+    const Source *source = &run->compiled;
+    tilus_status status = tilus_run_on_cpu(source->module, run->program, run->args, count,
                                            run->buffers, count, &options, &times);
-    tilus_diag_print(run->compiled.diag, stderr);
-    if (status != TILUS_OK && tilus_diag_errors(run->compiled.diag) == 0)
+    tilus_diag_print(source->diag, stderr);
+    if (status != TILUS_OK && tilus_diag_errors(source->diag) == 0)
         fprintf(stderr, "%s: error: CPU engine: %s\n", TOOL, tilus_status_name(status));
     if (status != TILUS_OK)
         return EXIT_DIAGNOSTICS;
