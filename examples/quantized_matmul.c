@@ -33,7 +33,7 @@ typedef struct Binding {
 typedef struct Demo {
     const char *kernels;    /* directory of the program texts */
     const char *ptx_dir;    /* where the PTX goes */
-    tilus_rt *rt;           /* NULL: the interpreter runs everything */
+    tilus_rt *rt;           /* NULL: the CPU runs everything */
 } Demo;
 
 /* The operands; see allocate() for their sizes. */
