@@ -14,8 +14,8 @@ endif()
 enable_language(CXX)
 set(TILUS_LIBRARY_TYPE STATIC)
 llvm_map_components_to_libnames(TILUS_LLVM_LIBRARIES
-    analysis bitreader bitwriter core irreader linker nvptxcodegen nvptxdesc nvptxinfo passes
-    target)
+    analysis bitreader bitwriter core irreader linker native nvptxcodegen nvptxdesc nvptxinfo
+    orcjit passes target)
 
 find_library(TILUS_ZLIB_ARCHIVE libz.a REQUIRED)
 find_library(TILUS_ZSTD_ARCHIVE libzstd.a REQUIRED)

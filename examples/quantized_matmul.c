@@ -4,7 +4,7 @@
  *   codes            --@transform_b--> codes in the order that @matmul reads
  *   A (f16), codes, scales --@matmul--> C (f16), compared with f64 on the host
  *
- * Runs on the GPU when there is one, else on the CPU interpreter. A result
+ * Runs on the GPU when there is one, else on this machine's CPU. A result
  * that is wrong is a non-zero exit. */
 #include "tilus/runtime.h"
 #include "tilus/tilus.h"
@@ -16,6 +16,9 @@
 #include <string.h>
 
 enum { M = 64, N = 512, K = 1024, BITS = 6, MAX_ARGS = 8 };
+
+/* Of the device that the code is for when there is none. */
+enum { CAPABILITY = 90 };
 
 #define TOLERANCE 1e-3
 
@@ -30,7 +33,7 @@ typedef struct Binding {
 typedef struct Demo {
     const char *kernels;    /* directory of the program texts */
     const char *ptx_dir;    /* where the PTX goes */
-    tilus_rt *rt;           /* NULL: the interpreter runs everything */
+    tilus_rt *rt;           /* NULL: the CPU runs everything */
 } Demo;
 
 /* The operands; see allocate() for their sizes. */
@@ -158,7 +161,7 @@ static bool write_ptx(const Demo *demo, const char *program, const char *ptx)
 static char *compile(const Demo *demo, tilus_module *module)
 {
     /* Without a device, the PTX is there to be read. */
-    int capability = demo->rt ? tilus_rt_compute_capability(demo->rt) : 90;
+    int capability = demo->rt ? tilus_rt_compute_capability(demo->rt) : CAPABILITY;
     tilus_compile_options options = {.cpu = tilus_target_for(capability), .opt_level = 3,
                                      .output = TILUS_OUTPUT_PTX};
     if (!options.cpu) {
@@ -188,8 +191,9 @@ static bool bind(const tilus_kernel_info *info, const Binding *bindings, size_t 
     return true;
 }
 
-static bool interpret(tilus_module *module, const char *program, const Binding *bound,
-                      size_t count, const tilus_diag *diag)
+/* Runs what the passes made of the program. */
+static bool run_on_cpu(tilus_module *module, const char *program, const Binding *bound,
+                       size_t count, const tilus_diag *diag)
 {
     tilus_arg args[MAX_ARGS];
     tilus_buffer buffers[MAX_ARGS] = {{0}};
@@ -200,7 +204,9 @@ static bool interpret(tilus_module *module, const char *program, const Binding *
         buffers[i] = (tilus_buffer){bound[i].data, bound[i].size};
         args[i].pointer = i;
     }
-    tilus_status status = tilus_interpret(module, program, args, count, buffers, count, NULL);
+    const tilus_cpu_options options = {.cpu = tilus_target_for(CAPABILITY)};
+    tilus_status status = tilus_run_on_cpu(module, program, args, count, buffers, count,
+                                           &options, NULL);
     return status == TILUS_OK || (fail(program, tilus_status_name(status)), fail_diag(diag));
 }
 
@@ -263,7 +269,7 @@ static bool run_module(const Demo *demo, tilus_module *module, const tilus_diag 
     ok = ok && write_ptx(demo, program, ptx) && bind(info, bindings, count, bound);
     if (ok)
         ok = demo->rt ? run_on_gpu(demo->rt, ptx, info, bound)
-                      : interpret(module, program, bound, info->arg_count, diag);
+                      : run_on_cpu(module, program, bound, info->arg_count, diag);
     free(ptx);
     return ok;
 }
@@ -400,7 +406,7 @@ static bool choose_engine(Demo *demo)
     if (status == TILUS_OK)
         printf("engine                 GPU: %s\n", tilus_rt_device_name(demo->rt));
     else if (status == TILUS_ERROR_NO_DRIVER || status == TILUS_ERROR_NO_DEVICE)
-        printf("engine                 CPU interpreter (%s)\n", message);
+        printf("engine                 CPU (%s)\n", message);
     else
         return fail("GPU", message);
     return true;

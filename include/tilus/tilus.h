@@ -194,6 +194,7 @@ typedef struct tilus_compile_options {
     const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
     unsigned opt_level;         /* 0..3 */
     tilus_output_kind output;
+    bool debug_lines;           /* PTX says which lines of the text it is from (.loc) */
 } tilus_compile_options;
 
 typedef struct tilus_compile_times {
@@ -234,6 +235,35 @@ TILUS_API const char *tilus_target_for(int capability);
  * infer-layouts has not run. */
 TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module,
                                                             const char *program);
+
+/* ---- the CPU engine ------------------------------------------------- */
+
+typedef struct tilus_cpu_options {
+    const char *cpu;            /* the target whose code runs; one of tilus_target_name() */
+    unsigned opt_level;         /* 0..3 */
+    unsigned host_threads;      /* that run blocks, at once when > 1; programs with
+                                   `lock` have their blocks run in order all the same */
+    /* As of tilus_interpret_options; it is called by the host threads, one at a time. */
+    void (*print)(void *printer, const char *text, size_t len);
+    void *printer;
+} tilus_cpu_options;
+
+typedef struct tilus_cpu_times {
+    double compile_seconds;
+    double run_seconds;
+} tilus_cpu_times;
+
+/* Compiles `program` (without @) as for a GPU, but for this machine, and runs it
+ * over its whole grid; arguments as of tilus_interpret. Faults that it finds (an
+ * access outside of a buffer, threads that wait for each other for ever, an assertion)
+ * are errors that name the op's line; while it runs it handles SIGSEGV, SIGBUS and
+ * SIGFPE of the threads it uses. Run the default pipeline first. `times` may be NULL.
+ * Thread safe for different modules. */
+TILUS_API tilus_status tilus_run_on_cpu(tilus_module *module, const char *program,
+                                        const tilus_arg *args, size_t arg_count,
+                                        const tilus_buffer *buffers, size_t buffer_count,
+                                        const tilus_cpu_options *options,
+                                        tilus_cpu_times *times);
 
 /* ---- element types -------------------------------------------------- */
 

@@ -83,6 +83,9 @@ typedef struct CastPlan {
  * a way that matters. */
 bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan);
 
+/* The meaning of one operation that has inputs, the words a, b and c. */
+uint32_t cast_run_op(const CastOp *op, uint32_t a, uint32_t b, uint32_t c);
+
 /* Runs a plan: `in` holds the source's words, `out` gets the result's. */
 void cast_run(const CastPlan *plan, const uint32_t *in, uint32_t *out);
 

@@ -98,6 +98,12 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
     }
 }
 
+uint32_t cast_run_op(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
+{
+    return cast_op_info[op->code].unit == CAST_UNIT_INT ? run_integer(op, a, b, c)
+                                                        : run_float(op, a, b, c);
+}
+
 void cast_run(const CastPlan *plan, const uint32_t *in, uint32_t *out)
 {
     uint32_t value[RUN_OPS_MAX];
@@ -109,8 +115,7 @@ void cast_run(const CastPlan *plan, const uint32_t *in, uint32_t *out)
             a = value[op->in[0]], b = value[op->in[1]], c = value[op->in[2]];
         value[i] = op->code == CAST_input      ? in[op->imm]
                    : op->code == CAST_constant ? op->imm
-                   : cast_op_info[op->code].unit == CAST_UNIT_INT ? run_integer(op, a, b, c)
-                                                                  : run_float(op, a, b, c);
+                                               : cast_run_op(op, a, b, c);
     }
     for (unsigned i = 0; i < plan->out_words; i++)
         out[i] = value[plan->out[i]];

@@ -7,6 +7,7 @@
 
 #include "ir/verify.h"
 
+#include <llvm-c/DebugInfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ void codegen_free(Codegen *cg)
     arena_reset(&cg->module->scratch, cg->mark);
     if (cg->machine)
         LLVMDisposeTargetMachine(cg->machine);
+    if (cg->lines)
+        LLVMDisposeDIBuilder(cg->lines);
     LLVMDisposeBuilder(cg->builder);
     LLVMDisposeModule(cg->llvm);
     LLVMContextDispose(cg->context);
@@ -167,16 +170,6 @@ static void lower_arguments(Codegen *cg, const Program *p)
     }
 }
 
-/* The dynamic shared memory of all kernels: its size is a launch parameter. */
-static void declare_shared(Codegen *cg)
-{
-    enum { ALIGN = 1024 };      /* what bulk copies and swizzles will want */
-    LLVMTypeRef bytes = LLVMArrayType2(cg->i8, 0);
-    cg->shared = LLVMAddGlobalInAddressSpace(cg->llvm, bytes, "tilus$shared", SPACE_SHARED);
-    LLVMSetLinkage(cg->shared, LLVMExternalLinkage);
-    LLVMSetAlignment(cg->shared, ALIGN);
-}
-
 /* Of the names that programs can have, PTX takes all but two (PTX ISA, 4.4), and
  * the driver has one that `print` calls. */
 static bool check_name(Codegen *cg, const Program *p)
@@ -200,10 +193,11 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     if (!shared_open(cg, p) ||
         !workspace_place(cg->module, &cg->workspace, &cg->module->scratch))
         return false;
-    if (codegen_shared_bytes(p) > 0 && !cg->shared)
-        declare_shared(cg);
     LLVMPositionBuilderAtEnd(cg->builder, LLVMAppendBasicBlockInContext(cg->context, f, "entry"));
+    lines_program(cg, p);
     lower_arguments(cg, p);
+    cg->shared = codegen_shared_bytes(p) == 0
+                     ? NULL : call_intrinsic(cg, INTR_shared_memory, p->loc, NULL, 0);
     cg->thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
     if (!cg->thread || !emit_region(cg, p->body))
         return false;
@@ -212,13 +206,22 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 }
 
 /* All kernels are declared first, so that nothing else can take their names. */
-static bool lower_module(Codegen *cg)
+bool codegen_lower(Codegen *cg, const char *cpu, const Program *only)
 {
     bool ok = true;
+    cg->target = target_require(cg->module, cpu);
+    if (!cg->target)
+        return false;
     for (Program *p = cg->module->programs; p; p = p->next)
-        declare_program(cg, p);
+        if ((!only || p == only) && !verify_chosen(p, "code generation"))
+            return false;
     for (Program *p = cg->module->programs; p; p = p->next)
-        ok = lower_program(cg, p, LLVMGetNamedFunction(cg->llvm, p->name)) && ok;
+        if (!only || p == only)
+            declare_program(cg, p);
+    for (Program *p = cg->module->programs; p; p = p->next)
+        if (!only || p == only)
+            ok = lower_program(cg, p, LLVMGetNamedFunction(cg->llvm, p->name)) && ok;
+    lines_close(cg);
     return ok;
 }
 
@@ -247,14 +250,10 @@ static char *copy_ir(Codegen *cg)
 static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 {
     unsigned ptx;
-    cg->target = target_require(cg->module, options->cpu);
-    if (!cg->target)
-        return false;
-    for (Program *p = cg->module->programs; p; p = p->next)
-        if (!verify_chosen(p, "code generation"))
-            return false;
     nvptx_initialize();
-    if (!lower_module(cg) || !select_ptx(cg, options->features, &ptx) ||
+    if (options->debug_lines)
+        lines_open(cg);
+    if (!codegen_lower(cg, options->cpu, NULL) || !select_ptx(cg, options->features, &ptx) ||
         !nvptx_open(cg, ptx, options->opt_level))
         return false;
     nvptx_fill_intrinsics(cg);

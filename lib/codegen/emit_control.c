@@ -16,9 +16,11 @@ bool emit_region(Codegen *cg, const Region *r)
 #define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = emit_##id,
 #include "ir/ops.def"
     };
-    for (const Op *op = r->first; op; op = op->next)
+    for (const Op *op = r->first; op; op = op->next) {
+        lines_op(cg, op);
         if (!emit[op->code](cg, op))
             return false;
+    }
     return true;
 }
 

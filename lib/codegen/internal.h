@@ -21,6 +21,7 @@
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 
 /* ---- tables --------------------------------------------------------- */
 
@@ -44,8 +45,10 @@ typedef enum IntrinsicId {
     INTR_COUNT
 } IntrinsicId;
 
-/* How the NVPTX back end fills a body. */
-typedef enum BodyKind { BODY_NVVM, BODY_CALL, BODY_ATOMIC, BODY_ASM, BODY_ACT } BodyKind;
+/* How the NVPTX back end fills a body; lib/cpu has a helper for each row. */
+typedef enum BodyKind {
+    BODY_NVVM, BODY_CALL, BODY_SHARED, BODY_ATOMIC, BODY_ASM, BODY_ACT
+} BodyKind;
 
 typedef struct IntrinsicInfo {
     const char *name;       /* of the LLVM function, "tilus.barrier" */
@@ -85,17 +88,19 @@ struct Codegen {
     LLVMContextRef context;
     LLVMModuleRef llvm;
     LLVMBuilderRef builder;
+    LLVMDIBuilderRef lines;     /* NULL: instructions have no places in the text */
+    LLVMMetadataRef text_file, scope;   /* while there are: the text, the program */
     LLVMTargetMachineRef machine;
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
     LLVMTypeRef i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, any_ptr;
 
-    LLVMValueRef shared;        /* the module's dynamic shared memory, or NULL */
     LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
 
     Program *program;           /* being lowered */
     LLVMValueRef function;
+    LLVMValueRef shared;        /* the block's shared memory, or NULL */
     ThreadRange threads;        /* those that run what is being lowered */
     LLVMValueRef thread;        /* the thread's index among them, i32 */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
@@ -200,6 +205,16 @@ LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
  * has too few barriers. */
 bool emit_barrier(Codegen *cg, const Op *op);
 
+/* ---- places in the program text (lines.c) ------------------------------- */
+
+/* From here on what is lowered carries its place. */
+void lines_open(Codegen *cg);
+/* Makes the metadata whole; before anybody reads it. */
+void lines_close(Codegen *cg);
+/* What follows belongs to a program, to an op. Nothing happens without lines. */
+void lines_program(Codegen *cg, const Program *p);
+void lines_op(Codegen *cg, const Op *op);
+
 /* ---- emitters ------------------------------------------------------- */
 
 /* Each lowers one op at the builder's place; false after errors. */
@@ -209,6 +224,22 @@ bool emit_barrier(Codegen *cg, const Op *op);
 
 /* Lowers the ops of a region in order. */
 bool emit_region(Codegen *cg, const Region *r);
+
+/* ---- lowering (codegen.c) ----------------------------------------------- */
+
+/* Lowers `only`, or every program if it is NULL, for the target called `cpu`. The
+ * LLVM module has no triple yet, and its @tilus.* functions no bodies. False after
+ * errors. */
+bool codegen_lower(Codegen *cg, const char *cpu, const Program *only);
+
+/* Keeps LLVM's first error, which llvm_check reports: it ended `doing`. */
+void llvm_watch(Codegen *cg);
+bool llvm_check(Codegen *cg, const char *doing);
+/* Reports that LLVM refused, and disposes of `error`; true if it is NULL. */
+bool llvm_succeeded(Codegen *cg, const char *doing, LLVMErrorRef error);
+/* Verifies the LLVM module and runs default<O`opt_level`> over it. */
+bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level,
+                   LLVMPassBuilderOptionsRef options);
 
 /* ---- the back end (nvptx.c) ----------------------------------------- */
 

@@ -6,6 +6,7 @@
 const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #define NVVM(name) .body = BODY_NVVM, .text = name
 #define CALL(name) .body = BODY_CALL, .text = name
+#define SHARED() .body = BODY_SHARED
 #define ATOMIC(op) .body = BODY_ATOMIC, .atomic = LLVMAtomicRMWBinOp##op
 #define ASM(ptx, operands) .body = BODY_ASM, .text = ptx, .constraints = operands
 #define ACT(ptx, operands) .body = BODY_ACT, .text = ptx, .constraints = operands
@@ -14,6 +15,7 @@ const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #include "codegen/intrinsics.def"
 #undef NVVM
 #undef CALL
+#undef SHARED
 #undef ATOMIC
 #undef ASM
 #undef ACT

@@ -2,14 +2,12 @@
  * optimisation, PTX.
  *
  * LLVM's fatal errors end the process, so everything that it would refuse is
- * refused before it is called; other errors arrive at on_diagnostic, also when
- * the call that caused one reports success. */
+ * refused before it is called; other errors arrive at llvm_watch's handler, also
+ * when the call that caused one reports success. */
 #include "codegen/internal.h"
 
-#include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,32 +48,6 @@ void codegen_print_llvm_passes(bool before, bool after)
     LLVMParseCommandLineOptions(count, options, "");
 }
 
-/* Keeps LLVM's first error. The text is malloc'ed: this runs below LLVM's
- * frames, which an arena's jump must not cross. */
-static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)
-{
-    Codegen *cg = data;
-    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || cg->failure)
-        return;
-    char *text = LLVMGetDiagInfoDescription(info);
-    size_t size = strlen(text) + 1;
-    cg->failure = malloc(size);
-    if (cg->failure)
-        memcpy(cg->failure, text, size);
-    cg->failed = true;
-    LLVMDisposeMessage(text);
-}
-
-/* Reports an error that LLVM recorded while `doing` something; false if any. */
-static bool check(Codegen *cg, const char *doing)
-{
-    if (!cg->failed)
-        return true;
-    cg->failed = false;
-    return diag_error(cg->diag, (Loc){0}, "LLVM failed while %s: %s", doing,
-                      cg->failure ? cg->failure : "out of memory");
-}
-
 static void set_layout(Codegen *cg)
 {
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(cg->machine);
@@ -91,7 +63,7 @@ bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level)
                                                  LLVMCodeGenLevelAggressive};
     char features[16], *why = NULL;
     LLVMTargetRef target;
-    LLVMContextSetDiagnosticHandler(cg->context, on_diagnostic, cg);
+    llvm_watch(cg);
     if (LLVMGetTargetFromTriple(triple, &target, &why)) {
         diag_error(cg->diag, (Loc){0}, "this LLVM has no NVPTX target: %s", why);
         LLVMDisposeMessage(why);
@@ -170,6 +142,23 @@ static void fill_call(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
     return_value(cg, f, LLVMBuildCall2(cg->builder, type, callee, args, LLVMCountParams(f), ""));
 }
 
+/* The dynamic shared memory of all kernels: its size is a launch parameter. */
+static LLVMValueRef shared_memory(Codegen *cg)
+{
+    enum { ALIGN = 1024 };      /* what bulk copies and swizzles will want */
+    LLVMTypeRef bytes = LLVMArrayType2(cg->i8, 0);
+    LLVMValueRef v = LLVMAddGlobalInAddressSpace(cg->llvm, bytes, "tilus$shared", SPACE_SHARED);
+    LLVMSetLinkage(v, LLVMExternalLinkage);
+    LLVMSetAlignment(v, ALIGN);
+    return v;
+}
+
+static void fill_shared(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
+{
+    (void)info;
+    return_value(cg, f, shared_memory(cg));
+}
+
 /* NVPTX drops the ordering of atomicrmw: it is relaxed, of scope gpu. */
 static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
@@ -203,8 +192,8 @@ static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 void nvptx_fill_intrinsics(Codegen *cg)
 {
     static void (*const fill[])(Codegen *, const IntrinsicInfo *, LLVMValueRef) = {
-        [BODY_NVVM] = fill_nvvm, [BODY_CALL] = fill_call, [BODY_ATOMIC] = fill_atomic,
-        [BODY_ASM] = fill_asm, [BODY_ACT] = fill_asm};
+        [BODY_NVVM] = fill_nvvm, [BODY_CALL] = fill_call, [BODY_SHARED] = fill_shared,
+        [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm, [BODY_ACT] = fill_asm};
     for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
         const IntrinsicInfo *info = &intrinsic_info[id];
         LLVMValueRef f = cg->intrinsics[id];
@@ -220,32 +209,12 @@ void nvptx_fill_intrinsics(Codegen *cg)
 
 /* ---- optimisation and printing ------------------------------------------- */
 
-static bool verify(Codegen *cg)
-{
-    char *why = NULL;
-    bool broken = LLVMVerifyModule(cg->llvm, LLVMReturnStatusAction, &why);
-    if (broken)
-        diag_error(cg->diag, (Loc){0}, "internal error: the LLVM module is broken: %s", why);
-    LLVMDisposeMessage(why);
-    return !broken;
-}
-
 bool nvptx_optimize(Codegen *cg, unsigned opt_level)
 {
-    char pipeline[] = "default<O?>";
-    *strchr(pipeline, '?') = (char)('0' + opt_level);
-    if (!verify(cg))
-        return false;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(cg->llvm, pipeline, cg->machine, options);
+    bool ok = llvm_optimize(cg, cg->machine, opt_level, options);
     LLVMDisposePassBuilderOptions(options);
-    if (error) {
-        char *why = LLVMGetErrorMessage(error);
-        diag_error(cg->diag, (Loc){0}, "LLVM failed while optimising: %s", why);
-        LLVMDisposeErrorMessage(why);
-        return false;
-    }
-    return check(cg, "optimising") && verify(cg);
+    return ok;
 }
 
 char *nvptx_print(Codegen *cg)
@@ -258,7 +227,7 @@ char *nvptx_print(Codegen *cg)
         LLVMDisposeMessage(why);
         return NULL;
     }
-    if (check(cg, "writing PTX")) {
+    if (llvm_check(cg, "writing PTX")) {
         size_t size = LLVMGetBufferSize(buffer);
         text = malloc(size + 1);
         if (text) {

@@ -11,10 +11,11 @@ every cast, and the demo; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
 
-    run.py --tools DIR --engine interp --programs FILE...
+    run.py --tools DIR --engine interp,cpu --programs FILE...
 
-runs each `// ARGS:` line of the files on the interpreter, as the lit tests do:
-there an `--expect` in the line is what is checked.
+runs each `// ARGS:` line of the files on the interpreter and on the CPU engine, as
+the lit tests do: an `--expect` in the line is checked, and other engines are
+compared with the interpreter.
 """
 import argparse
 import concurrent.futures
@@ -65,16 +66,18 @@ def argument_lines(path):
 
 
 def program_cases(options, paths):
-    """The `// ARGS:` lines of programs."""
-    against = [] if options.engine == "interp" else ["--require-gpu", "--compare=interp"]
+    """The `// ARGS:` lines of programs, on each engine."""
+    against = {"interp": [], "cpu": ["--compare=interp"],
+               "gpu": ["--require-gpu", "--compare=interp"]}
     for path in paths:
         lines = argument_lines(path)
         if not lines:
             yield Case(f"{path.name}: has no ARGS line", ["false"])
         for number, arguments in enumerate(lines, 1):
             yield Case(f"{path.stem}:{number}",
-                       [options.tilus_run, str(path), f"--engine={options.engine}", *against,
-                        *arguments])
+                       *([options.tilus_run, str(path), f"--engine={engine}",
+                          *against[engine], *arguments]
+                         for engine in options.engine.split(",")))
 
 
 def print_cases(options, paths):
@@ -245,7 +248,7 @@ def parse_arguments():
     parser.add_argument("--tools", type=pathlib.Path, required=True)
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--engine", choices=["gpu", "interp"], default="gpu")
+    parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, interp; comma-separated")
     parser.add_argument("--only", help="families: programs,prints,types,pipelined,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))

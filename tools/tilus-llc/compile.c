@@ -42,6 +42,7 @@ static char *generate(const LlcSettings *s, tilus_module *m, Reproducer *reprodu
         .features = s->features,
         .opt_level = s->opt_level,
         .output = s->emit_llvm ? TILUS_OUTPUT_LLVM_IR : TILUS_OUTPUT_PTX,
+        .debug_lines = s->debug_lines,
     };
     if (s->cast_plans)
         return tilus_cast_plans(m, s->cpu, s->cast_plans == CAST_PLANS_OPERATIONS);
@@ -106,7 +107,8 @@ static char *codegen_flags(const LlcSettings *s)
         return NULL;
     if (s->features)
         reproducer_add_option(out, "mattr", s->features);
-    fprintf(out, " -O%u%s", s->opt_level, s->emit_llvm ? " --emit-llvm" : "");
+    fprintf(out, " -O%u%s%s", s->opt_level, s->emit_llvm ? " --emit-llvm" : "",
+            s->debug_lines ? " -g" : "");
     if (fclose(out) == 0)
         return flags;
     free(flags);

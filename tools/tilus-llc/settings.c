@@ -101,6 +101,8 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
          NULL},
         {"O", "level", "optimisation level, 0 .. 3 (default 3)", OPTION_UNSIGNED, &s->opt_level,
          NULL},
+        {"g", NULL, "mark the PTX with lines of the program text", OPTION_FLAG,
+         &s->debug_lines, NULL},
         {"filetype", NULL, "write PTX, a cubin (by ptxas), or nothing", OPTION_CHOICE,
          &s->file_type, file_types},
         {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},

@@ -16,7 +16,7 @@ typedef struct LlcSettings {
     unsigned opt_level;
     int file_type;              /* FileType */
     int cast_plans;             /* CastPlans: what to print instead of compiling */
-    bool emit_llvm, time, version, list_targets;
+    bool emit_llvm, debug_lines, time, version, list_targets;
     bool print_llvm_before, print_llvm_after;
     PassSettings passes;
     const char *pipeline;       /* what runs */

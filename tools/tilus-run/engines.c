@@ -1,4 +1,4 @@
-/* What can run a program: the interpreter and a GPU. */
+/* What can run a program: the interpreter, the CPU engine, a GPU. */
 #include "run.h"
 
 #include <stdio.h>
@@ -9,13 +9,15 @@
 
 int engine_choose(Run *run)
 {
-    const Options *o = &run->options;
+    Options *o = &run->options;
     char message[1024];
-    if (o->engine == ENGINE_INTERP)
+    if (o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU)
         return EXIT_OK;
     tilus_status status = tilus_rt_open(0, &run->rt, message, sizeof message);
-    if (status == TILUS_OK)
+    if (status == TILUS_OK) {
+        o->engine = ENGINE_GPU;
         return EXIT_OK;
+    }
     bool absent = status == TILUS_ERROR_NO_DRIVER || status == TILUS_ERROR_NO_DEVICE;
     if (absent && o->require_gpu) {
         fprintf(stderr, "%s: no GPU: %s\n", TOOL, message);
@@ -25,12 +27,8 @@ int engine_choose(Run *run)
         fprintf(stderr, "%s: error: %s\n", TOOL, message);
         return EXIT_DIAGNOSTICS;
     }
-    if (o->compare) {
-        fprintf(stderr, "%s: error: nothing to compare the interpreter with: %s\n", TOOL,
-                message);
-        return EXIT_DIAGNOSTICS;
-    }
     fprintf(stderr, "%s: no GPU: %s\n", TOOL, message);
+    o->engine = ENGINE_CPU;
     return EXIT_OK;
 }
 
@@ -94,6 +92,30 @@ int engine_run_reference(Run *run)
     fprintf(stderr, "%s: error: the reference run changed nothing (--allow-zero accepts it)\n",
             TOOL);
     return EXIT_DIAGNOSTICS;
+}
+
+/* ---- the CPU engine --------------------------------------------------- */
+
+static int run_on_cpu(Run *run)
+{
+    enum { LEVEL = 0 };
+    unsigned level = run->options.opt_level;
+    const tilus_cpu_options options = {
+        .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
+        .host_threads = run->options.host_threads, .print = print, .printer = stdout};
+    tilus_cpu_times times = {0};
+    size_t count = run->info->arg_count;
+    const Source *source = &run->compiled;
+    tilus_status status = tilus_run_on_cpu(source->module, run->program, run->args, count,
+                                           run->buffers, count, &options, &times);
+    tilus_diag_print(source->diag, stderr);
+    if (status != TILUS_OK && tilus_diag_errors(source->diag) == 0)
+        fprintf(stderr, "%s: error: CPU engine: %s\n", TOOL, tilus_status_name(status));
+    if (status != TILUS_OK)
+        return EXIT_DIAGNOSTICS;
+    fprintf(stderr, "%s: compiled in %.1f ms, ran for %.3f ms\n", TOOL,
+            1e3 * times.compile_seconds, 1e3 * times.run_seconds);
+    return EXIT_OK;
 }
 
 /* ---- the GPU -------------------------------------------------------- */
@@ -191,6 +213,10 @@ int engine_run(Run *run)
 {
     if (run->rt)
         return run_on_gpu(run);
+    if (run->options.engine == ENGINE_CPU) {
+        fprintf(stderr, "%s: engine cpu: code for %s on this machine\n", TOOL, run->target);
+        return run_on_cpu(run);
+    }
     fprintf(stderr, "%s: engine interp: the CPU interpreter\n", TOOL);
     return interpret(run, run->buffers, stdout);
 }

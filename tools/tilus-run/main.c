@@ -23,15 +23,15 @@ static const ToolInfo tool = {
 
 static bool read_options(Options *o, int argc, char **argv, int *status)
 {
-    static const char *const engines[] = {"auto", "interp", "gpu", NULL};
+    static const char *const engines[] = {"auto", "interp", "cpu", "gpu", NULL};
     static const char *const references[] = {"none", "interp", NULL};
     const Option table[] = {
         {"D", "name=value", "set a template parameter", OPTION_LIST, &o->defines, NULL},
         {"program", "@name", "the program to run, if the file has several", OPTION_STRING,
          &o->program, NULL},
         {"arg", "name=value", "an argument's value", OPTION_LIST, &o->args, NULL},
-        {"engine", NULL, "what runs it; auto: a GPU if there is one", OPTION_CHOICE,
-         &o->engine, engines},
+        {"engine", NULL, "what runs it; auto: a GPU if there is one, else the CPU",
+         OPTION_CHOICE, &o->engine, engines},
         {"seed", "number", "of the random values", OPTION_UNSIGNED, &o->seed, NULL},
         {"out", "name=file", "write a pointer argument's bytes after the run", OPTION_LIST,
          &o->outs, NULL},
@@ -44,6 +44,10 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          OPTION_FLAG, &o->allow_zero, NULL},
         {"mcpu", "target", "compile for this target, not the device's own", OPTION_STRING,
          &o->cpu, NULL},
+        {"O", "level", "optimisation level, 0 .. 3 (default 3, of the CPU engine 0)",
+         OPTION_UNSIGNED, &o->opt_level, NULL},
+        {"host-threads", "number", "that run blocks on the CPU engine (default 1)",
+         OPTION_UNSIGNED, &o->host_threads, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
@@ -59,12 +63,15 @@ static int check_options(Options *o)
     const char *wrong = NULL;
     if (o->inputs.count != 1)
         wrong = "give one program file ('-' for standard input)";
-    else if (o->engine == ENGINE_INTERP && (o->ptx || o->require_gpu))
-        wrong = "--ptx and --require-gpu need a GPU, --engine=interp has none";
+    else if ((o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU) &&
+             (o->ptx || o->require_gpu))
+        wrong = "--ptx and --require-gpu need a GPU, --engine=interp and cpu have none";
     else if (o->engine == ENGINE_INTERP && o->compare)
         wrong = "--compare=interp would compare the interpreter with itself";
     else if (o->ptx && (o->save_ptx || o->cpu))
         wrong = "--ptx leaves nothing to compile for --save-ptx or --mcpu";
+    else if (o->opt_level > 3 && o->opt_level != OPT_BY_ENGINE)
+        wrong = "-O takes a level of 0 .. 3";
     if (o->ptx || o->require_gpu)
         o->engine = ENGINE_GPU;
     if (!wrong)
@@ -129,7 +136,7 @@ static void run_free(Run *run)
 
 int main(int argc, char **argv)
 {
-    Run run = {0};
+    Run run = {.options = {.opt_level = OPT_BY_ENGINE}};
     int status;
     if (read_options(&run.options, argc, argv, &status))
         status = run_steps(&run);

@@ -107,11 +107,14 @@ int program_select(Run *run)
 
 /* ---- compiling ------------------------------------------------------ */
 
-/* The target: what was asked for, else the device's, else the oldest. */
+/* The target: what was asked for, else the device's; of the CPU engine the one that
+ * is tested on a device, else the oldest. */
 static const char *choose_target(const Run *run)
 {
     if (run->options.cpu)
         return run->options.cpu;
+    if (run->options.engine == ENGINE_CPU)
+        return "sm_90a";
     if (!run->rt)
         return tilus_target_name(0);
     const char *name = tilus_target_for(tilus_rt_compute_capability(run->rt));
@@ -121,19 +124,28 @@ static const char *choose_target(const Run *run)
     return name;
 }
 
-static int compile(Run *run)
+static int run_passes(Run *run)
 {
     tilus_module *module = run->compiled.module;
-    tilus_compile_options options = {.cpu = choose_target(run), .opt_level = 3,
-                                     .output = TILUS_OUTPUT_PTX};
-    if (!options.cpu)
+    run->target = choose_target(run);
+    if (!run->target)
         return EXIT_DIAGNOSTICS;
-    const tilus_pass_options passes = {.verify_each = true, .target = options.cpu};
+    const tilus_pass_options passes = {.verify_each = true, .target = run->target};
     if (!tilus_run_passes(module, NULL, &passes))
         return report(&run->compiled);
-    run->ptx = tilus_compile(module, &options, NULL);
-    run->info = tilus_module_kernel_info(module, run->program);    /* as the passes left it */
-    return run->ptx && run->info ? EXIT_OK : report(&run->compiled);
+    run->info = tilus_module_kernel_info(module, run->program);
+    return run->info ? EXIT_OK : report(&run->compiled);
+}
+
+static int compile(Run *run)
+{
+    enum { LEVEL = 3 };
+    unsigned level = run->options.opt_level;
+    const tilus_compile_options options = {
+        .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
+        .output = TILUS_OUTPUT_PTX};
+    run->ptx = tilus_compile(run->compiled.module, &options, NULL);
+    return run->ptx ? EXIT_OK : report(&run->compiled);
 }
 
 int program_compile(Run *run)
@@ -142,9 +154,11 @@ int program_compile(Run *run)
     size_t size;
     if (o->ptx)
         return file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size) ? EXIT_OK : EXIT_DIAGNOSTICS;
-    if (!run->rt && !o->save_ptx)
+    if (o->engine == ENGINE_INTERP && !o->save_ptx)
         return EXIT_OK;
-    int status = compile(run);
+    int status = run_passes(run);
+    if (status == EXIT_OK && (run->rt || o->save_ptx))
+        status = compile(run);
     if (status == EXIT_OK && o->save_ptx &&
         !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx)))
         status = EXIT_DIAGNOSTICS;

@@ -6,19 +6,24 @@
 #include "tilus/runtime.h"
 #include "tilus/tilus.h"
 
+#include <limits.h>
+
 #define TOOL "tilus-run"
 
 /* Exit code when --require-gpu finds no device. */
 enum { EXIT_NO_GPU = 77 };
 
-typedef enum Engine { ENGINE_AUTO, ENGINE_INTERP, ENGINE_GPU } Engine;
+typedef enum Engine { ENGINE_AUTO, ENGINE_INTERP, ENGINE_CPU, ENGINE_GPU } Engine;
+
+/* Options.opt_level when it is not given. */
+#define OPT_BY_ENGINE UINT_MAX
 
 /* The command line. Strings point into argv. */
 typedef struct Options {
     StringList inputs;          /* exactly one: the program's file */
     StringList defines;         /* -D NAME=VALUE */
     const char *program;        /* with or without @; NULL: the only one */
-    int engine;                 /* Engine */
+    int engine;                 /* Engine; engine_choose leaves no AUTO */
     StringList args;            /* NAME=VALUE */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
@@ -27,6 +32,8 @@ typedef struct Options {
     bool allow_zero;
     unsigned seed;
     const char *cpu;            /* NULL: the device's */
+    unsigned opt_level;         /* of compiled code, or OPT_BY_ENGINE */
+    unsigned host_threads;      /* that run blocks on the CPU engine */
     const char *ptx;            /* NULL: compile the program */
     const char *save_ptx;
     bool list, require_gpu;
@@ -47,8 +54,9 @@ typedef struct Run {
     Source plain, compiled;     /* `compiled` has run the passes */
     const char *program;        /* its name, without @ */
     const tilus_kernel_info *info;      /* of `compiled` */
+    const char *target;         /* of compiled code; NULL: nothing is compiled */
     char *ptx;                  /* NULL unless it runs on a GPU or is saved */
-    tilus_rt *rt;               /* NULL: the interpreter runs it */
+    tilus_rt *rt;               /* NULL: no GPU runs it */
     uint64_t workspace;         /* its address on the device, or 0 */
 
     /* info->arg_count of each. A pointer's buffer has its index. */

@@ -1,0 +1,18 @@
+/* What engines of the library check before a launch, as a launcher does. */
+#ifndef TILUS_API_LAUNCH_H
+#define TILUS_API_LAUNCH_H
+
+#include "ir/ir.h"
+#include "tilus/tilus.h"
+
+typedef struct LaunchSizes {
+    int64_t grid[3];
+    size_t workspace, zeroed;       /* bytes */
+} LaunchSizes;
+
+/* Checks every fact and that pointers are numbers of buffers (whose addresses count
+ * as aligned to 256 bytes). False after an error, which the module's diag holds. */
+bool launch_check(Program *p, const tilus_kernel_info *info, const tilus_arg *args,
+                  size_t count, size_t buffer_count, LaunchSizes *sizes);
+
+#endif

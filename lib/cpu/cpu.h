@@ -1,0 +1,33 @@
+/* The CPU engine: compiled programs on this machine, without a GPU.
+ *
+ * It runs what code generation emits, so it finds faults of code generation; what a
+ * program means is the interpreter's to say. See docs/cpu-engine.md. */
+#ifndef TILUS_CPU_CPU_H
+#define TILUS_CPU_CPU_H
+
+#include "ir/ir.h"
+#include "tilus/tilus.h"
+
+/* One run: LLVM objects, code, memory, host threads. NULL when memory runs out.
+ * Freed in any state, also when an arena's guard was taken in the middle. */
+typedef struct CpuRun CpuRun;
+CpuRun *cpu_new(Module *m);
+void cpu_free(CpuRun *run);
+
+/* What a run needs to know, checked as a launcher does. */
+typedef struct CpuLaunch {
+    Program *program;
+    const tilus_kernel_info *info;
+    int64_t grid[3];
+    const tilus_arg *args;          /* a pointer's is its buffer's number */
+    const tilus_buffer *buffers;
+    size_t buffer_count;
+    size_t workspace_bytes, workspace_zeroed;
+} CpuLaunch;
+
+/* Compiles and runs, once for a CpuRun. `times` may be NULL. Buffers get what was
+ * written, also after a fault, which the module's diag holds. */
+tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_options *options,
+                     tilus_cpu_times *times);
+
+#endif

@@ -1,0 +1,40 @@
+/* Functions of f32 that PTX approximates: here what the C library rounds to. */
+#define _GNU_SOURCE
+#include "cpu/machine.h"
+
+#include <math.h>
+#include <string.h>
+
+static float to_float(uint64_t word)
+{
+    uint32_t bits = (uint32_t)word;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static uint64_t to_word(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+#define MATH(id, expression)                                                  \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        float x = to_float(args[0]);                                          \
+        results[0] = to_word(expression);                                     \
+    }
+
+MATH(exp2_f32, exp2f(x))
+MATH(log2_f32, log2f(x))
+MATH(rcp_f32, x == 0 ? copysignf(INFINITY, x) : 1 / x)
+MATH(rsqrt_f32, x == 0 ? copysignf(INFINITY, x) : 1 / sqrtf(x))
+MATH(sqrt_f32, sqrtf(x))
+MATH(tanh_f32, tanhf(x))
+
+void cpu_low_half(const uint64_t *args, uint64_t *results)
+{
+    results[0] = (uint16_t)args[0];
+}

@@ -1,0 +1,103 @@
+/* Collectives of a warp: shuffles, ldmatrix and stmatrix, by the PTX ISA. */
+#define _GNU_SOURCE
+#include "cpu/machine.h"
+
+#include <string.h>
+
+enum { MATRIX_ROWS = 8, ROW_BYTES = 16, ROW_HALVES = 8 };
+
+/* ---- shfl.sync.bfly (PTX ISA, 9.7.9.6) ----------------------------------- */
+
+/* args: membermask, value, lane mask, clamp and segment mask. */
+static void shuffle_xor(Thread *lanes, IntrinsicId id)
+{
+    (void)id;
+    for (unsigned lane = 0; lane < LANES; lane++) {
+        uint64_t xor = lanes[lane].args[2] & 31, clamp = lanes[lane].args[3] & 31;
+        uint64_t segment = lanes[lane].args[3] >> 8 & 31;
+        uint64_t last = (lane & segment) | (clamp & ~segment), from = lane ^ xor;
+        lanes[lane].results[0] = lanes[from <= last ? from : lane].args[1];
+    }
+}
+
+void cpu_shuffle_xor(const uint64_t *args, uint64_t *results)
+{
+    meet_warp(INTR_shuffle_xor, args, results, shuffle_xor);
+}
+
+/* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
+
+/* 8x8 matrices of 16-bit elements. Lane 8 * i + r has the address of row r of
+ * matrix i. Word i of a lane holds elements (row, column) and the next one to it:
+ *
+ *     row = lane / 4      column = 2 * (lane % 4)
+ *
+ * or, with .trans, rows and columns change their roles. */
+typedef struct Matrices {
+    unsigned count;
+    bool transposed;
+    unsigned char *rows[4 * MATRIX_ROWS];
+} Matrices;
+
+static void locate(Matrices *m, const Thread *lanes)
+{
+    for (unsigned i = 0; i < m->count * MATRIX_ROWS; i++)
+        m->rows[i] = helper_address(lanes[i].args[0], ROW_BYTES);
+}
+
+/* Half `half` of a lane's word of matrix `i`. */
+static unsigned char *element(const Matrices *m, unsigned i, unsigned lane, unsigned half)
+{
+    unsigned row = lane / 4, column = lane % 4 * 2 + half;
+    if (m->transposed)
+        return m->rows[i * MATRIX_ROWS + column] + 2 * row;
+    return m->rows[i * MATRIX_ROWS + row] + 2 * column;
+}
+
+static void load(Matrices m, Thread *lanes)
+{
+    locate(&m, lanes);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (unsigned i = 0; i < m.count; i++) {
+            uint16_t halves[2];
+            for (unsigned half = 0; half < 2; half++)
+                memcpy(&halves[half], element(&m, i, lane, half), sizeof *halves);
+            lanes[lane].results[i] = halves[0] | (uint32_t)halves[1] << 16;
+        }
+}
+
+/* Lanes store in order: of equal addresses the last one wins. */
+static void store(Matrices m, Thread *lanes)
+{
+    locate(&m, lanes);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (unsigned i = 0; i < m.count; i++)
+            for (unsigned half = 0; half < 2; half++) {
+                uint16_t v = (uint16_t)(lanes[lane].args[1 + i] >> 16 * half);
+                memcpy(element(&m, i, lane, half), &v, sizeof v);
+            }
+}
+
+#define MATRIX(act, id, count, transposed)                                    \
+    static void act##_##id(Thread *lanes, IntrinsicId intrinsic)              \
+    {                                                                         \
+        (void)intrinsic;                                                      \
+        act((Matrices){count, transposed, {NULL}}, lanes);                    \
+    }                                                                         \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        meet_warp(INTR_##id, args, results, act##_##id);                      \
+    }
+
+MATRIX(load, ldmatrix_x1, 1, false)
+MATRIX(load, ldmatrix_x2, 2, false)
+MATRIX(load, ldmatrix_x4, 4, false)
+MATRIX(load, ldmatrix_x1_trans, 1, true)
+MATRIX(load, ldmatrix_x2_trans, 2, true)
+MATRIX(load, ldmatrix_x4_trans, 4, true)
+MATRIX(store, stmatrix_x1, 1, false)
+MATRIX(store, stmatrix_x2, 2, false)
+MATRIX(store, stmatrix_x4, 4, false)
+MATRIX(store, stmatrix_x1_trans, 1, true)
+MATRIX(store, stmatrix_x2_trans, 2, true)
+MATRIX(store, stmatrix_x4_trans, 4, true)

@@ -1,0 +1,167 @@
+/* Loads and stores with hints, which are plain here; atomic operations, which blocks
+ * of several host threads may do at once; fences. */
+#define _GNU_SOURCE
+#include "cpu/machine.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- hints --------------------------------------------------------------- */
+
+#define POLICY(id)                                                            \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        (void)args;                                                           \
+        results[0] = 0;                                                       \
+    }
+POLICY(policy_first)
+POLICY(policy_last)
+
+static void load(const uint64_t *args, uint64_t *results, unsigned bytes)
+{
+    uint32_t words[4];
+    memcpy(words, helper_address(args[0], bytes), bytes);
+    for (unsigned i = 0; i < bytes / sizeof *words; i++)
+        results[i] = words[i];
+}
+
+static void store(const uint64_t *args, unsigned bytes)
+{
+    uint32_t words[4];
+    for (unsigned i = 0; i < bytes / sizeof *words; i++)
+        words[i] = (uint32_t)args[1 + i];
+    memcpy(helper_address(args[0], bytes), words, bytes);
+}
+
+#define LOAD(id, bytes)                                                       \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        load(args, results, bytes);                                           \
+    }
+#define LOADS_AHEAD(id, bytes)                                                \
+    LOAD(id##_64, bytes)                                                      \
+    LOAD(id##_128, bytes)                                                     \
+    LOAD(id##_256, bytes)
+#define LOADS(bytes)                                                          \
+    LOADS_AHEAD(load_##bytes##_ahead, bytes)                                  \
+    LOAD(load_##bytes##_first, bytes)                                         \
+    LOADS_AHEAD(load_##bytes##_first, bytes)                                  \
+    LOAD(load_##bytes##_last, bytes)                                          \
+    LOADS_AHEAD(load_##bytes##_last, bytes)                                   \
+    void cpu_store_##bytes##_policy(const uint64_t *args, uint64_t *results)  \
+    {                                                                         \
+        (void)results;                                                        \
+        store(args, bytes);                                                   \
+    }
+LOADS(4)
+LOADS(8)
+LOADS(16)
+
+/* ---- order --------------------------------------------------------------- */
+
+#define FENCE(id)                                                             \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        (void)args;                                                           \
+        (void)results;                                                        \
+        atomic_thread_fence(memory_order_seq_cst);                            \
+    }
+FENCE(fence_block)
+FENCE(fence_gpu)
+FENCE(fence_system)
+
+static uint32_t *word_at(const uint64_t *args)
+{
+    return helper_address(args[0], sizeof(uint32_t));
+}
+
+/* Who waits for a semaphore asks again and again: others shall have their turns. */
+void cpu_load_acquire_gpu(const uint64_t *args, uint64_t *results)
+{
+    poll_again(INTR_load_acquire_gpu);
+    results[0] = __atomic_load_n(word_at(args), __ATOMIC_ACQUIRE);
+}
+
+void cpu_store_release_gpu(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    __atomic_store_n(word_at(args), (uint32_t)args[1], __ATOMIC_RELEASE);
+}
+
+/* ---- atomic operations --------------------------------------------------- */
+
+/* What becomes of the word that was `old`, with the operands that follow the address. */
+typedef uint32_t Change(uint32_t old, const uint64_t *operands);
+
+/* Returns what was there. */
+static uint32_t change(const uint64_t *args, Change *by)
+{
+    uint32_t *word = word_at(args), old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+    do {
+        next = by(old, args + 1);
+    } while (!__atomic_compare_exchange_n(word, &old, next, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return old;
+}
+
+/* The sum of both halves of two words, each rounded to `t`. */
+static uint32_t add_halves(DType t, uint32_t a, uint32_t b)
+{
+    uint32_t low = (uint32_t)dtype_add(t, a & 0xFFFF, b & 0xFFFF);
+    return low | (uint32_t)dtype_add(t, a >> 16, b >> 16) << 16;
+}
+
+#define CHANGE(name, expression)                                              \
+    static uint32_t name(uint32_t old, const uint64_t *operands)              \
+    {                                                                         \
+        uint32_t x = (uint32_t)operands[0];                                   \
+        (void)old;                                                            \
+        return expression;                                                    \
+    }
+CHANGE(change_and, old & x)
+CHANGE(change_or, old | x)
+CHANGE(change_add_u32, old + x)
+CHANGE(change_add_f32, (uint32_t)dtype_add(DTYPE_f32, old, x))
+CHANGE(change_add_f16, add_halves(DTYPE_f16, old, x))
+CHANGE(change_add_bf16, add_halves(DTYPE_bf16, old, x))
+CHANGE(change_max_s32, (int32_t)old > (int32_t)x ? old : x)
+CHANGE(change_max_u32, old > x ? old : x)
+CHANGE(change_min_s32, (int32_t)old < (int32_t)x ? old : x)
+CHANGE(change_min_u32, old < x ? old : x)
+CHANGE(change_exch_b32, x)
+CHANGE(change_cas_b32, old == x ? (uint32_t)operands[1] : old)
+
+#define RED(id, by)                                                           \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        (void)results;                                                        \
+        change(args, by);                                                     \
+    }
+#define ATOM(id, by)                                                          \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        results[0] = change(args, by);                                        \
+    }
+#define FAMILY(KIND, id, by)                                                  \
+    KIND(id##_block, by)                                                      \
+    KIND(id##_gpu, by)                                                        \
+    KIND(id##_system, by)                                                     \
+    KIND(id##_shared, by)
+#define BOTH(operation)                                                       \
+    FAMILY(RED, atomic_##operation, change_##operation)                       \
+    FAMILY(ATOM, atomic_##operation##_fetch, change_##operation)
+
+RED(atomic_and_global, change_and)
+RED(atomic_or_global, change_or)
+RED(atomic_and_shared, change_and)
+RED(atomic_or_shared, change_or)
+BOTH(add_u32)
+BOTH(add_f32)
+BOTH(add_f16)
+BOTH(add_bf16)
+BOTH(max_s32)
+BOTH(max_u32)
+BOTH(min_s32)
+BOTH(min_u32)
+FAMILY(ATOM, atomic_exch_b32, change_exch_b32)
+FAMILY(ATOM, atomic_cas_b32, change_cas_b32)

@@ -1,0 +1,200 @@
+/* The machine that compiled programs run on: host threads, each of which runs one
+ * block at a time, whose threads are fibers.
+ *
+ *     Machine ──▶ Worker (a host thread, a block) ──▶ Thread (a fiber) .. warps of 32
+ *
+ * Threads of a block run one after the other, each until it must wait: a warp's
+ * lanes meet at collectives, where the last one acts for all; a barrier's threads
+ * meet there. When nobody can run and some have not ended, they wait for what never
+ * comes, and that is reported. */
+#ifndef TILUS_CPU_MACHINE_H
+#define TILUS_CPU_MACHINE_H
+
+#include "analysis/mma.h"
+#include "codegen/internal.h"
+#include "cpu/fiber.h"
+#include "cpu/memory.h"
+#include "tilus/tilus.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <threads.h>
+
+enum { LANES = 32, NAMED_BARRIERS = 16 };
+
+/* ---- faults (fault.c) ---------------------------------------------------- */
+
+/* A place in the program text as compiled code stores it: line << 32 | column. */
+typedef uint64_t Place;
+
+enum { FAULT_NOTES = 4, FAULT_TEXT = 256 };
+
+typedef struct FaultLine {
+    Place place;
+    char text[FAULT_TEXT];
+} FaultLine;
+
+/* What ended a run: a message and notes. Filled while a fiber runs, reported by
+ * the thread that owns the diag. */
+typedef struct Fault {
+    bool found, no_memory;
+    int64_t block;              /* which block it is in, by number */
+    FaultLine message, notes[FAULT_NOTES];
+    unsigned note_count;
+} Fault;
+
+/* ---- threads ------------------------------------------------------------- */
+
+/* A cp.async whose wait has not come: its bytes, read when it was issued. */
+typedef struct Copy {
+    unsigned char *to;
+    uint32_t group;             /* by number of commits before it */
+    uint32_t bytes;
+    unsigned char data[16];
+} Copy;
+
+typedef struct Copies {
+    Copy *items;                /* those of [begin, end) are pending, in order */
+    size_t begin, end, capacity;
+    uint32_t committed;         /* groups */
+} Copies;
+
+typedef enum ThreadState { THREAD_READY, THREAD_WAITS, THREAD_ENDED } ThreadState;
+
+typedef struct Thread {
+    Fiber fiber;                /* while it does not run */
+    Place place;                /* of the op that it runs */
+    uint32_t number;            /* in its block */
+    ThreadState state;
+    IntrinsicId at;             /* where it waits ... */
+    const uint64_t *args;       /* ... and with what, at a collective */
+    uint64_t *results;
+    Copies copies;
+} Thread;
+
+/* Threads that wait for others: lanes of a warp, or a barrier's. */
+typedef struct Meeting {
+    IntrinsicId at;             /* of the first that came */
+    Place place;
+    unsigned arrived, expected;
+} Meeting;
+
+/* The number in row-major order of each element of an mma's operand: of slot s of
+ * lane l at [l * slots + s]. */
+typedef struct MmaPlaces {
+    unsigned slots[MMA_OPERANDS];
+    const uint16_t *of[MMA_OPERANDS];
+} MmaPlaces;
+
+typedef struct Machine Machine;
+
+typedef struct Worker {
+    Machine *machine;
+    int64_t block, index[3];    /* of the block that runs, and in each dimension */
+    Thread *threads;
+    Thread *running;
+    Meeting *warps, barriers[NAMED_BARRIERS];
+    uint16_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
+    unsigned mask, ready_begin, ready_count;
+    unsigned ended;
+    unsigned polls;             /* of semaphores, since anything else happened */
+    Fiber scheduler;
+    Guarded shared, stacks;
+    Fault fault;
+    sigjmp_buf escape;          /* where a signal's handler goes */
+    void *signal_address;
+    int signal_number;
+    void *signal_stack;         /* of the handler, malloc'ed ... */
+    stack_t stack_before;       /* ... and who had one before */
+} Worker;
+
+struct Machine {
+    const Program *program;
+    void (*entry)(const uint64_t *args);        /* the compiled program */
+    const uint64_t *args;
+    int64_t grid[3], blocks;
+    unsigned thread_count;
+    size_t shared_bytes;
+    Guarded *regions;            /* of buffers and the workspace */
+    size_t region_count;
+    const tilus_cpu_options *options;
+    const MmaPlaces *mma;       /* of each row of mma.def */
+    mtx_t printing;
+    atomic_llong next_block;
+    atomic_bool stop;
+};
+
+/* The worker of this host thread; NULL outside a run. */
+extern _Thread_local Worker *cpu_worker;
+
+/* ---- running (schedule.c) ------------------------------------------------ */
+
+/* Memory for the machine's blocks. False: it ran out; worker_close takes any. */
+bool worker_open(Worker *w, Machine *machine);
+void worker_close(Worker *w);
+/* Runs block number `block`; false after a fault. */
+bool worker_run_block(Worker *w, int64_t block);
+
+/* What the last lane of a warp does for all: lanes[i].args and .results. */
+typedef void WarpAction(Thread *lanes, IntrinsicId id);
+
+/* The lanes of the running thread's warp meet; the last one acts. */
+void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act);
+/* The running thread waits at a barrier for `count` threads. */
+void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count);
+/* Another thread's turn: the running one has seen a semaphore that it waits for. */
+void poll_again(IntrinsicId id);
+
+/* Ends the run: the running thread did something wrong, host memory ran out. They do
+ * not return, but are not declared so: AddressSanitizer would look for the end of a
+ * stack that it does not know. */
+void fault_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void fault_memory(void);
+
+/* ---- signals (signals.c) ------------------------------------------------- */
+
+/* From here on signals that this host thread's fibers cause end the block of `w`;
+ * until signals_leave, after which they are again who had them before. */
+bool signals_enter(Worker *w);
+void signals_leave(Worker *w);
+
+/* ---- reporting (fault.c) ------------------------------------------------- */
+
+/* Sets the message; `place` is where. */
+void fault_set(Worker *w, Place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void fault_note(Worker *w, Place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "block (0, 3)", of the worker's block. */
+const char *fault_block(const Worker *w, char text[FAULT_TEXT]);
+/* Nobody can run: says who waits, where, and who has ended. */
+void fault_deadlock(Worker *w);
+/* A signal ended the running thread. */
+void fault_signal(Worker *w);
+/* Hands the fault over; false. */
+bool fault_report(const Fault *f, Diag *diag);
+
+/* ---- helpers (helpers.c) ------------------------------------------------- */
+
+/* What a @tilus.* function does: its parameters and results, each in 64 bits. */
+typedef void Helper(const uint64_t *args, uint64_t *results);
+extern Helper *const cpu_helpers[INTR_COUNT];
+
+#define INTRINSIC(id, name, signature, sm, ptx, convergent, ...) Helper cpu_##id;
+#include "codegen/intrinsics.def"
+
+/* The running thread. */
+static inline Thread *this_thread(void)
+{
+    return cpu_worker->running;
+}
+
+/* The memory at the address `word`, which must be a multiple of `align`, a power of
+ * two. */
+void *helper_address(uint64_t word, unsigned align);
+
+/* Those of each row of mma.def, on the module's scratch arena. */
+const MmaPlaces *mma_places(Module *m);
+
+#endif

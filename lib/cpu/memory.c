@@ -1,0 +1,87 @@
+/* Memory between guards: pages without access, which the system watches. */
+#define _GNU_SOURCE
+#include "cpu/memory.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Address space on either side that belongs to nobody else, so that an access far
+ * outside is still known to be of this region. There is little below 4 GB. */
+enum { GUARD = 1 << 26, GUARD_LOW = 1 << 20 };
+
+enum { PATTERN = 0xA5 };
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* `bytes` of address space; below 4 GB where the system can be asked for that. */
+static void *reserve(size_t bytes, bool low)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+#ifdef MAP_32BIT
+    flags |= low ? MAP_32BIT : 0;
+#else
+    (void)low;
+#endif
+    void *base = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+bool guarded_open(Guarded *r, const char *name, size_t size, size_t align, bool low)
+{
+    size_t page = page_size(), guard = round_up(low ? GUARD_LOW : GUARD, page);
+    size_t open = round_up(round_up(size, align), page);
+    *r = (Guarded){.name = name, .size = size};
+    if (size > SIZE_MAX / 2)
+        return false;
+    void *base = reserve(open + 2 * guard, low);
+    if (!base)
+        return false;
+    r->base = base;
+    r->reserved = open + 2 * guard;
+    r->first = r->base + guard;
+    r->end = r->first + open;
+    r->data = r->end - round_up(size, align);
+    if (open && mprotect(r->first, open, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    memset(r->first, PATTERN, (size_t)(r->data - r->first));
+    memset(r->data + size, PATTERN, (size_t)(r->end - r->data) - size);
+    return true;
+}
+
+void guarded_close(Guarded *r)
+{
+    if (r->base)
+        munmap(r->base, r->reserved);
+    *r = (Guarded){0};
+}
+
+int64_t guarded_overwritten(const Guarded *r)
+{
+    const unsigned char *after = r->data + r->size;
+    for (const unsigned char *p = r->data; p > r->first; p--)
+        if (p[-1] != PATTERN)
+            return p - 1 - r->data;
+    for (const unsigned char *p = after; p < r->end; p++)
+        if (*p != PATTERN)
+            return p - r->data;
+    return INT64_MIN;
+}
+
+bool guarded_guard_steps(const Guarded *r, size_t step)
+{
+    size_t page = page_size();
+    for (size_t at = 0; at + step <= r->size; at += step)
+        if (mprotect(r->data + at, page, PROT_NONE) != 0)
+            return false;
+    return true;
+}

@@ -1,0 +1,290 @@
+/* One run: compile, lay out memory, run the blocks, say what went wrong.
+ *
+ * Buffers are copied between guards, so that an access past either end is found, and
+ * copied back. */
+#define _GNU_SOURCE
+#include "cpu/cpu.h"
+
+#include "cpu/host.h"
+#include "cpu/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A host thread and what it runs on. */
+typedef struct Station {
+    thrd_t thread;
+    bool started;
+    Worker worker;
+} Station;
+
+struct CpuRun {
+    Module *module;
+    Codegen *cg;
+    HostCode *code;
+    Machine machine;
+    Station *stations;
+    unsigned station_count;
+};
+
+CpuRun *cpu_new(Module *m)
+{
+    CpuRun *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    run->module = m;
+    run->cg = codegen_new(m);
+    if (!run->cg || mtx_init(&run->machine.printing, mtx_plain) != thrd_success) {
+        codegen_free(run->cg);
+        free(run);
+        return NULL;
+    }
+    return run;
+}
+
+void cpu_free(CpuRun *run)
+{
+    if (!run)
+        return;
+    for (unsigned i = 0; i < run->station_count; i++)
+        worker_close(&run->stations[i].worker);
+    for (size_t i = 0; i < run->machine.region_count; i++)
+        guarded_close(&run->machine.regions[i]);
+    free(run->machine.regions);
+    free(run->stations);
+    host_free(run->code);
+    mtx_destroy(&run->machine.printing);
+    codegen_free(run->cg);
+    free(run);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* The strictest alignment that arguments promise of buffer `number`, and the name of
+ * the first of them; NULL when none points to it. */
+static const char *buffer_name(const CpuLaunch *launch, Arena *arena, size_t number,
+                               size_t *align)
+{
+    const char *name = NULL;
+    *align = 1;
+    for (size_t i = 0; i < launch->info->arg_count; i++) {
+        const tilus_arg_info *arg = &launch->info->args[i];
+        if (arg->kind != TILUS_ARG_POINTER || launch->args[i].pointer != number)
+            continue;
+        name = name ? name : arena_printf(arena, "argument %%%s", arg->name);
+        *align = (size_t)arg->align > *align ? (size_t)arg->align : *align;
+    }
+    return name;
+}
+
+/* One region a buffer, and one for the workspace. */
+static bool open_regions(CpuRun *run, const CpuLaunch *launch)
+{
+    Machine *m = &run->machine;
+    enum { UNWRITTEN = 0xFF };
+    m->regions = calloc(launch->buffer_count + 1, sizeof *m->regions);
+    if (!m->regions)
+        return false;
+    m->region_count = launch->buffer_count + 1;
+    for (size_t i = 0; i < launch->buffer_count; i++) {
+        size_t align, size = launch->buffers[i].size;
+        const char *name = buffer_name(launch, &run->module->scratch, i, &align);
+        if (!name)
+            continue;
+        if (!guarded_open(&m->regions[i], name, size, align, false))
+            return false;
+        memcpy(m->regions[i].data, launch->buffers[i].data, size);
+    }
+    Guarded *workspace = &m->regions[launch->buffer_count];
+    if (!guarded_open(workspace, "the workspace", launch->workspace_bytes,
+                     TILUS_WORKSPACE_ALIGN, false))
+        return false;
+    memset(workspace->data + launch->workspace_zeroed, UNWRITTEN,
+           workspace->size - launch->workspace_zeroed);
+    return true;
+}
+
+static void copy_back(const CpuRun *run, const CpuLaunch *launch)
+{
+    for (size_t i = 0; i < launch->buffer_count; i++)
+        if (run->machine.regions[i].base)
+            memcpy(launch->buffers[i].data, run->machine.regions[i].data,
+                   launch->buffers[i].size);
+}
+
+/* What compiled code gets: 64 bits an argument, the workspace last. */
+static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
+{
+    size_t count = launch->info->arg_count;
+    uint64_t *words = arena_array(&run->module->scratch, uint64_t, count + 1);
+    for (size_t i = 0; i < count; i++)
+        words[i] = launch->info->args[i].kind == TILUS_ARG_POINTER
+                       ? (uintptr_t)run->machine.regions[launch->args[i].pointer].data
+                       : (uint64_t)launch->args[i].integer;
+    words[count] = (uintptr_t)run->machine.regions[launch->buffer_count].data;
+    return words;
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+/* Runs blocks until there are none left, or somebody found a fault. */
+static int work(void *data)
+{
+    Worker *w = data;
+    Machine *m = w->machine;
+    if (!signals_enter(w)) {
+        w->fault.found = w->fault.no_memory = true;
+        return 0;
+    }
+    bool ok = true;
+    while (ok && !atomic_load(&m->stop)) {
+        int64_t block = atomic_fetch_add(&m->next_block, 1);
+        if (block >= m->blocks)
+            break;
+        ok = worker_run_block(w, block);
+    }
+    if (!ok)
+        atomic_store(&m->stop, true);
+    signals_leave(w);
+    return 0;
+}
+
+static bool is_lock(Op *op, void *data)
+{
+    (void)data;
+    return op->code != OP_lock;
+}
+
+/* Host threads that run blocks. A block that waits for another one needs them to
+ * run in order, which one host thread does. */
+static unsigned count_stations(const CpuRun *run, const Program *p)
+{
+    const Machine *m = &run->machine;
+    unsigned count = m->options->host_threads;
+    if (count < 1 || !region_walk(p->body, is_lock, NULL))
+        return 1;
+    return (int64_t)count < m->blocks ? count : (unsigned)m->blocks;
+}
+
+static bool open_stations(CpuRun *run, const Program *p)
+{
+    unsigned count = count_stations(run, p);
+    run->stations = calloc(count, sizeof *run->stations);
+    if (!run->stations)
+        return false;
+    for (run->station_count = 0; run->station_count < count;) {
+        Worker *w = &run->stations[run->station_count++].worker;
+        if (!worker_open(w, &run->machine))
+            return false;
+    }
+    return true;
+}
+
+/* This host thread is the first of them. One that cannot be started is done without. */
+static void run_blocks(CpuRun *run)
+{
+    for (unsigned i = 1; i < run->station_count; i++) {
+        Station *s = &run->stations[i];
+        s->started = thrd_create(&s->thread, work, &s->worker) == thrd_success;
+    }
+    work(&run->stations[0].worker);
+    for (unsigned i = 1; i < run->station_count; i++)
+        if (run->stations[i].started)
+            thrd_join(run->stations[i].thread, NULL);
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+/* That of the least block, or NULL. */
+static const Fault *find_fault(const CpuRun *run)
+{
+    const Fault *first = NULL;
+    for (unsigned i = 0; i < run->station_count; i++) {
+        const Fault *f = &run->stations[i].worker.fault;
+        if (f->found && (!first || f->block < first->block))
+            first = f;
+    }
+    return first;
+}
+
+/* Writes beside a buffer that hit no guard. */
+static bool check_slack(const CpuRun *run)
+{
+    for (size_t i = 0; i < run->machine.region_count; i++) {
+        const Guarded *r = &run->machine.regions[i];
+        int64_t at = r->base ? guarded_overwritten(r) : INT64_MIN;
+        if (at != INT64_MIN)
+            return diag_error(run->module->diag, run->machine.program->loc,
+                              "a thread wrote %s at byte %lld, it has %zu bytes", r->name,
+                              (long long)at, r->size);
+    }
+    return true;
+}
+
+static tilus_status finish(const CpuRun *run)
+{
+    const Fault *fault = find_fault(run);
+    if (fault && fault->no_memory)
+        return TILUS_ERROR_MEMORY;
+    if (fault)
+        fault_report(fault, run->module->diag);
+    return !fault && check_slack(run) ? TILUS_OK : TILUS_ERROR_PROGRAM;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
+{
+    Machine *m = &run->machine;
+    memcpy(m->grid, launch->grid, sizeof m->grid);
+    if (!__builtin_mul_overflow(m->grid[0], m->grid[1], &m->blocks) &&
+        !__builtin_mul_overflow(m->blocks, m->grid[2], &m->blocks))
+        return true;
+    return diag_error(run->module->diag, launch->program->loc,
+                      "a grid of more than 2^63 blocks");
+}
+
+/* Sets the machine up; TILUS_OK, or why not. */
+static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
+                            const tilus_cpu_options *options)
+{
+    Machine *m = &run->machine;
+    m->program = launch->program;
+    m->options = options;
+    m->thread_count = launch->info->threads;
+    m->shared_bytes = launch->info->shared_bytes;
+    if (!count_blocks(run, launch))
+        return TILUS_ERROR_PROGRAM;
+    run->code = host_compile(run->cg, options->cpu, launch->program, options->opt_level,
+                             &m->entry);
+    if (!run->code)
+        return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
+    m->mma = mma_places(run->module);
+    if (!open_regions(run, launch) || !open_stations(run, launch->program))
+        return TILUS_ERROR_MEMORY;
+    m->args = place_args(run, launch);
+    return TILUS_OK;
+}
+
+tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_options *options,
+                     tilus_cpu_times *times)
+{
+    double start = seconds_now();
+    tilus_status status = prepare(run, launch, options);
+    double middle = seconds_now();
+    if (status != TILUS_OK)
+        return status;
+    run_blocks(run);
+    copy_back(run, launch);
+    if (times)
+        *times = (tilus_cpu_times){middle - start, seconds_now() - middle};
+    return finish(run);
+}

@@ -1,0 +1,253 @@
+/* The threads of a block: whose turn it is, and where they meet.
+ *
+ * A thread that must wait hands over to the next one that can run; the queue is in
+ * the order in which they became able to. The last one to come to a meeting goes on
+ * at once, and the others join the queue. */
+#define _GNU_SOURCE
+#include "cpu/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+/* Bytes of a thread's stack, of which it gets the pages that it touches: code that
+ * is not optimised keeps every value there. */
+enum { STACK = 1 << 20 };
+
+/* How often a thread may look at a semaphore while nothing else happens in its
+ * block. Other blocks that run at the same time may change it, but then none locks. */
+enum { POLLS_MOST = 1000 };
+
+_Thread_local Worker *cpu_worker;
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* The least power of two that is not below `n`. */
+static unsigned ring_size(unsigned n)
+{
+    unsigned size = 1;
+    while (size < n)
+        size *= 2;
+    return size;
+}
+
+bool worker_open(Worker *w, Machine *machine)
+{
+    unsigned count = machine->thread_count, ring = ring_size(count);
+    *w = (Worker){.machine = machine, .mask = ring - 1};
+    w->threads = calloc(count, sizeof *w->threads);
+    w->warps = calloc(count / LANES + 1, sizeof *w->warps);
+    w->ready = calloc(ring, sizeof *w->ready);
+    return w->threads && w->warps && w->ready &&
+           guarded_open(&w->stacks, "a thread's stack", (size_t)count * STACK, 16, false) &&
+           guarded_guard_steps(&w->stacks, STACK) &&
+           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true);
+}
+
+void worker_close(Worker *w)
+{
+    for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
+        free(w->threads[i].copies.items);
+#if defined(__SANITIZE_ADDRESS__)
+    /* Frames that a fault left on the stacks are marked as not to be touched. */
+    if (w->stacks.base)
+        __asan_unpoison_memory_region(w->stacks.data, w->stacks.size);
+#endif
+    guarded_close(&w->stacks);
+    guarded_close(&w->shared);
+    free(w->threads);
+    free(w->warps);
+    free(w->ready);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+static void push_ready(Worker *w, Thread *t)
+{
+    t->state = THREAD_READY;
+    w->ready[(w->ready_begin + w->ready_count++) & w->mask] = (uint16_t)t->number;
+}
+
+/* Goes on with the next thread that can run, or with the scheduler; returns when it
+ * is this one's turn again. */
+static void hand_over(Worker *w)
+{
+    Thread *from = w->running;
+    if (w->ready_count == 0) {
+        fiber_switch(&from->fiber, w->scheduler);
+        return;
+    }
+    Thread *to = &w->threads[w->ready[w->ready_begin++ & w->mask]];
+    w->ready_count--;
+    w->running = to;
+    if (to != from)
+        fiber_switch(&from->fiber, to->fiber);
+}
+
+static void run_thread(void *argument)
+{
+    Thread *t = argument;
+    Worker *w = cpu_worker;
+    w->machine->entry(w->machine->args);
+    t->state = THREAD_ENDED;
+    w->ended++;
+    w->polls = 0;
+    hand_over(w);
+}
+
+/* ---- meetings ------------------------------------------------------------ */
+
+/* Whether the running thread is the last one to come to `m`; else it has waited. */
+static bool meet(Meeting *m, IntrinsicId id)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running;
+    t->at = id;
+    w->polls = 0;
+    if (m->arrived++ == 0) {
+        m->at = id;
+        m->place = t->place;
+    }
+    if (m->arrived == m->expected)
+        return true;
+    t->state = THREAD_WAITS;
+    hand_over(w);
+    return false;
+}
+
+/* Those that meet run the same op: what they do together depends on it. */
+static void check_same(const Meeting *m, IntrinsicId id)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running;
+    char block[FAULT_TEXT];
+    if (m->arrived == 0 || (m->at == id && m->place == t->place))
+        return;
+    fault_set(w, t->place, "thread %u of %s comes here to %s, others that it must meet do not",
+              t->number, fault_block(w, block), intrinsic_info[id].name);
+    fault_note(w, m->place, "they wait here, in %s", intrinsic_info[m->at].name);
+    fiber_switch(&t->fiber, w->scheduler);
+}
+
+/* Ends the meeting: all others of `threads` that wait at `id` can run. */
+static void release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
+{
+    Worker *w = cpu_worker;
+    m->arrived = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (threads[i].state == THREAD_WAITS && threads[i].at == id &&
+            threads[i].place == m->place)
+            push_ready(w, &threads[i]);
+}
+
+void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running, *lanes = t - t->number % LANES;
+    Meeting *m = &w->warps[t->number / LANES];
+    m->expected = LANES;
+    t->args = args;
+    t->results = results;
+    check_same(m, id);
+    if (!meet(m, id))
+        return;
+    if (act)
+        act(lanes, id);
+    release(m, id, lanes, LANES);
+}
+
+void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
+{
+    Worker *w = cpu_worker;
+    Meeting *m = &w->barriers[number % NAMED_BARRIERS];
+    m->expected = (unsigned)count;
+    check_same(m, id);
+    if (meet(m, id))
+        release(m, id, w->threads, w->machine->thread_count);
+}
+
+void poll_again(IntrinsicId id)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running;
+    t->at = id;
+    if (++w->polls > POLLS_MOST && w->ready_count == 0)
+        fault_now("the semaphore never gets the value that is waited for: every other thread "
+                  "of the block waits or has ended");
+    push_ready(w, t);
+    hand_over(w);
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+void fault_now(const char *format, ...)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running;
+    char text[FAULT_TEXT], block[FAULT_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fault_set(w, t->place, "thread %u of %s: %s", t->number, fault_block(w, block), text);
+    fiber_switch(&t->fiber, w->scheduler);
+}
+
+void fault_memory(void)
+{
+    Worker *w = cpu_worker;
+    w->fault.found = w->fault.no_memory = true;
+    fiber_switch(&w->running->fiber, w->scheduler);
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+/* Stacks begin at different places within their pages: else the lines that all
+ * threads use would share a few sets of the cache. */
+static void *stack_top(const Worker *w, unsigned thread)
+{
+    enum { LINE = 64, COLORS = 61, STEP = 13 };
+    size_t color = (size_t)thread * STEP % COLORS * LINE;
+    return w->stacks.data + (size_t)(thread + 1) * STACK - color;
+}
+
+static void begin_block(Worker *w, int64_t block)
+{
+    const Machine *machine = w->machine;
+    w->block = block;
+    for (unsigned d = 0; d < 3; d++) {
+        w->index[d] = block % machine->grid[d];
+        block /= machine->grid[d];
+    }
+    /* What nobody wrote is no number, and no index that fits. */
+    memset(w->shared.data, 0xFF, w->shared.size);
+    memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
+    memset(w->barriers, 0, sizeof w->barriers);
+    w->ended = w->polls = w->ready_begin = w->ready_count = 0;
+    for (unsigned i = 0; i < machine->thread_count; i++) {
+        Thread *t = &w->threads[i];
+        t->number = i;
+        t->place = (Place)machine->program->loc.line << 32 | machine->program->loc.column;
+        t->copies.begin = t->copies.end = t->copies.committed = 0;
+        t->fiber = fiber_prepare(stack_top(w, i), run_thread, t);
+        push_ready(w, t);
+    }
+}
+
+bool worker_run_block(Worker *w, int64_t block)
+{
+    begin_block(w, block);
+    if (sigsetjmp(w->escape, 0)) {
+        fault_signal(w);
+        return false;
+    }
+    w->ready_count--;
+    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
+    fiber_switch(&w->scheduler, w->running->fiber);
+    if (!w->fault.found && w->ended < w->machine->thread_count)
+        fault_deadlock(w);
+    return !w->fault.found;
+}

@@ -1,0 +1,418 @@
+/* The CPU engine's machine: helpers called by C functions in place of compiled code,
+ * against the formulas of the PTX ISA; meetings, faults, memory between guards; runs
+ * through the public function. */
+#define _GNU_SOURCE
+#include "cpu/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef void Entry(const uint64_t *args);
+
+/* Threads report here what they found. */
+static uint64_t seen[256][8];
+static const Program no_program = {.name = "test", .grid_rank = 1, .loc = {1, 1, 1}};
+
+static uint32_t lane(void)
+{
+    return this_thread()->number % LANES;
+}
+
+/* Runs `entry` in each of so many threads; the fault, or one that was not found. */
+static Fault run_threads(Entry *entry, unsigned threads, const MmaPlaces *mma)
+{
+    Machine m = {.program = &no_program, .entry = entry, .grid = {1, 1, 1}, .blocks = 1,
+                 .thread_count = threads, .shared_bytes = 4096, .mma = mma};
+    Worker w;
+    memset(seen, 0, sizeof seen);
+    assert_true(worker_open(&w, &m));
+    assert_true(signals_enter(&w));
+    bool ok = worker_run_block(&w, 0);
+    signals_leave(&w);
+    Fault fault = w.fault;
+    worker_close(&w);
+    assert_int_equal(ok, !fault.found);
+    return fault;
+}
+
+static void run_well(Entry *entry, unsigned threads, const MmaPlaces *mma)
+{
+    Fault f = run_threads(entry, threads, mma);
+    if (f.found)
+        fail_msg("%s", f.message.text);
+}
+
+static void expect_fault(Entry *entry, unsigned threads, const char *part)
+{
+    Fault f = run_threads(entry, threads, NULL);
+    assert_true(f.found);
+    if (!strstr(f.message.text, part))
+        fail_msg("'%s' is not in '%s'", part, f.message.text);
+}
+
+/* ---- shuffles ------------------------------------------------------------ */
+
+static void shuffle_all(const uint64_t *unused)
+{
+    (void)unused;
+    Thread *t = this_thread();
+    for (uint64_t xor = 0; xor < 4; xor++) {
+        const uint64_t args[] = {UINT32_MAX, 100 + t->number, UINT64_C(1) << xor, 31};
+        cpu_shuffle_xor(args, &seen[t->number][xor]);
+    }
+    const uint64_t halves[] = {UINT32_MAX, t->number, 16, 16 << 8 | 15};
+    cpu_shuffle_xor(halves, &seen[t->number][4]);
+}
+
+/* Of segments of 16 lanes, a lane beyond the segment gives the own value. */
+static void test_shuffle(void **state)
+{
+    (void)state;
+    run_well(shuffle_all, 64, NULL);
+    for (unsigned t = 0; t < 64; t++) {
+        for (unsigned xor = 0; xor < 4; xor++)
+            assert_int_equal(seen[t][xor], 100 + (t ^ 1u << xor));
+        assert_int_equal(seen[t][4], t % LANES < 16 ? t : t - 16);
+    }
+}
+
+/* ---- matrices ------------------------------------------------------------ */
+
+/* Element (row, column) of matrix i in shared memory, rows 16 bytes apart. */
+static uint16_t number(unsigned i, unsigned row, unsigned column)
+{
+    return (uint16_t)(i * 1000 + row * 10 + column);
+}
+
+static unsigned char *row_address(unsigned i, unsigned row)
+{
+    return cpu_worker->shared.data + 16 * (8 * i + row);
+}
+
+static void fill_matrices(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned row = 0; row < 8; row++)
+            for (unsigned column = 0; column < 8; column++) {
+                uint16_t v = number(i, row, column);
+                memcpy(row_address(i, row) + 2 * column, &v, sizeof v);
+            }
+}
+
+static void load_matrices(const uint64_t *unused)
+{
+    (void)unused;
+    if (lane() == 0)
+        fill_matrices();
+    const uint64_t args[] = {(uintptr_t)row_address(lane() / 8, lane() % 8)};
+    cpu_warp_barrier(args, NULL);
+    cpu_ldmatrix_x4(args, &seen[lane()][0]);
+    cpu_ldmatrix_x4_trans(args, &seen[lane()][4]);
+}
+
+static void test_ldmatrix(void **state)
+{
+    (void)state;
+    run_well(load_matrices, LANES, NULL);
+    for (unsigned t = 0; t < LANES; t++)
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned row = t / 4, column = 2 * (t % 4);
+            uint32_t next = number(i, row, column + 1), below = number(i, column + 1, row);
+            assert_int_equal(seen[t][i], number(i, row, column) | next << 16);
+            assert_int_equal(seen[t][4 + i], number(i, column, row) | below << 16);
+        }
+}
+
+/* What stmatrix stores, ldmatrix of the same kind loads. */
+static void store_matrices(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t at = (uintptr_t)row_address(lane() / 8, lane() % 8), shifted = at + 1024;
+    const uint64_t plain[] = {at, lane(), lane() << 16, 7, lane() * 3};
+    const uint64_t turned[] = {shifted, lane(), lane() << 16, 7, lane() * 3};
+    cpu_stmatrix_x4(plain, NULL);
+    cpu_stmatrix_x4_trans(turned, NULL);
+    cpu_ldmatrix_x4(&at, &seen[lane()][0]);
+    cpu_ldmatrix_x4_trans(&shifted, &seen[lane()][4]);
+}
+
+static void test_stmatrix(void **state)
+{
+    (void)state;
+    run_well(store_matrices, LANES, NULL);
+    for (unsigned t = 0; t < LANES; t++)
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(seen[t][i], i % 4 == 0   ? t
+                                         : i % 4 == 1 ? t << 16
+                                         : i % 4 == 2 ? 7
+                                                      : t * 3);
+}
+
+static void misaligned_matrix(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t at = (uintptr_t)row_address(0, 0) + 2 * lane();
+    cpu_ldmatrix_x4(&at, &seen[lane()][0]);
+}
+
+/* ---- mma ----------------------------------------------------------------- */
+
+static int8_t byte_a[16][32], byte_b[32][8];
+
+/* The four bytes of word `w` of this lane, by the manual's figures for m16n8k32. */
+static uint64_t pack(unsigned w, bool is_b)
+{
+    unsigned group = lane() / 4, in_group = lane() % 4;
+    uint32_t word = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned k = 4 * in_group + i + (is_b ? w : w / 2) * 16;
+        int8_t v = is_b ? byte_b[k][group] : byte_a[group + w % 2 * 8][k];
+        word |= (uint32_t)(uint8_t)v << 8 * i;
+    }
+    return word;
+}
+
+static void multiply_bytes(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t args[] = {pack(0, false), pack(1, false), pack(2, false), pack(3, false),
+                             pack(0, true), pack(1, true), lane(), 1, 2, UINT32_MAX};
+    cpu_mma_i32_i8_i8(args, seen[lane()]);
+}
+
+static void test_mma(void **state)
+{
+    (void)state;
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "empty", "tilus 1\n", 8, 1, NULL, 0);
+    assert_non_null(m);
+    for (unsigned i = 0; i < sizeof byte_a; i++)
+        ((int8_t *)byte_a)[i] = (int8_t)(i * 37 - 100);
+    for (unsigned i = 0; i < sizeof byte_b; i++)
+        ((int8_t *)byte_b)[i] = (int8_t)(i * 91 + 5);
+    run_well(multiply_bytes, LANES, mma_places(m));
+    for (unsigned t = 0; t < LANES; t++)
+        for (unsigned i = 0; i < 4; i++) {
+            int32_t row = (int32_t)(t / 4 + i / 2 * 8), column = (int32_t)(t % 4 * 2 + i % 2);
+            int32_t sum = i == 0 ? (int32_t)t : i == 3 ? -1 : (int32_t)i;
+            for (unsigned k = 0; k < 32; k++)
+                sum += byte_a[row][k] * byte_b[k][column];
+            assert_int_equal((int32_t)seen[t][i], sum);
+        }
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+}
+
+/* ---- cp.async ------------------------------------------------------------ */
+
+static uint32_t source[8];
+
+/* Two groups: what is there before the wait for the first, after it, at the end. */
+static void copy_groups(const uint64_t *unused)
+{
+    (void)unused;
+    if (this_thread()->number > 0)
+        return;
+    uint32_t *shared = (uint32_t *)cpu_worker->shared.data;
+    const uint64_t whole[] = {(uintptr_t)shared, (uintptr_t)source};
+    const uint64_t part[] = {(uintptr_t)(shared + 4), (uintptr_t)(source + 4), 6};
+    const uint64_t one_pending = 1, none_pending = 0;
+    memset(shared, 0, 32);
+    cpu_copy_16(whole, NULL);
+    cpu_copy_commit(NULL, NULL);
+    cpu_copy_16_of(part, NULL);
+    cpu_copy_commit(NULL, NULL);
+    cpu_copy_4(whole, NULL);            /* in no group: never there */
+    memcpy(&seen[0], shared, 32);
+    cpu_copy_wait(&one_pending, NULL);
+    memcpy(&seen[1], shared, 32);
+    source[0] = 99;
+    cpu_copy_wait(&none_pending, NULL);
+    memcpy(&seen[2], shared, 32);
+}
+
+static void test_copy_is_late(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++)
+        source[i] = 0x01010101 * (i + 1);
+    run_well(copy_groups, LANES, NULL);
+    const uint32_t *before = (uint32_t *)&seen[0], *middle = (uint32_t *)&seen[1];
+    const uint32_t *after = (uint32_t *)&seen[2];
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(before[i], 0);
+        assert_int_equal(middle[i], i < 4 ? 0x01010101 * (i + 1) : 0);
+        assert_int_equal(after[i], i < 5 ? 0x01010101 * (i + 1) : i == 5 ? 0x0606 : 0);
+    }
+}
+
+/* ---- meetings ------------------------------------------------------------ */
+
+static unsigned order[3];
+
+/* Warps 0 and 1 meet at a barrier of their own, all four at the block's. */
+static void named_barriers(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t group[] = {3, 64}, all = 0;
+    order[0]++;
+    if (this_thread()->number < 64) {
+        cpu_group_barrier(group, NULL);
+        seen[this_thread()->number][0] = order[0];
+        order[1]++;
+    }
+    cpu_barrier(&all, NULL);
+    seen[this_thread()->number][1] = order[1];
+}
+
+static void test_barriers(void **state)
+{
+    (void)state;
+    memset(order, 0, sizeof order);
+    run_well(named_barriers, 128, NULL);
+    for (unsigned t = 0; t < 128; t++) {
+        assert_true(t >= 64 || seen[t][0] >= 64);
+        assert_int_equal(seen[t][1], 64);
+    }
+}
+
+static void leave_one_out(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t all = 0;
+    if (this_thread()->number != 40)
+        cpu_barrier(&all, NULL);
+}
+
+static void half_a_warp(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t args[] = {UINT32_MAX, 0, 1, 31};
+    if (lane() < 16)
+        cpu_shuffle_xor(args, seen[lane()]);
+    else
+        cpu_warp_barrier(args, NULL);
+}
+
+static void two_places(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t all = 0;
+    this_thread()->place = (Place)(5 + lane() % 2) << 32 | 1;
+    cpu_barrier(&all, NULL);
+}
+
+static void spin(const uint64_t *unused)
+{
+    (void)unused;
+    static uint32_t semaphore;
+    const uint64_t at = (uintptr_t)&semaphore, all = 0;
+    while (this_thread()->number == 0) {
+        cpu_load_acquire_gpu(&at, seen[0]);
+        if (seen[0][0] == 1)
+            break;
+    }
+    cpu_barrier(&all, NULL);
+}
+
+static void past_shared(const uint64_t *unused)
+{
+    (void)unused;
+    const uint64_t args[] = {(uintptr_t)cpu_worker->shared.data + 4096, 1};
+    cpu_atomic_or_shared(args, NULL);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    expect_fault(leave_one_out, 64, "threads 0..39, 41..63 of block (0): waiting here in "
+                 "tilus.barrier for threads that do not come");
+    expect_fault(half_a_warp, 32, "comes here to tilus.warp_barrier, others that it must "
+                 "meet do not");
+    expect_fault(two_places, 32, "thread 1 of block (0) comes here to tilus.barrier");
+    expect_fault(spin, 64, "the semaphore never gets the value that is waited for");
+    expect_fault(past_shared, 32, "accesses shared memory at byte 4096, it has 4096 bytes");
+    expect_fault(misaligned_matrix, 32, "an access of 16 bytes at an address that is not a "
+                 "multiple of 16");
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static void test_slack(void **state)
+{
+    (void)state;
+    Guarded g;
+    assert_true(guarded_open(&g, "g", 100, 16, false));
+    assert_int_equal((uintptr_t)g.data % 16, 0);
+    memset(g.data, 1, 100);
+    assert_true(guarded_overwritten(&g) == INT64_MIN);
+    g.data[100] = 1;
+    assert_int_equal(guarded_overwritten(&g), 100);
+    g.data[-1] = 1;
+    assert_int_equal(guarded_overwritten(&g), -1);
+    guarded_close(&g);
+}
+
+/* ---- the public function ------------------------------------------------- */
+
+static const char text[] =
+    "tilus 1\n"
+    "program @square<%n>(%x: ptr<i32>, %n: i32 {range = [0, 1000]}) warps(1) {\n"
+    "  %i = block_indices\n"
+    "  %g = view_global %x : i32[%n, 32]\n"
+    "  %v = load_global %g[%i, 0] : i32[32] @ spatial(32)\n"
+    "  %w = mul %v, %v\n"
+    "  store_global %w, %g[%i, 0]\n"
+    "}\n";
+
+enum { BLOCKS = 100 };
+
+static tilus_status run_square(const tilus_cpu_options *options, int32_t *data, size_t size)
+{
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "square", text, strlen(text), 1, NULL, 0);
+    assert_non_null(m);
+    const tilus_arg args[] = {{.pointer = 0}, {.integer = BLOCKS}};
+    const tilus_buffer buffer = {data, size};
+    tilus_status status = tilus_run_on_cpu(m, "square", args, 2, &buffer, 1, options, NULL);
+    assert_int_equal(tilus_diag_errors(diag) > 0, status != TILUS_OK);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return status;
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    int32_t data[BLOCKS * 32];
+    for (unsigned level = 0; level < 4; level++) {
+        const tilus_cpu_options options = {.cpu = "sm_80", .opt_level = level,
+                                           .host_threads = 3};
+        for (int32_t i = 0; i < BLOCKS * 32; i++)
+            data[i] = i;
+        assert_int_equal(run_square(&options, data, sizeof data), TILUS_OK);
+        for (int32_t i = 0; i < BLOCKS * 32; i++)
+            assert_int_equal(data[i], i * i);
+        assert_int_equal(run_square(&options, data, sizeof data - 4), TILUS_ERROR_PROGRAM);
+    }
+    const tilus_cpu_options wrong = {.cpu = "sm_80", .opt_level = 4};
+    assert_int_equal(run_square(&wrong, data, sizeof data), TILUS_ERROR_ARGUMENT);
+    const tilus_cpu_options unknown = {.cpu = "sm_81"};
+    assert_int_equal(run_square(&unknown, data, sizeof data), TILUS_ERROR_PROGRAM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shuffle),  cmocka_unit_test(test_ldmatrix),
+        cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_mma),
+        cmocka_unit_test(test_copy_is_late), cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_slack),
+        cmocka_unit_test(test_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
