@@ -49,7 +49,7 @@ static int64_t share(int64_t extent, int64_t *threads)
 static const Layout *lay_out(const Tile *t, int64_t vector, const char **why)
 {
     unsigned rank = t->type->rank;
-    int64_t left[LIMIT_RANK], threads = t->threads;
+    int64_t left[LIMIT_RANK] = {0}, threads = t->threads;
     for (unsigned d = 0; d < rank; d++)
         left[d] = type_extent(t->type, d);
     left[t->along] /= vector;
