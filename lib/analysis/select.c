@@ -132,12 +132,21 @@ void select_write_checked(Module *m, Op *op, uint32_t checked)
                                   .ints = arena_copy(&m->arena, dims, count * sizeof *dims)});
 }
 
-void select_widen_checks(Module *m, Op *op)
+static uint32_t needed_checks(const Op *op)
 {
     MemoryTile tile = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
-    uint32_t checked = select_read_checked(op), needed = access_checked_dims(op, &tile);
-    if (select_is_written(op) && needed & ~checked)
-        select_write_checked(m, op, checked | needed);
+    return access_checked_dims(op, &tile);
+}
+
+bool select_has_checks(const Op *op)
+{
+    return !(needed_checks(op) & ~select_read_checked(op));
+}
+
+void select_widen_checks(Module *m, Op *op)
+{
+    if (select_is_written(op) && !select_has_checks(op))
+        select_write_checked(m, op, select_read_checked(op) | needed_checks(op));
 }
 
 void select_write(Module *m, Op *op, const Access *a)

@@ -30,6 +30,9 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a);
 /* Writes the choice into the op's attributes. */
 void select_write(Module *m, Op *op, const Access *a);
 
+/* Whether the written checks of `op`, a load, store or copy, are proved to be enough. */
+bool select_has_checks(const Op *op);
+
 /* Adds to the checks of a written choice those that `op`, a load, store or copy,
  * needs where it stands now: a pass that copied or moved it knows less of its
  * offsets than the one that chose. */

@@ -1,6 +1,7 @@
 /* The pass runner. */
 #include "passes/pass.h"
 
+#include "analysis/select.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/report.h"
@@ -105,10 +106,50 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
 }
 
 /* Only infer-layouts takes a program whose layouts are left open. */
+/* Accesses whose written checks are proved to be enough. */
+typedef struct ProvedAccesses {
+    Module *m;
+    Op **ops;
+    uint32_t count, capacity;
+} ProvedAccesses;
+
+static bool add_proved(Op *op, void *data)
+{
+    ProvedAccesses *a = data;
+    if (op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED) && select_is_written(op) &&
+        select_has_checks(op))
+        arena_push(&a->m->scratch, a->ops, a->count, a->capacity, op);
+    return true;
+}
+
+/* Whether neither the op nor one around it was taken out. */
+static bool op_is_in_program(const Op *op)
+{
+    while (op && op->parent && op->parent->parent)
+        op = op->parent->parent;
+    return op && op->parent;
+}
+
+/* A pass may take away what proved that a check is needless: an `if` that always
+ * holds, an index that is a constant in code that never runs. Then the check comes
+ * back. */
+static PassResult run_with_proofs(const PassInfo *pass, Program *p)
+{
+    ProvedAccesses a = {.m = p->module};
+    ArenaMark mark = arena_mark(&a.m->scratch);
+    region_walk(p->body, add_proved, &a);
+    PassResult result = pass->run(p);
+    for (uint32_t i = 0; result == PASS_CHANGED && i < a.count; i++)
+        if (op_is_in_program(a.ops[i]))
+            select_widen_checks(a.m, a.ops[i]);
+    arena_reset(&a.m->scratch, mark);
+    return result;
+}
+
 static PassResult run_on_program(const PassInfo *pass, Program *p)
 {
     bool takes_open = pass == &pass_info[PASS_ID_infer_layouts];
-    return takes_open || verify_chosen(p, pass->name) ? pass->run(p) : PASS_FAILED;
+    return takes_open || verify_chosen(p, pass->name) ? run_with_proofs(pass, p) : PASS_FAILED;
 }
 
 static PassResult run_over_programs(Runner *r, const PassInfo *pass)
