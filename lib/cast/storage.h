@@ -1,0 +1,54 @@
+/* Storage orders: where the bits of a thread's codes lie.
+ *
+ * Plain order, which files use, has bit b of element e at bit e * bits + b of the
+ * thread's words. packed(T) is the order from which casts to T take the fewest
+ * operations: it puts bits where plans want them, so that most words of the result
+ * are one `lop3`. It is a permutation of the bits of each *group* of elements, the
+ * fewest that fill whole words; signs of integers are stored inverted, too, which
+ * makes them offset binary.
+ *
+ * An order is part of what packed weights are on disk: it depends on the types
+ * alone, never on the target, and changing one is a new format
+ * (CAST_STORAGE_VERSION). Pure functions; thread safe. */
+#ifndef TILUS_CAST_STORAGE_H
+#define TILUS_CAST_STORAGE_H
+
+#include "ir/dtype.h"
+
+enum {
+    CAST_STORAGE_VERSION = 1,
+    CAST_GROUP_MAX = 32,            /* elements of a group */
+    CAST_GROUP_BITS_MAX = 256,
+};
+
+typedef struct CastStorage {
+    unsigned elements, words;       /* of a group */
+    bool flips;                     /* the upper bit of each code is stored inverted */
+    uint16_t order[CAST_GROUP_BITS_MAX];    /* bit b of element e is bit
+                                               order[e * bits + b] of the group's words */
+} CastStorage;
+
+/* Elements of a group of type `from`, of at most 8 bits: 32 of u1, u3, u5 and u7,
+ * 16 of u2 and u6, 8 of u4, 4 of u8. */
+unsigned cast_group(DType from);
+
+/* Whether packed(to) exists of `from`: integers and floats of 1 to 8 bits, for
+ * casts to f16, bf16, f8e4m3, f8e5m2, i8 and u8. */
+bool cast_has_storage(DType from, DType to);
+
+/* packed(to) of `from`; requires cast_has_storage. */
+void cast_storage(DType from, DType to, CastStorage *storage);
+
+/* One group between plain order and `storage`: `in` and `out` have
+ * storage->words words and must not overlap. */
+void cast_pack_group(const CastStorage *storage, const uint32_t *in, uint32_t *out);
+void cast_unpack_group(const CastStorage *storage, const uint32_t *in, uint32_t *out);
+
+/* Residual exponents: `decode` of elements of `from` in packed(to) gives their
+ * values times 2^exponents[slot % cast_group(from)], exactly, without arithmetic.
+ * False where there is no such decode: `from` is a signed integer (view it as an
+ * unsigned one: its codes are offset binary), or `to` is not f16 or bf16, or does
+ * not hold the scaled values. `exponents` has room for CAST_GROUP_MAX. */
+bool cast_exponents(DType from, DType to, int8_t *exponents);
+
+#endif
