@@ -76,7 +76,7 @@ static bool goes(Fitter *f, const Layout *const layouts[MMA_OPERANDS], Via *via)
         for (unsigned j = 0; j < i; j++)
             same &= op->operands[i] != op->operands[j] || layouts[i] == layouts[j];
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        op->operands[i]->type = type_reg(f->m, types[i]->dtype, layouts[i]);
+        op->operands[i]->type = type_with_layout(f->m, types[i], layouts[i]);
     *via = same ? dot_plan(f->m, op, f->sm, &no_mma, &no_fma).via : VIA_COUNT;
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         op->operands[i]->type = types[i];

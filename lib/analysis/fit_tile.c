@@ -100,7 +100,7 @@ static unsigned contiguous_dim(Module *m, const MemoryTile *t)
 static unsigned access_bytes(Module *m, const Op *op, Value *tile, const Layout *l)
 {
     const Type *open = tile->type;
-    tile->type = type_reg(m, open->dtype, l);
+    tile->type = type_with_layout(m, open, l);
     unsigned bytes = access_plan(m, op).bytes;
     tile->type = open;
     return bytes;

@@ -153,7 +153,7 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
 bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
 {
     Ways ways = ways_to(query->to);
-    if (!is_source(query->from) || query->from == query->to)
+    if (query->packed || query->residual || !is_source(query->from) || query->from == query->to)
         return false;
     unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
     best = choose(arena, query, ways.second, plan, best);

@@ -61,6 +61,7 @@ typedef struct CastQuery {
     const uint16_t *order;      /* storage order: bit b of element e is bit
                                    order[e * bits + b] of the source's words; NULL:
                                    plain order, bit e * bits + b */
+    DType packed; bool finite, residual;
 } CastQuery;
 
 typedef struct CastPlan {

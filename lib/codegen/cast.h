@@ -10,4 +10,9 @@
 bool emit_cast_plan(Codegen *cg, Loc at, const CastPlan *plan, LLVMValueRef *in,
                     LLVMValueRef *out);
 
+/* Groups of codes of `dtype`, `words` words in all, from plain order to the storage
+ * order packed(packed), or back. */
+void emit_reorder(Codegen *cg, DType dtype, DType packed, bool to_packed, int64_t words,
+                  LLVMValueRef *in, LLVMValueRef *out);
+
 #endif

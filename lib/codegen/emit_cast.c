@@ -58,12 +58,14 @@ static bool cast_planned(Codegen *cg, const Op *op, LLVMValueRef *out, int64_t s
                          bool *planned)
 {
     LLVMValueRef *in = lowered_words(op->operands[0]);
-    DType from = op->operands[0]->type->dtype, to = op->results[0]->type->dtype;
+    const Type *source = op->operands[0]->type;
+    DType from = source->dtype, to = op->results[0]->type->dtype;
     CastPlan plan = {0};
     *planned = false;
     for (int64_t done = 0; done < slots; done += CAST_ELEMENTS_MAX) {
         int64_t left = slots - done;
-        CastQuery query = {.from = from, .to = to, .sm = cg->target->sm,
+        CastQuery query = {.from = from, .to = to, .packed = source->packed,
+                           .finite = cast_is_finite(op), .sm = cg->target->sm,
                            .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
                                                                 : CAST_ELEMENTS_MAX};
         if (query.elements != plan.query.elements &&
@@ -77,17 +79,37 @@ static bool cast_planned(Codegen *cg, const Op *op, LLVMValueRef *out, int64_t s
     return true;
 }
 
+/* The operand's words in plain order. */
+static LLVMValueRef *plain_words(Codegen *cg, const Op *op)
+{
+    const Type *t = op->operands[0]->type;
+    LLVMValueRef *in = lowered_words(op->operands[0]), *out = in;
+    if (t->packed) {
+        out = words_new(cg, t);
+        emit_reorder(cg, t->dtype, t->packed, false, type_thread_words(t), in, out);
+    }
+    return out;
+}
+
 bool emit_cast(Codegen *cg, const Op *op)
 {
     const Type *source = op->operands[0]->type, *result = op->results[0]->type;
-    LLVMValueRef *out = words_new(cg, result);
+    LLVMValueRef *out = words_new(cg, result), *ordered;
     int64_t slots = type_thread_bits(result) / dtype_bits(result->dtype);
-    bool planned;
-    if (!cast_planned(cg, op, out, slots, &planned))
+    bool planned = false;
+    if (source->dtype == result->dtype)
+        out = plain_words(cg, op);
+    else if (!cast_planned(cg, op, out, slots, &planned))
         return false;
-    if (!planned)
-        cast_slots(cg, result->dtype, source->dtype, out, lowered_words(op->operands[0]),
-                   slots);
-    lower_words(cg, op->results[0], out);
+    else if (!planned)
+        cast_slots(cg, result->dtype, source->dtype, out, plain_words(cg, op), slots);
+    if (!result->packed) {
+        lower_words(cg, op->results[0], out);
+        return true;
+    }
+    ordered = words_new(cg, result);
+    emit_reorder(cg, result->dtype, result->packed, true, type_thread_words(result), out,
+                 ordered);
+    lower_words(cg, op->results[0], ordered);
     return true;
 }

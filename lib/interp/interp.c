@@ -225,7 +225,7 @@ bool interp_operands_defined(Interp *in, const Op *op)
     return true;
 }
 
-double interp_decode(Interp *in, DType t, uint64_t code)
+double interp_value(Interp *in, DType t, uint64_t code)
 {
     if (dtype_bits(t) > 16)
         return dtype_decode(t, code);

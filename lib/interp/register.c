@@ -2,6 +2,9 @@
  * like any other element, so they stay equal. */
 #include "interp/state.h"
 
+#include "cast/storage.h"
+
+#include <math.h>
 #include <string.h>
 
 bool interp_allocate_register(Interp *in, const Op *op)
@@ -17,11 +20,32 @@ bool interp_allocate_register(Interp *in, const Op *op)
     return true;
 }
 
-/* Threads and bits a thread are equal, so the words are. */
+/* Moves the groups of a tensor of REG type `t` from plain order to its own, or back. */
+static void reorder(const Type *t, Tensor *tensor, bool to_plain)
+{
+    CastStorage s;
+    uint32_t group[CAST_GROUP_BITS_MAX / 32];
+    if (!t->packed)
+        return;
+    cast_storage(t->dtype, t->packed, &s);
+    for (int64_t i = 0; i < tensor->threads * tensor->words; i += s.words) {
+        memcpy(group, tensor->data + i, s.words * sizeof *group);
+        (to_plain ? cast_unpack_group : cast_pack_group)(&s, group, tensor->data + i);
+    }
+}
+
+/* Threads and bits a thread are equal, so the words are, in the orders of the
+ * types; tensors here are in plain order. */
 bool interp_view(Interp *in, const Op *op)
 {
     (void)in;
-    value_assign(op->results[0], op->operands[0]);
+    Value *from = op->operands[0], *to = op->results[0];
+    value_assign(to, from);
+    if (value_tensor(to)->undefined || (from->type->dtype == to->type->dtype &&
+                                        from->type->packed == to->type->packed))
+        return true;
+    reorder(from->type, value_tensor(to), false);
+    reorder(to->type, value_tensor(to), true);
     return true;
 }
 
@@ -39,6 +63,32 @@ bool interp_cast(Interp *in, const Op *op)
     return true;
 }
 
+/* The operand's elements as those of the result, times the powers of 2 by which their
+ * residual exponents differ, rounded to nearest even. */
+static bool scale_elements(Interp *in, const Op *op)
+{
+    const Type *from_type = op->operands[0]->type, *to_type = op->results[0]->type;
+    const Tensor *from = value_tensor(op->operands[0]);
+    Tensor *to = value_tensor(op->results[0]);
+    int64_t index[LIMIT_RANK];
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++) {
+            layout_index(to_type->layout, thread, slot, index);
+            int by = type_exponent(to_type, index) - type_exponent(from_type, index);
+            double v = interp_value(in, from->dtype, tensor_get(from, thread, slot));
+            tensor_set(to, thread, slot, dtype_encode(to->dtype, ldexp(v, by)));
+        }
+    return true;
+}
+
+/* Exact: there is no decode whose results would be rounded. */
+bool interp_decode(Interp *in, const Op *op) { return scale_elements(in, op); }
+
+bool interp_rescale(Interp *in, const Op *op) { return scale_elements(in, op); }
+
 /* ---- dot ------------------------------------------------------------ */
 
 /* The elements of a matrix in row-major order, from the least thread that
@@ -48,7 +98,7 @@ static double *matrix_values(Interp *in, const Tensor *t)
     double *values = arena_array(in->arena, double, (size_t)t->map->elements);
     for (int64_t e = 0; e < t->map->elements; e++) {
         Place p = t->map->place[e];
-        values[e] = interp_decode(in, t->dtype, tensor_get(t, p.thread, p.slot));
+        values[e] = interp_value(in, t->dtype, tensor_get(t, p.thread, p.slot));
     }
     return values;
 }
@@ -115,7 +165,7 @@ bool interp_dot(Interp *in, const Op *op)
     for (unsigned i = 0; i < op->operand_count; i++) {
         DType t = value_tensor(op->operands[i])->dtype;
         floats |= dtype_is_float(t);
-        interp_decode(in, t, 0);
+        interp_value(in, t, 0);
     }
     ArenaMark mark = arena_mark(in->arena);
     const uint64_t *codes = floats ? dot_floats(in, op, shape, to->dtype)

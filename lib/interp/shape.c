@@ -50,7 +50,7 @@ static uint64_t *reduce_floats(Interp *in, const Op *op, const Tensor *from, int
         values[i] = kind == REDUCE_SUM ? -0.0 : NAN;
     for (int64_t e = 0; e < from->map->elements; e++) {
         double *v = &values[reduced_number(from->map->layout, dims, e)];
-        *v = fold_float(kind, *v, interp_decode(in, from->dtype, element_code(from, e)));
+        *v = fold_float(kind, *v, interp_value(in, from->dtype, element_code(from, e)));
     }
     for (int64_t i = 0; i < count; i++)
         codes[i] = dtype_encode(from->dtype, values[i]);
@@ -97,7 +97,7 @@ bool interp_reduce(Interp *in, const Op *op)
     Tensor *to = value_tensor(op->results[0]);
     if (!interp_operands_defined(in, op))
         return false;
-    interp_decode(in, from->dtype, 0);      /* its table outlives the op */
+    interp_value(in, from->dtype, 0);      /* its table outlives the op */
     ArenaMark mark = arena_mark(in->arena);
     const uint64_t *codes = dtype_is_float(from->dtype)
                                 ? reduce_floats(in, op, from, to->map->elements)

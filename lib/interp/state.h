@@ -188,7 +188,7 @@ bool interp_region(Interp *in, const Region *r);
 bool interp_operands_defined(Interp *in, const Op *op);
 
 /* The value of a code, from a table when the type is narrow. */
-double interp_decode(Interp *in, DType t, uint64_t code);
+double interp_value(Interp *in, DType t, uint64_t code);
 
 /* "block (1, 2)" for the block with number `block` in execution order. */
 const char *interp_block_name(Interp *in, uint64_t block);

@@ -71,9 +71,17 @@ Via via_find(const char *word)
 
 /* ---- modules -------------------------------------------------------- */
 
+static bool scaling_equal(const Scaling *a, const Scaling *b)
+{
+    return a == b || (a && b && a->dim == b->dim && a->count == b->count &&
+                      !memcmp(a->exponents, b->exponents, a->count * sizeof *a->exponents));
+}
+
 static bool type_equal(const void *x, const void *y)
 {
     const Type *a = x, *b = y;
+    if (a->packed != b->packed || !scaling_equal(a->scaling, b->scaling))
+        return false;
     if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
         a->layout != b->layout || !a->strides != !b->strides ||
         a->swizzle.bits != b->swizzle.bits || a->swizzle.base != b->swizzle.base ||
@@ -123,7 +131,10 @@ static const Type *intern_type(Module *m, const Type *key)
     uint64_t hash = hash_u64((uint64_t)key->kind, (uint64_t)key->dtype);
     hash = hash_u64(hash, (uint64_t)(uintptr_t)key->layout);
     hash = hash_bytes(hash, &key->swizzle, sizeof key->swizzle);
-    hash = hash_u64(hash, key->swizzle_open);
+    hash = hash_u64(hash, (uint64_t)key->packed << 1 | key->swizzle_open);
+    if (key->scaling)
+        hash = hash_bytes(hash, key->scaling->exponents,
+                          key->scaling->count * sizeof *key->scaling->exponents);
     for (unsigned d = 0; d < key->rank; d++) {
         hash = hash_u64(hash, key->extents[d]->hash);
         hash = hash_u64(hash, key->strides ? key->strides[d]->hash : 1);
@@ -168,7 +179,55 @@ const Type *type_like(Module *m, const Type *t, DType dtype)
     Type like = *t;
     assert(t->kind == TYPE_REG);
     like.dtype = dtype;
+    like.packed = DTYPE_none;
+    like.scaling = NULL;
     return intern_type(m, &like);
+}
+
+const Type *type_with_layout(Module *m, const Type *t, const Layout *layout)
+{
+    Type other = *t;
+    assert(t->kind == TYPE_REG);
+    other.layout = layout;
+    return intern_type(m, &other);
+}
+
+const Type *type_packed(Module *m, const Type *t, DType to)
+{
+    Type packed = *t;
+    assert(t->kind == TYPE_REG);
+    packed.packed = to;
+    return intern_type(m, &packed);
+}
+
+/* The least divisor of `count` that is a period of the exponents. */
+static unsigned least_period(unsigned count, const int16_t *exponents)
+{
+    for (unsigned period = 1; period < count; period++) {
+        unsigned i = period;
+        while (count % period == 0 && i < count && exponents[i] == exponents[i - period])
+            i++;
+        if (i == count)
+            return period;
+    }
+    return count;
+}
+
+const Type *type_scaled(Module *m, const Type *t, unsigned dim, unsigned count,
+                        const int16_t *exponents)
+{
+    Type scaled = *t;
+    assert(t->kind == TYPE_REG && count >= 1 && count <= SCALING_COUNT_LIMIT);
+    unsigned period = least_period(count, exponents);
+    size_t bytes = period * sizeof *exponents;
+    scaled.scaling = NULL;
+    if (period == 1 && exponents[0] == 0)
+        return intern_type(m, &scaled);
+    Scaling *s = arena_alloc(&m->arena, sizeof *s + bytes);
+    *s = (Scaling){.dim = period == 1 ? 0 : dim, .count = period};
+    memcpy(s->exponents, exponents, bytes);
+    scaled.scaling = s;
+    return intern_type(m, &scaled);
 }
 
 /* The row-major stride of dimension `d`; NULL if a constant overflows. */
@@ -356,6 +415,12 @@ bool workspace_is_zeroed(const Op *op)
 {
     const Attr *zeroed = op_attr(op, ATTR_ZEROED);
     return zeroed && !strcmp(zeroed->word, "true");
+}
+
+bool cast_is_finite(const Op *op)
+{
+    const Attr *finite = op_attr(op, ATTR_FINITE);
+    return finite && !strcmp(finite->word, "true");
 }
 
 bool semaphore_holds(const Op *op, int64_t value)

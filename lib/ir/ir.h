@@ -46,6 +46,17 @@ static inline int64_t swizzle_element(Swizzle s, int64_t element)
     return element ^ ((element >> s.shift) & mask);
 }
 
+/* Residual exponents of a REG type: an element of value v is stored as v * 2^e, and
+ * e is exponents[i mod count] for the index i along dimension `dim`. `count` is
+ * the least period, a divisor of the extent; 1 where all are equal, and dim is 0
+ * then. Not all are 0. */
+typedef struct Scaling {
+    unsigned dim, count;
+    int16_t exponents[];
+} Scaling;
+
+enum { SCALING_COUNT_LIMIT = 1024, SCALING_EXPONENT_LIMIT = 1000 };
+
 /* Interned: equal types are equal pointers. Extents of REG and SHARED, and
  * strides of SHARED, are constants. Strides count elements; NULL: row-major. */
 typedef struct Type {
@@ -55,6 +66,9 @@ typedef struct Type {
     const Expr *extents[LIMIT_RANK];
     const Expr *const *strides;
     const Layout *layout;           /* TYPE_REG only; NULL: open, infer-layouts chooses */
+    DType packed;                   /* TYPE_REG only: codes lie in storage order packed(T)
+                                       (cast/storage.h); DTYPE_none: in plain order */
+    const Scaling *scaling;         /* TYPE_REG only; NULL: elements are their values */
     Swizzle swizzle;                /* TYPE_SHARED only */
     bool swizzle_open;              /* swizzle(auto): infer-layouts chooses; none until then */
 } Type;
@@ -143,7 +157,7 @@ typedef enum Effect {
 
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_BOOL, RULE_REDUCE, RULE_SLICE,
-    RULE_PERMUTE, RULE_SCALAR, RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_PERMUTE, RULE_DECODE, RULE_SCALAR, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -284,8 +298,23 @@ const Type *type_ptr(Module *m, DType dtype);
 const Type *type_reg(Module *m, DType dtype, const Layout *layout);
 /* A REG type whose layout is left open. Extents are constants. */
 const Type *type_reg_open(Module *m, DType dtype, unsigned rank, const Expr *const *extents);
-/* The REG type `t` with another element type. */
+/* The REG type `t` with another element type, in plain order and not scaled. */
 const Type *type_like(Module *m, const Type *t, DType dtype);
+/* The REG type `t` with a layout of its shape; NULL leaves it open. */
+const Type *type_with_layout(Module *m, const Type *t, const Layout *layout);
+/* The REG type `t` in storage order packed(to); DTYPE_none: in plain order. */
+const Type *type_packed(Module *m, const Type *t, DType to);
+/* The REG type `t` with residual exponents, `count` of them, a divisor of the
+ * extent of `dim`, from 1 to SCALING_COUNT_LIMIT. */
+const Type *type_scaled(Module *m, const Type *t, unsigned dim, unsigned count,
+                        const int16_t *exponents);
+/* The residual exponent at `index`, whose entry for the scaling's dimension is
+ * what matters; 0 where there are none. */
+static inline int type_exponent(const Type *t, const int64_t *index)
+{
+    const Scaling *s = t->scaling;
+    return s ? s->exponents[index[s->dim] % s->count] : 0;
+}
 /* Whether infer-layouts has yet to choose the layout or the swizzle. Only the
  * parser, the printer, the verifier and that pass meet such types. */
 static inline bool type_is_open(const Type *t)
@@ -357,6 +386,9 @@ int memory_tile_find(const MemoryTile *t, unsigned d);
 
 /* For `allocate_global`: whether its tensor starts as zeros. */
 bool workspace_is_zeroed(const Op *op);
+
+/* For `cast`: whether its codes are promised to be numbers. */
+bool cast_is_finite(const Op *op);
 
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);

@@ -347,6 +347,9 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_PERMUTE:
         s->types[s->type_count] = verify_permute_type(p->m, op);
         return s->types[s->type_count++];
+    case RULE_DECODE:
+        s->types[s->type_count] = verify_decode_type(p->m, op);
+        return s->types[s->type_count++];
     case RULE_SAME:
         s->types[s->type_count++] = s->operands[0]->type;
         return true;

@@ -166,6 +166,22 @@ static const Type *parse_tensor_tail(Parser *p, Loc loc, TypeKind kind, DType dt
                : NULL;
 }
 
+/* A register tensor's type after its element type: form, extents and layout. The
+ * last two may be left out where `operand` has them; without one (NULL) it is a
+ * scalar then. */
+static const Type *parse_reg_type(Parser *p, Loc loc, DType dtype, const Type *operand,
+                                  bool complete)
+{
+    Form form;
+    if (!parse_form(p, dtype, &form))
+        return NULL;
+    if (!complete && !parser_at(p, "[") && (!operand || operand->kind != TYPE_REG))
+        return type_scalar(p->m, dtype);
+    const Type *t = complete || parser_at(p, "[") ? parse_tensor_tail(p, loc, TYPE_REG, dtype)
+                                                  : type_like(p->m, operand, dtype);
+    return t ? apply_form(p, t, &form) : NULL;
+}
+
 const Type *parse_type(Parser *p, TypeKind kind)
 {
     Loc loc = p->token.loc;
@@ -174,6 +190,8 @@ const Type *parse_type(Parser *p, TypeKind kind)
     DType dtype = parse_dtype(p);
     if (!dtype)
         return NULL;
+    if (kind == TYPE_REG)
+        return parse_reg_type(p, loc, dtype, NULL, true);
     return kind == TYPE_SCALAR ? type_scalar(p->m, dtype)
                                : parse_tensor_tail(p, loc, kind, dtype);
 }
@@ -182,12 +200,7 @@ const Type *parse_element_type(Parser *p, const Type *operand)
 {
     Loc loc = p->token.loc;
     DType dtype = parse_dtype(p);
-    if (!dtype)
-        return NULL;
-    if (parser_at(p, "["))
-        return parse_tensor_tail(p, loc, TYPE_REG, dtype);
-    return operand && operand->kind == TYPE_REG ? type_like(p->m, operand, dtype)
-                                                : type_scalar(p->m, dtype);
+    return dtype ? parse_reg_type(p, loc, dtype, operand, false) : NULL;
 }
 
 /* Whether the type goes on after its extents. */

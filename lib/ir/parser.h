@@ -5,6 +5,7 @@
  *   parser.c        module, parameters, programs, recovery
  *   parse_expr.c    scalar expressions
  *   parse_type.c    types
+ *   parse_form.c    storage orders and residual exponents
  *   parse_layout.c  layouts
  *   parse_op.c      statements: ops, for, while, if, when
  *
@@ -116,6 +117,22 @@ const Type *parse_element_type(Parser *p, const Type *operand);
  * element type and extents: strides, swizzle and layout follow. `dims`: as in
  * slice_type. */
 const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims);
+
+/* ---- forms of register tensors (parse_form.c) ----------------------- */
+
+/* What stands between element type and extents. */
+typedef struct Form {
+    Loc loc;
+    DType packed;                   /* or DTYPE_none */
+    int64_t dim;
+    unsigned count;                 /* of residual exponents, 0: none */
+    int16_t exponents[SCALING_COUNT_LIMIT];
+} Form;
+
+/* Reads the form of a tensor of `dtype`, which may be empty. */
+bool parse_form(Parser *p, DType dtype, Form *f);
+/* The REG type `t` in that form; NULL after an error. */
+const Type *apply_form(Parser *p, const Type *t, const Form *f);
 
 /* ---- layouts (parse_layout.c) --------------------------------------- */
 

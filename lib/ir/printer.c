@@ -59,13 +59,31 @@ static void print_exprs(Text *out, const Expr *const *exprs, unsigned count)
     }
 }
 
+/* Storage order and residual exponents. */
+static void print_form(Text *out, const Type *t)
+{
+    const Scaling *s = t->scaling;
+    if (t->packed)
+        text_printf(out, " packed(%s)", dtype_name(t->packed));
+    if (!s)
+        return;
+    text_add(out, " scaled(");
+    if (s->count > 1)
+        text_printf(out, "%u: ", s->dim);
+    for (unsigned i = 0; i < s->count; i++)
+        text_printf(out, "%s%d", i ? ", " : "", s->exponents[i]);
+    text_add(out, ")");
+}
+
 void print_type(Text *out, const Type *t)
 {
     if (t->kind == TYPE_SCALAR || t->kind == TYPE_PTR) {
         text_printf(out, t->kind == TYPE_PTR ? "ptr<%s>" : "%s", dtype_name(t->dtype));
         return;
     }
-    text_printf(out, "%s[", dtype_name(t->dtype));
+    text_add(out, dtype_name(t->dtype));
+    print_form(out, t);
+    text_add(out, "[");
     print_exprs(out, t->extents, t->rank);
     text_add(out, t->kind == TYPE_REG ? "]" : t->kind == TYPE_SHARED ? "] shared" : "] global");
     if (t->layout) {

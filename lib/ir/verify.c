@@ -141,7 +141,10 @@ bool verify_view(Module *m, const Op *op)
 bool verify_cast(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    if (type_like(m, from, to->dtype) == to)
+    const Attr *finite = op_attr(op, ATTR_FINITE);
+    if (finite && strcmp(finite->word, "true") != 0 && strcmp(finite->word, "false") != 0)
+        return diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
+    if (type_packed(m, type_like(m, from, to->dtype), to->packed) == to)
         return true;
     return diag_error(m->diag, op->loc, "cast keeps the %s, got %s from %s",
                       type_is_open(to) ? "shape" : "layout", type_text(m, to),
@@ -167,7 +170,7 @@ bool verify_dot(Module *m, const Op *op)
     if (c != d)
         return diag_error(m->diag, op->loc, "dot onto %s gives that type, got %s",
                           type_text(m, c), type_text(m, d));
-    return true;
+    return verify_dot_forms(m, op);
 }
 
 static const OpVerifier verifiers[OP_COUNT] = {
@@ -233,7 +236,7 @@ static bool verify_region(Module *m, Region *r);
 static bool verify_op(Module *m, Op *op)
 {
     bool ok = verify_uses(op) && verify_operands(m, op) && verify_operand_threads(m, op) &&
-              verify_attrs(m, op) && verify_result_count(m, op) &&
+              verify_attrs(m, op) && verify_result_count(m, op) && verify_forms(m, op) &&
               verify_rules(m, op, verifiers[op->code]);
     ok = verify_result_threads(m, op) && ok;
     for (unsigned i = 0; (ok || op->code != OP_thread_group) && i < op->region_count; i++)

@@ -26,6 +26,17 @@ const char *verify_kind_text(TypeKind kind);
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);
 
+/* That `op` takes tensors in storage orders, and with residual exponents, and may
+ * give them (verify_form.c). */
+bool verify_forms(Module *m, const Op *op);
+
+/* That the residual exponents of a `dot` of fitting shapes add up to those of its
+ * sums. */
+bool verify_dot_forms(Module *m, const Op *op);
+
+/* The type that a `decode` with a checked operand gives; NULL after an error. */
+const Type *verify_decode_type(Module *m, const Op *op);
+
 /* The type that a `permute` with checked operands gives; NULL after an error in
  * its attributes. */
 const Type *verify_permute_type(Module *m, const Op *op);

@@ -4,7 +4,7 @@
 /* A register tensor's type with its layout left open; others as they are. */
 static const Type *without_layout(Module *m, const Type *t)
 {
-    return t->kind == TYPE_REG ? type_reg_open(m, t->dtype, t->rank, t->extents) : t;
+    return t->kind == TYPE_REG ? type_with_layout(m, t, NULL) : t;
 }
 
 bool verify_types_agree(Module *m, const Type *a, const Type *b)

@@ -213,7 +213,7 @@ static void write_layouts(const Infer *s)
             continue;
         if (remarks_wanted(s->m->remarks))
             say_layout(s, c);
-        c->value->type = type_reg(s->m, t->dtype, c->layout);
+        c->value->type = type_with_layout(s->m, t, c->layout);
         stat_add(s->m, STAT_infer_layouts_layouts, 1);
     }
 }

@@ -72,7 +72,8 @@ static void link_elements(Web *w, const Op *op)
 bool view_keeps_places(const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    bool same = dtype_bits(from->dtype) == dtype_bits(to->dtype) && from->rank == to->rank;
+    bool same = dtype_bits(from->dtype) == dtype_bits(to->dtype) &&
+                from->packed == to->packed && from->rank == to->rank;
     for (unsigned d = 0; same && d < from->rank; d++)
         same = from->extents[d] == to->extents[d];
     return same;

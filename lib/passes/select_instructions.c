@@ -14,6 +14,7 @@
 #include "analysis/select.h"
 #include "analysis/traffic.h"
 #include "cast/plan.h"
+#include "ir/text.h"
 #include "passes/report.h"
 
 typedef struct Select {
@@ -236,18 +237,24 @@ static void say_cast(Select *s, const Op *op)
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
     int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);
     CastPlan plan;
-    CastQuery query = {.from = from->dtype, .to = to->dtype, .sm = s->m->target_sm,
+    CastQuery query = {.from = from->dtype, .to = to->dtype, .packed = from->packed,
+                       .finite = cast_is_finite(op), .sm = s->m->target_sm,
                        .elements = slots < CAST_ELEMENTS_MAX ? (unsigned)slots
                                                              : CAST_ELEMENTS_MAX};
     ArenaMark mark = arena_mark(&s->m->scratch);
-    if (cast_plan(&s->m->scratch, &query, &plan))
-        SAY(s, op, PASSED, "cast from %s to %s goes by %s, %.3f operations an element",
-            dtype_name(query.from), dtype_name(query.to),
-            cast_family_name(&s->m->scratch, &plan),
+    const char *source = dtype_name(from->dtype);
+    if (from->packed)
+        source = arena_printf(&s->m->scratch, "%s packed(%s)", source, dtype_name(from->packed));
+    if (from->dtype == to->dtype)
+        SAY(s, op, PASSED, "cast from %s to %s moves bits, if any, and changes no value", source,
+            type_text(s->m, to));
+    else if (cast_plan(&s->m->scratch, &query, &plan))
+        SAY(s, op, PASSED, "cast from %s to %s goes by %s, %.3f operations an element", source,
+            dtype_name(query.to), cast_family_name(&s->m->scratch, &plan),
             cast_count(&plan).total / (double)query.elements);
     else
         SAY(s, op, MISSED, "cast from %s to %s goes element by element: it has no plan",
-            dtype_name(query.from), dtype_name(query.to));
+            source, dtype_name(query.to));
     arena_reset(&s->m->scratch, mark);
 }
 
