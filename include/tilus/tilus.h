@@ -153,6 +153,36 @@ typedef enum tilus_drawing {
  * it with free(). NULL after errors, which `diag` holds; it serves one call. */
 TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind);
 
+/* ---- packing weights -------------------------------------------------- */
+
+/* How a matrix of codes b[k, n] is cut into tiles that a kernel loads as words. */
+typedef struct tilus_packing {
+    const char *type;       /* of the codes, 1 to 8 bits: "u3" */
+    const char *order;      /* the T of storage order packed(T), "f16"; NULL: plain order */
+    const char *layout;     /* of a tile b[tile_k, tile_n], as in program text: without
+                               replicas, and a thread's elements fill whole words */
+    int64_t k, n;           /* at least 1 */
+    bool transposed;        /* codes lie row-major as [n, k] instead of [k, n] */
+} tilus_packing;
+
+/* Bytes of the packed matrix: u32[ceil(k / tile_k), ceil(n / tile_n), threads, words of
+ * a thread]. 0 after errors, which `diag` holds; it serves one call. */
+TILUS_API size_t tilus_packed_size(tilus_diag *diag, const tilus_packing *packing);
+
+/* Packs plain codes: each thread's words of a tile are what `cast` to the storage
+ * order and `view` as u32 give there (docs/language.md, "Storage orders"), and what
+ * kernels/pack.tilus writes on a GPU. Codes beyond the edges are 0. `codes` are
+ * ceil(k * n * bits / 8) bytes, the lowest bit of the lowest byte first; `size` of
+ * them and `packed_size` are checked. False after errors, and then `packed` is
+ * untouched. The two do not overlap. */
+TILUS_API bool tilus_pack_weights(tilus_diag *diag, const tilus_packing *packing,
+                                  const void *codes, size_t size, void *packed,
+                                  size_t packed_size);
+/* The inverse: bits of the last byte past the last code are 0. */
+TILUS_API bool tilus_unpack_weights(tilus_diag *diag, const tilus_packing *packing,
+                                    const void *packed, size_t packed_size, void *codes,
+                                    size_t size);
+
 /* ---- the interpreter ------------------------------------------------ */
 
 /* Memory that a pointer argument gives access to. */

@@ -160,13 +160,14 @@ static Op *defined_by(const Value *v, OpCode code)
 }
 
 /* A cast of a filled tensor is a filled tensor. 64-bit integers are left: a
- * double does not hold all of them. */
+ * double does not hold all of them; and what goes into a storage order: a fill does
+ * not give such tensors. */
 static bool fold_cast_of_fill(Fold *fold, Op *op)
 {
     Op *fill = defined_by(op->operands[0], OP_allocate_register);
     const Attr *init = fill ? op_attr(fill, ATTR_INIT) : NULL;
     DType from = op->operands[0]->type->dtype, to = op->results[0]->type->dtype;
-    if (!init || (dtype_bits(from) == 64 && !dtype_is_float(from)) ||
+    if (!init || op->results[0]->type->packed || (dtype_bits(from) == 64 && !dtype_is_float(from)) ||
         (dtype_bits(to) == 64 && !dtype_is_float(to)))
         return false;
     Attr attr = *init;

@@ -9,6 +9,7 @@
  *   gen_workspace.c the workspace and its semaphores
  *   gen_copy.c      asynchronous copies
  *   gen_value.c     register tensors and their ops
+ *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
  *   gen_control.c   for, while, if, exit, assert, assume
  *   gen_group.c     thread_group
@@ -261,6 +262,11 @@ void gen_reduce(Gen *g);
 void gen_rearrange(Gen *g);
 void gen_compare(Gen *g);
 void gen_repeat(Gen *g);
+
+/* ---- storage orders (gen_form.c) ---------------------------------------- */
+
+/* A value goes into a storage order, and comes back by a cast, or by a decode. */
+void gen_form(Gen *g);
 
 /* ---- dot (gen_dot.c) ---------------------------------------------------- */
 
