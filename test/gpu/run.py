@@ -7,7 +7,8 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 
 compares the GPU with the interpreter: the programs of test/lit/Run and what
 they print, the matmul template for every type of 1 to 8 bits, the pipelined ones,
-every cast, and the demo; with --only sanitizers, programs and kernels under
+every cast, widening ones of every code in every place from every storage order, and
+the demo; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
 
@@ -140,6 +141,63 @@ def cast_case(options, source, scratch):
     return Case(f"casts: {source} to {len(targets)} types", command)
 
 
+# What codes in every place of a thread's words are cast to.
+PLAN_TARGETS = ["f16", "bf16", "f32", "tf32", "i8", "u8", "f8e4m3", "f8e5m2"]
+ORDERS = ["f16", "bf16", "i8", "u8", "f8e4m3", "f8e5m2"]
+
+
+def place_program(source, orders, decoded):
+    """One program that casts every code of `source` in each of 32 places of a thread's
+    words, from plain order and from storage orders, and decodes them from those of
+    `decoded`; and the names of its results. Element (r, s) of the view has code r + s."""
+    names, results, lines = [], [], []
+
+    def store(name, target):
+        names.append(f"o_{name}")
+        results.append(f"%o_{name}: ptr<{target}> {{align = 16}}")
+        lines.extend([f"  %g_{name} = view_global %o_{name} : {target}[256, 32]",
+                      f"  store_global %{name}, %g_{name}[0, 0]"])
+
+    for order in ["plain"] + orders:
+        form = "" if order == "plain" else f" packed({order})"
+        lines.append(f"  %{order}_codes = cast %codes : {source}{form}")
+        for t in PLAN_TARGETS:
+            lines.append(f"  %{order}_{t} = cast %{order}_codes : {t}")
+            store(f"{order}_{t}", t)
+        if order in decoded:
+            lines += [f"  %{order}_scaled = decode %{order}_codes",
+                      f"  %{order}_decoded = rescale %{order}_scaled : {order}"]
+            store(f"{order}_decoded", order)
+    head = ["tilus 1", f"program @places<1>(%x: ptr<{source}>, {', '.join(results)}) warps(8) {{",
+            f"  %gx = view_global %x : {source}[256, 32] strides(1, 1)",
+            f"  %codes = load_global %gx[0, 0] : {source}[256, 32] @ spatial(256, 1).local(1, 32)"]
+    return "\n".join(head + lines + ["}"]) + "\n", names
+
+
+def is_decoded(options, source, order, scratch):
+    """Whether there is a decode without arithmetic, of codes that are all numbers."""
+    if source in ("f8e4m3", "f8e5m2", "ue8m0"):
+        return False
+    path = pathlib.Path(scratch, "decodes.tilus")
+    path.write_text(place_program(source, [order], [order])[0])
+    return subprocess.run([str(options.tools / "tilus-opt"), str(path)],
+                          capture_output=True).returncode == 0
+
+
+def place_case(options, source, scratch):
+    """Against the interpreter, which decodes: bit for bit."""
+    decoded = [o for o in ("f16", "bf16") if is_decoded(options, source, o, scratch)]
+    text, names = place_program(source, [o for o in ORDERS if o != source], decoded)
+    path = os.path.join(scratch, f"places_{source}.tilus")
+    pathlib.Path(path).write_text(text)
+    command = [options.tilus_run, path, f"--engine={options.engine}", "--compare=interp",
+               "--allow-zero", "--arg", "x=sequence(320)"]
+    for name in names:
+        command += ["--arg", f"{name}=undef(8192)"]
+    return Case(f"places: {source}, {len(names)} results, decoded to "
+                f"{' and '.join(decoded) or 'nothing'}", command)
+
+
 def pipelined_case(options, kernel, weight, m, n, k, scratch):
     """Figure 14: packs on the GPU, then multiplies; both against the interpreter. The kernel is the one
     written by hand, or the loop that becomes it."""
@@ -190,6 +248,7 @@ def all_cases(options, scratch):
                               for kernel in PIPELINED
                               for t in ("u2", "u4", "i6", "f6e3m2", "f8e4m3")
                               for sizes in ((64, 64, 1024), (37, 72, 600), (1, 8, 8))],
+        "places": lambda: [place_case(options, t, scratch) for t in NARROW],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
         "sanitizers": lambda: list(sanitizer_cases(options, scratch)),
@@ -249,7 +308,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, interp; comma-separated")
-    parser.add_argument("--only", help="families: programs,prints,types,pipelined,casts,demo,sanitizers")
+    parser.add_argument("--only", help="families: programs,prints,types,pipelined,places,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
