@@ -20,14 +20,9 @@ enum { CANDIDATES_MAX = 192, NEVER = 1000000 };
 unsigned add_fields(const Planner *p, Field *fields, unsigned count, unsigned e, unsigned bit,
                     unsigned width, unsigned lane, unsigned low, unsigned high)
 {
-    unsigned bits = dtype_bits(p->query->from), first = count;
-    const uint16_t *order = p->query->order;
-    if (!order) {
-        fields[count] = (Field){e * bits + bit, width, lane, low, high, low};
-        return count + 1;
-    }
+    unsigned first = count;
     for (unsigned b = 0; b < width; b++) {
-        unsigned from = order[e * bits + bit + b];
+        unsigned from = source_bit(p, e, bit + b);
         Field *last = count > first ? &fields[count - 1] : NULL;
         if (last && last->from + last->width == from)
             last->width++;
@@ -39,13 +34,12 @@ unsigned add_fields(const Planner *p, Field *fields, unsigned count, unsigned e,
     return count;
 }
 
-bool has_plain_order(const Planner *p)
+unsigned source_bit(const Planner *p, unsigned e, unsigned bit)
 {
-    unsigned bits = p->query->elements * dtype_bits(p->query->from);
-    for (unsigned i = 0; p->query->order && i < bits; i++)
-        if (p->query->order[i] != i)
-            return false;
-    return true;
+    unsigned bits = dtype_bits(p->query->from), group = p->storage.elements;
+    if (!p->packed)
+        return e * bits + bit;
+    return e / group * group * bits + p->storage.order[e % group * bits + bit];
 }
 
 /* ---- windows ------------------------------------------------------------ */
@@ -98,6 +92,38 @@ static unsigned build_window(Planner *p, int t, int first, int end)
     w.node = (int)node_of(p, window_op(p, &w, first, end));
     arena_push(p->arena, p->windows, p->window_count, p->window_capacity, w);
     return (unsigned)w.node;
+}
+
+/* Whether the codes at `at` of the halves of a word all are in one piece. */
+static bool lies_at(const Planner *p, unsigned word, unsigned e, unsigned width, unsigned *at)
+{
+    *at = source_bit(p, e, 0);
+    if (*at / 32 != word)
+        return false;
+    for (unsigned b = 1; b < width; b++)
+        if (source_bit(p, e, b) != *at + b)
+            return false;
+    *at %= 16;
+    return true;
+}
+
+/* Codes of a word whose place is too high: a window at the lowest of them brings it
+ * to place 0, and serves those up to `high` above it; and so on. Whole bytes need
+ * none. */
+void share_windows(Planner *p, unsigned width, unsigned high)
+{
+    for (unsigned word = 0; p->packed && width < 8 && word < p->in_words; word++) {
+        uint32_t places = 0;
+        for (unsigned e = 0, at; e < p->query->elements; e++)
+            if (lies_at(p, word, e, width, &at) && at > high)
+                places |= UINT32_C(1) << at;
+        while (places) {
+            unsigned lowest = (unsigned)__builtin_ctz(places), start = 32 * word + lowest;
+            build_window(p, (int)start, (int)start, 32 * (int)word + 32);
+            for (unsigned at = lowest; at <= lowest + high && at < 16; at++)
+                places &= ~(UINT32_C(1) << at);
+        }
+    }
 }
 
 /* ---- leaves ------------------------------------------------------------- */

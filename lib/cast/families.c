@@ -3,6 +3,7 @@
  * exact. */
 #include "cast/internal.h"
 
+#include <limits.h>
 #include <math.h>
 
 enum { FIELDS_MAX = 32, LANES_MAX = 4 };
@@ -32,7 +33,7 @@ static bool is_signed_integer(const DTypeInfo *t)
  * four codes; false when there are no such codes. */
 static bool flip_source(Planner *p)
 {
-    if (!is_signed_integer(p->from) || p->from->bits != 8 || !has_plain_order(p))
+    if (!is_signed_integer(p->from) || p->from->bits != 8 || p->packed)
         return false;
     unsigned signs = node_constant(p, 0x80808080), ones = node_constant(p, UINT32_MAX);
     for (unsigned i = 0; i < p->in_words; i++)
@@ -43,7 +44,55 @@ static bool flip_source(Planner *p)
 /* The sign bit of a code, where it is still to be flipped. */
 static uint32_t sign_to_flip(const Planner *p, bool flipped)
 {
-    return is_signed_integer(p->from) && !flipped ? UINT32_C(1) << (p->from->bits - 1) : 0;
+    return is_signed_integer(p->from) && !flipped && !p->storage.flips ? UINT32_C(1) << (p->from->bits - 1) : 0;
+}
+
+/* Appends bits [bit, bit + width) of the elements of a word, from place `low` to
+ * `high` of their lanes; where they are in pieces, first the first ones of all lanes,
+ * so that halves of the list go together. */
+static unsigned add_lanes(const Planner *p, Field *fields, unsigned count, Lanes lanes,
+                          unsigned bit, unsigned width, unsigned low, unsigned high)
+{
+    Field each[LANES_MAX][FIELDS_MAX];
+    unsigned counts[LANES_MAX] = {0}, most = 0;
+    for (unsigned i = 0; i < lanes.count; i++) {
+        counts[i] = add_fields(p, each[i], 0, lanes.first + i, bit, width, i * lanes.bits, low,
+                               high);
+        most = counts[i] > most ? counts[i] : most;
+    }
+    for (unsigned piece = 0; piece < most; piece++)
+        for (unsigned i = 0; i < lanes.count; i++)
+            if (piece < counts[i])
+                fields[count++] = each[i][piece];
+    return count;
+}
+
+/* Whether some code of the word lies in pieces, whose places must fit each other. */
+static bool has_pieces(const Planner *p, Lanes lanes)
+{
+    Field fields[FIELDS_MAX];
+    return add_lanes(p, fields, 0, lanes, 0, p->from->bits, 0, 0) > lanes.count;
+}
+
+/* The codes of a word at places up to `high`, the same in all lanes where one lies in
+ * pieces; places[i] is that of lane i. */
+static Arrangement arrange_lanes(Planner *p, Field *fields, Lanes lanes, unsigned high,
+                                 unsigned *places)
+{
+    unsigned bits = p->from->bits, best = 0;
+    bool pieces = has_pieces(p, lanes);
+    Arrangement a = {.cost = UINT_MAX};
+    for (unsigned at = 0; pieces && at <= high; at++) {
+        unsigned count = add_lanes(p, fields, 0, lanes, 0, bits, at, at);
+        Arrangement one = arrange(p, fields, count);
+        best = one.cost < a.cost ? at : best;
+        a.cost = one.cost < a.cost ? one.cost : a.cost;
+    }
+    unsigned count = add_lanes(p, fields, 0, lanes, 0, bits, best, pieces ? best : high);
+    a = arrange(p, fields, count);
+    for (unsigned i = 0; i < lanes.count; i++)
+        places[i] = pieces ? best : fields[i].at;
+    return a;
 }
 
 /* ---- integers in a mantissa ------------------------------------------------ */
@@ -72,18 +121,11 @@ static unsigned magic_word(Planner *p, DType to, Lanes lanes, bool flipped)
 {
     const DTypeInfo *t = &dtype_info[to];
     uint32_t power = (uint32_t)dtype_encode(to, ldexp(1, (int)t->mantissa)), magic = 0;
-    unsigned bits = p->from->bits, count = 0, heads[LANES_MAX] = {0}, places[LANES_MAX] = {0};
+    unsigned places[LANES_MAX] = {0};
     Field fields[FIELDS_MAX];
-    for (unsigned i = 0; i < lanes.count; i++) {
-        heads[i] = count;
-        count = add_fields(p, fields, count, lanes.first + i, 0, bits, i * lanes.bits, 0,
-                           t->mantissa - bits);
-    }
-    Arrangement a = arrange(p, fields, count);
-    for (unsigned i = 0; i < lanes.count; i++) {
-        places[i] = fields[heads[i]].at;
+    Arrangement a = arrange_lanes(p, fields, lanes, t->mantissa - p->from->bits, places);
+    for (unsigned i = 0; i < lanes.count; i++)
         magic |= (power ^ sign_to_flip(p, flipped) << places[i]) << i * lanes.bits;
-    }
     return subtract_magic(p, to, build_arrangement(p, &a, magic), places);
 }
 
@@ -95,35 +137,61 @@ bool family_magic(Planner *p, DType to)
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);
+    if (t->bits == 16)
+        share_windows(p, p->from->bits, t->mantissa - p->from->bits);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)magic_word(p, to, lanes_at(p, to, w), flipped);
     return true;
 }
 
-/* The 8 low bits of a bf16 are linear: code * 2^-133, across the border of the
- * subnormals. No bf16 is 2^133, so two products follow. */
+/* Bits of a half that are linear where its exponent is 0 or 1, and what the lowest of
+ * them stands for. */
+typedef struct LinearBits {
+    unsigned count;
+    int exponent;
+} LinearBits;
+
+static LinearBits linear_bits(DType to)
+{
+    return to == DTYPE_f16 ? (LinearBits){11, -24} : (LinearBits){8, -133};
+}
+
+/* The codes of a word as they are, times powers of 2: those of places[i]. */
+static unsigned linear_word(Planner *p, DType to, Lanes lanes, bool flipped, unsigned *places)
+{
+    uint32_t flips = 0;
+    Field fields[FIELDS_MAX];
+    Arrangement a = arrange_lanes(p, fields, lanes, linear_bits(to).count - p->from->bits,
+                                  places);
+    for (unsigned i = 0; i < lanes.count; i++)
+        flips |= sign_to_flip(p, flipped) << places[i] << i * lanes.bits;
+    return build_arrangement(p, &a, flips);
+}
+
+/* 2^-exponent / 2^place is no bf16, so two products follow. */
 static unsigned subnormal_word(Planner *p, Lanes lanes, bool flipped)
 {
-    uint32_t sign = sign_to_flip(p, flipped);
-    Field fields[FIELDS_MAX];
-    unsigned count = 0;
-    for (unsigned i = 0; i < lanes.count; i++)
-        count = add_fields(p, fields, count, lanes.first + i, 0, 8, i * lanes.bits, 0, 0);
-    Arrangement a = arrange(p, fields, count);
-    unsigned word = build_arrangement(p, &a, sign | sign << 16);
+    unsigned places[LANES_MAX] = {0};
+    unsigned word = linear_word(p, DTYPE_bf16, lanes, flipped, places);
+    uint32_t scales = 0;
+    for (unsigned i = 0; i < LANES_MAX / 2; i++)
+        scales |= (uint32_t)dtype_encode(DTYPE_bf16, ldexp(1, 6 - (int)places[i])) << 16 * i;
     word = node_op(p, CAST_bf16_mul, word, node_number(p, DTYPE_bf16, 0x1p127), 0);
-    unsigned scale = node_number(p, DTYPE_bf16, 0x1p6);
+    unsigned scale = node_constant(p, scales);
     if (!is_signed_integer(p->from))
         return node_op(p, CAST_bf16_mul, word, scale, 0);
-    return node_op(p, CAST_bf16_fma, word, scale, node_number(p, DTYPE_bf16, -128));
+    double half = ldexp(1, (int)p->from->bits - 1);
+    return node_op(p, CAST_bf16_fma, word, scale, node_number(p, DTYPE_bf16, -half));
 }
 
 bool family_subnormal(Planner *p, DType to)
 {
-    if (to != DTYPE_bf16 || !dtype_is_integer(p->query->from) || p->from->bits != 8)
+    if (to != DTYPE_bf16 || !dtype_is_integer(p->query->from) ||
+        (p->from->bits != 8 && !p->packed))
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);
+    share_windows(p, p->from->bits, linear_bits(to).count - p->from->bits);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)subnormal_word(p, lanes_at(p, to, w), flipped);
     return true;
@@ -145,14 +213,15 @@ static unsigned mark_nan(Planner *p, DType to, unsigned marked, unsigned v, doub
 static unsigned restore_specials(Planner *p, DType to, unsigned v)
 {
     CastOpCode multiply = arithmetic_op(to, ARITH_MUL);
-    switch (p->from->special) {
+    bool finite = p->query->finite;
+    switch (finite && p->from->special != SPECIAL_E8M0 ? SPECIAL_FINITE : p->from->special) {
     case SPECIAL_FINITE:
         return v;
     case SPECIAL_FN:        /* 448 is the largest number, 480 stands for NaN */
         return mark_nan(p, to, v, v, to == DTYPE_f16 ? 140 : 0x1.1ap119);
     case SPECIAL_E8M0:      /* 0 stands for 2^-127; infinity for NaN */
         v = node_op(p, arithmetic_op(to, ARITH_MAX), v, node_number(p, to, 0x1p-127), 0);
-        return node_op(p, arithmetic_op(to, ARITH_FMA), v, node_number(p, to, 0), v);
+        return finite ? v : node_op(p, arithmetic_op(to, ARITH_FMA), v, node_number(p, to, 0), v);
     case SPECIAL_IEEE: {    /* 57344 is the largest number, 65536 infinity, 81920 NaN */
         unsigned up = node_op(p, multiply, v, node_number(p, to, 0x1p112), 0);
         unsigned down = node_op(p, multiply, up, node_number(p, to, 0x1p-112), 0);
@@ -203,16 +272,38 @@ static Arrangement arrange_codes(Planner *p, Field *fields, Lanes lanes, unsigne
     return arrange(p, fields, count);
 }
 
-static unsigned realign_word(Planner *p, DType to, Lanes lanes)
+/* Codes in a storage order: signs and magnitudes are fields of their own, which may
+ * lie as the result wants them. */
+static unsigned place_parts(Planner *p, DType to, Lanes lanes)
+{
+    const DTypeInfo *t = &dtype_info[to], *from = p->from;
+    unsigned magnitude = from->exponent + from->mantissa, low = t->mantissa - from->mantissa;
+    Field fields[FIELDS_MAX];
+    unsigned count = add_lanes(p, fields, 0, lanes, 0, magnitude, low, low);
+    if (from->bits > magnitude)
+        count = add_lanes(p, fields, count, lanes, magnitude, 1, t->bits - 1, t->bits - 1);
+    Arrangement a = arrange(p, fields, count);
+    return build_arrangement(p, &a, 0);
+}
+
+/* Codes in plain order. */
+static unsigned place_codes(Planner *p, DType to, Lanes lanes)
 {
     const DTypeInfo *t = &dtype_info[to], *from = p->from;
     Field fields[FIELDS_MAX], top_fields[FIELDS_MAX];
-    bool same = has_same_exponent(from, t);
     Arrangement a = arrange_codes(p, fields, lanes, t->mantissa - from->mantissa);
-    Arrangement top = same ? a : arrange_codes(p, top_fields, lanes, t->bits - from->bits);
+    if (has_same_exponent(from, t))
+        return build_arrangement(p, &a, 0);
+    Arrangement top = arrange_codes(p, top_fields, lanes, t->bits - from->bits);
     bool at_top = top.cost < a.cost;
-    unsigned word = same ? build_arrangement(p, &a, 0)
-                         : place_signs(p, at_top ? &top : &a, to, lanes, at_top);
+    return place_signs(p, at_top ? &top : &a, to, lanes, at_top);
+}
+
+static unsigned realign_word(Planner *p, DType to, Lanes lanes)
+{
+    const DTypeInfo *t = &dtype_info[to], *from = p->from;
+    bool same = has_same_exponent(from, t);
+    unsigned word = p->packed ? place_parts(p, to, lanes) : place_codes(p, to, lanes);
     int power = float_bias(t) - float_bias(from);
     if (power)
         word = node_op(p, arithmetic_op(to, ARITH_MUL), word,
@@ -220,18 +311,57 @@ static unsigned realign_word(Planner *p, DType to, Lanes lanes)
     return same && from->special == t->special ? word : restore_specials(p, to, word);
 }
 
-/* The exponent fits, and infinity of `to` is no number of `from`. */
-bool family_realign(Planner *p, DType to)
+/* Whether the exponent fits, and infinity of `to` is no number of `from`. */
+static bool can_realign(const DTypeInfo *from, const DTypeInfo *t)
 {
-    const DTypeInfo *t = &dtype_info[to], *from = p->from;
     if (from->kind != DKIND_FLOAT || t->kind != DKIND_FLOAT || t->bits < 16 ||
         from->exponent > t->exponent || from->mantissa > t->mantissa)
         return false;
-    if (has_same_exponent(from, t) && from->special == SPECIAL_FINITE && from->mantissa)
+    return !has_same_exponent(from, t) || from->special != SPECIAL_FINITE || !from->mantissa;
+}
+
+bool family_realign(Planner *p, DType to)
+{
+    if (!can_realign(p->from, &dtype_info[to]))
         return false;
     p->word_count = word_count(p, to);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)realign_word(p, to, lanes_at(p, to, w));
+    return true;
+}
+
+/* ---- without arithmetic ------------------------------------------------------- */
+
+/* Integers as subnormals, floats with the bias of the target: what `decode` gives. */
+static unsigned bare_word(Planner *p, DType to, Lanes lanes)
+{
+    unsigned places[LANES_MAX] = {0};
+    if (dtype_is_float(p->query->from)) {
+        int exponent = float_bias(p->from) - float_bias(&dtype_info[to]);
+        for (unsigned i = 0; i < lanes.count; i++)
+            p->exponents[lanes.first + i] = (int16_t)exponent;
+        return place_parts(p, to, lanes);
+    }
+    unsigned word = linear_word(p, to, lanes, true, places);
+    for (unsigned i = 0; i < lanes.count; i++)
+        p->exponents[lanes.first + i] = (int16_t)(linear_bits(to).exponent + (int)places[i]);
+    return word;
+}
+
+bool family_bare(Planner *p, DType to)
+{
+    DType from = p->query->from;
+    if ((to != DTYPE_f16 && to != DTYPE_bf16) || !p->packed || is_signed_integer(p->from) ||
+        p->from->special == SPECIAL_E8M0 ||
+        (dtype_is_float(from) && !can_realign(p->from, &dtype_info[to])))
+        return false;
+    if (has_same_exponent(p->from, &dtype_info[to]) && p->from->special == SPECIAL_FINITE)
+        return false;       /* its largest numbers would be infinity */
+    p->word_count = word_count(p, to);
+    if (dtype_is_integer(from))
+        share_windows(p, p->from->bits, linear_bits(to).count - p->from->bits);
+    for (unsigned w = 0; w < p->word_count; w++)
+        p->words[w] = (uint16_t)bare_word(p, to, lanes_at(p, to, w));
     return true;
 }
 
@@ -248,7 +378,7 @@ bool family_hardware(Planner *p, DType to)
         for (unsigned i = 0; i < lanes.count; i++)
             count = add_fields(p, fields, count, lanes.first + i, 0, 8, 8 * i, 0, 0);
         Arrangement a = arrange(p, fields, count);
-        bool plain = a.count == 1 && has_plain_order(p);
+        bool plain = a.count == 1 && !p->packed;
         unsigned pair = plain ? node_shift(p, CAST_shr, p->source[w / 2], 16 * (w % 2))
                               : build_arrangement(p, &a, 0);
         p->words[w] = (uint16_t)node_op(p, CAST_from_e4m3, pair, 0, 0);
@@ -330,7 +460,7 @@ static void look_up_halves(Planner *p, DType to, unsigned group)
 bool family_lookup(Planner *p, DType to)
 {
     unsigned bits = dtype_bits(to);
-    if (p->from->bits != 4 || !has_plain_order(p) || to == DTYPE_f32 || to == DTYPE_tf32)
+    if (p->from->bits != 4 || p->packed || to == DTYPE_f32 || to == DTYPE_tf32)
         return false;
     p->word_count = word_count(p, to);
     unsigned groups = (p->query->elements + 3) / 4;
@@ -369,7 +499,7 @@ static unsigned extend_sign(Planner *p, unsigned word, uint32_t sign)
 static unsigned bytes_word(Planner *p, DType to, Lanes lanes)
 {
     unsigned bits = p->from->bits, count = 0;
-    bool negative = is_signed_integer(p->from);
+    bool negative = is_signed_integer(p->from), flips = p->storage.flips;
     unsigned at = negative && to == DTYPE_u8 ? 8 - bits : 0;
     uint32_t sign = UINT32_C(1) << (bits - 1);
     Field fields[FIELDS_MAX];
@@ -377,8 +507,9 @@ static unsigned bytes_word(Planner *p, DType to, Lanes lanes)
         count = add_fields(p, fields, count, lanes.first + i, 0, bits, 8 * i, at, at);
     Arrangement a = arrange(p, fields, count);
     if (negative && to == DTYPE_i8)
-        return extend_sign(p, build_arrangement(p, &a, in_bytes(sign | 0x80)), sign);
-    unsigned word = build_arrangement(p, &a, 0);
+        return extend_sign(p, build_arrangement(p, &a, in_bytes(flips ? 0x80 : sign | 0x80)),
+                           sign);
+    unsigned word = build_arrangement(p, &a, flips ? in_bytes(sign << at) : 0);
     if (negative)
         return clear_negative(p, word, at);
     if (to == DTYPE_u8 || bits < 8)

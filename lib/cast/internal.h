@@ -4,6 +4,7 @@
 #define TILUS_CAST_INTERNAL_H
 
 #include "cast/plan.h"
+#include "cast/storage.h"
 
 enum { LOP3_AND_XOR = 0x6a, LOP3_AND_NOT = 0x30, LOP3_OR_AND = 0xa8, LOP3_SELECT = 0xca };
 
@@ -14,12 +15,15 @@ typedef struct Planner {
     const DTypeInfo *from;
     CastOp *ops;
     uint32_t count, capacity;
+    CastStorage storage;            /* of the source, where the query has one */
+    bool packed;                    /* it has */
     unsigned in_words;
     uint16_t source[8];             /* nodes that stand for the source's words */
     struct Window *windows;         /* those in use, see arrange.c */
     uint32_t window_count, window_capacity;
     uint16_t words[CAST_WORDS_MAX]; /* what the family decoded */
     unsigned word_count;
+    int16_t exponents[CAST_ELEMENTS_MAX];   /* residual ones */
 } Planner;
 
 /* ---- nodes (node.c) -------------------------------------------------- */
@@ -80,15 +84,19 @@ unsigned build_unmasked(Planner *p, const Arrangement *a);
 unsigned add_fields(const Planner *p, Field *fields, unsigned count, unsigned e, unsigned bit,
                     unsigned width, unsigned lane, unsigned low, unsigned high);
 
-/* Whether the source has plain storage order. */
-bool has_plain_order(const Planner *p);
+/* The place of a bit of the source: that of bit `bit` of element `e`. */
+unsigned source_bit(const Planner *p, unsigned e, unsigned bit);
+
+/* Makes windows that serve many codes of `width` bits, those of which no place from
+ * 0 to `high` of a half will do, in a storage order. */
+void share_windows(Planner *p, unsigned width, unsigned high);
 
 /* ---- families ---------------------------------------------------------- */
 
 /* Each fills p->words with the elements in `to`, or returns false. */
 typedef bool FamilyBuilder(Planner *p, DType to);
 FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
-    family_bytes;
+    family_bytes, family_bare;
 
 /* Turns p->words, elements in `via`, into the query's type (finish.c); false
  * where some code would become another one than cast says. */

@@ -15,9 +15,12 @@ static FamilyBuilder *const builders[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_lookup] = family_lookup,
     [CAST_FAMILY_hardware] = family_hardware,
     [CAST_FAMILY_bytes] = family_bytes,
+    [CAST_FAMILY_bare] = family_bare,
 };
 
 /* ---- costs --------------------------------------------------------------- */
+
+enum { CAST_OPS_MAX = 4095 };       /* of a plan */
 
 typedef struct Costs {
     unsigned sm, unit[CAST_UNIT_COUNT];
@@ -61,7 +64,9 @@ static Planner planner_of(Arena *arena, const CastQuery *query)
 {
     unsigned bits = query->elements * dtype_bits(query->from);
     Planner p = {.arena = arena, .query = query, .from = &dtype_info[query->from],
-                 .in_words = (bits + 31) / 32};
+                 .packed = query->packed != DTYPE_none, .in_words = (bits + 31) / 32};
+    if (p.packed)
+        cast_storage(query->from, query->packed, &p.storage);
     for (unsigned i = 0; i < p.in_words; i++)
         p.source[i] = (uint16_t)node_of(&p, (CastOp){.code = CAST_input, .imm = i});
     return p;
@@ -97,12 +102,13 @@ static bool plan_family(Arena *arena, const CastQuery *query, CastFamily family,
                         CastPlan *plan)
 {
     Planner p = planner_of(arena, query);
-    if (!builders[family](&p, via) || !finish_words(&p, via))
+    if (query->residual != (family == CAST_FAMILY_bare) || !builders[family](&p, via) || !finish_words(&p, via))
         return false;
     keep_used(&p);
     *plan = (CastPlan){.query = *query, .family = family, .via = via, .ops = p.ops,
                        .count = p.count, .out_words = p.word_count};
     memcpy(plan->out, p.words, p.word_count * sizeof *p.words);
+    memcpy(plan->exponents, p.exponents, sizeof p.exponents);
     return true;
 }
 
@@ -132,8 +138,16 @@ static Ways ways_to(DType to)
     }
 }
 
-/* Puts the cheapest of `plan`, which costs `best`, and the plans that decode to
- * `via` into `plan`; what it costs. */
+/* What ranks plans: the cost, and of equal ones the integer pipe, which tends to be
+ * the busiest. */
+static unsigned rank_of(const CastPlan *plan)
+{
+    CastCount count = cast_count(plan);
+    return count.cost * (CAST_OPS_MAX + 1) + count.unit[CAST_UNIT_INT];
+}
+
+/* Puts the best of `plan`, of rank `best`, and the plans that decode to `via` into
+ * `plan`; its rank. */
 static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan *plan,
                        unsigned best)
 {
@@ -141,10 +155,10 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
     for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
         if (!plan_family(arena, query, f, via, &candidate))
             continue;
-        unsigned cost = cast_count(&candidate).cost;
-        if (cost < best) {
+        unsigned rank = rank_of(&candidate);
+        if (rank < best) {
             *plan = candidate;
-            best = cost;
+            best = rank;
         }
     }
     return best;
@@ -153,7 +167,12 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
 bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
 {
     Ways ways = ways_to(query->to);
-    if (query->packed || query->residual || !is_source(query->from) || query->from == query->to)
+    if (query->residual) {
+        ways = (Ways){.first = query->to};
+        if (query->packed != query->to)
+            return false;
+    }
+    if (!is_source(query->from) || query->from == query->to)
         return false;
     unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
     best = choose(arena, query, ways.second, plan, best);

@@ -50,7 +50,7 @@ typedef struct CastOp {
 /* How codes are decoded; docs/casts.md describes each. */
 typedef enum CastFamily {
     CAST_FAMILY_magic, CAST_FAMILY_subnormal, CAST_FAMILY_realign, CAST_FAMILY_lookup,
-    CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_COUNT
+    CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_bare, CAST_FAMILY_COUNT
 } CastFamily;
 
 /* What is to be planned. */
@@ -58,10 +58,12 @@ typedef struct CastQuery {
     DType from, to;
     unsigned elements;          /* 1 .. CAST_ELEMENTS_MAX */
     unsigned sm;                /* 90 for sm_90a: what exists, and what it costs */
-    const uint16_t *order;      /* storage order: bit b of element e is bit
-                                   order[e * bits + b] of the source's words; NULL:
-                                   plain order, bit e * bits + b */
-    DType packed; bool finite, residual;
+    DType packed;               /* the source is in storage order packed(packed), see
+                                   cast/storage.h, and elements fill whole groups;
+                                   DTYPE_none: in plain order */
+    bool finite;                /* codes that are no numbers may become anything */
+    bool residual;              /* elements are left times powers of 2, those of
+                                   cast_exponents: no arithmetic; only of packed(to) */
 } CastQuery;
 
 typedef struct CastPlan {
@@ -76,6 +78,7 @@ typedef struct CastPlan {
                                        [s * w, (s + 1) * w) of these words; bits past the
                                        last element are unspecified */
     unsigned out_words;
+    int16_t exponents[CAST_ELEMENTS_MAX];   /* of a residual plan, one an element */
 } CastPlan;
 
 /* Plans a cast; the operations lie in `arena`. False when no family fits: such

@@ -5,6 +5,7 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_magic] = "magic",       [CAST_FAMILY_subnormal] = "subnormal",
     [CAST_FAMILY_realign] = "realign",   [CAST_FAMILY_lookup] = "lookup",
     [CAST_FAMILY_hardware] = "hardware", [CAST_FAMILY_bytes] = "bytes",
+    [CAST_FAMILY_bare] = "bare",
 };
 
 const char *cast_family_name(Arena *arena, const CastPlan *plan)

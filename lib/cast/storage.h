@@ -14,6 +14,7 @@
 #define TILUS_CAST_STORAGE_H
 
 #include "ir/dtype.h"
+#include "support/arena.h"
 
 enum {
     CAST_STORAGE_VERSION = 1,
@@ -33,7 +34,7 @@ typedef struct CastStorage {
 unsigned cast_group(DType from);
 
 /* Whether packed(to) exists of `from`: integers and floats of 1 to 8 bits, for
- * casts to f16, bf16, f8e4m3, f8e5m2, i8 and u8. */
+ * casts to f16 and bf16. */
 bool cast_has_storage(DType from, DType to);
 
 /* packed(to) of `from`; requires cast_has_storage. */
@@ -48,7 +49,8 @@ void cast_unpack_group(const CastStorage *storage, const uint32_t *in, uint32_t 
  * values times 2^exponents[slot % cast_group(from)], exactly, without arithmetic.
  * False where there is no such decode: `from` is a signed integer (view it as an
  * unsigned one: its codes are offset binary), or `to` is not f16 or bf16, or does
- * not hold the scaled values. `exponents` has room for CAST_GROUP_MAX. */
-bool cast_exponents(DType from, DType to, int8_t *exponents);
+ * not hold the scaled values. `exponents` has room for CAST_GROUP_MAX; `arena` for
+ * what is worked with. */
+bool cast_exponents(Arena *arena, DType from, DType to, int16_t *exponents);
 
 #endif

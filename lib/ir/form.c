@@ -41,7 +41,7 @@ typedef struct Conflict {
 
 /* Sets exponents[i] for each index i along `dim` from those of the slots of a group;
  * false at a conflict. */
-static bool spread(const Layout *l, const int8_t *slots, unsigned group, unsigned dim,
+static bool spread(const Layout *l, const int16_t *slots, unsigned group, unsigned dim,
                    int16_t *exponents, Conflict *conflict)
 {
     int64_t index[LIMIT_RANK];
@@ -61,7 +61,7 @@ static bool spread(const Layout *l, const int8_t *slots, unsigned group, unsigne
     return true;
 }
 
-static bool is_uniform(const int8_t *slots, unsigned group)
+static bool is_uniform(const int16_t *slots, unsigned group)
 {
     unsigned i = 1;
     while (i < group && slots[i] == slots[0])
@@ -71,11 +71,11 @@ static bool is_uniform(const int8_t *slots, unsigned group)
 
 const Type *form_decoded(Module *m, const Type *t, const char **why)
 {
-    int8_t slots[CAST_GROUP_MAX];
+    int16_t slots[CAST_GROUP_MAX];
     int16_t exponents[SCALING_COUNT_LIMIT];
     unsigned group = cast_group(t->dtype);
     Conflict conflict = {0};
-    if (!cast_exponents(t->dtype, t->packed, slots)) {
+    if (!cast_exponents(&m->scratch, t->dtype, t->packed, slots)) {
         *why = arena_printf(&m->scratch, "%s in order packed(%s) is not decoded without "
                             "arithmetic%s", dtype_name(t->dtype), dtype_name(t->packed),
                             dtype_info[t->dtype].kind == DKIND_INT

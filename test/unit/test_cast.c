@@ -2,6 +2,7 @@
  * among random others, run word by word on this machine; and in storage orders
  * other than the plain one. */
 #include "cast/plan.h"
+#include "cast/storage.h"
 #include "support/bits.h"
 
 #include <math.h>
@@ -42,12 +43,31 @@ static bool is_same(DType t, uint64_t a, uint64_t b)
 static void store_codes(const CastQuery *q, const uint8_t *codes, uint32_t *words)
 {
     unsigned bits = dtype_bits(q->from);
-    for (unsigned i = 0; i < q->elements * bits; i++) {
-        unsigned at = q->order ? q->order[i] : i;
-        uint32_t bit = UINT32_C(1) << at % 32;
-        words[at / 32] = codes[i / bits] >> i % bits & 1 ? words[at / 32] | bit
-                                                         : words[at / 32] & ~bit;
-    }
+    CastStorage storage;
+    uint32_t plain[8];
+    memcpy(plain, words, sizeof plain);
+    for (unsigned e = 0; e < q->elements; e++)
+        bits_set(plain, e, bits, codes[e]);
+    memcpy(words, plain, sizeof plain);
+    if (!q->packed)
+        return;
+    cast_storage(q->from, q->packed, &storage);
+    for (unsigned w = 0; w < q->elements * bits / 32; w += storage.words)
+        cast_pack_group(&storage, plain + w, words + w);
+}
+
+/* What element `e` shall become. */
+static uint64_t expected_code(const CastPlan *plan, unsigned e, unsigned code)
+{
+    const CastQuery *q = &plan->query;
+    if (!q->residual)
+        return dtype_cast(q->to, q->from, code);
+    double value = ldexp(dtype_decode(q->from, code), plan->exponents[e]);
+    uint64_t exact = dtype_encode(q->to, value);
+    if (dtype_decode(q->to, exact) != value)
+        fail_msg("%s has no number %g, %s %#x times 2^%d", dtype_name(q->to), value,
+                 dtype_name(q->from), code, plan->exponents[e]);
+    return exact;
 }
 
 static void check_codes(const CastPlan *plan, const uint8_t *codes)
@@ -62,7 +82,9 @@ static void check_codes(const CastPlan *plan, const uint8_t *codes)
     assert_memory_equal(in, before, sizeof in);
     for (unsigned e = 0; e < q->elements; e++) {
         uint64_t got = bits_get(out, e, dtype_bits(q->to));
-        uint64_t expected = dtype_cast(q->to, q->from, codes[e]);
+        if ((q->finite || q->residual) && !isfinite(dtype_decode(q->from, codes[e])))
+            continue;
+        uint64_t expected = expected_code(plan, e, codes[e]);
         if (!is_same(q->to, got, expected))
             fail_msg("%s -> %s on sm_%u, element %u of %u, code %#x: %#llx, expected %#llx",
                      dtype_name(q->from), dtype_name(q->to), q->sm, e, q->elements, codes[e],
@@ -131,7 +153,8 @@ static void test_every_cast(void **state)
         for (unsigned i = 0; is_source(from) && i < TARGETS; i++)
             for (unsigned s = 0; s < 3; s++)
                 for (unsigned n = 0; n < 3; n++) {
-                    CastQuery q = {from, targets[i], elements[n], machines[s], NULL};
+                    CastQuery q = {.from = from, .to = targets[i], .elements = elements[n],
+                                   .sm = machines[s]};
                     bool planned = check_cast(q);
                     if (planned != is_planned(targets[i], from, machines[s]))
                         fail_msg("%s -> %s on sm_%u has %s plan", dtype_name(from),
@@ -146,30 +169,109 @@ static void test_every_length(void **state)
     for (unsigned f = 0; f < sizeof from / sizeof *from; f++)
         for (unsigned n = 1; n <= CAST_ELEMENTS_MAX; n++)
             for (unsigned i = 0; i < TARGETS; i++)
-                check_cast((CastQuery){from[f], targets[i], n, 90, NULL});
+                check_cast((CastQuery){.from = from[f], .to = targets[i], .elements = n,
+                                       .sm = 90});
 }
 
-/* Elements in another order, whole; then every bit for itself. */
-static void test_orders(void **state)
+/* All casts that have plans from storage orders; those to the order's own type must. */
+static void test_storage_orders(void **state)
 {
     (void)state;
-    static const DType from[] = {DTYPE_u2, DTYPE_i4, DTYPE_f4e2m1, DTYPE_u5, DTYPE_i8,
-                                 DTYPE_f6e3m2, DTYPE_f8e4m3};
-    enum { ELEMENTS = 8 };
-    uint16_t order[8 * ELEMENTS];
-    for (unsigned f = 0; f < sizeof from / sizeof *from; f++) {
-        unsigned bits = dtype_bits(from[f]), count = bits * ELEMENTS;
-        for (unsigned parted = 0; parted < 2; parted++) {
-            for (unsigned i = 0; i < count; i++)
-                order[i] = (uint16_t)(parted ? i * 5 % count
-                                             : (i / bits * 3 % ELEMENTS) * bits + i % bits);
-            if (parted && count % 5 == 0)
-                for (unsigned i = 0; i < count; i++)
-                    order[i] = (uint16_t)(i * 7 % count);
+    static const DType orders[] = {DTYPE_f16, DTYPE_bf16};
+    for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
+        for (unsigned o = 0; is_source(from) && o < 2; o++)
             for (unsigned i = 0; i < TARGETS; i++)
-                check_cast((CastQuery){from[f], targets[i], ELEMENTS, 90, order});
+                for (unsigned s = 0; s < 3; s++)
+                    for (int finite = 0; finite < 2; finite++) {
+                        CastQuery q = {.from = from, .to = targets[i],
+                                       .elements = CAST_ELEMENTS_MAX, .sm = machines[s],
+                                       .packed = orders[o], .finite = finite};
+                        if (!check_cast(q) && q.to == q.packed)
+                            fail_msg("%s packed(%s) has no plan", dtype_name(from),
+                                     dtype_name(q.packed));
+                        q.elements = cast_group(from);
+                        check_cast(q);
+                    }
+}
+
+/* Codes and the decode's elements: all but signed integers, and what does not fit. */
+static bool is_decoded(DType from, DType to)
+{
+    const DTypeInfo *f = &dtype_info[from], *t = &dtype_info[to];
+    if (f->kind != DKIND_FLOAT)
+        return f->kind == DKIND_UINT;
+    if (f->special == SPECIAL_E8M0 || f->mantissa > t->mantissa)
+        return false;
+    return f->exponent < t->exponent ||
+           (f->exponent == t->exponent && f->special == SPECIAL_IEEE);
+}
+
+static void test_decode(void **state)
+{
+    (void)state;
+    static const DType to[] = {DTYPE_f16, DTYPE_bf16};
+    for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
+        for (unsigned i = 0; is_source(from) && i < 2; i++) {
+            CastQuery q = {.from = from, .to = to[i], .elements = CAST_ELEMENTS_MAX,
+                           .sm = 90, .packed = to[i],
+                           .residual = true};
+            if (check_cast(q) != is_decoded(from, to[i]))
+                fail_msg("decode of %s to %s", dtype_name(from), dtype_name(to[i]));
         }
-    }
+}
+
+/* The exponents that types carry are those of every plan, in each group. */
+static void test_exponents(void **state)
+{
+    (void)state;
+    static const DType to[] = {DTYPE_f16, DTYPE_bf16};
+    Arena arena;
+    OutOfMemory oom;
+    arena_init(&arena, &oom);
+    if (setjmp(oom.jump))
+        fail_msg("out of memory");
+    for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
+        for (unsigned i = 0; is_source(from) && i < 2; i++)
+            for (unsigned s = 0; s < 3; s++) {
+                int16_t exponents[CAST_GROUP_MAX];
+                CastPlan plan;
+                CastQuery q = {.from = from, .to = to[i], .elements = CAST_ELEMENTS_MAX,
+                               .sm = machines[s], .packed = to[i],
+                               .residual = true};
+                bool planned = cast_plan(&arena, &q, &plan);
+                assert_int_equal(planned, cast_exponents(&arena, from, to[i], exponents));
+                for (unsigned e = 0; planned && e < CAST_ELEMENTS_MAX; e++)
+                    assert_int_equal(plan.exponents[e], exponents[e % cast_group(from)]);
+                assert_true(!planned || cast_count(&plan).unit[CAST_UNIT_INT] ==
+                                            cast_count(&plan).total);
+            }
+    arena_free(&arena);
+}
+
+/* Orders are permutations of a group's bits, and packing has an inverse. */
+static void test_packing(void **state)
+{
+    (void)state;
+    static const DType to[] = {DTYPE_f16, DTYPE_bf16};
+    for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
+        for (unsigned i = 0; is_source(from) && i < 2; i++) {
+            CastStorage s;
+            bool taken[CAST_GROUP_BITS_MAX] = {false};
+            uint32_t plain[8], packed[8], back[8];
+            assert_true(cast_has_storage(from, to[i]));
+            cast_storage(from, to[i], &s);
+            assert_int_equal(s.elements * dtype_bits(from), 32 * s.words);
+            for (unsigned b = 0; b < 32 * s.words; b++) {
+                assert_in_range(s.order[b], 0, 32 * s.words - 1);
+                assert_false(taken[s.order[b]]);
+                taken[s.order[b]] = true;
+            }
+            for (unsigned w = 0; w < s.words; w++)
+                plain[w] = (uint32_t)random_u64();
+            cast_pack_group(&s, plain, packed);
+            cast_unpack_group(&s, packed, back);
+            assert_memory_equal(plain, back, s.words * sizeof *plain);
+        }
 }
 
 int main(void)
@@ -177,7 +279,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_cast),
         cmocka_unit_test(test_every_length),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_storage_orders),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_exponents),
+        cmocka_unit_test(test_packing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
