@@ -8,7 +8,8 @@
  *     floats     the first code where the target's half wants it, its sign at 15 and its
  *                magnitude across the border of exponent and mantissa; then codes that
  *                one shift to the left brings there; then those whose magnitude is
- *                whole, with the sign anywhere
+ *                whole, with the sign anywhere; or, if that places more of them,
+ *                magnitudes side by side and signs in what they leave
  *
  * What is left of each word takes the bits of the other pairs, as few pieces each as
  * there are. */
@@ -117,12 +118,54 @@ static bool place_parted(Placement *p, const Pattern *f, unsigned word)
     return true;
 }
 
+/* A sign goes where the shift that brings its magnitude in place brings it, too, or
+ * anywhere. */
+static void place_sign(Placement *p, const Pattern *f, unsigned pair, unsigned word,
+                       unsigned magnitude_at)
+{
+    unsigned at = PLACES - 1 - (f->low - magnitude_at);
+    if (at >= PLACES || !(p->free[word] >> at & 1))
+        at = 31 - (unsigned)__builtin_clz(p->free[word]);
+    place_bit(p, pair, f->magnitude, word, at);
+}
+
+/* Magnitudes side by side, one of them at place `first`, as many codes as fit; then
+ * their signs. */
+static void place_side_by_side(Placement *p, const Pattern *f, unsigned word, unsigned first)
+{
+    unsigned begin = p->placed, count = PLACES / p->bits, at[PLACES];
+    for (unsigned low = first % f->magnitude; low + f->magnitude < PLACES; low += f->magnitude)
+        if (p->placed - begin < count) {
+            at[p->placed - begin] = low;
+            place_run(p, 0, f->magnitude, word, low);
+            p->placed++;
+        }
+    for (unsigned i = 0; begin + i < p->placed; i++)
+        place_sign(p, f, begin + i, word, at[i]);
+}
+
+/* The first of the ways that places the most codes. */
 static void place_floats(Placement *p, const Pattern *f, unsigned word)
 {
-    for (unsigned left = 0; left < PLACES; left++)
-        place_shifted(p, f, word, left);
-    while (place_parted(p, f, word))
-        ;
+    enum { WAYS = 3 };
+    Placement best = *p;
+    CastStorage before = *p->storage, kept = before;
+    for (unsigned way = 0; way < (f->sign ? WAYS : 1); way++) {
+        Placement tried = *p;
+        *p->storage = before;
+        for (unsigned left = 0; way == 0 && left < PLACES; left++)
+            place_shifted(&tried, f, word, left);
+        while (way == 0 && place_parted(&tried, f, word))
+            ;
+        if (way > 0)
+            place_side_by_side(&tried, f, word, way == 1 ? f->low : 0);
+        if (tried.placed > best.placed) {
+            best = tried;
+            kept = *p->storage;
+        }
+    }
+    *p = best;
+    *p->storage = kept;
 }
 
 /* The pairs that are left, in what is free. */
