@@ -19,6 +19,11 @@ bool gen_has_arithmetic(DType t)
     return t != DTYPE_bool && t != DTYPE_ue8m0;
 }
 
+bool gen_has_free_nan(DType t)
+{
+    return dtype_has_nan(t) && dtype_bits(t) > 8;
+}
+
 const char *gen_type_text(Gen *g, DType dtype, const Layout *layout)
 {
     Text text;

@@ -407,9 +407,12 @@ void gen_alias(Gen *g)
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, o);
 }
 
-/* Prints a number, a value, or a tile of a tensor. */
+/* Prints a number, a value, or a tile of a tensor. What a part of the block prints comes
+ * before or after what others do, as a machine chooses. */
 void gen_print(Gen *g)
 {
+    if (g->options.exact && g->warps != g->block_warps)
+        return;
     const char *blocks = choose(g->choices, 2) ? " {blocks = all}" : "";
     Object *o = gen_pick_object(g);
     switch (choose(g->choices, 3)) {
