@@ -162,6 +162,8 @@ bool gen_has_arithmetic(DType t);
 bool gen_has_free_nan(DType t);
 /* A layout of the block's threads, with so many slots. */
 const Layout *gen_layout(Gen *g, unsigned rank, int64_t slots, bool replicas);
+/* One of one or two dimensions, and as many slots. */
+const Layout *gen_small_layout(Gen *g);
 /* One of this shape. */
 const Layout *gen_layout_of(Gen *g, unsigned rank, const int64_t *shape);
 /* Products of primitives of rank 2, as the language's text has them. */

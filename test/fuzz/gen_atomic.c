@@ -37,8 +37,7 @@ void gen_atomic_shared(Gen *g)
 {
     DType t = counter_dtype(g);
     unsigned kind = (unsigned)choose(g->choices, ATOMIC_KINDS);
-    unsigned reg = gen_value_of(g, t, gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                                 choose_between(g->choices, 1, 2), true));
+    unsigned reg = gen_value_of(g, t, gen_small_layout(g));
     uint32_t before = g->object_count;
     gen_new_shared(g, reg);
     if (g->object_count == before)

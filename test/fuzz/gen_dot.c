@@ -60,8 +60,10 @@ static void make_free_dot(Gen *g)
         t = DTYPE_i32;
     else if (!gen_has_arithmetic(t))
         t = DTYPE_f32;
-    make_dot(g, (DotTypes){t, t, t}, gen_layout_of(g, 2, (int64_t[]){m, k}),
-             gen_layout_of(g, 2, (int64_t[]){k, n}), gen_layout_of(g, 2, (int64_t[]){m, n}));
+    const Layout *c = gen_layout_of(g, 2, (int64_t[]){m, n});
+    const Layout *b = gen_layout_of(g, 2, (int64_t[]){k, n});
+    const Layout *a = gen_layout_of(g, 2, (int64_t[]){m, k});
+    make_dot(g, (DotTypes){t, t, t}, a, b, c);
 }
 
 void gen_dot(Gen *g)

@@ -114,6 +114,13 @@ const Layout *gen_layout(Gen *g, unsigned rank, int64_t slots, bool replicas)
     return l;
 }
 
+const Layout *gen_small_layout(Gen *g)
+{
+    int64_t slots = choose_between(g->choices, 1, 2);
+    unsigned rank = 1 + (unsigned)choose(g->choices, 2);
+    return gen_layout(g, rank, slots, true);
+}
+
 /* A part of `left` in each dimension, whose product divides `threads` when it
  * is not 0; takes it from both. */
 static int64_t take_part(Gen *g, unsigned rank, int64_t *left, int64_t threads, int64_t *part)

@@ -64,10 +64,10 @@ static unsigned make_constant(Gen *g, DType dtype, const Layout *layout)
 unsigned gen_load(Gen *g, DType dtype, const Layout *layout)
 {
     Source s = gen_source(g, dtype, layout->rank, layout->shape);
+    const char *type = gen_type_text(g, dtype, layout);
+    const char *words = gen_words(g, s.dims, GEN_PREFETCH | GEN_EVICT);
     return gen_define(g, dtype, layout, true,
-                      arena_printf(g->arena, "load_global %s%s : %s", s.place,
-                                   gen_words(g, s.dims, GEN_PREFETCH | GEN_EVICT),
-                                   gen_type_text(g, dtype, layout)));
+                      arena_printf(g->arena, "load_global %s%s : %s", s.place, words, type));
 }
 
 static unsigned make_cast(Gen *g, unsigned reg, DType dtype)
@@ -205,7 +205,8 @@ unsigned gen_elementwise(Gen *g, unsigned reg)
 
 void gen_cast(Gen *g)
 {
-    make_cast(g, gen_pick(g), gen_dtype(g));
+    DType t = gen_dtype(g);
+    make_cast(g, gen_pick(g), t);
 }
 
 void gen_compare(Gen *g)
