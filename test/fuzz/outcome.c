@@ -119,8 +119,8 @@ static const char *buffer_difference(const GenProgram *g, size_t number, const v
     for (size_t i = 0; i < count; i++) {
         uint64_t a = bits_get(expected, i, width), b = bits_get(got, i, width);
         if (!same_code(t, a, b, free_nans))
-            return arena_printf(arena, "element %zu of buffer %zu, %s, is 0x%llx, not 0x%llx", i,
-                                number, dtype_name(t), (unsigned long long)b,
+            return arena_printf(arena, "element %zu of buffer %zu, %s, is 0x%llx, not 0x%llx",
+                                i, number, dtype_name(t), (unsigned long long)b,
                                 (unsigned long long)a);
     }
     for (size_t bit = count * width; bit < g->buffers[number].size * 8; bit++)

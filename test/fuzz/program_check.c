@@ -23,9 +23,11 @@ typedef struct Case {
 /* Says what went wrong in which variant; false. */
 static bool fail(const Case *c, const char *what, const char *text, const Parsed *p)
 {
+    const GenOptions *gen = &c->options->gen;
     fprintf(stderr, "%s\n%s%s%s, passes %s, target %s\n%s", what, c->label,
-            c->options->gen.races ? " --races" : "", c->options->gen.failures ? " --failures" : "",
-            c->pipeline ? c->pipeline : "none", c->target ? c->target : "any", text ? text : "");
+            gen->races ? " --races" : "", gen->failures ? " --failures" : "",
+            c->pipeline ? c->pipeline : "none", c->target ? c->target : "any",
+            text ? text : "");
     if (p)
         tilus_diag_print(p->diag, stderr);
     return false;
@@ -56,8 +58,10 @@ static bool compare(const Case *c, const Parsed *p, const char *text)
     Outcome o = outcome_interpreted(&c->program, p, c->arena);
     if (c->expected.status != TILUS_OK && c->program.may_race)
         return true;
-    const char *difference = outcome_difference(&c->program, &c->expected, &o, false, c->arena);
-    return !difference || fail(c, arena_printf(c->arena, "after passes %s", difference), text, p);
+    const char *difference = outcome_difference(&c->program, &c->expected, &o, false,
+                                                c->arena);
+    return !difference ||
+           fail(c, arena_printf(c->arena, "after passes %s", difference), text, p);
 }
 
 static bool was_run(Case *c, const char *text)
