@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """update.py [--check] [TILUS-OPT]: writes the names of all ops and types, as tilus-opt lists them, into the
-syntax files beside this script. With --check it changes nothing, and fails where a file is not up to date.
+syntax files beside this script and the dictionary of fuzzing. With --check it changes nothing, and fails where a
+file is not up to date.
 """
 import json
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VIM = HERE / "vim/syntax/tilus.vim"
 GRAMMAR = HERE / "vscode/syntaxes/tilus.tmLanguage.json"
+DICTIONARY = HERE.parent / "test/fuzz/parse.dict"
 
 
 def rows(tool, option):
@@ -47,11 +49,18 @@ def grammar_text(groups):
     return text
 
 
+def dictionary_text(groups):
+    words = [f'"{word}"' for group in groups.values() for word in group]
+    block = "# names:begin\n" + "\n".join(words) + "\n# names:end"
+    return re.sub(r"# names:begin\n.*?# names:end", lambda _: block, DICTIONARY.read_text(), flags=re.DOTALL)
+
+
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--check"]
     groups = names(arguments[0] if arguments else "tilus-opt")
     stale = []
-    for path, text in (VIM, vim_text(groups)), (GRAMMAR, grammar_text(groups)):
+    texts = (VIM, vim_text(groups)), (GRAMMAR, grammar_text(groups)), (DICTIONARY, dictionary_text(groups))
+    for path, text in texts:
         if path.read_text() != text:
             stale.append(path.name)
             if "--check" not in sys.argv:

@@ -35,3 +35,9 @@ build_preset() {
     say "Building the $preset build"
     quietly "$dir/build.log" cmake --build "$dir" --parallel "$jobs" ${1:+--target "$@"}
 }
+
+# Whether the fuzz preset can be built.
+has_libfuzzer() {
+    [ -x /usr/lib/llvm-22/bin/clang ] &&
+        compgen -G '/usr/lib/llvm-22/lib/clang/22/lib/*/libclang_rt.fuzzer*.a' >/dev/null
+}

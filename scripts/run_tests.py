@@ -134,12 +134,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lit", required=True, help="path of lit")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--counts", type=Path, action="append", default=[],
+                        help="counts of tests that ran before, as JUnit writes them")
     parser.add_argument("build", type=Path, nargs="+", help="build directories")
     arguments = parser.parse_args()
 
     for name, value in SANITIZER_OPTIONS.items():
         os.environ.setdefault(name, value)
     total = Tally()
+    for path in arguments.counts:
+        total.add(read_junit(path, "") or broken(str(path), "no counts", ""))
     for build in arguments.build:
         total.add(run_build(build.resolve(), arguments))
     print_skipped(total.skipped)

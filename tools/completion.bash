@@ -53,4 +53,4 @@ _tilus()
     fi
 } 2> /dev/null
 
-complete -o default -F _tilus tilus-opt tilus-llc tilus-run
+complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce

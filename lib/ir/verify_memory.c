@@ -48,11 +48,12 @@ bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t)
         int64_t last, extent = type_extent(memory, d);
         if (!expr_is_constant(offset))
             continue;
-        if (offset->constant < 0 || __builtin_add_overflow(offset->constant, span, &last) ||
-            last >= extent)
+        if (__builtin_add_overflow(offset->constant, span, &last))
+            last = INT64_MAX;
+        if (offset->constant < 0 || last >= extent)
             return diag_error(m->diag, op->loc, "the tile covers %lld .. %lld of dimension %u, "
                               "the %s has extent %lld", (long long)offset->constant,
-                              (long long)(offset->constant + span), d,
+                              (long long)last, d,
                               verify_kind_text(memory->kind), (long long)extent);
     }
     return true;

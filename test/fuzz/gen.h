@@ -100,7 +100,8 @@ typedef struct Gen {
     Object *objects;        /* the first, of rank 0, stands for those of regions that ended */
     uint32_t object_count, object_capacity;
 
-    unsigned warps, grid_rank;
+    unsigned warps;         /* that run this region */
+    unsigned block_warps, grid_rank;
     int64_t grid[3];
     unsigned depth;         /* of regions */
     unsigned loop;          /* index + 1 of the innermost loop's scalar, or 0 */
@@ -157,8 +158,12 @@ void gen_load_scalar(Gen *g);
 
 DType gen_dtype(Gen *g);
 bool gen_has_arithmetic(DType t);
+/* Whether compiled code may choose the bits of its NaNs. */
+bool gen_has_free_nan(DType t);
 /* A layout of the block's threads, with so many slots. */
 const Layout *gen_layout(Gen *g, unsigned rank, int64_t slots, bool replicas);
+/* One of one or two dimensions, and as many slots. */
+const Layout *gen_small_layout(Gen *g);
 /* One of this shape. */
 const Layout *gen_layout_of(Gen *g, unsigned rank, const int64_t *shape);
 /* Products of primitives of rank 2, as the language's text has them. */

@@ -18,13 +18,13 @@ static DType counter_dtype(Gen *g)
 }
 
 /* Half of them tell what was there: the interpreter takes one block after the other,
- * so that is certain. */
+ * so that is certain. Other engines may take another order. */
 static void emit_atomic(Gen *g, unsigned reg, unsigned kind, const char *place)
 {
     const Reg r = g->regs[reg];
     const char *op = arena_printf(g->arena, "%s %s, %s%s", atomic_ops[kind], gen_use(g, reg),
                                   place, atomic_words(g));
-    if (choose(g->choices, 2)) {
+    if (choose(g->choices, 2) && !g->options.exact) {
         gen_define(g, r.dtype, r.layout, false, op);
     } else {
         gen_line(g, "%s", op);
@@ -37,8 +37,7 @@ void gen_atomic_shared(Gen *g)
 {
     DType t = counter_dtype(g);
     unsigned kind = (unsigned)choose(g->choices, ATOMIC_KINDS);
-    unsigned reg = gen_value_of(g, t, gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                                 choose_between(g->choices, 1, 2), true));
+    unsigned reg = gen_value_of(g, t, gen_small_layout(g));
     uint32_t before = g->object_count;
     gen_new_shared(g, reg);
     if (g->object_count == before)

@@ -24,8 +24,9 @@ static void start_copy(Gen *g, Object *o, const int64_t *tile)
 {
     gen_order(g, o, DIRTY_WRITE);
     Source source = gen_source(g, o->dtype, o->rank, tile);
+    const char *words = copy_words(g, o->rank, tile, source.dims);
     gen_line(g, "copy_async %s, %s%s%s", source.place, o->name, gen_offsets(g, o, tile),
-             copy_words(g, o->rank, tile, source.dims));
+             words);
     Object *base = gen_base(g, o);
     base->pending = true;
     base->dirty = 0;
@@ -228,8 +229,7 @@ void gen_pipelined(Gen *g)
         return;
     if (!gen_has_arithmetic(t))
         t = DTYPE_i32;
-    const Layout *layout = gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                      choose_between(g->choices, 1, 2), true);
+    const Layout *layout = gen_small_layout(g);
     unsigned initial = gen_value_of(g, t, layout);
     gen_wait_all(g);
     unsigned tile = gen_allocate_shared(g, t, layout->rank, layout->shape);

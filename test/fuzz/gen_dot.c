@@ -22,10 +22,19 @@ static void make_dot(Gen *g, DotTypes t, const Layout *a, const Layout *b, const
                                              gen_use(g, rb), gen_use(g, rc)));
 }
 
+static DotTypes choose_mma_types(Gen *g)
+{
+    enum { TYPES = sizeof mma_types / sizeof *mma_types };
+    DotTypes t = mma_types[choose(g->choices, TYPES)];
+    while (g->options.exact && !dtype_is_integer(t.a))
+        t = mma_types[choose(g->choices, TYPES)];
+    return t;
+}
+
 /* Warps stand side by side along m or along n; each has an atom or two along k. */
 static void make_mma(Gen *g)
 {
-    DotTypes t = mma_types[choose(g->choices, sizeof mma_types / sizeof *mma_types)];
+    DotTypes t = choose_mma_types(g);
     int64_t ratio = 32 / dtype_bits(t.a), w = g->warps, k = 1 + choose_rarely(g->choices, 3);
     bool rows = choose(g->choices, 2);
     int64_t m = rows ? w : 1, n = rows ? 1 : w;
@@ -47,10 +56,14 @@ static void make_free_dot(Gen *g)
     DType t = gen_dtype(g);
     int64_t m = choose_between(g->choices, 1, 8), n = choose_between(g->choices, 1, 8);
     int64_t k = choose_between(g->choices, 1, 8);
-    if (!gen_has_arithmetic(t))
+    if (g->options.exact && !dtype_is_integer(t))
+        t = DTYPE_i32;
+    else if (!gen_has_arithmetic(t))
         t = DTYPE_f32;
-    make_dot(g, (DotTypes){t, t, t}, gen_layout_of(g, 2, (int64_t[]){m, k}),
-             gen_layout_of(g, 2, (int64_t[]){k, n}), gen_layout_of(g, 2, (int64_t[]){m, n}));
+    const Layout *c = gen_layout_of(g, 2, (int64_t[]){m, n});
+    const Layout *b = gen_layout_of(g, 2, (int64_t[]){k, n});
+    const Layout *a = gen_layout_of(g, 2, (int64_t[]){m, k});
+    make_dot(g, (DotTypes){t, t, t}, a, b, c);
 }
 
 void gen_dot(Gen *g)

@@ -24,8 +24,8 @@ static void group_body(Gen *g, int64_t begin, unsigned warps)
     if (warps != outer_warps)
         g->reg_first = g->reg_count;
     g->warps = warps;
-    gen_load(g, gen_dtype(g), gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                         choose_between(g->choices, 1, 2), true));
+    const Layout *layout = gen_small_layout(g);
+    gen_load(g, gen_dtype(g), layout);
     for (uint64_t n = choose_between(g->choices, 1, 5); n-- > 0;)
         gen_statement(g);
     gen_end_region(g, s.regs);

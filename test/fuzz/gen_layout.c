@@ -19,6 +19,11 @@ bool gen_has_arithmetic(DType t)
     return t != DTYPE_bool && t != DTYPE_ue8m0;
 }
 
+bool gen_has_free_nan(DType t)
+{
+    return dtype_has_nan(t) && dtype_bits(t) > 8;
+}
+
 const char *gen_type_text(Gen *g, DType dtype, const Layout *layout)
 {
     Text text;
@@ -107,6 +112,13 @@ const Layout *gen_layout(Gen *g, unsigned rank, int64_t slots, bool replicas)
         l = multiply(g, l, gen_primitive(g, kind, rank, shape));
     }
     return l;
+}
+
+const Layout *gen_small_layout(Gen *g)
+{
+    int64_t slots = choose_between(g->choices, 1, 2);
+    unsigned rank = 1 + (unsigned)choose(g->choices, 2);
+    return gen_layout(g, rank, slots, true);
 }
 
 /* A part of `left` in each dimension, whose product divides `threads` when it

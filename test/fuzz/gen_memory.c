@@ -354,11 +354,11 @@ void gen_load_object(Gen *g)
     gen_tile(g, o, tile);
     const Layout *l = gen_layout_of(g, o->rank, tile);
     gen_order(g, o, DIRTY_READ);
+    const char *type = gen_type_text(g, o->dtype, l);
+    const char *words = object_words(g, o, GEN_PREFETCH | GEN_EVICT);
     const char *op = arena_printf(g->arena, "load_%s %s%s%s : %s",
                                   o->shared ? "shared" : "global", o->name,
-                                  gen_offsets(g, o, tile),
-                                  object_words(g, o, GEN_PREFETCH | GEN_EVICT),
-                                  gen_type_text(g, o->dtype, l));
+                                  gen_offsets(g, o, tile), words, type);
     gen_define(g, o->dtype, l, false, op);
 }
 
@@ -373,8 +373,9 @@ void gen_store_object(Gen *g)
     unsigned reg = gen_value_of(g, o->dtype, gen_layout_of(g, o->rank, tile));
     gen_order(g, o, DIRTY_WRITE);
     gen_spend(g, g->regs[reg].layout);
+    const char *words = object_words(g, o, GEN_EVICT);
     gen_line(g, "store_%s %s, %s%s%s", o->shared ? "shared" : "global", gen_use(g, reg),
-             o->name, gen_offsets(g, o, tile), object_words(g, o, GEN_EVICT));
+             o->name, gen_offsets(g, o, tile), words);
 }
 
 /* Another name for a part of an object, or for it with its dimensions in another
@@ -407,9 +408,12 @@ void gen_alias(Gen *g)
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, o);
 }
 
-/* Prints a number, a value, or a tile of a tensor. */
+/* Prints a number, a value, or a tile of a tensor. What a part of the block prints comes
+ * before or after what others do, as a machine chooses. */
 void gen_print(Gen *g)
 {
+    if (g->options.exact && g->warps != g->block_warps)
+        return;
     const char *blocks = choose(g->choices, 2) ? " {blocks = all}" : "";
     Object *o = gen_pick_object(g);
     switch (choose(g->choices, 3)) {

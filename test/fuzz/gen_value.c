@@ -64,10 +64,10 @@ static unsigned make_constant(Gen *g, DType dtype, const Layout *layout)
 unsigned gen_load(Gen *g, DType dtype, const Layout *layout)
 {
     Source s = gen_source(g, dtype, layout->rank, layout->shape);
+    const char *type = gen_type_text(g, dtype, layout);
+    const char *words = gen_words(g, s.dims, GEN_PREFETCH | GEN_EVICT);
     return gen_define(g, dtype, layout, true,
-                      arena_printf(g->arena, "load_global %s%s : %s", s.place,
-                                   gen_words(g, s.dims, GEN_PREFETCH | GEN_EVICT),
-                                   gen_type_text(g, dtype, layout)));
+                      arena_printf(g->arena, "load_global %s%s : %s", s.place, words, type));
 }
 
 static unsigned make_cast(Gen *g, unsigned reg, DType dtype)
@@ -117,23 +117,40 @@ static bool has_bits(DType t)
     return dtype_is_integer(t) || t == DTYPE_bool;
 }
 
+static bool never(DType t)
+{
+    (void)t;
+    return false;
+}
+
 static const struct ElementwiseOp {
     const char *name;
     unsigned operands;
-    Domain is_defined;
+    Domain is_defined, is_exact;    /* NULL: where it is defined */
 } elementwise_ops[] = {
-    {"add", 2, gen_has_arithmetic}, {"sub", 2, gen_has_arithmetic},
-    {"mul", 2, gen_has_arithmetic}, {"neg", 1, gen_has_arithmetic},
-    {"div", 2, gen_has_arithmetic}, {"mod", 2, gen_has_arithmetic},
-    {"abs", 1, gen_has_arithmetic}, {"min", 2, gen_has_arithmetic},
-    {"max", 2, gen_has_arithmetic}, {"fma", 3, gen_has_arithmetic},
-    {"exp2", 1, has_functions}, {"exp", 1, has_functions},
-    {"log2", 1, has_functions}, {"rcp", 1, has_functions},
-    {"rsqrt", 1, has_functions}, {"sqrt", 1, has_functions},
-    {"tanh", 1, has_functions}, {"and", 2, has_bits},
-    {"or", 2, has_bits}, {"xor", 2, has_bits},
-    {"not", 1, has_bits}, {"shl", 2, dtype_is_integer},
-    {"shr", 2, dtype_is_integer},
+    {"add", 2, gen_has_arithmetic, NULL},
+    {"sub", 2, gen_has_arithmetic, NULL},
+    {"mul", 2, gen_has_arithmetic, NULL},
+    {"neg", 1, gen_has_arithmetic, NULL},
+    {"div", 2, gen_has_arithmetic, NULL},
+    {"mod", 2, gen_has_arithmetic, dtype_is_integer},
+    {"abs", 1, gen_has_arithmetic, NULL},
+    {"min", 2, gen_has_arithmetic, NULL},
+    {"max", 2, gen_has_arithmetic, NULL},
+    {"fma", 3, gen_has_arithmetic, NULL},
+    {"exp2", 1, has_functions, never},
+    {"exp", 1, has_functions, never},
+    {"log2", 1, has_functions, never},
+    {"rcp", 1, has_functions, never},
+    {"rsqrt", 1, has_functions, never},
+    {"sqrt", 1, has_functions, never},
+    {"tanh", 1, has_functions, never},
+    {"and", 2, has_bits, NULL},
+    {"or", 2, has_bits, NULL},
+    {"xor", 2, has_bits, NULL},
+    {"not", 1, has_bits, NULL},
+    {"shl", 2, dtype_is_integer, NULL},
+    {"shr", 2, dtype_is_integer, NULL},
 };
 
 static unsigned make_compare(Gen *g, unsigned a, unsigned b)
@@ -158,15 +175,20 @@ static unsigned make_select(Gen *g, unsigned reg)
                                    gen_use(g, reg), gen_use(g, other)));
 }
 
+static bool is_wanted(const Gen *g, const struct ElementwiseOp *op, DType t)
+{
+    return op->is_defined(t) && (!g->options.exact || !op->is_exact || op->is_exact(t));
+}
+
 unsigned gen_elementwise(Gen *g, unsigned reg)
 {
     enum { OPS = sizeof elementwise_ops / sizeof *elementwise_ops };
     DType t = g->regs[reg].dtype;
     const Layout *layout = g->regs[reg].layout;
     const struct ElementwiseOp *op = &elementwise_ops[choose(g->choices, OPS)];
-    for (unsigned i = 0; i < 4 && !op->is_defined(t); i++)
+    for (unsigned i = 0; i < 4 && !is_wanted(g, op, t); i++)
         op = &elementwise_ops[choose(g->choices, OPS)];
-    if (!op->is_defined(t))
+    if (!is_wanted(g, op, t))
         return make_select(g, reg);
     unsigned place = (unsigned)choose(g->choices, op->operands);
     Text text;
@@ -183,7 +205,8 @@ unsigned gen_elementwise(Gen *g, unsigned reg)
 
 void gen_cast(Gen *g)
 {
-    make_cast(g, gen_pick(g), gen_dtype(g));
+    DType t = gen_dtype(g);
+    make_cast(g, gen_pick(g), t);
 }
 
 void gen_compare(Gen *g)
@@ -201,6 +224,8 @@ void gen_reinterpret(Gen *g)
     unsigned reg = gen_pick(g);
     const Layout *from = g->regs[reg].layout;
     int64_t bits = from->slots * dtype_bits(g->regs[reg].dtype);
+    if (g->options.exact && gen_has_free_nan(g->regs[reg].dtype))
+        return;
     for (unsigned i = 0; i < TRIES; i++) {
         DType t = gen_dtype(g);
         int64_t slots = bits / dtype_bits(t);
@@ -279,7 +304,7 @@ void gen_reduce(Gen *g)
     Text text;
     text_init(&text, g->arena);
     text_printf(&text, "reduce %s {kind = %s, dims = [", gen_use(g, reg),
-                kinds[choose(g->choices, 3)]);
+                kinds[choose_between(g->choices, g->options.exact && dtype_is_float(t), 2)]);
     for (unsigned d = 0, n = 0; d < from->rank; d++)
         if (dims >> d & 1)
             text_printf(&text, "%s%u", n++ ? ", " : "", d);

@@ -191,9 +191,13 @@ static tilus_buffer fill_buffer(Gen *g, const Buffer *b)
 static void fill_buffers(Gen *g)
 {
     tilus_buffer *buffers = arena_array(g->arena, tilus_buffer, g->buffer_count);
-    for (uint32_t i = 0; i < g->buffer_count; i++)
+    DType *dtypes = arena_array(g->arena, DType, g->buffer_count);
+    for (uint32_t i = 0; i < g->buffer_count; i++) {
         buffers[i] = fill_buffer(g, &g->buffers[i]);
+        dtypes[i] = g->buffers[i].dtype;
+    }
     g->out->buffers = buffers;
+    g->out->dtypes = dtypes;
     g->out->buffer_count = g->buffer_count;
 }
 
@@ -220,7 +224,7 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     text_init(&g.arguments, arena);
     text_init(&g.views, arena);
     text_init(&g.body, arena);
-    g.warps = warps[choose(choices, sizeof warps)];
+    g.warps = g.block_warps = warps[choose(choices, sizeof warps)];
     g.is_open = choose_rarely(choices, 4);
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
         add_scalar(&g, i);

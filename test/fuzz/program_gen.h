@@ -10,12 +10,15 @@
 
 #include "choices.h"
 
+#include "ir/dtype.h"
 #include "support/arena.h"
 #include "tilus/tilus.h"
 
 typedef struct GenOptions {
     bool races;         /* leave out some barriers and waits */
     bool failures;      /* some assertions do not hold */
+    bool exact;         /* no op whose result is approximate, or depends on an order that
+                           a machine is free to choose; no bits of a NaN as a number */
 } GenOptions;
 
 /* Everything on the arena it was made with. */
@@ -25,6 +28,7 @@ typedef struct GenProgram {
     const tilus_arg *args;      /* of pointers: indices into `buffers` */
     size_t arg_count;
     const tilus_buffer *buffers;    /* what memory holds before the launch */
+    const DType *dtypes;        /* what their elements are */
     size_t buffer_count;
     bool may_race;      /* a barrier or a wait was left out */
     bool may_fail;      /* an assertion does not hold */

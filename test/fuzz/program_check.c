@@ -1,0 +1,244 @@
+/* Checks of one random program; see program_check.h. */
+#include "program_check.h"
+
+#include "passes/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is tested now; named in reports. */
+typedef struct Case {
+    const CheckOptions *options;
+    CheckTotals *totals;
+    Arena *arena;
+    const char *label;
+    GenProgram program;
+    const char *source;         /* the program's text, or the one that leaves layouts out */
+    Outcome expected;
+    const char **texts;         /* that were run, so that each is run once */
+    uint32_t text_count, text_capacity;
+    const char *pipeline, *target;  /* of this variant; NULL: none */
+} Case;
+
+/* Says what went wrong in which variant; false. */
+static bool fail(const Case *c, const char *what, const char *text, const Parsed *p)
+{
+    const GenOptions *gen = &c->options->gen;
+    fprintf(stderr, "%s\n%s%s%s, passes %s, target %s\n%s", what, c->label,
+            gen->races ? " --races" : "", gen->failures ? " --failures" : "",
+            c->pipeline ? c->pipeline : "none", c->target ? c->target : "any",
+            text ? text : "");
+    if (p)
+        tilus_diag_print(p->diag, stderr);
+    return false;
+}
+
+static Parsed parse(const char *text)
+{
+    return parsed_new(text, strlen(text));
+}
+
+static bool check_fixpoint(const Case *c, const char *text)
+{
+    const char *fault = text_fixpoint_fault(text, c->arena);
+    return !fault || fail(c, fault, text, NULL);
+}
+
+static void count_ops(CheckTotals *t, const Region *r)
+{
+    for (const Op *op = r->first; op; op = op->next) {
+        t->ops[op->code]++;
+        for (unsigned i = 0; i < op->region_count; i++)
+            count_ops(t, op->regions[i]);
+    }
+}
+
+static bool compare(const Case *c, const Parsed *p, const char *text)
+{
+    Outcome o = outcome_interpreted(&c->program, p, c->arena);
+    if (c->expected.status != TILUS_OK && c->program.may_race)
+        return true;
+    const char *difference = outcome_difference(&c->program, &c->expected, &o, false,
+                                                c->arena);
+    return !difference ||
+           fail(c, arena_printf(c->arena, "after passes %s", difference), text, p);
+}
+
+static bool was_run(Case *c, const char *text)
+{
+    for (uint32_t i = 0; i < c->text_count; i++)
+        if (strcmp(c->texts[i], text) == 0)
+            return true;
+    arena_push(c->arena, c->texts, c->text_count, c->text_capacity, text);
+    return false;
+}
+
+/* ---- code generation ---------------------------------------------------- */
+
+static bool compile(Case *c, const Parsed *p, const char *text)
+{
+    tilus_compile_options options = {.cpu = c->target, .opt_level = 2};
+    char *ptx = tilus_compile(p->module, &options, NULL);
+    bool ok = ptx || fail(c, "code generation refuses a valid program", text, p);
+    c->totals->compiled += ok;
+    free(ptx);
+    return ok;
+}
+
+static bool run_on_cpu(Case *c, const Parsed *p, const char *text, unsigned level)
+{
+    tilus_cpu_options options = {.cpu = c->target, .opt_level = level, .host_threads = 1};
+    Outcome o = outcome_on_cpu(&c->program, p, &options, c->arena);
+    const char *difference = outcome_difference(&c->program, &c->expected, &o, true, c->arena);
+    c->totals->cpu_runs++;
+    return !difference || fail(c, arena_printf(c->arena, "on the CPU engine, -O%u, %s", level,
+                                               difference), text, p);
+}
+
+static bool check_compiled(Case *c, const Parsed *p, const char *text)
+{
+    return c->options->cpu ? run_on_cpu(c, p, text, 0) && run_on_cpu(c, p, text, 3)
+                           : compile(c, p, text);
+}
+
+/* ---- variants ----------------------------------------------------------- */
+
+static bool infers(const char *text, const char *target)
+{
+    Parsed p = parse(text);
+    tilus_pass_options options = {.target = target};
+    bool ok = tilus_run_passes(p.module, "infer-layouts", &options);
+    parsed_release(p);
+    return ok;
+}
+
+/* check-hazards refuses what surely races, and infer-layouts what has no layouts. */
+static bool may_refuse(const Case *c, const Parsed *p)
+{
+    const char *message = tilus_diag_count(p->diag) ? tilus_diag_text(p->diag, 0) : "";
+    if (c->source == c->program.open_text && !infers(c->source, c->target))
+        return true;
+    return c->program.may_race && strncmp(message, "race: ", 6) == 0;
+}
+
+/* Runs the case's program after the passes `pipeline`, for `target` (NULL: any). */
+static bool check_variant(Case *c, const char *pipeline, const char *target, bool compiles)
+{
+    tilus_pass_options options = {.verify_each = true, .target = target};
+    Parsed p = parse(c->source);
+    c->pipeline = pipeline;
+    c->target = target;
+    bool ok = tilus_run_passes(p.module, pipeline, &options);
+    if (!ok && may_refuse(c, &p)) {
+        parsed_release(p);
+        return true;
+    }
+    ok = ok || fail(c, "a pass fails", c->source, &p);
+    const char *text = ok ? parsed_print(&p, c->arena) : NULL;
+    if (ok && was_run(c, text)) {
+        c->totals->repeated++;
+    } else if (ok) {
+        c->totals->runs++;
+        ok = check_fixpoint(c, text) && compare(c, &p, text);
+    }
+    if (ok && compiles && c->expected.status == TILUS_OK)
+        ok = check_compiled(c, &p, text);
+    parsed_release(p);
+    return ok;
+}
+
+static bool check_random_orders(Case *c, Choices *choices)
+{
+    enum { ORDERS = 3, LONGEST = 7 };
+    static const char *const targets[] = {NULL, "sm_80", "sm_90a"};
+    for (unsigned i = 0; i < ORDERS; i++) {
+        Text pipeline;
+        text_init(&pipeline, c->arena);
+        for (int64_t n = choose_between(choices, 2, LONGEST); n > 0; n--)
+            text_printf(&pipeline, "%s%s", pipeline.len ? "," : "",
+                        pass_info[choose(choices, PASS_LISTED_COUNT)].name);
+        if (!check_variant(c, text_string(&pipeline), targets[choose(choices, 3)], false))
+            return false;
+    }
+    return true;
+}
+
+/* What is left out is chosen, and then nothing else changes. */
+static bool check_open(Case *c)
+{
+    Parsed p = parse(c->program.open_text);
+    c->source = c->program.open_text;
+    bool ok = (p.module || fail(c, "the verifier refuses open layouts", c->source, &p)) &&
+              check_fixpoint(c, parsed_print(&p, c->arena));
+    c->totals->open++;
+    c->totals->conflicts += ok && !infers(c->source, NULL);
+    parsed_release(p);
+    ok = ok && check_variant(c, "infer-layouts", NULL, false) &&
+         check_variant(c, tilus_default_pipeline(), "sm_80", false) &&
+         check_variant(c, tilus_default_pipeline(), "sm_90a", false);
+    c->source = c->program.text;
+    return ok;
+}
+
+/* A program that check-hazards says nothing about is safe, and did not race. */
+static bool check_safety(Case *c)
+{
+    Parsed p = parse(c->source);
+    tilus_pass_options options = {.strict_hazards = true};
+    bool safe = tilus_run_passes(p.module, "check-hazards", &options);
+    bool races = c->expected.status != TILUS_OK && c->program.may_race && !c->program.may_fail;
+    parsed_release(p);
+    c->totals->safe += safe;
+    c->pipeline = "check-hazards, strict";
+    return !safe || !races || fail(c, c->expected.message, c->source, NULL);
+}
+
+static bool check_variants(Case *c, Choices *choices)
+{
+    const CheckOptions *o = c->options;
+    if (o->passes)
+        return check_variant(c, o->passes, o->target, false);
+    if (o->target)
+        return check_variant(c, tilus_default_pipeline(), o->target, true);
+    for (unsigned i = 0; i < PASS_LISTED_COUNT; i++)
+        if (!check_variant(c, pass_info[i].name, NULL, false))
+            return false;
+    return check_safety(c) && (!c->program.open_text || check_open(c)) &&
+           check_variant(c, tilus_default_pipeline(), "sm_80", false) &&
+           check_variant(c, tilus_default_pipeline(), "sm_90a", false) &&
+           check_random_orders(c, choices);
+}
+
+/* ---- the program -------------------------------------------------------- */
+
+/* The program without passes: what it does is what is expected. */
+static bool check_original(Case *c)
+{
+    const char *text = c->program.text;
+    Parsed p = parse(text);
+    bool ok = p.module != NULL || fail(c, "the verifier refuses the program", text, &p);
+    if (ok) {
+        count_ops(c->totals, p.module->programs->body);
+        const char *printed = parsed_print(&p, c->arena);
+        ok = check_fixpoint(c, printed) && !was_run(c, printed);
+        c->expected = outcome_interpreted(&c->program, &p, c->arena);
+        c->totals->races += c->expected.status != TILUS_OK && c->program.may_race;
+        c->totals->failures += c->expected.status != TILUS_OK && c->program.may_fail;
+    }
+    if (ok && c->expected.status != TILUS_OK && !c->program.may_race && !c->program.may_fail)
+        ok = fail(c, "the program is wrong", text, &p);
+    parsed_release(p);
+    return ok;
+}
+
+bool program_check(const CheckOptions *options, CheckTotals *totals, Choices *choices,
+                   Arena *arena, const char *label)
+{
+    Case c = {.options = options, .totals = totals, .arena = arena, .label = label};
+    c.program = program_generate(choices, &options->gen, arena);
+    c.source = c.program.text;
+    totals->programs++;
+    if (options->print)
+        fputs(c.program.text, stdout);
+    return check_original(&c) && check_variants(&c, choices);
+}
