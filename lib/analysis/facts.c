@@ -1,13 +1,19 @@
 /* Divisors and ranges of scalar expressions, by one walk over the tree. */
 #include "analysis/facts.h"
 
-/* Values visited before the walk gives up: bounds of nested loops may refer to
- * each other many times over. */
-enum { BUDGET = 4096 };
+/* Values visited before the walk gives up: bounds of nested loops may refer to each
+ * other many times over. And how deep it goes, through expressions and from values to
+ * what is behind them: chains of definitions are as long as the text, the stack not. */
+enum { VALUES = 1024, DEPTH = 1024 };
+
+typedef struct Budget {
+    int values;             /* left, of all */
+    unsigned depth;         /* left, below here */
+} Budget;
 
 static const ScalarFacts unknown = {1, INT64_MIN, INT64_MAX};
 
-static ScalarFacts of_expr(const Expr *e, int *budget);
+static ScalarFacts of_expr(const Expr *e, Budget *budget);
 
 static bool has_min(ScalarFacts f) { return f.min != INT64_MIN; }
 static bool has_max(ScalarFacts f) { return f.max != INT64_MAX; }
@@ -20,19 +26,31 @@ static ScalarFacts of_constant(int64_t c)
 
 /* ---- values ----------------------------------------------------------- */
 
-static ScalarFacts of_block_index(const Value *v, int *budget)
+/* An expression behind a value. */
+static ScalarFacts of_behind(const Expr *e, Budget *budget)
 {
-    ScalarFacts extent = of_expr(v->def->parent->program->grid[v->index], budget);
+    unsigned before = budget->depth, charge = e->depth + 1;
+    if (charge > before)
+        return unknown;
+    budget->depth = before - charge;
+    ScalarFacts f = of_expr(e, budget);
+    budget->depth = before;
+    return f;
+}
+
+static ScalarFacts of_block_index(const Value *v, Budget *budget)
+{
+    ScalarFacts extent = of_behind(v->def->parent->program->grid[v->index], budget);
     return (ScalarFacts){1, 0, has_max(extent) && extent.max > 0 ? extent.max - 1
                                                                  : INT32_MAX - 1};
 }
 
-static ScalarFacts of_loop_index(const Op *loop, int *budget)
+static ScalarFacts of_loop_index(const Op *loop, Budget *budget)
 {
-    ScalarFacts lower = of_expr(op_expr(loop, ATTR_LOWER), budget);
-    ScalarFacts upper = of_expr(op_expr(loop, ATTR_UPPER), budget);
+    ScalarFacts lower = of_behind(op_expr(loop, ATTR_LOWER), budget);
+    ScalarFacts upper = of_behind(op_expr(loop, ATTR_UPPER), budget);
     const Expr *step = op_expr(loop, ATTR_STEP);
-    int64_t step_divisor = step ? of_expr(step, budget).divisor : 1;
+    int64_t step_divisor = step ? of_behind(step, budget).divisor : 1;
     return (ScalarFacts){gcd_i64(lower.divisor, step_divisor), lower.min,
                          has_max(upper) && upper.max > INT64_MIN ? upper.max - 1 : upper.max};
 }
@@ -48,18 +66,14 @@ static ScalarFacts within_type(const Value *v, ScalarFacts f)
                          f.max < most ? f.max : most};
 }
 
-/* Charged for the depth of its expression, so that a chain of `scalar` ops is
- * not followed deeper than the budget. */
-static ScalarFacts of_scalar(const Value *v, int *budget)
+static ScalarFacts of_scalar(const Value *v, Budget *budget)
 {
-    const Expr *e = op_expr(v->def, ATTR_VALUE);
-    *budget -= (int)e->depth;
-    return within_type(v, *budget < 0 ? unknown : of_expr(e, budget));
+    return within_type(v, of_behind(op_expr(v->def, ATTR_VALUE), budget));
 }
 
-static ScalarFacts of_value(const Value *v, int *budget)
+static ScalarFacts of_value(const Value *v, Budget *budget)
 {
-    if (--*budget < 0)
+    if (--budget->values < 0)
         return unknown;
     if (v->program)
         return (ScalarFacts){v->facts.divisible, v->facts.min, v->facts.max};
@@ -164,7 +178,7 @@ static ScalarFacts compare(ScalarOp op, ScalarFacts a, ScalarFacts b)
     return always ? of_constant(1) : never ? of_constant(0) : (ScalarFacts){1, 0, 1};
 }
 
-static ScalarFacts of_op(const Expr *e, int *budget)
+static ScalarFacts of_op(const Expr *e, Budget *budget)
 {
     ScalarFacts a = of_expr(e->a, budget);
     ScalarFacts b = e->b ? of_expr(e->b, budget) : unknown;
@@ -193,7 +207,7 @@ static ScalarFacts of_op(const Expr *e, int *budget)
     return unknown;
 }
 
-static ScalarFacts of_expr(const Expr *e, int *budget)
+static ScalarFacts of_expr(const Expr *e, Budget *budget)
 {
     if (e->kind == EXPR_CONSTANT)
         return of_constant(e->constant);
@@ -204,13 +218,13 @@ static ScalarFacts of_expr(const Expr *e, int *budget)
 
 ScalarFacts facts_of_value(const Value *v)
 {
-    int budget = BUDGET;
+    Budget budget = {VALUES, DEPTH};
     return of_value(v, &budget);
 }
 
 ScalarFacts facts_of_expr(const Expr *e)
 {
-    int budget = BUDGET;
+    Budget budget = {VALUES, DEPTH};
     return of_expr(e, &budget);
 }
 

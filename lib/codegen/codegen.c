@@ -257,7 +257,10 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
         !nvptx_open(cg, ptx, options->opt_level))
         return false;
     nvptx_fill_intrinsics(cg);
-    return nvptx_optimize(cg, options->opt_level);
+    diag_check_time(cg->diag, module_loc(cg->module));
+    bool ok = nvptx_optimize(cg, options->opt_level);
+    diag_check_time(cg->diag, module_loc(cg->module));
+    return ok;
 }
 
 char *codegen_module(Codegen *cg, const tilus_compile_options *options,

@@ -28,6 +28,21 @@ static bool check_statement_end(Parser *p)
     return parser_expected(p, "the end of the line");
 }
 
+static bool parse_statement(Parser *p)
+{
+    ArenaMark mark = arena_mark(&p->m->scratch);
+    Statement *s = arena_new(&p->m->scratch, Statement);
+    const char *start = p->token.start;
+    s->loc = p->token.loc;
+    bool parsed = parse_result_names(p, s) && parse_named_op(p, s) && check_statement_end(p);
+    if (!parsed) {
+        define_broken_results(p, s);
+        parser_skip_statement(p, start);
+    }
+    arena_reset(&p->m->scratch, mark);
+    return parsed;
+}
+
 static bool parse_statements(Parser *p)
 {
     bool ok = true;
@@ -36,14 +51,8 @@ static bool parse_statements(Parser *p)
             ok &= parse_when(p, parse_statements);
             continue;
         }
-        Statement s = {.loc = p->token.loc};
-        const char *start = p->token.start;
-        bool parsed = parse_result_names(p, &s) && parse_named_op(p, &s) && check_statement_end(p);
-        if (!parsed) {
-            define_broken_results(p, &s);
-            parser_skip_statement(p, start);
-        }
-        ok &= parsed;
+        diag_check_time(p->diag, p->token.loc);
+        ok &= parse_statement(p);
     }
     return ok;
 }
@@ -51,7 +60,7 @@ static bool parse_statements(Parser *p)
 bool parse_region_body(Parser *p, Region *region)
 {
     Region *outer = p->region;
-    if (!parser_enter(p))
+    if (!parser_enter(p, &p->regions))
         return false;
     bool ok = parser_expect(p, "{", "before a region");
     if (ok) {
@@ -63,7 +72,7 @@ bool parse_region_body(Parser *p, Region *region)
         if (region->parent && !region_yield(region))
             op_insert(region, build_op(p->m, OP_yield, end, NULL, 0, NULL, 0), NULL);
     }
-    parser_leave(p);
+    p->regions--;
     return ok;
 }
 
@@ -81,12 +90,12 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
         if (!parser_at(p, "{"))
             return parser_expect(p, "{", "after `when`");
         if (cond && !taken) {
-            if (!parser_enter(p))
+            if (!parser_enter(p, &p->regions))
                 return false;
             parser_advance(p);
             ok = items(p);
             ok = parser_expect(p, "}", "after `when`") && ok;
-            parser_leave(p);
+            p->regions--;
             taken = true;
         } else if (!parser_skip_braces(p)) {
             return false;
