@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "cpu/shadow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +46,15 @@ bool worker_open(Worker *w, Machine *machine)
     return w->threads && w->warps && w->ready &&
            guarded_open(&w->stacks, "a thread's stack", (size_t)count * STACK, 16, false) &&
            guarded_guard_steps(&w->stacks, STACK) &&
-           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true);
+           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true) &&
+           (!machine->options || !machine->options->check_races || shadow_open(w));
 }
 
 void worker_close(Worker *w)
 {
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
+    shadow_close(w);
 #if defined(__SANITIZE_ADDRESS__)
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
@@ -92,6 +96,7 @@ static void run_thread(void *argument)
     Thread *t = argument;
     Worker *w = cpu_worker;
     w->machine->entry(w->machine->args);
+    shadow_thread_ends();
     t->state = THREAD_ENDED;
     w->ended++;
     w->polls = 0;
@@ -129,18 +134,28 @@ static void check_same(const Meeting *m, IntrinsicId id)
     fault_set(w, t->place, "thread %u of %s comes here to %s, others that it must meet do not",
               t->number, fault_block(w, block), intrinsic_info[id].name);
     fault_note(w, m->place, "they wait here, in %s", intrinsic_info[m->at].name);
-    fiber_switch(&t->fiber, w->scheduler);
+    fault_leave();
 }
 
-/* Ends the meeting: all others of `threads` that wait at `id` can run. */
-static void release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
+static uint32_t warp_bit(const Thread *t)
+{
+    return UINT32_C(1) << t->number / LANES;
+}
+
+/* Ends the meeting: all others of `threads` that wait at `id` can run. The warps that
+ * have met, a bit each. */
+static uint32_t release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
 {
     Worker *w = cpu_worker;
+    uint32_t warps = warp_bit(w->running);
     m->arrived = 0;
     for (unsigned i = 0; i < count; i++)
         if (threads[i].state == THREAD_WAITS && threads[i].at == id &&
-            threads[i].place == m->place)
+            threads[i].place == m->place) {
             push_ready(w, &threads[i]);
+            warps |= warp_bit(&threads[i]);
+        }
+    return warps;
 }
 
 void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
@@ -156,7 +171,9 @@ void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpActi
         return;
     if (act)
         act(lanes, id);
-    release(m, id, lanes, LANES);
+    uint32_t warp = release(m, id, lanes, LANES);
+    if (id == INTR_warp_barrier)
+        shadow_meet(w, warp);
 }
 
 void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
@@ -166,7 +183,7 @@ void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
     m->expected = (unsigned)count;
     check_same(m, id);
     if (meet(m, id))
-        release(m, id, w->threads, w->machine->thread_count);
+        shadow_meet(w, release(m, id, w->threads, w->machine->thread_count));
 }
 
 void poll_again(IntrinsicId id)
@@ -183,6 +200,12 @@ void poll_again(IntrinsicId id)
 
 /* ---- faults -------------------------------------------------------------- */
 
+void fault_leave(void)
+{
+    Worker *w = cpu_worker;
+    fiber_switch(&w->running->fiber, w->scheduler);
+}
+
 void fault_now(const char *format, ...)
 {
     Worker *w = cpu_worker;
@@ -193,14 +216,14 @@ void fault_now(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fault_set(w, t->place, "thread %u of %s: %s", t->number, fault_block(w, block), text);
-    fiber_switch(&t->fiber, w->scheduler);
+    fault_leave();
 }
 
 void fault_memory(void)
 {
     Worker *w = cpu_worker;
     w->fault.found = w->fault.no_memory = true;
-    fiber_switch(&w->running->fiber, w->scheduler);
+    fault_leave();
 }
 
 /* ---- blocks -------------------------------------------------------------- */
@@ -224,6 +247,7 @@ static void begin_block(Worker *w, int64_t block)
     }
     /* What nobody wrote is no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
+    shadow_begin_block(w);
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
     w->ended = w->polls = w->ready_begin = w->ready_count = 0;
@@ -237,17 +261,24 @@ static void begin_block(Worker *w, int64_t block)
     }
 }
 
-bool worker_run_block(Worker *w, int64_t block)
+/* Until all threads have ended, or one of them the run. */
+static void run_threads(Worker *w)
 {
-    begin_block(w, block);
     if (sigsetjmp(w->escape, 0)) {
         fault_signal(w);
-        return false;
+        return;
     }
     w->ready_count--;
     w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
     fiber_switch(&w->scheduler, w->running->fiber);
     if (!w->fault.found && w->ended < w->machine->thread_count)
         fault_deadlock(w);
+}
+
+bool worker_run_block(Worker *w, int64_t block)
+{
+    begin_block(w, block);
+    run_threads(w);
+    shadow_end_block(w);
     return !w->fault.found;
 }
