@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FIBER_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -55,7 +55,7 @@ void worker_close(Worker *w)
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
     shadow_close(w);
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
         __asan_unpoison_memory_region(w->stacks.data, w->stacks.size);
@@ -75,20 +75,22 @@ static void push_ready(Worker *w, Thread *t)
     w->ready[(w->ready_begin + w->ready_count++) & w->mask] = (uint16_t)t->number;
 }
 
-/* Goes on with the next thread that can run, or with the scheduler; returns when it
- * is this one's turn again. */
+/* Whose turn is next: that of a thread that can run, or the scheduler's. */
+static Fiber *next_fiber(Worker *w)
+{
+    if (w->ready_count == 0)
+        return &w->scheduler;
+    w->ready_count--;
+    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
+    return &w->running->fiber;
+}
+
+/* Goes on with the next; returns when it is this one's turn again. */
 static void hand_over(Worker *w)
 {
-    Thread *from = w->running;
-    if (w->ready_count == 0) {
-        fiber_switch(&from->fiber, w->scheduler);
-        return;
-    }
-    Thread *to = &w->threads[w->ready[w->ready_begin++ & w->mask]];
-    w->ready_count--;
-    w->running = to;
+    Fiber *from = &w->running->fiber, *to = next_fiber(w);
     if (to != from)
-        fiber_switch(&from->fiber, to->fiber);
+        fiber_switch(from, to);
 }
 
 static void run_thread(void *argument)
@@ -100,7 +102,7 @@ static void run_thread(void *argument)
     t->state = THREAD_ENDED;
     w->ended++;
     w->polls = 0;
-    hand_over(w);
+    fiber_leave(next_fiber(w));
 }
 
 /* ---- meetings ------------------------------------------------------------ */
@@ -202,8 +204,7 @@ void poll_again(IntrinsicId id)
 
 void fault_leave(void)
 {
-    Worker *w = cpu_worker;
-    fiber_switch(&w->running->fiber, w->scheduler);
+    fiber_leave(&cpu_worker->scheduler);
 }
 
 void fault_now(const char *format, ...)
@@ -230,11 +231,10 @@ void fault_memory(void)
 
 /* Stacks begin at different places within their pages: else the lines that all
  * threads use would share a few sets of the cache. */
-static void *stack_top(const Worker *w, unsigned thread)
+static size_t stack_size(unsigned thread)
 {
     enum { LINE = 64, COLORS = 61, STEP = 13 };
-    size_t color = (size_t)thread * STEP % COLORS * LINE;
-    return w->stacks.data + (size_t)(thread + 1) * STACK - color;
+    return STACK - (size_t)thread * STEP % COLORS * LINE;
 }
 
 static void begin_block(Worker *w, int64_t block)
@@ -256,7 +256,8 @@ static void begin_block(Worker *w, int64_t block)
         t->number = i;
         t->place = (Place)machine->program->loc.line << 32 | machine->program->loc.column;
         t->copies.begin = t->copies.end = t->copies.committed = 0;
-        t->fiber = fiber_prepare(stack_top(w, i), run_thread, t);
+        fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
+                      t);
         push_ready(w, t);
     }
 }
@@ -265,12 +266,11 @@ static void begin_block(Worker *w, int64_t block)
 static void run_threads(Worker *w)
 {
     if (sigsetjmp(w->escape, 0)) {
+        fiber_jumped(&w->scheduler);
         fault_signal(w);
         return;
     }
-    w->ready_count--;
-    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
-    fiber_switch(&w->scheduler, w->running->fiber);
+    fiber_switch(&w->scheduler, next_fiber(w));
     if (!w->fault.found && w->ended < w->machine->thread_count)
         fault_deadlock(w);
 }

@@ -263,23 +263,27 @@ static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
            (r->epoch < s->clock[a->warp][r->warp] || is_own(r, a));
 }
 
-/* Whether the op that made `r` put into these bytes of the cell at `word` what `a` will. */
-static bool is_same_store(const Record *r, const Access *a, const unsigned char *word,
-                          unsigned bytes)
+/* Those of `bytes` of the cell at `word` where `a` will write something else. */
+static unsigned changed_bytes(const Access *a, const unsigned char *word, unsigned bytes)
 {
-    if (r->place != a->place || r->kind != a->kind || r->is_copy || a->is_copy)
-        return false;
-    for (unsigned i = 0; a->kind == ACCESS_WRITE && i < CELL; i++)
-        if (bytes >> i & 1 && word[i] != a->value[word + i - a->at])
-            return false;
-    return a->kind == ACCESS_WRITE || a->kind == ACCESS_BITS;
+    for (unsigned i = 0; i < CELL; i++)
+        if (bytes >> i & 1 && word[i] == a->value[word + i - a->at])
+            bytes &= ~(1u << i);
+    return bytes;
 }
 
-static bool conflicts(const Record *r, const Access *a, const unsigned char *word,
-                      unsigned bytes)
+/* Those of `bytes`, which both access, where they conflict if they are in no order. */
+static unsigned conflicting_bytes(const Record *r, const Access *a, const unsigned char *word,
+                                  unsigned bytes)
 {
-    bool alike = r->kind == a->kind && (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC);
-    return !alike && !is_same_store(r, a, word, bytes);
+    bool same_op = r->place == a->place && !r->is_copy && !a->is_copy;
+    if (r->kind != a->kind)
+        return bytes;
+    switch (a->kind) {
+    case ACCESS_WRITE: return same_op ? changed_bytes(a, word, bytes) : bytes;
+    case ACCESS_BITS: return same_op ? 0 : bytes;
+    default: return 0;
+    }
 }
 
 /* "thread 3", "a copy_async of thread 3". */
@@ -358,8 +362,9 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
     for (uint32_t *link = &cell->records; *link;) {
         Record *r = &s->records[*link];
         unsigned common = r->mask & mask;
-        if (common && !is_ordered(s, r, a) && conflicts(r, a, word, common))
-            report_race(a, r, c->memory, word + __builtin_ctz(common) - c->memory->data);
+        unsigned wrong = is_ordered(s, r, a) ? 0 : conflicting_bytes(r, a, word, common);
+        if (wrong)
+            report_race(a, r, c->memory, word + __builtin_ctz(wrong) - c->memory->data);
         if (join_record(s, r, a, mask))
             joined = true;
         else if (common)
