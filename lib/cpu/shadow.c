@@ -1,29 +1,16 @@
-/* Happens-before. A warp's time is cut into epochs by the barriers that it comes to,
- * and whole warps meet there, so one clock a warp is enough:
- *
- *     clock[w][u]     what warp u did in epochs before it, is before what w does now
- *     clock[w][w]     the epoch of w; lanes are in order with themselves only
- *     settled[u]      the least clock[w][u]: before it, everything is before everybody
- *
- *     w  ---- epoch 1 ----|--- epoch 2 ---     clock[w][u] = 4
- *                         |  bar.sync
- *     u  -- 2 --|--- 3 ---|--- epoch 4 ---     clock[u][w] = 2
- *
- * bar.sync and bar.warp.sync order memory (PTX ISA, 9.7.13.1 and .2); shuffles, votes,
- * ldmatrix and atomic operations, which are relaxed, do not.
- *
- * Each 4 bytes of memory have a list of the accesses that later ones could conflict
- * with. Of a warp's lanes two are kept, which is enough to tell whether another one
- * than a given lane was there. */
+/* Each 4 bytes of memory have a list of the accesses that later ones could conflict
+ * with, each by its warp's epoch (clocks.h). Two accesses conflict that are in no order
+ * and are not both reads. Of a warp's lanes two are kept, which is enough to tell whether
+ * another one than a given lane was there. What is before everybody is forgotten. */
 #define _GNU_SOURCE
 #include "cpu/shadow.h"
 
-#include "support/limits.h"
+#include "cpu/clocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL = 4, WARPS = LIMIT_THREADS / LANES, ACCESSOR = 40 };
+enum { CELL = 4, ACCESSOR = 40 };
 
 /* The epoch of copies whose wait is still to come. */
 #define UNDER_WAY UINT64_MAX
@@ -60,8 +47,7 @@ typedef struct Undefined {
 } Undefined;
 
 struct Shadow {
-    uint64_t clock[WARPS][WARPS], settled[WARPS];
-    unsigned warps;
+    Clocks clocks;
     uint32_t block;
     Cells *regions;                 /* the first is shared memory */
     size_t region_count;
@@ -99,7 +85,6 @@ bool shadow_open(Worker *w)
     Shadow *s = w->shadow = calloc(1, sizeof *s);
     if (!s)
         return false;
-    s->warps = m->thread_count / LANES;
     s->regions = calloc(m->region_count + 1, sizeof *s->regions);
     s->defined = malloc(w->shared.size + 1);
     if (!s->regions || !s->defined || !open_cells(&s->regions[s->region_count++], &w->shared))
@@ -135,41 +120,14 @@ void shadow_begin_block(Worker *w)
                    (s->regions[i].memory->size / CELL + 2) * sizeof(Cell));
         s->block = 1;
     }
-    for (unsigned v = 0; v < s->warps; v++)
-        for (unsigned u = 0; u < s->warps; u++)
-            s->clock[v][u] = s->settled[v] = 1;
+    clocks_reset(&s->clocks, w->machine->thread_count / LANES);
     memset(s->defined, 0, w->shared.size);
     s->record_count = 1;
     s->free_record = 0;
     s->undefined = (Undefined){0};
 }
 
-/* ---- clocks -------------------------------------------------------------- */
-
-/* What any of the warps knew to be before it, they all know. */
-static void join_clocks(Shadow *s, uint32_t warps)
-{
-    uint64_t joined[WARPS] = {0};
-    for (unsigned w = 0; w < s->warps; w++)
-        for (unsigned u = 0; warps >> w & 1 && u < s->warps; u++)
-            joined[u] = joined[u] > s->clock[w][u] ? joined[u] : s->clock[w][u];
-    for (unsigned w = 0; w < s->warps; w++)
-        if (warps >> w & 1)
-            joined[w] = s->clock[w][w] + 1;
-    for (unsigned w = 0; w < s->warps; w++)
-        if (warps >> w & 1)
-            memcpy(s->clock[w], joined, sizeof joined);
-}
-
-static void settle(Shadow *s)
-{
-    for (unsigned u = 0; u < s->warps; u++) {
-        s->settled[u] = UINT64_MAX;
-        for (unsigned w = 0; w < s->warps; w++)
-            if (s->settled[u] > s->clock[w][u])
-                s->settled[u] = s->clock[w][u];
-    }
-}
+/* ---- bytes that nobody wrote ---------------------------------------------- */
 
 static void say_undefined(Worker *w)
 {
@@ -184,9 +142,9 @@ void shadow_meet(Worker *w, uint32_t warps)
     Shadow *s = w->shadow;
     if (!s)
         return;
-    join_clocks(s, warps);
-    settle(s);
-    if (s->undefined.found && s->undefined.epoch < s->settled[s->undefined.thread / LANES]) {
+    clocks_meet(&s->clocks, warps);
+    const Undefined *u = &s->undefined;
+    if (u->found && u->epoch < s->clocks.settled[u->thread / LANES]) {
         say_undefined(w);
         fault_leave();
     }
@@ -239,7 +197,7 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     uint32_t number = new_record(s, cell->records);
     Record *r = &s->records[number];
     cell->records = number;
-    r->epoch = a->is_copy ? UNDER_WAY : s->clock[a->warp][a->warp];
+    r->epoch = a->is_copy ? UNDER_WAY : clocks_epoch(&s->clocks, a->warp);
     r->place = r->other_place = a->place;
     r->warp = a->warp;
     r->lane = a->lane;
@@ -260,7 +218,7 @@ static bool is_own(const Record *r, const Access *a)
 static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
 {
     return r->epoch != UNDER_WAY &&
-           (r->epoch < s->clock[a->warp][r->warp] || is_own(r, a));
+           (r->epoch < s->clocks.known[a->warp][r->warp] || is_own(r, a));
 }
 
 /* Those of `bytes` of the cell at `word` where `a` will write something else. */
@@ -308,8 +266,8 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
                   who, block, byte, memory->name, first);
     else
-        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s lies "
-                  "between", who, block, verbs[a->kind], byte, memory->name, first,
+        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s "
+                  "lies between", who, block, verbs[a->kind], byte, memory->name, first,
                   done[r->kind],
                   r->epoch == UNDER_WAY ? "copy_async_wait_group" : "synchronize");
     fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
@@ -331,8 +289,8 @@ static bool is_alike(const Record *r, const Access *a)
  * fit in. */
 static bool join_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
 {
-    if (r->warp != a->warp || r->epoch != s->clock[a->warp][a->warp] || !is_alike(r, a) ||
-        a->is_copy)
+    bool is_now = r->warp == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
+    if (!is_now || !is_alike(r, a) || a->is_copy)
         return false;
     bool is_known = r->other != r->lane || (r->lane == a->lane && !a->all_lanes);
     if (!is_known && mask == r->mask) {
@@ -369,7 +327,7 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
             joined = true;
         else if (common)
             forget_bytes(s, r, a, mask);
-        if (!r->mask || r->epoch < s->settled[r->warp])
+        if (!r->mask || r->epoch < s->clocks.settled[r->warp])
             drop_record(s, link);
         else
             link = &r->next;
@@ -390,8 +348,8 @@ static void visit_cells(const Access *a, const Cells *c, size_t size, Visit *vis
     const unsigned char *limit = c->memory->data + c->memory->size;
     end = end < limit ? end : limit;
     while (begin < end) {
-        size_t skip = (size_t)(begin - c->origin) % CELL;
-        size_t bytes = CELL - skip < (size_t)(end - begin) ? CELL - skip : (size_t)(end - begin);
+        size_t skip = (size_t)(begin - c->origin) % CELL, rest = (size_t)(end - begin);
+        size_t bytes = CELL - skip < rest ? CELL - skip : rest;
         visit(a, c, begin - skip, ((1u << bytes) - 1) << skip);
         begin += bytes;
     }
@@ -420,8 +378,9 @@ static void check_defined(const Access *a, const Cells *c, size_t size)
     }
     const unsigned char *hole = memchr(s->defined + first, false, size);
     if (hole && !s->undefined.found)
-        s->undefined = (Undefined){true, s->clock[a->warp][a->warp], a->place, a->thread,
-                                   hole - s->defined};
+        s->undefined = (Undefined){.found = true, .epoch = clocks_epoch(&s->clocks, a->warp),
+                                   .place = a->place, .thread = a->thread,
+                                   .byte = hole - s->defined};
 }
 
 static void check(const Access *a, size_t size)
@@ -491,7 +450,7 @@ static void end_copy(const Access *a, const Cells *c, const unsigned char *word,
         Record *r = &s->records[number];
         if (r->epoch == UNDER_WAY && r->warp == a->warp && r->lane == a->lane &&
             r->kind == a->kind && r->mask == mask && r->place == a->place) {
-            r->epoch = s->clock[a->warp][a->warp];
+            r->epoch = clocks_epoch(&s->clocks, a->warp);
             return;
         }
         number = r->next;
@@ -525,7 +484,8 @@ void shadow_thread_ends(void)
     char block[FAULT_TEXT];
     if (!w->shadow || c->begin == c->end)
         return;
-    fault_set(w, c->items[c->begin].place, "thread %u of %s ends while this copy_async is under "
-              "way, no copy_async_wait_group has ended it", t->number, fault_block(w, block));
+    fault_set(w, c->items[c->begin].place, "thread %u of %s ends while this copy_async is "
+              "under way, no copy_async_wait_group has ended it", t->number,
+              fault_block(w, block));
     fault_leave();
 }

@@ -99,6 +99,14 @@ static void warp_barrier(void)
     cpu_warp_barrier(&all, NULL);
 }
 
+/* The lanes meet, but nothing is ordered. */
+static void shuffle(void)
+{
+    uint64_t result;
+    const uint64_t args[] = {UINT32_MAX, 0, 1, 31};
+    cpu_shuffle_xor(args, &result);
+}
+
 /* ---- order ----------------------------------------------------------------- */
 
 static void write_then_read(const uint64_t *unused)
@@ -134,6 +142,38 @@ static void other_bytes(const uint64_t *unused)
     load(4 * this_thread()->number, 2);
 }
 
+/* Both lanes read byte 0, but lane 0 alone the byte that it writes. */
+static void own_byte(const uint64_t *unused)
+{
+    (void)unused;
+    if (is(0))
+        store(0, 4, 7);
+    warp_barrier();
+    if (is(0))
+        load(0, 4);
+    if (is(1))
+        load(0, 1);
+    shuffle();
+    if (is(0))
+        store(3, 1, 7);
+}
+
+/* The second read is of one byte only. */
+static void read_parts(const uint64_t *unused)
+{
+    (void)unused;
+    if (is(0))
+        store(0, 4, 7);
+    barrier();
+    if (is(0))
+        load(0, 4);
+    warp_barrier();
+    if (is(0))
+        load(0, 1);
+    if (is(WARP1))
+        store(2, 1, 7);
+}
+
 static void barrier_between(const uint64_t *unused)
 {
     (void)unused;
@@ -148,18 +188,21 @@ static void barrier_between(const uint64_t *unused)
 static void test_block(void **state)
 {
     (void)state;
-    expect_fault(write_then_read, "race: thread 40 of block (0) reads byte 2 of shared memory, "
-                 "thread 3 has written it, and no synchronize lies between");
+    expect_fault(write_then_read, "race: thread 40 of block (0) reads byte 2 of shared "
+                 "memory, thread 3 has written it, and no synchronize lies between");
     Fault f = run(write_then_read, 64);
     assert_int_equal(f.message.place >> 32, 3);
     assert_int_equal(f.note_count, 1);
     assert_int_equal(f.notes[0].place >> 32, 2);
     assert_string_equal(f.notes[0].text, "thread 3 has written it here");
     f = run(read_then_write, 64);
-    assert_fault(f, "race: thread 32 of block (0) writes byte 0 of shared memory, thread 0 has "
-                    "read it, and no synchronize lies between");
+    assert_fault(f, "race: thread 32 of block (0) writes byte 0 of shared memory, thread 0 "
+                    "has read it, and no synchronize lies between");
     assert_int_equal(f.notes[0].place >> 32, 4);
     expect_well(other_bytes);
+    expect_well(own_byte);
+    expect_fault(read_parts, "thread 32 of block (0) writes byte 2 of shared memory, thread 0 has "
+                 "read it");
     expect_well(barrier_between);
 }
 
@@ -167,13 +210,10 @@ static void one_warp(bool ordered)
 {
     if (is(0))
         store(0, 4, 1);
-    if (ordered) {
+    if (ordered)
         warp_barrier();
-    } else {
-        uint64_t result;
-        const uint64_t args[] = {UINT32_MAX, 0, 1, 31};
-        cpu_shuffle_xor(args, &result);
-    }
+    else
+        shuffle();
     if (is(1))
         load(0, 4);
 }
@@ -318,15 +358,15 @@ static void test_one_op(void **state)
 {
     (void)state;
     expect_well(store_same);
-    expect_fault(store_different, "race: thread 32 of block (0) writes another value to byte 5 of "
-                 "shared memory than thread 0");
-    expect_fault(store_elsewhere, "thread 32 of block (0) writes byte 4 of shared memory, thread "
-                 "0 has written it");
-    expect_fault(read_before_replicas, "thread 32 of block (0) writes byte 4 of shared memory, "
-                 "thread 0 has read it");
+    expect_fault(store_different, "race: thread 32 of block (0) writes another value to byte "
+                 "5 of shared memory than thread 0");
+    expect_fault(store_elsewhere, "thread 32 of block (0) writes byte 4 of shared memory, "
+                 "thread 0 has written it");
+    expect_fault(read_before_replicas, "thread 32 of block (0) writes byte 4 of shared "
+                 "memory, thread 0 has read it");
     expect_well(bits_of_one_op);
-    expect_fault(bits_of_two_ops, "thread 32 of block (0) writes byte 1 of shared memory, thread "
-                 "0 has written it");
+    expect_fault(bits_of_two_ops, "thread 32 of block (0) writes byte 1 of shared memory, "
+                 "thread 0 has written it");
     expect_well(bits_beside);
 }
 
@@ -367,8 +407,8 @@ static void test_atomics(void **state)
 {
     (void)state;
     expect_well(add_all);
-    expect_fault(add_and_read, "thread 32 of block (0) reads byte 0 of shared memory, thread 0 has "
-                 "atomically changed it");
+    expect_fault(add_and_read, "thread 32 of block (0) reads byte 0 of shared memory, thread "
+                 "0 has atomically changed it");
     expect_fault(add_after_write, "thread 1 of block (0) atomically changes byte 0 of shared "
                  "memory, thread 0 has written it");
 }
@@ -479,6 +519,19 @@ static void copied_by_itself(const uint64_t *unused)
     copy_and_read(0, 0, false, 31);
 }
 
+/* The second copy is not the first, which has ended. */
+static void copied_again(const uint64_t *unused)
+{
+    (void)unused;
+    if (is(0)) {
+        copy(0, 0);
+        wait_copies(0);
+        load(0, 4);
+        copy(0, 0);
+        load(0, 4);
+    }
+}
+
 static void not_waited(const uint64_t *unused)
 {
     (void)unused;
@@ -536,16 +589,21 @@ static void test_copies(void **state)
     (void)state;
     expect_well(copied);
     expect_well(copied_by_itself);
+    expect_fault(copied_again, "race: thread 0 of block (0) reads byte 0 of shared memory, a "
+                 "copy_async of thread 0 has written it, and no copy_async_wait_group");
     expect_fault(not_waited, "race: thread 0 of block (0) reads byte 0 of shared memory, a "
-                 "copy_async of thread 0 has written it, and no copy_async_wait_group lies between");
+                 "copy_async of thread 0 has written it, and no copy_async_wait_group lies "
+                 "between");
     expect_fault(waited_too_little, "thread 70 of block (0) reads byte 16 of shared memory, a "
-                 "copy_async of thread 0 has written it, and no copy_async_wait_group lies between");
+                 "copy_async of thread 0 has written it, and no copy_async_wait_group lies "
+                 "between");
     expect_fault(not_synchronized, "thread 70 of block (0) reads byte 16 of shared memory, a "
                  "copy_async of thread 0 has written it, and no synchronize lies between");
     expect_fault(copied_over, "race: a copy_async of thread 0 of block (0) writes byte 16 of "
                  "shared memory, thread 70 has read it, and no synchronize lies between");
-    expect_fault(source_written, "thread 0 of block (0) writes byte 8 of the buffer, a copy_async "
-                 "of thread 0 has read it, and no copy_async_wait_group lies between");
+    expect_fault(source_written, "thread 0 of block (0) writes byte 8 of the buffer, a "
+                 "copy_async of thread 0 has read it, and no copy_async_wait_group lies "
+                 "between");
     Fault f = run(never_waited, 32);
     assert_fault(f, "thread 5 of block (0) ends while this copy_async is under way");
     assert_int_equal(f.message.place >> 32, 2);
@@ -581,8 +639,8 @@ static void global_order(const uint64_t *unused)
 static void test_global(void **state)
 {
     (void)state;
-    expect_fault(global_race, "thread 64 of block (0) reads byte 3 of the buffer, thread 32 has "
-                 "written it, and no synchronize lies between");
+    expect_fault(global_race, "thread 64 of block (0) reads byte 3 of the buffer, thread 32 "
+                 "has written it, and no synchronize lies between");
     expect_well(global_order);
 }
 
@@ -653,14 +711,14 @@ static void test_undefined(void **state)
                     "written");
     assert_int_equal(f.message.place >> 32, 2);
     f = run(written_too_late, 64);
-    assert_fault(f, "race: thread 32 of block (0) writes byte 2 of shared memory, thread 0 has "
-                    "read it");
+    assert_fault(f, "race: thread 32 of block (0) writes byte 2 of shared memory, thread 0 "
+                    "has read it");
     assert_int_equal(f.message.place >> 32, 3);
-    expect_fault(never_written_at_end, "thread 9 of block (0) reads byte 3 of shared memory, which "
-                 "was never written");
+    expect_fault(never_written_at_end, "thread 9 of block (0) reads byte 3 of shared memory, "
+                 "which was never written");
     expect_well(written_in_parts);
-    expect_fault(add_to_nothing, "thread 0 of block (0) reads byte 0 of shared memory, which was "
-                 "never written");
+    expect_fault(add_to_nothing, "thread 0 of block (0) reads byte 0 of shared memory, which "
+                 "was never written");
 }
 
 /* The next block knows nothing of this one. */
@@ -697,7 +755,8 @@ static void build_copy(Codegen *cg)
     LLVMValueRef f = LLVMAddFunction(cg->llvm, "copy", LLVMFunctionType(none, types, 2, 0));
     LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cg->context, f, ""));
     LLVMValueRef from = LLVMGetParam(f, 0), to = LLVMGetParam(f, 1);
-    LLVMValueRef wide = LLVMBuildLoad2(b, quad, from, ""), local = LLVMBuildAlloca(b, quad, "");
+    LLVMValueRef wide = LLVMBuildLoad2(b, quad, from, "");
+    LLVMValueRef local = LLVMBuildAlloca(b, quad, "");
     LLVMSetAlignment(wide, 16);
     LLVMBuildStore(b, wide, local);
     LLVMSetAlignment(LLVMBuildStore(b, LLVMBuildLoad2(b, quad, local, ""), to), 16);
@@ -753,8 +812,8 @@ static void test_compiled(void **state)
     assert_int_equal(buffer.data[47], 24);
     expect_copy(24, 32, "an access of 16 bytes at an address that is not a multiple of 16");
     expect_copy(16, 40, "an access of 16 bytes at an address that is not a multiple of 16");
-    expect_copy(64, 32, "thread 5 of block (0) reads byte 64 of shared memory, which was never "
-                "written");
+    expect_copy(64, 32, "thread 5 of block (0) reads byte 64 of shared memory, which was "
+                "never written");
     jit_unload(code);
     LLVMDisposeTargetData(layout);
     codegen_free(cg);

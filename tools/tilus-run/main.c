@@ -48,8 +48,8 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          OPTION_UNSIGNED, &o->opt_level, NULL},
         {"host-threads", "number", "that run blocks on the CPU engine (default 1)",
          OPTION_UNSIGNED, &o->host_threads, NULL},
-        {"check-races", NULL, "find races, reads of undefined shared memory, misaligned accesses",
-         OPTION_FLAG, &o->check_races, NULL},
+        {"check-races", NULL, "there, find races, reads of undefined shared memory, misaligned "
+         "accesses", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
@@ -68,8 +68,8 @@ static int check_options(Options *o)
     else if ((o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU) &&
              (o->ptx || o->require_gpu))
         wrong = "--ptx and --require-gpu need a GPU, --engine=interp and cpu have none";
-    else if (o->check_races && (o->engine == ENGINE_INTERP || o->engine == ENGINE_GPU || o->ptx ||
-                                o->require_gpu))
+    else if (o->check_races && (o->ptx || o->require_gpu || o->engine == ENGINE_INTERP ||
+                                o->engine == ENGINE_GPU))
         wrong = "--check-races is of the CPU engine";
     else if (o->engine == ENGINE_INTERP && o->compare)
         wrong = "--compare=interp would compare the interpreter with itself";
