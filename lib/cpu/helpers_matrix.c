@@ -59,7 +59,7 @@ static unsigned char *element(const Matrices *m, unsigned i, unsigned lane, unsi
 static void load(Matrices m, Thread *lanes)
 {
     locate(&m, lanes);
-    for (unsigned row = 0; row < m.count * MATRIX_ROWS; row++)
+    for (unsigned row = 0; cpu_worker->shadow && row < m.count * MATRIX_ROWS; row++)
         shadow_warp_access(ACCESS_READ, &lanes[row], m.rows[row], ROW_BYTES, NULL);
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned i = 0; i < m.count; i++) {
@@ -70,7 +70,7 @@ static void load(Matrices m, Thread *lanes)
         }
 }
 
-/* Of equal addresses the last row wins. */
+/* Of equal addresses the last row wins: each is checked against those before. */
 static void store(Matrices m, Thread *lanes)
 {
     unsigned char rows[4 * MATRIX_ROWS][ROW_BYTES];

@@ -107,8 +107,10 @@ static void run_thread(void *argument)
 
 /* ---- meetings ------------------------------------------------------------ */
 
-/* Whether the running thread is the last one to come to `m`; else it has waited. */
-static bool meet(Meeting *m, IntrinsicId id)
+/* Whether the running thread is the last one to come to `m`; else it is to hand over,
+ * as the last thing that its caller does: the processor predicts no return to another
+ * stack, so that each one less is a gain. */
+static inline bool come_last(Meeting *m, IntrinsicId id)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running;
@@ -121,7 +123,6 @@ static bool meet(Meeting *m, IntrinsicId id)
     if (m->arrived == m->expected)
         return true;
     t->state = THREAD_WAITS;
-    hand_over(w);
     return false;
 }
 
@@ -139,25 +140,35 @@ static void check_same(const Meeting *m, IntrinsicId id)
     fault_leave();
 }
 
+static bool waits_at(const Thread *t, const Meeting *m, IntrinsicId id)
+{
+    return t->state == THREAD_WAITS && t->at == id && t->place == m->place;
+}
+
+/* Ends the meeting: all others of `threads` that wait at `id` can run. */
+static void release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
+{
+    Worker *w = cpu_worker;
+    m->arrived = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (waits_at(&threads[i], m, id))
+            push_ready(w, &threads[i]);
+}
+
 static uint32_t warp_bit(const Thread *t)
 {
     return UINT32_C(1) << t->number / LANES;
 }
 
-/* Ends the meeting: all others of `threads` that wait at `id` can run. The warps that
- * have met, a bit each. */
-static uint32_t release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
+/* The running thread is the last one to come to a barrier: what all warps did that met
+ * there is before what they do. */
+static void order_warps(Worker *w, const Meeting *m, IntrinsicId id)
 {
-    Worker *w = cpu_worker;
     uint32_t warps = warp_bit(w->running);
-    m->arrived = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (threads[i].state == THREAD_WAITS && threads[i].at == id &&
-            threads[i].place == m->place) {
-            push_ready(w, &threads[i]);
-            warps |= warp_bit(&threads[i]);
-        }
-    return warps;
+    for (unsigned i = 0; i < w->machine->thread_count; i++)
+        if (waits_at(&w->threads[i], m, id))
+            warps |= warp_bit(&w->threads[i]);
+    shadow_meet(w, warps);
 }
 
 void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
@@ -169,13 +180,15 @@ void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpActi
     t->args = args;
     t->results = results;
     check_same(m, id);
-    if (!meet(m, id))
+    if (!come_last(m, id)) {
+        hand_over(w);
         return;
+    }
     if (act)
         act(lanes, id);
-    uint32_t warp = release(m, id, lanes, LANES);
     if (id == INTR_warp_barrier)
-        shadow_meet(w, warp);
+        shadow_meet(w, warp_bit(t));
+    release(m, id, lanes, LANES);
 }
 
 void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
@@ -184,8 +197,13 @@ void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
     Meeting *m = &w->barriers[number % NAMED_BARRIERS];
     m->expected = (unsigned)count;
     check_same(m, id);
-    if (meet(m, id))
-        shadow_meet(w, release(m, id, w->threads, w->machine->thread_count));
+    if (!come_last(m, id)) {
+        hand_over(w);
+        return;
+    }
+    if (w->shadow)
+        order_warps(w, m, id);
+    release(m, id, w->threads, w->machine->thread_count);
 }
 
 void poll_again(IntrinsicId id)
