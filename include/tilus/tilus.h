@@ -293,6 +293,8 @@ typedef struct tilus_cpu_options {
     unsigned opt_level;         /* 0..3 */
     unsigned host_threads;      /* that run blocks, at once when > 1; programs with
                                    `lock` have their blocks run in order all the same */
+    bool check_races;           /* also races between the threads of a block, reads of
+                                   shared memory that nobody wrote, misaligned accesses */
     /* As of tilus_interpret_options; it is called by the host threads, one at a time. */
     void (*print)(void *printer, const char *text, size_t len);
     void *printer;

@@ -1,12 +1,16 @@
 /* Switching stacks. A call saves what its ABI lets a function change; so only the
- * registers that a callee must keep go onto the stack, and its pointer into *from.
+ * registers that a callee must keep go onto the stack, and its pointer into `saved`.
  * The system's own ucontext, which serves other machines, is fifty times slower: it
  * makes a system call. */
 #define _GNU_SOURCE
 #include "cpu/fiber.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+#ifdef FIBER_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 #if defined(__x86_64__)
 
@@ -77,10 +81,10 @@ enum { SAVED = 20, FUNCTION = 0, ARGUMENT = 1, START = 11 };
 
 #ifndef TILUS_FIBER_UCONTEXT
 
-void tilus_fiber_switch(Fiber *from, Fiber to);
+void tilus_fiber_switch(void **from, void *to);
 void tilus_fiber_start(void);
 
-Fiber fiber_prepare(void *top, void (*entry)(void *), void *argument)
+static void *prepare_stack(void *top, void (*entry)(void *), void *argument)
 {
     uintptr_t *saved = (uintptr_t *)top - SAVED;
     for (unsigned i = 0; i < SAVED; i++)
@@ -91,7 +95,7 @@ Fiber fiber_prepare(void *top, void (*entry)(void *), void *argument)
     return saved;
 }
 
-void fiber_switch(Fiber *from, Fiber to)
+static void switch_stacks(void **from, void *to)
 {
     tilus_fiber_switch(from, to);
 }
@@ -112,7 +116,7 @@ static void start(unsigned high, unsigned low)
     s->entry(s->argument);
 }
 
-Fiber fiber_prepare(void *top, void (*entry)(void *), void *argument)
+static void *prepare_stack(void *top, void (*entry)(void *), void *argument)
 {
     enum { LEAST = 16384 };         /* of a stack, which makecontext wants to know */
     uintptr_t at = ((uintptr_t)top - sizeof(Start)) & ~(uintptr_t)63;
@@ -128,7 +132,7 @@ Fiber fiber_prepare(void *top, void (*entry)(void *), void *argument)
     return &s->context;
 }
 
-void fiber_switch(Fiber *from, Fiber to)
+static void switch_stacks(void **from, void *to)
 {
     ucontext_t here;
     *from = &here;
@@ -136,3 +140,78 @@ void fiber_switch(Fiber *from, Fiber to)
 }
 
 #endif
+
+/* ---- AddressSanitizer ------------------------------------------------------ */
+
+#ifdef FIBER_ASAN
+
+/* What was left for the one that runs; NULL: for good. */
+static _Thread_local Fiber *left;
+
+static void depart(Fiber *from, const Fiber *to)
+{
+    left = from;
+    __sanitizer_start_switch_fiber(from ? &from->fake_stack : NULL, to->stack,
+                                   to->stack_size);
+}
+
+/* Learns the stack of what was left: that of a host thread is not known before. */
+static void arrive(const Fiber *f)
+{
+    const void *stack;
+    size_t size;
+    __sanitizer_finish_switch_fiber(f->fake_stack, &stack, &size);
+    if (left) {
+        left->stack = stack;
+        left->stack_size = size;
+    }
+}
+
+#else
+
+static void depart(Fiber *from, const Fiber *to)
+{
+    (void)from, (void)to;
+}
+
+static void arrive(const Fiber *f)
+{
+    (void)f;
+}
+
+#endif
+
+/* ---- fibers ---------------------------------------------------------------- */
+
+static void begin(void *data)
+{
+    Fiber *f = data;
+    arrive(f);
+    f->entry(f->argument);
+}
+
+void fiber_prepare(Fiber *f, void *stack, size_t size, void (*entry)(void *), void *argument)
+{
+    *f = (Fiber){.entry = entry, .argument = argument, .stack = stack, .stack_size = size};
+    f->saved = prepare_stack((char *)stack + size, begin, f);
+}
+
+void fiber_switch(Fiber *from, Fiber *to)
+{
+    depart(from, to);
+    switch_stacks(&from->saved, to->saved);
+    arrive(from);
+}
+
+void fiber_leave(Fiber *to)
+{
+    static _Thread_local void *nobody;
+    depart(NULL, to);
+    switch_stacks(&nobody, to->saved);
+}
+
+void fiber_jumped(Fiber *f)
+{
+    depart(NULL, f);
+    arrive(f);
+}

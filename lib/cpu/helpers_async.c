@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "cpu/shadow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +37,10 @@ static void copy_later(const uint64_t *args, unsigned bytes, uint64_t wanted)
     if (wanted > bytes)
         fault_now("a copy of %u bytes shall read %llu", bytes, (unsigned long long)wanted);
     Copy *copy = add_copy(c);
-    *copy = (Copy){.to = to, .group = c->committed, .bytes = bytes};
+    *copy = (Copy){.to = to, .from = from, .place = this_thread()->place,
+                   .group = c->committed, .bytes = bytes, .wanted = (uint32_t)wanted};
     memcpy(copy->data, from, wanted);
+    shadow_copy_begins(copy);
 }
 
 void cpu_copy_commit(const uint64_t *args, uint64_t *results)
@@ -56,6 +60,7 @@ void cpu_copy_wait(const uint64_t *args, uint64_t *results)
         if (copy->group + args[0] >= c->committed)
             return;
         memcpy(copy->to, copy->data, copy->bytes);
+        shadow_copy_ends(copy);
     }
 }
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "cpu/shadow.h"
+
 #include <string.h>
 
 enum { MATRIX_ROWS = 8, ROW_BYTES = 16, ROW_HALVES = 8 };
@@ -45,7 +47,7 @@ static void locate(Matrices *m, const Thread *lanes)
         m->rows[i] = helper_address(lanes[i].args[0], ROW_BYTES);
 }
 
-/* Half `half` of a lane's word of matrix `i`. */
+/* Half `half` of a lane's word of matrix `i`, in its row. */
 static unsigned char *element(const Matrices *m, unsigned i, unsigned lane, unsigned half)
 {
     unsigned row = lane / 4, column = lane % 4 * 2 + half;
@@ -57,6 +59,8 @@ static unsigned char *element(const Matrices *m, unsigned i, unsigned lane, unsi
 static void load(Matrices m, Thread *lanes)
 {
     locate(&m, lanes);
+    for (unsigned row = 0; cpu_worker->shadow && row < m.count * MATRIX_ROWS; row++)
+        shadow_warp_access(ACCESS_READ, &lanes[row], m.rows[row], ROW_BYTES, NULL);
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned i = 0; i < m.count; i++) {
             uint16_t halves[2];
@@ -66,16 +70,24 @@ static void load(Matrices m, Thread *lanes)
         }
 }
 
-/* Lanes store in order: of equal addresses the last one wins. */
+/* Of equal addresses the last row wins: each is checked against those before. */
 static void store(Matrices m, Thread *lanes)
 {
+    unsigned char rows[4 * MATRIX_ROWS][ROW_BYTES];
+    Matrices data = m;
     locate(&m, lanes);
+    for (unsigned row = 0; row < m.count * MATRIX_ROWS; row++)
+        data.rows[row] = rows[row];
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned i = 0; i < m.count; i++)
             for (unsigned half = 0; half < 2; half++) {
                 uint16_t v = (uint16_t)(lanes[lane].args[1 + i] >> 16 * half);
-                memcpy(element(&m, i, lane, half), &v, sizeof v);
+                memcpy(element(&data, i, lane, half), &v, sizeof v);
             }
+    for (unsigned row = 0; row < m.count * MATRIX_ROWS; row++) {
+        shadow_warp_access(ACCESS_WRITE, &lanes[row], m.rows[row], ROW_BYTES, rows[row]);
+        memcpy(m.rows[row], rows[row], ROW_BYTES);
+    }
 }
 
 #define MATRIX(act, id, count, transposed)                                    \

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "cpu/shadow.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -20,7 +22,9 @@ POLICY(policy_last)
 static void load(const uint64_t *args, uint64_t *results, unsigned bytes)
 {
     uint32_t words[4];
-    memcpy(words, helper_address(args[0], bytes), bytes);
+    const void *at = helper_address(args[0], bytes);
+    shadow_access(ACCESS_READ, at, bytes, NULL);
+    memcpy(words, at, bytes);
     for (unsigned i = 0; i < bytes / sizeof *words; i++)
         results[i] = words[i];
 }
@@ -30,7 +34,9 @@ static void store(const uint64_t *args, unsigned bytes)
     uint32_t words[4];
     for (unsigned i = 0; i < bytes / sizeof *words; i++)
         words[i] = (uint32_t)args[1 + i];
-    memcpy(helper_address(args[0], bytes), words, bytes);
+    void *at = helper_address(args[0], bytes);
+    shadow_access(ACCESS_WRITE, at, bytes, words);
+    memcpy(at, words, bytes);
 }
 
 #define LOAD(id, bytes)                                                       \
@@ -72,7 +78,9 @@ FENCE(fence_system)
 
 static uint32_t *word_at(const uint64_t *args)
 {
-    return helper_address(args[0], sizeof(uint32_t));
+    uint32_t *word = helper_address(args[0], sizeof *word);
+    shadow_access(ACCESS_ATOMIC, word, sizeof *word, NULL);
+    return word;
 }
 
 /* Who waits for a semaphore asks again and again: others shall have their turns. */
@@ -94,14 +102,39 @@ void cpu_store_release_gpu(const uint64_t *args, uint64_t *results)
 typedef uint32_t Change(uint32_t old, const uint64_t *operands);
 
 /* Returns what was there. */
-static uint32_t change(const uint64_t *args, Change *by)
+static uint32_t change_word(uint32_t *word, const uint64_t *operands, Change *by)
 {
-    uint32_t *word = word_at(args), old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+    uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
     do {
-        next = by(old, args + 1);
+        next = by(old, operands);
     } while (!__atomic_compare_exchange_n(word, &old, next, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     return old;
+}
+
+static uint32_t change(const uint64_t *args, Change *by)
+{
+    return change_word(word_at(args), args + 1, by);
+}
+
+/* Clears or sets the bits of `mask`, as stores of elements below a byte do: the rest of
+ * the word is nobody's matter. */
+static void change_bits(const uint64_t *args, Change *by, uint32_t mask)
+{
+    unsigned char *word = helper_address(args[0], sizeof(uint32_t));
+    if (mask) {
+        unsigned first = (unsigned)__builtin_ctz(mask) / 8;
+        unsigned last = (31 - (unsigned)__builtin_clz(mask)) / 8;
+        shadow_access(ACCESS_BITS, word + first, last - first + 1, NULL);
+    }
+    change_word((uint32_t *)(void *)word, args + 1, by);
+}
+
+/* An exchange may be the first to write there. */
+static uint32_t exchange(const uint64_t *args, Change *by)
+{
+    shadow_ignore_old((const void *)(uintptr_t)args[0], sizeof(uint32_t));
+    return change(args, by);
 }
 
 /* The sum of both halves of two words, each rounded to `t`. */
@@ -137,10 +170,21 @@ CHANGE(change_cas_b32, old == x ? (uint32_t)operands[1] : old)
         (void)results;                                                        \
         change(args, by);                                                     \
     }
+#define BITS(id, by, mask)                                                    \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        (void)results;                                                        \
+        change_bits(args, by, mask);                                          \
+    }
 #define ATOM(id, by)                                                          \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
     {                                                                         \
         results[0] = change(args, by);                                        \
+    }
+#define EXCHANGE(id, by)                                                      \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        results[0] = exchange(args, by);                                      \
     }
 #define FAMILY(KIND, id, by)                                                  \
     KIND(id##_block, by)                                                      \
@@ -151,10 +195,10 @@ CHANGE(change_cas_b32, old == x ? (uint32_t)operands[1] : old)
     FAMILY(RED, atomic_##operation, change_##operation)                       \
     FAMILY(ATOM, atomic_##operation##_fetch, change_##operation)
 
-RED(atomic_and_global, change_and)
-RED(atomic_or_global, change_or)
-RED(atomic_and_shared, change_and)
-RED(atomic_or_shared, change_or)
+BITS(atomic_and_global, change_and, ~(uint32_t)args[1])
+BITS(atomic_or_global, change_or, (uint32_t)args[1])
+BITS(atomic_and_shared, change_and, ~(uint32_t)args[1])
+BITS(atomic_or_shared, change_or, (uint32_t)args[1])
 BOTH(add_u32)
 BOTH(add_f32)
 BOTH(add_f16)
@@ -163,5 +207,5 @@ BOTH(max_s32)
 BOTH(max_u32)
 BOTH(min_s32)
 BOTH(min_u32)
-FAMILY(ATOM, atomic_exch_b32, change_exch_b32)
+FAMILY(EXCHANGE, atomic_exch_b32, change_exch_b32)
 FAMILY(ATOM, atomic_cas_b32, change_cas_b32)

@@ -3,12 +3,14 @@
  *     kernel         a function that the C calling convention calls
  *     @tilus.x       a thunk: parameters into an array, helper, results out of one
  *     op's place     a store to the running thread, before whatever may fault
+ *     load, store    checked before, if asked for (instrument.c)
  *     entry          loads the arguments from an array and calls the program
  *
  * Address spaces need nothing: this machine's pointers are all alike. */
 #define _GNU_SOURCE
 #include "cpu/host.h"
 
+#include "cpu/instrument.h"
 #include "cpu/jit.h"
 #include "cpu/machine.h"
 
@@ -232,7 +234,8 @@ static void build_entry(Codegen *cg, LLVMValueRef kernel)
     LLVMBuildRetVoid(cg->builder);
 }
 
-static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p)
+static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p,
+                     bool check_races)
 {
     char *triple = LLVMGetTargetMachineTriple(machine);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -242,6 +245,8 @@ static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p
     LLVMDisposeMessage(triple);
     LLVMValueRef kernel = LLVMGetNamedFunction(cg->llvm, p->name);
     mark_places(cg, kernel);
+    if (check_races)
+        instrument_accesses(cg, kernel);
     adopt_kernel(cg, kernel);
     fill_intrinsics(cg);
     replace_fma(cg, "llvm.fma.v2f16", fma_f16);
@@ -261,9 +266,10 @@ static bool optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_lev
     return ok;
 }
 
-HostCode *host_compile(Codegen *cg, const char *cpu, Program *p, unsigned opt_level,
+HostCode *host_compile(Codegen *cg, const tilus_cpu_options *options, Program *p,
                        void (**entry)(const uint64_t *args))
 {
+    unsigned opt_level = options->opt_level;
     uintptr_t address;
     llvm_watch(cg);
     lines_open(cg);
@@ -271,9 +277,9 @@ HostCode *host_compile(Codegen *cg, const char *cpu, Program *p, unsigned opt_le
     if (!machine)
         return NULL;
     cg->machine = machine;
-    if (!codegen_lower(cg, cpu, p))
+    if (!codegen_lower(cg, options->cpu, p))
         return NULL;
-    retarget(cg, machine, p);
+    retarget(cg, machine, p, options->check_races);
     if (!optimize(cg, machine, opt_level))
         return NULL;
     HostCode *code = jit_load(cg, opt_level, entry_name, &address);

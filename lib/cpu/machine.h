@@ -38,7 +38,7 @@ typedef struct FaultLine {
 /* What ended a run: a message and notes. Filled while a fiber runs, reported by
  * the thread that owns the diag. */
 typedef struct Fault {
-    bool found, no_memory;
+    bool found, no_memory, is_race;
     int64_t block;              /* which block it is in, by number */
     FaultLine message, notes[FAULT_NOTES];
     unsigned note_count;
@@ -49,8 +49,10 @@ typedef struct Fault {
 /* A cp.async whose wait has not come: its bytes, read when it was issued. */
 typedef struct Copy {
     unsigned char *to;
+    const unsigned char *from;
+    Place place;
     uint32_t group;             /* by number of commits before it */
-    uint32_t bytes;
+    uint32_t bytes, wanted;     /* written, read */
     unsigned char data[16];
 } Copy;
 
@@ -88,6 +90,7 @@ typedef struct MmaPlaces {
 } MmaPlaces;
 
 typedef struct Machine Machine;
+typedef struct Shadow Shadow;       /* shadow.h */
 
 typedef struct Worker {
     Machine *machine;
@@ -101,6 +104,7 @@ typedef struct Worker {
     unsigned polls;             /* of semaphores, since anything else happened */
     Fiber scheduler;
     Guarded shared, stacks;
+    Shadow *shadow;             /* NULL: accesses are not checked */
     Fault fault;
     sigjmp_buf escape;          /* where a signal's handler goes */
     void *signal_address;
@@ -151,6 +155,8 @@ void poll_again(IntrinsicId id);
  * stack that it does not know. */
 void fault_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fault_memory(void);
+/* The same for a fault that is set. */
+void fault_leave(void);
 
 /* ---- signals (signals.c) ------------------------------------------------- */
 

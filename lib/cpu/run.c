@@ -263,8 +263,7 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
     m->shared_bytes = launch->info->shared_bytes;
     if (!count_blocks(run, launch))
         return TILUS_ERROR_PROGRAM;
-    run->code = host_compile(run->cg, options->cpu, launch->program, options->opt_level,
-                             &m->entry);
+    run->code = host_compile(run->cg, options, launch->program, &m->entry);
     if (!run->code)
         return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     m->mma = mma_places(run->module);

@@ -6,10 +6,12 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "cpu/shadow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FIBER_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -44,14 +46,16 @@ bool worker_open(Worker *w, Machine *machine)
     return w->threads && w->warps && w->ready &&
            guarded_open(&w->stacks, "a thread's stack", (size_t)count * STACK, 16, false) &&
            guarded_guard_steps(&w->stacks, STACK) &&
-           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true);
+           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true) &&
+           (!machine->options || !machine->options->check_races || shadow_open(w));
 }
 
 void worker_close(Worker *w)
 {
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
-#if defined(__SANITIZE_ADDRESS__)
+    shadow_close(w);
+#ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
         __asan_unpoison_memory_region(w->stacks.data, w->stacks.size);
@@ -71,20 +75,22 @@ static void push_ready(Worker *w, Thread *t)
     w->ready[(w->ready_begin + w->ready_count++) & w->mask] = (uint16_t)t->number;
 }
 
-/* Goes on with the next thread that can run, or with the scheduler; returns when it
- * is this one's turn again. */
+/* Whose turn is next: that of a thread that can run, or the scheduler's. */
+static Fiber *next_fiber(Worker *w)
+{
+    if (w->ready_count == 0)
+        return &w->scheduler;
+    w->ready_count--;
+    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
+    return &w->running->fiber;
+}
+
+/* Goes on with the next; returns when it is this one's turn again. */
 static void hand_over(Worker *w)
 {
-    Thread *from = w->running;
-    if (w->ready_count == 0) {
-        fiber_switch(&from->fiber, w->scheduler);
-        return;
-    }
-    Thread *to = &w->threads[w->ready[w->ready_begin++ & w->mask]];
-    w->ready_count--;
-    w->running = to;
+    Fiber *from = &w->running->fiber, *to = next_fiber(w);
     if (to != from)
-        fiber_switch(&from->fiber, to->fiber);
+        fiber_switch(from, to);
 }
 
 static void run_thread(void *argument)
@@ -92,16 +98,19 @@ static void run_thread(void *argument)
     Thread *t = argument;
     Worker *w = cpu_worker;
     w->machine->entry(w->machine->args);
+    shadow_thread_ends();
     t->state = THREAD_ENDED;
     w->ended++;
     w->polls = 0;
-    hand_over(w);
+    fiber_leave(next_fiber(w));
 }
 
 /* ---- meetings ------------------------------------------------------------ */
 
-/* Whether the running thread is the last one to come to `m`; else it has waited. */
-static bool meet(Meeting *m, IntrinsicId id)
+/* Whether the running thread is the last one to come to `m`; else it is to hand over,
+ * as the last thing that its caller does: the processor predicts no return to another
+ * stack, so that each one less is a gain. */
+static inline bool come_last(Meeting *m, IntrinsicId id)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running;
@@ -114,7 +123,6 @@ static bool meet(Meeting *m, IntrinsicId id)
     if (m->arrived == m->expected)
         return true;
     t->state = THREAD_WAITS;
-    hand_over(w);
     return false;
 }
 
@@ -129,7 +137,12 @@ static void check_same(const Meeting *m, IntrinsicId id)
     fault_set(w, t->place, "thread %u of %s comes here to %s, others that it must meet do not",
               t->number, fault_block(w, block), intrinsic_info[id].name);
     fault_note(w, m->place, "they wait here, in %s", intrinsic_info[m->at].name);
-    fiber_switch(&t->fiber, w->scheduler);
+    fault_leave();
+}
+
+static bool waits_at(const Thread *t, const Meeting *m, IntrinsicId id)
+{
+    return t->state == THREAD_WAITS && t->at == id && t->place == m->place;
 }
 
 /* Ends the meeting: all others of `threads` that wait at `id` can run. */
@@ -138,9 +151,24 @@ static void release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
     Worker *w = cpu_worker;
     m->arrived = 0;
     for (unsigned i = 0; i < count; i++)
-        if (threads[i].state == THREAD_WAITS && threads[i].at == id &&
-            threads[i].place == m->place)
+        if (waits_at(&threads[i], m, id))
             push_ready(w, &threads[i]);
+}
+
+static uint32_t warp_bit(const Thread *t)
+{
+    return UINT32_C(1) << t->number / LANES;
+}
+
+/* The running thread is the last one to come to a barrier: what all warps did that met
+ * there is before what they do. */
+static void order_warps(Worker *w, const Meeting *m, IntrinsicId id)
+{
+    uint32_t warps = warp_bit(w->running);
+    for (unsigned i = 0; i < w->machine->thread_count; i++)
+        if (waits_at(&w->threads[i], m, id))
+            warps |= warp_bit(&w->threads[i]);
+    shadow_meet(w, warps);
 }
 
 void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
@@ -152,10 +180,14 @@ void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpActi
     t->args = args;
     t->results = results;
     check_same(m, id);
-    if (!meet(m, id))
+    if (!come_last(m, id)) {
+        hand_over(w);
         return;
+    }
     if (act)
         act(lanes, id);
+    if (id == INTR_warp_barrier)
+        shadow_meet(w, warp_bit(t));
     release(m, id, lanes, LANES);
 }
 
@@ -165,8 +197,13 @@ void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
     Meeting *m = &w->barriers[number % NAMED_BARRIERS];
     m->expected = (unsigned)count;
     check_same(m, id);
-    if (meet(m, id))
-        release(m, id, w->threads, w->machine->thread_count);
+    if (!come_last(m, id)) {
+        hand_over(w);
+        return;
+    }
+    if (w->shadow)
+        order_warps(w, m, id);
+    release(m, id, w->threads, w->machine->thread_count);
 }
 
 void poll_again(IntrinsicId id)
@@ -183,6 +220,11 @@ void poll_again(IntrinsicId id)
 
 /* ---- faults -------------------------------------------------------------- */
 
+void fault_leave(void)
+{
+    fiber_leave(&cpu_worker->scheduler);
+}
+
 void fault_now(const char *format, ...)
 {
     Worker *w = cpu_worker;
@@ -193,25 +235,24 @@ void fault_now(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fault_set(w, t->place, "thread %u of %s: %s", t->number, fault_block(w, block), text);
-    fiber_switch(&t->fiber, w->scheduler);
+    fault_leave();
 }
 
 void fault_memory(void)
 {
     Worker *w = cpu_worker;
     w->fault.found = w->fault.no_memory = true;
-    fiber_switch(&w->running->fiber, w->scheduler);
+    fault_leave();
 }
 
 /* ---- blocks -------------------------------------------------------------- */
 
 /* Stacks begin at different places within their pages: else the lines that all
  * threads use would share a few sets of the cache. */
-static void *stack_top(const Worker *w, unsigned thread)
+static size_t stack_size(unsigned thread)
 {
     enum { LINE = 64, COLORS = 61, STEP = 13 };
-    size_t color = (size_t)thread * STEP % COLORS * LINE;
-    return w->stacks.data + (size_t)(thread + 1) * STACK - color;
+    return STACK - (size_t)thread * STEP % COLORS * LINE;
 }
 
 static void begin_block(Worker *w, int64_t block)
@@ -224,6 +265,7 @@ static void begin_block(Worker *w, int64_t block)
     }
     /* What nobody wrote is no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
+    shadow_begin_block(w);
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
     w->ended = w->polls = w->ready_begin = w->ready_count = 0;
@@ -232,22 +274,29 @@ static void begin_block(Worker *w, int64_t block)
         t->number = i;
         t->place = (Place)machine->program->loc.line << 32 | machine->program->loc.column;
         t->copies.begin = t->copies.end = t->copies.committed = 0;
-        t->fiber = fiber_prepare(stack_top(w, i), run_thread, t);
+        fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
+                      t);
         push_ready(w, t);
     }
+}
+
+/* Until all threads have ended, or one of them the run. */
+static void run_threads(Worker *w)
+{
+    if (sigsetjmp(w->escape, 0)) {
+        fiber_jumped(&w->scheduler);
+        fault_signal(w);
+        return;
+    }
+    fiber_switch(&w->scheduler, next_fiber(w));
+    if (!w->fault.found && w->ended < w->machine->thread_count)
+        fault_deadlock(w);
 }
 
 bool worker_run_block(Worker *w, int64_t block)
 {
     begin_block(w, block);
-    if (sigsetjmp(w->escape, 0)) {
-        fault_signal(w);
-        return false;
-    }
-    w->ready_count--;
-    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
-    fiber_switch(&w->scheduler, w->running->fiber);
-    if (!w->fault.found && w->ended < w->machine->thread_count)
-        fault_deadlock(w);
+    run_threads(w);
+    shadow_end_block(w);
     return !w->fault.found;
 }

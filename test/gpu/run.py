@@ -12,11 +12,11 @@ the demo; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
 
-    run.py --tools DIR --engine interp,cpu --programs FILE...
+    run.py --tools DIR --engine interp,cpu,checked --programs FILE...
 
-runs each `// ARGS:` line of the files on the interpreter and on the CPU engine, as
-the lit tests do: an `--expect` in the line is checked, and other engines are
-compared with the interpreter.
+runs each `// ARGS:` line of the files on the interpreter, on the CPU engine and once
+more there with its checks of accesses, as the lit tests do: an `--expect` in the line
+is checked, and other engines are compared with the interpreter.
 """
 import argparse
 import concurrent.futures
@@ -68,16 +68,16 @@ def argument_lines(path):
 
 def program_cases(options, paths):
     """The `// ARGS:` lines of programs, on each engine."""
-    against = {"interp": [], "cpu": ["--compare=interp"],
-               "gpu": ["--require-gpu", "--compare=interp"]}
+    engines = {"interp": ["--engine=interp"], "cpu": ["--engine=cpu", "--compare=interp"],
+               "checked": ["--engine=cpu", "--check-races", "--allow-zero"],
+               "gpu": ["--engine=gpu", "--require-gpu", "--compare=interp"]}
     for path in paths:
         lines = argument_lines(path)
         if not lines:
             yield Case(f"{path.name}: has no ARGS line", ["false"])
         for number, arguments in enumerate(lines, 1):
             yield Case(f"{path.stem}:{number}",
-                       *([options.tilus_run, str(path), f"--engine={engine}",
-                          *against[engine], *arguments]
+                       *([options.tilus_run, str(path), *engines[engine], *arguments]
                          for engine in options.engine.split(",")))
 
 
@@ -307,7 +307,7 @@ def parse_arguments():
     parser.add_argument("--tools", type=pathlib.Path, required=True)
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, interp; comma-separated")
+    parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, checked, interp; comma-separated")
     parser.add_argument("--only", help="families: programs,prints,types,pipelined,places,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))

@@ -77,11 +77,11 @@ config.substitutions += [
     ("%source_dir", config.tilus_source_dir),
     ("%build_dir", config.tilus_build_dir),
     ("%examples", tools),
-    # Runs each `// ARGS:` line of a program on the interpreter, and on the CPU engine
-    # against it.
+    # Runs each `// ARGS:` line of a program on the interpreter, on the CPU engine
+    # against it, and there with its checks of accesses.
     ("%run_args", " ".join([sys.executable, os.path.join(config.tilus_source_dir, "test", "gpu",
                                                          "run.py"),
-                            "--tools", tools, "--engine", "interp,cpu", "--programs"])),
+                            "--tools", tools, "--engine", "interp,cpu,checked", "--programs"])),
     ("%cmake", config.cmake),
     ("%libdir", config.libdir),
     ("%cc", config.c_compiler),

@@ -11,11 +11,10 @@
 
 #include <cmocka.h>
 
-typedef void Entry(const uint64_t *args);
+#include "cpu_threads.h"
 
 /* Threads report here what they found. */
 static uint64_t seen[256][8];
-static const Program no_program = {.name = "test", .grid_rank = 1, .loc = {1, 1, 1}};
 
 static uint32_t lane(void)
 {
@@ -25,33 +24,19 @@ static uint32_t lane(void)
 /* Runs `entry` in each of so many threads; the fault, or one that was not found. */
 static Fault run_threads(Entry *entry, unsigned threads, const MmaPlaces *mma)
 {
-    Machine m = {.program = &no_program, .entry = entry, .grid = {1, 1, 1}, .blocks = 1,
-                 .thread_count = threads, .shared_bytes = 4096, .mma = mma};
-    Worker w;
+    Machine m = {.entry = entry, .thread_count = threads, .shared_bytes = 4096, .mma = mma};
     memset(seen, 0, sizeof seen);
-    assert_true(worker_open(&w, &m));
-    assert_true(signals_enter(&w));
-    bool ok = worker_run_block(&w, 0);
-    signals_leave(&w);
-    Fault fault = w.fault;
-    worker_close(&w);
-    assert_int_equal(ok, !fault.found);
-    return fault;
+    return run_block(&m);
 }
 
 static void run_well(Entry *entry, unsigned threads, const MmaPlaces *mma)
 {
-    Fault f = run_threads(entry, threads, mma);
-    if (f.found)
-        fail_msg("%s", f.message.text);
+    assert_runs(run_threads(entry, threads, mma));
 }
 
 static void expect_fault(Entry *entry, unsigned threads, const char *part)
 {
-    Fault f = run_threads(entry, threads, NULL);
-    assert_true(f.found);
-    if (!strstr(f.message.text, part))
-        fail_msg("'%s' is not in '%s'", part, f.message.text);
+    assert_fault(run_threads(entry, threads, NULL), part);
 }
 
 /* ---- shuffles ------------------------------------------------------------ */

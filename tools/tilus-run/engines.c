@@ -102,7 +102,8 @@ static int run_on_cpu(Run *run)
     unsigned level = run->options.opt_level;
     const tilus_cpu_options options = {
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
-        .host_threads = run->options.host_threads, .print = print, .printer = stdout};
+        .host_threads = run->options.host_threads, .check_races = run->options.check_races,
+        .print = print, .printer = stdout};
     tilus_cpu_times times = {0};
     size_t count = run->info->arg_count;
     const Source *source = &run->compiled;

@@ -51,6 +51,8 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          OPTION_UNSIGNED, &o->opt_level, NULL},
         {"host-threads", "number", "that run blocks on the CPU engine (default 1)",
          OPTION_UNSIGNED, &o->host_threads, NULL},
+        {"check-races", NULL, "there, find races, reads of undefined shared memory, misaligned "
+         "accesses", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
@@ -69,6 +71,9 @@ static int check_options(Options *o)
     else if ((o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU) &&
              (o->ptx || o->require_gpu))
         wrong = "--ptx and --require-gpu need a GPU, --engine=interp and cpu have none";
+    else if (o->check_races && (o->ptx || o->require_gpu || o->engine == ENGINE_INTERP ||
+                                o->engine == ENGINE_GPU))
+        wrong = "--check-races is of the CPU engine";
     else if (o->engine == ENGINE_INTERP && o->compare)
         wrong = "--compare=interp would compare the interpreter with itself";
     else if (o->ptx && (o->save_ptx || o->cpu))
@@ -77,6 +82,8 @@ static int check_options(Options *o)
         wrong = "-O takes a level of 0 .. 3";
     if (o->ptx || o->require_gpu)
         o->engine = ENGINE_GPU;
+    if (o->check_races)
+        o->engine = ENGINE_CPU;
     if (!wrong)
         return limits_set(TOOL, &o->limits, NULL) ? EXIT_OK : EXIT_USAGE;
     fprintf(stderr, "%s: error: %s\n", TOOL, wrong);

@@ -35,6 +35,7 @@ typedef struct Options {
     const char *cpu;            /* NULL: the device's */
     unsigned opt_level;         /* of compiled code, or OPT_BY_ENGINE */
     unsigned host_threads;      /* that run blocks on the CPU engine */
+    bool check_races;           /* there, of accesses */
     const char *ptx;            /* NULL: compile the program */
     const char *save_ptx;
     bool list, require_gpu;

@@ -1,0 +1,491 @@
+/* Each 4 bytes of memory have a list of the accesses that later ones could conflict
+ * with, each by its warp's epoch (clocks.h). Two accesses conflict that are in no order
+ * and are not both reads. Of a warp's lanes two are kept, which is enough to tell whether
+ * another one than a given lane was there. What is before everybody is forgotten. */
+#define _GNU_SOURCE
+#include "cpu/shadow.h"
+
+#include "cpu/clocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL = 4, ACCESSOR = 40 };
+
+/* The epoch of copies whose wait is still to come. */
+#define UNDER_WAY UINT64_MAX
+
+typedef struct Record {
+    uint64_t epoch;                 /* of its warp */
+    Place place, other_place;       /* of the ops that `lane` and `other` ran */
+    uint32_t next;                  /* in the cell's list; 0: none */
+    unsigned warp : 5, lane : 5, other : 5;     /* other = lane: no other */
+    unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
+    unsigned is_copy : 1;
+} Record;
+
+/* A list that another block made is empty. */
+typedef struct Cell {
+    uint32_t block, records;        /* records: the first one; 0: none */
+} Cell;
+
+/* What belongs to a region of memory. */
+typedef struct Cells {
+    const Guarded *memory;
+    const unsigned char *origin;    /* of cell 0: a multiple of CELL */
+    Cell *cells;
+} Cells;
+
+/* The first read of a byte that nobody has written. It may be a race with a write that
+ * is still to come, which is the better thing to say. */
+typedef struct Undefined {
+    bool found;
+    uint64_t epoch;
+    Place place;
+    uint32_t thread;
+    ptrdiff_t byte;
+} Undefined;
+
+struct Shadow {
+    Clocks clocks;
+    uint32_t block;
+    Cells *regions;                 /* the first is shared memory */
+    size_t region_count;
+    unsigned char *defined;         /* of each byte of shared memory: it was written */
+    Record *records;                /* [0] is none */
+    uint32_t record_count, record_capacity, free_record;
+    Undefined undefined;
+};
+
+/* An access that is checked. */
+typedef struct Access {
+    Worker *worker;
+    AccessKind kind;
+    uint32_t thread;
+    unsigned warp, lane;
+    bool all_lanes, is_copy;
+    Place place;
+    const unsigned char *at, *value;    /* what is written there, or NULL */
+} Access;
+
+/* ---- opening ------------------------------------------------------------- */
+
+static bool open_cells(Cells *c, const Guarded *memory)
+{
+    uintptr_t address = (uintptr_t)memory->data;
+    c->memory = memory;
+    c->origin = memory->data - address % CELL;
+    c->cells = calloc(memory->size / CELL + 2, sizeof *c->cells);
+    return c->cells != NULL;
+}
+
+bool shadow_open(Worker *w)
+{
+    const Machine *m = w->machine;
+    Shadow *s = w->shadow = calloc(1, sizeof *s);
+    if (!s)
+        return false;
+    s->regions = calloc(m->region_count + 1, sizeof *s->regions);
+    s->defined = malloc(w->shared.size + 1);
+    if (!s->regions || !s->defined || !open_cells(&s->regions[s->region_count++], &w->shared))
+        return false;
+    for (size_t i = 0; i < m->region_count; i++)
+        if (m->regions[i].base && !open_cells(&s->regions[s->region_count++], &m->regions[i]))
+            return false;
+    return true;
+}
+
+void shadow_close(Worker *w)
+{
+    Shadow *s = w->shadow;
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->region_count; i++)
+        free(s->regions[i].cells);
+    free(s->regions);
+    free(s->defined);
+    free(s->records);
+    free(s);
+    w->shadow = NULL;
+}
+
+void shadow_begin_block(Worker *w)
+{
+    Shadow *s = w->shadow;
+    if (!s)
+        return;
+    if (++s->block == 0) {          /* numbers of blocks come again */
+        for (size_t i = 0; i < s->region_count; i++)
+            memset(s->regions[i].cells, 0,
+                   (s->regions[i].memory->size / CELL + 2) * sizeof(Cell));
+        s->block = 1;
+    }
+    clocks_reset(&s->clocks, w->machine->thread_count / LANES);
+    memset(s->defined, 0, w->shared.size);
+    s->record_count = 1;
+    s->free_record = 0;
+    s->undefined = (Undefined){0};
+}
+
+/* ---- bytes that nobody wrote ---------------------------------------------- */
+
+static void say_undefined(Worker *w)
+{
+    const Undefined *u = &w->shadow->undefined;
+    char block[FAULT_TEXT];
+    fault_set(w, u->place, "thread %u of %s reads byte %td of shared memory, which was never "
+              "written", u->thread, fault_block(w, block), u->byte);
+}
+
+void shadow_meet(Worker *w, uint32_t warps)
+{
+    Shadow *s = w->shadow;
+    if (!s)
+        return;
+    clocks_meet(&s->clocks, warps);
+    const Undefined *u = &s->undefined;
+    if (u->found && u->epoch < s->clocks.settled[u->thread / LANES]) {
+        say_undefined(w);
+        fault_leave();
+    }
+}
+
+/* What a block that has read such a byte did afterwards, may come of it. */
+void shadow_end_block(Worker *w)
+{
+    const Shadow *s = w->shadow;
+    if (s && s->undefined.found && !w->fault.is_race && !w->fault.no_memory)
+        say_undefined(w);
+}
+
+/* ---- records ------------------------------------------------------------- */
+
+/* One for the list that begins with number `next`; its number. */
+static uint32_t new_record(Shadow *s, uint32_t next)
+{
+    enum { FIRST = 1024 };
+    uint32_t number = s->free_record;
+    if (number) {
+        s->free_record = s->records[number].next;
+    } else {
+        number = s->record_count;
+        if (number >= s->record_capacity) {
+            uint32_t capacity = s->record_capacity ? 2 * s->record_capacity : FIRST;
+            Record *records = realloc(s->records, capacity * sizeof *records);
+            if (!records)
+                fault_memory();
+            s->records = records;
+            s->record_capacity = capacity;
+        }
+        s->record_count++;
+    }
+    s->records[number].next = next;
+    return number;
+}
+
+/* Takes the record that `*link` leads to out of its list. */
+static void drop_record(Shadow *s, uint32_t *link)
+{
+    uint32_t number = *link;
+    *link = s->records[number].next;
+    s->records[number].next = s->free_record;
+    s->free_record = number;
+}
+
+static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
+{
+    uint32_t number = new_record(s, cell->records);
+    Record *r = &s->records[number];
+    cell->records = number;
+    r->epoch = a->is_copy ? UNDER_WAY : clocks_epoch(&s->clocks, a->warp);
+    r->place = r->other_place = a->place;
+    r->warp = a->warp;
+    r->lane = a->lane;
+    r->other = a->all_lanes ? a->lane ^ 1 : a->lane;
+    r->kind = a->kind;
+    r->mask = mask;
+    r->is_copy = a->is_copy;
+}
+
+/* ---- conflicts ----------------------------------------------------------- */
+
+static bool is_own(const Record *r, const Access *a)
+{
+    return r->warp == a->warp && r->lane == a->lane && r->other == a->lane && !a->all_lanes;
+}
+
+/* Whether all of `r` is before `a`. */
+static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
+{
+    return r->epoch != UNDER_WAY &&
+           (r->epoch < s->clocks.known[a->warp][r->warp] || is_own(r, a));
+}
+
+/* Those of `bytes` of the cell at `word` where `a` will write something else. */
+static unsigned changed_bytes(const Access *a, const unsigned char *word, unsigned bytes)
+{
+    for (unsigned i = 0; i < CELL; i++)
+        if (bytes >> i & 1 && word[i] == a->value[word + i - a->at])
+            bytes &= ~(1u << i);
+    return bytes;
+}
+
+/* Those of `bytes`, which both access, where they conflict if they are in no order. */
+static unsigned conflicting_bytes(const Record *r, const Access *a, const unsigned char *word,
+                                  unsigned bytes)
+{
+    bool same_op = r->place == a->place && !r->is_copy && !a->is_copy;
+    if (r->kind != a->kind)
+        return bytes;
+    switch (a->kind) {
+    case ACCESS_WRITE: return same_op ? changed_bytes(a, word, bytes) : bytes;
+    case ACCESS_BITS: return same_op ? 0 : bytes;
+    default: return 0;
+    }
+}
+
+/* "thread 3", "a copy_async of thread 3". */
+static void name_accessor(bool is_copy, unsigned thread, char text[ACCESSOR])
+{
+    snprintf(text, ACCESSOR, "%sthread %u", is_copy ? "a copy_async of " : "", thread);
+}
+
+static void report_race(const Access *a, const Record *r, const Guarded *memory,
+                        ptrdiff_t byte)
+{
+    static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes"};
+    static const char *const done[] = {"read", "written", "atomically changed", "written"};
+    Worker *w = a->worker;
+    char block[FAULT_TEXT], who[ACCESSOR], first[ACCESSOR];
+    bool is_other = r->epoch != UNDER_WAY && r->warp == a->warp && r->lane == a->lane;
+    bool is_one = a->all_lanes && is_other && r->other == r->lane;
+    fault_block(w, block);
+    name_accessor(a->is_copy, is_one ? a->thread ^ 1 : a->thread, who);
+    name_accessor(r->is_copy, r->warp * LANES + (is_other ? r->other : r->lane), first);
+    if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
+        fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
+                  who, block, byte, memory->name, first);
+    else
+        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s "
+                  "lies between", who, block, verbs[a->kind], byte, memory->name, first,
+                  done[r->kind],
+                  r->epoch == UNDER_WAY ? "copy_async_wait_group" : "synchronize");
+    fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
+               done[r->kind]);
+    w->fault.is_race = true;
+    fault_leave();
+}
+
+/* ---- cells --------------------------------------------------------------- */
+
+/* Whether to later accesses, `r` is what `a` is. */
+static bool is_alike(const Record *r, const Access *a)
+{
+    return r->kind == a->kind && r->is_copy == a->is_copy &&
+           (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC || r->place == a->place);
+}
+
+/* Notes `a` in `r`, where that is of the same warp and epoch; false where it does not
+ * fit in. */
+static bool join_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
+{
+    bool is_now = r->warp == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
+    if (!is_now || !is_alike(r, a) || a->is_copy)
+        return false;
+    bool is_known = r->other != r->lane || (r->lane == a->lane && !a->all_lanes);
+    if (!is_known && mask == r->mask) {
+        r->other = r->lane == a->lane ? a->lane ^ 1 : a->lane;
+        r->other_place = a->place;
+    }
+    bool is_there = r->lane == a->lane || r->other == a->lane;
+    return mask == r->mask || (is_there && !a->all_lanes && (mask & ~(unsigned)r->mask) == 0);
+}
+
+/* Whoever conflicts with `r` and comes later, conflicts with `a` that comes after it. */
+static void forget_bytes(Shadow *s, Record *r, const Access *a, unsigned mask)
+{
+    if (is_alike(r, a) && is_ordered(s, r, a))
+        r->mask &= ~mask;
+}
+
+/* Checks and notes the bytes `mask` of the cell at `word`. */
+static void check_cell(const Access *a, const Cells *c, const unsigned char *word,
+                       unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    Cell *cell = &c->cells[(size_t)(word - c->origin) / CELL];
+    bool joined = false;
+    if (cell->block != s->block)
+        *cell = (Cell){.block = s->block};
+    for (uint32_t *link = &cell->records; *link;) {
+        Record *r = &s->records[*link];
+        unsigned common = r->mask & mask;
+        unsigned wrong = is_ordered(s, r, a) ? 0 : conflicting_bytes(r, a, word, common);
+        if (wrong)
+            report_race(a, r, c->memory, word + __builtin_ctz(wrong) - c->memory->data);
+        if (join_record(s, r, a, mask))
+            joined = true;
+        else if (common)
+            forget_bytes(s, r, a, mask);
+        if (!r->mask || r->epoch < s->clocks.settled[r->warp])
+            drop_record(s, link);
+        else
+            link = &r->next;
+    }
+    if (!joined)
+        add_record(s, cell, a, mask);
+}
+
+/* ---- accesses ------------------------------------------------------------ */
+
+typedef void Visit(const Access *a, const Cells *c, const unsigned char *word, unsigned mask);
+
+/* Calls `visit` for each cell that `size` bytes lie in. Those past the memory's end are
+ * left out: the access will end by a signal. */
+static void visit_cells(const Access *a, const Cells *c, size_t size, Visit *visit)
+{
+    const unsigned char *begin = a->at, *end = a->at + size;
+    const unsigned char *limit = c->memory->data + c->memory->size;
+    end = end < limit ? end : limit;
+    while (begin < end) {
+        size_t skip = (size_t)(begin - c->origin) % CELL, rest = (size_t)(end - begin);
+        size_t bytes = CELL - skip < rest ? CELL - skip : rest;
+        visit(a, c, begin - skip, ((1u << bytes) - 1) << skip);
+        begin += bytes;
+    }
+}
+
+static const Cells *find_cells(const Shadow *s, const unsigned char *at)
+{
+    for (size_t i = 0; i < s->region_count; i++) {
+        const Guarded *memory = s->regions[i].memory;
+        if (at >= memory->data && at < memory->data + memory->size)
+            return &s->regions[i];
+    }
+    return NULL;
+}
+
+/* Reads see what was written before; what is written can be read. */
+static void check_defined(const Access *a, const Cells *c, size_t size)
+{
+    Shadow *s = a->worker->shadow;
+    size_t first = (size_t)(a->at - c->memory->data);
+    if (size > c->memory->size - first)
+        size = c->memory->size - first;
+    if (a->kind == ACCESS_WRITE || a->kind == ACCESS_BITS) {
+        memset(s->defined + first, true, size);
+        return;
+    }
+    const unsigned char *hole = memchr(s->defined + first, false, size);
+    if (hole && !s->undefined.found)
+        s->undefined = (Undefined){.found = true, .epoch = clocks_epoch(&s->clocks, a->warp),
+                                   .place = a->place, .thread = a->thread,
+                                   .byte = hole - s->defined};
+}
+
+static void check(const Access *a, size_t size)
+{
+    const Shadow *s = a->worker->shadow;
+    const Cells *c = find_cells(s, a->at);
+    if (!c)
+        return;
+    visit_cells(a, c, size, check_cell);
+    if (c == &s->regions[0] && !a->is_copy)
+        check_defined(a, c, size);
+}
+
+void shadow_ignore_old(const void *at, size_t size)
+{
+    const Worker *w = cpu_worker;
+    const unsigned char *first = at, *begin = w->shared.data;
+    if (w->shadow && first >= begin && first + size <= begin + w->shared.size)
+        memset(w->shadow->defined + (first - begin), true, size);
+}
+
+static Access access_of(AccessKind kind, const Thread *t, const void *at, const void *value)
+{
+    return (Access){.worker = cpu_worker, .kind = kind, .thread = t->number,
+                    .warp = t->number / LANES, .lane = t->number % LANES, .place = t->place,
+                    .at = at, .value = value};
+}
+
+void shadow_access(AccessKind kind, const void *at, size_t size, const void *value)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access a = access_of(kind, this_thread(), at, value);
+    check(&a, size);
+}
+
+void shadow_warp_access(AccessKind kind, const Thread *lane, const void *at, size_t size,
+                        const void *value)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access a = access_of(kind, lane, at, value);
+    a.all_lanes = true;
+    check(&a, size);
+}
+
+/* ---- copies -------------------------------------------------------------- */
+
+void shadow_copy_begins(const Copy *copy)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access read = access_of(ACCESS_READ, this_thread(), copy->from, NULL);
+    Access write = access_of(ACCESS_WRITE, this_thread(), copy->to, NULL);
+    read.is_copy = write.is_copy = true;
+    check(&read, copy->wanted);
+    check(&write, copy->bytes);
+}
+
+/* From now on it is like any access of the thread. */
+static void end_copy(const Access *a, const Cells *c, const unsigned char *word, unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    const Cell *cell = &c->cells[(size_t)(word - c->origin) / CELL];
+    uint32_t number = cell->records;
+    while (number) {
+        Record *r = &s->records[number];
+        if (r->epoch == UNDER_WAY && r->warp == a->warp && r->lane == a->lane &&
+            r->kind == a->kind && r->mask == mask && r->place == a->place) {
+            r->epoch = clocks_epoch(&s->clocks, a->warp);
+            return;
+        }
+        number = r->next;
+    }
+}
+
+static void end_copy_of(AccessKind kind, const Copy *copy, const void *at, size_t size)
+{
+    Access a = access_of(kind, this_thread(), at, NULL);
+    const Cells *c = find_cells(a.worker->shadow, a.at);
+    a.place = copy->place;
+    if (c)
+        visit_cells(&a, c, size, end_copy);
+    if (c == &a.worker->shadow->regions[0])
+        check_defined(&a, c, size);
+}
+
+void shadow_copy_ends(const Copy *copy)
+{
+    if (!cpu_worker->shadow)
+        return;
+    end_copy_of(ACCESS_READ, copy, copy->from, copy->wanted);
+    end_copy_of(ACCESS_WRITE, copy, copy->to, copy->bytes);
+}
+
+void shadow_thread_ends(void)
+{
+    Worker *w = cpu_worker;
+    const Thread *t = w->running;
+    const Copies *c = &t->copies;
+    char block[FAULT_TEXT];
+    if (!w->shadow || c->begin == c->end)
+        return;
+    fault_set(w, c->items[c->begin].place, "thread %u of %s ends while this copy_async is "
+              "under way, no copy_async_wait_group has ended it", t->number,
+              fault_block(w, block));
+    fault_leave();
+}

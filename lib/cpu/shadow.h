@@ -1,0 +1,48 @@
+/* What the threads of a block did to memory, kept to find races and reads of bytes
+ * that nobody wrote (--check-races). One for each worker, whose accesses come in as
+ * they happen; without one, in Worker.shadow, nothing here does anything.
+ *
+ * Faults end the run, as fault_now does. */
+#ifndef TILUS_CPU_SHADOW_H
+#define TILUS_CPU_SHADOW_H
+
+#include "cpu/machine.h"
+
+/* What an access conflicts with, of another thread and in no order with it. */
+typedef enum AccessKind {
+    ACCESS_READ,                /* all but its like */
+    ACCESS_WRITE,               /* all but the same op that writes the same */
+    ACCESS_ATOMIC,              /* all but its like */
+    ACCESS_BITS                 /* of bytes: all but the same op */
+} AccessKind;
+
+/* Makes that of `w`, whose memory and whose machine's regions are there already.
+ * False: there is no memory; shadow_close takes any. */
+bool shadow_open(Worker *w);
+void shadow_close(Worker *w);
+
+/* A block begins: nothing is written yet. It has ended: what was put off is said. */
+void shadow_begin_block(Worker *w);
+void shadow_end_block(Worker *w);
+
+/* The running thread is about to access `size` bytes; of a write, `value` is what it
+ * puts there. */
+void shadow_access(AccessKind kind, const void *at, size_t size, const void *value);
+/* So is its whole warp: no lane is known to be the one. */
+void shadow_warp_access(AccessKind kind, const Thread *lane, const void *at, size_t size,
+                        const void *value);
+
+/* What is there now does not matter to the running thread's next access. */
+void shadow_ignore_old(const void *at, size_t size);
+
+/* A copy of the running thread is under way: its source and target are nobody's, not
+ * even the thread's own. Then its wait has come. */
+void shadow_copy_begins(const Copy *copy);
+void shadow_copy_ends(const Copy *copy);
+/* The running thread has come to its end. */
+void shadow_thread_ends(void);
+
+/* The warps with a bit in `warps` have met: what they did is before what they do. */
+void shadow_meet(Worker *w, uint32_t warps);
+
+#endif
