@@ -38,6 +38,26 @@ typedef enum tilus_severity {
 TILUS_API tilus_diag *tilus_diag_new(void);
 TILUS_API void tilus_diag_free(tilus_diag *diag);
 
+/* A limit of the compiler (docs/language.md has the table). `most` is what it can be
+ * set to, 0 when it cannot be set and has no name. */
+typedef struct tilus_limit {
+    const char *name;           /* "values"; "" */
+    const char *what;           /* in words */
+    long long value, most;
+} tilus_limit;
+
+/* The i-th limit and what it is by default; false past the last. Thread safe. */
+TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
+
+/* Sets the limit called `name` for the text that `diag` will hold, and for its module;
+ * to be called before tilus_parse. "milliseconds" counts from this call: past that
+ * time parsing, passes and compiling give an error; they notice between ops, and in
+ * LLVM before its optimiser and after it; such a module is only good for printing and
+ * freeing. False, and nothing has happened, when there is no such limit or it does not
+ * go up to `value`. With a `diag` of NULL only says
+ * whether it would. */
+TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long value);
+
 /* Messages so far; of message `i` (< count): severity, line and column (from
  * 1; 0 when the message belongs to no place), and text, owned by `diag`. */
 TILUS_API size_t tilus_diag_count(const tilus_diag *diag);

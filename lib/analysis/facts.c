@@ -20,19 +20,27 @@ static ScalarFacts of_constant(int64_t c)
 
 /* ---- values ----------------------------------------------------------- */
 
+/* An expression behind a value: charged for its depth, so that chains of definitions
+ * are not followed deeper than the budget. */
+static ScalarFacts of_behind(const Expr *e, int *budget)
+{
+    *budget -= (int)e->depth;
+    return *budget < 0 ? unknown : of_expr(e, budget);
+}
+
 static ScalarFacts of_block_index(const Value *v, int *budget)
 {
-    ScalarFacts extent = of_expr(v->def->parent->program->grid[v->index], budget);
+    ScalarFacts extent = of_behind(v->def->parent->program->grid[v->index], budget);
     return (ScalarFacts){1, 0, has_max(extent) && extent.max > 0 ? extent.max - 1
                                                                  : INT32_MAX - 1};
 }
 
 static ScalarFacts of_loop_index(const Op *loop, int *budget)
 {
-    ScalarFacts lower = of_expr(op_expr(loop, ATTR_LOWER), budget);
-    ScalarFacts upper = of_expr(op_expr(loop, ATTR_UPPER), budget);
+    ScalarFacts lower = of_behind(op_expr(loop, ATTR_LOWER), budget);
+    ScalarFacts upper = of_behind(op_expr(loop, ATTR_UPPER), budget);
     const Expr *step = op_expr(loop, ATTR_STEP);
-    int64_t step_divisor = step ? of_expr(step, budget).divisor : 1;
+    int64_t step_divisor = step ? of_behind(step, budget).divisor : 1;
     return (ScalarFacts){gcd_i64(lower.divisor, step_divisor), lower.min,
                          has_max(upper) && upper.max > INT64_MIN ? upper.max - 1 : upper.max};
 }
@@ -48,13 +56,9 @@ static ScalarFacts within_type(const Value *v, ScalarFacts f)
                          f.max < most ? f.max : most};
 }
 
-/* Charged for the depth of its expression, so that a chain of `scalar` ops is
- * not followed deeper than the budget. */
 static ScalarFacts of_scalar(const Value *v, int *budget)
 {
-    const Expr *e = op_expr(v->def, ATTR_VALUE);
-    *budget -= (int)e->depth;
-    return within_type(v, *budget < 0 ? unknown : of_expr(e, budget));
+    return within_type(v, of_behind(op_expr(v->def, ATTR_VALUE), budget));
 }
 
 static ScalarFacts of_value(const Value *v, int *budget)

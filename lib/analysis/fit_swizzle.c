@@ -88,7 +88,7 @@ static unsigned log2_of(int64_t n)
 static bool is_legal(const Type *t, Swizzle s)
 {
     int64_t elements = type_shared_bits(t) / dtype_bits(t->dtype);
-    return s.shift >= s.bits && s.shift <= SWIZZLE_LIMIT &&
+    return s.shift >= s.bits && s.shift <= LIMIT_SWIZZLE &&
            elements % (INT64_C(1) << (s.base + s.bits)) == 0;
 }
 

@@ -36,7 +36,7 @@ tilus_status tilus_run_on_cpu(tilus_module *module, const char *program, const t
     CpuRun *run = info ? cpu_new(module) : NULL;
     if (setjmp(module->diag->oom.jump)) {
         cpu_free(run);
-        return TILUS_ERROR_MEMORY;
+        return module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     }
     if (!p) {
         diag_error(module->diag, (Loc){0}, "the module has no program @%s", program);

@@ -3,6 +3,7 @@
 #include "tilus/tilus.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 tilus_diag *tilus_diag_new(void)
 {
@@ -17,6 +18,23 @@ void tilus_diag_free(tilus_diag *diag)
     if (diag)
         diag_free(diag);
     free(diag);
+}
+
+bool tilus_limit_at(size_t i, tilus_limit *limit)
+{
+    if (i >= LIMIT_ID_COUNT)
+        return false;
+    const LimitInfo *info = &limit_info[i];
+    *limit = (tilus_limit){info->name, info->what, info->value, info->most};
+    return true;
+}
+
+bool tilus_set_limit(tilus_diag *diag, const char *name, long long value)
+{
+    for (LimitId id = 0; id < LIMIT_ID_COUNT; id++)
+        if (limit_info[id].most && !strcmp(limit_info[id].name, name))
+            return diag ? diag_set_limit(diag, id, value) : limit_allows(id, value);
+    return false;
 }
 
 size_t tilus_diag_count(const tilus_diag *diag) { return diag->count; }

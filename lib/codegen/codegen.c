@@ -257,7 +257,10 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
         !nvptx_open(cg, ptx, options->opt_level))
         return false;
     nvptx_fill_intrinsics(cg);
-    return nvptx_optimize(cg, options->opt_level);
+    diag_check_time(cg->diag, (Loc){0});
+    bool ok = nvptx_optimize(cg, options->opt_level);
+    diag_check_time(cg->diag, (Loc){0});
+    return ok;
 }
 
 char *codegen_module(Codegen *cg, const tilus_compile_options *options,

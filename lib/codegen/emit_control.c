@@ -10,6 +10,28 @@
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 
+static int64_t elements_a_thread(const Value *v)
+{
+    return v->type->kind == TYPE_REG ? v->type->layout->slots : 1;
+}
+
+/* Counts the op once for each element that a thread has of its largest tensor: about
+ * as much becomes of it. */
+static bool count_operations(Codegen *cg, const Op *op)
+{
+    int64_t most = 1, limit = diag_limit(cg->diag, LIMIT_ID_OPERATIONS);
+    for (unsigned i = 0; i < op->operand_count + op->result_count; i++) {
+        const Value *v = i < op->operand_count ? op->operands[i]
+                                               : op->results[i - op->operand_count];
+        int64_t elements = elements_a_thread(v);
+        most = elements > most ? elements : most;
+    }
+    cg->operations += most;
+    return cg->operations <= limit ||
+           diag_error(cg->diag, op->loc, "%s makes %lld unrolled operations, the limit is %lld",
+                      op_info[op->code].name, (long long)cg->operations, (long long)limit);
+}
+
 bool emit_region(Codegen *cg, const Region *r)
 {
     static bool (*const emit[OP_COUNT])(Codegen *, const Op *) = {
@@ -18,7 +40,8 @@ bool emit_region(Codegen *cg, const Region *r)
     };
     for (const Op *op = r->first; op; op = op->next) {
         lines_op(cg, op);
-        if (!emit[op->code](cg, op))
+        diag_check_time(cg->diag, op->loc);
+        if (!count_operations(cg, op) || !emit[op->code](cg, op))
             return false;
     }
     return true;

@@ -68,7 +68,7 @@ enum { SPACE_ANY = 0, SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
 
 /* ---- state ---------------------------------------------------------- */
 
-enum { BARRIERS = 16 };         /* of a block (PTX ISA, "bar") */
+enum { BARRIERS = LIMIT_BARRIERS + 1 };    /* of a block (PTX ISA, "bar"): one for all */
 
 /* Scratch of some threads, from `offset` on in shared memory: of one op at a time. */
 typedef struct ThreadScratch {
@@ -108,6 +108,7 @@ struct Codegen {
     Workspace workspace;        /* its tensors, in the function's last parameter */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
     SharedScratch scratch;      /* behind all shared tensors */
+    int64_t operations;         /* unrolled, so far (LIMIT_OPERATIONS) */
 };
 
 typedef struct Lowered {

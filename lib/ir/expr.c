@@ -61,7 +61,7 @@ const Expr *expr_make(ExprTable *t, ScalarOp op, const Expr *a, const Expr *b, c
         return NULL;
     }
     const Expr *e = make_unfolded(t, op, a, b);
-    if (e->depth > LIMIT_NESTING) {
+    if (e->depth > LIMIT_DEPTH) {
         *why = "an expression nested deeper than 256";
         return NULL;
     }

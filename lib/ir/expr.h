@@ -33,7 +33,7 @@ const Expr *expr_value(ExprTable *t, Value *value);
 
 /* `op` applied to a and b; constants fold. NULL with `*why` set when folding
  * fails (overflow, division by zero) or the tree is deeper than
- * LIMIT_NESTING. */
+ * LIMIT_DEPTH. */
 const Expr *expr_make(ExprTable *t, ScalarOp op, const Expr *a, const Expr *b, const char **why);
 
 static inline bool expr_is_constant(const Expr *e) { return e->kind == EXPR_CONSTANT; }

@@ -537,6 +537,31 @@ ThreadRange region_threads(const Region *r)
     return (ThreadRange){begin, op_expr(group, ATTR_THREADS)->constant};
 }
 
+unsigned region_depth(const Region *r)
+{
+    unsigned depth = 1;
+    for (; r->parent; r = r->parent->parent)
+        depth++;
+    return depth;
+}
+
+static bool find_deepest(Op *op, void *data)
+{
+    unsigned depth = op->region_count ? region_depth(op->regions[0]) : 0;
+    unsigned *most = data;
+    *most = depth > *most ? depth : *most;
+    return true;
+}
+
+unsigned op_depth(Op *op)
+{
+    unsigned most = region_depth(op->parent);
+    find_deepest(op, &most);
+    for (unsigned i = 0; i < op->region_count; i++)
+        region_walk(op->regions[i], find_deepest, &most);
+    return most;
+}
+
 bool region_walk(Region *r, bool (*visit)(Op *op, void *data), void *data)
 {
     for (Op *op = r->first, *next; op; op = next) {

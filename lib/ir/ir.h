@@ -35,10 +35,8 @@ typedef enum TypeKind {
  *                           |_____ xor ___^    `------ base
  */
 typedef struct Swizzle {
-    uint8_t bits, base, shift;      /* each at most SWIZZLE_LIMIT */
+    uint8_t bits, base, shift;      /* each at most LIMIT_SWIZZLE */
 } Swizzle;
-
-enum { SWIZZLE_LIMIT = 31 };
 
 static inline int64_t swizzle_element(Swizzle s, int64_t element)
 {
@@ -341,9 +339,8 @@ int64_t type_thread_words(const Type *t);
 int64_t type_shared_bits(const Type *t);
 
 /* Shared tensors start at multiples of SHARED_ALIGN bytes, and an attribute
- * OFFSET keeps one below SHARED_LIMIT. */
+ * OFFSET keeps one within LIMIT_SHARED_BYTES. */
 #define SHARED_ALIGN 16
-#define SHARED_LIMIT (INT64_C(1) << 31)
 
 /* ---- ops ------------------------------------------------------------ */
 
@@ -416,13 +413,9 @@ typedef enum Evict { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST, EVICT_NONE } Evict;
 Evict access_evict(const Op *op);
 unsigned access_prefetch(const Op *op);
 
-/* For `for`: the stages of attribute PIPELINED, from 1 to PIPELINE_STAGES_LIMIT; 0
- * without it. */
-#define PIPELINE_STAGES_LIMIT 16
+/* For `for`: the stages of attribute PIPELINED, from 1 to LIMIT_STAGES; 0 without
+ * it. */
 int64_t for_stages(const Op *op);
-
-/* The most rounds of a `for` that attribute UNROLL may put into one. */
-enum { UNROLL_LIMIT = 1024 };
 
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
@@ -451,6 +444,11 @@ static inline bool thread_range_equal(ThreadRange a, ThreadRange b)
 ThreadRange region_threads(const Region *r);
 /* The thread_group around the ops of `r`, the innermost one, or NULL. */
 const Op *region_thread_group(const Region *r);
+
+/* How many regions there are from the program's body to `r`, with both: at most
+ * LIMIT_NESTING. The same for the innermost region in `op`. */
+unsigned region_depth(const Region *r);
+unsigned op_depth(Op *op);
 
 /* ---- walking -------------------------------------------------------- */
 

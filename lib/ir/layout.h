@@ -29,7 +29,7 @@
 /* Every mode is at least 2, so a layout of a legal size (2^10 threads, 2^16
  * slots) has at most 26 digits; the rest is room for lists before they are
  * brought into canonical form. */
-enum { LAYOUT_MODES = 40 };
+enum { LAYOUT_MODES = LIMIT_MODES };
 
 typedef struct LayoutMode {
     int64_t extent;

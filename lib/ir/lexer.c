@@ -1,8 +1,6 @@
 /* The lexer: program text to tokens. */
 #include "ir/lexer.h"
 
-#include "support/limits.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +41,10 @@ static void skip_space_and_comments(Lexer *lx)
     }
 }
 
-static void lex_name(Lexer *lx, Token *t)
+static void lex_name(Lexer *lx)
 {
     while (is_name_char(peek(lx, 0)))
         lx->at++;
-    if (lx->at - t->start > LIMIT_IDENTIFIER) {
-        t->kind = TOKEN_BAD;
-        t->problem = "an identifier longer than 1024 bytes";
-    }
 }
 
 static void lex_integer(Lexer *lx, Token *t)
@@ -150,13 +144,13 @@ Token lexer_next(Lexer *lx)
     } else if (*lx->at == '%' && is_name_char(peek(lx, 1))) {
         t.kind = TOKEN_VALUE;
         t.start = ++lx->at;
-        lex_name(lx, &t);
+        lex_name(lx);
     } else if (is_digit(*lx->at)) {
         if (!lex_number(lx, &t))
             lex_integer(lx, &t);
     } else if (is_name_char(*lx->at)) {
         t.kind = TOKEN_NAME;
-        lex_name(lx, &t);
+        lex_name(lx);
     } else if (*lx->at == '"') {
         lex_text(lx, &t);
     } else {

@@ -7,8 +7,8 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
     if (!parser_expect(p, "(", "after `iter`"))
         return false;
     while (p->token.kind == TOKEN_VALUE) {
-        if (s->operand_count == NAMES_MAX)
-            return diag_error(p->diag, p->token.loc, "more than %d carried values", NAMES_MAX);
+        if (s->operand_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d carried values", LIMIT_NAMES);
         carried[s->operand_count] = p->token;
         parser_advance(p);
         if (!parser_expect(p, "=", "after the carried value's name"))
@@ -101,7 +101,7 @@ static bool define_carried(Parser *p, const Statement *s, Region *body, const To
 
 bool parse_for(Parser *p, Statement *s)
 {
-    Token index, carried[NAMES_MAX];
+    Token index, carried[LIMIT_NAMES];
     if (!parse_for_header(p, s, &index, carried) || s->broken ||
         (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
         return false;
@@ -182,7 +182,7 @@ static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *
 /* while COND [iter(...)] [: types] { .. } */
 bool parse_while(Parser *p, Statement *s)
 {
-    Token carried[NAMES_MAX];
+    Token carried[LIMIT_NAMES];
     Bookmark cond;
     const char *cond_end;
     if (!parse_while_header(p, s, carried, &cond, &cond_end) || s->broken)

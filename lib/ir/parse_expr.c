@@ -128,11 +128,20 @@ static ScalarOp infix_operator(const Parser *p)
     return SCALAR_OP_COUNT;
 }
 
+/* A leaf that is in parentheses or has an operator before it nests. Operands to the
+ * right of operators do not: each binds more tightly than the one before. */
+static const Expr *parse_nested_leaf(Parser *p, unsigned precedence)
+{
+    if (!parser_enter(p, &p->nesting))
+        return NULL;
+    const Expr *e = parse_leaf(p, precedence);
+    p->nesting--;
+    return e;
+}
+
 const Expr *parse_expr(Parser *p, unsigned precedence)
 {
-    if (!parser_enter(p))
-        return NULL;
-    const Expr *a = parse_leaf(p, precedence);
+    const Expr *a = parse_nested_leaf(p, precedence);
     for (ScalarOp op; a && (op = infix_operator(p)) != SCALAR_OP_COUNT;) {
         if (scalar_op_info[op].precedence < precedence)
             break;
@@ -141,7 +150,6 @@ const Expr *parse_expr(Parser *p, unsigned precedence)
         const Expr *b = parse_expr(p, scalar_op_info[op].precedence + 1);
         a = b ? combine(p, op, loc, a, b) : NULL;
     }
-    parser_leave(p);
     return a;
 }
 

@@ -233,7 +233,7 @@ static const Layout *parse_replicated(Parser *p, unsigned rank)
 
 static const Layout *parse_product(Parser *p, unsigned rank)
 {
-    if (!parser_enter(p))
+    if (!parser_enter(p, &p->nesting))
         return NULL;
     const Layout *product;
     if (parser_at(p, "replicate")) {
@@ -246,7 +246,7 @@ static const Layout *parse_product(Parser *p, unsigned rank)
             product = multiply(p, loc, product, parse_factor(p, product->rank));
         }
     }
-    parser_leave(p);
+    p->nesting--;
     return product;
 }
 

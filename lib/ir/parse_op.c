@@ -26,8 +26,8 @@ static const void *keep(Parser *p, const void *items, size_t count, size_t size)
 bool parse_result_names(Parser *p, Statement *s)
 {
     while (p->token.kind == TOKEN_VALUE) {
-        if (s->name_count == NAMES_MAX)
-            return diag_error(p->diag, p->token.loc, "more than %d results", NAMES_MAX);
+        if (s->name_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d results", LIMIT_NAMES);
         s->names[s->name_count++] = p->token;
         parser_advance(p);
         if (!parser_accept(p, ","))
@@ -186,8 +186,8 @@ static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
 static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
 {
     while (p->token.kind == TOKEN_VALUE && (s->operand_count || !p->token.begins_line)) {
-        if (s->operand_count == NAMES_MAX)
-            return diag_error(p->diag, p->token.loc, "more than %d operands", NAMES_MAX);
+        if (s->operand_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d operands", LIMIT_NAMES);
         Value *v = parse_value_use(p);
         if (!v)
             return false;
@@ -325,8 +325,8 @@ static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo
 bool parse_result_types(Parser *p, Statement *s, OpCode code)
 {
     do {
-        if (s->type_count == NAMES_MAX)
-            return diag_error(p->diag, p->token.loc, "more than %d types", NAMES_MAX);
+        if (s->type_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d types", LIMIT_NAMES);
         const Type *t = parse_result_type(p, s, &op_info[code]);
         if (!t)
             return false;

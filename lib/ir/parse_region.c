@@ -37,6 +37,7 @@ static bool parse_statements(Parser *p)
             continue;
         }
         Statement s = {.loc = p->token.loc};
+        diag_check_time(p->diag, s.loc);
         const char *start = p->token.start;
         bool parsed = parse_result_names(p, &s) && parse_named_op(p, &s) && check_statement_end(p);
         if (!parsed) {
@@ -51,7 +52,7 @@ static bool parse_statements(Parser *p)
 bool parse_region_body(Parser *p, Region *region)
 {
     Region *outer = p->region;
-    if (!parser_enter(p))
+    if (!parser_enter(p, &p->regions))
         return false;
     bool ok = parser_expect(p, "{", "before a region");
     if (ok) {
@@ -63,7 +64,7 @@ bool parse_region_body(Parser *p, Region *region)
         if (region->parent && !region_yield(region))
             op_insert(region, build_op(p->m, OP_yield, end, NULL, 0, NULL, 0), NULL);
     }
-    parser_leave(p);
+    p->regions--;
     return ok;
 }
 
@@ -81,12 +82,12 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
         if (!parser_at(p, "{"))
             return parser_expect(p, "{", "after `when`");
         if (cond && !taken) {
-            if (!parser_enter(p))
+            if (!parser_enter(p, &p->regions))
                 return false;
             parser_advance(p);
             ok = items(p);
             ok = parser_expect(p, "}", "after `when`") && ok;
-            parser_leave(p);
+            p->regions--;
             taken = true;
         } else if (!parser_skip_braces(p)) {
             return false;

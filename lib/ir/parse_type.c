@@ -108,9 +108,9 @@ static bool parse_swizzle_numbers(Parser *p, Swizzle *swizzle)
     if (count != 3)
         return diag_error(p->diag, loc, "swizzle takes 3 numbers, got %u", count);
     for (unsigned i = 0; i < 3; i++)
-        if (n[i] < 0 || n[i] > SWIZZLE_LIMIT)
+        if (n[i] < 0 || n[i] > LIMIT_SWIZZLE)
             return diag_error(p->diag, loc, "%s of a swizzle is 0 to %d, got %lld", names[i],
-                              SWIZZLE_LIMIT, (long long)n[i]);
+                              LIMIT_SWIZZLE, (long long)n[i]);
     *swizzle = (Swizzle){(uint8_t)n[0], (uint8_t)n[1], (uint8_t)n[2]};
     return true;
 }

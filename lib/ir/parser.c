@@ -10,7 +10,14 @@
 
 void parser_advance(Parser *p)
 {
+    int64_t most = diag_limit(p->diag, LIMIT_ID_IDENTIFIER);
     p->token = lexer_next(&p->lexer);
+    Token *t = &p->token;
+    if ((t->kind != TOKEN_NAME && t->kind != TOKEN_VALUE) || t->len <= most)
+        return;
+    t->kind = TOKEN_BAD;
+    t->problem = arena_printf(&p->m->arena, "a name of %u bytes, the limit is %lld", t->len,
+                              (long long)most);
 }
 
 bool parser_accept(Parser *p, const char *text)
@@ -50,17 +57,13 @@ bool parser_expect(Parser *p, const char *text, const char *where)
     return parser_expected(p, arena_printf(&p->m->arena, "`%s` %s", text, where));
 }
 
-bool parser_enter(Parser *p)
+bool parser_enter(Parser *p, unsigned *levels)
 {
-    if (p->nesting == LIMIT_NESTING)
-        return diag_error(p->diag, p->token.loc, "nested deeper than %d", LIMIT_NESTING);
-    p->nesting++;
+    int64_t most = diag_limit(p->diag, LIMIT_ID_NESTING);
+    if (*levels >= most)
+        return diag_error(p->diag, p->token.loc, "nested deeper than %lld", (long long)most);
+    ++*levels;
     return true;
-}
-
-void parser_leave(Parser *p)
-{
-    p->nesting--;
 }
 
 bool parser_skip_braces(Parser *p)
@@ -87,7 +90,7 @@ static bool can_resume(const Parser *p)
 {
     if (p->region)
         return p->token.begins_line || parser_at(p, "}");
-    return (p->token.begins_line && at_item(p)) || (p->nesting && parser_at(p, "}"));
+    return (p->token.begins_line && at_item(p)) || (p->regions && parser_at(p, "}"));
 }
 
 void parser_skip_statement(Parser *p, const char *start)
@@ -131,8 +134,9 @@ bool parser_define(Parser *p, const Token *name, Value *v)
         diag_error(p->diag, name->loc, "%%%s is defined twice", s->name);
         return diag_note(p->diag, s->value->loc, "%%%s is defined here", s->name);
     }
-    if (p->m->value_count > LIMIT_VALUES)
-        return diag_error(p->diag, name->loc, "more than %d values", LIMIT_VALUES);
+    int64_t most = diag_limit(p->diag, LIMIT_ID_VALUES);
+    if (p->m->value_count > most)
+        return diag_error(p->diag, name->loc, "more than %lld values", (long long)most);
     arena_push(&p->m->arena, p->scope, p->scope_count, p->scope_capacity,
                ((Shadow){s, s->value}));
     s->value = v;
@@ -348,6 +352,8 @@ static bool parse_arguments(Parser *p)
     if (!parser_expect(p, "(", "before the arguments"))
         return false;
     while (!parser_at(p, ")")) {
+        if (p->program->arg_count == LIMIT_ARGUMENTS)
+            return diag_error(p->diag, p->token.loc, "more than %d arguments", LIMIT_ARGUMENTS);
         if (!parse_argument(p))
             return false;
         if (!parser_accept(p, ","))
@@ -422,13 +428,13 @@ static bool parse_program_name(Parser *p)
 {
     if (p->token.kind != TOKEN_NAME)
         return parser_expected(p, "the name of a program");
-    const char *name = arena_strndup(&p->m->arena, p->token.start, p->token.len);
-    const Program *namesake = module_find_program(p->m, name);
-    if (namesake) {
-        diag_error(p->diag, p->token.loc, "@%s is defined twice", name);
-        return diag_note(p->diag, namesake->loc, "@%s is defined here", name);
+    Symbol *s = parser_symbol(p, &p->token);
+    if (s->program) {
+        diag_error(p->diag, p->token.loc, "@%s is defined twice", s->name);
+        return diag_note(p->diag, s->program->loc, "@%s is defined here", s->name);
     }
-    p->program = build_program(p->m, name, p->token.loc);
+    p->program = build_program(p->m, s->name, p->token.loc);
+    s->program = p->program;
     parser_advance(p);
     return true;
 }
@@ -470,8 +476,9 @@ static bool parse_item(Parser *p)
 static bool parse_items(Parser *p)
 {
     bool ok = true;
-    while (p->token.kind != TOKEN_END && !(p->nesting && parser_at(p, "}"))) {
+    while (p->token.kind != TOKEN_END && !(p->regions && parser_at(p, "}"))) {
         const char *start = p->token.start;
+        diag_check_time(p->diag, p->token.loc);
         bool parsed = parser_at(p, "when") ? parse_when(p, parse_items) : parse_item(p);
         if (!parsed)
             parser_skip_statement(p, start);
@@ -516,9 +523,10 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 static bool check_bytes(Diag *d)
 {
     uint32_t line = d->first_line;
-    if (d->source_len > LIMIT_INPUT)
-        return diag_error(d, (Loc){0}, "a text of %zu bytes, the limit is %d", d->source_len,
-                          LIMIT_INPUT);
+    int64_t most = diag_limit(d, LIMIT_ID_INPUT);
+    if (d->source_len > (size_t)most)
+        return diag_error(d, (Loc){0}, "a text of %zu bytes, the limit is %lld", d->source_len,
+                          (long long)most);
     const unsigned char *s = (const unsigned char *)d->source;
     for (size_t i = 0, line_start = 0, n; i < d->source_len; i += n) {
         n = utf8_length(s + i, d->source_len - i);

@@ -31,6 +31,7 @@ typedef struct Symbol {
     DType dtype;
     const Layout *layout;
     Value *value;           /* visible now, or NULL */
+    const Program *program; /* of this name, or NULL */
 } Symbol;
 
 /* An entry of the scope stack: what the symbol meant before. */
@@ -52,7 +53,8 @@ typedef struct Parser {
     size_t define_count;
     Program *program;       /* being read, or NULL */
     Region *region;
-    unsigned nesting;       /* open regions, parentheses, unary operators */
+    unsigned regions;       /* that are open, those of `when` too */
+    unsigned nesting;       /* open parentheses and unary operators */
     bool end_reported;      /* "unexpected end" is said once */
 } Parser;
 
@@ -68,9 +70,9 @@ bool parser_expect(Parser *p, const char *text, const char *where);
 bool parser_expected(Parser *p, const char *what);
 /* The spelling of a token for messages, quoted. */
 const char *token_text(Parser *p, const Token *t);
-/* One more level of nesting, or an error past the limit; leave undoes it. */
-bool parser_enter(Parser *p);
-void parser_leave(Parser *p);
+/* One more of p->regions or p->nesting, which who enters takes back; false after an
+ * error past the limit. */
+bool parser_enter(Parser *p, unsigned *levels);
 /* Skips the rest of a broken statement that began at `start`: over whole
  * {...}, always past its first token, to the next line; outside of programs to
  * the next line that begins an item. */

@@ -4,18 +4,17 @@
 
 #include "ir/parser.h"
 
-enum { NAMES_MAX = 64 };    /* results, carried values or operands of one op */
 
 /* What is read of one statement before its op can be built. */
 typedef struct Statement {
     Loc loc;
-    Token names[NAMES_MAX];         /* to the left of `=` */
+    Token names[LIMIT_NAMES];         /* to the left of `=` */
     unsigned name_count;
-    Value *operands[NAMES_MAX];
+    Value *operands[LIMIT_NAMES];
     unsigned operand_count;
     Attr attrs[ATTR_COUNT];
     unsigned attr_count;
-    const Type *types[NAMES_MAX];   /* after the colon, or following from the op */
+    const Type *types[LIMIT_NAMES];   /* after the colon, or following from the op */
     unsigned type_count;
     bool broken;                    /* uses a value whose definition was broken */
 } Statement;

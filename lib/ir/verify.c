@@ -233,14 +233,24 @@ static bool verify_uses(Op *op)
 
 static bool verify_region(Module *m, Region *r);
 
+static bool verify_regions(Module *m, const Op *op)
+{
+    bool ok = true;
+    if (op->region_count && region_depth(op->parent) >= LIMIT_NESTING)
+        return diag_error(m->diag, op->loc, "nested deeper than %d", LIMIT_NESTING);
+    for (unsigned i = 0; i < op->region_count; i++)
+        ok = verify_region(m, op->regions[i]) && ok;
+    return ok;
+}
+
 static bool verify_op(Module *m, Op *op)
 {
     bool ok = verify_uses(op) && verify_operands(m, op) && verify_operand_threads(m, op) &&
               verify_attrs(m, op) && verify_result_count(m, op) && verify_forms(m, op) &&
               verify_rules(m, op, verifiers[op->code]);
     ok = verify_result_threads(m, op) && ok;
-    for (unsigned i = 0; (ok || op->code != OP_thread_group) && i < op->region_count; i++)
-        ok = verify_region(m, op->regions[i]) && ok;
+    if (ok || op->code != OP_thread_group)
+        ok = verify_regions(m, op) && ok;
     make_visible(op->results, op->result_count);
     return ok;
 }
@@ -249,8 +259,10 @@ static bool verify_region(Module *m, Region *r)
 {
     bool ok = true;
     make_visible(r->args, r->arg_count);
-    for (Op *op = r->first; op; op = op->next)
+    for (Op *op = r->first; op; op = op->next) {
+        diag_check_time(m->diag, op->loc);
         ok = verify_op(m, op) && ok;
+    }
     for (Op *op = r->first; op; op = op->next)
         for (unsigned i = 0; i < op->result_count; i++)
             op->results[i]->data = NULL;
@@ -296,7 +308,7 @@ static bool verify_argument(Module *m, const Value *v)
 
 static bool verify_grid(Module *m, const Program *p)
 {
-    static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
+    static const int64_t limits[3] = {LIMIT_GRID_X, LIMIT_GRID_YZ, LIMIT_GRID_YZ};
     for (unsigned d = 0; d < p->grid_rank; d++) {
         const Expr *e = p->grid[d];
         if (expr_is_constant(e) && (e->constant < 0 || e->constant > limits[d]))

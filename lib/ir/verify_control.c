@@ -38,9 +38,9 @@ static bool verify_stages(Module *m, const Op *op)
     if (stages && !expr_is_constant(stages))
         return diag_error(m->diag, op->loc, "the number of stages is not constant: %s",
                           expr_text(m, stages));
-    if (stages && (stages->constant < 1 || stages->constant > PIPELINE_STAGES_LIMIT))
+    if (stages && (stages->constant < 1 || stages->constant > LIMIT_STAGES))
         return diag_error(m->diag, op->loc, "a loop of %lld stages, it has 1 to %d",
-                          (long long)stages->constant, PIPELINE_STAGES_LIMIT);
+                          (long long)stages->constant, LIMIT_STAGES);
     return true;
 }
 
@@ -67,9 +67,9 @@ static bool verify_unroll(Module *m, const Op *op)
     if (!expr_is_constant(rounds))
         return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
                           expr_text(m, rounds));
-    if (rounds->constant < 2 || rounds->constant > UNROLL_LIMIT)
+    if (rounds->constant < 2 || rounds->constant > LIMIT_UNROLL)
         return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 2 to %d",
-                          (long long)rounds->constant, UNROLL_LIMIT);
+                          (long long)rounds->constant, LIMIT_UNROLL);
     return true;
 }
 

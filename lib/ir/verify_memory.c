@@ -200,8 +200,8 @@ static bool verify_offset(Module *m, const Op *op, const Type *t)
     if (offset->integer < 0 || offset->integer % SHARED_ALIGN)
         return diag_error(m->diag, op->loc, "offset is %lld, it must be a multiple of %d from 0",
                           (long long)offset->integer, SHARED_ALIGN);
-    if (offset->integer > SHARED_LIMIT ||
-        type_shared_bits(t) > 8 * (SHARED_LIMIT - offset->integer))
+    if (offset->integer > LIMIT_SHARED_BYTES ||
+        type_shared_bits(t) > 8 * ((int64_t)LIMIT_SHARED_BYTES - offset->integer))
         return diag_error(m->diag, op->loc, "a tensor at offset %lld ends after byte 2^31",
                           (long long)offset->integer);
     return true;

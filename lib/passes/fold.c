@@ -338,6 +338,7 @@ static void fold_region(Fold *fold, Region *r)
 {
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
+        diag_check_time(fold->m->diag, op->loc);
         fold_one(fold, op);
     }
 }

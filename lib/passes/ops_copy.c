@@ -30,6 +30,7 @@ static void drop_offset(Op *op)
 
 void op_copy(Module *m, const Op *op, Region *to, Op *before)
 {
+    diag_check_time(m->diag, op->loc);
     Op *copy = build_op(m, op->code, op->loc, op->operands, op->operand_count, op->attrs,
                         op->attr_count);
     drop_offset(copy);

@@ -385,6 +385,10 @@ static bool pipeline_loop(Program *program, Op *loop)
                  .lower = op_expr(loop, ATTR_LOWER), .upper = op_expr(loop, ATTR_UPPER),
                  .step = step ? step : expr_constant(&m->exprs, 1)};
     bool ok = pipeline_plan(m, loop, &r.plan);
+    if (ok && region_depth(loop->regions[0]) >= LIMIT_NESTING) {
+        r.plan.why = "the guards of its copies would be nested too deeply";
+        ok = false;
+    }
     if (ok && !expressions_exist(&r)) {
         r.plan.why = "its indices leave 64 bits, or are nested too deeply";
         ok = false;

@@ -51,7 +51,7 @@ static bool plan_end(Plan *p, unsigned i)
 {
     int64_t end = p->offset[i] + p->l.tensors[i].bytes;
     p->end = p->end > end ? p->end : end;
-    return p->end <= SHARED_LIMIT;
+    return p->end <= LIMIT_SHARED_BYTES;
 }
 
 /* Behind each obstacle: no lower offset is free. */

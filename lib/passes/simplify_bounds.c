@@ -318,6 +318,8 @@ static const char *obstacle(const Split *s)
         return "it allocates memory";
     if (s->ops > COPIED_OPS)
         return "it has more than 256 ops";
+    if (op_depth(s->loop) == LIMIT_NESTING)
+        return "its copies would be nested too deeply";
     return has_few_rounds(s->loop) ? "it has 8 rounds or less" : NULL;
 }
 
@@ -365,6 +367,7 @@ static bool split_region(const Region *r)
     bool changed = false;
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
+        diag_check_time(op->parent->program->module->diag, op->loc);
         bool split = op->code == OP_for && try_loop(op);
         for (unsigned i = 0; !split && i < op->region_count; i++)
             changed |= split_region(op->regions[i]);

@@ -15,10 +15,9 @@
 #include "passes/ops_copy.h"
 #include "passes/report.h"
 
-enum { COPIED_OPS = 1 << 14 };      /* the most that one loop may become */
-
 typedef struct Unroll {
     Module *m;
+    int64_t ops;            /* of the program, with those that were copied */
     bool changed;
 } Unroll;
 
@@ -50,11 +49,20 @@ static bool count_op(Op *op, void *data)
     return true;
 }
 
-static bool too_large(const Op *op, int64_t copies)
+/* Whether the loop would become too much, or the program; else counts its ops. */
+static bool too_large(Unroll *u, const Op *op, int64_t copies)
 {
-    int64_t ops = 0;
+    int64_t ops = 0, most = diag_limit(u->m->diag, LIMIT_ID_UNROLLED);
+    int64_t left = diag_limit(u->m->diag, LIMIT_ID_OPERATIONS) - u->ops;
     region_walk(op->regions[0], count_op, &ops);
-    return copies > COPIED_OPS / ops;
+    if (copies > most / ops)
+        return !missed(u, op, arena_printf(&u->m->scratch, "its copies would be more than "
+                                           "%lld ops", (long long)most));
+    if (copies * ops > left)
+        return !missed(u, op, arena_printf(&u->m->scratch, "with its copies the program would "
+                                           "be more than %lld ops", (long long)(u->ops + left)));
+    u->ops += copies * ops;
+    return false;
 }
 
 /* The rounds of a loop with constant bounds, at most INT64_MAX. */
@@ -122,10 +130,9 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
     int64_t rounds = constant ? constant_rounds(cut) : INT64_MAX;
     cut->whole = !copies || rounds <= copies->constant;
     cut->copies = cut->whole ? rounds : copies->constant;
-    if (too_large(op, cut->copies))
-        return missed(u, op, "its copies would be more than 16384 ops");
-    return cut->whole || find_split(u->m, cut) ||
-           missed(u, op, "no expression of 64 bits counts its rounds");
+    if (!cut->whole && !find_split(u->m, cut))
+        return missed(u, op, "no expression of 64 bits counts its rounds");
+    return !too_large(u, op, cut->copies);
 }
 
 /* ---- copies ---------------------------------------------------------------- */
@@ -230,6 +237,7 @@ static void unroll_region(Unroll *u, Region *r)
 {
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
+        diag_check_time(u->m->diag, op->loc);
         op_resolve(u->m, op);
         for (unsigned i = 0; i < op->region_count; i++)
             unroll_region(u, op->regions[i]);
@@ -256,7 +264,10 @@ PassResult pass_unroll_loops(Program *p)
     Unroll u = {.m = p->module};
     if (region_walk(p->body, is_unmarked, NULL))
         return PASS_UNCHANGED;
+    ArenaMark mark = arena_mark(&u.m->scratch);
+    region_walk(p->body, count_op, &u.ops);
     unroll_region(&u, p->body);
+    arena_reset(&u.m->scratch, mark);
     program_clear_data(p);
     if (!u.changed)
         return PASS_UNCHANGED;

@@ -1,16 +1,24 @@
-/* Recording and printing of diagnostics. */
+/* Recording and printing of diagnostics; the limits of a text. */
+#define _POSIX_C_SOURCE 199309L
 #include "support/diag.h"
 
-#include "support/limits.h"
 #include "support/text.h"
 
 #include <string.h>
+#include <time.h>
+
+const LimitInfo limit_info[LIMIT_ID_COUNT] = {
+#define LIMIT(id, value, name, most, what) [LIMIT_ID_##id] = {name, what, value, most},
+#include "support/limits.def"
+};
 
 void diag_init(Diag *d)
 {
     memset(d, 0, sizeof *d);
     arena_init(&d->arena, &d->oom);
     d->first_line = 1;
+    for (LimitId id = 0; id < LIMIT_ID_COUNT; id++)
+        d->limits[id] = limit_info[id].value;
 }
 
 void diag_free(Diag *d)
@@ -27,12 +35,51 @@ void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
     d->first_line = first_line;
 }
 
+/* ---- limits --------------------------------------------------------- */
+
+enum { NANOSECONDS = 1000000 };     /* of a millisecond */
+
+/* Nanoseconds from some moment on, that only go forward. */
+static int64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 * NANOSECONDS + t.tv_nsec;
+}
+
+bool limit_allows(LimitId id, int64_t value)
+{
+    return value >= (id == LIMIT_ID_MILLISECONDS ? 0 : 1) && value <= limit_info[id].most;
+}
+
+bool diag_set_limit(Diag *d, LimitId id, int64_t value)
+{
+    if (!limit_allows(id, value))
+        return false;
+    d->limits[id] = value;
+    if (id == LIMIT_ID_MILLISECONDS)
+        d->deadline = value ? clock_now() + value * NANOSECONDS : 0;
+    return true;
+}
+
+void diag_check_time(Diag *d, Loc loc)
+{
+    if (!d->deadline || clock_now() < d->deadline)
+        return;
+    d->deadline = 0;    /* what now ends is not interrupted again */
+    diag_error(d, loc, "the compile has come so far in %lld ms, its limit",
+               (long long)diag_limit(d, LIMIT_ID_MILLISECONDS));
+    longjmp(d->oom.jump, 1);
+}
+
+/* ---- messages ------------------------------------------------------- */
+
 static void record(Diag *d, Severity severity, Loc loc, const char *format,
                    va_list args)
 {
     if (severity != SEVERITY_NOTE) {
         d->errors += severity == SEVERITY_ERROR;
-        d->dropping = d->errors > LIMIT_ERRORS;
+        d->dropping = d->errors > diag_limit(d, LIMIT_ID_ERRORS);
     }
     if (d->dropping)
         return;
@@ -121,6 +168,6 @@ void diag_print(const Diag *d, FILE *out)
         if (m->loc.line)
             print_line(d, m->loc, out);
     }
-    if (d->errors > LIMIT_ERRORS)
-        fprintf(out, "%u more errors were not kept\n", d->errors - LIMIT_ERRORS);
+    if (d->errors > diag_limit(d, LIMIT_ID_ERRORS))
+        fprintf(out, "%u more errors were not kept\n", d->errors - (unsigned)diag_limit(d, LIMIT_ID_ERRORS));
 }

@@ -8,6 +8,7 @@
 #define TILUS_SUPPORT_DIAG_H
 
 #include "support/arena.h"
+#include "support/limits.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,8 +40,10 @@ struct tilus_diag {
     uint32_t first_line;    /* line number of source[0] in the file */
     Message *messages;
     uint32_t count, capacity;
-    uint32_t errors;        /* reported, including those past LIMIT_ERRORS */
+    uint32_t errors;        /* reported, including those past the limit */
     bool dropping;          /* past the limit: the notes of dropped errors too */
+    int64_t limits[LIMIT_ID_COUNT];
+    int64_t deadline;       /* of a compile, in nanoseconds of CLOCK_MONOTONIC; 0: none */
 };
 
 /* Prepares an empty Diag, and frees what it owns. */
@@ -50,6 +53,25 @@ void diag_free(Diag *d);
 /* Sets the text that later locations refer to; copies both strings. */
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line);
+
+/* A row of limits.def. `most`: what it can be set to; 0: it cannot. */
+typedef struct LimitInfo {
+    const char *name, *what;
+    int64_t value, most;
+} LimitInfo;
+
+extern const LimitInfo limit_info[LIMIT_ID_COUNT];
+
+/* The limit that holds for this text. Setting one fails, and reports nothing, when its
+ * row does not allow `value`. */
+static inline int64_t diag_limit(const Diag *d, LimitId id) { return d->limits[id]; }
+bool diag_set_limit(Diag *d, LimitId id, int64_t value);
+bool limit_allows(LimitId id, int64_t value);
+
+/* Where a compile takes long, once an op or so: past the deadline an error at `loc`,
+ * and a jump to the guard of the API entry, as when memory runs out. Not to be called
+ * below foreign frames, nor while something is freed. */
+void diag_check_time(Diag *d, Loc loc);
 
 /* Record a message; all return false. A note belongs to the error or warning
  * before it. */

@@ -1,6 +1,7 @@
 /* Checks of a launch against the facts that its program states. */
 #include "tilus/kernel.h"
 
+#include "support/limits.h"
 #include "support/scalar.h"
 
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include <stdio.h>
 
 /* Limits of a CUDA grid (CUDA programming guide, 16.2). */
-static const int64_t grid_limit[3] = {INT32_MAX, 65535, 65535};
+static const int64_t grid_limit[3] = {LIMIT_GRID_X, LIMIT_GRID_YZ, LIMIT_GRID_YZ};
 
 /* Where the first broken fact is described. */
 typedef struct Report {
@@ -98,7 +99,7 @@ static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, siz
 /* ---- the grid ------------------------------------------------------- */
 
 /* Operands that the machine holds at once. Expressions nest less deep than
- * this (LIMIT_NESTING), and each level adds at most one. */
+ * this (LIMIT_DEPTH), and each level adds at most one. */
 enum { STACK = 1024 };
 
 /* Pops the operands of one operator and pushes its result; returns NULL, or

@@ -1,17 +1,19 @@
-/* Limits of the compiler, each in one place. Past one, the user gets a
- * located error. */
+/* Limits of the compiler: LIMIT_RANK and so on are those of limits.def. A limit that
+ * can be set is asked for by its number, `diag_limit(diag, LIMIT_ID_VALUES)`. */
 #ifndef TILUS_SUPPORT_LIMITS_H
 #define TILUS_SUPPORT_LIMITS_H
 
+#include <stdint.h>
+
 enum {
-    LIMIT_RANK = 8,                     /* dimensions of a tensor */
-    LIMIT_NESTING = 256,                /* regions, parentheses, expression depth */
-    LIMIT_IDENTIFIER = 1024,            /* bytes */
-    LIMIT_INPUT = 64 << 20,             /* bytes of program text */
-    LIMIT_VALUES = 1 << 20,             /* SSA values in a module */
-    LIMIT_THREADS = 1024,               /* a block (CUDA programming guide, 16.2) */
-    LIMIT_ELEMENTS_A_THREAD = 1 << 16,  /* of one register tensor */
-    LIMIT_ERRORS = 100,                 /* errors kept; later ones are counted */
+#define LIMIT(id, value, name, most, what) LIMIT_##id = value,
+#include "support/limits.def"
 };
+
+typedef enum LimitId {
+#define LIMIT(id, value, name, most, what) LIMIT_ID_##id,
+#include "support/limits.def"
+    LIMIT_ID_COUNT
+} LimitId;
 
 #endif

@@ -1,7 +1,9 @@
 /* The public API as a user sees it, and what each entry does when memory runs
  * out: at every allocation it fails with its status, leaks nothing, and leaves
- * the module fit for another try. Linked with --wrap for malloc, calloc and
- * strdup (LLVM's own allocations are not touched). */
+ * the module fit for another try. The same for deadlines, at every look at the clock.
+ * Linked with --wrap for malloc, calloc, strdup and clock_gettime (LLVM's own calls
+ * are not touched). */
+#define _POSIX_C_SOURCE 199309L
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "tilus/tilus.h"
@@ -10,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -40,6 +43,19 @@ void *__wrap_calloc(size_t count, size_t size)
 }
 
 char *__wrap_strdup(const char *s) { return allowed() ? __real_strdup(s) : NULL; }
+
+/* A clock that goes on by a millisecond at each look. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+static long long looks;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    looks++;
+    *t = (struct timespec){.tv_sec = looks / 1000, .tv_nsec = looks % 1000 * 1000000};
+    return 0;
+}
 
 /* ---- a program ------------------------------------------------------------------ */
 
@@ -810,6 +826,67 @@ static void parsing_survives_every_allocation_that_fails(void **state)
     }
 }
 
+/* ---- limits ------------------------------------------------------------------------ */
+
+static void limits_are_listed_and_set(void **state)
+{
+    (void)state;
+    tilus_limit limit;
+    tilus_diag *diag = tilus_diag_new();
+    size_t count = 0, settable = 0;
+    for (; tilus_limit_at(count, &limit); count++) {
+        assert_true(*limit.what && !*limit.name == !limit.most);
+        if (!limit.most)
+            continue;
+        settable++;
+        assert_true(limit.value <= limit.most);
+        assert_true(tilus_set_limit(NULL, limit.name, limit.most));
+        assert_true(tilus_set_limit(diag, limit.name, limit.most));
+        assert_false(tilus_set_limit(diag, limit.name, limit.most + 1));
+        assert_false(tilus_set_limit(NULL, limit.name, limit.most + 1));
+        assert_false(tilus_set_limit(diag, limit.name, -1));
+    }
+    assert_true(count > settable && settable >= 8);
+    assert_false(tilus_set_limit(diag, "", 1));
+    assert_false(tilus_set_limit(diag, "rank", 1));
+    assert_int_equal(tilus_diag_count(diag), 0);
+    tilus_diag_free(diag);
+}
+
+/* Parses, runs passes and compiles with so many looks at the clock; whether that was
+ * enough. What fails gives one located error, unless it was between ops. */
+static bool compile_in_time(long long milliseconds)
+{
+    static const char pipeline[] = "canonicalize,unroll-loops,simplify-bounds,check-hazards,"
+                                   "plan-shared";
+    tilus_diag *diag = tilus_diag_new();
+    tilus_compile_options options = {.cpu = "sm_80", .opt_level = 0};
+    assert_true(tilus_set_limit(diag, "milliseconds", milliseconds));
+    tilus_module *m = tilus_parse(diag, "test.tilus", add_three, strlen(add_three), 1, NULL, 0);
+    char *text = m && tilus_run_passes(m, pipeline, NULL) ? tilus_compile(m, &options, NULL)
+                                                          : NULL;
+    assert_int_equal(tilus_diag_errors(diag), text ? 0 : 1);
+    if (!text)
+        expect_text(diag, 0, "the compile has come so far in");
+    if (!text && m)
+        free(tilus_print(m));
+    bool ok = text;
+    free(text);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return ok;
+}
+
+static void deadlines_end_a_compile_at_every_look(void **state)
+{
+    (void)state;
+    long long needed = 1;
+    while (!compile_in_time(needed))
+        needed++;
+    assert_true(needed > 50);
+    assert_true(compile_in_time(needed + 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -836,6 +913,8 @@ int main(void)
         cmocka_unit_test(bad_compile_options_are_refused),
         cmocka_unit_test(targets_suit_devices),
         cmocka_unit_test(versions_are_told),
+        cmocka_unit_test(limits_are_listed_and_set),
+        cmocka_unit_test(deadlines_end_a_compile_at_every_look),
         cmocka_unit_test(makers_survive_every_malloc_that_fails),
         cmocka_unit_test(drawing_survives_every_malloc_that_fails),
         cmocka_unit_test(entries_survive_every_malloc_that_fails),

@@ -179,7 +179,7 @@ static void depth_has_a_limit(void **state)
     Fixture *f = fixture_new();
     const Expr *e = expr_value(&f->m->exprs, f->n);
     assert_int_equal(e->depth, 1);
-    while (e->depth < LIMIT_NESTING)
+    while (e->depth < LIMIT_DEPTH)
         e = make(f, SCALAR_add, constant(f, 1), e);
     const char *why = NULL;
     assert_null(expr_make(&f->m->exprs, SCALAR_add, e, constant(f, 1), &why));
@@ -746,6 +746,31 @@ static void carried_counts_must_agree(void **state)
 
 /* ---- kernels as text -------------------------------------------------------------------- */
 
+/* Regions nest as deep in the IR as in text, and no deeper. */
+static void nesting_has_a_limit(void **state)
+{
+    (void)state;
+    for (unsigned past = 0; past < 2; past++) {
+        Fixture *f = fixture_new();
+        Region *r = f->p->body;
+        for (unsigned depth = 1; depth < LIMIT_NESTING + past; depth++) {
+            Op *op = append_if(f, r, expr_value(&f->m->exprs, f->n));
+            append_yield(f, op->regions[1], NULL, 0);
+            if (r != f->p->body)
+                append_yield(f, r, NULL, 0);
+            r = op->regions[0];
+        }
+        append_yield(f, r, NULL, 0);
+        assert_int_equal(region_depth(r), LIMIT_NESTING + past);
+        assert_int_equal(op_depth(f->p->body->first), LIMIT_NESTING + past);
+        assert_true(verify_module(f->m) == !past);
+        assert_int_equal(f->diag.count, past);
+        if (past)
+            assert_string_equal(f->diag.messages[0].text, "nested deeper than 256");
+        fixture_free(f);
+    }
+}
+
 static char *read_kernel(const char *name, size_t *len)
 {
     char path[1024], *text = malloc(1 << 16);
@@ -838,6 +863,7 @@ int main(void)
         cmocka_unit_test(a_wrong_number_of_results_is_refused),
         cmocka_unit_test(wrong_operands_and_attributes_are_refused),
         cmocka_unit_test(carried_counts_must_agree),
+        cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(kernels_print_to_a_fixpoint_for_every_weight_type),
     };
     return cmocka_run_group_tests_name("ir", tests, NULL, NULL);

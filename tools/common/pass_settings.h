@@ -2,6 +2,7 @@
 #ifndef TILUS_TOOLS_PASS_SETTINGS_H
 #define TILUS_TOOLS_PASS_SETTINGS_H
 
+#include "common/limits.h"
 #include "common/options.h"
 #include "tilus/tilus.h"
 
@@ -13,6 +14,7 @@ typedef struct PassSettings {
     const char *remarks;            /* a path, or NULL; open only while passes run */
     const char *reproducer;         /* a path, or NULL */
     bool run_reproducer;
+    StringList limits;              /* of --limit */
 } PassSettings;
 
 /* What the settings are before a command line is read. */
@@ -51,7 +53,9 @@ typedef struct PassSettings {
     {"reproducer", "file", "write here what reproduces a failed pass or a crash",             \
      OPTION_STRING, &(s).reproducer, NULL},                                                   \
     {"run-reproducer", NULL, "take the command line from the input's first line",             \
-     OPTION_FLAG, &(s).run_reproducer, NULL}
+     OPTION_FLAG, &(s).run_reproducer, NULL},                                                 \
+    {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",  \
+     OPTION_LIST, &(s).limits, NULL}
 
 /* Once the line is read: what one option alone cannot set. */
 static inline void pass_settings_finish(PassSettings *s)

@@ -198,8 +198,9 @@ static void add_defines(FILE *out, const StringList *defines)
 }
 
 /* `runs` of passes lie before; those count toward the limit of bisecting. */
-static void add_pass_options(FILE *out, const tilus_pass_options *o, unsigned runs)
+static void add_settings(FILE *out, const PassSettings *s, unsigned runs)
 {
+    const tilus_pass_options *o = &s->options;
     if (!o->verify_each)
         fputs(" --verify-each=false", out);
     if (o->skip)
@@ -210,6 +211,8 @@ static void add_pass_options(FILE *out, const tilus_pass_options *o, unsigned ru
     }
     if (o->target)
         reproducer_add_option(out, "mcpu", o->target);
+    for (size_t i = 0; i < s->limits.count; i++)
+        reproducer_add_option(out, "limit", s->limits.items[i]);
 }
 
 /* Makes header and text what is written. Without memory for that there is no
@@ -229,7 +232,7 @@ static void stage(Reproducer *r, const char *pipeline, unsigned runs, bool insta
     reproducer_add_option(out, "passes", pipeline);
     if (!instantiated)
         add_defines(out, r->defines);
-    add_pass_options(out, &r->settings->options, runs);
+    add_settings(out, r->settings, runs);
     fprintf(out, "%s\n// made from ", r->flags);
     add_word(out, r->input);
     add_defines(out, r->defines);

@@ -69,7 +69,7 @@ char **reproducer_arguments(const char *tool, const StringList *inputs, int argc
         fprintf(stderr, "%s: error: --run-reproducer needs one file\n", tool);
         return NULL;
     }
-    if (!file_read(tool, inputs->items[0], FILE_SIZE_MAX, &text, &size))
+    if (!file_read(tool, inputs->items[0], TEXT_SIZE_MAX, &text, &size))
         return NULL;
     const char *header = header_of(text, tool);
     if (!header)

@@ -83,6 +83,8 @@ static char *compile_text(const LlcSettings *s, const char *source, size_t len,
     const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
     char *text = NULL;
     double start = seconds_now();
+    if (diag)
+        limits_set("tilus-llc", &s->passes.limits, diag);
     tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->defines,
                                          s->define_count) : NULL;
     times->parse = seconds_now() - start;
@@ -165,7 +167,7 @@ int compile_input(LlcSettings *s)
     char *source;
     size_t len, size = 0;
     Times times = {0};
-    if (!file_read("tilus-llc", s->input, FILE_SIZE_MAX, &source, &len))
+    if (!file_read("tilus-llc", s->input, TEXT_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
     char *bytes = NULL;
     if (!s->passes.remarks ||

@@ -72,7 +72,8 @@ static bool check_settings(LlcSettings *s)
     s->passes.options.target = s->cpu;
     s->define_count = s->define_texts.count;
     pass_settings_finish(&s->passes);
-    return cut_pipeline(s) && name_output(s) &&
+    return limits_set("tilus-llc", &s->passes.limits, NULL) && cut_pipeline(s) &&
+           name_output(s) &&
            defines_parse("tilus-llc", &s->define_texts, &s->defines);
 }
 
@@ -158,6 +159,7 @@ void settings_free(LlcSettings *s)
 {
     defines_free(s->defines, s->define_count);
     string_list_free(&s->define_texts);
+    string_list_free(&s->passes.limits);
     string_list_free(&s->inputs);
     free(s->default_output);
     free(s->cut);

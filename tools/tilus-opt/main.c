@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         status = print_types();
     else if (s.list_passes)
         status = print_passes();
+    else if (s.list_limits)
+        status = print_limits();
     else if (s.layout)
         status = print_layout(&s);
     else

@@ -64,6 +64,12 @@ int print_passes(void)
     return EXIT_OK;
 }
 
+int print_limits(void)
+{
+    limits_print();
+    return EXIT_OK;
+}
+
 /* The output so far, of all chunks. */
 typedef struct Output {
     char *text;
@@ -104,6 +110,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     tilus_diag *diag = tilus_diag_new();
     if (!diag)
         return false;
+    limits_set("tilus-opt", &s->passes.limits, diag);
     tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->defines, s->define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {
@@ -175,7 +182,7 @@ int process_input(OptSettings *s)
 {
     char *text;
     size_t len;
-    if (!file_read("tilus-opt", s->input, FILE_SIZE_MAX, &text, &len))
+    if (!file_read("tilus-opt", s->input, TEXT_SIZE_MAX, &text, &len))
         return EXIT_DIAGNOSTICS;
     Output out = {0};
     bool ok = (!s->passes.remarks ||

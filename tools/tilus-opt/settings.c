@@ -29,7 +29,8 @@ static bool check_settings(OptSettings *s)
     s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
     s->define_count = s->define_texts.count;
     pass_settings_finish(&s->passes);
-    return defines_parse("tilus-opt", &s->define_texts, &s->defines);
+    return limits_set("tilus-opt", &s->passes.limits, NULL) &&
+           defines_parse("tilus-opt", &s->define_texts, &s->defines);
 }
 
 static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
@@ -57,6 +58,8 @@ static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
         {"list-types", NULL, "print the element types and their ranges", OPTION_FLAG, &s->list_types,
          NULL},
         {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
+        {"list-limits", NULL, "print the limits and what they can be set to", OPTION_FLAG,
+         &s->list_limits, NULL},
         {"print-layout", "layout", "draw a layout: thread:slot of each element", OPTION_STRING,
          &s->layout, NULL},
         {"svg", "file", "draw the layout of --print-layout as SVG, too", OPTION_STRING,
@@ -100,6 +103,7 @@ void settings_free(OptSettings *s)
 {
     defines_free(s->defines, s->define_count);
     string_list_free(&s->define_texts);
+    string_list_free(&s->passes.limits);
     string_list_free(&s->inputs);
     free(s->arguments);
 }

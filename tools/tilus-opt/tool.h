@@ -13,7 +13,7 @@ typedef struct OptSettings {
     PassSettings passes;
     bool verify_diagnostics, split_input;
     const char *layout, *svg;   /* to be drawn, and where to as SVG; or NULL */
-    bool version, list_ops, list_types, list_passes;
+    bool version, list_ops, list_types, list_passes, list_limits;
     tilus_define *defines;
     size_t define_count;
     StringList define_texts, inputs;
@@ -31,6 +31,7 @@ int print_version(void);
 int print_ops(void);
 int print_types(void);
 int print_passes(void);
+int print_limits(void);
 int print_layout(const OptSettings *s);
 int process_input(OptSettings *s);
 

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "common/defines.h"
+#include "common/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          &o->compare, references},
         {"tolerance", "rel", "largest relative Frobenius error; 0: bit exact", OPTION_REAL,
          &o->tolerance, NULL},
+        {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",
+         OPTION_LIST, &o->limits, NULL},
         {"allow-zero", NULL, "accept a reference that is all zero, or changed nothing",
          OPTION_FLAG, &o->allow_zero, NULL},
         {"mcpu", "target", "compile for this target, not the device's own", OPTION_STRING,
@@ -75,7 +78,7 @@ static int check_options(Options *o)
     if (o->ptx || o->require_gpu)
         o->engine = ENGINE_GPU;
     if (!wrong)
-        return EXIT_OK;
+        return limits_set(TOOL, &o->limits, NULL) ? EXIT_OK : EXIT_USAGE;
     fprintf(stderr, "%s: error: %s\n", TOOL, wrong);
     return EXIT_USAGE;
 }
@@ -130,6 +133,7 @@ static void run_free(Run *run)
     string_list_free(&run->options.inputs);
     string_list_free(&run->options.defines);
     string_list_free(&run->options.args);
+    string_list_free(&run->options.limits);
     string_list_free(&run->options.outs);
     string_list_free(&run->options.expects);
 }

@@ -3,6 +3,7 @@
 
 #include "common/defines.h"
 #include "common/file.h"
+#include "common/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ static int parse(Run *run, Source *source)
         fprintf(stderr, "%s: error: out of memory\n", TOOL);
         return EXIT_DIAGNOSTICS;
     }
+    limits_set(TOOL, &o->limits, source->diag);
     source->module = tilus_parse(source->diag, file, run->text, run->text_size, 1,
                                  run->defines, o->defines.count);
     return source->module ? EXIT_OK : report(source);
@@ -47,7 +49,7 @@ int program_load(Run *run)
     const Options *o = &run->options;
     if (!defines_parse(TOOL, &o->defines, &run->defines))
         return EXIT_USAGE;
-    if (!file_read(TOOL, o->inputs.items[0], FILE_SIZE_MAX, &run->text, &run->text_size))
+    if (!file_read(TOOL, o->inputs.items[0], TEXT_SIZE_MAX, &run->text, &run->text_size))
         return EXIT_DIAGNOSTICS;
     int status = parse(run, &run->plain);
     if (status == EXIT_OK)

@@ -25,6 +25,7 @@ typedef struct Options {
     const char *program;        /* with or without @; NULL: the only one */
     int engine;                 /* Engine; engine_choose leaves no AUTO */
     StringList args;            /* NAME=VALUE */
+    StringList limits;          /* NAME=N */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
     int compare;                /* 1: with the interpreter */
