@@ -105,6 +105,11 @@ COUNTED = {
                                      f"%x{i} = scalar %c : i32\n" for i in range(n)) +
                                  "yield " + ", ".join(f"%x{i}" for i in range(n)) +
                                  "\n} else {\nyield " + ", ".join(["%c"] * n) + "\n}", "%c: i32"),
+    "operands": lambda n: program("%r = if %c > 0 {\nyield " + ", ".join(["%c"] * n) +
+                                  "\n} else {\nyield %c\n}", "%c: i32"),
+    "types": lambda n: program("%s = scalar %c : " + ", ".join(["i32"] * n), "%c: i32"),
+    "carried": lambda n: program("while %c > 0 iter(" + ", ".join(
+        f"%x{i} = %c" for i in range(n)) + ") {\n}", "%c: i32"),
     "name": lambda n: "param " + "A" * n + " = 1\n" + program(""),
     "value-name": lambda n: program("%" + "a" * n + " = scalar 1"),
     "rank": lambda n: register("replicate(32).local(" + ", ".join(["1"] * n) + ")", str([1] * n)),
