@@ -101,8 +101,7 @@ static bool define_carried(Parser *p, const Statement *s, Region *body, const To
 
 bool parse_for(Parser *p, Statement *s)
 {
-    Token index, carried[LIMIT_NAMES];
-    if (!parse_for_header(p, s, &index, carried) || s->broken ||
+    if (!parse_for_header(p, s, &s->index, s->carried) || s->broken ||
         (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
         return false;
     Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
@@ -111,8 +110,8 @@ bool parse_for(Parser *p, Statement *s)
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
     const Type *i64 = type_scalar(p->m, DTYPE_i64);
-    bool ok = define_region_argument(p, body, &index, i64) &&
-              define_carried(p, s, body, carried) && parse_region_body(p, body);
+    bool ok = define_region_argument(p, body, &s->index, i64) &&
+              define_carried(p, s, body, s->carried) && parse_region_body(p, body);
     scope_reset(p, mark);
     if (!ok)
         return false;
@@ -182,16 +181,15 @@ static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *
 /* while COND [iter(...)] [: types] { .. } */
 bool parse_while(Parser *p, Statement *s)
 {
-    Token carried[LIMIT_NAMES];
     Bookmark cond;
     const char *cond_end;
-    if (!parse_while_header(p, s, carried, &cond, &cond_end) || s->broken)
+    if (!parse_while_header(p, s, s->carried, &cond, &cond_end) || s->broken)
         return false;
     Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, NULL, 0);
     Region *body = build_region(p->program, op);
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
-    bool ok = define_carried(p, s, body, carried) &&
+    bool ok = define_carried(p, s, body, s->carried) &&
               parse_while_condition(p, op, cond, cond_end) && parse_region_body(p, body);
     scope_reset(p, mark);
     if (!ok)

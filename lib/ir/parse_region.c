@@ -28,6 +28,21 @@ static bool check_statement_end(Parser *p)
     return parser_expected(p, "the end of the line");
 }
 
+static bool parse_statement(Parser *p)
+{
+    ArenaMark mark = arena_mark(&p->m->scratch);
+    Statement *s = arena_new(&p->m->scratch, Statement);
+    const char *start = p->token.start;
+    s->loc = p->token.loc;
+    bool parsed = parse_result_names(p, s) && parse_named_op(p, s) && check_statement_end(p);
+    if (!parsed) {
+        define_broken_results(p, s);
+        parser_skip_statement(p, start);
+    }
+    arena_reset(&p->m->scratch, mark);
+    return parsed;
+}
+
 static bool parse_statements(Parser *p)
 {
     bool ok = true;
@@ -36,15 +51,8 @@ static bool parse_statements(Parser *p)
             ok &= parse_when(p, parse_statements);
             continue;
         }
-        Statement s = {.loc = p->token.loc};
-        diag_check_time(p->diag, s.loc);
-        const char *start = p->token.start;
-        bool parsed = parse_result_names(p, &s) && parse_named_op(p, &s) && check_statement_end(p);
-        if (!parsed) {
-            define_broken_results(p, &s);
-            parser_skip_statement(p, start);
-        }
-        ok &= parsed;
+        diag_check_time(p->diag, p->token.loc);
+        ok &= parse_statement(p);
     }
     return ok;
 }

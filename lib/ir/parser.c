@@ -135,8 +135,12 @@ bool parser_define(Parser *p, const Token *name, Value *v)
         return diag_note(p->diag, s->value->loc, "%%%s is defined here", s->name);
     }
     int64_t most = diag_limit(p->diag, LIMIT_ID_VALUES);
-    if (p->m->value_count > most)
-        return diag_error(p->diag, name->loc, "more than %lld values", (long long)most);
+    if (p->m->value_count > most) {
+        if (!p->values_reported)
+            diag_error(p->diag, name->loc, "more than %lld values", (long long)most);
+        p->values_reported = true;
+        return false;
+    }
     arena_push(&p->m->arena, p->scope, p->scope_count, p->scope_capacity,
                ((Shadow){s, s->value}));
     s->value = v;

@@ -56,6 +56,7 @@ typedef struct Parser {
     unsigned regions;       /* that are open, those of `when` too */
     unsigned nesting;       /* open parentheses and unary operators */
     bool end_reported;      /* "unexpected end" is said once */
+    bool values_reported;   /* too many: the same */
 } Parser;
 
 /* ---- tokens (parser.c) ---------------------------------------------- */

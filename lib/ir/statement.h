@@ -4,17 +4,18 @@
 
 #include "ir/parser.h"
 
-
-/* What is read of one statement before its op can be built. */
+/* What is read of one statement before its op can be built. It lies on the module's
+ * scratch arena: those around it wait for it, and a stack may be small. */
 typedef struct Statement {
     Loc loc;
-    Token names[LIMIT_NAMES];         /* to the left of `=` */
+    Token names[LIMIT_NAMES];       /* to the left of `=` */
     unsigned name_count;
+    Token index, carried[LIMIT_NAMES];  /* of loops: names inside */
     Value *operands[LIMIT_NAMES];
     unsigned operand_count;
     Attr attrs[ATTR_COUNT];
     unsigned attr_count;
-    const Type *types[LIMIT_NAMES];   /* after the colon, or following from the op */
+    const Type *types[LIMIT_NAMES]; /* after the colon, or following from the op */
     unsigned type_count;
     bool broken;                    /* uses a value whose definition was broken */
 } Statement;

@@ -887,6 +887,49 @@ static void deadlines_end_a_compile_at_every_look(void **state)
     assert_true(compile_in_time(needed + 1));
 }
 
+/* ---- the CPU engine ---------------------------------------------------------------- */
+
+static tilus_status run_on_cpu(Subject *s, const char *program, unsigned level)
+{
+    tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
+    tilus_buffer buffer = {s->data, COUNT * sizeof *s->data};
+    tilus_cpu_options options = {.cpu = "sm_80", .opt_level = level, .host_threads = 1};
+    return tilus_run_on_cpu(s->module, program, args, 3, &buffer, 1, &options, NULL);
+}
+
+static void the_cpu_engine_refuses_bad_calls(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    assert_int_equal(run_on_cpu(&s, "nobody", 0), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 0, "the module has no program @nobody");
+    assert_int_equal(run_on_cpu(&s, "add", 4), TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 1, "optimisation level 4");
+    subject_free(&s);
+    s = subject_of("program @add<1>(%n: i32) warps(1) {\n"
+                   "  %r = allocate_register 0.0 : f32[32]\n  %s = neg %r\n}\n");
+    assert_int_equal(run_on_cpu(&s, "add", 0), TILUS_ERROR_PROGRAM);
+    subject_free(&s);
+}
+
+/* Its compile has a deadline, its run has none. */
+static void the_cpu_engine_compiles_in_time_or_says_so(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    assert_true(tilus_set_limit(s.diag, "milliseconds", 1));
+    assert_int_equal(run_on_cpu(&s, "add", 0), TILUS_ERROR_PROGRAM);
+    expect_text(s.diag, 0, "the compile has come so far in 1 ms");
+    subject_free(&s);
+    s = subject_of(add_three);
+    for (int i = 0; i < SIZE; i++)
+        s.data[i] = (float)i;
+    assert_true(tilus_set_limit(s.diag, "milliseconds", 1000));
+    assert_int_equal(run_on_cpu(&s, "add", 0), TILUS_OK);
+    expect_sums(&s);
+    subject_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -915,6 +958,8 @@ int main(void)
         cmocka_unit_test(versions_are_told),
         cmocka_unit_test(limits_are_listed_and_set),
         cmocka_unit_test(deadlines_end_a_compile_at_every_look),
+        cmocka_unit_test(the_cpu_engine_refuses_bad_calls),
+        cmocka_unit_test(the_cpu_engine_compiles_in_time_or_says_so),
         cmocka_unit_test(makers_survive_every_malloc_that_fails),
         cmocka_unit_test(drawing_survives_every_malloc_that_fails),
         cmocka_unit_test(entries_survive_every_malloc_that_fails),
