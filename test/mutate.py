@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts deliberate faults into the compiler, one at a time, and runs the tests on each.
 
-    mutate.py [--only NAME,..] [--report FILE]     the faults of test/mutants.txt
+    mutate.py [--only NAME,..] [--report FILE]     the faults of test/mutants.txt; with
+                                                   --only the report keeps other rows
     mutate.py --check                              whether each still fits its file
 
 Each fault is put into a copy of the sources (BUILD/source), which is built beside it,
@@ -160,14 +161,16 @@ class Build:
 
 # ---- the run -------------------------------------------------------------------
 
+LIVES = ("SURVIVES", "does not fit its file", "does not compile")
+
 
 def run_mutant(build, mutant):
-    """What killed it, or why it lives, and whether that is well."""
+    """What killed it, or one of LIVES."""
     path = build.source / mutant.file
     original = path.read_text()
     text = mutant.apply(original)
     if text is None:
-        return "does not fit its file", False
+        return "does not fit its file"
     path.write_text(text)
     try:
         killer, problem = build.first_failure(mutant.first)
@@ -175,21 +178,26 @@ def run_mutant(build, mutant):
         path.write_text(original)
     if problem:
         print(problem)
-        return "does not compile", False
-    return killer or "SURVIVES", bool(killer)
+        return "does not compile"
+    return killer or "SURVIVES"
 
 
-def report(path, rows, seconds):
-    killed = sum(ok for _, _, ok, _ in rows)
+def report(path, results):
+    """Writes the table; rows that it has already stay where there are no new ones."""
+    old = re.findall(r"^\| [^|]* \| (\S+) \| [^|]* \| (.*) \|$",
+                     path.read_text() if path.exists() else "", re.M)
+    results = {**dict(old), **results}
+    rows = [(m, results[m.name]) for m in read_table() if m.name in results]
+    killed = sum(what not in LIVES for _, what in rows)
     revision = git("describe", "--always", "--dirty", "--abbrev=12").strip()
     lines = [
         "# Mutants", "",
         "Written by `test/mutate.py --report`; the faults are in `test/mutants.txt`.", "",
         f"{datetime.date.today()}, revision {revision}, {platform.machine()}, "
-        f"{os.cpu_count()} cores, {seconds / 60:.0f} minutes: "
+        f"{os.cpu_count()} cores: "
         f"**{killed} of {len(rows)} killed**, {100 * killed / len(rows):.1f} %.", "",
         "| family | mutant | file | killed by |", "|---|---|---|---|"]
-    lines += [f"| {m.family} | {m.name} | `{m.file}` | {what} |" for m, what, _, _ in rows]
+    lines += [f"| {m.family} | {m.name} | `{m.file}` | {what} |" for m, what in rows]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -203,18 +211,17 @@ def run_all(options, mutants):
         failed, _ = build.first_failure("unit/test_cast")
         if failed:
             sys.exit(f"mutate.py: {failed} fails without any mutant")
-    start, rows = time.time(), []
+    results = {}
     for number, mutant in enumerate(mutants, 1):
         begin = time.time()
-        what, killed = run_mutant(build, mutant)
-        rows.append((mutant, what, killed, time.time() - begin))
+        results[mutant.name] = what = run_mutant(build, mutant)
         print(f"{number:3}/{len(mutants)} {mutant.family:12} {mutant.name:36} {what} "
               f"({time.time() - begin:.0f} s)", flush=True)
-    killed = sum(row[2] for row in rows)
-    print(f"{killed} of {len(rows)} killed, {100 * killed / len(rows):.1f} %")
+    killed = sum(what not in LIVES for what in results.values())
+    print(f"{killed} of {len(results)} killed, {100 * killed / len(results):.1f} %")
     if options.report:
-        report(Path(options.report), rows, time.time() - start)
-    return killed == len(rows)
+        report(Path(options.report), results)
+    return killed == len(results)
 
 
 def main():

@@ -1,13 +1,19 @@
 /* Divisors and ranges of scalar expressions, by one walk over the tree. */
 #include "analysis/facts.h"
 
-/* Values visited before the walk gives up: bounds of nested loops may refer to
- * each other many times over. */
-enum { BUDGET = 4096 };
+/* Values visited before the walk gives up: bounds of nested loops may refer to each
+ * other many times over. And how deep it goes, through expressions and from values to
+ * what is behind them: chains of definitions are as long as the text, the stack not. */
+enum { VALUES = 1024, DEPTH = 1024 };
+
+typedef struct Budget {
+    int values;             /* left, of all */
+    unsigned depth;         /* left, below here */
+} Budget;
 
 static const ScalarFacts unknown = {1, INT64_MIN, INT64_MAX};
 
-static ScalarFacts of_expr(const Expr *e, int *budget);
+static ScalarFacts of_expr(const Expr *e, Budget *budget);
 
 static bool has_min(ScalarFacts f) { return f.min != INT64_MIN; }
 static bool has_max(ScalarFacts f) { return f.max != INT64_MAX; }
@@ -20,22 +26,26 @@ static ScalarFacts of_constant(int64_t c)
 
 /* ---- values ----------------------------------------------------------- */
 
-/* An expression behind a value: charged for its depth, so that chains of definitions
- * are not followed deeper than the budget. */
-static ScalarFacts of_behind(const Expr *e, int *budget)
+/* An expression behind a value. */
+static ScalarFacts of_behind(const Expr *e, Budget *budget)
 {
-    *budget -= (int)e->depth;
-    return *budget < 0 ? unknown : of_expr(e, budget);
+    unsigned before = budget->depth, charge = e->depth + 1;
+    if (charge > before)
+        return unknown;
+    budget->depth = before - charge;
+    ScalarFacts f = of_expr(e, budget);
+    budget->depth = before;
+    return f;
 }
 
-static ScalarFacts of_block_index(const Value *v, int *budget)
+static ScalarFacts of_block_index(const Value *v, Budget *budget)
 {
     ScalarFacts extent = of_behind(v->def->parent->program->grid[v->index], budget);
     return (ScalarFacts){1, 0, has_max(extent) && extent.max > 0 ? extent.max - 1
                                                                  : INT32_MAX - 1};
 }
 
-static ScalarFacts of_loop_index(const Op *loop, int *budget)
+static ScalarFacts of_loop_index(const Op *loop, Budget *budget)
 {
     ScalarFacts lower = of_behind(op_expr(loop, ATTR_LOWER), budget);
     ScalarFacts upper = of_behind(op_expr(loop, ATTR_UPPER), budget);
@@ -56,14 +66,14 @@ static ScalarFacts within_type(const Value *v, ScalarFacts f)
                          f.max < most ? f.max : most};
 }
 
-static ScalarFacts of_scalar(const Value *v, int *budget)
+static ScalarFacts of_scalar(const Value *v, Budget *budget)
 {
     return within_type(v, of_behind(op_expr(v->def, ATTR_VALUE), budget));
 }
 
-static ScalarFacts of_value(const Value *v, int *budget)
+static ScalarFacts of_value(const Value *v, Budget *budget)
 {
-    if (--*budget < 0)
+    if (--budget->values < 0)
         return unknown;
     if (v->program)
         return (ScalarFacts){v->facts.divisible, v->facts.min, v->facts.max};
@@ -168,7 +178,7 @@ static ScalarFacts compare(ScalarOp op, ScalarFacts a, ScalarFacts b)
     return always ? of_constant(1) : never ? of_constant(0) : (ScalarFacts){1, 0, 1};
 }
 
-static ScalarFacts of_op(const Expr *e, int *budget)
+static ScalarFacts of_op(const Expr *e, Budget *budget)
 {
     ScalarFacts a = of_expr(e->a, budget);
     ScalarFacts b = e->b ? of_expr(e->b, budget) : unknown;
@@ -197,7 +207,7 @@ static ScalarFacts of_op(const Expr *e, int *budget)
     return unknown;
 }
 
-static ScalarFacts of_expr(const Expr *e, int *budget)
+static ScalarFacts of_expr(const Expr *e, Budget *budget)
 {
     if (e->kind == EXPR_CONSTANT)
         return of_constant(e->constant);
@@ -208,13 +218,13 @@ static ScalarFacts of_expr(const Expr *e, int *budget)
 
 ScalarFacts facts_of_value(const Value *v)
 {
-    int budget = BUDGET;
+    Budget budget = {VALUES, DEPTH};
     return of_value(v, &budget);
 }
 
 ScalarFacts facts_of_expr(const Expr *e)
 {
-    int budget = BUDGET;
+    Budget budget = {VALUES, DEPTH};
     return of_expr(e, &budget);
 }
 
