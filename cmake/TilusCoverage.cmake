@@ -13,7 +13,8 @@ add_custom_target(coverage
 
 # It needs every program.
 foreach(directory tools examples test)
-    get_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${directory} PROPERTY BUILDSYSTEM_TARGETS)
+    get_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${directory}
+                 PROPERTY BUILDSYSTEM_TARGETS)
     foreach(target ${targets})
         get_target_property(type ${target} TYPE)
         if(type STREQUAL EXECUTABLE OR type STREQUAL MODULE_LIBRARY)

@@ -28,8 +28,9 @@ static bool count_operations(Codegen *cg, const Op *op)
     }
     cg->operations += most;
     return cg->operations <= limit ||
-           diag_error(cg->diag, op->loc, "%s makes %lld unrolled operations, the limit is %lld",
-                      op_info[op->code].name, (long long)cg->operations, (long long)limit);
+           diag_error(cg->diag, op->loc, "%s makes %lld unrolled operations, the limit is "
+                      "%lld", op_info[op->code].name, (long long)cg->operations,
+                      (long long)limit);
 }
 
 bool emit_region(Codegen *cg, const Region *r)

@@ -8,7 +8,8 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
         return false;
     while (p->token.kind == TOKEN_VALUE) {
         if (s->operand_count == LIMIT_NAMES)
-            return diag_error(p->diag, p->token.loc, "more than %d carried values", LIMIT_NAMES);
+            return diag_error(p->diag, p->token.loc, "more than %d carried values",
+                              LIMIT_NAMES);
         carried[s->operand_count] = p->token;
         parser_advance(p);
         if (!parser_expect(p, "=", "after the carried value's name"))

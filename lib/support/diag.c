@@ -169,5 +169,6 @@ void diag_print(const Diag *d, FILE *out)
             print_line(d, m->loc, out);
     }
     if (d->errors > diag_limit(d, LIMIT_ID_ERRORS))
-        fprintf(out, "%u more errors were not kept\n", d->errors - (unsigned)diag_limit(d, LIMIT_ID_ERRORS));
+        fprintf(out, "%lld more errors were not kept\n",
+                (long long)(d->errors - diag_limit(d, LIMIT_ID_ERRORS)));
 }

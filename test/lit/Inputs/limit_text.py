@@ -31,6 +31,17 @@ def register(layout_text, extents):
     return program(f"%r = allocate_register 0.0 : f32{extents} @ {layout_text}")
 
 
+def repeated(item, n):
+    return ", ".join([str(item)] * n)
+
+
+def results(n):
+    text = ", ".join(f"%r{i}" for i in range(n)) + " = if %c > 0 {\n"
+    text += "".join(f"%x{i} = scalar %c : i32\n" for i in range(n))
+    text += "yield " + ", ".join(f"%x{i}" for i in range(n))
+    return program(text + f"\n}} else {{\nyield {repeated('%c', n)}\n}}", "%c: i32")
+
+
 def chained_loops(n):
     """Bounds as deep as may be, each on the loop before: the facts of the innermost index
     depend on all."""
@@ -101,23 +112,19 @@ DEEP = {
 
 COUNTED = {
     "arguments": lambda n: program("", ", ".join(f"%a{i}: i32" for i in range(n))),
-    "results": lambda n: program(", ".join(f"%r{i}" for i in range(n)) + " = if %c > 0 {\n" + "".join(
-                                     f"%x{i} = scalar %c : i32\n" for i in range(n)) +
-                                 "yield " + ", ".join(f"%x{i}" for i in range(n)) +
-                                 "\n} else {\nyield " + ", ".join(["%c"] * n) + "\n}", "%c: i32"),
-    "operands": lambda n: program("%r = if %c > 0 {\nyield " + ", ".join(["%c"] * n) +
-                                  "\n} else {\nyield %c\n}", "%c: i32"),
-    "types": lambda n: program("%s = scalar %c : " + ", ".join(["i32"] * n), "%c: i32"),
+    "results": results,
+    "operands": lambda n: program(f"%r = if %c > 0 {{\nyield {repeated('%c', n)}\n}} else {{\n"
+                                  "yield %c\n}", "%c: i32"),
+    "types": lambda n: program("%s = scalar %c : " + repeated("i32", n), "%c: i32"),
     "carried": lambda n: program("while %c > 0 iter(" + ", ".join(
         f"%x{i} = %c" for i in range(n)) + ") {\n}", "%c: i32"),
     "name": lambda n: "param " + "A" * n + " = 1\n" + program(""),
     "value-name": lambda n: program("%" + "a" * n + " = scalar 1"),
-    "rank": lambda n: register("replicate(32).local(" + ", ".join(["1"] * n) + ")", str([1] * n)),
+    "rank": lambda n: register(f"replicate(32).local({repeated(1, n)})", str([1] * n)),
     "elements": lambda n: register(f"replicate(32).local({n})", f"[{n}]"),
     "warps": lambda n: program("", warps=n),
-    "modes": lambda n: "layout l = register_layout(shape = [1], mode_shape = [" +
-                       ", ".join(["1"] * n) + "], spatial_modes = [], local_modes = [" +
-                       ", ".join(str(i) for i in range(n)) + "])\n" + program(""),
+    "modes": lambda n: f"layout l = register_layout(shape = [1], mode_shape = [{repeated(1, n)}], "
+                       f"spatial_modes = [], local_modes = {list(range(n))})\n" + program(""),
     "stages": lambda n: program(f"for %i in 0 .. 4 pipelined({n}) {{\n}}"),
     "unroll": lambda n: program(f"for %i in 0 .. 4096 unroll({n}) {{\n}}"),
     "unrolled": lambda n: program("for %i in 0 .. 100 unroll {\nsynchronize\n}\n" * n),
