@@ -31,7 +31,7 @@ TABLE = ROOT / "test" / "mutants.txt"
 LIT = "/usr/lib/llvm-22/bin/lit"
 
 UNITS = ["test_cast", "test_convert", "test_elementwise", "test_cpu"]
-LIT_FOLDERS = ["Run", "codegen", "cpu"]
+LIT_TESTS = ["Run", "codegen", "cpu", "docs/casts.test", "tools/llc-cast-plans.test"]
 TOOLS = ["tilus-run", "tilus-opt", "tilus-llc"]
 FIRST_TIMEOUT = 90      # seconds
 REST_TIMEOUT = 900
@@ -152,7 +152,7 @@ class Build:
         ok, output = self.make(TOOLS + UNITS)
         if not ok:
             return None, output
-        for name in [f"unit/{unit}" for unit in UNITS] + LIT_FOLDERS:
+        for name in [f"unit/{unit}" for unit in UNITS] + LIT_TESTS:
             failed = self.test(name, REST_TIMEOUT)
             if failed:
                 return failed, None

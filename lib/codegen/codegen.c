@@ -257,9 +257,9 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
         !nvptx_open(cg, ptx, options->opt_level))
         return false;
     nvptx_fill_intrinsics(cg);
-    diag_check_time(cg->diag, (Loc){0});
+    diag_check_time(cg->diag, module_loc(cg->module));
     bool ok = nvptx_optimize(cg, options->opt_level);
-    diag_check_time(cg->diag, (Loc){0});
+    diag_check_time(cg->diag, module_loc(cg->module));
     return ok;
 }
 

@@ -116,6 +116,11 @@ void module_free(Module *m)
     free(m);
 }
 
+Loc module_loc(const Module *m)
+{
+    return m->programs ? m->programs->loc : (Loc){0};
+}
+
 Program *module_find_program(const Module *m, const char *name)
 {
     Program *p = m->programs;

@@ -285,6 +285,8 @@ struct tilus_module {
 Module *module_new(Diag *diag);
 void module_free(Module *m);
 Program *module_find_program(const Module *m, const char *name);
+/* Where its first program begins: for what concerns all of it. */
+Loc module_loc(const Module *m);
 
 /* Threads of a block. */
 static inline int64_t program_threads(const Program *p) { return 32 * (int64_t)p->warps; }

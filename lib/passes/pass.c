@@ -179,7 +179,7 @@ static bool run_pass(Runner *r, const PassInfo *pass, const char *pipeline)
 {
     const tilus_pass_options *o = r->options;
     tell_observer(r, TILUS_PASS_BEGINS, pipeline);
-    diag_check_time(r->m->diag, (Loc){0});
+    diag_check_time(r->m->diag, module_loc(r->m));
     if (o->print_before_all || list_names(o->print_before, pass))
         print_after_name(r, "before", pass);
     PassResult result = run_over_programs(r, pass);
