@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What casts cost: the table in docs/casts.md, from tilus-llc --print-cast-plans.
+"""What casts cost: the tables in docs/casts.md, from tilus-llc --print-cast-plans.
 
-    test/cast_table.py --tools build/debug/bin            prints the table
-    test/cast_table.py --tools build/debug/bin --write    puts it into docs/casts.md
-    test/cast_table.py --tools build/debug/bin --check    compares it with docs/casts.md
+    test/cast_table.py --tools build/debug/bin            prints the tables
+    test/cast_table.py --tools build/debug/bin --write    puts them into docs/casts.md
+    test/cast_table.py --tools build/debug/bin --check    compares them with docs/casts.md
 
-A row is a source, a column a target, a cell the family, operations of the integer
-pipe an element, and after the plus those of all other pipes.
+Rows of the first table are sources, columns are targets; of the second one, casts
+that round, rows are targets and columns sources. A cell has the family, operations of
+the integer pipe an element, and after the plus those of all other pipes.
 """
 import argparse
 import pathlib
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "casts.md"
-BEGIN, END = "<!-- plans:begin -->", "<!-- plans:end -->"
+WIDE = ["f16", "bf16", "f32"]
 TARGETS = ["f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2"]
 ROW = re.compile(r"(\w+) +(\w+) +32  (.*?) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$")
 
@@ -30,11 +31,21 @@ def plans(tools):
     return cells
 
 
-def table(tools):
-    lines = ["| from | " + " | ".join(TARGETS) + " |", "|---" * (len(TARGETS) + 1) + "|"]
-    for source, cells in plans(tools).items():
-        lines.append(f"| {source} | " + " | ".join(cells.get(t, "–") for t in TARGETS) + " |")
-    return "\n".join(lines)
+def table(corner, columns, rows, cell):
+    lines = [[corner, *columns], *([r, *(cell(r, c) or "–" for c in columns)] for r in rows)]
+    text = ["| " + " | ".join(line) + " |" for line in lines]
+    text.insert(1, "|---" * (len(columns) + 1) + "|")
+    return "\n".join(text)
+
+
+def tables(tools):
+    """The text between the marks of each table, by the name in the marks."""
+    cells = plans(tools)
+    narrow = [t for t in cells if t not in WIDE]
+    return {
+        "plans": table("from", TARGETS, narrow, lambda r, c: cells[r].get(c)),
+        "rounding": table("to", WIDE, narrow, lambda r, c: cells[c].get(r)),
+    }
 
 
 def main():
@@ -43,15 +54,17 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    text, new = DOCUMENT.read_text(), table(options.tools)
-    head, rest = text.split(BEGIN)
-    old, tail = rest.split(END)
+    text = old = DOCUMENT.read_text()
+    for name, new in tables(options.tools).items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        head, rest = text.split(begin)
+        text = f"{head}{begin}\n{new}\n{end}{rest.split(end)[1]}"
+        if not options.write and not options.check:
+            print(new)
     if options.write:
-        DOCUMENT.write_text(f"{head}{BEGIN}\n{new}\n{END}{tail}")
-    elif not options.check:
-        print(new)
-    elif old.strip() != new:
-        print("docs/casts.md has another table than test/cast_table.py --write would put there")
+        DOCUMENT.write_text(text)
+    elif options.check and text != old:
+        print("docs/casts.md has other tables than test/cast_table.py --write would put there")
         return 1
     return 0
 

@@ -38,8 +38,7 @@ static void narrow_words(Planner *p)
     }
 }
 
-/* One byte of each half of two words, or of one, by `selector`. */
-static void pack_words(Planner *p, uint32_t selector)
+void pack_words(Planner *p, uint32_t selector)
 {
     uint16_t words[CAST_WORDS_MAX];
     unsigned count = (p->word_count + 1) / 2;

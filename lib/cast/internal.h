@@ -18,7 +18,7 @@ typedef struct Planner {
     CastStorage storage;            /* of the source, where the query has one */
     bool packed;                    /* it has */
     unsigned in_words;
-    uint16_t source[8];             /* nodes that stand for the source's words */
+    uint16_t source[CAST_WORDS_MAX];    /* nodes that stand for the source's words */
     struct Window *windows;         /* those in use, see arrange.c */
     uint32_t window_count, window_capacity;
     uint16_t words[CAST_WORDS_MAX]; /* what the family decoded */
@@ -39,7 +39,9 @@ unsigned node_prmt(Planner *p, unsigned a, unsigned b, uint32_t selector);
 unsigned node_lop3(Planner *p, unsigned table, unsigned a, unsigned b, unsigned c);
 
 /* The op that adds, multiplies, ... in type f16, bf16 or f32. */
-typedef enum Arithmetic { ARITH_ADD, ARITH_MUL, ARITH_FMA, ARITH_MAX } Arithmetic;
+typedef enum Arithmetic {
+    ARITH_ADD, ARITH_MUL, ARITH_FMA, ARITH_MAX, ARITH_MIN, ARITH_MAX_NAN, ARITH_MIN_NAN
+} Arithmetic;
 CastOpCode arithmetic_op(DType t, Arithmetic what);
 
 /* ---- fields to their places (arrange.c) -------------------------------- */
@@ -97,6 +99,24 @@ void share_windows(Planner *p, unsigned width, unsigned high);
 typedef bool FamilyBuilder(Planner *p, DType to);
 FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
     family_bytes, family_bare;
+/* Those that round, from wide floats (narrow.c): `to` is what they compute in, and
+ * they fill p->words with codes of the query's type. */
+FamilyBuilder family_linear, family_quantum, family_carry, family_convert;
+
+/* Whether a query is from f16, bf16 or f32 to a type of up to 8 bits. */
+bool is_narrowing(const CastQuery *query);
+
+/* ---- codes into words (narrow_pack.c) ------------------------------------ */
+
+/* p->words are halves with codes of `bits` bits from place `at` on and zeros
+ * elsewhere; bytes may lie at 0 or 8, among anything. They become whole words. */
+void pack_halves(Planner *p, unsigned bits, unsigned at);
+/* The same of words whose lowest bits, fewer than 8, are codes. */
+void pack_singles(Planner *p, unsigned bits);
+/* Flips the uppermost bit of each code of whole words. */
+void flip_signs(Planner *p, unsigned bits);
+/* One byte of each half of two words, or of one, by `selector` (finish.c). */
+void pack_words(Planner *p, uint32_t selector);
 
 /* Turns p->words, elements in `via`, into the query's type (finish.c); false
  * where some code would become another one than cast says. */

@@ -16,6 +16,10 @@ static FamilyBuilder *const builders[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_hardware] = family_hardware,
     [CAST_FAMILY_bytes] = family_bytes,
     [CAST_FAMILY_bare] = family_bare,
+    [CAST_FAMILY_linear] = family_linear,
+    [CAST_FAMILY_quantum] = family_quantum,
+    [CAST_FAMILY_carry] = family_carry,
+    [CAST_FAMILY_convert] = family_convert,
 };
 
 /* ---- costs --------------------------------------------------------------- */
@@ -60,6 +64,13 @@ static bool is_source(DType t)
     return info->bits <= 8 && (dtype_is_integer(t) || info->kind == DKIND_FLOAT);
 }
 
+bool is_narrowing(const CastQuery *query)
+{
+    DType from = query->from;
+    return (from == DTYPE_f16 || from == DTYPE_bf16 || from == DTYPE_f32) &&
+           is_source(query->to) && !query->packed && !query->residual;
+}
+
 static Planner planner_of(Arena *arena, const CastQuery *query)
 {
     unsigned bits = query->elements * dtype_bits(query->from);
@@ -97,12 +108,19 @@ static void keep_used(Planner *p)
         p->words[i] = number[p->words[i]];
 }
 
+/* Whether a family is of the kind that a query wants. */
+static bool does_family(const CastQuery *query, CastFamily family)
+{
+    return query->residual == (family == CAST_FAMILY_bare) &&
+           is_narrowing(query) == (family >= CAST_FAMILY_linear);
+}
+
 /* The plan by one family, decoding to `via`; false when it does not do. */
 static bool plan_family(Arena *arena, const CastQuery *query, CastFamily family, DType via,
                         CastPlan *plan)
 {
     Planner p = planner_of(arena, query);
-    if (query->residual != (family == CAST_FAMILY_bare) || !builders[family](&p, via) || !finish_words(&p, via))
+    if (!builders[family](&p, via) || (!is_narrowing(query) && !finish_words(&p, via)))
         return false;
     keep_used(&p);
     *plan = (CastPlan){.query = *query, .family = family, .via = via, .ops = p.ops,
@@ -118,9 +136,14 @@ typedef struct Ways {
     DType first, second, resort;
 } Ways;
 
-static Ways ways_to(DType to)
+static Ways ways_of(const CastQuery *query)
 {
-    switch (to) {
+    if (is_narrowing(query))
+        return (Ways){query->from, query->from == DTYPE_f32 ? DTYPE_none : DTYPE_f32,
+                      DTYPE_none};
+    if (query->residual)
+        return (Ways){.first = query->to};
+    switch (query->to) {
     case DTYPE_bf16:
         return (Ways){.first = DTYPE_bf16};
     case DTYPE_f16:
@@ -132,7 +155,7 @@ static Ways ways_to(DType to)
     case DTYPE_u8:
     case DTYPE_f8e4m3:
     case DTYPE_f8e5m2:
-        return (Ways){to, DTYPE_f16, DTYPE_bf16};
+        return (Ways){query->to, DTYPE_f16, DTYPE_bf16};
     default:
         return (Ways){DTYPE_none, DTYPE_none, DTYPE_none};
     }
@@ -153,7 +176,7 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
 {
     CastPlan candidate;
     for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
-        if (!plan_family(arena, query, f, via, &candidate))
+        if (!does_family(query, f) || !plan_family(arena, query, f, via, &candidate))
             continue;
         unsigned rank = rank_of(&candidate);
         if (rank < best) {
@@ -166,13 +189,9 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
 
 bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
 {
-    Ways ways = ways_to(query->to);
-    if (query->residual) {
-        ways = (Ways){.first = query->to};
-        if (query->packed != query->to)
-            return false;
-    }
-    if (!is_source(query->from) || query->from == query->to)
+    Ways ways = ways_of(query);
+    bool known = is_source(query->from) || is_narrowing(query);
+    if (!known || query->from == query->to || (query->residual && query->packed != query->to))
         return false;
     unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
     best = choose(arena, query, ways.second, plan, best);

@@ -47,10 +47,13 @@ typedef struct CastOp {
     uint16_t in[3];             /* numbers of earlier operations; unused ones are 0 */
 } CastOp;
 
-/* How codes are decoded; docs/casts.md describes each. */
+/* How codes are decoded and, from linear on, how wide floats are rounded to codes;
+ * docs/casts.md describes each. */
 typedef enum CastFamily {
     CAST_FAMILY_magic, CAST_FAMILY_subnormal, CAST_FAMILY_realign, CAST_FAMILY_lookup,
-    CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_bare, CAST_FAMILY_COUNT
+    CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_bare,
+    CAST_FAMILY_linear, CAST_FAMILY_quantum, CAST_FAMILY_carry, CAST_FAMILY_convert,
+    CAST_FAMILY_COUNT
 } CastFamily;
 
 /* What is to be planned. */
@@ -70,7 +73,8 @@ typedef struct CastPlan {
     CastQuery query;
     CastFamily family;
     DType via;                  /* what the family decodes to: `to`, or a type from which
-                                   few operations lead there */
+                                   few operations lead there; from f16, bf16 and f32, what
+                                   it computes in */
     CastOp *ops;                /* each after those that it reads */
     uint32_t count;
     uint16_t out[CAST_WORDS_MAX];   /* numbers of the operations that give the result,

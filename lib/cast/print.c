@@ -6,12 +6,14 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_realign] = "realign",   [CAST_FAMILY_lookup] = "lookup",
     [CAST_FAMILY_hardware] = "hardware", [CAST_FAMILY_bytes] = "bytes",
     [CAST_FAMILY_bare] = "bare",
+    [CAST_FAMILY_linear] = "linear",     [CAST_FAMILY_quantum] = "quantum",
+    [CAST_FAMILY_carry] = "carry",       [CAST_FAMILY_convert] = "hardware",
 };
 
 const char *cast_family_name(Arena *arena, const CastPlan *plan)
 {
     const char *name = family_names[plan->family];
-    if (plan->via == plan->query.to ||
+    if (plan->via == plan->query.to || plan->via == plan->query.from ||
         (plan->via == DTYPE_f32 && plan->query.to == DTYPE_tf32))
         return name;
     return arena_printf(arena, "%s via %s", name, dtype_name(plan->via));

@@ -40,6 +40,17 @@ static uint32_t run_halves(DType t, Binary *binary, uint32_t a, uint32_t b)
     return (uint32_t)(high << 16 | low);
 }
 
+/* Like dtype_lesser and dtype_greater, but a NaN wins. */
+static uint64_t lesser_or_nan(DType t, uint64_t a, uint64_t b)
+{
+    return dtype_order(t, a, b) == DORDER_NONE ? dtype_add(t, a, b) : dtype_lesser(t, a, b);
+}
+
+static uint64_t greater_or_nan(DType t, uint64_t a, uint64_t b)
+{
+    return dtype_order(t, a, b) == DORDER_NONE ? dtype_add(t, a, b) : dtype_greater(t, a, b);
+}
+
 static uint32_t run_fma_halves(DType t, uint32_t a, uint32_t b, uint32_t c)
 {
     uint64_t low = dtype_fma(t, a & 0xffff, b & 0xffff, c & 0xffff);
@@ -70,6 +81,8 @@ static uint32_t run_integer(const CastOp *op, uint32_t a, uint32_t b, uint32_t c
     case CAST_lop3: return run_lop3(a, b, c, op->imm);
     case CAST_shl: return a << op->imm;
     case CAST_shr: return a >> op->imm;
+    case CAST_add: return a + b;
+    case CAST_mad: return a * b + c;
     case CAST_shf: return (uint32_t)(((uint64_t)b << 32 | a) >> op->imm);
     default: return a - b;
     }
@@ -83,16 +96,26 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
     case CAST_f16_fma: return run_fma_halves(DTYPE_f16, a, b, c);
     case CAST_f16_min: return run_halves(DTYPE_f16, dtype_lesser, a, b);
     case CAST_f16_max: return run_halves(DTYPE_f16, dtype_greater, a, b);
+    case CAST_f16_min_nan: return run_halves(DTYPE_f16, lesser_or_nan, a, b);
+    case CAST_f16_max_nan: return run_halves(DTYPE_f16, greater_or_nan, a, b);
     case CAST_bf16_add: return run_halves(DTYPE_bf16, dtype_add, a, b);
     case CAST_bf16_mul: return run_halves(DTYPE_bf16, dtype_mul, a, b);
     case CAST_bf16_fma: return run_fma_halves(DTYPE_bf16, a, b, c);
+    case CAST_bf16_min: return run_halves(DTYPE_bf16, dtype_lesser, a, b);
+    case CAST_bf16_min_nan: return run_halves(DTYPE_bf16, lesser_or_nan, a, b);
+    case CAST_bf16_max_nan: return run_halves(DTYPE_bf16, greater_or_nan, a, b);
     case CAST_bf16_max: return run_halves(DTYPE_bf16, dtype_greater, a, b);
     case CAST_f32_add: return (uint32_t)dtype_add(DTYPE_f32, a, b);
     case CAST_f32_mul: return (uint32_t)dtype_mul(DTYPE_f32, a, b);
     case CAST_f32_fma: return (uint32_t)dtype_fma(DTYPE_f32, a, b, c);
+    case CAST_f32_min: return (uint32_t)dtype_lesser(DTYPE_f32, a, b);
     case CAST_f32_max: return (uint32_t)dtype_greater(DTYPE_f32, a, b);
+    case CAST_f32_min_nan: return (uint32_t)lesser_or_nan(DTYPE_f32, a, b);
+    case CAST_f32_max_nan: return (uint32_t)greater_or_nan(DTYPE_f32, a, b);
+    case CAST_widen_f16: return (uint32_t)dtype_cast(DTYPE_f32, DTYPE_f16, a & 0xffff);
     case CAST_narrow_f16: return run_convert(DTYPE_f16, DTYPE_f32, a, b);
     case CAST_from_e4m3: return run_convert(DTYPE_f16, DTYPE_f8e4m3, a & 0xff, a >> 8 & 0xff);
+    case CAST_pair_e4m3: return run_convert(DTYPE_f8e4m3, DTYPE_f32, a, b);
     case CAST_to_e4m3: return run_convert(DTYPE_f8e4m3, DTYPE_f16, a & 0xffff, a >> 16);
     default: return run_to_e5m2(a >> 16) << 8 | run_to_e5m2(a & 0xffff);
     }

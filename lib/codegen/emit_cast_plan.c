@@ -70,6 +70,14 @@ static LLVMValueRef word_narrow(Emission *e, const CastOp *op)
     return LLVMBuildFPTrunc(b, pair, LLVMVectorType(e->cg->f16, 2), "");
 }
 
+static LLVMValueRef word_widen(Emission *e, const CastOp *op)
+{
+    LLVMBuilderRef b = e->cg->builder;
+    LLVMValueRef halves = operand(e, op, 0, LLVMVectorType(e->cg->f16, 2));
+    LLVMValueRef low = LLVMBuildExtractElement(b, halves, const_i32_of(e->cg, 0), "");
+    return LLVMBuildFPExt(b, low, e->cg->f32, "");
+}
+
 static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
 {
     Codegen *cg = e->cg;
@@ -82,22 +90,34 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_shl: return build_shl(cg->builder, e->value[op->in[0]], op->imm);
     case CAST_shr: return build_lshr(cg->builder, e->value[op->in[0]], op->imm);
     case CAST_shf: return word_funnel(e, op);
+    case CAST_add: return word_binary(e, op, LLVMAdd, cg->i32);
+    case CAST_mad: return word_call(e, INTR_mad, op, 3);
     case CAST_sub: return word_binary(e, op, LLVMSub, cg->i32);
     case CAST_f16_add: return word_binary(e, op, LLVMFAdd, f16);
     case CAST_f16_mul: return word_binary(e, op, LLVMFMul, f16);
     case CAST_f16_fma: return word_fma(e, op, f16);
     case CAST_f16_min: return word_extreme(e, op, "llvm.minimumnum", f16);
     case CAST_f16_max: return word_extreme(e, op, "llvm.maximumnum", f16);
+    case CAST_f16_min_nan: return word_extreme(e, op, "llvm.minimum", f16);
+    case CAST_f16_max_nan: return word_extreme(e, op, "llvm.maximum", f16);
     case CAST_bf16_add: return word_binary(e, op, LLVMFAdd, bf16);
     case CAST_bf16_mul: return word_binary(e, op, LLVMFMul, bf16);
     case CAST_bf16_fma: return word_fma(e, op, bf16);
+    case CAST_bf16_min: return word_extreme(e, op, "llvm.minimumnum", bf16);
+    case CAST_bf16_min_nan: return word_extreme(e, op, "llvm.minimum", bf16);
+    case CAST_bf16_max_nan: return word_extreme(e, op, "llvm.maximum", bf16);
     case CAST_bf16_max: return word_extreme(e, op, "llvm.maximumnum", bf16);
     case CAST_f32_add: return word_binary(e, op, LLVMFAdd, cg->f32);
     case CAST_f32_mul: return word_binary(e, op, LLVMFMul, cg->f32);
     case CAST_f32_fma: return word_fma(e, op, cg->f32);
+    case CAST_f32_min: return word_extreme(e, op, "llvm.minimumnum", cg->f32);
+    case CAST_f32_min_nan: return word_extreme(e, op, "llvm.minimum", cg->f32);
+    case CAST_f32_max_nan: return word_extreme(e, op, "llvm.maximum", cg->f32);
+    case CAST_widen_f16: return word_widen(e, op);
     case CAST_f32_max: return word_extreme(e, op, "llvm.maximumnum", cg->f32);
     case CAST_narrow_f16: return word_narrow(e, op);
     case CAST_from_e4m3: return word_call(e, INTR_from_e4m3, op, 1);
+    case CAST_pair_e4m3: return word_call(e, INTR_pair_e4m3, op, 2);
     case CAST_to_e4m3: return word_call(e, INTR_to_e4m3, op, 1);
     case CAST_to_e5m2: return word_call(e, INTR_to_e5m2, op, 1);
     case CAST_OP_COUNT: break;

@@ -46,6 +46,16 @@ static inline uint32_t host_lop3(uint32_t a, uint32_t b, uint32_t c, uint32_t ta
     return run_one(CAST_lop3, a, b, c, table);
 }
 
+static inline uint32_t host_mad(uint32_t a, uint32_t b, uint32_t c)
+{
+    return run_one(CAST_mad, a, b, c, 0);
+}
+
+static inline uint32_t host_pair_e4m3(uint32_t a, uint32_t b)
+{
+    return run_one(CAST_pair_e4m3, a, b, 0, 0);
+}
+
 static inline uint32_t host_from_e4m3(uint32_t a)
 {
     return run_one(CAST_from_e4m3, a, 0, 0, 0);
@@ -103,6 +113,8 @@ static inline LLVMOrcLLJITRef jit_new(void)
         {"__truncsfbf2", (uintptr_t)truncate_to_bf16},
         {intrinsic_info[INTR_prmt].name, (uintptr_t)host_prmt},
         {intrinsic_info[INTR_lop3].name, (uintptr_t)host_lop3},
+        {intrinsic_info[INTR_mad].name, (uintptr_t)host_mad},
+        {intrinsic_info[INTR_pair_e4m3].name, (uintptr_t)host_pair_e4m3},
         {intrinsic_info[INTR_from_e4m3].name, (uintptr_t)host_from_e4m3},
         {intrinsic_info[INTR_to_e4m3].name, (uintptr_t)host_to_e4m3},
         {intrinsic_info[INTR_to_e5m2].name, (uintptr_t)host_to_e5m2},

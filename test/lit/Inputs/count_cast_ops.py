@@ -10,9 +10,10 @@ import sys
 UNITS = [
     ("prmt", r"= prmt ", r"prmt\.b32\s"),
     ("lop3", r"= lop3 ", r"lop3\.b32 "),
-    ("half", r"= \w+\.(bf|f)16x2 ", r"^\s+(fma|add|sub|mul|min|max)[.\w]*\.(bf|f)16x2\s"),
-    ("f32", r"= (add|mul|fma|max)\.f32 ", r"^\s+(fma|add|sub|mul|max)[.\w]*\.f32\s"),
-    ("cvt", r"= cvt\.", r"cvt\.rn\.\S*x2\."),
+    ("mad", r"= mad\.lo\.u32 ", r"mad\.lo\.u32 "),
+    ("half", r"= [.\w]+\.(bf|f)16x2 ", r"^\s+(fma|add|sub|mul|min|max)[.\w]*\.(bf|f)16x2\s"),
+    ("f32", r"= (add|mul|fma|min|max)[.\w]*\.f32 ", r"^\s+(fma|add|sub|mul|min|max)[.\w]*\.f32\s"),
+    ("cvt", r"= cvt\.", r"cvt\.(rn\.\S*x2\.|f32\.f16\s)"),
 ]
 
 
