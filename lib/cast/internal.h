@@ -96,7 +96,7 @@ void share_windows(Planner *p, unsigned width, unsigned high);
 /* Each fills p->words with the elements in `to`, or returns false. */
 typedef bool FamilyBuilder(Planner *p, DType to);
 FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
-    family_bytes, family_bare;
+    family_bytes, family_bare, family_codebook;
 
 /* Turns p->words, elements in `via`, into the query's type (finish.c); false
  * where some code would become another one than cast says. */
