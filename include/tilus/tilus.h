@@ -261,7 +261,7 @@ TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options 
 
 /* How casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations
- * below. Of the casts in a module, each once; or of all that have plans, 32
+ * below. Of the casts, and lookups in registers, in a module, each once; or of all that have plans, 32
  * elements each. NUL-terminated; the caller frees it with free(). NULL after
  * errors, which the module's diag, or `diag`, holds; `diag` serves one call. */
 TILUS_API char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations);

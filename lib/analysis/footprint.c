@@ -71,7 +71,24 @@ static unsigned footprint_of_print(Module *m, const Op *op, Footprint *footprint
     if (!op->operand_count || op->operands[0]->type->kind == TYPE_REG)
         return 0;
     MemoryTile tile = tile_of_whole(m, print_tile(m, op));
-    *footprint = (Footprint){op, tile, footprint_root(tile.memory), NULL, TOUCH_READ};
+    *footprint = (Footprint){op, tile, footprint_root(tile.memory), NULL, TOUCH_READ, false};
+    return 1;
+}
+
+/* Any of its elements, by any thread, as the codes say. */
+static unsigned footprint_of_table(Module *m, const Op *op, Footprint *footprint)
+{
+    const Type *t = op->operands[1]->type;
+    const Expr **zeros = arena_array(&m->scratch, const Expr *, t->rank);
+    Attr *offsets = arena_new(&m->scratch, Attr);
+    MemoryTile tile = {.memory = op->operands[1], .offsets = offsets, .rank = t->rank};
+    *offsets = (Attr){.kind = ATTR_OFFSETS, .count = t->rank, .exprs = zeros};
+    for (unsigned d = 0; d < t->rank; d++) {
+        zeros[d] = expr_constant(&m->exprs, 0);
+        tile.extents[d] = type_extent(t, d);
+    }
+    tile = tile_of_whole(m, tile);
+    *footprint = (Footprint){op, tile, footprint_root(tile.memory), NULL, TOUCH_READ, true};
     return 1;
 }
 
@@ -81,6 +98,8 @@ unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2])
     unsigned count = 0;
     if (op->code == OP_print)
         return footprint_of_print(m, op, footprint);
+    if (op->code == OP_lookup_shared)
+        return footprint_of_table(m, op, footprint);
     if (!(info->attrs & op_attr_bit(ATTR_OFFSETS)) ||
         (info->effect != EFFECT_READS && info->effect != EFFECT_WRITES))
         return 0;
@@ -91,7 +110,7 @@ unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2])
     if (op->code == OP_copy_async) {
         MemoryTile source = tile_of_whole(m, op_source_tile(op));
         footprint[count++] = (Footprint){op, source, footprint_root(source.memory), NULL,
-                                         TOUCH_READ};
+                                         TOUCH_READ, false};
     } else if (op->code != OP_load_scalar) {
         f.layout = op_tile_type(op)->layout;
     }

@@ -419,5 +419,6 @@ Overlap footprints_overlap(Module *m, const Footprint *a, const Footprint *b,
         return OVERLAP_UNKNOWN;
     c.apart = near;
     Overlap o = overlap_of_values(&c);
+    all = all && !a->some && !b->some;
     return o == OVERLAP_SURE && !all ? OVERLAP_UNKNOWN : o;
 }

@@ -19,6 +19,7 @@ typedef struct Footprint {
     const Layout *layout;   /* who touches which element; NULL: any thread, of a copy, or
                                the first one, of a print */
     Touch touch;
+    bool some;              /* not all of it, but what data choose */
 } Footprint;
 
 /* The footprints of an op, and how many: at most two, of a copy. May allocate in

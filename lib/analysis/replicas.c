@@ -6,6 +6,8 @@
  */
 #include "analysis/replicas.h"
 
+#include "ir/lookup.h"
+
 typedef struct Search {
     Arena *arena;
     Value **met;            /* values to come and those done */
@@ -64,12 +66,23 @@ static void add_yielded(Search *s, const Op *op, unsigned i)
         search_add(s, region_yield(op->regions[r])->operands[i]);
 }
 
+/* Whether threads read rows of their own, which the program may have made differ. */
+static bool table_has_copies(const Op *op)
+{
+    LookupTable table;
+    return lookup_table(op->operands[1]->type, &table) && table.has_copies;
+}
+
 /* Adds what `v` comes from; false when its replicas may differ. */
 static bool add_sources(Search *s, const Value *v)
 {
     const Op *op = v->def ? v->def : v->region ? v->region->parent : NULL;
     if (!op)
         return false;
+    if (op->code == OP_lookup_shared) {
+        search_add(s, op->operands[0]);
+        return !table_has_copies(op);
+    }
     /* Of loads, and what an atomic op found. */
     Effect effect = op_info[op->code].effect;
     if (effect == EFFECT_READS || effect == EFFECT_WRITES)

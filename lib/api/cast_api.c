@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-/* A cast, as often as a module may have it. */
+/* A cast or lookup, as often as a module may have it. */
 typedef struct Seen {
     DType from, to;
     unsigned elements;
+    bool codebook;
 } Seen;
 
 typedef struct Printer {
@@ -30,12 +31,13 @@ static Printer printer_of(Module *m, unsigned sm, bool operations)
     return p;
 }
 
-/* False when the cast has no plan. */
-static bool print_cast(Printer *p, DType from, DType to, unsigned elements)
+/* False when it has no plan. */
+static bool print_cast(Printer *p, Seen cast)
 {
     CastPlan plan;
-    CastQuery query = {.from = from, .to = to, .elements = elements, .sm = p->sm};
-    if (!cast_plan(p->arena, &query, &plan))
+    CastQuery query = {.from = cast.from, .to = cast.to, .elements = cast.elements,
+                       .sm = p->sm};
+    if (!(cast.codebook ? cast_plan_codebook : cast_plan)(p->arena, &query, &plan))
         return false;
     cast_print_row(&p->out, &plan);
     if (p->operations)
@@ -47,32 +49,33 @@ static bool is_seen(Printer *p, Seen cast)
 {
     for (uint32_t i = 0; i < p->count; i++)
         if (p->seen[i].from == cast.from && p->seen[i].to == cast.to &&
-            p->seen[i].elements == cast.elements)
+            p->seen[i].elements == cast.elements && p->seen[i].codebook == cast.codebook)
             return true;
     arena_push(p->arena, p->seen, p->count, p->capacity, cast);
     return false;
 }
 
 /* Code generation plans so many elements at a time, and the rest. */
-static void print_once(Printer *p, DType from, DType to, int64_t elements)
+static void print_once(Printer *p, Seen cast)
 {
-    Seen cast = {from, to, (unsigned)elements};
-    if (elements == 0 || is_seen(p, cast) || print_cast(p, from, to, cast.elements))
+    if (cast.elements == 0 || is_seen(p, cast) || print_cast(p, cast))
         return;
-    text_printf(&p->out, "%-7s %-7s %8u  element by element\n", dtype_name(from),
-                dtype_name(to), cast.elements);
+    text_printf(&p->out, "%-7s %-7s %8u  element by element\n", dtype_name(cast.from),
+                dtype_name(cast.to), cast.elements);
 }
 
 static bool print_op(Op *op, void *data)
 {
     Printer *p = data;
-    if (op->code != OP_cast)
+    if (op->code != OP_cast && op->code != OP_lookup)
         return true;
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
     int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);
+    Seen cast = {from->dtype, to->dtype, CAST_ELEMENTS_MAX, op->code == OP_lookup};
     if (slots >= CAST_ELEMENTS_MAX)
-        print_once(p, from->dtype, to->dtype, CAST_ELEMENTS_MAX);
-    print_once(p, from->dtype, to->dtype, slots % CAST_ELEMENTS_MAX);
+        print_once(p, cast);
+    cast.elements = (unsigned)(slots % CAST_ELEMENTS_MAX);
+    print_once(p, cast);
     return true;
 }
 
@@ -97,7 +100,7 @@ static char *print_all(Module *m, const char *cpu, bool operations)
     Printer p = printer_of(m, sm, operations);
     for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
         for (DType to = DTYPE_none + 1; to < DTYPE_COUNT; to++)
-            print_cast(&p, from, to, CAST_ELEMENTS_MAX);
+            print_cast(&p, (Seen){from, to, CAST_ELEMENTS_MAX, false});
     return strdup(text_string(&p.out));
 }
 

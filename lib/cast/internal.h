@@ -98,7 +98,7 @@ void share_windows(Planner *p, unsigned width, unsigned high);
 /* Each fills p->words with the elements in `to`, or returns false. */
 typedef bool FamilyBuilder(Planner *p, DType to);
 FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
-    family_bytes, family_bare;
+    family_bytes, family_bare, family_codebook;
 /* Those that round, from wide floats (narrow.c): `to` is what they compute in, and
  * they fill p->words with codes of the query's type. */
 FamilyBuilder family_linear, family_quantum, family_carry, family_convert;

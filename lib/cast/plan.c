@@ -20,6 +20,7 @@ static FamilyBuilder *const builders[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_quantum] = family_quantum,
     [CAST_FAMILY_carry] = family_carry,
     [CAST_FAMILY_convert] = family_convert,
+    [CAST_FAMILY_codebook] = family_codebook,
 };
 
 /* ---- costs --------------------------------------------------------------- */
@@ -53,6 +54,9 @@ CastCount cast_count(const CastPlan *plan)
         count.total += unit != CAST_UNIT_NONE;
         count.cost += c->unit[unit];
     }
+    count.unit[CAST_UNIT_INT] -= plan->table_ops;
+    count.total -= plan->table_ops;
+    count.cost -= plan->table_ops * c->unit[CAST_UNIT_INT];
     return count;
 }
 
@@ -71,11 +75,16 @@ bool is_narrowing(const CastQuery *query)
            is_source(query->to) && !query->packed && !query->residual;
 }
 
+unsigned cast_source_words(const CastQuery *query)
+{
+    return (query->elements * dtype_bits(query->from) + 31) / 32;
+}
+
 static Planner planner_of(Arena *arena, const CastQuery *query)
 {
-    unsigned bits = query->elements * dtype_bits(query->from);
     Planner p = {.arena = arena, .query = query, .from = &dtype_info[query->from],
-                 .packed = query->packed != DTYPE_none, .in_words = (bits + 31) / 32};
+                 .packed = query->packed != DTYPE_none,
+                 .in_words = cast_source_words(query)};
     if (p.packed)
         cast_storage(query->from, query->packed, &p.storage);
     for (unsigned i = 0; i < p.in_words; i++)
@@ -176,7 +185,8 @@ static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan
 {
     CastPlan candidate;
     for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
-        if (!does_family(query, f) || !plan_family(arena, query, f, via, &candidate))
+        if (f == CAST_FAMILY_codebook || !does_family(query, f) ||
+            !plan_family(arena, query, f, via, &candidate))
             continue;
         unsigned rank = rank_of(&candidate);
         if (rank < best) {
@@ -198,4 +208,29 @@ bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
     if (best == UINT32_MAX)
         best = choose(arena, query, ways.resort, plan, best);
     return best != UINT32_MAX;
+}
+
+/* ---- codebooks --------------------------------------------------------------- */
+
+/* Operations that read no code: they and what they read come from the table. */
+static unsigned count_table_ops(Arena *arena, const CastPlan *plan)
+{
+    bool *reads = arena_array(arena, bool, plan->count);
+    unsigned count = 0;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const CastOp *op = &plan->ops[i];
+        reads[i] = op->code == CAST_input && op->imm < cast_source_words(&plan->query);
+        for (unsigned k = 0; k < cast_op_info[op->code].inputs; k++)
+            reads[i] |= reads[op->in[k]];
+        count += !reads[i] && cast_op_info[op->code].unit != CAST_UNIT_NONE;
+    }
+    return count;
+}
+
+bool cast_plan_codebook(Arena *arena, const CastQuery *query, CastPlan *plan)
+{
+    if (!plan_family(arena, query, CAST_FAMILY_codebook, query->to, plan))
+        return false;
+    plan->table_ops = count_table_ops(arena, plan);
+    return true;
 }

@@ -53,6 +53,7 @@ typedef enum CastFamily {
     CAST_FAMILY_magic, CAST_FAMILY_subnormal, CAST_FAMILY_realign, CAST_FAMILY_lookup,
     CAST_FAMILY_hardware, CAST_FAMILY_bytes, CAST_FAMILY_bare,
     CAST_FAMILY_linear, CAST_FAMILY_quantum, CAST_FAMILY_carry, CAST_FAMILY_convert,
+    CAST_FAMILY_codebook,
     CAST_FAMILY_COUNT
 } CastFamily;
 
@@ -77,6 +78,8 @@ typedef struct CastPlan {
                                    it computes in */
     CastOp *ops;                /* each after those that it reads */
     uint32_t count;
+    unsigned table_ops;         /* those of a codebook that read the table alone: once for
+                                   all codes, where a loop repeats the rest */
     uint16_t out[CAST_WORDS_MAX];   /* numbers of the operations that give the result,
                                        element slot s of width w in bits
                                        [s * w, (s + 1) * w) of these words; bits past the
@@ -91,13 +94,22 @@ typedef struct CastPlan {
  * a way that matters. */
 bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan);
 
+/* Plans a look-up of codes u1 .. u4, `query->from`, in a table of as many elements of
+ * `query->to`, 8 or 16 bits each, that is known only when the plan runs: its words, one
+ * entry after another, are inputs behind those of the source. */
+bool cast_plan_codebook(Arena *arena, const CastQuery *query, CastPlan *plan);
+
+/* Words of the source, before those of a table. */
+unsigned cast_source_words(const CastQuery *query);
+
 /* The meaning of one operation that has inputs, the words a, b and c. */
 uint32_t cast_run_op(const CastOp *op, uint32_t a, uint32_t b, uint32_t c);
 
 /* Runs a plan: `in` holds the source's words, `out` gets the result's. */
 void cast_run(const CastPlan *plan, const uint32_t *in, uint32_t *out);
 
-/* Operations of a plan by unit; constants and inputs are none. */
+/* Operations of a plan by unit; constants and inputs are none, nor is what only
+ * prepares a table. */
 typedef struct CastCount {
     unsigned unit[CAST_UNIT_COUNT], total;
     unsigned cost;              /* by the table of costs of the target */

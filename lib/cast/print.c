@@ -8,6 +8,7 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_bare] = "bare",
     [CAST_FAMILY_linear] = "linear",     [CAST_FAMILY_quantum] = "quantum",
     [CAST_FAMILY_carry] = "carry",       [CAST_FAMILY_convert] = "hardware",
+    [CAST_FAMILY_codebook] = "codebook",
 };
 
 const char *cast_family_name(Arena *arena, const CastPlan *plan)
@@ -43,6 +44,8 @@ static void print_input(Text *out, const CastPlan *plan, unsigned node)
     const CastOp *op = &plan->ops[node];
     if (op->code == CAST_constant)
         text_printf(out, "0x%x", op->imm);
+    else if (op->code == CAST_input && op->imm >= cast_source_words(&plan->query))
+        text_printf(out, "%%table%u", op->imm - cast_source_words(&plan->query));
     else if (op->code == CAST_input)
         text_printf(out, "%%in%u", op->imm);
     else

@@ -312,7 +312,9 @@ static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo
     const Type *operand = s->operand_count ? s->operands[0]->type : NULL;
     if (info->result == RESULT_CARRIED)
         return parse_element_type(p, NULL);
-    if (s->operand_count && (info->rule == RULE_ELEMENT || info->rule == RULE_BOOL))
+    bool like = info->rule == RULE_ELEMENT || info->rule == RULE_ENTRY ||
+                info->rule == RULE_BOOL;
+    if (s->operand_count && like)
         return parse_element_type(p, operand);
     if (info->result != RESULT_TENSOR)
         return parse_type(p, result_type_kind(info->result));
@@ -355,6 +357,10 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
         return true;
     case RULE_LAST:
         s->types[s->type_count++] = s->operands[2]->type;
+        return true;
+    case RULE_ENTRY:
+        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type,
+                                              s->operands[1]->type->dtype);
         return true;
     case RULE_BOOL:
         s->types[s->type_count++] = type_like(p->m, s->operands[0]->type, DTYPE_bool);

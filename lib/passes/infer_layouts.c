@@ -1,5 +1,6 @@
 /* Chooses the layouts and swizzles that the text leaves open. What the text gives
- * spreads first, to whatever must have the same layout; then
+ * spreads first, to whatever must have the same layout, and tables of `lookup` get
+ * the one that does; then
  *
  *   1. dots get fragments, the warps shared out over m and n;
  *   2. of what is still open, the largest tile first, a tile that memory gives or
@@ -18,6 +19,7 @@
 #include "passes/pass.h"
 
 #include "analysis/fit.h"
+#include "ir/lookup.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/layout_web.h"
@@ -56,6 +58,25 @@ static bool check_view(Op *op, void *data)
                web_value_text(s->m, to), web_value_text(s->m, open));
     s->failed = true;
     return true;
+}
+
+/* ---- tables -------------------------------------------------------------------- */
+
+/* A table in registers has one layout that does. */
+static bool choose_table(Op *op, void *data)
+{
+    Infer *s = data;
+    const char *why;
+    if (op->code != OP_lookup)
+        return true;
+    const Value *table = op->operands[1];
+    const Layout *l = lookup_layout(s->m, region_threads(op->parent).count,
+                                    type_extent(table->type, 0), &why);
+    if (l)
+        return web_choose(&s->web, web_cell(table), l, op, "every entry in every thread");
+    diag_error(s->m->diag, op->loc, "no layout of %s: %s", type_text(s->m, table->type), why);
+    s->failed = true;
+    return false;
 }
 
 /* ---- dots -------------------------------------------------------------------- */
@@ -176,6 +197,7 @@ static bool choose_tiles(Infer *s)
 static bool choose(Infer *s)
 {
     return web_build(&s->web, s->p) && region_walk(s->p->body, check_view, s) && !s->failed &&
+           region_walk(s->p->body, choose_table, s) &&
            region_walk(s->p->body, choose_dot, s) && choose_tiles(s);
 }
 

@@ -102,6 +102,9 @@ static void link_op(Web *w, const Op *op)
     case RULE_SLICE:
         add_link(w, LINK_SLICE, op, op->operands[0], op->results[0]);
         break;
+    case RULE_ENTRY:    /* the table's layout is a matter of its own */
+        add_link(w, LINK_SAME, op, op->operands[0], op->results[0]);
+        break;
     case RULE_SAME:
     case RULE_ELEMENT:
     case RULE_BOOL:

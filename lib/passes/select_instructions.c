@@ -229,7 +229,7 @@ static bool select_dot(Select *s, Op *op)
     return ok;
 }
 
-/* ---- casts ------------------------------------------------------------------- */
+/* ---- casts and lookups -------------------------------------------------------- */
 
 /* Code generation plans by the same query; here is only what it will come to. */
 static void say_cast(Select *s, const Op *op)
@@ -242,15 +242,17 @@ static void say_cast(Select *s, const Op *op)
                        .elements = slots < CAST_ELEMENTS_MAX ? (unsigned)slots
                                                              : CAST_ELEMENTS_MAX};
     ArenaMark mark = arena_mark(&s->m->scratch);
+    bool lookup = op->code == OP_lookup;
     const char *source = dtype_name(from->dtype);
     if (from->packed)
         source = arena_printf(&s->m->scratch, "%s packed(%s)", source, dtype_name(from->packed));
-    if (from->dtype == to->dtype)
+    if (!lookup && from->dtype == to->dtype)
         SAY(s, op, PASSED, "cast from %s to %s moves bits, if any, and changes no value", source,
             type_text(s->m, to));
-    else if (cast_plan(&s->m->scratch, &query, &plan))
-        SAY(s, op, PASSED, "cast from %s to %s goes by %s, %.3f operations an element", source,
-            dtype_name(query.to), cast_family_name(&s->m->scratch, &plan),
+    else if ((lookup ? cast_plan_codebook : cast_plan)(&s->m->scratch, &query, &plan))
+        SAY(s, op, PASSED, "%s from %s to %s goes by %s, %.3f operations an element",
+            op_info[op->code].name, source, dtype_name(query.to),
+            cast_family_name(&s->m->scratch, &plan),
             cast_count(&plan).total / (double)query.elements);
     else
         SAY(s, op, MISSED, "cast from %s to %s goes element by element: it has no plan",
@@ -283,7 +285,7 @@ static bool select_op(Op *op, void *data)
         s->failed |= !select_copy(s, op);
     else if (op->code == OP_dot)
         s->failed |= !select_dot(s, op);
-    else if (op->code == OP_cast && remarks_wanted(s->m->remarks))
+    else if ((op->code == OP_cast || op->code == OP_lookup) && remarks_wanted(s->m->remarks))
         say_cast(s, op);
     else if (op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
         s->failed |= !select_access_op(s, op);

@@ -11,6 +11,7 @@
  *   gen_value.c     register tensors and their ops
  *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
+ *   gen_lookup.c    look-ups in tables
  *   gen_control.c   for, while, if, exit, assert, assume
  *   gen_group.c     thread_group
  *
@@ -276,6 +277,10 @@ void gen_form(Gen *g);
 /* ---- dot (gen_dot.c) ---------------------------------------------------- */
 
 void gen_dot(Gen *g);
+
+/* ---- tables (gen_lookup.c) ----------------------------------------------- */
+
+void gen_lookup(Gen *g);
 
 /* ---- control (gen_control.c) -------------------------------------------- */
 
