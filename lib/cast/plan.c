@@ -60,11 +60,12 @@ static bool is_source(DType t)
     return info->bits <= 8 && (dtype_is_integer(t) || info->kind == DKIND_FLOAT);
 }
 
-static Planner planner_of(Arena *arena, const CastQuery *query)
+static Planner planner_of(Arena *arena, const CastQuery *query, const CastZeros *zeros)
 {
     unsigned bits = query->elements * dtype_bits(query->from);
     Planner p = {.arena = arena, .query = query, .from = &dtype_info[query->from],
-                 .packed = query->packed != DTYPE_none, .in_words = (bits + 31) / 32};
+                 .packed = query->packed != DTYPE_none, .zeros = zeros,
+                 .in_words = (bits + 31) / 32};
     if (p.packed)
         cast_storage(query->from, query->packed, &p.storage);
     for (unsigned i = 0; i < p.in_words; i++)
@@ -98,14 +99,17 @@ static void keep_used(Planner *p)
 }
 
 /* The plan by one family, decoding to `via`; false when it does not do. */
-static bool plan_family(Arena *arena, const CastQuery *query, CastFamily family, DType via,
-                        CastPlan *plan)
+static bool plan_family(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                        CastFamily family, DType via, CastPlan *plan)
 {
-    Planner p = planner_of(arena, query);
-    if (query->residual != (family == CAST_FAMILY_bare) || !builders[family](&p, via) || !finish_words(&p, via))
+    Planner p = planner_of(arena, query, zeros);
+    bool takes_zeros = family == CAST_FAMILY_magic || family == CAST_FAMILY_subnormal;
+    if (query->residual != (family == CAST_FAMILY_bare) || (zeros && !takes_zeros) ||
+        !builders[family](&p, via) || !finish_words(&p, via))
         return false;
     keep_used(&p);
-    *plan = (CastPlan){.query = *query, .family = family, .via = via, .ops = p.ops,
+    *plan = (CastPlan){.query = *query, .family = family, .via = via,
+                       .less = zeros ? zeros->type : DTYPE_none, .ops = p.ops,
                        .count = p.count, .out_words = p.word_count};
     memcpy(plan->out, p.words, p.word_count * sizeof *p.words);
     memcpy(plan->exponents, p.exponents, sizeof p.exponents);
@@ -148,12 +152,12 @@ static unsigned rank_of(const CastPlan *plan)
 
 /* Puts the best of `plan`, of rank `best`, and the plans that decode to `via` into
  * `plan`; its rank. */
-static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan *plan,
-                       unsigned best)
+static unsigned choose(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                       DType via, CastPlan *plan, unsigned best)
 {
     CastPlan candidate;
     for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
-        if (!plan_family(arena, query, f, via, &candidate))
+        if (!plan_family(arena, query, zeros, f, via, &candidate))
             continue;
         unsigned rank = rank_of(&candidate);
         if (rank < best) {
@@ -174,9 +178,19 @@ bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
     }
     if (!is_source(query->from) || query->from == query->to)
         return false;
-    unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
-    best = choose(arena, query, ways.second, plan, best);
+    unsigned best = choose(arena, query, NULL, ways.first, plan, UINT32_MAX);
+    best = choose(arena, query, NULL, ways.second, plan, best);
     if (best == UINT32_MAX)
-        best = choose(arena, query, ways.resort, plan, best);
+        best = choose(arena, query, NULL, ways.resort, plan, best);
     return best != UINT32_MAX;
+}
+
+bool cast_plan_zeros(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                     CastPlan *plan)
+{
+    DType to = query->to;
+    if (!is_source(query->from) || !dtype_is_integer(zeros->type) ||
+        (to != DTYPE_f16 && to != DTYPE_bf16 && to != DTYPE_f32))
+        return false;
+    return choose(arena, query, zeros, to, plan, UINT32_MAX) != UINT32_MAX;
 }

@@ -11,6 +11,8 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
 const char *cast_family_name(Arena *arena, const CastPlan *plan)
 {
     const char *name = family_names[plan->family];
+    if (plan->less != DTYPE_none)
+        return arena_printf(arena, "%s less %s", name, dtype_name(plan->less));
     if (plan->via == plan->query.to ||
         (plan->via == DTYPE_f32 && plan->query.to == DTYPE_tf32))
         return name;

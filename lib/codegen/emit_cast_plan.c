@@ -84,15 +84,18 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_shf: return word_funnel(e, op);
     case CAST_sub: return word_binary(e, op, LLVMSub, cg->i32);
     case CAST_f16_add: return word_binary(e, op, LLVMFAdd, f16);
+    case CAST_f16_sub: return word_binary(e, op, LLVMFSub, f16);
     case CAST_f16_mul: return word_binary(e, op, LLVMFMul, f16);
     case CAST_f16_fma: return word_fma(e, op, f16);
     case CAST_f16_min: return word_extreme(e, op, "llvm.minimumnum", f16);
     case CAST_f16_max: return word_extreme(e, op, "llvm.maximumnum", f16);
     case CAST_bf16_add: return word_binary(e, op, LLVMFAdd, bf16);
+    case CAST_bf16_sub: return word_binary(e, op, LLVMFSub, bf16);
     case CAST_bf16_mul: return word_binary(e, op, LLVMFMul, bf16);
     case CAST_bf16_fma: return word_fma(e, op, bf16);
     case CAST_bf16_max: return word_extreme(e, op, "llvm.maximumnum", bf16);
     case CAST_f32_add: return word_binary(e, op, LLVMFAdd, cg->f32);
+    case CAST_f32_sub: return word_binary(e, op, LLVMFSub, cg->f32);
     case CAST_f32_mul: return word_binary(e, op, LLVMFMul, cg->f32);
     case CAST_f32_fma: return word_fma(e, op, cg->f32);
     case CAST_f32_max: return word_extreme(e, op, "llvm.maximumnum", cg->f32);

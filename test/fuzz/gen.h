@@ -11,6 +11,7 @@
  *   gen_value.c     register tensors and their ops
  *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
+ *   gen_dequantize.c  dequantize
  *   gen_control.c   for, while, if, exit, assert, assume
  *   gen_group.c     thread_group
  *
@@ -271,6 +272,10 @@ void gen_form(Gen *g);
 /* ---- dot (gen_dot.c) ---------------------------------------------------- */
 
 void gen_dot(Gen *g);
+
+/* ---- dequantize (gen_dequantize.c) ---------------------------------------- */
+
+void gen_dequantize(Gen *g);
 
 /* ---- control (gen_control.c) -------------------------------------------- */
 
