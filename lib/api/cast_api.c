@@ -64,10 +64,41 @@ static void print_once(Printer *p, Seen cast)
                 dtype_name(cast.to), cast.elements);
 }
 
+/* The plan of a dequantize's elements from slot `first` on; false when its zero points
+ * are of no plan. */
+static bool print_less_zeros(Printer *p, const Op *op, int64_t first, unsigned elements)
+{
+    const Type *codes = op->operands[0]->type, *zero = op->operands[2]->type;
+    CastQuery query = {.from = codes->dtype, .to = op->results[0]->type->dtype,
+                       .packed = codes->packed, .elements = elements, .sm = p->sm};
+    CastZeros zeros = cast_zeros_of(zero->dtype, zero->layout, codes->layout, first, elements);
+    CastPlan plan;
+    if (!cast_plan_zeros(p->arena, &query, &zeros, &plan))
+        return false;
+    cast_print_row(&p->out, &plan);
+    if (p->operations)
+        cast_print_ops(&p->out, &plan);
+    return true;
+}
+
+/* The first run of elements, and the rest: what zero points cost depends on who shares
+ * them. */
+static bool print_dequantize(Printer *p, const Op *op)
+{
+    int64_t slots = op->results[0]->type->layout->slots;
+    unsigned rest = (unsigned)(slots % CAST_ELEMENTS_MAX);
+    if (op->operand_count < 3 || (slots >= CAST_ELEMENTS_MAX &&
+                                  !print_less_zeros(p, op, 0, CAST_ELEMENTS_MAX)))
+        return false;
+    return rest == 0 || print_less_zeros(p, op, slots - rest, rest);
+}
+
 static bool print_op(Op *op, void *data)
 {
     Printer *p = data;
-    if (op->code != OP_cast && op->code != OP_lookup)
+    if (op->code != OP_cast && op->code != OP_lookup && op->code != OP_dequantize)
+        return true;
+    if (op->code == OP_dequantize && print_dequantize(p, op))
         return true;
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
     int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);

@@ -134,7 +134,8 @@ static void print_operand_kinds(Text *out, const OpInfo *info)
     if (info->operand_count == OPERANDS_ANY)
         text_add(out, "any");
     for (int i = 0; i < info->operand_count; i++)
-        text_printf(out, "%s%s", i ? ", " : "", names[info->operands[i]]);
+        text_printf(out, "%s%s%s", i ? ", " : "", names[info->operands[i]],
+                    i < info->operand_least ? "" : " or none");
 }
 
 static void print_attr_names(Text *out, const OpInfo *info)

@@ -95,14 +95,21 @@ static Arrangement arrange_lanes(Planner *p, Field *fields, Lanes lanes, unsigne
     return a;
 }
 
+/* What a flipped sign bit adds to a code: it makes c + 2^(bits - 1). */
+static double sign_value(const Planner *p)
+{
+    return is_signed_integer(p->from) ? ldexp(1, (int)p->from->bits - 1) : 0;
+}
+
 /* ---- integers in a mantissa ------------------------------------------------ */
 
 /* 2^M + code * 2^at, minus 2^M, times 2^-at: exact, for the code lies within the
  * M bits of the mantissa. A sign bit that is flipped adds 2^(bits - 1). */
-static unsigned subtract_magic(Planner *p, DType to, unsigned word, const unsigned *places)
+static unsigned subtract_magic(Planner *p, DType to, unsigned word, Lanes lanes,
+                               const unsigned *places)
 {
     unsigned mantissa = dtype_info[to].mantissa, lane_bits = dtype_bits(to);
-    double sign = is_signed_integer(p->from) ? ldexp(1, (int)p->from->bits - 1) : 0;
+    double sign = sign_value(p);
     uint32_t scale = 0, offset = 0;
     bool scaled = false;
     for (unsigned i = 0; i < lanes_of(to); i++) {
@@ -111,7 +118,7 @@ static unsigned subtract_magic(Planner *p, DType to, unsigned word, const unsign
         offset |= (uint32_t)dtype_encode(to, minus) << i * lane_bits;
         scaled |= places[i] != 0;
     }
-    unsigned constant = node_constant(p, offset);
+    unsigned constant = node_offset(p, to, lanes.first / lanes_of(to), offset);
     if (!scaled)
         return node_op(p, arithmetic_op(to, ARITH_ADD), word, constant, 0);
     return node_op(p, arithmetic_op(to, ARITH_FMA), word, node_constant(p, scale), constant);
@@ -126,14 +133,15 @@ static unsigned magic_word(Planner *p, DType to, Lanes lanes, bool flipped)
     Arrangement a = arrange_lanes(p, fields, lanes, t->mantissa - p->from->bits, places);
     for (unsigned i = 0; i < lanes.count; i++)
         magic |= (power ^ sign_to_flip(p, flipped) << places[i]) << i * lanes.bits;
-    return subtract_magic(p, to, build_arrangement(p, &a, magic), places);
+    return subtract_magic(p, to, build_arrangement(p, &a, magic), lanes, places);
 }
 
 bool family_magic(Planner *p, DType to)
 {
     const DTypeInfo *t = &dtype_info[to];
     if (!dtype_is_integer(p->query->from) || t->kind != DKIND_FLOAT || t->bits < 16 ||
-        p->from->bits > t->mantissa)
+        p->from->bits > t->mantissa ||
+        !zeros_fit(p, to, ldexp(1, (int)t->mantissa) + sign_value(p)))
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);
@@ -178,16 +186,17 @@ static unsigned subnormal_word(Planner *p, Lanes lanes, bool flipped)
         scales |= (uint32_t)dtype_encode(DTYPE_bf16, ldexp(1, 6 - (int)places[i])) << 16 * i;
     word = node_op(p, CAST_bf16_mul, word, node_number(p, DTYPE_bf16, 0x1p127), 0);
     unsigned scale = node_constant(p, scales);
-    if (!is_signed_integer(p->from))
+    if (!is_signed_integer(p->from) && !p->zeros)
         return node_op(p, CAST_bf16_mul, word, scale, 0);
-    double half = ldexp(1, (int)p->from->bits - 1);
-    return node_op(p, CAST_bf16_fma, word, scale, node_number(p, DTYPE_bf16, -half));
+    uint32_t minus = (uint32_t)dtype_encode(DTYPE_bf16, -sign_value(p)) * 0x10001;
+    return node_op(p, CAST_bf16_fma, word, scale,
+                   node_offset(p, DTYPE_bf16, lanes.first / 2, minus));
 }
 
 bool family_subnormal(Planner *p, DType to)
 {
     if (to != DTYPE_bf16 || !dtype_is_integer(p->query->from) ||
-        (p->from->bits != 8 && !p->packed))
+        (p->from->bits != 8 && !p->packed) || !zeros_fit(p, to, sign_value(p)))
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);

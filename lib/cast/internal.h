@@ -13,6 +13,7 @@ typedef struct Planner {
     Arena *arena;
     const CastQuery *query;
     const DTypeInfo *from;
+    const CastZeros *zeros;         /* to take off, or NULL */
     CastOp *ops;
     uint32_t count, capacity;
     CastStorage storage;            /* of the source, where the query has one */
@@ -40,7 +41,7 @@ unsigned node_lop3(Planner *p, unsigned table, unsigned a, unsigned b, unsigned 
 
 /* The op that adds, multiplies, ... in type f16, bf16 or f32. */
 typedef enum Arithmetic {
-    ARITH_ADD, ARITH_MUL, ARITH_FMA, ARITH_MAX, ARITH_MIN, ARITH_MAX_NAN, ARITH_MIN_NAN
+    ARITH_ADD, ARITH_SUB, ARITH_MUL, ARITH_FMA, ARITH_MAX, ARITH_MIN, ARITH_MAX_NAN, ARITH_MIN_NAN
 } Arithmetic;
 CastOpCode arithmetic_op(DType t, Arithmetic what);
 
@@ -92,6 +93,15 @@ unsigned source_bit(const Planner *p, unsigned e, unsigned bit);
 /* Makes windows that serve many codes of `width` bits, those of which no place from
  * 0 to `high` of a half will do, in a storage order. */
 void share_windows(Planner *p, unsigned width, unsigned high);
+
+/* ---- zero points (zeros.c) ----------------------------------------------- */
+
+/* Whether a family that takes an integer from 0 to `most` off codes in type `to` may
+ * take the planner's zero points off with it: each sum of both is a number of `to`. */
+bool zeros_fit(const Planner *p, DType to, double most);
+/* The constant, encoded in each lane, that is added to result word `word`; less the
+ * zero points of the word's elements, where there are some to take off. */
+unsigned node_offset(Planner *p, DType to, unsigned word, uint32_t constant);
 
 /* ---- families ---------------------------------------------------------- */
 

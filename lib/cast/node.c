@@ -57,13 +57,13 @@ unsigned node_lop3(Planner *p, unsigned table, unsigned a, unsigned b, unsigned 
 CastOpCode arithmetic_op(DType t, Arithmetic what)
 {
     static const CastOpCode f16[] = {
-        CAST_f16_add, CAST_f16_mul, CAST_f16_fma, CAST_f16_max,
+        CAST_f16_add, CAST_f16_sub, CAST_f16_mul, CAST_f16_fma, CAST_f16_max,
         CAST_f16_min, CAST_f16_max_nan, CAST_f16_min_nan};
     static const CastOpCode bf16[] = {
-        CAST_bf16_add, CAST_bf16_mul, CAST_bf16_fma, CAST_bf16_max,
+        CAST_bf16_add, CAST_bf16_sub, CAST_bf16_mul, CAST_bf16_fma, CAST_bf16_max,
         CAST_bf16_min, CAST_bf16_max_nan, CAST_bf16_min_nan};
     static const CastOpCode f32[] = {
-        CAST_f32_add, CAST_f32_mul, CAST_f32_fma, CAST_f32_max,
+        CAST_f32_add, CAST_f32_sub, CAST_f32_mul, CAST_f32_fma, CAST_f32_max,
         CAST_f32_min, CAST_f32_max_nan, CAST_f32_min_nan};
     return t == DTYPE_f16 ? f16[what] : t == DTYPE_bf16 ? bf16[what] : f32[what];
 }

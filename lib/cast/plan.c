@@ -80,10 +80,10 @@ unsigned cast_source_words(const CastQuery *query)
     return (query->elements * dtype_bits(query->from) + 31) / 32;
 }
 
-static Planner planner_of(Arena *arena, const CastQuery *query)
+static Planner planner_of(Arena *arena, const CastQuery *query, const CastZeros *zeros)
 {
     Planner p = {.arena = arena, .query = query, .from = &dtype_info[query->from],
-                 .packed = query->packed != DTYPE_none,
+                 .packed = query->packed != DTYPE_none, .zeros = zeros,
                  .in_words = cast_source_words(query)};
     if (p.packed)
         cast_storage(query->from, query->packed, &p.storage);
@@ -117,22 +117,26 @@ static void keep_used(Planner *p)
         p->words[i] = number[p->words[i]];
 }
 
-/* Whether a family is of the kind that a query wants. */
-static bool does_family(const CastQuery *query, CastFamily family)
+/* Whether a family is of the kind that a query wants, and takes zero points off if it is
+ * to. */
+static bool does_family(const CastQuery *query, const CastZeros *zeros, CastFamily family)
 {
+    if (zeros && family != CAST_FAMILY_magic && family != CAST_FAMILY_subnormal)
+        return false;
     return query->residual == (family == CAST_FAMILY_bare) &&
            is_narrowing(query) == (family >= CAST_FAMILY_linear);
 }
 
 /* The plan by one family, decoding to `via`; false when it does not do. */
-static bool plan_family(Arena *arena, const CastQuery *query, CastFamily family, DType via,
-                        CastPlan *plan)
+static bool plan_family(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                        CastFamily family, DType via, CastPlan *plan)
 {
-    Planner p = planner_of(arena, query);
+    Planner p = planner_of(arena, query, zeros);
     if (!builders[family](&p, via) || (!is_narrowing(query) && !finish_words(&p, via)))
         return false;
     keep_used(&p);
-    *plan = (CastPlan){.query = *query, .family = family, .via = via, .ops = p.ops,
+    *plan = (CastPlan){.query = *query, .family = family, .via = via,
+                       .less = zeros ? zeros->type : DTYPE_none, .ops = p.ops,
                        .count = p.count, .out_words = p.word_count};
     memcpy(plan->out, p.words, p.word_count * sizeof *p.words);
     memcpy(plan->exponents, p.exponents, sizeof p.exponents);
@@ -180,13 +184,13 @@ static unsigned rank_of(const CastPlan *plan)
 
 /* Puts the best of `plan`, of rank `best`, and the plans that decode to `via` into
  * `plan`; its rank. */
-static unsigned choose(Arena *arena, const CastQuery *query, DType via, CastPlan *plan,
-                       unsigned best)
+static unsigned choose(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                       DType via, CastPlan *plan, unsigned best)
 {
     CastPlan candidate;
     for (CastFamily f = 0; via != DTYPE_none && f < CAST_FAMILY_COUNT; f++) {
-        if (f == CAST_FAMILY_codebook || !does_family(query, f) ||
-            !plan_family(arena, query, f, via, &candidate))
+        if (f == CAST_FAMILY_codebook || !does_family(query, zeros, f) ||
+            !plan_family(arena, query, zeros, f, via, &candidate))
             continue;
         unsigned rank = rank_of(&candidate);
         if (rank < best) {
@@ -203,10 +207,10 @@ bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
     bool known = is_source(query->from) || is_narrowing(query);
     if (!known || query->from == query->to || (query->residual && query->packed != query->to))
         return false;
-    unsigned best = choose(arena, query, ways.first, plan, UINT32_MAX);
-    best = choose(arena, query, ways.second, plan, best);
+    unsigned best = choose(arena, query, NULL, ways.first, plan, UINT32_MAX);
+    best = choose(arena, query, NULL, ways.second, plan, best);
     if (best == UINT32_MAX)
-        best = choose(arena, query, ways.resort, plan, best);
+        best = choose(arena, query, NULL, ways.resort, plan, best);
     return best != UINT32_MAX;
 }
 
@@ -229,8 +233,18 @@ static unsigned count_table_ops(Arena *arena, const CastPlan *plan)
 
 bool cast_plan_codebook(Arena *arena, const CastQuery *query, CastPlan *plan)
 {
-    if (!plan_family(arena, query, CAST_FAMILY_codebook, query->to, plan))
+    if (!plan_family(arena, query, NULL, CAST_FAMILY_codebook, query->to, plan))
         return false;
     plan->table_ops = count_table_ops(arena, plan);
     return true;
+}
+
+bool cast_plan_zeros(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                     CastPlan *plan)
+{
+    DType to = query->to;
+    if (!is_source(query->from) || !dtype_is_integer(zeros->type) ||
+        (to != DTYPE_f16 && to != DTYPE_bf16 && to != DTYPE_f32))
+        return false;
+    return choose(arena, query, zeros, to, plan, UINT32_MAX) != UINT32_MAX;
 }

@@ -13,6 +13,7 @@
 #define TILUS_CAST_PLAN_H
 
 #include "ir/dtype.h"
+#include "ir/layout.h"
 #include "support/text.h"
 
 enum {
@@ -76,6 +77,7 @@ typedef struct CastPlan {
     DType via;                  /* what the family decodes to: `to`, or a type from which
                                    few operations lead there; from f16, bf16 and f32, what
                                    it computes in */
+    DType less;                 /* of the zero points that it takes off, or none */
     CastOp *ops;                /* each after those that it reads */
     uint32_t count;
     unsigned table_ops;         /* those of a codebook that read the table alone: once for
@@ -102,6 +104,26 @@ bool cast_plan_codebook(Arena *arena, const CastQuery *query, CastPlan *plan);
 /* Words of the source, before those of a table. */
 unsigned cast_source_words(const CastQuery *query);
 
+/* Zero points that a plan takes off: integers of `type`, at most 8 bits wide. Equal
+ * numbers in `of` say that elements share one. */
+typedef struct CastZeros {
+    DType type;
+    uint16_t of[CAST_ELEMENTS_MAX];
+} CastZeros;
+
+/* Those of `elements` of a thread, from slot `first` of `codes` on, when slots of
+ * `groups` have them, as layout_broadcasts says. */
+CastZeros cast_zeros_of(DType type, const Layout *groups, const Layout *codes, int64_t first,
+                        unsigned elements);
+
+/* Plans, to f16, bf16 or f32, codes less zero points: exactly what a cast and a
+ * difference give, but taken off by a constant that the cast adds anyway. The zero
+ * points are inputs behind the source's words: one word for each word of the result,
+ * with those of its elements in type `to`, of which a plan reads the first of equal
+ * ones. False where no family can. */
+bool cast_plan_zeros(Arena *arena, const CastQuery *query, const CastZeros *zeros,
+                     CastPlan *plan);
+
 /* The meaning of one operation that has inputs, the words a, b and c. */
 uint32_t cast_run_op(const CastOp *op, uint32_t a, uint32_t b, uint32_t c);
 
@@ -117,7 +139,7 @@ typedef struct CastCount {
 
 CastCount cast_count(const CastPlan *plan);
 
-/* "magic", "realign via bf16"; in `arena`. */
+/* "magic", "realign via bf16", "magic less u4"; in `arena`. */
 const char *cast_family_name(Arena *arena, const CastPlan *plan);
 
 /* A row of the table of plans, and the operations, one a line. */

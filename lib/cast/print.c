@@ -14,6 +14,8 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
 const char *cast_family_name(Arena *arena, const CastPlan *plan)
 {
     const char *name = family_names[plan->family];
+    if (plan->less != DTYPE_none)
+        return arena_printf(arena, "%s less %s", name, dtype_name(plan->less));
     if (plan->via == plan->query.to || plan->via == plan->query.from ||
         (plan->via == DTYPE_f32 && plan->query.to == DTYPE_tf32))
         return name;
@@ -45,7 +47,8 @@ static void print_input(Text *out, const CastPlan *plan, unsigned node)
     if (op->code == CAST_constant)
         text_printf(out, "0x%x", op->imm);
     else if (op->code == CAST_input && op->imm >= cast_source_words(&plan->query))
-        text_printf(out, "%%table%u", op->imm - cast_source_words(&plan->query));
+        text_printf(out, "%%%s%u", plan->less == DTYPE_none ? "table" : "zero",
+                    op->imm - cast_source_words(&plan->query));
     else if (op->code == CAST_input)
         text_printf(out, "%%in%u", op->imm);
     else

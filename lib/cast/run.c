@@ -92,6 +92,7 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
 {
     switch (op->code) {
     case CAST_f16_add: return run_halves(DTYPE_f16, dtype_add, a, b);
+    case CAST_f16_sub: return run_halves(DTYPE_f16, dtype_sub, a, b);
     case CAST_f16_mul: return run_halves(DTYPE_f16, dtype_mul, a, b);
     case CAST_f16_fma: return run_fma_halves(DTYPE_f16, a, b, c);
     case CAST_f16_min: return run_halves(DTYPE_f16, dtype_lesser, a, b);
@@ -99,6 +100,7 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
     case CAST_f16_min_nan: return run_halves(DTYPE_f16, lesser_or_nan, a, b);
     case CAST_f16_max_nan: return run_halves(DTYPE_f16, greater_or_nan, a, b);
     case CAST_bf16_add: return run_halves(DTYPE_bf16, dtype_add, a, b);
+    case CAST_bf16_sub: return run_halves(DTYPE_bf16, dtype_sub, a, b);
     case CAST_bf16_mul: return run_halves(DTYPE_bf16, dtype_mul, a, b);
     case CAST_bf16_fma: return run_fma_halves(DTYPE_bf16, a, b, c);
     case CAST_bf16_min: return run_halves(DTYPE_bf16, dtype_lesser, a, b);
@@ -106,6 +108,7 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
     case CAST_bf16_max_nan: return run_halves(DTYPE_bf16, greater_or_nan, a, b);
     case CAST_bf16_max: return run_halves(DTYPE_bf16, dtype_greater, a, b);
     case CAST_f32_add: return (uint32_t)dtype_add(DTYPE_f32, a, b);
+    case CAST_f32_sub: return (uint32_t)dtype_sub(DTYPE_f32, a, b);
     case CAST_f32_mul: return (uint32_t)dtype_mul(DTYPE_f32, a, b);
     case CAST_f32_fma: return (uint32_t)dtype_fma(DTYPE_f32, a, b, c);
     case CAST_f32_min: return (uint32_t)dtype_lesser(DTYPE_f32, a, b);

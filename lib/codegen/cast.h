@@ -15,4 +15,9 @@ bool emit_cast_plan(Codegen *cg, Loc at, const CastPlan *plan, LLVMValueRef *in,
 void emit_reorder(Codegen *cg, DType dtype, DType packed, bool to_packed, int64_t words,
                   LLVMValueRef *in, LLVMValueRef *out);
 
+/* The words of `v`, a register tensor in any storage order, cast to `to`, in plain
+ * order: by a plan or element by element; `finite` promises that codes are numbers.
+ * They may be v's own. NULL after an error. */
+LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, DType to, const Value *v, bool finite);
+
 #endif

@@ -54,36 +54,30 @@ static void cast_slots(Codegen *cg, DType to, DType from, LLVMValueRef *out, LLV
 
 /* By plans: CAST_ELEMENTS_MAX elements fill whole words of both types, and all
  * runs of as many have one plan. `*planned` is whether there was one. */
-static bool cast_planned(Codegen *cg, const Op *op, LLVMValueRef *out, int64_t slots,
-                         bool *planned)
+static bool cast_planned(Codegen *cg, Loc at, CastQuery query, LLVMValueRef *in,
+                         LLVMValueRef *out, int64_t slots, bool *planned)
 {
-    LLVMValueRef *in = lowered_words(op->operands[0]);
-    const Type *source = op->operands[0]->type;
-    DType from = source->dtype, to = op->results[0]->type->dtype;
     CastPlan plan = {0};
     *planned = false;
     for (int64_t done = 0; done < slots; done += CAST_ELEMENTS_MAX) {
         int64_t left = slots - done;
-        CastQuery query = {.from = from, .to = to, .packed = source->packed,
-                           .finite = cast_is_finite(op), .sm = cg->target->sm,
-                           .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
-                                                                : CAST_ELEMENTS_MAX};
+        query.elements = left < CAST_ELEMENTS_MAX ? (unsigned)left : CAST_ELEMENTS_MAX;
         if (query.elements != plan.query.elements &&
             !cast_plan(&cg->module->scratch, &query, &plan))
             return true;
-        if (!emit_cast_plan(cg, op->loc, &plan, in + done * dtype_bits(from) / 32,
-                            out + done * dtype_bits(to) / 32))
+        if (!emit_cast_plan(cg, at, &plan, in + done * dtype_bits(query.from) / 32,
+                            out + done * dtype_bits(query.to) / 32))
             return false;
     }
     *planned = true;
     return true;
 }
 
-/* The operand's words in plain order. */
-static LLVMValueRef *plain_words(Codegen *cg, const Op *op)
+/* The words of `v` in plain order. */
+static LLVMValueRef *plain_words(Codegen *cg, const Value *v)
 {
-    const Type *t = op->operands[0]->type;
-    LLVMValueRef *in = lowered_words(op->operands[0]), *out = in;
+    const Type *t = v->type;
+    LLVMValueRef *in = lowered_words(v), *out = in;
     if (t->packed) {
         out = words_new(cg, t);
         emit_reorder(cg, t->dtype, t->packed, false, type_thread_words(t), in, out);
@@ -91,25 +85,35 @@ static LLVMValueRef *plain_words(Codegen *cg, const Op *op)
     return out;
 }
 
+LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, DType to, const Value *v, bool finite)
+{
+    const Type *from = v->type;
+    int64_t slots = from->layout->slots;
+    LLVMValueRef *out;
+    bool planned;
+    if (from->dtype == to)
+        return plain_words(cg, v);
+    CastQuery query = {.from = from->dtype, .to = to, .packed = from->packed, .finite = finite,
+                       .sm = cg->target->sm};
+    out = words_new(cg, type_like(cg->module, from, to));
+    if (!cast_planned(cg, at, query, lowered_words(v), out, slots, &planned))
+        return NULL;
+    if (!planned)
+        cast_slots(cg, to, from->dtype, out, plain_words(cg, v), slots);
+    return out;
+}
+
 bool emit_cast(Codegen *cg, const Op *op)
 {
-    const Type *source = op->operands[0]->type, *result = op->results[0]->type;
-    LLVMValueRef *out = words_new(cg, result), *ordered;
-    int64_t slots = type_thread_bits(result) / dtype_bits(result->dtype);
-    bool planned = false;
-    if (source->dtype == result->dtype)
-        out = plain_words(cg, op);
-    else if (!cast_planned(cg, op, out, slots, &planned))
-        return false;
-    else if (!planned)
-        cast_slots(cg, result->dtype, source->dtype, out, plain_words(cg, op), slots);
-    if (!result->packed) {
-        lower_words(cg, op->results[0], out);
-        return true;
+    const Type *t = op->results[0]->type;
+    LLVMValueRef *ordered, *words = emit_cast_words(cg, op->loc, t->dtype, op->operands[0],
+                                                    cast_is_finite(op));
+    if (words && t->packed) {
+        ordered = words_new(cg, t);
+        emit_reorder(cg, t->dtype, t->packed, true, type_thread_words(t), words, ordered);
+        words = ordered;
     }
-    ordered = words_new(cg, result);
-    emit_reorder(cg, result->dtype, result->packed, true, type_thread_words(result), out,
-                 ordered);
-    lower_words(cg, op->results[0], ordered);
-    return true;
+    if (words)
+        lower_words(cg, op->results[0], words);
+    return words;
 }

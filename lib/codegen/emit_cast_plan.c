@@ -94,6 +94,7 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_mad: return word_call(e, INTR_mad, op, 3);
     case CAST_sub: return word_binary(e, op, LLVMSub, cg->i32);
     case CAST_f16_add: return word_binary(e, op, LLVMFAdd, f16);
+    case CAST_f16_sub: return word_binary(e, op, LLVMFSub, f16);
     case CAST_f16_mul: return word_binary(e, op, LLVMFMul, f16);
     case CAST_f16_fma: return word_fma(e, op, f16);
     case CAST_f16_min: return word_extreme(e, op, "llvm.minimumnum", f16);
@@ -101,6 +102,7 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_f16_min_nan: return word_extreme(e, op, "llvm.minimum", f16);
     case CAST_f16_max_nan: return word_extreme(e, op, "llvm.maximum", f16);
     case CAST_bf16_add: return word_binary(e, op, LLVMFAdd, bf16);
+    case CAST_bf16_sub: return word_binary(e, op, LLVMFSub, bf16);
     case CAST_bf16_mul: return word_binary(e, op, LLVMFMul, bf16);
     case CAST_bf16_fma: return word_fma(e, op, bf16);
     case CAST_bf16_min: return word_extreme(e, op, "llvm.minimumnum", bf16);
@@ -108,6 +110,7 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_bf16_max_nan: return word_extreme(e, op, "llvm.maximum", bf16);
     case CAST_bf16_max: return word_extreme(e, op, "llvm.maximumnum", bf16);
     case CAST_f32_add: return word_binary(e, op, LLVMFAdd, cg->f32);
+    case CAST_f32_sub: return word_binary(e, op, LLVMFSub, cg->f32);
     case CAST_f32_mul: return word_binary(e, op, LLVMFMul, cg->f32);
     case CAST_f32_fma: return word_fma(e, op, cg->f32);
     case CAST_f32_min: return word_extreme(e, op, "llvm.minimumnum", cg->f32);

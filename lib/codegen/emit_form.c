@@ -174,7 +174,7 @@ static LLVMValueRef slot_factor(Codegen *cg, Factors *f, int64_t slot, unsigned 
 {
     LLVMBuilderRef b = cg->builder;
     int64_t index[LIMIT_RANK];
-    int by;
+    int by = 0;
     if (common_exponent(f, slot, &by))
         return LLVMConstReal(cg->f32, factor_part(by, part));
     layout_index(f->layout, 0, slot, index);

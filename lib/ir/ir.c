@@ -34,11 +34,12 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define A4(a, b, c, d) (A2(a, b) | A2(c, d))
 #define A5(a, b, c, d, e) (A3(a, b, c) | A2(d, e))
 #define A6(a, b, c, d, e, f) (A3(a, b, c) | A3(d, e, f))
-#define K0 0, {0}
-#define K1(a) 1, {OPERAND_##a}
-#define K2(a, b) 2, {OPERAND_##a, OPERAND_##b}
-#define K3(a, b, c) 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
-#define KN OPERANDS_ANY, {0}
+#define K0 0, 0, {0}
+#define K1(a) 1, 1, {OPERAND_##a}
+#define K2(a, b) 2, 2, {OPERAND_##a, OPERAND_##b}
+#define K3(a, b, c) 3, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
+#define K2_3(a, b, c) 2, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
+#define KN 0, OPERANDS_ANY, {0}
 #define OP(id, out, operands, attrs, effect, type, summary)                   \
     [OP_##id] = {#id, RESULT_##out, operands, attrs, EFFECT_##effect, RULE_##type, summary},
 

@@ -163,6 +163,7 @@ enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
 typedef struct OpInfo {
     const char *name;
     ResultKind result;
+    int operand_least;              /* how many of them must be there */
     int operand_count;              /* or OPERANDS_ANY */
     OperandKind operands[OPERANDS_MAX];
     uint64_t attrs;                 /* op_attr_bit(ATTR_x) of each allowed one */
@@ -386,7 +387,7 @@ int memory_tile_find(const MemoryTile *t, unsigned d);
 /* For `allocate_global`: whether its tensor starts as zeros. */
 bool workspace_is_zeroed(const Op *op);
 
-/* For `cast`: whether its codes are promised to be numbers. */
+/* For `cast` and `dequantize`: whether its codes are promised to be numbers. */
 bool cast_is_finite(const Op *op);
 
 /* For `lock` and `release`: whether the semaphore's type holds the value. */

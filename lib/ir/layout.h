@@ -131,10 +131,17 @@ const Layout *layout_from_modes(LayoutTable *t, unsigned rank, const int64_t *sh
  * that differed there are one. */
 const Layout *layout_reduce(LayoutTable *t, const Layout *l, uint32_t dims, const char **why);
 
-/* Whether each thread holds in `from` what it holds in `to` when dimensions in
- * which `from` has extent 1 repeat, in a slot that does not depend on the
- * thread. Otherwise names a thread that lacks there what slot 0 in `to` needs.
- * Ranks and threads are equal, and so are extents, but for those of 1. */
+/* The layout of the groups into which extents of `l` are cut, `shape` of them, which
+ * divides l's: each thread holds the groups of what it holds in `l`. Refused where
+ * groups cut a mode unevenly. */
+const Layout *layout_group(LayoutTable *t, const Layout *l, const int64_t *shape,
+                           const char **why);
+
+/* Whether each thread holds in `from` what it holds in `to` when each element of
+ * `from` repeats to as many, side by side, as fill the extents of `to`, in a slot that
+ * does not depend on the thread. Otherwise names a thread that lacks there what slot 0
+ * in `to` needs. Ranks and threads are equal, and layout_group gives a layout of
+ * from's shape. */
 bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread);
 
 /* The slot in `from` of what `slot` in `to` holds, when layout_broadcasts. */

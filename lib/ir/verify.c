@@ -41,16 +41,27 @@ static bool note_definition(Module *m, const Value *v)
 
 /* ---- what every op obeys ------------------------------------------------ */
 
+static bool verify_operand_count(Module *m, const Op *op)
+{
+    const OpInfo *info = &op_info[op->code];
+    int least = info->operand_least, most = info->operand_count, count = (int)op->operand_count;
+    if (count >= least && count <= most)
+        return true;
+    if (least < most)
+        return diag_error(m->diag, op->loc, "%s takes %d to %d operands, got %d", info->name,
+                          least, most, count);
+    return diag_error(m->diag, op->loc, "%s takes %d operand%s, got %d", info->name, most,
+                      most == 1 ? "" : "s", count);
+}
+
 bool verify_operands(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
     bool ok = true;
     if (info->operand_count == OPERANDS_ANY)
         return true;
-    if (op->operand_count != (unsigned)info->operand_count)
-        return diag_error(m->diag, op->loc, "%s takes %d operand%s, got %u", info->name,
-                          info->operand_count, info->operand_count == 1 ? "" : "s",
-                          op->operand_count);
+    if (!verify_operand_count(m, op))
+        return false;
     for (unsigned i = 0; i < op->operand_count; i++) {
         const Value *v = op->operands[i];
         if (kind_matches(info->operands[i], v->type->kind))
@@ -138,12 +149,18 @@ bool verify_view(Module *m, const Op *op)
     return true;
 }
 
+bool verify_finite(Module *m, const Op *op)
+{
+    const Attr *finite = op_attr(op, ATTR_FINITE);
+    return !finite || !strcmp(finite->word, "true") || !strcmp(finite->word, "false") ||
+           diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
+}
+
 bool verify_cast(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    const Attr *finite = op_attr(op, ATTR_FINITE);
-    if (finite && strcmp(finite->word, "true") != 0 && strcmp(finite->word, "false") != 0)
-        return diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
+    if (!verify_finite(m, op))
+        return false;
     if (type_packed(m, type_like(m, from, to->dtype), to->packed) == to)
         return true;
     return diag_error(m->diag, op->loc, "cast keeps the %s, got %s from %s",

@@ -12,7 +12,7 @@ static bool hands_on(OpCode code)
 
 static bool takes_packed(OpCode code)
 {
-    return hands_on(code) || code == OP_cast || code == OP_decode;
+    return hands_on(code) || code == OP_cast || code == OP_decode || code == OP_dequantize;
 }
 
 static bool takes_scaled(OpCode code)

@@ -87,6 +87,14 @@ static void link_view(Web *w, const Op *op)
         add_link(w, LINK_SAME, op, op->operands[0], op->results[0]);
 }
 
+/* The result has the codes' layout, scales and zero points one that it gives. */
+static void link_dequantize(Web *w, const Op *op)
+{
+    add_link(w, LINK_SAME, op, op->operands[0], op->results[0]);
+    for (unsigned i = 1; i < op->operand_count; i++)
+        add_link(w, LINK_GROUP, op, op->operands[0], op->operands[i]);
+}
+
 static void link_op(Web *w, const Op *op)
 {
     switch (op_info[op->code].rule) {
@@ -111,6 +119,8 @@ static void link_op(Web *w, const Op *op)
     case RULE_LAST:
         if (op->code == OP_dot)
             add_link(w, LINK_SAME, op, op->operands[2], op->results[0]);
+        else if (op->code == OP_dequantize)
+            link_dequantize(w, op);
         else
             link_elements(w, op);
         break;
@@ -197,6 +207,17 @@ static const Layout *sliced(Web *w, const Link *link)
     return t ? t->layout : NULL;
 }
 
+/* The layout of the groups of the codes; NULL if none does. */
+static const Layout *grouped(Web *w, const Link *link)
+{
+    const Type *groups = link->ends[1]->value->type;
+    int64_t shape[LIMIT_RANK];
+    const char *why;
+    for (unsigned d = 0; d < groups->rank; d++)
+        shape[d] = type_extent(groups, d);
+    return layout_group(&w->m->layouts, link->ends[0]->layout, shape, &why);
+}
+
 /* The layout of the link's other end that follows from `end`; NULL: many may, or
  * none does. */
 static const Layout *follows(Web *w, const Link *link, unsigned end)
@@ -213,6 +234,8 @@ static const Layout *follows(Web *w, const Link *link, unsigned end)
         return end ? NULL : sliced(w, link);
     case LINK_REDUCE:
         return end ? NULL : layout_reduce(t, c->layout, reduce_dims(link->op), &why);
+    case LINK_GROUP:
+        return end ? NULL : grouped(w, link);
     case LINK_REPEAT:
         break;
     }
@@ -228,6 +251,9 @@ static bool agree(Web *w, const Link *link)
     int64_t thread;
     if (link->kind == LINK_REPEAT)
         return first->threads == second->threads && layout_broadcasts(first, second, &thread);
+    if (link->kind == LINK_GROUP)
+        return first->threads == second->threads && grouped(w, link) &&
+               layout_broadcasts(second, first, &thread);
     return follows(w, link, 0) == second;
 }
 

@@ -7,6 +7,7 @@
  *     %r ──repeat── %w                    %w = broadcast %r   of %w follows %r
  *     %s ──permute── %t                   %t = permute %s     each of the other
  *     %s ──slice── %u                     %u = slice %s[..]   of %s follows %u
+ *     %w ──group── %g                     dequantize %w, %g   of %w follows %g
  */
 #ifndef TILUS_PASSES_LAYOUT_WEB_H
 #define TILUS_PASSES_LAYOUT_WEB_H
@@ -14,13 +15,14 @@
 #include "ir/ir.h"
 
 typedef enum LinkKind {
-    LINK_SAME, LINK_REDUCE, LINK_REPEAT, LINK_PERMUTE, LINK_SLICE
+    LINK_SAME, LINK_REDUCE, LINK_REPEAT, LINK_PERMUTE, LINK_SLICE, LINK_GROUP
 } LinkKind;
 
 typedef struct Cell Cell;
 
 /* What an op says of two tensors: how its result's layout, of ends[1], depends on
- * its operand's, of ends[0]. */
+ * its operand's, of ends[0]; of a LINK_GROUP, that of scales or zero points on the
+ * codes'. */
 typedef struct Link {
     LinkKind kind;
     const Op *op;

@@ -229,7 +229,29 @@ static bool select_dot(Select *s, Op *op)
     return ok;
 }
 
-/* ---- casts and lookups -------------------------------------------------------- */
+/* ---- casts, dequantize and lookups ------------------------------------------- */
+
+/* What the zero points of a dequantize, if it has some, will come to. */
+static void say_zeros(Select *s, const Op *op, const CastQuery *query)
+{
+    if (op->operand_count < 3)
+        return;
+    const Type *codes = op->operands[0]->type, *zero = op->operands[2]->type;
+    CastZeros zeros = cast_zeros_of(zero->dtype, zero->layout, codes->layout, 0,
+                                    query->elements);
+    CastPlan plan;
+    if (cast_plan_zeros(&s->m->scratch, query, &zeros, &plan))
+        SAY(s, op, PASSED, "zero points of %s come off in the cast", dtype_name(zero->dtype));
+    else
+        SAY(s, op, MISSED, "zero points of %s take a difference in %s: the cast from %s adds no "
+            "constant that holds them", dtype_name(zero->dtype), dtype_name(query->to),
+            dtype_name(query->from));
+}
+
+static bool is_decoding(OpCode code)
+{
+    return code == OP_cast || code == OP_dequantize || code == OP_lookup;
+}
 
 /* Code generation plans by the same query; here is only what it will come to. */
 static void say_cast(Select *s, const Op *op)
@@ -243,20 +265,20 @@ static void say_cast(Select *s, const Op *op)
                                                              : CAST_ELEMENTS_MAX};
     ArenaMark mark = arena_mark(&s->m->scratch);
     bool lookup = op->code == OP_lookup;
-    const char *source = dtype_name(from->dtype);
+    const char *source = dtype_name(from->dtype), *name = op_info[op->code].name;
     if (from->packed)
         source = arena_printf(&s->m->scratch, "%s packed(%s)", source, dtype_name(from->packed));
     if (!lookup && from->dtype == to->dtype)
-        SAY(s, op, PASSED, "cast from %s to %s moves bits, if any, and changes no value", source,
-            type_text(s->m, to));
+        SAY(s, op, PASSED, "%s from %s to %s moves bits, if any, and changes no value", name,
+            source, type_text(s->m, to));
     else if ((lookup ? cast_plan_codebook : cast_plan)(&s->m->scratch, &query, &plan))
-        SAY(s, op, PASSED, "%s from %s to %s goes by %s, %.3f operations an element",
-            op_info[op->code].name, source, dtype_name(query.to),
-            cast_family_name(&s->m->scratch, &plan),
+        SAY(s, op, PASSED, "%s from %s to %s goes by %s, %.3f operations an element", name,
+            source, dtype_name(query.to), cast_family_name(&s->m->scratch, &plan),
             cast_count(&plan).total / (double)query.elements);
     else
-        SAY(s, op, MISSED, "cast from %s to %s goes element by element: it has no plan",
+        SAY(s, op, MISSED, "%s from %s to %s goes element by element: it has no plan", name,
             source, dtype_name(query.to));
+    say_zeros(s, op, &query);
     arena_reset(&s->m->scratch, mark);
 }
 
@@ -285,7 +307,7 @@ static bool select_op(Op *op, void *data)
         s->failed |= !select_copy(s, op);
     else if (op->code == OP_dot)
         s->failed |= !select_dot(s, op);
-    else if ((op->code == OP_cast || op->code == OP_lookup) && remarks_wanted(s->m->remarks))
+    else if (is_decoding(op->code) && remarks_wanted(s->m->remarks))
         say_cast(s, op);
     else if (op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
         s->failed |= !select_access_op(s, op);

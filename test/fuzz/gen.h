@@ -12,6 +12,7 @@
  *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
  *   gen_lookup.c    look-ups in tables
+ *   gen_dequantize.c  dequantize
  *   gen_control.c   for, while, if, exit, assert, assume
  *   gen_group.c     thread_group
  *
@@ -281,6 +282,9 @@ void gen_dot(Gen *g);
 /* ---- tables (gen_lookup.c) ----------------------------------------------- */
 
 void gen_lookup(Gen *g);
+/* ---- dequantize (gen_dequantize.c) ---------------------------------------- */
+
+void gen_dequantize(Gen *g);
 
 /* ---- control (gen_control.c) -------------------------------------------- */
 

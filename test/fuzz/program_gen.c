@@ -151,7 +151,7 @@ static const struct Statement {
     {1, gen_atomic_shared}, {1, gen_atomic_global},
     {3, gen_copy}, {1, gen_copy_ring}, {1, gen_dot}, {2, gen_assert},
     {3, gen_for}, {3, gen_if}, {1, gen_exit}, {1, gen_print}, {1, gen_synchronize},
-    {2, gen_rearrange}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
+    {2, gen_rearrange}, {2, gen_dequantize}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
     {1, gen_part_of_input}, {2, gen_while}, {2, gen_pipelined}, {2, gen_thread_group},
     {1, gen_workspace}, {2, gen_chain}, {2, gen_form}, {2, gen_lookup},
 };

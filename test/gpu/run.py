@@ -7,8 +7,8 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 
 compares the GPU with the interpreter: the programs of test/lit/Run and what
 they print, the matmul template for every type of 1 to 8 bits, the pipelined ones,
-every cast, widening ones of every code in every place from every storage order, and
-the demo; with --only sanitizers, programs and kernels under
+the one that dequantizes, every cast, widening ones of every code in every place from
+every storage order, and the demo; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
 
@@ -66,19 +66,23 @@ def argument_lines(path):
             if line.startswith("// ARGS:")]
 
 
-def program_cases(options, paths):
-    """The `// ARGS:` lines of programs, on each engine."""
+def engine_commands(options, path, arguments):
+    """A run of the program on each engine; those that compile, against the interpreter."""
     engines = {"interp": ["--engine=interp"], "cpu": ["--engine=cpu", "--compare=interp"],
                "checked": ["--engine=cpu", "--check-races", "--allow-zero"],
                "gpu": ["--engine=gpu", "--require-gpu", "--compare=interp"]}
+    return [[options.tilus_run, str(path), *engines[engine], *arguments]
+            for engine in options.engine.split(",")]
+
+
+def program_cases(options, paths):
+    """The `// ARGS:` lines of programs, on each engine."""
     for path in paths:
         lines = argument_lines(path)
         if not lines:
             yield Case(f"{path.name}: has no ARGS line", ["false"])
         for number, arguments in enumerate(lines, 1):
-            yield Case(f"{path.stem}:{number}",
-                       *([options.tilus_run, str(path), *engines[engine], *arguments]
-                         for engine in options.engine.split(",")))
+            yield Case(f"{path.stem}:{number}", *engine_commands(options, path, arguments))
 
 
 def print_cases(options, paths):
@@ -215,6 +219,36 @@ def pipelined_case(options, kernel, weight, m, n, k, scratch):
     return Case(f"{kernel}: {weight}, m = {m}, n = {n}, k = {k}", pack, multiply)
 
 
+def dequantize_case(options, weight, scale, zero, target, group, columns):
+    """kernels/dequantize.tilus for one choice of types and groups; k = 256, n = 128."""
+    data = {"ue8m0": "codes({}, 118, 136)", "f8e4m3": "codes({}, 1, 126)"}
+    count = f"k*n/{group * columns}"
+    zeros = "codes({})" if zero and bits(zero) <= 8 else "uniform({}, -9, 9)"
+    command = ["-D", f"W={weight}", "-D", f"S={scale}", "-D", f"T={target}", "-D", f"G={group}",
+               "-D", f"H={columns}", *(["-D", f"Z={zero}"] if zero else ["-D", "ZEROS=0"]),
+               "--arg", "k=256", "--arg", "n=128", "--arg", "w=codes(k*n)",
+               "--arg", "s=" + data.get(scale, "uniform({}, -2, 2)").format(count),
+               "--arg", "z=" + zeros.format(count), "--arg", "y=undef(k*n)"]
+    return Case(f"dequantize: {weight} x {scale} - {zero or 'nothing'} to {target}, groups of "
+                f"{group} x {columns}", *engine_commands(options, options.kernels /
+                                                         "dequantize.tilus", command))
+
+
+def dequantize_cases(options):
+    """Every weight with every scale; zero points, targets and groups in turn, which meet each
+    weight and each scale."""
+    weights = ["u4", "i4", "u2", "u3", "u8", "i6", "f6e3m2", "f8e4m3"]
+    scales = ["f16", "bf16", "f32", "f8e4m3", "ue8m0"]
+    groups = [(16, 1), (32, 1), (64, 1), (128, 1), (256, 1), (256, 128), (32, 16)]
+    for i, weight in enumerate(weights):
+        own = weight if weight[0] in "iu" else "i4"
+        zeros = [own, None, "f16", own, "f32", "u8", "bf16"]
+        for j, scale in enumerate(scales):
+            target = "bf16" if scale == "ue8m0" else ["f16", "bf16", "f32"][(i + j) % 3]
+            yield dequantize_case(options, weight, scale, zeros[(2 * i + j) % 7], target,
+                                  *groups[(i + 3 * j) % 7])
+
+
 def demo_case(options, scratch):
     return Case("demo", [str(options.tools / "quantized_matmul"), "--kernels",
                          str(options.kernels), "--ptx-dir", scratch])
@@ -248,6 +282,7 @@ def all_cases(options, scratch):
                               for kernel in PIPELINED
                               for t in ("u2", "u4", "i6", "f6e3m2", "f8e4m3")
                               for sizes in ((64, 64, 1024), (37, 72, 600), (1, 8, 8))],
+        "dequantize": lambda: list(dequantize_cases(options)),
         "places": lambda: [place_case(options, t, scratch) for t in NARROW],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
@@ -308,7 +343,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, checked, interp; comma-separated")
-    parser.add_argument("--only", help="families: programs,prints,types,pipelined,places,casts,demo,sanitizers")
+    parser.add_argument("--only", help="families: programs,prints,types,pipelined,dequantize,places,casts,demo,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()

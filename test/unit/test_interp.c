@@ -431,6 +431,57 @@ static void broadcast_repeats_elements(void **state)
     run_free(r);
 }
 
+/* Steps of dequantize, each of which rounds in bf16: 5.6 is 5.59375, 0.3 is
+ * 0.30078125, and products are rounded again. */
+static void dequantize_rounds_each_step(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %in = view_global %a : u4[4, 64]\n"
+        "  %out = view_global %b : bf16[4, 64]\n"
+        "  %w = load_global %in[0, 0] : u4[4, 64] @ local(4, 1).spatial(1, 32).local(1, 2)\n"
+        "  %s = allocate_register 0.3 : f32[2, 1] @ local(2, 1).replicate(32)\n"
+        "  %z = allocate_register 5.6 : f32[1, 1] @ replicate(32)\n"
+        "  %y = dequantize %w, %s, %z : bf16\n"
+        "  store_global %y, %out[0, 0]\n"));
+    for (size_t i = 0; i < 256; i++)
+        tilus_set_bits(r->a, i, 4, i * 5 % 16);
+    run_ok(r);
+    for (size_t i = 0; i < 256; i++) {
+        double less = tilus_decode("bf16", tilus_encode("bf16", (double)(i * 5 % 16) - 5.59375));
+        uint64_t expected = tilus_encode("bf16", less * 0.30078125);
+        assert_int_equal(tilus_get_bits(r->b, i, 16), expected);
+    }
+    run_free(r);
+}
+
+/* Blocks of 2 x 4 of them, of which each has a scale and a zero point. */
+static void dequantize_groups_elements(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %in = view_global %a : u8[8, 16]\n"
+        "  %scales = view_global %a : f8e4m3[4, 4]\n"
+        "  %zeros = view_global %a : i8[4, 1]\n"
+        "  %out = view_global %b : f16[8, 16]\n"
+        "  %w = load_global %in[0, 0] : u8[8, 16] @ local(2, 1).spatial(4, 8).local(1, 2)\n"
+        "  %s = load_global %scales[0, 0] : f8e4m3[4, 4]"
+        " @ local(2, 1).spatial(2, 1).replicate(2).spatial(1, 4).replicate(2)\n"
+        "  %z = load_global %zeros[0, 0] : i8[4, 1] @ local(2, 1).spatial(2, 1).replicate(16)\n"
+        "  %y = dequantize %w, %s, %z : f16\n"
+        "  store_global %y, %out[0, 0]\n"));
+    for (size_t i = 0; i < 128; i++)
+        r->a[i] = (unsigned char)(56 + i % 32);
+    run_ok(r);
+    for (size_t i = 0; i < 128; i++) {
+        size_t row = i / 16 / 2, column = i % 16 / 4;
+        double scale = tilus_decode("f8e4m3", r->a[row * 4 + column]), zero = r->a[row];
+        assert_int_equal(tilus_get_bits(r->b, i, 16),
+                         tilus_encode("f16", (r->a[i] - zero) * scale));
+    }
+    run_free(r);
+}
+
 static void dot_sums_products(void **state)
 {
     (void)state;
@@ -1215,6 +1266,8 @@ int main(void)
         cmocka_unit_test(integers_wrap),
         cmocka_unit_test(reductions_follow_the_types),
         cmocka_unit_test(broadcast_repeats_elements),
+        cmocka_unit_test(dequantize_rounds_each_step),
+        cmocka_unit_test(dequantize_groups_elements),
         cmocka_unit_test(dot_sums_products),
         cmocka_unit_test(dot_reads_the_least_of_replicas),
         cmocka_unit_test(loops_carry_values),

@@ -1,4 +1,4 @@
-/* Layouts of reduced and repeated tiles, and the plan of a reduction, against
+/* Layouts of reduced, grouped and repeated tiles, and the plan of a reduction, against
  * their definitions, point by point on random layouts. */
 #include "analysis/reduce.h"
 #include "ir/ir.h"
@@ -82,14 +82,14 @@ static int64_t tile_size(const Layout *l)
     return size;
 }
 
-/* The row-major number, in `result`, of what `slot` of `thread` holds in `l`,
- * with index 0 in dimensions where `result` has extent 1. */
+/* The row-major number, in `result`, of the group of what `slot` of `thread` holds in
+ * `l`: the index divided by what a group has in the dimension. */
 static int64_t element(const Layout *l, const Layout *result, int64_t thread, int64_t slot)
 {
     int64_t index[LIMIT_RANK], number = 0;
     layout_index(l, thread, slot, index);
     for (unsigned d = 0; d < l->rank; d++)
-        number = number * result->shape[d] + (result->shape[d] == 1 ? 0 : index[d]);
+        number = number * result->shape[d] + index[d] / (l->shape[d] / result->shape[d]);
     return number;
 }
 
@@ -253,6 +253,55 @@ static void plans_sum_everything_once(void **state)
     assert_true(by_lanes > CASES / 4 && by_warps > CASES / 10);
 }
 
+/* ---- groups ---------------------------------------------------------------- */
+
+/* As many groups in each dimension as divide its extent. */
+static void random_groups(uint64_t *seed, const Layout *l, int64_t *shape)
+{
+    for (unsigned d = 0; d < l->rank; d++) {
+        shape[d] = 1 + (int64_t)random_below(seed, (uint64_t)l->shape[d]);
+        while (l->shape[d] % shape[d])
+            shape[d]++;
+    }
+}
+
+/* Whether the thread's groups in `l` are those that it holds in `g`. */
+static bool holds_its_groups(const Layout *l, const Layout *g, int64_t thread)
+{
+    for (int64_t slot = 0; slot < l->slots; slot++)
+        if (!thread_holds(g, thread, element(l, g, thread, slot)))
+            return false;
+    for (int64_t slot = 0; slot < g->slots; slot++) {
+        int64_t number = element(g, g, thread, slot), of = 0;
+        while (of < l->slots && element(l, g, thread, of) != number)
+            of++;
+        if (of == l->slots)
+            return false;
+    }
+    return true;
+}
+
+static void groups_are_held_by_who_holds_their_elements(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    int refused = 0;
+    for (int i = 0; i < CASES; i++) {
+        const Layout *l = random_pair(&seed).first;
+        int64_t shape[LIMIT_RANK];
+        random_groups(&seed, l, shape);
+        const Layout *g = layout_group(&module->layouts, l, shape, &why);
+        refused += !g;
+        if (!g)
+            continue;
+        assert_int_equal(g->threads, l->threads);
+        assert_memory_equal(g->shape, shape, l->rank * sizeof *shape);
+        for (int64_t thread = 0; thread < l->threads; thread++)
+            assert_true(holds_its_groups(l, g, thread));
+    }
+    assert_in_range(refused, 1, CASES / 4);
+}
+
 /* ---- broadcasts ------------------------------------------------------------ */
 
 /* By trying every slot: whether one slot of `from` serves all threads. */
@@ -277,8 +326,11 @@ static void broadcasts_need_one_slot_for_all_threads(void **state)
     for (int i = 0; i < CASES; i++) {
         Pair pair = random_pair(&seed);
         const Layout *to = pair.second;
-        const Layout *from = layout_reduce(&module->layouts, pair.first,
-                                           random_dims(&seed, pair.first), &why);
+        int64_t shape[LIMIT_RANK];
+        random_groups(&seed, to, shape);
+        const Layout *from = layout_group(&module->layouts, pair.first, shape, &why);
+        if (!from || !layout_group(&module->layouts, to, shape, &why))
+            continue;
         bool expected = true;
         for (int64_t slot = 0; expected && slot < to->slots; slot++)
             expected = one_slot_serves(from, to, slot);
@@ -303,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reduction_keeps_what_threads_hold),
         cmocka_unit_test(plans_sum_everything_once),
+        cmocka_unit_test(groups_are_held_by_who_holds_their_elements),
         cmocka_unit_test(broadcasts_need_one_slot_for_all_threads),
     };
     diag_init(&diag);
