@@ -6,7 +6,8 @@
     test/cast_table.py --tools build/debug/bin --check    compares them with docs/casts.md
 
 Rows of the first table are sources, columns are targets; of the second one, casts
-that round, rows are targets and columns sources. A cell has the family, operations of
+that round, rows are targets and columns sources; of the third one, casts and decodes
+from storage orders, rows are sources. A cell has the family, operations of
 the integer pipe an element, and after the plus those of all other pipes.
 """
 import argparse
@@ -18,17 +19,22 @@ import sys
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "casts.md"
 WIDE = ["f16", "bf16", "f32"]
 TARGETS = ["f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2"]
-ROW = re.compile(r"(\w+) +(\w+) +32  (.*?) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$")
+ORDERS = ["f16", "f16 decode", "bf16", "bf16 decode"]
+ROW = re.compile(r"(\w+) +(packed\(\w+\) )?(finite )?(\w+) +32  (.*?) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$")
 
 
 def plans(tools):
+    """The cells of plain order and of storage orders, by source and target. Of codes that
+    are said to be finite where that makes another plan."""
     command = [f"{tools}/tilus-llc", "--print-cast-plans=table", "-mcpu=sm_90a"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    cells = {}
-    for source, target, family, integer, *_, total in (ROW.match(l).groups() for l in lines[1:]):
+    plain, packed = {}, {}
+    for row in (ROW.match(line).groups() for line in lines[1:]):
+        source, order, _, target, family, integer, *_, total = row
         rest = float(total) - float(integer)
-        cells.setdefault(source, {})[target] = f"{family} {float(integer):.2f} + {rest:.2f}"
-    return cells
+        cells = (packed if order else plain).setdefault(source, {})
+        cells[target + " decode" * (family == "bare")] = f"{family} {float(integer):.2f} + {rest:.2f}"
+    return plain, packed
 
 
 def table(corner, columns, rows, cell):
@@ -40,11 +46,12 @@ def table(corner, columns, rows, cell):
 
 def tables(tools):
     """The text between the marks of each table, by the name in the marks."""
-    cells = plans(tools)
+    cells, packed = plans(tools)
     narrow = [t for t in cells if t not in WIDE]
     return {
         "plans": table("from", TARGETS, narrow, lambda r, c: cells[r].get(c)),
         "rounding": table("to", WIDE, narrow, lambda r, c: cells[c].get(r)),
+        "orders": table("from", ORDERS, packed, lambda r, c: packed[r].get(c)),
     }
 
 

@@ -1,16 +1,16 @@
 /* Public API: cast plans as text. */
 #define _GNU_SOURCE
 #include "cast/plan.h"
+#include "cast/storage.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
 #include "tilus/tilus.h"
 
 #include <string.h>
 
-/* A cast or lookup, as often as a module may have it. */
+/* A cast, lookup or decode, as often as a module may have it. */
 typedef struct Seen {
-    DType from, to;
-    unsigned elements;
+    CastQuery query;
     bool codebook;
 } Seen;
 
@@ -32,12 +32,10 @@ static Printer printer_of(Module *m, unsigned sm, bool operations)
 }
 
 /* False when it has no plan. */
-static bool print_cast(Printer *p, Seen cast)
+static bool print_cast(Printer *p, const Seen *cast)
 {
     CastPlan plan;
-    CastQuery query = {.from = cast.from, .to = cast.to, .elements = cast.elements,
-                       .sm = p->sm};
-    if (!(cast.codebook ? cast_plan_codebook : cast_plan)(p->arena, &query, &plan))
+    if (!(cast->codebook ? cast_plan_codebook : cast_plan)(p->arena, &cast->query, &plan))
         return false;
     cast_print_row(&p->out, &plan);
     if (p->operations)
@@ -45,23 +43,28 @@ static bool print_cast(Printer *p, Seen cast)
     return true;
 }
 
-static bool is_seen(Printer *p, Seen cast)
+static bool is_same_query(const CastQuery *a, const CastQuery *b)
+{
+    return a->from == b->from && a->to == b->to && a->elements == b->elements &&
+           a->packed == b->packed && a->finite == b->finite && a->residual == b->residual;
+}
+
+static bool is_seen(Printer *p, const Seen *cast)
 {
     for (uint32_t i = 0; i < p->count; i++)
-        if (p->seen[i].from == cast.from && p->seen[i].to == cast.to &&
-            p->seen[i].elements == cast.elements && p->seen[i].codebook == cast.codebook)
+        if (is_same_query(&p->seen[i].query, &cast->query) &&
+            p->seen[i].codebook == cast->codebook)
             return true;
-    arena_push(p->arena, p->seen, p->count, p->capacity, cast);
+    arena_push(p->arena, p->seen, p->count, p->capacity, *cast);
     return false;
 }
 
-/* Code generation plans so many elements at a time, and the rest. */
-static void print_once(Printer *p, Seen cast)
+static void print_once(Printer *p, const Seen *cast)
 {
-    if (cast.elements == 0 || is_seen(p, cast) || print_cast(p, cast))
+    if (is_seen(p, cast) || print_cast(p, cast))
         return;
-    text_printf(&p->out, "%-7s %-7s %8u  element by element\n", dtype_name(cast.from),
-                dtype_name(cast.to), cast.elements);
+    cast_print_query(&p->out, &cast->query);
+    text_printf(&p->out, "element by element\n");
 }
 
 /* The plan of a dequantize's elements from slot `first` on; false when its zero points
@@ -93,20 +96,29 @@ static bool print_dequantize(Printer *p, const Op *op)
     return rest == 0 || print_less_zeros(p, op, slots - rest, rest);
 }
 
+static bool has_plans(OpCode code)
+{
+    return code == OP_cast || code == OP_decode || code == OP_dequantize || code == OP_lookup;
+}
+
 static bool print_op(Op *op, void *data)
 {
     Printer *p = data;
-    if (op->code != OP_cast && op->code != OP_lookup && op->code != OP_dequantize)
-        return true;
-    if (op->code == OP_dequantize && print_dequantize(p, op))
+    if (!has_plans(op->code) || (op->code == OP_dequantize && print_dequantize(p, op)))
         return true;
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    bool finite = op->code != OP_decode && op->code != OP_lookup && cast_is_finite(op);
+    Seen cast = {{.from = from->dtype, .to = to->dtype, .packed = from->packed, .sm = p->sm,
+                  .finite = finite, .residual = op->code == OP_decode},
+                 op->code == OP_lookup};
     int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);
-    Seen cast = {from->dtype, to->dtype, CAST_ELEMENTS_MAX, op->code == OP_lookup};
-    if (slots >= CAST_ELEMENTS_MAX)
-        print_once(p, cast);
-    cast.elements = (unsigned)(slots % CAST_ELEMENTS_MAX);
-    print_once(p, cast);
+    unsigned runs[] = {slots >= CAST_ELEMENTS_MAX ? CAST_ELEMENTS_MAX : 0,
+                       (unsigned)(slots % CAST_ELEMENTS_MAX)};
+    for (unsigned i = 0; i < 2; i++) {
+        cast.query.elements = runs[i];
+        if (runs[i] > 0)
+            print_once(p, &cast);
+    }
     return true;
 }
 
@@ -123,6 +135,25 @@ char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations)
     return strdup(text_string(&p.out));
 }
 
+/* From plain order, and from the order for the target: the whole cast, that of finite
+ * codes where this is another, and decode. */
+static void print_pair(Printer *p, DType from, DType to)
+{
+    Seen cast = {.query = {.from = from, .to = to, .elements = CAST_ELEMENTS_MAX,
+                           .sm = p->sm}};
+    print_cast(p, &cast);
+    if (!cast_has_storage(from, to))
+        return;
+    cast.query.packed = to;
+    print_cast(p, &cast);
+    cast.query.finite = true;
+    if (dtype_info[from].special != SPECIAL_FINITE && dtype_is_float(from))
+        print_cast(p, &cast);
+    cast.query.finite = false;
+    cast.query.residual = true;
+    print_cast(p, &cast);
+}
+
 static char *print_all(Module *m, const char *cpu, bool operations)
 {
     unsigned sm = codegen_target_sm(m, cpu);
@@ -131,7 +162,7 @@ static char *print_all(Module *m, const char *cpu, bool operations)
     Printer p = printer_of(m, sm, operations);
     for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
         for (DType to = DTYPE_none + 1; to < DTYPE_COUNT; to++)
-            print_cast(&p, (Seen){from, to, CAST_ELEMENTS_MAX, false});
+            print_pair(&p, from, to);
     return strdup(text_string(&p.out));
 }
 

@@ -142,8 +142,10 @@ CastCount cast_count(const CastPlan *plan);
 /* "magic", "realign via bf16", "magic less u4"; in `arena`. */
 const char *cast_family_name(Arena *arena, const CastPlan *plan);
 
-/* A row of the table of plans, and the operations, one a line. */
+/* A row of the table of plans, of which the query are the first columns; and the
+ * operations, one a line. */
 void cast_print_heading(Text *out);
+void cast_print_query(Text *out, const CastQuery *query);
 void cast_print_row(Text *out, const CastPlan *plan);
 void cast_print_ops(Text *out, const CastPlan *plan);
 

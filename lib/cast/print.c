@@ -28,13 +28,22 @@ void cast_print_heading(Text *out)
                 "family", "int", "half", "f32", "cvt", "total");
 }
 
+void cast_print_query(Text *out, const CastQuery *query)
+{
+    text_printf(out, "%-7s ", dtype_name(query->from));
+    if (query->packed)
+        text_printf(out, "packed(%s) ", dtype_name(query->packed));
+    if (query->finite)
+        text_printf(out, "finite ");
+    text_printf(out, "%-7s %8u  ", dtype_name(query->to), query->elements);
+}
+
 void cast_print_row(Text *out, const CastPlan *plan)
 {
     CastCount count = cast_count(plan);
     double elements = plan->query.elements;
-    text_printf(out, "%-7s %-7s %8u  %-20s", dtype_name(plan->query.from),
-                dtype_name(plan->query.to), plan->query.elements,
-                cast_family_name(out->arena, plan));
+    cast_print_query(out, &plan->query);
+    text_printf(out, "%-20s", cast_family_name(out->arena, plan));
     for (CastUnit unit = CAST_UNIT_INT; unit < CAST_UNIT_COUNT; unit++)
         text_printf(out, " %6.3f", count.unit[unit] / elements);
     text_printf(out, " %6.3f\n", count.total / elements);
