@@ -1,10 +1,15 @@
-"""Whether PTX has the operations of its casts' plans: as many prmt, lop3, packed
-and single float operations, and conversions.
+"""Whether PTX has the operations of its casts' plans: as many prmt, lop3, multiplications,
+packed and single float operations, and conversions.
 
-    count_cast_ops.py PLANS PTX     (tilus-llc --print-cast-plans=operations, tilus-llc)
+    count_cast_ops.py PROGRAM.tilus [NAME=VALUE,VALUE...]...
+
+Compiles the program for every combination of the values. NAME is a parameter of the
+program, or `cpu`.
 """
 import collections
+import itertools
 import re
+import subprocess
 import sys
 
 UNITS = [
@@ -17,15 +22,32 @@ UNITS = [
 ]
 
 
-def main(plans, ptx):
+def output(command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def agrees(program, cpu, parameters):
+    command = ["tilus-llc", program, f"-mcpu={cpu}", *(f"-D{p}" for p in parameters)]
+    plans, ptx = output([*command, "--print-cast-plans=operations"]), output([*command, "-o", "-"])
     # cvt.f16x2.f32 is no packed operation, though its name ends like one.
     wanted, found = collections.Counter(), collections.Counter()
     for name, plan, text in UNITS:
         wanted[name] = sum(bool(re.search(plan, l)) for l in plans if name == "cvt" or "= cvt" not in l)
         found[name] = sum(len(re.findall(text, l)) for l in ptx)
-    print("plan", dict(wanted), "PTX", dict(found))
-    return wanted != found or not any(wanted.values())
+    agreed = wanted == found and any(wanted.values())
+    if not agreed:
+        print(cpu, *parameters, "plan", dict(wanted), "PTX", dict(found))
+    return agreed
+
+
+def main(program, *axes):
+    values = {name: given.split(",") for name, given in (axis.split("=") for axis in axes)}
+    cpus = values.pop("cpu")
+    parameters = itertools.product(*([f"{n}={v}" for v in vs] for n, vs in values.items()))
+    cases = [agrees(program, cpu, case) for case in parameters for cpu in cpus]
+    print(sum(cases), "of", len(cases), "cases agree")
+    return not cases or not all(cases)
 
 
 if __name__ == "__main__":
-    sys.exit(main(open(sys.argv[1]).readlines(), open(sys.argv[2]).readlines()))
+    sys.exit(main(*sys.argv[1:]))
