@@ -245,6 +245,7 @@ typedef struct tilus_compile_options {
     unsigned opt_level;         /* 0..3 */
     tilus_output_kind output;
     bool debug_lines;           /* PTX says which lines of the text it is from (.loc) */
+    const char *program;        /* only this one (without @), or NULL for all */
 } tilus_compile_options;
 
 typedef struct tilus_compile_times {
@@ -252,7 +253,7 @@ typedef struct tilus_compile_times {
     double ptx_seconds;         /* selecting and printing PTX */
 } tilus_compile_times;
 
-/* Compiles every program of the module into one PTX (or LLVM IR) text,
+/* Compiles every program of the module, or one, into one PTX (or LLVM IR) text,
  * NUL-terminated; the caller frees it with free(). NULL after errors, which
  * the module's diag holds. `times` may be NULL. Run the default pipeline
  * first. Thread safe for different modules. */
@@ -261,8 +262,8 @@ TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options 
 
 /* How casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations
- * below. Of the casts, and lookups in registers, in a module, each once; or of all that have plans, 32
- * elements each. NUL-terminated; the caller frees it with free(). NULL after
+ * below. Of the casts, decodes and lookups in registers in a module, each once; or of
+ * all that have plans, 32 elements each. NUL-terminated; the caller frees it with free(). NULL after
  * errors, which the module's diag, or `diag`, holds; `diag` serves one call. */
 TILUS_API char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations);
 TILUS_API char *tilus_all_cast_plans(tilus_diag *diag, const char *cpu, bool operations);

@@ -106,6 +106,12 @@ bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t
     return true;
 }
 
+uint32_t select_needed_checks(const Op *op)
+{
+    MemoryTile tile = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
+    return access_checked_dims(op, &tile);
+}
+
 bool select_follow(Module *m, const Op *op, unsigned sm, Access *a)
 {
     *a = select_is_written(op) ? read_attributes(op) : select_access(m, op, sm);
@@ -116,6 +122,12 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a)
     MemoryTile tile = op_memory_tile(op);
     return select_check_checked(m, op, &tile, a->checked) &&
            (a->via == VIA_bits || check_units(m, op, a));
+}
+
+bool select_has_units(Module *m, const Op *op)
+{
+    Access a = read_attributes(op);
+    return a.via != VIA_units || a.bytes <= access_unit_width(m, op, a.unit);
 }
 
 /* ---- writing -------------------------------------------------------------- */
@@ -130,23 +142,6 @@ void select_write_checked(Module *m, Op *op, uint32_t checked)
     if (count)
         op_set_attr(m, op, (Attr){.kind = ATTR_CHECKED, .count = count,
                                   .ints = arena_copy(&m->arena, dims, count * sizeof *dims)});
-}
-
-static uint32_t needed_checks(const Op *op)
-{
-    MemoryTile tile = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
-    return access_checked_dims(op, &tile);
-}
-
-bool select_has_checks(const Op *op)
-{
-    return !(needed_checks(op) & ~select_read_checked(op));
-}
-
-void select_widen_checks(Module *m, Op *op)
-{
-    if (select_is_written(op) && !select_has_checks(op))
-        select_write_checked(m, op, select_read_checked(op) | needed_checks(op));
 }
 
 void select_write(Module *m, Op *op, const Access *a)

@@ -30,18 +30,15 @@ bool select_follow(Module *m, const Op *op, unsigned sm, Access *a);
 /* Writes the choice into the op's attributes. */
 void select_write(Module *m, Op *op, const Access *a);
 
-/* Whether the written checks of `op`, a load, store or copy, are proved to be enough. */
-bool select_has_checks(const Op *op);
-
-/* Adds to the checks of a written choice those that `op`, a load, store or copy,
- * needs where it stands now: a pass that copied or moved it knows less of its
- * offsets than the one that chose. */
-void select_widen_checks(Module *m, Op *op);
-
 /* The attribute CHECKED alone, as a bit for each dimension: read, written, and
  * whether it has what keeps tile `t` of `op` inside; false after an error. */
 uint32_t select_read_checked(const Op *op);
 void select_write_checked(Module *m, Op *op, uint32_t checked);
 bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked);
+/* The dimensions that `op`, a load, store or copy, must check where it stands. */
+uint32_t select_needed_checks(const Op *op);
+
+/* Whether units of a written choice are proved to exist. */
+bool select_has_units(Module *m, const Op *op);
 
 #endif

@@ -251,9 +251,13 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 {
     unsigned ptx;
     nvptx_initialize();
+    const Program *only = options->program
+                              ? module_find_program(cg->module, options->program) : NULL;
+    if (options->program && !only)
+        return diag_error(cg->diag, (Loc){0}, "the module has no program @%s", options->program);
     if (options->debug_lines)
         lines_open(cg);
-    if (!codegen_lower(cg, options->cpu, NULL) || !select_ptx(cg, options->features, &ptx) ||
+    if (!codegen_lower(cg, options->cpu, only) || !select_ptx(cg, options->features, &ptx) ||
         !nvptx_open(cg, ptx, options->opt_level))
         return false;
     nvptx_fill_intrinsics(cg);

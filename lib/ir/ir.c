@@ -341,6 +341,15 @@ void op_set_attr(Module *m, Op *op, Attr attr)
     op->attrs = longer;
 }
 
+void op_remove_attr(Op *op, AttrKind kind)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].kind != kind)
+            op->attrs[kept++] = op->attrs[i];
+    op->attr_count = kept;
+}
+
 const Expr *op_expr(const Op *op, AttrKind kind)
 {
     const Attr *a = op_attr(op, kind);

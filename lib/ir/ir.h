@@ -350,6 +350,8 @@ int64_t type_shared_bits(const Type *t);
 const Attr *op_attr(const Op *op, AttrKind kind);
 /* Adds `attr`, or replaces the one of its kind. */
 void op_set_attr(Module *m, Op *op, Attr attr);
+/* Takes away the one of that kind, if there is one. */
+void op_remove_attr(Op *op, AttrKind kind);
 /* The expression of an EXPR attribute, or NULL. */
 const Expr *op_expr(const Op *op, AttrKind kind);
 

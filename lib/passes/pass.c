@@ -1,7 +1,7 @@
 /* The pass runner. */
 #include "passes/pass.h"
 
-#include "analysis/select.h"
+#include "analysis/promise.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/report.h"
@@ -105,8 +105,7 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     return within;
 }
 
-/* Only infer-layouts takes a program whose layouts are left open. */
-/* Accesses whose written checks are proved to be enough. */
+/* Accesses whose written choices are proved. */
 typedef struct ProvedAccesses {
     Module *m;
     Op **ops;
@@ -116,8 +115,7 @@ typedef struct ProvedAccesses {
 static bool add_proved(Op *op, void *data)
 {
     ProvedAccesses *a = data;
-    if (op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED) && select_is_written(op) &&
-        select_has_checks(op))
+    if (promise_holds(a->m, op))
         arena_push(&a->m->scratch, a->ops, a->count, a->capacity, op);
     return true;
 }
@@ -130,9 +128,9 @@ static bool op_is_in_program(const Op *op)
     return op && op->parent;
 }
 
-/* A pass may take away what proved that a check is needless: an `if` that always
- * holds, an index that is a constant in code that never runs. Then the check comes
- * back. */
+/* A pass may take away what proved a choice: an `if` that always holds, an index that
+ * is a constant in code that never runs. Then a check comes back, or units get
+ * narrower. */
 static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
     ProvedAccesses a = {.m = p->module};
@@ -141,15 +139,18 @@ static PassResult run_with_proofs(const PassInfo *pass, Program *p)
     PassResult result = pass->run(p);
     for (uint32_t i = 0; result == PASS_CHANGED && i < a.count; i++)
         if (op_is_in_program(a.ops[i]))
-            select_widen_checks(a.m, a.ops[i]);
+            promise_repair(a.m, a.ops[i]);
     arena_reset(&a.m->scratch, mark);
     return result;
 }
 
+/* Only infer-layouts takes a program whose layouts are left open: nothing is proved of
+ * it yet. */
 static PassResult run_on_program(const PassInfo *pass, Program *p)
 {
-    bool takes_open = pass == &pass_info[PASS_ID_infer_layouts];
-    return takes_open || verify_chosen(p, pass->name) ? run_with_proofs(pass, p) : PASS_FAILED;
+    if (pass == &pass_info[PASS_ID_infer_layouts])
+        return pass->run(p);
+    return verify_chosen(p, pass->name) ? run_with_proofs(pass, p) : PASS_FAILED;
 }
 
 static PassResult run_over_programs(Runner *r, const PassInfo *pass)

@@ -10,7 +10,7 @@
  *
  * The result is canonicalized. */
 #include "analysis/facts.h"
-#include "analysis/select.h"
+#include "analysis/promise.h"
 #include "ir/builder.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
@@ -252,10 +252,9 @@ static bool is_unmarked(Op *op, void *data)
     return op->code != OP_for || !op_attr(op, ATTR_UNROLL);
 }
 
-static bool widen_checks(Op *op, void *data)
+static bool repair_promise(Op *op, void *data)
 {
-    if (op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED))
-        select_widen_checks(data, op);
+    promise_repair(data, op);
     return true;
 }
 
@@ -272,6 +271,6 @@ PassResult pass_unroll_loops(Program *p)
     if (!u.changed)
         return PASS_UNCHANGED;
     pass_canonicalize(p);
-    region_walk(p->body, widen_checks, p->module);
+    region_walk(p->body, repair_promise, p->module);
     return PASS_CHANGED;
 }

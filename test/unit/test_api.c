@@ -581,6 +581,26 @@ static void bad_compile_options_are_refused(void **state)
     assert_non_null(ptx);
     assert_true(times.llvm_seconds >= 0 && times.ptx_seconds >= 0);
     free(ptx);
+    options.program = "nobody";
+    assert_null(tilus_compile(s.module, &options, NULL));
+    expect_text(s.diag, 5, "the module has no program @nobody");
+    subject_free(&s);
+}
+
+static void one_program_is_compiled_alone(void **state)
+{
+    (void)state;
+    Subject s = subject_of("tilus 1\nprogram @one<1>() warps(1) {\n}\n"
+                           "program @big<1>() warps(1) {\n"
+                           "  %s = allocate_shared : u8[300000] shared\n}\n");
+    tilus_compile_options options = {.cpu = "sm_90a", .program = "one"};
+    char *ptx = tilus_compile(s.module, &options, NULL);
+    assert_non_null(ptx);
+    assert_non_null(strstr(ptx, ".entry one("));
+    assert_null(strstr(ptx, "big"));
+    free(ptx);
+    options.program = NULL;
+    assert_null(tilus_compile(s.module, &options, NULL));
     subject_free(&s);
 }
 
@@ -954,6 +974,7 @@ int main(void)
         cmocka_unit_test(the_driver_keeps_its_names),
         cmocka_unit_test(every_target_gives_ptx),
         cmocka_unit_test(bad_compile_options_are_refused),
+        cmocka_unit_test(one_program_is_compiled_alone),
         cmocka_unit_test(targets_suit_devices),
         cmocka_unit_test(versions_are_told),
         cmocka_unit_test(limits_are_listed_and_set),

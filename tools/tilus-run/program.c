@@ -145,7 +145,7 @@ static int compile(Run *run)
     unsigned level = run->options.opt_level;
     const tilus_compile_options options = {
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
-        .output = TILUS_OUTPUT_PTX};
+        .output = TILUS_OUTPUT_PTX, .program = run->program};
     run->ptx = tilus_compile(run->compiled.module, &options, NULL);
     return run->ptx ? EXIT_OK : report(&run->compiled);
 }
