@@ -23,6 +23,7 @@ typedef enum tilus_status {
     TILUS_ERROR_NO_DEVICE,      /* no CUDA device */
     TILUS_ERROR_DRIVER,         /* a driver call failed; the message has its name */
     TILUS_ERROR_UNSUPPORTED,    /* the target cannot do what the program needs */
+    TILUS_ERROR_ARTEFACT,       /* an artefact is damaged, too new or too large */
     TILUS_ERROR_INTERNAL        /* a fault of this library, never of its input */
 } tilus_status;
 

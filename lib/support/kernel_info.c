@@ -40,6 +40,7 @@ const char *tilus_status_name(tilus_status status)
     case TILUS_ERROR_NO_DEVICE: return "TILUS_ERROR_NO_DEVICE";
     case TILUS_ERROR_DRIVER: return "TILUS_ERROR_DRIVER";
     case TILUS_ERROR_UNSUPPORTED: return "TILUS_ERROR_UNSUPPORTED";
+    case TILUS_ERROR_ARTEFACT: return "TILUS_ERROR_ARTEFACT";
     case TILUS_ERROR_INTERNAL: return "TILUS_ERROR_INTERNAL";
     }
     return "unknown status";

@@ -1,0 +1,54 @@
+/* Artefacts: one compiled program in one file (.tilusk), self-contained: what a launcher
+ * must know of it, PTX for one target, machine code where ptxas was there, and the text
+ * it came from. The compiler writes them, the runtime loads them; both by the functions
+ * below, which need neither LLVM nor a driver.
+ *
+ * The format is docs/artefact.md's: little-endian, with a magic number, a version and a
+ * checksum. Readers refuse what is damaged, cut short, newer than they are, or larger
+ * than TILUS_ARTEFACT_MAX. */
+#ifndef TILUS_ARTEFACT_H
+#define TILUS_ARTEFACT_H
+
+#include "tilus/export.h"
+#include "tilus/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    TILUS_ARTEFACT_VERSION = 1,
+    TILUS_ARTEFACT_MAX = 256 << 20      /* bytes */
+};
+
+typedef struct tilus_artefact {
+    const tilus_kernel_info *info;
+    const char *target;         /* "sm_90a" */
+    unsigned ptx_version;       /* of the PTX: 80 for 8.0 */
+    const char *ptx;            /* NUL-terminated */
+    const void *cubin;          /* for exactly `target`; NULL where there was no ptxas */
+    size_t cubin_size;          /* bytes */
+    const char *source;         /* the program text that was compiled */
+    const char *parameters;     /* what they were set to, "W=u4 BK=64"; "" for none */
+    const char *compiler;       /* "tilus 0.1.0, LLVM 22.1.0" */
+} tilus_artefact;
+
+/* The artefact as bytes, which the caller frees with free(). TILUS_ERROR_ARGUMENT when it
+ * has no info, target or ptx, or would be larger than TILUS_ARTEFACT_MAX;
+ * TILUS_ERROR_MEMORY. Equal artefacts give equal bytes. Thread safe. */
+TILUS_API tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes,
+                                            size_t *size);
+
+/* Reads one from `bytes`, which may go away afterwards: `*out` is one block of its own,
+ * which the caller frees with free(). On failure it is NULL, and message[0..message_size)
+ * says what is wrong: TILUS_ERROR_ARTEFACT; or TILUS_ERROR_MEMORY. Whatever the bytes
+ * are, nothing outside of them is read. Thread safe. */
+TILUS_API tilus_status tilus_artefact_read(const void *bytes, size_t size,
+                                           tilus_artefact **out, char *message,
+                                           size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
