@@ -1,7 +1,7 @@
 /* Searches for storage orders from which casts take the fewest operations, and prints
  * what lib/cast/orders.def holds:
  *
- *     build/debug/test/cast_orders > lib/cast/orders.def      half a minute
+ *     build/debug/test/cast_orders > lib/cast/orders.def      some minutes
  *
  * Halves of words are treated alike, so a word has 16 places, each for one bit of a pair
  * of codes. A half of the result wants the bits of a code at its own places: for floats
@@ -15,7 +15,9 @@
  *
  * For each word all ways to fill it are tried, the magnitude of a code in at most two
  * pieces, its bits through at most three windows; and for each group all ways to share
- * out the last pairs' bits among its words. Nothing within these limits is cheaper. */
+ * out the last pairs' bits among its words. Nothing within these limits is cheaper. Codes
+ * of 8 bits fill two words at once, where codes may lie in both; so many are the ways that
+ * the search stops after a number of steps. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,10 +25,19 @@
 #include <string.h>
 
 enum {
-    PLACES = 16, BITS_MAX = 8, WORDS_MAX = 7, CODES_MAX = 7, SPARE_MAX = 2,
+    PLACES = 16, JOINT_MAX = 2, BITS_MAX = 8, WORDS_MAX = 7, CODES_MAX = 7, SPARE_MAX = 2,
     SPARE_SETS = 1 << 14, SUBSETS = 1 << BITS_MAX, WINDOWS_MAX = 3,
     COST_INT = 10, COST_LEFT = 4, NEVER = 1 << 20,
+    COST_JOINT = 104,                   /* what two words may cost at first */
 };
+
+static const uint64_t steps_max = UINT64_C(1) << 34;
+
+/* Places of one or two words, which are filled at once, and windows of them: number 16 w + k
+ * is place k of word w, or the word turned right by k. */
+typedef uint32_t Set;
+
+static const Set words_themselves = 0x00010001;
 
 /* What a half of the result wants of a code. */
 typedef struct Form {
@@ -38,9 +49,8 @@ typedef struct Form {
 
 /* A way for some bits of a code to come to their places. */
 typedef struct Way {
-    uint16_t sources;                   /* the places of the word where they lie */
-    uint16_t windows, turns;            /* bit k: the word turned right by k; not by a shift
-                                           to the left */
+    Set sources;                        /* the places where they lie */
+    Set windows, turns;                 /* those used; those that no shift to the left makes */
     uint8_t subset, low;                /* the bits; the place of the lowest one */
     uint8_t window[BITS_MAX];           /* of each bit */
 } Way;
@@ -52,34 +62,36 @@ typedef struct Ways {
     unsigned count, capacity;
 } Ways;
 
-/* A word that is filled. */
+/* A word that is filled, or two. */
 typedef struct Word {
     unsigned cost, count;
     Way ways[CODES_MAX];
-    uint16_t windows, turns;
+    Set windows, turns;
 } Word;
 
 typedef struct Search {
     Form form;
-    Ways ways[SUBSETS][PLACES];
+    unsigned places;                    /* of the words that are filled at once */
+    Ways ways[SUBSETS][JOINT_MAX * PLACES];
     bool known[SUBSETS];
     unsigned spare_low;                 /* where the last pairs' codes go */
     uint8_t parts[SPARE_MAX];           /* their bits in this word */
     Word best, word;
+    uint64_t steps;
     Word *filled[SPARE_SETS];           /* by the spare bits that they hold */
     unsigned cost[SPARE_SETS], taken[SPARE_SETS];   /* of a set of spare bits: the cost of
                                                        the words that share it, and what
                                                        the first of them holds */
 } Search;
 
-static unsigned count_bits(unsigned set)
+static unsigned count_bits(Set set)
 {
     return (unsigned)__builtin_popcount(set);
 }
 
-static unsigned window_cost(unsigned windows, unsigned turns)
+static unsigned window_cost(Set windows, Set turns)
 {
-    windows &= ~1u;
+    windows &= ~words_themselves;
     return COST_INT * count_bits(windows & turns) + COST_LEFT * count_bits(windows & ~turns);
 }
 
@@ -98,14 +110,14 @@ static int compare_ways(const void *a, const void *b)
 /* Integers lie in one piece, their bits in order. */
 static bool is_allowed(const Search *s, const Way *w)
 {
-    unsigned lowest = w->sources & -w->sources, run = (1u << s->form.bits) - 1;
+    Set lowest = w->sources & -w->sources, run = (1u << s->form.bits) - 1;
     return s->form.sign || w->subset != run ||
            (w->sources == lowest * run && !(w->windows & (w->windows - 1)));
 }
 
 static void add_way(Search *s, const Way *w)
 {
-    for (unsigned place = 0; place < PLACES && is_allowed(s, w); place++) {
+    for (unsigned place = 0; place < s->places && is_allowed(s, w); place++) {
         Ways *list = &s->ways[w->subset][place];
         if (!(w->sources >> place & 1))
             continue;
@@ -133,13 +145,14 @@ static void try_windows(Search *s, Way way, unsigned bit, unsigned cuts)
     bool is_sign = f->sign && bit == f->magnitude;
     bool follows = !is_sign && bit > 0 && way.subset >> (bit - 1) & 1;
     unsigned place = is_sign ? PLACES - 1 : way.low + bit;
-    for (unsigned k = 0; k < PLACES; k++) {
+    for (unsigned window = 0; window < s->places; window++) {
         Way w = way;
-        unsigned source = 1u << (place + k) % PLACES, cut = follows && way.window[bit - 1] != k;
+        unsigned k = window % PLACES, cut = follows && way.window[bit - 1] != window;
+        Set source = (Set)1 << (window - k + (place + k) % PLACES);
         w.sources |= source;
-        w.windows |= 1u << k;
-        w.turns |= (unsigned)(place + k < PLACES) << k;
-        w.window[bit] = (uint8_t)k;
+        w.windows |= (Set)1 << window;
+        w.turns |= (Set)(place + k < PLACES) << window;
+        w.window[bit] = (uint8_t)window;
         if (!(way.sources & source) && cuts + cut <= 1 && count_bits(w.windows) <= WINDOWS_MAX)
             try_windows(s, w, bit + 1, cuts + cut);
     }
@@ -152,7 +165,7 @@ static void list_ways(Search *s, unsigned subset, unsigned low, unsigned high)
     s->known[subset] = true;
     for (; low <= high; low++)
         try_windows(s, (Way){.subset = (uint8_t)subset, .low = (uint8_t)low}, 0, 0);
-    for (unsigned place = 0; place < PLACES; place++) {
+    for (unsigned place = 0; place < s->places; place++) {
         Ways *list = &s->ways[subset][place];
         if (list->count)
             qsort(list->of, list->count, sizeof *list->of, compare_ways);
@@ -161,23 +174,23 @@ static void list_ways(Search *s, unsigned subset, unsigned low, unsigned high)
 
 /* ---- words ------------------------------------------------------------------------ */
 
-static void fill(Search *s, unsigned taken, unsigned cost, unsigned whole, unsigned parts);
+static void fill(Search *s, Set taken, unsigned cost, unsigned whole, unsigned parts);
 
 /* Puts bits of a code, in each way, where the lowest free place is one of theirs. `cost`
  * is that of leaves, `rest` the least that what follows adds. */
-static void fill_place(Search *s, unsigned subset, unsigned taken, unsigned cost,
-                       unsigned rest, unsigned whole, unsigned parts)
+static void fill_place(Search *s, unsigned subset, Set taken, unsigned cost, unsigned rest,
+                       unsigned whole, unsigned parts)
 {
     const Ways *list = &s->ways[subset][__builtin_ctz(~taken)];
     Word before = s->word;
-    for (unsigned i = 0; i < list->count; i++) {
+    for (unsigned i = 0; i < list->count && s->steps < steps_max; i++, s->steps++) {
         const Way *w = &list->of[i];
-        unsigned windows = before.windows | w->windows, turns = before.turns | w->turns;
+        Set windows = before.windows | w->windows, turns = before.turns | w->turns;
         unsigned leaves = cost + COST_INT * count_bits(w->windows);
         if (w->sources & taken || leaves + rest + window_cost(windows, turns) >= s->best.cost)
             continue;
-        s->word.windows = (uint16_t)windows;
-        s->word.turns = (uint16_t)turns;
+        s->word.windows = windows;
+        s->word.turns = turns;
         s->word.ways[before.count] = *w;
         s->word.count = before.count + 1;
         fill(s, taken | w->sources, leaves, whole, parts);
@@ -189,7 +202,7 @@ static void fill_place(Search *s, unsigned subset, unsigned taken, unsigned cost
 
 /* Fills the places that are not taken with `whole` codes and parts of the last pairs, a
  * bit of `parts` each. */
-static void fill(Search *s, unsigned taken, unsigned cost, unsigned whole, unsigned parts)
+static void fill(Search *s, Set taken, unsigned cost, unsigned whole, unsigned parts)
 {
     if (!whole && !parts) {
         s->best = s->word;
@@ -217,9 +230,16 @@ static const Word *fill_word(Search *s, unsigned set)
         parts |= (unsigned)(s->parts[i] != 0) << i;
     }
     list_ways(s, all, s->form.low, s->form.high);
+    Set taken = s->places < 32 ? ~(Set)0 << s->places : 0;
     s->word = (Word){0};
-    s->best = (Word){.cost = NEVER};
-    fill(s, 0, 0, PLACES / bits, parts);
+    s->best = (Word){.cost = s->places > PLACES ? COST_JOINT : NEVER};
+    s->steps = 0;
+    fill(s, taken, 0, s->places / bits, parts);
+    if (!s->best.count) {
+        s->best.cost = NEVER;
+        s->steps = 0;
+        fill(s, taken, 0, s->places / bits, parts);
+    }
     s->filled[set] = malloc(sizeof s->best);
     if (!s->filled[set])
         abort();
@@ -256,16 +276,20 @@ static void forget(Search *s)
     for (unsigned set = 0; set < SPARE_SETS; set++)
         free(s->filled[set]);
     for (unsigned i = 0; i < SUBSETS; i++)
-        for (unsigned place = 0; place < PLACES; place++)
+        for (unsigned place = 0; place < s->places; place++)
             free(s->ways[i][place].of);
-    *s = (Search){.form = s->form};
+    *s = (Search){.form = s->form, .places = s->places};
+}
+
+static unsigned group_words(unsigned bits)
+{
+    return bits % 2 ? bits : bits == 6 ? 3 : bits == 8 ? 2 : 1;
 }
 
 /* Bits of the last pairs: those that the words of a group have to spare. */
 static unsigned spare_set(const Form *f)
 {
-    unsigned words = f->bits % 2 ? f->bits : f->bits == 6 ? 3 : 1;
-    return (1u << PLACES % f->bits * words) - 1;
+    return (1u << PLACES % f->bits * group_words(f->bits)) - 1;
 }
 
 static void search(Search *s)
@@ -301,10 +325,10 @@ static void put_way(Group *g, const Search *s, const Word *word, const Way *w, u
     const Form *f = &s->form;
     g->lows[pair] = (char)('0' + w->low);
     for (unsigned bit = 0; bit < f->bits; bit++) {
-        unsigned k = w->window[bit];
+        unsigned window = w->window[bit], k = window % PLACES;
         unsigned to = f->sign && bit == f->magnitude ? PLACES - 1 : w->low + bit;
-        bool crosses = word->turns >> k & 1 && to + k >= PLACES;
-        char *at = g->at[g->words][(to + k) % PLACES];
+        bool crosses = word->turns >> window & 1 && to + k >= PLACES;
+        char *at = g->at[g->words + window / PLACES][(to + k) % PLACES];
         if (!(w->subset >> bit & 1))
             continue;
         at[0] = (char)((crosses ? 'A' : 'a') + (int)pair);
@@ -331,9 +355,9 @@ static void put_word(Group *g, const Search *s, unsigned set, unsigned first, un
         placed |= 1u << spare;
         put_way(g, s, word, w, last + spare);
     }
-    g->ints += count_bits(word->windows & word->turns & ~1u);
-    g->lefts += count_bits(word->windows & ~word->turns & ~1u);
-    g->words++;
+    g->ints += count_bits(word->windows & word->turns & ~words_themselves);
+    g->lefts += count_bits(word->windows & ~word->turns & ~words_themselves);
+    g->words += s->places / PLACES;
 }
 
 static void print_group(const Search *s, const Group *g)
@@ -354,12 +378,12 @@ static void print_group(const Search *s, const Group *g)
 
 static void print_order(Search *s, Form form)
 {
-    unsigned whole = PLACES / form.bits, set = spare_set(&form);
+    unsigned whole = PLACES / form.bits, set = spare_set(&form), words = group_words(form.bits);
     Group g = {0};
     s->form = form;
+    s->places = form.bits == 8 ? 2 * PLACES : PLACES;
     search(s);
-    unsigned words = form.bits % 2 ? form.bits : form.bits == 6 ? 3 : 1;
-    for (unsigned w = 0; w < words; w++) {
+    for (unsigned w = 0; g.words < words; w++) {
         put_word(&g, s, s->taken[set], w * whole, words * whole);
         set &= ~s->taken[set];
     }
@@ -379,6 +403,14 @@ static const char *const head =
     " * the even code of pair a; A3 of the odd one. The upper half has the same of the other\n"
     " * code. */\n";
 
+/* Whether magnitudes of floats go to place `low` of a half of bf16, which is 7 less the bits
+ * of mantissa, or of f16, 10 less these; but no half of f16 is one of f7e5m1. */
+static bool is_wanted(unsigned bits, unsigned low)
+{
+    bool is_f16 = low + bits >= 12 && low + bits <= 16;     /* 1 to 5 bits of exponent */
+    return low <= 7 || (is_f16 && !(bits == 7 && low == 9));
+}
+
 int main(void)
 {
     static Search s;
@@ -387,9 +419,10 @@ int main(void)
         print_order(&s, (Form){"f16", false, bits, bits, 0, 10 - bits});
         print_order(&s, (Form){"bf16", false, bits, bits, 0, 7 - bits});
     }
-    for (unsigned bits = 3; bits <= 8; bits++)      /* bf16's 9 - bits .. 7, f16's up to 10 */
-        for (unsigned low = 9 - bits; low <= (bits == 7 ? 9 : bits == 8 ? 8 : 10); low++)
-            print_order(&s, (Form){NULL, true, bits, bits - 1, low, low});
+    for (unsigned bits = 3; bits <= 8; bits++)
+        for (unsigned low = 9 - bits; low <= 10; low++)
+            if (is_wanted(bits, low))
+                print_order(&s, (Form){NULL, true, bits, bits - 1, low, low});
     fputs("#undef FLOAT_ORDER\n#undef INTEGER_ORDER\n", stdout);
     return 0;
 }

@@ -12,12 +12,13 @@
 
 enum { PLACES = 16, WORDS_MAX = 7 };
 
+/* Floats of 8 bits share two words, in which more of them lie as casts want them. */
 unsigned cast_group(DType from)
 {
     unsigned bits = dtype_bits(from), elements = 1;
     while (elements * bits % 32)
         elements *= 2;
-    return elements;
+    return bits == 8 && dtype_is_float(from) ? 2 * elements : elements;
 }
 
 bool cast_has_storage(DType from, DType to)

@@ -3,8 +3,8 @@
  * Plain order, which files use, has bit b of element e at bit e * bits + b of the
  * thread's words. packed(T) is the order from which casts to T take the fewest
  * operations: it puts bits where plans want them, so that most words of the result
- * are one `lop3`. It is a permutation of the bits of each *group* of elements, the
- * fewest that fill whole words; signs of integers are stored inverted, too, which
+ * are one `lop3`. It is a permutation of the bits of each *group* of elements, which
+ * fills whole words; signs of integers are stored inverted, too, which
  * makes them offset binary. Most orders are recorded in cast/orders.def, which
  * test/cast_orders.c writes.
  *
@@ -34,7 +34,7 @@ typedef struct CastStorage {
 } CastStorage;
 
 /* Elements of a group of type `from`, of at most 8 bits: 32 of u1, u3, u5 and u7,
- * 16 of u2 and u6, 8 of u4, 4 of u8. */
+ * 16 of u2 and u6, 8 of u4, 4 of u8; 8 of floats of 8 bits. */
 unsigned cast_group(DType from);
 
 /* Whether packed(to) exists of `from`: integers and floats of 1 to 8 bits, for
