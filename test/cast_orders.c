@@ -14,7 +14,7 @@
  * last pairs of the group.
  *
  * For each word all ways to fill it are tried, the magnitude of a code in at most two
- * pieces, its bits through at most three windows; and for each group all ways to share
+ * pieces, of 7 bits three, its bits through at most three windows; and for each group all ways to share
  * out the last pairs' bits among its words. Nothing within these limits is cheaper. Codes
  * of 8 bits fill two words at once, where codes may lie in both; so many are the ways that
  * the search stops after a number of steps. */
@@ -153,7 +153,8 @@ static void try_windows(Search *s, Way way, unsigned bit, unsigned cuts)
         w.windows |= (Set)1 << window;
         w.turns |= (Set)(place + k < PLACES) << window;
         w.window[bit] = (uint8_t)window;
-        if (!(way.sources & source) && cuts + cut <= 1 && count_bits(w.windows) <= WINDOWS_MAX)
+        if (!(way.sources & source) && cuts + cut <= (f->bits == 7 ? 2 : 1) &&
+            count_bits(w.windows) <= WINDOWS_MAX)
             try_windows(s, w, bit + 1, cuts + cut);
     }
 }

@@ -101,18 +101,17 @@ typedef struct Limit {
 } Limit;
 
 static const Limit limits[] = {
-    {DTYPE_f7e3m3, DTYPE_bf16, false, 39},
     {DTYPE_u7, DTYPE_bf16, true, 36},
     {DTYPE_f5e1m3, DTYPE_bf16, true, 35},
     {DTYPE_f6e1m4, DTYPE_bf16, true, 36},
     {DTYPE_f7e1m5, DTYPE_f16, true, 36},
     {DTYPE_f7e1m5, DTYPE_bf16, true, 36},
-    {DTYPE_f7e2m4, DTYPE_f16, true, 35},
+    {DTYPE_f7e2m4, DTYPE_f16, true, 36},
     {DTYPE_f7e2m4, DTYPE_bf16, true, 36},
     {DTYPE_f7e3m3, DTYPE_f16, true, 34},
-    {DTYPE_f7e3m3, DTYPE_bf16, true, 39},
+    {DTYPE_f7e3m3, DTYPE_bf16, true, 36},
     {DTYPE_f7e4m2, DTYPE_bf16, true, 36},
-    {DTYPE_f7e5m1, DTYPE_bf16, true, 35},
+    {DTYPE_f7e5m1, DTYPE_bf16, true, 36},
     {DTYPE_f7e6m0, DTYPE_bf16, true, 34},
     {DTYPE_f8e2m5, DTYPE_f16, true, 36},
     {DTYPE_f8e2m5, DTYPE_bf16, true, 36},
