@@ -1,7 +1,8 @@
 /* Searches for storage orders from which casts take the fewest operations, and prints
  * what lib/cast/orders.def holds:
  *
- *     build/debug/test/cast_orders > lib/cast/orders.def      some minutes
+ *     cmake --build build/release --target cast_orders
+ *     build/release/test/cast_orders > lib/cast/orders.def        some minutes
  *
  * Halves of words are treated alike, so a word has 16 places, each for one bit of a pair
  * of codes. A half of the result wants the bits of a code at its own places: for floats
@@ -14,10 +15,10 @@
  * last pairs of the group.
  *
  * For each word all ways to fill it are tried, the magnitude of a code in at most two
- * pieces, of 7 bits three, its bits through at most three windows; and for each group all ways to share
- * out the last pairs' bits among its words. Nothing within these limits is cheaper. Codes
- * of 8 bits fill two words at once, where codes may lie in both; so many are the ways that
- * the search stops after a number of steps. */
+ * pieces, of 7 bits three, its bits through at most three windows; and for each group all
+ * ways to share out the last pairs' bits among its words. Nothing within these limits is
+ * cheaper. Codes of 8 bits fill two words at once, where codes may lie in both; so many are
+ * the ways that the search stops after a number of steps. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -367,7 +368,8 @@ static void print_group(const Search *s, const Group *g)
     if (f->sign)
         printf("FLOAT_ORDER(%u, %u, %u, %u", f->bits, f->low, g->ints, g->lefts);
     else
-        printf("INTEGER_ORDER(%u, %s, %u, %u, \"%s\"", f->bits, f->to, g->ints, g->lefts, g->lows);
+        printf("INTEGER_ORDER(%u, %s, %u, %u, \"%s\"", f->bits, f->to, g->ints, g->lefts,
+               g->lows);
     for (unsigned w = 0; w < g->words; w++) {
         printf(",\n    \"");
         for (unsigned place = PLACES; place-- > 0;)
@@ -379,7 +381,8 @@ static void print_group(const Search *s, const Group *g)
 
 static void print_order(Search *s, Form form)
 {
-    unsigned whole = PLACES / form.bits, set = spare_set(&form), words = group_words(form.bits);
+    unsigned words = group_words(form.bits), whole = PLACES / form.bits;
+    unsigned set = spare_set(&form);
     Group g = {0};
     s->form = form;
     s->places = form.bits == 8 ? 2 * PLACES : PLACES;
@@ -395,9 +398,10 @@ static void print_order(Search *s, Form form)
 static const char *const head =
     "/* Storage orders, as test/cast_orders.c finds them. Do not edit.\n"
     " *\n"
-    " * FLOAT_ORDER(bits, low, ints, lefts, word, ...)          a magnitude from place `low` of\n"
-    " *                                                         a half on, the sign at 15\n"
-    " * INTEGER_ORDER(bits, to, ints, lefts, lows, word, ...)   codes from place lows[pair] on\n"
+    " *     FLOAT_ORDER(bits, low, ints, lefts, word, ...)\n"
+    " *         of floats whose magnitudes go to the places of a half from `low` on\n"
+    " *     INTEGER_ORDER(bits, to, ints, lefts, lows, word, ...)\n"
+    " *         of integers that go to the places from lows[pair] on, as a digit\n"
     " *\n"
     " * A group's casts take `ints` operations of the integer pipe and `lefts` shifts to the\n"
     " * left. A word says what lies at the places 15 to 0 of its lower half: a3 is bit 3 of\n"

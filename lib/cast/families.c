@@ -45,7 +45,8 @@ static bool flip_source(Planner *p)
 /* The sign bit of a code, where it is still to be flipped. */
 static uint32_t sign_to_flip(const Planner *p, bool flipped)
 {
-    return is_signed_integer(p->from) && !flipped && !p->storage.flips ? UINT32_C(1) << (p->from->bits - 1) : 0;
+    bool flips = is_signed_integer(p->from) && !flipped && !p->storage.flips;
+    return flips ? UINT32_C(1) << (p->from->bits - 1) : 0;
 }
 
 /* Appends bits [bit, bit + width) of the elements of a word, from place `low` to
