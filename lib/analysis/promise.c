@@ -17,10 +17,19 @@ static bool has_width(Module *m, const Op *op)
     return !width || width->integer <= copy_plan(m, op).bytes;
 }
 
-bool promise_holds(Module *m, const Op *op)
+static bool is_proved(Module *m, const Op *op)
 {
-    return has_choice(op) && !(select_needed_checks(op) & ~select_read_checked(op)) &&
-           has_width(m, op);
+    return !(select_needed_checks(op) & ~select_read_checked(op)) && has_width(m, op);
+}
+
+static bool op_holds(Op *op, void *data)
+{
+    return !has_choice(op) || is_proved(data, op);
+}
+
+bool promises_hold(Program *p)
+{
+    return region_walk(p->body, op_holds, p->module);
 }
 
 /* Chooses anew; checks that were there stay. */
@@ -40,13 +49,20 @@ static void choose_again(Module *m, Op *op, uint32_t checked)
     }
 }
 
-void promise_repair(Module *m, Op *op)
+static bool repair(Op *op, void *data)
 {
-    if (!has_choice(op) || promise_holds(m, op))
-        return;
+    Module *m = data;
+    if (!has_choice(op) || is_proved(m, op))
+        return true;
     uint32_t checked = select_read_checked(op) | select_needed_checks(op);
     if (has_width(m, op))
         select_write_checked(m, op, checked);
     else
         choose_again(m, op, checked);
+    return true;
+}
+
+void promises_repair(Program *p)
+{
+    region_walk(p->body, repair, p->module);
 }

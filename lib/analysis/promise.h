@@ -1,17 +1,17 @@
-/* What the written choice of a load, store or asynchronous copy promises: that its
- * checks are enough, and that its tile has units or chunks of the written width. The
- * proofs lean on the program around the op, which passes change. */
+/* What the written choices of loads, stores and asynchronous copies promise: that
+ * their checks are enough, and that their tiles have units or chunks of the written
+ * width. The proofs lean on the program around each op, which passes change. */
 #ifndef TILUS_ANALYSIS_PROMISE_H
 #define TILUS_ANALYSIS_PROMISE_H
 
 #include "ir/ir.h"
 
-/* Whether `op` carries a choice of which all is proved. */
-bool promise_holds(Module *m, const Op *op);
+/* Whether every choice that is written in `p` is proved. */
+bool promises_hold(Program *p);
 
-/* Makes a written choice that is not proved where `op` stands now one that is: with
- * more checks, and, where that is not enough, with the widest instructions that are
- * proved. Without a choice, or with one that holds, nothing changes. */
-void promise_repair(Module *m, Op *op);
+/* Makes each choice that is not proved where its op stands now one that is: with
+ * more checks, and, where these are not enough, with the widest instructions that are
+ * proved. */
+void promises_repair(Program *p);
 
 #endif

@@ -105,42 +105,15 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     return within;
 }
 
-/* Accesses whose written choices are proved. */
-typedef struct ProvedAccesses {
-    Module *m;
-    Op **ops;
-    uint32_t count, capacity;
-} ProvedAccesses;
-
-static bool add_proved(Op *op, void *data)
-{
-    ProvedAccesses *a = data;
-    if (promise_holds(a->m, op))
-        arena_push(&a->m->scratch, a->ops, a->count, a->capacity, op);
-    return true;
-}
-
-/* Whether neither the op nor one around it was taken out. */
-static bool op_is_in_program(const Op *op)
-{
-    while (op && op->parent && op->parent->parent)
-        op = op->parent->parent;
-    return op && op->parent;
-}
-
 /* A pass may take away what proved a choice: an `if` that always holds, an index that
  * is a constant in code that never runs. Then a check comes back, or units get
- * narrower. */
+ * narrower; but what the text promised without a proof stays an error. */
 static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
-    ProvedAccesses a = {.m = p->module};
-    ArenaMark mark = arena_mark(&a.m->scratch);
-    region_walk(p->body, add_proved, &a);
+    bool held = promises_hold(p);
     PassResult result = pass->run(p);
-    for (uint32_t i = 0; result == PASS_CHANGED && i < a.count; i++)
-        if (op_is_in_program(a.ops[i]))
-            promise_repair(a.m, a.ops[i]);
-    arena_reset(&a.m->scratch, mark);
+    if (result == PASS_CHANGED && held)
+        promises_repair(p);
     return result;
 }
 

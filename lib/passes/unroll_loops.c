@@ -10,7 +10,6 @@
  *
  * The result is canonicalized. */
 #include "analysis/facts.h"
-#include "analysis/promise.h"
 #include "ir/builder.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
@@ -252,12 +251,6 @@ static bool is_unmarked(Op *op, void *data)
     return op->code != OP_for || !op_attr(op, ATTR_UNROLL);
 }
 
-static bool repair_promise(Op *op, void *data)
-{
-    promise_repair(data, op);
-    return true;
-}
-
 PassResult pass_unroll_loops(Program *p)
 {
     Unroll u = {.m = p->module};
@@ -271,6 +264,5 @@ PassResult pass_unroll_loops(Program *p)
     if (!u.changed)
         return PASS_UNCHANGED;
     pass_canonicalize(p);
-    region_walk(p->body, repair_promise, p->module);
     return PASS_CHANGED;
 }
