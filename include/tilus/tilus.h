@@ -217,6 +217,10 @@ typedef struct tilus_interpret_options {
        module or its diag. */
     void (*print)(void *printer, const char *text, size_t len);
     void *printer;
+    /* Called before the first block and after each: `done` of `total` blocks have run.
+       NULL: nobody is. As above, it must not call functions of the module. */
+    void (*progress)(void *watcher, int64_t done, int64_t total);
+    void *watcher;
 } tilus_interpret_options;
 
 /* Runs `program` (without @) over its whole grid. args[i].integer is a
@@ -299,6 +303,10 @@ typedef struct tilus_cpu_options {
     /* As of tilus_interpret_options; it is called by the host threads, one at a time. */
     void (*print)(void *printer, const char *text, size_t len);
     void *printer;
+    /* As of tilus_interpret_options; it is called by the host threads, several at once,
+       so that a smaller number may come after a larger one. */
+    void (*progress)(void *watcher, int64_t done, int64_t total);
+    void *watcher;
 } tilus_cpu_options;
 
 typedef struct tilus_cpu_times {

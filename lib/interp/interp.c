@@ -278,6 +278,12 @@ static bool run_block(Interp *in, uint64_t block)
     return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);
 }
 
+static void tell_progress(const Interp *in, int64_t done, int64_t blocks)
+{
+    if (in->options && in->options->progress)
+        in->options->progress(in->options->watcher, done, blocks);
+}
+
 static bool run_grid(Interp *in)
 {
     int64_t blocks;
@@ -285,9 +291,12 @@ static bool run_grid(Interp *in)
         __builtin_mul_overflow(blocks, in->grid[2], &blocks) || blocks > INT32_MAX)
         return diag_error(in->diag, in->program->loc,
                           "the interpreter runs at most %d blocks", INT32_MAX);
-    for (int64_t block = 0; block < blocks; block++)
+    tell_progress(in, 0, blocks);
+    for (int64_t block = 0; block < blocks; block++) {
         if (!run_block(in, (uint64_t)block))
             return false;
+        tell_progress(in, block + 1, blocks);
+    }
     return true;
 }
 

@@ -15,6 +15,13 @@ enum { EXIT_NO_GPU = 77 };
 
 typedef enum Engine { ENGINE_AUTO, ENGINE_INTERP, ENGINE_CPU, ENGINE_GPU } Engine;
 
+/* The engine whose results are right. */
+typedef enum EngineReference {
+    REFERENCE_NONE,
+    REFERENCE_INTERP,
+    REFERENCE_CPU
+} EngineReference;
+
 /* Options.opt_level when it is not given. */
 #define OPT_BY_ENGINE UINT_MAX
 
@@ -28,7 +35,9 @@ typedef struct Options {
     StringList limits;          /* NAME=N */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
-    int compare;                /* 1: with the interpreter */
+    StringList compares;        /* as given: an engine, FILE or NAME=FILE */
+    EngineReference reference;  /* of them the engine ... */
+    StringList compare_files;   /* ... and the files */
     double tolerance;           /* largest relative error; 0: bit exact */
     bool allow_zero;
     unsigned seed;
@@ -40,6 +49,14 @@ typedef struct Options {
     const char *save_ptx;
     bool list, require_gpu;
 } Options;
+
+enum { SHAPE_RANK = 8 };
+
+/* Extents of a buffer; rank 0: nobody has said them. */
+typedef struct Shape {
+    unsigned rank;
+    int64_t extents[SHAPE_RANK];
+} Shape;
 
 /* The program, parsed. It is parsed once for the interpreter and once more for
  * the passes, so that no pass can change what it is compared with. */
@@ -65,8 +82,9 @@ typedef struct Run {
     bool *known;                /* the argument has its value */
     tilus_arg *args;            /* a pointer's is its index */
     size_t *counts;             /* elements of each pointer's buffer */
+    Shape *shapes;
     tilus_buffer *buffers;      /* {NULL, 0} for scalars */
-    tilus_buffer *reference;    /* after the interpreter's run; NULL data: none */
+    tilus_buffer *reference;    /* after the reference's run; NULL data: none */
 } Run;
 
 /* Every step returns an exit code: EXIT_OK, or what main returns after the
@@ -89,9 +107,18 @@ size_t argument_find(const Run *run, const char *text, const char **value);
  * is wrong. Operators: + - * / (toward minus infinity) and parentheses. */
 const char *run_evaluate(const Run *run, const char **text, int64_t *value);
 
-/* data.c: data for pointer argument `arg` from "randn(m*k)", "@file"..., its
- * bytes (which the caller frees) and its elements. Returns an exit code. */
-int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer, size_t *count);
+/* data.c: data for pointer argument `arg` from "randn(m*k)", "zeros(f32, m, n)",
+ * "@file"..., its bytes (which the caller frees), its elements and their shape. Returns
+ * an exit code. */
+int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer,
+              size_t *count, Shape *shape);
+
+/* data_file.c: reads and writes buffers of elements of `type`: .npy by its name, other
+ * files as they are. On failure the buffer has no data. Return exit codes. */
+int data_read(const char *path, const char *type, tilus_buffer *buffer, size_t *count,
+              Shape *shape);
+int data_write(const char *path, const char *type, const tilus_buffer *buffer,
+               const Shape *shape);
 
 /* engines.c */
 int engine_choose(Run *run);
