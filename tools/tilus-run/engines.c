@@ -1,6 +1,7 @@
 /* What can run a program: the interpreter, the CPU engine, a GPU. */
 #include "run.h"
 
+#include "bench.h"
 #include "progress.h"
 
 #include <stdio.h>
@@ -242,8 +243,10 @@ static int run_on_gpu(Run *run)
 
 int engine_run(Run *run)
 {
-    if (run->rt)
-        return run_on_gpu(run);
+    if (run->rt) {
+        int status = run_on_gpu(run);
+        return status == EXIT_OK && run->options.bench ? bench_run(run) : status;
+    }
     if (run->options.engine == ENGINE_CPU) {
         fprintf(stderr, "%s: engine cpu: code for %s on this machine\n", TOOL, run->target);
         return run_on_cpu(run, run->buffers, stdout);

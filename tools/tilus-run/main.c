@@ -64,6 +64,12 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          "accesses", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
+        {"bench", NULL, "then measure it on the GPU: many launches in a graph, and single ones",
+         OPTION_FLAG, &o->bench, NULL},
+        {"bench-copies", "number", "of the buffers, that launches take in turn (default: for 4 "
+         "times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
+        {"peak-bandwidth", "TB/s", "that --bench compares with (default 4.57 on an H200)",
+         OPTION_REAL, &o->peak_bandwidth, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
          &o->require_gpu, NULL},
         {"list", NULL, "print the programs and their arguments", OPTION_FLAG, &o->list, NULL},
@@ -98,8 +104,12 @@ static int check_options(Options *o)
     else if ((o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU) &&
              (o->ptx || o->require_gpu))
         wrong = "--ptx and --require-gpu need a GPU, --engine=interp and cpu have none";
-    else if (o->check_races && (o->ptx || o->require_gpu || o->engine == ENGINE_INTERP ||
-                                o->engine == ENGINE_GPU))
+    else if (o->bench && (o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU))
+        wrong = "--bench measures a GPU, --engine=interp and cpu have none";
+    else if (!o->bench && (o->bench_copies || o->peak_bandwidth > 0))
+        wrong = "--bench-copies and --peak-bandwidth are of --bench";
+    else if (o->check_races && (o->ptx || o->require_gpu || o->bench ||
+                                o->engine == ENGINE_INTERP || o->engine == ENGINE_GPU))
         wrong = "--check-races is of the CPU engine";
     else if (o->engine == ENGINE_INTERP && o->reference == REFERENCE_INTERP)
         wrong = "--compare=interp would compare the interpreter with itself";
@@ -107,7 +117,7 @@ static int check_options(Options *o)
         wrong = "--ptx leaves nothing to compile for --save-ptx, --mcpu or --compare=cpu";
     else if (o->opt_level > 3 && o->opt_level != OPT_BY_ENGINE)
         wrong = "-O takes a level of 0 .. 3";
-    if (o->ptx || o->require_gpu)
+    if (o->ptx || o->require_gpu || o->bench)
         o->engine = ENGINE_GPU;
     if (o->check_races)
         o->engine = ENGINE_CPU;

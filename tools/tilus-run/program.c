@@ -154,8 +154,11 @@ int program_compile(Run *run)
 {
     const Options *o = &run->options;
     size_t size;
-    if (o->ptx)
-        return file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size) ? EXIT_OK : EXIT_DIAGNOSTICS;
+    if (o->ptx) {
+        run->target = choose_target(run);
+        return run->target && file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size)
+                   ? EXIT_OK : EXIT_DIAGNOSTICS;
+    }
     if (o->engine == ENGINE_INTERP && !o->save_ptx && o->reference != REFERENCE_CPU)
         return EXIT_OK;
     int status = run_passes(run);

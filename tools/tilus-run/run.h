@@ -47,6 +47,9 @@ typedef struct Options {
     bool check_races;           /* there, of accesses */
     const char *ptx;            /* NULL: compile the program */
     const char *save_ptx;
+    bool bench;                 /* measure, too */
+    unsigned bench_copies;      /* of the buffers; 0: enough */
+    double peak_bandwidth;      /* TB/s; 0: what is known of the device */
     bool list, require_gpu;
 } Options;
 
@@ -73,7 +76,7 @@ typedef struct Run {
     Source plain, compiled;     /* `compiled` has run the passes */
     const char *program;        /* its name, without @ */
     const tilus_kernel_info *info;      /* of `compiled` */
-    const char *target;         /* of compiled code; NULL: nothing is compiled */
+    const char *target;         /* of compiled code, or of PTX; NULL: there is none */
     char *ptx;                  /* NULL unless it runs on a GPU or is saved */
     tilus_rt *rt;               /* NULL: no GPU runs it */
     uint64_t workspace;         /* its address on the device, or 0 */
