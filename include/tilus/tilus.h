@@ -211,6 +211,15 @@ typedef struct tilus_buffer {
     size_t size;                /* bytes */
 } tilus_buffer;
 
+/* What a line of the text did, in all blocks. Elements count for each thread that moves
+ * them, replicas too, those outside of a global view not; of copy_async, once. An atomic
+ * op reads and writes each of its own. Semaphores are left out. */
+typedef struct tilus_line_profile {
+    unsigned line;              /* from 1 */
+    uint64_t ops;               /* that blocks have executed */
+    uint64_t global_read, global_written, shared_read, shared_written;  /* bits */
+} tilus_line_profile;
+
 typedef struct tilus_interpret_options {
     /* Gets what the program prints, in order and in pieces of any length, which are
        not NUL-terminated; NULL: it is dropped. It must not call functions of the
@@ -221,6 +230,10 @@ typedef struct tilus_interpret_options {
        NULL: nobody is. As above, it must not call functions of the module. */
     void (*progress)(void *watcher, int64_t done, int64_t total);
     void *watcher;
+    /* Called once, after a run without an error, with the `count` lines that have ops, in
+       ascending order; they are there during the call only. NULL: nothing is counted. */
+    void (*profile)(void *profiler, const tilus_line_profile *lines, size_t count);
+    void *profiler;
 } tilus_interpret_options;
 
 /* Runs `program` (without @) over its whole grid. args[i].integer is a

@@ -256,9 +256,11 @@ const char *interp_block_name(Interp *in, uint64_t block)
 
 bool interp_region(Interp *in, const Region *r)
 {
-    for (const Op *op = r->first; op && !in->exited; op = op->next)
+    for (const Op *op = r->first; op && !in->exited; op = op->next) {
+        profile_op(in, op);
         if (!interp_ops[op->code](in, op))
             return false;
+    }
     return true;
 }
 
@@ -320,7 +322,10 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
     bind_arguments(in, args, buffers, buffer_count);
     region_walk(p->body, bind_op, in);
     order_open(in);
+    profile_open(in);
     bool ok = run_grid(in);
+    if (ok)
+        profile_report(in);
     interp_discard(p);
     return ok;
 }

@@ -46,7 +46,8 @@ static bool load(Bench *b)
     if (info)
         f->kernel = bench_load(b->run, ptx, info);
     else
-        fprintf(stderr, "%s: error: --bench: the program that flushes does not compile\n", TOOL);
+        fprintf(stderr, "%s: error: --bench: the program that flushes does not compile\n",
+                TOOL);
     if (!info && f->diag)
         tilus_diag_print(f->diag, stderr);
     free(ptx);

@@ -60,6 +60,7 @@ static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
     Printer printer = {out, progress_begin(out ? "engine interp" : "reference interp")};
     const tilus_interpret_options options = {
         .print = print, .printer = &printer,
+        .profile = out && run->options.profile ? profile_print : NULL, .profiler = run,
         .progress = printer.progress ? progress_update : NULL, .watcher = printer.progress};
     tilus_status status = tilus_interpret(run->plain.module, run->program, run->args, count,
                                           buffers, count, &options);
@@ -134,11 +135,6 @@ int engine_run_reference(Run *run)
     const Options *o = &run->options;
     if (o->reference == REFERENCE_NONE)
         return EXIT_OK;
-    if (o->reference == REFERENCE_CPU && o->engine == ENGINE_CPU) {
-        fprintf(stderr, "%s: error: --compare=cpu would compare the CPU engine with itself\n",
-                TOOL);
-        return EXIT_USAGE;
-    }
     int status = copy_buffers(run);
     if (status == EXIT_OK)
         status = o->reference == REFERENCE_CPU ? run_on_cpu(run, run->reference, NULL)
@@ -245,6 +241,8 @@ int engine_run(Run *run)
 {
     if (run->rt) {
         int status = run_on_gpu(run);
+        if (status == EXIT_OK && run->options.profile)
+            profile_print_command(run);
         return status == EXIT_OK && run->options.bench ? bench_run(run) : status;
     }
     if (run->options.engine == ENGINE_CPU) {

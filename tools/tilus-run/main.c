@@ -64,10 +64,12 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          "accesses", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
-        {"bench", NULL, "then measure it on the GPU: many launches in a graph, and single ones",
+        {"profile", NULL, "say what each line did on the interpreter; on a GPU, print the "
+         "command of its profiler", OPTION_FLAG, &o->profile, NULL},
+        {"bench", NULL, "measure it on the GPU, too: many launches in a graph, and single ones",
          OPTION_FLAG, &o->bench, NULL},
-        {"bench-copies", "number", "of the buffers, that launches take in turn (default: for 4 "
-         "times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
+        {"bench-copies", "number", "of the buffers, which launches take in turn (default: for "
+         "4 times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
         {"peak-bandwidth", "TB/s", "that --bench compares with (default 4.57 on an H200)",
          OPTION_REAL, &o->peak_bandwidth, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
@@ -127,10 +129,26 @@ static int check_options(Options *o)
     return EXIT_USAGE;
 }
 
+/* What the CPU engine, chosen or fallen back to, cannot do. */
+static int check_engine(Run *run)
+{
+    const Options *o = &run->options;
+    const char *wrong = NULL;
+    if (o->engine == ENGINE_CPU && o->reference == REFERENCE_CPU)
+        wrong = "--compare=cpu would compare the CPU engine with itself";
+    else if (o->engine == ENGINE_CPU && o->profile)
+        wrong = "--profile counts on the interpreter (--engine=interp); the CPU engine's code "
+                "counts nothing";
+    if (!wrong)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: %s\n", TOOL, wrong);
+    return EXIT_USAGE;
+}
+
 static int run_steps(Run *run)
 {
     static int (*const steps[])(Run *run) = {
-        program_select, engine_choose,        arguments_make,
+        program_select,  engine_choose,        check_engine, arguments_make,
         program_compile, engine_run_reference, engine_run,
     };
     int status = check_options(&run->options);
@@ -187,7 +205,7 @@ static void run_free(Run *run)
 
 int main(int argc, char **argv)
 {
-    Run run = {.options = {.opt_level = OPT_BY_ENGINE}};
+    Run run = {.argc = argc, .argv = argv, .options = {.opt_level = OPT_BY_ENGINE}};
     int status;
     if (read_options(&run.options, argc, argv, &status))
         status = run_steps(&run);

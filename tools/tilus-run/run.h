@@ -47,6 +47,7 @@ typedef struct Options {
     bool check_races;           /* there, of accesses */
     const char *ptx;            /* NULL: compile the program */
     const char *save_ptx;
+    bool profile;               /* say what each line did */
     bool bench;                 /* measure, too */
     unsigned bench_copies;      /* of the buffers; 0: enough */
     double peak_bandwidth;      /* TB/s; 0: what is known of the device */
@@ -69,6 +70,8 @@ typedef struct Source {
 } Source;
 
 typedef struct Run {
+    int argc;
+    char **argv;
     Options options;
     char *text;                 /* of the program */
     size_t text_size;
@@ -127,6 +130,11 @@ int data_write(const char *path, const char *type, const tilus_buffer *buffer,
 int engine_choose(Run *run);
 int engine_run(Run *run);
 int engine_run_reference(Run *run);
+
+/* profile.c: prints what lines did (`data` is a Run), or the command that has a GPU's
+ * profiler run this program. */
+void profile_print(void *data, const tilus_line_profile *lines, size_t count);
+void profile_print_command(const Run *run);
 
 /* compare.c: writes --out files; compares with the reference and --expect. */
 int outputs_write(const Run *run);

@@ -1,5 +1,7 @@
 """Lets each driver call of --bench fail, one run each: an error that names the call (where it
-does not release something), no crash, nothing left. Usage: bench_failures.py DRIVER_DEF COMMAND...
+does not release something), no crash, nothing left. Usage:
+
+    bench_failures.py DRIVER_DEF COMMAND...
 """
 import os
 import re
