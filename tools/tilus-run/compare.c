@@ -1,11 +1,14 @@
 /* What a run left in its buffers: written, and compared with what is right. */
+#define _DEFAULT_SOURCE
 #include "run.h"
 
 #include "difference.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a buffer is compared with. */
 typedef struct Reference {
@@ -13,18 +16,25 @@ typedef struct Reference {
     Shape shape;
 } Reference;
 
+/* The pointer that "NAME=..." of an option is of, or SIZE_MAX after saying why not. */
+static size_t find_pointer(const Run *run, const char *option, const char *text,
+                           const char **value)
+{
+    size_t arg = argument_find(run, text, value);
+    if (arg == SIZE_MAX || run->buffers[arg].data)
+        return arg;
+    fprintf(stderr, "%s: error: --%s %s: a scalar\n", TOOL, option, text);
+    return SIZE_MAX;
+}
+
 int outputs_write(const Run *run)
 {
     const StringList *list = &run->options.outs;
     for (size_t i = 0; i < list->count; i++) {
         const char *path;
-        size_t arg = argument_find(run, list->items[i], &path);
+        size_t arg = find_pointer(run, "out", list->items[i], &path);
         if (arg == SIZE_MAX)
             return EXIT_USAGE;
-        if (!run->buffers[arg].data) {
-            fprintf(stderr, "%s: error: --out %s: a scalar\n", TOOL, list->items[i]);
-            return EXIT_USAGE;
-        }
         int status = data_write(path, run->info->args[arg].dtype, &run->buffers[arg],
                                 &run->shapes[arg]);
         if (status != EXIT_OK)
@@ -118,14 +128,10 @@ static bool check_buffer(const Run *run, size_t arg, const Reference *reference)
 static int check_expectation(const Run *run, const char *text)
 {
     const char *value;
-    size_t count, arg = argument_find(run, text, &value);
+    size_t count, arg = find_pointer(run, "expect", text, &value);
     Reference reference = {0};
     if (arg == SIZE_MAX)
         return EXIT_USAGE;
-    if (!run->buffers[arg].data) {
-        fprintf(stderr, "%s: error: --expect %s: a scalar\n", TOOL, text);
-        return EXIT_USAGE;
-    }
     int status = data_make(run, arg, value, &reference.buffer, &count, &reference.shape);
     if (status != EXIT_OK)
         return status;
@@ -151,7 +157,8 @@ static size_t find_output(const Run *run)
     return found;
 }
 
-/* The argument that "NAME=FILE" or "FILE" is of, or SIZE_MAX; `*path` is the file. */
+/* The argument that "NAME=FILE" or "FILE" is of, or SIZE_MAX after saying why there is
+ * none; `*path` is the file. */
 static size_t find_compared(const Run *run, const char *text, const char **path)
 {
     size_t len = strcspn(text, "=");
@@ -162,7 +169,11 @@ static size_t find_compared(const Run *run, const char *text, const char **path)
             return i;
     }
     *path = text;
-    return find_output(run);
+    size_t arg = find_output(run);
+    if (arg == SIZE_MAX)
+        fprintf(stderr, "%s: error: --compare=%s: give NAME=FILE with the name of a pointer; "
+                "without a name, one argument must be undef(...)\n", TOOL, text);
+    return arg;
 }
 
 static int check_file(const Run *run, const char *text)
@@ -170,11 +181,8 @@ static int check_file(const Run *run, const char *text)
     const char *path;
     size_t count, arg = find_compared(run, text, &path);
     Reference reference = {0};
-    if (arg == SIZE_MAX) {
-        fprintf(stderr, "%s: error: --compare=%s: give NAME=FILE with the name of a pointer; "
-                "without a name, one argument must be undef(...)\n", TOOL, text);
+    if (arg == SIZE_MAX)
         return EXIT_USAGE;
-    }
     int status = data_read(path, run->info->args[arg].dtype, &reference.buffer, &count,
                            &reference.shape);
     if (status != EXIT_OK)
@@ -193,6 +201,38 @@ static int check_list(const Run *run, const StringList *list,
         status = one == EXIT_OK ? status : one;
     }
     return status;
+}
+
+/* Before a run that may take long: the names, and whether files can be read. */
+static int preview_file(const Run *run, const char *text)
+{
+    const char *path;
+    if (find_compared(run, text, &path) == SIZE_MAX)
+        return EXIT_USAGE;
+    if (access(path, R_OK) == 0)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: cannot read '%s': %s\n", TOOL, path, strerror(errno));
+    return EXIT_DIAGNOSTICS;
+}
+
+static int preview_out(const Run *run, const char *text)
+{
+    const char *path;
+    return find_pointer(run, "out", text, &path) == SIZE_MAX ? EXIT_USAGE : EXIT_OK;
+}
+
+static int preview_expectation(const Run *run, const char *text)
+{
+    const char *value;
+    return find_pointer(run, "expect", text, &value) == SIZE_MAX ? EXIT_USAGE : EXIT_OK;
+}
+
+int outputs_check(Run *run)
+{
+    const Options *o = &run->options;
+    int status = check_list(run, &o->compare_files, preview_file, EXIT_OK);
+    status = check_list(run, &o->outs, preview_out, status);
+    return check_list(run, &o->expects, preview_expectation, status);
 }
 
 int outputs_compare(const Run *run)

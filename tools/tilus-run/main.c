@@ -148,8 +148,8 @@ static int check_engine(Run *run)
 static int run_steps(Run *run)
 {
     static int (*const steps[])(Run *run) = {
-        program_select,  engine_choose,        check_engine, arguments_make,
-        program_compile, engine_run_reference, engine_run,
+        program_select, engine_choose,   check_engine,         arguments_make,
+        outputs_check,  program_compile, engine_run_reference, engine_run,
     };
     int status = check_options(&run->options);
     if (status == EXIT_OK)

@@ -242,7 +242,7 @@ bool npy_read(const void *file, size_t size, NpyArray *out, char *message,
               size_t message_size)
 {
     Reader r = {.out = out, .message = message, .message_size = message_size};
-    size_t data;
+    size_t data = 0;
     *out = (NpyArray){0};
     if (!find_dictionary(&r, file, size, &data) || !read_dictionary(&r))
         return false;

@@ -137,6 +137,7 @@ void profile_print(void *data, const tilus_line_profile *lines, size_t count);
 void profile_print_command(const Run *run);
 
 /* compare.c: writes --out files; compares with the reference and --expect. */
+int outputs_check(Run *run);        /* before the run: their names, and files to read */
 int outputs_write(const Run *run);
 int outputs_compare(const Run *run);
 
