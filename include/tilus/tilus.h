@@ -211,12 +211,29 @@ typedef struct tilus_buffer {
     size_t size;                /* bytes */
 } tilus_buffer;
 
+/* What a line of the text did, in all blocks. Elements count for each thread that moves
+ * them, replicas too, those outside of a global view not; of copy_async, once. An atomic
+ * op reads and writes each of its own. Semaphores are left out. */
+typedef struct tilus_line_profile {
+    unsigned line;              /* from 1 */
+    uint64_t ops;               /* that blocks have executed */
+    uint64_t global_read, global_written, shared_read, shared_written;  /* bits */
+} tilus_line_profile;
+
 typedef struct tilus_interpret_options {
     /* Gets what the program prints, in order and in pieces of any length, which are
        not NUL-terminated; NULL: it is dropped. It must not call functions of the
        module or its diag. */
     void (*print)(void *printer, const char *text, size_t len);
     void *printer;
+    /* Called before the first block and after each: `done` of `total` blocks have run.
+       NULL: nobody is. As above, it must not call functions of the module. */
+    void (*progress)(void *watcher, int64_t done, int64_t total);
+    void *watcher;
+    /* Called once, after a run without an error, with the `count` lines that have ops, in
+       ascending order; they are there during the call only. NULL: nothing is counted. */
+    void (*profile)(void *profiler, const tilus_line_profile *lines, size_t count);
+    void *profiler;
 } tilus_interpret_options;
 
 /* Runs `program` (without @) over its whole grid. args[i].integer is a
@@ -299,6 +316,10 @@ typedef struct tilus_cpu_options {
     /* As of tilus_interpret_options; it is called by the host threads, one at a time. */
     void (*print)(void *printer, const char *text, size_t len);
     void *printer;
+    /* As of tilus_interpret_options; it is called by the host threads, several at once,
+       so that a smaller number may come after a larger one. */
+    void (*progress)(void *watcher, int64_t done, int64_t total);
+    void *watcher;
 } tilus_cpu_options;
 
 typedef struct tilus_cpu_times {

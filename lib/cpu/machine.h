@@ -125,7 +125,7 @@ struct Machine {
     const tilus_cpu_options *options;
     const MmaPlaces *mma;       /* of each row of mma.def */
     mtx_t printing;
-    atomic_llong next_block;
+    atomic_llong next_block, done_blocks;
     atomic_bool stop;
 };
 

@@ -135,6 +135,12 @@ static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
 
 /* ---- blocks -------------------------------------------------------------- */
 
+static void tell_progress(const Machine *m, int64_t done)
+{
+    if (m->options->progress)
+        m->options->progress(m->options->watcher, done, m->blocks);
+}
+
 /* Runs blocks until there are none left, or somebody found a fault. */
 static int work(void *data)
 {
@@ -150,6 +156,7 @@ static int work(void *data)
         if (block >= m->blocks)
             break;
         ok = worker_run_block(w, block);
+        tell_progress(m, atomic_fetch_add(&m->done_blocks, 1) + 1);
     }
     if (!ok)
         atomic_store(&m->stop, true);
@@ -191,6 +198,7 @@ static bool open_stations(CpuRun *run, const Program *p)
 /* This host thread is the first of them. One that cannot be started is done without. */
 static void run_blocks(CpuRun *run)
 {
+    tell_progress(&run->machine, 0);
     for (unsigned i = 1; i < run->station_count; i++) {
         Station *s = &run->stations[i];
         s->started = thrd_create(&s->thread, work, &s->worker) == thrd_success;

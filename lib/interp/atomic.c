@@ -37,6 +37,8 @@ static bool change_element(Interp *in, const Change *c, const Tile *tile, int64_
         !race_atomic(in, view, thread, first, last) ||
         (change_reads(c) && !tile_check_written(in, tile, bit, first, last)))
         return false;
+    profile_moved(in, tile->op, view, false, 1);
+    profile_moved(in, tile->op, view, true, 1);
     uint64_t before = bits_get(memory->data, (size_t)(bit / view->bits), view->bits);
     if (c->before)
         tensor_set(c->before, thread, slot, before);

@@ -61,6 +61,8 @@ static bool start_element(Interp *in, const Copy *c, const Element *e)
         race_copy_start(in, &c->source_view, false, first_byte(e->source),
                         last_byte(c, e->source));
     race_copy_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target));
+    profile_moved(in, c->op, &c->source_view, false, e->inside);
+    profile_moved(in, c->op, &c->target_view, true, 1);
     return true;
 }
 

@@ -256,9 +256,11 @@ const char *interp_block_name(Interp *in, uint64_t block)
 
 bool interp_region(Interp *in, const Region *r)
 {
-    for (const Op *op = r->first; op && !in->exited; op = op->next)
+    for (const Op *op = r->first; op && !in->exited; op = op->next) {
+        profile_op(in, op);
         if (!interp_ops[op->code](in, op))
             return false;
+    }
     return true;
 }
 
@@ -278,6 +280,12 @@ static bool run_block(Interp *in, uint64_t block)
     return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);
 }
 
+static void tell_progress(const Interp *in, int64_t done, int64_t blocks)
+{
+    if (in->options && in->options->progress)
+        in->options->progress(in->options->watcher, done, blocks);
+}
+
 static bool run_grid(Interp *in)
 {
     int64_t blocks;
@@ -285,9 +293,12 @@ static bool run_grid(Interp *in)
         __builtin_mul_overflow(blocks, in->grid[2], &blocks) || blocks > INT32_MAX)
         return diag_error(in->diag, in->program->loc,
                           "the interpreter runs at most %d blocks", INT32_MAX);
-    for (int64_t block = 0; block < blocks; block++)
+    tell_progress(in, 0, blocks);
+    for (int64_t block = 0; block < blocks; block++) {
         if (!run_block(in, (uint64_t)block))
             return false;
+        tell_progress(in, block + 1, blocks);
+    }
     return true;
 }
 
@@ -311,7 +322,10 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
     bind_arguments(in, args, buffers, buffer_count);
     region_walk(p->body, bind_op, in);
     order_open(in);
+    profile_open(in);
     bool ok = run_grid(in);
+    if (ok)
+        profile_report(in);
     interp_discard(p);
     return ok;
 }

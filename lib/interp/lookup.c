@@ -54,5 +54,6 @@ bool interp_lookup_shared(Interp *in, const Op *op)
                 return false;
             tensor_set(to, thread, slot, code);
         }
+    profile_moved(in, op, view, false, to->threads * to->slots);
     return true;
 }

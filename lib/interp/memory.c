@@ -225,6 +225,7 @@ bool tile_load(Interp *in, const Tile *tile, int64_t thread, int64_t bit, uint64
 static bool load(Interp *in, const Op *op)
 {
     Tensor *t = value_tensor(op->results[0]);
+    int64_t inside = 0;
     Tile tile;
     if (!access_begin(in, op, &tile))
         return false;
@@ -238,8 +239,10 @@ static bool load(Interp *in, const Op *op)
                 return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank && !tile_load(in, &tile, thread, bit, &code))
                 return false;
+            inside += outside == tile.view->rank;
             tensor_set(t, thread, slot, code);
         }
+    profile_moved(in, op, tile.view, false, inside);
     return true;
 }
 
@@ -275,6 +278,7 @@ bool interp_load_scalar(Interp *in, const Op *op)
         return tile_report_outside(in, &tile, outside, index);
     if (outside == tile.view->rank && !load_by_warps(in, &tile, bit, &code))
         return false;
+    profile_moved(in, op, tile.view, false, outside == tile.view->rank);
     bool is_signed = dtype_info[op->results[0]->type->dtype].kind == DKIND_INT;
     uint64_t sign = is_signed ? UINT64_C(1) << (tile.view->bits - 1) : 0;
     value_binding(op->results[0])->integer = (int64_t)((code ^ sign) - sign);
@@ -310,6 +314,7 @@ static bool store_element(Interp *in, const Tile *tile, int64_t thread, int64_t 
 static bool store(Interp *in, const Op *op)
 {
     const Tensor *t = value_tensor(op->operands[0]);
+    int64_t inside = 0;
     Tile tile;
     if (!interp_operands_defined(in, op) || !access_begin(in, op, &tile))
         return false;
@@ -322,7 +327,9 @@ static bool store(Interp *in, const Op *op)
             if (outside == tile.view->rank &&
                 !store_element(in, &tile, thread, bit, tensor_get(t, thread, slot)))
                 return false;
+            inside += outside == tile.view->rank;
         }
+    profile_moved(in, op, tile.view, true, inside);
     return true;
 }
 

@@ -173,6 +173,9 @@ struct Interp {
     InternSet op_numbers;
     uint32_t op;                    /* the memory op being executed */
 
+    tilus_line_profile *lines;      /* by number; NULL: nobody counts */
+    size_t line_count;
+
     Copy *copies;                   /* under way, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
     int64_t copy_groups[WARPS];     /* that each warp has committed */
@@ -192,6 +195,15 @@ double interp_value(Interp *in, DType t, uint64_t code);
 
 /* "block (1, 2)" for the block with number `block` in execution order. */
 const char *interp_block_name(Interp *in, uint64_t block);
+
+/* ---- profile (profile.c) -------------------------------------------- */
+
+/* Begins to count, if the options want it, an execution of an op, and elements of `view`
+ * that threads moved for it. The report comes after the last block. */
+void profile_open(Interp *in);
+void profile_op(Interp *in, const Op *op);
+void profile_moved(Interp *in, const Op *op, const View *view, bool write, int64_t elements);
+void profile_report(Interp *in);
 
 /* ---- races (race.c) ------------------------------------------------- */
 

@@ -136,7 +136,7 @@ void help_print_options(const Option *table, size_t count)
         const Option *o = &table[i];
         const char *dashes = option_dashes(o->name);
         bool joined = o->kind != OPTION_FLAG && o->name[1];
-        for (size_t j = 0; o->kind == OPTION_CHOICE && o->choices[j]; j++)
+        for (size_t j = 0; o->choices && o->choices[j]; j++)
             printf("%s%s=%s\n", dashes, o->name, o->choices[j]);
         if (o->kind != OPTION_CHOICE)
             printf("%s%s%s\n", dashes, o->name, joined ? "=" : "");

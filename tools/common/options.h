@@ -68,7 +68,8 @@ typedef struct Option {
     const char *help;       /* one line, lower case */
     OptionKind kind;
     void *target;           /* of the type that `kind` names */
-    const char *const *choices;     /* OPTION_CHOICE: spellings, NULL-terminated */
+    const char *const *choices;     /* OPTION_CHOICE: spellings, NULL-terminated; of another
+                                       kind: what a shell offers among others, or NULL */
 } Option;
 
 /* What the help and the man page say of a tool beside its options. */

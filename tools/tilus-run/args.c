@@ -29,9 +29,11 @@ static int allocate(Run *run)
     run->known = calloc(count, sizeof *run->known);
     run->args = calloc(count, sizeof *run->args);
     run->counts = calloc(count, sizeof *run->counts);
+    run->shapes = calloc(count, sizeof *run->shapes);
     run->buffers = calloc(count, sizeof *run->buffers);
     run->reference = calloc(count, sizeof *run->reference);
-    if (run->known && run->args && run->counts && run->buffers && run->reference)
+    if (run->known && run->args && run->counts && run->shapes && run->buffers &&
+        run->reference)
         return EXIT_OK;
     fprintf(stderr, "%s: error: out of memory\n", TOOL);
     return EXIT_DIAGNOSTICS;
@@ -58,7 +60,8 @@ static int make_argument(Run *run, size_t arg, const char *text)
         return EXIT_USAGE;
     }
     bool is_pointer = info->kind == TILUS_ARG_POINTER;
-    int status = is_pointer ? data_make(run, arg, text, &run->buffers[arg], &run->counts[arg])
+    int status = is_pointer ? data_make(run, arg, text, &run->buffers[arg], &run->counts[arg],
+                                        &run->shapes[arg])
                             : make_scalar(run, arg, text);
     if (is_pointer)
         run->args[arg].pointer = arg;

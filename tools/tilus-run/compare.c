@@ -1,155 +1,245 @@
 /* What a run left in its buffers: written, and compared with what is right. */
+#define _DEFAULT_SOURCE
 #include "run.h"
 
-#include "common/file.h"
+#include "difference.h"
 
-#include <math.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* How far a buffer is from its reference. Sums leave NaN and infinity out. */
-typedef struct Difference {
-    size_t unequal;         /* codes, of which one at least is no NaN */
-    size_t mismatches;      /* NaN or infinity, in one of the two only */
-    size_t nans;            /* in both */
-    double largest;         /* absolute difference */
-    double norm;            /* Frobenius, of the reference */
-    double relative;        /* Frobenius norm of the difference / norm */
-} Difference;
+/* What a buffer is compared with. */
+typedef struct Reference {
+    tilus_buffer buffer;
+    Shape shape;
+} Reference;
+
+/* The pointer that "NAME=..." of an option is of, or SIZE_MAX after saying why not. */
+static size_t find_pointer(const Run *run, const char *option, const char *text,
+                           const char **value)
+{
+    size_t arg = argument_find(run, text, value);
+    if (arg == SIZE_MAX || run->buffers[arg].data)
+        return arg;
+    fprintf(stderr, "%s: error: --%s %s: a scalar\n", TOOL, option, text);
+    return SIZE_MAX;
+}
 
 int outputs_write(const Run *run)
 {
     const StringList *list = &run->options.outs;
     for (size_t i = 0; i < list->count; i++) {
         const char *path;
-        size_t arg = argument_find(run, list->items[i], &path);
+        size_t arg = find_pointer(run, "out", list->items[i], &path);
         if (arg == SIZE_MAX)
             return EXIT_USAGE;
-        if (!run->buffers[arg].data) {
-            fprintf(stderr, "%s: error: --out %s: a scalar\n", TOOL, list->items[i]);
-            return EXIT_USAGE;
-        }
-        if (!file_write(TOOL, path, run->buffers[arg].data, run->buffers[arg].size))
-            return EXIT_DIAGNOSTICS;
+        int status = data_write(path, run->info->args[arg].dtype, &run->buffers[arg],
+                                &run->shapes[arg]);
+        if (status != EXIT_OK)
+            return status;
     }
     return EXIT_OK;
 }
 
-/* ---- measuring ------------------------------------------------------ */
-
-/* Of two numbers whose codes differ. */
-static bool is_mismatch(double a, double b)
-{
-    bool both_nan = isnan(a) && isnan(b);
-    return !both_nan && a != b && (!isfinite(a) || !isfinite(b));
-}
-
-static Difference measure(const char *type, const void *got, const void *reference,
-                          size_t count)
-{
-    Difference d = {0};
-    unsigned bits = tilus_type_bits(type);
-    double difference = 0, norm = 0;        /* squared */
-    for (size_t i = 0; i < count; i++) {
-        uint64_t x = tilus_get_bits(got, i, bits), y = tilus_get_bits(reference, i, bits);
-        double a = tilus_decode(type, x), b = tilus_decode(type, y);
-        d.unequal += x != y && !(isnan(a) && isnan(b));
-        d.mismatches += x != y && is_mismatch(a, b);
-        d.nans += isnan(a) && isnan(b);
-        if (isfinite(a) && isfinite(b)) {
-            difference += (a - b) * (a - b);
-            d.largest = fmax(d.largest, fabs(a - b));
-        }
-        if (isfinite(b))
-            norm += b * b;
-    }
-    d.norm = sqrt(norm);
-    d.relative = difference == 0 ? 0 : sqrt(difference) / d.norm;
-    return d;
-}
-
-static void print_difference(const char *name, size_t count, const Difference *d)
-{
-    printf("%s: %zu elements, ", name, count);
-    if (d->unequal == 0)
-        printf("bitwise equal");
-    else
-        printf("%zu unequal, max error %.3g, relative error %.3g", d->unequal, d->largest,
-               d->relative);
-    if (d->mismatches)
-        printf(", %zu of NaN or infinity", d->mismatches);
-    if (d->nans)
-        printf(", NaN in both %zu", d->nans);
-    printf(", reference norm %.6g\n", d->norm);
-}
-
 /* ---- deciding ------------------------------------------------------- */
 
-/* Compares one buffer, prints how it is, and decides. */
-static bool check_buffer(const Run *run, size_t arg, const void *reference)
+/* Why the difference is too large; NULL if it is not. */
+static const char *find_failure(const Options *o, const Difference *d)
 {
-    const Options *o = &run->options;
+    if (d->mismatches)
+        return "NaN or infinity differ";
+    if (o->tolerance == 0 && d->unequal)
+        return "not bitwise equal";
+    if (!(d->relative <= o->tolerance))
+        return "relative error above the tolerance";
+    if (d->norm == 0 && !o->allow_zero)
+        return "the reference is all zero (--allow-zero accepts it)";
+    return NULL;
+}
+
+/* Compares one buffer with as many elements, prints how it is, and decides. */
+static bool check_elements(const Run *run, size_t arg, const void *reference,
+                           const Shape *shape)
+{
     const tilus_arg_info *info = &run->info->args[arg];
-    Difference d = measure(info->dtype, run->buffers[arg].data, reference, run->counts[arg]);
-    print_difference(info->name, run->counts[arg], &d);
-    const char *failure = NULL;
-    if (d.mismatches)
-        failure = "NaN or infinity differ";
-    else if (o->tolerance == 0 && d.unequal)
-        failure = "not bitwise equal";
-    else if (!(d.relative <= o->tolerance))
-        failure = "relative error above the tolerance";
-    else if (d.norm == 0 && !o->allow_zero)
-        failure = "the reference is all zero (--allow-zero accepts it)";
-    if (failure)
+    const Pair pair = {info->name, info->dtype, run->buffers[arg].data, reference,
+                       run->counts[arg], shape};
+    Difference d = difference_measure(&pair);
+    difference_print(&pair, &d);
+    const char *failure = find_failure(&run->options, &d);
+    if (failure) {
         printf("%s: FAILED: %s\n", info->name, failure);
+        difference_print_elements(&pair, &d);
+    }
     return !failure;
 }
 
-static bool check_reference(const Run *run)
+static bool check_run(const Run *run)
 {
     bool ok = true;
     for (size_t i = 0; i < run->info->arg_count; i++)
         if (run->buffers[i].data)
-            ok &= check_buffer(run, i, run->reference[i].data);
+            ok &= check_elements(run, i, run->reference[i].data, &run->shapes[i]);
     return ok;
 }
+
+static void print_shape(const Shape *shape)
+{
+    for (unsigned d = 0; d < shape->rank; d++)
+        printf("%s%lld", d ? ", " : "[", (long long)shape->extents[d]);
+    putchar(']');
+}
+
+/* Two matrices of as many elements may still be different ones. */
+static bool shapes_fit(const Shape *a, const Shape *b)
+{
+    size_t size = a->rank * sizeof *a->extents;
+    return a->rank <= 1 || b->rank <= 1 ||
+           (a->rank == b->rank && memcmp(a->extents, b->extents, size) == 0);
+}
+
+static bool check_buffer(const Run *run, size_t arg, const Reference *reference)
+{
+    const tilus_buffer *buffer = &run->buffers[arg];
+    const Shape *shape = &run->shapes[arg];
+    const char *name = run->info->args[arg].name;
+    if (reference->buffer.size != buffer->size) {
+        printf("%s: FAILED: %zu bytes, %zu are expected\n", name, buffer->size,
+               reference->buffer.size);
+        return false;
+    }
+    if (!shapes_fit(shape, &reference->shape)) {
+        printf("%s: FAILED: the shape is ", name);
+        print_shape(shape);
+        printf(", the reference's ");
+        print_shape(&reference->shape);
+        putchar('\n');
+        return false;
+    }
+    if (reference->shape.rank > shape->rank)
+        shape = &reference->shape;
+    return check_elements(run, arg, reference->buffer.data, shape);
+}
+
+/* ---- with data, and with files ---------------------------------------- */
 
 static int check_expectation(const Run *run, const char *text)
 {
     const char *value;
-    size_t count, arg = argument_find(run, text, &value);
-    tilus_buffer expected = {0};
+    size_t count, arg = find_pointer(run, "expect", text, &value);
+    Reference reference = {0};
     if (arg == SIZE_MAX)
         return EXIT_USAGE;
-    const tilus_buffer *buffer = &run->buffers[arg];
-    if (!buffer->data) {
-        fprintf(stderr, "%s: error: --expect %s: a scalar\n", TOOL, text);
-        return EXIT_USAGE;
-    }
-    int status = data_make(run, arg, value, &expected, &count);
+    int status = data_make(run, arg, value, &reference.buffer, &count, &reference.shape);
     if (status != EXIT_OK)
         return status;
-    bool ok = expected.size == buffer->size;
-    if (ok)
-        ok = check_buffer(run, arg, expected.data);
-    else
-        printf("%s: FAILED: %zu bytes, %zu are expected\n", run->info->args[arg].name,
-               buffer->size, expected.size);
-    free(expected.data);
+    bool ok = check_buffer(run, arg, &reference);
+    free(reference.buffer.data);
     return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
+}
+
+/* The one argument that was given as undef(...); SIZE_MAX if there is not one. */
+static size_t find_output(const Run *run)
+{
+    const StringList *list = &run->options.args;
+    static const char undefined[] = "undef(";
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *value = strchr(list->items[i], '=');
+        if (!value || strncmp(value + 1, undefined, strlen(undefined)) != 0)
+            continue;
+        if (found != SIZE_MAX)
+            return SIZE_MAX;
+        found = argument_find(run, list->items[i], &value);
+    }
+    return found;
+}
+
+/* The argument that "NAME=FILE" or "FILE" is of, or SIZE_MAX after saying why there is
+ * none; `*path` is the file. */
+static size_t find_compared(const Run *run, const char *text, const char **path)
+{
+    size_t len = strcspn(text, "=");
+    *path = text[len] ? text + len + 1 : text;
+    for (size_t i = 0; text[len] && i < run->info->arg_count; i++) {
+        const char *name = run->info->args[i].name;
+        if (run->buffers[i].data && strlen(name) == len && memcmp(name, text, len) == 0)
+            return i;
+    }
+    *path = text;
+    size_t arg = find_output(run);
+    if (arg == SIZE_MAX)
+        fprintf(stderr, "%s: error: --compare=%s: give NAME=FILE with the name of a pointer; "
+                "without a name, one argument must be undef(...)\n", TOOL, text);
+    return arg;
+}
+
+static int check_file(const Run *run, const char *text)
+{
+    const char *path;
+    size_t count, arg = find_compared(run, text, &path);
+    Reference reference = {0};
+    if (arg == SIZE_MAX)
+        return EXIT_USAGE;
+    int status = data_read(path, run->info->args[arg].dtype, &reference.buffer, &count,
+                           &reference.shape);
+    if (status != EXIT_OK)
+        return status;
+    bool ok = check_buffer(run, arg, &reference);
+    free(reference.buffer.data);
+    return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
+}
+
+/* Goes through `list` until its text is wrong; a comparison that fails does not end it. */
+static int check_list(const Run *run, const StringList *list,
+                      int (*check)(const Run *run, const char *text), int status)
+{
+    for (size_t i = 0; i < list->count && status != EXIT_USAGE; i++) {
+        int one = check(run, list->items[i]);
+        status = one == EXIT_OK ? status : one;
+    }
+    return status;
+}
+
+/* Before a run that may take long: the names, and whether files can be read. */
+static int preview_file(const Run *run, const char *text)
+{
+    const char *path;
+    if (find_compared(run, text, &path) == SIZE_MAX)
+        return EXIT_USAGE;
+    if (access(path, R_OK) == 0)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: cannot read '%s': %s\n", TOOL, path, strerror(errno));
+    return EXIT_DIAGNOSTICS;
+}
+
+static int preview_out(const Run *run, const char *text)
+{
+    const char *path;
+    return find_pointer(run, "out", text, &path) == SIZE_MAX ? EXIT_USAGE : EXIT_OK;
+}
+
+static int preview_expectation(const Run *run, const char *text)
+{
+    const char *value;
+    return find_pointer(run, "expect", text, &value) == SIZE_MAX ? EXIT_USAGE : EXIT_OK;
+}
+
+int outputs_check(Run *run)
+{
+    const Options *o = &run->options;
+    int status = check_list(run, &o->compare_files, preview_file, EXIT_OK);
+    status = check_list(run, &o->outs, preview_out, status);
+    return check_list(run, &o->expects, preview_expectation, status);
 }
 
 int outputs_compare(const Run *run)
 {
-    const StringList *list = &run->options.expects;
-    int status = EXIT_OK;
-    if (run->options.compare && !check_reference(run))
-        status = EXIT_DIAGNOSTICS;
-    for (size_t i = 0; i < list->count && status != EXIT_USAGE; i++) {
-        int one = check_expectation(run, list->items[i]);
-        status = one == EXIT_OK ? status : one;
-    }
-    return status;
+    const Options *o = &run->options;
+    bool ok = o->reference == REFERENCE_NONE || check_run(run);
+    int status = check_list(run, &o->compare_files, check_file,
+                            ok ? EXIT_OK : EXIT_DIAGNOSTICS);
+    return check_list(run, &o->expects, check_expectation, status);
 }

@@ -1,9 +1,12 @@
-/* Buffers: files and generated data. */
+/* Buffers from the text of --arg: generated data, or a file. */
 #include "run.h"
 
 #include "common/file.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +17,7 @@ typedef struct Stream {
     unsigned bits;
     uint64_t state;             /* of the random numbers */
     uint64_t position;          /* of the next element of a sequence */
-    double numbers[2];          /* what follows the count */
+    double numbers[2];          /* what follows the count or the shape */
     unsigned number_count;
 } Stream;
 
@@ -25,6 +28,15 @@ typedef struct Generator {
     unsigned least, most;       /* numbers that may follow the count */
     uint64_t (*code)(Stream *s);
 } Generator;
+
+/* What a text asks for. */
+typedef struct Request {
+    const Generator *generator;
+    Stream stream;
+    int64_t count;              /* of elements */
+    Shape shape;                /* rank 0: only the count is known */
+    char why[160];              /* what is wrong with it */
+} Request;
 
 /* ---- random numbers ------------------------------------------------- */
 
@@ -103,11 +115,18 @@ static uint64_t next_code(Stream *s)
     return (first + s->position++) & code_mask(s);
 }
 
+/* Numbers one after the other, from a first one. */
+static uint64_t next_number(Stream *s)
+{
+    double first = s->number_count ? s->numbers[0] : 0;
+    return tilus_encode(s->type, first + (double)s->position++);
+}
+
 static const Generator generators[] = {
     {"randn", 0, 1, normal_code},   {"uniform", 2, 2, uniform_code},
     {"codes", 0, 2, any_code},      {"sequence", 0, 1, next_code},
-    {"zeros", 0, 0, constant_code}, {"fill", 1, 1, constant_code},
-    {"undef", 0, 0, NULL},
+    {"iota", 0, 1, next_number},    {"zeros", 0, 0, constant_code},
+    {"fill", 1, 1, constant_code},  {"undef", 0, 0, NULL},
 };
 
 /* ---- text ----------------------------------------------------------- */
@@ -120,16 +139,26 @@ static const Generator *find_generator(const char *text, size_t len)
     return NULL;
 }
 
-/* Parses ", number" as often as it stands at `*at`. */
-static const char *parse_numbers(const char **at, Stream *s)
+__attribute__((format(printf, 2, 3)))
+static const char *complain(Request *r, const char *format, ...)
 {
-    while (**at == ',') {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->why, sizeof r->why, format, args);
+    va_end(args);
+    return r->why;
+}
+
+/* Parses "<separator> number, number..." at `*at`, if it stands there. */
+static const char *parse_numbers(const char **at, char separator, Stream *s)
+{
+    for (; **at == separator; separator = ',') {
         char *end;
         if (s->number_count == COUNT(s->numbers))
             return "too many numbers";
         double number = strtod(*at + 1, &end);
         if (end == *at + 1 || !isfinite(number))
-            return "a finite number must follow ','";
+            return "a finite number must follow ',' or ';'";
         s->numbers[s->number_count++] = number;
         *at = end + strspn(end, " \t");
     }
@@ -155,27 +184,87 @@ static const char *check_codes(const Stream *s)
     return "the range begins with too many codes of NaN or infinity";
 }
 
-/* Parses "name(count, numbers)" into the generator, the count and `s`. */
-static const char *parse_data(const Run *run, const char *text, const Generator **generator,
-                              int64_t *count, Stream *s)
+/* Length of the type's name that stands at `at`, 0 when none does. A scalar of that
+ * name comes first: then it is an expression. */
+static size_t type_length(const Run *run, const char *at, char name[16])
+{
+    size_t len = 0;
+    while (isalnum((unsigned char)at[len]))
+        len++;
+    if (len >= 16)
+        return 0;
+    memcpy(name, at, len);
+    name[len] = 0;
+    for (size_t i = 0; i < run->info->arg_count; i++)
+        if (strcmp(run->info->args[i].name, name) == 0)
+            return 0;
+    return tilus_type_bits(name) ? len : 0;
+}
+
+/* Parses ", extent" as often as it stands at `*at`, into the shape and the count. */
+static const char *parse_shape(const Run *run, const char **at, Request *r)
+{
+    r->count = 1;
+    for (*at += strspn(*at, " \t"); **at == ','; *at += strspn(*at, " \t")) {
+        int64_t extent;
+        if (r->shape.rank == SHAPE_RANK)
+            return complain(r, "more than %d dimensions", SHAPE_RANK);
+        ++*at;
+        const char *error = run_evaluate(run, at, &extent);
+        if (error)
+            return error;
+        if (extent < 0)
+            return complain(r, "extent %u is negative: %" PRId64, r->shape.rank, extent);
+        if (__builtin_mul_overflow(r->count, extent, &r->count))
+            return "too many elements";
+        r->shape.extents[r->shape.rank++] = extent;
+    }
+    return r->shape.rank > 0 ? NULL : "extents must follow the type: (f16, m, k)";
+}
+
+/* Parses what stands between the parentheses: "f16, m, k; 0.5", or "m*k, 0.5". */
+static const char *parse_size(const Run *run, const char **at, Request *r)
+{
+    char type[16];
+    *at += strspn(*at, " \t");
+    size_t len = type_length(run, *at, type);
+    if (len == 0) {
+        const char *error = run_evaluate(run, at, &r->count);
+        if (!error && r->count < 0)
+            error = complain(r, "the count is negative: %" PRId64, r->count);
+        return error ? error : parse_numbers(at, ',', &r->stream);
+    }
+    *at += len;
+    if (strcmp(type, r->stream.type) != 0)
+        return complain(r, "the data are %s, the argument is ptr<%s>", type, r->stream.type);
+    const char *error = parse_shape(run, at, r);
+    return error ? error : parse_numbers(at, ';', &r->stream);
+}
+
+/* Parses "name(size and numbers)". */
+static const char *parse_data(const Run *run, const char *text, Request *r)
 {
     size_t len = strcspn(text, "(");
-    *generator = find_generator(text, len);
-    if (!*generator || !text[len])
-        return "expected @file, or randn, uniform, codes, sequence, zeros, fill or undef of (count)";
+    r->generator = find_generator(text, len);
+    if (!r->generator || !text[len])
+        return "expected @file, or randn, uniform, codes, sequence, iota, zeros, fill or undef "
+               "of (count) or (type, extents)";
     const char *at = text + len + 1;
-    const char *error = run_evaluate(run, &at, count);
-    if (!error)
-        error = parse_numbers(&at, s);
+    const char *error = parse_size(run, &at, r);
     if (error)
         return error;
     if (strcmp(at, ")") != 0)
         return "expected ')' at the end";
-    if (s->number_count < (*generator)->least || s->number_count > (*generator)->most)
-        return "wrong number of numbers after the count";
-    if (*count < 0)
-        return "the count is negative";
-    return (*generator)->code == any_code ? check_codes(s) : NULL;
+    unsigned given = r->stream.number_count, least = r->generator->least;
+    unsigned most = r->generator->most;
+    const char *size = r->shape.rank ? "shape" : "count";
+    if (given != least && least == most)
+        return complain(r, "%u numbers follow the %s, %s takes %u", given, size,
+                        r->generator->name, least);
+    if (given < least || given > most)
+        return complain(r, "%u numbers follow the %s, %s takes %u to %u", given, size,
+                        r->generator->name, least, most);
+    return r->generator->code == any_code ? check_codes(&r->stream) : NULL;
 }
 
 /* ---- buffers -------------------------------------------------------- */
@@ -196,37 +285,28 @@ static void fill(tilus_buffer *buffer, size_t count, const Generator *generator,
         tilus_set_bits(buffer->data, i, s->bits, generator->code(s));
 }
 
-static int read_data(const char *path, unsigned bits, tilus_buffer *buffer, size_t *count)
-{
-    char *data;
-    if (!file_read(TOOL, path, FILE_SIZE_MAX, &data, &buffer->size))
-        return EXIT_DIAGNOSTICS;
-    buffer->data = data;
-    *count = buffer->size / bits * 8 + buffer->size % bits * 8 / bits;
-    return EXIT_OK;
-}
-
-int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer, size_t *count)
+int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer,
+              size_t *count, Shape *shape)
 {
     const char *type = run->info->args[arg].dtype;
-    Stream s = {.type = type, .bits = tilus_type_bits(type)};
-    const Generator *generator;
-    int64_t elements;
+    Request r = {.stream = {.type = type, .bits = tilus_type_bits(type)}};
+    Stream *s = &r.stream;
     if (text[0] == '@')
-        return read_data(text + 1, s.bits, buffer, count);
-    const char *error = parse_data(run, text, &generator, &elements, &s);
+        return data_read(text + 1, type, buffer, count, shape);
+    const char *error = parse_data(run, text, &r);
+    if (!error && (uint64_t)r.count > FILE_SIZE_MAX / s->bits)
+        error = "too many elements";
     if (error)
         return fail(run, arg, text, error, EXIT_USAGE);
-    if ((uint64_t)elements > FILE_SIZE_MAX / s.bits)
-        return fail(run, arg, text, "too many elements", EXIT_USAGE);
-    *count = (size_t)elements;
-    buffer->size = (*count * s.bits + 7) / 8;
+    *count = (size_t)r.count;
+    *shape = r.shape;
+    buffer->size = (*count * s->bits + 7) / 8;
     buffer->data = calloc(buffer->size + 1, 1);
     if (!buffer->data)
         return fail(run, arg, text, "out of memory", EXIT_DIAGNOSTICS);
     /* Each argument has random numbers of its own. */
-    s.state = ((uint64_t)run->options.seed << 32) + arg;
-    s.state = random_bits(&s);
-    fill(buffer, *count, generator, &s);
+    s->state = ((uint64_t)run->options.seed << 32) + arg;
+    s->state = random_bits(s);
+    fill(buffer, *count, r.generator, s);
     return EXIT_OK;
 }

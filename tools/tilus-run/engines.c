@@ -1,6 +1,9 @@
 /* What can run a program: the interpreter, the CPU engine, a GPU. */
 #include "run.h"
 
+#include "bench.h"
+#include "progress.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +35,36 @@ int engine_choose(Run *run)
     return EXIT_OK;
 }
 
-/* ---- the interpreter ------------------------------------------------ */
+/* ---- output ----------------------------------------------------------- */
 
-static void print(void *file, const char *text, size_t len)
+/* Where to a program's text goes. */
+typedef struct Printer {
+    FILE *out;                  /* NULL: nowhere */
+    Progress *progress;
+} Printer;
+
+static void print(void *printer, const char *text, size_t len)
 {
-    fwrite(text, 1, len, file);
+    const Printer *p = printer;
+    progress_hide(p->progress);
+    if (p->out)
+        fwrite(text, 1, len, p->out);
 }
+
+/* ---- the interpreter ------------------------------------------------ */
 
 /* `out` gets what the program prints; NULL: nobody. */
 static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     size_t count = run->info->arg_count;
-    const tilus_interpret_options options = {.print = out ? print : NULL, .printer = out};
+    Printer printer = {out, progress_begin(out ? "engine interp" : "reference interp")};
+    const tilus_interpret_options options = {
+        .print = print, .printer = &printer,
+        .profile = out && run->options.profile ? profile_print : NULL, .profiler = run,
+        .progress = printer.progress ? progress_update : NULL, .watcher = printer.progress};
     tilus_status status = tilus_interpret(run->plain.module, run->program, run->args, count,
                                           buffers, count, &options);
+    progress_end(printer.progress);
     if (status == TILUS_OK)
         return EXIT_OK;
     tilus_diag_print(run->plain.diag, stderr);
@@ -54,7 +73,38 @@ static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
     return EXIT_DIAGNOSTICS;
 }
 
-/* The buffers, for the interpreter to run on. */
+/* ---- the CPU engine --------------------------------------------------- */
+
+/* As `interpret`. */
+static int run_on_cpu(Run *run, const tilus_buffer *buffers, FILE *out)
+{
+    enum { LEVEL = 0 };
+    unsigned level = run->options.opt_level;
+    Printer printer = {out, progress_begin(out ? "engine cpu" : "reference cpu")};
+    const tilus_cpu_options options = {
+        .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
+        .host_threads = run->options.host_threads, .check_races = run->options.check_races,
+        .print = print, .printer = &printer,
+        .progress = printer.progress ? progress_update : NULL, .watcher = printer.progress};
+    tilus_cpu_times times = {0};
+    size_t count = run->info->arg_count;
+    const Source *source = &run->compiled;
+    tilus_status status = tilus_run_on_cpu(source->module, run->program, run->args, count,
+                                           buffers, count, &options, &times);
+    progress_end(printer.progress);
+    tilus_diag_print(source->diag, stderr);
+    if (status != TILUS_OK && tilus_diag_errors(source->diag) == 0)
+        fprintf(stderr, "%s: error: CPU engine: %s\n", TOOL, tilus_status_name(status));
+    if (status != TILUS_OK)
+        return EXIT_DIAGNOSTICS;
+    fprintf(stderr, "%s: %scompiled in %.1f ms, ran for %.3f ms\n", TOOL,
+            out ? "" : "reference: ", 1e3 * times.compile_seconds, 1e3 * times.run_seconds);
+    return EXIT_OK;
+}
+
+/* ---- the reference ---------------------------------------------------- */
+
+/* The buffers, for the reference to run on. */
 static int copy_buffers(Run *run)
 {
     for (size_t i = 0; i < run->info->arg_count; i++) {
@@ -82,41 +132,18 @@ static bool has_changed(const Run *run)
 
 int engine_run_reference(Run *run)
 {
-    if (!run->options.compare)
+    const Options *o = &run->options;
+    if (o->reference == REFERENCE_NONE)
         return EXIT_OK;
     int status = copy_buffers(run);
     if (status == EXIT_OK)
-        status = interpret(run, run->reference, NULL);
-    if (status != EXIT_OK || run->options.allow_zero || has_changed(run))
+        status = o->reference == REFERENCE_CPU ? run_on_cpu(run, run->reference, NULL)
+                                               : interpret(run, run->reference, NULL);
+    if (status != EXIT_OK || o->allow_zero || has_changed(run))
         return status;
     fprintf(stderr, "%s: error: the reference run changed nothing (--allow-zero accepts it)\n",
             TOOL);
     return EXIT_DIAGNOSTICS;
-}
-
-/* ---- the CPU engine --------------------------------------------------- */
-
-static int run_on_cpu(Run *run)
-{
-    enum { LEVEL = 0 };
-    unsigned level = run->options.opt_level;
-    const tilus_cpu_options options = {
-        .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
-        .host_threads = run->options.host_threads, .check_races = run->options.check_races,
-        .print = print, .printer = stdout};
-    tilus_cpu_times times = {0};
-    size_t count = run->info->arg_count;
-    const Source *source = &run->compiled;
-    tilus_status status = tilus_run_on_cpu(source->module, run->program, run->args, count,
-                                           run->buffers, count, &options, &times);
-    tilus_diag_print(source->diag, stderr);
-    if (status != TILUS_OK && tilus_diag_errors(source->diag) == 0)
-        fprintf(stderr, "%s: error: CPU engine: %s\n", TOOL, tilus_status_name(status));
-    if (status != TILUS_OK)
-        return EXIT_DIAGNOSTICS;
-    fprintf(stderr, "%s: compiled in %.1f ms, ran for %.3f ms\n", TOOL,
-            1e3 * times.compile_seconds, 1e3 * times.run_seconds);
-    return EXIT_OK;
 }
 
 /* ---- the GPU -------------------------------------------------------- */
@@ -218,11 +245,15 @@ static int run_on_gpu(Run *run)
 
 int engine_run(Run *run)
 {
-    if (run->rt)
-        return run_on_gpu(run);
+    if (run->rt) {
+        int status = run_on_gpu(run);
+        if (status == EXIT_OK && run->options.profile)
+            profile_print_command(run);
+        return status == EXIT_OK && run->options.bench ? bench_run(run) : status;
+    }
     if (run->options.engine == ENGINE_CPU) {
         fprintf(stderr, "%s: engine cpu: code for %s on this machine\n", TOOL, run->target);
-        return run_on_cpu(run);
+        return run_on_cpu(run, run->buffers, stdout);
     }
     fprintf(stderr, "%s: engine interp: the CPU interpreter\n", TOOL);
     return interpret(run, run->buffers, stdout);

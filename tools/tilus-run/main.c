@@ -6,17 +6,24 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char details[] =
     "VALUE of a scalar is an integer expression. VALUE of a pointer is one of\n"
-    "  randn(n)  randn(n, scale)   normal numbers, times scale\n"
-    "  uniform(n, lo, hi)          numbers of [lo, hi)\n"
-    "  codes(n)  codes(n, lo, hi)  codes of [lo, hi], without NaN and infinity\n"
-    "  sequence(n[, first])        one code after the other\n"
-    "  zeros(n)  fill(n, number)   one number\n"
-    "  undef(n)                    bytes 0xAB, for what the program shall write\n"
-    "  @file                       the bytes of a file\n"
-    "with n elements of the pointer's type, an expression over the scalars.\n";
+    "  randn(SIZE)  randn(SIZE; scale)    normal numbers, times scale\n"
+    "  uniform(SIZE; lo, hi)              numbers of [lo, hi)\n"
+    "  codes(SIZE)  codes(SIZE; lo, hi)   codes of [lo, hi], without NaN and infinity\n"
+    "  sequence(SIZE)  sequence(SIZE; c)  one code after the other, from c or 0\n"
+    "  iota(SIZE)  iota(SIZE; first)      one number after the other, from first or 0\n"
+    "  zeros(SIZE)  fill(SIZE; number)    one number\n"
+    "  undef(SIZE)                        bytes 0xAB, for what the program shall write\n"
+    "  @file.npy                          an array of NumPy's, in C order, little-endian\n"
+    "  @file                              the bytes of a file\n"
+    "SIZE is a type and extents, 'f16, m, k', held against the argument's type; or a\n"
+    "count of elements, 'm*k', after which a ',' stands in place of the ';'. Extents and\n"
+    "counts are expressions over the scalars. In .npy files, types that NumPy lacks are\n"
+    "unsigned integers of their width (or V, as of ml_dtypes), and types below 8 bits are\n"
+    "the bytes they are packed in, u1.\n";
 
 static const ToolInfo tool = {
     TOOL, "run one tilus program, and check what it computes",
@@ -25,7 +32,7 @@ static const ToolInfo tool = {
 static bool read_options(Options *o, int argc, char **argv, int *status)
 {
     static const char *const engines[] = {"auto", "interp", "cpu", "gpu", NULL};
-    static const char *const references[] = {"none", "interp", NULL};
+    static const char *const references[] = {"none", "interp", "cpu", NULL};
     const Option table[] = {
         {"D", "name=value", "set a template parameter", OPTION_LIST, &o->defines, NULL},
         {"program", "@name", "the program to run, if the file has several", OPTION_STRING,
@@ -34,11 +41,13 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
         {"engine", NULL, "what runs it; auto: a GPU if there is one, else the CPU",
          OPTION_CHOICE, &o->engine, engines},
         {"seed", "number", "of the random values", OPTION_UNSIGNED, &o->seed, NULL},
-        {"out", "name=file", "write a pointer argument's bytes after the run", OPTION_LIST,
-         &o->outs, NULL},
-        {"expect", "name=value", "compare them with data, as in --arg", OPTION_LIST, &o->expects, NULL},
-        {"compare", NULL, "compare all of them with another engine's", OPTION_CHOICE,
-         &o->compare, references},
+        {"out", "name=file", "write what a pointer argument points to after the run, as bytes "
+         "or as .npy", OPTION_LIST, &o->outs, NULL},
+        {"expect", "name=value", "compare it with data, as in --arg", OPTION_LIST, &o->expects,
+         NULL},
+        {"compare", "interp|cpu|[name=]file", "compare with what another engine makes of all "
+         "arguments, or one argument with a file; repeatable", OPTION_LIST, &o->compares,
+         references},
         {"tolerance", "rel", "largest relative Frobenius error; 0: bit exact", OPTION_REAL,
          &o->tolerance, NULL},
         {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",
@@ -55,6 +64,14 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          "accesses", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
+        {"profile", NULL, "say what each line did on the interpreter; on a GPU, print the "
+         "command of its profiler", OPTION_FLAG, &o->profile, NULL},
+        {"bench", NULL, "measure it on the GPU, too: many launches in a graph, and single ones",
+         OPTION_FLAG, &o->bench, NULL},
+        {"bench-copies", "number", "of the buffers, which launches take in turn (default: for "
+         "4 times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
+        {"peak-bandwidth", "TB/s", "that --bench compares with (default 4.57 on an H200)",
+         OPTION_REAL, &o->peak_bandwidth, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
          &o->require_gpu, NULL},
         {"list", NULL, "print the programs and their arguments", OPTION_FLAG, &o->list, NULL},
@@ -62,25 +79,47 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
     return options_parse(&tool, table, COUNT(table), argc, argv, &o->inputs, status);
 }
 
+/* Sorts --compare: of engines the last one counts, as of any option. */
+static bool sort_compares(Options *o)
+{
+    static const char *const engines[] = {
+        [REFERENCE_NONE] = "none", [REFERENCE_INTERP] = "interp", [REFERENCE_CPU] = "cpu"};
+    for (size_t i = 0; i < o->compares.count; i++) {
+        const char *text = o->compares.items[i];
+        size_t engine = 0;
+        while (engine < COUNT(engines) && strcmp(text, engines[engine]) != 0)
+            engine++;
+        if (engine < COUNT(engines))
+            o->reference = (EngineReference)engine;
+        else if (!string_list_add(&o->compare_files, text))
+            return false;
+    }
+    return true;
+}
+
 /* What one option cannot see of another. */
 static int check_options(Options *o)
 {
-    const char *wrong = NULL;
+    const char *wrong = sort_compares(o) ? NULL : "out of memory";
     if (o->inputs.count != 1)
         wrong = "give one program file ('-' for standard input)";
     else if ((o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU) &&
              (o->ptx || o->require_gpu))
         wrong = "--ptx and --require-gpu need a GPU, --engine=interp and cpu have none";
-    else if (o->check_races && (o->ptx || o->require_gpu || o->engine == ENGINE_INTERP ||
-                                o->engine == ENGINE_GPU))
+    else if (o->bench && (o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU))
+        wrong = "--bench measures a GPU, --engine=interp and cpu have none";
+    else if (!o->bench && (o->bench_copies || o->peak_bandwidth > 0))
+        wrong = "--bench-copies and --peak-bandwidth are of --bench";
+    else if (o->check_races && (o->ptx || o->require_gpu || o->bench ||
+                                o->engine == ENGINE_INTERP || o->engine == ENGINE_GPU))
         wrong = "--check-races is of the CPU engine";
-    else if (o->engine == ENGINE_INTERP && o->compare)
+    else if (o->engine == ENGINE_INTERP && o->reference == REFERENCE_INTERP)
         wrong = "--compare=interp would compare the interpreter with itself";
-    else if (o->ptx && (o->save_ptx || o->cpu))
-        wrong = "--ptx leaves nothing to compile for --save-ptx or --mcpu";
+    else if (o->ptx && (o->save_ptx || o->cpu || o->reference == REFERENCE_CPU))
+        wrong = "--ptx leaves nothing to compile for --save-ptx, --mcpu or --compare=cpu";
     else if (o->opt_level > 3 && o->opt_level != OPT_BY_ENGINE)
         wrong = "-O takes a level of 0 .. 3";
-    if (o->ptx || o->require_gpu)
+    if (o->ptx || o->require_gpu || o->bench)
         o->engine = ENGINE_GPU;
     if (o->check_races)
         o->engine = ENGINE_CPU;
@@ -90,11 +129,27 @@ static int check_options(Options *o)
     return EXIT_USAGE;
 }
 
+/* What the CPU engine, chosen or fallen back to, cannot do. */
+static int check_engine(Run *run)
+{
+    const Options *o = &run->options;
+    const char *wrong = NULL;
+    if (o->engine == ENGINE_CPU && o->reference == REFERENCE_CPU)
+        wrong = "--compare=cpu would compare the CPU engine with itself";
+    else if (o->engine == ENGINE_CPU && o->profile)
+        wrong = "--profile counts on the interpreter (--engine=interp); the CPU engine's code "
+                "counts nothing";
+    if (!wrong)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: %s\n", TOOL, wrong);
+    return EXIT_USAGE;
+}
+
 static int run_steps(Run *run)
 {
     static int (*const steps[])(Run *run) = {
-        program_select, engine_choose,        arguments_make,
-        program_compile, engine_run_reference, engine_run,
+        program_select, engine_choose,   check_engine,         arguments_make,
+        outputs_check,  program_compile, engine_run_reference, engine_run,
     };
     int status = check_options(&run->options);
     if (status == EXIT_OK)
@@ -132,6 +187,7 @@ static void run_free(Run *run)
     free(run->known);
     free(run->args);
     free(run->counts);
+    free(run->shapes);
     free(run->ptx);
     free_source(&run->plain);
     free_source(&run->compiled);
@@ -143,11 +199,13 @@ static void run_free(Run *run)
     string_list_free(&run->options.limits);
     string_list_free(&run->options.outs);
     string_list_free(&run->options.expects);
+    string_list_free(&run->options.compares);
+    string_list_free(&run->options.compare_files);
 }
 
 int main(int argc, char **argv)
 {
-    Run run = {.options = {.opt_level = OPT_BY_ENGINE}};
+    Run run = {.argc = argc, .argv = argv, .options = {.opt_level = OPT_BY_ENGINE}};
     int status;
     if (read_options(&run.options, argc, argv, &status))
         status = run_steps(&run);

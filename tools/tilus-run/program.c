@@ -159,7 +159,7 @@ int program_compile(Run *run)
         return run->target && file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size)
                    ? EXIT_OK : EXIT_DIAGNOSTICS;
     }
-    if (o->engine == ENGINE_INTERP && !o->save_ptx)
+    if (o->engine == ENGINE_INTERP && !o->save_ptx && o->reference != REFERENCE_CPU)
         return EXIT_OK;
     int status = run_passes(run);
     if (status == EXIT_OK && (run->rt || o->save_ptx))

@@ -18,6 +18,13 @@ enum { EXIT_NO_GPU = 77 };
 
 typedef enum Engine { ENGINE_AUTO, ENGINE_INTERP, ENGINE_CPU, ENGINE_GPU } Engine;
 
+/* The engine whose results are right. */
+typedef enum EngineReference {
+    REFERENCE_NONE,
+    REFERENCE_INTERP,
+    REFERENCE_CPU
+} EngineReference;
+
 /* Options.opt_level when it is not given. */
 #define OPT_BY_ENGINE UINT_MAX
 
@@ -31,7 +38,9 @@ typedef struct Options {
     StringList limits;          /* NAME=N */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
-    int compare;                /* 1: with the interpreter */
+    StringList compares;        /* as given: an engine, FILE or NAME=FILE */
+    EngineReference reference;  /* of them the engine ... */
+    StringList compare_files;   /* ... and the files */
     double tolerance;           /* largest relative error; 0: bit exact */
     bool allow_zero;
     unsigned seed;
@@ -41,8 +50,20 @@ typedef struct Options {
     bool check_races;           /* there, of accesses */
     const char *ptx;            /* NULL: compile the program */
     const char *save_ptx;
+    bool profile;               /* say what each line did */
+    bool bench;                 /* measure, too */
+    unsigned bench_copies;      /* of the buffers; 0: enough */
+    double peak_bandwidth;      /* TB/s; 0: what is known of the device */
     bool list, require_gpu;
 } Options;
+
+enum { SHAPE_RANK = 8 };
+
+/* Extents of a buffer; rank 0: nobody has said them. */
+typedef struct Shape {
+    unsigned rank;
+    int64_t extents[SHAPE_RANK];
+} Shape;
 
 /* The program, parsed. It is parsed once for the interpreter and once more for
  * the passes, so that no pass can change what it is compared with. */
@@ -52,6 +73,8 @@ typedef struct Source {
 } Source;
 
 typedef struct Run {
+    int argc;
+    char **argv;
     Options options;
     char *text;                 /* of the program */
     size_t text_size;
@@ -68,8 +91,9 @@ typedef struct Run {
     bool *known;                /* the argument has its value */
     tilus_arg *args;            /* a pointer's is its index */
     size_t *counts;             /* elements of each pointer's buffer */
+    Shape *shapes;
     tilus_buffer *buffers;      /* {NULL, 0} for scalars */
-    tilus_buffer *reference;    /* after the interpreter's run; NULL data: none */
+    tilus_buffer *reference;    /* after the reference's run; NULL data: none */
 } Run;
 
 /* Every step returns an exit code: EXIT_OK, or what main returns after the
@@ -92,16 +116,31 @@ size_t argument_find(const Run *run, const char *text, const char **value);
  * is wrong. Operators: + - * / (toward minus infinity) and parentheses. */
 const char *run_evaluate(const Run *run, const char **text, int64_t *value);
 
-/* data.c: data for pointer argument `arg` from "randn(m*k)", "@file"..., its
- * bytes (which the caller frees) and its elements. Returns an exit code. */
-int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer, size_t *count);
+/* data.c: data for pointer argument `arg` from "randn(m*k)", "zeros(f32, m, n)",
+ * "@file"..., its bytes (which the caller frees), its elements and their shape. Returns
+ * an exit code. */
+int data_make(const Run *run, size_t arg, const char *text, tilus_buffer *buffer,
+              size_t *count, Shape *shape);
+
+/* data_file.c: reads and writes buffers of elements of `type`: .npy by its name, other
+ * files as they are. On failure the buffer has no data. Return exit codes. */
+int data_read(const char *path, const char *type, tilus_buffer *buffer, size_t *count,
+              Shape *shape);
+int data_write(const char *path, const char *type, const tilus_buffer *buffer,
+               const Shape *shape);
 
 /* engines.c */
 int engine_choose(Run *run);
 int engine_run(Run *run);
 int engine_run_reference(Run *run);
 
+/* profile.c: prints what lines did (`data` is a Run), or the command that has a GPU's
+ * profiler run this program. */
+void profile_print(void *data, const tilus_line_profile *lines, size_t count);
+void profile_print_command(const Run *run);
+
 /* compare.c: writes --out files; compares with the reference and --expect. */
+int outputs_check(Run *run);        /* before the run: their names, and files to read */
 int outputs_write(const Run *run);
 int outputs_compare(const Run *run);
 
