@@ -17,7 +17,8 @@
  *                                 all that concerns the device fails from here on, and
  *                                 a new process is the only cure
  *     TILUS_ERROR_STATE           this process was forked from the one that called
- *                                 tilus_rt_open: it must open its own, before any fork */
+ *                                 tilus_rt_open; a driver does not survive that, so fork
+ *                                 before opening, or start a new program */
 #ifndef TILUS_RUNTIME_H
 #define TILUS_RUNTIME_H
 

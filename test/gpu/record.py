@@ -21,7 +21,8 @@ Each case compares the GPU with the interpreter: the programs of test/lit/Run by
 those that print, text by text; `types` packs random weights with @transform_b and multiplies (m = n = 64, k = 256,
 BK = 32; f16 activations and at most 1e-3 relative Frobenius error, for 5 or more exponent bits bf16 and 1e-2);
 `pipelined` does the same with Figure 14, by hand and from pipeline-loops, also at sizes that are no multiples of
-the tile; `casts` takes every code of a type to all 56 types, bit for bit. A line without a figure is bitwise equal.
+the tile; `casts` takes every code of a type to all 56 types, bit for bit. `runtime` are the verdicts and the measurements of
+test/gpu/runtime_check. A line without a figure is bitwise equal.
 """
 
 SANITIZERS = """The same machine and revision, `test/gpu/run.py --only sanitizers`: compute-sanitizer of CUDA 13.0 on the kernels that
