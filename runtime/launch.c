@@ -129,21 +129,42 @@ static tilus_status find_only(const Launch *l, Loaded **loaded)
     return TILUS_OK;
 }
 
-/* The device that `context` is of, whether or not it is the primary one. */
-static tilus_status find_device(const Launch *l, CUcontext context, Device **device)
+/* The device that a context is of, primary or not, and whether the stream is captured. */
+typedef struct Place {
+    Device *device;
+    bool capturing;
+} Place;
+
+static CUresult ask_place(const CudaApi *api, CUstream stream, CUdevice *handle,
+                          int *capturing, const char **failed)
+{
+    *failed = "cuCtxGetDevice";
+    CUresult result = api->cuCtxGetDevice(handle);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *failed = "cuStreamIsCapturing";
+    result = api->cuStreamIsCapturing(stream, capturing);
+    *capturing |= result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return *capturing ? CUDA_SUCCESS : result;
+}
+
+static tilus_status find_place(const Launch *l, CUcontext context, Place *place)
 {
     const Where at = where(l->kernel);
+    const char *failed;
     CUdevice handle = -1;
     CUcontext popped;
+    int capturing = 0;
     tilus_status status = TILUS_OK;
     CHECK(&at, cuCtxPushCurrent(context));
-    CUresult result = at.rt->api.cuCtxGetDevice(&handle);
+    CUresult result = ask_place(&at.rt->api, l->stream, &handle, &capturing, &failed);
     CLEAN(&at, cuCtxPopCurrent(&popped));
     if (result != CUDA_SUCCESS)
-        return fail_driver(&at, "cuCtxGetDevice", result);
+        return fail_driver(&at, failed, result);
+    place->capturing = capturing;
     for (int i = 0; i < at.rt->device_count; i++)
         if (at.rt->devices[i].handle == handle) {
-            *device = &at.rt->devices[i];
+            place->device = &at.rt->devices[i];
             return TILUS_OK;
         }
     return fail_at(&at, TILUS_ERROR_NO_DEVICE, "the stream is of a device that the process "
@@ -152,40 +173,63 @@ done:
     return status;
 }
 
-static tilus_status check_capture(const Where *at, CUstream stream)
+static tilus_status prepare_now(const Where *at, const Launch *l, bool capturing)
 {
-    int capturing = 0;
-    CUresult result = at->rt->api.cuStreamIsCapturing(stream, &capturing);
-    if (result == CUDA_SUCCESS && !capturing)
-        return TILUS_OK;
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return fail_driver(at, "cuStreamIsCapturing", result);
-    return fail_at(at, TILUS_ERROR_STATE, "the kernel is not prepared there and the stream is "
-                   "being captured, when nothing can be loaded: call "
-                   "tilus_kernel_prepare(kernel, %d) before the capture begins",
-                   at->device->ordinal);
+    if (capturing)
+        return fail_at(at, TILUS_ERROR_STATE, "the kernel is not prepared there and the "
+                       "stream is being captured, when nothing can be loaded: call "
+                       "tilus_kernel_prepare(kernel, %d) before the capture begins",
+                       at->device->ordinal);
+    return tilus_kernel_prepare(l->kernel, at->device->ordinal);
 }
 
 /* The first launch in a context: prepares the kernel there. */
 static tilus_status load_now(const Launch *l, CUcontext context, Loaded **loaded)
 {
-    Where at = where(l->kernel);
-    tilus_status status = find_device(l, context, &at.device);
+    Place place = {0};
+    tilus_status status = find_place(l, context, &place);
     if (status != TILUS_OK)
         return status;
-    Loaded *there = &l->kernel->on[at.device->ordinal];
-    if (!atomic_load_explicit(&there->ready, memory_order_acquire)) {
-        status = check_capture(&at, l->stream);
-        if (status == TILUS_OK)
-            status = tilus_kernel_prepare(l->kernel, at.device->ordinal);
-        if (status != TILUS_OK)
-            return status;
-    }
+    const Where at = {l->kernel->rt, place.device, l->kernel};
+    Loaded *there = &l->kernel->on[place.device->ordinal];
+    if (!atomic_load_explicit(&there->ready, memory_order_acquire))
+        status = prepare_now(&at, l, place.capturing);
+    if (status != TILUS_OK)
+        return status;
     if (there->context != context)
         return fail_at(&at, TILUS_ERROR_ARGUMENT, "the stream is of a context that is not the "
                        "device's primary one; kernels run in primary contexts only");
     *loaded = there;
     return TILUS_OK;
+}
+
+/* A device whose context is retained; NULL when there is none. */
+static Device *find_retained(tilus_rt *rt)
+{
+    for (int i = 0; i < rt->device_count; i++)
+        if (atomic_load_explicit(&rt->devices[i].context, memory_order_acquire))
+            return &rt->devices[i];
+    return NULL;
+}
+
+/* The context of a stream that is not special. A driver that wants some context current
+ * before it says which, gets one. */
+static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *context)
+{
+    const Where at = where(l->kernel);
+    bool pushed;
+    CUresult result = at.rt->api.cuStreamGetCtx(l->stream, context);
+    if (result == CUDA_SUCCESS)
+        return TILUS_OK;
+    const Where any = {at.rt, find_retained(at.rt), l->kernel};
+    if (result != CUDA_ERROR_INVALID_CONTEXT || current || !any.device)
+        return fail_driver(&at, "cuStreamGetCtx", result);
+    tilus_status status = device_enter(&any, &pushed);
+    if (status != TILUS_OK)
+        return status;
+    CHECK(&at, cuStreamGetCtx(l->stream, context));
+done:
+    return device_leave(&any, pushed, status);
 }
 
 /* ---- launching ------------------------------------------------------ */
@@ -231,19 +275,17 @@ static bool is_elsewhere(const Launch *l, CUcontext current)
 /* In the stream's context, whichever that is. */
 static tilus_status launch_anywhere(const Launch *l, CUcontext current)
 {
-    const Where at = where(l->kernel);
     CUcontext context = current;
     int others;
     tilus_status status = TILUS_OK;
     if (!is_special(l->stream))
-        CHECK(&at, cuStreamGetCtx(l->stream, &context));
+        status = find_context(l, current, &context);
+    if (status != TILUS_OK)
+        return status;
     Loaded *loaded = find_loaded(l->kernel, context, &others);
     if (!loaded)
         status = context ? load_now(l, context, &loaded) : find_only(l, &loaded);
-    if (status == TILUS_OK)
-        status = enqueue_in(l, loaded, current);
-done:
-    return status;
+    return status == TILUS_OK ? enqueue_in(l, loaded, current) : status;
 }
 
 static tilus_status launch_checked(const Launch *l)

@@ -272,6 +272,8 @@ static CUcontext stream_context(CUstream stream)
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
     CALLED();
+    if (fake_cuda.strict && !current())
+        return CUDA_ERROR_INVALID_CONTEXT;
     *context = stream_context(stream);
     return CUDA_SUCCESS;
 }
@@ -279,6 +281,8 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
     CALLED();
+    if (fake_cuda.strict && !current())
+        return CUDA_ERROR_INVALID_CONTEXT;
     *status = !is_special(stream) && ((FakeStream *)stream)->capturing;
     return is_special(stream) && check_captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
                                                   : CUDA_SUCCESS;

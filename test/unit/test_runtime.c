@@ -341,8 +341,9 @@ static void runs_on_the_streams_device(void **state)
     fake->device_count = 2;
     for (int i = 0; i < 4; i++)
         fake->streams[i].device = i / 2;
-    for (int prepared = 0; prepared < 4; prepared++)
+    for (int prepared = 0; prepared < 8; prepared++)
         for (int now = FAKE_NO_CONTEXT; now < 2; now++) {
+            fake->strict = prepared > 4;    /* then some context is needed */
             tilus_rt *rt = open_fake();
             tilus_kernel *kernel = create(rt, &scale, ptx);
             for (int d = 0; d < 2; d++)
