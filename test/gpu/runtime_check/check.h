@@ -25,6 +25,7 @@ typedef struct Check {
     void *streams[STREAMS];     /* on device 0 */
     bool failed, skipped;       /* the check that runs */
     int failures;
+    char log[512];              /* the runtime's last line */
 } Check;
 
 /* Memory of one stream, N elements each: x[i] = i, and y[i] = k * i after k launches. */

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* Launches that a graph holds. */
 enum { CAPTURED = 100 };
@@ -10,10 +11,13 @@ enum { CAPTURED = 100 };
 
 static void check_code(Check *c, const char *name, bool with_cubin)
 {
+    const char *form = with_cubin ? ": machine code, " : ": PTX, ";
     tilus_kernel *kernel = make_kernel(c, name, &accumulate, with_cubin);
     Buffers b = make_buffers(c, name, 0);
     if (!c->failed) {
         expect_ok(c, name, tilus_kernel_prepare(kernel, 0));
+        if (!strstr(c->log, form))
+            fail_check(c, name, "it did not load that: %s", c->log);
         expect_ok(c, name, launch(kernel, NULL, &b));
         expect_sums(c, name, &b, 1);
     }

@@ -54,11 +54,18 @@ static bool read_options(Check *c, int argc, char **argv)
     return argc % 2 == 1 && c->target && c->ptx;
 }
 
+static void keep_line(void *data, const char *line)
+{
+    Check *c = data;
+    snprintf(c->log, sizeof c->log, "%s", line);
+}
+
 static void open_driver(Check *c, const char *name)
 {
+    const tilus_rt_options options = {.log = keep_line, .log_data = c};
     char message[1024];
     int device = 0;
-    if (tilus_rt_open(NULL, &c->rt, message, sizeof message) != TILUS_OK)
+    if (tilus_rt_open(&options, &c->rt, message, sizeof message) != TILUS_OK)
         fail_check(c, name, "%s", message);
     else if (!raw_driver_find(&c->raw))
         fail_check(c, name, "the driver is too old for this check");
