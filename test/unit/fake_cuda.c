@@ -94,8 +94,10 @@ static CUresult sticky_error(void)
 static CUresult check_captures(void)
 {
     for (int i = 0; i < FAKE_STREAMS; i++)
-        if (fake_cuda.streams[i].capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+        if (fake_cuda.streams[i].capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+            fake_cuda.refused++;
             return CAPTURE_UNSUPPORTED;
+        }
     return CUDA_SUCCESS;
 }
 

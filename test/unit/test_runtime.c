@@ -418,7 +418,8 @@ static void loads_nothing_during_a_capture(void **state)
         fake->streams[i] = (FakeStream){.device = i, .capturing = 1};
     static const char *const errors[] = {
         "on device 0 (Fake 100, sm_86): the kernel is not prepared there and the stream is "
-        "being captured, when nothing can be loaded: call tilus_kernel_prepare(kernel, 0) before",
+        "being captured, when nothing can be loaded: call tilus_kernel_prepare(kernel, 0) "
+        "before",
         "tilus_kernel_prepare(kernel, 1) before"};
     for (int i = 0; i < 2; i++)
         assert_fails(launch(kernel, &fake->streams[i]), TILUS_ERROR_STATE, errors[i]);
@@ -447,6 +448,7 @@ static void prepares_beside_a_capture(void **state)
         assert_int_equal(fake->relaxed_loads, 1);
         assert_fails(tilus_rt_synchronize(rt, 0), TILUS_ERROR_DRIVER, "(900");
         tilus_kernel_unload(kernel);
+        assert_int_equal(fake->refused, 1);
         tilus_rt_close(rt);
         assert_nothing_left();
     }
