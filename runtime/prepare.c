@@ -161,11 +161,14 @@ static tilus_status load_code(Loaded *l, Image *image)
     return status;
 }
 
-static tilus_status set_attributes(Loaded *l)
+/* A driver that loads functions when they are first launched is told to do it now. */
+static tilus_status finish_function(Loaded *l)
 {
     const Where at = {l->kernel->rt, l->device, l->kernel};
     size_t shared = l->kernel->artefact->info->shared_bytes;
     tilus_status status = TILUS_OK;
+    if (at.rt->api.cuFuncLoad)
+        CHECK(&at, cuFuncLoad(l->function));
     CHECK(&at, cuFuncGetAttribute(&l->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function));
     CHECK(&at, cuFuncGetAttribute(&l->local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
                                   l->function));
@@ -190,7 +193,7 @@ static tilus_status prepare_in_context(Loaded *l)
         return status;
     status = load_code(l, &image);
     if (status == TILUS_OK)
-        status = set_attributes(l);
+        status = finish_function(l);
     if (status != TILUS_OK) {
         drop_module(l);
         return device_leave(&at, pushed, status);

@@ -482,6 +482,16 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     read_function(*function, library->image);
     return CUDA_SUCCESS;
 }
+
+CUresult cuFuncLoad(CUfunction function)
+{
+    CALLED_IN_CONTEXT();
+    RETURN_IF(check_captures());
+    pthread_mutex_lock(&lock);
+    fake_cuda.loaded_now++;
+    pthread_mutex_unlock(&lock);
+    return function->context == current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
 #endif
 
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)

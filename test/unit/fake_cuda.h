@@ -43,6 +43,7 @@ typedef struct FakeCuda {
     int filled_after;       /* ... and the launches before it */
     atomic_int function_shared;         /* set by cuFuncSetAttribute, bytes */
     int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
+    int loaded_now;         /* calls of cuFuncLoad */
     int refused;            /* calls that a capture forbade */
     char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;

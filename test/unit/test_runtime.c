@@ -119,6 +119,7 @@ static void prepares_a_kernel(void **state)
     assert_int_equal(tilus_kernel_local_bytes(kernel, 0), 16);
     assert_int_equal(tilus_kernel_local_bytes(kernel, 1), -1);
     assert_int_equal(fake->function_shared, 96 * 1024);
+    assert_int_equal(fake->loaded_now, 1);
     assert_int_equal(fake->current, 0);
     assert_calls(tilus_kernel_prepare(kernel, 0), "");
     assert_fails(tilus_kernel_prepare(kernel, 1), TILUS_ERROR_NO_DEVICE, "no CUDA device 1");
