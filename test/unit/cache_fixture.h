@@ -50,6 +50,19 @@ static inline int directory_remove_one(const char *path, const struct stat *info
     return remove(path);
 }
 
+/* Gives the directory and its files to a user. */
+static inline void directory_give(const char *path, uid_t user)
+{
+    Cache *cache = cache_open(path, false, CACHE_LIMIT, NULL, NULL);
+    CacheFiles files;
+    assert_true(cache && cache_list(cache, &files));
+    for (size_t i = 0; i < files.count; i++)
+        assert_int_equal(fchownat(cache->directory, files.items[i].name, user, user, 0), 0);
+    assert_int_equal(fchown(cache->directory, user, user), 0);
+    cache_files_free(&files);
+    cache_close(cache);
+}
+
 static inline void directory_remove(const char *path)
 {
     nftw(path, directory_remove_one, 16, FTW_DEPTH | FTW_PHYS);
