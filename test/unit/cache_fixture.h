@@ -74,8 +74,8 @@ static inline CacheKey numbered_key(unsigned i)
     char text[32];
     CacheKey key = {0};
     snprintf(text, sizeof text, "number %u", i);
-    cache_key_add_text(&key, "program", text);
     cache_key_add_text(&key, "target", "sm_80");
+    cache_key_add_text(&key, "program", text);
     return key;
 }
 

@@ -45,15 +45,31 @@ static void print_age(int64_t used)
     printf("%10s", text_duration(text, now.tv_sec - used / 1000000000));
 }
 
-static void print_part(const EntryView *entry, const char *before, const char *label)
+/* Anybody's text is in a key: nothing of it may steer the terminal. */
+static void print_value(const char *before, const CachePart *part)
+{
+    fputs(before, stdout);
+    for (size_t i = 0; i < part->value_size; i++)
+        putchar(part->value[i] < ' ' || part->value[i] == 127 ? '?' : part->value[i]);
+}
+
+static bool is_part(const CachePart *part, const char *label)
+{
+    return strlen(label) == part->label_size && !memcmp(part->label, label, part->label_size);
+}
+
+/* What stands for the program: "  sm_90a  @matmul  W=u4  BK=64". */
+static void print_entry(const EntryView *entry)
 {
     CachePart part;
-    if (!cache_key_find(entry->key, entry->key_size, label, &part) || !part.value_size)
-        return;
-    fputs(before, stdout);
-    /* Anybody's text is in a key: nothing of it may steer the terminal. */
-    for (size_t i = 0; i < part.value_size; i++)
-        putchar(part.value[i] < ' ' || part.value[i] == 127 ? '?' : part.value[i]);
+    for (size_t at = 0; cache_key_next(entry->key, entry->key_size, &at, &part);) {
+        if (is_part(&part, "target") || is_part(&part, "define"))
+            print_value("  ", &part);
+        else if (is_part(&part, "program") && part.value_size)
+            print_value("  @", &part);
+        else if (is_part(&part, "value"))
+            print_value("=", &part);
+    }
 }
 
 static void list_file(Cache *cache, const CacheFile *file)
@@ -69,11 +85,8 @@ static void list_file(Cache *cache, const CacheFile *file)
                       : cache_read(cache, file->name, &bytes, &entry, &damaged);
     if (wrong)
         printf("  %s", wrong);
-    if (bytes) {
-        print_part(&entry, "  ", "target");
-        print_part(&entry, "  @", "program");
-        print_part(&entry, "  ", "parameters");
-    }
+    if (bytes)
+        print_entry(&entry);
     putchar('\n');
     free(bytes);
 }
