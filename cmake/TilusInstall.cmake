@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tilus)
 set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
-install(FILES include/tilus/export.h include/tilus/kernel.h include/tilus/runtime.h
-        DESTINATION ${header_dir} COMPONENT runtime)
+install(FILES include/tilus/artefact.h include/tilus/export.h include/tilus/kernel.h
+              include/tilus/runtime.h DESTINATION ${header_dir} COMPONENT runtime)
 install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels
         COMPONENT compiler FILES_MATCHING PATTERN *.tilus)
 

@@ -17,8 +17,8 @@
 
 enum { M = 64, N = 512, K = 1024, BITS = 6, MAX_ARGS = 8 };
 
-/* Of the device that the code is for when there is none. */
-enum { CAPABILITY = 90 };
+/* The device; and the compute capability that the code is for when there is none. */
+enum { DEVICE = 0, CAPABILITY = 90 };
 
 #define TOLERANCE 1e-3
 
@@ -157,15 +157,20 @@ static bool write_ptx(const Demo *demo, const char *program, const char *ptx)
     return true;
 }
 
+/* What the code is for; without a device, it is there to be read. */
+static const char *target_of(const Demo *demo)
+{
+    return tilus_target_for(demo->rt ? tilus_rt_compute_capability(demo->rt, DEVICE)
+                                     : CAPABILITY);
+}
+
 /* The PTX of the whole module; the caller frees it. */
 static char *compile(const Demo *demo, tilus_module *module)
 {
-    /* Without a device, the PTX is there to be read. */
-    int capability = demo->rt ? tilus_rt_compute_capability(demo->rt) : CAPABILITY;
-    tilus_compile_options options = {.cpu = tilus_target_for(capability), .opt_level = 3,
+    tilus_compile_options options = {.cpu = target_of(demo), .opt_level = 3,
                                      .output = TILUS_OUTPUT_PTX};
     if (!options.cpu) {
-        fail(tilus_rt_device_name(demo->rt), "no target for this device");
+        fail(tilus_rt_device_name(demo->rt, DEVICE), "no target for this device");
         return NULL;
     }
     const tilus_pass_options passes = {.verify_each = true, .target = options.cpu};
@@ -219,42 +224,47 @@ static tilus_status upload(tilus_rt *rt, const Binding *bound, size_t count, til
         args[i].integer = bound[i].value;
         if (!bound[i].data)
             continue;
-        status = tilus_rt_allocate(rt, bound[i].size, &args[i].pointer);
+        status = tilus_rt_allocate(rt, DEVICE, bound[i].size, &args[i].pointer);
         if (status == TILUS_OK)
-            status = tilus_rt_upload(rt, args[i].pointer, bound[i].data, bound[i].size);
+            status = tilus_rt_upload(rt, DEVICE, args[i].pointer, bound[i].data,
+                                     bound[i].size);
     }
     return status;
 }
 
-static tilus_status launch(tilus_rt *rt, const char *ptx, const tilus_kernel_info *info,
+static tilus_status launch(const Demo *demo, const char *ptx, const tilus_kernel_info *info,
                            const tilus_arg *args)
 {
+    const tilus_artefact artefact = {.info = info, .target = target_of(demo), .ptx = ptx};
     tilus_kernel *kernel;
-    tilus_status status = tilus_kernel_load(rt, ptx, info, &kernel);
-    if (status != TILUS_OK)
-        return status;
-    status = tilus_launch(kernel, NULL, args, info->arg_count, 0, 0);
+    tilus_status status = tilus_kernel_create(demo->rt, &artefact, &kernel);
     if (status == TILUS_OK)
-        status = tilus_rt_synchronize(rt);
+        status = tilus_kernel_prepare(kernel, DEVICE);
+    if (status == TILUS_OK)
+        status = tilus_launch(kernel, NULL, args, info->arg_count, 0, 0);
+    if (status == TILUS_OK)
+        status = tilus_rt_synchronize(demo->rt, DEVICE);
     tilus_kernel_unload(kernel);
     return status;
 }
 
-static bool run_on_gpu(tilus_rt *rt, const char *ptx, const tilus_kernel_info *info,
+static bool run_on_gpu(const Demo *demo, const char *ptx, const tilus_kernel_info *info,
                        const Binding *bound)
 {
+    tilus_rt *rt = demo->rt;
     tilus_arg args[MAX_ARGS] = {{0}};
     tilus_status status = upload(rt, bound, info->arg_count, args);
     if (status == TILUS_OK)
-        status = launch(rt, ptx, info, args);
+        status = launch(demo, ptx, info, args);
     for (size_t i = 0; i < info->arg_count && status == TILUS_OK; i++)
         if (bound[i].data)
-            status = tilus_rt_download(rt, bound[i].data, args[i].pointer, bound[i].size);
+            status = tilus_rt_download(rt, DEVICE, bound[i].data, args[i].pointer,
+                                       bound[i].size);
     if (status != TILUS_OK)
-        fail(info->name, tilus_rt_error(rt));
+        fail(info->name, tilus_rt_error());
     for (size_t i = 0; i < info->arg_count; i++)
         if (bound[i].data && args[i].pointer)
-            tilus_rt_release(rt, args[i].pointer);
+            tilus_rt_release(rt, DEVICE, args[i].pointer);
     return status == TILUS_OK;
 }
 
@@ -268,7 +278,7 @@ static bool run_module(const Demo *demo, tilus_module *module, const tilus_diag 
     bool ok = ptx && info ? true : fail_diag(diag);
     ok = ok && write_ptx(demo, program, ptx) && bind(info, bindings, count, bound);
     if (ok)
-        ok = demo->rt ? run_on_gpu(demo->rt, ptx, info, bound)
+        ok = demo->rt ? run_on_gpu(demo, ptx, info, bound)
                       : run_on_cpu(module, program, bound, info->arg_count, diag);
     free(ptx);
     return ok;
@@ -402,9 +412,9 @@ static bool read_options(Demo *demo, int argc, char **argv)
 static bool choose_engine(Demo *demo)
 {
     char message[1024];
-    tilus_status status = tilus_rt_open(0, &demo->rt, message, sizeof message);
+    tilus_status status = tilus_rt_open(NULL, &demo->rt, message, sizeof message);
     if (status == TILUS_OK)
-        printf("engine                 GPU: %s\n", tilus_rt_device_name(demo->rt));
+        printf("engine                 GPU: %s\n", tilus_rt_device_name(demo->rt, DEVICE));
     else if (status == TILUS_ERROR_NO_DRIVER || status == TILUS_ERROR_NO_DEVICE)
         printf("engine                 CPU (%s)\n", message);
     else

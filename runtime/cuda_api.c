@@ -11,8 +11,10 @@
 static const struct {
     const char *name;
     size_t offset;
+    bool optional;
 } symbols[] = {
-#define CUDA_API(name, symbol, parameters) {#symbol, offsetof(CudaApi, name)},
+#define CUDA_API(name, symbol, parameters) {#symbol, offsetof(CudaApi, name), false},
+#define CUDA_API_OPTIONAL(name, symbol, parameters) {#symbol, offsetof(CudaApi, name), true},
 #include "cuda_api.def"
 };
 
@@ -21,8 +23,9 @@ static bool find_symbols(void *library, CudaApi *api, const char *path, char *me
 {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(library, symbols[i].name);
-        if (!address) {
-            snprintf(message, size, "%s is too old: it has no %s", path, symbols[i].name);
+        if (!address && !symbols[i].optional) {
+            snprintf(message, size, "%s is too old: it has no %s; update the NVIDIA driver",
+                     path, symbols[i].name);
             return false;
         }
         memcpy((char *)api + symbols[i].offset, &address, sizeof address);
@@ -30,9 +33,10 @@ static bool find_symbols(void *library, CudaApi *api, const char *path, char *me
     return true;
 }
 
-bool cuda_api_load(CudaApi *api, char *message, size_t size)
+bool cuda_api_load(CudaApi *api, const char *path, char *message, size_t size)
 {
-    const char *path = getenv("TILUS_LIBCUDA");
+    if (!path)
+        path = getenv("TILUS_LIBCUDA");
     if (!path || !*path)
         path = "libcuda.so.1";
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -45,4 +49,10 @@ bool cuda_api_load(CudaApi *api, char *message, size_t size)
         return false;
     }
     return true;
+}
+
+bool cuda_api_has_libraries(const CudaApi *api)
+{
+    return api->cuLibraryLoadData && api->cuLibraryUnload && api->cuLibraryGetKernel &&
+           api->cuKernelGetFunction;
 }

@@ -1,56 +1,97 @@
 /* Device memory. */
 #include "rt.h"
 
-tilus_status tilus_rt_allocate(tilus_rt *rt, size_t size, uint64_t *address)
+static tilus_status find_device(Where *at, tilus_rt *rt, int device)
 {
+    *at = (Where){.rt = rt};
+    if (device < 0 || device >= rt->device_count)
+        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", device,
+                    rt->device_count);
+    at->device = &rt->devices[device];
+    return TILUS_OK;
+}
+
+/* What every function here begins with. */
+static tilus_status enter(Where *at, tilus_rt *rt, int device, bool *pushed)
+{
+    tilus_status status = find_device(at, rt, device);
+    return status == TILUS_OK ? device_enter(at, pushed) : status;
+}
+
+tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size, uint64_t *address)
+{
+    Where at;
+    bool pushed;
     CUdeviceptr pointer = 0;
     *address = 0;
-    tilus_status status = rt_enter(rt);
+    tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
     size += size == 0;      /* the driver refuses 0 bytes */
-    CHECK(rt, cuMemAlloc(&pointer, size));
+    CHECK(&at, cuMemAlloc(&pointer, size));
     *address = pointer;
 done:
-    return rt_leave(rt, status);
+    return device_leave(&at, pushed, status);
 }
 
-tilus_status tilus_rt_release(tilus_rt *rt, uint64_t address)
+tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
 {
-    tilus_status status = rt_enter(rt);
+    Where at;
+    bool pushed;
+    tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
-    CHECK(rt, cuMemFree(address));
+    CHECK(&at, cuMemFree(address));
 done:
-    return rt_leave(rt, status);
+    return device_leave(&at, pushed, status);
 }
 
-tilus_status tilus_rt_upload(tilus_rt *rt, uint64_t to, const void *from, size_t size)
+tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
+                             size_t size)
 {
-    tilus_status status = rt_enter(rt);
+    Where at;
+    bool pushed;
+    tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
-    CHECK(rt, cuMemcpyHtoD(to, from, size));
+    CHECK(&at, cuMemcpyHtoD(to, from, size));
 done:
-    return rt_leave(rt, status);
+    return device_leave(&at, pushed, status);
 }
 
-tilus_status tilus_rt_download(tilus_rt *rt, void *to, uint64_t from, size_t size)
+tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
-    tilus_status status = rt_enter(rt);
+    Where at;
+    bool pushed;
+    tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
-    CHECK(rt, cuMemcpyDtoH(to, from, size));
+    CHECK(&at, cuMemcpyDtoH(to, from, size));
 done:
-    return rt_leave(rt, status);
+    return device_leave(&at, pushed, status);
 }
 
-tilus_status tilus_rt_fill(tilus_rt *rt, uint64_t to, unsigned char byte, size_t size)
+tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to, unsigned char byte,
+                           size_t size)
 {
-    tilus_status status = rt_enter(rt);
+    Where at;
+    bool pushed;
+    tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
-    CHECK(rt, cuMemsetD8(to, byte, size));
+    CHECK(&at, cuMemsetD8(to, byte, size));
 done:
-    return rt_leave(rt, status);
+    return device_leave(&at, pushed, status);
+}
+
+tilus_status tilus_rt_synchronize(tilus_rt *rt, int device)
+{
+    Where at;
+    bool pushed;
+    tilus_status status = enter(&at, rt, device, &pushed);
+    if (status != TILUS_OK)
+        return status;
+    CHECK(&at, cuCtxSynchronize());
+done:
+    return device_leave(&at, pushed, status);
 }

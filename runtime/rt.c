@@ -1,116 +1,46 @@
-/* An open device: its driver, its context, its last error. */
+/* Opening the driver, and what it has. */
 #include "rt.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- errors --------------------------------------------------------- */
-
-tilus_status rt_error(tilus_rt *rt, tilus_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(rt->message, sizeof rt->message, format, args);
-    va_end(args);
-    return status;
-}
-
-tilus_status rt_driver_error(tilus_rt *rt, const char *call, CUresult result)
-{
-    const char *name = NULL, *text = NULL;
-    if (rt->api.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
-        name = "unknown error";
-    if (rt->api.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
-        text = "the driver has no description";
-    tilus_status status = result == CUDA_ERROR_STUB_LIBRARY ? TILUS_ERROR_NO_DRIVER
-                        : result == CUDA_ERROR_NO_DEVICE ? TILUS_ERROR_NO_DEVICE
-                        : TILUS_ERROR_DRIVER;
-    return rt_error(rt, status, "%s: %s (%d: %s)", call, name, result, text);
-}
-
-const char *tilus_rt_error(const tilus_rt *rt)
-{
-    return rt->message;
-}
-
-/* ---- context -------------------------------------------------------- */
-
-tilus_status rt_enter(tilus_rt *rt)
-{
-    tilus_status status = TILUS_OK;
-    rt->message[0] = 0;
-    CHECK(rt, cuCtxPushCurrent(rt->context));
-done:
-    return status;
-}
-
-tilus_status rt_leave(tilus_rt *rt, tilus_status status)
-{
-    CUcontext popped;
-    CUresult result = rt->api.cuCtxPopCurrent(&popped);
-    if (result != CUDA_SUCCESS && status == TILUS_OK)
-        return rt_driver_error(rt, "cuCtxPopCurrent(&popped)", result);
-    return status;
-}
-
-tilus_status tilus_rt_synchronize(tilus_rt *rt)
-{
-    tilus_status status = rt_enter(rt);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(rt, cuCtxSynchronize());
-done:
-    return rt_leave(rt, status);
-}
-
 /* ---- open and close ------------------------------------------------- */
 
-static tilus_status find_device(tilus_rt *rt, int ordinal)
+static tilus_status describe_devices(tilus_rt *rt)
 {
     tilus_status status = TILUS_OK;
+    for (int i = 0; i < rt->device_count; i++)
+        pthread_mutex_init(&rt->devices[i].lock, NULL);
+    for (int i = 0; i < rt->device_count && status == TILUS_OK; i++)
+        status = device_describe(rt, &rt->devices[i], i);
+    return status;
+}
+
+static tilus_status open_driver(tilus_rt *rt)
+{
+    const Where at = {.rt = rt};
+    tilus_status status = TILUS_OK;
+    char message[RT_LINE];
     int count = 0;
-    CHECK(rt, cuInit(0));
-    CHECK(rt, cuDeviceGetCount(&count));
+    if (!cuda_api_load(&rt->api, rt->options.library, message, sizeof message))
+        return fail(TILUS_ERROR_NO_DRIVER, "%s", message);
+    rt->has_libraries = cuda_api_has_libraries(&rt->api);
+    CHECK(&at, cuInit(0));
+    CHECK(&at, cuDriverGetVersion(&rt->driver_version));
+    CHECK(&at, cuDeviceGetCount(&count));
     if (count == 0)
-        return rt_error(rt, TILUS_ERROR_NO_DEVICE, "no CUDA device");
-    if (ordinal < 0 || ordinal >= count)
-        return rt_error(rt, TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the machine has %d",
-                        ordinal, count);
-    CHECK(rt, cuDeviceGet(&rt->device, ordinal));
+        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device: the driver is there and has none");
+    rt->devices = calloc((size_t)count, sizeof *rt->devices);
+    if (!rt->devices)
+        return fail(TILUS_ERROR_MEMORY, "out of memory");
+    rt->device_count = count;
+    status = describe_devices(rt);
 done:
     return status;
 }
 
-static tilus_status describe_device(tilus_rt *rt)
-{
-    tilus_status status = TILUS_OK;
-    int major = 0, minor = 0;
-    CHECK(rt, cuDriverGetVersion(&rt->driver_version));
-    CHECK(rt, cuDeviceGetName(rt->name, sizeof rt->name, rt->device));
-    CHECK(rt, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                   rt->device));
-    CHECK(rt, cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                   rt->device));
-    rt->capability = 10 * major + minor;
-done:
-    return status;
-}
-
-static tilus_status open_device(tilus_rt *rt, int ordinal)
-{
-    if (!cuda_api_load(&rt->api, rt->message, sizeof rt->message))
-        return TILUS_ERROR_NO_DRIVER;
-    tilus_status status = find_device(rt, ordinal);
-    if (status == TILUS_OK)
-        status = describe_device(rt);
-    if (status == TILUS_OK)
-        CHECK(rt, cuDevicePrimaryCtxRetain(&rt->context, rt->device));
-done:
-    return status;
-}
-
-tilus_status tilus_rt_open(int device, tilus_rt **out, char *message, size_t size)
+tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out, char *message,
+                           size_t size)
 {
     *out = NULL;
     if (size > 0)
@@ -120,34 +50,81 @@ tilus_status tilus_rt_open(int device, tilus_rt **out, char *message, size_t siz
         snprintf(message, size, "out of memory");
         return TILUS_ERROR_MEMORY;
     }
-    tilus_status status = open_device(rt, device);
+    if (options)
+        rt->options = *options;
+    fork_mark_make(&rt->mark);
+    tilus_status status = open_driver(rt);
+    rt->options.library = NULL;     /* the caller's string is needed no more */
     if (status == TILUS_OK) {
         *out = rt;
         return TILUS_OK;
     }
-    snprintf(message, size, "%s", rt->message);
+    snprintf(message, size, "%s", tilus_rt_error());
     tilus_rt_close(rt);
     return status;
 }
 
 void tilus_rt_close(tilus_rt *rt)
 {
-    if (rt && rt->context)
-        rt->api.cuDevicePrimaryCtxRelease(rt->device);
+    if (!rt)
+        return;
+    bool is_mine = fork_mark_is_mine(&rt->mark);
+    for (int i = 0; i < rt->device_count; i++) {
+        Device *device = &rt->devices[i];
+        const Where at = {.rt = rt, .device = device};
+        if (is_mine && atomic_load_explicit(&device->context, memory_order_acquire))
+            CLEAN(&at, cuDevicePrimaryCtxRelease(device->handle));
+        pthread_mutex_destroy(&device->lock);
+    }
+    fork_mark_free(&rt->mark);
+    free(rt->devices);
     free(rt);
 }
 
-const char *tilus_rt_device_name(const tilus_rt *rt)
-{
-    return rt->name;
-}
-
-int tilus_rt_compute_capability(const tilus_rt *rt)
-{
-    return rt->capability;
-}
+/* ---- descriptions --------------------------------------------------- */
 
 int tilus_rt_driver_version(const tilus_rt *rt)
 {
     return rt->driver_version;
+}
+
+int tilus_rt_device_count(const tilus_rt *rt)
+{
+    return rt->device_count;
+}
+
+/* NULL when there is no such device. */
+static const Device *find(const tilus_rt *rt, int device)
+{
+    return device >= 0 && device < rt->device_count ? &rt->devices[device] : NULL;
+}
+
+const char *tilus_rt_device_name(const tilus_rt *rt, int device)
+{
+    const Device *d = find(rt, device);
+    return d ? d->name : "";
+}
+
+int tilus_rt_compute_capability(const tilus_rt *rt, int device)
+{
+    const Device *d = find(rt, device);
+    return d ? d->capability : 0;
+}
+
+size_t tilus_rt_device_memory(const tilus_rt *rt, int device)
+{
+    const Device *d = find(rt, device);
+    return d ? d->memory : 0;
+}
+
+int tilus_rt_multiprocessors(const tilus_rt *rt, int device)
+{
+    const Device *d = find(rt, device);
+    return d ? d->multiprocessors : 0;
+}
+
+size_t tilus_rt_shared_memory(const tilus_rt *rt, int device)
+{
+    const Device *d = find(rt, device);
+    return d ? d->shared : 0;
 }

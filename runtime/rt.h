@@ -1,50 +1,155 @@
-/* Inside the runtime: an open device, and how driver errors are kept. */
+/* Inside the runtime: the driver, its devices, kernels on them, and how failures
+ * are told. */
 #ifndef TILUS_RUNTIME_RT_H
 #define TILUS_RUNTIME_RT_H
 
 #include "cuda_api.h"
+#include "fork_mark.h"
 #include "tilus/runtime.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum {
     RT_MESSAGE = 16384,     /* bytes of the last failure's text */
-    RT_JIT_LOG = 8192       /* bytes of it that the JIT compiler may write */
+    RT_LINE = 1024,         /* of a text without a log */
+    RT_JIT_LOG = 8192,      /* bytes that the JIT compiler may write */
+    RT_ARGUMENTS = 256      /* of a program; the compiler's limit */
 };
+
+typedef struct Loaded Loaded;
+
+/* Locks are taken in this order: a kernel's, a device's. A launch that finds its kernel
+ * prepared takes none: what it reads is written before the flag that it looks at. */
+typedef struct Device {
+    int ordinal;
+    CUdevice handle;
+    char name[128];
+    int capability;             /* 90 for 9.0 */
+    int multiprocessors;
+    size_t memory, shared;      /* bytes; shared: a block's at most */
+
+    pthread_mutex_t lock;       /* of writing what follows */
+    _Atomic(CUcontext) context; /* the primary one; NULL until retained, then as it is */
+    atomic_bool lost;           /* a sticky error came; set after `why` */
+    char why[RT_LINE];
+    _Atomic(Loaded *) last;     /* launched; NULL: none, or its kernel is unloaded ... */
+    char unloaded[RT_LINE];     /* ... and this is its text */
+} Device;
 
 struct tilus_rt {
     CudaApi api;
-    CUdevice device;
-    CUcontext context;          /* the primary context; NULL until retained */
-    char name[256];
-    int capability;             /* 90 for 9.0 */
+    bool has_libraries;         /* the driver has cuLibrary... */
+    ForkMark mark;
+    tilus_rt_options options;
     int driver_version;
-    char message[RT_MESSAGE];   /* of the last failure */
+    int device_count;
+    Device *devices;
 };
 
-/* Makes a driver call. A failure sets the caller's `status`, keeps the call's
- * text with the error's name, and goes to the caller's `done`. */
-#define CHECK(rt, call)                                                       \
+/* A kernel on one device. */
+struct Loaded {
+    tilus_kernel *kernel;
+    Device *device;
+    atomic_bool ready;          /* prepared; set after what follows */
+    CUcontext context;
+    CUmodule module;            /* NULL where a library holds the code */
+    CUfunction function;
+    int registers, local_bytes;
+    _Atomic uint64_t grid;      /* of its last launch, packed */
+};
+
+/* Both forms of the code. */
+typedef enum Image { IMAGE_CUBIN, IMAGE_PTX, IMAGE_COUNT } Image;
+
+/* What loading tells the driver to write to. A library may be compiled as late as for its
+ * last device, so this lives as long as the kernel. */
+typedef struct Jit {
+    int options[2];
+    void *values[2];
+    char log[RT_JIT_LOG];
+} Jit;
+
+struct tilus_kernel {
+    tilus_rt *rt;
+    tilus_artefact *artefact;
+    pthread_mutex_t lock;       /* of preparing: of `libraries` and `jit` */
+    CUlibrary libraries[IMAGE_COUNT];
+    Jit jit;
+    Loaded on[];                /* one a device */
+};
+
+/* ---- failures ------------------------------------------------------- */
+
+/* What a call is about; device and kernel may be NULL. */
+typedef struct Where {
+    tilus_rt *rt;
+    Device *device;
+    const tilus_kernel *kernel;
+} Where;
+
+/* Keep a failure's text for tilus_rt_error; return the status to hand on. `fail_driver`
+ * marks the device as lost when the error says so. */
+tilus_status fail(tilus_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+tilus_status fail_at(const Where *at, tilus_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+tilus_status fail_driver(const Where *at, const char *call, CUresult result);
+
+/* Adds what the JIT compiler said to the kept failure. */
+void fail_add_log(const char *log);
+
+/* The same text as of `fail_driver`, for nobody but the log. */
+void log_driver_failure(const Where *at, const char *call, CUresult result);
+void log_line(const tilus_rt *rt, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Makes a driver call. A failure sets the caller's `status`, keeps its text, and goes to
+ * the caller's `done`. */
+#define CHECK(at, call)                                                       \
     do {                                                                      \
-        CUresult result_ = (rt)->api.call;                                    \
+        CUresult result_ = (at)->rt->api.call;                                \
         if (result_ != CUDA_SUCCESS) {                                        \
-            status = rt_driver_error((rt), #call, result_);                   \
+            status = fail_driver((at), #call, result_);                       \
             goto done;                                                        \
         }                                                                     \
     } while (0)
 
-/* Keep a failure's text; return the status to hand on. */
-tilus_status rt_driver_error(tilus_rt *rt, const char *call, CUresult result);
-tilus_status rt_error(tilus_rt *rt, tilus_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Makes a driver call whose failure nobody is told of but the log. */
+#define CLEAN(at, call)                                                       \
+    do {                                                                      \
+        CUresult result_ = (at)->rt->api.call;                                \
+        if (result_ != CUDA_SUCCESS)                                          \
+            log_driver_failure((at), #call, result_);                         \
+    } while (0)
 
-/* Makes rt's context current for this thread, and restores what was current.
- * rt_enter also forgets the last failure. rt_leave returns `status`, or its
- * own failure when `status` is TILUS_OK. After a failed rt_enter there is
- * nothing to leave. */
-tilus_status rt_enter(tilus_rt *rt);
-tilus_status rt_leave(tilus_rt *rt, tilus_status status);
+/* ---- devices -------------------------------------------------------- */
 
-/* A deep copy of `info` in one block, freed with free(). NULL when memory runs
- * out. */
-tilus_kernel_info *info_copy(const tilus_kernel_info *info);
+/* Finds what tilus_rt tells of device `ordinal`. */
+tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal);
+
+/* Whether device and process are as they were: fails when the process was forked, or the
+ * context is lost. */
+tilus_status device_check(const Where *at);
+
+/* Makes the device's primary context, which it retains at first, current for this thread;
+ * and what was current before. device_leave returns `status`, or its own failure when
+ * `status` is TILUS_OK. After a failed device_enter there is nothing to leave. */
+tilus_status device_enter(const Where *at, bool *pushed);
+tilus_status device_leave(const Where *at, bool pushed, tilus_status status);
+
+/* Remembers that the context is lost by `error`. */
+void device_lose(Device *device, const char *error);
+
+/* Notes a launch, for device_lose. */
+void device_note_launch(Device *device, Loaded *loaded, const int64_t grid[3]);
+
+/* Forgets a kernel that is unloaded, but for its name. */
+void device_forget(Device *device, Loaded *loaded);
+
+/* ---- kernels -------------------------------------------------------- */
+
+/* A copy of `artefact` in one block, freed with free(). NULL when memory runs out. */
+tilus_artefact *artefact_copy(const tilus_artefact *artefact);
 
 #endif

@@ -122,6 +122,17 @@ def run_build(build, arguments):
     return tally
 
 
+def run_programs(programs):
+    """Unit programs of a build that has no others."""
+    tally = Tally()
+    for program in programs:
+        build = program.resolve().parents[2].name
+        tally.add(run_unit(program.resolve(), f"{build} {program.name}"))
+    if programs:
+        print(f"{build}: {tally.line()}")
+    return tally
+
+
 def print_skipped(skipped):
     if not skipped:
         return
@@ -136,6 +147,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--counts", type=Path, action="append", default=[],
                         help="counts of tests that ran before, as JUnit writes them")
+    parser.add_argument("--unit", type=Path, nargs="+", default=[],
+                        help="unit programs of other builds")
     parser.add_argument("build", type=Path, nargs="+", help="build directories")
     arguments = parser.parse_args()
 
@@ -144,6 +157,7 @@ def main():
     total = Tally()
     for path in arguments.counts:
         total.add(read_junit(path, "") or broken(str(path), "no counts", ""))
+    total.add(run_programs(arguments.unit))
     for build in arguments.build:
         total.add(run_build(build.resolve(), arguments))
     print_skipped(total.skipped)

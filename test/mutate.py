@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "test" / "mutants.txt"
 LIT = "/usr/lib/llvm-22/bin/lit"
 
-UNITS = ["test_cast", "test_convert", "test_elementwise", "test_cpu"]
+UNITS = ["test_cast", "test_narrow", "test_codebook", "test_zeros", "test_convert",
+         "test_elementwise", "test_cpu"]
 LIT_TESTS = ["Run", "codegen", "cpu", "docs/casts.test", "tools/llc-cast-plans.test"]
 TOOLS = ["tilus-run", "tilus-opt", "tilus-llc"]
 FIRST_TIMEOUT = 90      # seconds

@@ -6,12 +6,12 @@
 
 The first, on a machine with a GPU, ptxas and cuobjdump, compiles cast.tilus for each
 type of 1 to 8 bits, from plain order, from storage order packed(T) and as `decode`, and
-writes DIR/cast.json. Counts are what 64 more elements of a thread add to a kernel that
+codebooks in registers and in shared memory, and writes DIR/cast.json. Counts are what 64 more elements of a thread add to a kernel that
 loads, casts and stores. Times are the median of launches that cast from registers to
 registers; beside them stands the limit that the counts put: 64 lanes a cycle of a
 multiprocessor for integer operations, 128 for the fp pipe, 128 in all.
 
-The second writes bench/results/cast.md and the table of machine code in docs/casts.md.
+The second writes bench/results/cast.md and the tables of machine code in docs/casts.md.
 """
 import argparse
 import collections
@@ -31,9 +31,12 @@ PROGRAM = HERE / "cast.tilus"
 INTEGERS = [f"u{n}" for n in range(1, 9)] + [f"i{n}" for n in range(1, 9)]
 FLOATS = [f"f{n}e{x}m{n - 1 - x}" for n in range(3, 9) for x in range(1, n)]
 TARGETS = ["f16", "bf16", "f32", "i8", "f8e4m3"]
-MODES = {"plain": 0, "packed": 1, "decode": 2}
+MODES = {"plain": 0, "packed": 1, "decode": 2, "registers": 3, "pairs": 4}
+COLUMNS = [(t, m) for t in TARGETS for m in ("plain", "packed", "decode")
+           if m != "decode" or t in ("f16", "bf16")]
+CODEBOOKS = [(t, m) for t in ("f16", "bf16") for m in ("registers", "pairs")]
+PAIRS_BYTES = 16 * 16 * 256         # rows 256 bytes apart
 THREADS, ELEMENTS = 128, 64
-BEGIN, END = "<!-- sass:begin -->", "<!-- sass:end -->"
 
 # The pipe of each opcode of sm_90 that casts are made of; the rest moves data.
 ALU = {"LOP3", "PRMT", "SHF", "LEA", "IADD3", "IADD", "SEL", "ISETP", "IMNMX", "VIMNMX", "SGXT", "BMSK",
@@ -126,21 +129,22 @@ class Device:
         self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0x5a), ctypes.c_size_t(size))
         return address
 
-    def milliseconds(self, function, blocks, args):
+    def milliseconds(self, function, blocks, shared, args):
         pointers = (ctypes.c_void_p * len(args))(*(ctypes.cast(ctypes.byref(a), ctypes.c_void_p)
                                                    for a in args))
         elapsed = ctypes.c_float()
         self.call("cuEventRecord", self.start, None)
-        self.call("cuLaunchKernel", function, blocks, 1, 1, THREADS, 1, 1, 0, None, pointers, None)
+        self.call("cuLaunchKernel", function, blocks, 1, 1, THREADS, 1, 1, shared, None, pointers, None)
         self.call("cuEventRecord", self.stop, None)
         self.call("cuEventSynchronize", self.stop)
         self.call("cuEventElapsedTime", ctypes.byref(elapsed), self.start, self.stop)
         return elapsed.value
 
-    def load(self, ptx):
+    def load(self, ptx, shared):
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), pathlib.Path(ptx).read_bytes() + b"\0")
         self.call("cuModuleGetFunction", ctypes.byref(function), module, b"rounds")
+        self.call("cuFuncSetAttribute", function, 8, shared)    # the most dynamic shared memory
         return module, function
 
 
@@ -149,12 +153,12 @@ def clock_mhz():
     return float(command(*query).splitlines()[0])
 
 
-def measure(device, ptx, memory, rounds=4000, launches=7):
-    """Elements a second of a multiprocessor, and the clock after the launches."""
+def measure(device, ptx, shared, memory, rounds=4000, launches=7):
+    """Elements a second of a multiprocessor, and how far the launches lie apart."""
     blocks = 8 * device.processors
-    module, function = device.load(ptx)
+    module, function = device.load(ptx, shared)
     args = [memory[0], memory[1], ctypes.c_int32(blocks), ctypes.c_int32(rounds)]
-    times = [device.milliseconds(function, blocks, args) for _ in range(launches + 1)][1:]
+    times = [device.milliseconds(function, blocks, shared, args) for _ in range(launches + 1)][1:]
     device.call("cuModuleUnload", module)
     done = blocks * THREADS * ELEMENTS * rounds / device.processors
     return {"elements_per_second": done / (statistics.median(times) / 1e3),
@@ -165,12 +169,10 @@ def measure(device, ptx, memory, rounds=4000, launches=7):
 
 def cases(options):
     for source in options.only.split(",") if options.only else INTEGERS + FLOATS:
-        for target in TARGETS:
-            if source == target:
-                continue
-            for mode in MODES:
-                if mode != "decode" or target in ("f16", "bf16"):
-                    yield source, target, mode
+        yield from ((source, *column) for column in COLUMNS if column[0] != source)
+        for target, mode in CODEBOOKS:
+            if source == "u4" or (source in ("u1", "u2", "u3") and mode == "registers"):
+                yield source, target, mode
 
 
 def counted(options, case):
@@ -188,7 +190,8 @@ def run(options):
     memory = device.allocate(1 << 20), device.allocate(1 << 28)
     for case, result in results.items():
         if "ptx" in result:
-            result.update(measure(device, result.pop("ptx"), memory))
+            shared = PAIRS_BYTES if case[2] == "pairs" else 0
+            result.update(measure(device, result.pop("ptx"), shared, memory))
             print(*case, result["pipes"], f"{result['elements_per_second'] / 1e9:.1f} G/s", flush=True)
         else:
             print(*case, result["missing"], flush=True)
@@ -220,12 +223,12 @@ def cell(r, form):
     return form(r)
 
 
-def table(record, form):
-    found = {(r["source"], r["target"], r["mode"]): r for r in record["results"]}
-    columns = [(t, m) for t in TARGETS for m in MODES if m != "decode" or t in ("f16", "bf16")]
+def table(record, columns, form):
+    found = {(r["source"], r["target"], r["mode"]): r for r in record["results"]
+             if (r["target"], r["mode"]) in columns}
     lines = ["| from | " + " | ".join(f"{t} {m}" for t, m in columns) + " |",
              "|---" * (len(columns) + 1) + "|"]
-    for source in dict.fromkeys(r["source"] for r in record["results"]):
+    for source in dict.fromkeys(key[0] for key in found):
         cells = [cell(found.get((source, *c)), form) for c in columns]
         lines.append(f"| {source} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -242,9 +245,12 @@ def write_records(path):
     where = (f"{record['date']}, {record['gpu']}, {record['ptxas']}, target {record['arch']}, "
              f"revision {record['revision']}: `bench/cast/run.py --tools DIR --out DIR`")
     document = ROOT / "docs" / "casts.md"
-    head, rest = document.read_text().split(BEGIN)
-    tail = rest.split(END)[1]
-    document.write_text(f"{head}{BEGIN}\n{where}\n\n{table(record, operations)}\n{END}{tail}")
+    text = document.read_text()
+    for name, columns in ("sass", COLUMNS), ("sass-codebooks", CODEBOOKS):
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        head, rest = text.split(begin)
+        text = f"{head}{begin}\n{where}\n\n{table(record, columns, operations)}\n{end}{rest.split(end)[1]}"
+    document.write_text(text)
     clock = record["clock_mhz"]
 
     def rate(r):
@@ -255,7 +261,10 @@ def write_records(path):
         f"parentheses what the counts of operations allow at {clock:.0f} MHz, the clock after the run: 64 lanes a "
         "cycle for integer operations, 128 for the fp pipe, 128 instructions' lanes in all. A round also "
         "adds to each word of codes and sums the results up; both are in the limit.\n\n"
-        f"{table(record, rate)}\n")
+        f"{table(record, COLUMNS, rate)}\n\n"
+        "Codebooks of 16 entries or fewer, in registers and as pairs in shared memory; the loads of pairs are in "
+        "the limit only as instructions.\n\n"
+        f"{table(record, CODEBOOKS, rate)}\n")
 
 
 def main():

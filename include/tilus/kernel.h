@@ -24,6 +24,9 @@ typedef enum tilus_status {
     TILUS_ERROR_DRIVER,         /* a driver call failed; the message has its name */
     TILUS_ERROR_UNSUPPORTED,    /* the target cannot do what the program needs */
     TILUS_ERROR_ARTEFACT,       /* an artefact is damaged, too new or too large */
+    TILUS_ERROR_DEVICE_MEMORY,  /* device memory ran out */
+    TILUS_ERROR_LOST,           /* a device's context is lost; only a new process has another */
+    TILUS_ERROR_STATE,          /* not at this moment: what must come before is missing */
     TILUS_ERROR_INTERNAL        /* a fault of this library, never of its input */
 } tilus_status;
 

@@ -1,12 +1,27 @@
-/* The runtime library: loads PTX through the CUDA driver and launches it with
- * checked arguments. Needs no LLVM, and libcuda only when tilus_rt_open is
- * called (it is loaded then, not linked).
+/* The runtime library: loads compiled programs through the CUDA driver and launches them
+ * with checked arguments. It needs no LLVM, and libcuda only when tilus_rt_open is called
+ * (it is loaded then, not linked). docs/runtime.md shows how a server uses it.
  *
- * A tilus_rt may be used from one thread at a time; several may exist. No
- * function exits, aborts or prints. Device memory sizes are bytes. */
+ * Any number of threads may use one tilus_rt and its kernels at once; what a function
+ * asks beyond that stands with it. No function exits, aborts, prints, installs handlers
+ * or waits for the device unless it says so. Devices are ordinals from 0, as the driver
+ * counts them. Code runs in their primary contexts, the ones that the CUDA runtime and
+ * the frameworks on it use; what was current for the calling thread is so afterwards.
+ *
+ * A function that fails returns one of these, beside what it names itself, and
+ * tilus_rt_error() says why:
+ *
+ *     TILUS_ERROR_DRIVER          a driver call failed
+ *     TILUS_ERROR_DEVICE_MEMORY   because device memory ran out
+ *     TILUS_ERROR_LOST            because the device's context is lost, now or before:
+ *                                 all that concerns the device fails from here on, and
+ *                                 a new process is the only cure
+ *     TILUS_ERROR_STATE           this process was forked from the one that called
+ *                                 tilus_rt_open: it must open its own, before any fork */
 #ifndef TILUS_RUNTIME_H
 #define TILUS_RUNTIME_H
 
+#include "tilus/artefact.h"
 #include "tilus/export.h"
 #include "tilus/kernel.h"
 
@@ -14,64 +29,126 @@
 extern "C" {
 #endif
 
-typedef struct tilus_rt tilus_rt;           /* one device's primary context */
-typedef struct tilus_kernel tilus_kernel;   /* a loaded program */
-typedef void *tilus_stream;                 /* a CUstream; NULL: the default stream */
+typedef struct tilus_rt tilus_rt;           /* the driver and all devices of the process */
+typedef struct tilus_kernel tilus_kernel;   /* one program, for any of the devices */
+typedef void *tilus_stream;                 /* a CUstream, or cudaStream_t; NULL, too */
 
-/* Loads libcuda, initialises it and retains the primary context of `device`
- * (an ordinal, from 0). On failure `*out` is NULL and message[0..size) says
- * why. The caller closes the result. */
-TILUS_API tilus_status tilus_rt_open(int device, tilus_rt **out, char *message, size_t size);
+/* ---- the driver and its devices ------------------------------------------- */
+
+/* All zero, or a NULL in its place, is the default. */
+typedef struct tilus_rt_options {
+    /* The path of libcuda. NULL: what the environment variable TILUS_LIBCUDA says, else
+       libcuda.so.1 where the system finds it. */
+    const char *library;
+
+    /* Gets a line (without its end) for what is worth a server's log: a kernel that
+       was prepared, machine code that the driver refused so that its PTX was compiled,
+       a lost context, a failure to release something. Failures that a function returns
+       are not among them. Any thread that is inside of this library calls it, several
+       at once; it must not call the library. NULL: nobody. */
+    void (*log)(void *data, const char *message);
+    void *log_data;
+} tilus_rt_options;
+
+/* Loads libcuda, initialises it and describes the devices; makes no context yet.
+ * `options` may be NULL. On failure `*out` is NULL and message[0..size) says why:
+ * TILUS_ERROR_NO_DRIVER, TILUS_ERROR_NO_DEVICE, TILUS_ERROR_MEMORY. The caller closes the
+ * result, when all kernels are unloaded and no other thread uses it. libcuda stays
+ * loaded. In a forked child tilus_rt_close frees host memory only. */
+TILUS_API tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out,
+                                     char *message, size_t size);
 TILUS_API void tilus_rt_close(tilus_rt *rt);
 
-/* The text of the last failure on `rt`: the driver call, its error's name and,
- * for loading, the JIT log. Valid until the next call on `rt`. */
-TILUS_API const char *tilus_rt_error(const tilus_rt *rt);
+/* Why the last function of this thread that failed did so: kernel, device, target, the
+ * driver call with its error's name, what to do and, for loading, the JIT log. "" when
+ * none failed. Valid until the thread's next call. */
+TILUS_API const char *tilus_rt_error(void);
 
-/* Device name ("NVIDIA H200"); compute capability (90 for 9.0); driver version
- * as the driver counts it (13000 for 13.0). */
-TILUS_API const char *tilus_rt_device_name(const tilus_rt *rt);
-TILUS_API int tilus_rt_compute_capability(const tilus_rt *rt);
+/* The newest CUDA version that the driver has (13000 for 13.0); how many devices. */
 TILUS_API int tilus_rt_driver_version(const tilus_rt *rt);
+TILUS_API int tilus_rt_device_count(const tilus_rt *rt);
 
-/* Loads `ptx` (NUL-terminated) and looks up info->name; copies `info`. The
- * caller unloads the kernel before closing `rt`. */
-TILUS_API tilus_status tilus_kernel_load(tilus_rt *rt, const char *ptx,
-                                         const tilus_kernel_info *info, tilus_kernel **out);
+/* Of a device: its name ("NVIDIA H200"), compute capability (90 for 9.0), bytes of
+ * memory, streaming multiprocessors, and bytes of shared memory that a block can have.
+ * "" or 0 when there is no such device. They call no driver. */
+TILUS_API const char *tilus_rt_device_name(const tilus_rt *rt, int device);
+TILUS_API int tilus_rt_compute_capability(const tilus_rt *rt, int device);
+TILUS_API size_t tilus_rt_device_memory(const tilus_rt *rt, int device);
+TILUS_API int tilus_rt_multiprocessors(const tilus_rt *rt, int device);
+TILUS_API size_t tilus_rt_shared_memory(const tilus_rt *rt, int device);
+
+/* ---- kernels -------------------------------------------------------------- */
+
+/* A kernel from an artefact, which is copied. Calls no driver. TILUS_ERROR_ARGUMENT (it
+ * has no info, target or PTX), TILUS_ERROR_UNSUPPORTED (over 256 arguments),
+ * TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the kernel before closing
+ * `rt`. */
+TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
+                                           tilus_kernel **out);
+
+/* Releases the kernel on all devices; NULL is ignored. Its launches have ended, no other
+ * thread uses it, and no graph that will run contains it. */
 TILUS_API void tilus_kernel_unload(tilus_kernel *kernel);
 
-/* Registers a thread and bytes of local memory a thread (0 means no spill), as
- * the driver reports them. */
-TILUS_API int tilus_kernel_registers(const tilus_kernel *kernel);
-TILUS_API int tilus_kernel_local_bytes(const tilus_kernel *kernel);
+/* What the kernel was made from; lives as long as the kernel. */
+TILUS_API const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel);
 
-/* Bytes of workspace that a launch with these arguments needs; 0 for programs that
- * have none. The arguments are checked as tilus_launch does. */
-TILUS_API tilus_status tilus_workspace_size(tilus_kernel *kernel, const tilus_arg *args,
+/* Does all that is slow, so that launches on `device` do nothing that is: retains the
+ * primary context, loads the machine code when it is for exactly this device, else has
+ * the driver compile the PTX, and reserves the shared memory. May take seconds. Does
+ * nothing when it was done before; threads that ask for the same kernel wait for each
+ * other. Captures of this thread and others go on.
+ *
+ * TILUS_ERROR_NO_DEVICE; TILUS_ERROR_UNSUPPORTED when the device cannot run the target,
+ * has too little shared memory, or the driver does not take the PTX version. */
+TILUS_API tilus_status tilus_kernel_prepare(tilus_kernel *kernel, int device);
+
+/* Registers a thread and bytes of local memory a thread (0 means no spill), as the
+ * driver reports them; -1 where the kernel is not prepared. */
+TILUS_API int tilus_kernel_registers(const tilus_kernel *kernel, int device);
+TILUS_API int tilus_kernel_local_bytes(const tilus_kernel *kernel, int device);
+
+/* Bytes of workspace that a launch with these arguments needs; 0 for programs that have
+ * none. The arguments are checked as tilus_launch does. Calls no driver. */
+TILUS_API tilus_status tilus_workspace_size(const tilus_kernel *kernel, const tilus_arg *args,
                                             size_t count, size_t *size);
 
-/* Checks the arguments against the program's facts and enqueues the launch.
- * TILUS_ERROR_ARGUMENT names the broken fact in tilus_rt_error.
+/* Checks the arguments against the program's facts and enqueues the launch: no waiting,
+ * no allocation, no file, no lock. It may be captured into a graph. TILUS_ERROR_ARGUMENT
+ * comes with the broken fact. A grid with an extent of 0 runs nothing.
+ *
+ * It runs on the device of the stream's context; of NULL and the driver's special streams
+ * (1 legacy, 2 per thread) that is the current one and, where there is none, the only
+ * device that the kernel is prepared on (else TILUS_ERROR_STATE). A kernel that is not
+ * prepared there is so now, as by tilus_kernel_prepare; but while `stream` is captured
+ * that is TILUS_ERROR_STATE. Contexts that are not primary are TILUS_ERROR_ARGUMENT.
  *
  * `workspace` is the address of `size` bytes of device memory, as many as
- * tilus_workspace_size says or more, aligned to TILUS_WORKSPACE_ALIGN; 0 and 0 when
- * that says 0. Its contents do not matter: what the program wants zeroed is filled
- * on `stream` before each launch. The caller owns it and leaves it alone until the
- * launch has ended; launches that may overlap need one each. */
+ * tilus_workspace_size says or more, aligned to TILUS_WORKSPACE_ALIGN; 0 and 0 when that
+ * says 0. Its contents do not matter: what the program wants zeroed is filled on `stream`
+ * before each launch. The caller owns it and leaves it alone until the launch has ended;
+ * launches that may overlap need one each. */
 TILUS_API tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream,
                                     const tilus_arg *args, size_t count, uint64_t workspace,
                                     size_t size);
 
-/* Device memory: allocate (aligned to 256 bytes), free, copy, fill with a
- * byte. Copies are synchronous. */
-TILUS_API tilus_status tilus_rt_allocate(tilus_rt *rt, size_t size, uint64_t *address);
-TILUS_API tilus_status tilus_rt_release(tilus_rt *rt, uint64_t address);
-TILUS_API tilus_status tilus_rt_upload(tilus_rt *rt, uint64_t to, const void *from, size_t size);
-TILUS_API tilus_status tilus_rt_download(tilus_rt *rt, void *to, uint64_t from, size_t size);
-TILUS_API tilus_status tilus_rt_fill(tilus_rt *rt, uint64_t to, unsigned char byte, size_t size);
+/* ---- device memory, for tools and tests ------------------------------------ */
 
-/* Waits for everything enqueued on the context; reports its errors. */
-TILUS_API tilus_status tilus_rt_synchronize(tilus_rt *rt);
+/* Allocates (aligned to 256 bytes; 0 bytes are allowed), frees, copies and fills with a
+ * byte. Sizes are bytes. Copies wait until they are done. The device may be any that
+ * there is, else TILUS_ERROR_NO_DEVICE. */
+TILUS_API tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size,
+                                         uint64_t *address);
+TILUS_API tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address);
+TILUS_API tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to,
+                                       const void *from, size_t size);
+TILUS_API tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from,
+                                         size_t size);
+TILUS_API tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to,
+                                     unsigned char byte, size_t size);
+
+/* Waits for everything enqueued on the device; reports its errors. */
+TILUS_API tilus_status tilus_rt_synchronize(tilus_rt *rt, int device);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 enum { FIELDS_MAX = 32, LANES_MAX = 4 };
 
@@ -44,7 +45,8 @@ static bool flip_source(Planner *p)
 /* The sign bit of a code, where it is still to be flipped. */
 static uint32_t sign_to_flip(const Planner *p, bool flipped)
 {
-    return is_signed_integer(p->from) && !flipped && !p->storage.flips ? UINT32_C(1) << (p->from->bits - 1) : 0;
+    bool flips = is_signed_integer(p->from) && !flipped && !p->storage.flips;
+    return flips ? UINT32_C(1) << (p->from->bits - 1) : 0;
 }
 
 /* Appends bits [bit, bit + width) of the elements of a word, from place `low` to
@@ -95,6 +97,33 @@ static Arrangement arrange_lanes(Planner *p, Field *fields, Lanes lanes, unsigne
     return a;
 }
 
+/* Codes that are to be placed: by the order that they are in, or as arranged. */
+typedef struct Placing {
+    bool placed;
+    Lanes lanes;
+    unsigned places[LANES_MAX];     /* of the codes in their lanes */
+    Field fields[FIELDS_MAX];
+    Arrangement arrangement;
+} Placing;
+
+/* The codes of a word at places up to `high`. */
+static void choose_places(Planner *p, DType to, Lanes lanes, unsigned high, Placing *c)
+{
+    c->placed = is_placed(p, to);
+    c->lanes = lanes;
+    memset(c->places, 0, sizeof c->places);
+    if (!c->placed)
+        c->arrangement = arrange_lanes(p, c->fields, lanes, high, c->places);
+    for (unsigned i = 0; c->placed && i < lanes.count; i++)
+        c->places[i] = p->storage.low[(lanes.first + i) % p->storage.elements];
+}
+
+static unsigned build_places(Planner *p, const Placing *c, uint32_t flip)
+{
+    return c->placed ? build_placed(p, c->lanes.first, c->lanes.count, flip)
+                     : build_arrangement(p, &c->arrangement, flip);
+}
+
 /* What a flipped sign bit adds to a code: it makes c + 2^(bits - 1). */
 static double sign_value(const Planner *p)
 {
@@ -128,12 +157,11 @@ static unsigned magic_word(Planner *p, DType to, Lanes lanes, bool flipped)
 {
     const DTypeInfo *t = &dtype_info[to];
     uint32_t power = (uint32_t)dtype_encode(to, ldexp(1, (int)t->mantissa)), magic = 0;
-    unsigned places[LANES_MAX] = {0};
-    Field fields[FIELDS_MAX];
-    Arrangement a = arrange_lanes(p, fields, lanes, t->mantissa - p->from->bits, places);
+    Placing c;
+    choose_places(p, to, lanes, t->mantissa - p->from->bits, &c);
     for (unsigned i = 0; i < lanes.count; i++)
-        magic |= (power ^ sign_to_flip(p, flipped) << places[i]) << i * lanes.bits;
-    return subtract_magic(p, to, build_arrangement(p, &a, magic), lanes, places);
+        magic |= (power ^ sign_to_flip(p, flipped) << c.places[i]) << i * lanes.bits;
+    return subtract_magic(p, to, build_places(p, &c, magic), lanes, c.places);
 }
 
 bool family_magic(Planner *p, DType to)
@@ -145,7 +173,7 @@ bool family_magic(Planner *p, DType to)
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);
-    if (t->bits == 16)
+    if (t->bits == 16 && !is_placed(p, to))
         share_windows(p, p->from->bits, t->mantissa - p->from->bits);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)magic_word(p, to, lanes_at(p, to, w), flipped);
@@ -168,12 +196,12 @@ static LinearBits linear_bits(DType to)
 static unsigned linear_word(Planner *p, DType to, Lanes lanes, bool flipped, unsigned *places)
 {
     uint32_t flips = 0;
-    Field fields[FIELDS_MAX];
-    Arrangement a = arrange_lanes(p, fields, lanes, linear_bits(to).count - p->from->bits,
-                                  places);
+    Placing c;
+    choose_places(p, to, lanes, linear_bits(to).count - p->from->bits, &c);
+    memcpy(places, c.places, sizeof c.places);
     for (unsigned i = 0; i < lanes.count; i++)
         flips |= sign_to_flip(p, flipped) << places[i] << i * lanes.bits;
-    return build_arrangement(p, &a, flips);
+    return build_places(p, &c, flips);
 }
 
 /* 2^-exponent / 2^place is no bf16, so two products follow. */
@@ -200,7 +228,8 @@ bool family_subnormal(Planner *p, DType to)
         return false;
     bool flipped = flip_source(p);
     p->word_count = word_count(p, to);
-    share_windows(p, p->from->bits, linear_bits(to).count - p->from->bits);
+    if (!is_placed(p, to))
+        share_windows(p, p->from->bits, linear_bits(to).count - p->from->bits);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)subnormal_word(p, lanes_at(p, to, w), flipped);
     return true;
@@ -285,6 +314,8 @@ static Arrangement arrange_codes(Planner *p, Field *fields, Lanes lanes, unsigne
  * lie as the result wants them. */
 static unsigned place_parts(Planner *p, DType to, Lanes lanes)
 {
+    if (is_placed(p, to))
+        return build_placed(p, lanes.first, lanes.count, 0);
     const DTypeInfo *t = &dtype_info[to], *from = p->from;
     unsigned magnitude = from->exponent + from->mantissa, low = t->mantissa - from->mantissa;
     Field fields[FIELDS_MAX];
@@ -367,7 +398,7 @@ bool family_bare(Planner *p, DType to)
     if (has_same_exponent(p->from, &dtype_info[to]) && p->from->special == SPECIAL_FINITE)
         return false;       /* its largest numbers would be infinity */
     p->word_count = word_count(p, to);
-    if (dtype_is_integer(from))
+    if (dtype_is_integer(from) && !is_placed(p, to))
         share_windows(p, p->from->bits, linear_bits(to).count - p->from->bits);
     for (unsigned w = 0; w < p->word_count; w++)
         p->words[w] = (uint16_t)bare_word(p, to, lanes_at(p, to, w));

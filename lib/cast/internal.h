@@ -20,6 +20,7 @@ typedef struct Planner {
     bool packed;                    /* it has */
     unsigned in_words;
     uint16_t source[CAST_WORDS_MAX];    /* nodes that stand for the source's words */
+    struct Turns *turns;            /* of its words, see turn.c; NULL: not listed yet */
     struct Window *windows;         /* those in use, see arrange.c */
     uint32_t window_count, window_capacity;
     uint16_t words[CAST_WORDS_MAX]; /* what the family decoded */
@@ -93,6 +94,14 @@ unsigned source_bit(const Planner *p, unsigned e, unsigned bit);
 /* Makes windows that serve many codes of `width` bits, those of which no place from
  * 0 to `high` of a half will do, in a storage order. */
 void share_windows(Planner *p, unsigned width, unsigned high);
+
+/* ---- orders that say the places (turn.c) --------------------------------- */
+
+/* Whether the source's order says where its codes go in halves of type `to`. */
+bool is_placed(const Planner *p, DType to);
+/* Builds the halves of the elements from `first` on, one or two: their codes where the order
+ * says, exclusive-or'ed with `rest`. */
+unsigned build_placed(Planner *p, unsigned first, unsigned count, uint32_t rest);
 
 /* ---- zero points (zeros.c) ----------------------------------------------- */
 

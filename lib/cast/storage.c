@@ -1,32 +1,24 @@
-/* Storage orders, by construction.
+/* Storage orders: those of orders.def, and the plain ones of integers whose codes fill
+ * halves.
  *
  * The two halves of a word of codes are treated alike, for casts do the same to both:
  * elements 2r and 2r + 1, a pair, have their bits at equal places of the low and of the
- * high half. So only pairs are placed, in the 16 places of each of the group's words:
- *
- *     integers   as many whole codes as fit, from place 0 on
- *     floats     the first code where the target's half wants it, its sign at 15 and its
- *                magnitude across the border of exponent and mantissa; then codes that
- *                one shift to the left brings there; then those whose magnitude is
- *                whole, with the sign anywhere; or, if that places more of them,
- *                magnitudes side by side and signs in what they leave
- *
- * What is left of each word takes the bits of the other pairs, as few pieces each as
- * there are. */
+ * high half, or crosswise where a cast turns the word. */
 #include "cast/storage.h"
 
 #include "cast/plan.h"
 
 #include <string.h>
 
-enum { PLACES = 16, WORDS_MAX = CAST_GROUP_BITS_MAX / 32, BITS_MAX = 8 };
+enum { PLACES = 16, WORDS_MAX = 7 };
 
+/* Floats of 8 bits share two words, in which more of them lie as casts want them. */
 unsigned cast_group(DType from)
 {
     unsigned bits = dtype_bits(from), elements = 1;
     while (elements * bits % 32)
         elements *= 2;
-    return elements;
+    return bits == 8 && dtype_is_float(from) ? 2 * elements : elements;
 }
 
 bool cast_has_storage(DType from, DType to)
@@ -36,168 +28,114 @@ bool cast_has_storage(DType from, DType to)
            (to == DTYPE_f16 || to == DTYPE_bf16);
 }
 
-/* ---- placing ------------------------------------------------------------------ */
+/* ---- orders --------------------------------------------------------------------- */
 
-/* An order being made. */
-typedef struct Placement {
-    CastStorage *storage;
-    unsigned bits, pairs;       /* of a code; of a group */
-    unsigned placed;            /* pairs that have their places */
-    uint32_t free[WORDS_MAX];   /* places of each word that hold no bit yet */
-} Placement;
+/* A row of orders.def. */
+typedef struct Order {
+    uint8_t bits, low;
+    DType to;                   /* of integers */
+    const char *lows, *words[WORDS_MAX];
+} Order;
 
-/* Puts a bit of pair `pair` at a place of a word. */
-static void place_bit(Placement *p, unsigned pair, unsigned bit, unsigned word, unsigned at)
+static const Order float_orders[] = {
+#define FLOAT_ORDER(bits, low, ints, lefts, ...) {bits, low, DTYPE_none, NULL, {__VA_ARGS__}},
+#define INTEGER_ORDER(bits, to, ints, lefts, lows, ...)
+#include "cast/orders.def"
+};
+
+static const Order integer_orders[] = {
+#define FLOAT_ORDER(bits, low, ints, lefts, ...)
+#define INTEGER_ORDER(bits, to, ints, lefts, lows, ...) \
+    {bits, 0, DTYPE_##to, lows, {__VA_ARGS__}},
+#include "cast/orders.def"
+};
+
+/* The order of integers of so many bits, or NULL. */
+static const Order *integer_order(unsigned bits, DType to)
 {
-    for (unsigned half = 0; half < 2; half++)
-        p->storage->order[(2 * pair + half) * p->bits + bit] =
-            (uint16_t)(32 * word + PLACES * half + at);
-    p->free[word] &= ~(UINT32_C(1) << at);
+    for (size_t i = 0; i < sizeof integer_orders / sizeof *integer_orders; i++)
+        if (integer_orders[i].bits == bits && integer_orders[i].to == to)
+            return &integer_orders[i];
+    return NULL;
 }
 
-/* The lowest place from which `count` places are free; PLACES if there is none. */
-static unsigned find_run(uint32_t free, unsigned count)
+/* The order of floats with a sign whose magnitudes go to place `low`, or NULL. */
+static const Order *float_order(unsigned bits, unsigned low)
 {
-    uint32_t run = (UINT32_C(1) << count) - 1;
-    for (unsigned at = 0; at + count <= PLACES; at++)
-        if ((free >> at & run) == run)
-            return at;
-    return PLACES;
+    for (size_t i = 0; i < sizeof float_orders / sizeof *float_orders; i++)
+        if (float_orders[i].bits == bits && float_orders[i].low == low)
+            return &float_orders[i];
+    return NULL;
 }
 
-static void place_run(Placement *p, unsigned first_bit, unsigned count, unsigned word,
-                      unsigned at)
+/* Bits as the words of a row say, from the places 15 to 0 of the low halves: two letters
+ * each, the pair, in capitals for its odd element, and the bit. */
+static void place_words(CastStorage *s, unsigned bits, const Order *order)
 {
-    for (unsigned b = 0; b < count; b++)
-        place_bit(p, p->placed, first_bit + b, word, at + b);
-}
-
-static void place_integers(Placement *p, unsigned word)
-{
-    for (unsigned at = 0; at + p->bits <= PLACES; at += p->bits, p->placed++)
-        place_run(p, 0, p->bits, word, at);
-}
-
-/* Where a half of the target has a code: its magnitude from `low` on, its sign on top. */
-typedef struct Pattern {
-    unsigned low, magnitude;
-    bool sign;
-} Pattern;
-
-static uint32_t pattern_places(const Pattern *f)
-{
-    uint32_t magnitude = ((UINT32_C(1) << f->magnitude) - 1) << f->low;
-    return magnitude | (uint32_t)f->sign << (PLACES - 1);
-}
-
-/* A code that a shift by `left` brings to its places; false where these are taken. */
-static bool place_shifted(Placement *p, const Pattern *f, unsigned word, unsigned left)
-{
-    uint32_t places = pattern_places(f);
-    if (left > f->low || (places >> left & ~p->free[word]))
-        return false;
-    place_run(p, 0, f->magnitude, word, f->low - left);
-    if (f->sign)
-        place_bit(p, p->placed, f->magnitude, word, PLACES - 1 - left);
-    p->placed++;
-    return true;
-}
-
-static bool place_parted(Placement *p, const Pattern *f, unsigned word)
-{
-    unsigned at = find_run(p->free[word], f->magnitude);
-    if (at == PLACES)
-        return false;
-    uint32_t run = ((UINT32_C(1) << f->magnitude) - 1) << at, rest = p->free[word] & ~run;
-    if (f->sign && !rest)
-        return false;
-    place_run(p, 0, f->magnitude, word, at);
-    if (f->sign)
-        place_bit(p, p->placed, f->magnitude, word, 31 - (unsigned)__builtin_clz(rest));
-    p->placed++;
-    return true;
-}
-
-/* A sign goes where the shift that brings its magnitude in place brings it, too, or
- * anywhere. */
-static void place_sign(Placement *p, const Pattern *f, unsigned pair, unsigned word,
-                       unsigned magnitude_at)
-{
-    unsigned at = PLACES - 1 - (f->low - magnitude_at);
-    if (at >= PLACES || !(p->free[word] >> at & 1))
-        at = 31 - (unsigned)__builtin_clz(p->free[word]);
-    place_bit(p, pair, f->magnitude, word, at);
-}
-
-/* Magnitudes side by side, one of them at place `first`, as many codes as fit; then
- * their signs. */
-static void place_side_by_side(Placement *p, const Pattern *f, unsigned word, unsigned first)
-{
-    unsigned begin = p->placed, count = PLACES / p->bits, at[PLACES];
-    for (unsigned low = first % f->magnitude; low + f->magnitude < PLACES; low += f->magnitude)
-        if (p->placed - begin < count) {
-            at[p->placed - begin] = low;
-            place_run(p, 0, f->magnitude, word, low);
-            p->placed++;
+    for (unsigned w = 0; w < s->words; w++)
+        for (unsigned place = 0; place < PLACES; place++) {
+            const char *at = order->words[w] + 2 * (PLACES - 1 - place);
+            bool is_odd = at[0] < 'a';
+            unsigned e = 2 * (unsigned)(at[0] - (is_odd ? 'A' : 'a')) + is_odd;
+            unsigned bit = (unsigned)(at[1] - '0'), low = 32 * w + place;
+            s->order[e * bits + bit] = (uint16_t)low;
+            s->order[(e ^ 1) * bits + bit] = (uint16_t)(low + PLACES);
         }
-    for (unsigned i = 0; begin + i < p->placed; i++)
-        place_sign(p, f, begin + i, word, at[i]);
 }
 
-/* The first of the ways that places the most codes. */
-static void place_floats(Placement *p, const Pattern *f, unsigned word)
+/* Codes side by side in each half. */
+static void place_halves(CastStorage *s, unsigned bits)
 {
-    enum { WAYS = 3 };
-    Placement best = *p;
-    CastStorage before = *p->storage, kept = before;
-    for (unsigned way = 0; way < (f->sign ? WAYS : 1); way++) {
-        Placement tried = *p;
-        *p->storage = before;
-        for (unsigned left = 0; way == 0 && left < PLACES; left++)
-            place_shifted(&tried, f, word, left);
-        while (way == 0 && place_parted(&tried, f, word))
-            ;
-        if (way > 0)
-            place_side_by_side(&tried, f, word, way == 1 ? f->low : 0);
-        if (tried.placed > best.placed) {
-            best = tried;
-            kept = *p->storage;
-        }
+    unsigned each = PLACES / bits;
+    for (unsigned e = 0; e < s->elements; e++)
+        for (unsigned b = 0; b < bits; b++)
+            s->order[e * bits + b] = (uint16_t)(e / 2 / each * 32 + e % 2 * PLACES +
+                                                e / 2 % each * bits + b);
+}
+
+/* Whether halves of type `to` hold the codes of a float, and none of its numbers would be
+ * infinity. */
+static bool fits_half(const DTypeInfo *from, const DTypeInfo *to)
+{
+    return from->exponent < to->exponent ||
+           (from->exponent == to->exponent &&
+            (from->special != SPECIAL_FINITE || !from->mantissa));
+}
+
+/* Where no half of `to` holds the codes, casts go by bf16. */
+static void order_floats(const DTypeInfo *f, DType to, CastStorage *s)
+{
+    s->to = fits_half(f, &dtype_info[to]) ? to : DTYPE_bf16;
+    unsigned low = (unsigned)dtype_info[s->to].mantissa - f->mantissa;
+    memset(s->low, (int)low, sizeof s->low);
+    if (f->special == SPECIAL_E8M0)
+        place_halves(s, f->bits);
+    else
+        place_words(s, f->bits, float_order(f->bits, low));
+}
+
+static void order_integers(unsigned bits, DType to, CastStorage *s)
+{
+    const Order *order = integer_order(bits, to);
+    if (!order) {
+        place_halves(s, bits);
+        return;
     }
-    *p = best;
-    *p->storage = kept;
-}
-
-/* The pairs that are left, in what is free. */
-static void place_rest(Placement *p)
-{
-    unsigned word = 0;
-    for (; p->placed < p->pairs; p->placed++)
-        for (unsigned b = 0; b < p->bits; b++) {
-            while (!p->free[word])
-                word++;
-            place_bit(p, p->placed, b, word, (unsigned)__builtin_ctz(p->free[word]));
-        }
+    s->to = to;
+    for (unsigned e = 0; e < s->elements; e++)
+        s->low[e] = (uint8_t)(order->lows[e / 2] - '0');
+    place_words(s, bits, order);
 }
 
 void cast_storage(DType from, DType to, CastStorage *storage)
 {
-    const DTypeInfo *f = &dtype_info[from], *t = &dtype_info[to];
+    const DTypeInfo *f = &dtype_info[from];
     *storage = (CastStorage){.elements = cast_group(from), .flips = f->kind == DKIND_INT};
-    Placement p = {.storage = storage, .bits = f->bits, .pairs = storage->elements / 2};
-    Pattern pattern = {(unsigned)t->mantissa - f->mantissa, f->exponent + (unsigned)f->mantissa,
-                       f->bits > f->exponent + f->mantissa};
-    bool fits = dtype_is_integer(from) ||
-                (f->exponent <= t->exponent && f->mantissa <= t->mantissa);
     storage->words = storage->elements * f->bits / 32;
-    for (unsigned w = 0; w < storage->words; w++)
-        p.free[w] = (UINT32_C(1) << PLACES) - 1;
-    for (unsigned w = 0; fits && w < storage->words; w++)
-        if (dtype_is_integer(from))
-            place_integers(&p, w);
-        else
-            place_floats(&p, &pattern, w);
-    place_rest(&p);
+    if (dtype_is_integer(from))
+        order_integers(f->bits, to, storage);
+    else
+        order_floats(f, to, storage);
 }
 
 /* ---- packing -------------------------------------------------------------------- */

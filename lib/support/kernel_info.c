@@ -41,6 +41,9 @@ const char *tilus_status_name(tilus_status status)
     case TILUS_ERROR_DRIVER: return "TILUS_ERROR_DRIVER";
     case TILUS_ERROR_UNSUPPORTED: return "TILUS_ERROR_UNSUPPORTED";
     case TILUS_ERROR_ARTEFACT: return "TILUS_ERROR_ARTEFACT";
+    case TILUS_ERROR_DEVICE_MEMORY: return "TILUS_ERROR_DEVICE_MEMORY";
+    case TILUS_ERROR_LOST: return "TILUS_ERROR_LOST";
+    case TILUS_ERROR_STATE: return "TILUS_ERROR_STATE";
     case TILUS_ERROR_INTERNAL: return "TILUS_ERROR_INTERNAL";
     }
     return "unknown status";

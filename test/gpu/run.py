@@ -8,7 +8,7 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 compares the GPU with the interpreter: the programs of test/lit/Run and what
 they print, the matmul template for every type of 1 to 8 bits, the pipelined ones,
 the one that dequantizes, every cast, widening ones of every code in every place from
-every storage order, and the demo; with --only sanitizers, programs and kernels under
+every storage order, and the demo; and runs runtime_check, the tests of the runtime; with --only sanitizers, programs and kernels under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
 all output.
 
@@ -41,12 +41,13 @@ PIPELINED = ["matmul_pipelined", "matmul_pipelined_auto"]
 
 class Case:
     """One check: a name and commands, all of which must succeed; with `same_text`, and
-    write the same to standard output."""
+    write the same to standard output. Or what came of it already, (passed, output)."""
 
-    def __init__(self, name, *commands, same_text=False):
+    def __init__(self, name, *commands, same_text=False, result=None):
         self.name = name
         self.commands = commands
         self.same_text = same_text
+        self.result = result
 
 
 def bits(name):
@@ -254,6 +255,52 @@ def demo_case(options, scratch):
                          str(options.kernels), "--ptx-dir", scratch])
 
 
+def device_target(options):
+    """The best target for the first device; the oldest when there is no nvidia-smi to ask."""
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"]
+    try:
+        text = subprocess.run(query, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        text = ""
+    capability = int(text.replace(".", "")) if re.fullmatch(r"\d+\.\d", text) else 80
+    targets = subprocess.run([str(options.tools / "tilus-llc"), "--list-targets"],
+                             capture_output=True, text=True).stdout.split()
+    fitting = [(int(t[3:].rstrip("a")), t) for t in targets]
+    return max((n, t) for n, t in fitting if n == capability or
+               (n < capability and not t.endswith("a")))[1]
+
+
+def compiled_programs(options, scratch):
+    """The arguments of runtime_check: its programs for this device, as machine code, too,
+    where there is ptxas."""
+    target = device_target(options)
+    arguments = ["--target", target]
+    for kind, option in (("asm", "--ptx"), ("obj", "--cubin")):
+        path = os.path.join(scratch, f"programs.{kind}")
+        compile_one = [str(options.tools / "tilus-llc"), f"-mcpu={target}", f"--filetype={kind}",
+                       str(HERE / "runtime_check" / "programs.tilus"), "-o", path]
+        if subprocess.run(compile_one, capture_output=True).returncode == 0:
+            arguments += [option, path]
+    return arguments
+
+
+def runtime_cases(options, scratch):
+    """One case for each verdict of runtime_check, with what it measured before it."""
+    command = [str(options.tools / "runtime_check"), *compiled_programs(options, scratch)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         errors="replace", timeout=300)
+    output = ""
+    for line in run.stdout.splitlines(keepends=True):
+        output += line
+        verdict = re.match(r"(PASS|FAIL) (\w+)", line)
+        if verdict:
+            yield Case(f"runtime: {verdict[2]}", result=(verdict[1] == "PASS", output))
+            output = ""
+    if run.returncode not in (0, 1) or "PASS" not in run.stdout:
+        yield Case("runtime: runtime_check", result=(False, f"{shlex.join(command)}: exit code "
+                                                            f"{run.returncode}\n{output}"))
+
+
 def sanitizer_cases(options, scratch):
     """Each kernel, and the first ARGS line of each program, under compute-sanitizer; without
     memcheck those that say in a MEMCHECK line what it takes for an error."""
@@ -286,6 +333,7 @@ def all_cases(options, scratch):
         "places": lambda: [place_case(options, t, scratch) for t in NARROW],
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
+        "runtime": lambda: list(runtime_cases(options, scratch)),
         "sanitizers": lambda: list(sanitizer_cases(options, scratch)),
     }
     chosen = options.only.split(",") if options.only else [f for f in families
@@ -297,6 +345,8 @@ def all_cases(options, scratch):
 
 def run_case(case):
     """(passed, output): the first command that fails decides."""
+    if case.result:
+        return case.result
     output, texts = "", set()
     for command in case.commands:
         errors = subprocess.PIPE if case.same_text else subprocess.STDOUT
@@ -330,8 +380,9 @@ def run_cases(cases, jobs, log):
             passed, failed = passed + ok, failed + (not ok)
             summary = [line for line in output.splitlines() if "relative error" in line
                        or "FAILED" in line or "error:" in line]
+            numbers = re.findall(r"^NUMBER (.*)", output, re.MULTILINE)
             line = f"{'PASS' if ok else 'FAIL'} {case.name}"
-            print(line, *(summary[-1:] if ok else [output]), sep="  ", flush=True)
+            print(line, *(summary[-1:] + numbers if ok else [output]), sep="  ", flush=True)
             log.write(f"==== {line}\n{output}\n")
     print(f"{passed} passed, {failed} failed", flush=True)
     return failed == 0 and passed > 0
@@ -343,7 +394,8 @@ def parse_arguments():
     parser.add_argument("--kernels", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, checked, interp; comma-separated")
-    parser.add_argument("--only", help="families: programs,prints,types,pipelined,dequantize,places,casts,demo,sanitizers")
+    parser.add_argument("--only", help="families: programs,prints,types,pipelined,dequantize,places,casts,demo,runtime,"
+                        "sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()

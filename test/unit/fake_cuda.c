@@ -1,79 +1,139 @@
 /* A shared library that passes for libcuda, for tests without a driver: host
  * memory as device memory, launches that are only recorded, and any call made
  * to fail on demand. A call that ends something (free, unload, release, pop)
- * does so even when it is told to fail, so that a leak is the caller's. */
+ * does so even when it is told to fail, so that a leak is the caller's. Any
+ * number of threads may call it. Built with FAKE_OLD it lacks what came with
+ * CUDA 12. */
 #include "fake_cuda.h"
 
 #include "cuda_api.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_VALUE = 1, INVALID_PTX = 218, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
+enum {
+    INVALID_VALUE = 1,
+    NOT_FOUND = 500,
+    CAPTURE_UNSUPPORTED = 900,
+    MAX_DEPTH = 8
+};
 
 /* Opaque handles. */
-struct CUctx_st { int unused; };
-struct CUmod_st { char *image; };
-struct CUfunc_st { int unused; };
+struct CUctx_st { int device; };
+struct CUfunc_st {
+    CUcontext context;
+    int parameter_count;
+    int parameter_bytes[FAKE_PARAMETERS];
+};
+struct CUmod_st {
+    char *image;
+    struct CUfunc_st function;
+};
+struct CUlib_st {
+    char *image;
+    struct CUfunc_st functions[FAKE_DEVICES];
+};
 
-FakeCuda fake_cuda = {.device_count = 1};
+FakeCuda fake_cuda = {.device_count = 1, .driver_version = 13000};
 
-static struct CUctx_st primary;
-static struct CUfunc_st function_handle;
-static int parameter_bytes[FAKE_PARAMETERS];
-static int parameter_count;
+static struct CUctx_st primary[FAKE_DEVICES] = {{0}, {1}, {2}, {3}};
+static struct CUctx_st other = {0};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of what a launch records */
+static _Thread_local CUcontext stack[MAX_DEPTH];
+static _Thread_local int depth, capture_mode;
 
 #define CUDA_API(name, symbol, parameters) CUresult symbol parameters;
 #include "cuda_api.def"
+
+FakeSetCurrent fake_set_current;
+
+static void trace(const char *symbol)
+{
+    size_t used = strlen(fake_cuda.trace);
+    snprintf(fake_cuda.trace + used, FAKE_TRACE - used, "%s%s", used ? " " : "", symbol);
+}
+
+/* Counts, without ordering the threads that do: their order is the runtime's to make. */
+static int add(atomic_int *counter, int n)
+{
+    return atomic_fetch_add_explicit(counter, n, memory_order_relaxed) + n;
+}
 
 /* Counts a call; returns the error that it is to fail with, or 0. */
 static CUresult called(const char *symbol)
 {
     const char *spec = fake_cuda.fail ? fake_cuda.fail : getenv("TILUS_FAKE_FAIL");
     const char *colon = spec ? strchr(spec, ':') : NULL;
-    fake_cuda.calls++;
+    int number = add(&fake_cuda.calls, 1);
+    if (fake_cuda.trace)
+        trace(symbol);
     if (!colon)
         return CUDA_SUCCESS;
     size_t len = (size_t)(colon - spec);
-    if (spec[0] >= '0' && spec[0] <= '9' ? atoi(spec) == fake_cuda.calls
+    if (spec[0] >= '0' && spec[0] <= '9' ? atoi(spec) == number
                                          : strlen(symbol) == len && !memcmp(spec, symbol, len))
         return atoi(colon + 1);
     return CUDA_SUCCESS;
 }
 
+static CUcontext current(void)
+{
+    return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+static CUresult sticky_error(void)
+{
+    return current() ? atomic_load_explicit(&fake_cuda.sticky[current()->device],
+                                            memory_order_relaxed)
+                     : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* What any capture forbids all threads but relaxed ones. */
+static CUresult check_captures(void)
+{
+    for (int i = 0; i < FAKE_STREAMS; i++)
+        if (fake_cuda.streams[i].capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+            return CAPTURE_UNSUPPORTED;
+    return CUDA_SUCCESS;
+}
+
 /* Ends the calling function when it is to fail. */
-#define CALLED()                                                              \
+#define RETURN_IF(error)                                                      \
     do {                                                                      \
-        CUresult error_ = called(__func__);                                   \
+        CUresult error_ = (error);                                            \
         if (error_)                                                           \
             return error_;                                                    \
     } while (0)
+#define CALLED() RETURN_IF(called(__func__))
 
 /* The same for what needs a current context. */
 #define CALLED_IN_CONTEXT()                                                   \
     do {                                                                      \
         CALLED();                                                             \
-        if (fake_cuda.current == 0)                                           \
-            return INVALID_CONTEXT;                                           \
+        RETURN_IF(sticky_error());                                            \
     } while (0)
 
 /* ---- driver and device ---------------------------------------------- */
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
-    *name = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY"
+    *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == CUDA_ERROR_STUB_LIBRARY ? "CUDA_ERROR_STUB_LIBRARY"
           : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
-          : error == INVALID_PTX ? "CUDA_ERROR_INVALID_PTX"
+          : error == CUDA_ERROR_INVALID_PTX ? "CUDA_ERROR_INVALID_PTX"
+          : error == CUDA_ERROR_INVALID_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
+          : error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
           : error == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND"
-          : error == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : NULL;
+          : error == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : NULL;
     return *name ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    *text = error == 719 ? "unspecified launch failure" : NULL;
+    *text = error == INVALID_VALUE ? "invalid argument" : NULL;
     return *text ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
@@ -86,7 +146,7 @@ CUresult cuInit(unsigned flags)
 CUresult cuDriverGetVersion(int *version)
 {
     CALLED();
-    *version = 13000;
+    *version = fake_cuda.driver_version;
     return CUDA_SUCCESS;
 }
 
@@ -111,22 +171,35 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     CALLED();
-    (void)device;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 8 : 6;
+    *bytes = (size_t)(device - 99) << 30;
     return CUDA_SUCCESS;
 }
 
-/* ---- contexts ------------------------------------------------------- */
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    int capability = fake_cuda.capability ? fake_cuda.capability : 86;
+    CALLED();
+    (void)device;
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 101376; break;
+    default: return INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- contexts and streams ------------------------------------------- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     CALLED();
-    (void)device;
     fake_cuda.retained++;
-    *context = &primary;
+    *context = &primary[device - 100];
     return CUDA_SUCCESS;
 }
 
@@ -137,26 +210,89 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return called(__func__);
 }
 
+void fake_set_current(int device)
+{
+    depth = device != FAKE_NO_CONTEXT;
+    stack[0] = device == FAKE_OTHER_CONTEXT ? &other : &primary[depth ? device : 0];
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CALLED();
+    *context = current();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CALLED();
+    if (!current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = 100 + current()->device;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     CALLED();
-    if (context != &primary || fake_cuda.retained == 0)
-        return INVALID_CONTEXT;
-    fake_cuda.current++;
+    if (!context || depth == MAX_DEPTH)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    add(&fake_cuda.current, 1);
+    stack[depth++] = context;
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
-    fake_cuda.current--;
-    *context = &primary;
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    add(&fake_cuda.current, -1);
+    *context = stack[--depth];
     return called(__func__);
 }
 
 CUresult cuCtxSynchronize(void)
 {
     CALLED_IN_CONTEXT();
+    return check_captures();
+}
+
+static bool is_special(CUstream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+static CUcontext stream_context(CUstream stream)
+{
+    const FakeStream *s = (const FakeStream *)stream;
+    return is_special(stream) ? current()
+         : s->device == FAKE_OTHER_CONTEXT ? &other : &primary[s->device];
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+    CALLED();
+    *context = stream_context(stream);
     return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    CALLED();
+    *status = !is_special(stream) && ((FakeStream *)stream)->capturing;
+    return is_special(stream) && check_captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                                                  : CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    CUresult error = called(__func__);
+    if (error)
+        capture_mode = before;
+    return error;
 }
 
 /* ---- memory --------------------------------------------------------- */
@@ -168,7 +304,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
         return INVALID_VALUE;
     void *memory = aligned_alloc(256, (size + 255) / 256 * 256);
     if (!memory)
-        return 2;
+        return CUDA_ERROR_OUT_OF_MEMORY;
     fake_cuda.allocations++;
     *address = (CUdeviceptr)(uintptr_t)memory;
     return CUDA_SUCCESS;
@@ -205,16 +341,17 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char byte, size_t size)
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstream stream)
 {
+    (void)stream;
     CALLED_IN_CONTEXT();
-    if (stream)
-        return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
     fake_cuda.fill_bytes = size;
     fake_cuda.filled_after = fake_cuda.launches;
+    pthread_mutex_unlock(&lock);
     memset((void *)(uintptr_t)to, byte, size);
     return CUDA_SUCCESS;
 }
 
-/* ---- modules -------------------------------------------------------- */
+/* ---- code ----------------------------------------------------------- */
 
 static void write_log(unsigned count, const int *options, void **values)
 {
@@ -230,25 +367,49 @@ static void write_log(unsigned count, const int *options, void **values)
         snprintf(buffer, size, "ptxas application ptx input, line 9; fatal: syntax error\n");
 }
 
-/* Of the image, only the parameters' widths are read; "bad" is a syntax
- * error. */
+/* An image is text. Words in it say what is wrong with it. */
+static CUresult image_error(const char *image)
+{
+    return strstr(image, "bad") ? CUDA_ERROR_INVALID_PTX
+         : strstr(image, "refused") ? CUDA_ERROR_INVALID_IMAGE
+         : strstr(image, "too new") ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : CUDA_SUCCESS;
+}
+
+static char *load(const char *image)
+{
+    char *copy = malloc(strlen(image) + 1);
+    strcpy(copy, image);
+    pthread_mutex_lock(&lock);
+    fake_cuda.loads++;
+    fake_cuda.relaxed_loads += capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+    snprintf(fake_cuda.image, sizeof fake_cuda.image, "%s", image);
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+/* Of an image only the parameters' widths are read. */
+static void read_function(struct CUfunc_st *f, const char *image)
+{
+    static const char declaration[] = ".param .u";
+    f->context = current();
+    f->parameter_count = 0;
+    for (const char *p = strstr(image, declaration); p; p = strstr(p + 1, declaration))
+        if (f->parameter_count < FAKE_PARAMETERS)
+            f->parameter_bytes[f->parameter_count++] = atoi(p + strlen(declaration)) / 8;
+}
+
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned option_count,
                             int *options, void **option_values)
 {
     CALLED_IN_CONTEXT();
-    if (strstr(image, "bad")) {
+    RETURN_IF(check_captures());
+    CUresult error = image_error(image);
+    if (error == CUDA_ERROR_INVALID_PTX)
         write_log(option_count, options, option_values);
-        return INVALID_PTX;
-    }
-    parameter_count = 0;
-    static const char declaration[] = ".param .u";
-    for (const char *p = strstr(image, declaration); p; p = strstr(p + 1, declaration))
-        if (parameter_count < FAKE_PARAMETERS)
-            parameter_bytes[parameter_count++] = atoi(p + strlen(declaration)) / 8;
-    size_t size = strlen(image) + 1;
-    *module = malloc(sizeof **module);
-    (*module)->image = malloc(size);
-    memcpy((*module)->image, image, size);
+    RETURN_IF(error);
+    *module = calloc(1, sizeof **module);
+    (*module)->image = load(image);
+    read_function(&(*module)->function, image);
     fake_cuda.modules++;
     return CUDA_SUCCESS;
 }
@@ -259,15 +420,63 @@ CUresult cuModuleUnload(CUmodule module)
     free(module);
     fake_cuda.modules--;
     CALLED_IN_CONTEXT();
-    return CUDA_SUCCESS;
+    return check_captures();
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     CALLED_IN_CONTEXT();
-    *function = &function_handle;
+    *function = &module->function;
     return strstr(module->image, name) ? CUDA_SUCCESS : NOT_FOUND;
 }
+
+#ifndef FAKE_OLD
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *jit_options,
+                           void **jit_values, unsigned jit_count, int *options, void **values,
+                           unsigned count)
+{
+    CALLED();
+    RETURN_IF(check_captures());
+    if (options || values || count)
+        return INVALID_VALUE;
+    CUresult error = fake_cuda.late ? CUDA_SUCCESS : image_error(code);
+    if (error == CUDA_ERROR_INVALID_PTX)
+        write_log(jit_count, jit_options, jit_values);
+    RETURN_IF(error);
+    *library = calloc(1, sizeof **library);
+    (*library)->image = load(code);
+    fake_cuda.libraries++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    free(library->image);
+    free(library);
+    fake_cuda.libraries--;
+    CALLED();
+    return check_captures();
+}
+
+/* The library stands for its only kernel. */
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CALLED();
+    *kernel = (CUkernel)library;
+    return strstr(library->image, name) ? CUDA_SUCCESS : NOT_FOUND;
+}
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    CUlibrary library = (CUlibrary)kernel;
+    CALLED_IN_CONTEXT();
+    RETURN_IF(check_captures());
+    RETURN_IF(image_error(library->image));
+    *function = &library->functions[current()->device];
+    read_function(*function, library->image);
+    return CUDA_SUCCESS;
+}
+#endif
 
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
 {
@@ -284,8 +493,27 @@ CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
     (void)function;
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         return INVALID_VALUE;
-    fake_cuda.function_shared = value;
+    atomic_store_explicit(&fake_cuda.function_shared, value, memory_order_relaxed);
     return CUDA_SUCCESS;
+}
+
+/* ---- launching ------------------------------------------------------ */
+
+static void record(CUfunction f, const unsigned grid[3], const unsigned block[3],
+                   unsigned shared, CUstream stream, void **params)
+{
+    pthread_mutex_lock(&lock);
+    fake_cuda.launches++;
+    fake_cuda.launches_on[f->context->device]++;
+    if (!is_special(stream))
+        ((FakeStream *)stream)->launches++;
+    memcpy(fake_cuda.grid, grid, sizeof fake_cuda.grid);
+    memcpy(fake_cuda.block, block, sizeof fake_cuda.block);
+    fake_cuda.shared = shared;
+    memset(fake_cuda.parameters, 0, sizeof fake_cuda.parameters);
+    for (int i = 0; i < f->parameter_count; i++)
+        memcpy(&fake_cuda.parameters[i], params[i], (size_t)f->parameter_bytes[i]);
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -293,14 +521,13 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned shared_bytes, CUstream stream, void **params, void **extra)
 {
     CALLED_IN_CONTEXT();
-    if (function != &function_handle || stream || extra || !grid_x || !grid_y || !grid_z)
+    if (extra || !grid_x || !grid_y || !grid_z)
         return INVALID_VALUE;
-    fake_cuda.launches++;
-    memcpy(fake_cuda.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof fake_cuda.grid);
-    memcpy(fake_cuda.block, (unsigned[]){block_x, block_y, block_z}, sizeof fake_cuda.block);
-    fake_cuda.shared = shared_bytes;
-    memset(fake_cuda.parameters, 0, sizeof fake_cuda.parameters);
-    for (int i = 0; i < parameter_count; i++)
-        memcpy(&fake_cuda.parameters[i], params[i], (size_t)parameter_bytes[i]);
+    if (function->context != stream_context(stream))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (function->context != current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    record(function, (unsigned[]){grid_x, grid_y, grid_z},
+           (unsigned[]){block_x, block_y, block_z}, shared_bytes, stream, params);
     return CUDA_SUCCESS;
 }

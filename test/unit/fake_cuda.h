@@ -3,27 +3,53 @@
 #ifndef TILUS_TEST_FAKE_CUDA_H
 #define TILUS_TEST_FAKE_CUDA_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_PARAMETERS = 8 };
+enum { FAKE_PARAMETERS = 8, FAKE_DEVICES = 4, FAKE_STREAMS = 8, FAKE_TRACE = 4096 };
+
+/* A stream: its address is the handle. */
+typedef struct FakeStream {
+    int device;             /* whose primary context it is of; or FAKE_OTHER_CONTEXT */
+    int capturing;
+    atomic_int launches;
+} FakeStream;
+
+enum { FAKE_OTHER_CONTEXT = -1 };   /* a context of device 0, beside the primary one */
 
 typedef struct FakeCuda {
     /* Set by a test. */
     int device_count;
+    int driver_version;
+    int capability;         /* of every device; 0: 86 */
     const char *fail;       /* "cuX:code" or "N:code": the call that fails, by name or
                                number from 1, and its error; NULL: TILUS_FAKE_FAIL */
+    int late;               /* a library is compiled when its function is asked for, and
+                               then has no log */
+    atomic_int sticky[FAKE_DEVICES];    /* the error of whatever waits for the device, and
+                                           of its launches */
+    FakeStream streams[FAKE_STREAMS];
+    char *trace;            /* gets the names of calls; FAKE_TRACE bytes */
 
     /* Alive at this moment; all 0 after a clean close. */
-    int retained, current, modules, allocations;
+    atomic_int retained, current, modules, libraries, allocations;
 
-    /* Counters and the last launch. */
-    int calls, launches;
+    /* Counters and the last launch, which are of one thread. */
+    atomic_int calls, launches, loads;
+    atomic_int launches_on[FAKE_DEVICES];
     size_t fill_bytes;      /* of the last fill on a stream ... */
     int filled_after;       /* ... and the launches before it */
-    int function_shared;    /* set by cuFuncSetAttribute, bytes */
+    atomic_int function_shared;         /* set by cuFuncSetAttribute, bytes */
+    int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
+    char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;
     uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended */
 } FakeCuda;
+
+/* Exported too: makes a device's primary context, FAKE_OTHER_CONTEXT or FAKE_NO_CONTEXT the
+ * only one of the calling thread, as its owner would have done. */
+enum { FAKE_NO_CONTEXT = -2 };
+typedef void FakeSetCurrent(int device);
 
 #endif

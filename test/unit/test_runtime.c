@@ -1,121 +1,63 @@
-/* The runtime on a fake driver, and the checks of launch arguments. */
+/* The runtime on a fake driver: devices, kernels, launches, memory. */
 #define _GNU_SOURCE
-#include "cuda_api.h"
-#include "fake_cuda.h"
-#include "support/scalar.h"
-#include "tilus/runtime.h"
-
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define C(n) {TILUS_CODE_CONSTANT, n}
-#define A(n) {TILUS_CODE_ARGUMENT, n}
-#define OP(id) {TILUS_CODE_OPERATOR, SCALAR_##id}
+#include "rt_fixture.h"
 
-/* The state of the fake driver, which stays loaded. */
-static FakeCuda *fake;
+/* Of driver calls that a function makes, their names, in order. */
+#define assert_calls(call, expected)                                          \
+    do {                                                                      \
+        char trace_[FAKE_TRACE] = "";                                         \
+        fake->trace = trace_;                                                 \
+        assert_ok(call);                                                      \
+        fake->trace = NULL;                                                   \
+        assert_string_equal(trace_, expected);                                \
+    } while (0)
 
-static const char ptx[] =
-    ".entry scale(.param .u64 p, .param .u32 m, .param .u32 n, .param .u64 k)";
-
-static const tilus_arg_info scale_args[] = {
-    {"p", TILUS_ARG_POINTER, "f16", 1, 0, 0, 16},
-    {"m", TILUS_ARG_I32, "i32", 16, -64, 4096, 1},
-    {"n", TILUS_ARG_U32, "u32", 1, 0, UINT32_MAX, 1},
-    {"k", TILUS_ARG_I64, "i64", 1, INT64_MIN, INT64_MAX, 1},
-};
-
-/* m / 16 by ceil_div(n, 3) by min(k, 7) */
-static const tilus_code grid_x[] = {A(1), C(16), OP(div)};
-static const tilus_code grid_y[] = {A(2), C(3), OP(ceil_div)};
-static const tilus_code grid_z[] = {A(3), C(7), OP(min)};
-
-static const tilus_kernel_info scale = {
-    .name = "scale", .arg_count = COUNT(scale_args), .args = scale_args, .grid_rank = 3,
-    .grid_length = {COUNT(grid_x), COUNT(grid_y), COUNT(grid_z)},
-    .grid = {grid_x, grid_y, grid_z}, .threads = 64, .shared_bytes = 100 * 1024,
-};
-
-/* The same with a workspace of 256 bytes, all zeroed. */
-static const size_t one_code = 1;
-static const tilus_code *const sixteen[] = {(const tilus_code[]){C(16)}};
-static const tilus_workspace_tensor tensor = {"w", 32, true, 1, &one_code, sixteen};
-
-static tilus_kernel_info scale_with_workspace(void)
+static tilus_status launch(tilus_kernel *kernel, tilus_stream stream)
 {
-    tilus_kernel_info info = scale;
-    info.workspace_count = 1;
-    info.workspace = &tensor;
-    return info;
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    setenv("TILUS_LIBCUDA", TILUS_FAKE_CUDA, 1);
-    unsetenv("TILUS_FAKE_FAIL");
-    if (!fake) {
-        void *library = dlopen(TILUS_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-        fake = library ? dlsym(library, "fake_cuda") : NULL;
-    }
-    if (!fake)
-        return -1;
-    memset(fake, 0, sizeof *fake);
-    fake->device_count = 1;
-    return 0;
-}
-
-static void assert_nothing_left(void)
-{
-    assert_int_equal(fake->retained, 0);
-    assert_int_equal(fake->current, 0);
-    assert_int_equal(fake->modules, 0);
-    assert_int_equal(fake->allocations, 0);
-}
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not contain \"%s\"", text, part);
-}
-
-static tilus_rt *open_fake(void)
-{
-    char message[256];
-    tilus_rt *rt;
-    assert_int_equal(tilus_rt_open(0, &rt, message, sizeof message), TILUS_OK);
-    return rt;
+    return tilus_launch(kernel, stream, good_args, COUNT(good_args), 0, 0);
 }
 
 /* ---- opening -------------------------------------------------------- */
 
-static void opens_and_closes(void **state)
+static void describes_devices(void **state)
 {
     (void)state;
+    fake->device_count = 2;
     tilus_rt *rt = open_fake();
-    assert_string_equal(tilus_rt_device_name(rt), "Fake 100");
-    assert_int_equal(tilus_rt_compute_capability(rt), 86);
+    assert_int_equal(tilus_rt_device_count(rt), 2);
     assert_int_equal(tilus_rt_driver_version(rt), 13000);
-    assert_int_equal(fake->retained, 1);
-    assert_int_equal(fake->current, 0);
-    assert_int_equal(tilus_rt_synchronize(rt), TILUS_OK);
+    assert_string_equal(tilus_rt_device_name(rt, 1), "Fake 101");
+    assert_int_equal(tilus_rt_compute_capability(rt, 1), 86);
+    assert_int_equal(tilus_rt_device_memory(rt, 1), (size_t)2 << 30);
+    assert_int_equal(tilus_rt_multiprocessors(rt, 1), 132);
+    assert_int_equal(tilus_rt_shared_memory(rt, 1), 101376);
+    for (int none = -1; none <= 2; none += 3) {
+        assert_string_equal(tilus_rt_device_name(rt, none), "");
+        assert_true(tilus_rt_compute_capability(rt, none) == 0 &&
+                    tilus_rt_device_memory(rt, none) == 0 &&
+                    tilus_rt_multiprocessors(rt, none) == 0 &&
+                    tilus_rt_shared_memory(rt, none) == 0);
+        assert_fails(tilus_rt_synchronize(rt, none), TILUS_ERROR_NO_DEVICE,
+                     "the process has 2");
+    }
+    assert_int_equal(fake->retained, 0);    /* not before somebody needs it */
     tilus_rt_close(rt);
     tilus_rt_close(NULL);
     assert_nothing_left();
 }
 
-static void assert_open_fails(int device, tilus_status status, const char *part)
+static void assert_open_fails(const char *library, tilus_status status, const char *part)
 {
+    const tilus_rt_options options = {.library = library};
     char message[512];
     tilus_rt *rt = (tilus_rt *)message;
-    assert_int_equal(tilus_rt_open(device, &rt, message, sizeof message), status);
+    assert_int_equal(tilus_rt_open(&options, &rt, message, sizeof message), status);
     assert_null(rt);
     assert_contains(message, part);
     assert_nothing_left();
@@ -124,20 +66,31 @@ static void assert_open_fails(int device, tilus_status status, const char *part)
 static void says_why_it_cannot_open(void **state)
 {
     (void)state;
-    assert_open_fails(1, TILUS_ERROR_NO_DEVICE, "no CUDA device 1, the machine has 1");
-    assert_open_fails(-1, TILUS_ERROR_NO_DEVICE, "no CUDA device -1");
+    static const struct {
+        const char *fail;
+        tilus_status status;
+        const char *text;
+    } cases[] = {
+        {"cuInit:100", TILUS_ERROR_NO_DEVICE, "cuInit: CUDA_ERROR_NO_DEVICE"},
+        {"cuInit:100", TILUS_ERROR_NO_DEVICE, "CUDA_VISIBLE_DEVICES"},
+        {"cuInit:34", TILUS_ERROR_NO_DRIVER, "CUDA_ERROR_STUB_LIBRARY"},
+        {"cuInit:34", TILUS_ERROR_NO_DRIVER, "a toolkit's stub, for linking only"},
+        {"cuInit:803", TILUS_ERROR_NO_DRIVER, "of two versions"},
+        {"cuInit:12345", TILUS_ERROR_DRIVER, "unknown error (12345"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fake->fail = cases[i].fail;
+        assert_open_fails(NULL, cases[i].status, cases[i].text);
+    }
+    fake->fail = NULL;
     fake->device_count = 0;
-    assert_open_fails(0, TILUS_ERROR_NO_DEVICE, "no CUDA device");
-    setenv("TILUS_FAKE_FAIL", "cuInit:100", 1);
-    assert_open_fails(0, TILUS_ERROR_NO_DEVICE, "cuInit(0): CUDA_ERROR_NO_DEVICE");
-    setenv("TILUS_FAKE_FAIL", "cuInit:34", 1);
-    assert_open_fails(0, TILUS_ERROR_NO_DRIVER, "CUDA_ERROR_STUB_LIBRARY");
-    setenv("TILUS_FAKE_FAIL", "cuInit:12345", 1);
-    assert_open_fails(0, TILUS_ERROR_DRIVER, "unknown error (12345");
+    assert_open_fails(NULL, TILUS_ERROR_NO_DEVICE, "no CUDA device");
     setenv("TILUS_LIBCUDA", "/nonexistent/libcuda.so.1", 1);
-    assert_open_fails(0, TILUS_ERROR_NO_DRIVER, "no CUDA driver: /nonexistent/libcuda.so.1");
-    setenv("TILUS_LIBCUDA", "libm.so.6", 1);
-    assert_open_fails(0, TILUS_ERROR_NO_DRIVER, "libm.so.6 is too old: it has no cu");
+    assert_open_fails(NULL, TILUS_ERROR_NO_DRIVER,
+                      "no CUDA driver: /nonexistent/libcuda.so.1");
+    assert_open_fails("/elsewhere/libcuda.so.1", TILUS_ERROR_NO_DRIVER, "/elsewhere/libcuda");
+    assert_open_fails("libm.so.6", TILUS_ERROR_NO_DRIVER,
+                      "libm.so.6 is too old: it has no cu");
 }
 
 static void cuts_a_long_message(void **state)
@@ -146,164 +99,156 @@ static void cuts_a_long_message(void **state)
     char message[8] = "-------";
     tilus_rt *rt;
     fake->device_count = 0;
-    assert_int_equal(tilus_rt_open(0, &rt, message, 6), TILUS_ERROR_NO_DEVICE);
+    assert_int_equal(tilus_rt_open(NULL, &rt, message, 6), TILUS_ERROR_NO_DEVICE);
     assert_string_equal(message, "no CU");
     assert_int_equal(message[6], '-');
-    assert_int_equal(tilus_rt_open(0, &rt, NULL, 0), TILUS_ERROR_NO_DEVICE);
+    assert_int_equal(tilus_rt_open(NULL, &rt, NULL, 0), TILUS_ERROR_NO_DEVICE);
 }
 
-/* ---- failures of the driver ----------------------------------------- */
+/* ---- kernels -------------------------------------------------------- */
 
-/* Everything the runtime does, up to the first failure, which is described in
- * message[0..size). */
-static tilus_status use_everything(char *message, size_t size)
-{
-    tilus_rt *rt;
-    tilus_status status = tilus_rt_open(0, &rt, message, size);
-    if (status != TILUS_OK)
-        return status;
-    enum { WORKSPACE = 256 };
-    uint64_t address = 0;
-    tilus_kernel *kernel = NULL;
-    tilus_kernel_info info = scale_with_workspace();
-    char bytes[64] = "data", back[64];
-    tilus_arg args[] = {{.integer = 0}, {.integer = 32}, {.integer = 3}, {.integer = 1}};
-    status = tilus_rt_allocate(rt, WORKSPACE, &address);
-    if (status == TILUS_OK)
-        status = tilus_rt_fill(rt, address, 0, sizeof bytes);
-    if (status == TILUS_OK)
-        status = tilus_rt_upload(rt, address, bytes, sizeof bytes);
-    if (status == TILUS_OK)
-        status = tilus_kernel_load(rt, ptx, &info, &kernel);
-    args[0].pointer = address;
-    if (status == TILUS_OK)
-        status = tilus_launch(kernel, NULL, args, COUNT(args), address, WORKSPACE);
-    if (status == TILUS_OK)
-        status = tilus_rt_synchronize(rt);
-    if (status == TILUS_OK)
-        status = tilus_rt_download(rt, back, address, sizeof back);
-    snprintf(message, size, "%s", tilus_rt_error(rt));
-    tilus_kernel_unload(kernel);
-    if (address && tilus_rt_release(rt, address) != TILUS_OK && status == TILUS_OK) {
-        status = TILUS_ERROR_DRIVER;
-        snprintf(message, size, "%s", tilus_rt_error(rt));
-    }
-    tilus_rt_close(rt);
-    return status;
-}
-
-static void every_call_may_fail(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name, *symbol;
-    } calls[] = {
-#define CUDA_API(name, symbol, parameters) {#name "(", #symbol},
-#include "cuda_api.def"
-    };
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        char spec[64], message[1024] = "";
-        snprintf(spec, sizeof spec, "%s:719", calls[i].symbol);
-        set_up(NULL);
-        fake->fail = spec;
-        tilus_status status = use_everything(message, sizeof message);
-        assert_nothing_left();
-        /* These are not told to fail (errors), or have nobody to tell. */
-        if (strstr(calls[i].name, "cuGetError") || strstr(calls[i].name, "cuModuleUnload") ||
-            strstr(calls[i].name, "cuDevicePrimaryCtxRelease"))
-            continue;
-        assert_int_equal(status, TILUS_ERROR_DRIVER);
-        assert_contains(message, calls[i].name);
-        assert_contains(message, "CUDA_ERROR_LAUNCH_FAILED (719: unspecified launch failure)");
-    }
-}
-
-static void fails_cleanly_at_any_moment(void **state)
-{
-    (void)state;
-    char message[1024];
-    assert_int_equal(use_everything(message, sizeof message), TILUS_OK);
-    enum { CLEANING_UP = 7 };   /* push unload pop, push free pop, release */
-    int calls = fake->calls - CLEANING_UP;
-    assert_true(calls > 20);
-    for (int i = 1; i <= calls; i++) {
-        char spec[64];
-        snprintf(spec, sizeof spec, "%d:719", i);
-        set_up(NULL);
-        fake->fail = spec;
-        assert_int_equal(use_everything(message, sizeof message), TILUS_ERROR_DRIVER);
-        assert_contains(message, "CUDA_ERROR_LAUNCH_FAILED");
-        assert_nothing_left();
-    }
-}
-
-/* ---- loading -------------------------------------------------------- */
-
-static void reports_the_jit_log(void **state)
+static void prepares_a_kernel(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
-    tilus_kernel *kernel;
-    assert_int_equal(tilus_kernel_load(rt, "bad", &scale, &kernel), TILUS_ERROR_DRIVER);
-    assert_null(kernel);
-    assert_contains(tilus_rt_error(rt), "cuModuleLoadDataEx(");
-    assert_contains(tilus_rt_error(rt), "CUDA_ERROR_INVALID_PTX");
-    assert_contains(tilus_rt_error(rt), ")\nptxas application ptx input, line 9; fatal");
-    assert_int_equal(tilus_kernel_load(rt, "other", &scale, &kernel), TILUS_ERROR_DRIVER);
-    assert_contains(tilus_rt_error(rt), "CUDA_ERROR_NOT_FOUND");
-    tilus_rt_close(rt);
-    assert_nothing_left();
-}
-
-static void describes_a_kernel(void **state)
-{
-    (void)state;
-    tilus_rt *rt = open_fake();
-    tilus_kernel *kernel;
-    tilus_kernel_info info = scale;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &info, &kernel), TILUS_OK);
-    assert_int_equal(tilus_kernel_registers(kernel), 40);
-    assert_int_equal(tilus_kernel_local_bytes(kernel), 16);
-    assert_int_equal(fake->function_shared, 100 * 1024);
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    assert_int_equal(fake->loads, 0);
+    assert_int_equal(tilus_kernel_registers(kernel, 0), -1);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_int_equal(tilus_kernel_registers(kernel, 0), 40);
+    assert_int_equal(tilus_kernel_local_bytes(kernel, 0), 16);
+    assert_int_equal(tilus_kernel_local_bytes(kernel, 1), -1);
+    assert_int_equal(fake->function_shared, 96 * 1024);
+    assert_int_equal(fake->current, 0);
+    assert_calls(tilus_kernel_prepare(kernel, 0), "");
+    assert_fails(tilus_kernel_prepare(kernel, 1), TILUS_ERROR_NO_DEVICE, "no CUDA device 1");
+    assert_string_equal(tilus_kernel_artefact(kernel)->target, "sm_80");
     tilus_kernel_unload(kernel);
 
     fake->function_shared = 0;
+    tilus_kernel_info info = scale;
     info.shared_bytes = 48 * 1024;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &info, &kernel), TILUS_OK);
+    kernel = create(rt, &info, ptx);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
     assert_int_equal(fake->function_shared, 0);
     tilus_kernel_unload(kernel);
-
-    info.shared_bytes = (size_t)1 << 32;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &info, &kernel), TILUS_ERROR_UNSUPPORTED);
-    assert_contains(tilus_rt_error(rt), "program needs 4294967296 bytes of shared memory");
     tilus_rt_close(rt);
     assert_nothing_left();
 }
 
-/* The kernel keeps nothing of the info that it was loaded with. */
-static void copies_the_info(void **state)
+/* Whether the code that is loaded for a device of 8.6 begins with `image`. */
+static void assert_loads(const char *driver, const char *target, const char *cubin,
+                         const char *image)
+{
+    use_driver(driver);
+    tilus_rt *rt = open_fake();
+    tilus_artefact artefact = artefact_of(&scale, ptx);
+    artefact.target = target;
+    artefact.cubin = cubin;
+    artefact.cubin_size = cubin ? strlen(cubin) + 1 : 0;
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_int_equal(strncmp(fake->image, image, strlen(image)), 0);
+    assert_ok(launch(kernel, NULL));
+    assert_int_equal(fake->modules + fake->libraries, 1);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+static void takes_machine_code_that_fits(void **state)
+{
+    (void)state;
+    static const char *const drivers[] = {TILUS_FAKE_CUDA, TILUS_FAKE_CUDA_OLD};
+    for (size_t i = 0; i < COUNT(drivers); i++) {
+        assert_loads(drivers[i], "sm_86", "SASS scale" SCALE_PARAMETERS, "SASS");
+        assert_loads(drivers[i], "sm_86", "refused", ".entry");
+        assert_loads(drivers[i], "sm_80", "SASS scale" SCALE_PARAMETERS, ".entry");
+        assert_loads(drivers[i], "sm_86", NULL, ".entry");
+        assert_loads(drivers[i], "sm_80f", NULL, ".entry");
+    }
+}
+
+/* Newer drivers keep one library for all devices, older ones a module for each. */
+static void loads_by_what_the_driver_has(void **state)
+{
+    (void)state;
+    static const char *const drivers[] = {TILUS_FAKE_CUDA, TILUS_FAKE_CUDA_OLD};
+    for (int old = 0; old < 2; old++) {
+        use_driver(drivers[old]);
+        fake->device_count = 2;
+        tilus_rt *rt = open_fake();
+        tilus_kernel *kernel = create(rt, &scale, ptx);
+        assert_ok(tilus_kernel_prepare(kernel, 0));
+        assert_ok(tilus_kernel_prepare(kernel, 1));
+        assert_int_equal(fake->libraries, old ? 0 : 1);
+        assert_int_equal(fake->modules, old ? 2 : 0);
+        tilus_kernel_unload(kernel);
+        tilus_rt_close(rt);
+        assert_nothing_left();
+    }
+}
+
+static void refuses_a_bad_artefact(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
-    tilus_kernel *kernel;
+    tilus_kernel *kernel = (tilus_kernel *)rt;
+    tilus_kernel_info info = scale;
+    tilus_artefact artefact = artefact_of(NULL, ptx);
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT,
+                 "description");
+    assert_null(kernel);
+    artefact = artefact_of(&info, NULL);
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT, "PTX");
+    artefact = artefact_of(&info, ptx);
+    artefact.target = NULL;
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT, "target");
+    artefact = artefact_of(&info, ptx);
+    info.arg_count = 257;
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_UNSUPPORTED,
+                 "kernel @scale takes 257 arguments, more than 256");
+    tilus_rt_close(rt);
+}
+
+/* The kernel keeps nothing of what it was made from. */
+static void copies_the_artefact(void **state)
+{
+    (void)state;
+    tilus_rt *rt = open_fake();
     tilus_arg_info *args = malloc(sizeof scale_args);
     tilus_code *code = malloc(sizeof grid_x);
-    char *name = strdup("scale"), *m = strdup("m");
+    char *name = strdup("scale"), *m = strdup("m"), *text = strdup(ptx);
+    char *source = strdup("the text");
     memcpy(args, scale_args, sizeof scale_args);
     memcpy(code, grid_x, sizeof grid_x);
     args[1].name = m;
-    tilus_kernel_info info = scale;
+    tilus_kernel_info info = scale_with_workspace();
     info.name = name;
     info.args = args;
     info.grid[0] = code;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &info, &kernel), TILUS_OK);
+    tilus_artefact artefact = artefact_of(&info, text);
+    artefact.source = artefact.parameters = artefact.compiler = source;
+    artefact.cubin = source;
+    artefact.cubin_size = 4;
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
     free(args);
     free(code);
     free(name);
     free(m);
+    free(text);
+    free(source);
+    const tilus_artefact *copy = tilus_kernel_artefact(kernel);
+    assert_string_equal(copy->source, "the text");
+    assert_string_equal(copy->compiler, "the text");
+    assert_memory_equal(copy->cubin, "the ", 4);
+    assert_string_equal(copy->info->workspace[0].name, "w");
+    assert_ok(tilus_kernel_prepare(kernel, 0));
     tilus_arg wrong[] = {{.pointer = 0}, {.integer = 33}, {.integer = 3}, {.integer = 1}};
-    assert_int_equal(tilus_launch(kernel, NULL, wrong, 4, 0, 0), TILUS_ERROR_ARGUMENT);
-    assert_contains(tilus_rt_error(rt), "argument %m = 33 is not divisible by 16");
+    assert_fails(tilus_launch(kernel, NULL, wrong, 4, 0, 0), TILUS_ERROR_ARGUMENT,
+                 "kernel @scale (sm_80): argument %m = 33 is not divisible by 16");
     tilus_kernel_unload(kernel);
     tilus_rt_close(rt);
 }
@@ -314,15 +259,15 @@ static void packs_arguments(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
-    tilus_kernel *kernel;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &scale, &kernel), TILUS_OK);
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
     tilus_arg args[] = {{.pointer = 0x7f0123456780}, {.integer = 48}, {.integer = 10},
                         {.integer = 0x123456789abc}};
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
+    assert_ok(tilus_launch(kernel, NULL, args, 4, 0, 0));
     assert_int_equal(fake->launches, 1);
     assert_memory_equal(fake->grid, ((unsigned[]){3, 4, 7}), sizeof fake->grid);
     assert_memory_equal(fake->block, ((unsigned[]){64, 1, 1}), sizeof fake->block);
-    assert_int_equal(fake->shared, 100 * 1024);
+    assert_int_equal(fake->shared, 96 * 1024);
     assert_memory_equal(fake->parameters,
                         ((uint64_t[]){0x7f0123456780, 48, 10, 0x123456789abc}),
                         4 * sizeof(uint64_t));
@@ -331,179 +276,231 @@ static void packs_arguments(void **state)
     assert_nothing_left();
 }
 
-static void an_empty_grid_runs_nothing(void **state)
+static void names_the_misaligned_pointer(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
-    tilus_kernel *kernel;
-    assert_int_equal(tilus_kernel_load(rt, ptx, &scale, &kernel), TILUS_OK);
-    tilus_arg args[] = {{.pointer = 0}, {.integer = 32}, {.integer = 0}, {.integer = 1}};
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
-    assert_int_equal(fake->launches, 0);
-    args[2].integer = 1;
-    assert_int_equal(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_OK);
-    assert_int_equal(fake->launches, 1);
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    tilus_arg args[] = {{.pointer = 0x1004}, {.integer = 32}, {.integer = 3}, {.integer = 1}};
+    assert_fails(tilus_launch(kernel, NULL, args, 4, 0, 0), TILUS_ERROR_ARGUMENT,
+                 "kernel @scale (sm_80): argument %p = 0x1004 is not aligned to 16 bytes");
+    size_t size = 1;
+    assert_fails(tilus_workspace_size(kernel, args, 4, &size), TILUS_ERROR_ARGUMENT,
+                 "aligned");
+    assert_int_equal(size, 0);
     tilus_kernel_unload(kernel);
     tilus_rt_close(rt);
 }
 
-static void moves_memory(void **state)
+static void an_empty_grid_runs_nothing(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
-    uint64_t address;
-    char back[8];
-    assert_int_equal(tilus_rt_allocate(rt, 0, &address), TILUS_OK);
-    assert_int_equal(tilus_rt_release(rt, address), TILUS_OK);
-    assert_int_equal(tilus_rt_allocate(rt, 8, &address), TILUS_OK);
-    assert_int_equal(tilus_rt_fill(rt, address, 'x', 8), TILUS_OK);
-    assert_int_equal(tilus_rt_upload(rt, address + 2, "abc", 3), TILUS_OK);
-    assert_int_equal(tilus_rt_download(rt, back, address, 8), TILUS_OK);
-    assert_memory_equal(back, "xxabcxxx", 8);
-    assert_int_equal(tilus_rt_release(rt, address), TILUS_OK);
-    setenv("TILUS_FAKE_FAIL", "cuMemAlloc_v2:2", 1);
-    address = 1;
-    assert_int_equal(tilus_rt_allocate(rt, 8, &address), TILUS_ERROR_DRIVER);
-    assert_int_equal(address, 0);
-    assert_contains(tilus_rt_error(rt),
-                    "cuMemAlloc(&pointer, size): CUDA_ERROR_OUT_OF_MEMORY");
-    unsetenv("TILUS_FAKE_FAIL");
-    assert_int_equal(tilus_rt_synchronize(rt), TILUS_OK);
-    assert_string_equal(tilus_rt_error(rt), "");
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    tilus_arg args[] = {{.pointer = 0}, {.integer = 32}, {.integer = 0}, {.integer = 1}};
+    assert_calls(tilus_launch(kernel, NULL, args, 4, 0, 0), "");
+    assert_int_equal(fake->launches, 0);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+}
+
+static void a_warm_launch_makes_two_calls(void **state)
+{
+    (void)state;
+    fake->device_count = 2;
+    tilus_rt *rt = open_fake();
+    tilus_kernel_info info = scale_with_workspace();
+    _Alignas(TILUS_WORKSPACE_ALIGN) char memory[256];
+    tilus_kernel *kernel = create(rt, &scale, ptx), *filled = create(rt, &info, ptx);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_ok(tilus_kernel_prepare(filled, 0));
+    set_current(0);
+    assert_calls(launch(kernel, &fake->streams[0]), "cuCtxGetCurrent cuLaunchKernel");
+    assert_calls(launch(kernel, NULL), "cuCtxGetCurrent cuLaunchKernel");
+    assert_calls(tilus_launch(filled, &fake->streams[0], good_args, 4, (uintptr_t)memory, 256),
+                 "cuCtxGetCurrent cuMemsetD8Async cuLaunchKernel");
+    set_current(FAKE_NO_CONTEXT);
+    assert_calls(launch(kernel, &fake->streams[0]),
+                 "cuCtxGetCurrent cuStreamGetCtx cuCtxPushCurrent_v2 cuLaunchKernel "
+                 "cuCtxPopCurrent_v2");
+    assert_ok(tilus_kernel_prepare(kernel, 1));
+    set_current(0);
+    assert_calls(launch(kernel, NULL), "cuCtxGetCurrent cuLaunchKernel");
+    assert_calls(launch(kernel, &fake->streams[0]),
+                 "cuCtxGetCurrent cuStreamGetCtx cuLaunchKernel");
+    tilus_kernel_unload(kernel);
+    tilus_kernel_unload(filled);
     tilus_rt_close(rt);
     assert_nothing_left();
 }
 
-/* ---- checks without a driver ---------------------------------------- */
-
-/* Checks (p, m, n, k); NULL expects success. */
-static void assert_check(uint64_t p, int64_t m, int64_t n, int64_t k, const char *expected)
-{
-    int64_t grid[3];
-    char message[256] = "stale";
-    tilus_arg args[] = {{.pointer = p}, {.integer = m}, {.integer = n}, {.integer = k}};
-    tilus_status status = tilus_kernel_check(&scale, args, 4, grid, message, sizeof message);
-    assert_int_equal(status, expected ? TILUS_ERROR_ARGUMENT : TILUS_OK);
-    assert_string_equal(message, expected ? expected : "");
-}
-
-static void names_the_broken_fact(void **state)
+/* Whichever context is current, the stream's device runs it. */
+static void runs_on_the_streams_device(void **state)
 {
     (void)state;
-    assert_check(32, 64, 5, 6, NULL);
-    assert_check(0x7f0008, 64, 5, 6, "argument %p = 0x7f0008 is not aligned to 16 bytes");
-    assert_check(0, 100, 5, 6, "argument %m = 100 is not divisible by 16");
-    assert_check(0, 4112, 5, 6, "argument %m = 4112 is outside [-64, 4096]");
-    assert_check(0, -80, 5, 6, "argument %m = -80 is outside [-64, 4096]");
-    assert_check(0, INT64_C(1) << 31, 5, 6, "argument %m = 2147483648 does not fit in i32");
-    assert_check(0, 64, -1, 6, "argument %n = -1 does not fit in u32");
-    assert_check(0, 64, INT64_C(1) << 32, 6, "argument %n = 4294967296 does not fit in u32");
+    fake->device_count = 2;
+    for (int i = 0; i < 4; i++)
+        fake->streams[i].device = i / 2;
+    for (int prepared = 0; prepared < 4; prepared++)
+        for (int now = FAKE_NO_CONTEXT; now < 2; now++) {
+            tilus_rt *rt = open_fake();
+            tilus_kernel *kernel = create(rt, &scale, ptx);
+            for (int d = 0; d < 2; d++)
+                if (prepared >> d & 1)
+                    assert_ok(tilus_kernel_prepare(kernel, d));
+            fake->launches_on[0] = fake->launches_on[1] = 0;
+            set_current(now);
+            for (int i = 0; i < 4; i++) {
+                assert_ok(launch(kernel, &fake->streams[i]));
+                assert_int_equal(fake->launches_on[i / 2], i % 2 + 1);
+            }
+            tilus_kernel_unload(kernel);
+            tilus_rt_close(rt);
+            assert_nothing_left();
+        }
 }
 
-static void limits_the_grid(void **state)
+static void a_special_stream_is_of_the_current_context(void **state)
 {
     (void)state;
-    assert_check(0, -64, 5, 6, "grid extent 0 is -4");
-    assert_check(0, 64, 3 * 65535, 6, NULL);
-    assert_check(0, 64, 3 * 65535 + 1, 6, "grid extent 1 is 65536, more than 65535");
-    assert_check(0, 64, 5, INT64_MIN, "grid extent 2 is -9223372036854775808");
+    fake->device_count = 2;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_STATE, "is prepared on 0 devices");
+    assert_ok(tilus_kernel_prepare(kernel, 1));
+    for (uintptr_t special = 0; special <= 2; special++) {
+        assert_ok(launch(kernel, (tilus_stream)special));
+        assert_int_equal(fake->launches_on[1], special + 1);
+    }
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_STATE,
+                 "no CUDA context is current, and the kernel is prepared on 2 devices");
+    set_current(0);
+    assert_ok(launch(kernel, (tilus_stream)2));
+    assert_int_equal(fake->launches_on[0], 1);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
 }
 
-static void counts_arguments(void **state)
+static void refuses_other_contexts(void **state)
 {
     (void)state;
-    int64_t grid[3];
-    char message[64];
-    tilus_arg args[5] = {{0}};
-    assert_int_equal(tilus_kernel_check(&scale, args, 5, grid, message, sizeof message),
-                     TILUS_ERROR_ARGUMENT);
-    assert_string_equal(message, "program takes 4 arguments, got 5");
-    assert_int_equal(tilus_kernel_check(&scale, NULL, 0, grid, NULL, 0), TILUS_ERROR_ARGUMENT);
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    fake->streams[0].device = FAKE_OTHER_CONTEXT;
+    for (int prepared = 0; prepared < 2; prepared++) {
+        assert_fails(launch(kernel, &fake->streams[0]), TILUS_ERROR_ARGUMENT,
+                     "kernel @scale (sm_80) on device 0 (Fake 100, sm_86): the stream is of a "
+                     "context that is not the device's primary one");
+        set_current(FAKE_OTHER_CONTEXT);
+        assert_fails(launch(kernel, NULL), TILUS_ERROR_ARGUMENT, "primary");
+        set_current(0);     /* the driver refuses it first */
+        assert_fails(launch(kernel, &fake->streams[0]), TILUS_ERROR_ARGUMENT, "primary");
+        set_current(FAKE_NO_CONTEXT);
+    }
+    assert_int_equal(fake->launches, 0);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
 }
 
-/* Evaluates one code as the first extent of a program with (p, m, n, k). */
-static void assert_extent(const tilus_code *code, size_t length, int64_t expected,
-                          const char *error)
-{
-    int64_t grid[3];
-    char message[128];
-    tilus_arg args[] = {{.pointer = 0}, {.integer = 64}, {.integer = 10}, {.integer = 23}};
-    tilus_kernel_info info = scale;
-    info.grid_rank = 1;
-    info.grid[0] = code;
-    info.grid_length[0] = length;
-    tilus_status status = tilus_kernel_check(&info, args, 4, grid, message, sizeof message);
-    assert_string_equal(message, error ? error : "");
-    assert_int_equal(status, error ? TILUS_ERROR_ARGUMENT : TILUS_OK);
-    if (!error)
-        assert_int_equal(grid[0], expected);
-    if (!error)
-        assert_true(grid[1] == 1 && grid[2] == 1);
-}
+/* ---- captures ------------------------------------------------------- */
 
-#define EXTENT(expected, error, ...)                                          \
-    assert_extent((const tilus_code[]){__VA_ARGS__},                          \
-                  COUNT(((const tilus_code[]){__VA_ARGS__})), expected, error)
-
-static void evaluates_grids(void **state)
+static void loads_nothing_during_a_capture(void **state)
 {
     (void)state;
-    EXTENT(8, NULL, A(3), C(3), OP(ceil_div));
-    EXTENT(7, NULL, A(3), C(3), OP(div));
-    EXTENT(2, NULL, A(3), C(3), OP(mod));
-    EXTENT(10, NULL, A(2), A(1), OP(min));
-    EXTENT(64, NULL, A(2), A(1), OP(max));
-    EXTENT(13, NULL, A(2), OP(neg), A(3), OP(add));
-    EXTENT(54 * 2, NULL, A(1), A(2), OP(sub), C(2), OP(mul));
-    EXTENT(INT32_MAX, NULL, C(INT32_MAX));
-    EXTENT(0, "grid extent 0 is 2147483648, more than 2147483647", C(INT64_C(1) << 31));
-    EXTENT(0, "grid extent 0: division by zero", A(1), C(0), OP(div));
-    EXTENT(0, "grid extent 0: overflow of 64 bits", C(INT64_MAX), C(2), OP(mul));
+    fake->device_count = 2;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create(rt, &scale, ptx);
+    for (int i = 0; i < 2; i++)
+        fake->streams[i] = (FakeStream){.device = i, .capturing = 1};
+    static const char *const errors[] = {
+        "on device 0 (Fake 100, sm_86): the kernel is not prepared there and the stream is "
+        "being captured, when nothing can be loaded: call tilus_kernel_prepare(kernel, 0) before",
+        "tilus_kernel_prepare(kernel, 1) before"};
+    for (int i = 0; i < 2; i++)
+        assert_fails(launch(kernel, &fake->streams[i]), TILUS_ERROR_STATE, errors[i]);
+    set_current(0);
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_STATE, errors[0]);
+    assert_int_equal(fake->loads, 0);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_calls(launch(kernel, &fake->streams[0]), "cuCtxGetCurrent cuLaunchKernel");
+    assert_fails(launch(kernel, &fake->streams[1]), TILUS_ERROR_STATE, errors[1]);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
 }
 
-static void refuses_malformed_code(void **state)
+/* Another thread captures, which forbids loading to all that do not say otherwise. */
+static void prepares_beside_a_capture(void **state)
 {
     (void)state;
-    EXTENT(0, "grid extent 0: malformed code", A(4));
-    EXTENT(0, "grid extent 0: malformed code", C(1), OP(add));
-    EXTENT(0, "grid extent 0: malformed code", OP(neg));
-    EXTENT(0, "grid extent 0: malformed code", C(1), C(2));
-    EXTENT(0, "grid extent 0: malformed code", C(1), OP(OP_COUNT));
-    assert_extent(NULL, 0, 0, "grid extent 0: malformed code");
-    tilus_code *many = calloc(100000, sizeof *many);
-    assert_extent(many, 100000, 0, "grid extent 0: malformed code");
-    free(many);
+    static const char *const drivers[] = {TILUS_FAKE_CUDA, TILUS_FAKE_CUDA_OLD};
+    for (size_t i = 0; i < COUNT(drivers); i++) {
+        use_driver(drivers[i]);
+        tilus_rt *rt = open_fake();
+        tilus_kernel *kernel = create(rt, &scale, ptx);
+        fake->streams[7].capturing = 1;
+        assert_ok(tilus_kernel_prepare(kernel, 0));
+        assert_int_equal(fake->relaxed_loads, 1);
+        assert_fails(tilus_rt_synchronize(rt, 0), TILUS_ERROR_DRIVER, "(900");
+        tilus_kernel_unload(kernel);
+        tilus_rt_close(rt);
+        assert_nothing_left();
+    }
 }
 
-static void names_every_status(void **state)
+/* ---- memory --------------------------------------------------------- */
+
+static void moves_memory(void **state)
 {
     (void)state;
-    assert_string_equal(tilus_status_name(TILUS_OK), "TILUS_OK");
-    for (int i = 0; i <= TILUS_ERROR_INTERNAL; i++)
-        assert_int_equal(strncmp(tilus_status_name((tilus_status)i), "TILUS_", 6), 0);
-    assert_string_equal(tilus_status_name((tilus_status)99), "unknown status");
+    fake->device_count = 2;
+    tilus_rt *rt = open_fake();
+    uint64_t address;
+    char back[8];
+    assert_ok(tilus_rt_allocate(rt, 1, 0, &address));
+    assert_ok(tilus_rt_release(rt, 1, address));
+    assert_ok(tilus_rt_allocate(rt, 1, 8, &address));
+    assert_ok(tilus_rt_fill(rt, 1, address, 'x', 8));
+    assert_ok(tilus_rt_upload(rt, 1, address + 2, "abc", 3));
+    assert_ok(tilus_rt_download(rt, 1, back, address, 8));
+    assert_memory_equal(back, "xxabcxxx", 8);
+    assert_ok(tilus_rt_release(rt, 1, address));
+    fake->fail = "cuMemAlloc_v2:2";
+    address = 1;
+    assert_fails(tilus_rt_allocate(rt, 1, 8, &address), TILUS_ERROR_DEVICE_MEMORY,
+                 "device 1 (Fake 101, sm_86): cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
+    assert_int_equal(address, 0);
+    fake->fail = NULL;
+    assert_ok(tilus_rt_synchronize(rt, 1));
+    assert_int_equal(fake->retained, 1);
+    tilus_rt_close(rt);
+    assert_nothing_left();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(opens_and_closes, set_up),
+        cmocka_unit_test_setup(describes_devices, set_up),
         cmocka_unit_test_setup(says_why_it_cannot_open, set_up),
         cmocka_unit_test_setup(cuts_a_long_message, set_up),
-        cmocka_unit_test_setup(every_call_may_fail, set_up),
-        cmocka_unit_test_setup(fails_cleanly_at_any_moment, set_up),
-        cmocka_unit_test_setup(reports_the_jit_log, set_up),
-        cmocka_unit_test_setup(describes_a_kernel, set_up),
-        cmocka_unit_test_setup(copies_the_info, set_up),
+        cmocka_unit_test_setup(prepares_a_kernel, set_up),
+        cmocka_unit_test_setup(takes_machine_code_that_fits, set_up),
+        cmocka_unit_test_setup(loads_by_what_the_driver_has, set_up),
+        cmocka_unit_test_setup(refuses_a_bad_artefact, set_up),
+        cmocka_unit_test_setup(copies_the_artefact, set_up),
         cmocka_unit_test_setup(packs_arguments, set_up),
+        cmocka_unit_test_setup(names_the_misaligned_pointer, set_up),
         cmocka_unit_test_setup(an_empty_grid_runs_nothing, set_up),
+        cmocka_unit_test_setup(a_warm_launch_makes_two_calls, set_up),
+        cmocka_unit_test_setup(runs_on_the_streams_device, set_up),
+        cmocka_unit_test_setup(a_special_stream_is_of_the_current_context, set_up),
+        cmocka_unit_test_setup(refuses_other_contexts, set_up),
+        cmocka_unit_test_setup(loads_nothing_during_a_capture, set_up),
+        cmocka_unit_test_setup(prepares_beside_a_capture, set_up),
         cmocka_unit_test_setup(moves_memory, set_up),
-        cmocka_unit_test(names_the_broken_fact),
-        cmocka_unit_test(limits_the_grid),
-        cmocka_unit_test(counts_arguments),
-        cmocka_unit_test(evaluates_grids),
-        cmocka_unit_test(refuses_malformed_code),
-        cmocka_unit_test(names_every_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

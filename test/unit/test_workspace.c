@@ -173,11 +173,13 @@ static tilus_kernel *load(tilus_rt **rt)
     assert_non_null(fake);
     memset(fake, 0, sizeof *fake);
     fake->device_count = 1;
-    assert_int_equal(tilus_rt_open(0, rt, message, sizeof message), TILUS_OK);
+    assert_int_equal(tilus_rt_open(NULL, rt, message, sizeof message), TILUS_OK);
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, text);
-    assert_int_equal(tilus_kernel_load(*rt, ptx, tilus_module_kernel_info(m, "p"), &kernel),
-                     TILUS_OK);
+    const tilus_artefact artefact = {
+        .info = tilus_module_kernel_info(m, "p"), .target = "sm_80", .ptx = ptx};
+    assert_int_equal(tilus_kernel_create(*rt, &artefact, &kernel), TILUS_OK);
+    assert_int_equal(tilus_kernel_prepare(kernel, 0), TILUS_OK);
     tilus_module_free(m);
     tilus_diag_free(diag);
     return kernel;
@@ -214,13 +216,15 @@ static void refuses_a_bad_workspace(void **state)
     tilus_kernel *kernel = load(&rt);
     tilus_arg args[] = {{.integer = 3}}, none[] = {{.integer = 0}};
     assert_int_equal(tilus_launch(kernel, NULL, args, 1, 0, 0), TILUS_ERROR_ARGUMENT);
-    assert_string_equal(tilus_rt_error(rt), "a workspace of 0 bytes, this launch needs 1536");
+    assert_string_equal(tilus_rt_error(), "kernel @p (sm_80): a workspace of 0 bytes, this "
+                                          "launch needs 1536");
     assert_int_equal(tilus_launch(kernel, NULL, args, 1, 0x180, 4096), TILUS_ERROR_ARGUMENT);
-    assert_string_equal(tilus_rt_error(rt), "the workspace at 0x180 is not aligned to 256 bytes");
+    assert_string_equal(tilus_rt_error(), "kernel @p (sm_80): the workspace at 0x180 is not "
+                                          "aligned to 256 bytes");
     assert_int_equal(tilus_launch(kernel, NULL, none, 1, 0, 0), TILUS_OK);
     size_t size = 1;
     assert_int_equal(tilus_workspace_size(kernel, NULL, 0, &size), TILUS_ERROR_ARGUMENT);
-    assert_string_equal(tilus_rt_error(rt), "program takes 1 argument, got 0");
+    assert_string_equal(tilus_rt_error(), "kernel @p (sm_80): program takes 1 argument, got 0");
     assert_int_equal(size, 0);
     assert_int_equal(fake->launches, 0);
     tilus_kernel_unload(kernel);
@@ -234,10 +238,10 @@ static void a_failed_fill_is_reported(void **state)
     tilus_rt *rt;
     tilus_kernel *kernel = load(&rt);
     tilus_arg args[] = {{.integer = 1}};
-    fake->fail = "cuMemsetD8Async:700";
+    fake->fail = "cuMemsetD8Async:1";
     assert_int_equal(tilus_launch(kernel, NULL, args, 1, (uintptr_t)memory, sizeof memory),
                      TILUS_ERROR_DRIVER);
-    assert_non_null(strstr(tilus_rt_error(rt), "cuMemsetD8Async(workspace, 0, l.zeroed, stream)"));
+    assert_non_null(strstr(tilus_rt_error(), "cuMemsetD8Async: CUDA_ERROR_INVALID_VALUE"));
     assert_int_equal(fake->launches, 0);
     assert_int_equal(fake->current, 0);
     fake->fail = NULL;

@@ -13,7 +13,7 @@ int engine_choose(Run *run)
     char message[1024];
     if (o->engine == ENGINE_INTERP || o->engine == ENGINE_CPU)
         return EXIT_OK;
-    tilus_status status = tilus_rt_open(0, &run->rt, message, sizeof message);
+    tilus_status status = tilus_rt_open(NULL, &run->rt, message, sizeof message);
     if (status == TILUS_OK) {
         o->engine = ENGINE_GPU;
         return EXIT_OK;
@@ -130,9 +130,10 @@ static tilus_status upload(Run *run, tilus_arg *args)
         args[i] = run->args[i];
         if (run->info->args[i].kind != TILUS_ARG_POINTER)
             continue;
-        status = tilus_rt_allocate(run->rt, buffer->size, &args[i].pointer);
+        status = tilus_rt_allocate(run->rt, DEVICE, buffer->size, &args[i].pointer);
         if (status == TILUS_OK)
-            status = tilus_rt_upload(run->rt, args[i].pointer, buffer->data, buffer->size);
+            status = tilus_rt_upload(run->rt, DEVICE, args[i].pointer, buffer->data,
+                                     buffer->size);
     }
     return status;
 }
@@ -145,25 +146,30 @@ static tilus_status launch_kernel(Run *run, tilus_kernel *kernel, const tilus_ar
     size_t count = run->info->arg_count, size;
     tilus_status status = tilus_workspace_size(kernel, args, count, &size);
     if (status == TILUS_OK && size > 0)
-        status = tilus_rt_allocate(run->rt, size, &run->workspace);
+        status = tilus_rt_allocate(run->rt, DEVICE, size, &run->workspace);
     if (status == TILUS_OK && size > 0)
-        status = tilus_rt_fill(run->rt, run->workspace, NOBODY_WROTE, size);
+        status = tilus_rt_fill(run->rt, DEVICE, run->workspace, NOBODY_WROTE, size);
     if (status == TILUS_OK)
         status = tilus_launch(kernel, NULL, args, count, run->workspace, size);
     if (status == TILUS_OK)
-        status = tilus_rt_synchronize(run->rt);
+        status = tilus_rt_synchronize(run->rt, DEVICE);
     return status;
 }
 
 static tilus_status launch(Run *run, const tilus_arg *args)
 {
+    const tilus_artefact artefact = {
+        .info = run->info, .target = run->target, .ptx = run->ptx};
     tilus_kernel *kernel;
-    tilus_status status = tilus_kernel_load(run->rt, run->ptx, run->info, &kernel);
-    if (status != TILUS_OK)
-        return status;
-    fprintf(stderr, "%s: %d registers and %d bytes of local memory a thread\n", TOOL,
-            tilus_kernel_registers(kernel), tilus_kernel_local_bytes(kernel));
-    status = launch_kernel(run, kernel, args);
+    tilus_status status = tilus_kernel_create(run->rt, &artefact, &kernel);
+    if (status == TILUS_OK)
+        status = tilus_kernel_prepare(kernel, DEVICE);
+    if (status == TILUS_OK) {
+        fprintf(stderr, "%s: %d registers and %d bytes of local memory a thread\n", TOOL,
+                tilus_kernel_registers(kernel, DEVICE),
+                tilus_kernel_local_bytes(kernel, DEVICE));
+        status = launch_kernel(run, kernel, args);
+    }
     tilus_kernel_unload(kernel);
     return status;
 }
@@ -173,8 +179,8 @@ static tilus_status download(Run *run, const tilus_arg *args)
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < run->info->arg_count && status == TILUS_OK; i++)
         if (run->buffers[i].data)
-            status = tilus_rt_download(run->rt, run->buffers[i].data, args[i].pointer,
-                                       run->buffers[i].size);
+            status = tilus_rt_download(run->rt, DEVICE, run->buffers[i].data,
+                                       args[i].pointer, run->buffers[i].size);
     return status;
 }
 
@@ -183,16 +189,16 @@ static void release(Run *run, const tilus_arg *args)
 {
     for (size_t i = 0; i < run->info->arg_count; i++)
         if (run->info->args[i].kind == TILUS_ARG_POINTER && args[i].pointer)
-            tilus_rt_release(run->rt, args[i].pointer);
+            tilus_rt_release(run->rt, DEVICE, args[i].pointer);
     if (run->workspace)
-        tilus_rt_release(run->rt, run->workspace);
+        tilus_rt_release(run->rt, DEVICE, run->workspace);
 }
 
 static int run_on_gpu(Run *run)
 {
     int version = tilus_rt_driver_version(run->rt);
-    fprintf(stderr, "%s: engine gpu: %s, driver %d.%d\n", TOOL, tilus_rt_device_name(run->rt),
-            version / 1000, version % 1000 / 10);
+    fprintf(stderr, "%s: engine gpu: %s, driver %d.%d\n", TOOL,
+            tilus_rt_device_name(run->rt, DEVICE), version / 1000, version % 1000 / 10);
     tilus_arg *args = calloc(run->info->arg_count + 1, sizeof *args);
     if (!args) {
         fprintf(stderr, "%s: error: out of memory\n", TOOL);
@@ -204,7 +210,7 @@ static int run_on_gpu(Run *run)
     if (status == TILUS_OK)
         status = download(run, args);
     if (status != TILUS_OK)
-        fprintf(stderr, "%s: error: %s\n", TOOL, tilus_rt_error(run->rt));
+        fprintf(stderr, "%s: error: %s\n", TOOL, tilus_rt_error());
     release(run, args);
     free(args);
     return status == TILUS_OK ? EXIT_OK : EXIT_DIAGNOSTICS;

@@ -119,10 +119,10 @@ static const char *choose_target(const Run *run)
         return "sm_90a";
     if (!run->rt)
         return tilus_target_name(0);
-    const char *name = tilus_target_for(tilus_rt_compute_capability(run->rt));
+    const char *name = tilus_target_for(tilus_rt_compute_capability(run->rt, DEVICE));
     if (!name)
         fprintf(stderr, "%s: error: no target for a device of capability %d\n", TOOL,
-                tilus_rt_compute_capability(run->rt));
+                tilus_rt_compute_capability(run->rt, DEVICE));
     return name;
 }
 
@@ -154,8 +154,11 @@ int program_compile(Run *run)
 {
     const Options *o = &run->options;
     size_t size;
-    if (o->ptx)
-        return file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size) ? EXIT_OK : EXIT_DIAGNOSTICS;
+    if (o->ptx) {
+        run->target = choose_target(run);
+        return run->target && file_read(TOOL, o->ptx, PTX_MAX, &run->ptx, &size)
+                   ? EXIT_OK : EXIT_DIAGNOSTICS;
+    }
     if (o->engine == ENGINE_INTERP && !o->save_ptx)
         return EXIT_OK;
     int status = run_passes(run);

@@ -10,6 +10,9 @@
 
 #define TOOL "tilus-run"
 
+/* The device that runs programs. */
+enum { DEVICE = 0 };
+
 /* Exit code when --require-gpu finds no device. */
 enum { EXIT_NO_GPU = 77 };
 
@@ -56,7 +59,7 @@ typedef struct Run {
     Source plain, compiled;     /* `compiled` has run the passes */
     const char *program;        /* its name, without @ */
     const tilus_kernel_info *info;      /* of `compiled` */
-    const char *target;         /* of compiled code; NULL: nothing is compiled */
+    const char *target;         /* of compiled code, or of PTX; NULL: there is none */
     char *ptx;                  /* NULL unless it runs on a GPU or is saved */
     tilus_rt *rt;               /* NULL: no GPU runs it */
     uint64_t workspace;         /* its address on the device, or 0 */

@@ -21,8 +21,8 @@ int main(void)
     }
 
     tilus_rt *rt;
-    tilus_status status = tilus_rt_open(0, &rt, message, sizeof message);
-    printf("device: %s\n", status == TILUS_OK ? tilus_rt_device_name(rt) : message);
+    tilus_status status = tilus_rt_open(NULL, &rt, message, sizeof message);
+    printf("device: %s\n", status == TILUS_OK ? tilus_rt_device_name(rt, 0) : message);
     tilus_rt_close(rt);
     return 0;
 }

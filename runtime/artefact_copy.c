@@ -1,4 +1,4 @@
-/* Copying what a launcher knows of a program. */
+/* Copying an artefact, with all that a launcher knows of its program. */
 #include "rt.h"
 
 #include <stdalign.h>
@@ -50,7 +50,7 @@ static const tilus_workspace_tensor *copy_workspace(Block *b, const tilus_kernel
     return copy;
 }
 
-static tilus_kernel_info *copy_into(Block *b, const tilus_kernel_info *info)
+static tilus_kernel_info *copy_info(Block *b, const tilus_kernel_info *info)
 {
     tilus_kernel_info *copy = block_add(b, info, sizeof *info);
     tilus_arg_info *args = block_add(b, info->args, info->arg_count * sizeof *args);
@@ -77,11 +77,29 @@ static tilus_kernel_info *copy_into(Block *b, const tilus_kernel_info *info)
     return copy;
 }
 
-tilus_kernel_info *info_copy(const tilus_kernel_info *info)
+static tilus_artefact *copy_artefact(Block *b, const tilus_artefact *artefact)
+{
+    tilus_artefact *copy = block_add(b, artefact, sizeof *artefact);
+    tilus_artefact parts = {
+        .info = copy_info(b, artefact->info),
+        .target = block_string(b, artefact->target),
+        .ptx_version = artefact->ptx_version,
+        .ptx = block_string(b, artefact->ptx),
+        .cubin = artefact->cubin ? block_add(b, artefact->cubin, artefact->cubin_size) : NULL,
+        .cubin_size = artefact->cubin ? artefact->cubin_size : 0,
+        .source = block_string(b, artefact->source),
+        .parameters = block_string(b, artefact->parameters),
+        .compiler = block_string(b, artefact->compiler)};
+    if (copy)
+        *copy = parts;
+    return copy;
+}
+
+tilus_artefact *artefact_copy(const tilus_artefact *artefact)
 {
     Block block = {0};
-    copy_into(&block, info);
+    copy_artefact(&block, artefact);
     block.base = malloc(block.used);
     block.used = 0;
-    return block.base ? copy_into(&block, info) : NULL;
+    return block.base ? copy_artefact(&block, artefact) : NULL;
 }

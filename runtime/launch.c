@@ -1,0 +1,284 @@
+/* Launching.
+ *
+ * A warm launch, of a kernel that is prepared on the one device that it is used on, with
+ * the device's context current, makes two driver calls:
+ *
+ *     cuCtxGetCurrent     is it the context of a device that has the kernel?
+ *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros)
+ *
+ * A kernel that is prepared on several devices must also ask which one a stream is of. For
+ * one that is prepared on the current device only, the driver does: it refuses a function
+ * of one context in a stream of another, and only then do we ask. */
+#include "rt.h"
+
+/* One parameter in the form that its PTX declaration has. */
+typedef union Parameter {
+    uint64_t u64;
+    int64_t s64;
+    uint32_t u32;
+    int32_t s32;
+} Parameter;
+
+/* A launch. */
+typedef struct Launch {
+    tilus_kernel *kernel;
+    CUstream stream;
+    int64_t grid[3];
+    size_t needed, zeroed;      /* bytes of workspace, and of them those filled before */
+    uint64_t workspace;
+    void **parameters;
+} Launch;
+
+static Where where(const tilus_kernel *kernel)
+{
+    return (Where){.rt = kernel->rt, .kernel = kernel};
+}
+
+/* ---- checks --------------------------------------------------------- */
+
+static tilus_status check_arguments(const tilus_kernel *kernel, const tilus_arg *args,
+                                    size_t count, Launch *l)
+{
+    const tilus_kernel_info *info = kernel->artefact->info;
+    const Where at = where(kernel);
+    char message[RT_LINE / 2];
+    tilus_status status = tilus_kernel_check(info, args, count, l->grid, message,
+                                             sizeof message);
+    if (status == TILUS_OK)
+        status = tilus_kernel_workspace_size(info, args, &l->needed, &l->zeroed, message,
+                                             sizeof message);
+    return status == TILUS_OK ? status : fail_at(&at, status, "%s", message);
+}
+
+static tilus_status check_workspace(const Launch *l, size_t size)
+{
+    const Where at = where(l->kernel);
+    if (size < l->needed)
+        return fail_at(&at, TILUS_ERROR_ARGUMENT, "a workspace of %zu bytes, this launch "
+                       "needs %zu", size, l->needed);
+    if (l->needed && l->workspace % TILUS_WORKSPACE_ALIGN)
+        return fail_at(&at, TILUS_ERROR_ARGUMENT, "the workspace at 0x%llx is not aligned to "
+                       "%d bytes", (unsigned long long)l->workspace, TILUS_WORKSPACE_ALIGN);
+    return TILUS_OK;
+}
+
+tilus_status tilus_workspace_size(const tilus_kernel *kernel, const tilus_arg *args,
+                                  size_t count, size_t *size)
+{
+    Launch l = {0};
+    tilus_status status = check_arguments(kernel, args, count, &l);
+    *size = status == TILUS_OK ? l.needed : 0;
+    return status;
+}
+
+static void pack_parameters(const Launch *l, const tilus_arg *args, Parameter *parameters)
+{
+    const tilus_kernel_info *info = l->kernel->artefact->info;
+    for (size_t i = 0; i < info->arg_count; i++) {
+        Parameter *p = &parameters[i];
+        switch (info->args[i].kind) {
+        case TILUS_ARG_POINTER: p->u64 = args[i].pointer; break;
+        case TILUS_ARG_I32: p->s32 = (int32_t)args[i].integer; break;
+        case TILUS_ARG_U32: p->u32 = (uint32_t)args[i].integer; break;
+        case TILUS_ARG_I64: p->s64 = args[i].integer; break;
+        }
+        l->parameters[i] = p;
+    }
+    parameters[info->arg_count].u64 = l->workspace;
+    l->parameters[info->arg_count] = &parameters[info->arg_count];
+}
+
+/* ---- the device ----------------------------------------------------- */
+
+/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context. */
+static bool is_special(CUstream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+/* The kernel where it is prepared in `context`, or NULL; counts the other places. */
+static Loaded *find_loaded(tilus_kernel *kernel, CUcontext context, int *others)
+{
+    Loaded *found = NULL;
+    *others = 0;
+    for (int i = 0; i < kernel->rt->device_count; i++) {
+        Loaded *l = &kernel->on[i];
+        if (!atomic_load_explicit(&l->ready, memory_order_acquire))
+            continue;
+        if (l->context == context)
+            found = l;
+        else
+            ++*others;
+    }
+    return found;
+}
+
+/* A special stream without a current context: the only place there is. */
+static tilus_status find_only(const Launch *l, Loaded **loaded)
+{
+    const Where at = where(l->kernel);
+    int others;
+    find_loaded(l->kernel, NULL, &others);
+    if (others != 1)
+        return fail_at(&at, TILUS_ERROR_STATE, "no CUDA context is current, and the kernel is "
+                       "prepared on %d devices: call tilus_kernel_prepare for one, make its "
+                       "context current, or launch on a stream of it", others);
+    *loaded = l->kernel->on;
+    while (!atomic_load_explicit(&(*loaded)->ready, memory_order_acquire))
+        ++*loaded;
+    return TILUS_OK;
+}
+
+/* The device that `context` is of, whether or not it is the primary one. */
+static tilus_status find_device(const Launch *l, CUcontext context, Device **device)
+{
+    const Where at = where(l->kernel);
+    CUdevice handle = -1;
+    CUcontext popped;
+    tilus_status status = TILUS_OK;
+    CHECK(&at, cuCtxPushCurrent(context));
+    CUresult result = at.rt->api.cuCtxGetDevice(&handle);
+    CLEAN(&at, cuCtxPopCurrent(&popped));
+    if (result != CUDA_SUCCESS)
+        return fail_driver(&at, "cuCtxGetDevice", result);
+    for (int i = 0; i < at.rt->device_count; i++)
+        if (at.rt->devices[i].handle == handle) {
+            *device = &at.rt->devices[i];
+            return TILUS_OK;
+        }
+    return fail_at(&at, TILUS_ERROR_NO_DEVICE, "the stream is of a device that the process "
+                   "did not have when tilus_rt_open was called");
+done:
+    return status;
+}
+
+static tilus_status check_capture(const Where *at, CUstream stream)
+{
+    int capturing = 0;
+    CUresult result = at->rt->api.cuStreamIsCapturing(stream, &capturing);
+    if (result == CUDA_SUCCESS && !capturing)
+        return TILUS_OK;
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return fail_driver(at, "cuStreamIsCapturing", result);
+    return fail_at(at, TILUS_ERROR_STATE, "the kernel is not prepared there and the stream is "
+                   "being captured, when nothing can be loaded: call "
+                   "tilus_kernel_prepare(kernel, %d) before the capture begins",
+                   at->device->ordinal);
+}
+
+/* The first launch in a context: prepares the kernel there. */
+static tilus_status load_now(const Launch *l, CUcontext context, Loaded **loaded)
+{
+    Where at = where(l->kernel);
+    tilus_status status = find_device(l, context, &at.device);
+    if (status != TILUS_OK)
+        return status;
+    Loaded *there = &l->kernel->on[at.device->ordinal];
+    if (!atomic_load_explicit(&there->ready, memory_order_acquire)) {
+        status = check_capture(&at, l->stream);
+        if (status == TILUS_OK)
+            status = tilus_kernel_prepare(l->kernel, at.device->ordinal);
+        if (status != TILUS_OK)
+            return status;
+    }
+    if (there->context != context)
+        return fail_at(&at, TILUS_ERROR_ARGUMENT, "the stream is of a context that is not the "
+                       "device's primary one; kernels run in primary contexts only");
+    *loaded = there;
+    return TILUS_OK;
+}
+
+/* ---- launching ------------------------------------------------------ */
+
+static tilus_status enqueue(const Launch *l, Loaded *loaded)
+{
+    const tilus_kernel_info *info = l->kernel->artefact->info;
+    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    tilus_status status = TILUS_OK;
+    if (l->zeroed)
+        CHECK(&at, cuMemsetD8Async(l->workspace, 0, l->zeroed, l->stream));
+    CHECK(&at, cuLaunchKernel(loaded->function, (unsigned)l->grid[0], (unsigned)l->grid[1],
+                              (unsigned)l->grid[2], info->threads, 1, 1,
+                              (unsigned)info->shared_bytes, l->stream, l->parameters, NULL));
+    device_note_launch(loaded->device, loaded, l->grid);
+done:
+    return status;
+}
+
+static tilus_status enqueue_in(const Launch *l, Loaded *loaded, CUcontext current)
+{
+    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    tilus_status status = device_check(&at);
+    if (status != TILUS_OK)
+        return status;
+    if (loaded->context == current)
+        return enqueue(l, loaded);
+    CHECK(&at, cuCtxPushCurrent(loaded->context));
+    return device_leave(&at, true, enqueue(l, loaded));
+done:
+    return status;
+}
+
+/* Whether the stream is of another context than the current one. */
+static bool is_elsewhere(const Launch *l, CUcontext current)
+{
+    CUcontext context;
+    return !is_special(l->stream) &&
+           l->kernel->rt->api.cuStreamGetCtx(l->stream, &context) == CUDA_SUCCESS &&
+           context != current;
+}
+
+/* In the stream's context, whichever that is. */
+static tilus_status launch_anywhere(const Launch *l, CUcontext current)
+{
+    const Where at = where(l->kernel);
+    CUcontext context = current;
+    int others;
+    tilus_status status = TILUS_OK;
+    if (!is_special(l->stream))
+        CHECK(&at, cuStreamGetCtx(l->stream, &context));
+    Loaded *loaded = find_loaded(l->kernel, context, &others);
+    if (!loaded)
+        status = context ? load_now(l, context, &loaded) : find_only(l, &loaded);
+    if (status == TILUS_OK)
+        status = enqueue_in(l, loaded, current);
+done:
+    return status;
+}
+
+static tilus_status launch_checked(const Launch *l)
+{
+    const Where at = where(l->kernel);
+    CUcontext current;
+    int others;
+    tilus_status status = device_check(&at);
+    if (status != TILUS_OK)
+        return status;
+    CHECK(&at, cuCtxGetCurrent(&current));
+    Loaded *loaded = find_loaded(l->kernel, current, &others);
+    if (loaded && (others == 0 || is_special(l->stream))) {
+        status = enqueue_in(l, loaded, current);
+        if (status != TILUS_ERROR_DRIVER || !is_elsewhere(l, current))
+            return status;
+    }
+    status = launch_anywhere(l, current);
+done:
+    return status;
+}
+
+tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus_arg *args,
+                          size_t count, uint64_t workspace, size_t size)
+{
+    Parameter parameters[RT_ARGUMENTS + 1];     /* the last is the workspace */
+    void *pointers[RT_ARGUMENTS + 1];
+    Launch l = {.kernel = kernel, .stream = stream, .workspace = workspace,
+                .parameters = pointers};
+    tilus_status status = check_arguments(kernel, args, count, &l);
+    if (status != TILUS_OK || l.grid[0] == 0 || l.grid[1] == 0 || l.grid[2] == 0)
+        return status;      /* an empty grid runs nothing; the driver would refuse it */
+    status = check_workspace(&l, size);
+    if (status != TILUS_OK)
+        return status;
+    pack_parameters(&l, args, parameters);
+    return launch_checked(&l);
+}

@@ -1,0 +1,96 @@
+/* runtime_check: what its checks have in common. */
+#ifndef TILUS_TEST_RUNTIME_CHECK_H
+#define TILUS_TEST_RUNTIME_CHECK_H
+
+#include "raw_driver.h"
+#include "tilus/runtime.h"
+
+enum {
+    N = 4096,               /* elements of each buffer */
+    BLOCK = 128,            /* of them, a block */
+    STREAMS = 4,
+    ROUNDS = 200            /* launches on each stream */
+};
+
+/* The programs of programs.tilus. */
+extern const tilus_kernel_info accumulate, accumulate_in_workspace;
+
+typedef struct Check {
+    const char *target;
+    char *ptx, *cubin;          /* cubin: NULL without one */
+    size_t cubin_size;
+    tilus_rt *rt;
+    RawDriver raw;
+    void *context;              /* of device 0 */
+    void *streams[STREAMS];     /* on device 0 */
+    bool failed, skipped;       /* the check that runs */
+    int failures;
+} Check;
+
+/* Memory of one stream, N elements each: x[i] = i, and y[i] = k * i after k launches. */
+typedef struct Buffers {
+    int device;
+    uint64_t x, y, workspace;
+} Buffers;
+
+/* ---- reports -------------------------------------------------------------- */
+
+/* The first failure of a check is its report. */
+void fail_check(Check *c, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* It cannot run here. */
+void skip_check(Check *c, const char *name, const char *why);
+
+void expect_ok(Check *c, const char *name, tilus_status status);
+void expect_raw(Check *c, const char *name, int result);
+
+/* That a call failed like this, and its text has both parts. */
+void expect_error(Check *c, const char *name, tilus_status got, tilus_status status,
+                  const char *part, const char *other);
+
+/* ---- kernels and buffers -------------------------------------------------- */
+
+/* NULL after a failure, which is reported; the caller unloads them. */
+tilus_kernel *make_kernel(Check *c, const char *name, const tilus_kernel_info *info,
+                          bool with_cubin);
+tilus_kernel *prepare_kernel(Check *c, const char *name, const tilus_kernel_info *info,
+                             int device);
+
+Buffers make_buffers(Check *c, const char *name, int device);
+void free_buffers(Check *c, const Buffers *b);
+tilus_status launch(tilus_kernel *kernel, void *stream, const Buffers *b);
+
+/* Waits, and compares y after so many launches. */
+void expect_sums(Check *c, const char *name, const Buffers *b, int launches);
+
+/* ---- checks --------------------------------------------------------------- */
+
+/* In a process of its own, before this one has a driver. */
+void names_a_lost_context(Check *c);
+
+/* They run in this order. */
+#define CHECKS(CHECK)                                                                        \
+    CHECK(launches_ptx)                                                                      \
+    CHECK(launches_machine_code)                                                             \
+    CHECK(uses_all_shared_memory)                                                            \
+    CHECK(two_streams_have_workspaces)                                                       \
+    CHECK(threads_share_a_kernel)                                                            \
+    CHECK(two_devices_run)                                                                   \
+    CHECK(graphs_replay)                                                                     \
+    CHECK(captures_survive_preparing)                                                        \
+    CHECK(captures_refuse_loading)                                                           \
+    CHECK(refuses_a_misaligned_pointer)                                                      \
+    CHECK(refuses_too_much_shared_memory)                                                    \
+    CHECK(reports_invalid_ptx)                                                               \
+    CHECK(reports_new_ptx)                                                                   \
+    CHECK(reports_an_absent_entry)                                                           \
+    CHECK(tells_a_forked_child)                                                              \
+    CHECK(measures_loading)                                                                  \
+    CHECK(measures_launches)
+
+#define CHECK(name) void name(Check *, const char *);
+CHECKS(CHECK)
+#undef CHECK
+
+#endif

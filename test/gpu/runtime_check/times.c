@@ -1,0 +1,138 @@
+/* What launching and loading cost this machine's processor. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    SAMPLES = 100000,       /* launches whose median counts */
+    BATCH = 200,            /* launches between two waits: fewer than the driver queues */
+    LOADS = 9
+};
+
+/* What a launch may cost beside the driver's own time, ns. */
+static const double overhead_limit = 1000;
+
+static void number(const char *name, double value, const char *unit)
+{
+    printf("NUMBER %s %.1f %s\n", name, value, unit);
+}
+
+static double nanoseconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    return values[count / 2];
+}
+
+/* ---- times ---------------------------------------------------------------- */
+
+static double time_load(Check *c, const char *name, bool with_cubin)
+{
+    double times[LOADS];
+    for (int i = 0; i < LOADS; i++) {
+        double start = nanoseconds_now();
+        tilus_kernel *kernel = make_kernel(c, name, &accumulate, with_cubin);
+        if (kernel)
+            expect_ok(c, name, tilus_kernel_prepare(kernel, 0));
+        times[i] = nanoseconds_now() - start;
+        tilus_kernel_unload(kernel);
+    }
+    return 1e-6 * median(times, LOADS);
+}
+
+/* Without the driver's own cache, which main turns off. */
+void measures_loading(Check *c, const char *name)
+{
+    number("load_ptx", time_load(c, name, false), "ms");
+    if (c->cubin)
+        number("load_cubin", time_load(c, name, true), "ms");
+}
+
+/* What is compared: the same launch, by the driver and by the runtime. */
+typedef struct Timing {
+    Check *c;
+    tilus_kernel *kernel;
+    void *function, *stream;
+    Buffers buffers;
+    double *samples;
+} Timing;
+
+static int launch_raw(const Timing *t)
+{
+    int32_t n = N;
+    uint64_t x = t->buffers.x, y = t->buffers.y;
+    void *params[] = {&x, &y, &n};
+    return t->c->raw.cuLaunchKernel(t->function, N / BLOCK, 1, 1, 32, 1, 1, 0, t->stream,
+                                    params, NULL);
+}
+
+static int launch_ours(const Timing *t)
+{
+    return (int)launch(t->kernel, t->stream, &t->buffers);
+}
+
+/* The median of so many launches, ns; waits, outside of the time, before the queue fills. */
+static double time_launches(const Timing *t, const char *name,
+                            int (*launch_one)(const Timing *t))
+{
+    for (int i = 0; i < SAMPLES && !t->c->failed; i++) {
+        if (i % BATCH == 0)
+            expect_raw(t->c, name, t->c->raw.cuStreamSynchronize(t->stream));
+        double start = nanoseconds_now();
+        int result = launch_one(t);
+        t->samples[i] = nanoseconds_now() - start;
+        if (result != 0)
+            fail_check(t->c, name, "a launch gives %d", result);
+    }
+    return median(t->samples, SAMPLES);
+}
+
+static void compare_launches(const Timing *t, const char *name)
+{
+    time_launches(t, name, launch_raw);     /* warms up */
+    double raw = time_launches(t, name, launch_raw);
+    double ours = time_launches(t, name, launch_ours);
+    number("launch_by_driver", raw, "ns");
+    number("launch_by_runtime", ours, "ns");
+    number("launch_overhead", ours - raw, "ns");
+    if (ours - raw > overhead_limit)
+        fail_check(t->c, name, "%.0f ns more than the driver's launch, over %.0f", ours - raw,
+                   overhead_limit);
+    t->c->raw.cuCtxSetCurrent(NULL);
+    number("launch_overhead_context_not_current",
+           time_launches(t, name, launch_ours) - raw, "ns");
+    t->c->raw.cuCtxSetCurrent(t->c->context);
+}
+
+void measures_launches(Check *c, const char *name)
+{
+    void *module = NULL;
+    Timing t = {.c = c, .stream = c->streams[0], .buffers = make_buffers(c, name, 0),
+                .kernel = prepare_kernel(c, name, &accumulate, 0),
+                .samples = calloc(SAMPLES, sizeof *t.samples)};
+    expect_raw(c, name, c->raw.cuModuleLoadData(&module, c->ptx));
+    if (!c->failed)
+        expect_raw(c, name, c->raw.cuModuleGetFunction(&t.function, module, accumulate.name));
+    if (!c->failed && t.samples)
+        compare_launches(&t, name);
+    tilus_rt_synchronize(c->rt, 0);
+    if (module)
+        c->raw.cuModuleUnload(module);
+    free_buffers(c, &t.buffers);
+    free(t.samples);
+    tilus_kernel_unload(t.kernel);
+}
