@@ -22,7 +22,7 @@ enum { WRONG = 3 };     /* exit code of a process that got a wrong result */
 
 static int seconds = 3;
 
-/* ---- results ------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -61,7 +61,7 @@ static bool use_key(Cache *cache, unsigned i, unsigned char data[DATA_MAX])
     return right;
 }
 
-/* ---- processes ------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------- */
 
 static double now(void)
 {
@@ -156,7 +156,7 @@ static void run_processes(uint64_t limit)
     fprintf(stderr, "%u processes, %u of them killed\n", seed, killed);
 }
 
-/* ---- what is left -------------------------------------------------------------------------- */
+/* ---- what is left ----------------------------------------------------------------- */
 
 static void tilus_cache_tool(const char *command)
 {
@@ -199,7 +199,7 @@ static void processes_may_be_killed_and_evict(void **state)
     check_what_is_left();
 }
 
-/* ---- in a process of its own -------------------------------------------------------------- */
+/* ---- in a process of its own ------------------------------------------------------ */
 
 /* Runs `body` where no test that follows sees what it did to its process. */
 static void in_child(void (*body)(void))
@@ -302,7 +302,7 @@ static void the_directory_may_be_read_only(void **state)
     tilus_cache_tool("verify");
 }
 
-/* ---- the program ------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------ */
 
 static int fill(const char *path)
 {

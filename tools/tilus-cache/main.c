@@ -35,7 +35,7 @@ static void print_bytes(uint64_t bytes)
     fputs(text_size(text, bytes), stdout);
 }
 
-/* ---- list ----------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------- */
 
 static void print_age(int64_t used)
 {
@@ -105,7 +105,7 @@ static int list(const Settings *s, Cache *cache, const CacheFiles *files)
     return EXIT_OK;
 }
 
-/* ---- verify ----------------------------------------------------------------------------- */
+/* ---- verify ----------------------------------------------------------------------- */
 
 /* Calls `act` for each entry that is damaged or cannot be read, and counts them. What
  * another process removes meanwhile is neither. */
@@ -147,7 +147,7 @@ static int verify(const Settings *s, Cache *cache, const CacheFiles *files)
     return bad ? EXIT_DIAGNOSTICS : EXIT_OK;
 }
 
-/* ---- prune and clear ---------------------------------------------------------------------- */
+/* ---- prune and clear -------------------------------------------------------------- */
 
 static void remove_bad(Cache *cache, const char *name, const char *wrong, bool damaged)
 {
@@ -184,7 +184,7 @@ static int clear(const Settings *s, Cache *cache, const CacheFiles *files)
     return status;
 }
 
-/* ---- the command line ------------------------------------------------------------------------ */
+/* ---- the command line ------------------------------------------------------------- */
 
 static const struct {
     const char *name;
