@@ -107,9 +107,9 @@ static void add_error(Text *t, const Where *at, const char *call, CUresult error
     text_add(t, "%.*s: %s (%d: %s)", (int)strcspn(call, "("), call, name, error, text);
 }
 
-/* The PTX version that came with each version of CUDA, as the PTX ISA's release notes
- * list them. 0 for a driver that is older or newer than these. */
-static unsigned newest_ptx(int driver_version)
+/* The versions of PTX that came with those of CUDA are as the PTX ISA's release notes list
+ * them. */
+unsigned newest_ptx(int driver_version)
 {
     static const struct {
         int driver;

@@ -96,6 +96,10 @@ tilus_status fail_at(const Where *at, tilus_status status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 tilus_status fail_driver(const Where *at, const char *call, CUresult result);
 
+/* The newest PTX version that a driver takes, 84 for 8.4, by the newest CUDA version that
+ * it has (12040 for 12.4). 0 when it is older or newer than those that are known. */
+unsigned newest_ptx(int driver_version);
+
 /* Adds what the JIT compiler said to the kept failure. */
 void fail_add_log(const char *log);
 

@@ -304,6 +304,45 @@ TILUS_API const char *tilus_target_for(int capability);
 TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module,
                                                             const char *program);
 
+/* ---- the cache --------------------------------------------------------- */
+
+/* Compiled programs on disk, for tilus_jit (docs/cache.md). Thread safe, and any number
+ * of processes may share a directory; a child process opens its own after fork. */
+typedef struct tilus_cache tilus_cache;
+
+typedef struct tilus_cache_options {
+    const char *directory;      /* NULL: TILUS_CACHE_DIR, $XDG_CACHE_HOME/tilus or
+                                   $HOME/.cache/tilus, the first that there is */
+    uint64_t size;              /* of all entries, bytes, about; 0: TILUS_CACHE_SIZE
+                                   ("500M"), else 1 GiB. The least recently used go. */
+    /* Told, by the thread that finds out, why there will be no cache, and once of each
+       cache that something could not be stored. NULL: nobody is. */
+    void (*warn)(void *user, const char *message);
+    void *user;
+} tilus_cache_options;
+
+/* Opens a cache, which the caller closes; makes its directory (mode 0700) if there is
+ * none. NULL stands for no cache, and every function takes it: when TILUS_CACHE is
+ * "off"; and, after a warning, when the directory cannot be used, is another user's, or
+ * others may write there. `options` may be NULL. Thread safe. */
+TILUS_API tilus_cache *tilus_cache_open(const tilus_cache_options *options);
+TILUS_API void tilus_cache_close(tilus_cache *cache);
+
+typedef struct tilus_cache_stats {
+    const char *directory;      /* owned by the cache */
+    bool writable;
+    size_t entries;             /* in the directory now ... */
+    uint64_t bytes;             /* ... and how large they are */
+    uint64_t size;              /* what they may have, bytes */
+    uint64_t hits, misses;      /* since it was opened, by this process: found, and not */
+    uint64_t stored;
+    uint64_t dropped;           /* damaged ones, removed when they were met */
+    uint64_t evicted;           /* removed to keep the size */
+} tilus_cache_stats;
+
+/* Reads the directory. All zero for no cache. Thread safe. */
+TILUS_API void tilus_cache_get_stats(tilus_cache *cache, tilus_cache_stats *stats);
+
 /* ---- the CPU engine ------------------------------------------------- */
 
 typedef struct tilus_cpu_options {

@@ -61,6 +61,13 @@ static int add(atomic_int *counter, int n)
     return atomic_fetch_add_explicit(counter, n, memory_order_relaxed) + n;
 }
 
+/* For programs, which cannot set fields: a number of the environment, before `value`. */
+static int setting(const char *name, int value)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : value;
+}
+
 /* Counts a call; returns the error that it is to fail with, or 0. */
 static CUresult called(const char *symbol)
 {
@@ -148,7 +155,7 @@ CUresult cuInit(unsigned flags)
 CUresult cuDriverGetVersion(int *version)
 {
     CALLED();
-    *version = fake_cuda.driver_version;
+    *version = setting("TILUS_FAKE_VERSION", fake_cuda.driver_version);
     return CUDA_SUCCESS;
 }
 
@@ -182,7 +189,8 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-    int capability = fake_cuda.capability ? fake_cuda.capability : 86;
+    int capability = setting("TILUS_FAKE_CAPABILITY",
+                             fake_cuda.capability ? fake_cuda.capability : 86);
     CALLED();
     (void)device;
     switch (attribute) {

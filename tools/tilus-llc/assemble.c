@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include "common/file.h"
+#include "common/ptxas.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -13,40 +14,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-enum { PATH_SIZE = 4096 };
-
-/* Writes the first "<dir>/ptxas" that can be run, of the directories in
- * `list` (separated by colons). */
-static bool search(const char *list, char path[PATH_SIZE])
-{
-    for (const char *dir = list; *dir;) {
-        size_t len = strcspn(dir, ":");
-        int need = snprintf(path, PATH_SIZE, "%.*s/ptxas", (int)len, dir);
-        if (need > 0 && need < PATH_SIZE && access(path, X_OK) == 0)
-            return true;
-        dir += len + (dir[len] == ':');
-    }
-    return false;
-}
-
-static bool find_ptxas(char path[PATH_SIZE])
-{
-    const char *given = getenv("TILUS_PTXAS"), *list = getenv("PATH");
-    if (given && *given) {
-        snprintf(path, PATH_SIZE, "%s", given);
-        if (access(path, X_OK) == 0)
-            return true;
-        fprintf(stderr, "tilus-llc: error: TILUS_PTXAS names '%s': %s\n", given,
-                strerror(errno));
-        return false;
-    }
-    if ((list && search(list, path)) || search("/usr/local/cuda/bin", path))
-        return true;
-    fprintf(stderr, "tilus-llc: error: found no ptxas to make a cubin: set TILUS_PTXAS, or have "
-                    "it in PATH or /usr/local/cuda/bin\n");
-    return false;
-}
 
 /* Runs ptxas, whose messages go where ours go. */
 static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const char *out)
@@ -75,11 +42,14 @@ static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const 
 
 char *assemble(const char *cpu, const char *ptx, size_t *size)
 {
-    char ptxas[PATH_SIZE], dir[PATH_SIZE], in[PATH_SIZE + 16], out[PATH_SIZE + 16];
+    char ptxas[PTXAS_PATH], dir[PTXAS_PATH], in[PTXAS_PATH + 16], out[PTXAS_PATH + 16];
+    char why[PTXAS_PATH + 128];
     const char *temporary = getenv("TMPDIR");
     char *cubin = NULL;
-    if (!find_ptxas(ptxas))
+    if (!ptxas_find(ptxas, why, sizeof why)) {
+        fprintf(stderr, "tilus-llc: error: %s\n", why);
         return NULL;
+    }
     snprintf(dir, sizeof dir, "%s/tilus-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(dir)) {
         fprintf(stderr, "tilus-llc: error: cannot make '%s': %s\n", dir, strerror(errno));
