@@ -165,8 +165,8 @@ void cpu_copy_bulk(const uint64_t *args, uint64_t *results)
     const unsigned char *from = helper_address(args[1], BULK_ALIGN);
     (void)results;
     if ((int64_t)args[2] > b->bytes || args[2] % BULK_ALIGN)
-        fault_now("a copy of %llu bytes, a multiple of %d that the mbarrier expects is needed: "
-                  "up to %lld", (unsigned long long)args[2], BULK_ALIGN, (long long)b->bytes);
+        fault_now("a bulk copy of %llu bytes: they must be a multiple of %d, and the mbarrier "
+                  "expects %lld", (unsigned long long)args[2], BULK_ALIGN, (long long)b->bytes);
     BulkCopy *c = new_copy(args[2]);
     c->to = to;
     c->from = from;
