@@ -64,6 +64,8 @@ static bool cost_op(Op *op, void *data)
         cost_access(c, m, op);
     else if (op->code == OP_copy_async)
         cost_copy(c, m, op);
+    else if (op->code == OP_copy_async_bulk && c->shared->type->swizzle.bits)
+        add_cost(c, BULK_ALIGN, UINT16_MAX, UINT16_MAX);     /* it has no way */
     return true;
 }
 

@@ -100,6 +100,8 @@ unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2])
         return footprint_of_print(m, op, footprint);
     if (op->code == OP_lookup_shared)
         return footprint_of_table(m, op, footprint);
+    if (op->code == OP_copy_async_bulk)
+        return 0;
     if (!(info->attrs & op_attr_bit(ATTR_OFFSETS)) ||
         (info->effect != EFFECT_READS && info->effect != EFFECT_WRITES))
         return 0;

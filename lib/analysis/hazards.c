@@ -111,6 +111,13 @@ static void state_synchronize(const Walk *w, State *s)
     s->count = kept;
 }
 
+/* An mbarrier may order what is done, which is not looked into: nothing is certain. */
+static void state_doubt(State *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        s->items[i].certain = false;
+}
+
 /* Replaces the items by what `change` makes of them, merging equal ones. What a
  * thread_group commits, and waits for, are its own copies. */
 static void state_change(Walk *w, State *s, void (*change)(Past *p, int64_t n), int64_t n)
@@ -349,6 +356,11 @@ static void flow_op(Walk *w, const Op *op, State *s)
         flow_access(w, op, s);
     } else if (op_synchronizes(op)) {
         state_synchronize(w, s);
+    } else if (op->code == OP_mbarrier_wait) {
+        state_doubt(s);
+    } else if (op->code == OP_copy_async_bulk) {
+        if (w->comparing)
+            hazards_report(w, (Hazard){.kind = HAZARD_BULK, .first = op});
     } else if (op->code == OP_copy_async_commit_group) {
         state_change(w, s, change_commit, 0);
     } else if (op->code == OP_copy_async_wait_group) {

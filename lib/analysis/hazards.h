@@ -13,6 +13,7 @@ typedef enum HazardKind {
     HAZARD_BLOCKS,      /* the two are of different blocks */
     HAZARD_UNFINISHED,  /* `first` is a copy_async that nothing ends before `second`
                            (an exit, an allocate_shared; NULL: the end) */
+    HAZARD_BULK,        /* `first` is a copy_async_bulk: what it meets is not looked into */
     HAZARD_UNKNOWN      /* loops are nested too deep, or too much is unordered */
 } HazardKind;
 

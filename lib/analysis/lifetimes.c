@@ -13,7 +13,8 @@
 enum {
     TOUCHED = 1,
     STARTED = 2,        /* a copy that is in no group yet */
-    COMMITTED = 4       /* a copy in a group */
+    COMMITTED = 4,      /* a copy in a group */
+    FLYING = 8          /* a bulk copy: what ends it is not looked into */
 };
 
 typedef struct Walk {
@@ -94,7 +95,9 @@ static void flow_access(Walk *w, const Op *op, const Op *allocation, uint8_t *st
     for (unsigned a = 0; a < l->count; a++)
         if (a != b && state[a] && !l->unordered[a * l->count + b])
             l->unordered[a * l->count + b] = op;
-    state[b] |= op->code == OP_copy_async ? STARTED : TOUCHED;
+    state[b] |= op->code == OP_copy_async        ? STARTED
+                : op->code == OP_copy_async_bulk ? FLYING
+                                                 : TOUCHED;
     t->first = t->first < w->position ? t->first : w->position;
     t->last = t->last > w->position ? t->last : w->position;
 }

@@ -130,7 +130,7 @@ const char *tilus_pass_summary(size_t i)
 static void print_operand_kinds(Text *out, const OpInfo *info)
 {
     static const char *const names[] = {"register", "shared", "global", "pointer", "memory",
-                                        "tensor"};
+                                        "tensor", "mbarrier"};
     if (info->operand_count == OPERANDS_ANY)
         text_add(out, "any");
     for (int i = 0; i < info->operand_count; i++)
@@ -156,7 +156,7 @@ static void print_reference(Text *out)
 {
     static const char *const results[] = {"", "register", "shared", "global", "scalar",
                                           "indices", "carried", "register or none",
-                                          "as operand"};
+                                          "as operand", "mbarrier"};
     static const char *const effects[] = {"pure", "allocates", "reads", "writes", "barrier",
                                           "exits", "control"};
     text_add(out, "| op | result | operands | attributes | effect | meaning |\n"

@@ -34,8 +34,7 @@ static IntrinsicId row_of(const Op *op, unsigned bytes, IntrinsicId ahead, Intri
     return policy + 4 * width_number(bytes) + number;
 }
 
-/* Appends the policy's operand, if there is one. */
-static void add_policy(Codegen *cg, const Op *op, LLVMValueRef *args, unsigned *count)
+void hint_policy(Codegen *cg, const Op *op, LLVMValueRef *args, unsigned *count)
 {
     Evict evict = access_evict(op);
     IntrinsicId id = evict == EVICT_FIRST ? INTR_policy_first : INTR_policy_last;
@@ -49,7 +48,7 @@ void hint_load(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef pointer,
     bool last = access_evict(op) == EVICT_LAST;
     unsigned count = 1;
     LLVMValueRef args[2] = {pointer};
-    add_policy(cg, op, args, &count);
+    hint_policy(cg, op, args, &count);
     IntrinsicId id = row_of(op, bytes, INTR_load_4_ahead_64,
                             last ? INTR_load_4_last : INTR_load_4_first);
     LLVMValueRef v = call_intrinsic(cg, id, op->loc, args, count);
@@ -63,7 +62,7 @@ void hint_store(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef pointer,
     unsigned count = 1 + bytes / 4;
     LLVMValueRef args[6] = {pointer};
     memcpy(args + 1, words, bytes / 4 * sizeof *words);
-    add_policy(cg, op, args, &count);
+    hint_policy(cg, op, args, &count);
     call_intrinsic(cg, INTR_store_4_policy + width_number(bytes), op->loc, args, count);
 }
 

@@ -20,4 +20,7 @@ void hint_store(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef pointer,
 void hint_copy(Codegen *cg, const Op *op, unsigned bytes, LLVMValueRef target,
                LLVMValueRef source, LLVMValueRef copied);
 
+/* Appends the operand for the cache policy that `op` asks for, if it does. */
+void hint_policy(Codegen *cg, const Op *op, LLVMValueRef *args, unsigned *count);
+
 #endif

@@ -196,7 +196,7 @@ LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *a
  * error. */
 bool shared_open(Codegen *cg, Program *p);
 
-/* The address of the bytes that `op` needs: the tensor of an allocate_shared,
+/* The address of the bytes that `op` needs: the tensor of an allocate_shared, mbarriers,
  * the scratch of another op. NULL after an error: the target has too few. */
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
 

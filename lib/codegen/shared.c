@@ -1,5 +1,5 @@
 /* Shared memory, one array: first the tensors that have an offset, then the
- * others in order, then scratch.
+ * others and mbarriers in order, then scratch.
  *
  *     0        planned        tensors
  *     | planned   | in order     | of one op at a time     | of a group's | ..
@@ -20,9 +20,17 @@ typedef struct SharedUse {
     int64_t end;                /* of all */
 } SharedUse;
 
+static bool is_allocation(const Op *op)
+{
+    return op->code == OP_allocate_shared || op->code == OP_allocate_mbarrier;
+}
+
 /* Bytes of the tensor of `op`. */
 static int64_t tensor_bytes(const Op *op)
 {
+    enum { MBARRIER_BYTES = 8 };
+    if (op->code == OP_allocate_mbarrier)
+        return MBARRIER_BYTES * type_extent(op->results[0]->type, 0);
     int64_t bits = type_shared_bits(op->results[0]->type);
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
 }
@@ -104,7 +112,7 @@ static bool add_other(Op *op, void *data)
 {
     SharedUse *use = data;
     int64_t offset;
-    if (op->code == OP_allocate_shared && !op_attr(op, ATTR_OFFSET))
+    if (is_allocation(op) && !op_attr(op, ATTR_OFFSET))
         use->tensors = tensor_end(op, use->tensors, &offset);
     return true;
 }
@@ -150,7 +158,7 @@ bool shared_open(Codegen *cg, Program *p)
 static int64_t place(Codegen *cg, const Op *op, int64_t *end)
 {
     int64_t offset;
-    if (op->code != OP_allocate_shared) {
+    if (!is_allocation(op)) {
         const ThreadScratch *s = find_scratch(&cg->scratch, cg->threads);
         *end = shared_end(s->offset, scratch_bytes(op), &offset);
         return offset;

@@ -6,37 +6,91 @@
 void clocks_reset(Clocks *c, unsigned warps)
 {
     c->warps = warps;
+    c->mbarriers = 0;
     for (unsigned w = 0; w < warps; w++)
         for (unsigned u = 0; u < warps; u++)
             c->known[w][u] = c->settled[u] = 1;
 }
 
-/* What is before any of those that met, as it will be known to all of them. */
-static void join(const Clocks *c, uint32_t met, uint64_t joined[WARPS])
+/* The later of each. */
+static void join(const Clocks *c, uint64_t *to, const uint64_t *from)
 {
+    for (unsigned u = 0; u < c->warps; u++)
+        to[u] = to[u] > from[u] ? to[u] : from[u];
+    for (unsigned u = WARPS; u < WARPS + c->mbarriers; u++)
+        to[u] = to[u] > from[u] ? to[u] : from[u];
+}
+
+static void settle_agent(Clocks *c, unsigned u)
+{
+    c->settled[u] = UINT64_MAX;
     for (unsigned w = 0; w < c->warps; w++)
-        for (unsigned u = 0; met >> w & 1 && u < c->warps; u++)
-            joined[u] = joined[u] > c->known[w][u] ? joined[u] : c->known[w][u];
-    for (unsigned w = 0; w < c->warps; w++)
-        joined[w] += met >> w & 1;
+        if (c->settled[u] > c->known[w][u])
+            c->settled[u] = c->known[w][u];
 }
 
 static void settle(Clocks *c)
 {
-    for (unsigned u = 0; u < c->warps; u++) {
-        c->settled[u] = UINT64_MAX;
-        for (unsigned w = 0; w < c->warps; w++)
-            if (c->settled[u] > c->known[w][u])
-                c->settled[u] = c->known[w][u];
-    }
+    for (unsigned u = 0; u < c->warps; u++)
+        settle_agent(c, u);
+    for (unsigned u = WARPS; u < WARPS + c->mbarriers; u++)
+        settle_agent(c, u);
 }
 
 void clocks_meet(Clocks *c, uint32_t met)
 {
-    uint64_t joined[WARPS] = {0};
-    join(c, met, joined);
+    uint64_t joined[AGENTS] = {0};
+    for (unsigned w = 0; w < c->warps; w++)
+        if (met >> w & 1)
+            join(c, joined, c->known[w]);
+    for (unsigned w = 0; w < c->warps; w++)
+        joined[w] += met >> w & 1;
     for (unsigned w = 0; w < c->warps; w++)
         if (met >> w & 1)
             memcpy(c->known[w], joined, sizeof joined);
+    settle(c);
+}
+
+/* ---- mbarriers ------------------------------------------------------------- */
+
+/* Nobody knows of a phase of those from the last used one up to `b` yet. */
+static void use_mbarrier(Clocks *c, unsigned b)
+{
+    for (; c->mbarriers <= b; c->mbarriers++) {
+        unsigned u = WARPS + c->mbarriers;
+        memset(c->arrived[c->mbarriers], 0, sizeof c->arrived[b]);
+        memset(c->released[c->mbarriers], 0, sizeof c->released[b]);
+        for (unsigned i = 0; i < c->mbarriers; i++)
+            c->arrived[i][u] = c->released[i][u] = 0;
+        c->settled[u] = c->released[c->mbarriers][u] = 1;
+        for (unsigned w = 0; w < c->warps; w++)
+            c->known[w][u] = 1;
+    }
+}
+
+uint64_t clocks_phase(Clocks *c, unsigned b)
+{
+    use_mbarrier(c, b);
+    return c->released[b][WARPS + b];
+}
+
+void clocks_arrive(Clocks *c, unsigned warp, unsigned b)
+{
+    use_mbarrier(c, b);
+    join(c, c->arrived[b], c->known[warp]);
+}
+
+void clocks_end_phase(Clocks *c, unsigned b)
+{
+    uint64_t next = clocks_phase(c, b) + 1;
+    memcpy(c->released[b], c->arrived[b], sizeof c->released[b]);
+    memset(c->arrived[b], 0, sizeof c->arrived[b]);
+    c->released[b][WARPS + b] = next;
+}
+
+void clocks_wait(Clocks *c, unsigned warp, unsigned b)
+{
+    use_mbarrier(c, b);
+    join(c, c->known[warp], c->released[b]);
     settle(c);
 }

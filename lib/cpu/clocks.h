@@ -9,6 +9,11 @@
  *                         |  bar.sync
  *     u  -- 2 --|--- 3 ---|--- epoch 4 ---     known[u][w] = 2
  *
+ * An mbarrier has epochs of its own, the phases: the copies of phase n are its accesses
+ * in epoch n + 1, and who waits for the phase's end knows those, and what all knew who
+ * arrived. Behind the barrier of the warp that comes before each arrival, its epoch is a
+ * new one: the arrival tells of those before.
+ *
  * bar.sync and bar.warp.sync order memory (PTX ISA, 9.7.13.1 and .2); shuffles, votes,
  * ldmatrix, and atomic operations, which are relaxed, do not. */
 #ifndef TILUS_CPU_CLOCKS_H
@@ -18,17 +23,28 @@
 
 #include <stdint.h>
 
-enum { WARPS = LIMIT_THREADS / 32 };
+enum { WARPS = LIMIT_THREADS / 32, AGENTS = WARPS + LIMIT_MBARRIERS };
 
+/* Agents are the block's warps, and WARPS + b is mbarrier b. */
 typedef struct Clocks {
-    unsigned warps;
-    uint64_t known[WARPS][WARPS], settled[WARPS];
+    unsigned warps, mbarriers;      /* so many have been used */
+    uint64_t known[WARPS][AGENTS], settled[AGENTS];
+    uint64_t arrived[LIMIT_MBARRIERS][AGENTS];      /* what those know who did, so far */
+    uint64_t released[LIMIT_MBARRIERS][AGENTS];     /* what those did of the last phase */
 } Clocks;
 
 /* A block of so many warps begins: nothing is before anything. */
 void clocks_reset(Clocks *c, unsigned warps);
 /* Those with a bit in `met` have met at a barrier. */
 void clocks_meet(Clocks *c, uint32_t met);
+
+/* `warp` arrives at mbarrier `b`; its phase ends; `warp` has waited for that. */
+void clocks_arrive(Clocks *c, unsigned warp, unsigned b);
+void clocks_end_phase(Clocks *c, unsigned b);
+void clocks_wait(Clocks *c, unsigned warp, unsigned b);
+
+/* The epoch of the copies of this phase. */
+uint64_t clocks_phase(Clocks *c, unsigned b);
 
 static inline uint64_t clocks_epoch(const Clocks *c, unsigned warp)
 {

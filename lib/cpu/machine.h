@@ -62,6 +62,32 @@ typedef struct Copies {
     uint32_t committed;         /* groups */
 } Copies;
 
+/* A cp.async.bulk of a phase that nobody has waited for: its bytes, read when it was
+ * issued. */
+typedef struct BulkCopy {
+    unsigned char *to, *data;       /* data: malloc'ed */
+    const unsigned char *from;
+    Place place;
+    uint32_t bytes, thread;
+    unsigned mbarrier;              /* its number in Mbarriers */
+    uint64_t phase;                 /* of that */
+    struct BulkCopy *next;
+} BulkCopy;
+
+typedef struct Mbarrier {
+    const void *at;                 /* in shared memory */
+    uint32_t arrivals, pending;     /* of a phase, and still to come */
+    int64_t bytes;                  /* expected and not copied yet */
+    uint64_t phase;                 /* how many have ended */
+} Mbarrier;
+
+/* Those of a block. */
+typedef struct Mbarriers {
+    Mbarrier of[LIMIT_MBARRIERS];
+    unsigned count;
+    BulkCopy *copies;
+} Mbarriers;
+
 typedef enum ThreadState { THREAD_READY, THREAD_WAITS, THREAD_ENDED } ThreadState;
 
 typedef struct Thread {
@@ -70,6 +96,7 @@ typedef struct Thread {
     uint32_t number;            /* in its block */
     ThreadState state;
     IntrinsicId at;             /* where it waits ... */
+    const Mbarrier *mbarrier;   /* ... for a phase of this ... */
     const uint64_t *args;       /* ... and with what, at a collective */
     uint64_t *results;
     Copies copies;
@@ -104,6 +131,7 @@ typedef struct Worker {
     unsigned polls;             /* of semaphores, since anything else happened */
     Fiber scheduler;
     Guarded shared, stacks;
+    Mbarriers mbarriers;
     Shadow *shadow;             /* NULL: accesses are not checked */
     Fault fault;
     sigjmp_buf escape;          /* where a signal's handler goes */
@@ -147,6 +175,9 @@ typedef void WarpAction(Thread *lanes, IntrinsicId id);
 void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act);
 /* The running thread waits at a barrier for `count` threads. */
 void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count);
+/* The running thread waits until a phase of `b` has ended; one has: who waits can run. */
+void wait_for_phase(IntrinsicId id, const Mbarrier *b);
+void end_wait_for_phase(const Mbarrier *b);
 /* Another thread's turn: the running one has seen a semaphore that it waits for. */
 void poll_again(IntrinsicId id);
 
@@ -157,6 +188,13 @@ void fault_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fault_memory(void);
 /* The same for a fault that is set. */
 void fault_leave(void);
+
+/* ---- mbarriers (helpers_mbarrier.c) --------------------------------------- */
+
+/* A block begins without any; all of its threads have ended: so must its copies have, or
+ * its fault is set. */
+void mbarriers_begin_block(Worker *w);
+void mbarriers_end_block(Worker *w);
 
 /* ---- signals (signals.c) ------------------------------------------------- */
 

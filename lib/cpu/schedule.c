@@ -54,6 +54,7 @@ void worker_close(Worker *w)
 {
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
+    mbarriers_begin_block(w);
     shadow_close(w);
 #ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
@@ -206,6 +207,28 @@ void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
     release(m, id, w->threads, w->machine->thread_count);
 }
 
+void wait_for_phase(IntrinsicId id, const Mbarrier *b)
+{
+    Thread *t = cpu_worker->running;
+    t->at = id;
+    t->mbarrier = b;
+    t->state = THREAD_WAITS;
+    cpu_worker->polls = 0;
+    hand_over(cpu_worker);
+}
+
+void end_wait_for_phase(const Mbarrier *b)
+{
+    Worker *w = cpu_worker;
+    for (unsigned i = 0; i < w->machine->thread_count; i++) {
+        Thread *t = &w->threads[i];
+        if (t->state == THREAD_WAITS && t->mbarrier == b) {
+            t->mbarrier = NULL;
+            push_ready(w, t);
+        }
+    }
+}
+
 void poll_again(IntrinsicId id)
 {
     Worker *w = cpu_worker;
@@ -266,12 +289,14 @@ static void begin_block(Worker *w, int64_t block)
     /* What nobody wrote is no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
     shadow_begin_block(w);
+    mbarriers_begin_block(w);
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
     w->ended = w->polls = w->ready_begin = w->ready_count = 0;
     for (unsigned i = 0; i < machine->thread_count; i++) {
         Thread *t = &w->threads[i];
         t->number = i;
+        t->mbarrier = NULL;
         t->place = (Place)machine->program->loc.line << 32 | machine->program->loc.column;
         t->copies.begin = t->copies.end = t->copies.committed = 0;
         fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
@@ -297,6 +322,7 @@ bool worker_run_block(Worker *w, int64_t block)
 {
     begin_block(w, block);
     run_threads(w);
+    mbarriers_end_block(w);
     shadow_end_block(w);
     return !w->fault.found;
 }

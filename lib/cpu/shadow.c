@@ -16,12 +16,13 @@ enum { CELL = 4, ACCESSOR = 40 };
 #define UNDER_WAY UINT64_MAX
 
 typedef struct Record {
-    uint64_t epoch;                 /* of its warp */
+    uint64_t epoch;                 /* of its agent */
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
     unsigned warp : 5, lane : 5, other : 5;     /* other = lane: no other */
     unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1;
+    unsigned agent : 7;             /* its warp, or of a bulk copy the mbarrier */
 } Record;
 
 /* A list that another block made is empty. */
@@ -64,6 +65,9 @@ typedef struct Access {
     uint32_t thread;
     unsigned warp, lane;
     bool all_lanes, is_copy;
+    bool is_bulk;                   /* is_copy, too: of the agent's `epoch` */
+    unsigned agent;
+    uint64_t epoch;
     Place place;
     const unsigned char *at, *value;    /* what is written there, or NULL */
 } Access;
@@ -197,7 +201,9 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     uint32_t number = new_record(s, cell->records);
     Record *r = &s->records[number];
     cell->records = number;
-    r->epoch = a->is_copy ? UNDER_WAY : clocks_epoch(&s->clocks, a->warp);
+    r->epoch = a->is_bulk   ? a->epoch
+               : a->is_copy ? UNDER_WAY
+                            : clocks_epoch(&s->clocks, a->warp);
     r->place = r->other_place = a->place;
     r->warp = a->warp;
     r->lane = a->lane;
@@ -205,20 +211,27 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->kind = a->kind;
     r->mask = mask;
     r->is_copy = a->is_copy;
+    r->agent = a->agent;
+}
+
+static bool is_bulk(const Record *r)
+{
+    return r->agent >= WARPS;
 }
 
 /* ---- conflicts ----------------------------------------------------------- */
 
 static bool is_own(const Record *r, const Access *a)
 {
-    return r->warp == a->warp && r->lane == a->lane && r->other == a->lane && !a->all_lanes;
+    return r->warp == a->warp && r->lane == a->lane && r->other == a->lane && !a->all_lanes &&
+           !is_bulk(r);
 }
 
 /* Whether all of `r` is before `a`. */
 static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
 {
     return r->epoch != UNDER_WAY &&
-           (r->epoch < s->clocks.known[a->warp][r->warp] || is_own(r, a));
+           (r->epoch < s->clocks.known[a->warp][r->agent] || is_own(r, a));
 }
 
 /* Those of `bytes` of the cell at `word` where `a` will write something else. */
@@ -245,9 +258,18 @@ static unsigned conflicting_bytes(const Record *r, const Access *a, const unsign
 }
 
 /* "thread 3", "a copy_async of thread 3". */
-static void name_accessor(bool is_copy, unsigned thread, char text[ACCESSOR])
+static void name_accessor(bool is_copy, bool is_bulk, unsigned thread, char text[ACCESSOR])
 {
-    snprintf(text, ACCESSOR, "%sthread %u", is_copy ? "a copy_async of " : "", thread);
+    snprintf(text, ACCESSOR, "%sthread %u", is_bulk   ? "a copy_async_bulk of "
+                                            : is_copy ? "a copy_async of "
+                                                      : "", thread);
+}
+
+/* What should have come after `r`. */
+static const char *missing_op(const Record *r)
+{
+    return is_bulk(r) ? "mbarrier_wait"
+           : r->epoch == UNDER_WAY ? "copy_async_wait_group" : "synchronize";
 }
 
 static void report_race(const Access *a, const Record *r, const Guarded *memory,
@@ -260,16 +282,16 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     bool is_other = r->epoch != UNDER_WAY && r->warp == a->warp && r->lane == a->lane;
     bool is_one = a->all_lanes && is_other && r->other == r->lane;
     fault_block(w, block);
-    name_accessor(a->is_copy, is_one ? a->thread ^ 1 : a->thread, who);
-    name_accessor(r->is_copy, r->warp * LANES + (is_other ? r->other : r->lane), first);
+    name_accessor(a->is_copy, a->is_bulk, is_one ? a->thread ^ 1 : a->thread, who);
+    name_accessor(r->is_copy, is_bulk(r), r->warp * LANES + (is_other ? r->other : r->lane),
+                  first);
     if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
                   who, block, byte, memory->name, first);
     else
         fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s "
                   "lies between", who, block, verbs[a->kind], byte, memory->name, first,
-                  done[r->kind],
-                  r->epoch == UNDER_WAY ? "copy_async_wait_group" : "synchronize");
+                  done[r->kind], missing_op(r));
     fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
                done[r->kind]);
     w->fault.is_race = true;
@@ -289,7 +311,7 @@ static bool is_alike(const Record *r, const Access *a)
  * fit in. */
 static bool join_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
 {
-    bool is_now = r->warp == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
+    bool is_now = r->agent == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
     if (!is_now || !is_alike(r, a) || a->is_copy)
         return false;
     bool is_known = r->other != r->lane || (r->lane == a->lane && !a->all_lanes);
@@ -327,7 +349,7 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
             joined = true;
         else if (common)
             forget_bytes(s, r, a, mask);
-        if (!r->mask || r->epoch < s->clocks.settled[r->warp])
+        if (!r->mask || r->epoch < s->clocks.settled[r->agent])
             drop_record(s, link);
         else
             link = &r->next;
@@ -405,8 +427,8 @@ void shadow_ignore_old(const void *at, size_t size)
 static Access access_of(AccessKind kind, const Thread *t, const void *at, const void *value)
 {
     return (Access){.worker = cpu_worker, .kind = kind, .thread = t->number,
-                    .warp = t->number / LANES, .lane = t->number % LANES, .place = t->place,
-                    .at = at, .value = value};
+                    .warp = t->number / LANES, .lane = t->number % LANES,
+                    .agent = t->number / LANES, .place = t->place, .at = at, .value = value};
 }
 
 void shadow_access(AccessKind kind, const void *at, size_t size, const void *value)
@@ -474,6 +496,58 @@ void shadow_copy_ends(const Copy *copy)
         return;
     end_copy_of(ACCESS_READ, copy, copy->from, copy->wanted);
     end_copy_of(ACCESS_WRITE, copy, copy->to, copy->bytes);
+}
+
+/* ---- mbarriers and bulk copies ----------------------------------------------- */
+
+void shadow_arrive(unsigned mbarrier)
+{
+    Worker *w = cpu_worker;
+    if (w->shadow)
+        clocks_arrive(&w->shadow->clocks, w->running->number / LANES, mbarrier);
+}
+
+void shadow_phase_ends(unsigned mbarrier)
+{
+    if (cpu_worker->shadow)
+        clocks_end_phase(&cpu_worker->shadow->clocks, mbarrier);
+}
+
+void shadow_wait(unsigned mbarrier)
+{
+    Worker *w = cpu_worker;
+    if (w->shadow)
+        clocks_wait(&w->shadow->clocks, w->running->number / LANES, mbarrier);
+}
+
+static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
+{
+    Access a = access_of(kind, this_thread(), at, NULL);
+    a.is_copy = a.is_bulk = true;
+    a.agent = WARPS + copy->mbarrier;
+    a.epoch = clocks_phase(&a.worker->shadow->clocks, copy->mbarrier);
+    return a;
+}
+
+void shadow_bulk_begins(const BulkCopy *copy)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access read = bulk_access(ACCESS_READ, copy, copy->from);
+    Access write = bulk_access(ACCESS_WRITE, copy, copy->to);
+    check(&read, copy->bytes);
+    check(&write, copy->bytes);
+}
+
+void shadow_bulk_lands(const BulkCopy *copy)
+{
+    Shadow *s = cpu_worker->shadow;
+    if (!s)
+        return;
+    Access a = access_of(ACCESS_WRITE, this_thread(), copy->to, NULL);
+    const Cells *c = find_cells(s, a.at);
+    if (c == &s->regions[0])
+        check_defined(&a, c, copy->bytes);
 }
 
 void shadow_thread_ends(void)

@@ -39,6 +39,16 @@ void shadow_ignore_old(const void *at, size_t size);
  * even the thread's own. Then its wait has come. */
 void shadow_copy_begins(const Copy *copy);
 void shadow_copy_ends(const Copy *copy);
+/* A bulk copy of the running thread is under way, as one of its mbarrier's phase that now
+ * goes on. Somebody has waited for that phase. */
+void shadow_bulk_begins(const BulkCopy *copy);
+void shadow_bulk_lands(const BulkCopy *copy);
+/* The running thread's warp arrives at an mbarrier, whose number in the block this is;
+ * the phase ends; the running thread has waited for the end. */
+void shadow_arrive(unsigned mbarrier);
+void shadow_phase_ends(unsigned mbarrier);
+void shadow_wait(unsigned mbarrier);
+
 /* The running thread has come to its end. */
 void shadow_thread_ends(void);
 

@@ -31,15 +31,11 @@ bool interp_synchronize(Interp *in, const Op *op)
     return true;
 }
 
-/* Groups run one after the other: their accesses are in no order for races, so no
- * other order gives another result. */
+/* A group runs before what follows, as far as it can: accesses are in no order for
+ * races, so no other order gives another result. */
 bool interp_thread_group(Interp *in, const Op *op)
 {
-    ThreadRange around = in->threads;
-    in->threads = region_threads(op->regions[0]);
-    bool ok = interp_region(in, op->regions[0]);
-    in->threads = around;
-    return ok;
+    return task_begin(in, op);
 }
 
 /* An assertion names its message, if it has one, and its condition. */
@@ -86,8 +82,10 @@ bool interp_yield(Interp *in, const Op *op)
 bool interp_if(Interp *in, const Op *op)
 {
     int64_t condition;
-    return interp_evaluate(in, op, op_expr(op, ATTR_COND), &condition) &&
-           interp_region(in, op->regions[condition ? 0 : 1]);
+    if (!interp_evaluate(in, op, op_expr(op, ATTR_COND), &condition))
+        return false;
+    task_enter(in, op->regions[condition ? 0 : 1]);
+    return true;
 }
 
 static bool loop_bounds(Interp *in, const Op *op, int64_t *lower, int64_t *upper,
@@ -119,30 +117,63 @@ bool interp_for(Interp *in, const Op *op)
         return false;
     for (unsigned i = 0; i < op->result_count; i++)
         value_assign(op->results[i], op->operands[i]);
-    while (index < upper && !in->exited) {
-        value_binding(for_index(op))->integer = index;
-        carry(op);
-        if (!interp_region(in, op->regions[0]))
-            return false;
-        if (__builtin_add_overflow(index, step, &index))
-            break;
-    }
+    if (index >= upper)
+        return true;
+    Frame *f = task_enter(in, op->regions[0]);
+    f->upper = upper;
+    f->step = step;
+    value_binding(for_index(op))->integer = index;
+    carry(op);
     return true;
+}
+
+static void for_next(Interp *in, const Op *op)
+{
+    const Frame *f = in->task->top;
+    int64_t *index = &value_binding(for_index(op))->integer;
+    if (__builtin_add_overflow(*index, f->step, index) || *index >= f->upper) {
+        task_leave(in);
+        return;
+    }
+    carry(op);
+    task_repeat(in);
+}
+
+/* What is carried enters, for the condition. */
+static bool while_holds(Interp *in, const Op *op, int64_t *condition)
+{
+    carry(op);
+    return interp_evaluate(in, op, op_expr(op, ATTR_COND), condition);
 }
 
 bool interp_while(Interp *in, const Op *op)
 {
+    int64_t condition;
     for (unsigned i = 0; i < op->result_count; i++)
         value_assign(op->results[i], op->operands[i]);
-    while (!in->exited) {
-        int64_t condition;
-        carry(op);
-        if (!interp_evaluate(in, op, op_expr(op, ATTR_COND), &condition))
-            return false;
-        if (!condition)
-            break;
-        if (!interp_region(in, op->regions[0]))
-            return false;
-    }
+    if (!while_holds(in, op, &condition))
+        return false;
+    if (condition)
+        task_enter(in, op->regions[0]);
+    return true;
+}
+
+static bool while_next(Interp *in, const Op *op)
+{
+    int64_t condition;
+    if (!while_holds(in, op, &condition))
+        return false;
+    if (condition)
+        task_repeat(in);
+    else
+        task_leave(in);
+    return true;
+}
+
+bool loop_next(Interp *in, const Op *op)
+{
+    if (op->code == OP_while)
+        return while_next(in, op);
+    for_next(in, op);
     return true;
 }

@@ -1,29 +1,20 @@
-/* copy_async. A copy is checked when it starts, and done by the wait of its
- * group: between the two, any access that could see it half done is a race
- * (race.c), so its result does not depend on when its bytes really move.
+/* copy_async and copy_async_bulk. A copy is checked when it starts, and done by the
+ * wait of its group, a bulk copy when the phase of its mbarrier ends: before the wait
+ * for it, any access that could see it half done is a race (race.c), so its result does
+ * not depend on when its bytes really move.
  *
  *     copy_async   ......commit_group.......  wait_group   synchronize
  *     |-- conflicts with accesses of any thread ---------------|
+ *
+ *     copy_async_bulk   mbarrier_arrive   mbarrier_wait
+ *     |-- conflicts with every access ----------|
  */
-#include "interp/tile.h"
+#include "interp/copy.h"
 
 #include "support/bits.h"
 #include "support/scalar.h"
 
 #include <string.h>
-
-/* Each thread copies a part, and waits for its own groups: the copy has ended when
- * all its warps have waited. Views are kept by value: view_global may run again
- * before that. */
-struct Copy {
-    const Op *op;
-    View source_view, target_view;
-    Tile source, target;
-    ThreadRange threads;    /* that copy */
-    int64_t group[WARPS];   /* the number of its group in each of their warps */
-    uint32_t waited;        /* a bit for each warp that has waited for its part */
-    Copy *next;
-};
 
 /* ---- elements --------------------------------------------------------- */
 
@@ -31,6 +22,8 @@ struct Copy {
 typedef struct Element {
     bool inside;            /* the source; it is zero outside */
     int64_t source, target; /* bits from the memories' begin */
+    unsigned outside;       /* where not: in which dimension of the source ... */
+    int64_t index;          /* ... and where there */
 } Element;
 
 static int64_t first_byte(int64_t bit)
@@ -70,12 +63,14 @@ static bool start_element(Interp *in, const Copy *c, const Element *e)
 static bool write_element(Interp *in, const Copy *c, int64_t bit, uint64_t code)
 {
     Memory *memory = c->target_view.memory;
+    bool is_bulk = c->op->code == OP_copy_async_bulk;
     for (int64_t byte = first_byte(bit); byte <= last_byte(c, bit); byte++) {
         unsigned mask = byte_mask(bit, c->target_view.bits, byte);
         int64_t skip = byte * 8 - bit;
         unsigned bits = (unsigned)(skip > 0 ? code >> skip : code << -skip) & mask;
         unsigned before = memory->data[byte], after = (before & ~mask) | bits;
-        if (!race_copy_write_ends(in, &c->target_view, byte, mask, before, after))
+        if (!is_bulk &&
+            !race_copy_write_ends(in, &c->target_view, byte, mask, before, after))
             return false;
         memory->data[byte] = (unsigned char)after;
         memory->defined[byte] |= (unsigned char)mask;
@@ -83,12 +78,17 @@ static bool write_element(Interp *in, const Copy *c, int64_t bit, uint64_t code)
     return true;
 }
 
+static uint64_t source_code(const Copy *c, const Element *e)
+{
+    unsigned bits = c->source_view.bits;
+    return bits_get(c->source_view.memory->data, (size_t)(e->source / bits), bits);
+}
+
 static bool end_element(Interp *in, const Copy *c, const Element *e)
 {
     uint64_t code = 0;
-    unsigned bits = c->source_view.bits;
     if (e->inside) {
-        code = bits_get(c->source_view.memory->data, (size_t)(e->source / bits), bits);
+        code = source_code(c, e);
         race_copy_read_ends(in, &c->source_view, first_byte(e->source),
                             last_byte(c, e->source));
     }
@@ -119,7 +119,8 @@ static bool each_element(Interp *in, const Copy *c,
         unsigned outside = tile_locate(&c->target, place, &e.target, &index);
         if (outside != c->target_view.rank)
             return tile_report_outside(in, &c->target, outside, index);
-        e.inside = tile_locate(&c->source, place, &e.source, &index) == c->source_view.rank;
+        e.outside = tile_locate(&c->source, place, &e.source, &e.index);
+        e.inside = e.outside == c->source_view.rank;
         if (!visit(in, c, &e))
             return false;
     } while (next_place(&t, place));
@@ -135,22 +136,68 @@ static Copy *new_copy(Interp *in)
     return c;
 }
 
-bool interp_copy_async(Interp *in, const Op *op)
+/* The copy that `op` starts; NULL after an error. */
+static Copy *copy_begin(Interp *in, const Op *op)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
-    Copy *c = new_copy(in), **end = &in->copies;
+    Copy *c = new_copy(in);
     *c = (Copy){.op = op, .source_view = value_binding(source.memory)->view,
                 .target_view = value_binding(target.memory)->view, .threads = in->threads};
-    memcpy(c->group, in->copy_groups, sizeof c->group);
     if (!tile_begin(in, op, &source, false, &c->source) ||
         !tile_begin(in, op, &target, true, &c->target) || !race_begin(in, op))
-        return false;
+        return NULL;
     c->source.view = &c->source_view;
     c->target.view = &c->target_view;
+    return c;
+}
+
+bool interp_copy_async(Interp *in, const Op *op)
+{
+    Copy *c = copy_begin(in, op), **end = &in->copies;
+    if (!c)
+        return false;
+    memcpy(c->group, in->copy_groups, sizeof c->group);
     while (*end)
         end = &(*end)->next;
     *end = c;
     return each_element(in, c, check_element) && each_element(in, c, start_element);
+}
+
+/* ---- bulk copies --------------------------------------------------------- */
+
+/* All of the source is inside: no thread is there to write zeros. */
+static bool check_bulk_element(Interp *in, const Copy *c, const Element *e)
+{
+    return e->inside ? check_element(in, c, e)
+                     : tile_report_outside(in, &c->source, e->outside, e->index);
+}
+
+static bool start_bulk_element(Interp *in, const Copy *c, const Element *e)
+{
+    race_bulk_start(in, &c->source_view, false, first_byte(e->source), last_byte(c, e->source),
+                    c->agent);
+    race_bulk_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target),
+                    c->agent);
+    profile_moved(in, c->op, &c->source_view, false, 1);
+    profile_moved(in, c->op, &c->target_view, true, 1);
+    return true;
+}
+
+static bool land_element(Interp *in, const Copy *c, const Element *e)
+{
+    return write_element(in, c, e->target, source_code(c, e));
+}
+
+bool bulk_land(Interp *in, const Copy *c)
+{
+    return each_element(in, c, land_element);
+}
+
+bool interp_copy_async_bulk(Interp *in, const Op *op)
+{
+    Copy *c = copy_begin(in, op);
+    return c && each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
+           each_element(in, c, start_bulk_element);
 }
 
 /* ---- groups ----------------------------------------------------------- */
@@ -209,6 +256,8 @@ bool interp_copy_async_wait_group(Interp *in, const Op *op)
 bool copies_ended(Interp *in, const Memory *memory, const Op *op)
 {
     const Copy *c = in->copies;
+    if (!mbarriers_ended(in, memory, op))
+        return false;
     while (c && memory && c->target_view.memory != memory)
         c = c->next;
     if (!c)

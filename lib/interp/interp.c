@@ -133,6 +133,8 @@ static void bind_value(Interp *in, Value *v)
         tensor_init(in, &b->tensor, v->type);
     else if (v->type->kind == TYPE_SHARED && v->def && v->def->code == OP_allocate_shared)
         shared_init(in, &b->view, v);
+    else if (v->type->kind == TYPE_MBARRIER)
+        mbarriers_bind(in, v);
     else if (part_op(v))
         b->view.name = part_name(in, v);
 }
@@ -254,14 +256,9 @@ const char *interp_block_name(Interp *in, uint64_t block)
 
 /* ---- running -------------------------------------------------------- */
 
-bool interp_region(Interp *in, const Region *r)
+bool interp_op(Interp *in, const Op *op)
 {
-    for (const Op *op = r->first; op && !in->exited; op = op->next) {
-        profile_op(in, op);
-        if (!interp_ops[op->code](in, op))
-            return false;
-    }
-    return true;
+    return interp_ops[op->code](in, op);
 }
 
 static bool run_block(Interp *in, uint64_t block)
@@ -271,13 +268,12 @@ static bool run_block(Interp *in, uint64_t block)
         block /= (uint64_t)in->grid[d];
     }
     in->exited = false;
-    in->threads = (ThreadRange){0, program_threads(in->program)};
     memset(in->copy_groups, 0, sizeof in->copy_groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
     order_begin_block(in);
-    return interp_region(in, in->program->body) && copies_ended(in, NULL, NULL);
+    return task_run_block(in) && copies_ended(in, NULL, NULL);
 }
 
 static void tell_progress(const Interp *in, int64_t done, int64_t blocks)
@@ -316,7 +312,8 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
     if (!verify_chosen(p, "interpretation"))
         return false;
     Interp *in = arena_new(&m->scratch, Interp);
-    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options};
+    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options,
+                    .agent_count = WARPS};
     memcpy(in->grid, grid, sizeof in->grid);
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);

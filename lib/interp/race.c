@@ -4,17 +4,7 @@
  * writers and the readers that a later write could conflict with; in the same way
  * the atomic ops that changed it, which conflict with both but not with each other.
  *
- * What is ordered is known by warp, for barriers join whole warps: those of the
- * block, or of a thread_group. ordered[w][u] is a time, when warp u came to a
- * barrier, so accesses of u between two of its barriers are alike for everybody:
- *
- *   block_start      ordered[w][u]       ordered[u][u]      time
- *   ----|----------------|--------------------|--------------|--->
- *   foreign   before w        not before w        not even before a later
- *                                                 barrier's other warps
- *
- * Barriers carry on what their warps know: w is also behind a warp that it never
- * met, if somebody met both in turn.
+ * What is ordered is known by warp (clocks.c).
  *
  * Blocks run one after the other, so without semaphores a foreign reader
  * conflicts with every later write: it is kept, and nothing need be noted beside
@@ -23,7 +13,9 @@
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
  * A copy_async is noted as two threads of its warps, which conflict with any; its
- * time is TIME_UNDER_WAY, later than every barrier, until its wait. */
+ * time is TIME_UNDER_WAY, later than every barrier, until its wait. A copy_async_bulk
+ * is noted as its mbarrier's, at the time when it starts: nobody knows that to be over
+ * before its phase has ended, and who has not waited for that does not know. */
 #include "interp/state.h"
 
 #include <string.h>
@@ -46,18 +38,7 @@ static uint32_t op_number(Interp *in, const Op *op)
     return fresh->number;
 }
 
-/* ---- warps and barriers ---------------------------------------------- */
-
-/* Of the threads that run the ops. */
-static unsigned first_warp(const Interp *in)
-{
-    return (unsigned)(in->threads.begin / WARP);
-}
-
-static unsigned end_warp(const Interp *in)
-{
-    return (unsigned)((in->threads.begin + in->threads.count) / WARP);
-}
+/* ---- warps ------------------------------------------------------------- */
 
 static uint32_t warp_bit(int64_t thread)
 {
@@ -71,39 +52,6 @@ static uint32_t running_warps(const Interp *in)
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
         warps |= UINT32_C(1) << w;
     return warps;
-}
-
-void race_block(Interp *in)
-{
-    in->block_start = in->time + 1;
-    for (unsigned w = 0; w < WARPS; w++) {
-        in->all_ordered[w] = in->block_start;
-        for (unsigned u = 0; u < WARPS; u++)
-            in->ordered[w][u] = in->block_start;
-    }
-}
-
-/* What any warp of the barrier knows to be before it, they all know. */
-static void join_warp(const Interp *in, uint64_t known[WARPS], unsigned w)
-{
-    for (unsigned u = 0; u < WARPS; u++)
-        known[u] = known[u] > in->ordered[w][u] ? known[u] : in->ordered[w][u];
-}
-
-void race_barrier(Interp *in)
-{
-    uint64_t known[WARPS] = {0}, least = UINT64_MAX;
-    unsigned first = first_warp(in), end = end_warp(in);
-    for (unsigned w = first; w < end; w++)
-        join_warp(in, known, w);
-    for (unsigned w = first; w < end; w++)
-        known[w] = in->time + 1;
-    for (unsigned u = 0; u < in->program->warps; u++)
-        least = least < known[u] ? least : known[u];
-    for (unsigned w = first; w < end; w++) {
-        memcpy(in->ordered[w], known, sizeof known);
-        in->all_ordered[w] = least;
-    }
 }
 
 bool race_begin(Interp *in, const Op *op)
@@ -136,6 +84,8 @@ static bool is_foreign(const Interp *in, const Access *a)
 /* Whether some of `a`, of this block, is not ordered before what `warp` does now. */
 static bool is_unordered(const Interp *in, const Access *a, unsigned warp)
 {
+    if (a->is_bulk)
+        return a->time >= in->ordered[warp][a->warps];
     if (a->time < in->all_ordered[warp])
         return false;
     for (uint32_t rest = a->warps; rest; rest &= rest - 1)
@@ -173,7 +123,7 @@ static bool is_concurrent(const Interp *in, const Memory *memory, const Access *
     if (thread == COPY)
         return is_copy_concurrent(in, a);
     unsigned warp = (unsigned)(thread / WARP);
-    if (a->time >= in->ordered[warp][warp])
+    if (!a->is_bulk && a->time >= in->ordered[warp][warp])
         return (int64_t)a->thread != thread || (int64_t)a->other != thread;
     return is_unordered(in, a, warp);
 }
@@ -219,6 +169,11 @@ static bool access_prune(const Interp *in, const Memory *memory, Access *a, unsi
 {
     if (is_foreign(in, a) && is_foreign_concurrent(in, memory, a))
         return false;
+    if (a->is_bulk) {
+        if (is_unordered(in, a, warp))
+            return false;
+        *a = (Access){.more = a->more};
+    }
     for (uint32_t rest = a->warps; rest; rest &= rest - 1) {
         unsigned u = (unsigned)__builtin_ctz(rest);
         if (a->time < in->ordered[warp][u])
@@ -238,7 +193,7 @@ static void note_access(Interp *in, const Memory *memory, Access *first, int64_t
     unsigned warp = (unsigned)(thread / WARP);
     Access *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
-        bool same = a->warps & warp_bit(thread) || a->op == in->op;
+        bool same = !a->is_bulk && (a->warps & warp_bit(thread) || a->op == in->op);
         if (same && a->time >= in->ordered[warp][warp] && a->time != TIME_UNDER_WAY) {
             access_join(in, a, thread);
             return;
@@ -262,7 +217,7 @@ static bool is_settled(const Interp *in, const Memory *memory, const Access *a)
 static void keep_overwritten(Interp *in, Access *write)
 {
     Access *before = next_access(in, write);
-    bool needed = write->time >= in->op_ordered;
+    bool needed = write->is_bulk || write->time >= in->op_ordered;
     if (needed && !before)
         before = append_access(in, write);
     if (before)
@@ -295,12 +250,17 @@ uint32_t block_at(const Interp *in, uint64_t time)
     return low;
 }
 
+static bool is_copy(const Op *op)
+{
+    return op->code == OP_copy_async || op->code == OP_copy_async_bulk;
+}
+
 /* "thread 3 of block (0)", "the copy_async of block (0)". */
 static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t block)
 {
     const char *name = interp_block_name(in, block);
-    return op->code == OP_copy_async
-               ? arena_printf(in->arena, "the copy_async of %s", name)
+    return is_copy(op)
+               ? arena_printf(in->arena, "the %s of %s", op_info[op->code].name, name)
                : arena_printf(in->arena, "thread %lld of %s", (long long)thread, name);
 }
 
@@ -309,7 +269,7 @@ static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t b
 static bool is_culprit(const Interp *in, const Access *a, uint64_t who, int64_t thread)
 {
     unsigned warp = (unsigned)(thread == COPY ? in->threads.begin : thread) / WARP;
-    return is_foreign(in, a) || a->time == TIME_UNDER_WAY ||
+    return is_foreign(in, a) || a->time == TIME_UNDER_WAY || a->is_bulk ||
            ((int64_t)who != thread && a->time >= in->ordered[warp][who / WARP]);
 }
 
@@ -321,7 +281,7 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
     *op = in->ops[a->op];
     if (is_culprit(in, a, a->thread, thread))
         return accessor(in, *op, a->thread, block);
-    if ((*op)->code == OP_copy_async)
+    if (is_copy(*op))
         return accessor(in, *op, COPY, block);
     if (is_culprit(in, a, a->other, thread)) {
         *op = in->ops[a->other_op];
@@ -336,6 +296,7 @@ static const char *missing_order(const Interp *in, const Access *a)
     return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
                                                        : "and blocks are not ordered"
            : a->time == TIME_UNDER_WAY ? "and no copy_async_wait_group lies between"
+           : a->is_bulk                ? "and no mbarrier_wait for it lies between"
                                        : "and no synchronize lies between";
 }
 
@@ -357,10 +318,13 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
 {
     unsigned first = (int64_t)a->thread == thread ? a->other : a->thread;
     const char *block = interp_block_name(in, in->block_count - 1);
-    const char *who = thread == COPY ? arena_printf(in->arena, "the copy_async of %s writes", block)
-                                     : arena_printf(in->arena, "threads %u and %lld of %s write",
-                                                    first, (long long)thread, block);
-    diag_error(in->diag, in->ops[in->op]->loc, "race: %s different values to byte %lld of %s", who,
+    const Op *now = in->ops[in->op];
+    const char *who = thread == COPY
+                          ? arena_printf(in->arena, "the %s of %s writes",
+                                         op_info[now->code].name, block)
+                          : arena_printf(in->arena, "threads %u and %lld of %s write", first,
+                                         (long long)thread, block);
+    diag_error(in->diag, now->loc, "race: %s different values to byte %lld of %s", who,
                (long long)byte, view->name);
     return diag_note(in->diag, view->origin->loc, "%s is made here", view->name);
 }
@@ -491,7 +455,7 @@ static void note_copy_read(Interp *in, const Memory *memory, Access *first)
 {
     Access *copy = find_copy(in, first), *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
-        if (is_foreign(in, a) && is_foreign_concurrent(in, memory, a))
+        if (a->is_bulk || (is_foreign(in, a) && is_foreign_concurrent(in, memory, a)))
             continue;
         a->warps &= a == copy ? UINT32_MAX : ~running_warps(in);
         a->time = a->warps ? a->time : 0;
@@ -537,4 +501,39 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
     write->time = in->time;
     write->mask = again ? write->mask | mask : mask;
     return true;
+}
+
+/* ---- bulk copies --------------------------------------------------------- */
+
+static void bulk_set(const Interp *in, Access *a, unsigned agent)
+{
+    *a = (Access){.time = in->time, .is_bulk = true, .warps = agent, .op = in->op,
+                  .other_op = in->op, .more = a->more};
+}
+
+/* Those of an mbarrier are ordered as they come: the last one stands for all. */
+static void note_bulk_read(Interp *in, Access *first, unsigned agent)
+{
+    Access *place = NULL;
+    for (Access *a = first; a; a = next_access(in, a)) {
+        bool same = a->is_bulk && a->warps == agent && !is_foreign(in, a);
+        place = same || (!a->time && !place) ? a : place;
+        if (same)
+            break;
+    }
+    bulk_set(in, place ? place : append_access(in, first), agent);
+}
+
+void race_bulk_start(Interp *in, const View *view, bool write, int64_t first, int64_t last,
+                     unsigned agent)
+{
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (write && h->write.more)
+            next_access(in, &h->write)->time = 0;
+        if (write)
+            bulk_set(in, &h->write, agent);
+        else if (!is_settled(in, view->memory, &h->read))
+            note_bulk_read(in, &h->read, agent);
+    }
 }

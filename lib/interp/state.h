@@ -60,17 +60,18 @@ static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t 
  * decide whether some thread other than a given one was there. Of warps, all that
  * were there are known. */
 typedef struct Access {
-    uint64_t time : 36;     /* of the memory op's execution; 0: never; TIME_UNDER_WAY:
+    uint64_t time : 35;     /* of the memory op's execution; 0: never; TIME_UNDER_WAY:
                                of a copy_async whose wait is still to come */
     uint64_t mask : 8;      /* writes: the bits written at that time */
     uint64_t thread : 10;
     uint64_t other : 10;
+    uint64_t is_bulk : 1;   /* of a copy_async_bulk */
     uint32_t op, other_op;  /* numbers in Interp.ops */
-    uint32_t warps;         /* a bit each */
+    uint32_t warps;         /* a bit each; is_bulk: the number of the agent, an mbarrier */
     uint32_t more;          /* another Access of this byte, Interp.extra[more - 1]; 0: none */
 } Access;
 
-enum { TIME_BITS = 36 };
+enum { TIME_BITS = 35 };
 #define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
 
 typedef struct Release Release;     /* one execution of a `release` (order.c) */
@@ -111,7 +112,8 @@ typedef struct View {
     Swizzle swizzle;            /* of element numbers */
 } View;
 
-typedef struct Copy Copy;   /* a copy_async under way (copy.c) */
+typedef struct Copy Copy;   /* one that is under way (copy.c) */
+typedef struct Mbarrier Mbarrier;   /* mbarrier.c */
 
 /* ---- values --------------------------------------------------------- */
 
@@ -120,6 +122,7 @@ typedef struct Binding {
     int64_t integer;        /* TYPE_SCALAR */
     Tensor tensor;          /* TYPE_REG; owns its words */
     View view;              /* TYPE_SHARED, TYPE_GLOBAL; TYPE_PTR: memory and name */
+    Mbarrier *mbarriers;    /* TYPE_MBARRIER */
 } Binding;
 
 static inline Binding *value_binding(const Value *v)
@@ -139,6 +142,28 @@ void value_assign(const Value *to, const Value *from);
 
 enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
 
+/* Who may be ordered before a warp: warps, and behind them mbarriers. */
+enum { AGENTS = WARPS + LIMIT_MBARRIERS };
+
+/* A region that is being run. */
+typedef struct Frame {
+    const Region *region;
+    const Op *next;                 /* NULL: the region has ended */
+    int64_t upper, step;            /* of a `for` around it */
+    struct Frame *outer;
+} Frame;
+
+/* What runs the ops of the block, or of a thread_group (task.c). */
+typedef struct Task {
+    ThreadRange threads;
+    Frame *top;                     /* NULL: it has ended */
+    unsigned depth;                 /* how many frames there are */
+    bool waits;                     /* its next op could not run yet */
+    struct Task *around;            /* that came to the thread_group; NULL: the block's */
+    unsigned around_depth;          /* in which of its regions it did */
+    struct Task *next;
+} Task;
+
 struct Interp {
     Program *program;
     Arena *arena;
@@ -146,6 +171,11 @@ struct Interp {
     const tilus_interpret_options *options;     /* or NULL */
     int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
     bool exited;                    /* the block came to an exit */
+    Task *tasks, *task;             /* all, the block's first; the one that runs */
+    Task *free_tasks;               /* to be used again, as free_frames */
+    Frame *free_frames;
+    bool blocked;                   /* the op could not run yet */
+    uint64_t steps;                 /* ops that ran */
     ThreadRange threads;            /* those that run the ops */
     LayoutMap *maps;
     double *decoded[DTYPE_COUNT];   /* every code's value, of narrow types */
@@ -154,7 +184,8 @@ struct Interp {
      * time is below block_start; what warp u did before ordered[w][u] is ordered
      * before what warp w does now, and all_ordered[w] is the least of that row. */
     uint64_t time, block_start;
-    uint64_t ordered[WARPS][WARPS], all_ordered[WARPS];
+    uint64_t ordered[WARPS][AGENTS], all_ordered[WARPS];
+    unsigned agent_count;           /* WARPS and the mbarriers */
     uint64_t op_ordered;            /* the least of all_ordered of the warps that run the op */
     Access **extra;                 /* accesses beyond the first of their byte */
     uint32_t extra_count, extra_capacity;
@@ -179,13 +210,42 @@ struct Interp {
     Copy *copies;                   /* under way, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
     int64_t copy_groups[WARPS];     /* that each warp has committed */
+    Mbarrier *mbarriers;            /* all of the program */
 };
+
+/* The warps of the threads that run the ops. */
+static inline unsigned first_warp(const Interp *in)
+{
+    return (unsigned)(in->threads.begin / WARP);
+}
+
+static inline unsigned end_warp(const Interp *in)
+{
+    return (unsigned)((in->threads.begin + in->threads.count) / WARP);
+}
 
 /* Evaluates `e` for `op`; errors are located there. */
 bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
 
-/* Runs the ops of `r`, up to the block's exit. */
-bool interp_region(Interp *in, const Region *r);
+/* ---- tasks (task.c) ---------------------------------------------------- */
+
+/* Runs the op, of any kind. */
+bool interp_op(Interp *in, const Op *op);
+
+/* Runs the program's body, up to the block's exit. */
+bool task_run_block(Interp *in);
+
+/* The running task goes on in the region `r`, and then after the op around it; the
+ * new frame. It goes there once more; it is done with it. */
+Frame *task_enter(Interp *in, const Region *r);
+void task_repeat(Interp *in);
+void task_leave(Interp *in);
+
+/* A task of its own for a thread_group: it runs as far as it can, or to its end. */
+bool task_begin(Interp *in, const Op *group);
+
+/* At the end of the region of a `for` or `while`: the next round, or none. */
+bool loop_next(Interp *in, const Op *op);
 
 /* Reports operands of `op` that hold undefined elements. */
 bool interp_operands_defined(Interp *in, const Op *op);
@@ -205,7 +265,7 @@ void profile_op(Interp *in, const Op *op);
 void profile_moved(Interp *in, const Op *op, const View *view, bool write, int64_t elements);
 void profile_report(Interp *in);
 
-/* ---- races (race.c) ------------------------------------------------- */
+/* ---- races (race.c, clocks.c) ------------------------------------------- */
 
 /* Starts an execution of a memory op: a new time, the op's number. */
 bool race_begin(Interp *in, const Op *op);
@@ -216,6 +276,11 @@ void race_block(Interp *in);
 /* The threads that run the ops wait for each other: what any of them has done, or
  * knows to be ordered before, is ordered before what they do from now on. */
 void race_barrier(Interp *in);
+
+/* What `warp` has done and knows joins `clock`; what `clock` tells, `warp` knows. Both
+ * order the accesses of the warp's own threads. */
+void race_arrive(Interp *in, unsigned warp, uint64_t clock[AGENTS]);
+void race_acquire(Interp *in, unsigned warp, const uint64_t clock[AGENTS]);
 
 /* `thread`, counted from the first of those that run the op, reads bytes
  * [first, last] of `view`, or writes the bits `mask` of `byte`, which hold
@@ -238,6 +303,11 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
 void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t last);
 bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
                           unsigned before, unsigned after);
+
+/* A copy_async_bulk that `agent` counts begins to read or write bytes [first, last] of
+ * `view`, after race_copy_check. */
+void race_bulk_start(Interp *in, const View *view, bool write, int64_t first, int64_t last,
+                     unsigned agent);
 
 /* What is remembered of `byte` of `memory`. */
 ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte);
@@ -266,5 +336,14 @@ bool order_holds(const Interp *in, uint64_t time);
 /* Whether no copy is under way into `memory` (any memory when NULL); else
  * reports one, for `op` (NULL: the end of the program). */
 bool copies_ended(Interp *in, const Memory *memory, const Op *op);
+
+/* ---- mbarriers (mbarrier.c) -------------------------------------------- */
+
+/* Those of the result of an allocate_mbarrier. */
+void mbarriers_bind(Interp *in, const Value *v);
+/* As copies_ended, of bulk copies. */
+bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op);
+/* For messages: which phase of what `op`, an mbarrier_wait, waits for. */
+const char *mbarrier_wait_text(Interp *in, const Op *op);
 
 #endif

@@ -279,6 +279,12 @@ const Type *type_swizzle_open(Module *m, const Type *t)
     return intern_type(m, &open);
 }
 
+const Type *type_mbarrier(Module *m, int64_t count)
+{
+    return intern_type(m, &(Type){.kind = TYPE_MBARRIER, .dtype = DTYPE_u64, .rank = 1,
+                                  .extents = {expr_constant(&m->exprs, count)}});
+}
+
 const Expr *type_stride(Module *m, const Type *t, unsigned d)
 {
     return t->strides ? t->strides[d] : row_major_stride(m, t, d);
@@ -356,9 +362,14 @@ const Expr *op_expr(const Op *op, AttrKind kind)
     return a ? a->expr : NULL;
 }
 
+unsigned op_memory_number(const Op *op)
+{
+    return op->code == OP_copy_async_bulk ? 1 : op->operand_count - 1;
+}
+
 Value *op_memory_operand(const Op *op)
 {
-    return op->operands[op->operand_count - 1];
+    return op->operands[op_memory_number(op)];
 }
 
 const Type *op_tile_type(const Op *op)
@@ -424,6 +435,26 @@ static unsigned word_number(const Op *op, AttrKind kind, const char *const *word
     while (attr && i < count && strcmp(attr->word, words[i]) != 0)
         i++;
     return attr ? i : otherwise;
+}
+
+int64_t bulk_elements(const Op *op)
+{
+    MemoryTile t = op_memory_tile(op);
+    int64_t elements = 1;
+    for (unsigned d = 0; d < t.rank; d++)
+        elements *= t.extents[d];
+    return elements;
+}
+
+int64_t bulk_bytes(const Op *op)
+{
+    int64_t bits = bulk_elements(op) * dtype_bits(op->operands[0]->type->dtype);
+    return bits % 8 ? -1 : bits / 8;
+}
+
+int64_t mbarrier_arrivals(const Op *op)
+{
+    return op_attr(op, ATTR_ARRIVALS)->integer;
 }
 
 bool workspace_is_zeroed(const Op *op)

@@ -23,7 +23,8 @@ typedef enum TypeKind {
     TYPE_PTR,       /* ptr<dtype>, into global memory */
     TYPE_REG,       /* dtype[extents] [@ layout] */
     TYPE_SHARED,    /* dtype[extents] shared [strides(..)] [swizzle(..)] */
-    TYPE_GLOBAL     /* dtype[extents] global [strides(..)] */
+    TYPE_GLOBAL,    /* dtype[extents] global [strides(..)] */
+    TYPE_MBARRIER   /* mbarrier[extents], of rank 1, in shared memory */
 } TypeKind;
 
 /* A permutation of element numbers (CuTe's Swizzle<B, M, S>, in elements): the
@@ -133,14 +134,16 @@ static inline uint64_t op_attr_bit(AttrKind kind)
 typedef enum OperandKind {
     OPERAND_REG, OPERAND_SHARED, OPERAND_GLOBAL, OPERAND_PTR,
     OPERAND_MEMORY, /* SHARED or GLOBAL */
-    OPERAND_TENSOR  /* REG, SHARED or GLOBAL */
+    OPERAND_TENSOR, /* REG, SHARED or GLOBAL */
+    OPERAND_MBARRIER
 } OperandKind;
 
 typedef enum ResultKind {
     RESULT_NONE, RESULT_REG, RESULT_SHARED, RESULT_GLOBAL, RESULT_SCALAR, RESULT_INDICES,
     RESULT_CARRIED,
     RESULT_OPTIONAL,    /* a REG, or none when nothing uses it */
-    RESULT_TENSOR       /* of operand 0's kind */
+    RESULT_TENSOR,      /* of operand 0's kind */
+    RESULT_MBARRIER
 } ResultKind;
 
 typedef enum Effect {
@@ -329,6 +332,8 @@ const Type *type_memory(Module *m, TypeKind kind, DType dtype, unsigned rank,
 const Type *type_swizzled(Module *m, const Type *t, Swizzle swizzle);
 /* A SHARED type whose swizzle is left open. */
 const Type *type_swizzle_open(Module *m, const Type *t);
+/* `count` mbarriers; of no element type. */
+const Type *type_mbarrier(Module *m, int64_t count);
 /* The stride of dimension `d` in elements, computed when row-major. NULL if a
  * constant product overflows. */
 const Expr *type_stride(Module *m, const Type *t, unsigned d);
@@ -345,6 +350,10 @@ int64_t type_shared_bits(const Type *t);
  * OFFSET keeps one within LIMIT_SHARED_BYTES. */
 #define SHARED_ALIGN 16
 
+/* Copies of copy_async_bulk begin at multiples of so many bytes, and have so many
+ * (PTX ISA, cp.async.bulk). */
+#define BULK_ALIGN 16
+
 /* ---- ops ------------------------------------------------------------ */
 
 const Attr *op_attr(const Op *op, AttrKind kind);
@@ -358,8 +367,11 @@ const Expr *op_expr(const Op *op, AttrKind kind);
 /* For loads and stores: the view's dimension that dimension `d` of the register
  * tile spans (attribute DIMS or the last ones). */
 unsigned op_tile_dim(const Op *op, unsigned d);
-/* The memory operand and the register tile's type of a load or store. */
+/* The memory operand, of a copy its target, and the register tile's type of a load or
+ * store. */
 Value *op_memory_operand(const Op *op);
+/* Which of the operands that is. */
+unsigned op_memory_number(const Op *op);
 const Type *op_tile_type(const Op *op);
 
 /* For `reduce`: what it computes (REDUCE_NONE: no such word), and a bit for
@@ -377,7 +389,7 @@ typedef struct MemoryTile {
     int64_t extents[LIMIT_RANK];    /* 0: no constant, of a slice of a global tensor */
 } MemoryTile;
 
-/* That at OFFSETS of the last operand; of a copy, the one it writes. */
+/* That at OFFSETS of the memory operand; of a copy, the one it writes. */
 MemoryTile op_memory_tile(const Op *op);
 /* That at SOURCE_OFFSETS of the first operand: the one a copy reads. */
 MemoryTile op_source_tile(const Op *op);
@@ -385,6 +397,14 @@ MemoryTile op_source_tile(const Op *op);
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
 /* The dimension of the tile that spans the memory's dimension `d`, or -1. */
 int memory_tile_find(const MemoryTile *t, unsigned d);
+
+/* For `copy_async_bulk`: the bytes of its tile, and the number of elements; -1 if that
+ * is no whole number of bytes. */
+int64_t bulk_bytes(const Op *op);
+int64_t bulk_elements(const Op *op);
+
+/* For `allocate_mbarrier`: the arrivals that complete a phase. */
+int64_t mbarrier_arrivals(const Op *op);
 
 /* For `allocate_global`: whether its tensor starts as zeros. */
 bool workspace_is_zeroed(const Op *op);

@@ -165,15 +165,25 @@ static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
     return true;
 }
 
-/* The value of a semaphore, behind the comma. */
-static bool parse_semaphore_value(Parser *p, Statement *s)
+/* The value of a semaphore, or the phase of an mbarrier, behind the comma. */
+static bool parse_state(Parser *p, Statement *s, const char *what)
 {
     if (p->token.begins_line)
-        return parser_expected(p, "the semaphore's value");
+        return parser_expected(p, what);
     const Expr *value = parse_expr(p, PRECEDENCE_ANY);
     if (value)
         statement_add_expr(s, ATTR_STATE, value);
     return value;
+}
+
+/* The index of an mbarrier, in brackets. */
+static bool parse_element(Parser *p, Statement *s)
+{
+    parser_advance(p);
+    const Expr *element = parse_expr(p, PRECEDENCE_ANY);
+    if (element)
+        statement_add_expr(s, ATTR_ELEMENT, element);
+    return element && parser_expect(p, "]", "after the index of an mbarrier");
 }
 
 /* The offsets that may follow the operand just read. */
@@ -185,6 +195,7 @@ static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
 
 static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
 {
+    bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
     while (p->token.kind == TOKEN_VALUE && (s->operand_count || !p->token.begins_line)) {
         if (s->operand_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d operands", LIMIT_NAMES);
@@ -198,11 +209,15 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
             allowed &= ~op_attr_bit(offsets);
             if (!parse_offsets(p, s, offsets))
                 return false;
+        } else if (parser_at(p, "[") && allowed & op_attr_bit(ATTR_ELEMENT)) {
+            allowed &= ~op_attr_bit(ATTR_ELEMENT);
+            if (!parse_element(p, s))
+                return false;
         }
         if (!parser_accept(p, ","))
             return true;
         if (allowed & op_attr_bit(ATTR_STATE))
-            return parse_semaphore_value(p, s);
+            return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
     }
     return s->operand_count == 0 || parser_expected(p, "an operand");
 }
@@ -302,6 +317,7 @@ static TypeKind result_type_kind(ResultKind kind)
 {
     return kind == RESULT_SHARED   ? TYPE_SHARED
            : kind == RESULT_GLOBAL ? TYPE_GLOBAL
+           : kind == RESULT_MBARRIER ? TYPE_MBARRIER
            : kind == RESULT_INDICES || kind == RESULT_SCALAR ? TYPE_SCALAR
                                                              : TYPE_REG;
 }
@@ -318,7 +334,8 @@ static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo
         return parse_element_type(p, operand);
     if (info->result != RESULT_TENSOR)
         return parse_type(p, result_type_kind(info->result));
-    bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR;
+    bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR &&
+                  operand->kind != TYPE_MBARRIER;
     if (info->rule == RULE_SLICE || !tensor)
         return parse_slice_type(p, tensor ? operand : NULL, find_attr(s, ATTR_DIMS));
     return parse_type(p, operand->kind);

@@ -182,9 +182,27 @@ static const Type *parse_reg_type(Parser *p, Loc loc, DType dtype, const Type *o
     return t ? apply_form(p, t, &form) : NULL;
 }
 
+/* mbarrier[N] */
+static const Type *parse_mbarrier(Parser *p)
+{
+    Loc loc = p->token.loc;
+    const Expr *extents[LIMIT_RANK];
+    unsigned rank;
+    if (!parser_expect(p, "mbarrier", "as the type of mbarriers, mbarrier[N]") ||
+        !parse_expr_list(p, "[", "]", extents, &rank))
+        return NULL;
+    if (rank != 1 || !expr_is_constant(extents[0])) {
+        diag_error(p->diag, loc, "mbarriers have one extent, a constant, got %u", rank);
+        return NULL;
+    }
+    return type_mbarrier(p->m, extents[0]->constant);
+}
+
 const Type *parse_type(Parser *p, TypeKind kind)
 {
     Loc loc = p->token.loc;
+    if (kind == TYPE_MBARRIER)
+        return parse_mbarrier(p);
     if (kind == TYPE_SCALAR && parser_at(p, "ptr"))
         return parse_ptr(p);
     DType dtype = parse_dtype(p);

@@ -81,6 +81,10 @@ void print_type(Text *out, const Type *t)
         text_printf(out, t->kind == TYPE_PTR ? "ptr<%s>" : "%s", dtype_name(t->dtype));
         return;
     }
+    if (t->kind == TYPE_MBARRIER) {
+        text_printf(out, "mbarrier[%lld]", (long long)type_extent(t, 0));
+        return;
+    }
     text_add(out, dtype_name(t->dtype));
     print_form(out, t);
     text_add(out, "[");
@@ -222,18 +226,28 @@ static void print_result_types(Printer *pr, const Op *op)
     }
 }
 
+/* The i-th operand, with what stands in brackets after it. */
+static void print_operand(Printer *pr, const Op *op, unsigned i)
+{
+    bool is_memory = i == op_memory_number(op);
+    const Attr *offsets = op_attr(op, is_memory ? ATTR_OFFSETS : ATTR_SOURCE_OFFSETS);
+    print_value_name(pr->out, op->operands[i]);
+    if (op->operands[i]->type->kind == TYPE_MBARRIER && op_expr(op, ATTR_ELEMENT)) {
+        text_add(pr->out, "[");
+        print_expr(pr->out, op_expr(op, ATTR_ELEMENT));
+        text_add(pr->out, "]");
+    } else if (offsets && (is_memory || i == 0)) {
+        text_add(pr->out, "[");
+        print_exprs(pr->out, offsets->exprs, offsets->count);
+        text_add(pr->out, "]");
+    }
+}
+
 static void print_operands(Printer *pr, const Op *op)
 {
     for (unsigned i = 0; i < op->operand_count; i++) {
-        bool last = i + 1 == op->operand_count;
-        const Attr *offsets = op_attr(op, last ? ATTR_OFFSETS : ATTR_SOURCE_OFFSETS);
         text_add(pr->out, i ? ", " : " ");
-        print_value_name(pr->out, op->operands[i]);
-        if (offsets && (last || i == 0)) {
-            text_add(pr->out, "[");
-            print_exprs(pr->out, offsets->exprs, offsets->count);
-            text_add(pr->out, "]");
-        }
+        print_operand(pr, op, i);
     }
 }
 

@@ -13,14 +13,14 @@ static const char *operand_kind_text(OperandKind kind)
 {
     static const char *const names[] = {"register tensor", "shared tensor", "global tensor",
                                         "pointer", "shared or global tensor",
-                                        "register, shared or global tensor"};
+                                        "register, shared or global tensor", "group of mbarriers"};
     return names[kind];
 }
 
 const char *verify_kind_text(TypeKind kind)
 {
     static const char *const names[] = {"scalar", "pointer", "register tensor", "shared tensor",
-                                        "global tensor"};
+                                        "global tensor", "group of mbarriers"};
     return names[kind];
 }
 
@@ -31,7 +31,9 @@ static bool kind_matches(OperandKind kind, TypeKind type)
            (kind == OPERAND_GLOBAL && type == TYPE_GLOBAL) ||
            (kind == OPERAND_PTR && type == TYPE_PTR) ||
            (kind == OPERAND_MEMORY && (type == TYPE_SHARED || type == TYPE_GLOBAL)) ||
-           (kind == OPERAND_TENSOR && type != TYPE_SCALAR && type != TYPE_PTR);
+           (kind == OPERAND_MBARRIER && type == TYPE_MBARRIER) ||
+           (kind == OPERAND_TENSOR && type != TYPE_SCALAR && type != TYPE_PTR &&
+            type != TYPE_MBARRIER);
 }
 
 static bool note_definition(Module *m, const Value *v)
@@ -90,7 +92,7 @@ static bool verify_result_count(Module *m, const Op *op)
         [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
         [RESULT_SCALAR] = 1, [RESULT_INDICES] = op->parent->program->grid_rank,
         [RESULT_CARRIED] = op->result_count, [RESULT_OPTIONAL] = op->result_count ? 1 : 0,
-        [RESULT_TENSOR] = 1};
+        [RESULT_TENSOR] = 1, [RESULT_MBARRIER] = 1};
     unsigned count = expected[op_info[op->code].result];
     if (op->result_count == count)
         return true;

@@ -53,6 +53,9 @@ bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t);
 /* The extents and strides of a global tensor's type. */
 bool verify_extents(Module *m, const Op *op, const Type *t);
 
+/* That `op` says which mbarrier of its operand it means (verify_mbarrier.c). */
+bool verify_mbarrier_element(Module *m, const Op *op);
+
 /* ---- open layouts (verify_open.c) ------------------------------------------ */
 
 typedef bool (*OpVerifier)(Module *m, const Op *op);

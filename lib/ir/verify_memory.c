@@ -314,6 +314,28 @@ bool verify_copy_async(Module *m, const Op *op)
            verify_hints(m, op);
 }
 
+/* Where the bytes lie, and that they are aligned, is analysis/bulk.h's. */
+bool verify_copy_async_bulk(Module *m, const Op *op)
+{
+    DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;
+    if (!verify_shape(m, op))
+        return false;
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    int64_t bytes = bulk_bytes(op);
+    if (!verify_tile(m, op, &source) || !verify_tile(m, op, &target))
+        return false;
+    if (from != to)
+        return diag_error(m->diag, op->loc, "copy_async_bulk of %s elements onto %s elements",
+                          dtype_name(from), dtype_name(to));
+    if (bytes < 0 || bytes % BULK_ALIGN || bytes > LIMIT_ARRIVALS)
+        return diag_error(m->diag, op->loc, "copy_async_bulk copies multiples of %d bytes up to "
+                          "%d, %lld elements of %u bits are %lld bits", BULK_ALIGN,
+                          LIMIT_ARRIVALS, (long long)bulk_elements(op), dtype_bits(from),
+                          (long long)(bulk_elements(op) * dtype_bits(from)));
+    return verify_tile_fits(m, op, &target) && verify_hints(m, op) &&
+           verify_mbarrier_element(m, op);
+}
+
 /* The extents of a memory tensor of which all is printed. */
 static bool verify_whole(Module *m, const Op *op, const Value *v)
 {
@@ -364,6 +386,9 @@ bool verify_print(Module *m, const Op *op)
     if (v->type->kind == TYPE_PTR)
         return diag_error(m->diag, op->loc, "print of the pointer %%%s: print a view of it",
                           v->name ? v->name : "?");
+    if (v->type->kind == TYPE_MBARRIER)
+        return diag_error(m->diag, op->loc, "print of %%%s, %s: it has no value",
+                          v->name ? v->name : "?", type_text(m, v->type));
     return verify_printed_tile(m, op);
 }
 

@@ -70,6 +70,9 @@ static const char *hazard_text(Module *m, const Hazard *h)
                             "byte of %s", op_name(h->first), memory_name(m, h->memory));
     case HAZARD_BLOCKS: return blocks_text(m, h);
     case HAZARD_UNFINISHED: return unfinished_text(m, h);
+    case HAZARD_BULK:
+        return "what this copy_async_bulk reads and writes is not compared: no proof looks at "
+               "phases of mbarriers";
     case HAZARD_UNKNOWN: break;
     }
     return "loops are nested too deep here, or too many accesses are not ordered, to look for "

@@ -7,8 +7,9 @@ static void check_program(Choices *choices, Arena *arena)
 {
     static const char *const targets[] = {"sm_80", "sm_89", "sm_90", "sm_90a"};
     static CheckTotals totals;
-    CheckOptions options = {.target = targets[choose(choices, 4)], .cpu = true,
-                            .gen.exact = true};
+    uint64_t target = choose(choices, 4);
+    CheckOptions options = {.target = targets[target], .cpu = true,
+                            .gen = {.exact = true, .bulk = target >= 2}};
     if (!program_check(&options, &totals, choices, arena, "fuzz_engines"))
         target_fail("the engines do not agree");
 }

@@ -8,6 +8,7 @@
  *   gen_atomic.c    counters, which atomic ops change
  *   gen_workspace.c the workspace and its semaphores
  *   gen_copy.c      asynchronous copies
+ *   gen_bulk.c      mbarriers and bulk copies
  *   gen_value.c     register tensors and their ops
  *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
@@ -110,6 +111,7 @@ typedef struct Gen {
     int64_t repeat;         /* how often the ops of this region run, in all blocks */
     int64_t budget;         /* elements that may still be computed */
     int64_t shared_bytes;   /* allocated so far */
+    unsigned mbarriers;     /* allocated so far */
     unsigned groups;        /* of copies, made so far */
     bool groups_exact;      /* on all paths alike */
     bool may_exit, exits;   /* blocks may end here; some may have ended before */
@@ -183,6 +185,8 @@ void gen_order_of_dims(Gen *g, unsigned rank, int64_t *order);
 
 /* An argument for a buffer of `elements` elements: its name. */
 const char *gen_pointer(Gen *g, DType dtype, int64_t elements);
+/* The same, which begins at a multiple of `least` bytes, a power of two. */
+const char *gen_pointer_aligned(Gen *g, DType dtype, int64_t elements, unsigned least);
 /* A tile of memory that nobody writes, "%g0[%b0, 3]", and what its attribute of
  * dimensions needs, "" or "[0, 2]". */
 typedef struct Source {
@@ -247,6 +251,11 @@ void gen_pipelined(Gen *g);
 /* Waits for the copy into `o`; for all. */
 void gen_wait(Gen *g, Object *o);
 void gen_wait_all(Gen *g);
+
+/* ---- bulk copies (gen_bulk.c) ------------------------------------------- */
+
+/* A stream of tiles, where the target has them and no region is around. */
+void gen_bulk(Gen *g);
 
 /* ---- register tensors (gen_value.c) ------------------------------------- */
 

@@ -3,8 +3,14 @@
 
 const char *gen_pointer(Gen *g, DType dtype, int64_t elements)
 {
+    return gen_pointer_aligned(g, dtype, elements, 1);
+}
+
+const char *gen_pointer_aligned(Gen *g, DType dtype, int64_t elements, unsigned least)
+{
     const char *name = arena_printf(g->arena, "%%p%u", g->buffer_count);
     unsigned natural = dtype_align(dtype), align = natural << choose(g->choices, 6);
+    align = align < least ? least : align;
     DType named = choose(g->choices, 4) ? dtype : DTYPE_u8;
     int64_t bytes = (elements * dtype_bits(dtype) + 7) / 8;
     Buffer buffer = {dtype, bytes + choose_rarely(g->choices, 4)};

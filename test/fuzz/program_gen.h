@@ -17,6 +17,7 @@
 typedef struct GenOptions {
     bool races;         /* leave out some barriers and waits */
     bool failures;      /* some assertions do not hold */
+    bool bulk;          /* mbarriers and bulk copies, of sm_90 and later */
     bool exact;         /* no op whose result is approximate, or depends on an order that
                            a machine is free to choose; no bits of a NaN as a number */
 } GenOptions;

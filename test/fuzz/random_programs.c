@@ -61,6 +61,13 @@ static bool usage_error(int *status, const char *message)
     return false;
 }
 
+/* Any target, or one from sm_90 on. */
+static bool has_bulk(const char *target)
+{
+    unsigned sm = 0;
+    return !target || (sscanf(target, "sm_%u", &sm) == 1 && sm >= 90);
+}
+
 /* What is compiled, and run, is exact: the engines must agree bit by bit. */
 static bool settings_finish(Settings *s, int *status)
 {
@@ -68,6 +75,7 @@ static bool settings_finish(Settings *s, int *status)
         return usage_error(status, "--codegen and --cpu exclude each other");
     s->check.target = s->cpu ? s->cpu : s->codegen;
     s->check.cpu = s->check.gen.exact = s->cpu != NULL;
+    s->check.gen.bulk = has_bulk(s->check.target);
     return true;
 }
 

@@ -235,6 +235,145 @@ static void test_copy_is_late(void **state)
     }
 }
 
+/* ---- mbarriers ------------------------------------------------------------- */
+
+/* Of the mbarrier in the first bytes of shared memory, behind which copies go. */
+static uint64_t mbarrier(void)
+{
+    return (uintptr_t)cpu_worker->shared.data;
+}
+
+static void init_mbarrier(uint64_t arrivals)
+{
+    const uint64_t args[] = {mbarrier(), arrivals};
+    cpu_mbarrier_init(args, NULL);
+}
+
+static void expect_bytes(uint64_t bytes)
+{
+    const uint64_t args[] = {mbarrier(), bytes};
+    cpu_mbarrier_expect(args, NULL);
+}
+
+static void copy_bulk(uint64_t bytes)
+{
+    const uint64_t args[] = {mbarrier() + 16, (uintptr_t)source, bytes, mbarrier()};
+    cpu_copy_bulk(args, NULL);
+}
+
+static void arrive(void)
+{
+    const uint64_t at = mbarrier();
+    cpu_mbarrier_arrive(&at, NULL);
+}
+
+static uint64_t wait_for_parity(uint64_t parity)
+{
+    const uint64_t args[] = {mbarrier(), parity};
+    uint64_t ended = 0;
+    cpu_mbarrier_try_wait(args, &ended);
+    return ended;
+}
+
+/* The bytes are those of the copy's begin, and there from the first wait on. The phase
+ * before the first one has ended. */
+static void bulk_copy(const uint64_t *unused)
+{
+    (void)unused;
+    const uint32_t *target = (uint32_t *)(cpu_worker->shared.data + 16);
+    if (this_thread()->number == 0)
+        init_mbarrier(1);
+    cpu_barrier(&(uint64_t){0}, NULL);
+    if (this_thread()->number == 1) {
+        wait_for_parity(0);
+        memcpy(&seen[1], target, 16);
+    }
+    if (this_thread()->number > 0)
+        return;
+    wait_for_parity(1);
+    expect_bytes(16);
+    copy_bulk(16);
+    source[0] = 99;
+    arrive();
+    memcpy(&seen[0], target, 16);
+    wait_for_parity(0);
+}
+
+static void test_bulk_copy_is_late(void **state)
+{
+    (void)state;
+    source[0] = 7;
+    run_well(bulk_copy, LANES, NULL);
+    assert_int_equal(*(uint32_t *)&seen[0], UINT32_MAX);
+    assert_int_equal(*(uint32_t *)&seen[1], 7);
+}
+
+static bool is_first(void)
+{
+    return this_thread()->number == 0;
+}
+
+static void arrive_nowhere(const uint64_t *unused)
+{
+    (void)unused;
+    arrive();
+}
+
+/* The phase waits for bytes, which its last arrival must not overtake. */
+static void arrive_twice(const uint64_t *unused)
+{
+    (void)unused;
+    if (!is_first())
+        return;
+    init_mbarrier(1);
+    expect_bytes(16);
+    arrive();
+    arrive();
+}
+
+static void copy_too_much(const uint64_t *unused)
+{
+    (void)unused;
+    if (!is_first())
+        return;
+    init_mbarrier(1);
+    expect_bytes(16);
+    copy_bulk(32);
+}
+
+static void expect_too_much(const uint64_t *unused)
+{
+    (void)unused;
+    if (!is_first())
+        return;
+    init_mbarrier(1);
+    expect_bytes(1 << 19);
+    expect_bytes(1 << 19);
+}
+
+static void wait_for_bytes(const uint64_t *unused)
+{
+    (void)unused;
+    if (!is_first())
+        return;
+    init_mbarrier(1);
+    expect_bytes(16);
+    arrive();
+    wait_for_parity(0);
+}
+
+static void test_mbarrier_faults(void **state)
+{
+    (void)state;
+    expect_fault(arrive_nowhere, LANES, "there is no mbarrier at the address");
+    expect_fault(arrive_twice, LANES, "an arrival at an mbarrier whose phase had all of its "
+                 "1");
+    expect_fault(copy_too_much, LANES, "a bulk copy of 32 bytes: they must be a multiple of "
+                 "16, and the mbarrier expects 16");
+    expect_fault(expect_too_much, LANES, "waits for 1048576 bytes, it can for 1048575");
+    expect_fault(wait_for_bytes, LANES, "waiting here in tilus.mbarrier.try_wait");
+}
+
 /* ---- meetings ------------------------------------------------------------ */
 
 static unsigned order[3];
@@ -395,6 +534,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shuffle),  cmocka_unit_test(test_ldmatrix),
         cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_mma),
+        cmocka_unit_test(test_bulk_copy_is_late),
+        cmocka_unit_test(test_mbarrier_faults),
         cmocka_unit_test(test_copy_is_late), cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_slack),
         cmocka_unit_test(test_run),

@@ -555,7 +555,8 @@ static void rows_of_the_op_table_make_sense(void **state)
                              info->result == RESULT_TENSOR ? 1 : 0;
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
         if (info->attrs & op_attr_bit(ATTR_OFFSETS) && info->operand_count != OPERANDS_ANY) {
-            OperandKind last = info->operands[info->operand_count - 1];
+            bool counted = info->attrs & op_attr_bit(ATTR_ELEMENT);
+            OperandKind last = info->operands[info->operand_count - (counted ? 2 : 1)];
             assert_true(last == OPERAND_SHARED || last == OPERAND_GLOBAL ||
                         last == OPERAND_MEMORY || last == OPERAND_TENSOR);
             assert_true(info->effect == EFFECT_READS || info->effect == EFFECT_WRITES ||

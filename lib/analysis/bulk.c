@@ -1,0 +1,70 @@
+/* Proofs for bulk copies. The address of the first element is, in bits,
+ *
+ *     base + (first + sum over dimensions d of offset[d] * stride[d]) * bits
+ *
+ * and it is aligned when every term is. */
+#include "analysis/bulk.h"
+
+#include "analysis/access.h"
+#include "analysis/facts.h"
+#include "ir/text.h"
+
+enum { ALIGN_BITS = 8 * BULK_ALIGN };
+
+static const char *value_name(const Value *v)
+{
+    return v->name ? v->name : "?";
+}
+
+/* The elements of the tile follow each other in row-major order. */
+static bool check_contiguous(Module *m, const Op *op, const MemoryTile *t)
+{
+    int64_t expected = 1;
+    if (t->memory->type->swizzle.bits)
+        return diag_error(m->diag, op->loc, "copy_async_bulk copies bytes as they lie, %%%s has a "
+                          "swizzle: %s", value_name(t->memory), type_text(m, t->memory->type));
+    for (unsigned i = t->rank; i-- > 0;) {
+        unsigned d = memory_tile_dim(t, i);
+        const Expr *stride = type_stride(m, t->memory->type, d);
+        if (t->extents[i] == 1)
+            continue;
+        if (!expr_is_constant(stride) || stride->constant != expected)
+            return diag_error(m->diag, op->loc, "copy_async_bulk copies elements that follow each "
+                              "other: in dimension %u of %%%s the stride is %s, it must be %lld",
+                              d, value_name(t->memory), expr_text(m, stride),
+                              (long long)expected);
+        expected *= t->extents[i];
+    }
+    return true;
+}
+
+static bool check_aligned(Module *m, const Op *op, const MemoryTile *t)
+{
+    const Type *type = t->memory->type;
+    int64_t bits = dtype_bits(type->dtype), whole = bits & -bits;
+    int64_t base = access_base_alignment(t->memory);
+    int64_t first = access_first_alignment(m, t->memory) * whole;
+    if (base < ALIGN_BITS || first < ALIGN_BITS)
+        return diag_error(m->diag, op->loc, "copy_async_bulk needs addresses that are multiples "
+                          "of %d bytes, %%%s is known to begin at one of %lld bits", BULK_ALIGN,
+                          value_name(t->memory), (long long)(base < first ? base : first));
+    for (unsigned d = 0; d < type->rank; d++) {
+        const Expr *offset = t->offsets->exprs[d], *stride = type_stride(m, type, d);
+        int64_t known = facts_alignment(offset, ALIGN_BITS) *
+                        facts_alignment(stride, ALIGN_BITS) * whole;
+        if (known < ALIGN_BITS)
+            return diag_error(m->diag, op->loc, "copy_async_bulk needs addresses that are "
+                              "multiples of %d bytes: in dimension %u of %%%s, offset %s and "
+                              "stride %s of %lld-bit elements give multiples of %lld bits",
+                              BULK_ALIGN, d, value_name(t->memory), expr_text(m, offset),
+                              expr_text(m, stride), (long long)bits, (long long)known);
+    }
+    return true;
+}
+
+bool bulk_check(Module *m, const Op *op)
+{
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    return check_contiguous(m, op, &source) && check_contiguous(m, op, &target) &&
+           check_aligned(m, op, &source) && check_aligned(m, op, &target);
+}

@@ -1,0 +1,28 @@
+/* Copies from global to shared memory while they are under way. */
+#ifndef TILUS_INTERP_COPY_H
+#define TILUS_INTERP_COPY_H
+
+#include "interp/tile.h"
+
+/* Of a copy_async each thread copies a part, and waits for its own groups: the copy has
+ * ended when all its warps have waited. Views are kept by value: view_global may run
+ * again before that. */
+struct Copy {
+    const Op *op;
+    View source_view, target_view;
+    Tile source, target;
+    ThreadRange threads;    /* that copy, or one of which starts the bulk copy */
+    int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
+    uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */
+    uint64_t begun;         /* copy_async_bulk: its time, and who counts its bytes */
+    unsigned agent;
+    Copy *next;
+};
+
+/* The bytes of a bulk copy are there. */
+bool bulk_land(Interp *in, const Copy *c);
+
+/* The mbarrier of a bulk copy that begins now counts it, and takes it over. */
+bool mbarrier_expect(Interp *in, Copy *c);
+
+#endif
