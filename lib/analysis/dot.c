@@ -2,12 +2,15 @@
  *
  *     a[m, k] = qa . column_local(2,2).spatial(8,4).local(1,2)    4 words a fragment
  *     b[k, n] = qb . local(2,1).column_spatial(4,8).local(2,1)    2 words
- *     c[m, n] = qc . local(2,1).spatial(8,4).local(1,2)           4 words f32, 2 f16 */
+ *     c[m, n] = qc . local(2,1).spatial(8,4).local(1,2)           4 words f32, 2 f16
+ *
+ * with ones before in batch dimensions. */
 #include "analysis/dot.h"
 
 #include "ir/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { LEAST_TARGET = 80 };
 
@@ -30,6 +33,16 @@ static const char *layout_text(Module *m, const Layout *l)
     Text text;
     text_init(&text, &m->scratch);
     layout_print(&text, l);
+    return text_string(&text);
+}
+
+/* "1, 0, 2" */
+static const char *numbers_text(Module *m, unsigned count, const int64_t *numbers)
+{
+    Text text;
+    text_init(&text, &m->scratch);
+    for (unsigned i = 0; i < count; i++)
+        text_printf(&text, "%s%lld", i ? ", " : "", (long long)numbers[i]);
     return text_string(&text);
 }
 
@@ -72,34 +85,46 @@ static const char *fitting_types(const Planner *p)
 
 /* ---- fragments ----------------------------------------------------------- */
 
+static const Layout *fragment_of(const Planner *p, unsigned i)
+{
+    return mma_fragment_of_rank(&p->m->layouts, p->plan.mma, i, p->plan.rank);
+}
+
+/* What an operand made of fragments `atom` looks like, in words. */
+static const char *fitting_layout(Planner *p, const Layout *l, const Layout *atom)
+{
+    const char *text = layout_text(p->m, atom);
+    int64_t units[LIMIT_RANK];
+    bool whole = true;
+    for (unsigned d = 0; d < l->rank; d++) {
+        units[d] = l->shape[d] / atom->shape[d];
+        whole &= l->shape[d] % atom->shape[d] == 0;
+    }
+    if (whole)
+        return SCRATCH(p, "a layout that fits is L.%s, L a layout of [%s] over the warps", text,
+                       numbers_text(p->m, l->rank, units));
+    return SCRATCH(p, "tiles that fit have extents that are multiples of [%s], and a layout L.%s, "
+                   "L over the warps", numbers_text(p->m, l->rank, atom->shape), text);
+}
+
 static bool refuse_fragments(Planner *p, unsigned i, const Layout *atom, const char *why)
 {
     const DotSide *s = &p->plan.sides[i];
     const Mma *mma = p->plan.mma;
     const Layout *l = s->type->layout;
-    const char *text = layout_text(p->m, atom), *fits;
-    int64_t shape[2];
-    mma_shape(mma, i, shape);
-    if (l->shape[0] % shape[0] || l->shape[1] % shape[1])
-        fits = SCRATCH(p, "tiles that fit have extents that are multiples of [%lld, %lld], and a "
-                       "layout L.%s, L over the warps", (long long)shape[0], (long long)shape[1],
-                       text);
-    else
-        fits = SCRATCH(p, "a layout that fits is L.%s, L a layout of [%lld, %lld] over the warps",
-                       text, (long long)(l->shape[0] / shape[0]),
-                       (long long)(l->shape[1] / shape[1]));
+    const char *text = layout_text(p->m, atom);
     return obstruct(p, (int)i,
                     SCRATCH(p, "operand %c of dot, %s @ %s, is not made of fragments %s of "
                             "mma.m%lldn%lldk%lld: %s", operand_name[i], dtype_name(s->type->dtype),
                             layout_text(p->m, l), text, (long long)mma->m, (long long)mma->n,
-                            (long long)mma->k, why), fits);
+                            (long long)mma->k, why), fitting_layout(p, l, atom));
 }
 
 static bool cut_fragments(Planner *p)
 {
     for (unsigned i = 0; i < MMA_OPERANDS; i++) {
         DotSide *s = &p->plan.sides[i];
-        const Layout *atom = mma_fragment(&p->m->layouts, p->plan.mma, i);
+        const Layout *atom = fragment_of(p, i);
         const char *why;
         s->quotient = layout_divide(&p->m->layouts, s->type->layout, atom, &why);
         if (!s->quotient)
@@ -111,63 +136,88 @@ static bool cut_fragments(Planner *p)
 
 /* ---- which units a thread holds, and where -------------------------------- */
 
+static int64_t element_count(const Layout *l)
+{
+    int64_t count = 1;
+    for (unsigned d = 0; d < l->rank; d++)
+        count *= l->shape[d];
+    return count;
+}
+
+static int64_t linear_index(const Layout *l, const int64_t *index)
+{
+    int64_t linear = 0;
+    for (unsigned d = 0; d < l->rank; d++)
+        linear = linear * l->shape[d] + index[d];
+    return linear;
+}
+
 /* Fills p->slot_of[side] for `thread`. */
 static void place_units(Planner *p, unsigned side, int64_t thread)
 {
     const Layout *q = p->plan.sides[side].quotient;
-    int64_t *slot_of = p->slot_of[side], index[2];
-    for (int64_t i = 0; i < q->shape[0] * q->shape[1]; i++)
+    int64_t *slot_of = p->slot_of[side], count = element_count(q), index[LIMIT_RANK];
+    for (int64_t i = 0; i < count; i++)
         slot_of[i] = -1;
     for (int64_t slot = 0; slot < q->slots; slot++) {
         layout_index(q, thread, slot, index);
-        slot_of[index[0] * q->shape[1] + index[1]] = slot;
+        slot_of[linear_index(q, index)] = slot;
     }
 }
 
-/* Whether `thread` finds unit (i, j) of side `side` in a slot: the one in
+/* Whether `thread` finds the unit `index` of side `side` in a slot: the one in
  * `*slot`, or any when that is -1, which is then set. */
-static bool agree(Planner *p, unsigned side, int64_t thread, int64_t i, int64_t j, int64_t *slot)
+static bool agree(Planner *p, unsigned side, int64_t thread, const int64_t *index, int64_t *slot)
 {
-    int64_t found = p->slot_of[side][i * p->plan.sides[side].quotient->shape[1] + j];
+    int64_t found = p->slot_of[side][linear_index(p->plan.sides[side].quotient, index)];
     const char *holder = p->plan.mma ? "warp" : "thread", *unit = p->plan.mma ? "fragment"
                                                                               : "element";
     if (found >= 0 && (*slot < 0 || *slot == found)) {
         *slot = found;
         return true;
     }
-    const char *why = found < 0
-        ? SCRATCH(p, "%s %lld does not hold %s (%lld, %lld), which its part of c needs", holder,
-                  (long long)thread, unit, (long long)i, (long long)j)
-        : SCRATCH(p, "%s %lld holds %s (%lld, %lld) in slot %lld, %s 0 its counterpart in slot "
-                  "%lld", holder, (long long)thread, unit, (long long)i, (long long)j,
-                  (long long)found, holder, (long long)*slot);
+    const char *at = numbers_text(p->m, p->plan.rank, index), *why = found < 0
+        ? SCRATCH(p, "%s %lld does not hold %s (%s), which its part of c needs", holder,
+                  (long long)thread, unit, at)
+        : SCRATCH(p, "%s %lld holds %s (%s) in slot %lld, %s 0 its counterpart in slot %lld",
+                  holder, (long long)thread, unit, at, (long long)found, holder,
+                  (long long)*slot);
     if (p->plan.mma)
-        return refuse_fragments(p, side, mma_fragment(&p->m->layouts, p->plan.mma, side), why);
+        return refuse_fragments(p, side, fragment_of(p, side), why);
     return obstruct(p, (int)side, SCRATCH(p, "operand %c of dot: %s", operand_name[side], why),
-                    "a thread that holds element (i, j) of c needs row i of a and column j of b");
+                    p->plan.rank > 2
+                        ? "a thread that holds element (.., i, j) of c needs row (.., i) of a "
+                          "and column (.., j) of b"
+                        : "a thread that holds element (i, j) of c needs row i of a and column j "
+                          "of b");
 }
 
 /* The slots of a and b for the unit in `slot` of c, which are to be the same in
  * `thread` as in those before. */
 static bool match_unit(Planner *p, int64_t thread, int64_t slot)
 {
-    int64_t at[2], first = slot * p->plan.depth;
-    layout_index(p->plan.sides[MMA_C].quotient, thread, slot, at);
-    for (int64_t k = 0; k < p->plan.depth; k++)
-        if (!agree(p, MMA_A, thread, at[0], k, &p->plan.slots[MMA_A][first + k]) ||
-            !agree(p, MMA_B, thread, k, at[1], &p->plan.slots[MMA_B][first + k]))
+    int64_t a[LIMIT_RANK], b[LIMIT_RANK], first = slot * p->plan.depth;
+    unsigned row = p->plan.rank - 2, column = row + 1;
+    layout_index(p->plan.sides[MMA_C].quotient, thread, slot, a);
+    memcpy(b, a, sizeof b);
+    for (int64_t k = 0; k < p->plan.depth; k++) {
+        a[column] = b[row] = k;
+        if (!agree(p, MMA_A, thread, a, &p->plan.slots[MMA_A][first + k]) ||
+            !agree(p, MMA_B, thread, b, &p->plan.slots[MMA_B][first + k]))
             return false;
+    }
     return true;
 }
 
 static bool match_slots(Planner *p)
 {
     const Layout *c = p->plan.sides[MMA_C].quotient;
-    int64_t pairs = c->slots * (p->plan.depth = p->plan.sides[MMA_A].quotient->shape[1]);
+    int64_t depth = p->plan.sides[MMA_A].quotient->shape[p->plan.rank - 1];
+    int64_t pairs = c->slots * depth;
+    p->plan.depth = depth;
     for (unsigned side = MMA_A; side <= MMA_B; side++) {
         const Layout *q = p->plan.sides[side].quotient;
-        p->slot_of[side] = arena_array(&p->m->scratch, int64_t,
-                                       (size_t)(q->shape[0] * q->shape[1]));
+        p->slot_of[side] = arena_array(&p->m->scratch, int64_t, (size_t)element_count(q));
         p->plan.slots[side] = arena_array(&p->m->scratch, int64_t, (size_t)pairs);
         for (int64_t i = 0; i < pairs; i++)
             p->plan.slots[side][i] = -1;
@@ -186,7 +236,8 @@ static bool match_slots(Planner *p)
 
 static Planner planner_open(Module *m, const Op *op, unsigned sm)
 {
-    Planner p = {.m = m, .op = op, .sm = sm ? sm : LEAST_TARGET};
+    Planner p = {.m = m, .op = op, .sm = sm ? sm : LEAST_TARGET,
+                 .plan.rank = op->operands[MMA_C]->type->rank};
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         p.plan.sides[i] = (DotSide){.type = op->operands[i]->type,
                                     .quotient = op->operands[i]->type->layout};
@@ -218,14 +269,13 @@ static bool plan_fma(Planner *p)
 
 static void plan_fma_shared(Planner *p)
 {
-    int64_t elements = 0;
-    for (unsigned side = MMA_A; side <= MMA_B; side++) {
-        const Layout *l = p->plan.sides[side].type->layout;
-        elements += l->shape[0] * l->shape[1];
-    }
+    const Layout *a = p->plan.sides[MMA_A].type->layout;
+    int64_t bytes = dot_numbers(p->op).bytes;
     p->plan.via = VIA_fma_shared;
-    p->plan.depth = p->plan.sides[MMA_A].type->layout->shape[1];
-    p->plan.scratch = elements * dot_numbers(p->op).bytes;
+    p->plan.depth = a->shape[a->rank - 1];
+    p->plan.scratch_b = element_count(a) * bytes;
+    p->plan.scratch = p->plan.scratch_b +
+                      element_count(p->plan.sides[MMA_B].type->layout) * bytes;
 }
 
 DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotObstacle *no_fma)

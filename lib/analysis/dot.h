@@ -11,7 +11,8 @@
  *
  * All threads, or warps, run the same code on the same slots, so for unit (i, j)
  * of c in some slot, the slots of a (i, k) and b (k, j) must be the same in all
- * of them. */
+ * of them. Batch dimensions stand before these indices, the same in all three; a
+ * fragment has one index there, so lanes of a warp never differ in it. */
 #ifndef TILUS_ANALYSIS_DOT_H
 #define TILUS_ANALYSIS_DOT_H
 
@@ -27,10 +28,12 @@ typedef struct DotSide {
 typedef struct DotPlan {
     Via via;
     const Mma *mma;             /* NULL: by fma */
+    unsigned rank;
     DotSide sides[MMA_OPERANDS];
     int64_t depth;              /* units along k */
     int64_t *slots[2];          /* of a and b: [slot of c][k]; NULL: through shared memory */
     int64_t scratch;            /* bytes of shared memory, of a and then b in row-major order */
+    int64_t scratch_b;          /* where b begins there */
 } DotPlan;
 
 /* What keeps a dot from going some way. */

@@ -5,15 +5,20 @@
  *     a = over without n, times all of k . unit of a
  *     b = all of k times over without m . unit of b
  *
- * where `over` is replicate(r).spatial(wm, wn).local(..): each worker has a block. */
+ * where `over` is replicate(r).spatial(wm, wn).local(..): each worker has a block.
+ * With batch dimensions it is replicate(r).spatial(wb.., wm, wn).local(..); workers
+ * of different indices there share no operand, so as many as can be are laid there. */
 #include "analysis/fit.h"
+
+#include "support/scalar.h"
 
 enum { LEAST_TARGET = 80, WARP = 32 };
 
-/* How the workers share c: wm * wn of them, each share `repeats` times. */
+/* How the workers share c: wb * wm * wn of them, each share `repeats` times. */
 typedef struct Arrangement {
-    int64_t wm, wn, repeats;
-    int64_t loads;          /* elements of a and b that a worker needs, for one k */
+    int64_t wb, wm, wn, repeats;
+    int64_t loads;          /* elements of a and b that a worker needs, for one k and
+                               one index of the batch */
 } Arrangement;
 
 typedef struct Fitter {
@@ -25,7 +30,9 @@ typedef struct Fitter {
     const Layout *const *known;
     const Layout *units[MMA_OPERANDS];
     int64_t workers;
-    int64_t counts[3];      /* units along m, n and k */
+    unsigned rank;
+    int64_t counts[LIMIT_RANK];     /* units of c in each dimension */
+    int64_t depth;                  /* units along k */
 } Fitter;
 
 /* ---- layouts from an arrangement -------------------------------------------- */
@@ -36,30 +43,53 @@ static const Layout *product(Fitter *f, const Layout *a, const Layout *b)
     return a && b ? layout_product(&f->m->layouts, a, b, &why) : NULL;
 }
 
-static const Layout *make_2d(Fitter *f, bool spatial, int64_t rows, int64_t columns)
+/* Slots over the last two dimensions. */
+static const Layout *make_local(Fitter *f, int64_t rows, int64_t columns)
 {
-    const int64_t shape[2] = {rows, columns};
+    int64_t shape[LIMIT_RANK];
     const char *why;
-    return spatial ? layout_spatial(&f->m->layouts, 2, shape, &why)
-                   : layout_local(&f->m->layouts, 2, shape, &why);
+    for (unsigned d = 0; d + 2 < f->rank; d++)
+        shape[d] = 1;
+    shape[f->rank - 2] = rows;
+    shape[f->rank - 1] = columns;
+    return layout_local(&f->m->layouts, f->rank, shape, &why);
+}
+
+/* Shares `workers` out over the batch dimensions, the first one first. False if
+ * they do not divide evenly. */
+static bool share_batch(const Fitter *f, int64_t workers, int64_t *shape)
+{
+    for (unsigned d = 0; d + 2 < f->rank; d++) {
+        shape[d] = gcd_i64(f->counts[d], workers);
+        workers /= shape[d];
+    }
+    return workers == 1;
 }
 
 /* `over` of an arrangement, of c's units. */
 static const Layout *arrange(Fitter *f, const Arrangement *a)
 {
+    LayoutTable *t = &f->m->layouts;
+    int64_t shares[LIMIT_RANK], left[LIMIT_RANK];
     const char *why;
-    const Layout *repeats = layout_replicate(&f->m->layouts, 2, a->repeats, &why);
-    const Layout *workers = product(f, repeats, make_2d(f, true, a->wm, a->wn));
-    return product(f, workers, make_2d(f, false, f->counts[0] / a->wm, f->counts[1] / a->wn));
+    share_batch(f, a->wb, shares);
+    shares[f->rank - 2] = a->wm;
+    shares[f->rank - 1] = a->wn;
+    for (unsigned d = 0; d < f->rank; d++)
+        left[d] = f->counts[d] / shares[d];
+    const Layout *repeats = layout_replicate(t, f->rank, a->repeats, &why);
+    const Layout *workers = product(f, repeats, layout_spatial(t, f->rank, shares, &why));
+    return product(f, workers, layout_local(t, f->rank, left, &why));
 }
 
 /* The layout of side a or b that belongs to c's `over`. */
 static const Layout *derive(Fitter *f, unsigned side, const Layout *over)
 {
+    unsigned without = side == MMA_A ? f->rank - 1 : f->rank - 2;
     const char *why;
-    const Layout *part = layout_reduce(&f->m->layouts, over, side == MMA_A ? 2 : 1, &why);
-    const Layout *l = side == MMA_A ? product(f, part, make_2d(f, false, 1, f->counts[2]))
-                                    : product(f, make_2d(f, false, f->counts[2], 1), part);
+    const Layout *part = layout_reduce(&f->m->layouts, over, UINT32_C(1) << without, &why);
+    const Layout *l = side == MMA_A ? product(f, part, make_local(f, 1, f->depth))
+                                    : product(f, make_local(f, f->depth, 1), part);
     return product(f, l, f->units[side]);
 }
 
@@ -110,36 +140,51 @@ static bool is_better(const Fitter *f, const Arrangement *a, const Arrangement *
 {
     if (a->repeats != b->repeats)
         return a->repeats < b->repeats;
+    if (a->wb != b->wb)
+        return a->wb > b->wb;
     if (f->taste == DOT_ROWS && a->wm != b->wm)
         return a->wm > b->wm;
     return a->loads < b->loads || (a->loads == b->loads && a->wm > b->wm);
 }
 
-/* Arrangement (wm, wn), if it exists. */
-static bool arrangement_of(const Fitter *f, int64_t wm, int64_t wn, Arrangement *a)
+/* Arrangement (wb, wm, wn), if it exists; wb is a share of the batch. */
+static bool arrangement_of(const Fitter *f, int64_t wb, int64_t wm, int64_t wn, Arrangement *a)
 {
-    if (f->workers % (wm * wn) || f->counts[0] % wm || f->counts[1] % wn)
+    unsigned row = f->rank - 2, column = f->rank - 1;
+    int64_t workers = wb * wm * wn;
+    if (f->workers % workers || f->counts[row] % wm || f->counts[column] % wn)
         return false;
-    int64_t rows = f->units[MMA_C]->shape[0], columns = f->units[MMA_C]->shape[1];
-    *a = (Arrangement){wm, wn, f->workers / (wm * wn),
-                       f->counts[0] / wm * rows + f->counts[1] / wn * columns};
+    int64_t rows = f->units[MMA_C]->shape[row], columns = f->units[MMA_C]->shape[column];
+    *a = (Arrangement){wb, wm, wn, f->workers / workers,
+                       f->counts[row] / wm * rows + f->counts[column] / wn * columns};
     return true;
+}
+
+/* Puts the best one of `wb` workers over the batch after `last` into `*next` if it
+ * is better than what is there. */
+static void next_of_share(const Fitter *f, int64_t wb, const Arrangement *last,
+                          Arrangement *next)
+{
+    int64_t most = f->workers / wb;
+    for (int64_t wm = 1; wm <= most; wm++)
+        for (int64_t wn = 1; wm * wn <= most; wn++) {
+            Arrangement a;
+            if (!arrangement_of(f, wb, wm, wn, &a) || (last && !is_better(f, last, &a)) ||
+                (next->repeats && !is_better(f, &a, next)))
+                continue;
+            *next = a;
+        }
 }
 
 /* The best one after `last` (NULL: of all). */
 static bool next_arrangement(const Fitter *f, const Arrangement *last, Arrangement *next)
 {
-    bool found = false;
-    for (int64_t wm = 1; wm <= f->workers; wm++)
-        for (int64_t wn = 1; wm * wn <= f->workers; wn++) {
-            Arrangement a;
-            if (!arrangement_of(f, wm, wn, &a) || (last && !is_better(f, last, &a)) ||
-                (found && !is_better(f, &a, next)))
-                continue;
-            *next = a;
-            found = true;
-        }
-    return found;
+    int64_t shares[LIMIT_RANK];
+    *next = (Arrangement){0};
+    for (int64_t wb = 1; wb <= f->workers; wb++)
+        if (share_batch(f, wb, shares))
+            next_of_share(f, wb, last, next);
+    return next->repeats > 0;
 }
 
 /* On CUDA cores more repeats than necessary are worse than a way through shared
@@ -165,22 +210,23 @@ static bool fit(Fitter *f, DotFit *fit)
 /* Counts the units; false if the tiles are no multiples of them. */
 static bool count_units(Fitter *f)
 {
-    const Type *a = f->op->operands[MMA_A]->type, *b = f->op->operands[MMA_B]->type;
-    const int64_t extents[3] = {type_extent(a, 0), type_extent(b, 1), type_extent(a, 1)};
-    const int64_t sizes[3] = {f->units[MMA_A]->shape[0], f->units[MMA_B]->shape[1],
-                              f->units[MMA_A]->shape[1]};
-    for (unsigned i = 0; i < 3; i++) {
-        if (extents[i] % sizes[i])
+    const Type *a = f->op->operands[MMA_A]->type, *c = f->op->operands[MMA_C]->type;
+    const Layout *of_a = f->units[MMA_A], *of_c = f->units[MMA_C];
+    unsigned last = f->rank - 1;
+    for (unsigned d = 0; d < f->rank; d++) {
+        if (type_extent(c, d) % of_c->shape[d])
             return false;
-        f->counts[i] = extents[i] / sizes[i];
+        f->counts[d] = type_extent(c, d) / of_c->shape[d];
     }
-    return true;
+    f->depth = type_extent(a, last) / of_a->shape[last];
+    return type_extent(a, last) % of_a->shape[last] == 0;
 }
 
 bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
                  const Layout *const known[MMA_OPERANDS], DotFit *dot_fit)
 {
     Fitter f = {.m = m, .op = op, .sm = sm, .taste = taste, .known = known,
+                .rank = op->operands[MMA_C]->type->rank,
                 .workers = region_threads(op->parent).count / WARP};
     DType types[MMA_OPERANDS];
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
@@ -189,7 +235,7 @@ bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
     if (!f.mma)
         return false;
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        f.units[i] = mma_fragment(&m->layouts, f.mma, i);
+        f.units[i] = mma_fragment_of_rank(&m->layouts, f.mma, i, f.rank);
     return count_units(&f) && fit(&f, dot_fit);
 }
 
@@ -197,8 +243,9 @@ bool fit_dot_fma(Module *m, Op *op, unsigned sm, const Layout *const known[MMA_O
                  DotFit *dot_fit)
 {
     Fitter f = {.m = m, .op = op, .sm = sm, .known = known,
+                .rank = op->operands[MMA_C]->type->rank,
                 .workers = region_threads(op->parent).count};
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        f.units[i] = make_2d(&f, false, 1, 1);
+        f.units[i] = make_local(&f, 1, 1);
     return count_units(&f) && fit(&f, dot_fit);
 }

@@ -41,3 +41,14 @@ const Layout *mma_fragment(LayoutTable *t, const Mma *mma, unsigned operand)
     const Layout *elements = layout_local(t, 2, inner, &why);
     return layout_product(t, layout_product(t, words, threads, &why), elements, &why);
 }
+
+const Layout *mma_fragment_of_rank(LayoutTable *t, const Mma *mma, unsigned operand,
+                                   unsigned rank)
+{
+    const Layout *fragment = mma_fragment(t, mma, operand);
+    int64_t shape[LIMIT_RANK];
+    for (unsigned d = 0; d < rank; d++)
+        shape[d] = d + 2 < rank ? 1 : fragment->shape[d + 2 - rank];
+    const char *why;
+    return layout_reshape(t, fragment, rank, shape, &why);
+}

@@ -43,4 +43,9 @@ void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);
  * elements in the instruction's words. */
 const Layout *mma_fragment(LayoutTable *t, const Mma *mma, unsigned operand);
 
+/* The same of rank `rank`, at least 2: extent 1 in the batch dimensions, which come
+ * first. */
+const Layout *mma_fragment_of_rank(LayoutTable *t, const Mma *mma, unsigned operand,
+                                   unsigned rank);
+
 #endif

@@ -2,7 +2,7 @@
  *
  *   fma          acc[slot] += a * b of the thread's own slots, k unrolled
  *
- *   fma.shared   scratch = a[m, k], b[k, n]      every thread its slots
+ *   fma.shared   scratch = a[m, k], b[k, n]      every thread its slots, all matrices
  *                barrier
  *                for k: acc[slot] += scratch.a[i, k] * scratch.b[k, j]
  *                barrier                         the scratch may be used again
@@ -12,6 +12,8 @@
 #include "codegen/convert_build.h"
 #include "codegen/dot.h"
 #include "codegen/memory.h"
+
+#include <string.h>
 
 typedef struct FmaDot {
     Codegen *cg;
@@ -90,34 +92,46 @@ static LLVMValueRef bytes_past(const FmaDot *d, LLVMValueRef base, LLVMValueRef 
     return LLVMBuildGEP2(d->cg->builder, d->cg->i8, base, &bytes, 1, "");
 }
 
-/* The element [row][column] of operand `i` in the scratch, i64s. */
-static LLVMValueRef scratch_at(const FmaDot *d, unsigned i, LLVMValueRef row, LLVMValueRef column)
+/* The element of operand `i` in the scratch at `index`, i64s. */
+static LLVMValueRef scratch_at(const FmaDot *d, unsigned i, LLVMValueRef *index)
 {
-    int64_t width = d->op->operands[i]->type->layout->shape[1];
-    LLVMValueRef at = mul_i64(d->cg, row, const_i64_of(d->cg, width));
-    return bytes_past(d, d->base[i], add_i64(d->cg, at, column));
+    const Layout *l = d->op->operands[i]->type->layout;
+    LLVMValueRef at = index[0];
+    for (unsigned dim = 1; dim < l->rank; dim++) {
+        at = mul_i64(d->cg, at, const_i64_of(d->cg, l->shape[dim]));
+        at = add_i64(d->cg, at, index[dim]);
+    }
+    return bytes_past(d, d->base[i], at);
 }
 
-/* The index in dimension `dim` of the thread's `slot` of operand `i`. */
-static LLVMValueRef slot_index(const FmaDot *d, unsigned i, unsigned dim, LLVMValueRef of_thread,
-                               int64_t slot)
+/* The indices of the thread's slot 0 of a layout. */
+static void thread_indices(const FmaDot *d, const Layout *l, LLVMValueRef *index)
 {
-    int64_t index[LIMIT_RANK];
-    layout_index(d->op->operands[i]->type->layout, 0, slot, index);
-    return add_i64(d->cg, of_thread, const_i64_of(d->cg, index[dim]));
+    for (unsigned dim = 0; dim < l->rank; dim++)
+        index[dim] = emit_thread_index(d->cg, l, dim, d->cg->thread);
+}
+
+/* The indices of the thread's `slot`, from those of its slot 0. */
+static void slot_indices(const FmaDot *d, const Layout *l, LLVMValueRef *of_thread, int64_t slot,
+                         LLVMValueRef *index)
+{
+    int64_t of_slot[LIMIT_RANK];
+    layout_index(l, 0, slot, of_slot);
+    for (unsigned dim = 0; dim < l->rank; dim++)
+        index[dim] = add_i64(d->cg, of_thread[dim], const_i64_of(d->cg, of_slot[dim]));
 }
 
 /* Replicas of an element store the same. */
 static void store_operand(const FmaDot *d, unsigned i)
 {
-    Codegen *cg = d->cg;
     const Layout *l = d->op->operands[i]->type->layout;
-    LLVMValueRef row = emit_thread_index(cg, l, 0, cg->thread);
-    LLVMValueRef column = emit_thread_index(cg, l, 1, cg->thread);
+    LLVMValueRef of_thread[LIMIT_RANK], index[LIMIT_RANK];
+    thread_indices(d, l, of_thread);
     for (int64_t slot = 0; slot < l->slots; slot++) {
-        LLVMValueRef at = scratch_at(d, i, slot_index(d, i, 0, row, slot),
-                                     slot_index(d, i, 1, column, slot));
-        LLVMSetAlignment(LLVMBuildStore(cg->builder, element(d, i, slot), at), d->numbers.bytes);
+        slot_indices(d, l, of_thread, slot, index);
+        LLVMValueRef at = scratch_at(d, i, index);
+        LLVMSetAlignment(LLVMBuildStore(d->cg->builder, element(d, i, slot), at),
+                         d->numbers.bytes);
     }
 }
 
@@ -131,13 +145,14 @@ static LLVMValueRef load(const FmaDot *d, LLVMValueRef at)
 /* One step of k: all of the thread's elements of c. */
 static void multiply_step(const FmaDot *d, LLVMValueRef k)
 {
-    Codegen *cg = d->cg;
     const Layout *c = d->op->operands[MMA_C]->type->layout;
-    LLVMValueRef row = emit_thread_index(cg, c, 0, cg->thread);
-    LLVMValueRef column = emit_thread_index(cg, c, 1, cg->thread);
+    LLVMValueRef of_thread[LIMIT_RANK], of_a[LIMIT_RANK], of_b[LIMIT_RANK];
+    thread_indices(d, c, of_thread);
     for (int64_t slot = 0; slot < d->count; slot++) {
-        LLVMValueRef a = scratch_at(d, MMA_A, slot_index(d, MMA_C, 0, row, slot), k);
-        LLVMValueRef b = scratch_at(d, MMA_B, k, slot_index(d, MMA_C, 1, column, slot));
+        slot_indices(d, c, of_thread, slot, of_a);
+        memcpy(of_b, of_a, sizeof of_b);
+        of_a[c->rank - 1] = of_b[c->rank - 2] = k;
+        LLVMValueRef a = scratch_at(d, MMA_A, of_a), b = scratch_at(d, MMA_B, of_b);
         d->acc[slot] = multiply_add(d, load(d, a), load(d, b), d->acc[slot]);
     }
 }
@@ -171,12 +186,11 @@ static void multiply_loop(FmaDot *d)
 
 static bool multiply_shared(FmaDot *d)
 {
-    const Layout *a = d->op->operands[MMA_A]->type->layout;
     d->base[MMA_A] = shared_reserve(d->cg, d->op);
     if (!d->base[MMA_A])
         return false;
-    d->base[MMA_B] = bytes_past(d, d->base[MMA_A],
-                                const_i64_of(d->cg, a->shape[0] * a->shape[1]));
+    LLVMValueRef before_b = const_i64_of(d->cg, d->plan->scratch_b);
+    d->base[MMA_B] = LLVMBuildGEP2(d->cg->builder, d->cg->i8, d->base[MMA_A], &before_b, 1, "");
     store_operand(d, MMA_A);
     store_operand(d, MMA_B);
     if (!emit_barrier(d->cg, d->op))

@@ -116,23 +116,24 @@ static uint64_t *matrix_integers(Interp *in, const Tensor *t)
 }
 
 typedef struct DotShape {
-    int64_t m, n, k;
+    int64_t batch, m, n, k;
 } DotShape;
 
-/* Codes of d = a * b + c, row-major: products of f16 and bf16 are exact in
- * f64, and so is nearly every sum. */
+/* Codes of d = a * b + c, row-major: products of f16 and bf16 are exact in f64, and
+ * so is nearly every sum. Rows are numbered through the whole batch. */
 static uint64_t *dot_floats(Interp *in, const Op *op, DotShape s, DType type)
 {
     const double *a = matrix_values(in, value_tensor(op->operands[0]));
     const double *b = matrix_values(in, value_tensor(op->operands[1]));
     const double *c = matrix_values(in, value_tensor(op->operands[2]));
-    uint64_t *d = arena_array(in->arena, uint64_t, (size_t)(s.m * s.n));
+    uint64_t *d = arena_array(in->arena, uint64_t, (size_t)(s.batch * s.m * s.n));
     double *sum = arena_array(in->arena, double, (size_t)s.n);
-    for (int64_t i = 0; i < s.m; i++) {
+    for (int64_t i = 0; i < s.batch * s.m; i++) {
+        const double *matrix = b + i / s.m * s.k * s.n;
         memset(sum, 0, (size_t)s.n * sizeof *sum);
         for (int64_t k = 0; k < s.k; k++)
             for (int64_t j = 0; j < s.n; j++)
-                sum[j] += a[i * s.k + k] * b[k * s.n + j];
+                sum[j] += a[i * s.k + k] * matrix[k * s.n + j];
         for (int64_t j = 0; j < s.n; j++)
             d[i * s.n + j] = dtype_encode(type, sum[j] + c[i * s.n + j]);
     }
@@ -144,10 +145,12 @@ static uint64_t *dot_integers(Interp *in, const Op *op, DotShape s)
     const uint64_t *a = matrix_integers(in, value_tensor(op->operands[0]));
     const uint64_t *b = matrix_integers(in, value_tensor(op->operands[1]));
     uint64_t *d = matrix_integers(in, value_tensor(op->operands[2]));
-    for (int64_t i = 0; i < s.m; i++)
+    for (int64_t i = 0; i < s.batch * s.m; i++) {
+        const uint64_t *matrix = b + i / s.m * s.k * s.n;
         for (int64_t k = 0; k < s.k; k++)
             for (int64_t j = 0; j < s.n; j++)
-                d[i * s.n + j] += a[i * s.k + k] * b[k * s.n + j];
+                d[i * s.n + j] += a[i * s.k + k] * matrix[k * s.n + j];
+    }
     return d;
 }
 
@@ -156,9 +159,11 @@ bool interp_dot(Interp *in, const Op *op)
     Tensor *to = value_tensor(op->results[0]);
     if (!interp_operands_defined(in, op))
         return false;
-    const int64_t *a = value_tensor(op->operands[0])->map->layout->shape;
-    const int64_t *d = to->map->layout->shape;
-    DotShape shape = {.m = d[0], .n = d[1], .k = a[1]};
+    const Layout *a = value_tensor(op->operands[0])->map->layout, *d = to->map->layout;
+    DotShape shape = {.batch = 1, .m = d->shape[d->rank - 2], .n = d->shape[d->rank - 1],
+                      .k = a->shape[a->rank - 1]};
+    for (unsigned i = 0; i + 2 < d->rank; i++)
+        shape.batch *= d->shape[i];
 
     /* The tables of decoded values outlive the op, so they are made first. */
     bool floats = false;

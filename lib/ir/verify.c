@@ -170,19 +170,37 @@ bool verify_cast(Module *m, const Op *op)
                       type_text(m, from));
 }
 
+static const char *extents_text(Module *m, const Type *t)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    for (unsigned d = 0; d < t->rank; d++)
+        text_printf(&text, "%s%lld", d ? ", " : "[", (long long)type_extent(t, d));
+    text_char(&text, ']');
+    return text_string(&text);
+}
+
+/* a[.., m, k], b[.., k, n] and c[.., m, n], of one rank. */
+static bool dot_shapes_fit(const Type *a, const Type *b, const Type *c)
+{
+    unsigned row = c->rank - 2, column = c->rank - 1;
+    for (unsigned d = 0; d < row; d++)
+        if (a->extents[d] != c->extents[d] || b->extents[d] != c->extents[d])
+            return false;
+    return a->extents[column] == b->extents[row] && a->extents[row] == c->extents[row] &&
+           b->extents[column] == c->extents[column];
+}
+
 bool verify_dot(Module *m, const Op *op)
 {
     const Type *a = op->operands[0]->type, *b = op->operands[1]->type, *c = op->operands[2]->type;
     const Type *d = op->results[0]->type;
-    if (a->rank != 2 || b->rank != 2 || c->rank != 2)
-        return diag_error(m->diag, op->loc, "dot takes tiles of rank 2, got ranks %u, %u and %u",
-                          a->rank, b->rank, c->rank);
-    if (a->extents[1] != b->extents[0] || a->extents[0] != c->extents[0] ||
-        b->extents[1] != c->extents[1])
-        return diag_error(m->diag, op->loc, "dot of [%lld, %lld] and [%lld, %lld] onto [%lld, "
-                          "%lld]", (long long)type_extent(a, 0), (long long)type_extent(a, 1),
-                          (long long)type_extent(b, 0), (long long)type_extent(b, 1),
-                          (long long)type_extent(c, 0), (long long)type_extent(c, 1));
+    if (c->rank < 2 || a->rank != c->rank || b->rank != c->rank)
+        return diag_error(m->diag, op->loc, "dot takes tiles of one rank, at least 2, got ranks "
+                          "%u, %u and %u", a->rank, b->rank, c->rank);
+    if (!dot_shapes_fit(a, b, c))
+        return diag_error(m->diag, op->loc, "dot of %s and %s onto %s", extents_text(m, a),
+                          extents_text(m, b), extents_text(m, c));
     const Attr *via = op_attr(op, ATTR_VIA);
     if (via && (via_find(via->word) == VIA_COUNT || via_info[via_find(via->word)].op != OP_dot))
         return diag_error(m->diag, op->loc, "dot cannot go via %s", via->word);

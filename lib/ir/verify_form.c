@@ -155,16 +155,17 @@ static int exponent_at(const Type *t, unsigned dim, int64_t k)
 bool verify_dot_forms(Module *m, const Op *op)
 {
     const Type *a = op->operands[0]->type, *b = op->operands[1]->type, *c = op->operands[2]->type;
+    unsigned of_a = a->rank - 1, of_b = b->rank - 2;    /* the dimensions k */
     if (!a->scaling && !b->scaling && !c->scaling)
         return true;
-    if (!runs_along(a, 1) || !runs_along(b, 0) || !runs_along(c, 0) ||
+    if (!runs_along(a, of_a) || !runs_along(b, of_b) || !runs_along(c, 0) ||
         (c->scaling && c->scaling->count > 1))
         return diag_error(m->diag, op->loc, "dot needs residual exponents that depend on k only, "
                           "and equal ones of its sums: %s, %s and %s", type_text(m, a),
                           type_text(m, b), type_text(m, c));
     int sum = exponent_at(c, 0, 0);
-    for (int64_t k = 0; k < type_extent(a, 1); k++) {
-        int e = exponent_at(a, 1, k), f = exponent_at(b, 0, k);
+    for (int64_t k = 0; k < type_extent(a, of_a); k++) {
+        int e = exponent_at(a, of_a, k), f = exponent_at(b, of_b, k);
         if (e + f != sum)
             return diag_error(m->diag, op->loc, "at k = %lld the residual exponents of dot's "
                               "operands are %d and %d, %d in all, but that of its sums is %d",

@@ -513,6 +513,38 @@ static void dot_reads_the_least_of_replicas(void **state)
     run_free(r);
 }
 
+/* Sums of integers, then of floats: d = a * b + 5 for each of three matrices. */
+static void dot_multiplies_batches(void **state)
+{
+    (void)state;
+    Run *r = run_new(PROGRAM("1",
+        "  %ga = view_global %a : i8[3, 4, 2]\n"
+        "  %gb = view_global %a : i8[3, 2, 8]\n"
+        "  %out = view_global %b : i32[6, 4, 8]\n"
+        "  %x = load_global %ga[0, 0, 0] : i8[3, 4, 2] @ local(3, 1, 1).replicate(4).spatial(1, 4, 2)\n"
+        "  %y = load_global %gb[0, 0, 0] : i8[3, 2, 8] @ local(3, 1, 1).replicate(2).spatial(1, 2, 8)\n"
+        "  %z = allocate_register 5 : i32[3, 4, 8] @ local(3, 1, 1).spatial(1, 4, 8)\n"
+        "  %d = dot %x, %y, %z\n"
+        "  store_global %d, %out[0, 0, 0]\n"
+        "  %xf = cast %x : f16\n"
+        "  %yf = cast %y : f16\n"
+        "  %zf = cast %z : f32\n"
+        "  %df = dot %xf, %yf, %zf\n"
+        "  %e = cast %df : i32\n"
+        "  store_global %e, %out[3, 0, 0]\n"));
+    for (int i = 0; i < 48; i++)
+        r->a[i] = (unsigned char)(i * 7 - 90);
+    run_ok(r);
+    const signed char *in = (const signed char *)r->a;
+    for (size_t e = 0; e < 96; e++) {
+        const signed char *a = in + e / 8 * 2, *b = in + e / 32 * 16 + e % 8;
+        int32_t expected = a[0] * b[0] + a[1] * b[8] + 5;
+        assert_int_equal((int32_t)tilus_get_bits(r->b, e, 32), expected);
+        assert_int_equal((int32_t)tilus_get_bits(r->b, 96 + e, 32), expected);
+    }
+    run_free(r);
+}
+
 /* ---- control -------------------------------------------------------- */
 
 static void loops_carry_values(void **state)
@@ -1270,6 +1302,7 @@ int main(void)
         cmocka_unit_test(dequantize_groups_elements),
         cmocka_unit_test(dot_sums_products),
         cmocka_unit_test(dot_reads_the_least_of_replicas),
+        cmocka_unit_test(dot_multiplies_batches),
         cmocka_unit_test(loops_carry_values),
         cmocka_unit_test(conditions_choose_a_region),
         cmocka_unit_test(exit_ends_one_block),

@@ -104,6 +104,26 @@ static void test_fragments(void **state)
             expect_fragment(mma, operand);
 }
 
+/* Batch dimensions change no place of a fragment. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    for (unsigned operand = 0; operand < MMA_OPERANDS; operand++) {
+        const Layout *l = mma_fragment(&table, mma_table, operand);
+        const Layout *batch = mma_fragment_of_rank(&table, mma_table, operand, 4);
+        int64_t at[2], in_batch[4];
+        assert_ptr_equal(mma_fragment_of_rank(&table, mma_table, operand, 2), l);
+        assert_int_equal(batch->rank, 4);
+        for (int lane = 0; lane < LANES; lane++)
+            for (int i = 0; i < l->slots; i++) {
+                layout_index(l, lane, i, at);
+                layout_index(batch, lane, i, in_batch);
+                assert_true(!in_batch[0] && !in_batch[1]);
+                assert_memory_equal(in_batch + 2, at, sizeof at);
+            }
+    }
+}
+
 /* Each row is found by its types, and its words are the intrinsic's letters. */
 static void test_rows(void **state)
 {
@@ -129,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_rows),
     };
     static OutOfMemory oom;
