@@ -161,6 +161,7 @@ static int code_operands(const tilus_kernel_info *info, tilus_code code)
 const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *code,
                                size_t length)
 {
+    unsigned nested[STACK];     /* operators one in the other, of each operand */
     size_t depth = 0;
     for (size_t i = 0; i < length; i++) {
         int operands = code_operands(info, code[i]);
@@ -171,6 +172,12 @@ const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *
         depth += 1 - (size_t)operands;
         if (depth > STACK)
             return "too many operands at once";
+        unsigned *top = &nested[depth - 1];
+        if (operands == 2 && top[1] > top[0])
+            top[0] = top[1];
+        top[0] = operands ? top[0] + 1 : 0;
+        if (top[0] > LIMIT_DEPTH)
+            return "too many operators one in the other";
     }
     return depth == 1 ? NULL : "codes that do not leave one number";
 }

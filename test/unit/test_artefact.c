@@ -478,11 +478,7 @@ static void test_bad_workspace(void **state)
 static void test_bad_codes(void **state)
 {
     (void)state;
-    enum { DEEP = 1025 };
-    static tilus_code deep[2 * DEEP - 1];
     const tilus_code add = {TILUS_CODE_OPERATOR, SCALAR_add}, n = {TILUS_CODE_ARGUMENT, 1};
-    for (size_t i = 0; i < DEEP; i++)
-        deep[i] = n, deep[DEEP + (i < DEEP - 1 ? i : 0)] = add;
     assert_code_check(NULL, 0, "leave one number");
     assert_code_check((tilus_code[]){n, n}, 2, "leave one number");
     assert_code_check((tilus_code[]){n, add}, 2, "an operator without operands");
@@ -493,8 +489,32 @@ static void test_bad_codes(void **state)
     assert_code_check((tilus_code[]){n, {TILUS_CODE_OPERATOR, SCALAR_OP_COUNT}}, 2,
                       "does not exist");
     assert_code_check((tilus_code[]){{(tilus_code_kind)3, 0}}, 1, "does not exist");
-    assert_code_check(deep, 2 * DEEP - 1, "too many operands");
-    assert_null(kernel_codes_fault(&info, deep + 1, 2 * DEEP - 3));
+}
+
+/* No deeper than the language: n + (n + (...)), ((n + n) + n) ..., and as many minus. */
+static void test_deep_codes(void **state)
+{
+    (void)state;
+    enum { DEEP = 2 * 1025 };
+    const tilus_code n = {TILUS_CODE_ARGUMENT, 1}, add = {TILUS_CODE_OPERATOR, SCALAR_add};
+    const tilus_code neg = {TILUS_CODE_OPERATOR, SCALAR_neg};
+    static tilus_code pushed[DEEP], right[2 * LIMIT_DEPTH + 3], left[2 * LIMIT_DEPTH + 3],
+        unary[LIMIT_DEPTH + 2];
+    for (size_t i = 0; i < DEEP; i++)
+        pushed[i] = i < DEEP / 2 ? n : add;
+    for (size_t i = 0; i < 2 * LIMIT_DEPTH + 3; i++) {
+        right[i] = i < LIMIT_DEPTH + 2 ? n : add;
+        left[i] = i == 0 || i % 2 ? n : add;
+    }
+    for (size_t i = 0; i < LIMIT_DEPTH + 2; i++)
+        unary[i] = i ? neg : n;
+    assert_code_check(pushed, DEEP - 1, "too many operands");
+    assert_code_check(right, 2 * LIMIT_DEPTH + 3, "one in the other");
+    assert_null(kernel_codes_fault(&info, right + 1, 2 * LIMIT_DEPTH + 1));
+    assert_code_check(left, 2 * LIMIT_DEPTH + 3, "one in the other");
+    assert_null(kernel_codes_fault(&info, left, 2 * LIMIT_DEPTH + 1));
+    assert_code_check(unary, LIMIT_DEPTH + 2, "one in the other");
+    assert_null(kernel_codes_fault(&info, unary, LIMIT_DEPTH + 1));
 }
 
 static void test_too_large(void **state)
@@ -522,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bad_args), cmocka_unit_test(test_bad_launch),
         cmocka_unit_test(test_bad_workspace), cmocka_unit_test(test_bad_codes),
+        cmocka_unit_test(test_deep_codes),
         cmocka_unit_test(test_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
