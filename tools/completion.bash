@@ -55,4 +55,4 @@ _tilus()
     fi
 } 2> /dev/null
 
-complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor
+complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor tilus-dump

@@ -277,6 +277,27 @@ typedef struct tilus_compile_times {
 TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
                               tilus_compile_times *times);
 
+/* What an artefact has beside what is compiled; all zero is allowed. */
+typedef struct tilus_artefact_options {
+    const char *parameters;     /* what template parameters were set to, "W=u4 BK=64" */
+    /* Makes machine code for `cpu` of `ptx`, `*size` bytes that the library frees with
+       free(), by ptxas as a rule; NULL when it fails. Without it the artefact has none. */
+    void *(*assemble)(void *assembler, const char *cpu, const char *ptx, size_t *size);
+    void *assembler;
+} tilus_artefact_options;
+
+/* Compiles `options->program`, or the only one of the module, to the bytes of an artefact
+ * (tilus/artefact.h), which the caller frees with free(). options->output does not count.
+ * Run the default pipeline first. `extra` and `times` may be NULL. TILUS_ERROR_PROGRAM
+ * after errors, which the module's diag holds (no such program is one); _UNSUPPORTED when
+ * `assemble` fails; _ARGUMENT when the artefact would be too large, or the parameters are
+ * not UTF-8; _MEMORY. `*bytes` is NULL then. Thread safe for different modules. */
+TILUS_API tilus_status tilus_compile_artefact(tilus_module *module,
+                                              const tilus_compile_options *options,
+                                              const tilus_artefact_options *extra,
+                                              tilus_compile_times *times, void **bytes,
+                                              size_t *size);
+
 /* How casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations
  * below. Of the casts, decodes and lookups in registers in a module, each once; or of

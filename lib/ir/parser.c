@@ -2,6 +2,7 @@
 #include "ir/parser.h"
 
 #include "support/limits.h"
+#include "support/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -505,25 +506,6 @@ static bool parse_version(Parser *p)
     return true;
 }
 
-/* The length of the well-formed UTF-8 sequence at s, or 0 (Unicode 15, table
- * 3-7; NUL counts as malformed). */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-    static const unsigned char second_min[256] = {[0xe0] = 0xa0, [0xf0] = 0x90};
-    static const unsigned char second_max[256] = {[0xed] = 0x9f, [0xf4] = 0x8f};
-    unsigned char c = s[0];
-    size_t n = c < 0x80 ? c != 0 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-    if (n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if (s[i] < 0x80 || s[i] > 0xbf)
-            return 0;
-    if (n > 1 && ((second_min[c] && s[1] < second_min[c]) ||
-                  (second_max[c] && s[1] > second_max[c])))
-        return 0;
-    return n;
-}
-
 static bool check_bytes(Diag *d)
 {
     uint32_t line = d->first_line;
@@ -533,7 +515,7 @@ static bool check_bytes(Diag *d)
                           (long long)most);
     const unsigned char *s = (const unsigned char *)d->source;
     for (size_t i = 0, line_start = 0, n; i < d->source_len; i += n) {
-        n = utf8_length(s + i, d->source_len - i);
+        n = utf8_length(d->source + i, d->source_len - i);
         Loc loc = {line, (uint32_t)(i - line_start) + 1, 1};
         if (!n)
             return diag_error(d, loc, s[i] ? "byte 0x%02x is not UTF-8" : "a NUL byte (0x%02x)",

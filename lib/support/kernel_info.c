@@ -1,5 +1,5 @@
 /* Checks of a launch against the facts that its program states. */
-#include "tilus/kernel.h"
+#include "support/kernel_info.h"
 
 #include "support/limits.h"
 #include "support/scalar.h"
@@ -140,6 +140,46 @@ static const char *run_codes(const tilus_code *code, size_t length, const tilus_
         return "malformed code";
     *out = stack[0];
     return NULL;
+}
+
+/* The operands that one code takes off the stack; -1 when it cannot be run. */
+static int code_operands(const tilus_kernel_info *info, tilus_code code)
+{
+    switch (code.kind) {
+    case TILUS_CODE_CONSTANT:
+        return 0;
+    case TILUS_CODE_ARGUMENT:
+        return code.value >= 0 && (uint64_t)code.value < info->arg_count &&
+               info->args[code.value].kind != TILUS_ARG_POINTER ? 0 : -1;
+    case TILUS_CODE_OPERATOR:
+        return code.value >= 0 && code.value < SCALAR_OP_COUNT
+                   ? (int)scalar_op_info[code.value].operands : -1;
+    }
+    return -1;
+}
+
+const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *code,
+                               size_t length)
+{
+    unsigned nested[STACK];     /* operators one in the other, of each operand */
+    size_t depth = 0;
+    for (size_t i = 0; i < length; i++) {
+        int operands = code_operands(info, code[i]);
+        if (operands < 0)
+            return "a code that does not exist";
+        if (depth < (size_t)operands)
+            return "an operator without operands";
+        depth += 1 - (size_t)operands;
+        if (depth > STACK)
+            return "too many operands at once";
+        unsigned *top = &nested[depth - 1];
+        if (operands == 2 && top[1] > top[0])
+            top[0] = top[1];
+        top[0] = operands ? top[0] + 1 : 0;
+        if (top[0] > LIMIT_DEPTH)
+            return "too many operators one in the other";
+    }
+    return depth == 1 ? NULL : "codes that do not leave one number";
 }
 
 static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_arg *args,

@@ -5,6 +5,7 @@
 #           asan    the tools are built with AddressSanitizer
 #           groff   groff or mandoc, which check man pages
 #           vim     an editor that knows syntax files
+#           cxx     a C++ compiler is there (%cxx)
 import os
 import shutil
 import subprocess
@@ -63,6 +64,9 @@ if has_gpu():
     config.available_features.add("gpu")
 if shutil.which("groff") or shutil.which("mandoc"):
     config.available_features.add("groff")
+cxx = shutil.which("c++") or shutil.which("g++")
+if cxx:
+    config.available_features.add("cxx")
 if has_vim():
     config.available_features.add("vim")
 if "address" in config.sanitize:
@@ -85,5 +89,6 @@ config.substitutions += [
     ("%cmake", config.cmake),
     ("%libdir", config.libdir),
     ("%cc", config.c_compiler),
+    ("%cxx", cxx or "c++"),
     ("%sanitize_flags", sanitize_flags()),
 ]

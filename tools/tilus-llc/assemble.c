@@ -40,6 +40,13 @@ static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const 
     return false;
 }
 
+bool assembler_wanted(void)
+{
+    const char *given = getenv("TILUS_PTXAS");
+    char path[PTXAS_PATH], why[PTXAS_PATH + 128];
+    return (given && *given) || ptxas_find(path, why, sizeof why);
+}
+
 char *assemble(const char *cpu, const char *ptx, size_t *size)
 {
     char ptxas[PTXAS_PATH], dir[PTXAS_PATH], in[PTXAS_PATH + 16], out[PTXAS_PATH + 16];

@@ -1,5 +1,5 @@
-/* From the input file to the output file. The output is written once, at the
- * end: a compile that fails leaves an older one alone. */
+/* From the input file to the output files. Outputs are written once, at the
+ * end: a compile that fails leaves older ones alone. */
 #define _GNU_SOURCE
 #include "tool.h"
 
@@ -18,12 +18,6 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Where time went, in seconds. */
-typedef struct Times {
-    double parse, passes, ptxas;
-    tilus_compile_times compile;
-} Times;
-
 static void print_times(const Times *t)
 {
     fprintf(stderr, "parse  %8.3f ms\npasses %8.3f ms\nLLVM   %8.3f ms\nPTX    %8.3f ms\n",
@@ -33,70 +27,91 @@ static void print_times(const Times *t)
         fprintf(stderr, "ptxas  %8.3f ms\n", 1e3 * t->ptxas);
 }
 
-/* Code generation, after the passes; NULL after errors. */
-static char *generate(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
-                      Times *times)
+tilus_compile_options compile_options(const LlcSettings *s, const char *program)
 {
-    const tilus_compile_options options = {
+    return (tilus_compile_options){
         .cpu = s->cpu,
         .features = s->features,
         .opt_level = s->opt_level,
         .output = s->emit_llvm ? TILUS_OUTPUT_LLVM_IR : TILUS_OUTPUT_PTX,
         .debug_lines = s->debug_lines,
+        .program = program,
     };
+}
+
+/* A text for all there is to compile, malloc'ed; NULL after errors. */
+static char *make_text(const LlcSettings *s, tilus_module *m, Times *times)
+{
+    const tilus_compile_options options = compile_options(s, s->program);
     if (s->cast_plans)
         return tilus_cast_plans(m, s->cpu, s->cast_plans == CAST_PLANS_OPERATIONS);
+    if (s->stop_after)
+        return tilus_print(m);
+    return tilus_compile(m, &options, &times->compile);
+}
+
+static bool make_outputs(const LlcSettings *s, tilus_module *m, Times *times,
+                         Outputs *outputs)
+{
+    if (settings_want_artefacts(s))
+        return artefacts_make(s, m, times, outputs);
+    char *text = make_text(s, m, times);
+    return text && outputs_add(outputs, s->output, text, strlen(text));
+}
+
+/* Code generation, after the passes; what reproduces its failure is kept. */
+static bool generate(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
+                     Times *times, Outputs *outputs)
+{
+    if (s->cast_plans || s->stop_after)
+        return make_outputs(s, m, times, outputs);
     char *module = tilus_print(m);
-    if (!module || s->stop_after)
-        return module;
+    if (!module)
+        return false;
     reproducer_stage_module(reproducer, module);
     free(module);
     if (s->print_llvm_before || s->print_llvm_after)
         tilus_print_llvm_passes(s->print_llvm_before, s->print_llvm_after);
-    char *text = tilus_compile(m, &options, &times->compile);
-    if (!text)
+    bool ok = make_outputs(s, m, times, outputs);
+    if (!ok && !outputs->reported)
         reproducer_note_failure(reproducer);
-    return text;
+    return ok;
 }
 
-/* The bytes to write for `m`, malloc'ed; NULL after errors. */
-static char *compile_module(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
-                            Times *times, size_t *size)
+/* What there is to write for `m`; false after errors. */
+static bool compile_module(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
+                           Times *times, Outputs *outputs)
 {
     tilus_pass_options passes = s->passes.options;
     passes.observe = reproducer_observe;
     passes.observer = reproducer;
     double start = seconds_now();
     if (!tilus_run_passes(m, s->pipeline, &passes))
-        return NULL;
+        return false;
     times->passes = seconds_now() - start;
-    char *text = generate(s, m, reproducer, times);
-    *size = text ? strlen(text) : 0;
-    return text;
+    return generate(s, m, reproducer, times, outputs);
 }
 
 /* The same for program text; prints diagnostics. */
-static char *compile_text(const LlcSettings *s, const char *source, size_t len,
-                          Reproducer *reproducer, Times *times, size_t *size)
+static bool compile_text(const LlcSettings *s, const char *source, size_t len,
+                         Reproducer *reproducer, Times *times, Outputs *outputs)
 {
     tilus_diag *diag = tilus_diag_new();
     const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
-    char *text = NULL;
     double start = seconds_now();
     if (diag)
         limits_set("tilus-llc", &s->passes.limits, diag);
     tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->defines,
                                          s->define_count) : NULL;
     times->parse = seconds_now() - start;
-    if (m)
-        text = compile_module(s, m, reproducer, times, size);
+    bool ok = m && compile_module(s, m, reproducer, times, outputs);
     if (diag)
         tilus_diag_print(diag, stderr);
-    if (!text && (!diag || !tilus_diag_errors(diag)))
+    if (!ok && !outputs->reported && (!diag || !tilus_diag_errors(diag)))
         fprintf(stderr, "%s: error: out of memory\n", file);
     tilus_module_free(m);
     tilus_diag_free(diag);
-    return text;
+    return ok;
 }
 
 /* The options of code generation, as a reproducer repeats them; malloc'ed. */
@@ -109,6 +124,8 @@ static char *codegen_flags(const LlcSettings *s)
         return NULL;
     if (s->features)
         reproducer_add_option(out, "mattr", s->features);
+    if (s->program)
+        reproducer_add_option(out, "program", s->program);
     fprintf(out, " -O%u%s%s", s->opt_level, s->emit_llvm ? " --emit-llvm" : "",
             s->debug_lines ? " -g" : "");
     if (fclose(out) == 0)
@@ -118,31 +135,33 @@ static char *codegen_flags(const LlcSettings *s)
 }
 
 /* Compiles program text, and what reproduces its failure. */
-static char *compile_staged(const LlcSettings *s, const char *source, size_t len, Times *times,
-                            size_t *size)
+static bool compile_staged(const LlcSettings *s, const char *source, size_t len, Times *times,
+                           Outputs *outputs)
 {
     Reproducer r;
-    char *flags = codegen_flags(s), *bytes = NULL;
+    bool ok = false;
+    char *flags = codegen_flags(s);
     if (!flags) {
         fprintf(stderr, "tilus-llc: error: out of memory\n");
     } else if (reproducer_open(&r, "tilus-llc", s->input, &s->passes, &s->define_texts,
                                flags)) {
         reproducer_stage_input(&r, s->pipeline, source, len);
-        bytes = compile_text(s, source, len, &r, times, size);
+        ok = compile_text(s, source, len, &r, times, outputs);
         reproducer_close(&r);
     }
     free(flags);
-    return bytes;
+    return ok;
 }
 
 /* Replaces PTX by the cubin that ptxas makes of it. */
-static char *assemble_timed(const LlcSettings *s, char *ptx, Times *times, size_t *size)
+static bool assemble_output(const LlcSettings *s, Output *output, Times *times)
 {
     double start = seconds_now();
-    char *cubin = assemble(s->cpu, ptx, size);
+    char *ptx = output->bytes;
+    output->bytes = assemble(s->cpu, ptx, &output->size);
     times->ptxas = seconds_now() - start;
     free(ptx);
-    return cubin;
+    return output->bytes != NULL;
 }
 
 int print_all_cast_plans(const LlcSettings *s)
@@ -165,21 +184,21 @@ int print_all_cast_plans(const LlcSettings *s)
 int compile_input(LlcSettings *s)
 {
     char *source;
-    size_t len, size = 0;
+    size_t len;
     Times times = {0};
+    Outputs outputs = {0};
     if (!file_read("tilus-llc", s->input, TEXT_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
-    char *bytes = NULL;
-    if (!s->passes.remarks ||
-        (s->passes.options.remarks_file = file_open("tilus-llc", s->passes.remarks)))
-        bytes = compile_staged(s, source, len, &times, &size);
-    bool written = file_close("tilus-llc", s->passes.remarks, s->passes.options.remarks_file);
+    bool ok = (!s->passes.remarks ||
+               (s->passes.options.remarks_file = file_open("tilus-llc", s->passes.remarks))) &&
+              compile_staged(s, source, len, &times, &outputs);
+    ok &= file_close("tilus-llc", s->passes.remarks, s->passes.options.remarks_file);
     free(source);
-    if (bytes && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
-        bytes = assemble_timed(s, bytes, &times, &size);
-    bool ok = written && bytes && (s->file_type == FILE_NULL ||
-                        file_write("tilus-llc", s->output, bytes, size));
-    free(bytes);
+    if (ok && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
+        ok = assemble_output(s, &outputs.items[0], &times);
+    if (ok && s->file_type != FILE_NULL)
+        ok = outputs_write(&outputs);
+    outputs_free(&outputs);
     if (ok && s->time)
         print_times(&times);
     return ok ? EXIT_OK : EXIT_DIAGNOSTICS;

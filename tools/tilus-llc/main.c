@@ -1,4 +1,4 @@
-/* tilus-llc: program text to PTX, cubin or LLVM IR. */
+/* tilus-llc: program text to PTX, cubin, LLVM IR or artefacts. */
 #include "tool.h"
 
 #include <stdio.h>

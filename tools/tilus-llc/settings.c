@@ -8,17 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Text after a pass, or a table, whatever the file type. */
+static bool writes_text(const LlcSettings *s)
+{
+    return s->stop_after || s->cast_plans;
+}
+
+bool settings_want_artefacts(const LlcSettings *s)
+{
+    return (s->file_type == FILE_ARTEFACT || s->file_type == FILE_HEADER) && !writes_text(s);
+}
+
+static void choose_file_type(LlcSettings *s)
+{
+    const char *ending = s->output ? strrchr(s->output, '.') : NULL;
+    if (s->file_type == FILE_BY_NAME)
+        s->file_type = ending && !strcmp(ending, ".tilusk") ? FILE_ARTEFACT : FILE_ASM;
+}
+
 /* The input's name with the suffix of what is written; stdin goes to stdout,
  * and so does program text, which must not replace the input. */
 static bool name_output(LlcSettings *s)
 {
+    static const char *const suffixes[] = {[FILE_ASM] = ".ptx", [FILE_OBJ] = ".cubin",
+                                           [FILE_NULL] = "", [FILE_ARTEFACT] = ".tilusk",
+                                           [FILE_HEADER] = ".h"};
     if (s->output)
         return true;
-    const char *suffix = s->emit_llvm ? ".ll" : s->file_type == FILE_OBJ ? ".cubin" : ".ptx";
+    const char *suffix = s->emit_llvm ? ".ll" : suffixes[s->file_type];
     const char *ending = strrchr(s->input, '.');
     size_t stem = ending && !strcmp(ending, ".tilus") ? (size_t)(ending - s->input)
                                                       : strlen(s->input);
-    if (!strcmp(s->input, "-") || s->stop_after || s->cast_plans) {
+    if (!strcmp(s->input, "-") || writes_text(s)) {
         s->output = "-";
         return true;
     }
@@ -53,6 +74,22 @@ static bool cut_pipeline(LlcSettings *s)
     return false;
 }
 
+/* What options mean only beside others. */
+static bool check_output(const LlcSettings *s)
+{
+    const char *why = NULL;
+    if (s->emit_llvm && s->file_type != FILE_ASM && s->file_type != FILE_NULL)
+        why = "--emit-llvm writes text; give --filetype=asm or null";
+    else if (s->cubin != CUBIN_AUTO && !settings_want_artefacts(s))
+        why = "--cubin is of artefacts; give --filetype=artefact or header";
+    else if (s->program && writes_text(s))
+        why = "--program chooses what is compiled; --stop-after and --print-cast-plans "
+              "show the whole file";
+    if (why)
+        fprintf(stderr, "tilus-llc: error: %s\n", why);
+    return !why;
+}
+
 static bool check_settings(LlcSettings *s)
 {
     if (s->inputs.count > 1) {
@@ -64,10 +101,11 @@ static bool check_settings(LlcSettings *s)
         fprintf(stderr, "tilus-llc: error: -O%u: levels are 0 .. 3\n", s->opt_level);
         return false;
     }
-    if (s->emit_llvm && s->file_type == FILE_OBJ) {
-        fprintf(stderr, "tilus-llc: error: --emit-llvm writes text; give --filetype=asm or null\n");
+    choose_file_type(s);
+    if (s->program && s->program[0] == '@')
+        s->program++;
+    if (!check_output(s))
         return false;
-    }
     s->input = s->inputs.count ? s->inputs.items[0] : "-";
     s->passes.options.target = s->cpu;
     s->define_count = s->define_texts.count;
@@ -79,19 +117,23 @@ static bool check_settings(LlcSettings *s)
 
 static LlcSettings defaults(void)
 {
-    return (LlcSettings){.cpu = "sm_80", .opt_level = 3, .passes = PASS_SETTINGS,
-                         .pipeline = tilus_default_pipeline()};
+    return (LlcSettings){.cpu = "sm_80", .opt_level = 3, .file_type = FILE_BY_NAME,
+                         .passes = PASS_SETTINGS, .pipeline = tilus_default_pipeline()};
 }
 
 static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
 {
-    static const char *const file_types[] = {"asm", "obj", "null", NULL};
+    static const char *const file_types[] = {"asm", "obj", "null", "artefact", "header", NULL};
+    static const char *const cubins[] = {"auto", "always", "never", NULL};
     static const char *const cast_plans[] = {"none", "table", "operations", NULL};
     static const ToolInfo tool = {
-        "tilus-llc", "compile program text to PTX, a cubin or LLVM IR", "[options] [file | -]",
-        "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll), of standard input\n"
-        "to standard output. A cubin is made by ptxas, which TILUS_PTXAS, PATH or\n"
-        "/usr/local/cuda/bin has.\n"};
+        "tilus-llc", "compile program text to PTX, a cubin, LLVM IR or artefacts",
+        "[options] [file | -]",
+        "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll, .tilusk, .h), of\n"
+        "standard input to standard output. A cubin is made by ptxas, which TILUS_PTXAS,\n"
+        "PATH or /usr/local/cuda/bin has. An artefact (.tilusk) is one program with all that\n"
+        "launching it needs; a header embeds one in C or C++. Of a file with several\n"
+        "programs choose one, or have each written as -o folder/.\n"};
     const Option table[] = {
         {"o", "file", "write to file; - is standard output", OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
@@ -104,8 +146,11 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
          NULL},
         {"g", NULL, "mark the PTX with lines of the program text", OPTION_FLAG,
          &s->debug_lines, NULL},
-        {"filetype", NULL, "write PTX, a cubin (by ptxas), or nothing", OPTION_CHOICE,
-         &s->file_type, file_types},
+        {"filetype", NULL, "write PTX, a cubin (by ptxas), nothing, an artefact, or a C header "
+         "with one", OPTION_CHOICE, &s->file_type, file_types},
+        {"program", "name", "compile only this program", OPTION_STRING, &s->program, NULL},
+        {"cubin", NULL, "put machine code into artefacts (auto: where there is a ptxas)",
+         OPTION_CHOICE, &s->cubin, cubins},
         {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
         {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
          NULL},

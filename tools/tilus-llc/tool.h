@@ -1,11 +1,19 @@
-/* tilus-llc: compiles program text to PTX, cubin or LLVM IR. */
+/* tilus-llc: compiles program text to PTX, cubin, LLVM IR or artefacts. */
 #ifndef TILUS_LLC_TOOL_H
 #define TILUS_LLC_TOOL_H
 
 #include "common/pass_settings.h"
 #include "tilus/tilus.h"
 
-typedef enum FileType { FILE_ASM, FILE_OBJ, FILE_NULL } FileType;
+typedef enum FileType {
+    FILE_BY_NAME = -1,          /* an artefact when the output is called so, else PTX */
+    FILE_ASM,
+    FILE_OBJ,
+    FILE_NULL,
+    FILE_ARTEFACT,
+    FILE_HEADER
+} FileType;
+typedef enum CubinUse { CUBIN_AUTO, CUBIN_ALWAYS, CUBIN_NEVER } CubinUse;
 typedef enum CastPlans { CAST_PLANS_NONE, CAST_PLANS_TABLE, CAST_PLANS_OPERATIONS } CastPlans;
 
 /* What the command line asks for. */
@@ -14,7 +22,9 @@ typedef struct LlcSettings {
     char *default_output;       /* what `output` points to when it was not given */
     const char *cpu, *features;
     unsigned opt_level;
-    int file_type;              /* FileType */
+    int file_type;              /* FileType, not BY_NAME after the parse */
+    int cubin;                  /* CubinUse, of artefacts */
+    const char *program;        /* without @: only this one; NULL: all */
     int cast_plans;             /* CastPlans: what to print instead of compiling */
     bool emit_llvm, debug_lines, time, version, list_targets;
     bool print_llvm_before, print_llvm_after;
@@ -32,10 +42,47 @@ typedef struct LlcSettings {
 bool settings_parse(LlcSettings *s, int argc, char **argv, int *status);
 void settings_free(LlcSettings *s);
 
-/* Compiles the input as asked; an exit code. */
+/* Whether one artefact, or header, a program is written. */
+bool settings_want_artefacts(const LlcSettings *s);
+
+/* Where time went, in seconds. */
+typedef struct Times {
+    double parse, passes, ptxas;
+    tilus_compile_times compile;
+} Times;
+
+/* A file to write. */
+typedef struct Output {
+    char *path, *bytes;
+    size_t size;
+} Output;
+
+typedef struct Outputs {
+    Output *items;
+    size_t count;
+    bool reported;              /* why there is nothing to write was said already */
+} Outputs;
+
+/* outputs.c: outputs_add copies `path` and takes `bytes`; false when memory runs out.
+ * outputs_write writes all, up to the first failure, which it prints. */
+bool outputs_add(Outputs *list, const char *path, char *bytes, size_t size);
+bool outputs_write(const Outputs *list);
+void outputs_free(Outputs *list);
+
+/* compile.c: compiles the input as asked; an exit code. */
 int compile_input(LlcSettings *s);
+/* The options of code generation, for `program`, or for all if it is NULL. */
+tilus_compile_options compile_options(const LlcSettings *s, const char *program);
 /* Prints all cast plans there are; an exit code. */
 int print_all_cast_plans(const LlcSettings *s);
+
+/* artefact.c: the artefact or header of each program of `m` that is asked for. False
+ * after errors. */
+bool artefacts_make(const LlcSettings *s, tilus_module *m, Times *times, Outputs *outputs);
+
+/* header.c: a C header that embeds the `size` bytes of an artefact; NUL-terminated,
+ * freed by the caller. NULL when memory runs out. */
+char *header_make(const void *bytes, size_t size);
 
 /* Seconds from some fixed moment. */
 double seconds_now(void);
@@ -44,5 +91,7 @@ double seconds_now(void);
  * gives. Returns the cubin (`*size` bytes, freed by the caller), or NULL after
  * printing why. */
 char *assemble(const char *cpu, const char *ptx, size_t *size);
+/* Whether there is a ptxas, or TILUS_PTXAS names what should be one. */
+bool assembler_wanted(void);
 
 #endif

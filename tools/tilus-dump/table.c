@@ -1,0 +1,70 @@
+/* An artefact as a table. */
+#include "tool.h"
+
+#include "common/signature.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LABEL = 14 };            /* columns of the first column */
+
+/* Anybody's text: nothing of it may steer the terminal. */
+static void print_text(const char *label, const char *text)
+{
+    printf("%-*s", LABEL, label);
+    for (; *text; text++)
+        putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+    putchar('\n');
+}
+
+/* The label of something that has a name: "  %name", and at least a space. */
+static void print_name(const char *name)
+{
+    int width = printf("  %%%s", name ? name : "?");
+    printf("%*s", width < LABEL ? LABEL - width : 1, "");
+}
+
+static void print_program(const tilus_kernel_info *info)
+{
+    printf("%-*s@%s", LABEL, "program", info->name);
+    signature_print_grid(stdout, info);
+    putchar('\n');
+    for (size_t i = 0; i < info->arg_count; i++) {
+        print_name(info->args[i].name);
+        signature_print_arg(stdout, &info->args[i]);
+        putchar('\n');
+    }
+}
+
+static void print_memory(const tilus_kernel_info *info)
+{
+    printf("%-*s%u threads, %zu bytes of shared memory\n", LABEL, "block", info->threads,
+           info->shared_bytes);
+    printf("%-*s", LABEL, "workspace");
+    if (info->workspace_count)
+        printf("%zu tensor%s\n", info->workspace_count, info->workspace_count == 1 ? "" : "s");
+    else
+        puts("none");
+    for (size_t i = 0; i < info->workspace_count; i++) {
+        print_name(info->workspace[i].name);
+        signature_print_tensor(stdout, info, &info->workspace[i]);
+        putchar('\n');
+    }
+}
+
+void show_table(const tilus_artefact *a, size_t size)
+{
+    print_program(a->info);
+    print_memory(a->info);
+    print_text("target", a->target);
+    printf("%-*sversion %u.%u, %zu bytes\n", LABEL, "PTX", a->ptx_version / 10,
+           a->ptx_version % 10, strlen(a->ptx));
+    if (a->cubin)
+        printf("%-*s%zu bytes\n", LABEL, "cubin", a->cubin_size);
+    else
+        print_text("cubin", "none");
+    printf("%-*s%zu bytes\n", LABEL, "source", strlen(a->source));
+    print_text("parameters", *a->parameters ? a->parameters : "none");
+    print_text("compiler", *a->compiler ? a->compiler : "unknown");
+    printf("%-*sformat %d, %zu bytes\n", LABEL, "file", TILUS_ARTEFACT_VERSION, size);
+}
