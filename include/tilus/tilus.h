@@ -364,6 +364,32 @@ typedef struct tilus_cache_stats {
 /* Reads the directory. All zero for no cache. Thread safe. */
 TILUS_API void tilus_cache_get_stats(tilus_cache *cache, tilus_cache_stats *stats);
 
+/* ---- compiling for a device ---------------------------------------------- */
+
+typedef struct tilus_jit_options {
+    const char *file;           /* the text's name in messages; NULL: "<text>" */
+    const tilus_define *defines;
+    size_t define_count;
+    const char *program;        /* without @; NULL: the only one of the text */
+    const char *target;         /* one of tilus_target_name(); NULL: the best for a device ... */
+    int capability;             /* ... of this compute capability, 90 for 9.0 */
+    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
+    unsigned opt_level;         /* 0..3 */
+    bool debug_lines;           /* as of tilus_compile_options */
+    tilus_cache *cache;         /* NULL: none */
+} tilus_jit_options;
+
+/* Compiles a program of `text` (`len` bytes) to an artefact (tilus/artefact.h), without
+ * machine code: `*size` bytes that the caller frees with free(), and that
+ * tilus_artefact_read takes. What the cache has is not compiled, and then `diag` gets no
+ * warnings and keeps no text. On failure `*bytes` is NULL: TILUS_ERROR_PROGRAM, and `diag`
+ * says what is wrong where; TILUS_ERROR_UNSUPPORTED, when there is no target for the
+ * device, which `diag` says, too; TILUS_ERROR_MEMORY. `diag` serves one call. Thread safe
+ * for different diags. */
+TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
+                                 const tilus_jit_options *options, void **bytes,
+                                 size_t *size);
+
 /* ---- the CPU engine ------------------------------------------------- */
 
 typedef struct tilus_cpu_options {

@@ -2,7 +2,7 @@
  * result is wrong, and what is left is whole. The same on a full disk and in a directory
  * that is read-only.
  *
- *   test_cache_stress [--seconds=N]    N seconds for each, by default 3
+ *   test_cache_stress [--seconds=N]     N seconds for each, by default 2
  *   test_cache_stress --fill=DIRECTORY only puts three entries there, for other tests */
 #define _GNU_SOURCE
 #include "cache_fixture.h"
@@ -20,7 +20,10 @@
 enum { PROCESSES = 8, THREADS = 4, KEYS = 50, DATA_MAX = 40000, NOBODY = 65534 };
 enum { WRONG = 3 };     /* exit code of a process that got a wrong result */
 
-static int seconds = 3;
+static int seconds = 2;
+
+/* What a thread does with key i; false when it got a wrong result. */
+typedef bool Use(Cache *cache, unsigned i, unsigned char data[DATA_MAX]);
 
 /* ---- results ---------------------------------------------------------------------- */
 
@@ -61,6 +64,46 @@ static bool use_key(Cache *cache, unsigned i, unsigned char data[DATA_MAX])
     return right;
 }
 
+/* ---- programs --------------------------------------------------------------------- */
+
+/* What each compiles to, without a cache; the child processes have it from their parent. */
+static struct {
+    void *bytes;
+    size_t size;
+} programs[KEYS];
+
+static tilus_status compile_program(Cache *cache, unsigned i, void **bytes, size_t *size)
+{
+    static const char text[] = "param N = 1\n"
+                               "program @fill<1>(%a: ptr<i32> {align = 16}) warps(1) {\n"
+                               "  %g = view_global %a : i32[32]\n"
+                               "  %x = allocate_register N : i32[32] @ spatial(32)\n"
+                               "  store_global %x, %g[0]\n"
+                               "}\n";
+    char value[16];
+    snprintf(value, sizeof value, "%u", i);
+    const tilus_define define = {"N", value};
+    const tilus_jit_options options = {.defines = &define, .define_count = 1,
+                                       .target = "sm_80", .opt_level = 3, .cache = cache};
+    tilus_diag *diag = tilus_diag_new();
+    if (!diag)
+        return TILUS_ERROR_MEMORY;
+    tilus_status status = tilus_jit(diag, text, strlen(text), &options, bytes, size);
+    tilus_diag_free(diag);
+    return status;
+}
+
+static bool use_program(Cache *cache, unsigned i, unsigned char data[DATA_MAX])
+{
+    void *bytes;
+    size_t size;
+    (void)data;
+    bool right = compile_program(cache, i, &bytes, &size) == TILUS_OK &&
+                 size == programs[i].size && memcmp(bytes, programs[i].bytes, size) == 0;
+    free(bytes);
+    return right;
+}
+
 /* ---- processes -------------------------------------------------------------------- */
 
 static double now(void)
@@ -73,6 +116,7 @@ static double now(void)
 /* What the threads of a process share. */
 typedef struct Worker {
     Cache *cache;
+    Use *use;
     double end;
     _Atomic uint64_t seeds;
 } Worker;
@@ -83,7 +127,7 @@ static void *run_thread(void *argument)
     uint64_t state = atomic_fetch_add(&w->seeds, 0x9e3779b97f4a7c15);
     unsigned char *data = malloc(DATA_MAX);
     while (data && now() < w->end) {
-        if (!use_key(w->cache, (unsigned)(next_random(&state) % KEYS), data))
+        if (!w->use(w->cache, (unsigned)(next_random(&state) % KEYS), data))
             _exit(WRONG);
         if (next_random(&state) % 64 == 0)
             cache_sweep(w->cache, w->cache->limit, NULL);
@@ -92,11 +136,11 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-static _Noreturn void run_process(uint64_t limit, double end, unsigned seed)
+static _Noreturn void run_process(Use *use, uint64_t limit, double end, unsigned seed)
 {
     pthread_t threads[THREADS];
-    Worker w = {.cache = cache_open(directory, false, limit, NULL, NULL), .end = end,
-                .seeds = ((uint64_t)seed << 32) + 1};
+    Worker w = {.cache = cache_open(directory, false, limit, NULL, NULL), .use = use,
+                .end = end, .seeds = ((uint64_t)seed << 32) + 1};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < THREADS; i++)
         if (!w.cache || pthread_create(&threads[i], NULL, run_thread, &w) != 0)
@@ -106,12 +150,12 @@ static _Noreturn void run_process(uint64_t limit, double end, unsigned seed)
     _exit(EXIT_SUCCESS);
 }
 
-static pid_t start_process(uint64_t limit, double end, unsigned seed)
+static pid_t start_process(Use *use, uint64_t limit, double end, unsigned seed)
 {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        run_process(limit, end, seed);
+        run_process(use, limit, end, seed);
     assert_true(child > 0);
     return child;
 }
@@ -129,14 +173,14 @@ static int wait_for(pid_t child)
 }
 
 /* Eight processes for a time; one after the other is killed and another takes its place. */
-static void run_processes(uint64_t limit)
+static void run_processes(Use *use, uint64_t limit)
 {
     pid_t children[PROCESSES];
     unsigned seed = 0, killed = 0;
     uint64_t state = 7;
     double end = now() + seconds;
     for (int i = 0; i < PROCESSES; i++)
-        children[i] = start_process(limit, end, seed++);
+        children[i] = start_process(use, limit, end, seed++);
     while (now() < end) {
         usleep((useconds_t)(next_random(&state) % 30000));
         int victim = (int)(next_random(&state) % PROCESSES), status;
@@ -145,7 +189,7 @@ static void run_processes(uint64_t limit)
         if (WIFEXITED(status))
             assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
         killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-        children[victim] = start_process(limit, end, seed++);
+        children[victim] = start_process(use, limit, end, seed++);
     }
     for (int i = 0; i < PROCESSES; i++) {
         int status = wait_for(children[i]);
@@ -186,7 +230,7 @@ static void check_what_is_left(void)
 static void processes_may_be_killed(void **state)
 {
     (void)state;
-    run_processes(CACHE_LIMIT);
+    run_processes(use_key, CACHE_LIMIT);
     check_what_is_left();
 }
 
@@ -194,9 +238,21 @@ static void processes_may_be_killed(void **state)
 static void processes_may_be_killed_and_evict(void **state)
 {
     (void)state;
-    run_processes((uint64_t)KEYS * DATA_MAX / 4);
+    run_processes(use_key, (uint64_t)KEYS * DATA_MAX / 4);
     tilus_cache_tool("prune --size=500K");
     check_what_is_left();
+}
+
+static void processes_may_compile(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < KEYS; i++)
+        assert_int_equal(compile_program(NULL, i, &programs[i].bytes, &programs[i].size),
+                         TILUS_OK);
+    run_processes(use_program, CACHE_LIMIT);
+    check_what_is_left();
+    for (unsigned i = 0; i < KEYS; i++)
+        free(programs[i].bytes);
 }
 
 /* ---- in a process of its own ------------------------------------------------------ */
@@ -265,7 +321,7 @@ static void assert_full(const char *why)
 static void use_full_disk(void)
 {
     const char *why = mount_small_disk() ? "No space left on device" : limit_files();
-    run_processes(CACHE_LIMIT);
+    run_processes(use_key, CACHE_LIMIT);
     assert_full(why);
     check_what_is_left();
 }
@@ -280,7 +336,7 @@ static void use_read_only(void)
 {
     /* Root writes anywhere. */
     assert_true(geteuid() != 0 || setuid(NOBODY) == 0);
-    run_processes(CACHE_LIMIT);
+    run_processes(use_key, CACHE_LIMIT);
     assert_full("Permission denied");
 }
 
@@ -322,6 +378,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(processes_may_be_killed),
         TEST(processes_may_be_killed_and_evict),
+        TEST(processes_may_compile),
         TEST(the_disk_may_be_full),
         TEST(the_directory_may_be_read_only),
     };

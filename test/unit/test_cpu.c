@@ -304,8 +304,8 @@ static void test_bulk_copy_is_late(void **state)
     (void)state;
     source[0] = 7;
     run_well(bulk_copy, LANES, NULL);
-    assert_int_equal((uint32_t)seen[0], UINT32_MAX);
-    assert_int_equal((uint32_t)seen[1], 7);
+    assert_int_equal((uint32_t)seen[0][0], UINT32_MAX);
+    assert_int_equal((uint32_t)seen[1][0], 7);
 }
 
 static bool is_first(void)

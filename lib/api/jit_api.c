@@ -1,0 +1,202 @@
+/* Public API: program text to an artefact in memory, through the cache. */
+#define _GNU_SOURCE
+#include "api/build.h"
+#include "cache/cache.h"
+#include "support/diag.h"
+#include "tilus/artefact.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One call. */
+typedef struct Jit {
+    Diag *diag;
+    const char *text;
+    size_t len;
+    const tilus_jit_options *options;
+    const char *target;
+    void **bytes;
+    size_t *size;
+} Jit;
+
+/* ---- the key ---------------------------------------------------------------------- */
+
+/* Everything that an artefact depends on. tilus-cache shows target, program and defines. */
+static CacheKey make_key(const Jit *jit)
+{
+    const tilus_jit_options *o = jit->options;
+    char numbers[64];
+    CacheKey key = {0};
+    snprintf(numbers, sizeof numbers, "-O%u%s, artefact %d", o->opt_level,
+             o->debug_lines ? " -g" : "", TILUS_ARTEFACT_VERSION);
+    cache_key_add_text(&key, "target", jit->target);
+    cache_key_add_text(&key, "program", o->program ? o->program : "");
+    for (size_t i = 0; i < o->define_count; i++) {
+        cache_key_add_text(&key, "define", o->defines[i].name);
+        cache_key_add_text(&key, "value", o->defines[i].value);
+    }
+    cache_key_add_text(&key, "features", o->features ? o->features : "");
+    cache_key_add_text(&key, "options", numbers);
+    if (o->debug_lines)     /* PTX then names the file */
+        cache_key_add_text(&key, "file", o->file ? o->file : "");
+    cache_key_add_text(&key, "compiler", build_identity());
+    cache_key_add_text(&key, "LLVM", tilus_llvm_version());
+    cache_key_add(&key, "text", jit->text, jit->len);
+    return key;
+}
+
+/* ---- compiling -------------------------------------------------------------------- */
+
+/* Reports an error that belongs to no place in the text. */
+__attribute__((format(printf, 2, 3)))
+static void report(const Jit *jit, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (!setjmp(jit->diag->oom.jump))
+        diag_error(jit->diag, (Loc){0}, "%s", message);
+}
+
+/* Why something has failed that reports its errors. */
+static tilus_status failure(const Jit *jit)
+{
+    return tilus_diag_errors(jit->diag) ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
+}
+
+/* The name of the program that is meant, owned by the module; NULL after an error. */
+static const char *choose_program(const Jit *jit, const tilus_module *m)
+{
+    const char *wanted = jit->options->program;
+    size_t count = tilus_program_count(m);
+    for (size_t i = 0; wanted && i < count; i++)
+        if (strcmp(tilus_program_name(m, i), wanted) == 0)
+            return tilus_program_name(m, i);
+    if (!wanted && count == 1)
+        return tilus_program_name(m, 0);
+    if (wanted)
+        report(jit, "no program @%s among the %zu of the text", wanted, count);
+    else
+        report(jit, "the text has %zu programs; one must be named", count);
+    return NULL;
+}
+
+/* "W=u4 BK=64", malloc'ed. */
+static char *print_defines(const tilus_jit_options *o)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < o->define_count; i++)
+        fprintf(out, "%s%s=%s", i ? " " : "", o->defines[i].name, o->defines[i].value);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* PTX says its version in a line of its own, ".version 8.0". */
+static unsigned read_ptx_version(const char *ptx)
+{
+    unsigned major = 0, minor = 0;
+    const char *line = strstr(ptx, "\n.version ");
+    if (line)
+        sscanf(line, "\n.version %u.%u", &major, &minor);
+    return 10 * major + minor;
+}
+
+/* The artefact of compiled PTX. */
+static tilus_status pack(const Jit *jit, const tilus_kernel_info *info, const char *ptx)
+{
+    char compiler[64];
+    char *source = strndup(jit->text, jit->len), *parameters = print_defines(jit->options);
+    snprintf(compiler, sizeof compiler, "tilus %s, LLVM %s", tilus_version(),
+             tilus_llvm_version());
+    const tilus_artefact artefact = {
+        .info = info, .target = jit->target, .ptx_version = read_ptx_version(ptx), .ptx = ptx,
+        .source = source, .parameters = parameters, .compiler = compiler,
+    };
+    tilus_status status = source && parameters
+                              ? tilus_artefact_write(&artefact, jit->bytes, jit->size)
+                              : TILUS_ERROR_MEMORY;
+    free(source);
+    free(parameters);
+    return status;
+}
+
+static tilus_status compile_module(const Jit *jit, tilus_module *m)
+{
+    const tilus_jit_options *o = jit->options;
+    const tilus_pass_options passes = {.verify_each = true, .target = jit->target};
+    tilus_compile_options options = {
+        .cpu = jit->target, .features = o->features, .opt_level = o->opt_level,
+        .debug_lines = o->debug_lines, .program = choose_program(jit, m),
+    };
+    const tilus_kernel_info *info = NULL;
+    char *ptx = NULL;
+    if (options.program && tilus_run_passes(m, NULL, &passes) &&
+        (ptx = tilus_compile(m, &options, NULL)))
+        info = tilus_module_kernel_info(m, options.program);
+    tilus_status status = info ? pack(jit, info, ptx) : failure(jit);
+    free(ptx);
+    return status;
+}
+
+static tilus_status compile(const Jit *jit)
+{
+    const tilus_jit_options *o = jit->options;
+    tilus_module *m = tilus_parse(jit->diag, o->file ? o->file : "<text>", jit->text, jit->len,
+                                  1, o->defines, o->define_count);
+    tilus_status status = m ? compile_module(jit, m) : failure(jit);
+    tilus_module_free(m);
+    return status;
+}
+
+/* ---- the call --------------------------------------------------------------------- */
+
+/* The target that is meant; NULL after an error. */
+static const char *choose_target(const Jit *jit)
+{
+    const tilus_jit_options *o = jit->options;
+    const char *target = o->target ? o->target : tilus_target_for(o->capability);
+    if (!target)
+        report(jit, "no target for a device of compute capability %d.%d; the oldest is %s",
+               o->capability / 10, o->capability % 10, tilus_target_name(0));
+    return target;
+}
+
+/* Through the cache: what it does not have is compiled, and kept. */
+static tilus_status compile_cached(const Jit *jit)
+{
+    Cache *cache = jit->options->cache;
+    if (!cache)
+        return compile(jit);
+    CacheKey key = make_key(jit);
+    tilus_status status = TILUS_OK;
+    if (!cache_get(cache, &key, jit->bytes, jit->size)) {
+        status = compile(jit);
+        if (status == TILUS_OK)
+            cache_put(cache, &key, *jit->bytes, *jit->size);
+    }
+    cache_key_free(&key);
+    return status;
+}
+
+tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
+                       const tilus_jit_options *options, void **bytes, size_t *size)
+{
+    Jit jit = {diag, text, len, options, NULL, bytes, size};
+    *bytes = NULL;
+    *size = 0;
+    jit.target = choose_target(&jit);
+    if (!jit.target)
+        return tilus_diag_errors(diag) ? TILUS_ERROR_UNSUPPORTED : TILUS_ERROR_MEMORY;
+    return compile_cached(&jit);
+}
