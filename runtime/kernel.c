@@ -47,6 +47,22 @@ tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
     return status == TILUS_OK ? make_kernel(rt, artefact_copy(artefact), out) : status;
 }
 
+tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
+                               tilus_kernel **out)
+{
+    char message[RT_LINE / 2];
+    tilus_artefact *read;
+    *out = NULL;
+    tilus_status status = tilus_artefact_read(artefact, size, &read, message, sizeof message);
+    if (status != TILUS_OK)
+        return fail(status, "artefact of %zu bytes: %s", size, message);
+    status = check_artefact(read);
+    if (status == TILUS_OK)
+        return make_kernel(rt, read, out);
+    free(read);
+    return status;
+}
+
 /* ---- unloading ------------------------------------------------------ */
 
 static void unload_from(Loaded *l)

@@ -80,10 +80,13 @@ TILUS_API size_t tilus_rt_shared_memory(const tilus_rt *rt, int device);
 
 /* ---- kernels -------------------------------------------------------------- */
 
-/* A kernel from an artefact, which is copied. Calls no driver. TILUS_ERROR_ARGUMENT (it
- * has no info, target or PTX), TILUS_ERROR_UNSUPPORTED (over 256 arguments),
- * TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the kernel before closing
- * `rt`. */
+/* A kernel from the `size` bytes of a .tilusk file, or from an artefact as it is; either
+ * may go away afterwards. Calls no driver. TILUS_ERROR_ARTEFACT (of the first, with the
+ * reason), TILUS_ERROR_ARGUMENT (it has no info, target or PTX), TILUS_ERROR_UNSUPPORTED
+ * (over 256 arguments), TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the
+ * kernel before closing `rt`. */
+TILUS_API tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
+                                         tilus_kernel **out);
 TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
                                            tilus_kernel **out);
 

@@ -69,23 +69,6 @@ static tilus_status failure(const Jit *jit)
     return tilus_diag_errors(jit->diag) ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
 }
 
-/* The name of the program that is meant, owned by the module; NULL after an error. */
-static const char *choose_program(const Jit *jit, const tilus_module *m)
-{
-    const char *wanted = jit->options->program;
-    size_t count = tilus_program_count(m);
-    for (size_t i = 0; wanted && i < count; i++)
-        if (strcmp(tilus_program_name(m, i), wanted) == 0)
-            return tilus_program_name(m, i);
-    if (!wanted && count == 1)
-        return tilus_program_name(m, 0);
-    if (wanted)
-        report(jit, "no program @%s among the %zu of the text", wanted, count);
-    else
-        report(jit, "the text has %zu programs; one must be named", count);
-    return NULL;
-}
-
 /* "W=u4 BK=64", malloc'ed. */
 static char *print_defines(const tilus_jit_options *o)
 {
@@ -102,50 +85,22 @@ static char *print_defines(const tilus_jit_options *o)
     return NULL;
 }
 
-/* PTX says its version in a line of its own, ".version 8.0". */
-static unsigned read_ptx_version(const char *ptx)
-{
-    unsigned major = 0, minor = 0;
-    const char *line = strstr(ptx, "\n.version ");
-    if (line)
-        sscanf(line, "\n.version %u.%u", &major, &minor);
-    return 10 * major + minor;
-}
-
-/* The artefact of compiled PTX. */
-static tilus_status pack(const Jit *jit, const tilus_kernel_info *info, const char *ptx)
-{
-    char compiler[64];
-    char *source = strndup(jit->text, jit->len), *parameters = print_defines(jit->options);
-    snprintf(compiler, sizeof compiler, "tilus %s, LLVM %s", tilus_version(),
-             tilus_llvm_version());
-    const tilus_artefact artefact = {
-        .info = info, .target = jit->target, .ptx_version = read_ptx_version(ptx), .ptx = ptx,
-        .source = source, .parameters = parameters, .compiler = compiler,
-    };
-    tilus_status status = source && parameters
-                              ? tilus_artefact_write(&artefact, jit->bytes, jit->size)
-                              : TILUS_ERROR_MEMORY;
-    free(source);
-    free(parameters);
-    return status;
-}
-
 static tilus_status compile_module(const Jit *jit, tilus_module *m)
 {
     const tilus_jit_options *o = jit->options;
     const tilus_pass_options passes = {.verify_each = true, .target = jit->target};
-    tilus_compile_options options = {
+    const tilus_compile_options options = {
         .cpu = jit->target, .features = o->features, .opt_level = o->opt_level,
-        .debug_lines = o->debug_lines, .program = choose_program(jit, m),
+        .debug_lines = o->debug_lines, .program = o->program,
     };
-    const tilus_kernel_info *info = NULL;
-    char *ptx = NULL;
-    if (options.program && tilus_run_passes(m, NULL, &passes) &&
-        (ptx = tilus_compile(m, &options, NULL)))
-        info = tilus_module_kernel_info(m, options.program);
-    tilus_status status = info ? pack(jit, info, ptx) : failure(jit);
-    free(ptx);
+    if (!tilus_run_passes(m, NULL, &passes))
+        return failure(jit);
+    char *parameters = print_defines(o);
+    const tilus_artefact_options extra = {.parameters = parameters};
+    tilus_status status = TILUS_ERROR_MEMORY;
+    if (parameters)
+        status = tilus_compile_artefact(m, &options, &extra, NULL, jit->bytes, jit->size);
+    free(parameters);
     return status;
 }
 

@@ -155,11 +155,11 @@ static void chooses_the_program(void **state)
     options.program = "c";
     r = jit(two_programs, &options);
     assert_int_equal(r.status, TILUS_ERROR_PROGRAM);
-    assert_string_equal(r.message, "no program @c among the 2 of the text");
+    assert_string_equal(r.message, "the module has no program @c");
     options.program = NULL;
     r = jit(two_programs, &options);
     assert_int_equal(r.status, TILUS_ERROR_PROGRAM);
-    assert_string_equal(r.message, "the text has 2 programs; one must be named");
+    assert_string_equal(r.message, "2 programs, an artefact has one");
 }
 
 static void says_where_the_text_is_wrong(void **state)

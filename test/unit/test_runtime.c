@@ -254,6 +254,28 @@ static void copies_the_artefact(void **state)
     tilus_rt_close(rt);
 }
 
+static void loads_an_artefacts_bytes(void **state)
+{
+    (void)state;
+    tilus_rt *rt = open_fake();
+    const tilus_artefact artefact = artefact_of(&scale, ptx);
+    tilus_kernel *kernel;
+    void *bytes;
+    size_t size;
+    assert_ok(tilus_artefact_write(&artefact, &bytes, &size));
+    assert_fails(tilus_kernel_load(rt, bytes, size - 1, &kernel), TILUS_ERROR_ARTEFACT,
+                 "artefact of ");
+    assert_null(kernel);
+    assert_ok(tilus_kernel_load(rt, bytes, size, &kernel));
+    free(bytes);
+    assert_string_equal(tilus_kernel_artefact(kernel)->ptx, ptx);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_ok(launch(kernel, NULL));
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 /* ---- launching ------------------------------------------------------ */
 
 static void packs_arguments(void **state)
@@ -495,6 +517,7 @@ int main(void)
         cmocka_unit_test_setup(loads_by_what_the_driver_has, set_up),
         cmocka_unit_test_setup(refuses_a_bad_artefact, set_up),
         cmocka_unit_test_setup(copies_the_artefact, set_up),
+        cmocka_unit_test_setup(loads_an_artefacts_bytes, set_up),
         cmocka_unit_test_setup(packs_arguments, set_up),
         cmocka_unit_test_setup(names_the_misaligned_pointer, set_up),
         cmocka_unit_test_setup(an_empty_grid_runs_nothing, set_up),
