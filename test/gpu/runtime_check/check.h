@@ -52,6 +52,8 @@ void expect_error(Check *c, const char *name, tilus_status got, tilus_status sta
 
 /* ---- kernels and buffers -------------------------------------------------- */
 
+tilus_artefact make_artefact(const Check *c, const tilus_kernel_info *info, bool with_cubin);
+
 /* NULL after a failure, which is reported; the caller unloads them. */
 tilus_kernel *make_kernel(Check *c, const char *name, const tilus_kernel_info *info,
                           bool with_cubin);

@@ -76,12 +76,17 @@ void expect_error(Check *c, const char *name, tilus_status got, tilus_status sta
 
 /* ---- kernels and buffers -------------------------------------------------- */
 
+tilus_artefact make_artefact(const Check *c, const tilus_kernel_info *info, bool with_cubin)
+{
+    return (tilus_artefact){
+        .info = info, .target = c->target, .ptx = c->ptx,
+        .cubin = with_cubin ? c->cubin : NULL, .cubin_size = with_cubin ? c->cubin_size : 0};
+}
+
 tilus_kernel *make_kernel(Check *c, const char *name, const tilus_kernel_info *info,
                           bool with_cubin)
 {
-    const tilus_artefact artefact = {
-        .info = info, .target = c->target, .ptx = c->ptx,
-        .cubin = with_cubin ? c->cubin : NULL, .cubin_size = with_cubin ? c->cubin_size : 0};
+    const tilus_artefact artefact = make_artefact(c, info, with_cubin);
     tilus_kernel *kernel = NULL;
     expect_ok(c, name, tilus_kernel_create(c->rt, &artefact, &kernel));
     return kernel;
