@@ -33,11 +33,10 @@ typedef struct tilus_artefact {
     const char *compiler;       /* "tilus 0.1.0, LLVM 22.1.0", or "" */
 } tilus_artefact;
 
-/* The artefact as bytes, which the caller frees with free(). TILUS_ERROR_ARGUMENT when a
- * reader would refuse it: it has no info, target or ptx, its info is none that a compiler
- * makes, a text is not UTF-8, or it would be larger than TILUS_ARTEFACT_MAX;
- * TILUS_ERROR_MEMORY. `*bytes` is NULL then. The last three texts may be NULL, which
- * counts as "". Equal artefacts give equal bytes. Thread safe. */
+/* The artefact as bytes, which the caller frees with free(). TILUS_ERROR_ARGUMENT when it
+ * is none that a reader takes (docs/artefact.md): a name, a target, a PTX version, PTX and
+ * facts of the launch must be there, texts be UTF-8, and all of it fit in
+ * TILUS_ARTEFACT_MAX; TILUS_ERROR_MEMORY. Equal artefacts give equal bytes. Thread safe. */
 TILUS_API tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes,
                                             size_t *size);
 

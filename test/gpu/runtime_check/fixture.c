@@ -78,8 +78,12 @@ void expect_error(Check *c, const char *name, tilus_status got, tilus_status sta
 
 tilus_artefact make_artefact(const Check *c, const tilus_kernel_info *info, bool with_cubin)
 {
+    const char *line = strstr(c->ptx, "\n.version ");
+    unsigned major = 0, minor = 0;
+    if (line)
+        sscanf(line, "\n.version %u.%u", &major, &minor);
     return (tilus_artefact){
-        .info = info, .target = c->target, .ptx = c->ptx,
+        .info = info, .target = c->target, .ptx_version = 10 * major + minor, .ptx = c->ptx,
         .cubin = with_cubin ? c->cubin : NULL, .cubin_size = with_cubin ? c->cubin_size : 0};
 }
 

@@ -40,14 +40,15 @@ static double median(double *values, size_t count)
 
 /* ---- times ---------------------------------------------------------------- */
 
-/* From the bytes of an artefact to a kernel that can be launched, us. */
-static double time_load(Check *c, const char *name, bool with_cubin)
+/* From the bytes of an artefact to a kernel that can be launched. */
+static void time_load(Check *c, const char *name, const char *what, bool with_cubin)
 {
     double times[LOADS];
     void *bytes = NULL;
     size_t size = 0;
     const tilus_artefact artefact = make_artefact(c, &accumulate, with_cubin);
-    expect_ok(c, name, tilus_artefact_write(&artefact, &bytes, &size));
+    if (tilus_artefact_write(&artefact, &bytes, &size) != TILUS_OK)
+        fail_check(c, name, "the artefact cannot be written");
     for (int i = 0; i < LOADS && !c->failed; i++) {
         tilus_kernel *kernel = NULL;
         double start = nanoseconds_now();
@@ -58,15 +59,16 @@ static double time_load(Check *c, const char *name, bool with_cubin)
         tilus_kernel_unload(kernel);
     }
     free(bytes);
-    return c->failed ? 0 : 1e-3 * median(times, LOADS);
+    if (!c->failed)
+        number(what, 1e-3 * median(times, LOADS), "us");
 }
 
 /* Without the driver's own cache, which main turns off. */
 void measures_loading(Check *c, const char *name)
 {
-    number("load_ptx", time_load(c, name, false), "us");
+    time_load(c, name, "load_ptx", false);
     if (c->cubin)
-        number("load_cubin", time_load(c, name, true), "us");
+        time_load(c, name, "load_cubin", true);
 }
 
 /* What is compared: the same launch, by the driver and by the runtime. */
