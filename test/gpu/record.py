@@ -27,7 +27,7 @@ test/gpu/runtime_check. A line without a figure is bitwise equal.
 
 SANITIZERS = """The same machine and revision, `test/gpu/run.py --only sanitizers`: compute-sanitizer of CUDA 13.0 on the kernels that
 ship and on the first ARGS line of each program, {clean} of {count} without an error or hazard. A program with a MEMCHECK
-line, which says why, is left out of memcheck.
+or RACECHECK line, which says why, is left out of that tool.
 
 | tool | cases | clean |
 |---|---|---|

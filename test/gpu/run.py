@@ -302,18 +302,19 @@ def runtime_cases(options, scratch):
 
 
 def sanitizer_cases(options, scratch):
-    """Each kernel, and the first ARGS line of each program, under compute-sanitizer; without
-    memcheck those that say in a MEMCHECK line what it takes for an error."""
+    """Each kernel, and the first ARGS line of each program, under compute-sanitizer; not
+    under a tool of which the program says, in a MEMCHECK or RACECHECK line, what it takes
+    for an error."""
     cases = [Case(path.stem, [options.tilus_run, str(path), "--engine=gpu", "--require-gpu",
                               *argument_lines(path)[0]])
              for path in sorted(RUN_PROGRAMS.glob("*.tilus"))]
     cases += [type_case(options, "i6", scratch)]
     cases += [pipelined_case(options, kernel, "i6", 37, 72, 600, scratch) for kernel in PIPELINED]
-    misread = {path.stem for path in RUN_PROGRAMS.glob("*.tilus")
-               if "\n// MEMCHECK: " in path.read_text()}
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+        misread = {path.stem for path in RUN_PROGRAMS.glob("*.tilus")
+                   if f"\n// {tool.upper()}: " in path.read_text()}
         for case in cases:
-            if tool == "memcheck" and case.name in misread:
+            if case.name in misread:
                 continue
             yield Case(f"{tool}: {case.name}",
                        *(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *command]
