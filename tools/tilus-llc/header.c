@@ -134,8 +134,7 @@ static void print_opening(const Header *h)
     }
     fprintf(h->out, " *\n * Pointers are addresses of device memory. */\n"
             "#ifndef TILUS_KERNEL_%s_H\n#define TILUS_KERNEL_%s_H\n\n"
-            "#include <tilus/artefact.h>\n#include <tilus/runtime.h>\n\n"
-            "#include <stdint.h>\n#include <stdlib.h>\n\n", h->prefix, h->prefix);
+            "#include <tilus/runtime.h>\n\n#include <stdint.h>\n\n", h->prefix, h->prefix);
 }
 
 static void print_bytes(const Header *h, const unsigned char *bytes, size_t size)
@@ -154,14 +153,8 @@ static void print_create(const Header *h)
     fprintf(h->out, "/* Makes the kernel, which the caller prepares by tilus_kernel_prepare and "
             "releases by\n * tilus_kernel_unload. */\n"
             "static inline tilus_status %s_create(tilus_rt *rt, tilus_kernel **kernel)\n{\n"
-            "    tilus_artefact *artefact;\n"
-            "    tilus_status status = tilus_artefact_read(%s_artefact, sizeof %s_artefact,\n"
-            "                                              &artefact, NULL, 0);\n"
-            "    *kernel = NULL;\n"
-            "    if (status == TILUS_OK)\n"
-            "        status = tilus_kernel_create(rt, artefact, kernel);\n"
-            "    free(artefact);\n"
-            "    return status;\n}\n\n", name, name, name);
+            "    return tilus_kernel_load(rt, %s_artefact, sizeof %s_artefact, kernel);\n}\n\n",
+            name, name, name);
 }
 
 /* ", uint64_t a, int32_t m" */

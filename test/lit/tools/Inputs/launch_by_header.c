@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const FakeCuda *driver(void)
 {
