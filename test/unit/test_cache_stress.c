@@ -6,6 +6,7 @@
  *   test_cache_stress --fill=DIRECTORY only puts three entries there, for other tests */
 #define _GNU_SOURCE
 #include "cache_fixture.h"
+#include "tilus/artefact.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -93,13 +94,24 @@ static tilus_status compile_program(Cache *cache, unsigned i, void **bytes, size
     return status;
 }
 
+/* Whether a launcher takes the bytes. */
+static bool loads(const void *bytes, size_t size)
+{
+    tilus_artefact *artefact;
+    bool right = tilus_artefact_read(bytes, size, &artefact, NULL, 0) == TILUS_OK &&
+                 strcmp(artefact->info->name, "fill") == 0;
+    free(artefact);
+    return right;
+}
+
 static bool use_program(Cache *cache, unsigned i, unsigned char data[DATA_MAX])
 {
     void *bytes;
     size_t size;
     (void)data;
     bool right = compile_program(cache, i, &bytes, &size) == TILUS_OK &&
-                 size == programs[i].size && memcmp(bytes, programs[i].bytes, size) == 0;
+                 size == programs[i].size && memcmp(bytes, programs[i].bytes, size) == 0 &&
+                 loads(bytes, size);
     free(bytes);
     return right;
 }
