@@ -4,6 +4,7 @@
  * Linked with --wrap for malloc, calloc, strdup and clock_gettime (LLVM's own calls
  * are not touched). */
 #define _POSIX_C_SOURCE 199309L
+#include "failing_memory.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "tilus/tilus.h"
@@ -15,34 +16,6 @@
 #include <time.h>
 
 #include <cmocka.h>
-
-/* ---- allocations that fail -------------------------------------------------- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-char *__wrap_strdup(const char *s);
-
-static long allocations_left = -1;     /* -1: any number */
-
-static bool allowed(void)
-{
-    if (allocations_left == 0)
-        return false;
-    allocations_left -= allocations_left > 0;
-    return true;
-}
-
-void *__wrap_malloc(size_t size) { return allowed() ? __real_malloc(size) : NULL; }
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return allowed() ? __real_calloc(count, size) : NULL;
-}
-
-char *__wrap_strdup(const char *s) { return allowed() ? __real_strdup(s) : NULL; }
 
 /* A clock that goes on by a millisecond at each look. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);

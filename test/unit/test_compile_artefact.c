@@ -1,5 +1,6 @@
 /* Compiling to an artefact: what is in it, and every way in which there is none.
  * Linked with --wrap for malloc, calloc and strdup. */
+#include "failing_memory.h"
 #include "support/limits.h"
 #include "tilus/artefact.h"
 #include "tilus/tilus.h"
@@ -11,34 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* ---- allocations that fail -------------------------------------------- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-char *__wrap_strdup(const char *s);
-
-static long allocations_left = -1;      /* -1: any number */
-
-static bool allowed(void)
-{
-    if (allocations_left == 0)
-        return false;
-    allocations_left -= allocations_left > 0;
-    return true;
-}
-
-void *__wrap_malloc(size_t size) { return allowed() ? __real_malloc(size) : NULL; }
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return allowed() ? __real_calloc(count, size) : NULL;
-}
-
-char *__wrap_strdup(const char *s) { return allowed() ? __real_strdup(s) : NULL; }
 
 /* ---- modules ---------------------------------------------------------- */
 

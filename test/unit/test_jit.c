@@ -2,37 +2,11 @@
  * calloc and strdup, so that any allocation of the library can be made to fail. */
 #define _GNU_SOURCE
 #include "cache_fixture.h"
+#include "failing_memory.h"
 
 #include "tilus/artefact.h"
 
 #include <pthread.h>
-
-/* ---- allocations that fail -------------------------------------------------------- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-char *__wrap_strdup(const char *s);
-
-static _Atomic long allocations_left = -1;      /* -1: any number */
-
-static bool allowed(void)
-{
-    if (allocations_left < 0)
-        return true;
-    return allocations_left > 0 && allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size) { return allowed() ? __real_malloc(size) : NULL; }
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return allowed() ? __real_calloc(count, size) : NULL;
-}
-
-char *__wrap_strdup(const char *s) { return allowed() ? __real_strdup(s) : NULL; }
 
 /* ---- programs --------------------------------------------------------------------- */
 
