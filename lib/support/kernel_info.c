@@ -2,32 +2,13 @@
 #include "support/kernel_info.h"
 
 #include "support/limits.h"
+#include "support/report.h"
 #include "support/scalar.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 /* Limits of a CUDA grid (CUDA programming guide, 16.2). */
 static const int64_t grid_limit[3] = {LIMIT_GRID_X, LIMIT_GRID_YZ, LIMIT_GRID_YZ};
-
-/* Where the first broken fact is described. */
-typedef struct Report {
-    char *message;
-    size_t size;
-} Report;
-
-/* Describes a broken fact; returns false. */
-__attribute__((format(printf, 2, 3)))
-static bool broken(Report r, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (r.size > 0)
-        vsnprintf(r.message, r.size, format, args);
-    va_end(args);
-    return false;
-}
 
 const char *tilus_status_name(tilus_status status)
 {

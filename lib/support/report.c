@@ -1,0 +1,15 @@
+/* Descriptions of faults. */
+#include "support/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool broken(Report r, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (r.size > 0)
+        vsnprintf(r.message, r.size, format, args);
+    va_end(args);
+    return false;
+}
