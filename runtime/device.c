@@ -83,8 +83,11 @@ tilus_status device_leave(const Where *at, bool pushed, tilus_status status)
 {
     CUcontext popped;
     CUresult result = pushed ? at->rt->api.cuCtxPopCurrent(&popped) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS && status == TILUS_OK)
+    if (result == CUDA_SUCCESS)
+        return status;
+    if (status == TILUS_OK)
         return fail_driver(at, "cuCtxPopCurrent", result);
+    log_driver_failure(at, "cuCtxPopCurrent", result);
     return status;
 }
 
@@ -137,12 +140,13 @@ void device_note_launch(Device *device, Loaded *loaded, const int64_t grid[3])
         atomic_store_explicit(&device->last, loaded, memory_order_release);
 }
 
+/* Another kernel's launch, noted in between, stays. */
 void device_forget(Device *device, Loaded *loaded)
 {
     pthread_mutex_lock(&device->lock);
     if (atomic_load_explicit(&device->last, memory_order_acquire) == loaded) {
         describe_launch(loaded, device->unloaded);
-        atomic_store_explicit(&device->last, NULL, memory_order_release);
+        atomic_compare_exchange_strong(&device->last, &loaded, NULL);
     }
     pthread_mutex_unlock(&device->lock);
 }

@@ -18,6 +18,9 @@ typedef struct Fault {
 static const Fault faults[] = {
     {CUDA_ERROR_OUT_OF_MEMORY, TILUS_ERROR_DEVICE_MEMORY,
      "free device memory, or give the other users of the device less"},
+    {CUDA_ERROR_NOT_INITIALIZED, TILUS_ERROR_STATE,
+     "the process that this one was forked from has used CUDA already: fork before that, or "
+     "start a new program (in Python, multiprocessing's method \"spawn\")"},
     {CUDA_ERROR_STUB_LIBRARY, TILUS_ERROR_NO_DRIVER,
      "this libcuda is a toolkit's stub, for linking only: have the directory of the "
      "driver's libcuda.so.1 searched before it"},
@@ -39,12 +42,13 @@ static const Fault faults[] = {
 };
 
 static const CUresult sticky[] = {
-    CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
-    CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT,
+    CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTAINED,
+    CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUDA_ERROR_ASSERT, CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_EXTERNAL_DEVICE,
 };
 
 /* Besides those of the list, a range: bad stacks, instructions, addresses and counters. */
-static bool is_sticky(CUresult error)
+bool error_is_sticky(CUresult error)
 {
     for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
         if (sticky[i] == error)
@@ -155,7 +159,7 @@ static tilus_status describe(Text *t, const Where *at, const char *call, CUresul
         text_add(t, "; %s", fault->advice);
     if (error != CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
         return fault ? fault->status
-             : is_sticky(error) ? TILUS_ERROR_LOST : TILUS_ERROR_DRIVER;
+             : error_is_sticky(error) ? TILUS_ERROR_LOST : TILUS_ERROR_DRIVER;
     add_ptx_advice(t, at);
     return TILUS_ERROR_UNSUPPORTED;
 }
@@ -198,16 +202,23 @@ tilus_status fail_at(const Where *at, tilus_status status, const char *format, .
     return status;
 }
 
-tilus_status fail_driver(const Where *at, const char *call, CUresult result)
+/* Whether the error ends the device's context, which is then remembered and logged. */
+static bool lose(const Where *at, const char *call, CUresult result)
 {
-    Text t = {last_failure, RT_LINE, 0};
-    if (!at->device || !is_sticky(result))
-        return describe(&t, at, call, result);
     char error[RT_LINE / 2] = "";
+    if (!at->device || !error_is_sticky(result))
+        return false;
     add_error(&(Text){error, sizeof error, 0}, at, call, result);
     device_lose(at->device, error);
     log_line(at->rt, "%s", at->device->why);
-    return fail(TILUS_ERROR_LOST, "%s", at->device->why);
+    return true;
+}
+
+tilus_status fail_driver(const Where *at, const char *call, CUresult result)
+{
+    Text t = {last_failure, RT_LINE, 0};
+    return lose(at, call, result) ? fail(TILUS_ERROR_LOST, "%s", at->device->why)
+                                  : describe(&t, at, call, result);
 }
 
 void fail_add_log(const char *log)
@@ -236,6 +247,8 @@ void log_line(const tilus_rt *rt, const char *format, ...)
 void log_driver_failure(const Where *at, const char *call, CUresult result)
 {
     char line[RT_LINE];
+    if (lose(at, call, result))
+        return;
     describe(&(Text){line, sizeof line, 0}, at, call, result);
     log_line(at->rt, "%s", line);
 }

@@ -1,5 +1,6 @@
 /* Kernels: making them from artefacts, describing them, unloading them. */
 #include "rt.h"
+#include "support/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,9 @@ static tilus_status check_artefact(const tilus_artefact *a)
         return fail(TILUS_ERROR_ARGUMENT, "an artefact without %s",
                     !a || !a->info || !a->info->name ? "the description of its kernel"
                     : !a->target ? "a target" : "PTX");
-    if (a->info->arg_count > RT_ARGUMENTS)
+    if (a->info->arg_count > LIMIT_ARGUMENTS)
         return fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu arguments, more than %d",
-                    a->info->name, a->info->arg_count, RT_ARGUMENTS);
+                    a->info->name, a->info->arg_count, LIMIT_ARGUMENTS);
     return TILUS_OK;
 }
 
@@ -54,13 +55,8 @@ tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
     tilus_artefact *read;
     *out = NULL;
     tilus_status status = tilus_artefact_read(artefact, size, &read, message, sizeof message);
-    if (status != TILUS_OK)
-        return fail(status, "artefact of %zu bytes: %s", size, message);
-    status = check_artefact(read);
-    if (status == TILUS_OK)
-        return make_kernel(rt, read, out);
-    free(read);
-    return status;
+    return status == TILUS_OK ? make_kernel(rt, read, out)
+                              : fail(status, "artefact of %zu bytes: %s", size, message);
 }
 
 /* ---- unloading ------------------------------------------------------ */

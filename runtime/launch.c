@@ -10,6 +10,7 @@
  * one that is prepared on the current device only, the driver does: it refuses a function
  * of one context in a stream of another, and only then do we ask. */
 #include "rt.h"
+#include "support/limits.h"
 
 /* One parameter in the form that its PTX declaration has. */
 typedef union Parameter {
@@ -56,6 +57,9 @@ static tilus_status check_workspace(const Launch *l, size_t size)
     if (size < l->needed)
         return fail_at(&at, TILUS_ERROR_ARGUMENT, "a workspace of %zu bytes, this launch "
                        "needs %zu", size, l->needed);
+    if (l->needed && !l->workspace)
+        return fail_at(&at, TILUS_ERROR_ARGUMENT, "no workspace, this launch needs %zu bytes",
+                       l->needed);
     if (l->needed && l->workspace % TILUS_WORKSPACE_ALIGN)
         return fail_at(&at, TILUS_ERROR_ARGUMENT, "the workspace at 0x%llx is not aligned to "
                        "%d bytes", (unsigned long long)l->workspace, TILUS_WORKSPACE_ALIGN);
@@ -129,6 +133,26 @@ static tilus_status find_only(const Launch *l, Loaded **loaded)
     return TILUS_OK;
 }
 
+/* The device whose primary context this is, if we have retained it. */
+static Device *find_device(tilus_rt *rt, CUcontext context)
+{
+    for (int i = 0; context && i < rt->device_count; i++)
+        if (atomic_load_explicit(&rt->devices[i].context, memory_order_acquire) == context)
+            return &rt->devices[i];
+    return NULL;
+}
+
+/* A call failed that asked where to launch. An error that ends a context is that of
+ * `device`, where one is known. */
+static tilus_status fail_to_ask(const Launch *l, Device *device, const char *call,
+                                CUresult result)
+{
+    Where at = where(l->kernel);
+    if (error_is_sticky(result))
+        at.device = device;
+    return fail_driver(&at, call, result);
+}
+
 /* The device that a context is of, primary or not, and whether the stream is captured. */
 typedef struct Place {
     Device *device;
@@ -160,7 +184,7 @@ static tilus_status find_place(const Launch *l, CUcontext context, Place *place)
     CUresult result = ask_place(&at.rt->api, l->stream, &handle, &capturing, &failed);
     CLEAN(&at, cuCtxPopCurrent(&popped));
     if (result != CUDA_SUCCESS)
-        return fail_driver(&at, failed, result);
+        return fail_to_ask(l, find_device(at.rt, context), failed, result);
     place->capturing = capturing;
     for (int i = 0; i < at.rt->device_count; i++)
         if (at.rt->devices[i].handle == handle) {
@@ -203,32 +227,43 @@ static tilus_status load_now(const Launch *l, CUcontext context, Loaded **loaded
     return TILUS_OK;
 }
 
-/* A device whose context is retained; NULL when there is none. */
-static Device *find_retained(tilus_rt *rt)
+/* A device whose context is retained, one that is not lost if there is any; NULL when there
+ * is none. `*count`: how many there are. */
+static Device *find_retained(tilus_rt *rt, int *count)
 {
-    for (int i = 0; i < rt->device_count; i++)
-        if (atomic_load_explicit(&rt->devices[i].context, memory_order_acquire))
-            return &rt->devices[i];
-    return NULL;
+    Device *found = NULL;
+    *count = 0;
+    for (int i = 0; i < rt->device_count; i++) {
+        Device *d = &rt->devices[i];
+        if (!atomic_load_explicit(&d->context, memory_order_acquire))
+            continue;
+        ++*count;
+        if (!found || atomic_load_explicit(&found->lost, memory_order_acquire))
+            found = d;
+    }
+    return found;
 }
 
 /* The context of a stream that is not special. A driver that wants some context current
  * before it says which, gets one. */
 static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *context)
 {
-    const Where at = where(l->kernel);
+    tilus_rt *rt = l->kernel->rt;
     bool pushed;
-    CUresult result = at.rt->api.cuStreamGetCtx(l->stream, context);
+    int count;
+    CUresult result = rt->api.cuStreamGetCtx(l->stream, context);
     if (result == CUDA_SUCCESS)
         return TILUS_OK;
-    const Where any = {at.rt, find_retained(at.rt), l->kernel};
+    const Where any = {rt, find_retained(rt, &count), l->kernel};
+    Device *only = count == 1 ? any.device : NULL;
     if (result != CUDA_ERROR_INVALID_CONTEXT || current || !any.device)
-        return fail_driver(&at, "cuStreamGetCtx", result);
+        return fail_to_ask(l, only, "cuStreamGetCtx", result);
     tilus_status status = device_enter(&any, &pushed);
     if (status != TILUS_OK)
         return status;
-    CHECK(&at, cuStreamGetCtx(l->stream, context));
-done:
+    result = rt->api.cuStreamGetCtx(l->stream, context);
+    if (result != CUDA_SUCCESS)
+        status = fail_to_ask(l, only, "cuStreamGetCtx", result);
     return device_leave(&any, pushed, status);
 }
 
@@ -311,8 +346,8 @@ done:
 tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus_arg *args,
                           size_t count, uint64_t workspace, size_t size)
 {
-    Parameter parameters[RT_ARGUMENTS + 1];     /* the last is the workspace */
-    void *pointers[RT_ARGUMENTS + 1];
+    Parameter parameters[LIMIT_ARGUMENTS + 1];  /* the last is the workspace */
+    void *pointers[LIMIT_ARGUMENTS + 1];
     Launch l = {.kernel = kernel, .stream = stream, .workspace = workspace,
                 .parameters = pointers};
     tilus_status status = check_arguments(kernel, args, count, &l);

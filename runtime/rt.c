@@ -48,7 +48,7 @@ tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out, char
     tilus_rt *rt = calloc(1, sizeof *rt);
     if (!rt) {
         snprintf(message, size, "out of memory");
-        return TILUS_ERROR_MEMORY;
+        return fail(TILUS_ERROR_MEMORY, "out of memory");
     }
     if (options)
         rt->options = *options;

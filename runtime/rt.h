@@ -13,8 +13,7 @@
 enum {
     RT_MESSAGE = 16384,     /* bytes of the last failure's text */
     RT_LINE = 1024,         /* of a text without a log */
-    RT_JIT_LOG = 8192,      /* bytes that the JIT compiler may write */
-    RT_ARGUMENTS = 256      /* of a program; the compiler's limit */
+    RT_JIT_LOG = 8192       /* bytes that the JIT compiler may write */
 };
 
 typedef struct Loaded Loaded;
@@ -96,6 +95,9 @@ tilus_status fail_at(const Where *at, tilus_status status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 tilus_status fail_driver(const Where *at, const char *call, CUresult result);
 
+/* Whether the error ends the context that it came in. */
+bool error_is_sticky(CUresult error);
+
 /* The newest PTX version that a driver takes, 84 for 8.4, by the newest CUDA version that
  * it has (12040 for 12.4). 0 when it is older or newer than those that are known. */
 unsigned newest_ptx(int driver_version);
@@ -103,7 +105,7 @@ unsigned newest_ptx(int driver_version);
 /* Adds what the JIT compiler said to the kept failure. */
 void fail_add_log(const char *log);
 
-/* The same text as of `fail_driver`, for nobody but the log. */
+/* The same, for nobody but the log. */
 void log_driver_failure(const Where *at, const char *call, CUresult result);
 void log_line(const tilus_rt *rt, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -16,9 +16,10 @@
  *     TILUS_ERROR_LOST            because the device's context is lost, now or before:
  *                                 all that concerns the device fails from here on, and
  *                                 a new process is the only cure
- *     TILUS_ERROR_STATE           this process was forked from the one that called
- *                                 tilus_rt_open; a driver does not survive that, so fork
- *                                 before opening, or start a new program */
+ *     TILUS_ERROR_STATE           this process was forked from one that called
+ *                                 tilus_rt_open, or used CUDA otherwise; a driver does
+ *                                 not survive that, so fork before, or start a new
+ *                                 program */
 #ifndef TILUS_RUNTIME_H
 #define TILUS_RUNTIME_H
 
@@ -46,7 +47,8 @@ typedef struct tilus_rt_options {
        was prepared, machine code that the driver refused so that its PTX was compiled,
        a lost context, a failure to release something. Failures that a function returns
        are not among them. Any thread that is inside of this library calls it, several
-       at once; it must not call the library. NULL: nobody. */
+       at once, and may hold locks then: it must not call the library, nor wait for a
+       thread that does. NULL: nobody. */
     void (*log)(void *data, const char *message);
     void *log_data;
 } tilus_rt_options;
@@ -82,16 +84,17 @@ TILUS_API size_t tilus_rt_shared_memory(const tilus_rt *rt, int device);
 
 /* A kernel from the `size` bytes of a .tilusk file, or from an artefact as it is; either
  * may go away afterwards. Calls no driver. TILUS_ERROR_ARTEFACT (of the first, with the
- * reason), TILUS_ERROR_ARGUMENT (it has no info, target or PTX), TILUS_ERROR_UNSUPPORTED
- * (over 256 arguments), TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the
- * kernel before closing `rt`. */
+ * reason); TILUS_ERROR_ARGUMENT (it has no info, target or PTX) and
+ * TILUS_ERROR_UNSUPPORTED (over 256 arguments) of the second; TILUS_ERROR_MEMORY; `*out`
+ * is NULL then. The caller unloads the kernel before closing `rt`. */
 TILUS_API tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
                                          tilus_kernel **out);
 TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
                                            tilus_kernel **out);
 
 /* Releases the kernel on all devices; NULL is ignored. Its launches have ended, no other
- * thread uses it, and no graph that will run contains it. */
+ * thread uses it, and no graph that will run contains it. The driver may wait for the
+ * device. */
 TILUS_API void tilus_kernel_unload(tilus_kernel *kernel);
 
 /* What the kernel was made from; lives as long as the kernel. */
@@ -119,7 +122,7 @@ TILUS_API tilus_status tilus_workspace_size(const tilus_kernel *kernel, const ti
 
 /* Checks the arguments against the program's facts and enqueues the launch: no waiting,
  * no allocation, no file, no lock. It may be captured into a graph. TILUS_ERROR_ARGUMENT
- * comes with the broken fact. A grid with an extent of 0 runs nothing.
+ * comes with the broken fact. A grid with an extent of 0 runs nothing, and asks no device.
  *
  * It runs on the device of the stream's context; of NULL and the driver's special streams
  * (1 legacy, 2 per thread) that is the current one and, where there is none, the only
@@ -139,8 +142,9 @@ TILUS_API tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream,
 /* ---- device memory, for tools and tests ------------------------------------ */
 
 /* Allocates (aligned to 256 bytes; 0 bytes are allowed), frees, copies and fills with a
- * byte. Sizes are bytes. Copies wait until they are done. The device may be any that
- * there is, else TILUS_ERROR_NO_DEVICE. */
+ * byte. Sizes are bytes. Copies wait until they are done, and the driver may wait for the
+ * device when memory is freed. The device may be any that there is, else
+ * TILUS_ERROR_NO_DEVICE. */
 TILUS_API tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size,
                                          uint64_t *address);
 TILUS_API tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address);

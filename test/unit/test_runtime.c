@@ -75,6 +75,7 @@ static void says_why_it_cannot_open(void **state)
         {"cuInit:100", TILUS_ERROR_NO_DEVICE, "CUDA_VISIBLE_DEVICES"},
         {"cuInit:34", TILUS_ERROR_NO_DRIVER, "CUDA_ERROR_STUB_LIBRARY"},
         {"cuInit:34", TILUS_ERROR_NO_DRIVER, "a toolkit's stub, for linking only"},
+        {"cuInit:3", TILUS_ERROR_STATE, "was forked from has used CUDA already: fork before"},
         {"cuInit:803", TILUS_ERROR_NO_DRIVER, "of two versions"},
         {"cuInit:12345", TILUS_ERROR_DRIVER, "unknown error (12345"},
     };
