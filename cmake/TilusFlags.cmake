@@ -29,6 +29,8 @@ if(TILUS_SANITIZE)
 else()
     add_link_options(-Wl,-z,defs)
 endif()
+# The cache tells builds apart by it (lib/api/build.h).
+add_link_options(-Wl,--build-id)
 if(TILUS_FUZZ)
     add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

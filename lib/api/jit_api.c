@@ -22,6 +22,12 @@ typedef struct Jit {
     size_t *size;
 } Jit;
 
+/* The text's name in messages. */
+static const char *file_name(const Jit *jit)
+{
+    return jit->options->file ? jit->options->file : "<text>";
+}
+
 /* ---- the key ---------------------------------------------------------------------- */
 
 /* Everything that an artefact depends on. tilus-cache shows target, program and defines. */
@@ -33,7 +39,8 @@ static CacheKey make_key(const Jit *jit)
     snprintf(numbers, sizeof numbers, "-O%u%s, artefact %d", o->opt_level,
              o->debug_lines ? " -g" : "", TILUS_ARTEFACT_VERSION);
     cache_key_add_text(&key, "target", jit->target);
-    cache_key_add_text(&key, "program", o->program ? o->program : "");
+    if (o->program)
+        cache_key_add_text(&key, "program", o->program);
     for (size_t i = 0; i < o->define_count; i++) {
         cache_key_add_text(&key, "define", o->defines[i].name);
         cache_key_add_text(&key, "value", o->defines[i].value);
@@ -41,7 +48,7 @@ static CacheKey make_key(const Jit *jit)
     cache_key_add_text(&key, "features", o->features ? o->features : "");
     cache_key_add_text(&key, "options", numbers);
     if (o->debug_lines)     /* PTX then names the file */
-        cache_key_add_text(&key, "file", o->file ? o->file : "");
+        cache_key_add_text(&key, "file", file_name(jit));
     cache_key_add_text(&key, "compiler", build_identity());
     cache_key_add_text(&key, "LLVM", tilus_llvm_version());
     cache_key_add(&key, "text", jit->text, jit->len);
@@ -107,8 +114,8 @@ static tilus_status compile_module(const Jit *jit, tilus_module *m)
 static tilus_status compile(const Jit *jit)
 {
     const tilus_jit_options *o = jit->options;
-    tilus_module *m = tilus_parse(jit->diag, o->file ? o->file : "<text>", jit->text, jit->len,
-                                  1, o->defines, o->define_count);
+    tilus_module *m = tilus_parse(jit->diag, file_name(jit), jit->text, jit->len, 1,
+                                  o->defines, o->define_count);
     tilus_status status = m ? compile_module(jit, m) : failure(jit);
     tilus_module_free(m);
     return status;

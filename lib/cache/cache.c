@@ -219,14 +219,13 @@ bool cache_put(Cache *cache, const CacheKey *key, const void *bytes, size_t size
         return false;
     const EntryView view = {key->bytes, bytes, key->size, size};
     uint8_t *file = entry_write(&view, &file_size);
-    bool ok = file && file_size <= cache->limit;
+    bool ok = file && file_size <= cache_low_mark(cache);
     cache_key_name(key->bytes, key->size, name);
-    if (ok && !write_entry(cache, name, file, file_size))
-        ok = cache_warn(cache, "store a result");
+    if (ok) {       /* also what fails may need a sweep, of what dead writers left */
+        ok = write_entry(cache, name, file, file_size) || cache_warn(cache, "store a result");
+        cache_grow(cache, file_size);
+    }
     free(file);
-    if (!ok)
-        return false;
-    atomic_fetch_add(&cache->stored, 1);
-    cache_grow(cache, file_size);
-    return true;
+    atomic_fetch_add(&cache->stored, ok);
+    return ok;
 }

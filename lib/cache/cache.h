@@ -109,4 +109,7 @@ bool cache_warn(Cache *cache, const char *what);
 /* Sweeps if `size` more bytes make that due. */
 void cache_grow(Cache *cache, uint64_t size);
 
+/* Bytes down to which a sweep goes once the limit is passed, and that an entry may have. */
+uint64_t cache_low_mark(const Cache *cache);
+
 #endif

@@ -149,6 +149,11 @@ bool cache_sweep(Cache *cache, uint64_t most, CacheRemoved *removed)
     return ok;
 }
 
+uint64_t cache_low_mark(const Cache *cache)
+{
+    return cache->limit - cache->limit / 8;
+}
+
 /* A sweep reads the whole directory, so it comes only when the limit is passed, as far as
  * this process knows, or when it may be by what it does not know: others write, too. */
 void cache_grow(Cache *cache, uint64_t size)
@@ -159,9 +164,10 @@ void cache_grow(Cache *cache, uint64_t size)
     if (!due || atomic_exchange(&cache->sweeping, true))
         return;
     /* Down to somewhat less than the limit, or the next entry would sweep again. */
-    if (!cache_sweep(cache, cache->limit, NULL))
+    CacheRemoved removed;
+    if (!cache_sweep(cache, cache->limit, &removed))
         cache_warn(cache, "list the directory");
-    else if (atomic_load(&cache->bytes) > cache->limit - cache->limit / 16)
-        cache_sweep(cache, cache->limit - cache->limit / 8, NULL);
+    else if (removed.entries)
+        cache_sweep(cache, cache_low_mark(cache), NULL);
     atomic_store(&cache->sweeping, false);
 }

@@ -212,12 +212,19 @@ static void goes_on_where_it_is_read_only(void **state)
     chmod(directory, 0700);
 }
 
+/* As a writer names it. */
+static const char temporary_name[] = ".tmp-0123456789abcdef";
+
 static void full(void)
 {
     const struct rlimit small = {40, 40};
-    Cache *cache = open_here();
     signal(SIGXFSZ, SIG_IGN);
+    Cache *cache = open_here();
     REQUIRE(put_number(cache, 1, "one"));
+    int left = openat(cache->directory, temporary_name, O_WRONLY | O_CREAT, 0600);
+    REQUIRE(left >= 0 && close(left) == 0);
+    cache_close(cache);
+    cache = open_here();
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     require_only_reads(cache, "cannot store a result: File too large");
 }
@@ -229,7 +236,8 @@ static void goes_on_where_it_is_full(void **state)
     Cache *cache = open_here();
     CacheFiles files;
     assert_true(cache_list(cache, &files));
-    assert_int_equal(files.count, 1);       /* nothing is left of what did not fit */
+    assert_int_equal(files.count, 1);       /* nothing is left of what did not fit, nor of
+                                               what dead writers left before */
     cache_files_free(&files);
     cache_close(cache);
 }
@@ -281,6 +289,26 @@ static void evicts_what_was_used_longest_ago(void **state)
     cache_close(cache);
 }
 
+/* The first entry of a process sweeps, and below the limit takes nothing away. */
+static void evicts_nothing_below_the_limit(void **state)
+{
+    (void)state;
+    char data[501];
+    memset(data, 'y', 500);
+    data[500] = '\0';
+    Cache *cache = open_sized(100000);
+    for (unsigned i = 0; i < 10; i++)
+        assert_true(put_number(cache, i, data));
+    uint64_t bytes = cache->bytes;
+    cache_close(cache);
+    cache = open_sized(bytes + bytes / 8);
+    assert_true(put_number(cache, 10, data));
+    assert_int_equal(cache->evicted, 0);
+    for (unsigned i = 0; i <= 10; i++)
+        assert_true(has_number(cache, i, data));
+    cache_close(cache);
+}
+
 static void knows_of_others_entries(void **state)
 {
     (void)state;
@@ -312,6 +340,11 @@ static void keeps_nothing_that_is_larger(void **state)
     data[200] = '\0';
     assert_false(put_number(cache, 2, data));
     assert_true(has_number(cache, 1, "one"));
+    uint64_t bytes = cache->bytes;      /* nor anything that would be the first to go */
+    cache_close(cache);
+    cache = open_sized(bytes + bytes / 16);
+    assert_false(put_number(cache, 3, "six"));
+    assert_true(has_number(cache, 1, "one"));
     assert_int_equal(warnings.count, 0);
     cache_close(cache);
 }
@@ -340,8 +373,6 @@ static void lists_its_own_files(void **state)
 }
 
 /* ---- writers that die ------------------------------------------------------------- */
-
-static const char temporary_name[] = ".tmp-0123456789abcdef";
 
 /* A writer that has locked its file and never ends. */
 static pid_t start_writer(const char *path)
@@ -401,6 +432,7 @@ int main(void)
         TEST(goes_on_where_it_is_full),
         TEST(goes_on_where_it_is_gone),
         TEST(evicts_what_was_used_longest_ago),
+        TEST(evicts_nothing_below_the_limit),
         TEST(knows_of_others_entries),
         TEST(keeps_nothing_that_is_larger),
         TEST(lists_its_own_files),

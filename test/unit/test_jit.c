@@ -1,5 +1,5 @@
 /* tilus_jit: text to artefacts, with a cache and without. Linked with --wrap for malloc,
- * calloc and strdup, so that any allocation of the library can be made to fail. */
+ * calloc and strdup, so that any such allocation of the library can be made to fail. */
 #define _GNU_SOURCE
 #include "cache_fixture.h"
 #include "failing_memory.h"

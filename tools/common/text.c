@@ -1,6 +1,7 @@
 /* Numbers for people. */
 #include "common/text.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *text_size(char *text, uint64_t bytes)
@@ -32,4 +33,15 @@ const char *text_duration(char *text, int64_t seconds)
     snprintf(text, TEXT_SIZE, "%lld %s", (long long)(seconds / units[unit].seconds),
              units[unit].name);
     return text;
+}
+
+void text_print(FILE *out, const char *text, size_t size)
+{
+    unsigned char before = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool control = c < ' ' || c == 127 || (before == 0xc2 && c < 0xa0);
+        fputc(control ? '?' : c, out);
+        before = c;
+    }
 }

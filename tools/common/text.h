@@ -1,8 +1,10 @@
-/* Numbers for people. */
+/* Numbers and foreign texts for people. */
 #ifndef TILUS_TOOLS_TEXT_H
 #define TILUS_TOOLS_TEXT_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { TEXT_SIZE = 32 };
 
@@ -10,5 +12,9 @@ enum { TEXT_SIZE = 32 };
  * seconds: "3 s", "5 min", "2 h", "4 d". */
 const char *text_size(char *text, uint64_t bytes);
 const char *text_duration(char *text, int64_t seconds);
+
+/* Prints a text of anybody's. Control characters, which might steer a terminal, become
+ * "?": those of ASCII, and those that UTF-8 spells C2 80 to C2 9F. */
+void text_print(FILE *out, const char *text, size_t size);
 
 #endif

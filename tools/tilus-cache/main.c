@@ -1,6 +1,7 @@
 /* tilus-cache: looks at the directory of compiled programs, and cleans it. */
 #define _GNU_SOURCE
 #include "cache/cache.h"
+#include "common/file.h"
 #include "common/options.h"
 #include "common/text.h"
 
@@ -45,12 +46,10 @@ static void print_age(int64_t used)
     printf("%10s", text_duration(text, now.tv_sec - used / 1000000000));
 }
 
-/* Anybody's text is in a key: nothing of it may steer the terminal. */
 static void print_value(const char *before, const CachePart *part)
 {
     fputs(before, stdout);
-    for (size_t i = 0; i < part->value_size; i++)
-        putchar(part->value[i] < ' ' || part->value[i] == 127 ? '?' : part->value[i]);
+    text_print(stdout, part->value, part->value_size);
 }
 
 static bool is_part(const CachePart *part, const char *label)
@@ -107,12 +106,16 @@ static int list(const Settings *s, Cache *cache, const CacheFiles *files)
 
 /* ---- verify ----------------------------------------------------------------------- */
 
-/* Calls `act` for each entry that is damaged or cannot be read, and counts them. What
- * another process removes meanwhile is neither. */
-static size_t visit_bad(Cache *cache, const CacheFiles *files, void (*act)(Cache *cache,
-                        const char *name, const char *wrong, bool damaged))
+/* Of the entries: those that are damaged or cannot be read, and those that are so still. */
+typedef struct Bad {
+    size_t found, left;
+} Bad;
+
+/* Calls `mend` for each bad entry. What another process removes meanwhile is none. */
+static Bad visit_bad(Cache *cache, const CacheFiles *files, bool (*mend)(Cache *cache,
+                     const char *name, const char *wrong, bool damaged))
 {
-    size_t bad = 0;
+    Bad bad = {0};
     for (size_t i = 0; i < files->count; i++) {
         const CacheFile *file = &files->items[i];
         EntryView entry;
@@ -123,8 +126,8 @@ static size_t visit_bad(Cache *cache, const CacheFiles *files, void (*act)(Cache
         if (file->temporary || (wrong && !damaged && errno == ENOENT))
             continue;
         if (wrong) {
-            act(cache, file->name, wrong, damaged);
-            bad++;
+            bad.found++;
+            bad.left += !mend(cache, file->name, wrong, damaged);
         } else {
             free(bytes);
         }
@@ -132,16 +135,17 @@ static size_t visit_bad(Cache *cache, const CacheFiles *files, void (*act)(Cache
     return bad;
 }
 
-static void tell_bad(Cache *cache, const char *name, const char *wrong, bool damaged)
+static bool tell_bad(Cache *cache, const char *name, const char *wrong, bool damaged)
 {
     (void)cache;
     printf("%s %s: %s\n", damaged ? "damaged" : "unreadable", name, wrong);
+    return false;
 }
 
 static int verify(const Settings *s, Cache *cache, const CacheFiles *files)
 {
     (void)s;
-    size_t bad = visit_bad(cache, files, tell_bad);
+    size_t bad = visit_bad(cache, files, tell_bad).found;
     printf("%zu of %zu entr%s good\n", files->entries - bad, files->entries,
            files->entries == 1 ? "y is" : "ies are");
     return bad ? EXIT_DIAGNOSTICS : EXIT_OK;
@@ -149,24 +153,27 @@ static int verify(const Settings *s, Cache *cache, const CacheFiles *files)
 
 /* ---- prune and clear -------------------------------------------------------------- */
 
-static void remove_bad(Cache *cache, const char *name, const char *wrong, bool damaged)
+static bool remove_bad(Cache *cache, const char *name, const char *wrong, bool damaged)
 {
     tell_bad(cache, name, wrong, damaged);
-    if (damaged && !cache_remove(cache, name))
+    if (damaged && cache_remove(cache, name))
+        return true;
+    if (damaged)
         fail(cache, "remove", name);
+    return false;
 }
 
 static int prune(const Settings *s, Cache *cache, const CacheFiles *files)
 {
     CacheRemoved removed;
-    size_t bad = visit_bad(cache, files, remove_bad);
+    Bad bad = visit_bad(cache, files, remove_bad);
     if (!cache_sweep(cache, s->limit, &removed))
         return fail(cache, "list", "the files");
-    printf("removed %zu damaged, %zu unfinished, %zu least recently used; ", bad,
-           removed.temporaries, removed.entries);
+    printf("removed %zu damaged, %zu unfinished, %zu least recently used; ",
+           bad.found - bad.left, removed.temporaries, removed.entries);
     print_bytes(cache->bytes);
     puts(" are left");
-    return EXIT_OK;
+    return bad.left || cache->bytes > s->limit ? EXIT_DIAGNOSTICS : EXIT_OK;
 }
 
 static int clear(const Settings *s, Cache *cache, const CacheFiles *files)
@@ -254,6 +261,8 @@ static int run_in(const Settings *s, Command *command, const char *path)
         return EXIT_DIAGNOSTICS;
     int status = cache_list(cache, &files) ? command(s, cache, &files)
                                            : fail(cache, "list", "the files");
+    if (!file_close(TOOL, "-", stdout))
+        status = EXIT_DIAGNOSTICS;
     cache_files_free(&files);
     cache_close(cache);
     return status;

@@ -1,6 +1,7 @@
 /* tilus-doctor: the rows, and the verdict. */
 #include "doctor.h"
 
+#include "common/file.h"
 #include "common/options.h"
 
 #include <stdarg.h>
@@ -52,8 +53,9 @@ int main(int argc, char **argv)
     static const ToolInfo tool = {
         TOOL, "say what this machine has for Tilus, and whether it fits together", "[options]",
         "Compiles a small program for every target, runs it on the CPU engine, and asks the\n"
-        "driver for its devices, on which nothing runs. The status is 0 when what is there\n"
-        "works, also without a GPU, and 1 when something is there that does not.\n"};
+        "driver for its devices, on which nothing runs. The status is 0 when these work, also\n"
+        "without a GPU, and 1 when one of them is there and does not. What is said of ptxas\n"
+        "and of the cache, without which programs run, does not count.\n"};
     StringList words = {0};
     Doctor doctor = {0};
     int status;
@@ -69,5 +71,6 @@ int main(int argc, char **argv)
     doctor_check_driver(&doctor);
     doctor_check_ptxas();
     doctor_check_cache();
-    return print_verdict(&doctor);
+    status = print_verdict(&doctor);
+    return file_close(TOOL, "-", stdout) ? status : EXIT_DIAGNOSTICS;
 }

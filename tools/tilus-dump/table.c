@@ -2,18 +2,17 @@
 #include "tool.h"
 
 #include "common/signature.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { LABEL = 14 };            /* columns of the first column */
 
-/* Anybody's text: nothing of it may steer the terminal. */
 static void print_text(const char *label, const char *text)
 {
     printf("%-*s", LABEL, label);
-    for (; *text; text++)
-        putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+    text_print(stdout, text, strlen(text));
     putchar('\n');
 }
 

@@ -55,16 +55,15 @@ static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 static bool is_small(char c) { return c >= 'a' && c <= 'z'; }
 
 /* A number, a name that belongs to C ("_Bool"), or one that a macro is likely to have
- * ("INT32_MAX"). */
+ * ("INT32_MAX", "EOF"). */
 static bool is_foreign(const char *name)
 {
-    bool capitals = false, small = false, bars = false;
+    bool capitals = false, small = false;
     for (const char *p = name; *p; p++) {
         capitals |= is_capital(*p);
         small |= is_small(*p);
-        bars |= *p == '_';
     }
-    return *name == '_' || (*name >= '0' && *name <= '9') || (capitals && bars && !small);
+    return *name == '_' || (*name >= '0' && *name <= '9') || (capitals && !small && name[1]);
 }
 
 /* The i-th argument's name: its own, behind "arg_" where that cannot be one of C, and with
