@@ -1,10 +1,11 @@
-/* Plans of dots. With 16-bit elements, a side's layout over fragments is
+/* Plans of dots. With 16-bit elements, a side's layout over pieces is
  *
- *     a[m, k] = qa . column_local(2,2).spatial(8,4).local(1,2)    4 words a fragment
- *     b[k, n] = qb . local(2,1).column_spatial(4,8).local(2,1)    2 words
- *     c[m, n] = qc . local(2,1).spatial(8,4).local(1,2)           4 words f32, 2 f16
+ *     a[m, k] = qa . spatial(8,4).local(1,2)           2 x 2 pieces a fragment, of one word
+ *     b[k, n] = qb . column_spatial(4,8).local(2,1)    2 x 1, of one word
+ *     c[m, n] = qc . spatial(8,4).local(1,2)           2 x 1, of two words in f32, one in f16
  *
- * with ones before in batch dimensions. */
+ * with ones before in batch dimensions. All that is asked of qa, qb and qc is that the
+ * pieces that meet in an instruction are in one warp, and in the same slots of each. */
 #include "analysis/dot.h"
 
 #include "ir/text.h"
@@ -22,7 +23,7 @@ typedef struct Planner {
     const Op *op;
     unsigned sm;
     DotPlan plan;
-    int64_t *slot_of[2];        /* of each unit of a and b, row-major, in one thread; -1 */
+    int64_t *slot_of[MMA_OPERANDS]; /* of each piece, row-major, in one thread; -1 */
     DotObstacle obstacle;
 } Planner;
 
@@ -83,16 +84,24 @@ static const char *fitting_types(const Planner *p)
     return text_string(&text);
 }
 
-/* ---- fragments ----------------------------------------------------------- */
+/* ---- pieces --------------------------------------------------------------- */
+
+static const Layout *piece_of(const Planner *p, unsigned i)
+{
+    LayoutTable *t = &p->m->layouts;
+    return mma_with_batch(t, mma_piece(t, p->plan.mma, i), p->plan.rank);
+}
 
 static const Layout *fragment_of(const Planner *p, unsigned i)
 {
-    return mma_fragment_of_rank(&p->m->layouts, p->plan.mma, i, p->plan.rank);
+    LayoutTable *t = &p->m->layouts;
+    return mma_with_batch(t, mma_fragment(t, p->plan.mma, i), p->plan.rank);
 }
 
-/* What an operand made of fragments `atom` looks like, in words. */
-static const char *fitting_layout(Planner *p, const Layout *l, const Layout *atom)
+/* A layout of operand i that fits, in words. */
+static const char *fitting_layout(Planner *p, unsigned i)
 {
+    const Layout *l = p->plan.sides[i].type->layout, *atom = fragment_of(p, i);
     const char *text = layout_text(p->m, atom);
     int64_t units[LIMIT_RANK];
     bool whole = true;
@@ -107,34 +116,39 @@ static const char *fitting_layout(Planner *p, const Layout *l, const Layout *ato
                    "L over the warps", numbers_text(p->m, l->rank, atom->shape), text);
 }
 
-static bool refuse_fragments(Planner *p, unsigned i, const Layout *atom, const char *why)
+static bool refuse_pieces(Planner *p, unsigned i, const char *why)
 {
-    const DotSide *s = &p->plan.sides[i];
-    const Mma *mma = p->plan.mma;
-    const Layout *l = s->type->layout;
-    const char *text = layout_text(p->m, atom);
+    const Type *t = p->plan.sides[i].type;
+    const char *type = dtype_name(t->dtype), *layout = layout_text(p->m, t->layout);
     return obstruct(p, (int)i,
-                    SCRATCH(p, "operand %c of dot, %s @ %s, is not made of fragments %s of "
-                            "mma.m%lldn%lldk%lld: %s", operand_name[i], dtype_name(s->type->dtype),
-                            layout_text(p->m, l), text, (long long)mma->m, (long long)mma->n,
-                            (long long)mma->k, why), fitting_layout(p, l, atom));
+                    SCRATCH(p, "operand %c of dot, %s @ %s, does not fit pieces %s of %s: %s",
+                            operand_name[i], type, layout, layout_text(p->m, piece_of(p, i)),
+                            via_info[p->plan.via].spelling, why),
+                    fitting_layout(p, i));
 }
 
-static bool cut_fragments(Planner *p)
+/* Cuts operand i into pieces. */
+static bool cut_operand(Planner *p, unsigned i)
 {
-    for (unsigned i = 0; i < MMA_OPERANDS; i++) {
-        DotSide *s = &p->plan.sides[i];
-        const Layout *atom = fragment_of(p, i);
-        const char *why;
-        s->quotient = layout_divide(&p->m->layouts, s->type->layout, atom, &why);
-        if (!s->quotient)
-            return refuse_fragments(p, i, atom, why);
-        s->words = atom->slots * dtype_bits(s->type->dtype) / 32;
-    }
+    DotSide *s = &p->plan.sides[i];
+    const Layout *l = s->type->layout, *piece = piece_of(p, i), *fragment = fragment_of(p, i);
+    unsigned row = p->plan.rank - 2, column = row + 1;
+    const char *why;
+    s->quotient = layout_divide(&p->m->layouts, l, piece, &why);
+    if (!s->quotient)
+        return refuse_pieces(p, i, why);
+    for (unsigned d = row; d <= column; d++)
+        if (l->shape[d] % fragment->shape[d])
+            return refuse_pieces(p, i, SCRATCH(p, "extent %lld in dimension %u is no multiple "
+                                               "of %lld", (long long)l->shape[d], d,
+                                               (long long)fragment->shape[d]));
+    s->rows = fragment->shape[row] / piece->shape[row];
+    s->columns = fragment->shape[column] / piece->shape[column];
+    s->words = piece->slots * dtype_bits(s->type->dtype) / 32;
     return true;
 }
 
-/* ---- which units a thread holds, and where -------------------------------- */
+/* ---- which pieces a thread holds, and where -------------------------------- */
 
 static int64_t element_count(const Layout *l)
 {
@@ -153,7 +167,7 @@ static int64_t linear_index(const Layout *l, const int64_t *index)
 }
 
 /* Fills p->slot_of[side] for `thread`. */
-static void place_units(Planner *p, unsigned side, int64_t thread)
+static void place_pieces(Planner *p, unsigned side, int64_t thread)
 {
     const Layout *q = p->plan.sides[side].quotient;
     int64_t *slot_of = p->slot_of[side], count = element_count(q), index[LIMIT_RANK];
@@ -165,25 +179,22 @@ static void place_units(Planner *p, unsigned side, int64_t thread)
     }
 }
 
-/* Whether `thread` finds the unit `index` of side `side` in a slot: the one in
- * `*slot`, or any when that is -1, which is then set. */
-static bool agree(Planner *p, unsigned side, int64_t thread, const int64_t *index, int64_t *slot)
+/* Reports that `thread` has the piece `index` of side `side` in slot `found`, or
+ * nowhere (-1), while the threads before have its counterpart in `slot`. */
+static bool refuse_slot(Planner *p, unsigned side, int64_t thread, const int64_t *index,
+                        int64_t found, int64_t slot)
 {
-    int64_t found = p->slot_of[side][linear_index(p->plan.sides[side].quotient, index)];
-    const char *holder = p->plan.mma ? "warp" : "thread", *unit = p->plan.mma ? "fragment"
-                                                                              : "element";
-    if (found >= 0 && (*slot < 0 || *slot == found)) {
-        *slot = found;
-        return true;
-    }
+    bool mma = p->plan.mma != NULL;
+    const char *holder = mma ? "warp" : "thread", *piece = mma ? "piece" : "element";
     const char *at = numbers_text(p->m, p->plan.rank, index), *why = found < 0
-        ? SCRATCH(p, "%s %lld does not hold %s (%s), which its part of c needs", holder,
-                  (long long)thread, unit, at)
+        ? SCRATCH(p, "%s %lld does not hold %s (%s), which %s needs", holder,
+                  (long long)thread, piece, at,
+                  side == MMA_C ? "one of its fragments" : "its part of c")
         : SCRATCH(p, "%s %lld holds %s (%s) in slot %lld, %s 0 its counterpart in slot %lld",
-                  holder, (long long)thread, unit, at, (long long)found, holder,
-                  (long long)*slot);
-    if (p->plan.mma)
-        return refuse_fragments(p, side, fragment_of(p, side), why);
+                  holder, (long long)thread, piece, at, (long long)found, holder,
+                  (long long)slot);
+    if (mma)
+        return refuse_pieces(p, side, why);
     return obstruct(p, (int)side, SCRATCH(p, "operand %c of dot: %s", operand_name[side], why),
                     p->plan.rank > 2
                         ? "a thread that holds element (.., i, j) of c needs row (.., i) of a "
@@ -192,43 +203,104 @@ static bool agree(Planner *p, unsigned side, int64_t thread, const int64_t *inde
                           "of b");
 }
 
-/* The slots of a and b for the unit in `slot` of c, which are to be the same in
- * `thread` as in those before. */
-static bool match_unit(Planner *p, int64_t thread, int64_t slot)
+/* ---- which pieces meet ------------------------------------------------------- */
+
+int64_t dot_pieces(const DotSide *s)
 {
-    int64_t a[LIMIT_RANK], b[LIMIT_RANK], first = slot * p->plan.depth;
+    return s->rows * s->columns;
+}
+
+int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k)
+{
+    const DotSide *s = &plan->sides[side];
+    return s->slots + (side == MMA_C ? unit : unit * plan->depth + k) * dot_pieces(s);
+}
+
+/* Finds the slots of the unit of side `side` whose first piece is `first`. What the
+ * first thread finds is put into `slots`; the others must find the same. */
+static bool match_pieces(Planner *p, unsigned side, int64_t thread, const int64_t *first,
+                         int64_t *slots)
+{
+    const DotSide *s = &p->plan.sides[side];
     unsigned row = p->plan.rank - 2, column = row + 1;
-    layout_index(p->plan.sides[MMA_C].quotient, thread, slot, a);
-    memcpy(b, a, sizeof b);
-    for (int64_t k = 0; k < p->plan.depth; k++) {
-        a[column] = b[row] = k;
-        if (!agree(p, MMA_A, thread, a, &p->plan.slots[MMA_A][first + k]) ||
-            !agree(p, MMA_B, thread, b, &p->plan.slots[MMA_B][first + k]))
+    int64_t index[LIMIT_RANK];
+    memcpy(index, first, sizeof index);
+    for (int64_t i = 0; i < dot_pieces(s); i++) {
+        index[row] = first[row] + i % s->rows;
+        index[column] = first[column] + i / s->rows;
+        int64_t found = p->slot_of[side][linear_index(s->quotient, index)];
+        if (found < 0 || (slots[i] >= 0 && slots[i] != found))
+            return refuse_slot(p, side, thread, index, found, slots[i]);
+        slots[i] = found;
+    }
+    return true;
+}
+
+/* The unit of c whose first piece is `c`, the unit-th of each thread, and what it needs
+ * of a and b. */
+static bool match_unit(Planner *p, int64_t thread, const int64_t *c, int64_t unit)
+{
+    const DotPlan *plan = &p->plan;
+    const DotSide *sides = plan->sides;
+    unsigned row = plan->rank - 2, column = row + 1;
+    int64_t a[LIMIT_RANK], b[LIMIT_RANK];
+    memcpy(a, c, sizeof a);
+    memcpy(b, c, sizeof b);
+    a[row] = c[row] / sides[MMA_C].rows * sides[MMA_A].rows;
+    b[column] = c[column] / sides[MMA_C].columns * sides[MMA_B].columns;
+    if (!match_pieces(p, MMA_C, thread, c, dot_slots(plan, MMA_C, unit, 0)))
+        return false;
+    for (int64_t k = 0; k < plan->depth; k++) {
+        a[column] = k * sides[MMA_A].columns;
+        b[row] = k * sides[MMA_B].rows;
+        if (!match_pieces(p, MMA_A, thread, a, dot_slots(plan, MMA_A, unit, k)) ||
+            !match_pieces(p, MMA_B, thread, b, dot_slots(plan, MMA_B, unit, k)))
             return false;
     }
     return true;
 }
 
+static bool match_thread(Planner *p, int64_t thread)
+{
+    const DotSide *c = &p->plan.sides[MMA_C];
+    unsigned row = p->plan.rank - 2, column = row + 1;
+    int64_t index[LIMIT_RANK], unit = 0;
+    for (unsigned side = MMA_A; side < MMA_OPERANDS; side++)
+        place_pieces(p, side, thread);
+    for (int64_t slot = 0; slot < c->quotient->slots; slot++) {
+        layout_index(c->quotient, thread, slot, index);
+        if (index[row] % c->rows == 0 && index[column] % c->columns == 0 &&
+            !match_unit(p, thread, index, unit++))
+            return false;
+    }
+    return true;
+}
+
+/* Room for the slots of all units of a side, none of which is known. */
+static void open_slots(Planner *p, unsigned side)
+{
+    DotSide *s = &p->plan.sides[side];
+    int64_t steps = side == MMA_C ? 1 : p->plan.depth;
+    int64_t pieces = element_count(s->quotient), count = p->plan.units * steps * dot_pieces(s);
+    p->slot_of[side] = arena_array(&p->m->scratch, int64_t, (size_t)pieces);
+    s->slots = arena_array(&p->m->scratch, int64_t, (size_t)count);
+    for (int64_t i = 0; i < count; i++)
+        s->slots[i] = -1;
+}
+
+/* Threads that hold one piece hold the same pieces. So if all that hold the first piece
+ * of a unit have the rest of it, nobody has part of one; until that is shown, the units
+ * of a thread are rounded up. */
 static bool match_slots(Planner *p)
 {
-    const Layout *c = p->plan.sides[MMA_C].quotient;
-    int64_t depth = p->plan.sides[MMA_A].quotient->shape[p->plan.rank - 1];
-    int64_t pairs = c->slots * depth;
-    p->plan.depth = depth;
-    for (unsigned side = MMA_A; side <= MMA_B; side++) {
-        const Layout *q = p->plan.sides[side].quotient;
-        p->slot_of[side] = arena_array(&p->m->scratch, int64_t, (size_t)element_count(q));
-        p->plan.slots[side] = arena_array(&p->m->scratch, int64_t, (size_t)pairs);
-        for (int64_t i = 0; i < pairs; i++)
-            p->plan.slots[side][i] = -1;
-    }
-    for (int64_t thread = 0; thread < c->threads; thread++) {
-        place_units(p, MMA_A, thread);
-        place_units(p, MMA_B, thread);
-        for (int64_t slot = 0; slot < c->slots; slot++)
-            if (!match_unit(p, thread, slot))
-                return false;
-    }
+    const DotSide *a = &p->plan.sides[MMA_A], *c = &p->plan.sides[MMA_C];
+    p->plan.depth = a->quotient->shape[p->plan.rank - 1] / a->columns;
+    p->plan.units = (c->quotient->slots + dot_pieces(c) - 1) / dot_pieces(c);
+    for (unsigned side = MMA_A; side < MMA_OPERANDS; side++)
+        open_slots(p, side);
+    for (int64_t thread = 0; thread < c->quotient->threads; thread++)
+        if (!match_thread(p, thread))
+            return false;
     return true;
 }
 
@@ -239,7 +311,7 @@ static Planner planner_open(Module *m, const Op *op, unsigned sm)
     Planner p = {.m = m, .op = op, .sm = sm ? sm : LEAST_TARGET,
                  .plan.rank = op->operands[MMA_C]->type->rank};
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        p.plan.sides[i] = (DotSide){.type = op->operands[i]->type,
+        p.plan.sides[i] = (DotSide){.type = op->operands[i]->type, .rows = 1, .columns = 1,
                                     .quotient = op->operands[i]->type->layout};
     return p;
 }
@@ -258,7 +330,8 @@ static bool plan_mma(Planner *p)
     snprintf(spelling, sizeof spelling, "mma.m%lldn%lldk%lld", (long long)mma->m,
              (long long)mma->n, (long long)mma->k);
     p->plan.via = via_find(spelling);
-    return cut_fragments(p) && match_slots(p);
+    return cut_operand(p, MMA_A) && cut_operand(p, MMA_B) && cut_operand(p, MMA_C) &&
+           match_slots(p);
 }
 
 static bool plan_fma(Planner *p)
@@ -272,6 +345,7 @@ static void plan_fma_shared(Planner *p)
     const Layout *a = p->plan.sides[MMA_A].type->layout;
     int64_t bytes = dot_numbers(p->op).bytes;
     p->plan.via = VIA_fma_shared;
+    p->plan.units = p->plan.sides[MMA_C].type->layout->slots;
     p->plan.depth = a->shape[a->rank - 1];
     p->plan.scratch_b = element_count(a) * bytes;
     p->plan.scratch = p->plan.scratch_b +

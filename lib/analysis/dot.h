@@ -4,13 +4,16 @@
  *     %d = dot %a, %b, %c {via = mma.m16n8k16}
  *
  *     via          a unit is       of          needs
- *     mma.mMnNkK   a fragment      a warp      operands made of fragments
+ *     mma.mMnNkK   a fragment      a warp      operands made of pieces of fragments
  *     fma          an element      a thread    a thread to hold the rows of a and the
  *                                              columns of b that its part of c needs
  *     fma.shared   an element      the block   room for a and b in shared memory
  *
- * All threads, or warps, run the same code on the same slots, so for unit (i, j)
- * of c in some slot, the slots of a (i, k) and b (k, j) must be the same in all
+ * A fragment is pieces (analysis/mma.h), each of whole words, which may lie in any slots:
+ * code generation gathers their words. An element is its own piece.
+ *
+ * All threads, or warps, run the same code on the same slots, so for unit (i, j) of c,
+ * the slots of its pieces and of those of a (i, k) and b (k, j) must be the same in all
  * of them. Batch dimensions stand before these indices, the same in all three; a
  * fragment has one index there, so lanes of a warp never differ in it. */
 #ifndef TILUS_ANALYSIS_DOT_H
@@ -18,11 +21,13 @@
 
 #include "analysis/mma.h"
 
-/* One operand cut into units. */
+/* One operand cut into pieces. */
 typedef struct DotSide {
     const Type *type;
-    const Layout *quotient;     /* its layout over units: a thread for each warp or thread */
-    int64_t words;              /* of a fragment, in a thread; 0 for fma */
+    const Layout *quotient;     /* its layout over pieces: a thread for each warp or thread */
+    int64_t rows, columns;      /* pieces of a unit */
+    int64_t words;              /* of a piece, in a thread; 0 for fma */
+    int64_t *slots;             /* see dot_slots; NULL for fma.shared */
 } DotSide;
 
 typedef struct DotPlan {
@@ -30,11 +35,18 @@ typedef struct DotPlan {
     const Mma *mma;             /* NULL: by fma */
     unsigned rank;
     DotSide sides[MMA_OPERANDS];
+    int64_t units;              /* of c, in a warp or thread */
     int64_t depth;              /* units along k */
-    int64_t *slots[2];          /* of a and b: [slot of c][k]; NULL: through shared memory */
     int64_t scratch;            /* bytes of shared memory, of a and then b in row-major order */
     int64_t scratch_b;          /* where b begins there */
 } DotPlan;
+
+/* Pieces of a unit. */
+int64_t dot_pieces(const DotSide *s);
+
+/* In which slots of `quotient` the pieces of a unit lie, column by column: of c's unit
+ * `unit`, or of the unit of a or b that is multiplied into it in step `k`. */
+int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k);
 
 /* What keeps a dot from going some way. */
 typedef struct DotObstacle {

@@ -235,7 +235,7 @@ bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
     if (!f.mma)
         return false;
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        f.units[i] = mma_fragment_of_rank(&m->layouts, f.mma, i, f.rank);
+        f.units[i] = mma_with_batch(&m->layouts, mma_fragment(&m->layouts, f.mma, i), f.rank);
     return count_units(&f) && fit(&f, dot_fit);
 }
 

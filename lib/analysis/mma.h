@@ -1,7 +1,10 @@
 /* Tensor core instructions: the table (mma.def) and their fragments.
  *
- * A warp holds each operand of an mma in words. Thread t's word covers as many
- * neighbouring elements along k as fit (along n in c), which is the `run`:
+ * A warp holds an operand of an instruction, a fragment, in pieces: 8 rows of 4 threads
+ * for a and c, 4 threads in each of 8 columns for b. Of a piece of a or b, a thread has one
+ * word, which covers as many neighbouring elements along k as fit, the `run`; of a piece of
+ * c it has two elements along n. The first factor puts the pieces into the order in which
+ * the instruction takes them:
  *
  *     a[m, k]   column_local(m/8, k/4/run) . spatial(8, 4) . local(1, run)
  *     b[k, n]   local(k/4/run, n/8) . column_spatial(4, 8) . local(run, 1)
@@ -39,13 +42,15 @@ const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm);
 /* The extents of an operand of one instruction. */
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);
 
-/* The layout in which one warp holds that operand: slots in the order of the
- * elements in the instruction's words. */
+/* The layout of a piece of that operand over a warp. */
+const Layout *mma_piece(LayoutTable *t, const Mma *mma, unsigned operand);
+
+/* The layout of that operand of one instruction over a warp: slots in the order of the
+ * elements in the instruction's words. Its pieces follow each other column by column. */
 const Layout *mma_fragment(LayoutTable *t, const Mma *mma, unsigned operand);
 
-/* The same of rank `rank`, at least 2: extent 1 in the batch dimensions, which come
+/* One of these in rank `rank`, at least 2: extent 1 in the batch dimensions, which come
  * first. */
-const Layout *mma_fragment_of_rank(LayoutTable *t, const Mma *mma, unsigned operand,
-                                   unsigned rank);
+const Layout *mma_with_batch(LayoutTable *t, const Layout *l, unsigned rank);
 
 #endif

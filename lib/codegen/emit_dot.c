@@ -36,34 +36,59 @@ static LLVMValueRef unpack(Codegen *cg, DType t, LLVMValueRef word, unsigned par
     return LLVMBuildOr(b, word, LLVMBuildMul(b, negative, const_i32_of(cg, fill), ""), "");
 }
 
-/* Part `part` of a fragment of operand `i`, whose words are `from`. */
-static void fragment_words(const Dot *dot, unsigned i, LLVMValueRef *from, unsigned part,
-                           LLVMValueRef *to)
+/* Collects the pieces in `slots` of an operand's words; the number of words. */
+static unsigned gather(const DotSide *s, const int64_t *slots, LLVMValueRef *words,
+                       LLVMValueRef *fragment)
 {
-    const DotSide *s = &dot->plan.sides[i];
-    for (int64_t w = 0; w < s->words; w++)
-        to[w] = dot->plan.mma->parts == 1 || i == MMA_C
-                    ? from[w]
-                    : unpack(dot->cg, s->type->dtype, from[w], part);
+    unsigned count = 0;
+    for (int64_t piece = 0; piece < dot_pieces(s); piece++)
+        for (int64_t w = 0; w < s->words; w++)
+            fragment[count++] = words[slots[piece] * s->words + w];
+    return count;
 }
 
-/* c += a * b: fragments, in words. */
-static bool emit_mma(const Dot *dot, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *c)
+/* Puts the members of `fragment` into the pieces in `slots` of an operand's words. */
+static void scatter(Codegen *cg, const DotSide *s, const int64_t *slots, LLVMValueRef fragment,
+                    LLVMValueRef *words)
 {
-    Codegen *cg = dot->cg;
-    LLVMValueRef args[MMA_OPERANDS * MMA_WORDS_MOST], *words[MMA_OPERANDS] = {a, b, c};
-    IntrinsicId id = mma_intrinsic(dot->plan.mma);
-    for (unsigned part = 0; part < dot->plan.mma->parts; part++) {
-        unsigned count = 0;
-        for (unsigned i = 0; i < MMA_OPERANDS; i++) {
-            fragment_words(dot, i, words[i], part, args + count);
-            count += (unsigned)dot->plan.sides[i].words;
-        }
-        LLVMValueRef d = call_intrinsic(cg, id, dot->op->loc, args, count);
+    unsigned count = 0;
+    for (int64_t piece = 0; piece < dot_pieces(s); piece++)
+        for (int64_t w = 0; w < s->words; w++)
+            words[slots[piece] * s->words + w] =
+                LLVMBuildExtractValue(cg->builder, fragment, count++, "");
+}
+
+/* Part `part` of the operands of the instruction for fragment `unit` of c and step `k`;
+ * the number of words. */
+static unsigned gather_operands(const Dot *dot, LLVMValueRef *words[MMA_OPERANDS],
+                                int64_t unit, int64_t k, unsigned part, LLVMValueRef *args)
+{
+    const DotPlan *plan = &dot->plan;
+    unsigned count = 0;
+    for (unsigned i = 0; i < MMA_OPERANDS; i++) {
+        const DotSide *s = &plan->sides[i];
+        unsigned end = count + gather(s, dot_slots(plan, i, unit, k), words[i], args + count);
+        for (; count < end; count++)
+            if (plan->mma->parts > 1 && i != MMA_C)
+                args[count] = unpack(dot->cg, s->type->dtype, args[count], part);
+    }
+    return count;
+}
+
+/* c += a * b for fragment `unit` of c and step `k`, in the words of all operands. */
+static bool emit_mma(const Dot *dot, LLVMValueRef *words[MMA_OPERANDS], int64_t unit,
+                     int64_t k)
+{
+    const DotPlan *plan = &dot->plan;
+    const int64_t *slots_c = dot_slots(plan, MMA_C, unit, k);
+    LLVMValueRef args[MMA_OPERANDS * MMA_WORDS_MOST];
+    IntrinsicId id = mma_intrinsic(plan->mma);
+    for (unsigned part = 0; part < plan->mma->parts; part++) {
+        unsigned count = gather_operands(dot, words, unit, k, part, args);
+        LLVMValueRef d = call_intrinsic(dot->cg, id, dot->op->loc, args, count);
         if (!d)
             return false;
-        for (int64_t w = 0; w < dot->plan.sides[MMA_C].words; w++)
-            c[w] = LLVMBuildExtractValue(cg->builder, d, (unsigned)w, "");
+        scatter(dot->cg, &plan->sides[MMA_C], slots_c, d, words[MMA_C]);
     }
     return true;
 }
@@ -72,17 +97,12 @@ static bool emit_mma(const Dot *dot, LLVMValueRef *a, LLVMValueRef *b, LLVMValue
  * neighbouring instructions do not wait for each other. */
 static bool emit_fragments(const Dot *dot, LLVMValueRef *out)
 {
-    const DotPlan *plan = &dot->plan;
-    const DotSide *a = &plan->sides[MMA_A], *b = &plan->sides[MMA_B], *c = &plan->sides[MMA_C];
-    LLVMValueRef *words_a = lowered_words(dot->op->operands[MMA_A]);
-    LLVMValueRef *words_b = lowered_words(dot->op->operands[MMA_B]);
-    for (int64_t k = 0; k < plan->depth; k++)
-        for (int64_t slot = 0; slot < c->quotient->slots; slot++) {
-            int64_t pair = slot * plan->depth + k;
-            if (!emit_mma(dot, words_a + plan->slots[MMA_A][pair] * a->words,
-                          words_b + plan->slots[MMA_B][pair] * b->words, out + slot * c->words))
+    LLVMValueRef *words[MMA_OPERANDS] = {lowered_words(dot->op->operands[MMA_A]),
+                                         lowered_words(dot->op->operands[MMA_B]), out};
+    for (int64_t k = 0; k < dot->plan.depth; k++)
+        for (int64_t unit = 0; unit < dot->plan.units; unit++)
+            if (!emit_mma(dot, words, unit, k))
                 return false;
-        }
     return true;
 }
 

@@ -78,9 +78,9 @@ static void multiply_own(FmaDot *d)
     LLVMValueRef *a = all_elements(d, MMA_A), *b = all_elements(d, MMA_B);
     for (int64_t k = 0; k < d->plan->depth; k++)
         for (int64_t slot = 0; slot < d->count; slot++) {
-            int64_t pair = slot * d->plan->depth + k;
-            d->acc[slot] = multiply_add(d, a[d->plan->slots[MMA_A][pair]],
-                                        b[d->plan->slots[MMA_B][pair]], d->acc[slot]);
+            int64_t of_a = *dot_slots(d->plan, MMA_A, slot, k);
+            int64_t of_b = *dot_slots(d->plan, MMA_B, slot, k);
+            d->acc[slot] = multiply_add(d, a[of_a], b[of_b], d->acc[slot]);
         }
 }
 

@@ -196,7 +196,7 @@ static void say_dot(Select *s, const Op *op, const DotPlan *plan, const DotObsta
                     const DotObstacle *no_fma)
 {
     const char *word = via_info[plan->via].spelling;
-    int64_t units = plan->sides[MMA_C].quotient->slots * plan->depth;
+    int64_t units = plan->units * plan->depth;
     SAY(s, op, PASSED, "dot goes by %s, %lld a %s%s", word,
         (long long)(plan->mma ? units * plan->mma->parts : units),
         plan->mma ? "warp" : "thread",

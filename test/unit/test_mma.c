@@ -110,9 +110,9 @@ static void test_ranks(void **state)
     (void)state;
     for (unsigned operand = 0; operand < MMA_OPERANDS; operand++) {
         const Layout *l = mma_fragment(&table, mma_table, operand);
-        const Layout *batch = mma_fragment_of_rank(&table, mma_table, operand, 4);
+        const Layout *batch = mma_with_batch(&table, l, 4);
         int64_t at[2], in_batch[4];
-        assert_ptr_equal(mma_fragment_of_rank(&table, mma_table, operand, 2), l);
+        assert_ptr_equal(mma_with_batch(&table, l, 2), l);
         assert_int_equal(batch->rank, 4);
         for (int lane = 0; lane < LANES; lane++)
             for (int i = 0; i < l->slots; i++) {
