@@ -187,14 +187,25 @@ static bool next_arrangement(const Fitter *f, const Arrangement *last, Arrangeme
     return next->repeats > 0;
 }
 
-/* On CUDA cores more repeats than necessary are worse than a way through shared
- * memory. */
+/* Whether c can go by tensor cores though it is not laid out over fragments. */
+static bool is_of_pieces(const Fitter *f, const Layout *c)
+{
+    LayoutTable *t = &f->m->layouts;
+    const char *why;
+    return f->mma &&
+           layout_divide(t, c, mma_with_batch(t, mma_piece(t, f->mma, MMA_C), f->rank), &why);
+}
+
+/* How workers share c follows from it where it is known; only where the pieces of its
+ * fragments lie apart it is tried, too. On CUDA cores more repeats than necessary are
+ * worse than a way through shared memory. */
 static bool fit(Fitter *f, DotFit *fit)
 {
     const Layout *c = f->known[MMA_C];
     const char *why;
-    if (c)
-        return complete(f, layout_divide(&f->m->layouts, c, f->units[MMA_C], &why), fit);
+    const Layout *over = c ? layout_divide(&f->m->layouts, c, f->units[MMA_C], &why) : NULL;
+    if (c && (over || !is_of_pieces(f, c)))
+        return complete(f, over, fit);
     Arrangement a = {0}, last;
     bool more = next_arrangement(f, NULL, &a);
     int64_t least = a.repeats;
