@@ -1,4 +1,4 @@
-/* dot: mostly in the fragments of tensor cores, sometimes of any type in any
+/* dot: mostly in the pieces of tensor cores' fragments, sometimes of any type in any
  * layouts. */
 #include "gen.h"
 
@@ -58,12 +58,20 @@ static DotTypes choose_mma_types(Gen *g)
     return t;
 }
 
-/* Warps stand side by side along a batch, or along m or n; each has an atom or two
- * along k. */
+/* Slots over pieces, row after row or column after column, in front of a piece. */
+static const Layout *with_pieces(Gen *g, const Layout *warps, int64_t rows, int64_t columns)
+{
+    GenPrimitive order = choose(g->choices, 2) ? GEN_LOCAL : GEN_COLUMN_LOCAL;
+    return gen_product(g, warps, order, rows, columns);
+}
+
+/* Warps stand side by side along a batch, or along m or n; each has a fragment of c or
+ * two, and as many steps along k. */
 static void make_mma(Gen *g)
 {
     DotTypes t = choose_mma_types(g);
     int64_t ratio = 32 / dtype_bits(t.a), w = g->warps, k = 1 + choose_rarely(g->choices, 3);
+    int64_t units = 1 + choose_rarely(g->choices, 3);
     const Layout *batch = NULL;
     if (choose_rarely(g->choices, 2)) {
         int64_t along = choose(g->choices, 2) ? w : 1;
@@ -76,11 +84,11 @@ static void make_mma(Gen *g)
     const Layout *b = gen_product(g, NULL, rows ? GEN_REPLICATE : GEN_SPATIAL, rows ? w : 1,
                                   w);
     const Layout *c = gen_product(g, NULL, GEN_SPATIAL, m, n);
-    a = gen_product(g, gen_product(g, a, GEN_LOCAL, 1, k), GEN_COLUMN_LOCAL, 2, 2);
-    a = gen_product(g, gen_product(g, a, GEN_SPATIAL, 8, 4), GEN_LOCAL, 1, ratio);
-    b = gen_product(g, gen_product(g, b, GEN_LOCAL, k, 1), GEN_LOCAL, 2, 1);
-    b = gen_product(g, gen_product(g, b, GEN_COLUMN_SPATIAL, 4, 8), GEN_LOCAL, ratio, 1);
-    c = gen_product(g, gen_product(g, c, GEN_LOCAL, 2, 1), GEN_SPATIAL, 8, 4);
+    a = gen_product(g, with_pieces(g, a, 2, 2 * k), GEN_SPATIAL, 8, 4);
+    a = gen_product(g, a, GEN_LOCAL, 1, ratio);
+    b = gen_product(g, with_pieces(g, b, 2 * k, units), GEN_COLUMN_SPATIAL, 4, 8);
+    b = gen_product(g, b, GEN_LOCAL, ratio, 1);
+    c = gen_product(g, with_pieces(g, c, 2, units), GEN_SPATIAL, 8, 4);
     c = gen_product(g, c, GEN_LOCAL, 1, 2);
     make_dot(g, t, of_batch(g, batch, a), of_batch(g, batch, b), of_batch(g, batch, c));
 }
