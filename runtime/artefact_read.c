@@ -22,6 +22,7 @@ typedef struct Reader {
     char *base;                 /* where structures are made; NULL in the first round */
     size_t used;                /* bytes of them */
     const char *section;        /* for messages */
+    unsigned version;           /* of the file */
     bool failed;                /* refused; from here on all numbers are 0 */
     char *message;
     size_t message_size;
@@ -77,6 +78,14 @@ static uint64_t take_number(Reader *r, unsigned size)
 static int64_t take_signed(Reader *r)
 {
     return (int64_t)take_number(r, 8);
+}
+
+static bool take_flag(Reader *r)
+{
+    uint64_t flag = take_number(r, 1);
+    if (flag > 1)
+        refuse(r, "the %s is damaged: %" PRIu64 " where 0 or 1 should be", r->section, flag);
+    return flag == 1;
 }
 
 /* How many elements follow, each of at least `least` bytes. */
@@ -163,10 +172,7 @@ static tilus_workspace_tensor take_tensor(Reader *r)
     if (!*t.name)
         t.name = NULL;
     t.bits = (unsigned)take_number(r, 4);
-    uint64_t zeroed = take_number(r, 1);
-    if (zeroed > 1)
-        refuse(r, "the %s is damaged: %" PRIu64 " where 0 or 1 should be", r->section, zeroed);
-    t.zeroed = zeroed;
+    t.zeroed = take_flag(r);
     t.rank = (unsigned)take_count(r, 4);
     size_t *lengths = make(r, t.rank, sizeof *lengths);
     const tilus_code **extents = make(r, t.rank, sizeof *extents);
@@ -205,6 +211,7 @@ static const tilus_kernel_info *take_info(Reader *r)
     take_args(r, &info);
     take_grid(r, &info);
     take_workspace(r, &info);
+    info.overlaps = r->version >= 2 && take_flag(r);
     if (place)
         *place = info;
     return place;
@@ -302,12 +309,12 @@ static void check_version(Reader *r, size_t size)
         refuse(r, "cut short: %zu bytes, an artefact has at least %d", size, ARTEFACT_HEADER);
         return;
     }
-    unsigned version = (unsigned)number_at(r, ARTEFACT_AT_VERSION, 4);
-    if (version > TILUS_ARTEFACT_VERSION)
-        refuse(r, "an artefact of version %u, this is a reader of version %d", version,
+    r->version = (unsigned)number_at(r, ARTEFACT_AT_VERSION, 4);
+    if (r->version > TILUS_ARTEFACT_VERSION)
+        refuse(r, "an artefact of version %u, this is a reader of version %d", r->version,
                TILUS_ARTEFACT_VERSION);
-    else if (version < 1)
-        refuse(r, "an artefact of version %u, the first is 1", version);
+    else if (r->version < 1)
+        refuse(r, "an artefact of version %u, the first is 1", r->version);
 }
 
 static void check_size(Reader *r, size_t size)

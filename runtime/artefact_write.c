@@ -92,6 +92,7 @@ static void put_info(Output *o, const tilus_kernel_info *info)
     put_number(o, info->workspace_count, 4);
     for (size_t i = 0; i < info->workspace_count; i++)
         put_tensor(o, &info->workspace[i]);
+    put_number(o, info->overlaps, 1);
 }
 
 /* ---- sections ------------------------------------------------------- */

@@ -60,8 +60,27 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
+
+/* What a launch may have beside its grid: 72 bytes, of which an attribute reads its own
+ * member. */
+typedef struct CUlaunchAttribute {
+    int id;
+    union {
+        uint64_t bytes[8];
+        int programmatic_stream_serialization;
+    } value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    CUstream stream;
+    CUlaunchAttribute *attributes;
+    unsigned attribute_count;
+} CUlaunchConfig;
 
 /* One pointer a row of cuda_api.def. */
 typedef struct CudaApi {

@@ -4,7 +4,8 @@
  * the device's context current, makes two driver calls:
  *
  *     cuCtxGetCurrent     is it the context of a device that has the kernel?
- *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros)
+ *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros;
+ *                         cuLaunchKernelEx where it may begin early)
  *
  * A kernel that is prepared on several devices must also ask which one a stream is of. For
  * one that is prepared on the current device only, the driver does: it refuses a function
@@ -269,11 +270,35 @@ static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *
 
 /* ---- launching ------------------------------------------------------ */
 
+/* May begin when the launch before it in the stream lets it, or its blocks have ended;
+ * the program then waits by itself (PTX ISA, griddepcontrol). */
+static tilus_status enqueue_early(const Launch *l, Loaded *loaded)
+{
+    const tilus_kernel_info *info = l->kernel->artefact->info;
+    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    tilus_status status = TILUS_OK;
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                               .value.programmatic_stream_serialization = 1};
+    const CUlaunchConfig config = {
+        .grid_x = (unsigned)l->grid[0], .grid_y = (unsigned)l->grid[1],
+        .grid_z = (unsigned)l->grid[2], .block_x = info->threads, .block_y = 1, .block_z = 1,
+        .shared_bytes = (unsigned)info->shared_bytes, .stream = l->stream,
+        .attributes = &early, .attribute_count = 1};
+    CHECK(&at, cuLaunchKernelEx(&config, loaded->function, l->parameters, NULL));
+    device_note_launch(loaded->device, loaded, l->grid);
+done:
+    return status;
+}
+
 static tilus_status enqueue(const Launch *l, Loaded *loaded)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
     const Where at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = TILUS_OK;
+    /* Behind a fill a launch cannot begin early: only kernels let others begin, and in a
+       graph the edge between the two must be of the usual kind. */
+    if (loaded->overlaps && !l->zeroed)
+        return enqueue_early(l, loaded);
     if (l->zeroed)
         CHECK(&at, cuMemsetD8Async(l->workspace, 0, l->zeroed, l->stream));
     CHECK(&at, cuLaunchKernel(loaded->function, (unsigned)l->grid[0], (unsigned)l->grid[1],

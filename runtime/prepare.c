@@ -161,6 +161,17 @@ static tilus_status load_code(Loaded *l, Image *image)
     return status;
 }
 
+/* The code must wait for the launches before it, which is so where its target has the
+ * instruction, and the driver must know such launches in graphs: since CUDA 12.3. */
+static bool may_overlap(const Loaded *l)
+{
+    enum { FIRST_TARGET = 90, FIRST_DRIVER = 12030 };
+    const tilus_rt *rt = l->kernel->rt;
+    const tilus_artefact *a = l->kernel->artefact;
+    return a->info->overlaps && target_number(a->target) >= FIRST_TARGET &&
+           rt->driver_version >= FIRST_DRIVER && rt->api.cuLaunchKernelEx;
+}
+
 /* A driver that loads functions when they are first launched is told to do it now. */
 static tilus_status finish_function(Loaded *l)
 {
@@ -198,6 +209,7 @@ static tilus_status prepare_in_context(Loaded *l)
         drop_module(l);
         return device_leave(&at, pushed, status);
     }
+    l->overlaps = may_overlap(l);
     l->context = atomic_load_explicit(&l->device->context, memory_order_acquire);
     atomic_store_explicit(&l->ready, true, memory_order_release);
     log_line(at.rt, "kernel @%s (%s) is prepared on device %d (%s) in %.1f ms: %s, %d "

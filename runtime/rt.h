@@ -55,6 +55,7 @@ struct Loaded {
     CUmodule module;            /* NULL where a library holds the code */
     CUfunction function;
     int registers, local_bytes;
+    bool overlaps;              /* launches may begin before those before them end */
     _Atomic uint64_t grid;      /* of its last launch, packed */
 };
 

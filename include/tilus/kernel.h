@@ -89,6 +89,8 @@ typedef struct tilus_kernel_info {
     size_t shared_bytes;            /* dynamic shared memory a block */
     size_t workspace_count;         /* when not 0, the last PTX parameter is the workspace */
     const tilus_workspace_tensor *workspace;    /* in order, zeroed ones first */
+    bool overlaps;                  /* it has wait_dependencies: compiled for sm_90 or newer, a
+                                       launch may begin before earlier ones have ended */
 } tilus_kernel_info;
 
 /* One launch argument; which member counts follows from the arg_info. */

@@ -134,7 +134,13 @@ TILUS_API tilus_status tilus_workspace_size(const tilus_kernel *kernel, const ti
  * tilus_workspace_size says or more, aligned to TILUS_WORKSPACE_ALIGN; 0 and 0 when that
  * says 0. Its contents do not matter: what the program wants zeroed is filled on `stream`
  * before each launch. The caller owns it and leaves it alone until the launch has ended;
- * launches that may overlap need one each. */
+ * launches that may overlap need one each.
+ *
+ * A program whose info says `overlaps` waits by itself for the launches before it in the
+ * stream: of an artefact for sm_90 or newer, whose workspace wants no zeros, it may begin
+ * when the launch before it lets it, with a driver of CUDA 12.3 or newer. Until its
+ * wait_dependencies it must not read what those launches write, nor write what they access;
+ * the workspace is its own again after the wait (docs/runtime.md). */
 TILUS_API tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream,
                                     const tilus_arg *args, size_t count, uint64_t workspace,
                                     size_t size);

@@ -83,6 +83,15 @@ static void describe_workspace(Module *m, Program *p, tilus_kernel_info *info)
     info->workspace_count = w.count;
 }
 
+/* They stand in the body, not in regions of it. */
+static bool waits_for_launches(const Program *p)
+{
+    const Op *op = p->body->first;
+    while (op && op->code != OP_wait_dependencies)
+        op = op->next;
+    return op != NULL;
+}
+
 const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const char *program)
 {
     Program *p = module_find_program(module, program);
@@ -96,7 +105,8 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
     *info = (tilus_kernel_info){.name = p->name, .arg_count = p->arg_count,
                                 .args = describe_args(module, p), .grid_rank = p->grid_rank,
                                 .threads = (unsigned)program_threads(p),
-                                .shared_bytes = (size_t)codegen_shared_bytes(p)};
+                                .shared_bytes = (size_t)codegen_shared_bytes(p),
+                                .overlaps = waits_for_launches(p)};
     for (unsigned d = 0; d < p->grid_rank; d++)
         info->grid[d] = describe_expr(module, p->grid[d], &info->grid_length[d]);
     describe_workspace(module, p, info);

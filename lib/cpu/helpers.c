@@ -71,6 +71,19 @@ void cpu_warp_barrier(const uint64_t *args, uint64_t *results)
     meet_warp(INTR_warp_barrier, args, results, NULL);
 }
 
+/* Launches run one after the other. */
+void cpu_launch_dependents(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    (void)results;
+}
+
+void cpu_wait_dependencies(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    (void)results;
+}
+
 void cpu_trap(const uint64_t *args, uint64_t *results)
 {
     (void)args;

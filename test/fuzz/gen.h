@@ -14,7 +14,7 @@
  *   gen_dot.c       dot
  *   gen_lookup.c    look-ups in tables
  *   gen_dequantize.c  dequantize
- *   gen_control.c   for, while, if, exit, assert, assume
+ *   gen_control.c   for, while, if, exit, assert, assume, launches that overlap
  *   gen_group.c     thread_group
  *
  * Emitting functions append lines to `body`; what is named there may be used
@@ -305,6 +305,8 @@ void gen_for(Gen *g);
 void gen_while(Gen *g);
 void gen_if(Gen *g);
 void gen_exit(Gen *g);
+void gen_launch_dependents(Gen *g);
+void gen_wait_dependencies(Gen *g);
 void gen_assert(Gen *g);
 /* Ends what is under way and stores what nothing uses, from value `first` on. */
 void gen_end_region(Gen *g, uint32_t first);

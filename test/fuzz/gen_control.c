@@ -301,6 +301,19 @@ void gen_exit(Gen *g)
     gen_line(g, "}");
 }
 
+/* Any thread may do it, anywhere. */
+void gen_launch_dependents(Gen *g)
+{
+    gen_line(g, "launch_dependents");
+}
+
+/* Blocks that have ended have not waited. */
+void gen_wait_dependencies(Gen *g)
+{
+    if (!g->depth && !g->exits)
+        gen_line(g, "wait_dependencies");
+}
+
 /* ---- conditions --------------------------------------------------------- */
 
 void gen_assert(Gen *g)

@@ -154,6 +154,7 @@ static const struct Statement {
     {2, gen_rearrange}, {2, gen_dequantize}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
     {1, gen_part_of_input}, {2, gen_while}, {2, gen_pipelined}, {2, gen_thread_group},
     {1, gen_workspace}, {2, gen_chain}, {2, gen_form}, {2, gen_lookup}, {2, gen_bulk},
+    {1, gen_launch_dependents}, {1, gen_wait_dependencies},
 };
 
 void gen_statement(Gen *g)

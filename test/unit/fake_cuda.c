@@ -3,7 +3,7 @@
  * to fail on demand. A call that ends something (free, unload, release, pop)
  * does so even when it is told to fail, so that a leak is the caller's. Any
  * number of threads may call it. Built with FAKE_OLD it lacks what came with
- * CUDA 12. */
+ * CUDA 11.8 and later. */
 #include "fake_cuda.h"
 
 #include "cuda_api.h"
@@ -555,3 +555,27 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
            (unsigned[]){block_x, block_y, block_z}, shared_bytes, stream, params);
     return CUDA_SUCCESS;
 }
+
+#ifndef FAKE_OLD
+/* Of attributes it knows the one that lets a launch begin early, behind a kernel. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params,
+                          void **extra)
+{
+    CALLED_IN_CONTEXT();
+    if (extra || c->attribute_count != 1 ||
+        c->attributes->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+        c->attributes->value.programmatic_stream_serialization != 1)
+        return INVALID_VALUE;
+    if (function->context != stream_context(c->stream))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (function->context != current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    record(function, (unsigned[]){c->grid_x, c->grid_y, c->grid_z},
+           (unsigned[]){c->block_x, c->block_y, c->block_z}, c->shared_bytes, c->stream,
+           params);
+    pthread_mutex_lock(&lock);
+    fake_cuda.early++;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+#endif

@@ -44,6 +44,7 @@ typedef struct FakeCuda {
     atomic_int function_shared;         /* set by cuFuncSetAttribute, bytes */
     int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
     int loaded_now;         /* calls of cuFuncLoad */
+    int early;              /* launches that might begin before others ended */
     int refused;            /* calls that a capture forbade */
     char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;

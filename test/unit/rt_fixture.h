@@ -109,6 +109,16 @@ static inline void assert_fails(tilus_status got, tilus_status status, const cha
             fail_msg("%s: %s", tilus_status_name(status_), tilus_rt_error()); \
     } while (0)
 
+/* Of driver calls that a function makes, their names, in order. */
+#define assert_calls(call, expected)                                          \
+    do {                                                                      \
+        char trace_[FAKE_TRACE] = "";                                         \
+        fake->trace = trace_;                                                 \
+        assert_ok(call);                                                      \
+        fake->trace = NULL;                                                   \
+        assert_string_equal(trace_, expected);                                \
+    } while (0)
+
 static inline tilus_rt *open_fake(void)
 {
     char message[256];
@@ -130,6 +140,11 @@ static inline tilus_kernel *create(tilus_rt *rt, const tilus_kernel_info *info,
     tilus_kernel *kernel;
     assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
     return kernel;
+}
+
+static inline tilus_status launch(tilus_kernel *kernel, tilus_stream stream)
+{
+    return tilus_launch(kernel, stream, good_args, COUNT(good_args), 0, 0);
 }
 
 #endif

@@ -360,6 +360,7 @@ static void kernel_info_tells_the_launcher(void **state)
     assert_int_equal(info->threads, 32);
     assert_int_equal(info->grid_rank, 2);
     assert_in_range(info->shared_bytes, 128, 256);
+    assert_false(info->overlaps);
     const tilus_arg_info *a = &info->args[0], *n = &info->args[1], *k = &info->args[2];
     assert_string_equal(a->name, "a");
     assert_int_equal(a->kind, TILUS_ARG_POINTER);
@@ -375,6 +376,22 @@ static void kernel_info_tells_the_launcher(void **state)
     assert_int_equal(k->divisible, 1);
     assert_true(k->min == INT64_MIN && k->max == INT64_MAX);
     assert_null(tilus_module_kernel_info(s.module, "other"));
+    subject_free(&s);
+}
+
+/* A launch that does not wait by itself must not begin early. */
+static void kernel_info_says_what_overlaps(void **state)
+{
+    (void)state;
+    Subject s = subject_of("program @waits<1>() warps(1) {\n"
+                           "  launch_dependents\n"
+                           "  wait_dependencies\n"
+                           "}\n"
+                           "program @lets<1>() warps(1) {\n"
+                           "  launch_dependents\n"
+                           "}\n");
+    assert_true(tilus_module_kernel_info(s.module, "waits")->overlaps);
+    assert_false(tilus_module_kernel_info(s.module, "lets")->overlaps);
     subject_free(&s);
 }
 
@@ -939,6 +956,7 @@ int main(void)
         cmocka_unit_test(the_op_reference_is_a_table),
         cmocka_unit_test(a_layout_is_drawn),
         cmocka_unit_test(kernel_info_tells_the_launcher),
+        cmocka_unit_test(kernel_info_says_what_overlaps),
         cmocka_unit_test(launches_are_checked_with_the_info),
         cmocka_unit_test(grid_code_computes_what_the_text_says),
         cmocka_unit_test(the_interpreter_runs_programs),

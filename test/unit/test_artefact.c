@@ -47,7 +47,7 @@ static const tilus_workspace_tensor workspace[] = {
 static const tilus_kernel_info info = {
     .name = "mat_mul2", .arg_count = 4, .args = args, .grid_rank = 3,
     .grid_length = {3, 2, 1}, .grid = {grid_x, grid_y, one}, .threads = 96,
-    .shared_bytes = 232448, .workspace_count = 2, .workspace = workspace};
+    .shared_bytes = 232448, .workspace_count = 2, .workspace = workspace, .overlaps = true};
 static const tilus_artefact sample = {
     .info = &info, .target = "sm_90a", .ptx_version = 83,
     .ptx = "// \xc3\xa9\n.version 8.3\n", .cubin = "\x7f""ELF\0\xff", .cubin_size = 6,
@@ -125,6 +125,7 @@ static void assert_infos_equal(const tilus_kernel_info *a, const tilus_kernel_in
     assert_int_equal(a->threads, b->threads);
     assert_int_equal(a->shared_bytes, b->shared_bytes);
     assert_workspaces_equal(a, b);
+    assert_int_equal(a->overlaps, b->overlaps);
 }
 
 static void test_round_trip(void **state)
@@ -269,11 +270,45 @@ static void test_versions(void **state)
     size_t size;
     uint8_t *bytes = write_bytes(&sample, &size);
     bytes[ARTEFACT_AT_VERSION] = TILUS_ARTEFACT_VERSION + 1;
-    assert_refused(bytes, size, "version 2, this is a reader of version 1");
+    assert_refused(bytes, size, "version 3, this is a reader of version 2");
     bytes[ARTEFACT_AT_VERSION] = 0;
     assert_refused(bytes, size, "version 0, the first is 1");
     bytes[0] = 'x';
     assert_refused(bytes, size, "no artefact");
+    free(bytes);
+}
+
+/* Version 1 ends the signature before the byte that says whether launches overlap. */
+static void test_version_1(void **state)
+{
+    (void)state;
+    enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16 };
+    tilus_kernel_info plain = info;
+    tilus_artefact older = sample;
+    size_t size;
+    plain.overlaps = false;
+    older.info = &plain;
+    uint8_t *bytes = write_bytes(&older, &size);
+    size_t signature = bytes[AT_INFO_SIZE] + 256u * bytes[AT_INFO_SIZE + 1];
+    uint8_t *flag = &bytes[AT_INFO + signature - 1];
+    assert_int_not_equal(signature % ARTEFACT_ALIGN, 1);    /* the byte becomes padding */
+    bytes[ARTEFACT_AT_VERSION] = 1;
+    bytes[AT_INFO_SIZE]--;
+    artefact_mend(bytes, size);
+    assert_null(artefact_trial(bytes, size));
+    tilus_artefact *a = read_bytes(bytes, size);
+    assert_infos_equal(a->info, &plain);
+    free(a);
+    *flag = 1;
+    artefact_mend(bytes, size);
+    assert_refused(bytes, size, "a byte 0x01 behind it");
+    bytes[ARTEFACT_AT_VERSION] = 2;
+    bytes[AT_INFO_SIZE]++;
+    artefact_mend(bytes, size);
+    assert_true(artefact_accepted(bytes, size));
+    *flag = 2;
+    artefact_mend(bytes, size);
+    assert_refused(bytes, size, "2 where 0 or 1 should be");
     free(bytes);
 }
 
@@ -538,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_equal_bytes), cmocka_unit_test(test_operator_numbers),
         cmocka_unit_test(test_checksum), cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_1),
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bad_args), cmocka_unit_test(test_bad_launch),

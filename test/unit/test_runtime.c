@@ -8,21 +8,6 @@
 
 #include "rt_fixture.h"
 
-/* Of driver calls that a function makes, their names, in order. */
-#define assert_calls(call, expected)                                          \
-    do {                                                                      \
-        char trace_[FAKE_TRACE] = "";                                         \
-        fake->trace = trace_;                                                 \
-        assert_ok(call);                                                      \
-        fake->trace = NULL;                                                   \
-        assert_string_equal(trace_, expected);                                \
-    } while (0)
-
-static tilus_status launch(tilus_kernel *kernel, tilus_stream stream)
-{
-    return tilus_launch(kernel, stream, good_args, COUNT(good_args), 0, 0);
-}
-
 /* ---- opening -------------------------------------------------------- */
 
 static void describes_devices(void **state)

@@ -74,7 +74,7 @@ static void print_workspace(const tilus_kernel_info *info)
     puts(info->workspace_count ? "\n  ]," : "],");
 }
 
-void show_json(const tilus_artefact *a, size_t size)
+void show_json(const tilus_artefact *a, const File *file)
 {
     const tilus_kernel_info *info = a->info;
     puts("{");
@@ -85,11 +85,12 @@ void show_json(const tilus_artefact *a, size_t size)
     print_args(info);
     printf("  \"threads\": %u,\n  \"shared_bytes\": %zu,\n", info->threads, info->shared_bytes);
     print_workspace(info);
+    printf("  \"overlaps\": %s,\n", info->overlaps ? "true" : "false");
     print_field("target", a->target);
     printf("  \"ptx_version\": %u,\n  \"ptx_bytes\": %zu,\n  \"cubin_bytes\": %zu,\n",
            a->ptx_version, strlen(a->ptx), a->cubin_size);
     printf("  \"source_bytes\": %zu,\n", strlen(a->source));
     print_field("parameters", a->parameters);
     print_field("compiler", a->compiler);
-    printf("  \"format\": %d,\n  \"file_bytes\": %zu\n}\n", TILUS_ARTEFACT_VERSION, size);
+    printf("  \"format\": %u,\n  \"file_bytes\": %zu\n}\n", file->format, file->size);
 }

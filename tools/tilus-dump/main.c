@@ -45,42 +45,51 @@ static bool parse_line(Settings *s, int argc, char **argv, int *status)
     return false;
 }
 
-static bool write_cubin(const Settings *s, const char *input, const tilus_artefact *a)
+static bool write_cubin(const Settings *s, const File *file, const tilus_artefact *a)
 {
     if (a->cubin)
         return file_write(TOOL, s->cubin, a->cubin, a->cubin_size);
-    fprintf(stderr, "%s: error: '%s' has no cubin, only PTX\n", TOOL, input);
+    fprintf(stderr, "%s: error: '%s' has no cubin, only PTX\n", TOOL, file->name);
     return false;
 }
 
-static bool show(const Settings *s, const char *input, const tilus_artefact *a, size_t size)
+static bool show(const Settings *s, const File *file, const tilus_artefact *a)
 {
     if (s->cubin)
-        return write_cubin(s, input, a);
+        return write_cubin(s, file, a);
     if (s->ptx || s->source) {
         const char *text = s->ptx ? a->ptx : a->source;
         return file_write(TOOL, "-", text, strlen(text));
     }
     if (s->json)
-        show_json(a, size);
+        show_json(a, file);
     else
-        show_table(a, size);
+        show_table(a, file);
     return file_close(TOOL, "-", stdout);
+}
+
+/* The lowest byte of the version of an artefact's format, as far as readers know any: it
+ * stands behind the 8 that all artefacts begin with. */
+static unsigned format_of(const char *bytes)
+{
+    enum { AT_VERSION = 8 };
+    return (unsigned char)bytes[AT_VERSION];
 }
 
 static int dump(const Settings *s)
 {
-    const char *input = s->inputs.count ? s->inputs.items[0] : "-";
+    File file = {.name = s->inputs.count ? s->inputs.items[0] : "-"};
     char message[512], *bytes;
-    size_t size;
     tilus_artefact *a;
-    if (!file_read(TOOL, input, TILUS_ARTEFACT_MAX, &bytes, &size))
+    if (!file_read(TOOL, file.name, TILUS_ARTEFACT_MAX, &bytes, &file.size))
         return EXIT_DIAGNOSTICS;
-    bool ok = tilus_artefact_read(bytes, size, &a, message, sizeof message) == TILUS_OK;
+    bool ok = tilus_artefact_read(bytes, file.size, &a, message, sizeof message) == TILUS_OK;
+    if (ok)
+        file.format = format_of(bytes);
     free(bytes);
     if (!ok)
-        fprintf(stderr, "%s: error: '%s': %s\n", TOOL, input, message);
-    ok = ok && show(s, input, a, size);
+        fprintf(stderr, "%s: error: '%s': %s\n", TOOL, file.name, message);
+    ok = ok && show(s, &file, a);
     free(a);
     return ok ? EXIT_OK : EXIT_DIAGNOSTICS;
 }

@@ -51,10 +51,11 @@ static void print_memory(const tilus_kernel_info *info)
     }
 }
 
-void show_table(const tilus_artefact *a, size_t size)
+void show_table(const tilus_artefact *a, const File *file)
 {
     print_program(a->info);
     print_memory(a->info);
+    print_text("overlaps", a->info->overlaps ? "launches before it, until it waits" : "none");
     print_text("target", a->target);
     printf("%-*sversion %u.%u, %zu bytes\n", LABEL, "PTX", a->ptx_version / 10,
            a->ptx_version % 10, strlen(a->ptx));
@@ -65,5 +66,5 @@ void show_table(const tilus_artefact *a, size_t size)
     printf("%-*s%zu bytes\n", LABEL, "source", strlen(a->source));
     print_text("parameters", *a->parameters ? a->parameters : "none");
     print_text("compiler", *a->compiler ? a->compiler : "unknown");
-    printf("%-*sformat %d, %zu bytes\n", LABEL, "file", TILUS_ARTEFACT_VERSION, size);
+    printf("%-*sformat %u, %zu bytes\n", LABEL, "file", file->format, file->size);
 }

@@ -4,8 +4,17 @@
 
 #include "tilus/artefact.h"
 
-/* Prints to stdout what is in `artefact`, a file of `size` bytes: as a table, as JSON. */
-void show_table(const tilus_artefact *artefact, size_t size);
-void show_json(const tilus_artefact *artefact, size_t size);
+#include <stddef.h>
+
+/* A file that was read. */
+typedef struct File {
+    const char *name;
+    size_t size;                /* bytes */
+    unsigned format;            /* version of it */
+} File;
+
+/* Prints to stdout what is in `artefact`, a file's: as a table, as JSON. */
+void show_table(const tilus_artefact *artefact, const File *file);
+void show_json(const tilus_artefact *artefact, const File *file);
 
 #endif

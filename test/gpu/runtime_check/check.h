@@ -13,7 +13,7 @@ enum {
 };
 
 /* The programs of programs.tilus. */
-extern const tilus_kernel_info accumulate, accumulate_in_workspace;
+extern const tilus_kernel_info accumulate, accumulate_in_workspace, accumulate_early;
 
 typedef struct Check {
     const char *target;
@@ -83,6 +83,8 @@ void names_a_lost_context(Check *c);
     CHECK(graphs_replay)                                                                     \
     CHECK(captures_survive_preparing)                                                        \
     CHECK(captures_refuse_loading)                                                           \
+    CHECK(early_launches_keep_their_order)                                                   \
+    CHECK(early_launches_replay)                                                             \
     CHECK(refuses_a_misaligned_pointer)                                                      \
     CHECK(refuses_too_much_shared_memory)                                                    \
     CHECK(reports_invalid_ptx)                                                               \

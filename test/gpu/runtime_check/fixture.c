@@ -26,6 +26,9 @@ const tilus_kernel_info accumulate_in_workspace = {
     .name = "accumulate_in_workspace", .arg_count = 3, .args = args_info, .grid_rank = 1,
     .grid_length = {1}, .grid = {grid_code}, .threads = 32, .workspace_count = 1,
     .workspace = &tensor};
+const tilus_kernel_info accumulate_early = {
+    .name = "accumulate_early", .arg_count = 3, .args = args_info, .grid_rank = 1,
+    .grid_length = {1}, .grid = {grid_code}, .threads = 32, .overlaps = true};
 
 /* ---- reports -------------------------------------------------------------- */
 

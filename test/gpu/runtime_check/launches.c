@@ -213,3 +213,34 @@ void captures_refuse_loading(Check *c, const char *name)
         capture(c, name, kernel, launch_unprepared);
     tilus_kernel_unload(kernel);
 }
+
+/* ---- launches that overlap ------------------------------------------------ */
+
+/* Beside plain ones, which wait for all of them. */
+void early_launches_keep_their_order(Check *c, const char *name)
+{
+    enum { EVERY = 5 };         /* of them a plain one */
+    tilus_kernel *early = prepare_kernel(c, name, &accumulate_early, 0);
+    tilus_kernel *plain = prepare_kernel(c, name, &accumulate, 0);
+    Buffers b = make_buffers(c, name, 0);
+    for (int i = 0; i < ROUNDS && !c->failed; i++)
+        expect_ok(c, name, launch(i % EVERY ? early : plain, c->streams[0], &b));
+    expect_sums(c, name, &b, ROUNDS);
+    free_buffers(c, &b);
+    tilus_kernel_unload(early);
+    tilus_kernel_unload(plain);
+}
+
+/* A launch behind what is no kernel cannot begin early. */
+static void fill_something(Check *c, const char *name, const Buffers *b)
+{
+    expect_raw(c, name, c->raw.cuMemsetD8Async(b->workspace, 0, N, c->streams[0]));
+}
+
+void early_launches_replay(Check *c, const char *name)
+{
+    tilus_kernel *kernel = prepare_kernel(c, name, &accumulate_early, 0);
+    if (kernel)
+        capture(c, name, kernel, fill_something);
+    tilus_kernel_unload(kernel);
+}

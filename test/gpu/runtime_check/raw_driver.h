@@ -19,6 +19,8 @@
     CALL(cuStreamCreate, (void **stream, unsigned flags))                                     \
     CALL(cuStreamSynchronize, (void *stream))                                                 \
     CALL(cuStreamDestroy_v2, (void *stream))                                                  \
+    CALL(cuMemsetD8Async, (unsigned long long to, unsigned char byte, size_t size,            \
+                           void *stream))                                                     \
     CALL(cuStreamBeginCapture_v2, (void *stream, int mode))                                   \
     CALL(cuStreamEndCapture, (void *stream, void **graph))                                    \
     CALL(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))   \

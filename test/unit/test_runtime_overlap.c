@@ -1,0 +1,117 @@
+/* Launches that may begin before those before them have ended, on a fake driver. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "rt_fixture.h"
+
+/* A kernel that waits by itself for the launches before it, on a device of 9.0. */
+static tilus_kernel *create_waiting(tilus_rt *rt, const tilus_kernel_info *like,
+                                    const char *target)
+{
+    tilus_kernel_info info = *like;
+    info.overlaps = true;
+    tilus_artefact artefact = artefact_of(&info, ptx);
+    artefact.target = target;
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
+    assert_true(tilus_kernel_artefact(kernel)->info->overlaps);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    return kernel;
+}
+
+static void a_launch_that_waits_may_begin_early(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create_waiting(rt, &scale, "sm_90a");
+    set_current(0);
+    assert_calls(launch(kernel, &fake->streams[0]), "cuCtxGetCurrent cuLaunchKernelEx");
+    assert_int_equal(fake->early, 1);
+    assert_int_equal(fake->launches, 1);
+    assert_int_equal(fake->streams[0].launches, 1);
+    assert_memory_equal(fake->grid, ((unsigned[]){2, 1, 1}), sizeof fake->grid);
+    assert_memory_equal(fake->block, ((unsigned[]){64, 1, 1}), sizeof fake->block);
+    assert_int_equal(fake->shared, 96 * 1024);
+    assert_memory_equal(fake->parameters, ((uint64_t[]){0x1000, 32, 3, 1}),
+                        4 * sizeof(uint64_t));
+    fake->streams[1].capturing = 1;
+    assert_calls(launch(kernel, &fake->streams[1]), "cuCtxGetCurrent cuLaunchKernelEx");
+    fake->streams[1].capturing = 0;
+    fake->fail = "cuLaunchKernelEx:1";
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_DRIVER,
+                 "kernel @scale (sm_90a) on device 0 (Fake 100, sm_90): cuLaunchKernelEx: "
+                 "CUDA_ERROR_INVALID_VALUE");
+    fake->fail = "cuLaunchKernelEx:700";
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_LOST, "context lost: ");
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+/* Fills are no kernels, which could let others begin. */
+static void a_launch_behind_its_fill_is_plain(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel_info info = scale_with_workspace();
+    tilus_workspace_tensor kept = tensor;
+    _Alignas(TILUS_WORKSPACE_ALIGN) char memory[256];
+    tilus_kernel *filled = create_waiting(rt, &info, "sm_90");
+    kept.zeroed = false;
+    info.workspace = &kept;
+    tilus_kernel *unfilled = create_waiting(rt, &info, "sm_90");
+    set_current(0);
+    assert_calls(tilus_launch(filled, NULL, good_args, 4, (uintptr_t)memory, 256),
+                 "cuCtxGetCurrent cuMemsetD8Async cuLaunchKernel");
+    assert_calls(tilus_launch(unfilled, NULL, good_args, 4, (uintptr_t)memory, 256),
+                 "cuCtxGetCurrent cuLaunchKernelEx");
+    tilus_kernel_unload(filled);
+    tilus_kernel_unload(unfilled);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+/* Code that does not wait, and drivers that would not, get plain launches. */
+static void a_launch_is_plain_where_nobody_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *driver;
+        int version;
+        const char *target;
+        int early;
+    } cases[] = {
+        {TILUS_FAKE_CUDA, 13000, "sm_90", 1}, {TILUS_FAKE_CUDA, 12030, "sm_90a", 1},
+        {TILUS_FAKE_CUDA, 12020, "sm_90a", 0}, {TILUS_FAKE_CUDA, 13000, "sm_89", 0},
+        {TILUS_FAKE_CUDA_OLD, 13000, "sm_90", 0}, {TILUS_FAKE_CUDA, 13000, "compute_90", 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        use_driver(cases[i].driver);
+        fake->capability = 90;
+        fake->driver_version = cases[i].version;
+        tilus_rt *rt = open_fake();
+        tilus_kernel *kernel = create_waiting(rt, &scale, cases[i].target);
+        assert_ok(launch(kernel, NULL));
+        assert_int_equal(fake->launches, 1);
+        assert_int_equal(fake->early, cases[i].early);
+        tilus_kernel_unload(kernel);
+        tilus_rt_close(rt);
+        assert_nothing_left();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_launch_that_waits_may_begin_early, set_up),
+        cmocka_unit_test_setup(a_launch_behind_its_fill_is_plain, set_up),
+        cmocka_unit_test_setup(a_launch_is_plain_where_nobody_waits, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
