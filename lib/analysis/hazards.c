@@ -344,7 +344,7 @@ static void flow_group(Walk *w, const Op *op, State *s)
     w->certain = certain;
 }
 
-/* A lock and a release are barriers of the block, too. */
+/* A lock and a release are barriers, too. */
 static bool op_synchronizes(const Op *op)
 {
     return op->code == OP_synchronize || op->code == OP_lock || op->code == OP_release;

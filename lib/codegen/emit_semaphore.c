@@ -1,4 +1,4 @@
-/* Semaphores: thread 0 acts for the block, a barrier hands its order on.
+/* Semaphores: thread 0 acts for the block, or the group, a barrier hands its order on.
  *
  *     lock       thread 0: until (ld.acquire.gpu == value);   bar.sync
  *     release    bar.sync;   thread 0: st.release.gpu

@@ -52,7 +52,7 @@ static int64_t held_value(const Op *op, const Semaphore *s)
     return op_memory_operand(op)->type->dtype == DTYPE_i32 ? (int32_t)code : (int64_t)code;
 }
 
-/* As a barrier behind it: the block's threads go on together. */
+/* As a barrier behind it: the threads of the block, or of the group, go on together. */
 bool interp_lock(Interp *in, const Op *op)
 {
     Semaphore s;
@@ -69,7 +69,7 @@ bool interp_lock(Interp *in, const Op *op)
     return true;
 }
 
-/* As a barrier before it: the block's threads have come here. */
+/* As a barrier before it: the threads of the block, or of the group, have come here. */
 bool interp_release(Interp *in, const Op *op)
 {
     Semaphore s;

@@ -16,9 +16,6 @@ bool verify_operands(Module *m, const Op *op);
 bool verify_operand_threads(Module *m, const Op *op);
 bool verify_result_threads(Module *m, const Op *op);
 
-/* That `op` does not stand in a thread_group; `what` says what it does: "exit ends". */
-bool verify_block_wide(Module *m, const Op *op, const char *what);
-
 /* "register tensor": how messages call types of this kind. */
 const char *verify_kind_text(TypeKind kind);
 

@@ -1,5 +1,5 @@
 /* Which threads run what: groups of whole warps, the register tensors that they
- * hold, and ops that are for the whole block. */
+ * hold, and `exit`, which is for the whole block. */
 #include "ir/verify.h"
 
 #include "ir/text.h"
@@ -87,16 +87,14 @@ bool verify_thread_group(Module *m, const Op *op)
                       "carries none", yield->operand_count);
 }
 
-bool verify_block_wide(Module *m, const Op *op, const char *what)
+/* Ending a part of the block would leave the others waiting at barriers that count
+ * it: what the machine does there is no meaning to give to a program. */
+bool verify_exit(Module *m, const Op *op)
 {
     const Op *group = region_thread_group(op->parent);
     if (!group)
         return true;
-    diag_error(m->diag, op->loc, "%s the whole block, a thread_group runs on %lld threads of it",
-               what, (long long)region_threads(op->parent).count);
+    diag_error(m->diag, op->loc, "exit ends the whole block, a thread_group runs on %lld "
+               "threads of it", (long long)region_threads(op->parent).count);
     return diag_note(m->diag, group->loc, "the thread_group begins here");
 }
-
-/* Ending a part of the block would leave the others waiting at barriers that count
- * it: what the machine does there is no meaning to give to a program. */
-bool verify_exit(Module *m, const Op *op) { return verify_block_wide(m, op, "exit ends"); }

@@ -76,12 +76,6 @@ static bool verify_semaphore(Module *m, const Op *op)
     return true;
 }
 
-bool verify_lock(Module *m, const Op *op)
-{
-    return verify_semaphore(m, op) && verify_block_wide(m, op, "lock holds up");
-}
+bool verify_lock(Module *m, const Op *op) { return verify_semaphore(m, op); }
 
-bool verify_release(Module *m, const Op *op)
-{
-    return verify_semaphore(m, op) && verify_block_wide(m, op, "release orders");
-}
+bool verify_release(Module *m, const Op *op) { return verify_semaphore(m, op); }

@@ -1,0 +1,185 @@
+/* Matrix products with packed weights of 1 to 8 bits: C[m, n] = A[m, k] x B[k, n], where
+ * B[k, n] = (code[k, n] - zero[group, n]) * scale[group, n]. One template,
+ * kernels/matmul.tilus, serves all types; this library chooses its parameters, finds the
+ * compiled kernels, packs the weights and launches. It links the runtime and no LLVM.
+ *
+ *     tilus_matmul_open ─▶ tilus_matmul_plan ─▶ pack, once ─▶ run, run, ..
+ *
+ * Kernels are artefacts (tilus/artefact.h), found by their names (tilus_matmul_kernels):
+ * in memory, in a directory, or made by a callback, as tilus_matmul_compile of the
+ * compiler library is one (tilus/tilus.h). docs/matmul.md is for users.
+ *
+ * Functions that fail return a status, and tilus_rt_error() (tilus/runtime.h) says why;
+ * TILUS_ERROR_MEMORY is host memory that ran out. Functions of one plan may be called by
+ * several threads at once, unless they say otherwise. */
+#ifndef TILUS_MATMUL_H
+#define TILUS_MATMUL_H
+
+#include "tilus/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tilus_matmul tilus_matmul;               /* where kernels come from */
+typedef struct tilus_matmul_plan tilus_matmul_plan;     /* one problem on one device */
+
+/* ---- problems --------------------------------------------------------------- */
+
+typedef enum tilus_zeros {
+    TILUS_ZEROS_NONE,
+    TILUS_ZEROS_INTEGER,    /* in bytes: of uN weights 0 to 2^N - 1, of iN as the codes are;
+                               floats have none */
+    TILUS_ZEROS_FLOAT       /* of the scales' type */
+} tilus_zeros;
+
+typedef enum tilus_epilogue {
+    TILUS_EPILOGUE_NONE,
+    TILUS_EPILOGUE_SILU,    /* x / (1 + exp(-x)) */
+    TILUS_EPILOGUE_GELU     /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
+} tilus_epilogue;
+
+/* C = function(A x B + bias) + residual. All zero, or a NULL in its place, is the
+ * default. */
+typedef struct tilus_matmul_problem {
+    const char *weights;        /* u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
+    const char *activations;    /* of A: f16 (default), bf16, f8e4m3, f8e5m2, i8 */
+    const char *scales;         /* f16 or bf16; default: bf16 where A is, else f16 */
+    const char *result;         /* of C, bias and residual: f16, bf16, f32; default: the
+                                   scales' type */
+    int64_t n, k;               /* 1 to 2^20, 1 to 2^23 */
+    int64_t group;              /* of k with one scale: 32, 64, a multiple of 128;
+                                   0: all of k */
+    tilus_zeros zeros;
+    tilus_epilogue function;
+    bool bias;                  /* [n] */
+    bool residual;              /* [m, n] */
+} tilus_matmul_problem;
+
+/* ---- where kernels come from --------------------------------------------------- */
+
+/* An artefact in memory, under its name. */
+typedef struct tilus_matmul_kernel {
+    const char *name;
+    const void *bytes;
+    size_t size;
+} tilus_matmul_kernel;
+
+/* Makes the artefact of the program `program` of the template for `target` ("sm_90a"), with
+ * `parameters`: "W=u4 GROUP=128 ..", values of -D. *bytes are freed with free(). On failure
+ * message[0..size) says why. Called by any thread that makes a plan or runs one, several at
+ * once. */
+typedef tilus_status tilus_matmul_compiler(void *data, const char *program,
+                                           const char *parameters, const char *target,
+                                           void **bytes, size_t *size, char *message,
+                                           size_t message_size);
+
+typedef struct tilus_matmul_options {
+    const tilus_matmul_kernel *kernels; /* that are looked at first; they outlive the library */
+    size_t kernel_count;
+    const char *directory;              /* of NAME.tilusk files; looked at next */
+    tilus_matmul_compiler *compile;     /* asked last; NULL: a miss is TILUS_ERROR_NO_KERNEL */
+    void *compile_data;
+    const char *tunings;                /* JSON as tilus-tune exports it, which comes before the
+                                           table that is built in; NULL: none */
+} tilus_matmul_options;
+
+/* `options` may be NULL; its texts are copied, but for `kernels`. TILUS_ERROR_ARGUMENT when
+ * the tunings are not what tilus-tune writes. The caller closes the result after its plans,
+ * and before `rt`. */
+TILUS_API tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,
+                                         tilus_matmul **out);
+TILUS_API void tilus_matmul_close(tilus_matmul *matmul);
+
+/* ---- plans -------------------------------------------------------------------- */
+
+/* Chooses how the problem is computed on the device: by tunings, else by the cost model; both
+ * give the same answer each time. Loads no kernel yet. TILUS_ERROR_ARGUMENT names the field
+ * of the problem that is wrong, with its value; TILUS_ERROR_UNSUPPORTED: the device. The
+ * caller frees the plan when nothing that it launched runs any more. */
+TILUS_API tilus_status tilus_matmul_plan_create(tilus_matmul *matmul,
+                                                const tilus_matmul_problem *problem, int device,
+                                                tilus_matmul_plan **out);
+TILUS_API void tilus_matmul_plan_free(tilus_matmul_plan *plan);
+
+/* Loads and prepares what runs of `m` rows need, so that tilus_matmul_run only launches. Call
+ * it before a stream is captured. TILUS_ERROR_NO_KERNEL names the artefact that is nowhere,
+ * and its parameters. */
+TILUS_API tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m);
+
+/* What was chosen for `m` rows, and why, as text; the caller frees it with free(). NULL: out
+ * of memory. */
+TILUS_API char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m);
+
+/* The artefacts that runs of 1 to `m` rows need, a line each: NAME, a tab, program, a tab,
+ * parameters. Freed with free(); NULL: out of memory. */
+TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
+
+/* ---- weights ------------------------------------------------------------------- */
+
+/* Plain weights. Codes are packed without gaps, element e in the bits from e * bits on, lowest
+ * bits first; scales and zero points are [groups, n] beside [k, n] codes and [n, groups] beside
+ * [n, k]. Addresses are of host memory for tilus_matmul_pack, else of the device. */
+typedef struct tilus_matmul_weights {
+    const void *codes, *scales;
+    const void *zeros;          /* NULL where the problem has none */
+    bool transposed;            /* all are [n, k], as PyTorch keeps them; else [k, n] */
+} tilus_matmul_weights;
+
+/* Bytes of the packed weights, a multiple of 256. */
+TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
+
+/* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
+ * functions write the same bytes. */
+TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
+                                         const tilus_matmul_weights *weights, void *packed);
+
+/* Packs on the device, enqueued on `stream`; loads the kernel at the first call. `packed` is
+ * aligned to 256 bytes. */
+TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
+                                                const tilus_matmul_weights *weights,
+                                                uint64_t packed);
+
+/* Tiles of the packed form: where n is cut at multiples of `n_tile`, or k at multiples of
+ * `k_tile` and of the group, the packed part is the part packed; that is, plans of the parts
+ * read what tilus_matmul_shard cuts out of the packed whole. */
+TILUS_API void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile,
+                                 int64_t *k_tile);
+
+/* The packed weights of the plan `part`, which begin at row k_first and column n_first of
+ * those of `whole`; host memory. TILUS_ERROR_ARGUMENT where they are not cut at tiles, lie
+ * outside, or the plans pack differently. */
+TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *packed,
+                                          const tilus_matmul_plan *part, int64_t n_first,
+                                          int64_t k_first, void *packed_part);
+
+/* ---- products ------------------------------------------------------------------ */
+
+/* Addresses of the device; those of weights and workspace are multiples of 256, the others
+ * of 16. */
+typedef struct tilus_matmul_call {
+    int64_t m;                  /* 1 to 65536 */
+    uint64_t a;                 /* [m, k], rows `a_stride` elements apart; 0: k */
+    int64_t a_stride;
+    uint64_t weights;           /* as packed */
+    uint64_t bias, residual;    /* where the problem has them */
+    uint64_t c;                 /* [m, n], which may be the residual */
+    uint64_t workspace;
+    size_t workspace_size;      /* at least tilus_matmul_workspace_size */
+} tilus_matmul_call;
+
+/* Bytes of device memory that runs of `m` rows need; grows with m, never shrinks. */
+TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m);
+
+/* Enqueues the product: no waiting, no allocation, and no lock once tilus_matmul_prepare was
+ * called for `m`. It may be captured into a graph. Results are the same in every run. Runs
+ * that may overlap need a workspace each. TILUS_ERROR_ARGUMENT names the field that is
+ * wrong. */
+TILUS_API tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
+                                        const tilus_matmul_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

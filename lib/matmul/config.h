@@ -1,0 +1,100 @@
+/* Configurations of the template kernels/matmul.tilus: its parameters, the names of its
+ * kernels, the space that is searched, and what a configuration is thought to cost. Shared
+ * by the library, the tuner and the benchmarks; pure functions, thread safe. */
+#ifndef TILUS_MATMUL_CONFIG_H
+#define TILUS_MATMUL_CONFIG_H
+
+#include "ir/dtype.h"
+#include "tilus/matmul.h"
+
+enum {
+    MATMUL_UNIT_K = 128,        /* of k, in a unit of packed weights */
+    MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
+    MATMUL_NAME_MAX = 128,      /* of an artefact's name */
+};
+
+/* The programs of the template. */
+typedef enum MatmulProgram {
+    MATMUL_PACK,                /* codes to units */
+    MATMUL_PREPARE,             /* A to columns of mma */
+    MATMUL_PRODUCT,             /* @matmul */
+    MATMUL_DECODE,              /* units to a plain f16 or bf16 matrix, for large m */
+    MATMUL_PROGRAMS
+} MatmulProgram;
+
+/* A problem with its defaults filled in, and what follows from its types. */
+typedef struct MatmulSpec {
+    DType weights, codes;       /* of W, and U: as what codes are decoded */
+    DType product;              /* T: what tensor cores multiply; bf16 where f16 does not hold
+                                   the weights */
+    DType activations, scales, result;
+    int offset;                 /* OFFSET: half of the range of signed integers, else 0 */
+    int residual_exponent;      /* RS: of sums; A is multiplied by at most 2^3 for it */
+    int group;                  /* GROUP: 0, 32, 64 or 128 */
+    int64_t repeats;            /* units that share scales: a group of 512 is 4 units */
+    tilus_zeros zeros;
+    tilus_epilogue function;
+    bool bias, residual;
+    int64_t n, k;
+} MatmulSpec;
+
+/* How it is computed. `rows` decides how weights lie, so it is one for all m of a plan. */
+typedef struct MatmulConfig {
+    int rows;                   /* ROWS: 32, 64, 128 */
+    int warps;                  /* WARPS that multiply: 2, 4, 8 */
+    int stages;                 /* STAGES of the ring in shared memory; 0: none */
+    int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */
+    int per_sm;                 /* blocks for each multiprocessor, which share the rounds out
+                                   evenly; 0: one block a tile */
+} MatmulConfig;
+
+/* Checks the problem and fills in `spec`. False: message[0..size) names the field and its
+ * value. */
+bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
+                 size_t size);
+
+/* Values of -D for a program, only those that it depends on: "W=u4 U=u4 ..". */
+void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
+                       MatmulProgram program, char text[static MATMUL_TEXT_MAX]);
+
+/* The artefact's name, without a folder or an ending: "matmul-u4-f16-..", from the
+ * parameters alone. */
+void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
+                 const char *target, char name[static MATMUL_NAME_MAX]);
+
+/* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
+ * at most 1/16, else to 4 or 2; so WARPS divides it. */
+int64_t matmul_slices(const MatmulSpec *spec);
+int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows);
+
+/* Rounds of all tiles of a launch, and its blocks: as `per_sm` says, at most the rounds. */
+int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config);
+int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors);
+
+/* What decides whether a configuration runs, and how well. */
+typedef struct MatmulDevice {
+    const char *name;           /* "NVIDIA H200" */
+    int multiprocessors;
+    int64_t shared_block, shared_sm;    /* bytes that a block, and all blocks of one, have */
+    double bandwidth;           /* bytes a microsecond */
+} MatmulDevice;
+
+int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Whether it runs: warps divide the slices, shared memory and registers suffice. */
+bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *config,
+                        const MatmulDevice *device);
+
+/* The space for `m` rows: calls `visit` for each configuration that fits. */
+void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
+                      void (*visit)(void *data, const MatmulConfig *config), void *data);
+
+/* Microseconds that the model expects, and the read floor: 2.50 us + bytes / bandwidth. */
+double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m,
+                   const MatmulDevice *device);
+double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
+
+/* Buckets of m that tunings are for: 1, 2, 4, 8, 16, 32, 64, 128, .. The least that holds m. */
+int64_t matmul_bucket(int64_t m);
+
+#endif
