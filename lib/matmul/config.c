@@ -135,7 +135,7 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
 
 /* ---- parameters and names ----------------------------------------------------- */
 
-enum { PARAMETERS_MAX = 24 };
+enum { PARAMETERS_MAX = 32 };
 
 /* A value of -D. `tag` leads it in names, where the number 0 is left out; NULL: what others
  * imply, and names lack. */
@@ -163,8 +163,9 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
 }
 
-/* Which of its parameters each program depends on. @prepare sees of the weights what their
- * decoding leaves to A, and only whether sums begin at zero points or at the offset. */
+/* Which of its parameters each program depends on, and W with U, which must suit each other
+ * in all programs of the text. @prepare sees of the weights what their decoding leaves to A,
+ * and only whether sums begin at zero points or at the offset. */
 static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
                                      MatmulProgram program)
 {
@@ -174,24 +175,31 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool zeros = s->zeros != TILUS_ZEROS_NONE;
     int zero = prepare ? zeros : (int)s->zeros;
     int offset = prepare && zeros ? 0 : pack && s->zeros != TILUS_ZEROS_INTEGER ? 0 : s->offset;
-    add_type(&l, !prepare, "W", "", s->weights);
-    add_type(&l, !pack, "U", prepare ? "" : NULL, s->codes);
-    add_type(&l, prepare, "A", "", s->activations);
+    add_type(&l, true, "W", prepare ? NULL : "", prepare ? s->codes : s->weights);
+    add_type(&l, true, "U", prepare ? "" : NULL, s->codes);
+    add_type(&l, prepare || product, "A", "", s->activations);
     add_type(&l, true, "T", "", s->product);
     add_type(&l, !prepare, "S", "", s->scales);
     add_type(&l, product, "C", "", s->result);
     add_number(&l, true, "OFFSET", prepare ? "o" : NULL, offset);
     add_number(&l, true, "GROUP", "g", s->group);
     add_number(&l, true, "ZERO", "z", zero);
-    add_number(&l, prepare || product, "RS", NULL, s->residual_exponent);
+    add_number(&l, prepare || product, "SCALED", "l", c->scaled);
+    add_number(&l, prepare || product, "RS", NULL, c->scaled ? 0 : s->residual_exponent);
     add_number(&l, !prepare, "ROWS", "r", c->rows);
-    add_number(&l, product, "WARPS", "w", c->warps);
+    add_number(&l, product, "RWARPS", "x", c->rwarps);
+    add_number(&l, product, "KWARPS", "w", c->kwarps);
+    add_number(&l, product, "DEEP", "e", c->deep);
+    add_number(&l, product, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
+    add_number(&l, product, "PREPARED", "p", c->prepared);
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", s->residual);
-    add_number(&l, product, "ACTIVATION", "function", (int)s->function);
+    add_number(&l, product, "FUNCTION", "function", (int)s->function);
+    add_number(&l, !pack, "DIVISOR", "d", matmul_divisor(s));
+    add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     return l;
 }
@@ -268,16 +276,33 @@ int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
     return codes + (int64_t)rows * (MATMUL_UNIT_K / spec->group) * (2 + zero);
 }
 
+int matmul_divisor(const MatmulSpec *spec)
+{
+    int vector = 128 / (int)dtype_bits(spec->activations);
+    return spec->k % MATMUL_UNIT_K == 0 ? MATMUL_UNIT_K : spec->k % vector == 0 ? vector : 1;
+}
+
+/* Rows of a tile, and units along k of a round. */
+static int64_t tile_rows(const MatmulConfig *c)
+{
+    return (int64_t)c->rwarps * c->rows;
+}
+
+static int64_t round_units(const MatmulConfig *c)
+{
+    return (int64_t)c->kwarps * c->deep;
+}
+
 int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config)
 {
-    return ceil_div(spec->n, config->rows) * (matmul_slices(spec) / config->warps);
+    return ceil_div(spec->n, tile_rows(config)) * (matmul_slices(spec) / round_units(config));
 }
 
 int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors)
 {
     int64_t rounds = matmul_rounds(spec, config);
     int64_t blocks = config->per_sm ? (int64_t)config->per_sm * multiprocessors
-                                    : ceil_div(spec->n, config->rows);
+                                    : ceil_div(spec->n, tile_rows(config));
     return blocks < rounds ? blocks : rounds;
 }
 
@@ -307,20 +332,24 @@ MatmulDevice matmul_device(const char *name, int multiprocessors, int64_t shared
 
 /* ---- what a block takes ----------------------------------------------------------- */
 
-/* The ring, two mbarriers of 8 bytes a stage (both arrays begin at multiples of 16), and the
- * warps' sums in columns of 4 more than the rows, the last without them. */
+/* The ring, with A where it comes through it, two or three mbarriers of 8 bytes a stage
+ * (whose arrays begin at multiples of 16), and the warps' sums in columns of 4 more than the
+ * rows, the last without them. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    int64_t ring = c->stages * c->warps * matmul_unit_bytes(spec, c->rows);
-    int64_t barriers = round_up(8 * c->stages, 16) + 8 * c->stages;
-    int64_t sums = (int64_t)c->warps * 8 * c->tiles * (c->rows + 4) * 4 - 16;
-    return ring + barriers + sums;
+    int64_t groups = spec->group ? MATMUL_UNIT_K / spec->group : 1;
+    int64_t sums = groups * (c->columns > 2 ? c->columns : 2);
+    int64_t panels = 4 * c->tiles * (64 * c->columns + round_up(sums, 4));
+    int64_t unit = c->rwarps * matmul_unit_bytes(spec, c->rows) + (c->prepared > 1 ? panels : 0);
+    int64_t barriers = (c->prepared > 1 ? 2 : 1) * round_up(8 * c->stages, 16) + 8 * c->stages;
+    int64_t parts = (int64_t)c->kwarps * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
+    return c->stages * round_units(c) * unit + barriers + parts;
 }
 
 /* A warp takes part in the product, or keeps the ring full. */
 static int warps_of_block(const MatmulConfig *c)
 {
-    return c->warps + (c->stages > 0);
+    return c->rwarps * c->kwarps + (c->stages > 0);
 }
 
 /* Registers come to a warp in eights a thread, out of the quarter of 16384 that it lives on. */
@@ -361,19 +390,22 @@ static bool is_one_of(int value, const int *values)
     return *values == value && value >= 0;
 }
 
-static const int all_rows[] = {32, 64, 128, -1}, all_warps[] = {2, 4, 8, -1};
+static const int all_rows[] = {32, 64, 128, -1}, all_warps[] = {1, 2, 4, 8, -1};
+static const int all_deep[] = {1, 2, 4, -1};
 static const int all_stages[] = {0, 2, 3, 4, 6, 8, -1}, all_powers[] = {1, 2, 4, 8, -1};
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
                         const MatmulDevice *device)
 {
     enum { STAGES_MAX = 64, PER_SM_MAX = 32, SPILLED = 40 };
-    if (!is_one_of(c->rows, all_rows) || !is_one_of(c->warps, all_warps) || c->stages < 0 ||
+    if (!is_one_of(c->rows, all_rows) || !is_one_of(c->kwarps, all_warps) || c->stages < 0 ||
         c->stages > STAGES_MAX || c->per_sm < 0 || c->per_sm > PER_SM_MAX ||
-        !is_one_of(c->columns, all_powers) || !is_one_of(c->tiles, all_powers) ||
+        !is_one_of(c->rwarps, all_deep) || !is_one_of(c->deep, all_deep) || tile_rows(c) > 256 ||
+        c->rwarps * c->kwarps > 16 || c->prepared < 0 || c->prepared > 2 ||
+        (c->prepared == 2 && c->stages == 0) || !is_one_of(c->columns, all_powers) || !is_one_of(c->tiles, all_powers) ||
         (c->tiles > 1 && c->columns < 8))
         return false;
-    if (matmul_slices(spec) % c->warps ||
+    if (matmul_slices(spec) % round_units(c) ||
         matmul_registers(spec, c) > registers_limit(c) + SPILLED)
         return false;
     return matmul_resident(spec, c, device) > 0;
@@ -405,15 +437,27 @@ static void visit_blocks(const Space *s, MatmulConfig c)
             s->visit(s->data, &c);
 }
 
+static void visit_warps(const Space *s, MatmulConfig c)
+{
+    for (const int *rwarps = all_deep; *rwarps >= 0; rwarps++)
+        for (const int *kwarps = all_warps; *kwarps >= 0; kwarps++)
+            for (const int *deep = all_deep; *deep >= 0; deep++) {
+                c.rwarps = *rwarps;
+                c.kwarps = *kwarps;
+                c.deep = *deep;
+                visit_blocks(s, c);
+            }
+}
+
 static void visit_rings(const Space *s, MatmulConfig c)
 {
     for (const int *rows = all_rows; *rows >= 0; rows++)
-        for (const int *warps = all_warps; *warps >= 0; warps++)
-            for (const int *stages = all_stages; *stages >= 0; stages++) {
+        for (const int *stages = all_stages; *stages >= 0; stages++)
+            for (int prepared = 0; prepared < 2; prepared++) {
                 c.rows = *rows;
-                c.warps = *warps;
                 c.stages = *stages;
-                visit_blocks(s, c);
+                c.prepared = prepared && *stages ? 2 : prepared;
+                visit_warps(s, c);
             }
 }
 

@@ -42,9 +42,12 @@ typedef struct MatmulSpec {
 /* How it is computed; all 0 is none. `rows` decides how weights lie, so it is one for all m of a plan. */
 typedef struct MatmulConfig {
     int rows;                   /* ROWS: 32, 64, 128 */
-    int warps;                  /* WARPS that multiply: 2, 4, 8 */
+    int rwarps, kwarps;         /* RWARPS side by side in rows: 1, 2, 4; KWARPS along k: 1 to 8 */
+    int deep;                   /* DEEP: units that a warp takes in a round: 1, 2, 4 */
     int stages;                 /* STAGES of the ring in shared memory; 0: none */
     int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */
+    int prepared;               /* PREPARED: A as it is, from @prepare, and through the ring */
+    int scaled;                 /* SCALED: scales act on sums, or 1: on weights, for large m */
     int per_sm;                 /* blocks for each multiprocessor, which share the rounds out
                                    evenly; 0: one block a tile */
 } MatmulConfig;
@@ -65,6 +68,9 @@ const char *matmul_program_name(MatmulProgram program);
  * parameters alone. */
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX]);
+
+/* DIVISOR: of k and of the stride of A's rows, in elements. */
+int matmul_divisor(const MatmulSpec *spec);
 
 /* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
  * at most 1/16, else to 4 on that condition, else to 2. WARPS divides it in configurations

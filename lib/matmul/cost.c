@@ -44,10 +44,10 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     int64_t waves = ceil_div(blocks * columns, at_once);
     int64_t most = waves * ceil_div(matmul_rounds(spec, c), blocks);
     int64_t running = blocks * columns < at_once ? blocks * columns : at_once;
-    double units = (double)most * (double)running * c->warps;
+    double units = (double)most * (double)running * c->rwarps * c->kwarps * c->deep;
     double memory = (units * (double)matmul_unit_bytes(spec, c->rows) + vector_bytes(spec, m)) /
                     device->bandwidth;
     double instructions = units * c->rows / 64 * (290 + 90 * c->tiles) / 4 /
                           device->multiprocessors / 1755;
-    return 3 + (memory > instructions ? memory : instructions) + (c->per_sm ? 1 : 0);
+    return (c->prepared ? 5 : 3) + (memory > instructions ? memory : instructions) + (c->per_sm ? 1 : 0);
 }
