@@ -1,22 +1,13 @@
-/* Reads twice the size of the L2 cache. A program of our own does it: the driver's copies
- * and fills write, too. */
+/* Reads twice the size of the L2 cache. A program of our own does it, common/flush.tilus: the
+ * driver's copies and fills write, too. */
 #include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static const char text[] =
-    "tilus 1\n"
-    "program @tilus_flush<%blocks>(%x: ptr<u32> {align = 16}, %y: ptr<u32>, %blocks: i32)\n"
-    "    warps(8) {\n"
-    "  %b = block_indices\n"
-    "  %gx = view_global %x : u32[%blocks * 8192]\n"
-    "  %gy = view_global %y : u32[%blocks]\n"
-    "  %v = load_global %gx[%b * 8192] : u32[8192] @ local(8).spatial(256).local(4)\n"
-    "  %sum = reduce %v {kind = sum, dims = [0]}\n"
-    "  store_global %sum, %gy[%b]\n"
-    "}\n";
+/* Its text. */
+extern const char tilus_flush[];
+extern const size_t tilus_flush_size;
 
 enum {
     BLOCK_BYTES = 8192 * 4,     /* that a block of it reads */
@@ -31,7 +22,8 @@ static char *compile(Flush *f, const char *target)
         .cpu = target, .opt_level = 3, .output = TILUS_OUTPUT_PTX};
     f->diag = tilus_diag_new();
     if (f->diag)
-        f->module = tilus_parse(f->diag, "<flush>", text, strlen(text), 1, NULL, 0);
+        f->module = tilus_parse(f->diag, "<flush>", tilus_flush, tilus_flush_size, 1, NULL,
+                                0);
     if (f->module && tilus_run_passes(f->module, NULL, &passes))
         return tilus_compile(f->module, &options, NULL);
     return NULL;
