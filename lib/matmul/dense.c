@@ -5,70 +5,12 @@
  * cuBLAS counts columns first, so that C[m, n] = A[m, k] x B[n, k]^T is for it
  *
  *     C^T [n, m] = (B^T [k, n])^T x A^T [k, m] */
+#include "matmul/cublas.h"
 #include "matmul/internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 
-/* Values from the cuBLAS and CUDA reference. */
-enum {
-    CUBLAS_SUCCESS = 0,
-    CUBLAS_OP_N = 0,
-    CUBLAS_OP_T = 1,
-    CUBLAS_COMPUTE_32F = 68,
-    CUBLAS_GEMM_DEFAULT = -1,
-    CUDA_R_32F = 0,
-    CUDA_R_16F = 2,
-    CUDA_R_16BF = 14,
-};
-
-/* What cuBLAS works in, as much as it takes by itself on sm_90; with a workspace of its own
- * it could not be captured into graphs. */
-enum { CUBLAS_WORKSPACE = 32 << 20 };
-
-struct DenseApi {
-    int (*create)(void **handle);
-    int (*destroy)(void *handle);
-    int (*set_stream)(void *handle, tilus_stream stream);
-    int (*set_workspace)(void *handle, void *workspace, size_t size);
-    int (*multiply)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                    const void *a, int a_type, int a_stride, const void *b, int b_type,
-                    int b_stride, const void *beta, void *c, int c_type, int c_stride,
-                    int compute, int algorithm);
-};
-
 /* ---- the library -------------------------------------------------------- */
-
-/* The first that there is. An empty TILUS_LIBCUBLAS stands for none. */
-static void *open_library(void)
-{
-    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
-    const char *path = getenv("TILUS_LIBCUBLAS");
-    void *library = NULL;
-    if (path)
-        return *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
-/* The library stays loaded, as it has threads and handlers that outlive its users. */
-static bool find_functions(DenseApi *api)
-{
-    void *library = open_library();
-    const struct {
-        const char *symbol;
-        void *function;
-    } all[] = {
-        {"cublasCreate_v2", &api->create},         {"cublasDestroy_v2", &api->destroy},
-        {"cublasSetStream_v2", &api->set_stream},
-        {"cublasSetWorkspace_v2", &api->set_workspace}, {"cublasGemmEx", &api->multiply},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!library || !(*(void **)all[i].function = dlsym(library, all[i].symbol)))
-            return false;
-    return true;
-}
 
 /* With the library's lock held: NULL where there is no cuBLAS. */
 static tilus_status find_api(tilus_matmul *matmul)
@@ -79,7 +21,7 @@ static tilus_status find_api(tilus_matmul *matmul)
     if (!api)
         return matmul_fail_memory();
     matmul->dense_known = true;
-    if (find_functions(api))
+    if (cublas_find(api))
         matmul->dense = api;
     else
         free(api);

@@ -6,7 +6,7 @@
  *     packed.c    where things lie in packed weights; parts of them
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
- *     dense.c     products of many rows, by cuBLAS */
+ *     dense.c     products of many rows, by cuBLAS, which cublas.c finds */
 #ifndef TILUS_MATMUL_INTERNAL_H
 #define TILUS_MATMUL_INTERNAL_H
 
@@ -65,7 +65,7 @@ void kernels_free(Kernel *kernels);
 
 /* ---- the library -------------------------------------------------------- */
 
-typedef struct DenseApi DenseApi;
+typedef struct DenseApi DenseApi;      /* cublas.h */
 
 struct tilus_matmul {
     tilus_rt *rt;
@@ -117,6 +117,13 @@ struct tilus_matmul_plan {
     Kernel *pack[2];            /* from [k, n], from [n, k] */
     Dense dense;
 };
+
+/* A plan for a device that need not be there, of a compute capability that matmul_target
+ * knows: it tells what tilus_matmul_plan_create would choose, and which kernels; it runs
+ * nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
+tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
+                                const MatmulDevice *device, int capability,
+                                tilus_matmul_plan **out);
 
 /* The choice for `m` rows. */
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);

@@ -147,38 +147,66 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
                                                                 : matmul_fail_memory();
 }
 
-static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem)
+/* `device` is described when it need not be there; NULL: it is asked. */
+static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
+                              const MatmulDevice *device)
 {
     char message[256];
     if (!problem)
-        return matmul_refuse("problem is NULL");
+        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem is NULL");
     if (!matmul_spec(problem, &plan->spec, message, sizeof message))
-        return matmul_refuse("problem: %s", message);
-    tilus_status status = describe_device(plan);
+        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
+    if (device)
+        plan->device = *device;
+    tilus_status status = device ? TILUS_OK : describe_device(plan);
     if (status == TILUS_OK)
         status = choose(plan, problem->n_tile);
     if (status == TILUS_OK)
         status = find_kernels(plan);
-    return status == TILUS_OK ? dense_plan(plan) : status;
+    return status == TILUS_OK && !device ? dense_plan(plan) : status;
 }
 
-tilus_status tilus_matmul_plan_create(tilus_matmul *matmul,
-                                      const tilus_matmul_problem *problem, int device,
-                                      tilus_matmul_plan **out)
+static tilus_matmul_plan *new_plan(tilus_matmul *matmul, int ordinal)
+{
+    tilus_matmul_plan *plan = calloc(1, sizeof *plan);
+    if (plan) {
+        plan->matmul = matmul;
+        plan->ordinal = ordinal;
+        pthread_mutex_init(&plan->dense.lock, NULL);
+    }
+    return plan;
+}
+
+static tilus_status create(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
+                           const MatmulDevice *device, tilus_matmul_plan **out)
 {
     *out = NULL;
-    tilus_matmul_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return matmul_fail_memory();
-    plan->matmul = matmul;
-    plan->ordinal = device;
-    pthread_mutex_init(&plan->dense.lock, NULL);
-    tilus_status status = fill_plan(plan, problem);
+    tilus_status status = fill_plan(plan, problem, device);
     if (status == TILUS_OK)
         *out = plan;
     else
         tilus_matmul_plan_free(plan);
     return status;
+}
+
+tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_problem *problem,
+                                      int device, tilus_matmul_plan **out)
+{
+    return create(new_plan(matmul, device), problem, NULL, out);
+}
+
+tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
+                                const MatmulDevice *device, int capability,
+                                tilus_matmul_plan **out)
+{
+    tilus_matmul_plan *plan = new_plan(matmul, 0);
+    if (plan) {
+        plan->capability = capability;
+        plan->target = matmul_target(capability);
+    }
+    return create(plan, problem, device, out);
 }
 
 void tilus_matmul_plan_free(tilus_matmul_plan *plan)
