@@ -36,6 +36,19 @@ build_preset() {
     quietly "$dir/build.log" cmake --build "$dir" --parallel "$jobs" ${1:+--target "$@"}
 }
 
+# Programs of the static preset, stripped, in one archive: pack_programs ARCHIVE NAME...
+# A wide window, as they share LLVM's code.
+pack_programs() {
+    local archive=$1 stripped=$root/build/static/stripped name
+    shift
+    rm -rf "$stripped"
+    mkdir -p "$stripped" "$(dirname "$archive")"
+    for name in "$@"; do
+        strip -o "$stripped/$name" "$root/build/static/bin/$name"
+    done
+    tar -C "$stripped" -cf - "$@" | xz --lzma2=preset=3,dict=64MiB >"$archive"
+}
+
 # Whether the fuzz preset can be built.
 has_libfuzzer() {
     [ -x /usr/lib/llvm-22/bin/clang ] &&

@@ -15,7 +15,8 @@ enum {
 
 /* The programs of the template. */
 typedef enum MatmulProgram {
-    MATMUL_PACK,                /* codes to units */
+    MATMUL_PACK,                /* codes to units: of plain [n, k] ... */
+    MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_PRODUCT,             /* @matmul */
     MATMUL_DECODE,              /* units to a plain f16 or bf16 matrix, for large m */
@@ -38,12 +39,15 @@ typedef struct MatmulSpec {
     int64_t n, k;
 } MatmulSpec;
 
-/* How it is computed. `rows` decides how weights lie, so it is one for all m of a plan. */
+/* How it is computed; all 0 is none. `rows` decides how weights lie, so it is one for all m of a plan. */
 typedef struct MatmulConfig {
     int rows;                   /* ROWS: 32, 64, 128 */
-    int warps;                  /* WARPS that multiply: 2, 4, 8 */
+    int rwarps, kwarps;         /* RWARPS side by side in rows: 1, 2, 4; KWARPS along k: 1 to 8 */
+    int deep;                   /* DEEP: units that a warp takes in a round: 1, 2, 4 */
     int stages;                 /* STAGES of the ring in shared memory; 0: none */
     int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */
+    int prepared;               /* PREPARED: A as it is, from @prepare, and through the ring */
+    int scaled;                 /* SCALED: scales act on sums, or 1: on weights, for large m */
     int per_sm;                 /* blocks for each multiprocessor, which share the rounds out
                                    evenly; 0: one block a tile */
 } MatmulConfig;
@@ -57,13 +61,20 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
 void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
                        MatmulProgram program, char text[static MATMUL_TEXT_MAX]);
 
+/* "pack" or "matmul", as the template calls it; both kinds of packing are "pack". */
+const char *matmul_program_name(MatmulProgram program);
+
 /* The artefact's name, without a folder or an ending: "matmul-u4-f16-..", from the
  * parameters alone. */
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX]);
 
+/* DIVISOR: of k and of the stride of A's rows, in elements. */
+int matmul_divisor(const MatmulSpec *spec);
+
 /* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
- * at most 1/16, else to 4 or 2; so WARPS divides it. */
+ * at most 1/16, else to 4 on that condition, else to 2. WARPS divides it in configurations
+ * that fit. The bytes are those of one slice of `rows` rows. */
 int64_t matmul_slices(const MatmulSpec *spec);
 int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows);
 
@@ -79,7 +90,17 @@ typedef struct MatmulDevice {
     double bandwidth;           /* bytes a microsecond */
 } MatmulDevice;
 
+/* A device of what the runtime says of it: its name (which the result keeps), its
+ * multiprocessors and the shared memory of a block, bytes. The read rate is measured for
+ * devices that config.c lists, and a guess for others. */
+MatmulDevice matmul_device(const char *name, int multiprocessors, int64_t shared_block);
+
+/* Of @matmul: what the compiler reports, exactly; registers a thread, as ptxas is seen to
+ * use; and the blocks of it that one multiprocessor holds, 0 when it holds none. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *config);
+int matmul_registers(const MatmulSpec *spec, const MatmulConfig *config);
+int matmul_resident(const MatmulSpec *spec, const MatmulConfig *config,
+                    const MatmulDevice *device);
 
 /* Whether it runs: warps divide the slices, shared memory and registers suffice. */
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *config,

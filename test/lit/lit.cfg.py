@@ -6,6 +6,7 @@
 #           groff   groff or mandoc, which check man pages
 #           vim     an editor that knows syntax files
 #           cxx     a C++ compiler is there (%cxx)
+#           gnuplot draws plots
 import os
 import shutil
 import subprocess
@@ -69,6 +70,8 @@ if cxx:
     config.available_features.add("cxx")
 if has_vim():
     config.available_features.add("vim")
+if shutil.which("gnuplot"):
+    config.available_features.add("gnuplot")
 if "address" in config.sanitize:
     config.available_features.add("asan")
 

@@ -1,22 +1,13 @@
-/* Reads twice the size of the L2 cache. A program of our own does it: the driver's copies
- * and fills write, too. */
+/* Reads twice the size of the L2 cache. A program of our own does it, common/flush.tilus: the
+ * driver's copies and fills write, too. */
 #include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static const char text[] =
-    "tilus 1\n"
-    "program @tilus_flush<%blocks>(%x: ptr<u32> {align = 16}, %y: ptr<u32>, %blocks: i32)\n"
-    "    warps(8) {\n"
-    "  %b = block_indices\n"
-    "  %gx = view_global %x : u32[%blocks * 8192]\n"
-    "  %gy = view_global %y : u32[%blocks]\n"
-    "  %v = load_global %gx[%b * 8192] : u32[8192] @ local(8).spatial(256).local(4)\n"
-    "  %sum = reduce %v {kind = sum, dims = [0]}\n"
-    "  store_global %sum, %gy[%b]\n"
-    "}\n";
+/* Its text. */
+extern const char tilus_flush[];
+extern const size_t tilus_flush_size;
 
 enum {
     BLOCK_BYTES = 8192 * 4,     /* that a block of it reads */
@@ -31,7 +22,8 @@ static char *compile(Flush *f, const char *target)
         .cpu = target, .opt_level = 3, .output = TILUS_OUTPUT_PTX};
     f->diag = tilus_diag_new();
     if (f->diag)
-        f->module = tilus_parse(f->diag, "<flush>", text, strlen(text), 1, NULL, 0);
+        f->module = tilus_parse(f->diag, "<flush>", tilus_flush, tilus_flush_size, 1, NULL,
+                                0);
     if (f->module && tilus_run_passes(f->module, NULL, &passes))
         return tilus_compile(f->module, &options, NULL);
     return NULL;
@@ -57,9 +49,9 @@ static bool load(Bench *b)
 bool flush_open(Bench *b)
 {
     Flush *f = &b->flush;
-    size_t blocks = 2 * b->l2 / BLOCK_BYTES + 1;
+    size_t blocks = 2 * b->measure.l2 / BLOCK_BYTES + 1;
     size_t size = blocks * (BLOCK_BYTES + SUM_BYTES);
-    if (!load(b) || !DRIVER_CALL(&b->driver, cuMemAlloc(&f->memory, size)))
+    if (!load(b) || !DRIVER_CALL(&b->measure.driver, cuMemAlloc(&f->memory, size)))
         return false;
     f->args[0].pointer = f->memory;
     f->args[1].pointer = f->memory + blocks * BLOCK_BYTES;
@@ -67,8 +59,10 @@ bool flush_open(Bench *b)
     return true;
 }
 
-bool flush_l2(Bench *b)
+bool flush_l2(void *bench, unsigned copy)
 {
+    Bench *b = bench;
+    (void)copy;
     return bench_launch(b, b->flush.kernel, b->flush.args, COUNT(b->flush.args), 0, 0);
 }
 
@@ -77,7 +71,7 @@ void flush_close(Bench *b)
     Flush *f = &b->flush;
     tilus_kernel_unload(f->kernel);
     if (f->memory)
-        b->driver.cuMemFree(f->memory);
+        b->measure.driver.cuMemFree(f->memory);
     tilus_module_free(f->module);
     tilus_diag_free(f->diag);
 }

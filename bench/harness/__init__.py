@@ -1,0 +1,1 @@
+"""What bench/run is made of. Python's standard library alone."""

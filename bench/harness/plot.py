@@ -1,0 +1,151 @@
+"""Plots of the newest complete sets, by gnuplot: PART.svg and PART.png beside PART.csv."""
+import collections
+import pathlib
+import shutil
+import tempfile
+
+from . import machine, parts, peers, results
+
+SIZES = {"types-shapes": (1500, 900), "spectrum": (1000, 560), "batch": (1000, 620),
+         "tilelang": (1100, 560), "models": (1200, 560)}
+
+
+def cell(number):
+    """As gnuplot reads it: what was not measured leaves a gap."""
+    return "NaN" if number is None else f"{number:.6g}"
+
+
+def ratio(a, b):
+    return a / b if a and b else None
+
+
+def speedups(row):
+    """Over cuBLAS: of the product, and of the floor."""
+    return (ratio(parts.column(row, "cublas_us"), parts.column(row, "us")),
+            ratio(parts.column(row, "cublas_us"), parts.column(row, "floor_us")))
+
+
+def write(path, lines):
+    path.write_text("".join(" ".join(line) + "\n" for line in lines))
+
+
+def quoted(text):
+    """A string of gnuplot, in data and scripts; \\n in it begins a line."""
+    return '"' + text.replace("\\", "").replace('"', "").replace("\n", "\\n") + '"'
+
+
+# ---- data of each plot: files in a folder, and variables of the script ----------------
+
+def prepare_types_shapes(rows, folder):
+    known, titles, number = peers.read(), [], 0
+    for m in (1, 16):
+        for k, n in parts.SHAPES:
+            number += 1
+            lines = []
+            for place, (weights, zeros) in enumerate(parts.TYPES):
+                problem = parts.problem(weights, (k, n), zeros)
+                row = rows.get((problem, m))
+                lines.append([str(place), quoted(parts.label(problem)), cell(parts.column(row, "us")),
+                              cell(parts.column(row, "floor_us")), cell(peers.best(known, problem, m)),
+                              cell(parts.column(row, "cublas_us"))])
+            write(folder / f"panel{number}", lines)
+            titles.append(f"k x n = {k} x {n}, m = {m}")
+    return {"data": str(folder / "panel%d"), "titles": ";".join(titles)}
+
+
+def prepare_spectrum(rows, folder):
+    lines = []
+    for bits in range(1, 9):
+        line = [str(bits)]
+        for name in (f"u{bits}", f"i{bits}", parts.FLOATS.get(bits)):
+            row = rows.get((parts.problem(name, parts.LARGE), 16))
+            line += [cell(number) for number in speedups(row)]
+        lines.append(line)
+    write(folder / "data", lines)
+    return {"data": str(folder / "data")}
+
+
+def prepare_batch(rows, folder):
+    problem = parts.PARTS["batch"].cases[0].problem
+    lines = [[str(m), cell(row["us"]), cell(row["floor_us"]), cell(row["cublas_us"])]
+             for (which, m), row in sorted(rows.items(), key=lambda item: item[0][1])
+             if which == problem]
+    write(folder / "data", lines)
+    blocks = collections.defaultdict(list)
+    for p in peers.read():
+        if (p["peer"] != "cuBLAS" and p["weights"] in ("u4", "i4") and p["zeros"] == "none"
+                and p["group"] == 128 and (p["k"], p["n"]) == parts.LARGE):
+            blocks[f"{p['peer']}, {p['weights']}"].append([str(p["m"]), cell(p["us"])])
+    (folder / "peers").write_text("\n\n".join(
+        quoted(name) + "\n" + "".join(" ".join(line) + "\n" for line in lines)
+        for name, lines in blocks.items()))
+    return {"data": str(folder / "data"), "peers": str(folder / "peers"),
+            "peer_count": len(blocks)}
+
+
+def prepare_tilelang(rows, folder):
+    lines = []
+    for number, (n, k) in enumerate(parts.TILELANG):
+        line = [str(number), quoted(f"V{number}\n{n} x {k}")]
+        for weights, activations in parts.TILELANG_TYPES:
+            row = rows.get((parts.problem(weights, (k, n), activations=activations), 1))
+            line += [cell(number) for number in speedups(row)]
+        lines.append(line)
+    write(folder / "data", lines)
+    names = ";".join(f"{w} x {a}" for w, a in parts.TILELANG_TYPES)
+    return {"data": str(folder / "data"), "names": names}
+
+
+def prepare_models(rows, folder):
+    for panel, m in enumerate((1, 16), 1):
+        lines = []
+        for number, model in enumerate(parts.MODELS):
+            library = [parts.step_sum(model, rows, weights, m, "cublas_us")
+                       for weights in parts.MODEL_TYPES]
+            known = sorted(ms for ms in library if ms is not None)
+            line = [str(number), quoted(model.name),
+                    cell(known[len(known) // 2] if known else None)]
+            for weights in parts.MODEL_TYPES:
+                line += [cell(parts.step_sum(model, rows, weights, m, "us")),
+                         cell(parts.step_sum(model, rows, weights, m, "floor_us"))]
+            lines.append(line)
+        write(folder / f"panel{panel}", lines)
+    return {"data": str(folder / "panel%d"), "names": ";".join(parts.MODEL_TYPES)}
+
+
+PREPARE = {"types-shapes": prepare_types_shapes, "spectrum": prepare_spectrum,
+           "batch": prepare_batch, "tilelang": prepare_tilelang, "models": prepare_models}
+
+
+# ---- gnuplot ---------------------------------------------------------------------------
+
+def draw(part, variables, out, kind):
+    wide, high = SIZES[part.name]
+    settings = variables | {"kind": kind, "out": str(out), "wide": wide, "high": high,
+                            "plots": str(machine.BENCH / "plots")}
+    words = ["gnuplot"]
+    for name, value in settings.items():
+        words += ["-e", f"{name}={value if isinstance(value, int) else quoted(value)}"]
+    machine.command(words + [machine.BENCH / "plots" / f"{part.name}.gp"])
+
+
+def heading(part, name, rows):
+    lacking = len([each for each in parts.rows(part) if each not in rows])
+    partial = f"; {lacking} of {len(parts.rows(part))} rows lack" if lacking else ""
+    return (f"{part.summary}\n{name.device}, driver {name.driver}, revision {name.revision}, "
+            f"{max(row['date'] for row in rows.values())[:10]}{partial}")
+
+
+def run(part, options):
+    if part.name not in PREPARE:
+        return True
+    if not shutil.which("gnuplot"):
+        raise machine.Failure("no gnuplot (Debian: gnuplot-nox)")
+    name, rows = results.newest(part, options.results / f"{part.name}.csv", options.partial)
+    with tempfile.TemporaryDirectory() as folder:
+        variables = PREPARE[part.name](rows, pathlib.Path(folder))
+        variables["heading"] = heading(part, name, rows)
+        for kind in ("svg", "png"):
+            draw(part, variables, options.results / f"{part.name}.{kind}", kind)
+    print(f"{part.name}: drawn from {len(rows)} rows of {name.revision} on {name.device}")
+    return True

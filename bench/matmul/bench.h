@@ -1,0 +1,126 @@
+/* matmul_bench: what a product of the matmul library costs on a device, beside cuBLAS and
+ * beside the least time that reading its operands takes. Checked before it is measured. */
+#ifndef TILUS_MATMUL_BENCH_H
+#define TILUS_MATMUL_BENCH_H
+
+#include "common/measure.h"
+#include "common/options.h"
+#include "matmul/config.h"
+#include "tilus/matmul.h"
+
+#include <stdint.h>
+
+#define TOOL "matmul_bench"
+#define BENCH_USER TOOL ": error"       /* begins messages */
+
+enum { M_MAX = 65536, SIZES_MAX = 32 };
+
+/* The command line. Strings point into argv. */
+typedef struct Settings {
+    tilus_matmul_problem problem;
+    int64_t sizes[SIZES_MAX];   /* m */
+    size_t size_count;
+    const char *kernels;        /* folder of artefacts; NULL: none */
+    const char *tunings;        /* file; NULL: none */
+    const char *revision;       /* of the sources, for the rows */
+    unsigned rotate_mb;         /* least megabytes of all copies of the weights */
+    unsigned seed;
+    bool no_cublas, dry_run, list_kernels, list_space, print_device;
+    char *tunings_text;
+} Settings;
+
+/* What was measured of one m, in microseconds; NAN: it was not. */
+typedef struct Row {
+    const char *device, *driver;        /* driver: "" when nothing runs */
+    const char *configuration;
+    int64_t m;
+    double us, kernel_us, flush_us, cublas_us, error;
+} Row;
+
+/* ---- data.c: random operands on the host ------------------------------------- */
+
+/* Plain operands: weights are [n, k], scales and zero points [n, groups], A [m, k]. */
+typedef struct Data {
+    const MatmulSpec *spec;
+    int64_t group, groups;      /* of k with one scale, and how many */
+    uint8_t *codes, *scales, *zeros, *a;        /* zeros: NULL where there are none */
+    size_t code_bytes, scale_bytes, zero_bytes, a_bytes;
+} Data;
+
+/* False: no memory, which stands on stderr. data_free takes what there is, and {0}. */
+bool data_make(Data *data, const MatmulSpec *spec, int64_t m_max, unsigned seed);
+void data_free(Data *data);
+
+/* Numbers that the operands mean: B[0..k) of column `n`, and A[m, 0..k). */
+void data_column(const Data *data, int64_t n, double *values);
+void data_row(const Data *data, int64_t m, double *values);
+
+/* ---- reference.c: what C should be --------------------------------------------- */
+
+/* Columns of C that are compared, in all rows. */
+enum { CHECKED_COLUMNS = 64 };
+
+/* B of these columns as numbers. */
+typedef struct Reference {
+    const Data *data;
+    size_t count;               /* of columns: all of n where there are fewer */
+    int64_t columns[CHECKED_COLUMNS];
+    double *weights;            /* [k, CHECKED_COLUMNS] */
+} Reference;
+
+bool reference_make(Reference *r, const Data *data, unsigned seed);
+void reference_free(Reference *r);
+
+/* The relative Frobenius error of C[m, n], which is of the result's type. NAN when C has a
+ * NaN, or memory runs out. */
+double reference_error(const Reference *r, int64_t m, const void *c);
+double reference_tolerance(const MatmulSpec *spec);
+
+/* ---- cublas.c: the same product in f16 ---------------------------------------- */
+
+/* C[m, n] = A[m, k] x B[k, n] in f16 with sums in f32, over copies of B of at least `rotate`
+ * bytes together. *out is NULL where there is no cuBLAS, which stderr says; false after a
+ * failure, which stands there. */
+typedef struct Cublas Cublas;
+bool cublas_open(Measure *measure, int64_t n, int64_t k, size_t rotate, unsigned seed,
+                 Cublas **out);
+/* Microseconds of a launch, by the graph. */
+bool cublas_measure(Cublas *cublas, int64_t m, double *us);
+void cublas_close(Cublas *cublas);
+
+/* ---- flush.c: fills the L2 cache by reading ------------------------------------ */
+
+/* NULL after a failure, which stands on stderr. flush_launch is a MeasureLaunch, `flush` a
+ * Flush. */
+typedef struct Flush Flush;
+Flush *flush_open(const Measure *measure, tilus_rt *rt, const char *folder);
+bool flush_launch(void *flush, unsigned copy);
+void flush_close(Flush *flush);
+
+/* ---- row.c: CSV --------------------------------------------------------------- */
+
+void row_print_header(void);
+void row_print(const Settings *settings, const MatmulSpec *spec, const Row *row);
+
+/* How products of `m` rows are computed: the name of what multiplies, and its blocks. */
+enum { CONFIGURATION_MAX = MATMUL_NAME_MAX + 32 };
+void row_configuration(const tilus_matmul_plan *plan, int64_t m, char text[CONFIGURATION_MAX]);
+
+/* Bytes that a product reads and writes at least: codes, scales, zero points, A and C. */
+double row_bytes(const MatmulSpec *spec, int64_t m);
+
+/* ---- device.c: measures on the GPU --------------------------------------------- */
+
+/* Both print, and return an exit code: "NAME,DRIVER"; rows. */
+int device_print(void);
+int device_measure(const Settings *settings, const MatmulSpec *spec);
+
+/* ---- dry.c: without a GPU, as if there were an H200 ------------------------------- */
+
+/* All print, and return an exit code: the rows that would be measured; the kernels that
+ * they take; those of all configurations. */
+int dry_rows(const Settings *settings);
+int dry_kernels(const Settings *settings);
+int dry_space(const Settings *settings, const MatmulSpec *spec);
+
+#endif

@@ -1,0 +1,94 @@
+/* The product in f64, of columns that stand for all. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One column of each of as many parts of n, at any place in it: equal distances would meet
+ * the same row of each tile. The first and the last are among them. */
+static void choose_columns(Reference *r, unsigned seed)
+{
+    int64_t n = r->data->spec->n;
+    uint64_t state = seed;
+    r->count = n < CHECKED_COLUMNS ? (size_t)n : CHECKED_COLUMNS;
+    for (size_t i = 0; i < r->count; i++) {
+        int64_t first = (int64_t)i * n / (int64_t)r->count;
+        int64_t last = (int64_t)(i + 1) * n / (int64_t)r->count;
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        r->columns[i] = first + (int64_t)((state >> 33) % (uint64_t)(last - first));
+    }
+    r->columns[0] = 0;
+    r->columns[r->count - 1] = n - 1;
+}
+
+bool reference_make(Reference *r, const Data *data, unsigned seed)
+{
+    size_t k = (size_t)data->spec->k;
+    double *column = malloc(k * sizeof *column);
+    *r = (Reference){.data = data, .weights = calloc(k * CHECKED_COLUMNS, sizeof(double))};
+    bool ok = column && r->weights;
+    if (ok)
+        choose_columns(r, seed);
+    for (size_t i = 0; ok && i < r->count; i++) {
+        data_column(data, r->columns[i], column);
+        for (size_t j = 0; j < k; j++)
+            r->weights[j * CHECKED_COLUMNS + i] = column[j];
+    }
+    free(column);
+    return ok;
+}
+
+void reference_free(Reference *r)
+{
+    free(r->weights);
+}
+
+static double result_at(DType type, const void *c, size_t index)
+{
+    uint16_t half;
+    uint32_t word;
+    if (dtype_bits(type) == 32) {
+        memcpy(&word, (const char *)c + index * sizeof word, sizeof word);
+        return dtype_decode(type, word);
+    }
+    memcpy(&half, (const char *)c + index * sizeof half, sizeof half);
+    return dtype_decode(type, half);
+}
+
+/* C[m, columns] in f64: the innermost loop is over columns, so that it needs no order of
+ * sums. */
+static void multiply(const Reference *r, const double *a, double sums[CHECKED_COLUMNS])
+{
+    memset(sums, 0, CHECKED_COLUMNS * sizeof *sums);
+    for (int64_t k = 0; k < r->data->spec->k; k++) {
+        const double *weights = r->weights + k * CHECKED_COLUMNS;
+        for (int i = 0; i < CHECKED_COLUMNS; i++)
+            sums[i] += a[k] * weights[i];
+    }
+}
+
+double reference_error(const Reference *r, int64_t m, const void *c)
+{
+    const MatmulSpec *s = r->data->spec;
+    double wrong = 0, all = 0, sums[CHECKED_COLUMNS];
+    double *a = malloc((size_t)s->k * sizeof *a);
+    for (int64_t row = 0; a && row < m; row++) {
+        data_row(r->data, row, a);
+        multiply(r, a, sums);
+        for (size_t i = 0; i < r->count; i++) {
+            double is = result_at(s->result, c, (size_t)(row * s->n + r->columns[i]));
+            wrong += (is - sums[i]) * (is - sums[i]);
+            all += sums[i] * sums[i];
+        }
+    }
+    double error = a ? sqrt(wrong / all) : NAN;
+    free(a);
+    return error;
+}
+
+double reference_tolerance(const MatmulSpec *spec)
+{
+    bool bf16 = spec->product == DTYPE_bf16 || spec->result == DTYPE_bf16;
+    return bf16 ? 1e-2 : 2e-3;
+}

@@ -1,0 +1,24 @@
+# Two panels, m = 1 and 16. Columns: number, model, milliseconds of cuBLAS, then milliseconds
+# and floor of each series; `names` of the series.
+load plots.'/common.gp'
+set multiplot layout 1,2 title heading noenhanced margins 0.07,0.99,0.1,0.79 spacing 0.07,0.1
+set ylabel 'products of a decode step, ms'
+set yrange [0:*]
+set xrange [-0.6:2.6]
+colours = ours.' '.second.' '.third.' '.fourth.' '.fifth
+do for [panel=1:2] {
+  file = sprintf(data, panel)
+  set title (panel == 1 ? 'm = 1' : 'm = 16')
+  if (panel == 1) {
+    set key at screen 0.5,0.885 center horizontal maxrows 1
+  } else {
+    unset key
+  }
+  plot file using ($1-0.35):3:(0.13) with boxes lc rgb library title 'cuBLAS f16', \
+       for [i=0:4] file using ($1+0.14*(i-1.5)):(column(4+2*i)):(0.13) with boxes \
+           lc rgb word(colours, i+1) title part(names, i+1), \
+       for [i=0:4] file using ($1+0.14*(i-1.5)-0.065):(column(5+2*i)):(0.13):(0) \
+           with vectors nohead ls 9 title (i == 0 ? 'read floor' : ''), \
+       file using 1:(NaN):xtic(2) notitle
+}
+unset multiplot

@@ -1,0 +1,30 @@
+"""Runs matmul_bench again and again, compiling each kernel that it misses, then once more with
+its output shown:
+
+    with_kernels.py TEMPLATE FLUSH FOLDER COMMAND...
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+template, flush, folder, *command = sys.argv[1:]
+pathlib.Path(folder).mkdir(exist_ok=True)
+
+
+def compile_artefact(source, target, name, *more):
+    subprocess.run(["tilus-llc", source, f"-mcpu={target}", "--filetype=artefact",
+                    "--cubin=never", "-o", f"{folder}/{name}.tilusk", *more], check=True)
+
+
+compile_artefact(flush, "sm_80", "flush")
+for _ in range(8):
+    run = subprocess.run(command, capture_output=True, text=True)
+    missing = re.search(r"no kernel (\S+) \(@(\w+) of (.*) for (sm_\w+)\)", run.stderr)
+    if not missing:
+        break
+    name, program, parameters, target = missing.groups()
+    compile_artefact(template, target, name, "--program", program,
+                     *(word for define in parameters.split() for word in ("-D", define)))
+print(run.stdout + run.stderr, end="")
+raise SystemExit(run.returncode)

@@ -1,0 +1,294 @@
+/* Problems, parameters and the space of the matmul template, against the compiler. */
+#define _GNU_SOURCE
+#include "matmul/config.h"
+#include "tilus/artefact.h"
+#include "tilus/tilus.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static MatmulSpec spec_of(tilus_matmul_problem p)
+{
+    char message[256] = "";
+    MatmulSpec s;
+    if (!matmul_spec(&p, &s, message, sizeof message))
+        fail_msg("%s", message);
+    return s;
+}
+
+static MatmulDevice h200(void)
+{
+    return matmul_device("NVIDIA H200", 132, 232448);
+}
+
+/* ---- problems ------------------------------------------------------------------ */
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 1, .k = 1});
+    assert_int_equal(s.codes, DTYPE_u4);
+    assert_int_equal(s.product, DTYPE_f16);
+    assert_int_equal(s.result, DTYPE_f16);
+    assert_int_equal(s.residual_exponent, -21);
+    s = spec_of((tilus_matmul_problem){.weights = "i3", .activations = "bf16", .n = 8, .k = 8,
+                                       .group = 512});
+    assert_int_equal(s.codes, DTYPE_u3);
+    assert_int_equal(s.offset, 4);
+    assert_int_equal(s.scales, DTYPE_bf16);
+    assert_int_equal(s.product, DTYPE_bf16);
+    assert_int_equal(s.residual_exponent, -60);
+    assert_int_equal(s.group, 128);
+    assert_int_equal(s.repeats, 4);
+}
+
+/* f16 holds the numbers of all but five types, whose exponents are too wide. */
+static void test_product_types(void **state)
+{
+    (void)state;
+    static const char *const wide[] = {"f6e5m0", "f7e5m1", "f7e6m0", "f8e6m1", "f8e7m0"};
+    unsigned found = 0;
+    for (DType t = 1; t < DTYPE_COUNT; t++) {
+        if (dtype_bits(t) > 8 || !dtype_is_float(t) || t == DTYPE_ue8m0)
+            continue;
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = dtype_name(t), .n = 1, .k = 1});
+        bool listed = false;
+        for (size_t i = 0; i < COUNT(wide); i++)
+            listed |= strcmp(wide[i], dtype_name(t)) == 0;
+        assert_int_equal(s.product, listed ? DTYPE_bf16 : DTYPE_f16);
+        assert_int_equal(s.scales, DTYPE_f16);
+        found += listed;
+    }
+    assert_int_equal(found, COUNT(wide));
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 1, .k = 1});
+    assert_int_equal(s.residual_exponent, -11);
+    s = spec_of((tilus_matmul_problem){.weights = "f3e1m1", .n = 1, .k = 1});
+    assert_int_equal(s.residual_exponent, -12);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_matmul_problem problem;
+        const char *message;
+    } cases[] = {
+        {{.n = 1, .k = 1}, "weights is NULL"},
+        {{.weights = "u9", .n = 1, .k = 1}, "weights is \"u9\", which is none of u1"},
+        {{.weights = "ue8m0", .n = 1, .k = 1}, "weights is \"ue8m0\""},
+        {{.weights = "bool", .n = 1, .k = 1}, "weights is \"bool\""},
+        {{.weights = "f16", .n = 1, .k = 1}, "weights is \"f16\""},
+        {{.weights = "u4", .activations = "f32", .n = 1, .k = 1}, "activations is \"f32\""},
+        {{.weights = "u4", .scales = "f32", .n = 1, .k = 1}, "scales is \"f32\""},
+        {{.weights = "u4", .result = "i8", .n = 1, .k = 1},
+         "result is \"i8\", which is none of f16, bf16 and f32"},
+        {{.weights = "u4", .n = 0, .k = 1}, "n is 0, not 1 to 1048576"},
+        {{.weights = "u4", .n = 1, .k = 8388609}, "k is 8388609, not 1 to 8388608"},
+        {{.weights = "u4", .n = 1, .k = 1, .group = 96}, "group is 96"},
+        {{.weights = "u4", .n = 1, .k = 1, .group = -128}, "group is -128"},
+        {{.weights = "f4e2m1", .n = 1, .k = 1, .zeros = TILUS_ZEROS_INTEGER},
+         "weights is \"f4e2m1\""},
+        {{.weights = "u4", .n = 1, .k = 1, .zeros = (tilus_zeros)7}, "zeros is 7"},
+        {{.weights = "u4", .n = 1, .k = 1, .function = (tilus_epilogue)9}, "function is 9"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s;
+        char message[256] = "";
+        assert_false(matmul_spec(&cases[i].problem, &s, message, sizeof message));
+        if (!strstr(message, cases[i].message))
+            fail_msg("'%s' is not in '%s'", cases[i].message, message);
+    }
+}
+
+/* ---- parameters ------------------------------------------------------------------- */
+
+static void assert_text(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program,
+                        const char *parameters, const char *name)
+{
+    char text[MATMUL_TEXT_MAX], found[MATMUL_NAME_MAX];
+    matmul_parameters(s, c, program, text);
+    matmul_name(s, c, program, "sm_90a", found);
+    assert_string_equal(text, parameters);
+    assert_string_equal(found, name);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "i4", .n = 64, .k = 256,
+        .group = 128, .zeros = TILUS_ZEROS_INTEGER, .function = TILUS_EPILOGUE_SILU,
+        .result = "f32"});
+    MatmulConfig c = {64, 2, 4, 2, 2, 8, 2, 1, 0, 3};
+    assert_text(&s, &c, MATMUL_PRODUCT,
+                "W=i4 U=u4 A=f16 T=f16 S=f16 C=f32 OFFSET=8 GROUP=128 ZERO=1 SCALED=0 RS=-21 "
+                "ROWS=64 RWARPS=2 KWARPS=4 DEEP=2 BLOCKS=3 PREPARED=1 STAGES=2 COLUMNS=8 "
+                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=1 DIVISOR=128",
+                "matmul-i4-f16-f16-f16-f32-g128-z1-r64-x2-w4-e2-b3-p1-s2-c8-t2-function1-d128"
+                "-sm_90a");
+    assert_text(&s, &c, MATMUL_PREPARE,
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 COLUMNS=8 "
+                "TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+    assert_text(&s, &c, MATMUL_PACK,
+                "W=i4 U=u4 T=f16 S=f16 OFFSET=8 GROUP=128 ZERO=1 ROWS=64 REPEATS=1 "
+                "TRANSPOSED=0", "pack-i4-f16-f16-g128-z1-r64-x1-sm_90a");
+    s.zeros = TILUS_ZEROS_NONE;
+    assert_text(&s, &c, MATMUL_PACK_ACROSS,
+                "W=i4 U=u4 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 ROWS=64 REPEATS=1 "
+                "TRANSPOSED=1", "pack-i4-f16-f16-g128-r64-x1-across1-sm_90a");
+    c.scaled = 1;
+    assert_text(&s, &c, MATMUL_PREPARE,
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALED=1 RS=0 COLUMNS=8 "
+                "TILES=2 DIVISOR=128", "prepare-u4-f16-f16-o8-g128-l1-c8-t2-d128-sm_90a");
+    s.k = 264;
+    assert_int_equal(matmul_divisor(&s), 8);
+    s.k = 260;
+    assert_int_equal(matmul_divisor(&s), 1);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    const int64_t slices[][2] = {{1, 2}, {128, 2}, {129, 2}, {300, 4}, {1024, 8}, {1100, 10},
+                                 {127 * 128, 128}, {57344, 448}, {28672, 224}, {4608, 36}};
+    for (size_t i = 0; i < COUNT(slices); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 1,
+                                                      .k = slices[i][0]});
+        assert_int_equal(matmul_slices(&s), slices[i][1]);
+    }
+    assert_int_equal(matmul_bucket(1), 1);
+    assert_int_equal(matmul_bucket(17), 32);
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
+        .group = 128, .zeros = TILUS_ZEROS_INTEGER});
+    MatmulConfig c = {64, 1, 2, 2, 2, 1, 1, 0, 0, 2};
+    assert_int_equal(matmul_unit_bytes(&s, 64), 4096 + 128 + 64);
+    assert_int_equal(matmul_rounds(&s, &c), 128 * 112);
+    assert_int_equal(matmul_blocks(&s, &c, 132), 264);
+    c.per_sm = 0;
+    assert_int_equal(matmul_blocks(&s, &c, 132), 128);
+    /* The lead's floor of this problem, of performance.md's rule. */
+    MatmulDevice device = h200();
+    assert_true(matmul_floor(&s, 1, &device) > 56.2 && matmul_floor(&s, 1, &device) < 56.4);
+}
+
+/* ---- against the compiler ------------------------------------------------------------ */
+
+static char *template_text(size_t *len)
+{
+    FILE *f = fopen(TILUS_KERNELS "/matmul.tilus", "rb");
+    assert_non_null(f);
+    char *text = malloc(1 << 17);
+    *len = fread(text, 1, 1 << 17, f);
+    assert_in_range(*len, 1, (1 << 17) - 1);
+    fclose(f);
+    return text;
+}
+
+/* "A=1 B=2" cut in place at its spaces and signs. */
+static size_t split_defines(char *text, tilus_define *defines, size_t most)
+{
+    size_t count = 0;
+    for (char *rest, *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < most);
+        char *sign = strchr(word, '=');
+        *sign = '\0';
+        defines[count++] = (tilus_define){word, sign + 1};
+    }
+    return count;
+}
+
+static size_t compiled_shared_bytes(const MatmulSpec *s, const MatmulConfig *c)
+{
+    char parameters[MATMUL_TEXT_MAX];
+    matmul_parameters(s, c, MATMUL_PRODUCT, parameters);
+    tilus_define defines[40];
+    size_t len, size, count = split_defines(parameters, defines, COUNT(defines));
+    char *text = template_text(&len), message[256];
+    void *bytes;
+    tilus_diag *diag = tilus_diag_new();
+    tilus_jit_options options = {.defines = defines, .define_count = count, .program = "matmul",
+                                 .target = "sm_90a", .opt_level = 0};
+    tilus_status status = tilus_jit(diag, text, len, &options, &bytes, &size);
+    tilus_diag_print(diag, stderr);
+    assert_int_equal(status, TILUS_OK);
+    tilus_artefact *artefact;
+    status = tilus_artefact_read(bytes, size, &artefact, message, sizeof message);
+    assert_int_equal(status, TILUS_OK);
+    size_t shared = artefact->info->shared_bytes;
+    free(artefact);
+    free(bytes);
+    free(text);
+    tilus_diag_free(diag);
+    return shared;
+}
+
+static void test_shared_bytes(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_matmul_problem problem;
+        MatmulConfig config;
+    } cases[] = {
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128}, {64, 2, 2, 1, 2, 8, 1, 0, 0, 2}},
+        {{.weights = "i4", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_INTEGER},
+         {32, 1, 2, 2, 3, 1, 1, 2, 0, 2}},
+        {{.weights = "f6e3m2", .n = 64, .k = 512, .group = 32, .zeros = TILUS_ZEROS_FLOAT},
+         {64, 1, 2, 1, 4, 8, 2, 2, 0, 2}},
+        {{.weights = "u1", .n = 64, .k = 1024}, {32, 4, 1, 4, 3, 2, 1, 0, 0, 0}},
+        {{.weights = "u8", .n = 64, .k = 512, .group = 128}, {32, 1, 4, 1, 0, 8, 1, 1, 0, 0}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of(cases[i].problem);
+        assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
+                         compiled_shared_bytes(&s, &cases[i].config));
+    }
+}
+
+/* ---- the space --------------------------------------------------------------------- */
+
+typedef struct Seen {
+    const MatmulSpec *spec;
+    const MatmulDevice *device;
+    unsigned count;
+} Seen;
+
+static void see(void *data, const MatmulConfig *c)
+{
+    Seen *seen = data;
+    assert_true(matmul_config_fits(seen->spec, c, seen->device));
+    assert_int_equal(matmul_slices(seen->spec) % (c->kwarps * c->deep), 0);
+    assert_true(matmul_cost(seen->spec, c, 8, seen->device) > 0);
+    seen->count++;
+}
+
+static void test_space(void **state)
+{
+    (void)state;
+    MatmulDevice device = h200();
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
+                                                  .group = 128});
+    Seen seen = {&s, &device, 0};
+    matmul_enumerate(&s, 8, &device, see, &seen);
+    assert_in_range(seen.count, 100, 4000);
+    seen.count = 0;
+    device.shared_block = 1000;
+    matmul_enumerate(&s, 8, &device, see, &seen);
+    assert_int_equal(seen.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_product_types),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_shared_bytes),
+        cmocka_unit_test(test_space),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
