@@ -1,19 +1,11 @@
-/* How long a launch takes on a device, in two ways.
- *
- * graph: a CUDA graph of many launches, which take one copy of the buffers after the
- *     other. Where the copies are much larger than the L2 cache, each launch finds its
- *     data in memory, and what it costs to launch is hidden, as it is in a server.
- * events: between two events on a stream, after the L2 cache was filled with something
- *     else by reading it. (Writing would leave lines that are written back in the
- *     meantime.) What it costs to launch is in it.
- */
+/* --bench: a program measured as common/measure.h says, on copies of its buffers. */
 #ifndef TILUS_RUN_BENCH_H
 #define TILUS_RUN_BENCH_H
 
-#include "driver.h"
+#include "common/measure.h"
 #include "run.h"
 
-enum { BENCH_REPLAYS = 50 };
+#define BENCH_USER TOOL ": error: --bench"     /* begins messages */
 
 /* Fills the L2 cache by reading: a program of ours, and its arguments. */
 typedef struct Flush {
@@ -26,12 +18,7 @@ typedef struct Flush {
 
 typedef struct Bench {
     Run *run;
-    Driver driver;
-    CUdevice device;
-    CUcontext context;          /* NULL until it is current */
-    CUstream stream;
-    CUevent start, end;
-    size_t l2;                  /* bytes of the cache */
+    Measure measure;
     tilus_kernel *kernel;
     CUdeviceptr workspace;
     size_t workspace_size;
@@ -45,10 +32,8 @@ typedef struct Bench {
     size_t bytes;               /* of all arguments */
     unsigned copies;
 
-    CUgraph graph;
-    CUgraphExec exec;
-    unsigned launches;          /* in it */
-    double graph_us[BENCH_REPLAYS], events_us[BENCH_REPLAYS];   /* of a launch */
+    unsigned launches;          /* in the graph */
+    double graph_us[MEASURE_REPLAYS], events_us[MEASURE_REPLAYS];   /* of a launch */
 } Bench;
 
 /* bench.c: measures and prints. Returns an exit code. */
@@ -67,7 +52,7 @@ void copies_close(Bench *b);
 
 /* bench_flush.c */
 bool flush_open(Bench *b);
-bool flush_l2(Bench *b);
+bool flush_l2(void *bench, unsigned copy);
 void flush_close(Bench *b);
 
 /* bench_report.c: sorts the times, and prints to stdout. */

@@ -34,7 +34,7 @@ static void measure_buffers(Bench *b)
 static bool count_copies(Bench *b)
 {
     size_t available, total, wanted = b->run->options.bench_copies;
-    if (!DRIVER_CALL(&b->driver, cuMemGetInfo(&available, &total)))
+    if (!DRIVER_CALL(&b->measure.driver, cuMemGetInfo(&available, &total)))
         return false;
     size_t most = b->copy_bytes ? available / 10 * 9 / b->copy_bytes : COPIES_MAX;
     if (most == 0 || wanted > most) {
@@ -43,7 +43,7 @@ static bool count_copies(Bench *b)
         return false;
     }
     if (wanted == 0) {
-        wanted = b->copy_bytes ? CACHES * b->l2 / b->copy_bytes + 1 : 1;
+        wanted = b->copy_bytes ? CACHES * b->measure.l2 / b->copy_bytes + 1 : 1;
         wanted = wanted > COPIES_MAX ? COPIES_MAX : wanted;
         wanted = wanted > most ? most : wanted;
     }
@@ -53,13 +53,14 @@ static bool count_copies(Bench *b)
 
 static bool copy_buffer(Bench *b, size_t arg)
 {
+    const Driver *d = &b->measure.driver;
     const tilus_buffer *buffer = &b->run->buffers[arg];
     size_t stride = b->stride[arg];
-    if (!DRIVER_CALL(&b->driver, cuMemAlloc(&b->memory[arg], stride * b->copies)))
+    if (!DRIVER_CALL(d, cuMemAlloc(&b->memory[arg], stride * b->copies)))
         return false;
     for (unsigned i = 0; i < b->copies && buffer->size > 0; i++)
-        if (!DRIVER_CALL(&b->driver, cuMemcpyHtoD(b->memory[arg] + i * stride, buffer->data,
-                                                  buffer->size)))
+        if (!DRIVER_CALL(d, cuMemcpyHtoD(b->memory[arg] + i * stride, buffer->data,
+                                         buffer->size)))
             return false;
     return true;
 }
@@ -85,7 +86,7 @@ bool copies_open(Bench *b)
     }
     copies_choose(b, 0);
     /* Our stream does not wait for the default one, on which copies may still go on. */
-    return DRIVER_CALL(&b->driver, cuStreamSynchronize(NULL));
+    return DRIVER_CALL(&b->measure.driver, cuStreamSynchronize(NULL));
 }
 
 void copies_choose(Bench *b, unsigned copy)
@@ -99,7 +100,7 @@ void copies_close(Bench *b)
 {
     for (size_t i = 0; b->memory && i < b->run->info->arg_count; i++)
         if (b->memory[i])
-            b->driver.cuMemFree(b->memory[i]);
+            b->measure.driver.cuMemFree(b->memory[i]);
     free(b->args);
     free(b->memory);
     free(b->stride);

@@ -57,9 +57,9 @@ static bool load(Bench *b)
 bool flush_open(Bench *b)
 {
     Flush *f = &b->flush;
-    size_t blocks = 2 * b->l2 / BLOCK_BYTES + 1;
+    size_t blocks = 2 * b->measure.l2 / BLOCK_BYTES + 1;
     size_t size = blocks * (BLOCK_BYTES + SUM_BYTES);
-    if (!load(b) || !DRIVER_CALL(&b->driver, cuMemAlloc(&f->memory, size)))
+    if (!load(b) || !DRIVER_CALL(&b->measure.driver, cuMemAlloc(&f->memory, size)))
         return false;
     f->args[0].pointer = f->memory;
     f->args[1].pointer = f->memory + blocks * BLOCK_BYTES;
@@ -67,8 +67,10 @@ bool flush_open(Bench *b)
     return true;
 }
 
-bool flush_l2(Bench *b)
+bool flush_l2(void *bench, unsigned copy)
 {
+    Bench *b = bench;
+    (void)copy;
     return bench_launch(b, b->flush.kernel, b->flush.args, COUNT(b->flush.args), 0, 0);
 }
 
@@ -77,7 +79,7 @@ void flush_close(Bench *b)
     Flush *f = &b->flush;
     tilus_kernel_unload(f->kernel);
     if (f->memory)
-        b->driver.cuMemFree(f->memory);
+        b->measure.driver.cuMemFree(f->memory);
     tilus_module_free(f->module);
     tilus_diag_free(f->diag);
 }

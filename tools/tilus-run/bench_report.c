@@ -2,27 +2,7 @@
 #include "bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Times of one way to measure, microseconds. */
-typedef struct Summary {
-    double median, low, high;   /* low and high: the 10th and the 90th percentile */
-} Summary;
-
-static int compare_times(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static Summary summarize(double us[BENCH_REPLAYS])
-{
-    enum { LAST = BENCH_REPLAYS - 1 };
-    qsort(us, BENCH_REPLAYS, sizeof *us, compare_times);
-    return (Summary){(us[LAST / 2] + us[BENCH_REPLAYS / 2]) / 2, us[(LAST + 5) / 10],
-                     us[(9 * LAST + 5) / 10]};
-}
 
 /* TB/s that reading reaches, or 0 when nobody has measured it. An H200 takes
  * 2.50 us + bytes / 4.57 TB/s in a graph (driver 580.159, November 2026). */
@@ -55,11 +35,11 @@ static void print_protocol(const Bench *b)
 {
     double all = (double)b->copies * (double)b->copy_bytes;
     printf("bench: %d replays of a graph of %u launches, over %u cop%s of all buffers (",
-           BENCH_REPLAYS, b->launches, b->copies, b->copies == 1 ? "y" : "ies");
+           MEASURE_REPLAYS, b->launches, b->copies, b->copies == 1 ? "y" : "ies");
     print_bytes(all);
     printf("; the L2 cache has ");
-    print_bytes((double)b->l2);
-    puts(all < 2 * (double)b->l2 ? ", which may keep them)" : ")");
+    print_bytes((double)b->measure.l2);
+    puts(all < 2 * (double)b->measure.l2 ? ", which may keep them)" : ")");
 }
 
 /* ---- the table ------------------------------------------------------ */
@@ -99,7 +79,8 @@ static void print_rates(const Bench *b, const Summary columns[COLUMNS])
 
 void bench_report(Bench *b)
 {
-    const Summary columns[COLUMNS] = {summarize(b->graph_us), summarize(b->events_us)};
+    const Summary columns[COLUMNS] = {measure_summary(b->graph_us),
+                                      measure_summary(b->events_us)};
     char titles[COLUMNS][CELL] = {"graph", "events, after a read flush of L2"};
     print_protocol(b);
     print_row("", titles);

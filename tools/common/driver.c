@@ -1,8 +1,8 @@
 /* Finding the driver's calls. */
 #define _GNU_SOURCE
-#include "driver.h"
+#include "common/driver.h"
 
-#include "run.h"
+#include "common/options.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,25 +15,25 @@ static const struct {
     size_t offset;
 } symbols[] = {
 #define DRIVER(name, symbol, parameters) {#symbol, offsetof(Driver, name)},
-#include "driver.def"
+#include "common/driver.def"
 };
 
 /* The library stays loaded, as the runtime leaves it. */
-bool driver_load(Driver *driver)
+bool driver_load(Driver *driver, const char *user)
 {
     const char *path = getenv("TILUS_LIBCUDA");
     if (!path || !*path)
         path = "libcuda.so.1";
+    driver->user = user;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        fprintf(stderr, "%s: error: no CUDA driver: %s\n", TOOL, dlerror());
+        fprintf(stderr, "%s: no CUDA driver: %s\n", user, dlerror());
         return false;
     }
     for (size_t i = 0; i < COUNT(symbols); i++) {
         void *address = dlsym(library, symbols[i].name);
         if (!address) {
-            fprintf(stderr, "%s: error: --bench: %s is too old: it has no %s\n", TOOL, path,
-                    symbols[i].name);
+            fprintf(stderr, "%s: %s is too old: it has no %s\n", user, path, symbols[i].name);
             return false;
         }
         memcpy((char *)driver + symbols[i].offset, &address, sizeof address);
@@ -48,6 +48,6 @@ bool driver_check(const Driver *driver, CUresult result, const char *call)
         return true;
     if (driver->cuGetErrorName(result, &name) != 0 || !name)
         name = "unknown error";
-    fprintf(stderr, "%s: error: --bench: %s: %s (%d)\n", TOOL, call, name, result);
+    fprintf(stderr, "%s: %s: %s (%d)\n", driver->user, call, name, result);
     return false;
 }

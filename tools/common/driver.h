@@ -1,7 +1,7 @@
-/* The CUDA driver, as far as --bench needs more of it than the runtime gives: graphs,
- * events, copies of buffers. */
-#ifndef TILUS_RUN_DRIVER_H
-#define TILUS_RUN_DRIVER_H
+/* The CUDA driver, as far as tools that measure need more of it than the runtime gives:
+ * graphs, events, copies of buffers. */
+#ifndef TILUS_TOOLS_DRIVER_H
+#define TILUS_TOOLS_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,13 +23,14 @@ enum {
 };
 
 typedef struct Driver {
+    const char *user;           /* what messages begin with: "tilus-run: error: --bench" */
 #define DRIVER(name, symbol, parameters) CUresult (*name) parameters;
-#include "driver.def"
+#include "common/driver.def"
 } Driver;
 
-/* Finds every call in the library that the runtime has loaded. False after it has said
- * on stderr what is missing. */
-bool driver_load(Driver *driver);
+/* Finds every call in the library that the runtime has loaded. `user` lives as long as the
+ * driver. False after it has said on stderr what is missing. */
+bool driver_load(Driver *driver, const char *user);
 
 /* Makes a call; false after a failure, which stands on stderr with the call's text. */
 #define DRIVER_CALL(driver, call) driver_check((driver), (driver)->call, #call)

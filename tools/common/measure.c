@@ -1,0 +1,162 @@
+/* Graphs, their replays, launches between events. */
+#include "common/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the device ----------------------------------------------------- */
+
+bool measure_open(Measure *m, const char *user, int ordinal)
+{
+    const Driver *d = &m->driver;
+    int l2;
+    if (!driver_load(&m->driver, user) || !DRIVER_CALL(d, cuDeviceGet(&m->device, ordinal)) ||
+        !DRIVER_CALL(d, cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+                                             m->device)) ||
+        !DRIVER_CALL(d, cuDevicePrimaryCtxRetain(&m->context, m->device)))
+        return false;
+    m->l2 = l2 > 0 ? (size_t)l2 : 0;
+    if (!DRIVER_CALL(d, cuCtxPushCurrent(m->context))) {
+        d->cuDevicePrimaryCtxRelease(m->device);
+        m->context = NULL;
+        return false;
+    }
+    return DRIVER_CALL(d, cuStreamCreate(&m->stream, CU_STREAM_NON_BLOCKING)) &&
+           DRIVER_CALL(d, cuEventCreate(&m->start, 0)) &&
+           DRIVER_CALL(d, cuEventCreate(&m->end, 0));
+}
+
+void measure_close(Measure *m)
+{
+    const Driver *d = &m->driver;
+    if (!m->context)
+        return;
+    if (m->end)
+        d->cuEventDestroy(m->end);
+    if (m->start)
+        d->cuEventDestroy(m->start);
+    if (m->stream)
+        d->cuStreamDestroy(m->stream);
+    d->cuCtxPopCurrent(&m->context);
+    d->cuDevicePrimaryCtxRelease(m->device);
+}
+
+/* ---- times ---------------------------------------------------------- */
+
+/* Microseconds between the events, once the second one has come. */
+static bool read_time(const Measure *m, double *us)
+{
+    float ms;
+    bool ok = DRIVER_CALL(&m->driver, cuEventSynchronize(m->end)) &&
+              DRIVER_CALL(&m->driver, cuEventElapsedTime(&ms, m->start, m->end));
+    if (ok)
+        *us = 1e3 * (double)ms;
+    return ok;
+}
+
+static bool time_launch(const Measure *m, const MeasureWork *work, unsigned copy, double *us)
+{
+    return DRIVER_CALL(&m->driver, cuEventRecord(m->start, m->stream)) &&
+           work->launch(work->data, copy) &&
+           DRIVER_CALL(&m->driver, cuEventRecord(m->end, m->stream)) && read_time(m, us);
+}
+
+bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flush,
+                    double us[static MEASURE_REPLAYS])
+{
+    bool ok = true;
+    for (unsigned i = 0; ok && i < MEASURE_REPLAYS; i++)
+        ok = flush->launch(flush->data, i % flush->copies) &&
+             time_launch(m, work, i % work->copies, &us[i]);
+    return ok;
+}
+
+/* ---- the graph ------------------------------------------------------ */
+
+typedef struct Graph {
+    CUgraph graph;
+    CUgraphExec exec;
+    unsigned launches;
+} Graph;
+
+/* Launches in the graph: whole rounds over the copies, and enough of them that a replay
+ * takes milliseconds, of which its own launch is little. */
+static bool count_launches(const Measure *m, const MeasureWork *work, unsigned *launches)
+{
+    enum { REPLAY_US = 2000, LAUNCHES_MAX = 8192 };
+    double us;
+    if (!work->launch(work->data, 0) ||
+        !DRIVER_CALL(&m->driver, cuStreamSynchronize(m->stream)) ||
+        !time_launch(m, work, 0, &us))
+        return false;
+    double wanted = fmin(REPLAY_US / fmax(us, 0.1), LAUNCHES_MAX);
+    unsigned rounds = (unsigned)ceil(wanted / work->copies);
+    *launches = work->copies * (rounds > 0 ? rounds : 1);
+    return true;
+}
+
+/* A capture that has begun is ended in any case. */
+static bool capture(const Measure *m, const MeasureWork *work, Graph *g)
+{
+    const Driver *d = &m->driver;
+    if (!DRIVER_CALL(d, cuStreamBeginCapture(m->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)))
+        return false;
+    bool ok = true;
+    for (unsigned i = 0; ok && i < g->launches; i++)
+        ok = work->launch(work->data, i % work->copies);
+    ok &= DRIVER_CALL(d, cuStreamEndCapture(m->stream, &g->graph));
+    return ok && DRIVER_CALL(d, cuGraphInstantiate(&g->exec, g->graph, 0));
+}
+
+static bool replay(const Measure *m, const Graph *g, double *us)
+{
+    const Driver *d = &m->driver;
+    bool ok = DRIVER_CALL(d, cuEventRecord(m->start, m->stream)) &&
+              DRIVER_CALL(d, cuGraphLaunch(g->exec, m->stream)) &&
+              DRIVER_CALL(d, cuEventRecord(m->end, m->stream)) && read_time(m, us);
+    if (ok)
+        *us /= g->launches;
+    return ok;
+}
+
+/* What is left of a graph that could not be captured or replayed waits for its launches. */
+static void graph_close(const Measure *m, Graph *g)
+{
+    m->driver.cuStreamSynchronize(m->stream);
+    if (g->exec)
+        m->driver.cuGraphExecDestroy(g->exec);
+    if (g->graph)
+        m->driver.cuGraphDestroy(g->graph);
+}
+
+bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
+                   double us[static MEASURE_REPLAYS])
+{
+    enum { WARM_UP = 3 };
+    Graph g = {0};
+    double unused;
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
+    for (unsigned i = 0; ok && i < WARM_UP; i++)
+        ok = replay(m, &g, &unused);
+    for (unsigned i = 0; ok && i < MEASURE_REPLAYS; i++)
+        ok = replay(m, &g, &us[i]);
+    *launches = g.launches;
+    graph_close(m, &g);
+    return ok;
+}
+
+/* ---- what they say -------------------------------------------------- */
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+Summary measure_summary(double us[static MEASURE_REPLAYS])
+{
+    enum { LAST = MEASURE_REPLAYS - 1 };
+    qsort(us, MEASURE_REPLAYS, sizeof *us, compare_times);
+    return (Summary){(us[LAST / 2] + us[MEASURE_REPLAYS / 2]) / 2, us[(LAST + 5) / 10],
+                     us[(9 * LAST + 5) / 10]};
+}

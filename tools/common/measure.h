@@ -1,0 +1,60 @@
+/* How long launches take on a device, in two ways.
+ *
+ * graph: a CUDA graph of many launches, which take one copy of the data after the other.
+ *     Where the copies are much larger than the L2 cache, each launch finds its data in
+ *     memory, and what it costs to launch is hidden, as it is in a server.
+ * events: between two events on a stream, after the L2 cache was filled with something
+ *     else by reading it. (Writing would leave lines that are written back in the
+ *     meantime.) What it costs to launch is in it.
+ *
+ * Functions return false after a failure, which stands on stderr. */
+#ifndef TILUS_TOOLS_MEASURE_H
+#define TILUS_TOOLS_MEASURE_H
+
+#include "common/driver.h"
+
+enum { MEASURE_REPLAYS = 50 };
+
+/* A device whose primary context is current, with what measuring takes. */
+typedef struct Measure {
+    Driver driver;
+    CUdevice device;
+    CUcontext context;          /* NULL until it is current */
+    CUstream stream;
+    CUevent start, end;
+    size_t l2;                  /* bytes of the cache */
+} Measure;
+
+/* Enqueues one launch, on copy `copy` of its data, on the stream of the Measure. */
+typedef bool MeasureLaunch(void *data, unsigned copy);
+
+/* What is measured: launches that go around over `copies` copies. */
+typedef struct MeasureWork {
+    MeasureLaunch *launch;
+    void *data;
+    unsigned copies;            /* at least 1 */
+} MeasureWork;
+
+/* Opens the device that the driver counts as `ordinal`; the runtime has initialised the
+ * driver. `user` begins messages. measure_close takes what is open also after a failure,
+ * and does nothing on {0}. */
+bool measure_open(Measure *m, const char *user, int ordinal);
+void measure_close(Measure *m);
+
+/* Microseconds a launch of each replay, in the order of time. A graph has whole rounds over
+ * the copies, *launches in all, of some milliseconds a replay. */
+bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
+                   double us[static MEASURE_REPLAYS]);
+
+/* The same between events, each after `flush` was enqueued. */
+bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flush,
+                    double us[static MEASURE_REPLAYS]);
+
+typedef struct Summary {
+    double median, low, high;   /* low and high: the 10th and the 90th percentile */
+} Summary;
+
+/* Sorts the times. */
+Summary measure_summary(double us[static MEASURE_REPLAYS]);
+
+#endif
