@@ -7,6 +7,7 @@
 
 #include "analysis/access.h"
 #include "analysis/facts.h"
+#include "ir/part.h"
 #include "ir/text.h"
 
 enum { ALIGN_BITS = 8 * BULK_ALIGN };
@@ -67,4 +68,54 @@ bool bulk_check(Module *m, const Op *op)
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     return check_contiguous(m, op, &source) && check_contiguous(m, op, &target) &&
            check_aligned(m, op, &source) && check_aligned(m, op, &target);
+}
+
+/* ---- fences -------------------------------------------------------------- */
+
+/* What tells a tensor's memory from other memory: its allocation, or the pointer. */
+static const Value *memory_origin(const Value *memory)
+{
+    const Value *root = memory_root(memory);
+    return root->def && root->def->code == OP_view_global ? root->def->operands[0] : root;
+}
+
+/* The bytes of shared memory from `*first` up to `*end` that a tensor was given. */
+static bool find_place(const Value *tensor, int64_t *first, int64_t *end)
+{
+    const Attr *offset = tensor->def ? op_attr(tensor->def, ATTR_OFFSET) : NULL;
+    if (!offset)
+        return false;
+    *first = offset->integer;
+    *end = *first + (type_shared_bits(tensor->type) + 7) / 8;
+    return true;
+}
+
+/* Shared tensors may have been placed over each other. */
+static bool may_meet(const Value *a, const Value *b)
+{
+    int64_t first[2], end[2];
+    return a == b || (find_place(a, &first[0], &end[0]) && find_place(b, &first[1], &end[1]) &&
+                      first[0] < end[1] && first[1] < end[0]);
+}
+
+static bool is_memory(const Type *t)
+{
+    return t->kind == TYPE_SHARED || t->kind == TYPE_GLOBAL;
+}
+
+/* Whether `op` is no write, by the threads, of what the copy `data` accesses. */
+static bool leaves_alone(Op *op, void *data)
+{
+    const Op *copy = data;
+    if (op_info[op->code].effect != EFFECT_WRITES || op->code == OP_copy_async_bulk ||
+        !op->operand_count || !is_memory(op_memory_operand(op)->type))
+        return true;
+    const Value *written = memory_origin(op_memory_operand(op));
+    return !may_meet(written, memory_origin(op_memory_operand(copy))) &&
+           !may_meet(written, memory_origin(copy->operands[0]));
+}
+
+bool bulk_needs_fence(const Op *op)
+{
+    return !region_walk(op->parent->program->body, leaves_alone, (void *)op);
 }

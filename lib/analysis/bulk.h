@@ -8,4 +8,10 @@
 /* Proves it; false after an error that says what is missing. */
 bool bulk_check(Module *m, const Op *op);
 
+/* Whether the async proxy must be kept behind writes of the program's threads: some op
+ * other than a bulk copy writes the copy's source or target, or bytes that may be theirs.
+ * Their reads need no fence: what a thread has read is in its registers when it arrives.
+ * As everywhere, different pointer arguments lead to different memory. */
+bool bulk_needs_fence(const Op *op);
+
 #endif

@@ -133,18 +133,32 @@ static void align_parameter(Codegen *cg, LLVMValueRef f, unsigned i, int64_t ali
     LLVMAddAttributeAtIndex(f, i + 1, enum_attribute(cg, "align", (uint64_t)align));
 }
 
-/* The kernel's declaration: calling convention, exact number of threads, and
- * what the launcher has checked of its pointers. */
+static void add_text_attribute(Codegen *cg, LLVMValueRef f, const char *name, const char *text)
+{
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(
+        cg->context, name, (unsigned)strlen(name), text, (unsigned)strlen(text));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute);
+}
+
+/* The exact number of threads, and how many blocks must fit (PTX .reqntid and
+ * .minnctapersm). */
+static void declare_block(Codegen *cg, const Program *p, LLVMValueRef f)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld,1,1", (long long)program_threads(p));
+    add_text_attribute(cg, f, "nvvm.reqntid", text);
+    snprintf(text, sizeof text, "%u", p->min_blocks);
+    if (p->min_blocks)
+        add_text_attribute(cg, f, "nvvm.minctasm", text);
+}
+
+/* The kernel's declaration: calling convention, what its blocks are, and what the
+ * launcher has checked of its pointers. */
 static LLVMValueRef declare_program(Codegen *cg, Program *p)
 {
-    static const char threads_name[] = "nvvm.reqntid";
-    char threads[32];
     LLVMValueRef f = LLVMAddFunction(cg->llvm, p->name, program_type(cg, p));
     LLVMSetFunctionCallConv(f, LLVMPTXKernelCallConv);
-    int len = snprintf(threads, sizeof threads, "%lld,1,1", (long long)program_threads(p));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-        LLVMCreateStringAttribute(cg->context, threads_name, sizeof threads_name - 1, threads,
-                                  (unsigned)len));
+    declare_block(cg, p, f);
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, enum_attribute(cg, "nounwind", 0));
     for (unsigned i = 0; i < p->arg_count; i++) {
         const Value *v = p->args[i];

@@ -3,14 +3,16 @@
  *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async;  bar.sync
  *     mbarrier_arrive     bar.warp.sync;  lane 0: mbarrier.arrive
  *     mbarrier_wait       all: until mbarrier.try_wait.parity;  bar.warp.sync
- *     copy_async_bulk     thread 0: fence.proxy.async, mbarrier.expect_tx, cp.async.bulk
+ *     copy_async_bulk     thread 0: fence.proxy.async if the program itself writes there,
+ *                         mbarrier.expect_tx, cp.async.bulk
  *
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
  * carry this to and from its other lanes. A bulk copy accesses memory through the async
- * proxy: the fence orders it behind the accesses through the generic proxy that are
- * ordered before it, reads of what it overwrites among them (PTX ISA, memory
- * consistency model: proxy-preserved base causality order). Who has seen that the phase
- * ended sees what the copies wrote without one.
+ * proxy: the fence orders it behind writes through the generic proxy that are ordered
+ * before it (PTX ISA, memory consistency model: proxy-preserved base causality order).
+ * Reads of what it overwrites need none, as in CUTLASS's pipelines: values are in
+ * registers before their warp arrives. Who has seen that the phase ended sees what the
+ * copies wrote without one.
  *
  * Nobody writes zeros for what is outside of the source's view: where the tile is not
  * proved to lie inside, the kernel traps unless it does.
@@ -168,13 +170,14 @@ static bool emit_check(Codegen *cg, const Op *op, LLVMValueRef holds)
     return true;
 }
 
-/* Whether nothing but pure ops and copies lies between `op` and another bulk copy before
+/* Whether `op` needs no fence, or only pure ops lie between it and another bulk copy before
  * it, whose fence serves both. */
 static bool is_fenced(const Op *op)
 {
-    for (op = op->prev; op && op_info[op->code].effect == EFFECT_PURE; op = op->prev)
-        ;
-    return op && op->code == OP_copy_async_bulk;
+    const Op *before = op->prev;
+    while (before && op_info[before->code].effect == EFFECT_PURE)
+        before = before->prev;
+    return !bulk_needs_fence(op) || (before && before->code == OP_copy_async_bulk);
 }
 
 bool emit_copy_async_bulk(Codegen *cg, const Op *op)

@@ -263,6 +263,7 @@ struct Program {
     Value **args;
     unsigned arg_count;
     unsigned warps;
+    unsigned min_blocks;    /* of which registers suffice in a multiprocessor; 0: any */
     Region *body;
     Program *next;
 };

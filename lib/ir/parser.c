@@ -410,22 +410,31 @@ static bool parse_grid_again(Parser *p, Parser at_grid)
     return ok;
 }
 
-/* warps(4) */
-static bool parse_warps(Parser *p)
+/* WORD(4), where it stands: a number from 1 to `most`, or `wrong` is the error. */
+static bool parse_block_number(Parser *p, const char *word, unsigned most, const char *wrong,
+                               unsigned *number)
 {
-    int64_t warps;
+    int64_t value;
     Loc loc = p->token.loc;
-    if (!parser_accept(p, "warps"))
+    if (!parser_accept(p, word))
         return true;
-    if (!parser_expect(p, "(", "after `warps`") ||
-        !parse_constant(p, "the number of warps", &warps) ||
-        !parser_expect(p, ")", "after the number of warps"))
+    if (!parser_expect(p, "(", "before the number") ||
+        !parse_constant(p, "the number", &value) || !parser_expect(p, ")", "after the number"))
         return false;
-    if (warps < 1 || warps > LIMIT_THREADS / 32)
-        return diag_error(p->diag, loc, "a block of %lld warps, it has 1 to %d",
-                          (long long)warps, LIMIT_THREADS / 32);
-    p->program->warps = (unsigned)warps;
+    if (value < 1 || value > most)
+        return diag_error(p->diag, loc, wrong, (long long)value, most);
+    *number = (unsigned)value;
     return true;
+}
+
+/* warps(4) min_blocks(2) */
+static bool parse_block(Parser *p)
+{
+    return parse_block_number(p, "warps", LIMIT_THREADS / 32,
+                              "a block of %lld warps, it has 1 to %u", &p->program->warps) &&
+           parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
+                              "%lld blocks in a multiprocessor, it has 1 to %u",
+                              &p->program->min_blocks);
 }
 
 /* Behind the @ any name is free that no other program has. */
@@ -452,7 +461,8 @@ static bool parse_program_header(Parser *p)
     if (!parse_program_name(p))
         return false;
     Parser at_grid = *p;
-    return skip_grid(p) && parse_arguments(p) && parse_grid_again(p, at_grid) && parse_warps(p);
+    return skip_grid(p) && parse_arguments(p) && parse_grid_again(p, at_grid) &&
+           parse_block(p);
 }
 
 static bool parse_program(Parser *p)

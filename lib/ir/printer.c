@@ -493,6 +493,8 @@ static void print_program_header(Printer *pr, Program *p)
         print_facts(pr->out, p->args[i]);
     }
     text_printf(pr->out, ") warps(%u)", p->warps);
+    if (p->min_blocks)
+        text_printf(pr->out, " min_blocks(%u)", p->min_blocks);
 }
 
 static void forget_region(Region *r)
