@@ -390,6 +390,16 @@ TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                                  const tilus_jit_options *options, void **bytes,
                                  size_t *size);
 
+/* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix
+ * products, kernels/matmul.tilus as this library was built with it, to an artefact without
+ * machine code. `cache` is a tilus_cache, or NULL for none. TILUS_ERROR_ARGUMENT where
+ * `parameters` are not "NAME=VALUE ..", TILUS_ERROR_PROGRAM where they fit no program;
+ * _MEMORY. Thread safe. */
+TILUS_API tilus_status tilus_matmul_compile(void *cache, const char *program,
+                                            const char *parameters, const char *target,
+                                            void **bytes, size_t *size, char *message,
+                                            size_t message_size);
+
 /* ---- the CPU engine ------------------------------------------------- */
 
 typedef struct tilus_cpu_options {
