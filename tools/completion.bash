@@ -49,10 +49,13 @@ _tilus()
         _tilus_complete_option "$1" "$word"
     elif [[ $1 == *tilus-cache && ! ${words[-1]} =~ ^-[^=]*$ ]]; then
         mapfile -t COMPREPLY < <(compgen -W "list verify prune clear" -- "$word")
+    elif [[ $1 == *tilus-tune && ${#words[@]} == 1 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "run show export import compile" -- "$word")
     elif [[ ${words[-1]} == -* ]]; then
         option=${words[-1]#-}
         _tilus_complete_value "$1" "${option#-}" "$word"
     fi
 } 2> /dev/null
 
-complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor tilus-dump
+complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor tilus-dump \
+    tilus-tune

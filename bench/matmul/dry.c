@@ -11,7 +11,7 @@ enum { CAPABILITY = 90, MULTIPROCESSORS = 132, SHARED = 227 * 1024 };
 
 static MatmulDevice h200(void)
 {
-    return matmul_device("NVIDIA H200", MULTIPROCESSORS, SHARED);
+    return matmul_device("NVIDIA H200", CAPABILITY, MULTIPROCESSORS, SHARED);
 }
 
 /* NULL after a failure, which stands on stderr. The library outlives the plan. */

@@ -11,7 +11,7 @@ bool bulk_check(Module *m, const Op *op);
 /* Whether the async proxy must be kept behind writes of the program's threads: some op
  * other than a bulk copy writes the copy's source or target, or bytes that may be theirs.
  * Their reads need no fence: what a thread has read is in its registers when it arrives.
- * As everywhere, different pointer arguments lead to different memory. */
+ * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
 bool bulk_needs_fence(const Op *op);
 
 #endif

@@ -170,14 +170,14 @@ static bool emit_check(Codegen *cg, const Op *op, LLVMValueRef holds)
     return true;
 }
 
-/* Whether `op` needs no fence, or only pure ops lie between it and another bulk copy before
- * it, whose fence serves both. */
+/* Whether a bulk copy right before `op`, but for pure ops, has had the fence of both. */
 static bool is_fenced(const Op *op)
 {
-    const Op *before = op->prev;
-    while (before && op_info[before->code].effect == EFFECT_PURE)
-        before = before->prev;
-    return !bulk_needs_fence(op) || (before && before->code == OP_copy_async_bulk);
+    do
+        op = op->prev;
+    while (op && (op_info[op->code].effect == EFFECT_PURE ||
+                  (op->code == OP_copy_async_bulk && !bulk_needs_fence(op))));
+    return op && op->code == OP_copy_async_bulk;
 }
 
 bool emit_copy_async_bulk(Codegen *cg, const Op *op)
@@ -192,7 +192,8 @@ bool emit_copy_async_bulk(Codegen *cg, const Op *op)
     LLVMBasicBlockRef all = begin_single(cg, cg->thread);
     if (!emit_check(cg, op, tile_inside(cg, op, &source)))
         return false;
-    if (!is_fenced(op) && !call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0))
+    if (bulk_needs_fence(op) && !is_fenced(op) &&
+        !call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0))
         return false;
     if (!call_intrinsic(cg, INTR_mbarrier_expect, op->loc, (LLVMValueRef[]){args[3], bytes}, 2))
         return false;

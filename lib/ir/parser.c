@@ -430,11 +430,17 @@ static bool parse_block_number(Parser *p, const char *word, unsigned most, const
 /* warps(4) min_blocks(2) */
 static bool parse_block(Parser *p)
 {
-    return parse_block_number(p, "warps", LIMIT_THREADS / 32,
-                              "a block of %lld warps, it has 1 to %u", &p->program->warps) &&
-           parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
-                              "%lld blocks in a multiprocessor, it has 1 to %u",
-                              &p->program->min_blocks);
+    Loc loc = p->token.loc;
+    bool ok = parse_block_number(p, "warps", LIMIT_THREADS / 32,
+                                 "a block of %lld warps, it has 1 to %u", &p->program->warps) &&
+              parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
+                                 "%lld blocks in a multiprocessor, it has 1 to %u",
+                                 &p->program->min_blocks);
+    if (ok && p->program->min_blocks * p->program->warps > LIMIT_RESIDENT_WARPS)
+        return diag_error(p->diag, loc, "%u blocks of %u warps, a multiprocessor has room for %d "
+                          "warps", p->program->min_blocks, p->program->warps,
+                          LIMIT_RESIDENT_WARPS);
+    return ok;
 }
 
 /* Behind the @ any name is free that no other program has. */

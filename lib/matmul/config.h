@@ -39,15 +39,16 @@ typedef struct MatmulSpec {
     int64_t n, k;
 } MatmulSpec;
 
-/* How it is computed; all 0 is none. `rows` decides how weights lie, so it is one for all m of a plan. */
+/* How it is computed. `rows` decides how weights lie, so it is one for all m of a plan. */
 typedef struct MatmulConfig {
     int rows;                   /* ROWS: 32, 64, 128 */
     int rwarps, kwarps;         /* RWARPS side by side in rows: 1, 2, 4; KWARPS along k: 1 to 8 */
     int deep;                   /* DEEP: units that a warp takes in a round: 1, 2, 4 */
     int stages;                 /* STAGES of the ring in shared memory; 0: none */
     int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */
-    int prepared;               /* PREPARED: A as it is, from @prepare, and through the ring */
-    int scaled;                 /* SCALED: scales act on sums, or 1: on weights, for large m */
+    int prepared;               /* PREPARED: A comes as it is; 1: from @prepare; 2: from there,
+                                   and through the ring */
+    int scaled;                 /* SCALED: scales act on sums; 1: on weights, for large m */
     int per_sm;                 /* blocks for each multiprocessor, which share the rounds out
                                    evenly; 0: one block a tile */
 } MatmulConfig;
@@ -69,14 +70,20 @@ const char *matmul_program_name(MatmulProgram program);
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX]);
 
-/* DIVISOR: of k and of the stride of A's rows, in elements. */
+/* DIVISOR: what divides k, and with it the stride of A's rows unless that is another: 128,
+ * else as many elements as have 16 bytes, else 1. */
 int matmul_divisor(const MatmulSpec *spec);
 
 /* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
- * at most 1/16, else to 4 on that condition, else to 2. WARPS divides it in configurations
- * that fit. The bytes are those of one slice of `rows` rows. */
+ * at most 1/16, else to 4 on that condition, else to 2. KWARPS * DEEP divides it in
+ * configurations that fit. The bytes are those of one slice of `rows` rows. n is padded to
+ * 256: there are matmul_units of them, of all slices. */
 int64_t matmul_slices(const MatmulSpec *spec);
 int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows);
+int64_t matmul_units(const MatmulSpec *spec, int rows);
+
+/* Words of 32 bits of 8 prepared columns of A x 128 k. */
+int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Rounds of all tiles of a launch, and its blocks: as `per_sm` says, at most the rounds. */
 int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config);
@@ -85,24 +92,28 @@ int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int mu
 /* What decides whether a configuration runs, and how well. */
 typedef struct MatmulDevice {
     const char *name;           /* "NVIDIA H200" */
+    int capability;             /* compute capability, 90 for 9.0: stages want 9.0 */
     int multiprocessors;
     int64_t shared_block, shared_sm;    /* bytes that a block, and all blocks of one, have */
     double bandwidth;           /* bytes a microsecond */
 } MatmulDevice;
 
-/* A device of what the runtime says of it: its name (which the result keeps), its
- * multiprocessors and the shared memory of a block, bytes. The read rate is measured for
- * devices that config.c lists, and a guess for others. */
-MatmulDevice matmul_device(const char *name, int multiprocessors, int64_t shared_block);
+/* A device of what the runtime says of it: its name (which the result keeps), its compute
+ * capability, its multiprocessors and the shared memory of a block, bytes. The
+ * read rate is measured for devices that config.c lists, and a guess for others. */
+MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
+                           int64_t shared_block);
 
-/* Of @matmul: what the compiler reports, exactly; registers a thread, as ptxas is seen to
- * use; and the blocks of it that one multiprocessor holds, 0 when it holds none. */
+/* Of @matmul: what the compiler reports, exactly; registers a thread that ptxas is seen to
+ * want, and those that let one block run; the blocks that one multiprocessor holds, 0 when
+ * it holds none. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *config);
 int matmul_registers(const MatmulSpec *spec, const MatmulConfig *config);
+int matmul_registers_limit(const MatmulConfig *config);
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *config,
                     const MatmulDevice *device);
 
-/* Whether it runs: warps divide the slices, shared memory and registers suffice. */
+/* Whether it runs: warps divide the slices, the device has what it takes. */
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *config,
                         const MatmulDevice *device);
 
@@ -115,7 +126,7 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m
                    const MatmulDevice *device);
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
 
-/* Buckets of m that tunings are for: 1, 2, 4, 8, 16, 32, 64, 128, .. The least that holds m. */
+/* Buckets of m that tunings are for: 1, 2, 4, 8, 16, .. The least that holds m. */
 int64_t matmul_bucket(int64_t m);
 
 #endif

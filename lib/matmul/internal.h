@@ -10,7 +10,7 @@
 #ifndef TILUS_MATMUL_INTERNAL_H
 #define TILUS_MATMUL_INTERNAL_H
 
-#include "matmul/config.h"
+#include "matmul/table.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -71,6 +71,7 @@ struct tilus_matmul {
     tilus_rt *rt;
     tilus_matmul_options options;
     char *directory;            /* options.directory, a copy */
+    MatmulTable *table;         /* of tunings */
     pthread_mutex_t lock;       /* of what follows */
     Kernel *kernels;
     bool dense_known;           /* whether `dense` was looked for */
@@ -82,7 +83,8 @@ struct tilus_matmul {
 /* How products of one bucket of m are computed. */
 typedef struct Choice {
     MatmulConfig config;
-    double us, floor;           /* that the model expects, and of reading alone */
+    MatmulSource source;
+    double us, floor;           /* that is expected, and of reading alone */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
 } Choice;
 

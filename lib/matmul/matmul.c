@@ -42,6 +42,14 @@ static tilus_status copy_options(tilus_matmul *matmul, const tilus_matmul_option
     return TILUS_OK;
 }
 
+static tilus_status open_table(tilus_matmul *matmul, const char *tunings)
+{
+    char message[256];
+    if (matmul_table_open(tunings, &matmul->table, message, sizeof message))
+        return TILUS_OK;
+    return matmul_refuse("tunings: %s", message);
+}
+
 tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,
                                tilus_matmul **out)
 {
@@ -52,6 +60,8 @@ tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options
     matmul->rt = rt;
     pthread_mutex_init(&matmul->lock, NULL);
     tilus_status status = copy_options(matmul, options);
+    if (status == TILUS_OK)
+        status = open_table(matmul, options ? options->tunings : NULL);
     if (status == TILUS_OK)
         *out = matmul;
     else
@@ -65,6 +75,7 @@ void tilus_matmul_close(tilus_matmul *matmul)
         return;
     kernels_free(matmul->kernels);
     dense_close(matmul->dense);
+    matmul_table_free(matmul->table);
     pthread_mutex_destroy(&matmul->lock);
     free(matmul->directory);
     free(matmul);

@@ -9,70 +9,17 @@
 
 /* ---- configurations ----------------------------------------------------- */
 
-/* Of those with `rows` rows that run here, the first of the least cost. */
-typedef struct Search {
-    const MatmulSpec *spec;
-    const MatmulDevice *device;
-    int capability;
-    int rows;
-    int64_t m;
-    MatmulConfig best;          /* rows is 0: none */
-    double us;
-} Search;
-
-static void consider(void *data, const MatmulConfig *config)
-{
-    enum { BULK_COPIES = 90, BLOCKS_MAX = 1 << 15 };
-    Search *s = data;
-    if (config->rows != s->rows || (config->stages > 0 && s->capability < BULK_COPIES) ||
-        matmul_blocks(s->spec, config, s->device->multiprocessors) > BLOCKS_MAX)
-        return;
-    double us = matmul_cost(s->spec, config, s->m, s->device);
-    if (s->best.rows == 0 || us < s->us) {
-        s->best = *config;
-        s->us = us;
-    }
-}
-
-static Search search(const tilus_matmul_plan *plan, int rows, int64_t m)
-{
-    Search s = {.spec = &plan->spec, .device = &plan->device, .capability = plan->capability,
-                .rows = rows, .m = m};
-    matmul_enumerate(s.spec, m, s.device, consider, &s);
-    return s;
-}
-
-/* Rows of the packed form: those that are best for few rows of A, as they are where weights
- * matter most. 0: none runs. */
-static int choose_rows(const tilus_matmul_plan *plan)
-{
-    enum { ROWS_OF_A = 16 };
-    static const int all[] = {32, 64, 128};
-    int best = 0;
-    double least = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        double us = 0;
-        bool runs = true;
-        for (int64_t m = 1; m <= ROWS_OF_A; m *= 4) {
-            Search s = search(plan, all[i], m);
-            runs &= s.best.rows > 0;
-            us += s.us;
-        }
-        if (runs && (best == 0 || us < least)) {
-            best = all[i];
-            least = us;
-        }
-    }
-    return best;
-}
-
 static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choice)
 {
-    Search s = search(plan, plan->packed.rows, m);
-    choice->config = s.best;
-    choice->us = s.us;
+    MatmulChoice found;
+    if (!matmul_table_config(plan->matmul->table, &plan->spec, plan->packed.rows, m,
+                             &plan->device, &found))
+        return false;
+    choice->config = found.config;
+    choice->source = found.source;
+    choice->us = found.us;
     choice->floor = matmul_floor(&plan->spec, m, &plan->device);
-    return s.best.rows > 0;
+    return true;
 }
 
 /* ---- plans -------------------------------------------------------------- */
@@ -110,7 +57,7 @@ static tilus_status describe_device(tilus_matmul_plan *plan)
         return matmul_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
                            "%d.%d; kernels need 8.0", ordinal, name, plan->capability / 10,
                            plan->capability % 10);
-    plan->device = matmul_device(name, tilus_rt_multiprocessors(rt, ordinal),
+    plan->device = matmul_device(name, plan->capability, tilus_rt_multiprocessors(rt, ordinal),
                                  (int64_t)tilus_rt_shared_memory(rt, ordinal));
     return TILUS_OK;
 }
@@ -119,7 +66,8 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 {
     if (n_tile != 0 && n_tile != 32 && n_tile != 64 && n_tile != 128)
         return matmul_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
-    int rows = n_tile ? (int)n_tile : choose_rows(plan);
+    int rows = n_tile ? (int)n_tile
+                      : matmul_table_rows(plan->matmul->table, &plan->spec, &plan->device);
     if (rows > 0)
         packed_place(&plan->packed, &plan->spec, rows);
     for (int i = 0; i < MATMUL_BUCKETS; i++)

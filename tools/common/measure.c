@@ -73,6 +73,8 @@ bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flus
 
 /* ---- the graph ------------------------------------------------------ */
 
+enum { WARM_UP = 3 };          /* replays */
+
 typedef struct Graph {
     CUgraph graph;
     CUgraphExec exec;
@@ -129,18 +131,40 @@ static void graph_close(const Measure *m, Graph *g)
         m->driver.cuGraphDestroy(g->graph);
 }
 
+static bool replays(const Measure *m, const Graph *g, unsigned count, double *us)
+{
+    bool ok = true;
+    for (unsigned i = 0; ok && i < count; i++)
+        ok = replay(m, g, &us[i]);
+    return ok;
+}
+
 bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
                    double us[static MEASURE_REPLAYS])
 {
-    enum { WARM_UP = 3 };
     Graph g = {0};
-    double unused;
-    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
-    for (unsigned i = 0; ok && i < WARM_UP; i++)
-        ok = replay(m, &g, &unused);
-    for (unsigned i = 0; ok && i < MEASURE_REPLAYS; i++)
-        ok = replay(m, &g, &us[i]);
+    double unused[WARM_UP];
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
+              replays(m, &g, WARM_UP, unused) && replays(m, &g, MEASURE_REPLAYS, us);
     *launches = g.launches;
+    graph_close(m, &g);
+    return ok;
+}
+
+bool measure_graph_below(Measure *m, const MeasureWork *work, double limit, double *us,
+                         bool *whole)
+{
+    Graph g = {0};
+    double times[MEASURE_REPLAYS];
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
+              replays(m, &g, WARM_UP, times);
+    /* The first replay also brings the graph to the device. */
+    *us = ok ? fmin(times[1], times[2]) : 0;
+    *whole = ok && (limit == 0 || *us <= limit);
+    if (*whole) {
+        ok = replays(m, &g, MEASURE_REPLAYS, times);
+        *us = ok ? measure_summary(times).median : 0;
+    }
     graph_close(m, &g);
     return ok;
 }

@@ -46,7 +46,12 @@ void measure_close(Measure *m);
 bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
                    double us[static MEASURE_REPLAYS]);
 
-/* The same between events, each after `flush` was enqueued. */
+/* The median of these times. Where those of the first replays are above `limit`, the least of
+ * them, and no more are made: `*whole` is false. A limit of 0 is none. */
+bool measure_graph_below(Measure *m, const MeasureWork *work, double limit, double *us,
+                         bool *whole);
+
+/* Microseconds a launch between events, each after `flush` was enqueued. */
 bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flush,
                     double us[static MEASURE_REPLAYS]);
 

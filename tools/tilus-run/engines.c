@@ -2,7 +2,7 @@
 #include "run.h"
 
 #include "bench.h"
-#include "progress.h"
+#include "common/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,13 +51,18 @@ static void print(void *printer, const char *text, size_t len)
         fwrite(text, 1, len, p->out);
 }
 
+static Progress *watch(const char *what)
+{
+    return progress_begin(TOOL, what, "blocks");
+}
+
 /* ---- the interpreter ------------------------------------------------ */
 
 /* `out` gets what the program prints; NULL: nobody. */
 static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     size_t count = run->info->arg_count;
-    Printer printer = {out, progress_begin(out ? "engine interp" : "reference interp")};
+    Printer printer = {out, watch(out ? "engine interp" : "reference interp")};
     const tilus_interpret_options options = {
         .print = print, .printer = &printer,
         .profile = out && run->options.profile ? profile_print : NULL, .profiler = run,
@@ -80,7 +85,7 @@ static int run_on_cpu(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     enum { LEVEL = 0 };
     unsigned level = run->options.opt_level;
-    Printer printer = {out, progress_begin(out ? "engine cpu" : "reference cpu")};
+    Printer printer = {out, watch(out ? "engine cpu" : "reference cpu")};
     const tilus_cpu_options options = {
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
         .host_threads = run->options.host_threads, .check_races = run->options.check_races,

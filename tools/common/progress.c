@@ -1,8 +1,8 @@
-/* A thread draws, so that a line comes also while one block takes long. */
+/* A thread draws, so that a line comes also while one step takes long. */
 #define _DEFAULT_SOURCE
-#include "progress.h"
+#include "common/progress.h"
 
-#include "run.h"
+#include <stdbool.h>
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 enum { QUIET_MS = 2000, REDRAW_MS = 250 };
 
 struct Progress {
-    const char *what;
+    const char *tool, *what, *steps;
     struct timespec start;
-    _Atomic int64_t done, total;        /* blocks; a total of 0: none has begun */
+    _Atomic int64_t done, total;        /* steps; a total of 0: none has begun */
     thrd_t thread;
     mtx_t mutex;                        /* of what follows, and of drawing */
     cnd_t ended;
@@ -56,11 +56,12 @@ static void draw(Progress *p)
 {
     int64_t done = atomic_load(&p->done), total = atomic_load(&p->total);
     double seconds = seconds_since(&p->start), rate = (double)done / seconds;
-    fprintf(stderr, "\r\033[K%s: %s: ", TOOL, p->what);
+    fprintf(stderr, "\r\033[K%s: %s: ", p->tool, p->what);
     if (total > 0)
-        fprintf(stderr, "%lld of %lld blocks, ", (long long)done, (long long)total);
+        fprintf(stderr, "%lld of %lld %s, ", (long long)done, (long long)total,
+                p->steps);
     if (done > 0) {
-        fprintf(stderr, rate < 10 ? "%.2g blocks/s, " : "%.0f blocks/s, ", rate);
+        fprintf(stderr, rate < 10 ? "%.2g %s/s, " : "%.0f %s/s, ", rate, p->steps);
         print_seconds((double)(total - done) / rate);
         fputs(" left", stderr);
     } else {
@@ -95,14 +96,16 @@ static int draw_until_end(void *data)
 
 /* ---- the interface -------------------------------------------------- */
 
-Progress *progress_begin(const char *what)
+Progress *progress_begin(const char *tool, const char *what, const char *steps)
 {
     if (!isatty(STDERR_FILENO))
         return NULL;
     Progress *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
+    p->tool = tool;
     p->what = what;
+    p->steps = steps;
     timespec_get(&p->start, TIME_UTC);
     bool has_mutex = mtx_init(&p->mutex, mtx_plain) == thrd_success;
     bool has_condition = has_mutex && cnd_init(&p->ended) == thrd_success;
@@ -119,6 +122,8 @@ Progress *progress_begin(const char *what)
 void progress_update(void *progress, int64_t done, int64_t total)
 {
     Progress *p = progress;
+    if (!p)
+        return;
     atomic_store(&p->total, total);
     atomic_store(&p->done, done);
 }

@@ -1,0 +1,269 @@
+/* What configurations take, where they run, and all of them. */
+#include "matmul/config.h"
+
+#include <string.h>
+
+/* ---- sizes ------------------------------------------------------------ */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t to)
+{
+    return ceil_div(a, to) * to;
+}
+
+int64_t matmul_slices(const MatmulSpec *spec)
+{
+    int64_t slices = ceil_div(spec->k, MATMUL_UNIT_K);
+    for (int64_t to = 8; to > 2; to /= 2)
+        if ((round_up(slices, to) - slices) * 16 <= slices)
+            return round_up(slices, to);
+    return round_up(slices, 2);
+}
+
+int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
+{
+    int64_t codes = (int64_t)rows * MATMUL_UNIT_K * dtype_bits(spec->weights) / 8;
+    if (spec->group == 0)
+        return codes;
+    int64_t zero = (int64_t[]){0, 1, 2}[spec->zeros];
+    return codes + (int64_t)rows * (MATMUL_UNIT_K / spec->group) * (2 + zero);
+}
+
+int64_t matmul_units(const MatmulSpec *spec, int rows)
+{
+    enum { N_UNIT = 256 };      /* as many rows as a tile may have */
+    return ceil_div(spec->n, N_UNIT) * (N_UNIT / rows) * matmul_slices(spec);
+}
+
+int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    int64_t groups = spec->group ? MATMUL_UNIT_K / spec->group : 1;
+    return 64 * c->columns + round_up(groups * (c->columns > 2 ? c->columns : 2), 4);
+}
+
+int matmul_divisor(const MatmulSpec *spec)
+{
+    int vector = 128 / (int)dtype_bits(spec->activations);
+    return spec->k % MATMUL_UNIT_K == 0 ? MATMUL_UNIT_K : spec->k % vector == 0 ? vector : 1;
+}
+
+/* Rows of a tile, and units along k of a round. */
+static int64_t tile_rows(const MatmulConfig *c)
+{
+    return (int64_t)c->rwarps * c->rows;
+}
+
+static int64_t round_units(const MatmulConfig *c)
+{
+    return (int64_t)c->kwarps * c->deep;
+}
+
+int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config)
+{
+    return ceil_div(spec->n, tile_rows(config)) * (matmul_slices(spec) / round_units(config));
+}
+
+int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors)
+{
+    int64_t rounds = matmul_rounds(spec, config);
+    int64_t blocks = config->per_sm ? (int64_t)config->per_sm * multiprocessors
+                                    : ceil_div(spec->n, tile_rows(config));
+    return blocks < rounds ? blocks : rounds;
+}
+
+/* ---- devices ---------------------------------------------------------- */
+
+/* Beside the blocks' own, each block takes 1 KiB of a multiprocessor's shared memory, which
+ * is also what one block cannot have of it (CUDA's programming guide, compute capability 8
+ * and 9). */
+enum { SHARED_SYSTEM = 1024 };
+
+static const struct {
+    const char *name;
+    double bandwidth;       /* as measured with reads of many times the L2, bytes a us */
+} known_devices[] = {
+    {"NVIDIA H200", 4.57e6},
+};
+
+MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
+                           int64_t shared_block)
+{
+    MatmulDevice d = {name, capability, multiprocessors, shared_block,
+                      shared_block + SHARED_SYSTEM, multiprocessors * 2.4e4};
+    for (size_t i = 0; i < sizeof known_devices / sizeof *known_devices; i++)
+        if (strcmp(name, known_devices[i].name) == 0)
+            d.bandwidth = known_devices[i].bandwidth;
+    return d;
+}
+
+/* ---- what a block takes ----------------------------------------------- */
+
+/* The ring, with A where it comes through it, two or three mbarriers of 8 bytes a stage
+ * (whose arrays begin at multiples of 16), and the warps' sums in columns of 4 more than the
+ * rows, the last without them. */
+int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    int64_t panels = c->prepared > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
+    int64_t unit = c->rwarps * matmul_unit_bytes(spec, c->rows) + panels;
+    int64_t barriers = (c->prepared > 1 ? 2 : 1) * round_up(8 * c->stages, 16) + 8 * c->stages;
+    int64_t sums = (int64_t)c->kwarps * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
+    return c->stages * round_units(c) * unit + barriers + sums;
+}
+
+/* A warp takes part in the product, or keeps the ring full. */
+static int warps_of_block(const MatmulConfig *c)
+{
+    return c->rwarps * c->kwarps + (c->stages > 0);
+}
+
+/* Registers come to a warp in eights a thread, of the 16384 of the quarter it lives on. */
+static int warps_a_quarter(int registers)
+{
+    return 16384 / (32 * (int)round_up(registers, 8));
+}
+
+/* What ptxas takes for sm_90a: a part by the rows, a register for each word of codes, and
+ * activations and sums of tiles beyond the first, which scales on sums need twice. It is held
+ * to what lets BLOCKS run. */
+int matmul_registers(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    int rows = c->rows <= 32 ? 88 : c->rows <= 64 ? 119 : 135;
+    int codes = c->rows * (int)dtype_bits(spec->weights) / 8;
+    int more = c->tiles > 2 ? 2 * c->tiles - 3 : c->tiles - 1;
+    int tiles = c->scaled ? (c->tiles - 1) * (c->rows / 4 + 12) : more * c->rows / 2;
+    return rows + codes + tiles;
+}
+
+int matmul_registers_limit(const MatmulConfig *c)
+{
+    int blocks = c->per_sm > 1 ? c->per_sm : 1;
+    int warps = (int)ceil_div((int64_t)warps_of_block(c) * blocks, 4);
+    int limit = 16384 / (32 * warps) / 8 * 8;
+    return limit < 255 ? limit : 255;
+}
+
+int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
+{
+    int registers = matmul_registers(spec, c), limit = matmul_registers_limit(c);
+    int by_registers = 4 * warps_a_quarter(registers < limit ? registers : limit) /
+                       warps_of_block(c);
+    int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
+    int64_t blocks = by_shared < by_registers ? by_shared : by_registers;
+    return matmul_shared_bytes(spec, c) > device->shared_block ? 0 : (int)blocks;
+}
+
+static bool is_one_of(int value, const int *values)
+{
+    while (*values >= 0 && *values != value)
+        values++;
+    return *values == value && value >= 0;
+}
+
+static const int all_rows[] = {32, 64, 128, -1}, all_rwarps[] = {1, 2, 4, -1};
+static const int all_kwarps[] = {1, 2, 4, 8, -1}, all_deep[] = {1, 2, 4, -1};
+static const int all_stages[] = {0, 2, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
+
+/* Whether the template has it, on whatever device. */
+static bool is_valid(const MatmulConfig *c)
+{
+    enum { STAGES_MAX = 64, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16, PREPARED_MAX = 2 };
+    return is_one_of(c->rows, all_rows) && is_one_of(c->rwarps, all_rwarps) &&
+           is_one_of(c->kwarps, all_kwarps) && is_one_of(c->deep, all_deep) &&
+           tile_rows(c) <= ROWS_MAX && c->rwarps * c->kwarps <= WARPS_MAX && c->stages >= 0 &&
+           c->stages <= STAGES_MAX && is_one_of(c->columns, all_kwarps) &&
+           is_one_of(c->tiles, all_tiles) && (c->tiles == 1 || c->columns == 8) &&
+           c->prepared >= 0 && c->prepared <= PREPARED_MAX &&
+           (c->prepared < 2 || c->stages > 0) && (c->scaled == 0 || c->scaled == 1) &&
+           c->per_sm >= 0 && c->per_sm <= PER_SM_MAX;
+}
+
+bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
+                        const MatmulDevice *device)
+{
+    enum { SPILLED = 24, BULK_COPIES = 90, BLOCKS_MAX = 65535 };
+    if (!is_valid(c) || matmul_slices(spec) % round_units(c) ||
+        (c->stages > 0 && device->capability < BULK_COPIES) ||
+        matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED ||
+        matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
+        return false;
+    int resident = matmul_resident(spec, c, device);
+    return resident > 0 && resident >= c->per_sm;
+}
+
+/* ---- the space -------------------------------------------------------- */
+
+int64_t matmul_bucket(int64_t m)
+{
+    int64_t bucket = 1;
+    while (bucket < m)
+        bucket *= 2;
+    return bucket;
+}
+
+typedef struct Space {
+    const MatmulSpec *spec;
+    const MatmulDevice *device;
+    void (*visit)(void *data, const MatmulConfig *config);
+    void *data;
+    int64_t bucket;
+} Space;
+
+/* One block for each tile, and 1 to 4 on each multiprocessor. */
+static void visit_blocks(const Space *s, MatmulConfig c)
+{
+    enum { MOST = 4 };
+    for (c.per_sm = 0; c.per_sm <= MOST; c.per_sm++)
+        if (matmul_config_fits(s->spec, &c, s->device))
+            s->visit(s->data, &c);
+}
+
+/* A is read as it is where that is little; else it is prepared, and comes through a ring if
+ * there is one. */
+static void visit_rings(const Space *s, MatmulConfig c)
+{
+    enum { PLAIN = 8 };
+    for (const int *stages = all_stages; *stages >= 0; stages++) {
+        c.stages = *stages;
+        c.prepared = *stages ? 2 : 1;
+        visit_blocks(s, c);
+        c.prepared = 0;
+        if (s->bucket <= PLAIN)
+            visit_blocks(s, c);
+    }
+}
+
+static void visit_warps(const Space *s, MatmulConfig c)
+{
+    enum { WARPS_LEAST = 2, WARPS_MOST = 8 };
+    for (const int *rwarps = all_rwarps; *rwarps >= 0; rwarps++)
+        for (const int *kwarps = all_kwarps; *kwarps >= 0; kwarps++)
+            for (const int *deep = all_deep; *deep >= 0; deep++) {
+                c.rwarps = *rwarps;
+                c.kwarps = *kwarps;
+                c.deep = *deep;
+                int warps = *rwarps * *kwarps;
+                if (warps >= WARPS_LEAST && warps <= WARPS_MOST)
+                    visit_rings(s, c);
+            }
+}
+
+void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
+                      void (*visit)(void *data, const MatmulConfig *config), void *data)
+{
+    enum { SCALED_FROM = 32 };
+    int64_t bucket = matmul_bucket(m);
+    Space s = {spec, device, visit, data, bucket};
+    MatmulConfig c = {.columns = bucket < 8 ? (int)bucket : 8};
+    for (const int *tiles = all_tiles; *tiles >= 0; tiles++)
+        for (const int *rows = all_rows; *rows >= 0; rows++)
+            for (c.scaled = 0; c.scaled <= (bucket >= SCALED_FROM); c.scaled++) {
+                c.tiles = *tiles;
+                c.rows = *rows;
+                if (*tiles == 1 || 8 * *tiles <= bucket)
+                    visit_warps(&s, c);
+            }
+}

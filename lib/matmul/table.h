@@ -1,0 +1,74 @@
+/* Tunings: which configuration was measured to be best for a problem, and the choice among
+ * them and what the cost model says. Look-ups are pure: the same table gives the same answer
+ * each time. Thread safe. */
+#ifndef TILUS_MATMUL_TABLE_H
+#define TILUS_MATMUL_TABLE_H
+
+#include "matmul/config.h"
+
+enum { MATMUL_TEMPLATE_MAX = 24, MATMUL_DEVICE_MAX = 96, MATMUL_DRIVER_MAX = 24 };
+
+/* One measurement. `spec` has what its problem decides (no epilogue). Texts say where it was
+ * made; the driver is a note. */
+typedef struct MatmulTuning {
+    char template[MATMUL_TEMPLATE_MAX];     /* hash of the template's text */
+    char device[MATMUL_DEVICE_MAX], driver[MATMUL_DRIVER_MAX];
+    MatmulSpec spec;
+    int64_t m;                  /* a bucket: a power of two */
+    MatmulConfig config;
+    double us;                  /* of a product, all of its launches */
+} MatmulTuning;
+
+typedef struct MatmulTunings {
+    MatmulTuning *items;        /* freed with free() */
+    size_t count;
+} MatmulTunings;
+
+/* Reads the JSON text that matmul_tunings_write makes. False: message[0..size) says what is
+ * wrong, with line and column of text that is no JSON, else with the entry and its field, or
+ * that memory ran out; `*out` has nothing then. */
+bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, size_t size);
+
+/* The tunings as JSON, one a line, in their order; freed with free(). NULL: out of memory. */
+char *matmul_tunings_write(const MatmulTunings *tunings);
+
+/* The first digits of the SHA-256 of the template that this library is for. */
+const char *matmul_template_hash(void);
+
+typedef struct MatmulTable MatmulTable;
+
+/* A table of the user's tunings (`json`, or NULL) before those that are built in. Fails as
+ * matmul_tunings_read does; the caller frees it. */
+bool matmul_table_open(const char *json, MatmulTable **out, char *message, size_t size);
+void matmul_table_free(MatmulTable *table);
+
+typedef enum MatmulSource {
+    MATMUL_FROM_USER,           /* tunings that were given */
+    MATMUL_FROM_BUILT_IN,
+    MATMUL_FROM_MODEL
+} MatmulSource;
+
+typedef struct MatmulChoice {
+    MatmulConfig config;
+    MatmulSource source;
+    bool exact;                 /* measured for this template, these types and this bucket */
+    double us;                  /* as measured, or as the model says */
+} MatmulChoice;
+
+/* The best for `m` rows with units of `rows` rows; false: nothing fits the device.
+ *
+ * Tunings of the same device, n, k, group, weights and type of the product count. Those of
+ * the user go before all others; then those of the bucket, of the same template, of the same
+ * zero points, of the same types of scales and result, the faster one. Up to m = 8 a bucket
+ * without tunings takes those of the next larger one that has some, else of the next smaller
+ * one. What does not fit is passed over, and where nothing is left the cost model chooses. */
+bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int rows, int64_t m,
+                         const MatmulDevice *device, MatmulChoice *choice);
+
+/* The rows of units that a plan packs for: they have the least sum of times over the buckets
+ * 1, 2, 4, 8 and 16. In a bucket that has tunings, rows that have none there count twice the
+ * best one, as the tuner had its reasons to leave them out. 0: nothing fits the device. */
+int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
+                      const MatmulDevice *device);
+
+#endif

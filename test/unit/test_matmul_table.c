@@ -1,0 +1,270 @@
+/* Tunings and the choices by them. */
+#include "matmul/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static MatmulSpec spec_of(const char *weights, tilus_zeros zeros, int64_t n, int64_t k)
+{
+    char message[256];
+    MatmulSpec s;
+    const tilus_matmul_problem p = {.weights = weights, .n = n, .k = k, .group = 128,
+                                    .zeros = zeros};
+    assert_true(matmul_spec(&p, &s, message, sizeof message));
+    return s;
+}
+
+static MatmulDevice device_of(const char *name)
+{
+    return matmul_device(name, 90, 132, 232448);
+}
+
+/* A tuning of u4, n = 512, k = 1024, on "Test". */
+static char *json_of(const char *hash, const char *zeros, int m, int rows, int warps,
+                     double us)
+{
+    char *text = malloc(1024);
+    snprintf(text, 1024,
+             "{\"template\": \"%s\", \"device\": \"Test\", \"driver\": \"1\", "
+             "\"weights\": \"u4\", \"activations\": \"f16\", \"scales\": \"f16\", "
+             "\"result\": \"f16\", \"group\": 128, \"zeros\": \"%s\", \"n\": 512, "
+             "\"k\": 1024, \"m\": %d, \"rows\": %d, \"rwarps\": 1, \"kwarps\": %d, "
+             "\"deep\": 1, \"prepared\": 2, \"scaled\": 0, "
+             "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, \"us\": %g}",
+             hash, zeros, m, rows, warps, m < 8 ? m : 8, m <= 8 ? 1 : 2, us);
+    return text;
+}
+
+/* A table of entries, which are freed. */
+static MatmulTable *table_of(char *const *entries, size_t count)
+{
+    char text[8192] = "{\"tilus-tune\": 1, \"tunings\": [", message[256] = "";
+    MatmulTable *table;
+    for (size_t i = 0; i < count; i++) {
+        strcat(text, i ? "," : "");
+        strcat(text, entries[i]);
+        free(entries[i]);
+    }
+    strcat(text, "]}");
+    if (!matmul_table_open(text, &table, message, sizeof message))
+        fail_msg("%s", message);
+    return table;
+}
+
+static MatmulChoice choose(const MatmulTable *table, const MatmulSpec *s, int rows, int64_t m,
+                           const char *device)
+{
+    MatmulDevice d = device_of(device);
+    MatmulChoice choice;
+    assert_true(matmul_table_config(table, s, rows, m, &d, &choice));
+    return choice;
+}
+
+/* ---- look-ups --------------------------------------------------------- */
+
+static void test_exact(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of((char *[]){json_of(matmul_template_hash(), "none", 8, 64, 8, 5),
+                                         json_of(matmul_template_hash(), "none", 8, 64, 2, 4),
+                                         json_of(matmul_template_hash(), "none", 8, 32, 4, 3)},
+                              3);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulChoice c = choose(t, &s, 64, 7, "Test");
+    assert_int_equal(c.source, MATMUL_FROM_USER);
+    assert_true(c.exact);
+    assert_int_equal(c.config.kwarps, 2);        /* the faster one */
+    assert_int_equal(choose(t, &s, 128, 8, "Test").source, MATMUL_FROM_MODEL);
+    assert_int_equal(choose(t, &s, 64, 8, "Other").source, MATMUL_FROM_MODEL);
+    assert_int_equal(choose(t, &s, 64, 16, "Test").source, MATMUL_FROM_MODEL);
+    s.n = 513;
+    assert_int_equal(choose(t, &s, 64, 8, "Test").source, MATMUL_FROM_MODEL);
+    matmul_table_free(t);
+}
+
+/* Bucket, template and zero points, in this order. */
+static void test_preferences(void **state)
+{
+    (void)state;
+    const char *hash = matmul_template_hash();
+    MatmulTable *t = table_of((char *[]){json_of("other", "none", 4, 64, 8, 1),
+                                         json_of(hash, "integer", 4, 64, 4, 2),
+                                         json_of(hash, "none", 8, 64, 2, 3)}, 3);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulChoice c = choose(t, &s, 64, 4, "Test");
+    assert_int_equal(c.config.kwarps, 4);
+    assert_false(c.exact);
+    c = choose(t, &s, 64, 2, "Test");           /* that of the next larger bucket ... */
+    assert_int_equal(c.config.kwarps, 4);
+    assert_int_equal(c.config.columns, 2);      /* ... with columns of its own */
+    matmul_table_free(t);
+    t = table_of((char *[]){json_of(hash, "none", 1, 64, 8, 1)}, 1);
+    c = choose(t, &s, 64, 8, "Test");           /* else of the smaller */
+    assert_int_equal(c.config.kwarps, 8);
+    assert_int_equal(c.config.columns, 8);
+    matmul_table_free(t);
+}
+
+/* What the device has no room for is passed over. */
+static void test_passed_over(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of((char *[]){json_of(matmul_template_hash(), "none", 8, 64, 8, 5)},
+                              1);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulDevice d = device_of("Test");
+    MatmulChoice c;
+    d.shared_block = 48 << 10;
+    d.shared_sm = 49 << 10;
+    assert_true(matmul_table_config(t, &s, 64, 8, &d, &c));
+    assert_int_equal(c.source, MATMUL_FROM_MODEL);
+    d.shared_block = 100;
+    assert_false(matmul_table_config(t, &s, 64, 8, &d, &c));
+    assert_int_equal(matmul_table_rows(t, &s, &d), 0);
+    matmul_table_free(t);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    const char *hash = matmul_template_hash();
+    char *entries[15];
+    size_t count = 0;
+    for (int m = 1; m <= 16; m *= 2) {
+        entries[count++] = json_of(hash, "none", m, 32, 4, 9);
+        entries[count++] = json_of(hash, "none", m, 128, 4, m == 16 ? 6 : 10);
+    }
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulDevice d = device_of("Test");
+    MatmulTable *t = table_of(entries, count);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 32);     /* 45, where 128 has 46 */
+    matmul_table_free(t);
+    /* Where one number of rows was tuned, the model's hopes for others do not count. */
+    t = table_of((char *[]){json_of(hash, "none", 8, 128, 4, 1000)}, 1);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 128);
+    matmul_table_free(t);
+}
+
+/* The shapes that are built in, and any other, on two devices: always an answer. */
+static void test_built_in(void **state)
+{
+    (void)state;
+    MatmulTable *t;
+    char message[256];
+    assert_true(matmul_table_open(NULL, &t, message, sizeof message));
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 57344, 8192);
+    MatmulChoice c = choose(t, &s, 64, 1, "NVIDIA H200");
+    assert_int_equal(c.source, MATMUL_FROM_BUILT_IN);
+    assert_int_equal(c.config.columns, 1);
+    for (DType w = 1; w < DTYPE_COUNT; w++) {
+        if (dtype_bits(w) > 8 || w == DTYPE_bool || w == DTYPE_ue8m0)
+            continue;
+        s = spec_of(dtype_name(w), TILUS_ZEROS_NONE, 3000, 1000);
+        MatmulDevice d = device_of("Other");
+        int rows = matmul_table_rows(t, &s, &d);
+        assert_int_not_equal(rows, 0);
+        for (int64_t m = 1; m <= 65536; m *= 2)
+            assert_int_equal(choose(t, &s, rows, m, "Other").source, MATMUL_FROM_MODEL);
+    }
+    matmul_table_free(t);
+}
+
+/* ---- texts ------------------------------------------------------------ */
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    char text[2048], message[256];
+    char *entry = json_of("h\\u00fc", "float", 16, 64, 4, 12.25);
+    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%s]}", entry);
+    free(entry);
+    MatmulTunings first, second;
+    assert_true(matmul_tunings_read(text, &first, message, sizeof message));
+    char *written = matmul_tunings_write(&first);
+    assert_non_null(written);
+    assert_true(matmul_tunings_read(written, &second, message, sizeof message));
+    assert_int_equal(second.count, 1);
+    assert_memory_equal(&first.items->spec, &second.items->spec, sizeof first.items->spec);
+    assert_memory_equal(&first.items->config, &second.items->config,
+                        sizeof first.items->config);
+    assert_string_equal(first.items->template, second.items->template);
+    assert_true(second.items->us == 12.25);
+    free(written);
+    free(first.items);
+    free(second.items);
+}
+
+/* The entry with one text of it replaced. */
+static void assert_refused(const char *from, const char *to, const char *expected)
+{
+    char text[2048], message[256] = "";
+    char *entry = json_of("hash", "none", 8, 64, 4, 5);
+    char *place = strstr(entry, from);
+    assert_non_null(place);
+    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%.*s%s%s]}",
+             (int)(place - entry), entry, to, place + strlen(from));
+    free(entry);
+    MatmulTunings out;
+    assert_false(matmul_tunings_read(text, &out, message, sizeof message));
+    assert_null(out.items);
+    if (!strstr(message, expected))
+        fail_msg("'%s' is not in '%s'", expected, message);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_refused("\"rows\": 64", "\"rows\": 48",
+                   "tuning 1: no configuration of the template has rows 48, rwarps 1");
+    assert_refused("\"kwarps\": 4", "\"warps\": 4", "tuning 1: \"kwarps\" is missing");
+    assert_refused("\"kwarps\": 4", "\"kwarps\": 4.0", "\"kwarps\" is missing, or no integer");
+    assert_refused("\"kwarps\": 4", "\"kwarps\": -4", "\"kwarps\" is -4, not 0 to 65536");
+    assert_refused("\"m\": 8", "\"m\": 7", "\"m\" is 7, not a power of two");
+    assert_refused("\"u4\"", "\"u44\"", "tuning 1: weights is \"u44\"");
+    assert_refused("\"none\"", "\"some\"", "\"zeros\" is \"some\"");
+    assert_refused("\"us\": 5", "\"us\": 0", "\"us\" is missing, or no number above 0");
+    assert_refused("\"hash\"", "\"012345678901234567890123456789\"",
+                   "\"template\" has 30 bytes");
+    assert_refused("\"n\": 512", "\"n\": 2000000", "n is 2000000, not 1 to 1048576");
+    assert_refused("\"n\": 512", "\"n\": 512, \"n\": 513", "line 1, column ");
+    assert_refused("}", "", "line 1, column ");
+}
+
+static void test_refused_text(void **state)
+{
+    (void)state;
+    const char *const cases[][2] = {
+        {"", "line 1, column 0: "},
+        {"{\n \"tilus-tune\": 1,,\n}", "line 2, column 18"},
+        {"[]", "not tunings"},
+        {"{\"tunings\": []}", "not tunings"},
+        {"{\"tilus-tune\": 2, \"tunings\": []}", "format 2, this library reads 1"},
+        {"{\"tilus-tune\": 1, \"tunings\": [3]}", "tuning 1: not an object"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char message[256] = "";
+        MatmulTable *table;
+        assert_false(matmul_table_open(cases[i][0], &table, message, sizeof message));
+        assert_null(table);
+        if (!strstr(message, cases[i][1]))
+            fail_msg("'%s' is not in '%s'", cases[i][1], message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),       cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_passed_over), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_built_in),    cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

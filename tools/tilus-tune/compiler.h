@@ -1,0 +1,69 @@
+/* Compiling in many processes: kernels are asked for by name, and taken when they are there.
+ * One thread takes them. */
+#ifndef TILUS_TUNE_COMPILER_H
+#define TILUS_TUNE_COMPILER_H
+
+#include "tune.h"
+
+#include <stddef.h>
+
+typedef enum KernelState {
+    KERNEL_WANTED,
+    KERNEL_COMPILING,
+    KERNEL_READY,
+    KERNEL_FAILED,              /* the compiler said so, or the loader */
+    KERNEL_CRASHED,             /* the process ended */
+    KERNEL_LATE                 /* it took too long, and was ended */
+} KernelState;
+
+/* A kernel, once for all candidates that are made of it. */
+typedef struct Kernel {
+    struct Kernel *next;
+    char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
+    MatmulProgram program;
+    KernelState state;          /* as compiler_state says; the rest is for the taker */
+    void *bytes;                /* the artefact, when it is ready */
+    size_t size;
+    char message[1024];          /* why it failed */
+    struct EngineKernel *loaded;    /* of the loader */
+} Kernel;
+
+/* What happens to kernels when they are compiled, in the threads that wait for them: several
+ * at once. False: it has failed, and the message says why. */
+typedef struct Loader {
+    bool (*load)(void *data, Kernel *kernel);       /* NULL: nothing */
+    void (*unload)(void *data, Kernel *kernel);     /* at the end, one after the other */
+    void *data;
+} Loader;
+
+/* Nothing more will happen to it. */
+static inline bool kernel_is_settled(KernelState state)
+{
+    return state != KERNEL_WANTED && state != KERNEL_COMPILING;
+}
+
+typedef struct Compiler Compiler;
+
+/* Starts `jobs` processes at most, each when it has something to do, that compile for
+ * `target` and have `seconds` for each kernel. NULL after a message. */
+Compiler *compiler_open(unsigned jobs, const char *target, double seconds, Loader loader);
+
+/* Ends them, also in the midst of something, and unloads and frees all kernels. NULL is
+ * ignored. */
+void compiler_close(Compiler *compiler);
+
+/* The kernel of a configuration, which is asked for at the first call. NULL: out of memory,
+ * after a message. Lives as long as the compiler. */
+Kernel *compiler_want(Compiler *compiler, const MatmulSpec *spec, const MatmulConfig *config,
+                      MatmulProgram program);
+
+/* All kernels so far, in the order in which they were asked for. */
+Kernel *compiler_first(Compiler *compiler);
+
+KernelState compiler_state(Compiler *compiler, const Kernel *kernel);
+
+/* Kernels that nothing more will happen to; waits until there are more of them than `seen`,
+ * or a tenth of a second is over. */
+size_t compiler_wait(Compiler *compiler, size_t seen);
+
+#endif

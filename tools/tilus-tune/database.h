@@ -1,0 +1,37 @@
+/* Every candidate that was measured, a row each, in a file of SQLite. Functions that return
+ * false have said why on stderr. */
+#ifndef TILUS_TUNE_DATABASE_H
+#define TILUS_TUNE_DATABASE_H
+
+#include "search.h"
+
+typedef struct Database Database;
+
+/* Opens or makes the file. NULL after a message. */
+Database *database_open(const char *path, bool writable);
+void database_close(Database *d);
+
+/* Where measurements are made. */
+typedef struct Origin {
+    const char *device, *driver;
+} Origin;
+
+/* Sets what is known of candidates: of this template, device and driver. */
+bool database_recall(Database *d, const Task *task, const Origin *origin,
+                     const Candidates *candidates);
+
+/* Keeps what became of one, also when the process is killed right after. `note` is why. */
+bool database_add(Database *d, const Task *task, const Origin *origin,
+                  const Candidate *candidate, const char *note);
+
+/* Tunings from elsewhere, all or none; those that are there already are replaced. */
+bool database_import(Database *d, const MatmulTunings *tunings);
+
+/* The best of each device, problem, m and number of rows, ordered by those; freed with
+ * free(out->items). Of several templates and drivers the one that was measured last. */
+bool database_best(Database *d, MatmulTunings *out);
+
+/* How many rows have each outcome. */
+bool database_count(Database *d, size_t counts[OUTCOME_LATE + 1]);
+
+#endif

@@ -1,0 +1,130 @@
+/* tilus-tune: the command line. */
+#define _GNU_SOURCE
+#include "tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- signals and time ------------------------------------------------- */
+
+volatile sig_atomic_t tune_interrupted;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    tune_interrupted = 1;
+}
+
+/* A second Ctrl-C ends the process at once. */
+void tune_handle_signals(void)
+{
+    const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+double tune_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the command line ------------------------------------------------- */
+
+static const char *const engines[] = {"gpu", "cpu", NULL};
+static const char *const zeros[] = {"none", "integer", "float", NULL};
+static const char *const formats[] = {"json", "c", NULL};
+
+static const ToolInfo tool = {
+    TOOL, "find the fastest configurations of the quantized matrix product on a device",
+    "run|show|export|import|compile [options] [file]",
+    "  run      measure candidates for each of the weights, shapes and m: compiled in many\n"
+    "           processes, checked against f64, timed by CUDA graphs over copies of the\n"
+    "           weights that the L2 cache does not hold. What was measured before is not\n"
+    "           measured again; Ctrl-C and a new run go on. The status is 1 when a task has\n"
+    "           no result, is not finished, or a result was wrong\n"
+    "  show     print the best of each device, problem and number of rows of units\n"
+    "  export   print the same as JSON, for tilus_matmul_options.tunings, or as C\n"
+    "  import   add tunings that export wrote as JSON\n"
+    "  compile  only compile so many kernels of the space, and say how long it took\n"};
+
+static const struct {
+    const char *name;
+    int (*run)(const Settings *s);
+} commands[] = {{"run", tune_run}, {"show", tune_show}, {"export", tune_export},
+                {"import", tune_import}, {"compile", tune_compile}};
+
+static int run_command(Settings *s)
+{
+    const char *name = s->words.count ? s->words.items[0] : "";
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strcmp(name, commands[i].name) == 0) {
+            if (s->words.count == 1 || commands[i].run == tune_import)
+                return commands[i].run(s);
+            fprintf(stderr, "%s: error: %s takes no '%s'\n", TOOL, name, s->words.items[1]);
+            return EXIT_USAGE;
+        }
+    fprintf(stderr, "%s: error: give one of run, show, export, import, compile; got '%s'\n",
+            TOOL, name);
+    return EXIT_USAGE;
+}
+
+static int parse_and_run(Settings *s, int argc, char **argv)
+{
+    int status;
+    const Option table[] = {
+        {"weights", "type", "tune weights of this type; repeatable", OPTION_LIST, &s->weights,
+         NULL},
+        {"shape", "KxN", "of weights with this k and n; repeatable", OPTION_LIST, &s->shapes,
+         NULL},
+        {"m", "m,..", "for so many rows of A, rounded up to powers of two (default "
+         "1,2,4,8,16)", OPTION_STRING, &s->m, NULL},
+        {"activations", "type", "of A (default f16)", OPTION_STRING, &s->activations, NULL},
+        {"scales", "type", "of scales (default bf16 where A is, else f16)", OPTION_STRING,
+         &s->scales, NULL},
+        {"result", "type", "of C (default that of the scales)", OPTION_STRING, &s->result,
+         NULL},
+        {"group", "size", "of k with one scale; 0 is all of k (default 128)", OPTION_UNSIGNED,
+         &s->group, NULL},
+        {"zeros", NULL, "zero points (default none)", OPTION_CHOICE, &s->zeros, zeros},
+        {"database", "file", "where results are kept (default tilus-tune.db)", OPTION_STRING,
+         &s->database, NULL},
+        {"candidates", "count", "measure so many of each task, the cheapest by the cost model "
+         "(default 32)", OPTION_UNSIGNED, &s->candidates, NULL},
+        {"jobs", "count", "compile in so many processes (default: one a processor)",
+         OPTION_UNSIGNED, &s->jobs, NULL},
+        {"time", "seconds", "end after so long (default: when all is measured)", OPTION_REAL,
+         &s->seconds, NULL},
+        {"compile-time", "seconds", "give up a kernel that takes longer (default 60)",
+         OPTION_REAL, &s->compile_seconds, NULL},
+        {"again", NULL, "measure also what was measured before", OPTION_FLAG, &s->again, NULL},
+        {"engine", NULL, "what runs candidates (default gpu; times of cpu are of no use)",
+         OPTION_CHOICE, &s->engine, engines},
+        {"count", "count", "compile: so many kernels (default 200)", OPTION_UNSIGNED,
+         &s->count, NULL},
+        {"format", NULL, "export: this (default json)", OPTION_CHOICE, &s->format, formats},
+        {"o", "file", "export: write to file; - is standard output", OPTION_STRING, &s->output,
+         NULL},
+    };
+    if (!options_parse(&tool, table, COUNT(table), argc, argv, &s->words, &status))
+        return status;
+    return run_command(s);
+}
+
+int main(int argc, char **argv)
+{
+    Settings s = {.m = "1,2,4,8,16", .group = 128, .database = "tilus-tune.db", .output = "-",
+                  .candidates = 32, .count = 200, .compile_seconds = 60};
+    /* What this program starts itself as; it is no command for people. */
+    if (argc == 2 && strcmp(argv[1], "worker") == 0)
+        return tune_worker();
+    int status = parse_and_run(&s, argc, argv);
+    string_list_free(&s.words);
+    string_list_free(&s.weights);
+    string_list_free(&s.shapes);
+    return status;
+}

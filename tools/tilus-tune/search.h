@@ -1,0 +1,41 @@
+/* Candidates of a task. */
+#ifndef TILUS_TUNE_SEARCH_H
+#define TILUS_TUNE_SEARCH_H
+
+#include "tune.h"
+
+/* What became of a candidate, as the database has it. */
+typedef enum Outcome {
+    OUTCOME_NONE,               /* not measured yet */
+    OUTCOME_OK,
+    OUTCOME_SLOW,               /* right; measured briefly, as it was clearly slower */
+    OUTCOME_WRONG,              /* its result is not what it must be */
+    OUTCOME_FAILED,             /* not compiled, not loaded, not run */
+    OUTCOME_CRASHED,            /* it took the compiler's process with it */
+    OUTCOME_LATE                /* not compiled in time */
+} Outcome;
+
+const char *outcome_name(Outcome outcome);
+/* OUTCOME_NONE when there is none of that name. */
+Outcome outcome_find(const char *name);
+
+typedef struct Candidate {
+    MatmulConfig config;
+    double cost;                /* us, of the model */
+    Outcome outcome;
+    double us;                  /* where it is OK or SLOW */
+    struct Kernel *pack, *prepare, *product;    /* prepare: NULL where A is read as it is */
+} Candidate;
+
+typedef struct Candidates {
+    Candidate *items;
+    size_t count;
+} Candidates;
+
+/* The `most` candidates of the least cost, cheapest first, and with them the cheapest few of
+ * each number of rows, so that plans can choose those for all m. The caller frees
+ * out->items. False: out of memory, after a message. */
+bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,
+                     Candidates *out);
+
+#endif

@@ -1,0 +1,74 @@
+/* tilus-tune: finds the configurations of the matmul template that are fastest on a device.
+ *
+ *     main.c        the command line           search.c     candidates of a task, in order
+ *     tasks.c       what shall be tuned        run.c        measures them, one after the other
+ *     worker.c      compiles, in a process     compiler.c   many of those
+ *     compile.c     that, and nothing else
+ *     data.c        inputs and references      product.c    the launches of a product
+ *     engine_*.c    what runs them             database.c   what was found
+ *     report.c      show, export, import
+ */
+#ifndef TILUS_TUNE_H
+#define TILUS_TUNE_H
+
+#include "common/options.h"
+#include "matmul/table.h"
+
+#include <signal.h>
+
+#define TOOL "tilus-tune"
+
+typedef enum ExportFormat { EXPORT_JSON, EXPORT_C } ExportFormat;
+
+/* The command line. Strings point into argv. */
+typedef struct Settings {
+    const char *command;
+    StringList words;           /* the command and what follows it */
+    StringList weights, shapes; /* as given: types, KxN */
+    const char *m;              /* "1,8,16" */
+    const char *activations, *scales, *result;
+    unsigned group;
+    int zeros;                  /* tilus_zeros */
+    const char *database, *output;
+    int engine;                 /* EngineKind */
+    int format;                 /* ExportFormat */
+    unsigned jobs;              /* 0: one a processor */
+    unsigned candidates, count;
+    double seconds, compile_seconds;
+    bool again;
+} Settings;
+
+/* One thing to tune. */
+typedef struct Task {
+    MatmulSpec spec;
+    int64_t m;                  /* a bucket */
+} Task;
+
+typedef struct Tasks {
+    Task *items;
+    size_t count;
+} Tasks;
+
+/* Set by SIGINT and SIGTERM: what goes on ends after the candidate at hand. */
+extern volatile sig_atomic_t tune_interrupted;
+void tune_handle_signals(void);
+
+double tune_seconds(void);      /* of a clock that only goes on */
+
+/* Every command returns an exit code, after it has said what is wrong on stderr. */
+int tune_run(const Settings *s);
+int tune_compile(const Settings *s);
+int tune_show(const Settings *s);
+int tune_export(const Settings *s);
+int tune_import(const Settings *s);
+int tune_worker(void);
+
+/* tasks.c: every combination of weights, shape and m, in that order; freed with free(). False
+ * after a message. */
+bool tasks_make(const Settings *s, Tasks *tasks);
+
+/* "u4 8192x57344 group 128, m = 8"; "rows 64, warps 1x4, deep 2, ..". */
+const char *task_print(const Task *task, char text[static 128]);
+const char *config_print(const MatmulConfig *config, char text[static 160]);
+
+#endif
