@@ -47,7 +47,7 @@ static tilus_status open_table(tilus_matmul *matmul, const char *tunings)
     char message[256];
     if (matmul_table_open(tunings, &matmul->table, message, sizeof message))
         return TILUS_OK;
-    return matmul_refuse("tunings: %s", message);
+    return message[0] ? matmul_refuse("tunings: %s", message) : matmul_fail_memory();
 }
 
 tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,

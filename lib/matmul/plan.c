@@ -189,13 +189,18 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 
 static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
 {
+    static const char *const sources[] = {
+        [MATMUL_FROM_USER] = "the tunings that were given",
+        [MATMUL_FROM_BUILT_IN] = "the tunings that are built in",
+        [MATMUL_FROM_MODEL] = "the cost model",
+    };
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
     fprintf(out, "m = %" PRId64 ": %d x %d warps, %d stages, %d tiles of %d columns; %" PRId64
             " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps, c->config.kwarps,
             c->config.stages, c->config.tiles, c->config.columns, p.blocks, p.rows);
-    fprintf(out, "by the cost model: %.1f us of %d rows, where reading alone takes %.1f us\n",
-            c->us, (int)matmul_bucket(m), c->floor);
+    fprintf(out, "by %s: %.1f us of %d rows, where reading alone takes %.1f us\n",
+            sources[c->source], c->us, (int)matmul_bucket(m), c->floor);
     fprintf(out, "launches %s%s%s\n", c->prepare ? c->prepare->name : "",
             c->prepare ? ", " : "", c->product->name);
 }

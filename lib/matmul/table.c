@@ -43,7 +43,7 @@ bool matmul_table_open(const char *json, MatmulTable **out, char *message, size_
 {
     MatmulTable *table = *out = calloc(1, sizeof *table);
     if (!table) {
-        snprintf(message, size, "out of memory");
+        snprintf(message, size, "%s", "");
         return false;
     }
     if (!json || matmul_tunings_read(json, &table->user, message, size))

@@ -25,8 +25,8 @@ typedef struct MatmulTunings {
 } MatmulTunings;
 
 /* Reads the JSON text that matmul_tunings_write makes. False: message[0..size) says what is
- * wrong, with line and column of text that is no JSON, else with the entry and its field, or
- * that memory ran out; `*out` has nothing then. */
+ * wrong, with line and column of text that is no JSON, else with the entry and its field, and
+ * is empty when memory ran out; `*out` has nothing then. */
 bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, size_t size);
 
 /* The tunings as JSON, one a line, in their order; freed with free(). NULL: out of memory. */

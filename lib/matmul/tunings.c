@@ -148,7 +148,7 @@ static bool read_entries(const json_t *list, MatmulTunings *out, char *message, 
     size_t count = json_array_size(list);
     out->items = calloc(count + 1, sizeof *out->items);
     if (!out->items) {
-        snprintf(message, size, "out of memory");
+        snprintf(message, size, "%s", "");
         return false;
     }
     for (; out->count < count; out->count++) {
@@ -182,8 +182,9 @@ bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, si
     *out = (MatmulTunings){0};
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        snprintf(message, size, "line %d, column %d: %s", error.line, error.column,
-                 error.text);
+        bool memory = json_error_code(&error) == json_error_out_of_memory;
+        snprintf(message, size, memory ? "" : "line %d, column %d: %s", error.line,
+                 error.column, error.text);
         return false;
     }
     bool ok = read_root(root, out, message, size);

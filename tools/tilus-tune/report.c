@@ -124,7 +124,7 @@ static bool read_tunings(const char *path, MatmulTunings *tunings)
         return false;
     bool ok = matmul_tunings_read(text, tunings, message, sizeof message);
     if (!ok)
-        fprintf(stderr, "%s: error: %s: %s\n", TOOL, path, message);
+        fprintf(stderr, "%s: error: %s: %s\n", TOOL, path, message[0] ? message : "out of memory");
     free(text);
     return ok;
 }
