@@ -42,7 +42,7 @@ typedef struct MatmulSpec {
 /* How it is computed. `rows` decides how weights lie, so it is one for all m of a plan. */
 typedef struct MatmulConfig {
     int rows;                   /* ROWS: 32, 64, 128 */
-    int rwarps, kwarps;         /* RWARPS side by side in rows: 1, 2, 4; KWARPS along k: 1 to 8 */
+    int rwarps, kwarps;         /* RWARPS side by side in rows, KWARPS along k */
     int deep;                   /* DEEP: units that a warp takes in a round: 1, 2, 4 */
     int stages;                 /* STAGES of the ring in shared memory; 0: none */
     int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */

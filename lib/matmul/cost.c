@@ -52,7 +52,6 @@ static const double
     issue_plain_us = 0.0002,    /* a row, where A comes as it is */
     issue_scaled_us = 0.000974, /* a row, where scales act on weights */
     spill = 0.00486,            /* share of time that a register too many adds */
-    doubt = 1.06,               /* on what nobody has measured: no ring */
     sharpness = 3.38;
 
 typedef struct Rates {
@@ -69,8 +68,6 @@ static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c, int64_t m)
                   (m > 1) * issue_columns_us;
     int over = matmul_registers(s, c) - matmul_registers_limit(c);
     double slower = 1 + (over > 0 ? over : 0) * spill;
-    if (c->stages == 0)
-        slower *= doubt;
     return (Rates){(round_us + c->deep * alone) * slower, c->deep * busy * slower};
 }
 
@@ -86,6 +83,15 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
     return pow(pow(most * rates.alone, sharpness) +
                    pow(most * (double)warps * rates.busy, sharpness) +
                    pow(bytes / d->bandwidth, sharpness), 1 / sharpness);
+}
+
+/* What was measured little or not at all counts more than the model says. */
+static double find_doubt(const MatmulConfig *c)
+{
+    double doubt = c->stages == 0 ? 1.25 : 1;
+    if (c->deep > 2)
+        doubt *= 1.1;
+    return c->rwarps * c->kwarps < 4 ? doubt * 1.15 : doubt;
 }
 
 /* All columns of tiles are waves behind each other, whose weights are read again. */
@@ -106,5 +112,6 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     us += (double)full * wave_time(spec, c, device, rates, rounds, at_once);
     if (left % at_once)
         us += wave_time(spec, c, device, rates, rounds, left % at_once);
-    return us + (double)(ceil_div(left, at_once) - 1) * wave_us;
+    us += (double)(ceil_div(left, at_once) - 1) * wave_us;
+    return us * find_doubt(c);
 }

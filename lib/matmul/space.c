@@ -170,7 +170,8 @@ static const int all_stages[] = {0, 2, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16,
 /* Whether the template has it, on whatever device. */
 static bool is_valid(const MatmulConfig *c)
 {
-    enum { STAGES_MAX = 64, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16, PREPARED_MAX = 2 };
+    enum { STAGES_MAX = 64, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16,
+           PREPARED_MAX = 2 };
     return is_one_of(c->rows, all_rows) && is_one_of(c->rwarps, all_rwarps) &&
            is_one_of(c->kwarps, all_kwarps) && is_one_of(c->deep, all_deep) &&
            tile_rows(c) <= ROWS_MAX && c->rwarps * c->kwarps <= WARPS_MAX && c->stages >= 0 &&

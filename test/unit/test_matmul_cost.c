@@ -46,7 +46,8 @@ static double model(const Line *l)
 
 static bool is_same_problem(const Line *a, const Line *b)
 {
-    return strcmp(a->weights, b->weights) == 0 && a->n == b->n && a->k == b->k && a->m == b->m;
+    return strcmp(a->weights, b->weights) == 0 && a->n == b->n && a->k == b->k &&
+           a->m == b->m;
 }
 
 static void end_group(Quality *q, const Group *g)

@@ -76,8 +76,8 @@ static void print_c(FILE *f, const MatmulTuning *t)
             s->group * s->repeats, zeros_names[s->zeros], s->n, s->k, t->m);
     fprintf(f, "       \"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %.2f)\n",
             t->device, t->driver,
-            c->rows, c->rwarps, c->kwarps, c->deep, c->stages, c->columns, c->tiles, c->prepared,
-            c->scaled, c->per_sm, t->us);
+            c->rows, c->rwarps, c->kwarps, c->deep, c->stages, c->columns, c->tiles,
+            c->prepared, c->scaled, c->per_sm, t->us);
 }
 
 static char *make_c(const MatmulTunings *best)
