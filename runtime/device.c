@@ -29,6 +29,16 @@ done:
     return status;
 }
 
+tilus_status device_find(Where *at, tilus_rt *rt, int ordinal)
+{
+    *at = (Where){.rt = rt};
+    if (ordinal < 0 || ordinal >= rt->device_count)
+        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", ordinal,
+                    rt->device_count);
+    at->device = &rt->devices[ordinal];
+    return TILUS_OK;
+}
+
 tilus_status device_check(const Where *at)
 {
     if (!fork_mark_is_mine(&at->rt->mark))

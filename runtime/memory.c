@@ -1,20 +1,10 @@
 /* Device memory. */
 #include "rt.h"
 
-static tilus_status find_device(Where *at, tilus_rt *rt, int device)
-{
-    *at = (Where){.rt = rt};
-    if (device < 0 || device >= rt->device_count)
-        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", device,
-                    rt->device_count);
-    at->device = &rt->devices[device];
-    return TILUS_OK;
-}
-
 /* What every function here begins with. */
 static tilus_status enter(Where *at, tilus_rt *rt, int device, bool *pushed)
 {
-    tilus_status status = find_device(at, rt, device);
+    tilus_status status = device_find(at, rt, device);
     return status == TILUS_OK ? device_enter(at, pushed) : status;
 }
 

@@ -135,6 +135,9 @@ void log_line(const tilus_rt *rt, const char *format, ...)
 /* Finds what tilus_rt tells of device `ordinal`. */
 tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal);
 
+/* Where device `ordinal` is; TILUS_ERROR_NO_DEVICE. */
+tilus_status device_find(Where *at, tilus_rt *rt, int ordinal);
+
 /* Whether device and process are as they were: fails when the process was forked, or the
  * context is lost. */
 tilus_status device_check(const Where *at);

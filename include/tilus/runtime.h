@@ -164,6 +164,17 @@ TILUS_API tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to,
 /* Waits for everything enqueued on the device; reports its errors. */
 TILUS_API tilus_status tilus_rt_synchronize(tilus_rt *rt, int device);
 
+/* ---- for libraries on this one ----------------------------------------------- */
+
+/* Makes `message` what tilus_rt_error() says, and returns `status`. */
+TILUS_API tilus_status tilus_rt_fail(tilus_status status, const char *message);
+
+/* Makes the device's primary context current for this thread, for calls of what wants it
+ * so, as the CUDA runtime's libraries do; and what was current before. tilus_rt_leave gets
+ * what tilus_rt_enter set; after one that failed there is nothing to leave. */
+TILUS_API tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered);
+TILUS_API tilus_status tilus_rt_leave(tilus_rt *rt, int device, bool entered);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,7 @@ enum {
 struct CUctx_st { int device; };
 struct CUfunc_st {
     CUcontext context;
+    char name[32];
     int parameter_count;
     int parameter_bytes[FAKE_PARAMETERS];
 };
@@ -441,6 +442,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 {
     CALLED_IN_CONTEXT();
     *function = &module->function;
+    snprintf((*function)->name, sizeof (*function)->name, "%s", name);
     return strstr(module->image, name) ? CUDA_SUCCESS : NOT_FOUND;
 }
 
@@ -477,6 +479,8 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 {
     CALLED();
     *kernel = (CUkernel)library;
+    for (int i = 0; i < FAKE_DEVICES; i++)
+        snprintf(library->functions[i].name, sizeof library->functions[i].name, "%s", name);
     return strstr(library->image, name) ? CUDA_SUCCESS : NOT_FOUND;
 }
 
@@ -527,6 +531,7 @@ static void record(CUfunction f, const unsigned grid[3], const unsigned block[3]
                    unsigned shared, CUstream stream, void **params)
 {
     pthread_mutex_lock(&lock);
+    FakeLaunch *l = &fake_cuda.log[fake_cuda.launches % FAKE_LAUNCHES];
     fake_cuda.launches++;
     fake_cuda.launches_on[f->context->device]++;
     if (!is_special(stream))
@@ -537,6 +542,11 @@ static void record(CUfunction f, const unsigned grid[3], const unsigned block[3]
     memset(fake_cuda.parameters, 0, sizeof fake_cuda.parameters);
     for (int i = 0; i < f->parameter_count; i++)
         memcpy(&fake_cuda.parameters[i], params[i], (size_t)f->parameter_bytes[i]);
+    *l = (FakeLaunch){.shared = shared, .stream = stream};
+    memcpy(l->name, f->name, sizeof l->name);
+    memcpy(l->grid, fake_cuda.grid, sizeof l->grid);
+    memcpy(l->block, fake_cuda.block, sizeof l->block);
+    memcpy(l->parameters, fake_cuda.parameters, sizeof l->parameters);
     pthread_mutex_unlock(&lock);
 }
 

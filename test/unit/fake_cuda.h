@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_PARAMETERS = 8, FAKE_DEVICES = 4, FAKE_STREAMS = 8, FAKE_TRACE = 4096 };
+enum {
+    FAKE_PARAMETERS = 24,
+    FAKE_DEVICES = 4,
+    FAKE_STREAMS = 8,
+    FAKE_TRACE = 4096,
+    FAKE_LAUNCHES = 8       /* the last ones, which are kept */
+};
 
 /* A stream: its address is the handle. */
 typedef struct FakeStream {
@@ -17,6 +23,14 @@ typedef struct FakeStream {
 } FakeStream;
 
 enum { FAKE_OTHER_CONTEXT = -1 };   /* a context of device 0, beside the primary one */
+
+/* A launch. */
+typedef struct FakeLaunch {
+    char name[32];          /* of the kernel */
+    unsigned grid[3], block[3], shared;
+    uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended */
+    void *stream;
+} FakeLaunch;
 
 typedef struct FakeCuda {
     /* Set by a test. */
@@ -49,6 +63,7 @@ typedef struct FakeCuda {
     char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;
     uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended */
+    FakeLaunch log[FAKE_LAUNCHES];          /* launch i at i mod FAKE_LAUNCHES, from 0 */
 } FakeCuda;
 
 /* Exported too: makes a device's primary context, FAKE_OTHER_CONTEXT or FAKE_NO_CONTEXT the

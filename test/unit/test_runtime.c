@@ -465,6 +465,27 @@ static void prepares_beside_a_capture(void **state)
 
 /* ---- memory --------------------------------------------------------- */
 
+static void serves_libraries(void **state)
+{
+    (void)state;
+    bool entered;
+    fake->device_count = 2;
+    tilus_rt *rt = open_fake();
+    assert_fails(tilus_rt_fail(TILUS_ERROR_NO_KERNEL, "none of 100%"), TILUS_ERROR_NO_KERNEL,
+                 "none of 100%");
+    assert_fails(tilus_rt_enter(rt, 2, &entered), TILUS_ERROR_NO_DEVICE, "no CUDA device 2");
+    assert_ok(tilus_rt_enter(rt, 1, &entered));
+    assert_true(entered);
+    assert_int_equal(fake->current, 1);
+    assert_ok(tilus_rt_leave(rt, 1, entered));
+    set_current(1);
+    assert_ok(tilus_rt_enter(rt, 1, &entered));
+    assert_false(entered);
+    assert_ok(tilus_rt_leave(rt, 1, entered));
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 static void moves_memory(void **state)
 {
     (void)state;
@@ -514,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup(loads_nothing_during_a_capture, set_up),
         cmocka_unit_test_setup(prepares_beside_a_capture, set_up),
         cmocka_unit_test_setup(moves_memory, set_up),
+        cmocka_unit_test_setup(serves_libraries, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

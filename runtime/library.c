@@ -1,0 +1,23 @@
+/* What libraries on the runtime need of it: their failures told like its own, and the
+ * device's context for other libraries that they call. */
+#include "rt.h"
+
+tilus_status tilus_rt_fail(tilus_status status, const char *message)
+{
+    return fail(status, "%s", message);
+}
+
+tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered)
+{
+    Where at;
+    *entered = false;
+    tilus_status status = device_find(&at, rt, device);
+    return status == TILUS_OK ? device_enter(&at, entered) : status;
+}
+
+tilus_status tilus_rt_leave(tilus_rt *rt, int device, bool entered)
+{
+    Where at;
+    tilus_status status = device_find(&at, rt, device);
+    return status == TILUS_OK ? device_leave(&at, entered, TILUS_OK) : status;
+}
