@@ -6,8 +6,6 @@
  * high half, or crosswise where a cast turns the word. */
 #include "cast/storage.h"
 
-#include "cast/plan.h"
-
 #include <string.h>
 
 enum { PLACES = 16, WORDS_MAX = 7 };
@@ -164,18 +162,4 @@ void cast_unpack_group(const CastStorage *s, const uint32_t *in, uint32_t *out)
     memset(out, 0, s->words * sizeof *out);
     for (unsigned i = 0; i < 32 * s->words; i++)
         out[i / 32] |= (bit_of(in, s->order[i]) ^ is_flipped(s, i)) << i % 32;
-}
-
-/* ---- residual exponents ----------------------------------------------------------- */
-
-bool cast_exponents(Arena *arena, DType from, DType to, int16_t *exponents)
-{
-    CastPlan plan;
-    CastQuery query = {.from = from, .to = to, .elements = cast_group(from), .sm = 80,
-                       .packed = to, .residual = true};
-    if (!cast_has_storage(from, to) || !cast_plan(arena, &query, &plan))
-        return false;
-    for (unsigned e = 0; e < query.elements; e++)
-        exponents[e] = plan.exponents[e];
-    return true;
 }
