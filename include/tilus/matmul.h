@@ -54,6 +54,8 @@ typedef struct tilus_matmul_problem {
     tilus_epilogue function;
     bool bias;                  /* [n] */
     bool residual;              /* [m, n] */
+    int64_t n_tile;             /* of the packed form, as tilus_matmul_tile gives it for another
+                                   plan whose packed weights this one reads; 0: the best */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -111,8 +113,9 @@ TILUS_API tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m);
  * of memory. */
 TILUS_API char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m);
 
-/* The artefacts that runs of 1 to `m` rows need, a line each: NAME, a tab, program, a tab,
- * parameters. Freed with free(); NULL: out of memory. */
+/* The artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device, a
+ * line each: NAME, a tab, program, a tab, parameters. Freed with free(); NULL: out of
+ * memory. */
 TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
 
 /* ---- weights ------------------------------------------------------------------- */
@@ -130,19 +133,22 @@ typedef struct tilus_matmul_weights {
 TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
- * functions write the same bytes. */
+ * functions write the same bytes, but that packing on a device leaves padding alone. */
 TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                          const tilus_matmul_weights *weights, void *packed);
 
 /* Packs on the device, enqueued on `stream`; loads the kernel at the first call. `packed` is
- * aligned to 256 bytes. */
+ * aligned to 256 bytes. A product reads weights before the kernels ahead of it have ended, so
+ * something else comes between packing and the first one: a synchronisation, or a copy or a
+ * fill on the same stream, of the workspace, say. */
 TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
                                                 const tilus_matmul_weights *weights,
                                                 uint64_t packed);
 
 /* Tiles of the packed form: where n is cut at multiples of `n_tile`, or k at multiples of
- * `k_tile` and of the group, the packed part is the part packed; that is, plans of the parts
- * read what tilus_matmul_shard cuts out of the packed whole. */
+ * `k_tile` and of the group, the packed part is the part packed; that is, plans of the parts,
+ * with this n_tile in their problem, read what tilus_matmul_shard cuts out of the packed
+ * whole. */
 TILUS_API void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile,
                                  int64_t *k_tile);
 
@@ -155,26 +161,39 @@ TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const 
 
 /* ---- products ------------------------------------------------------------------ */
 
+/* The first bytes of a workspace, where the blocks of a product wait for each other. The caller
+ * fills them with zeros once, before the workspace's first use; each run leaves them so, and
+ * any plan may use the workspace next. */
+enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
+
 /* Addresses of the device; those of weights and workspace are multiples of 256, the others
  * of 16. */
 typedef struct tilus_matmul_call {
     int64_t m;                  /* 1 to 65536 */
-    uint64_t a;                 /* [m, k], rows `a_stride` elements apart; 0: k */
-    int64_t a_stride;
+    uint64_t a;                 /* [m, k] */
+    int64_t a_stride;           /* elements between rows, 0: k; at least k, and a multiple of
+                                   128 elements, else of 16 bytes, where k is one */
     uint64_t weights;           /* as packed */
     uint64_t bias, residual;    /* where the problem has them */
     uint64_t c;                 /* [m, n], which may be the residual */
-    uint64_t workspace;
+    uint64_t workspace;         /* its TILUS_MATMUL_SEMAPHORES bytes are 0 */
     size_t workspace_size;      /* at least tilus_matmul_workspace_size */
 } tilus_matmul_call;
 
-/* Bytes of device memory that runs of `m` rows need; grows with m, never shrinks. */
+/* Bytes of device memory that runs of `m` rows need, the semaphores among them; grows with m,
+ * never shrinks. */
 TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m);
 
 /* Enqueues the product: no waiting, no allocation, and no lock once tilus_matmul_prepare was
  * called for `m`. It may be captured into a graph. Results are the same in every run. Runs
  * that may overlap need a workspace each. TILUS_ERROR_ARGUMENT names the field that is
- * wrong. */
+ * wrong.
+ *
+ * From 192 rows on the weights are decoded and multiplied by cuBLAS, where libcublas is found
+ * (TILUS_LIBCUBLAS is its path; an empty one stands for none), A is of the type that is
+ * multiplied, C is so too or f32, and nothing else is to be computed. Then
+ * tilus_matmul_prepare must come first, else it is TILUS_ERROR_STATE, and threads that
+ * enqueue products of one plan take turns. */
 TILUS_API tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
                                         const tilus_matmul_call *call);
 

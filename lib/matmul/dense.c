@@ -1,0 +1,244 @@
+/* Products of many rows: the weights are decoded to a plain matrix in the workspace, and
+ * cuBLAS, where there is one, multiplies. It is loaded when the first plan asks for it, and
+ * needs nothing when this library is built.
+ *
+ * cuBLAS counts columns first, so that C[m, n] = A[m, k] x B[n, k]^T is for it
+ *
+ *     C^T [n, m] = (B^T [k, n])^T x A^T [k, m] */
+#include "matmul/internal.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+/* Values from the cuBLAS and CUDA reference. */
+enum {
+    CUBLAS_SUCCESS = 0,
+    CUBLAS_OP_N = 0,
+    CUBLAS_OP_T = 1,
+    CUBLAS_COMPUTE_32F = 68,
+    CUBLAS_GEMM_DEFAULT = -1,
+    CUDA_R_32F = 0,
+    CUDA_R_16F = 2,
+    CUDA_R_16BF = 14,
+};
+
+/* What cuBLAS works in, as much as it takes by itself on sm_90; with a workspace of its own
+ * it could not be captured into graphs. */
+enum { CUBLAS_WORKSPACE = 32 << 20 };
+
+struct DenseApi {
+    int (*create)(void **handle);
+    int (*destroy)(void *handle);
+    int (*set_stream)(void *handle, tilus_stream stream);
+    int (*set_workspace)(void *handle, void *workspace, size_t size);
+    int (*multiply)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                    const void *a, int a_type, int a_stride, const void *b, int b_type,
+                    int b_stride, const void *beta, void *c, int c_type, int c_stride,
+                    int compute, int algorithm);
+};
+
+/* ---- the library -------------------------------------------------------- */
+
+/* The first that there is. An empty TILUS_LIBCUBLAS stands for none. */
+static void *open_library(void)
+{
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
+    const char *path = getenv("TILUS_LIBCUBLAS");
+    void *library = NULL;
+    if (path)
+        return *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+/* The library stays loaded, as it has threads and handlers that outlive its users. */
+static bool find_functions(DenseApi *api)
+{
+    void *library = open_library();
+    const struct {
+        const char *symbol;
+        void *function;
+    } all[] = {
+        {"cublasCreate_v2", &api->create},         {"cublasDestroy_v2", &api->destroy},
+        {"cublasSetStream_v2", &api->set_stream},
+        {"cublasSetWorkspace_v2", &api->set_workspace}, {"cublasGemmEx", &api->multiply},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!library || !(*(void **)all[i].function = dlsym(library, all[i].symbol)))
+            return false;
+    return true;
+}
+
+/* With the library's lock held: NULL where there is no cuBLAS. */
+static tilus_status find_api(tilus_matmul *matmul)
+{
+    if (matmul->dense_known)
+        return TILUS_OK;
+    DenseApi *api = calloc(1, sizeof *api);
+    if (!api)
+        return matmul_fail_memory();
+    matmul->dense_known = true;
+    if (find_functions(api))
+        matmul->dense = api;
+    else
+        free(api);
+    return TILUS_OK;
+}
+
+void dense_close(DenseApi *api)
+{
+    free(api);
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+/* Whether cuBLAS computes what the problem is: A as it is, and a plain product. */
+static bool is_plain(const MatmulSpec *s)
+{
+    return s->activations == s->product &&
+           (s->result == s->product || s->result == DTYPE_f32) && !s->bias && !s->residual &&
+           s->function == TILUS_EPILOGUE_NONE;
+}
+
+tilus_status dense_plan(tilus_matmul_plan *plan)
+{
+    tilus_matmul *matmul = plan->matmul;
+    if (!is_plain(&plan->spec))
+        return TILUS_OK;
+    pthread_mutex_lock(&matmul->lock);
+    tilus_status status = find_api(matmul);
+    plan->dense.api = matmul->dense;
+    pthread_mutex_unlock(&matmul->lock);
+    return status;
+}
+
+bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
+{
+    return plan->dense.api && m >= MATMUL_DENSE_M;
+}
+
+/* Of the decoded weights. */
+static size_t decoded_bytes(const tilus_matmul_plan *plan)
+{
+    size_t bytes = 2 * (size_t)plan->spec.n * (size_t)plan->spec.k;
+    return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+}
+
+size_t dense_workspace(const tilus_matmul_plan *plan)
+{
+    return TILUS_MATMUL_SEMAPHORES + decoded_bytes(plan) + CUBLAS_WORKSPACE;
+}
+
+/* ---- handles ------------------------------------------------------------ */
+
+static tilus_status check(int result, const char *call)
+{
+    if (result == CUBLAS_SUCCESS)
+        return TILUS_OK;
+    return matmul_fail(TILUS_ERROR_DRIVER, "%s: cuBLAS status %d", call, result);
+}
+
+/* With the plan's lock held, and the device's context current. */
+static tilus_status create_handle(Dense *dense)
+{
+    void *handle = NULL;
+    if (atomic_load_explicit(&dense->handle, memory_order_relaxed))
+        return TILUS_OK;
+    tilus_status status = check(dense->api->create(&handle), "cublasCreate");
+    if (status == TILUS_OK)
+        atomic_store_explicit(&dense->handle, handle, memory_order_release);
+    return status;
+}
+
+tilus_status dense_prepare(tilus_matmul_plan *plan)
+{
+    tilus_rt *rt = plan->matmul->rt;
+    bool entered;
+    tilus_status status = kernel_prepare(plan->dense.decode, plan->ordinal);
+    if (status == TILUS_OK)
+        status = tilus_rt_enter(rt, plan->ordinal, &entered);
+    if (status != TILUS_OK)
+        return status;
+    pthread_mutex_lock(&plan->dense.lock);
+    status = create_handle(&plan->dense);
+    pthread_mutex_unlock(&plan->dense.lock);
+    tilus_status left = tilus_rt_leave(rt, plan->ordinal, entered);
+    return status == TILUS_OK ? left : status;
+}
+
+void dense_free(tilus_matmul_plan *plan)
+{
+    void *handle = atomic_load(&plan->dense.handle);
+    tilus_rt *rt = plan->matmul->rt;
+    bool entered;
+    if (!handle || tilus_rt_enter(rt, plan->ordinal, &entered) != TILUS_OK)
+        return;
+    plan->dense.api->destroy(handle);
+    tilus_rt_leave(rt, plan->ordinal, entered);
+}
+
+/* ---- products ----------------------------------------------------------- */
+
+static int data_type(DType type)
+{
+    return type == DTYPE_f32 ? CUDA_R_32F : type == DTYPE_bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+static void *pointer(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+/* The stream's choice undoes that of the workspace, so they come in this order. */
+static tilus_status multiply(const tilus_matmul_plan *plan, void *handle, tilus_stream stream,
+                             const tilus_matmul_call *call)
+{
+    const DenseApi *api = plan->dense.api;
+    const MatmulSpec *s = &plan->spec;
+    const float one = 1, zero = 0;
+    int m = (int)call->m, n = (int)s->n, k = (int)s->k;
+    int stride = call->a_stride ? (int)call->a_stride : k;
+    int type = data_type(s->product);
+    uint64_t decoded = call->workspace + TILUS_MATMUL_SEMAPHORES;
+    void *workspace = pointer(decoded + decoded_bytes(plan));
+    tilus_status status = check(api->set_stream(handle, stream), "cublasSetStream");
+    if (status == TILUS_OK)
+        status = check(api->set_workspace(handle, workspace, CUBLAS_WORKSPACE),
+                       "cublasSetWorkspace");
+    if (status == TILUS_OK)
+        status = check(api->multiply(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one,
+                                     pointer(decoded), type, k, pointer(call->a), type,
+                                     stride, &zero, pointer(call->c), data_type(s->result), n,
+                                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT), "cublasGemmEx");
+    return status;
+}
+
+/* A handle is one thread's at a time, so enqueueing takes turns. */
+static tilus_status multiply_alone(tilus_matmul_plan *plan, void *handle, tilus_stream stream,
+                                   const tilus_matmul_call *call)
+{
+    tilus_rt *rt = plan->matmul->rt;
+    bool entered;
+    tilus_status status = tilus_rt_enter(rt, plan->ordinal, &entered);
+    if (status != TILUS_OK)
+        return status;
+    pthread_mutex_lock(&plan->dense.lock);
+    status = multiply(plan, handle, stream, call);
+    pthread_mutex_unlock(&plan->dense.lock);
+    tilus_status left = tilus_rt_leave(rt, plan->ordinal, entered);
+    return status == TILUS_OK ? left : status;
+}
+
+tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
+                       const tilus_matmul_call *call)
+{
+    void *handle = atomic_load_explicit(&plan->dense.handle, memory_order_acquire);
+    if (!handle)
+        return matmul_fail(TILUS_ERROR_STATE, "call tilus_matmul_prepare for %lld rows first: "
+                           "from %d on cuBLAS multiplies, which allocates when it is made "
+                           "ready", (long long)call->m, MATMUL_DENSE_M);
+    const Launch decode = dense_launch(plan, call);
+    tilus_status status = launches_run(&decode, 1, stream);
+    return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;
+}

@@ -1,0 +1,201 @@
+/* Inside of the matmul library: kernels by name, plans, what a run consists of.
+ *
+ *     matmul.c    opens the library, keeps its options, reports failures
+ *     kernels.c   finds artefacts and loads them, each once
+ *     plan.c      plans: chooses by table.h, and says what was chosen
+ *     packed.c    where things lie in packed weights; parts of them
+ *     pack.c      packs on the host, pack_device.c on the device
+ *     run.c       the launches of a product, from a plan and a call
+ *     dense.c     products of many rows, by cuBLAS */
+#ifndef TILUS_MATMUL_INTERNAL_H
+#define TILUS_MATMUL_INTERNAL_H
+
+#include "matmul/config.h"
+#include "matmul/table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
+    MATMUL_M_MAX = 65536,
+    MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
+    MATMUL_ARGUMENTS = 18,      /* of a program at most */
+    MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
+    MATMUL_DENSE_M = 192,       /* rows from which decoded weights and cuBLAS are faster */
+};
+
+/* ---- failures ----------------------------------------------------------- */
+
+/* Keeps the text for tilus_rt_error, and returns the status. */
+tilus_status matmul_fail(tilus_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+#define matmul_refuse(...) matmul_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
+tilus_status matmul_fail_memory(void);
+
+/* ---- kernels ------------------------------------------------------------ */
+
+/* A program with its parameters for a target, once for all plans of a library. */
+typedef struct Kernel {
+    struct Kernel *next;
+    tilus_matmul *matmul;
+    MatmulProgram program;
+    const char *target;                 /* static storage */
+    char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
+    pthread_mutex_t lock;               /* of loading */
+    _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
+} Kernel;
+
+/* The best target for a device of this compute capability, as tilus_target_for of the
+ * compiler library gives it; NULL: none. Static storage. */
+const char *matmul_target(int capability);
+
+/* The library's kernel of that name, which is made when there is none; loads nothing. NULL:
+ * out of memory. */
+Kernel *kernel_find(tilus_matmul *matmul, const MatmulSpec *spec, const MatmulConfig *config,
+                    MatmulProgram program, const char *target);
+
+/* Finds its artefact and loads it; nothing, and no lock, when that was done before. */
+tilus_status kernel_load(Kernel *kernel);
+
+/* The same, and makes it ready on the device. */
+tilus_status kernel_prepare(Kernel *kernel, int device);
+
+/* Frees all of them. */
+void kernels_free(Kernel *kernels);
+
+/* ---- the library -------------------------------------------------------- */
+
+typedef struct DenseApi DenseApi;
+
+struct tilus_matmul {
+    tilus_rt *rt;
+    tilus_matmul_options options;
+    char *directory;            /* options.directory, a copy */
+    MatmulTable *table;         /* of tunings */
+    pthread_mutex_t lock;       /* of what follows */
+    Kernel *kernels;
+    bool dense_known;           /* whether `dense` was looked for */
+    DenseApi *dense;            /* NULL: there is no cuBLAS */
+};
+
+/* ---- plans -------------------------------------------------------------- */
+
+/* How products of one bucket of m are computed. */
+typedef struct Choice {
+    MatmulConfig config;
+    MatmulSource source;
+    double us, floor;           /* measured or expected, and of reading alone */
+    Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
+} Choice;
+
+/* Where things lie in packed weights, in bytes: units [tiles, slices], each of codes, scales
+ * and zero points; and where all of k has one scale, those in tables behind the units. */
+typedef struct Packed {
+    int rows;                   /* of a tile */
+    int64_t tiles, slices;
+    size_t unit;
+    size_t unit_scales, unit_zeros;     /* within a unit */
+    size_t scales, zeros;               /* tables; 0: they are in units, or are none */
+    size_t size;
+} Packed;
+
+/* Decoded weights for cuBLAS. */
+typedef struct Dense {
+    const DenseApi *api;        /* NULL: this plan does without */
+    Kernel *decode;
+    pthread_mutex_t lock;       /* of the handle's stream and workspace */
+    _Atomic(void *) handle;     /* a cublasHandle_t; NULL until prepared */
+} Dense;
+
+struct tilus_matmul_plan {
+    tilus_matmul *matmul;
+    MatmulSpec spec;
+    MatmulDevice device;
+    int ordinal;
+    const char *target;
+    Packed packed;
+    Choice choices[MATMUL_BUCKETS];
+    Kernel *pack[2];            /* from [k, n], from [n, k] */
+    Dense dense;
+};
+
+/* The choice for `m` rows. */
+const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
+
+/* ---- packed weights ----------------------------------------------------- */
+
+void packed_place(Packed *packed, const MatmulSpec *spec, int rows);
+
+/* Bytes of a zero point; 0: there are none. */
+size_t packed_zero_bytes(const MatmulSpec *spec);
+
+/* The byte of zero points beyond the edges, which are 0: integers are stored by as much more
+ * as the codes are. */
+int packed_zero_nothing(const MatmulSpec *spec);
+
+/* Groups of k with scales in plain weights. */
+int64_t packed_groups(const MatmulSpec *spec);
+
+/* The number of row `row` of a tile among the scales of group `q` of a unit. */
+size_t packed_scale_index(int rows, int q, int row);
+
+/* What is NULL of the plain weights that the problem has; NULL: nothing. */
+const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_weights *w);
+
+/* Codes of a unit that lies outside of k, and its scales and zero points: what
+ * tilus_matmul_pack writes there. */
+tilus_status pack_empty_unit(const tilus_matmul_plan *plan, unsigned char *unit);
+
+/* ---- runs --------------------------------------------------------------- */
+
+/* A launch, as it goes to tilus_launch. */
+typedef struct Launch {
+    Kernel *kernel;
+    size_t count;
+    tilus_arg args[MATMUL_ARGUMENTS];
+} Launch;
+
+/* How a product of many rows is shared out, and where its buffers lie in the workspace, in
+ * bytes. */
+typedef struct Product {
+    const Choice *choice;
+    int64_t rows;               /* of A at once; those that are left come next */
+    int64_t blocks, share, extra;
+    bool meets;                 /* blocks share tiles, and need semaphores and parts */
+    size_t prepared, parts, size;
+} Product;
+
+Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
+
+/* The launches of the template's programs, in order, for the rows from `first` on; their
+ * count. The call was checked. */
+size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
+                        const Product *p, int64_t first, Launch launches[MATMUL_LAUNCHES]);
+
+/* That of @pack; the weights are on the device. */
+Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+                   uint64_t packed);
+
+/* Enqueues them. */
+tilus_status launches_run(const Launch *launches, size_t count, tilus_stream stream);
+
+/* ---- dense products ----------------------------------------------------- */
+
+/* Decides whether the plan uses cuBLAS, which it looks for at first. */
+tilus_status dense_plan(tilus_matmul_plan *plan);
+void dense_free(tilus_matmul_plan *plan);
+void dense_close(DenseApi *api);
+
+/* Whether products of `m` rows go that way; bytes of workspace of those. */
+bool dense_serves(const tilus_matmul_plan *plan, int64_t m);
+size_t dense_workspace(const tilus_matmul_plan *plan);
+
+tilus_status dense_prepare(tilus_matmul_plan *plan);
+tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
+                       const tilus_matmul_call *call);
+
+/* The launch that decodes the weights into the workspace. */
+Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
+
+#endif

@@ -1,0 +1,272 @@
+/* Packing on the host, as @pack of the template does it on a device.
+ *
+ * A unit has ROWS rows of 128 codes, shared out over 32 threads: thread 4 r + q has the codes
+ * of rows r, r + 8, .. , of each 32 along k eight from 8 q on, so 32 of a row. These become
+ * whole words in storage order (cast/storage.h). The words of all threads lie in vectors of
+ * four:
+ *
+ *     k           0 .. 7   8 .. 15   16 .. 23   24 .. 31   32 .. 39 ..
+ *     row 0       thread 0    1          2          3          0
+ *     row 1            4      5          6          7          4
+ *
+ * Bits move alike in all units, so a table says for each byte of plain words which bits of
+ * packed words it sets: a group takes an XOR for each byte. */
+#include "cast/storage.h"
+#include "matmul/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    THREADS = 32,
+    ROWS_MAX = 128,
+    QUADS = 4,              /* threads that share rows */
+    EACH = MATMUL_UNIT_K / QUADS,       /* codes of a row that a thread has */
+    GROUP_WORDS_MAX = CAST_GROUP_BITS_MAX / 32,
+    BYTE_VALUES = 256,
+};
+
+typedef struct Packer {
+    const tilus_matmul_plan *plan;
+    const tilus_matmul_weights *from;
+    unsigned bits;
+    CastStorage storage;
+    uint32_t *table;        /* [bytes of a group][BYTE_VALUES][words of a group] */
+    uint32_t zero[GROUP_WORDS_MAX];     /* the group of zeros: where signs are inverted */
+    unsigned char codes[ROWS_MAX][MATMUL_UNIT_K];
+} Packer;
+
+/* ---- storage order ------------------------------------------------------ */
+
+static uint32_t *table_entry(const Packer *p, unsigned byte, unsigned value)
+{
+    return p->table + (size_t)(byte * BYTE_VALUES + value) * p->storage.words;
+}
+
+/* What each bit of a group sets, then each byte: a byte's are those of its lowest bit, and
+ * of the others. */
+static void fill_table(Packer *p)
+{
+    const CastStorage *s = &p->storage;
+    uint32_t plain[GROUP_WORDS_MAX] = {0};
+    cast_pack_group(s, plain, p->zero);
+    for (unsigned byte = 0; byte < 4 * s->words; byte++)
+        for (unsigned value = 1; value < BYTE_VALUES; value++) {
+            uint32_t *entry = table_entry(p, byte, value);
+            unsigned rest = value & (value - 1);
+            const uint32_t *low = table_entry(p, byte, value ^ rest);
+            if (rest == 0) {
+                plain[byte / 4] = value << 8 * (byte % 4);
+                cast_pack_group(s, plain, entry);
+                plain[byte / 4] = 0;
+            }
+            for (unsigned w = 0; w < s->words; w++)
+                entry[w] ^= rest ? low[w] ^ table_entry(p, byte, rest)[w] : p->zero[w];
+        }
+}
+
+static tilus_status packer_open(Packer *p, const tilus_matmul_plan *plan,
+                                const tilus_matmul_weights *from)
+{
+    *p = (Packer){.plan = plan, .from = from, .bits = dtype_bits(plan->spec.weights)};
+    cast_storage(plan->spec.weights, plan->spec.product, &p->storage);
+    size_t words = p->storage.words;
+    p->table = calloc(4 * words * BYTE_VALUES * words, sizeof *p->table);
+    if (!p->table)
+        return matmul_fail_memory();
+    fill_table(p);
+    return TILUS_OK;
+}
+
+static void pack_group(const Packer *p, const uint32_t *plain, uint32_t *packed)
+{
+    unsigned words = p->storage.words;
+    memcpy(packed, p->zero, words * sizeof *packed);
+    for (unsigned byte = 0; byte < 4 * words; byte++) {
+        const uint32_t *entry = table_entry(p, byte, plain[byte / 4] >> 8 * (byte % 4) & 0xff);
+        for (unsigned w = 0; w < words; w++)
+            packed[w] ^= entry[w];
+    }
+}
+
+/* ---- codes -------------------------------------------------------------- */
+
+/* `count` codes from number `first` on, to bytes `stride` apart. */
+static void unpack_codes(const Packer *p, int64_t first, int64_t count, unsigned char *to,
+                         size_t stride)
+{
+    unsigned bits = p->bits, mask = (1u << bits) - 1;
+    const unsigned char *at = (const unsigned char *)p->from->codes + first * bits / 8;
+    unsigned skip = (unsigned)(first * bits % 8), have = 8 - skip;
+    uint32_t window = (uint32_t)*at++ >> skip;
+    for (int64_t i = 0; i < count; i++, to += stride) {
+        if (have < bits) {
+            window |= (uint32_t)*at++ << have;
+            have += 8;
+        }
+        *to = (unsigned char)(window & mask);
+        window >>= bits;
+        have -= bits;
+    }
+}
+
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The codes of a unit as bytes [rows, 128]; those beyond the edges are 0. */
+static void gather_unit(Packer *p, int64_t tile, int64_t slice)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    int64_t n = tile * p->plan->packed.rows, k = slice * MATMUL_UNIT_K;
+    int64_t rows = at_most(s->n - n, p->plan->packed.rows);
+    int64_t across = at_most(s->k - k, MATMUL_UNIT_K);
+    if (rows < p->plan->packed.rows || across < MATMUL_UNIT_K)
+        memset(p->codes, 0, sizeof p->codes);
+    if (rows < 1 || across < 1)
+        return;
+    for (int64_t r = 0; p->from->transposed && r < rows; r++)
+        unpack_codes(p, (n + r) * s->k + k, across, p->codes[r], 1);
+    for (int64_t i = 0; !p->from->transposed && i < across; i++)
+        unpack_codes(p, (k + i) * s->n + n, rows, &p->codes[0][i], MATMUL_UNIT_K);
+}
+
+/* The codes of a row that the thread has that is number `quad` of four, packed. */
+static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint32_t *packed)
+{
+    uint32_t plain[8];
+    uint64_t window = 0;
+    unsigned have = 0, word = 0;
+    for (int i = 0; i < EACH; i++) {
+        window |= (uint64_t)codes[i / 8 * 32 + quad * 8 + i % 8] << have;
+        have += p->bits;
+        if (have >= 32) {
+            plain[word++] = (uint32_t)window;
+            window >>= 32;
+            have -= 32;
+        }
+    }
+    for (unsigned w = 0; w < p->bits; w += p->storage.words)
+        pack_group(p, plain + w, packed + w);
+}
+
+/* All threads' words in vectors of four. */
+static void pack_unit_codes(Packer *p, unsigned char *unit)
+{
+    for (int row = 0; row < p->plan->packed.rows; row++)
+        for (int quad = 0; quad < QUADS; quad++) {
+            uint32_t words[8];
+            unsigned thread = (unsigned)(row % 8 * QUADS + quad);
+            pack_row(p, p->codes[row], quad, words);
+            for (unsigned w = 0; w < p->bits; w++) {
+                unsigned number = (unsigned)(row / 8) * p->bits + w;
+                size_t place = (number / 4 * THREADS + thread) * 4 + number % 4;
+                memcpy(unit + 4 * place, &words[w], 4);
+            }
+        }
+}
+
+/* ---- scales and zero points --------------------------------------------- */
+
+/* Where the scale of a row and of group `group` of the template (of at most 128) lies in
+ * plain weights; -1: nowhere. */
+static int64_t scale_number(const Packer *p, int64_t row, int64_t group)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    int64_t groups = packed_groups(s);
+    group /= s->repeats;
+    if (row >= s->n || group >= groups)
+        return -1;
+    return p->from->transposed ? row * groups + group : group * s->n + row;
+}
+
+/* A tile's scales and zero points of group `group` of the template, as group `q` of what is
+ * at `scales` and `zeros`. */
+static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
+                        unsigned char *scales, unsigned char *zeros)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    const unsigned char *from = p->from->scales, *zeros_from = p->from->zeros;
+    int rows = p->plan->packed.rows;
+    size_t zero_bytes = packed_zero_bytes(s);
+    for (int row = 0; row < rows; row++) {
+        int64_t number = scale_number(p, tile * rows + row, group);
+        size_t to = packed_scale_index(rows, q, row);
+        unsigned char zero[2] = {0};
+        memset(scales + 2 * to, 0, 2);
+        if (number >= 0)
+            memcpy(scales + 2 * to, from + 2 * number, 2);
+        if (number >= 0 && zero_bytes)
+            memcpy(zero, zeros_from + zero_bytes * (size_t)number, zero_bytes);
+        zero[0] = (unsigned char)(zero[0] + packed_zero_nothing(s));
+        memcpy(zeros + zero_bytes * to, zero, zero_bytes);
+    }
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+static void pack_unit(Packer *p, int64_t tile, int64_t slice, unsigned char *unit)
+{
+    const Packed *packed = &p->plan->packed;
+    int group = p->plan->spec.group, groups = group ? MATMUL_UNIT_K / group : 0;
+    gather_unit(p, tile, slice);
+    pack_unit_codes(p, unit);
+    for (int q = 0; q < groups; q++)
+        pack_scales(p, tile, slice * groups + q, q, unit + packed->unit_scales,
+                    unit + packed->unit_zeros);
+}
+
+/* Scales of all of k, a tile after the other. */
+static void pack_tables(const Packer *p, unsigned char *to)
+{
+    const Packed *packed = &p->plan->packed;
+    size_t rows = (size_t)packed->rows, zero = packed_zero_bytes(&p->plan->spec);
+    for (int64_t tile = 0; tile < packed->tiles; tile++)
+        pack_scales(p, tile, 0, 0, to + packed->scales + 2 * rows * (size_t)tile,
+                    to + packed->zeros + zero * rows * (size_t)tile);
+}
+
+static void pack_all(Packer *p, unsigned char *to)
+{
+    const Packed *packed = &p->plan->packed;
+    size_t units = (size_t)(packed->tiles * packed->slices) * packed->unit;
+    memset(to + units, 0, packed->size - units);
+    for (int64_t tile = 0; tile < packed->tiles; tile++)
+        for (int64_t slice = 0; slice < packed->slices; slice++)
+            pack_unit(p, tile, slice,
+                      to + (size_t)(tile * packed->slices + slice) * packed->unit);
+    if (packed->scales)
+        pack_tables(p, to);
+}
+
+tilus_status pack_empty_unit(const tilus_matmul_plan *plan, unsigned char *unit)
+{
+    static const tilus_matmul_weights nothing;
+    Packer *p = malloc(sizeof *p);
+    if (!p)
+        return matmul_fail_memory();
+    tilus_status status = packer_open(p, plan, &nothing);
+    if (status == TILUS_OK)
+        pack_unit(p, 0, plan->packed.slices, unit);     /* beyond k */
+    free(p->table);
+    free(p);
+    return status;
+}
+
+tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
+                               const tilus_matmul_weights *weights, void *packed)
+{
+    const char *missing = !packed ? "packed" : weights_missing(plan, weights);
+    if (missing)
+        return matmul_refuse("%s is NULL", missing);
+    Packer *p = malloc(sizeof *p);
+    if (!p)
+        return matmul_fail_memory();
+    tilus_status status = packer_open(p, plan, weights);
+    if (status == TILUS_OK)
+        pack_all(p, packed);
+    free(p->table);
+    free(p);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* Packed weights: where things lie in them, and parts of them. */
+#include "matmul/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- places ------------------------------------------------------------- */
+
+size_t packed_zero_bytes(const MatmulSpec *spec)
+{
+    return spec->zeros == TILUS_ZEROS_NONE ? 0 : spec->zeros == TILUS_ZEROS_INTEGER ? 1 : 2;
+}
+
+int packed_zero_nothing(const MatmulSpec *spec)
+{
+    return spec->zeros == TILUS_ZEROS_INTEGER ? spec->offset : 0;
+}
+
+int64_t packed_groups(const MatmulSpec *spec)
+{
+    return spec->group ? ceil_div(spec->k, spec->group * spec->repeats) : 1;
+}
+
+void packed_place(Packed *p, const MatmulSpec *spec, int rows)
+{
+    size_t codes = (size_t)rows * MATMUL_UNIT_K * dtype_bits(spec->weights) / 8;
+    size_t groups = spec->group ? (size_t)(MATMUL_UNIT_K / spec->group) : 1;
+    *p = (Packed){.rows = rows, .slices = matmul_slices(spec),
+                  .unit = (size_t)matmul_unit_bytes(spec, rows), .unit_scales = codes,
+                  .unit_zeros = codes + 2 * groups * (size_t)rows};
+    p->tiles = matmul_units(spec, rows) / p->slices;
+    size_t tables = (size_t)p->tiles * (size_t)rows;
+    p->size = round_up((size_t)p->tiles * (size_t)p->slices * p->unit);
+    if (spec->group == 0) {
+        p->scales = p->size;
+        p->size = round_up(p->size + 2 * tables);
+    }
+    if (spec->group == 0 && spec->zeros != TILUS_ZEROS_NONE) {
+        p->zeros = p->size;
+        p->size = round_up(p->size + packed_zero_bytes(spec) * tables);
+    }
+}
+
+/* Rows that are equal mod 8 are one thread's, side by side. */
+size_t packed_scale_index(int rows, int q, int row)
+{
+    return (size_t)((q * 8 + row % 8) * (rows / 8) + row / 8);
+}
+
+const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_weights *w)
+{
+    return !w ? "weights" : !w->codes ? "codes" : !w->scales ? "scales"
+         : plan->spec.zeros != TILUS_ZEROS_NONE && !w->zeros ? "zeros" : NULL;
+}
+
+size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan)
+{
+    return plan->packed.size;
+}
+
+void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile, int64_t *k_tile)
+{
+    *n_tile = plan->packed.rows;
+    *k_tile = MATMUL_UNIT_K;
+}
+
+/* ---- parts -------------------------------------------------------------- */
+
+/* Whether the plans pack alike: types, groups and tiles. */
+static tilus_status check_forms(const tilus_matmul_plan *whole, const tilus_matmul_plan *part)
+{
+    const MatmulSpec *w = &whole->spec, *p = &part->spec;
+    if (w->weights != p->weights || w->product != p->product || w->zeros != p->zeros ||
+        w->scales != p->scales)
+        return matmul_refuse("the part is of %s for %s, scales %s, zeros %d; the whole of %s "
+                             "for %s, scales %s, zeros %d", dtype_name(p->weights),
+                             dtype_name(p->product), dtype_name(p->scales), (int)p->zeros,
+                             dtype_name(w->weights), dtype_name(w->product),
+                             dtype_name(w->scales), (int)w->zeros);
+    if (w->group != p->group || w->repeats != p->repeats)
+        return matmul_refuse("the part has groups of %" PRId64 ", the whole of %" PRId64,
+                             p->group * p->repeats, w->group * w->repeats);
+    if (whole->packed.rows != part->packed.rows)
+        return matmul_refuse("the part is packed in tiles of %d rows, the whole of %d",
+                             part->packed.rows, whole->packed.rows);
+    return TILUS_OK;
+}
+
+/* Whether [first, first + size) lies in [0, all), and is cut at multiples of `tile`. */
+static tilus_status check_cut(const char *what, int64_t first, int64_t size, int64_t all,
+                              int64_t tile)
+{
+    if (first < 0 || first > all - size)
+        return matmul_refuse("%s_first is %" PRId64 ": %" PRId64 " from there on are not in "
+                             "the whole's %" PRId64, what, first, size, all);
+    if (first % tile)
+        return matmul_refuse("%s_first is %" PRId64 ", not a multiple of %" PRId64, what,
+                             first, tile);
+    if (size % tile && first + size != all)
+        return matmul_refuse("the part's %s is %" PRId64 ", which is no multiple of %" PRId64
+                             " and does not reach the end of the whole, %" PRId64, what, size,
+                             tile, all);
+    return TILUS_OK;
+}
+
+static tilus_status check_part(const tilus_matmul_plan *whole, const tilus_matmul_plan *part,
+                               int64_t n_first, int64_t k_first)
+{
+    int64_t k_tile = MATMUL_UNIT_K * whole->spec.repeats;
+    tilus_status status = check_forms(whole, part);
+    if (status == TILUS_OK)
+        status = check_cut("n", n_first, part->spec.n, whole->spec.n, whole->packed.rows);
+    if (status == TILUS_OK)
+        status = check_cut("k", k_first, part->spec.k, whole->spec.k, k_tile);
+    return status;
+}
+
+/* Where the unit of a slice of a tile begins. */
+static size_t unit_at(const Packed *p, int64_t tile, int64_t slice)
+{
+    return (size_t)(tile * p->slices + slice) * p->unit;
+}
+
+/* The units of a tile, and behind them such as stand for nothing, but for the scales of the
+ * last group, if it is of several units: they go on. */
+static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
+                      const unsigned char *empty, unsigned char *to)
+{
+    const Packed *p = &part->packed;
+    int64_t filled = ceil_div(part->spec.k, MATMUL_UNIT_K), repeats = part->spec.repeats;
+    memcpy(to, from, (size_t)filled * p->unit);
+    for (int64_t slice = filled; slice < p->slices; slice++) {
+        unsigned char *unit = to + unit_at(p, 0, slice);
+        memcpy(unit, empty, p->unit);
+        if (slice / repeats == (filled - 1) / repeats)
+            memcpy(unit + p->unit_scales, to + unit_at(p, 0, filled - 1) + p->unit_scales,
+                   p->unit - p->unit_scales);
+    }
+}
+
+/* Tiles, and behind those of n such as stand for nothing. */
+static void copy_units(const tilus_matmul_plan *whole, const unsigned char *from,
+                       const tilus_matmul_plan *part, int64_t tile_first, int64_t slice_first,
+                       const unsigned char *empty, unsigned char *to)
+{
+    const Packed *w = &whole->packed, *p = &part->packed;
+    int64_t filled = ceil_div(part->spec.n, p->rows);
+    for (int64_t tile = 0; tile < filled; tile++)
+        copy_tile(part, from + unit_at(w, tile_first + tile, slice_first), empty,
+                  to + unit_at(p, tile, 0));
+    for (int64_t unit = filled * p->slices; unit < p->tiles * p->slices; unit++)
+        memcpy(to + unit_at(p, 0, unit), empty, p->unit);
+}
+
+/* Of scales or zero points of all of k, `bytes` each, a table's rows; behind them such as
+ * stand for nothing. */
+static void copy_table(const tilus_matmul_plan *part, size_t bytes, const unsigned char *from,
+                       int64_t tile_first, int nothing, unsigned char *to)
+{
+    size_t tile = bytes * (size_t)part->packed.rows;
+    size_t size = (size_t)ceil_div(part->spec.n, part->packed.rows) * tile;
+    memcpy(to, from + (size_t)tile_first * tile, size);
+    memset(to + size, nothing, (size_t)part->packed.tiles * tile - size);
+}
+
+tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *packed,
+                                const tilus_matmul_plan *part, int64_t n_first,
+                                int64_t k_first, void *packed_part)
+{
+    const unsigned char *from = packed;
+    unsigned char *to = packed_part;
+    if (!packed || !packed_part)
+        return matmul_refuse("%s is NULL", packed ? "packed_part" : "packed");
+    tilus_status status = check_part(whole, part, n_first, k_first);
+    if (status != TILUS_OK)
+        return status;
+    unsigned char *empty = malloc(part->packed.unit);
+    if (!empty)
+        return matmul_fail_memory();
+    status = pack_empty_unit(part, empty);
+    if (status == TILUS_OK) {
+        int64_t tile_first = n_first / whole->packed.rows;
+        memset(to, 0, part->packed.size);
+        copy_units(whole, from, part, tile_first, k_first / MATMUL_UNIT_K, empty, to);
+        if (whole->packed.scales)
+            copy_table(part, 2, from + whole->packed.scales, tile_first, 0,
+                       to + part->packed.scales);
+        if (whole->packed.zeros)
+            copy_table(part, packed_zero_bytes(&part->spec), from + whole->packed.zeros,
+                       tile_first, packed_zero_nothing(&part->spec),
+                       to + part->packed.zeros);
+    }
+    free(empty);
+    return status;
+}

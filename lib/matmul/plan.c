@@ -1,0 +1,261 @@
+/* Plans: what is chosen for a problem on a device, and said of it. */
+#define _GNU_SOURCE
+#include "matmul/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- plans -------------------------------------------------------------- */
+
+static int bucket_number(int64_t m)
+{
+    int number = 0;
+    for (int64_t bucket = matmul_bucket(m); bucket > 1; bucket /= 2)
+        number++;
+    return number;
+}
+
+const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m)
+{
+    return &plan->choices[bucket_number(m)];
+}
+
+static Kernel *find(const tilus_matmul_plan *plan, const MatmulConfig *config,
+                    MatmulProgram program)
+{
+    return kernel_find(plan->matmul, &plan->spec, config, program, plan->target);
+}
+
+static tilus_status describe_device(tilus_matmul_plan *plan)
+{
+    const tilus_rt *rt = plan->matmul->rt;
+    int count = tilus_rt_device_count(rt), ordinal = plan->ordinal;
+    if (ordinal < 0 || ordinal >= count)
+        return matmul_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
+                           ordinal, count);
+    const char *name = tilus_rt_device_name(rt, ordinal);
+    int capability = tilus_rt_compute_capability(rt, ordinal);
+    plan->target = matmul_target(capability);
+    if (!plan->target)
+        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
+                           "%d.%d; kernels need 8.0", ordinal, name, capability / 10,
+                           capability % 10);
+    plan->device = matmul_device(name, capability, tilus_rt_multiprocessors(rt, ordinal),
+                                 (int64_t)tilus_rt_shared_memory(rt, ordinal));
+    return TILUS_OK;
+}
+
+static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choice)
+{
+    MatmulChoice found;
+    if (!matmul_table_config(plan->matmul->table, &plan->spec, plan->packed.rows, m,
+                             &plan->device, &found))
+        return false;
+    choice->config = found.config;
+    choice->source = found.source;
+    choice->us = found.us;
+    choice->floor = matmul_floor(&plan->spec, m, &plan->device);
+    return product_of(plan, choice, m).rows > 0;
+}
+
+static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
+{
+    if (n_tile != 0 && n_tile != 32 && n_tile != 64 && n_tile != 128)
+        return matmul_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
+    int rows = n_tile ? (int)n_tile
+                      : matmul_table_rows(plan->matmul->table, &plan->spec, &plan->device);
+    if (rows > 0)
+        packed_place(&plan->packed, &plan->spec, rows);
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        if (rows == 0 || !choose_config(plan, (int64_t)1 << i, &plan->choices[i]))
+            return matmul_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for %d rows of A "
+                               "runs on device %d (%s)", 1 << i, plan->ordinal,
+                               plan->device.name);
+    return TILUS_OK;
+}
+
+static tilus_status find_kernels(tilus_matmul_plan *plan)
+{
+    for (int i = 0; i < MATMUL_BUCKETS; i++) {
+        Choice *c = &plan->choices[i];
+        c->product = find(plan, &c->config, MATMUL_PRODUCT);
+        if (c->config.prepared)
+            c->prepare = find(plan, &c->config, MATMUL_PREPARE);
+        if (!c->product || (c->config.prepared && !c->prepare))
+            return matmul_fail_memory();
+    }
+    plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
+    plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
+    plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
+    return plan->pack[0] && plan->pack[1] && plan->dense.decode ? TILUS_OK
+                                                                : matmul_fail_memory();
+}
+
+static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem)
+{
+    char message[256];
+    if (!problem)
+        return matmul_refuse("problem is NULL");
+    if (!matmul_spec(problem, &plan->spec, message, sizeof message))
+        return matmul_refuse("problem: %s", message);
+    tilus_status status = describe_device(plan);
+    if (status == TILUS_OK)
+        status = choose(plan, problem->n_tile);
+    if (status == TILUS_OK)
+        status = find_kernels(plan);
+    return status == TILUS_OK ? dense_plan(plan) : status;
+}
+
+tilus_status tilus_matmul_plan_create(tilus_matmul *matmul,
+                                      const tilus_matmul_problem *problem, int device,
+                                      tilus_matmul_plan **out)
+{
+    *out = NULL;
+    tilus_matmul_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return matmul_fail_memory();
+    plan->matmul = matmul;
+    plan->ordinal = device;
+    pthread_mutex_init(&plan->dense.lock, NULL);
+    tilus_status status = fill_plan(plan, problem);
+    if (status == TILUS_OK)
+        *out = plan;
+    else
+        tilus_matmul_plan_free(plan);
+    return status;
+}
+
+void tilus_matmul_plan_free(tilus_matmul_plan *plan)
+{
+    if (!plan)
+        return;
+    dense_free(plan);
+    pthread_mutex_destroy(&plan->dense.lock);
+    free(plan);
+}
+
+/* ---- what a plan says --------------------------------------------------- */
+
+static const char *const zero_names[] = {"none", "integer", "float"};
+static const char *const source_names[] = {"by the given tunings", "by the built-in tunings",
+                                           "by the cost model"};
+static const char *const function_names[] = {"none", "silu", "gelu"};
+
+static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
+{
+    const MatmulSpec *s = &plan->spec;
+    fprintf(out, "C[m, %" PRId64 "] %s = A[m, %" PRId64 "] %s x B %s, multiplied as %s\n",
+            s->n, dtype_name(s->result), s->k, dtype_name(s->activations),
+            dtype_name(s->weights), dtype_name(s->product));
+    fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s\n",
+            dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
+            zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",
+            s->residual ? ", residual" : "");
+    fprintf(out, "device %d, %s, %d multiprocessors, %s\n", plan->ordinal, plan->device.name,
+            plan->device.multiprocessors, plan->target);
+    fprintf(out, "packed in units of %d x %d, %zu bytes in all\n", plan->packed.rows,
+            MATMUL_UNIT_K, plan->packed.size);
+}
+
+static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
+{
+    const Choice *c = plan_choice(plan, m);
+    const Product p = product_of(plan, c, m);
+    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d deep, %d stages, %d tiles of %d columns; "
+            "%" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
+            c->config.kwarps, c->config.deep, c->config.stages, c->config.tiles,
+            c->config.columns, p.blocks, p.rows);
+    fprintf(out, "%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
+            source_names[c->source], c->us, (int)matmul_bucket(m), c->floor);
+    fprintf(out, "launches %s%s%s\n", c->prepare ? c->prepare->name : "",
+            c->prepare ? ", " : "", c->product->name);
+}
+
+char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    describe_problem(out, plan);
+    if (m < 1 || m > MATMUL_M_MAX)
+        fprintf(out, "m = %" PRId64 ": not 1 to %d\n", m, MATMUL_M_MAX);
+    else if (dense_serves(plan, m))
+        fprintf(out, "m = %" PRId64 ": from %d rows on by cuBLAS, after %s\n", m,
+                MATMUL_DENSE_M, plan->dense.decode->name);
+    else
+        describe_product(out, plan, m);
+    if (m >= 1 && m <= MATMUL_M_MAX)
+        fprintf(out, "workspace of %zu bytes\n", tilus_matmul_workspace_size(plan, m));
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- kernels that it needs ---------------------------------------------- */
+
+enum { KERNELS_MAX = 2 * MATMUL_BUCKETS + 3 };
+
+typedef struct KernelList {
+    const Kernel *items[KERNELS_MAX];
+    size_t count;
+} KernelList;
+
+static void add_kernel(KernelList *list, const Kernel *kernel)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == kernel)
+            return;
+    list->items[list->count++] = kernel;
+}
+
+static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
+{
+    KernelList list = {.count = 0};
+    if (m < 1) {
+        add_kernel(&list, plan->pack[true]);
+        add_kernel(&list, plan->pack[false]);
+        return list;
+    }
+    for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * m; bucket *= 2)
+        if (!dense_serves(plan, bucket) || bucket / 2 + 1 < MATMUL_DENSE_M) {
+            if (plan_choice(plan, bucket)->prepare)
+                add_kernel(&list, plan_choice(plan, bucket)->prepare);
+            add_kernel(&list, plan_choice(plan, bucket)->product);
+        }
+    if (dense_serves(plan, m < MATMUL_M_MAX ? m : MATMUL_M_MAX))
+        add_kernel(&list, plan->dense.decode);
+    return list;
+}
+
+char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m)
+{
+    const KernelList list = list_kernels(plan, m);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < list.count; i++)
+        fprintf(out, "%s\t%s\t%s\n", list.items[i]->name,
+                matmul_program_name(list.items[i]->program), list.items[i]->parameters);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
+{
+    if (m < 1 || m > MATMUL_M_MAX)
+        return matmul_refuse("m is %" PRId64 ", not 1 to %d", m, MATMUL_M_MAX);
+    if (dense_serves(plan, m))
+        return dense_prepare(plan);
+    const Choice *c = plan_choice(plan, m);
+    tilus_status status = c->prepare ? kernel_prepare(c->prepare, plan->ordinal) : TILUS_OK;
+    return status == TILUS_OK ? kernel_prepare(c->product, plan->ordinal) : status;
+}

@@ -1,0 +1,283 @@
+/* Runs: what a product of some rows launches, and with which arguments.
+ *
+ * The workspace, each part at a multiple of 256 bytes:
+ *
+ *     turns       i32[columns, blocks]                       semaphores, in a fixed area
+ *     prepared    u32[columns, slices, TILES, ..]            A as @prepare lays it out
+ *     parts       f32[columns, blocks, BN, COLUMNS * TILES]  of tiles that blocks share
+ *
+ * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
+ * not suffice are several products, one after the other. */
+#include "matmul/internal.h"
+
+#include <inttypes.h>
+
+/* ---- the workspace ---------------------------------------------------------- */
+
+/* Puts `bytes` at the workspace's end. */
+static size_t place(size_t *size, int64_t bytes)
+{
+    size_t at = *size;
+    *size += ((size_t)bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+    return at;
+}
+
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Columns of one launch: with a semaphore for each block where blocks meet, and an even
+ * number, so that the rows behind them begin at a multiple of 16 bytes. */
+static int64_t columns_of(const Product *p, int64_t columns)
+{
+    int64_t most = TILUS_MATMUL_SEMAPHORES / (int64_t)sizeof(int32_t) / p->blocks / 2 * 2;
+    return p->meets ? at_most(columns, most) : columns;
+}
+
+Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
+{
+    const MatmulConfig *c = &choice->config;
+    const MatmulSpec *s = &plan->spec;
+    int64_t slices = plan->packed.slices, rounds = matmul_rounds(s, c);
+    Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES,
+                 .blocks = matmul_blocks(s, c, plan->device.multiprocessors)};
+    p.share = rounds / p.blocks;
+    p.extra = rounds % p.blocks;
+    int64_t tiles = (s->n - 1) / (c->rwarps * c->rows) + 1;
+    p.meets = p.extra > 0 || p.share % (rounds / tiles) > 0;
+    int64_t columns = columns_of(&p, (m - 1) / (8 * c->tiles) + 1);
+    int64_t parts = p.meets ? columns * p.blocks * c->rwarps * c->rows : 0;
+    p.rows = columns * 8 * c->tiles;
+    p.prepared = place(&p.size, c->prepared ? columns * slices * c->tiles *
+                                              matmul_panel_words(s, c) * 4 : 0);
+    p.parts = place(&p.size, parts * c->columns * c->tiles * 4);
+    return p;
+}
+
+/* The most that products of any bucket up to that of `m` need, so that it grows with m. */
+size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
+{
+    m = at_most(m, MATMUL_M_MAX);
+    size_t most = m > 0 && dense_serves(plan, m) ? dense_workspace(plan) : 0;
+    int64_t fused = plan->dense.api ? at_most(m, MATMUL_DENSE_M - 1) : m;
+    for (int64_t bucket = 1; bucket / 2 < fused; bucket *= 2) {
+        int64_t rows = at_most(fused, bucket);
+        size_t size = product_of(plan, plan_choice(plan, rows), rows).size;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+/* ---- checks ------------------------------------------------------------- */
+
+static tilus_status check_address(const char *name, uint64_t address, uint64_t align)
+{
+    if (address == 0)
+        return matmul_refuse("%s is 0", name);
+    if (address % align)
+        return matmul_refuse("%s is 0x%" PRIx64 ", not a multiple of %d", name, address,
+                             (int)align);
+    return TILUS_OK;
+}
+
+static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call *call)
+{
+    const struct {
+        const char *name;
+        uint64_t address, align;
+        bool wanted;
+    } all[] = {
+        {"a", call->a, 16, true},
+        {"weights", call->weights, MATMUL_ALIGN, true},
+        {"bias", call->bias, 16, s->bias},
+        {"residual", call->residual, 16, s->residual},
+        {"c", call->c, 16, true},
+        {"workspace", call->workspace, MATMUL_ALIGN, true},
+    };
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == TILUS_OK; i++)
+        if (all[i].wanted)
+            status = check_address(all[i].name, all[i].address, all[i].align);
+    return status;
+}
+
+static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
+{
+    enum { STRIDE_MAX = 1 << 23 };
+    int64_t k = plan->spec.k, divisor = matmul_divisor(&plan->spec);
+    if (!call)
+        return matmul_refuse("call is NULL");
+    if (call->m < 1 || call->m > MATMUL_M_MAX)
+        return matmul_refuse("m is %" PRId64 ", not 1 to %d", call->m, MATMUL_M_MAX);
+    if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > STRIDE_MAX))
+        return matmul_refuse("a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
+                             call->a_stride, k, STRIDE_MAX);
+    if (call->a_stride % divisor)
+        return matmul_refuse("a_stride is %" PRId64 ", not a multiple of %" PRId64 ", as k is",
+                             call->a_stride, divisor);
+    tilus_status status = check_addresses(&plan->spec, call);
+    size_t size = tilus_matmul_workspace_size(plan, call->m);
+    if (status == TILUS_OK && call->workspace_size < size)
+        return matmul_refuse("workspace_size is %zu; %" PRId64 " rows need %zu",
+                             call->workspace_size, call->m, size);
+    return status;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+static void add_pointer(Launch *l, uint64_t address)
+{
+    l->args[l->count++].pointer = address;
+}
+
+static void add_integer(Launch *l, int64_t value)
+{
+    l->args[l->count++].integer = value;
+}
+
+/* Where scales and zero points are in tables, else anything that is aligned. */
+static void add_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weights)
+{
+    add_pointer(l, weights);
+    add_pointer(l, weights + plan->packed.scales);
+    add_pointer(l, weights + plan->packed.zeros);
+}
+
+/* The rows of a call that one product takes. */
+typedef struct Piece {
+    uint64_t a, residual, c;
+    int64_t m, stride;
+} Piece;
+
+static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
+                      const Product *p, int64_t first)
+{
+    const MatmulSpec *s = &plan->spec;
+    int64_t stride = call->a_stride ? call->a_stride : s->k;
+    uint64_t a = (uint64_t)(first * stride * dtype_bits(s->activations) / 8);
+    uint64_t c = (uint64_t)(first * s->n * dtype_bits(s->result) / 8);
+    return (Piece){.a = call->a + a, .c = call->c + c, .stride = stride,
+                   .residual = s->residual ? call->residual + c : call->c + c,
+                   .m = at_most(p->rows, call->m - first)};
+}
+
+static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
+                             const Piece *piece, uint64_t workspace)
+{
+    Launch l = {.kernel = p->choice->prepare};
+    add_pointer(&l, piece->a);
+    add_pointer(&l, workspace + p->prepared);
+    add_integer(&l, piece->m);
+    add_integer(&l, plan->spec.k);
+    add_integer(&l, piece->stride);
+    add_integer(&l, plan->packed.slices);
+    return l;
+}
+
+static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
+                            const Piece *piece, const tilus_matmul_call *call)
+{
+    Launch l = {.kernel = p->choice->product};
+    add_weights(&l, plan, call->weights);
+    add_pointer(&l, piece->a);
+    add_pointer(&l, call->workspace + p->prepared);
+    add_pointer(&l, call->workspace);
+    add_pointer(&l, call->workspace + p->parts);
+    add_pointer(&l, plan->spec.bias ? call->bias : call->c);
+    add_pointer(&l, piece->residual);
+    add_pointer(&l, piece->c);
+    add_integer(&l, piece->m);
+    add_integer(&l, plan->spec.n);
+    add_integer(&l, plan->spec.k);
+    add_integer(&l, piece->stride);
+    add_integer(&l, plan->packed.slices);
+    add_integer(&l, p->blocks);
+    add_integer(&l, p->share);
+    add_integer(&l, p->extra);
+    return l;
+}
+
+Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
+{
+    Launch l = {.kernel = plan->dense.decode};
+    add_weights(&l, plan, call->weights);
+    add_pointer(&l, call->workspace + TILUS_MATMUL_SEMAPHORES);
+    add_integer(&l, plan->spec.n);
+    add_integer(&l, plan->spec.k);
+    add_integer(&l, plan->packed.slices);
+    return l;
+}
+
+size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
+                        const Product *p, int64_t first, Launch launches[MATMUL_LAUNCHES])
+{
+    const Piece piece = piece_of(plan, call, p, first);
+    size_t count = 0;
+    if (p->choice->prepare)
+        launches[count++] = prepare_launch(plan, p, &piece, call->workspace);
+    launches[count++] = matmul_launch(plan, p, &piece, call);
+    return count;
+}
+
+tilus_status launches_run(const Launch *launches, size_t count, tilus_stream stream)
+{
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        status = kernel_load(launches[i].kernel);
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        status = tilus_launch(atomic_load_explicit(&launches[i].kernel->loaded,
+                                                   memory_order_acquire),
+                              stream, launches[i].args, launches[i].count, 0, 0);
+    return status;
+}
+
+tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
+                              const tilus_matmul_call *call)
+{
+    Launch launches[MATMUL_LAUNCHES];
+    tilus_status status = check_call(plan, call);
+    if (status != TILUS_OK)
+        return status;
+    if (dense_serves(plan, call->m))
+        return dense_run(plan, stream, call);
+    const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
+    for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
+        size_t count = product_launches(plan, call, &p, first, launches);
+        status = launches_run(launches, count, stream);
+    }
+    return status;
+}
+
+/* ---- packing on the device ---------------------------------------------- */
+
+Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+                   uint64_t packed)
+{
+    const Packed *p = &plan->packed;
+    const void *zeros = weights->zeros ? weights->zeros : weights->scales;
+    Launch l = {.kernel = plan->pack[weights->transposed]};
+    add_pointer(&l, (uint64_t)(uintptr_t)weights->codes);
+    add_pointer(&l, (uint64_t)(uintptr_t)weights->scales);
+    add_pointer(&l, (uint64_t)(uintptr_t)zeros);
+    add_pointer(&l, packed);
+    add_pointer(&l, packed + p->scales);
+    add_pointer(&l, packed + p->zeros);
+    add_integer(&l, plan->spec.n);
+    add_integer(&l, plan->spec.k);
+    add_integer(&l, p->slices);
+    return l;
+}
+
+tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
+                                      const tilus_matmul_weights *weights, uint64_t packed)
+{
+    const char *missing = weights_missing(plan, weights);
+    if (missing)
+        return matmul_refuse("%s is NULL", missing);
+    tilus_status status = check_address("packed", packed, MATMUL_ALIGN);
+    if (status != TILUS_OK)
+        return status;
+    const Launch l = pack_launch(plan, weights, packed);
+    return launches_run(&l, 1, stream);
+}
