@@ -1,0 +1,108 @@
+/* Launches of the matmul library on the CPU engine: device memory is host memory there.
+ * Include after cmocka. */
+#ifndef TILUS_TEST_MATMUL_ENGINE_H
+#define TILUS_TEST_MATMUL_ENGINE_H
+
+#include "matmul_fixture.h"
+#include "tilus/tilus.h"
+
+enum { DEFINES_MAX = 64 };
+
+extern const char matmul_template[];
+extern const size_t matmul_template_size;
+
+typedef struct Region {
+    void *data;
+    size_t size;
+} Region;
+
+static inline int split_defines(char *text, tilus_define defines[DEFINES_MAX])
+{
+    int count = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        char *value = strchr(word, '=');
+        assert_true(value && count < DEFINES_MAX);
+        *value = 0;
+        defines[count++] = (tilus_define){word, value + 1};
+    }
+    return count;
+}
+
+static inline uintptr_t region_end(const Region *r)
+{
+    return (uintptr_t)r->data + r->size;
+}
+
+/* Of the region that holds the address, or ends there, the bytes up to the next pointer of
+ * the launch: what lies behind is not the program's. */
+static inline tilus_buffer buffer_at(const Launch *l, const tilus_kernel_info *info,
+                                     uintptr_t address, const Region *regions, size_t count)
+{
+    const Region *in = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (address >= (uintptr_t)regions[i].data &&
+            (address < region_end(&regions[i]) || (!in && address == region_end(&regions[i]))))
+            in = &regions[i];
+    if (!in)
+        fail_msg("@%s gets an address of no memory", info->name);
+    uintptr_t end = region_end(in);
+    for (size_t i = 0; i < info->arg_count; i++)
+        if (info->args[i].kind == TILUS_ARG_POINTER && l->args[i].pointer > address &&
+            l->args[i].pointer < end)
+            end = (uintptr_t)l->args[i].pointer;
+    return (tilus_buffer){(void *)address, end - address};
+}
+
+/* The engine keeps buffers apart, so equal addresses are one. */
+static inline size_t first_with(const Launch *l, const tilus_kernel_info *info,
+                                uint64_t address)
+{
+    size_t i = 0;
+    while (info->args[i].kind != TILUS_ARG_POINTER || l->args[i].pointer != address)
+        i++;
+    return i;
+}
+
+static inline tilus_module *module_of(const Kernel *kernel, tilus_diag *diag)
+{
+    tilus_define defines[DEFINES_MAX];
+    char text[MATMUL_TEXT_MAX];
+    memcpy(text, kernel->parameters, sizeof text);
+    int count = split_defines(text, defines);
+    const tilus_pass_options passes = {.target = kernel->target};
+    tilus_module *module = tilus_parse(diag, "matmul.tilus", matmul_template,
+                                       matmul_template_size, 1, defines, (size_t)count);
+    bool ok = module && tilus_run_passes(module, NULL, &passes);
+    tilus_diag_print(diag, stderr);
+    assert_true(ok);
+    return module;
+}
+
+/* Runs the launch's program from its text, as the device would run the artefact. */
+static inline void run_on_cpu(const Launch *l, const Region *regions, size_t region_count)
+{
+    const char *program = matmul_program_name(l->kernel->program);
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *module = module_of(l->kernel, diag);
+    const tilus_kernel_info *info = tilus_module_kernel_info(module, program);
+    tilus_arg args[MATMUL_ARGUMENTS];
+    tilus_buffer buffers[MATMUL_ARGUMENTS] = {{0}};
+    assert_int_equal(info->arg_count, l->count);
+    for (size_t i = 0; i < l->count; i++) {
+        args[i] = l->args[i];
+        if (info->args[i].kind != TILUS_ARG_POINTER)
+            continue;
+        buffers[i] = buffer_at(l, info, (uintptr_t)l->args[i].pointer, regions, region_count);
+        assert_int_equal(l->args[i].pointer % (uint64_t)info->args[i].align, 0);
+        args[i].pointer = first_with(l, info, l->args[i].pointer);
+    }
+    const tilus_cpu_options options = {.cpu = l->kernel->target, .opt_level = 0};
+    tilus_status status = tilus_run_on_cpu(module, program, args, l->count, buffers, l->count,
+                                           &options, NULL);
+    tilus_diag_print(diag, stderr);
+    assert_int_equal(status, TILUS_OK);
+    tilus_module_free(module);
+    tilus_diag_free(diag);
+}
+
+#endif

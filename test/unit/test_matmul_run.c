@@ -1,0 +1,418 @@
+/* Products, as the library launches them, run on the CPU engine from the template's text,
+ * against sums in f64. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "matmul_engine.h"
+
+#include <math.h>
+
+/* A product, how it is computed (rows 0: as the plan says), on how many multiprocessors (0:
+ * as the device has), and how many rows of A at once (0: as there are semaphores for). */
+typedef struct Case {
+    tilus_matmul_problem problem;
+    int64_t m, a_stride;
+    MatmulConfig config;
+    int multiprocessors;
+    int64_t at_once;
+    bool transposed;
+} Case;
+
+/* The operands of one, as numbers and as bytes. */
+typedef struct Data {
+    tilus_matmul_plan *plan;
+    int64_t stride;
+    double *weights;            /* [n, k], less zero points, times scales */
+    double *a, *bias, *residual;
+    Region packed, a_bytes, bias_bytes, residual_bytes, c, workspace;
+} Data;
+
+static tilus_matmul *matmul;
+static tilus_rt *rt;
+
+/* ---- data --------------------------------------------------------------- */
+
+/* In [-1, 1). */
+static double random_unit(void)
+{
+    return (double)(int32_t)random_u32() * 0x1p-31;
+}
+
+static double magnitude(DType type)
+{
+    return fmax(dtype_max(type), -dtype_min(type));
+}
+
+static uint64_t random_code(DType type)
+{
+    uint64_t code = random_u32() & bits_mask(dtype_bits(type));
+    return isfinite(dtype_decode(type, code)) ? code : 0;
+}
+
+/* `count` elements of `type`, of which `values` gets the numbers. */
+static Region random_elements(DType type, size_t count, double scale, double *values)
+{
+    size_t bytes = dtype_bits(type) / 8;
+    Region r = {device_block(count * bytes), count * bytes};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t code = dtype_encode(type, scale * random_unit());
+        bits_set(r.data, i, dtype_bits(type), code);
+        values[i] = dtype_decode(type, code);
+    }
+    return r;
+}
+
+static double random_zero_point(const MatmulSpec *s, unsigned char *zeros, size_t i)
+{
+    if (s->zeros == TILUS_ZEROS_NONE)
+        return 0;
+    if (s->zeros == TILUS_ZEROS_INTEGER) {
+        double value = dtype_decode(s->weights, random_code(s->weights));
+        zeros[i] = (unsigned char)(int)value;
+        return value;
+    }
+    uint64_t code = dtype_encode(s->scales, random_unit() * magnitude(s->weights) / 4);
+    bits_set(zeros, i, 16, code);
+    return dtype_decode(s->scales, code);
+}
+
+/* Scales and zero points of all groups, then codes; what they stand for. */
+static void random_weights(Data *d, Plain *plain, bool transposed)
+{
+    const MatmulSpec *s = &d->plan->spec;
+    int64_t groups = packed_groups(s), group = s->group ? s->group * s->repeats : s->k;
+    for (int64_t n = 0; n < s->n; n++)
+        for (int64_t g = 0; g < groups; g++) {
+            size_t i = (size_t)(transposed ? n * groups + g : g * s->n + n);
+            uint64_t scale = dtype_encode(s->scales, (1.5 + 0.5 * random_unit()) /
+                                                     (100 * magnitude(s->weights)));
+            double zero = random_zero_point(s, plain->zeros, i);
+            bits_set(plain->scales, i, 16, scale);
+            for (int64_t k = g * group; k < s->k && k < (g + 1) * group; k++) {
+                size_t at = (size_t)(transposed ? n * s->k + k : k * s->n + n);
+                uint64_t code = random_code(s->weights);
+                bits_set(plain->codes, at, dtype_bits(s->weights), code);
+                d->weights[n * s->k + k] = (dtype_decode(s->weights, code) - zero) *
+                                           dtype_decode(s->scales, scale);
+            }
+        }
+}
+
+static void pack_weights(Data *d, bool transposed)
+{
+    Plain plain = plain_random(d->plan);
+    random_weights(d, &plain, transposed);
+    const tilus_matmul_weights weights = weights_of(&plain, transposed);
+    d->packed.size = tilus_matmul_packed_size(d->plan);
+    d->packed.data = device_block(d->packed.size);
+    assert_ok(tilus_matmul_pack(d->plan, &weights, d->packed.data));
+    plain_free(&plain);
+}
+
+static double *numbers(int64_t count)
+{
+    return calloc((size_t)count, sizeof(double));
+}
+
+static Data make_data(const Case *c)
+{
+    Data d = {.plan = plan_of(matmul, c->problem)};
+    const MatmulSpec *s = &d.plan->spec;
+    if (c->config.rows)
+        use_config(d.plan, c->m, c->config);
+    if (c->multiprocessors)
+        d.plan->device.multiprocessors = c->multiprocessors;
+    d.stride = c->a_stride ? c->a_stride : s->k;
+    int64_t a = (c->m - 1) * d.stride + s->k, all = c->m * s->n;
+    d.weights = numbers(s->n * s->k);
+    d.a = numbers(a);
+    d.bias = numbers(s->n);
+    d.residual = numbers(all);
+    pack_weights(&d, c->transposed);
+    d.a_bytes = random_elements(s->activations, (size_t)a,
+                                dtype_is_integer(s->activations) ? 100 : 1, d.a);
+    d.bias_bytes = random_elements(s->result, (size_t)s->n, 1, d.bias);
+    d.residual_bytes = random_elements(s->result, (size_t)all, 1, d.residual);
+    d.c.size = (size_t)all * dtype_bits(s->result) / 8;
+    d.c.data = device_block(d.c.size);
+    d.workspace.size = tilus_matmul_workspace_size(d.plan, c->m);
+    d.workspace.data = device_block(d.workspace.size);
+    memset((char *)d.workspace.data + TILUS_MATMUL_SEMAPHORES, 0xff,
+           d.workspace.size - TILUS_MATMUL_SEMAPHORES);
+    return d;
+}
+
+static void free_data(Data *d)
+{
+    Region *const regions[] = {&d->packed, &d->a_bytes, &d->bias_bytes, &d->residual_bytes,
+                               &d->c, &d->workspace};
+    for (size_t i = 0; i < COUNT(regions); i++)
+        free(regions[i]->data);
+    free(d->weights);
+    free(d->a);
+    free(d->bias);
+    free(d->residual);
+    tilus_matmul_plan_free(d->plan);
+}
+
+/* ---- products ----------------------------------------------------------- */
+
+static double function_of(tilus_epilogue function, double x)
+{
+    switch (function) {
+    case TILUS_EPILOGUE_NONE: return x;
+    case TILUS_EPILOGUE_SILU: return x / (1 + exp(-x));
+    case TILUS_EPILOGUE_GELU:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    }
+    return NAN;
+}
+
+static double expected(const Data *d, int64_t m, int64_t n)
+{
+    const MatmulSpec *s = &d->plan->spec;
+    double sum = s->bias ? d->bias[n] : 0;
+    for (int64_t k = 0; k < s->k; k++)
+        sum += d->a[m * d->stride + k] * d->weights[n * s->k + k];
+    return function_of(s->function, sum) + (s->residual ? d->residual[m * s->n + n] : 0);
+}
+
+/* The error's norm, as a part of the result's. */
+static double error_of(const Data *d, int64_t rows)
+{
+    const MatmulSpec *s = &d->plan->spec;
+    double error = 0, norm = 0;
+    for (int64_t m = 0; m < rows; m++)
+        for (int64_t n = 0; n < s->n; n++) {
+            double want = expected(d, m, n);
+            double got = dtype_decode(s->result, bits_get(d->c.data, (size_t)(m * s->n + n),
+                                                          dtype_bits(s->result)));
+            error += (got - want) * (got - want);
+            norm += want * want;
+        }
+    return sqrt(error / norm);
+}
+
+static tilus_matmul_call call_of(const Case *c, const Data *d)
+{
+    return (tilus_matmul_call){
+        .m = c->m, .a = (uintptr_t)d->a_bytes.data, .a_stride = c->a_stride,
+        .weights = (uintptr_t)d->packed.data, .bias = (uintptr_t)d->bias_bytes.data,
+        .residual = (uintptr_t)d->residual_bytes.data, .c = (uintptr_t)d->c.data,
+        .workspace = (uintptr_t)d->workspace.data, .workspace_size = d->workspace.size};
+}
+
+/* As the next product wants them. */
+static void assert_semaphores_zero(const Data *d)
+{
+    for (size_t i = 0; i < TILUS_MATMUL_SEMAPHORES; i++)
+        assert_int_equal(((char *)d->workspace.data)[i], 0);
+}
+
+static void run_case(const Case *c)
+{
+    Data d = make_data(c);
+    const Region regions[] = {d.packed, d.a_bytes, d.bias_bytes, d.residual_bytes, d.c,
+                              d.workspace};
+    const tilus_matmul_call call = call_of(c, &d);
+    Product p = product_of(d.plan, plan_choice(d.plan, c->m), c->m);
+    if (c->at_once)
+        p.rows = c->at_once;
+    for (int64_t first = 0; first < c->m; first += p.rows) {
+        Launch launches[MATMUL_LAUNCHES];
+        size_t count = product_launches(d.plan, &call, &p, first, launches);
+        for (size_t i = 0; i < count; i++)
+            run_on_cpu(&launches[i], regions, COUNT(regions));
+    }
+    assert_semaphores_zero(&d);
+    const MatmulSpec *s = &d.plan->spec;
+    bool bf16 = s->product == DTYPE_bf16 || s->result == DTYPE_bf16;
+    double error = error_of(&d, c->m);
+    if (!(error < (bf16 ? 1e-2 : 1e-3)))
+        fail_msg("%s x %s to %s, m %d, group %d, zeros %d: an error of %.1e",
+                 dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->result),
+                 (int)c->m, (int)c->problem.group, (int)s->zeros, error);
+    free_data(&d);
+}
+
+static int open_library(void **state)
+{
+    set_up_matmul(state);
+    matmul = open_matmul(&rt, NULL);
+    return 0;
+}
+
+static int close_library(void **state)
+{
+    (void)state;
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+    return 0;
+}
+
+/* Weights of each kind and width, for both products, by configurations that the plan
+ * chose. */
+static void computes_every_width(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8", "i1",
+                                        "i2", "i4", "i8", "f3e1m1", "f4e2m1", "f6e3m2",
+                                        "f8e4m3", "f7e6m0"};
+    static const int64_t rows[] = {1, 3, 16, 33};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        /* f16 has no scales for the largest weights. */
+        bool wide = tilus_type_max(types[i]) > tilus_type_max("f16");
+        const Case c = {{.weights = types[i], .activations = i % 3 ? "f16" : "bf16",
+                         .scales = wide ? "bf16" : NULL, .n = 72, .k = 300,
+                         .group = i % 2 ? 128 : 32}, .m = rows[i % COUNT(rows)],
+                        .transposed = true};
+        run_case(&c);
+    }
+}
+
+/* Groups, zero points and plain orders, for few and many rows. */
+static void computes_every_group(void **state)
+{
+    (void)state;
+    static const int64_t groups[] = {0, 32, 64, 128, 384}, rows[] = {1, 3, 16, 33};
+    static const char *const types[] = {"u4", "i3"};
+    for (size_t g = 0; g < COUNT(groups); g++)
+        for (int zeros = 0; zeros < 3; zeros++) {
+            size_t turn = 3 * g + (size_t)zeros;
+            const Case c = {{.weights = types[turn % 2], .n = 65 + (int64_t)turn, .k = 515,
+                             .group = groups[g], .zeros = (tilus_zeros)zeros},
+                            .m = rows[turn % 4], .transposed = turn % 3 == 0};
+            run_case(&c);
+        }
+}
+
+/* Blocks that share tiles, that have one each, and that have several. */
+static void shares_tiles_out(void **state)
+{
+    (void)state;
+    static const MatmulConfig configs[] = {
+        {32, 1, 2, 1, 3, 8, 1, 2, 0, 1}, {64, 1, 4, 1, 2, 8, 2, 1, 0, 2},
+        {64, 2, 4, 2, 2, 8, 1, 0, 0, 0}, {128, 2, 2, 1, 0, 8, 4, 1, 0, 1},
+        {32, 4, 1, 4, 2, 8, 4, 2, 0, 1}, {32, 1, 8, 1, 2, 8, 4, 0, 0, 1},
+        {32, 4, 1, 2, 2, 8, 8, 2, 1, 1},
+    };
+    for (size_t i = 0; i < COUNT(configs); i++) {
+        const Case c = {{.weights = "u4", .n = 200, .k = 2000, .group = 128,
+                         .zeros = TILUS_ZEROS_INTEGER}, .m = 33, .config = configs[i],
+                        .multiprocessors = 3};
+        run_case(&c);
+    }
+}
+
+/* What comes after the sums. */
+static void computes_epilogues(void **state)
+{
+    (void)state;
+    for (int function = 0; function < 3; function++)
+        for (int rest = 0; rest < 4; rest++) {
+            const Case c = {{.weights = "u4", .n = 70, .k = 256, .group = 128,
+                             .result = rest == 3 ? "f32" : NULL,
+                             .function = (tilus_epilogue)function, .bias = rest % 2,
+                             .residual = rest / 2}, .m = 5};
+            run_case(&c);
+        }
+}
+
+/* More rows than are computed at once. */
+static void computes_in_pieces(void **state)
+{
+    (void)state;
+    const Case c = {{.weights = "u4", .n = 100, .k = 512, .group = 128, .bias = true,
+                     .zeros = TILUS_ZEROS_INTEGER}, .m = 41, .a_stride = 640, .at_once = 16,
+                    .config = {64, 1, 2, 1, 2, 8, 1, 1, 0, 1}, .multiprocessors = 3};
+    run_case(&c);
+}
+
+/* Types of A and of the result; a bias; rows of A with gaps: with A prepared, and as it
+ * is. */
+static void takes_other_types(void **state)
+{
+    (void)state;
+    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1},
+                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1}};
+    static const Case cases[] = {
+        {{.weights = "u4", .activations = "f8e4m3", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "u4", .activations = "f8e5m2", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "i4", .activations = "i8", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "u4", .result = "f32", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "u4", .result = "bf16", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "u4", .scales = "bf16", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "f8e7m0", .scales = "bf16", .n = 64, .k = 256, .group = 128}, .m = 3},
+        {{.weights = "u4", .n = 70, .k = 256, .group = 128, .bias = true}, .m = 9},
+        {{.weights = "u4", .n = 64, .k = 250, .group = 128}, .m = 5, .a_stride = 307},
+        {{.weights = "u4", .n = 64, .k = 248, .group = 128}, .m = 9, .a_stride = 264},
+        {{.weights = "u8", .n = 1, .k = 1, .group = 128}, .m = 1},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t j = 0; j < COUNT(configs); j++) {
+            Case c = cases[i];
+            c.config = configs[j];
+            run_case(&c);
+        }
+}
+
+/* The weights as cuBLAS gets them. */
+static void check_decoded(const Case *c)
+{
+    Data d = make_data(c);
+    const MatmulSpec *s = &d.plan->spec;
+    size_t count = (size_t)(s->n * s->k);
+    Region decoded = {device_block(2 * count), 2 * count};
+    tilus_matmul_call call = call_of(c, &d);
+    call.workspace = (uintptr_t)decoded.data - TILUS_MATMUL_SEMAPHORES;
+    const Region regions[] = {d.packed, decoded};
+    const Launch l = dense_launch(d.plan, &call);
+    run_on_cpu(&l, regions, COUNT(regions));
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < count; i++) {
+        double got = dtype_decode(s->product, bits_get(decoded.data, i, 16));
+        error += (got - d.weights[i]) * (got - d.weights[i]);
+        norm += d.weights[i] * d.weights[i];
+    }
+    if (!(sqrt(error / norm) < (s->product == DTYPE_bf16 ? 6e-3 : 1e-3)))
+        fail_msg("%s to %s, group %d, zeros %d: decoded with an error of %.1e",
+                 dtype_name(s->weights), dtype_name(s->product), (int)c->problem.group,
+                 (int)s->zeros, sqrt(error / norm));
+    free(decoded.data);
+    free_data(&d);
+}
+
+static void decodes_weights(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u4", "i3", "f6e3m2", "u8", "i1"};
+    static const int64_t groups[] = {0, 32, 64, 128, 384};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t g = 0; g < COUNT(groups); g++) {
+            size_t turn = t + g;
+            const Case c = {{.weights = types[t], .activations = turn % 2 ? "bf16" : "f16",
+                             .n = 40 + 40 * (int64_t)g, .k = 100 + 150 * (int64_t)g,
+                             .group = groups[g],
+                             .zeros = t == 2 ? 2 * (tilus_zeros)(turn % 2)
+                                             : (tilus_zeros)(turn % 3)}, .m = 1};
+            check_decoded(&c);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(computes_every_width, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_every_group, open_library, close_library),
+        cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
+        cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),
+        cmocka_unit_test_setup_teardown(takes_other_types, open_library, close_library),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
