@@ -1,5 +1,5 @@
-# What `cmake --install` lays down, in two components: `runtime` (all that a
-# server which only launches kernels needs) and `compiler`, on top of it. With
+# What `cmake --install` lays down, in three components: `runtime` (all that a
+# server which only launches kernels needs), and on top of it `matmul` and `compiler`. With
 # TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to use.
 include(CMakePackageConfigHelpers)
 
@@ -15,7 +15,7 @@ install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels
 # be moved.
 file(RELATIVE_PATH TILUS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 
-# The CMake package: Tilus::runtime, and Tilus::compiler where it is installed.
+# The CMake package: Tilus::runtime; Tilus::matmul and Tilus::compiler where installed.
 function(install_library library component)
     install(TARGETS ${library} EXPORT Tilus-${component} COMPONENT ${component}
             LIBRARY NAMELINK_COMPONENT ${component})
@@ -24,6 +24,11 @@ function(install_library library component)
 endfunction()
 
 install_library(tilus_rt runtime)
+install_library(tilus_matmul matmul)
+install(FILES include/tilus/matmul.h DESTINATION ${header_dir} COMPONENT matmul)
+configure_file(cmake/tilus-matmul.pc.in ${PROJECT_BINARY_DIR}/tilus-matmul.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tilus-matmul.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT matmul)
 if(NOT TILUS_STATIC_LLVM)
     install_library(tilus_compiler compiler)
     install(FILES include/tilus/tilus.h DESTINATION ${header_dir} COMPONENT compiler)
