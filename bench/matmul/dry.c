@@ -22,7 +22,7 @@ static tilus_matmul_plan *open_plan(const Settings *s, tilus_matmul **matmul)
     tilus_matmul_plan *plan = NULL;
     tilus_status status = tilus_matmul_open(NULL, &options, matmul);
     if (status == TILUS_OK)
-        status = plan_create_absent(*matmul, &s->problem, &device, CAPABILITY, &plan);
+        status = plan_create_absent(*matmul, &s->problem, &device, &plan);
     if (status != TILUS_OK)
         fprintf(stderr, BENCH_USER ": %s\n", tilus_rt_error());
     return plan;

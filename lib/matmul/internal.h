@@ -2,7 +2,7 @@
  *
  *     matmul.c    opens the library, keeps its options, reports failures
  *     kernels.c   finds artefacts and loads them, each once
- *     plan.c      chooses, and says what was chosen
+ *     plan.c      plans: chooses by table.h, and says what was chosen
  *     packed.c    where things lie in packed weights; parts of them
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
@@ -84,7 +84,7 @@ struct tilus_matmul {
 typedef struct Choice {
     MatmulConfig config;
     MatmulSource source;
-    double us, floor;           /* that is expected, and of reading alone */
+    double us, floor;           /* measured or expected, and of reading alone */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
 } Choice;
 
@@ -112,7 +112,6 @@ struct tilus_matmul_plan {
     MatmulSpec spec;
     MatmulDevice device;
     int ordinal;
-    int capability;
     const char *target;
     Packed packed;
     Choice choices[MATMUL_BUCKETS];
@@ -124,8 +123,7 @@ struct tilus_matmul_plan {
  * knows: it tells what tilus_matmul_plan_create would choose, and which kernels; it runs
  * nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
-                                const MatmulDevice *device, int capability,
-                                tilus_matmul_plan **out);
+                                const MatmulDevice *device, tilus_matmul_plan **out);
 
 /* The choice for `m` rows. */
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);

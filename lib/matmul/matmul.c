@@ -42,10 +42,13 @@ static tilus_status copy_options(tilus_matmul *matmul, const tilus_matmul_option
     return TILUS_OK;
 }
 
-static tilus_status open_table(tilus_matmul *matmul, const char *tunings)
+static tilus_status open_table(tilus_matmul *matmul)
 {
-    char message[256];
-    if (matmul_table_open(tunings, &matmul->table, message, sizeof message))
+    char message[512];
+    bool ok = matmul_table_open(matmul->options.tunings, &matmul->table, message,
+                                sizeof message);
+    matmul->options.tunings = NULL;     /* the caller's text is needed no more */
+    if (ok)
         return TILUS_OK;
     return message[0] ? matmul_refuse("tunings: %s", message) : matmul_fail_memory();
 }
@@ -61,7 +64,7 @@ tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options
     pthread_mutex_init(&matmul->lock, NULL);
     tilus_status status = copy_options(matmul, options);
     if (status == TILUS_OK)
-        status = open_table(matmul, options ? options->tunings : NULL);
+        status = open_table(matmul);
     if (status == TILUS_OK)
         *out = matmul;
     else

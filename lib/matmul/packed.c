@@ -32,17 +32,14 @@ int64_t packed_groups(const MatmulSpec *spec)
     return spec->group ? ceil_div(spec->k, spec->group * spec->repeats) : 1;
 }
 
-/* Of launches' tiles at most, to which n is padded. */
-enum { ROWS_ALIGN = 256 };
-
 void packed_place(Packed *p, const MatmulSpec *spec, int rows)
 {
     size_t codes = (size_t)rows * MATMUL_UNIT_K * dtype_bits(spec->weights) / 8;
     size_t groups = spec->group ? (size_t)(MATMUL_UNIT_K / spec->group) : 1;
-    *p = (Packed){.rows = rows, .tiles = ceil_div(spec->n, ROWS_ALIGN) * (ROWS_ALIGN / rows),
-                  .slices = matmul_slices(spec),
+    *p = (Packed){.rows = rows, .slices = matmul_slices(spec),
                   .unit = (size_t)matmul_unit_bytes(spec, rows), .unit_scales = codes,
                   .unit_zeros = codes + 2 * groups * (size_t)rows};
+    p->tiles = matmul_units(spec, rows) / p->slices;
     size_t tables = (size_t)p->tiles * (size_t)rows;
     p->size = round_up((size_t)p->tiles * (size_t)p->slices * p->unit);
     if (spec->group == 0) {

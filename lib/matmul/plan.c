@@ -7,21 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- configurations ----------------------------------------------------- */
-
-static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choice)
-{
-    MatmulChoice found;
-    if (!matmul_table_config(plan->matmul->table, &plan->spec, plan->packed.rows, m,
-                             &plan->device, &found))
-        return false;
-    choice->config = found.config;
-    choice->source = found.source;
-    choice->us = found.us;
-    choice->floor = matmul_floor(&plan->spec, m, &plan->device);
-    return true;
-}
-
 /* ---- plans -------------------------------------------------------------- */
 
 static int bucket_number(int64_t m)
@@ -51,15 +36,28 @@ static tilus_status describe_device(tilus_matmul_plan *plan)
         return matmul_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
                            ordinal, count);
     const char *name = tilus_rt_device_name(rt, ordinal);
-    plan->capability = tilus_rt_compute_capability(rt, ordinal);
-    plan->target = matmul_target(plan->capability);
+    int capability = tilus_rt_compute_capability(rt, ordinal);
+    plan->target = matmul_target(capability);
     if (!plan->target)
         return matmul_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
-                           "%d.%d; kernels need 8.0", ordinal, name, plan->capability / 10,
-                           plan->capability % 10);
-    plan->device = matmul_device(name, plan->capability, tilus_rt_multiprocessors(rt, ordinal),
+                           "%d.%d; kernels need 8.0", ordinal, name, capability / 10,
+                           capability % 10);
+    plan->device = matmul_device(name, capability, tilus_rt_multiprocessors(rt, ordinal),
                                  (int64_t)tilus_rt_shared_memory(rt, ordinal));
     return TILUS_OK;
+}
+
+static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choice)
+{
+    MatmulChoice found;
+    if (!matmul_table_config(plan->matmul->table, &plan->spec, plan->packed.rows, m,
+                             &plan->device, &found))
+        return false;
+    choice->config = found.config;
+    choice->source = found.source;
+    choice->us = found.us;
+    choice->floor = matmul_floor(&plan->spec, m, &plan->device);
+    return product_of(plan, choice, m).rows > 0;
 }
 
 static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
@@ -146,14 +144,11 @@ tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_p
 }
 
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
-                                const MatmulDevice *device, int capability,
-                                tilus_matmul_plan **out)
+                                const MatmulDevice *device, tilus_matmul_plan **out)
 {
     tilus_matmul_plan *plan = new_plan(matmul, 0);
-    if (plan) {
-        plan->capability = capability;
-        plan->target = matmul_target(capability);
-    }
+    if (plan)
+        plan->target = matmul_target(device->capability);
     return create(plan, problem, device, out);
 }
 
@@ -169,6 +164,8 @@ void tilus_matmul_plan_free(tilus_matmul_plan *plan)
 /* ---- what a plan says --------------------------------------------------- */
 
 static const char *const zero_names[] = {"none", "integer", "float"};
+static const char *const source_names[] = {"by the given tunings", "by the built-in tunings",
+                                           "by the cost model"};
 static const char *const function_names[] = {"none", "silu", "gelu"};
 
 static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
@@ -189,18 +186,14 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 
 static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
 {
-    static const char *const sources[] = {
-        [MATMUL_FROM_USER] = "the tunings that were given",
-        [MATMUL_FROM_BUILT_IN] = "the tunings that are built in",
-        [MATMUL_FROM_MODEL] = "the cost model",
-    };
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
-    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d stages, %d tiles of %d columns; %" PRId64
-            " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps, c->config.kwarps,
-            c->config.stages, c->config.tiles, c->config.columns, p.blocks, p.rows);
-    fprintf(out, "by %s: %.1f us of %d rows, where reading alone takes %.1f us\n",
-            sources[c->source], c->us, (int)matmul_bucket(m), c->floor);
+    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d deep, %d stages, %d tiles of %d columns; "
+            "%" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
+            c->config.kwarps, c->config.deep, c->config.stages, c->config.tiles,
+            c->config.columns, p.blocks, p.rows);
+    fprintf(out, "%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
+            source_names[c->source], c->us, (int)matmul_bucket(m), c->floor);
     fprintf(out, "launches %s%s%s\n", c->prepare ? c->prepare->name : "",
             c->prepare ? ", " : "", c->product->name);
 }

@@ -27,14 +27,6 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Words of 8 rows of A and 128 of k: theirs, and the sums of groups, in whole vectors. */
-static int64_t prepared_words(const MatmulSpec *s, const MatmulConfig *c)
-{
-    int64_t groups = s->group ? MATMUL_UNIT_K / s->group : 1;
-    int64_t sums = groups * (c->columns > 2 ? c->columns : 2);
-    return 64 * c->columns + (sums + 3) / 4 * 4;
-}
-
 /* Columns of one launch: with a semaphore for each block where blocks meet, and an even
  * number, so that the rows behind them begin at a multiple of 16 bytes. */
 static int64_t columns_of(const Product *p, int64_t columns)
@@ -58,7 +50,7 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
     int64_t parts = p.meets ? columns * p.blocks * c->rwarps * c->rows : 0;
     p.rows = columns * 8 * c->tiles;
     p.prepared = place(&p.size, c->prepared ? columns * slices * c->tiles *
-                                              prepared_words(s, c) * 4 : 0);
+                                              matmul_panel_words(s, c) * 4 : 0);
     p.parts = place(&p.size, parts * c->columns * c->tiles * 4);
     return p;
 }
