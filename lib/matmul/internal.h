@@ -115,6 +115,7 @@ struct tilus_matmul_plan {
     const char *target;
     Packed packed;
     Choice choices[MATMUL_BUCKETS];
+    size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
     Dense dense;
 };
@@ -125,7 +126,8 @@ struct tilus_matmul_plan {
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
                                 const MatmulDevice *device, tilus_matmul_plan **out);
 
-/* The choice for `m` rows. */
+/* Which of the buckets has `m` rows; the choice for them. */
+int bucket_number(int64_t m);
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
 
 /* ---- packed weights ----------------------------------------------------- */
@@ -172,6 +174,9 @@ typedef struct Product {
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
+
+/* Finds plan->largest, once all is chosen. */
+void products_measure(tilus_matmul_plan *plan);
 
 /* The launches of the template's programs, in order, for the rows from `first` on; their
  * count. The call was checked. */

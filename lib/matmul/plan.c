@@ -9,7 +9,7 @@
 
 /* ---- plans -------------------------------------------------------------- */
 
-static int bucket_number(int64_t m)
+int bucket_number(int64_t m)
 {
     int number = 0;
     for (int64_t bucket = matmul_bucket(m); bucket > 1; bucket /= 2)
@@ -109,6 +109,8 @@ static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_proble
         status = choose(plan, problem->n_tile);
     if (status == TILUS_OK)
         status = find_kernels(plan);
+    if (status == TILUS_OK)
+        products_measure(plan);
     return status == TILUS_OK && !device ? dense_plan(plan) : status;
 }
 

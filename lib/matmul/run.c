@@ -55,18 +55,29 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
     return p;
 }
 
-/* The most that products of any bucket up to that of `m` need, so that it grows with m. */
+void products_measure(tilus_matmul_plan *plan)
+{
+    size_t most = 0;
+    for (int i = 0; i < MATMUL_BUCKETS; i++) {
+        size_t size = product_of(plan, &plan->choices[i], (int64_t)1 << i).size;
+        most = size > most ? size : most;
+        plan->largest[i] = most;
+    }
+}
+
+/* The most that products of any rows up to `m` need, so that it grows with m. */
 size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 {
     m = at_most(m, MATMUL_M_MAX);
-    size_t most = m > 0 && dense_serves(plan, m) ? dense_workspace(plan) : 0;
+    if (m < 1)
+        return 0;
     int64_t fused = plan->dense.api ? at_most(m, MATMUL_DENSE_M - 1) : m;
-    for (int64_t bucket = 1; bucket / 2 < fused; bucket *= 2) {
-        int64_t rows = at_most(fused, bucket);
-        size_t size = product_of(plan, plan_choice(plan, rows), rows).size;
-        most = size > most ? size : most;
-    }
-    return most;
+    int bucket = bucket_number(fused);
+    size_t most = product_of(plan, &plan->choices[bucket], fused).size;
+    if (bucket > 0 && plan->largest[bucket - 1] > most)
+        most = plan->largest[bucket - 1];
+    size_t dense = dense_serves(plan, m) ? dense_workspace(plan) : 0;
+    return dense > most ? dense : most;
 }
 
 /* ---- checks ------------------------------------------------------------- */
