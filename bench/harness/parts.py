@@ -47,8 +47,14 @@ def problem(weights, shape, zeros="none", activations="f16", group=128):
 
 
 def types_shapes():
-    return [Case(problem(weights, shape, zeros), [1, 16])
+    return [Case(problem(weights, shape, zeros), [1, 8, 16])
             for shape in SHAPES for weights, zeros in TYPES]
+
+
+def zero_points():
+    return [Case(problem(weights, LARGE, zeros), [1, 8, 16])
+            for weights in ("u8", "u4", "u3", "u2", "u1")
+            for zeros in ("none", "integer", "float")]
 
 
 def spectrum():
@@ -72,8 +78,9 @@ def models():
 
 
 PARTS = {part.name: part for part in [
-    Part("types-shapes", "types and shapes at m = 1 and 16, beside peers", types_shapes()),
+    Part("types-shapes", "types and shapes at m = 1, 8 and 16, beside peers", types_shapes()),
     Part("spectrum", "u1-u8, i2-i8, f3-f8 at m = 16, k x n = 8192 x 57344", spectrum()),
+    Part("zeros", "what zero points cost, at m = 1, 8 and 16, k x n = 8192 x 57344", zero_points()),
     Part("batch", "u4 at m = 1 to 4096, k x n = 8192 x 57344", batch()),
     Part("tilelang", "TileLang's shapes V0 to V7, m = 1", tilelang()),
     Part("models", "the layers of three models, m = 1 and 16, summed per decode step", models()),

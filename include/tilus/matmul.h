@@ -137,7 +137,8 @@ TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                          const tilus_matmul_weights *weights, void *packed);
 
-/* Packs on the device, enqueued on `stream`; loads the kernel at the first call. `packed` is
+/* Packs on the device, enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads
+ * the kernel at the first call, which cannot be while the stream is captured. `packed` is
  * aligned to 256 bytes. A product reads weights before the kernels ahead of it have ended, so
  * something else comes between packing and the first one: a synchronisation, or a copy or a
  * fill on the same stream, of the workspace, say. */
@@ -187,13 +188,15 @@ TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int6
 /* Enqueues the product: no waiting, no allocation, and no lock once tilus_matmul_prepare was
  * called for `m`. It may be captured into a graph. Results are the same in every run. Runs
  * that may overlap need a workspace each. TILUS_ERROR_ARGUMENT names the field that is
- * wrong.
+ * wrong. `stream` is of the plan's device; NULL and the driver's special streams (1 legacy,
+ * 2 per thread) are those of its primary context, whichever is current.
  *
  * From 192 rows on the weights are decoded and multiplied by cuBLAS, where libcublas is found
  * (TILUS_LIBCUBLAS is its path; an empty one stands for none), A is of the type that is
- * multiplied, C is so too or f32, and nothing else is to be computed. Then
- * tilus_matmul_prepare must come first, else it is TILUS_ERROR_STATE, and threads that
- * enqueue products of one plan take turns. */
+ * multiplied, C is so too or f32, nothing else is to be computed, and the weights are not
+ * f8e5m2 with zero points, whose differences f16 may not hold. Then tilus_matmul_prepare must
+ * come first, else it is TILUS_ERROR_STATE, and threads that enqueue products of one plan take
+ * turns. */
 TILUS_API tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
                                         const tilus_matmul_call *call);
 

@@ -69,7 +69,7 @@ DotNumbers dot_numbers(const Op *op)
     return n;
 }
 
-/* Which types (a, b, c) have an instruction on the target. */
+/* Which types (a, b, c) have an instruction on the target, each triple once. */
 static const char *fitting_types(const Planner *p)
 {
     Text text;
@@ -77,7 +77,7 @@ static const char *fitting_types(const Planner *p)
     text_printf(&text, "types (a, b, c) that fit on sm_%u are", p->sm);
     unsigned count = 0;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
-        if (mma->from <= p->sm && p->sm <= mma->to)
+        if (mma_find(mma->types, p->sm, 1) == mma)
             text_printf(&text, "%s (%s, %s, %s)", count++ ? "," : "",
                         dtype_name(mma->types[MMA_A]), dtype_name(mma->types[MMA_B]),
                         dtype_name(mma->types[MMA_C]));
@@ -316,13 +316,19 @@ static Planner planner_open(Module *m, const Op *op, unsigned sm)
     return p;
 }
 
+/* The dot's k. */
+static int64_t depth_of(const Planner *p)
+{
+    return type_extent(p->plan.sides[MMA_A].type, p->plan.rank - 1);
+}
+
 static bool plan_mma(Planner *p)
 {
     DType types[MMA_OPERANDS];
     char spelling[32];
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         types[i] = p->plan.sides[i].type->dtype;
-    const Mma *mma = p->plan.mma = mma_find(types, p->sm);
+    const Mma *mma = p->plan.mma = mma_find(types, p->sm, depth_of(p));
     if (!mma)
         return obstruct(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
                                        dtype_name(types[MMA_A]), dtype_name(types[MMA_B]),
@@ -346,7 +352,7 @@ static void plan_fma_shared(Planner *p)
     int64_t bytes = dot_numbers(p->op).bytes;
     p->plan.via = VIA_fma_shared;
     p->plan.units = p->plan.sides[MMA_C].type->layout->slots;
-    p->plan.depth = a->shape[a->rank - 1];
+    p->plan.depth = depth_of(p);
     p->plan.scratch_b = element_count(a) * bytes;
     p->plan.scratch = p->plan.scratch_b +
                       element_count(p->plan.sides[MMA_B].type->layout) * bytes;
@@ -372,6 +378,10 @@ DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotO
 static bool refuse(const Planner *p, const char *via)
 {
     const DotObstacle *o = &p->obstacle;
+    if (p->plan.via != VIA_units && p->plan.via != via_find(via))
+        return diag_error(p->m->diag, p->op->loc, "via = %s does not fit, types and k = %lld "
+                          "make it %s", via, (long long)depth_of(p),
+                          via_info[p->plan.via].spelling);
     diag_error(p->m->diag, p->op->loc, "via = %s does not fit: %s", via, o->why);
     return diag_note(p->m->diag, o->operand < 0 ? p->op->loc : p->op->operands[o->operand]->loc,
                      "%s", o->fits);
@@ -389,11 +399,8 @@ bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
     Via wanted = via_find(via->word);
     if (wanted == VIA_fma_shared)
         plan_fma_shared(&p);
-    else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p)))
+    else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p)) || p.plan.via != wanted)
         return refuse(&p, via->word);
-    if (p.plan.via != wanted)
-        return diag_error(m->diag, op->loc, "via = %s does not fit, the types make it %s",
-                          via->word, via_info[p.plan.via].spelling);
     *plan = p.plan;
     return true;
 }

@@ -242,7 +242,8 @@ bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
     DType types[MMA_OPERANDS];
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         types[i] = op->operands[i]->type->dtype;
-    f.mma = mma_find(types, sm ? sm : LEAST_TARGET);
+    f.mma = mma_find(types, sm ? sm : LEAST_TARGET,
+                     type_extent(op->operands[MMA_A]->type, f.rank - 1));
     if (!f.mma)
         return false;
     for (unsigned i = 0; i < MMA_OPERANDS; i++)

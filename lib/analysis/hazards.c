@@ -364,7 +364,7 @@ static void flow_op(Walk *w, const Op *op, State *s)
     } else if (op->code == OP_copy_async_commit_group) {
         state_change(w, s, change_commit, 0);
     } else if (op->code == OP_copy_async_wait_group) {
-        state_change(w, s, change_wait, op_expr(op, ATTR_PENDING)->constant);
+        state_change(w, s, change_wait, op_expr(op, ATTR_NUMBER)->constant);
     } else if (op->code == OP_allocate_shared) {
         report_unfinished(w, s, op, op->results[0]);
     } else if (op->code == OP_exit) {

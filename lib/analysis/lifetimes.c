@@ -166,7 +166,7 @@ static void flow_barrier(Walk *w, const Op *op, uint8_t *state)
         state_move(w, state, TOUCHED, 0);
     else if (op->code == OP_copy_async_commit_group)
         state_move(w, state, STARTED, COMMITTED);
-    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_PENDING)->constant == 0)
+    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_NUMBER)->constant == 0)
         state_move(w, state, COMMITTED, TOUCHED);
 }
 

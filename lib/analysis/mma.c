@@ -9,12 +9,15 @@ const Mma mma_table[MMA_COUNT] = {
 #include "analysis/mma.def"
 };
 
-const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm)
+/* Rows of the same types stand with the greatest k first. */
+const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm, int64_t depth)
 {
+    const Mma *found = NULL;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
-        if (mma->from <= sm && sm <= mma->to && !memcmp(mma->types, types, sizeof mma->types))
-            return mma;
-    return NULL;
+        if (mma->from <= sm && sm <= mma->to &&
+            !memcmp(mma->types, types, sizeof mma->types) && (!found || depth % found->k))
+            found = mma;
+    return found;
 }
 
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2])

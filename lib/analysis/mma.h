@@ -28,16 +28,17 @@ typedef struct Mma {
 
 enum {
 #define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
-    MMA_ROW_##a##_##b##_##c##_##from,
+    MMA_ROW_##a##_##b##_##c##_##k##_##from,
 #include "analysis/mma.def"
     MMA_COUNT
 };
 
 extern const Mma mma_table[MMA_COUNT];
 
-/* The instruction for operands of these types on target `sm` (90 for sm_90a), or
- * NULL. */
-const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm);
+/* The instruction for operands of these types on target `sm` (90 for sm_90a) whose k divides
+ * `depth`, the one with the greatest k; where none divides it, that with the least. NULL: the
+ * types have none. */
+const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm, int64_t depth);
 
 /* The extents of an operand of one instruction. */
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);

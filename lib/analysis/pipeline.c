@@ -223,7 +223,7 @@ static CopyState next_state(CopyState state, const Op *op)
     if (op->code == OP_copy_async_commit_group && state == STARTED)
         return COMMITTED;
     if (op->code == OP_copy_async_wait_group && state == COMMITTED &&
-        op_expr(op, ATTR_PENDING)->constant == 0)
+        op_expr(op, ATTR_NUMBER)->constant == 0)
         return WAITED;
     return op->code == OP_synchronize && state == WAITED ? SEEN : state;
 }

@@ -203,6 +203,8 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     cg->function = f;
     cg->threads = cg->barriers[0] = (ThreadRange){0, program_threads(p)};
     cg->barrier_count = 1;
+    for (int64_t i = 0; i < WARPGROUPS; i++)
+        cg->registers[i] = program_registers(p);
     cg->workspace = workspace_of(p, &cg->module->scratch);
     if (!shared_open(cg, p) ||
         !workspace_place(cg->module, &cg->workspace, &cg->module->scratch))

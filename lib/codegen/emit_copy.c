@@ -371,6 +371,6 @@ bool emit_copy_async_commit_group(Codegen *cg, const Op *op)
 
 bool emit_copy_async_wait_group(Codegen *cg, const Op *op)
 {
-    LLVMValueRef pending = const_i32_of(cg, (uint32_t)op_expr(op, ATTR_PENDING)->constant);
+    LLVMValueRef pending = const_i32_of(cg, (uint32_t)op_expr(op, ATTR_NUMBER)->constant);
     return call_intrinsic(cg, INTR_copy_wait, op->loc, &pending, 1);
 }

@@ -10,7 +10,7 @@ IntrinsicId mma_intrinsic(const Mma *mma)
 {
     static const IntrinsicId intrinsics[MMA_COUNT] = {
 #define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
-    [MMA_ROW_##a##_##b##_##c##_##from] = INTR_##intrinsic,
+    [MMA_ROW_##a##_##b##_##c##_##k##_##from] = INTR_##intrinsic,
 #include "analysis/mma.def"
     };
     return intrinsics[mma - mma_table];

@@ -9,7 +9,7 @@
  * Groups are whole warps, so no warp diverges, and the others go on at once. Each
  * range of threads has a barrier of its own: two that wait at the same time never
  * share one, and the same threads come to all of theirs in one order. A warp alone
- * needs none. */
+ * needs none. Groups of four warps may hand registers to each other. */
 #include "codegen/internal.h"
 
 enum { WARP = 32 };
@@ -71,4 +71,25 @@ bool emit_barrier(Codegen *cg, const Op *op)
 bool emit_synchronize(Codegen *cg, const Op *op)
 {
     return emit_barrier(cg, op);
+}
+
+/* Whether threads can hand registers over. ptxas heeds min_blocks, and so gives them what the
+ * verifier counts on, only where a multiprocessor has room for so many blocks. */
+static bool target_hands_over(const Target *t, const Program *p)
+{
+    return t->own && p->min_blocks * p->warps <= t->warps;
+}
+
+/* PTX wants to know whether that is more than the threads have: the same number each, as the
+ * verifier sees to. */
+bool emit_setmaxnreg(Codegen *cg, const Op *op)
+{
+    int64_t wanted = op_expr(op, ATTR_NUMBER)->constant;
+    int64_t *had = cg->registers + cg->threads.begin / WARPGROUP;
+    IntrinsicId id = wanted < *had ? INTR_setmaxnreg_dec : INTR_setmaxnreg_inc;
+    LLVMValueRef number = const_i32_of(cg, (uint32_t)wanted);
+    for (int64_t i = 0; i < cg->threads.count / WARPGROUP; i++)
+        had[i] = wanted;
+    return !target_hands_over(cg->target, cg->program) ||
+           call_intrinsic(cg, id, op->loc, &number, 1);
 }

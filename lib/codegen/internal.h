@@ -31,6 +31,8 @@ typedef struct Target {
     unsigned sm;            /* 90 */
     unsigned ptx;           /* the least PTX version that has it, 80 for 8.0 */
     int64_t shared_bytes;   /* a block's shared memory, opt-in limit */
+    unsigned warps;         /* that a multiprocessor holds */
+    bool own;               /* it has instructions of single architectures, as sm_90a */
 } Target;
 
 /* The target called `name`, or NULL. The i-th; NULL past the last. */
@@ -105,6 +107,7 @@ struct Codegen {
     LLVMValueRef thread;        /* the thread's index among them, i32 */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
     unsigned barrier_count;
+    int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
     Workspace workspace;        /* its tensors, in the function's last parameter */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
     SharedScratch scratch;      /* behind all shared tensors */

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const Target targets[] = {
-#define TARGET(id, sm, ptx, shared) {#id, sm, ptx, (int64_t)(shared) * 1024},
+#define TARGET(id, sm, ptx, shared, warps, own)                               \
+    {#id, sm, ptx, (int64_t)(shared) * 1024, warps, own},
 #include "codegen/targets.def"
 };
 

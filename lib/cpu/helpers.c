@@ -71,18 +71,18 @@ void cpu_warp_barrier(const uint64_t *args, uint64_t *results)
     meet_warp(INTR_warp_barrier, args, results, NULL);
 }
 
-/* Launches run one after the other. */
-void cpu_launch_dependents(const uint64_t *args, uint64_t *results)
-{
-    (void)args;
-    (void)results;
-}
+/* Threads have the registers of a CPU, and launches run one after the other. */
+#define NO_HELPER(id)                                                         \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        (void)args;                                                           \
+        (void)results;                                                        \
+    }
 
-void cpu_wait_dependencies(const uint64_t *args, uint64_t *results)
-{
-    (void)args;
-    (void)results;
-}
+NO_HELPER(setmaxnreg_inc)
+NO_HELPER(setmaxnreg_dec)
+NO_HELPER(launch_dependents)
+NO_HELPER(wait_dependencies)
 
 void cpu_trap(const uint64_t *args, uint64_t *results)
 {

@@ -182,7 +182,7 @@ static unsigned find_row(IntrinsicId id)
 {
     static const struct { IntrinsicId id; unsigned parts; } rows[MMA_COUNT] = {
 #define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
-    [MMA_ROW_##a##_##b##_##c##_##from] = {INTR_##intrinsic, parts},
+    [MMA_ROW_##a##_##b##_##c##_##k##_##from] = {INTR_##intrinsic, parts},
 #include "analysis/mma.def"
     };
     unsigned row = 0;
@@ -212,6 +212,9 @@ static void multiply(Thread *lanes, IntrinsicId id)
 MMA_HELPER(mma_f32_f16)
 MMA_HELPER(mma_f32_bf16)
 MMA_HELPER(mma_f16_f16)
+MMA_HELPER(mma_f32_f16_k8)
+MMA_HELPER(mma_f32_bf16_k8)
+MMA_HELPER(mma_f16_f16_k8)
 MMA_HELPER(mma_f32_tf32)
 MMA_HELPER(mma_i32_i8_i8)
 MMA_HELPER(mma_i32_i8_u8)

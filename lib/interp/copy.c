@@ -236,7 +236,7 @@ static void wait_parts(const Interp *in, Copy *c, int64_t pending)
 
 bool interp_copy_async_wait_group(Interp *in, const Op *op)
 {
-    int64_t pending = op_expr(op, ATTR_PENDING)->constant;
+    int64_t pending = op_expr(op, ATTR_NUMBER)->constant;
     for (Copy **at = &in->copies; *at;) {
         Copy *c = *at;
         wait_parts(in, c, pending);

@@ -570,6 +570,18 @@ const Op *region_thread_group(const Region *r)
     return op;
 }
 
+/* A multiprocessor has four parts, each with registers and every fourth warp of its own:
+ * what ptxas goes by, as test/lit/codegen/setmaxnreg-ptxas.tilus shows. */
+int64_t program_registers(const Program *p)
+{
+    enum { PARTS = 4, PART = 16 * 1024, LANES = 32, STEP = 8, MOST = 256 };
+    if (!p->min_blocks)
+        return 0;
+    int64_t warps = (p->min_blocks * p->warps + PARTS - 1) / PARTS;
+    int64_t share = PART / (LANES * warps) / STEP * STEP;
+    return share < MOST ? share : MOST;
+}
+
 /* A group counts from the first thread of the one around it. */
 ThreadRange region_threads(const Region *r)
 {

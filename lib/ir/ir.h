@@ -296,6 +296,13 @@ Loc module_loc(const Module *m);
 /* Threads of a block. */
 static inline int64_t program_threads(const Program *p) { return 32 * (int64_t)p->warps; }
 
+/* Threads of four warps, of which the first has a number divisible by four. */
+enum { WARPGROUP = 128, WARPGROUPS = LIMIT_THREADS / WARPGROUP };
+
+/* Registers that are set aside for a thread when its block begins: as many as `min_blocks`
+ * blocks leave it, in eights. 0 without `min_blocks`, as ptxas decides then. */
+int64_t program_registers(const Program *p);
+
 /* ---- types ---------------------------------------------------------- */
 
 const Type *type_scalar(Module *m, DType dtype);

@@ -143,15 +143,17 @@ static bool parse_value(Parser *p, Statement *s)
     return true;
 }
 
-/* The constant of copy_async_wait_group. */
-static bool parse_pending(Parser *p, Statement *s)
+/* The constant of copy_async_wait_group or setmaxnreg. */
+static bool parse_count(Parser *p, Statement *s, OpCode code)
 {
     if (p->token.begins_line)
-        return parser_expected(p, "the number of groups that may stay under way");
-    const Expr *pending = parse_expr(p, PRECEDENCE_ANY);
-    if (pending)
-        statement_add_expr(s, ATTR_PENDING, pending);
-    return pending;
+        return parser_expected(p, code == OP_setmaxnreg
+                                      ? "the number of registers of a thread"
+                                      : "the number of groups that may stay under way");
+    const Expr *number = parse_expr(p, PRECEDENCE_ANY);
+    if (number)
+        statement_add_expr(s, ATTR_NUMBER, number);
+    return number;
 }
 
 static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
@@ -420,7 +422,7 @@ bool parse_plain_op(Parser *p, Statement *s, OpCode code)
             return false;
     } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s))
         return false;
-    if (info->attrs & op_attr_bit(ATTR_PENDING) && !parse_pending(p, s))
+    if (info->attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
         return false;
     if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs))
         return false;

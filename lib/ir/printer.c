@@ -309,9 +309,9 @@ static void print_plain_op(Printer *pr, const Op *op)
         text_add(pr->out, " ");
         print_expr(pr->out, op_expr(op, ATTR_VALUE));
     }
-    if (op_expr(op, ATTR_PENDING)) {
+    if (op_expr(op, ATTR_NUMBER)) {
         text_add(pr->out, " ");
-        print_expr(pr->out, op_expr(op, ATTR_PENDING));
+        print_expr(pr->out, op_expr(op, ATTR_NUMBER));
     }
     print_words(pr, op);
     print_operands(pr, op);

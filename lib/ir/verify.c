@@ -362,7 +362,7 @@ static bool verify_program(Module *m, Program *p)
         ok = verify_argument(m, p->args[i]) && ok;
         p->args[i]->data = &visible;
     }
-    ok = verify_region(m, p->body) && ok;
+    ok = verify_region(m, p->body) && ok && verify_registers(m, p);
     for (unsigned i = 0; i < p->arg_count; i++)
         p->args[i]->data = NULL;
     return ok;

@@ -53,6 +53,10 @@ bool verify_extents(Module *m, const Op *op, const Type *t);
 /* That `op` says which mbarrier of its operand it means (verify_mbarrier.c). */
 bool verify_mbarrier_element(Module *m, const Op *op);
 
+/* What the ops `setmaxnreg` of a program must keep among each other
+ * (verify_registers.c). */
+bool verify_registers(Module *m, Program *p);
+
 /* ---- open layouts (verify_open.c) ------------------------------------------ */
 
 typedef bool (*OpVerifier)(Module *m, const Op *op);

@@ -400,7 +400,7 @@ bool verify_copy_async_commit_group(Module *m, const Op *op)
 
 bool verify_copy_async_wait_group(Module *m, const Op *op)
 {
-    const Expr *pending = op_expr(op, ATTR_PENDING);
+    const Expr *pending = op_expr(op, ATTR_NUMBER);
     if (!expr_is_constant(pending))
         return diag_error(m->diag, op->loc, "the number of groups that may stay under way must "
                           "be a constant");

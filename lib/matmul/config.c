@@ -1,6 +1,7 @@
 /* Problems, and the template's parameters for them. */
 #include "matmul/config.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,6 +132,13 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
         return false;
     choose_product(spec);
     return true;
+}
+
+/* Of f8e5m2, whose least and largest weights are 114688 apart, f16 has no such numbers. */
+bool matmul_centred_fits(const MatmulSpec *s)
+{
+    double most = fmax(dtype_max(s->weights), -dtype_min(s->weights));
+    return s->zeros != TILUS_ZEROS_FLOAT || 2 * most <= dtype_max(s->product);
 }
 
 /* ---- parameters and names --------------------------------------------- */

@@ -58,6 +58,10 @@ typedef struct MatmulConfig {
 bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
                  size_t size);
 
+/* Whether any weight less any zero point of the weights' range is a number of the product's
+ * type: zero points are not taken off weights else, but off sums. */
+bool matmul_centred_fits(const MatmulSpec *spec);
+
 /* Values of -D for a program, only those that it depends on: "W=u4 U=u4 ..". */
 void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
                        MatmulProgram program, char text[static MATMUL_TEXT_MAX]);
@@ -104,9 +108,9 @@ typedef struct MatmulDevice {
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 
-/* Of @matmul: what the compiler reports, exactly; registers a thread that ptxas is seen to
- * want, and those that let one block run; the blocks that one multiprocessor holds, 0 when
- * it holds none. */
+/* Of @matmul: what the compiler reports, exactly; registers a thread that it needs so as not
+ * to spill much, and those that let its blocks run; the blocks that one multiprocessor holds,
+ * 0 when it holds none. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *config);
 int matmul_registers(const MatmulSpec *spec, const MatmulConfig *config);
 int matmul_registers_limit(const MatmulConfig *config);

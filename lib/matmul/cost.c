@@ -34,41 +34,68 @@ double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *devic
 
 /* ---- time -------------------------------------------------------------- */
 
-/* Microseconds of an H200, with its clocks; fitted to measurements of u1, u2, u4 and u8 at
- * m = 1 to 256 (docs/tuning.md). A round is DEEP units for each warp of a block. */
+/* Microseconds of an H200, with its clocks; fitted to measurements of u1 to u8 at m = 1, 8 and
+ * 16, of u4 also at 2, 4 and 32 to 256 (docs/tuning.md). A round is DEEP units for each warp
+ * of a block. */
 static const double
-    launch_us = 2.74,           /* of a launch of @matmul, from start to end */
-    prepare_us = 1.1,           /* of @prepare before it */
-    wave_us = 1.34,             /* where blocks follow those that have ended */
-    hand_over_us = 1.76,        /* tiles of several blocks are put together */
-    round_us = 0.377,           /* what a warp alone takes for a round ... */
-    unit_us = 0.0438,           /* ... and for each unit of it */
-    unit_row_us = 0.00129,      /* ... by its rows */
-    unit_tile_us = 0.00163,     /* a row and tile of columns beyond the first */
-    unit_plain_us = 0.108,      /* where A comes as it is */
-    issue_row_us = 0.00104,     /* what a row of a unit keeps a multiprocessor busy */
-    issue_tile_us = 0.000621,   /* a row and tile of columns beyond the first */
-    issue_columns_us = 0.000808,/* more than one column of A */
-    issue_plain_us = 0.0002,    /* a row, where A comes as it is */
-    issue_scaled_us = 0.000974, /* a row, where scales act on weights */
-    spill = 0.00486,            /* share of time that a register too many adds */
-    sharpness = 3.38;
+    launch_us = 1.27,           /* of a launch of @matmul, from start to end */
+    prepare_us = 0.585,         /* of @prepare before it */
+    wave_us = 2.56,             /* where blocks follow those that have ended */
+    hand_over_us = 0.814,       /* tiles of several blocks are put together ... */
+    hand_over_sum_us = 0.00177, /* ... and a row of them, by tiles of columns */
+    hand_over_next_us = 1.037,  /* each block more of a tile, which waits for its turn */
+    round_us = 0.186,           /* what a warp alone takes for a round ... */
+    round_ring_us = 0.589,      /* ... that a stage alone would wait, shared by the stages */
+    round_plain_us = 0.374,     /* where A comes as it is */
+    unit_row_us = 0.00291,      /* of a unit, a row ... */
+    unit_tile_us = 0.00130,     /* ... and a tile of columns beyond the first */
+    unit_plain_us = 0.126,      /* where A comes as it is */
+    unit_waited_us = 4.0,       /* where no ring is ahead of it */
+    issue_round_us = 0.0323,    /* what a round keeps a multiprocessor busy ... */
+    issue_row_us = 0.000607,    /* ... and of a unit, a row, */
+    issue_bit_us = 0.000106,    /* a bit of each weight of it, */
+    issue_tile_us = 0.000510,   /* a row and tile of columns beyond the first, */
+    issue_zero_us = 0.0000828,  /* zero points of a row, by tiles where they act on sums, */
+    issue_plain_us = 0.000408,  /* a row, where A comes as it is */
+    ahead = 0.0978,             /* share of a round that a stage beyond two delays */
+    spill = 0.00523,            /* share of time that a register too many adds */
+    sharpness = 5.05;
 
 typedef struct Rates {
     double alone, busy;         /* us of a round: of a warp alone, of each warp that runs */
 } Rates;
 
-static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c, int64_t m)
+/* What a round takes beside its units. Where A is prepared, each stage hides a part of what
+ * copies take; where it comes as it is, its loads are what a round waits for. */
+static double find_round(const MatmulConfig *c)
+{
+    if (c->prepared == 0)
+        return round_us + round_plain_us;
+    return round_us + (c->stages > 0 ? round_ring_us / c->stages : 0);
+}
+
+static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c)
 {
     double rows = c->rows, more = rows * (c->tiles - 1);
     bool plain = c->prepared == 0;
-    double alone = unit_us + unit_row_us * rows + unit_tile_us * more + plain * unit_plain_us;
-    double busy = issue_row_us * rows + issue_tile_us * more +
-                  plain * issue_plain_us * rows + c->scaled * issue_scaled_us * rows +
-                  (m > 1) * issue_columns_us;
+    double alone = unit_row_us * rows + unit_tile_us * more + plain * unit_plain_us +
+                   (c->stages == 0) * unit_waited_us;
+    double busy = (issue_row_us + issue_bit_us * (double)dtype_bits(s->weights)) * rows +
+                  issue_tile_us * more + plain * issue_plain_us * rows;
+    if (s->zeros != TILUS_ZEROS_NONE)
+        busy += issue_zero_us * rows * (c->scaled ? 1 : c->tiles);
     int over = matmul_registers(s, c) - matmul_registers_limit(c);
     double slower = 1 + (over > 0 ? over : 0) * spill;
-    return (Rates){(round_us + c->deep * alone) * slower, c->deep * busy * slower};
+    return (Rates){(find_round(c) + c->deep * alone) * slower,
+                   (issue_round_us + c->deep * busy) * slower};
+}
+
+/* Rounds whose instructions nothing hides: the last one, whose weights came last. Stages
+ * beyond two are asked for at once with the first, which then comes later. */
+static double exposed_rounds(const MatmulConfig *c, double rounds)
+{
+    double most = fmin(c->stages, rounds) - 2;
+    return 1 + ahead * fmax(most, 0);
 }
 
 /* Blocks that run at once. The slowest of three holds: a warp's own rounds, one after the
@@ -80,18 +107,32 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
     int64_t warps = ceil_div(blocks, d->multiprocessors) * c->rwarps * c->kwarps;
     double units = rounds_a_block * c->rwarps * c->kwarps * c->deep;
     double bytes = (double)blocks * units * (double)matmul_unit_bytes(s, c->rows);
-    return pow(pow(most * rates.alone, sharpness) +
-                   pow(most * (double)warps * rates.busy, sharpness) +
+    double busy = (double)warps * rates.busy;
+    return exposed_rounds(c, most) * busy +
+           pow(pow(most * rates.alone, sharpness) + pow(most * busy, sharpness) +
                    pow(bytes / d->bandwidth, sharpness), 1 / sharpness);
 }
 
-/* What was measured little or not at all counts more than the model says. */
-static double find_doubt(const MatmulConfig *c)
+/* Several blocks share tiles out evenly. The one that has a tile's beginning adds what the
+ * others found, one after the other. */
+static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t blocks)
 {
-    double doubt = c->stages == 0 ? 1.25 : 1;
-    if (c->deep > 2)
+    int64_t rows = (int64_t)c->rwarps * c->rows, tiles = ceil_div(s->n, rows);
+    double next = fmax((double)blocks / (double)tiles - 1, 0);
+    return blocks == tiles ? 0 : hand_over_us + hand_over_next_us * next +
+                                     hand_over_sum_us * (double)(rows * c->tiles);
+}
+
+/* What was measured little, or only where it is bad, counts more than the model says. */
+static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { BITS = 16 };         /* DEEP times those of a weight */
+    double doubt = c->stages == 0 ? 1.2 : 1;
+    if (c->deep * (int)dtype_bits(s->weights) > BITS)
+        doubt *= 1.05;
+    if (c->tiles > 8)
         doubt *= 1.1;
-    return c->rwarps * c->kwarps < 4 ? doubt * 1.15 : doubt;
+    return c->rwarps * c->kwarps < 4 ? doubt * 1.3 : doubt;
 }
 
 /* All columns of tiles are waves behind each other, whose weights are read again. */
@@ -103,15 +144,13 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     int resident = matmul_resident(spec, c, device);
     int64_t at_once = (int64_t)(resident ? resident : 1) * device->multiprocessors;
     double rounds = (double)matmul_rounds(spec, c) / (double)blocks;
-    Rates rates = find_rates(spec, c, m);
+    Rates rates = find_rates(spec, c);
     double us = launch_us + (c->prepared > 0) * prepare_us +
-                vector_bytes(spec, m) / device->bandwidth;
-    if (blocks != ceil_div(spec->n, c->rwarps * c->rows))
-        us += hand_over_us;
+                vector_bytes(spec, m) / device->bandwidth + hand_over(spec, c, blocks);
     int64_t full = left / at_once;
     us += (double)full * wave_time(spec, c, device, rates, rounds, at_once);
     if (left % at_once)
         us += wave_time(spec, c, device, rates, rounds, left % at_once);
     us += (double)(ceil_div(left, at_once) - 1) * wave_us;
-    return us * find_doubt(c);
+    return us * find_doubt(spec, c);
 }

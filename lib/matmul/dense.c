@@ -35,10 +35,11 @@ void dense_close(DenseApi *api)
 
 /* ---- plans -------------------------------------------------------------- */
 
-/* Whether cuBLAS computes what the problem is: A as it is, and a plain product. */
+/* Whether cuBLAS computes what the problem is: A as it is, weights that can be decoded, and a
+ * plain product. */
 static bool is_plain(const MatmulSpec *s)
 {
-    return s->activations == s->product &&
+    return s->activations == s->product && matmul_centred_fits(s) &&
            (s->result == s->product || s->result == DTYPE_f32) && !s->bias && !s->residual &&
            s->function == TILUS_EPILOGUE_NONE;
 }
@@ -181,6 +182,6 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
                            "from %d on cuBLAS multiplies, which allocates when it is made "
                            "ready", (long long)call->m, MATMUL_DENSE_M);
     const Launch decode = dense_launch(plan, call);
-    tilus_status status = launches_run(&decode, 1, stream);
+    tilus_status status = launches_run(plan, &decode, 1, stream);
     return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;
 }

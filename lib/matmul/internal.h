@@ -84,6 +84,7 @@ struct tilus_matmul {
 typedef struct Choice {
     MatmulConfig config;
     MatmulSource source;
+    bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
 } Choice;
@@ -125,6 +126,14 @@ struct tilus_matmul_plan {
  * nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
                                 const MatmulDevice *device, tilus_matmul_plan **out);
+
+/* A plan for such a device that computes with `config`, whatever tunings and the model say:
+ * right for calls of as many rows as the configuration was enumerated for, or any in whose
+ * launches all columns are there. Who measures configurations takes its launches, or runs
+ * them elsewhere. TILUS_ERROR_UNSUPPORTED: the configuration does not fit the device. */
+tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
+                               const MatmulConfig *config, const MatmulDevice *device,
+                               tilus_matmul_plan **out);
 
 /* Which of the buckets has `m` rows; the choice for them. */
 int bucket_number(int64_t m);
@@ -187,8 +196,9 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                    uint64_t packed);
 
-/* Enqueues them. */
-tilus_status launches_run(const Launch *launches, size_t count, tilus_stream stream);
+/* Enqueues them, on the plan's device where the stream is NULL or another special one. */
+tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
+                          tilus_stream stream);
 
 /* ---- dense products ----------------------------------------------------- */
 

@@ -15,20 +15,18 @@ const char *matmul_target(int capability)
     static const struct {
         const char *name;
         int sm;
+        bool own;               /* features of one architecture, on which alone it runs */
     } targets[] = {
-#define TARGET(id, sm, ptx, shared) {#id, sm},
+#define TARGET(id, sm, ptx, shared, warps, own) {#id, sm, own},
 #include "codegen/targets.def"
     };
     const char *best = NULL;
     int best_sm = 0;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-        const char *name = targets[i].name;
-        /* Code for an architecture's own features ("a") runs nowhere else. */
-        bool own = name[strlen(name) - 1] == 'a';
-        if (targets[i].sm > capability || (own && targets[i].sm != capability))
+        if (targets[i].sm > capability || (targets[i].own && targets[i].sm != capability))
             continue;
-        if (targets[i].sm > best_sm || own) {
-            best = name;
+        if (targets[i].sm > best_sm || targets[i].own) {
+            best = targets[i].name;
             best_sm = targets[i].sm;
         }
     }

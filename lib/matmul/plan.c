@@ -55,6 +55,7 @@ static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choi
         return false;
     choice->config = found.config;
     choice->source = found.source;
+    choice->exact = found.exact;
     choice->us = found.us;
     choice->floor = matmul_floor(&plan->spec, m, &plan->device);
     return product_of(plan, choice, m).rows > 0;
@@ -125,18 +126,37 @@ static tilus_matmul_plan *new_plan(tilus_matmul *matmul, int ordinal)
     return plan;
 }
 
+static tilus_status fill_fixed(tilus_matmul_plan *plan, const MatmulConfig *config)
+{
+    bool fits = plan->target && matmul_config_fits(&plan->spec, config, &plan->device);
+    if (fits)
+        packed_place(&plan->packed, &plan->spec, config->rows);
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        plan->choices[i] = (Choice){.config = *config, .source = MATMUL_FROM_USER};
+    if (!fits || product_of(plan, plan->choices, 1).rows == 0)
+        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "the configuration does not fit %s",
+                           plan->device.name);
+    tilus_status status = find_kernels(plan);
+    if (status == TILUS_OK)
+        products_measure(plan);
+    return status;
+}
+
+/* The plan goes to the caller, or away. */
+static tilus_status hand_out(tilus_matmul_plan *plan, tilus_status status,
+                             tilus_matmul_plan **out)
+{
+    *out = status == TILUS_OK ? plan : NULL;
+    if (status != TILUS_OK)
+        tilus_matmul_plan_free(plan);
+    return status;
+}
+
 static tilus_status create(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
                            const MatmulDevice *device, tilus_matmul_plan **out)
 {
-    *out = NULL;
-    if (!plan)
-        return matmul_fail_memory();
-    tilus_status status = fill_plan(plan, problem, device);
-    if (status == TILUS_OK)
-        *out = plan;
-    else
-        tilus_matmul_plan_free(plan);
-    return status;
+    tilus_status status = plan ? fill_plan(plan, problem, device) : matmul_fail_memory();
+    return hand_out(plan, status, out);
 }
 
 tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_problem *problem,
@@ -152,6 +172,19 @@ tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem
     if (plan)
         plan->target = matmul_target(device->capability);
     return create(plan, problem, device, out);
+}
+
+tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
+                               const MatmulConfig *config, const MatmulDevice *device,
+                               tilus_matmul_plan **out)
+{
+    tilus_matmul_plan *plan = new_plan(matmul, 0);
+    if (plan) {
+        plan->spec = *spec;
+        plan->device = *device;
+        plan->target = matmul_target(device->capability);
+    }
+    return hand_out(plan, plan ? fill_fixed(plan, config) : matmul_fail_memory(), out);
 }
 
 void tilus_matmul_plan_free(tilus_matmul_plan *plan)
@@ -194,8 +227,10 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
             "%" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
             c->config.kwarps, c->config.deep, c->config.stages, c->config.tiles,
             c->config.columns, p.blocks, p.rows);
-    fprintf(out, "%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
-            source_names[c->source], c->us, (int)matmul_bucket(m), c->floor);
+    bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
+    fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
+            source_names[c->source], like ? " of similar products" : "", c->us,
+            (int)matmul_bucket(m), c->floor);
     fprintf(out, "launches %s%s%s\n", c->prepare ? c->prepare->name : "",
             c->prepare ? ", " : "", c->product->name);
 }

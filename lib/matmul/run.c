@@ -231,16 +231,39 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     return count;
 }
 
-tilus_status launches_run(const Launch *launches, size_t count, tilus_stream stream)
+static tilus_status enqueue(const Launch *launches, size_t count, tilus_stream stream)
 {
     tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < count && status == TILUS_OK; i++)
-        status = kernel_load(launches[i].kernel);
     for (size_t i = 0; i < count && status == TILUS_OK; i++)
         status = tilus_launch(atomic_load_explicit(&launches[i].kernel->loaded,
                                                    memory_order_acquire),
                               stream, launches[i].args, launches[i].count, 0, 0);
     return status;
+}
+
+/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of whatever context is
+ * current. */
+static bool is_special(tilus_stream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
+                          tilus_stream stream)
+{
+    tilus_rt *rt = plan->matmul->rt;
+    tilus_status status = TILUS_OK;
+    bool entered;
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        status = kernel_load(launches[i].kernel);
+    if (status != TILUS_OK || !is_special(stream))
+        return status == TILUS_OK ? enqueue(launches, count, stream) : status;
+    status = tilus_rt_enter(rt, plan->ordinal, &entered);
+    if (status != TILUS_OK)
+        return status;
+    status = enqueue(launches, count, stream);
+    tilus_status left = tilus_rt_leave(rt, plan->ordinal, entered);
+    return status == TILUS_OK ? left : status;
 }
 
 tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
@@ -255,7 +278,7 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
     const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         size_t count = product_launches(plan, call, &p, first, launches);
-        status = launches_run(launches, count, stream);
+        status = launches_run(plan, launches, count, stream);
     }
     return status;
 }
@@ -290,5 +313,5 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
     if (status != TILUS_OK)
         return status;
     const Launch l = pack_launch(plan, weights, packed);
-    return launches_run(&l, 1, stream);
+    return launches_run(plan, &l, 1, stream);
 }

@@ -1,6 +1,8 @@
 /* What configurations take, where they run, and all of them. */
 #include "matmul/config.h"
 
+#include "support/limits.h"
+
 #include <string.h>
 
 /* ---- sizes ------------------------------------------------------------ */
@@ -102,16 +104,17 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
 
 /* ---- what a block takes ----------------------------------------------- */
 
-/* The ring, with A where it comes through it, two or three mbarriers of 8 bytes a stage
- * (whose arrays begin at multiples of 16), and the warps' sums in columns of 4 more than the
- * rows, the last without them. */
+/* The ring, with A where it comes through it, two mbarriers of 8 bytes a stage (whose arrays
+ * begin at multiples of 16), and unless each warp has whole sums, all warps' in columns of 4
+ * more than the rows, the last without them. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int64_t panels = c->prepared > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
     int64_t unit = c->rwarps * matmul_unit_bytes(spec, c->rows) + panels;
-    int64_t barriers = (c->prepared > 1 ? 2 : 1) * round_up(8 * c->stages, 16) + 8 * c->stages;
+    int64_t barriers = round_up(8 * c->stages, 16) + 8 * c->stages;
+    bool whole = c->kwarps == 1 && c->columns == 8;
     int64_t sums = (int64_t)c->kwarps * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    return c->stages * round_units(c) * unit + barriers + sums;
+    return c->stages * round_units(c) * unit + barriers + (whole ? 0 : sums);
 }
 
 /* A warp takes part in the product, or keeps the ring full. */
@@ -126,16 +129,28 @@ static int warps_a_quarter(int registers)
     return 16384 / (32 * (int)round_up(registers, 8));
 }
 
-/* What ptxas takes for sm_90a: a part by the rows, a register for each word of codes, and
- * activations and sums of tiles beyond the first, which scales on sums need twice. It is held
- * to what lets BLOCKS run. */
+/* What a product needs on sm_90a so as not to spill much: a part by the rows, a register for
+ * each word of codes, and activations and sums of tiles beyond the first, which scales on sums
+ * need twice. */
 int matmul_registers(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 88 : c->rows <= 64 ? 119 : 135;
     int codes = c->rows * (int)dtype_bits(spec->weights) / 8;
-    int more = c->tiles > 2 ? 2 * c->tiles - 3 : c->tiles - 1;
-    int tiles = c->scaled ? (c->tiles - 1) * (c->rows / 4 + 12) : more * c->rows / 2;
-    return rows + codes + tiles;
+    return rows + codes + (c->tiles - 1) * c->rows / (c->scaled ? 4 : 2);
+}
+
+/* What ptxas 13.0 takes where no limit holds it, off by 9 on average: more, so as to read
+ * ahead, which it gives up at no cost. */
+static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    int rows = c->rows <= 32 ? 107 : c->rows <= 64 ? 123 : 150;
+    int codes = c->rows * (int)dtype_bits(spec->weights) * 5 / 48;
+    int paths = (c->prepared == 0) * 4 + (c->stages == 0) * 17;
+    if (c->scaled)
+        return rows + codes + paths - 17 + (c->tiles - 1) * c->rows * 5 / 16;
+    int ahead = (c->deep > 1) * 19 + (c->deep > 2) * 28;
+    int more = (c->tiles > 1) * 15 + (c->tiles - 1) * c->rows * 7 / 16;
+    return rows + codes + paths + ahead + more;
 }
 
 int matmul_registers_limit(const MatmulConfig *c)
@@ -148,7 +163,7 @@ int matmul_registers_limit(const MatmulConfig *c)
 
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
-    int registers = matmul_registers(spec, c), limit = matmul_registers_limit(c);
+    int registers = registers_taken(spec, c), limit = matmul_registers_limit(c);
     int by_registers = 4 * warps_a_quarter(registers < limit ? registers : limit) /
                        warps_of_block(c);
     int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
@@ -163,14 +178,14 @@ static bool is_one_of(int value, const int *values)
     return *values == value && value >= 0;
 }
 
-static const int all_rows[] = {32, 64, 128, -1}, all_rwarps[] = {1, 2, 4, -1};
-static const int all_kwarps[] = {1, 2, 4, 8, -1}, all_deep[] = {1, 2, 4, -1};
-static const int all_stages[] = {0, 2, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
+static const int all_rows[] = {32, 64, 128, -1}, all_rwarps[] = {1, 2, 4, 8, -1};
+static const int all_kwarps[] = {1, 2, 4, 8, -1}, all_deep[] = {1, 2, 4, 8, -1};
+static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
 
-/* Whether the template has it, on whatever device. */
+/* Whether the template has it, on whatever device. A stage has two mbarriers. */
 static bool is_valid(const MatmulConfig *c)
 {
-    enum { STAGES_MAX = 64, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16,
+    enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16,
            PREPARED_MAX = 2 };
     return is_one_of(c->rows, all_rows) && is_one_of(c->rwarps, all_rwarps) &&
            is_one_of(c->kwarps, all_kwarps) && is_one_of(c->deep, all_deep) &&
@@ -188,6 +203,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
     enum { SPILLED = 24, BULK_COPIES = 90, BLOCKS_MAX = 65535 };
     if (!is_valid(c) || matmul_slices(spec) % round_units(c) ||
         (c->stages > 0 && device->capability < BULK_COPIES) ||
+        (c->scaled && !matmul_centred_fits(spec)) ||
         matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
         return false;

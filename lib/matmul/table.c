@@ -1,6 +1,7 @@
 /* Choosing by tunings and by the cost model. */
 #include "matmul/table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,10 @@
 /* ---- tables ----------------------------------------------------------- */
 
 struct MatmulTable {
-    MatmulTunings user;
+    MatmulTunings user, built_in;
 };
 
-/* As `tilus-tune export --c` writes them. */
+/* As `tilus-tune export --format=c` writes them. */
 #define TUNING(hash, weights, activations, scales, result, group, zeros, n, k, m, device,    \
                driver, rows, rwarps, kwarps, deep, stages, columns, tiles, prepared, scaled, \
                per_sm, us)                                                                   \
@@ -30,7 +31,7 @@ static const struct BuiltIn {
     const char *device, *driver;
     MatmulConfig config;
     double us;
-} built_in[] = {
+} built_in_rows[] = {
 #include "matmul/h200.inc"
 };
 
@@ -39,14 +40,37 @@ const char *matmul_template_hash(void)
     return MATMUL_TEMPLATE;
 }
 
+/* As if it had been read. */
+static MatmulTuning built_in_tuning(const struct BuiltIn *b)
+{
+    MatmulTuning t = {.m = b->m, .config = b->config, .us = b->us};
+    const tilus_matmul_problem problem = {
+        .weights = b->problem.weights, .activations = b->problem.activations,
+        .scales = b->problem.scales, .result = b->problem.result, .n = b->problem.n,
+        .k = b->problem.k, .group = b->problem.group, .zeros = b->problem.zeros};
+    char message[128];
+    matmul_spec(&problem, &t.spec, message, sizeof message);
+    snprintf(t.template, sizeof t.template, "%s", b->hash);
+    snprintf(t.device, sizeof t.device, "%s", b->device);
+    snprintf(t.driver, sizeof t.driver, "%s", b->driver);
+    return t;
+}
+
+static bool make_built_in(MatmulTunings *out)
+{
+    size_t count = sizeof built_in_rows / sizeof *built_in_rows;
+    out->items = calloc(count, sizeof *out->items);
+    for (; out->items && out->count < count; out->count++)
+        out->items[out->count] = built_in_tuning(&built_in_rows[out->count]);
+    return out->items;
+}
+
 bool matmul_table_open(const char *json, MatmulTable **out, char *message, size_t size)
 {
     MatmulTable *table = *out = calloc(1, sizeof *table);
-    if (!table) {
+    if (!table || !make_built_in(&table->built_in))
         snprintf(message, size, "%s", "");
-        return false;
-    }
-    if (!json || matmul_tunings_read(json, &table->user, message, size))
+    else if (!json || matmul_tunings_read(json, &table->user, message, size))
         return true;
     matmul_table_free(table);
     *out = NULL;
@@ -55,8 +79,10 @@ bool matmul_table_open(const char *json, MatmulTable **out, char *message, size_
 
 void matmul_table_free(MatmulTable *table)
 {
-    if (table)
-        free(table->user.items);
+    if (!table)
+        return;
+    free(table->user.items);
+    free(table->built_in.items);
     free(table);
 }
 
@@ -72,34 +98,38 @@ typedef struct Query {
     int64_t bucket;
 } Query;
 
-/* The spec and texts of a built-in tuning, as if it had been read. */
-static MatmulTuning built_in_tuning(size_t i)
+/* How near the types of weights are to each other, 0 the same. Of as many bits, integers with
+ * or without sign are next, then the other of integers and floats; then those of a bit less,
+ * whose best configurations serve well where memory binds more; then of a bit more. -1: they
+ * say nothing of each other. */
+static int type_distance(DType of, DType wanted)
 {
-    const struct BuiltIn *b = &built_in[i];
-    MatmulTuning t = {.m = b->m, .config = b->config, .us = b->us};
-    const tilus_matmul_problem problem = {
-        .weights = b->problem.weights, .activations = b->problem.activations,
-        .scales = b->problem.scales, .result = b->problem.result, .n = b->problem.n,
-        .k = b->problem.k, .group = b->problem.group, .zeros = b->problem.zeros};
-    char message[128];
-    matmul_spec(&problem, &t.spec, message, sizeof message);
-    snprintf(t.template, sizeof t.template, "%s", b->hash);
-    snprintf(t.device, sizeof t.device, "%s", b->device);
-    snprintf(t.driver, sizeof t.driver, "%s", b->driver);
-    return t;
+    static const int by_bits[] = {5, 1, 3};     /* a bit more, as many, a bit less */
+    int less = (int)dtype_bits(wanted) - (int)dtype_bits(of);
+    if (of == wanted)
+        return 0;
+    if (less < -1 || less > 1)
+        return -1;
+    return by_bits[less + 1] + (dtype_is_float(of) != dtype_is_float(wanted));
 }
 
-/* Cheap and first: most built-in tunings are of other shapes. */
-static bool is_built_in_for(size_t i, const MatmulSpec *spec)
+/* Scales of 32, 64, 128 or all of k: how many steps lie between. Groups of several units are
+ * like those of one. */
+static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
 {
-    return built_in[i].problem.n == spec->n && built_in[i].problem.k == spec->k;
+    int steps = 0;
+    int64_t all = 2 * MATMUL_UNIT_K;
+    int64_t x = a->group ? a->group : all, y = b->group ? b->group : all;
+    for (; x < y; x *= 2)
+        steps++;
+    for (; y < x; y *= 2)
+        steps++;
+    return steps;
 }
 
-static bool is_same_problem(const MatmulTuning *t, const Query *q)
+static bool is_same_shape(const MatmulTuning *t, const Query *q)
 {
-    const MatmulSpec *a = &t->spec, *b = q->spec;
-    return a->n == b->n && a->k == b->k && a->weights == b->weights &&
-           a->product == b->product && a->group == b->group && a->repeats == b->repeats &&
+    return t->spec.n == q->spec->n && t->spec.k == q->spec->k &&
            strcmp(t->device, q->device->name) == 0 &&
            (q->rows == 0 || t->config.rows == q->rows);
 }
@@ -120,49 +150,79 @@ static int bucket_distance(int64_t bucket, int64_t wanted)
     return distance + beyond;
 }
 
-/* The less, the better does a tuning fit the question; -1: not at all. */
-static int rank(const MatmulTuning *t, const Query *q)
+/* How far a tuning is from the question: `type`, then `rest`. */
+typedef struct Rank {
+    int type, rest;
+} Rank;
+
+/* False: it says nothing of it. */
+static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
 {
-    int distance = is_same_problem(t, q) ? bucket_distance(t->m, q->bucket) : -1;
-    if (distance < 0)
-        return -1;
-    return distance * 16 + (strcmp(t->template, matmul_template_hash()) != 0) * 8 +
-           (t->spec.zeros != q->spec->zeros) * 4 + (t->spec.scales != q->spec->scales) * 2 +
-           (t->spec.result != q->spec->result);
+    const MatmulSpec *a = &t->spec, *b = q->spec;
+    int bucket = is_same_shape(t, q) ? bucket_distance(t->m, q->bucket) : -1;
+    rank->type = type_distance(a->weights, b->weights);
+    if (bucket < 0 || rank->type < 0)
+        return false;
+    const int bits[] = {strcmp(t->template, matmul_template_hash()) != 0,
+                        group_distance(a, b) > 1, group_distance(a, b) % 2,
+                        a->product != b->product, a->zeros != b->zeros,
+                        a->repeats != b->repeats, a->scales != b->scales,
+                        a->activations != b->activations, a->result != b->result};
+    rank->rest = bucket;
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        rank->rest = 2 * rank->rest + bits[i];
+    return true;
+}
+
+static int compare_ranks(Rank a, Rank b)
+{
+    return a.type != b.type ? a.type - b.type : a.rest - b.rest;
 }
 
 typedef struct Best {
     bool found;
-    int rank;
+    Rank rank;
     MatmulChoice choice;
 } Best;
 
+/* Its time as it may be expected of the question's problem: as far from the read floor. */
+static double expect_time(const MatmulTuning *t, const Query *q)
+{
+    return t->us * (matmul_floor(q->spec, q->bucket, q->device) /
+                    matmul_floor(&t->spec, t->m, q->device));
+}
+
 static void consider(Best *best, const MatmulTuning *t, MatmulSource source, const Query *q)
 {
-    int r = rank(t, q);
-    if (r < 0 || (best->found && (r > best->rank ||
-                                  (r == best->rank && t->us >= best->choice.us))))
+    Rank rank;
+    if (!find_rank(t, q, &rank))
+        return;
+    double us = expect_time(t, q);
+    int order = best->found ? compare_ranks(rank, best->rank) : -1;
+    if (order > 0 || (order == 0 && us >= best->choice.us))
         return;
     MatmulConfig c = t->config;
     if (t->m != q->bucket)
         c.columns = (int)q->bucket;
+    bool exact = rank.type == 0 && rank.rest == 0;
     if (matmul_config_fits(q->spec, &c, q->device))
-        *best = (Best){true, r, {c, source, r == 0, t->us}};
+        *best = (Best){true, rank, {c, source, exact, us}};
 }
 
-static Best find_tuning(const Query *q)
+static Best find_in(const MatmulTunings *tunings, MatmulSource source, const Query *q)
 {
     Best best = {0};
-    for (size_t i = 0; i < q->table->user.count; i++)
-        consider(&best, &q->table->user.items[i], MATMUL_FROM_USER, q);
-    if (best.found)
-        return best;
-    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
-        if (is_built_in_for(i, q->spec)) {
-            MatmulTuning t = built_in_tuning(i);
-            consider(&best, &t, MATMUL_FROM_BUILT_IN, q);
-        }
+    for (size_t i = 0; i < tunings->count; i++)
+        consider(&best, &tunings->items[i], source, q);
     return best;
+}
+
+/* Those of the user come first, but for the types of weights. */
+static Best find_tuning(const Query *q)
+{
+    Best user = find_in(&q->table->user, MATMUL_FROM_USER, q);
+    Best built = find_in(&q->table->built_in, MATMUL_FROM_BUILT_IN, q);
+    return user.found && (!built.found || user.rank.type <= built.rank.type) ? user : built;
 }
 
 /* ---- the cost model --------------------------------------------------- */
@@ -180,7 +240,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)
-        s->best = (Best){true, 0, {*c, MATMUL_FROM_MODEL, false, us}};
+        s->best = (Best){true, {0, 0}, {*c, MATMUL_FROM_MODEL, false, us}};
 }
 
 static Best find_cheapest(const Query *q)
@@ -209,28 +269,44 @@ static double time_of_rows(const Query *any, int rows)
     Query q = *any;
     q.rows = rows;
     Best tuned = find_tuning(any), own = find_tuning(&q);
-    if (own.found)
+    if (own.found && own.rank.type == tuned.rank.type)
         return own.choice.us;
     Best modelled = find_cheapest(&q);
     return !modelled.found ? -1 : tuned.found ? 2 * tuned.choice.us : modelled.choice.us;
 }
 
+enum { ROWS_KINDS = 3 };
+static const int all_rows[ROWS_KINDS] = {32, 64, 128};
+
+/* Adds how many times as long as the best each number of rows takes in a bucket, squared: 20 %
+ * more in one bucket count as 5 % in four do, and a bit. */
+static void add_bucket(const Query *any, double weight, double sums[ROWS_KINDS])
+{
+    double us[ROWS_KINDS], best = INFINITY;
+    for (size_t i = 0; i < ROWS_KINDS; i++) {
+        us[i] = time_of_rows(any, all_rows[i]);
+        best = us[i] >= 0 ? fmin(best, us[i]) : best;
+    }
+    for (size_t i = 0; i < ROWS_KINDS; i++)
+        sums[i] += us[i] >= 0 ? weight * (us[i] / best) * (us[i] / best) : INFINITY;
+}
+
 int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
                       const MatmulDevice *device)
 {
-    static const int all_rows[] = {32, 64, 128};
-    enum { BUCKET_LAST = 16 };
+    enum { BUCKET_DECODE = 16, BUCKET_LAST = 256 };
+    const double weight_decode = 1, weight_beyond = 0.25;
+    double sums[ROWS_KINDS] = {0}, least = INFINITY;
     int best = 0;
-    double least = 0;
-    for (size_t i = 0; i < sizeof all_rows / sizeof *all_rows; i++) {
-        Query q = {table, spec, device, 0, 1};
-        double sum = 0, us = 0;
-        for (; q.bucket <= BUCKET_LAST && us >= 0; q.bucket *= 2)
-            sum += us = time_of_rows(&q, all_rows[i]);
-        if (us >= 0 && (best == 0 || sum < least)) {
+    for (Query q = {table, spec, device, 0, 1}; q.bucket <= BUCKET_LAST; q.bucket *= 2)
+        if (q.bucket <= BUCKET_DECODE)
+            add_bucket(&q, weight_decode, sums);
+        else if (find_tuning(&q).found)
+            add_bucket(&q, weight_beyond, sums);
+    for (size_t i = 0; i < ROWS_KINDS; i++)
+        if (sums[i] < least) {
             best = all_rows[i];
-            least = sum;
+            least = sums[i];
         }
-    }
     return best;
 }

@@ -52,22 +52,27 @@ typedef struct MatmulChoice {
     MatmulConfig config;
     MatmulSource source;
     bool exact;                 /* measured for this template, these types and this bucket */
-    double us;                  /* as measured, or as the model says */
+    double us;                  /* as measured, of another problem in proportion to the read
+                                   floors; or as the model says */
 } MatmulChoice;
 
 /* The best for `m` rows with units of `rows` rows; false: nothing fits the device.
  *
- * Tunings of the same device, n, k, group, weights and type of the product count. Those of
- * the user go before all others; then those of the bucket, of the same template, of the same
- * zero points, of the same types of scales and result, the faster one. Up to m = 8 a bucket
- * without tunings takes those of the next larger one that has some, else of the next smaller
- * one. What does not fit is passed over, and where nothing is left the cost model chooses. */
+ * Tunings of the same device, n and k count, those of the same type of weights before those
+ * of others of as many bits (i4 and u4, f4e2m1), of one bit less, of one bit more. Then those
+ * of the user go before all others; then those of the bucket, of the same template, of the
+ * nearest group, of the same type of the product, zero points, types of scales, A and result,
+ * the faster one. Up to m = 8 a bucket without tunings takes those of the next larger one that
+ * has some, else of the next smaller one. What does not fit is passed over, and where nothing
+ * is left the cost model chooses. */
 bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int rows, int64_t m,
                          const MatmulDevice *device, MatmulChoice *choice);
 
-/* The rows of units that a plan packs for: they have the least sum of times over the buckets
- * 1, 2, 4, 8 and 16. In a bucket that has tunings, rows that have none there count twice the
- * best one, as the tuner had its reasons to leave them out. 0: nothing fits the device. */
+/* The rows of units that a plan packs for: those with the least sum, over buckets, of the
+ * square of how many times as long as the best rows of the bucket they take. The buckets are
+ * 1, 2, 4, 8 and 16, and those of 32 to 256 that have tunings, which count a quarter. In a
+ * bucket that has tunings, rows that have none of weights as near count twice the best tuning,
+ * as the tuner had its reasons to leave them out. 0: nothing fits the device. */
 int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
                       const MatmulDevice *device);
 

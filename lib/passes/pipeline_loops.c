@@ -265,7 +265,7 @@ static void insert_plain(const Rewrite *r, OpCode code, Region *into, Op *before
 
 static void insert_wait(const Rewrite *r, int64_t pending, Region *into, Op *before)
 {
-    Attr attr = {.kind = ATTR_PENDING, .expr = constant(r, pending)};
+    Attr attr = {.kind = ATTR_NUMBER, .expr = constant(r, pending)};
     op_insert(into, build_op(r->m, OP_copy_async_wait_group, r->loop->loc, NULL, 0, &attr, 1),
               before);
 }

@@ -16,6 +16,7 @@
  *   gen_dequantize.c  dequantize
  *   gen_control.c   for, while, if, exit, assert, assume, launches that overlap
  *   gen_group.c     thread_group
+ *   gen_registers.c   min_blocks, setmaxnreg
  *
  * Emitting functions append lines to `body`; what is named there may be used
  * from then on. */
@@ -79,6 +80,13 @@ typedef struct Buffer {
     int64_t bytes;
 } Buffer;
 
+/* Registers of each thread of a warpgroup; the most that it has asked for, 0 before. */
+typedef struct GenRegisters {
+    int64_t now, most;
+} GenRegisters;
+
+enum { GEN_WARPGROUPS = 2 };
+
 typedef struct Gen {
     Arena *arena;
     Choices *choices;
@@ -104,9 +112,14 @@ typedef struct Gen {
     uint32_t object_count, object_capacity;
 
     unsigned warps;         /* that run this region */
+    unsigned first_warp;    /* of these, in the block */
     unsigned block_warps, grid_rank;
     int64_t grid[3];
+    unsigned min_blocks;    /* 0: not said */
+    GenRegisters registers[GEN_WARPGROUPS];
+    int64_t spare_registers;    /* of a thread in each, which nobody asks for any more */
     unsigned depth;         /* of regions */
+    unsigned group_depth;   /* of these, groups of threads */
     unsigned loop;          /* index + 1 of the innermost loop's scalar, or 0 */
     int64_t repeat;         /* how often the ops of this region run, in all blocks */
     int64_t budget;         /* elements that may still be computed */
@@ -314,5 +327,12 @@ void gen_end_region(Gen *g, uint32_t first);
 /* ---- groups of threads (gen_group.c) ------------------------------------ */
 
 void gen_thread_group(Gen *g);
+
+/* ---- registers (gen_registers.c) ---------------------------------------- */
+
+/* Decides about min_blocks, once the block's warps are known. */
+void gen_min_blocks(Gen *g);
+/* Where whole warpgroups run it, once. */
+void gen_setmaxnreg(Gen *g);
 
 #endif

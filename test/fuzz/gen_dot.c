@@ -65,12 +65,19 @@ static const Layout *with_pieces(Gen *g, const Layout *warps, int64_t rows, int6
     return gen_product(g, warps, order, rows, columns);
 }
 
+/* Pieces along k: 16-bit types may have an odd number. */
+static int64_t choose_depth(Gen *g, DotTypes t)
+{
+    int64_t pieces = 2 + 2 * choose_rarely(g->choices, 3);
+    return pieces - (dtype_bits(t.a) == 16 && choose_rarely(g->choices, 3));
+}
+
 /* Warps stand side by side along a batch, or along m or n; each has a fragment of c or
  * two, and as many steps along k. */
 static void make_mma(Gen *g)
 {
     DotTypes t = choose_mma_types(g);
-    int64_t ratio = 32 / dtype_bits(t.a), w = g->warps, k = 1 + choose_rarely(g->choices, 3);
+    int64_t ratio = 32 / dtype_bits(t.a), w = g->warps, k = choose_depth(g, t);
     int64_t units = 1 + choose_rarely(g->choices, 3);
     const Layout *batch = NULL;
     if (choose_rarely(g->choices, 2)) {
@@ -84,9 +91,9 @@ static void make_mma(Gen *g)
     const Layout *b = gen_product(g, NULL, rows ? GEN_REPLICATE : GEN_SPATIAL, rows ? w : 1,
                                   w);
     const Layout *c = gen_product(g, NULL, GEN_SPATIAL, m, n);
-    a = gen_product(g, with_pieces(g, a, 2, 2 * k), GEN_SPATIAL, 8, 4);
+    a = gen_product(g, with_pieces(g, a, 2, k), GEN_SPATIAL, 8, 4);
     a = gen_product(g, a, GEN_LOCAL, 1, ratio);
-    b = gen_product(g, with_pieces(g, b, 2 * k, units), GEN_COLUMN_SPATIAL, 4, 8);
+    b = gen_product(g, with_pieces(g, b, k, units), GEN_COLUMN_SPATIAL, 4, 8);
     b = gen_product(g, b, GEN_LOCAL, ratio, 1);
     c = gen_product(g, with_pieces(g, c, 2, units), GEN_SPATIAL, 8, 4);
     c = gen_product(g, c, GEN_LOCAL, 1, 2);

@@ -15,24 +15,39 @@ static void hide_objects(Gen *g, uint32_t count, const bool *visible, bool *take
 }
 
 /* Its own values, but for those of a group that is the whole block. */
-static void group_body(Gen *g, int64_t begin, unsigned warps)
+static void group_body(Gen *g, unsigned begin, unsigned warps)
 {
     unsigned outer_warps = g->warps;
     uint32_t outer_first = g->reg_first;
-    gen_line(g, "thread_group(%lld, %u) {", (long long)begin * 32, warps * 32);
+    gen_line(g, "thread_group(%u, %u) {", begin * 32, warps * 32);
     Scope s = gen_scope_begin(g);
     if (warps != outer_warps)
         g->reg_first = g->reg_count;
     g->warps = warps;
+    g->first_warp += begin;
+    g->group_depth++;
+    if (choose(g->choices, 2))
+        gen_setmaxnreg(g);
     const Layout *layout = gen_small_layout(g);
     gen_load(g, gen_dtype(g), layout);
     for (uint64_t n = choose_between(g->choices, 1, 5); n-- > 0;)
         gen_statement(g);
     gen_end_region(g, s.regs);
+    g->group_depth--;
+    g->first_warp -= begin;
     g->warps = outer_warps;
     g->reg_first = outer_first;
     gen_scope_end(g, &s);
     gen_line(g, "}");
+}
+
+/* Half of the groups that may hand registers over are warpgroups. */
+static unsigned choose_warps(Gen *g, unsigned begin)
+{
+    enum { WARPGROUP = 4 };
+    bool may_hand_over = g->min_blocks && begin % WARPGROUP == 0 && g->warps > WARPGROUP;
+    return may_hand_over && choose(g->choices, 2)
+               ? WARPGROUP : (unsigned)choose_between(g->choices, 1, g->warps - begin);
 }
 
 static void emit_groups(Gen *g, uint32_t count, const bool *visible, bool *taken)
@@ -40,7 +55,7 @@ static void emit_groups(Gen *g, uint32_t count, const bool *visible, bool *taken
     bool exits = g->may_exit;
     g->may_exit = false;
     for (unsigned begin = 0; begin < g->warps;) {
-        unsigned warps = (unsigned)choose_between(g->choices, 1, g->warps - begin);
+        unsigned warps = choose_warps(g, begin);
         hide_objects(g, count, visible, taken);
         group_body(g, begin, warps);
         begin += warps + choose_rarely(g->choices, 4);

@@ -154,7 +154,7 @@ static const struct Statement {
     {2, gen_rearrange}, {2, gen_dequantize}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
     {1, gen_part_of_input}, {2, gen_while}, {2, gen_pipelined}, {2, gen_thread_group},
     {1, gen_workspace}, {2, gen_chain}, {2, gen_form}, {2, gen_lookup}, {2, gen_bulk},
-    {1, gen_launch_dependents}, {1, gen_wait_dependencies},
+    {1, gen_launch_dependents}, {1, gen_wait_dependencies}, {2, gen_setmaxnreg},
 };
 
 void gen_statement(Gen *g)
@@ -209,15 +209,22 @@ static void generate_body(Gen *g)
     Object inner = {.name = "what ended"};
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, inner);
     load(g);
+    if (g->min_blocks && choose(g->choices, 2))
+        gen_thread_group(g);
     load(g);
     for (uint64_t n = choose_between(g->choices, 2, 16); n-- > 0;)
         gen_statement(g);
     gen_end_region(g, 0);
 }
 
+static const char *min_blocks_text(Gen *g)
+{
+    return g->min_blocks ? arena_printf(g->arena, " min_blocks(%u)", g->min_blocks) : "";
+}
+
 GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *arena)
 {
-    static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4};
+    static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4, 8};
     GenProgram out = {0};
     Gen g = {.arena = arena, .choices = choices, .options = *options, .out = &out, .indent = 1,
              .budget = 24000, .groups_exact = true, .may_exit = true};
@@ -226,6 +233,7 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     text_init(&g.views, arena);
     text_init(&g.body, arena);
     g.warps = g.block_warps = warps[choose(choices, sizeof warps)];
+    gen_min_blocks(&g);
     g.is_open = choose_rarely(choices, 4);
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
         add_scalar(&g, i);
@@ -235,9 +243,10 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     add_block_indices(&g);
     generate_body(&g);
     fill_buffers(&g);
-    const char *text = arena_printf(arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u) {\n%s%s}\n",
-                                    GEN_PROGRAM_NAME, grid, text_string(&g.arguments), g.warps,
-                                    text_string(&g.views), text_string(&g.body));
+    const char *text = arena_printf(
+        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
+        text_string(&g.arguments), g.warps, min_blocks_text(&g), text_string(&g.views),
+        text_string(&g.body));
     out.text = resolve(&g, text, EITHER_GIVEN);
     out.open_text = g.is_open ? resolve(&g, text, EITHER_OPEN) : NULL;
     out.args = g.args;

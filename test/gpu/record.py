@@ -22,12 +22,20 @@ those that print, text by text; `types` packs random weights with @transform_b a
 BK = 32; f16 activations and at most 1e-3 relative Frobenius error, for 5 or more exponent bits bf16 and 1e-2);
 `pipelined` does the same with Figure 14, by hand and from pipeline-loops, also at sizes that are no multiples of
 the tile; `casts` takes every code of a type to all 56 types, bit for bit. `runtime` are the verdicts and the measurements of
-test/gpu/runtime_check. A line without a figure is bitwise equal.
+test/gpu/runtime_check. `matmul` are products of the matmul library against sums in f64, by test/gpu/matmul_check:
+every type of weights x f16 and bf16 x m = 1, 3, 16, 33 and 128 x groups of 32, 64, 128 and all of k x no, integer and
+float zero points, by configurations of all kinds, at most 2e-3 relative Frobenius error, 1e-2 with bf16; and
+other activations, results, epilogues, sizes, packing on the device, parts of packed weights, many rows. A line without
+a figure is bitwise equal.
+{products}"""
+
+PRODUCTS = """
+Of these products: {counts}.
 """
 
 SANITIZERS = """The same machine and revision, `test/gpu/run.py --only sanitizers`: compute-sanitizer of CUDA 13.0 on the kernels that
-ship and on the first ARGS line of each program, {clean} of {count} without an error or hazard. A program with a MEMCHECK
-or RACECHECK line, which says why, is left out of that tool.
+ship and on the first ARGS line of each program, memcheck on some products of `matmul`, too, {clean} of {count} without
+an error or hazard. A program with a MEMCHECK or RACECHECK line, which says why, is left out of that tool.
 
 | tool | cases | clean |
 |---|---|---|
@@ -35,8 +43,14 @@ or RACECHECK line, which says why, is left out of that tool.
 
 
 def verdicts(text):
-    """(PASS or FAIL, family or "", the line) of each case."""
-    return re.findall(r"^(PASS|FAIL) ((?:(\w+): )?.*)$", text, re.MULTILINE)
+    """(PASS, FAIL or SKIP, family or "", the line) of each case."""
+    return re.findall(r"^(PASS|FAIL|SKIP) ((?:(\w+): )?.*)$", text, re.MULTILINE)
+
+
+def products(text):
+    """What came of the matmul library's products, in all; "" where they were not run."""
+    counts = re.findall(r"^(?:PASS|FAIL) matmul: all  (.*)$", text, re.MULTILINE)
+    return PRODUCTS.format(counts=counts[-1]) if counts else ""
 
 
 def main():
@@ -49,8 +63,9 @@ def main():
         tools.setdefault(tool, []).append(verdict == "PASS")
     runs = [run for tool in tools.values() for run in tool]
     rows = "".join(f"| {name} | {len(tool)} | {sum(tool)} |\n" for name, tool in tools.items())
-    RESULT.write_text(HEAD.format(where=where) + "\n```\n" + "\n".join(cases + [total]) +
-                      "\n```\n\n" + SANITIZERS.format(clean=sum(runs), count=len(runs)) + rows)
+    RESULT.write_text(HEAD.format(where=where, products=products(check)) +
+                      "\n```\n" + "\n".join(cases + [total]) + "\n```\n\n" +
+                      SANITIZERS.format(clean=sum(runs), count=len(runs)) + rows)
     return 0
 
 

@@ -8,9 +8,11 @@ On a machine with a GPU and nothing but Python, all GPU tests:
 compares the GPU with the interpreter: the programs of test/lit/Run and what
 they print, the matmul template for every type of 1 to 8 bits, the pipelined ones,
 the one that dequantizes, every cast, widening ones of every code in every place from
-every storage order, and the demo; and runs runtime_check, the tests of the runtime; with --only sanitizers, programs and kernels under
+every storage order, and the demo; and runs runtime_check, the tests of the runtime, and
+matmul_check, the matmul library's products against sums in f64, in as many processes as
+there are cores; with --only sanitizers, programs, kernels and some of those products under
 compute-sanitizer. The last line is `N passed, M failed`; OUT/gpu-check.txt holds
-all output.
+all output. With --only matmul --engine cpu the products run on the CPU engine.
 
     run.py --tools DIR --engine interp,cpu,checked --programs FILE...
 
@@ -19,7 +21,10 @@ more there with its checks of accesses, as the lit tests do: an `--expect` in th
 is checked, and other engines are compared with the interpreter.
 """
 import argparse
+import collections
 import concurrent.futures
+import ctypes.util
+import importlib.util
 import os
 import pathlib
 import re
@@ -41,7 +46,8 @@ PIPELINED = ["matmul_pipelined", "matmul_pipelined_auto"]
 
 class Case:
     """One check: a name and commands, all of which must succeed; with `same_text`, and
-    write the same to standard output. Or what came of it already, (passed, output)."""
+    write the same to standard output. Or what came of it already, (passed, output), where
+    None has not run and counts as neither."""
 
     def __init__(self, name, *commands, same_text=False, result=None):
         self.name = name
@@ -301,10 +307,95 @@ def runtime_cases(options, scratch):
                                                             f"{run.returncode}\n{output}"))
 
 
+def cublas_environment():
+    """The environment, with the cuBLAS that pip has brought where the system knows none."""
+    if "TILUS_LIBCUBLAS" in os.environ or ctypes.util.find_library("cublas"):
+        return dict(os.environ)
+    spec = importlib.util.find_spec("nvidia")
+    found = [library for version in ("13", "12")
+             for place in (spec.submodule_search_locations if spec else ())
+             for library in sorted(pathlib.Path(place).glob(f"*/lib/libcublas.so.{version}"))]
+    return os.environ | {"TILUS_LIBCUBLAS": str(found[0])} if found else dict(os.environ)
+
+
+def product_verdicts(options, share):
+    """(verdict, name, text) of each case of a share of matmul_check's. Where a process ends
+    before its last case, the case that it was at has failed, and another one goes on behind
+    it; but not for ever."""
+    ends_most, environment = 8, cublas_environment()
+    command = [str(options.tools / "matmul_check"), f"--engine={options.engine}",
+               f"--share={share}"]
+    names = subprocess.run([*command, "--list"], capture_output=True,
+                           text=True).stdout.splitlines()
+    found, ends = [], 0
+    while len(found) < len(names) and ends < ends_most:
+        run = subprocess.run([*command, f"--skip={len(found)}"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, errors="replace",
+                             env=environment)
+        for verdict, text in re.findall(r"^(PASS|FAIL|SKIP) (.*)$", run.stdout, re.MULTILINE):
+            name = names[len(found)]
+            found.append((verdict, name, text.removeprefix(name + ": ")))
+        lost = run.returncode == 3      # its last case has failed for that
+        if len(found) < len(names) and not lost:
+            found.append(("FAIL", names[len(found)], f"the process ended with exit code "
+                          f"{run.returncode}: {run.stderr.strip()[-1000:]}"))
+        ends += 1
+    missing = [("FAIL", name, f"was not run, as {ends} processes had ended early")
+               for name in names[len(found):]]
+    return found + missing
+
+
+def product_summary(verdicts):
+    """(passed, output): what is not right, and counts."""
+    counts = collections.Counter(verdict for verdict, _, _ in verdicts)
+    errors = [float(number) for verdict, _, text in verdicts if verdict == "PASS"
+              for number in re.findall(r"^error ([^,]+)", text)]
+    lines = [f"{verdict} {name}: {text}" for verdict, name, text in verdicts
+             if verdict != "PASS"]
+    most = f", relative error at most {max(errors):.2e}" if errors else ""
+    lines += [f"{counts['PASS']} right, {counts['FAIL']} wrong, {counts['SKIP']} skipped{most}"]
+    passed = counts["FAIL"] == 0 if counts["PASS"] or counts["FAIL"] else None
+    return passed, "\n".join(lines) + "\n"
+
+
+def product_kinds(verdicts):
+    """How often each property of a configuration was met by a case that is right."""
+    kinds = collections.Counter(
+        kind for verdict, _, text in verdicts if verdict == "PASS"
+        for kind in re.findall(r"stages \d+|prepared \d|scaled \d|\w+ hand-overs|cuBLAS", text))
+    return ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
+
+
+def product_cases(options):
+    """matmul_check: a case for each type of weights and activations, and one of all."""
+    shares = options.jobs or min(16, os.cpu_count() or 1)
+    with concurrent.futures.ThreadPoolExecutor(shares) as pool:
+        parts = pool.map(lambda i: product_verdicts(options, f"{i}/{shares}"),
+                         range(1, shares + 1))
+        verdicts = [verdict for part in parts for verdict in part]
+    headings = collections.defaultdict(list)
+    for verdict in verdicts:
+        headings[re.split("[,:]", verdict[1])[0]].append(verdict)
+    for heading, own in headings.items():
+        yield Case(f"matmul: {heading}", result=product_summary(own))
+    passed, output = product_summary(verdicts)
+    yield Case("matmul: all", result=(bool(passed), output.splitlines()[-1] + "; " +
+                                      product_kinds(verdicts) + "\n"))
+
+
+def sanitized_products(options):
+    """Some products, of all kinds of configurations, and some of what is beside the matrix."""
+    shares, command = 4, [str(options.tools / "matmul_check"), "--seconds=0"]
+    for share in range(1, shares + 1):
+        yield Case(f"matmul, {share} of {shares}",
+                   [*command, "--every=197", f"--share={share}/{shares}"],
+                   [*command, "--every=7", "--filter=: ", f"--share={share}/{shares}"])
+
+
 def sanitizer_cases(options, scratch):
     """Each kernel, and the first ARGS line of each program, under compute-sanitizer; not
     under a tool of which the program says, in a MEMCHECK or RACECHECK line, what it takes
-    for an error."""
+    for an error. Products of the matmul library under memcheck."""
     cases = [Case(path.stem, [options.tilus_run, str(path), "--engine=gpu", "--require-gpu",
                               *argument_lines(path)[0]])
              for path in sorted(RUN_PROGRAMS.glob("*.tilus"))]
@@ -313,7 +404,8 @@ def sanitizer_cases(options, scratch):
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         misread = {path.stem for path in RUN_PROGRAMS.glob("*.tilus")
                    if f"\n// {tool.upper()}: " in path.read_text()}
-        for case in cases:
+        products = list(sanitized_products(options)) if tool == "memcheck" else []
+        for case in cases + products:
             if case.name in misread:
                 continue
             yield Case(f"{tool}: {case.name}",
@@ -335,6 +427,7 @@ def all_cases(options, scratch):
         "casts": lambda: [cast_case(options, t, scratch) for t in NARROW + WIDE],
         "demo": lambda: [demo_case(options, scratch)],
         "runtime": lambda: list(runtime_cases(options, scratch)),
+        "matmul": lambda: list(product_cases(options)),
         "sanitizers": lambda: list(sanitizer_cases(options, scratch)),
     }
     chosen = options.only.split(",") if options.only else [f for f in families
@@ -378,11 +471,11 @@ def run_cases(cases, jobs, log):
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for case, (ok, output) in zip(cases, pool.map(run_case, cases)):
-            passed, failed = passed + ok, failed + (not ok)
+            passed, failed = passed + (ok is True), failed + (ok is False)
             summary = [line for line in output.splitlines() if "relative error" in line
                        or "FAILED" in line or "error:" in line]
             numbers = re.findall(r"^NUMBER (.*)", output, re.MULTILINE)
-            line = f"{'PASS' if ok else 'FAIL'} {case.name}"
+            line = f"{'SKIP' if ok is None else 'PASS' if ok else 'FAIL'} {case.name}"
             print(line, *(summary[-1:] + numbers if ok else [output]), sep="  ", flush=True)
             log.write(f"==== {line}\n{output}\n")
     print(f"{passed} passed, {failed} failed", flush=True)
@@ -396,9 +489,10 @@ def parse_arguments():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--engine", default="gpu", help="of: gpu, cpu, checked, interp; comma-separated")
     parser.add_argument("--only", help="families: programs,prints,types,pipelined,dequantize,places,casts,demo,runtime,"
-                        "sanitizers")
+                        "matmul,sanitizers")
     parser.add_argument("--programs", type=pathlib.Path, nargs="+")
-    parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
+    parser.add_argument("--jobs", type=int, help="cases at once; default: as many as cores, up to 8, "
+                        "and 16 of matmul")
     options = parser.parse_args()
     options.tilus_run = str(options.tools / "tilus-run")
     if not options.programs and not (options.kernels and options.out):
@@ -417,7 +511,8 @@ def main():
         with open(options.out / "gpu-check.txt", "w") as log:
             print(machine(), flush=True)
             log.write(machine() + "\n")
-            ok = run_cases(all_cases(options, scratch), options.jobs, log)
+            ok = run_cases(all_cases(options, scratch),
+                           options.jobs or min(8, os.cpu_count() or 1), log)
             log.write(f"{time.monotonic() - start:.1f} s\n")
         return ok
 

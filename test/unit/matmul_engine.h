@@ -3,10 +3,9 @@
 #ifndef TILUS_TEST_MATMUL_ENGINE_H
 #define TILUS_TEST_MATMUL_ENGINE_H
 
+#include "common/cpu_module.h"
 #include "matmul_fixture.h"
 #include "tilus/tilus.h"
-
-enum { DEFINES_MAX = 64 };
 
 extern const char matmul_template[];
 extern const size_t matmul_template_size;
@@ -15,18 +14,6 @@ typedef struct Region {
     void *data;
     size_t size;
 } Region;
-
-static inline int split_defines(char *text, tilus_define defines[DEFINES_MAX])
-{
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        char *value = strchr(word, '=');
-        assert_true(value && count < DEFINES_MAX);
-        *value = 0;
-        defines[count++] = (tilus_define){word, value + 1};
-    }
-    return count;
-}
 
 static inline uintptr_t region_end(const Region *r)
 {
@@ -65,16 +52,10 @@ static inline size_t first_with(const Launch *l, const tilus_kernel_info *info,
 
 static inline tilus_module *module_of(const Kernel *kernel, tilus_diag *diag)
 {
-    tilus_define defines[DEFINES_MAX];
-    char text[MATMUL_TEXT_MAX];
-    memcpy(text, kernel->parameters, sizeof text);
-    int count = split_defines(text, defines);
-    const tilus_pass_options passes = {.target = kernel->target};
-    tilus_module *module = tilus_parse(diag, "matmul.tilus", matmul_template,
-                                       matmul_template_size, 1, defines, (size_t)count);
-    bool ok = module && tilus_run_passes(module, NULL, &passes);
+    tilus_module *module = cpu_module_parse(diag, matmul_template, matmul_template_size,
+                                            kernel->parameters, kernel->target);
     tilus_diag_print(diag, stderr);
-    assert_true(ok);
+    assert_non_null(module);
     return module;
 }
 

@@ -175,6 +175,12 @@ static const DotCase cases[] = {
     {NULL, 1, {"tf32[32, 16] @ local(4, 4).spatial(8, 4)",
                "tf32[16, 16] @ local(4, 2).column_spatial(4, 8)",
                "f32[32, 16] @ local(4, 2)." A}},
+    /* Fragments of k = 8, of one and of three pieces along k. */
+    {NULL, 1, {"f16[32, 8] @ column_local(4, 1)." A, "f16[8, 16] @ local(1, 2)." B,
+               "f32[32, 16] @ local(4, 2)." A}},
+    {NULL, 2, {"bf16[32, 24] @ spatial(2, 1).local(2, 3)." A,
+               "bf16[24, 16] @ replicate(2).column_local(3, 2)." B,
+               "f32[32, 16] @ spatial(2, 1).local(2, 2)." A}},
     /* Between those of other matrices of a batch. */
     {NULL, 2, {"bf16[4, 16, 32] @ spatial(2, 1, 1).local(1, 2, 4).local(2, 1, 1)." A3,
                "bf16[4, 32, 8] @ spatial(2, 1, 1).local(1, 4, 1).local(2, 1, 1)." B3,
@@ -190,9 +196,9 @@ static const DotCase cases[] = {
     /* Half a fragment, of each operand. */
     {": extent 8 in dimension 0 is no multiple of 16", 1,
      {"f16[8, 16] @ local(1, 2)." A, "f16[16, 8] @ local(2, 1)." B, "f32[8, 8] @ " A}},
-    {": extent 24 in dimension 1 is no multiple of 16", 1,
-     {"f16[16, 24] @ local(2, 3)." A, "f16[24, 8] @ local(3, 1)." B,
-      "f32[16, 8] @ local(2, 1)." A}},
+    {": extent 48 in dimension 1 is no multiple of 32", 1,
+     {"i8[16, 48] @ local(2, 3)." A8, "i8[48, 8] @ local(3, 1)." B8,
+      "i32[16, 8] @ local(2, 1)." A}},
     /* A piece that another warp has. */
     {": warp 0 does not hold piece (0, 2), which its part of c needs", 2,
      {"f16[16, 32] @ spatial(1, 2).local(2, 2)." A, "f16[32, 8] @ replicate(2).local(4, 1)." B,

@@ -240,7 +240,7 @@ static void run_op(Machine *m, const Op *op)
         for (unsigned i = 0; i < m->copies; i++)
             m->copy_group[i] = m->copy_group[i] ? m->copy_group[i] : m->groups;
     } else if (op->code == OP_copy_async_wait_group) {
-        wait_copies(m, (unsigned)op_expr(op, ATTR_PENDING)->constant);
+        wait_copies(m, (unsigned)op_expr(op, ATTR_NUMBER)->constant);
     } else if (op->code == OP_synchronize) {
         memset(m->toucher, -1, sizeof m->toucher);
     } else if (op->code == OP_if) {

@@ -26,20 +26,44 @@ static MatmulDevice device_of(const char *name)
     return matmul_device(name, 90, 132, 232448);
 }
 
+/* What tunings differ in, beside what they chose. */
+typedef struct Problem {
+    const char *weights;
+    int group;
+    const char *zeros;
+    int n, k;
+    const char *device;
+} Problem;
+
+static char *json_of_problem(const char *hash, Problem p, int m, int rows, int warps,
+                             double us)
+{
+    char *text = malloc(1024);
+    snprintf(text, 1024,
+             "{\"template\": \"%s\", \"device\": \"%s\", \"driver\": \"1\", "
+             "\"weights\": \"%s\", \"activations\": \"f16\", \"scales\": \"f16\", "
+             "\"result\": \"f16\", \"group\": %d, \"zeros\": \"%s\", \"n\": %d, "
+             "\"k\": %d, \"m\": %d, \"rows\": %d, \"rwarps\": 1, \"kwarps\": %d, "
+             "\"deep\": 1, \"prepared\": 2, \"scaled\": 0, "
+             "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, \"us\": %g}",
+             hash, p.device, p.weights, p.group, p.zeros, p.n, p.k, m, rows, warps,
+             m < 8 ? m : 8, m <= 8 ? 1 : 2, us);
+    return text;
+}
+
 /* A tuning of u4, n = 512, k = 1024, on "Test". */
 static char *json_of(const char *hash, const char *zeros, int m, int rows, int warps,
                      double us)
 {
-    char *text = malloc(1024);
-    snprintf(text, 1024,
-             "{\"template\": \"%s\", \"device\": \"Test\", \"driver\": \"1\", "
-             "\"weights\": \"u4\", \"activations\": \"f16\", \"scales\": \"f16\", "
-             "\"result\": \"f16\", \"group\": 128, \"zeros\": \"%s\", \"n\": 512, "
-             "\"k\": 1024, \"m\": %d, \"rows\": %d, \"rwarps\": 1, \"kwarps\": %d, "
-             "\"deep\": 1, \"prepared\": 2, \"scaled\": 0, "
-             "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, \"us\": %g}",
-             hash, zeros, m, rows, warps, m < 8 ? m : 8, m <= 8 ? 1 : 2, us);
-    return text;
+    const Problem p = {"u4", 128, zeros, 512, 1024, "Test"};
+    return json_of_problem(hash, p, m, rows, warps, us);
+}
+
+/* Of other weights, for m = 8 and units of 64 rows. */
+static char *json_of_type(const char *weights, int group, int warps)
+{
+    const Problem p = {weights, group, "none", 512, 1024, "Test"};
+    return json_of_problem(matmul_template_hash(), p, 8, 64, warps, 5);
 }
 
 /* A table of entries, which are freed. */
@@ -112,6 +136,81 @@ static void test_preferences(void **state)
     matmul_table_free(t);
 }
 
+/* The warps that are chosen for weights of a type, 0 when the model chooses. */
+static int warps_for(const MatmulTable *t, const char *weights, int group)
+{
+    MatmulSpec s;
+    char message[256];
+    const tilus_matmul_problem p = {.weights = weights, .n = 512, .k = 1024, .group = group};
+    assert_true(matmul_spec(&p, &s, message, sizeof message));
+    MatmulChoice c = choose(t, &s, 64, 8, "Test");
+    assert_false(c.exact);
+    return c.source == MATMUL_FROM_USER ? c.config.kwarps : 0;
+}
+
+/* Types without tunings: as many bits, a bit less, a bit more; integers for integers. */
+static void test_other_types(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of((char *[]){json_of_type("u4", 128, 2),
+                                         json_of_type("f4e2m1", 128, 4),
+                                         json_of_type("u6", 128, 8)}, 3);
+    assert_int_equal(warps_for(t, "i4", 128), 2);
+    assert_int_equal(warps_for(t, "f4e1m2", 128), 4);
+    assert_int_equal(warps_for(t, "u5", 128), 2);
+    assert_int_equal(warps_for(t, "f5e2m2", 128), 4);
+    assert_int_equal(warps_for(t, "i3", 128), 2);
+    assert_int_equal(warps_for(t, "f6e3m2", 128), 8);
+    assert_int_equal(warps_for(t, "u7", 128), 8);
+    assert_int_equal(warps_for(t, "u8", 128), 0);
+    assert_int_equal(warps_for(t, "u2", 128), 0);
+    matmul_table_free(t);
+}
+
+static void test_other_groups(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of((char *[]){json_of_type("u4", 128, 2),
+                                         json_of_type("u4", 32, 8)}, 2);
+    assert_int_equal(warps_for(t, "u4", 256), 2);
+    assert_int_equal(warps_for(t, "u4", 0), 2);
+    assert_int_equal(warps_for(t, "i4", 32), 8);
+    matmul_table_free(t);
+    t = table_of((char *[]){json_of_type("u4", 128, 2)}, 1);
+    assert_int_equal(warps_for(t, "u4", 64), 2);
+    matmul_table_free(t);
+}
+
+/* Times of another problem are those of its distance from the read floor. */
+static void test_expected_time(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of((char *[]){json_of_type("u4", 128, 2)}, 1);
+    MatmulDevice d = device_of("Test");
+    MatmulSpec u4 = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulSpec u5 = spec_of("u5", TILUS_ZEROS_NONE, 512, 1024);
+    double expected = 5 * (matmul_floor(&u5, 8, &d) / matmul_floor(&u4, 8, &d));
+    assert_true(expected > 5);
+    assert_true(choose(t, &u5, 64, 8, "Test").us == expected);
+    assert_true(choose(t, &u4, 64, 8, "Test").us == 5);
+    assert_true(choose(t, &u4, 64, 8, "Test").exact);
+    matmul_table_free(t);
+}
+
+/* The user's tunings of another type are not better than those built in of the same one. */
+static void test_user_of_other_type(void **state)
+{
+    (void)state;
+    const Problem u3 = {"u3", 128, "integer", 57344, 8192, "NVIDIA H200"};
+    MatmulTable *t = table_of((char *[]){json_of_problem(matmul_template_hash(), u3, 1, 64, 4,
+                                                         50)}, 1);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 57344, 8192);
+    assert_int_equal(choose(t, &s, 64, 1, "NVIDIA H200").source, MATMUL_FROM_BUILT_IN);
+    s = spec_of("u3", TILUS_ZEROS_INTEGER, 57344, 8192);
+    assert_int_equal(choose(t, &s, 64, 1, "NVIDIA H200").source, MATMUL_FROM_USER);
+    matmul_table_free(t);
+}
+
 /* What the device has no room for is passed over. */
 static void test_passed_over(void **state)
 {
@@ -126,8 +225,60 @@ static void test_passed_over(void **state)
     assert_true(matmul_table_config(t, &s, 64, 8, &d, &c));
     assert_int_equal(c.source, MATMUL_FROM_MODEL);
     d.shared_block = 100;
-    assert_false(matmul_table_config(t, &s, 64, 8, &d, &c));
+    assert_false(matmul_table_config(t, &s, 64, 4, &d, &c));
     assert_int_equal(matmul_table_rows(t, &s, &d), 0);
+    matmul_table_free(t);
+}
+
+/* The rows for u4 where units of 32 rows take 9 us in each bucket up to 8, those of 128 take
+ * 10; at m = 16 they take `at_16` and 9, at m = 64 `at_64` (0: not tuned) and 20. */
+static int rows_with(double at_16, double at_64)
+{
+    const char *hash = matmul_template_hash();
+    char *entries[12];
+    size_t count = 0;
+    for (int m = 1; m <= 16; m *= 2) {
+        entries[count++] = json_of(hash, "none", m, 32, 4, m == 16 ? at_16 : 9);
+        entries[count++] = json_of(hash, "none", m, 128, 4, m == 16 ? 9 : 10);
+    }
+    if (at_64 > 0) {
+        entries[count++] = json_of(hash, "none", 64, 32, 4, at_64);
+        entries[count++] = json_of(hash, "none", 64, 128, 4, 20);
+    }
+    MatmulTable *t = table_of(entries, count);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulDevice d = device_of("Test");
+    int rows = matmul_table_rows(t, &s, &d);
+    matmul_table_free(t);
+    return rows;
+}
+
+/* Much in one bucket counts, even where a sum of times would not show it; large m count
+ * less. */
+static void test_rows_of_buckets(void **state)
+{
+    (void)state;
+    assert_int_equal(rows_with(10, 0), 32);
+    assert_int_equal(rows_with(12.8, 0), 128);      /* 48.8 us in all, where 128 has 49 */
+    assert_int_equal(rows_with(10, 28), 32);        /* of 20 */
+    assert_int_equal(rows_with(10, 40), 128);
+}
+
+/* Of the very zero points before others, also slower ones. */
+static void test_exact_zeros(void **state)
+{
+    (void)state;
+    const char *hash = matmul_template_hash();
+    MatmulTable *t = table_of((char *[]){json_of(hash, "integer", 8, 64, 4, 2),
+                                         json_of(hash, "none", 8, 64, 2, 3)}, 2);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulChoice c = choose(t, &s, 64, 8, "Test");
+    assert_true(c.exact && c.config.kwarps == 2);
+    s = spec_of("u4", TILUS_ZEROS_INTEGER, 512, 1024);
+    c = choose(t, &s, 64, 8, "Test");
+    assert_true(c.exact && c.config.kwarps == 4);
+    s = spec_of("u4", TILUS_ZEROS_FLOAT, 512, 1024);
+    assert_false(choose(t, &s, 64, 8, "Test").exact);
     matmul_table_free(t);
 }
 
@@ -135,20 +286,20 @@ static void test_rows(void **state)
 {
     (void)state;
     const char *hash = matmul_template_hash();
-    char *entries[15];
-    size_t count = 0;
-    for (int m = 1; m <= 16; m *= 2) {
-        entries[count++] = json_of(hash, "none", m, 32, 4, 9);
-        entries[count++] = json_of(hash, "none", m, 128, 4, m == 16 ? 6 : 10);
-    }
     MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
     MatmulDevice d = device_of("Test");
-    MatmulTable *t = table_of(entries, count);
-    assert_int_equal(matmul_table_rows(t, &s, &d), 32);     /* 45, where 128 has 46 */
-    matmul_table_free(t);
     /* Where one number of rows was tuned, the model's hopes for others do not count. */
-    t = table_of((char *[]){json_of(hash, "none", 8, 128, 4, 1000)}, 1);
+    MatmulTable *t = table_of((char *[]){json_of(hash, "none", 8, 128, 4, 1000)}, 1);
     assert_int_equal(matmul_table_rows(t, &s, &d), 128);
+    matmul_table_free(t);
+    /* Nor do the times of other types; where there are no others, they do. */
+    t = table_of((char *[]){json_of(hash, "none", 8, 128, 4, 1000),
+                            json_of_type("i4", 128, 4)}, 2);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 128);
+    s = spec_of("i4", TILUS_ZEROS_NONE, 512, 1024);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 64);
+    s = spec_of("f5e2m2", TILUS_ZEROS_NONE, 512, 1024);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 64);
     matmul_table_free(t);
 }
 
@@ -223,6 +374,7 @@ static void test_refused(void **state)
     (void)state;
     assert_refused("\"rows\": 64", "\"rows\": 48",
                    "tuning 1: no configuration of the template has rows 48, rwarps 1");
+    assert_refused("\"stages\": 2", "\"stages\": 40", "deep 1, stages 40, columns 8");
     assert_refused("\"kwarps\": 4", "\"warps\": 4", "tuning 1: \"kwarps\" is missing");
     assert_refused("\"kwarps\": 4", "\"kwarps\": 4.0", "\"kwarps\" is missing, or no integer");
     assert_refused("\"kwarps\": 4", "\"kwarps\": -4", "\"kwarps\" is -4, not 0 to 65536");
@@ -262,7 +414,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact),       cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_other_types), cmocka_unit_test(test_other_groups),
+        cmocka_unit_test(test_expected_time), cmocka_unit_test(test_user_of_other_type),
         cmocka_unit_test(test_passed_over), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rows_of_buckets), cmocka_unit_test(test_exact_zeros),
         cmocka_unit_test(test_built_in),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
     };

@@ -129,8 +129,8 @@ static void test_rows(void **state)
 {
     (void)state;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++) {
-        assert_ptr_equal(mma_find(mma->types, mma->from), mma);
-        assert_ptr_equal(mma_find(mma->types, mma->to), mma);
+        assert_ptr_equal(mma_find(mma->types, mma->from, mma->k), mma);
+        assert_ptr_equal(mma_find(mma->types, mma->to, mma->k), mma);
         assert_true(intrinsic_info[mma_intrinsic(mma)].sm <= mma->from);
         const char *signature = intrinsic_info[mma_intrinsic(mma)].signature;
         int64_t words[MMA_OPERANDS];
@@ -140,9 +140,20 @@ static void test_rows(void **state)
         assert_int_equal(strlen(strchr(signature, ':') + 1),
                          words[MMA_A] + words[MMA_B] + words[MMA_C]);
     }
-    assert_null(mma_find((DType[]){DTYPE_f16, DTYPE_bf16, DTYPE_f32}, 90));
-    assert_null(mma_find((DType[]){DTYPE_i8, DTYPE_i8, DTYPE_f32}, 90));
-    assert_null(mma_find((DType[]){DTYPE_f8e4m3, DTYPE_f8e4m3, DTYPE_f32}, 86));
+    assert_null(mma_find((DType[]){DTYPE_f16, DTYPE_bf16, DTYPE_f32}, 90, 16));
+    assert_null(mma_find((DType[]){DTYPE_i8, DTYPE_i8, DTYPE_f32}, 90, 16));
+    assert_null(mma_find((DType[]){DTYPE_f8e4m3, DTYPE_f8e4m3, DTYPE_f32}, 86, 32));
+}
+
+/* The greatest k that divides the depth. */
+static void test_depths(void **state)
+{
+    (void)state;
+    static const struct { int64_t depth, k; } cases[] = {
+        {8, 8}, {16, 16}, {24, 8}, {48, 16}, {20, 8}, {1, 8}};
+    const DType types[] = {DTYPE_f16, DTYPE_f16, DTYPE_f32};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(mma_find(types, 90, cases[i].depth)->k, cases[i].k);
 }
 
 int main(void)
@@ -151,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_depths),
     };
     static OutOfMemory oom;
     arena_init(&arena, &oom);

@@ -132,7 +132,7 @@ static void takes_tunings(void **state)
     tilus_matmul_plan *plan = plan_of(matmul, u4);
     assert_memory_equal(&plan->choices->config, &tuning.config, sizeof tuning.config);
     char *text = tilus_matmul_describe(plan, 1);
-    assert_contains(text, "by the given tunings: 12.5 us for 1 rows");
+    assert_contains(text, "by the given tunings of similar products: 12.5 us for 1 rows");
     free(text);
     tilus_matmul_plan_free(plan);
     tilus_matmul_close(matmul);
@@ -141,6 +141,32 @@ static void takes_tunings(void **state)
     assert_null(matmul);
     tilus_rt_close(rt);
     free(json);
+}
+
+/* What measures says itself how it is computed; no device is asked. */
+static void takes_a_configuration(void **state)
+{
+    (void)state;
+    char message[256];
+    tilus_matmul *matmul;
+    tilus_matmul_plan *plan;
+    MatmulSpec spec;
+    MatmulDevice device = matmul_device("Fake 100", CAPABILITY, 132, 232448);
+    assert_true(matmul_spec(&u4, &spec, message, sizeof message));
+    assert_ok(tilus_matmul_open(NULL, NULL, &matmul));
+    assert_ok(plan_create_fixed(matmul, &spec, &prepared_config, &device, &plan));
+    const Choice *choice = plan_choice(plan, 8);
+    assert_memory_equal(&choice->config, &prepared_config, sizeof prepared_config);
+    assert_int_equal(plan->packed.rows, prepared_config.rows);
+    assert_int_equal(product_of(plan, choice, 8).rows, 8);
+    assert_int_equal(launches_of(plan, 8), 2);
+    assert_string_equal(plan->target, "sm_90a");
+    tilus_matmul_plan_free(plan);
+    device.shared_block = 100;
+    assert_fails(plan_create_fixed(matmul, &spec, &prepared_config, &device, &plan),
+                 TILUS_ERROR_UNSUPPORTED, "the configuration does not fit Fake 100");
+    assert_null(plan);
+    tilus_matmul_close(matmul);
 }
 
 static void describes_a_choice(void **state)
@@ -392,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup(refuses_old_devices, set_up_matmul),
         cmocka_unit_test_setup(packs_one_way, set_up_matmul),
         cmocka_unit_test_setup(takes_tunings, set_up_matmul),
+        cmocka_unit_test_setup(takes_a_configuration, set_up_matmul),
         cmocka_unit_test_setup(describes_a_choice, set_up_matmul),
         cmocka_unit_test_setup(workspaces_grow, set_up_matmul),
         cmocka_unit_test_setup(looks_in_memory_then_files_then_compiles, set_up_matmul),

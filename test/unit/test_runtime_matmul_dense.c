@@ -105,6 +105,7 @@ static void leaves_the_rest_alone(void **state)
         {.weights = "u4", .n = N, .k = K, .function = TILUS_EPILOGUE_SILU},
         {.weights = "u4", .activations = "i8", .n = N, .k = K},
         {.weights = "f8e7m0", .n = N, .k = K},
+        {.weights = "f8e5m2", .n = N, .k = K, .zeros = TILUS_ZEROS_FLOAT},
         {.weights = "u4", .activations = "bf16", .result = "f16", .n = N, .k = K},
     };
     for (size_t i = 0; i <= COUNT(problems); i++) {

@@ -269,6 +269,47 @@ static void packs_on_the_device(void **state)
     session_close(&s);
 }
 
+/* Whatever context is current, if any, the plan says on which device. */
+static void the_null_stream_is_of_the_device(void **state)
+{
+    (void)state;
+    Session s = {0};
+    session_open(&s, u4);
+    const tilus_matmul_weights w = {(void *)0x1000, (void *)0x2000, NULL, false};
+    assert_ok(tilus_matmul_pack_device(s.plan, NULL, &w, 0x100000));
+    assert_string_equal(fake->log[0].name, "pack");
+    assert_null(fake->log[0].stream);
+    const tilus_matmul_call call = call_for(s.plan, 7);
+    assert_ok(tilus_matmul_run(s.plan, NULL, &call));       /* nothing was prepared */
+    int launches = 1 + launches_of(s.plan, 7);
+    assert_int_equal(fake->launches, launches);
+    assert_string_equal(fake->log[launches - 1].name, "matmul");
+    session_close(&s);
+}
+
+static void the_null_stream_on_two_devices(void **state)
+{
+    (void)state;
+    Session s = {0};
+    fake->device_count = 2;
+    session_open(&s, u4);
+    tilus_matmul_plan *other;
+    assert_ok(tilus_matmul_plan_create(s.matmul, &u4, 1, &other));
+    const tilus_matmul_call call = call_for(s.plan, 7);
+    int launches = launches_of(s.plan, 7);
+    for (int current = FAKE_NO_CONTEXT; current < 2; current++) {
+        set_current(current);
+        assert_ok(tilus_matmul_run(s.plan, NULL, &call));
+        assert_ok(tilus_matmul_run(other, (tilus_stream)2, &call));
+        int runs = current - FAKE_NO_CONTEXT + 1;
+        assert_int_equal(fake->launches_on[0], runs * launches);
+        assert_int_equal(fake->launches_on[1], runs * launches);
+    }
+    set_current(FAKE_NO_CONTEXT);
+    tilus_matmul_plan_free(other);
+    session_close(&s);
+}
+
 /* ---- when things fail ---------------------------------------------------------------- */
 
 /* All that a user does, with nothing left behind wherever it ends. */
@@ -386,6 +427,8 @@ int main(void)
         cmocka_unit_test_setup(a_run_only_launches, set_up_matmul),
         cmocka_unit_test_setup(runs_in_a_capture, set_up_matmul),
         cmocka_unit_test_setup(packs_on_the_device, set_up_matmul),
+        cmocka_unit_test_setup(the_null_stream_is_of_the_device, set_up_matmul),
+        cmocka_unit_test_setup(the_null_stream_on_two_devices, set_up_matmul),
         cmocka_unit_test_setup(any_allocation_may_fail, set_up_matmul),
         cmocka_unit_test_setup(threads_share_kernels, set_up_matmul),
     };

@@ -46,9 +46,10 @@ void measure_close(Measure *m);
 bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
                    double us[static MEASURE_REPLAYS]);
 
-/* The median of these times. Where those of the first replays are above `limit`, the least of
- * them, and no more are made: `*whole` is false. A limit of 0 is none. */
-bool measure_graph_below(Measure *m, const MeasureWork *work, double limit, double *us,
+/* The median of these times. Where already the first two are more than 1.25 times `best`, or
+ * ten more 1.05 times, the least of them, and no more are made: `*whole` is false. A `best`
+ * of 0 is none. */
+bool measure_graph_below(Measure *m, const MeasureWork *work, double best, double *us,
                          bool *whole);
 
 /* Microseconds a launch between events, each after `flush` was enqueued. */

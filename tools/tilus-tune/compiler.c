@@ -25,6 +25,8 @@ typedef struct Worker {
     int to, from;
 } Worker;
 
+enum { BUCKETS = 4096 };
+
 struct Compiler {
     const char *target;
     double seconds;
@@ -34,16 +36,34 @@ struct Compiler {
     pthread_mutex_t lock;       /* of what follows */
     pthread_cond_t wanted, done;
     Kernel *first, **last;      /* in the order in which they were asked for */
+    Kernel *fresh;              /* no kernel before it is KERNEL_WANTED */
+    Kernel *named[BUCKETS];     /* by hashes of names */
     size_t finished;
     bool end;
 };
 
 /* ---- processes -------------------------------------------------------- */
 
+/* Ctrl-C, and signals to the whole group, are for the process that asks. */
+static bool spawn(Worker *w, const posix_spawn_file_actions_t *actions)
+{
+    char *const argv[] = {(char *)TOOL, (char *)"worker", NULL};
+    posix_spawnattr_t attributes;
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGTERM);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &blocked);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    bool ok = posix_spawn(&w->pid, "/proc/self/exe", actions, &attributes, argv, environ) == 0;
+    posix_spawnattr_destroy(&attributes);
+    return ok;
+}
+
 static bool start(Worker *w)
 {
     int in[2], out[2];
-    char *const argv[] = {(char *)TOOL, (char *)"worker", NULL};
     posix_spawn_file_actions_t actions;
     if (pipe2(in, O_CLOEXEC) != 0)
         return false;
@@ -55,7 +75,7 @@ static bool start(Worker *w)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    bool ok = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, argv, environ) == 0;
+    bool ok = spawn(w, &actions);
     posix_spawn_file_actions_destroy(&actions);
     close(in[0]);
     close(out[1]);
@@ -189,22 +209,15 @@ static KernelState compile(Worker *w, Kernel *k)
 
 /* ---- threads ---------------------------------------------------------- */
 
-static Kernel *find_wanted(const Compiler *c)
-{
-    Kernel *k = c->first;
-    while (k && k->state != KERNEL_WANTED)
-        k = k->next;
-    return k;
-}
-
 /* Under the lock. NULL: the end. */
 static Kernel *take(Compiler *c)
 {
-    Kernel *k = NULL;
-    while (!c->end && !(k = find_wanted(c)))
+    while (!c->end && !c->fresh)
         pthread_cond_wait(&c->wanted, &c->lock);
     if (c->end)
         return NULL;
+    Kernel *k = c->fresh;
+    c->fresh = k->next;
     k->state = KERNEL_COMPILING;
     return k;
 }
@@ -263,6 +276,13 @@ Compiler *compiler_open(unsigned jobs, const char *target, double seconds, Loade
     return NULL;
 }
 
+static void unload(Compiler *c, Kernel *k)
+{
+    if (k->loaded)
+        c->loader.unload(c->loader.data, k);
+    k->loaded = NULL;
+}
+
 void compiler_close(Compiler *c)
 {
     if (!c)
@@ -275,8 +295,7 @@ void compiler_close(Compiler *c)
         pthread_join(c->workers[i].thread, NULL);
     for (Kernel *k = c->first, *next; k; k = next) {
         next = k->next;
-        if (k->loaded)
-            c->loader.unload(c->loader.data, k);
+        unload(c, k);
         free(k->bytes);
         free(k);
     }
@@ -287,27 +306,62 @@ void compiler_close(Compiler *c)
     free(c);
 }
 
+/* FNV-1a. */
+static Kernel **find_bucket(Compiler *c, const char *name)
+{
+    uint32_t hash = 2166136261;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619;
+    return &c->named[hash % BUCKETS];
+}
+
+/* Under the lock. NULL: out of memory. */
+static Kernel *add(Compiler *c, Kernel **bucket, const char *name)
+{
+    Kernel *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    snprintf(k->name, sizeof k->name, "%s", name);
+    k->alike = *bucket;
+    *bucket = k;
+    *c->last = k;
+    c->last = &k->next;
+    if (!c->fresh)
+        c->fresh = k;
+    return k;
+}
+
 Kernel *compiler_want(Compiler *c, const MatmulSpec *spec, const MatmulConfig *config,
                       MatmulProgram program)
 {
     char name[MATMUL_NAME_MAX];
     matmul_name(spec, config, program, c->target, name);
     pthread_mutex_lock(&c->lock);
-    Kernel *k = c->first;
+    Kernel **bucket = find_bucket(c, name), *k = *bucket;
     while (k && strcmp(k->name, name) != 0)
-        k = k->next;
-    if (!k && (k = calloc(1, sizeof *k))) {
-        memcpy(k->name, name, sizeof name);
+        k = k->alike;
+    if (!k && (k = add(c, bucket, name))) {
         matmul_parameters(spec, config, program, k->parameters);
         k->program = program;
-        *c->last = k;
-        c->last = &k->next;
         pthread_cond_signal(&c->wanted);
     }
+    if (k)
+        k->users++;
     pthread_mutex_unlock(&c->lock);
     if (!k)
         fprintf(stderr, "%s: error: out of memory\n", TOOL);
     return k;
+}
+
+void compiler_drop(Compiler *c, Kernel *k)
+{
+    if (!k)
+        return;
+    pthread_mutex_lock(&c->lock);
+    bool over = --k->users == 0 && kernel_is_settled(k->state);
+    pthread_mutex_unlock(&c->lock);
+    if (over)
+        unload(c, k);
 }
 
 Kernel *compiler_first(Compiler *c)

@@ -18,7 +18,8 @@ typedef enum KernelState {
 
 /* A kernel, once for all candidates that are made of it. */
 typedef struct Kernel {
-    struct Kernel *next;
+    struct Kernel *next, *alike;        /* in order; whose names have the same hash */
+    unsigned users;             /* that have asked for it and not dropped it */
     char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
     MatmulProgram program;
     KernelState state;          /* as compiler_state says; the rest is for the taker */
@@ -32,7 +33,7 @@ typedef struct Kernel {
  * at once. False: it has failed, and the message says why. */
 typedef struct Loader {
     bool (*load)(void *data, Kernel *kernel);       /* NULL: nothing */
-    void (*unload)(void *data, Kernel *kernel);     /* at the end, one after the other */
+    void (*unload)(void *data, Kernel *kernel);     /* in the thread that drops or closes */
     void *data;
 } Loader;
 
@@ -56,6 +57,10 @@ void compiler_close(Compiler *compiler);
  * after a message. Lives as long as the compiler. */
 Kernel *compiler_want(Compiler *compiler, const MatmulSpec *spec, const MatmulConfig *config,
                       MatmulProgram program);
+
+/* One who has asked for it needs it no more. When nobody does it is unloaded; nobody may ask
+ * for it again. NULL is ignored. */
+void compiler_drop(Compiler *compiler, Kernel *kernel);
 
 /* All kernels so far, in the order in which they were asked for. */
 Kernel *compiler_first(Compiler *compiler);

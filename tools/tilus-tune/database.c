@@ -163,10 +163,12 @@ static void recall(const Candidates *candidates, sqlite3_stmt *s)
     const MatmulConfig config = read_config(s, 0);
     for (size_t i = 0; i < candidates->count; i++) {
         Candidate *c = &candidates->items[i];
-        if (memcmp(&c->config, &config, sizeof config) == 0) {
-            c->outcome = outcome_find(text_at(s, CONFIG_COUNT));
-            c->us = sqlite3_column_double(s, CONFIG_COUNT + 1);
-        }
+        if (memcmp(&c->config, &config, sizeof config) != 0)
+            continue;
+        Outcome outcome = outcome_find(text_at(s, CONFIG_COUNT));
+        c->begun = outcome == OUTCOME_BEGUN;
+        c->outcome = c->begun ? OUTCOME_NONE : outcome;
+        c->us = sqlite3_column_double(s, CONFIG_COUNT + 1);
     }
 }
 
@@ -295,10 +297,10 @@ bool database_best(Database *d, MatmulTunings *out)
     return ok;
 }
 
-bool database_count(Database *d, size_t counts[OUTCOME_LATE + 1])
+bool database_count(Database *d, size_t counts[OUTCOMES])
 {
     sqlite3_stmt *s;
-    memset(counts, 0, (OUTCOME_LATE + 1) * sizeof *counts);
+    memset(counts, 0, OUTCOMES * sizeof *counts);
     static const char sql[] = "SELECT outcome, count(*) FROM measurements GROUP BY outcome";
     if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
         return fail(d);

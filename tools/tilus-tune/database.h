@@ -16,7 +16,8 @@ typedef struct Origin {
     const char *device, *driver;
 } Origin;
 
-/* Sets what is known of candidates: of this template, device and driver. */
+/* Sets what is known of candidates, of this template, device and driver. What is only begun
+ * is not measured, and c->begun says so. */
 bool database_recall(Database *d, const Task *task, const Origin *origin,
                      const Candidates *candidates);
 
@@ -32,6 +33,6 @@ bool database_import(Database *d, const MatmulTunings *tunings);
 bool database_best(Database *d, MatmulTunings *out);
 
 /* How many rows have each outcome. */
-bool database_count(Database *d, size_t counts[OUTCOME_LATE + 1]);
+bool database_count(Database *d, size_t counts[OUTCOMES]);
 
 #endif

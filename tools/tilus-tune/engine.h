@@ -1,5 +1,5 @@
-/* What runs products: the GPU, or the CPU engine, whose times mean nothing for a GPU. Buffers
- * are named by addresses; those of the CPU engine are numbers of its own. */
+/* What runs products: the GPU, or the CPU engine, whose times mean nothing for a GPU. Memory
+ * is named by addresses, into which one may point. */
 #ifndef TILUS_TUNE_ENGINE_H
 #define TILUS_TUNE_ENGINE_H
 
@@ -38,15 +38,16 @@ struct Engine {
     void (*release)(Engine *e, uint64_t address);
     bool (*upload)(Engine *e, uint64_t to, const void *from, size_t size);
     bool (*download)(Engine *e, void *to, uint64_t from, size_t size);
+    bool (*fill)(Engine *e, uint64_t to, unsigned char byte, size_t size);
     EngineKernel *(*load)(Engine *e, const void *artefact, size_t size, char *message,
                           size_t message_size);
     void (*unload)(Engine *e, EngineKernel *kernel);
-    bool (*launch)(Engine *e, EngineKernel *kernel, const tilus_arg *args);
+    bool (*launch)(Engine *e, EngineKernel *kernel, const tilus_arg *args, size_t count);
     bool (*wait)(Engine *e);
 
-    /* Microseconds of one piece of the work. It may stop early when it is slower than `limit`
-       (0: none), and `*whole` is false then. */
-    bool (*time)(Engine *e, const EngineWork *work, double limit, double *us, bool *whole);
+    /* Microseconds of one piece of the work. It may stop early when it is clearly slower than
+       `best` (0: none), and `*whole` is false then. */
+    bool (*time)(Engine *e, const EngineWork *work, double best, double *us, bool *whole);
 };
 
 /* NULL after a message. engine->close frees it. */

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "engine.h"
 
+#include "common/cpu_memory.h"
+#include "common/cpu_module.h"
 #include "tilus/artefact.h"
 #include "tilus/tilus.h"
 
@@ -9,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFERS_MAX = 64 };
+/* What a fault puts on a launch's time, and from how much on a candidate is clearly slower:
+ * beyond what a busy machine does. */
+static const double fault_slower = 1e6, clearly_slower = 1e5;
 
-/* An address is one more than the number of a buffer. */
+/* Addresses are those of the host. */
 typedef struct Cpu {
     Engine base;
-    tilus_buffer buffers[BUFFERS_MAX];
+    CpuMemory memory;
     double run_seconds;         /* of launches so far */
 } Cpu;
 
@@ -31,85 +35,51 @@ static bool fail(Engine *e, const char *why)
     return false;
 }
 
-/* Why the compiler or the engine failed. */
-static const char *find_reason(const tilus_diag *diag, tilus_status status)
-{
-    for (size_t i = 0; diag && i < tilus_diag_count(diag); i++)
-        if (tilus_diag_severity(diag, i) == TILUS_SEVERITY_ERROR)
-            return tilus_diag_text(diag, i);
-    return tilus_status_name(status);
-}
-
 /* ---- memory ----------------------------------------------------------- */
 
 static bool cpu_allocate(Engine *e, size_t size, uint64_t *address)
 {
     Cpu *c = (Cpu *)e;
-    size_t i = 0;
-    while (i < BUFFERS_MAX && c->buffers[i].data)
-        i++;
-    if (i < BUFFERS_MAX)
-        c->buffers[i] = (tilus_buffer){calloc(1, size + 1), size};
-    if (i == BUFFERS_MAX || !c->buffers[i].data)
-        return fail(e, "out of memory");
-    *address = i + 1;
-    return true;
+    return cpu_memory_allocate(&c->memory, size, address) || fail(e, "out of memory");
 }
 
 static void cpu_release(Engine *e, uint64_t address)
 {
-    Cpu *c = (Cpu *)e;
-    if (!address)
-        return;
-    free(c->buffers[address - 1].data);
-    c->buffers[address - 1] = (tilus_buffer){0};
+    cpu_memory_release(&((Cpu *)e)->memory, address);
 }
 
 static bool cpu_upload(Engine *e, uint64_t to, const void *from, size_t size)
 {
-    memcpy(((Cpu *)e)->buffers[to - 1].data, from, size);
+    (void)e;
+    memcpy((void *)(uintptr_t)to, from, size);
     return true;
 }
 
 static bool cpu_download(Engine *e, void *to, uint64_t from, size_t size)
 {
-    memcpy(to, ((Cpu *)e)->buffers[from - 1].data, size);
+    (void)e;
+    memcpy(to, (const void *)(uintptr_t)from, size);
+    return true;
+}
+
+static bool cpu_fill(Engine *e, uint64_t to, unsigned char byte, size_t size)
+{
+    (void)e;
+    memset((void *)(uintptr_t)to, byte, size);
     return true;
 }
 
 /* ---- kernels ---------------------------------------------------------- */
 
-enum { DEFINES_MAX = 64 };
-
-/* Cuts "A=1 B=2" in place. */
-static size_t split(char *text, tilus_define defines[static DEFINES_MAX])
-{
-    size_t count = 0;
-    for (char *word; count < DEFINES_MAX && (word = strsep(&text, " "));) {
-        char *value = strchr(word, '=');
-        if (!value)
-            continue;
-        *value = '\0';
-        defines[count++] = (tilus_define){word, value + 1};
-    }
-    return count;
-}
-
 static bool parse(CpuKernel *k)
 {
     const tilus_artefact *a = k->artefact;
-    tilus_define defines[DEFINES_MAX];
-    char *parameters = strdup(a->parameters);
     k->diag = tilus_diag_new();
-    if (parameters && k->diag) {
-        const tilus_pass_options passes = {.target = a->target};
-        size_t count = split(parameters, defines);
-        k->module = tilus_parse(k->diag, "matmul.tilus", a->source, strlen(a->source), 1,
-                                defines, count);
-        if (k->module && tilus_run_passes(k->module, NULL, &passes))
-            k->base.info = tilus_module_kernel_info(k->module, a->info->name);
-    }
-    free(parameters);
+    if (k->diag)
+        k->module = cpu_module_parse(k->diag, a->source, strlen(a->source), a->parameters,
+                                     a->target);
+    if (k->module)
+        k->base.info = tilus_module_kernel_info(k->module, a->info->name);
     return k->base.info;
 }
 
@@ -136,32 +106,42 @@ static EngineKernel *cpu_load(Engine *e, const void *artefact, size_t size, char
     if (tilus_artefact_read(artefact, size, &k->artefact, message, message_size) == TILUS_OK) {
         if (parse(k))
             return &k->base;
-        snprintf(message, message_size, "%s", find_reason(k->diag, TILUS_ERROR_MEMORY));
+        snprintf(message, message_size, "%s", cpu_module_reason(k->diag, TILUS_ERROR_MEMORY));
     }
     cpu_unload(e, &k->base);
     return NULL;
 }
 
-static bool cpu_launch(Engine *e, EngineKernel *kernel, const tilus_arg *args)
+static void raise_faults(const CpuKernel *k)
+{
+    if (tune_has_fault(k->artefact->parameters, "kill:"))
+        raise(SIGKILL);
+    if (tune_has_fault(k->artefact->parameters, "term:"))
+        raise(SIGTERM);
+}
+
+/* Seconds of a launch, where the engine took `seconds`. */
+static double add_faults(const CpuKernel *k, double seconds)
+{
+    return tune_has_fault(k->artefact->parameters, "slow:") ? fault_slower * seconds : seconds;
+}
+
+static bool cpu_launch(Engine *e, EngineKernel *kernel, const tilus_arg *args, size_t count)
 {
     Cpu *c = (Cpu *)e;
     CpuKernel *k = (CpuKernel *)kernel;
     const tilus_kernel_info *info = kernel->info;
     const tilus_cpu_options options = {.cpu = k->artefact->target, .host_threads = 1};
     tilus_cpu_times times = {0};
-    tilus_arg *numbers = calloc(info->arg_count + 1, sizeof *numbers);
-    if (!numbers)
-        return fail(e, "out of memory");
-    for (size_t i = 0; i < info->arg_count; i++) {
-        numbers[i] = args[i];
-        if (info->args[i].kind == TILUS_ARG_POINTER)
-            numbers[i].pointer = args[i].pointer - 1;
-    }
-    tilus_status status = tilus_run_on_cpu(k->module, info->name, numbers, info->arg_count,
-                                           c->buffers, BUFFERS_MAX, &options, &times);
-    free(numbers);
-    c->run_seconds += times.run_seconds;
-    return status == TILUS_OK || fail(e, find_reason(k->diag, status));
+    CpuCall call;
+    const char *wrong = cpu_call_make(&call, &c->memory, info, args, count);
+    if (wrong)
+        return fail(e, wrong);
+    raise_faults(k);
+    tilus_status status = tilus_run_on_cpu(k->module, info->name, call.args, count,
+                                           call.buffers, count, &options, &times);
+    c->run_seconds += add_faults(k, times.run_seconds);
+    return status == TILUS_OK || fail(e, cpu_module_reason(k->diag, status));
 }
 
 static bool cpu_wait(Engine *e)
@@ -170,22 +150,20 @@ static bool cpu_wait(Engine *e)
     return true;
 }
 
-static bool cpu_time(Engine *e, const EngineWork *work, double limit, double *us, bool *whole)
+static bool cpu_time(Engine *e, const EngineWork *work, double best, double *us, bool *whole)
 {
     Cpu *c = (Cpu *)e;
     double before = c->run_seconds;
-    (void)limit;
     bool ok = work->launch(work->data, 0);
     *us = 1e6 * (c->run_seconds - before);
-    *whole = true;
+    *whole = best == 0 || *us < clearly_slower * best;
     return ok;
 }
 
 static void cpu_close(Engine *e)
 {
     Cpu *c = (Cpu *)e;
-    for (size_t i = 0; i < BUFFERS_MAX; i++)
-        free(c->buffers[i].data);
+    cpu_memory_free(&c->memory);
     free(c);
 }
 
@@ -201,7 +179,7 @@ Engine *engine_open_cpu(void)
     c->base = (Engine){
         .device_name = "CPU engine", .target = "sm_90a", .close = cpu_close,
         .allocate = cpu_allocate, .release = cpu_release, .upload = cpu_upload,
-        .download = cpu_download, .load = cpu_load, .unload = cpu_unload,
+        .download = cpu_download, .fill = cpu_fill, .load = cpu_load, .unload = cpu_unload,
         .launch = cpu_launch, .wait = cpu_wait, .time = cpu_time};
     c->base.device = matmul_device(c->base.device_name, CAPABILITY, MULTIPROCESSORS,
                                    SHARED_BYTES);

@@ -80,6 +80,13 @@ static bool gpu_download(Engine *e, void *to, uint64_t from, size_t size)
     return check(g, tilus_rt_download(g->rt, DEVICE, to, from, size));
 }
 
+static bool gpu_fill(Engine *e, uint64_t to, unsigned char byte, size_t size)
+{
+    Gpu *g = (Gpu *)e;
+    return check(g, tilus_rt_fill(g->rt, DEVICE, to, byte, size)) &&
+           check(g, tilus_rt_synchronize(g->rt, DEVICE));
+}
+
 /* ---- kernels ---------------------------------------------------------- */
 
 static EngineKernel *gpu_load(Engine *e, const void *artefact, size_t size, char *message,
@@ -111,11 +118,11 @@ static void gpu_unload(Engine *e, EngineKernel *kernel)
     free(kernel);
 }
 
-static bool gpu_launch(Engine *e, EngineKernel *kernel, const tilus_arg *args)
+static bool gpu_launch(Engine *e, EngineKernel *kernel, const tilus_arg *args, size_t count)
 {
     Gpu *g = (Gpu *)e;
-    return check(g, tilus_launch(((GpuKernel *)kernel)->kernel, g->measure.stream, args,
-                                 kernel->info->arg_count, 0, 0));
+    return check(g, tilus_launch(((GpuKernel *)kernel)->kernel, g->measure.stream, args, count,
+                                 0, 0));
 }
 
 static bool gpu_wait(Engine *e)
@@ -124,11 +131,11 @@ static bool gpu_wait(Engine *e)
     return check(g, tilus_rt_synchronize(g->rt, DEVICE));
 }
 
-static bool gpu_time(Engine *e, const EngineWork *work, double limit, double *us, bool *whole)
+static bool gpu_time(Engine *e, const EngineWork *work, double best, double *us, bool *whole)
 {
     Gpu *g = (Gpu *)e;
     const MeasureWork measured = {work->launch, work->data, work->copies};
-    return check_driver(g, measure_graph_below(&g->measure, &measured, limit, us, whole)) &&
+    return check_driver(g, measure_graph_below(&g->measure, &measured, best, us, whole)) &&
            gpu_wait(e);
 }
 
@@ -161,7 +168,7 @@ Engine *engine_open_gpu(void)
     }
     g->base = (Engine){
         .close = gpu_close, .allocate = gpu_allocate, .release = gpu_release,
-        .upload = gpu_upload, .download = gpu_download, .load = gpu_load,
+        .upload = gpu_upload, .download = gpu_download, .fill = gpu_fill, .load = gpu_load,
         .unload = gpu_unload, .launch = gpu_launch, .wait = gpu_wait, .time = gpu_time};
     if (measure_open(&g->measure, TOOL ": error", DEVICE)) {
         describe(g);

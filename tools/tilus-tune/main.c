@@ -17,12 +17,14 @@ static void interrupt(int signal)
     tune_interrupted = 1;
 }
 
-/* A second Ctrl-C ends the process at once. */
+/* A second Ctrl-C ends the process at once. SIGTERM does not: timeout(1) sends it twice, to
+ * the process and to its group. */
 void tune_handle_signals(void)
 {
-    const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    const struct sigaction once = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
+    const struct sigaction always = {.sa_handler = interrupt};
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &always, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -77,10 +79,10 @@ static int parse_and_run(Settings *s, int argc, char **argv)
 {
     int status;
     const Option table[] = {
-        {"weights", "type", "tune weights of this type; repeatable", OPTION_LIST, &s->weights,
-         NULL},
-        {"shape", "KxN", "of weights with this k and n; repeatable", OPTION_LIST, &s->shapes,
-         NULL},
+        {"weights", "type,..", "tune weights of these types; repeatable", OPTION_LIST,
+         &s->weights, NULL},
+        {"shape", "KxN,..", "of weights with this k and n; repeatable", OPTION_LIST,
+         &s->shapes, NULL},
         {"m", "m,..", "for so many rows of A, rounded up to powers of two (default "
          "1,2,4,8,16)", OPTION_STRING, &s->m, NULL},
         {"activations", "type", "of A (default f16)", OPTION_STRING, &s->activations, NULL},
@@ -90,14 +92,17 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          NULL},
         {"group", "size", "of k with one scale; 0 is all of k (default 128)", OPTION_UNSIGNED,
          &s->group, NULL},
-        {"zeros", NULL, "zero points (default none)", OPTION_CHOICE, &s->zeros, zeros},
+        {"zeros", "kind,..", "zero points: none, integer, float, or several of them (default "
+         "none)", OPTION_LIST, &s->zeros, zeros},
         {"database", "file", "where results are kept (default tilus-tune.db)", OPTION_STRING,
          &s->database, NULL},
-        {"candidates", "count", "measure so many of each task, the cheapest by the cost model "
-         "(default 32)", OPTION_UNSIGNED, &s->candidates, NULL},
+        {"candidates", "count", "measure so many of each task, shared out evenly over the "
+         "numbers of rows, the cheapest by the cost model of each (default 192)",
+         OPTION_UNSIGNED, &s->candidates, NULL},
         {"jobs", "count", "compile in so many processes (default: one a processor)",
          OPTION_UNSIGNED, &s->jobs, NULL},
-        {"time", "seconds", "end after so long (default: when all is measured)", OPTION_REAL,
+        {"time", "seconds", "end after so long, which all tasks share (default: when all is "
+         "measured)", OPTION_REAL,
          &s->seconds, NULL},
         {"compile-time", "seconds", "give up a kernel that takes longer (default 60)",
          OPTION_REAL, &s->compile_seconds, NULL},
@@ -118,7 +123,7 @@ static int parse_and_run(Settings *s, int argc, char **argv)
 int main(int argc, char **argv)
 {
     Settings s = {.m = "1,2,4,8,16", .group = 128, .database = "tilus-tune.db", .output = "-",
-                  .candidates = 32, .count = 200, .compile_seconds = 60};
+                  .candidates = 192, .count = 200, .compile_seconds = 60};
     /* What this program starts itself as; it is no command for people. */
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return tune_worker();
@@ -126,5 +131,6 @@ int main(int argc, char **argv)
     string_list_free(&s.words);
     string_list_free(&s.weights);
     string_list_free(&s.shapes);
+    string_list_free(&s.zeros);
     return status;
 }

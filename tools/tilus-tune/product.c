@@ -1,114 +1,40 @@
-/* The template's programs get their arguments by name. */
+/* What is launched, and with what, says a plan of the matmul library: the tuner measures what
+ * users run. */
 #include "product.h"
+
+#include "matmul/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-/* ---- arguments -------------------------------------------------------- */
-
-static const struct {
-    MatmulProgram program;
-    const char *name;
-    Place place;
-} pointers[] = {
-    {MATMUL_PACK, "codes", PLACE_CODES},        {MATMUL_PACK, "scales", PLACE_SCALES},
-    {MATMUL_PACK, "zeros", PLACE_ZEROS},        {MATMUL_PACK, "to", PLACE_UNITS},
-    {MATMUL_PACK, "ts", PLACE_UNIT_SCALES},     {MATMUL_PACK, "tz", PLACE_UNIT_ZEROS},
-    {MATMUL_PREPARE, "a", PLACE_A},             {MATMUL_PREPARE, "prepared", PLACE_PREPARED},
-    {MATMUL_PRODUCT, "w", PLACE_UNITS},         {MATMUL_PRODUCT, "s", PLACE_UNIT_SCALES},
-    {MATMUL_PRODUCT, "z", PLACE_UNIT_ZEROS},    {MATMUL_PRODUCT, "a", PLACE_A},
-    {MATMUL_PRODUCT, "prepared", PLACE_PREPARED},   {MATMUL_PRODUCT, "turns", PLACE_TURNS},
-    {MATMUL_PRODUCT, "parts", PLACE_PARTS},     {MATMUL_PRODUCT, "bias", PLACE_C},
-    {MATMUL_PRODUCT, "residual", PLACE_C},      {MATMUL_PRODUCT, "c", PLACE_C},
-};
-
-typedef struct Numbers {
-    int64_t n, k, m, slices, columns, blocks, rounds;
-} Numbers;
-
-static Numbers find_numbers(const Shape *shape, const MatmulConfig *c, int64_t m)
-{
-    const MatmulSpec *s = &shape->data->spec;
-    return (Numbers){s->n, s->k, m, matmul_slices(s), ceil_div(m, 8 * c->tiles),
-                     matmul_blocks(s, c, shape->engine->device.multiprocessors),
-                     matmul_rounds(s, c)};
-}
-
-static bool find_number(const Numbers *v, const char *name, int64_t *value)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } all[] = {
-        {"n", v->n}, {"k", v->k}, {"m", v->m}, {"stride", v->k}, {"slices", v->slices},
-        {"blocks", v->blocks}, {"share", v->rounds / v->blocks},
-        {"extra", v->rounds % v->blocks},
-    };
-    for (size_t i = 0; i < COUNT(all); i++)
-        if (strcmp(name, all[i].name) == 0) {
-            *value = all[i].value;
-            return true;
-        }
-    return false;
-}
-
-static bool find_pointer(MatmulProgram program, const uint64_t at[PLACES], const char *name,
-                         uint64_t *value)
-{
-    for (size_t i = 0; i < COUNT(pointers); i++)
-        if (pointers[i].program == program && strcmp(pointers[i].name, name) == 0) {
-            *value = at[pointers[i].place];
-            return true;
-        }
-    return false;
-}
-
-static bool bind(Engine *e, const EngineKernel *kernel, MatmulProgram program,
-                 const Numbers *numbers, const uint64_t at[PLACES], tilus_arg *args)
-{
-    const tilus_kernel_info *info = kernel->info;
-    bool ok = info->arg_count <= ARGUMENTS_MAX;
-    for (size_t i = 0; ok && i < info->arg_count; i++) {
-        const tilus_arg_info *arg = &info->args[i];
-        ok = arg->kind == TILUS_ARG_POINTER
-                 ? find_pointer(program, at, arg->name, &args[i].pointer)
-                 : find_number(numbers, arg->name, &args[i].integer);
-        if (!ok)
-            snprintf(e->message, sizeof e->message, "the template's @%s has an argument %%%s, "
-                     "which " TOOL " does not know", info->name, arg->name);
-    }
-    return ok;
-}
 
 /* ---- shapes ----------------------------------------------------------- */
+
+static bool check(Engine *e, tilus_status status)
+{
+    if (status != TILUS_OK)
+        snprintf(e->message, sizeof e->message, "%s", tilus_rt_error());
+    return status == TILUS_OK;
+}
 
 static bool upload(Engine *e, const void *data, size_t size, uint64_t *address)
 {
     return e->allocate(e, size ? size : 1, address) && e->upload(e, *address, data, size);
 }
 
+static size_t result_bytes(const Data *d, int64_t m)
+{
+    return (size_t)(m * d->spec.n) * dtype_bits(d->spec.result) / 8;
+}
+
 bool shape_open(Shape *s, Engine *engine, const Data *d)
 {
     *s = (Shape){.engine = engine, .data = d};
-    return upload(engine, d->codes, d->codes_size, &s->codes) &&
+    return check(engine, tilus_matmul_open(NULL, NULL, &s->matmul)) &&
+           upload(engine, d->codes, d->codes_size, &s->codes) &&
            upload(engine, d->scales, d->scales_size, &s->scales) &&
            upload(engine, d->zeros, d->zeros_size, &s->zeros) &&
-           upload(engine, d->a, d->a_size, &s->a);
-}
-
-static void packed_close(Engine *e, Packed *p)
-{
-    for (unsigned i = 0; i < COPIES_MAX; i++)
-        e->release(e, p->units[i]);
-    e->release(e, p->scales);
-    e->release(e, p->zeros);
-    *p = (Packed){0};
+           upload(engine, d->a, d->a_size, &s->a) &&
+           engine->allocate(engine, result_bytes(d, d->m), &s->c);
 }
 
 void shape_close(Shape *s)
@@ -117,164 +43,137 @@ void shape_close(Shape *s)
     if (!e)
         return;
     for (int i = 0; i < ROWS_KINDS; i++)
-        packed_close(e, &s->packed[i]);
-    e->release(e, s->codes);
-    e->release(e, s->scales);
-    e->release(e, s->zeros);
-    e->release(e, s->a);
+        e->release(e, s->weights[i].packed);
+    const uint64_t all[] = {s->codes, s->scales, s->zeros, s->a, s->c, s->workspace};
+    for (size_t i = 0; i < COUNT(all); i++)
+        e->release(e, all[i]);
+    tilus_matmul_close(s->matmul);
     *s = (Shape){0};
+}
+
+/* ---- launches --------------------------------------------------------- */
+
+static bool launch(const Trial *t, const Launch *l)
+{
+    Engine *e = t->shape->engine;
+    return e->launch(e, t->kernels[l->kernel->program], l->args, l->count);
+}
+
+bool trial_launch(void *trial, unsigned copy)
+{
+    Trial *t = trial;
+    const Product p = product_of(t->plan, plan_choice(t->plan, t->call.m), t->call.m);
+    bool ok = true;
+    t->call.weights = t->weights->packed + copy * t->weights->stride;
+    for (int64_t first = 0; ok && first < t->call.m; first += p.rows) {
+        Launch launches[MATMUL_LAUNCHES];
+        size_t count = product_launches(t->plan, &t->call, &p, first, launches);
+        for (size_t i = 0; ok && i < count; i++)
+            ok = launch(t, &launches[i]);
+    }
+    return ok;
 }
 
 /* ---- packing ---------------------------------------------------------- */
 
-/* Copies that are four times the cache in all, as far as there are so many. */
-static unsigned count_copies(const Shape *s, size_t bytes)
+/* Copies that are four times the cache in all, and two at least: what a launch has read is
+ * not what the next one reads. */
+static unsigned count_copies(size_t cache, size_t bytes)
 {
-    enum { CACHES = 4 };
-    size_t copies = CACHES * s->engine->cache / bytes + 1;
-    return copies < COPIES_MAX ? (unsigned)copies : COPIES_MAX;
+    enum { CACHES = 4, LEAST = 2 };
+    unsigned copies = (unsigned)(CACHES * cache / bytes) + 1;
+    return copies < LEAST ? LEAST : copies;
 }
 
-static bool pack_copies(Shape *s, Packed *p, const MatmulConfig *c, EngineKernel *kernel)
+static bool pack_copies(const Trial *t, const Weights *w)
 {
-    Engine *e = s->engine;
-    const Numbers numbers = find_numbers(s, c, 1);
-    uint64_t at[PLACES] = {
-        [PLACE_CODES] = s->codes, [PLACE_SCALES] = s->scales, [PLACE_ZEROS] = s->zeros,
-        [PLACE_UNIT_SCALES] = p->scales, [PLACE_UNIT_ZEROS] = p->zeros};
-    tilus_arg args[ARGUMENTS_MAX];
-    for (unsigned i = 0; i < p->copies; i++) {
-        at[PLACE_UNITS] = p->units[i];
-        if (!bind(e, kernel, MATMUL_PACK, &numbers, at, args) || !e->launch(e, kernel, args))
-            return false;
+    const Shape *s = t->shape;
+    const tilus_matmul_weights plain = {(const void *)(uintptr_t)s->codes,
+                                        (const void *)(uintptr_t)s->scales,
+                                        (const void *)(uintptr_t)s->zeros, .transposed = true};
+    bool ok = true;
+    for (unsigned i = 0; ok && i < w->copies; i++) {
+        const Launch l = pack_launch(t->plan, &plain, w->packed + i * w->stride);
+        ok = launch(t, &l);
     }
-    return e->wait(e);
+    return ok && s->engine->wait(s->engine);
 }
 
-/* Packs for units of the configuration's rows. */
-static bool packed_open(Shape *s, Packed *p, const MatmulConfig *c, EngineKernel *kernel)
+/* Weights in units of the configuration's rows. */
+static bool weights_open(const Trial *t, Weights *w, int rows)
 {
-    Engine *e = s->engine;
-    const MatmulSpec *spec = &s->data->spec;
-    int64_t units = matmul_units(spec, c->rows);
-    size_t bytes = (size_t)(units * matmul_unit_bytes(spec, c->rows));
-    size_t table = (size_t)(units / matmul_slices(spec) * c->rows) * 2;
-    bool ok = e->allocate(e, table, &p->scales) && e->allocate(e, table, &p->zeros);
-    p->copies = count_copies(s, bytes);
-    for (unsigned i = 0; ok && i < p->copies; i++)
-        ok = e->allocate(e, bytes, &p->units[i]);
-    if (ok && pack_copies(s, p, c, kernel)) {
-        p->rows = c->rows;
+    Engine *e = t->shape->engine;
+    w->stride = tilus_matmul_packed_size(t->plan);
+    w->copies = count_copies(e->cache, w->stride);
+    if (e->allocate(e, w->copies * w->stride, &w->packed) && pack_copies(t, w)) {
+        w->rows = rows;
         return true;
     }
-    packed_close(e, p);
+    e->release(e, w->packed);
+    *w = (Weights){0};
     return false;
 }
 
-static const Packed *find_packed(Shape *s, const MatmulConfig *c, EngineKernel *kernel)
+static const Weights *find_weights(const Trial *t, int rows)
 {
-    for (int i = 0; i < ROWS_KINDS; i++) {
-        Packed *p = &s->packed[i];
-        if (p->rows == c->rows || (p->rows == 0 && packed_open(s, p, c, kernel)))
-            return p;
-        if (p->rows == 0)
-            break;
+    Weights *w = t->shape->weights;
+    while (w->rows && w->rows != rows)
+        w++;
+    return w->rows || weights_open(t, w, rows) ? w : NULL;
+}
+
+/* ---- trials ----------------------------------------------------------- */
+
+/* A workspace of the shape. Its semaphores are zero, whatever a candidate before has left. */
+static bool open_workspace(Shape *s, size_t size)
+{
+    Engine *e = s->engine;
+    if (size > s->workspace_size) {
+        e->release(e, s->workspace);
+        s->workspace = 0;
+        s->workspace_size = 0;
+        if (!e->allocate(e, size, &s->workspace))
+            return false;
+        s->workspace_size = size;
     }
-    return NULL;
+    return e->fill(e, s->workspace, 0, TILUS_MATMUL_SEMAPHORES);
 }
 
-/* ---- products --------------------------------------------------------- */
-
-/* Launches leave them as they find them: zero. */
-static bool clear_turns(Product *p, size_t count)
+bool trial_open(Trial *t, Shape *shape, const MatmulConfig *config, int64_t m, Kernels kernels)
 {
-    Engine *e = p->shape->engine;
-    int32_t *zeros = calloc(count, sizeof *zeros);
-    bool ok = zeros && e->upload(e, p->own[PLACE_TURNS], zeros, count * sizeof *zeros);
-    if (!zeros)
-        snprintf(e->message, sizeof e->message, "out of memory");
-    free(zeros);
-    return ok;
+    Engine *e = shape->engine;
+    *t = (Trial){.shape = shape};
+    for (int i = 0; i < MATMUL_PROGRAMS; i++)
+        t->kernels[i] = kernels[i];
+    if (!check(e, plan_create_fixed(shape->matmul, &shape->data->spec, config, &e->device,
+                                    &t->plan)) ||
+        !(t->weights = find_weights(t, config->rows)) ||
+        !open_workspace(shape, tilus_matmul_workspace_size(t->plan, m)))
+        return false;
+    t->call = (tilus_matmul_call){.m = m, .a = shape->a, .c = shape->c,
+                                  .workspace = shape->workspace,
+                                  .workspace_size = shape->workspace_size};
+    return true;
 }
 
-static bool allocate(Product *p)
+void trial_close(Trial *t)
 {
-    Engine *e = p->shape->engine;
-    const MatmulSpec *s = &p->shape->data->spec;
-    const MatmulConfig *c = &p->config;
-    const Numbers v = find_numbers(p->shape, c, p->m);
-    int64_t panels = v.columns * c->tiles * v.slices;
-    const struct {
-        Place place;
-        int64_t bytes;
-    } all[] = {
-        {PLACE_PREPARED, c->prepared ? panels * matmul_panel_words(s, c) * 4 : 1},
-        {PLACE_TURNS, v.columns * v.blocks * 4},
-        {PLACE_PARTS, v.columns * v.blocks * c->rwarps * c->rows * c->columns * c->tiles * 4},
-        {PLACE_C, p->m * s->n * (int64_t)dtype_bits(s->result) / 8},
-    };
-    bool ok = true;
-    for (size_t i = 0; ok && i < COUNT(all); i++)
-        ok = e->allocate(e, (size_t)all[i].bytes, &p->own[all[i].place]);
-    return ok && clear_turns(p, (size_t)(v.columns * v.blocks));
+    tilus_matmul_plan_free(t->plan);
+    *t = (Trial){0};
 }
 
-static bool bind_launches(Product *p)
-{
-    Shape *s = p->shape;
-    const Packed *packed = p->packed;
-    const Numbers numbers = find_numbers(s, &p->config, p->m);
-    uint64_t at[PLACES];
-    memcpy(at, p->own, sizeof at);
-    at[PLACE_A] = s->a;
-    at[PLACE_UNIT_SCALES] = packed->scales;
-    at[PLACE_UNIT_ZEROS] = packed->zeros;
-    bool ok = !p->kernels.prepare || bind(s->engine, p->kernels.prepare, MATMUL_PREPARE,
-                                          &numbers, at, p->prepare);
-    for (unsigned i = 0; ok && i < packed->copies; i++) {
-        at[PLACE_UNITS] = packed->units[i];
-        ok = bind(s->engine, p->kernels.product, MATMUL_PRODUCT, &numbers, at, p->product[i]);
-    }
-    return ok;
-}
-
-bool product_open(Product *p, Shape *shape, const MatmulConfig *config, int64_t m,
-                  Kernels kernels)
-{
-    *p = (Product){.shape = shape, .kernels = kernels, .config = *config, .m = m};
-    p->packed = find_packed(shape, config, kernels.pack);
-    return p->packed && allocate(p) && bind_launches(p);
-}
-
-void product_close(Product *p)
-{
-    for (int i = 0; p->shape && i < PLACES; i++)
-        p->shape->engine->release(p->shape->engine, p->own[i]);
-    p->shape = NULL;
-}
-
-bool product_launch(void *product, unsigned copy)
-{
-    Product *p = product;
-    Engine *e = p->shape->engine;
-    return (!p->kernels.prepare || e->launch(e, p->kernels.prepare, p->prepare)) &&
-           e->launch(e, p->kernels.product, p->product[copy]);
-}
-
-void *product_run(Product *p)
+void *trial_run(Trial *t)
 {
     enum { NAN_BYTE = 0xff };
-    Engine *e = p->shape->engine;
-    const MatmulSpec *s = &p->shape->data->spec;
-    size_t size = (size_t)(p->m * s->n) * dtype_bits(s->result) / 8;
-    char *c = malloc(size);
+    Engine *e = t->shape->engine;
+    size_t size = result_bytes(t->shape->data, t->call.m);
+    void *c = malloc(size);
     if (!c) {
         snprintf(e->message, sizeof e->message, "out of memory");
         return NULL;
     }
-    memset(c, NAN_BYTE, size);
-    if (e->upload(e, p->own[PLACE_C], c, size) && product_launch(p, 0) && e->wait(e) &&
-        e->download(e, c, p->own[PLACE_C], size))
+    if (e->fill(e, t->call.c, NAN_BYTE, size) && trial_launch(t, 0) && e->wait(e) &&
+        e->download(e, c, t->call.c, size))
         return c;
     free(c);
     return NULL;

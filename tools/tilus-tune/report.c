@@ -11,9 +11,9 @@
 
 /* ---- show ------------------------------------------------------------- */
 
-static void print_counts(const size_t counts[OUTCOME_LATE + 1])
+static void print_counts(const size_t counts[OUTCOMES])
 {
-    for (Outcome o = OUTCOME_OK; o <= OUTCOME_LATE; o++)
+    for (Outcome o = OUTCOME_OK; o < OUTCOMES; o++)
         printf("%s%zu %s", o == OUTCOME_OK ? "" : ", ", counts[o], outcome_name(o));
     putchar('\n');
 }
@@ -21,7 +21,7 @@ static void print_counts(const size_t counts[OUTCOME_LATE + 1])
 static void print_tuning(const MatmulTuning *t)
 {
     char text[128], config[160];
-    const Task task = {t->spec, t->m};
+    const Task task = {.spec = t->spec, .m = t->m};
     MatmulDevice device = matmul_device(t->device, 0, 0, 0);
     printf("%s, %s: %s: %.2f us", t->device, task_print(&task, text),
            config_print(&t->config, config), t->us);
@@ -36,7 +36,7 @@ static void print_tuning(const MatmulTuning *t)
 int tune_show(const Settings *s)
 {
     MatmulTunings best;
-    size_t counts[OUTCOME_LATE + 1];
+    size_t counts[OUTCOMES];
     Database *d = database_open(s->database, false);
     bool ok = d && database_best(d, &best);
     if (ok) {

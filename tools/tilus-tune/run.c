@@ -1,5 +1,6 @@
-/* The search: candidates of all tasks are compiled in the background, cheapest first, and
- * measured here, one after the other. Each goes into the database at once. */
+/* The search: candidates are compiled in the background and measured here, one after the
+ * other, in rounds: the cheapest few of each task, then as many again, so that a run that is
+ * cut has something for all. Each goes into the database at once. */
 #define _GNU_SOURCE
 #include "common/progress.h"
 #include "compiler.h"
@@ -8,8 +9,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+enum { ROUND_FIRST = 24 };      /* candidates of each task up to the end of the first round;
+                                   of each other one twice as many as before */
 
 /* A task with its candidates. */
 typedef struct Search {
@@ -30,8 +33,12 @@ typedef struct Run {
     size_t done, total;         /* candidates of this run */
     size_t wrong;
     double deadline;            /* seconds of the clock; 0: none */
-    Data data;                  /* of the shape at hand */
-    Shape shape;
+    size_t end;                 /* of candidates of each task, in this round */
+    Data data;                  /* of the shape at hand, */
+    Shape shape;                /* which is open where it has an engine, */
+    size_t shape_number;        /* and has this number */
+    double began, waited;       /* of the shape: when, and seconds without a kernel to run */
+    size_t before;              /* r.done when it began */
     bool failed;                /* nothing can go on; it was said why */
 } Run;
 
@@ -59,13 +66,15 @@ static void record(Run *r, Search *s, Candidate *c, Outcome outcome, const char 
             outcome_name(outcome), task_print(&s->task, text), c->product->name, note);
 }
 
-/* The fastest of those that are right; NULL: there is none. */
-static const Candidate *find_best(const Search *s)
+/* The fastest of those that are right, of units of `rows` rows, 0: of any; NULL: there is
+ * none. */
+static const Candidate *find_best(const Search *s, int rows)
 {
     const Candidate *best = NULL;
     for (size_t i = 0; i < s->candidates.count; i++) {
         const Candidate *c = &s->candidates.items[i];
-        if (c->outcome == OUTCOME_OK && (!best || c->us < best->us))
+        if (c->outcome == OUTCOME_OK && (rows == 0 || c->config.rows == rows) &&
+            (!best || c->us < best->us))
             best = c;
     }
     return best;
@@ -73,21 +82,36 @@ static const Candidate *find_best(const Search *s)
 
 static void print_counts(const Search *s)
 {
-    size_t counts[OUTCOME_LATE + 1] = {0};
+    size_t counts[OUTCOMES] = {0};
     const char *gap = "";
     for (size_t i = 0; i < s->candidates.count; i++)
         counts[s->candidates.items[i].outcome]++;
-    for (Outcome o = OUTCOME_NONE; o <= OUTCOME_LATE; o++)
+    for (Outcome o = OUTCOME_NONE; o < OUTCOMES; o++)
         if (counts[o]) {
             printf("%s%zu %s", gap, counts[o], o ? outcome_name(o) : "not measured");
             gap = ", ";
         }
 }
 
+/* What the searches of a shape took, the last of which is `s`. */
+static void print_shape(const Run *r, const Search *s)
+{
+    char text[128];
+    double seconds = tune_seconds() - r->began;
+    size_t count = r->done - r->before;
+    if (count == 0)
+        return;
+    progress_hide(r->progress);
+    printf("%s: %zu candidates in %.1f s, %.1f a second; %.1f s of waiting for kernels\n",
+           spec_print(&s->task.spec, text), count, seconds, (double)count / seconds,
+           r->waited);
+    fflush(stdout);
+}
+
 static void print_search(const Run *r, const Search *s)
 {
     char text[128], config[160];
-    const Candidate *best = find_best(s);
+    const Candidate *best = find_best(s, 0);
     progress_hide(r->progress);
     printf("%s: ", task_print(&s->task, text));
     if (best) {
@@ -108,11 +132,11 @@ static void print_search(const Run *r, const Search *s)
 
 /* ---- one candidate ---------------------------------------------------- */
 
-static bool check(Run *r, Search *s, Candidate *c, Product *p)
+static bool check(Run *r, Search *s, Candidate *c, Trial *t)
 {
     char message[256];
     double error;
-    void *result = product_run(p);
+    void *result = trial_run(t);
     if (!result) {
         record(r, s, c, OUTCOME_FAILED, r->engine->message);
         return false;
@@ -124,13 +148,13 @@ static bool check(Run *r, Search *s, Candidate *c, Product *p)
     return right;
 }
 
-static void time_product(Run *r, Search *s, Candidate *c, Product *p)
+/* Slow is what is so among those of its rows: each has its best, whatever others reach. */
+static void time_product(Run *r, Search *s, Candidate *c, Trial *t)
 {
-    static const double hopeless = 1.25;        /* times the best */
-    const Candidate *best = find_best(s);
-    const EngineWork work = {product_launch, p, p->packed->copies};
+    const Candidate *best = find_best(s, c->config.rows);
+    const EngineWork work = {trial_launch, t, t->weights->copies};
     bool whole;
-    if (!r->engine->time(r->engine, &work, best ? hopeless * best->us : 0, &c->us, &whole)) {
+    if (!r->engine->time(r->engine, &work, best ? best->us : 0, &c->us, &whole)) {
         c->us = 0;
         record(r, s, c, OUTCOME_FAILED, r->engine->message);
     } else {
@@ -140,14 +164,15 @@ static void time_product(Run *r, Search *s, Candidate *c, Product *p)
 
 static void measure(Run *r, Search *s, Candidate *c)
 {
-    Product p;
-    const Kernels kernels = {c->pack->loaded, c->prepare ? c->prepare->loaded : NULL,
-                             c->product->loaded};
-    if (!product_open(&p, &r->shape, &c->config, s->task.m, kernels))
+    Trial t;
+    Kernels kernels = {[MATMUL_PACK] = c->pack->loaded,
+                       [MATMUL_PREPARE] = c->prepare ? c->prepare->loaded : NULL,
+                       [MATMUL_PRODUCT] = c->product->loaded};
+    if (!trial_open(&t, &r->shape, &c->config, s->task.m, kernels))
         record(r, s, c, OUTCOME_FAILED, r->engine->message);
-    else if (check(r, s, c, &p))
-        time_product(r, s, c, &p);
-    product_close(&p);
+    else if (check(r, s, c, &t))
+        time_product(r, s, c, &t);
+    trial_close(&t);
     if (!r->engine->lost)
         return;
     fprintf(stderr, "%s: error: %s; run again to go on without this candidate\n", TOOL,
@@ -166,12 +191,14 @@ static const Kernel *find_obstacle(Run *r, const Candidate *c, KernelState *stat
     return NULL;
 }
 
-/* Until it is known better, in case that it ends this process, or never ends. */
+/* Until it is known better, in case that it ends this process, or never ends. Once may be
+ * somebody else's doing, twice is its own. */
 static void expect_nothing(Run *r, const Search *s, const Candidate *c)
 {
     Candidate lost = *c;
-    lost.outcome = OUTCOME_FAILED;
-    if (!database_add(r->database, &s->task, &r->origin, &lost, "it did not come back"))
+    lost.outcome = c->begun ? OUTCOME_FAILED : OUTCOME_BEGUN;
+    if (!database_add(r->database, &s->task, &r->origin, &lost,
+                      c->begun ? "it did not come back, twice" : "it did not come back"))
         r->failed = true;
 }
 
@@ -190,10 +217,32 @@ static void try_candidate(Run *r, Search *s, Candidate *c)
 
 /* ---- one task --------------------------------------------------------- */
 
-/* The cheapest that waits for nothing. */
+/* It is settled. */
+static void drop_kernels(Run *r, const Candidate *c)
+{
+    compiler_drop(r->compiler, c->pack);
+    compiler_drop(r->compiler, c->prepare);
+    compiler_drop(r->compiler, c->product);
+}
+
+/* Candidates up to the end of this round. */
+static size_t count_reached(const Run *r, const Search *s)
+{
+    return s->candidates.count < r->end ? s->candidates.count : r->end;
+}
+
+static bool is_round_over(const Run *r, const Search *s)
+{
+    for (size_t i = 0; i < count_reached(r, s); i++)
+        if (s->candidates.items[i].outcome == OUTCOME_NONE)
+            return false;
+    return true;
+}
+
+/* The first of this round that waits for nothing. */
 static Candidate *next_candidate(Run *r, const Search *s)
 {
-    for (size_t i = 0; i < s->candidates.count; i++) {
+    for (size_t i = 0; i < count_reached(r, s); i++) {
         Candidate *c = &s->candidates.items[i];
         KernelState state;
         if (c->outcome == OUTCOME_NONE &&
@@ -203,23 +252,18 @@ static Candidate *next_candidate(Run *r, const Search *s)
     return NULL;
 }
 
-static bool is_same_shape(const Run *r, const MatmulSpec *spec)
-{
-    return r->shape.engine && memcmp(&r->data.spec, spec, sizeof *spec) == 0;
-}
-
 /* The data of the shape, for the largest m of its tasks. */
 static bool open_shape(Run *r, const Search *s)
 {
     int64_t m = s->task.m;
-    if (is_same_shape(r, &s->task.spec))
+    if (r->shape.engine && r->shape_number == s->task.shape)
         return true;
     shape_close(&r->shape);
     data_free(&r->data);
     for (size_t i = 0; i < r->count; i++)
-        if (memcmp(&r->searches[i].task.spec, &s->task.spec, sizeof s->task.spec) == 0 &&
-            r->searches[i].task.m > m)
+        if (r->searches[i].task.shape == s->task.shape && r->searches[i].task.m > m)
             m = r->searches[i].task.m;
+    r->shape_number = s->task.shape;
     if (!data_make(&r->data, &s->task.spec, m))
         return false;
     if (shape_open(&r->shape, r->engine, &r->data))
@@ -228,31 +272,83 @@ static bool open_shape(Run *r, const Search *s)
     return false;
 }
 
+/* Until something has been compiled. */
+static size_t wait_for_kernels(Run *r, size_t seen)
+{
+    double start = tune_seconds();
+    seen = compiler_wait(r->compiler, seen);
+    r->waited += tune_seconds() - start;
+    return seen;
+}
+
+/* Says what was found so far, where this round had something to do, and in the first one. */
 static void search(Run *r, Search *s)
 {
     size_t seen = 0;
-    if (s->left > 0 && !open_shape(r, s))
+    bool idle = is_round_over(r, s);
+    if (idle && r->end > ROUND_FIRST)
+        return;
+    if (!idle && !open_shape(r, s))
         r->failed = true;
-    while (s->left > 0 && !is_over(r)) {
+    while (!is_round_over(r, s) && !is_over(r)) {
         Candidate *c = next_candidate(r, s);
-        if (c)
+        if (c) {
             try_candidate(r, s, c);
-        else
-            seen = compiler_wait(r->compiler, seen);
+            drop_kernels(r, c);
+        } else {
+            seen = wait_for_kernels(r, seen);
+        }
     }
     print_search(r, s);
 }
 
+static bool is_last_of_shape(const Run *r, size_t i)
+{
+    const Search *s = &r->searches[i];
+    return i + 1 == r->count || s[0].task.shape != s[1].task.shape;
+}
+
+static void begin_shape(Run *r)
+{
+    r->began = tune_seconds();
+    r->waited = 0;
+    r->before = r->done;
+}
+
+static void search_round(Run *r)
+{
+    bool first = r->end == ROUND_FIRST;
+    begin_shape(r);
+    for (size_t i = 0; i < r->count && ((first && i == 0) || !is_over(r)); i++) {
+        search(r, &r->searches[i]);
+        if (!is_last_of_shape(r, i) && !is_over(r))
+            continue;
+        print_shape(r, &r->searches[i]);
+        begin_shape(r);
+    }
+}
+
+static void search_all(Run *r)
+{
+    bool more = true;
+    for (r->end = ROUND_FIRST; more; r->end *= 2) {
+        search_round(r);
+        more = r->end < r->settings->candidates && !is_over(r);
+    }
+}
+
 /* ---- all of them ------------------------------------------------------ */
 
-static bool want_kernels(Run *r, Search *s)
+/* Of candidates from `first` to `end`. */
+static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
 {
     const MatmulSpec *spec = &s->task.spec;
-    for (size_t i = 0; i < s->candidates.count; i++) {
+    for (size_t i = first; i < s->candidates.count && i < end; i++) {
         Candidate *c = &s->candidates.items[i];
         if (c->outcome != OUTCOME_NONE)
             continue;
         s->left++;
+        r->total++;
         c->pack = compiler_want(r->compiler, spec, &c->config, MATMUL_PACK);
         if (c->config.prepared)
             c->prepare = compiler_want(r->compiler, spec, &c->config, MATMUL_PREPARE);
@@ -260,7 +356,17 @@ static bool want_kernels(Run *r, Search *s)
         if (!c->pack || (c->config.prepared && !c->prepare) || !c->product)
             return false;
     }
-    r->total += s->left;
+    return true;
+}
+
+/* In the order in which they will be measured. */
+static bool want_all_kernels(Run *r)
+{
+    size_t most = r->settings->candidates;
+    for (size_t first = 0, end = ROUND_FIRST; first < most; first = end, end *= 2)
+        for (size_t i = 0; i < r->count; i++)
+            if (!want_kernels(r, &r->searches[i], first, end))
+                return false;
     return true;
 }
 
@@ -276,10 +382,9 @@ static bool plan(Run *r, const Tasks *tasks)
                              &search->candidates);
         r->count += ok;
         ok = ok && (s->again || database_recall(r->database, &search->task, &r->origin,
-                                                &search->candidates)) &&
-             want_kernels(r, search);
+                                                &search->candidates));
     }
-    return ok;
+    return ok && want_all_kernels(r);
 }
 
 static bool load(void *data, Kernel *k)
@@ -330,7 +435,7 @@ static int finish(const Run *r)
     size_t left = 0, without = 0;
     for (size_t i = 0; i < r->count; i++) {
         left += r->searches[i].left;
-        without += !find_best(&r->searches[i]);
+        without += !find_best(&r->searches[i], 0);
     }
     if (left > 0)
         fprintf(stderr, "%s: %s, %zu candidates are left; run again to go on\n", TOOL,
@@ -354,8 +459,7 @@ int tune_run(const Settings *s)
     if (open_run(&r) && plan(&r, &tasks)) {
         r.progress = progress_begin(TOOL, r.origin.device, "candidates");
         progress_update(r.progress, 0, (int64_t)r.total);
-        for (size_t i = 0; i < r.count; i++)
-            search(&r, &r.searches[i]);
+        search_all(&r);
         progress_end(r.progress);
         status = finish(&r);
         fprintf(stderr, "%s: %zu candidates in %.1f s\n", TOOL, r.done,

@@ -1,4 +1,4 @@
-/* The space, cheapest first. */
+/* The space, cheapest first, of each number of rows in turn. */
 #include "search.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const names[] = {"none",   "ok",      "slow", "wrong",
-                                    "failed", "crashed", "late"};
+                                    "failed", "crashed", "late", "begun"};
 
 const char *outcome_name(Outcome outcome)
 {
@@ -15,7 +15,7 @@ const char *outcome_name(Outcome outcome)
 
 Outcome outcome_find(const char *name)
 {
-    for (Outcome o = OUTCOME_NONE; o <= OUTCOME_LATE; o++)
+    for (Outcome o = OUTCOME_NONE; o < OUTCOMES; o++)
         if (strcmp(name, names[o]) == 0)
             return o;
     return OUTCOME_NONE;
@@ -48,7 +48,7 @@ static void collect(void *data, const MatmulConfig *config)
 }
 
 /* By cost; ties by their numbers, so that the order is one. */
-static int compare(const void *a, const void *b)
+static int compare_costs(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;
     if (x->cost != y->cost)
@@ -56,19 +56,28 @@ static int compare(const void *a, const void *b)
     return memcmp(&x->config, &y->config, sizeof x->config);
 }
 
-/* Keeps, in order, the first `most` and the first few of each number of rows. */
-static void prune(Candidates *c, size_t most)
+static int compare_places(const void *a, const void *b)
 {
-    enum { OF_ROWS = 4, KINDS = 3 };
-    unsigned seen[KINDS] = {0};
-    size_t kept = 0;
+    const Candidate *x = a, *y = b;
+    return x->place != y->place ? (x->place > y->place) - (x->place < y->place)
+                                : compare_costs(a, b);
+}
+
+static void sort(Candidates *c, int (*compare)(const void *, const void *))
+{
+    if (c->count > 0)
+        qsort(c->items, c->count, sizeof *c->items, compare);
+}
+
+/* The places of candidates, which are ordered by cost, among those of their rows. */
+static void find_places(Candidates *c)
+{
+    enum { KINDS = 3 };
+    size_t seen[KINDS] = {0};
     for (size_t i = 0; i < c->count; i++) {
         int rows = c->items[i].config.rows;
-        int kind = rows <= 32 ? 0 : rows <= 64 ? 1 : 2;
-        if (seen[kind]++ < OF_ROWS || kept < most)
-            c->items[kept++] = c->items[i];
+        c->items[i].place = seen[rows <= 32 ? 0 : rows <= 64 ? 1 : 2]++;
     }
-    c->count = kept;
 }
 
 bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,
@@ -82,8 +91,10 @@ bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,
         free(out->items);
         return false;
     }
-    if (out->count > 0)
-        qsort(out->items, out->count, sizeof *out->items, compare);
-    prune(out, most);
+    sort(out, compare_costs);
+    find_places(out);
+    sort(out, compare_places);
+    if (out->count > most)
+        out->count = most;
     return true;
 }

@@ -12,7 +12,9 @@ typedef enum Outcome {
     OUTCOME_WRONG,              /* its result is not what it must be */
     OUTCOME_FAILED,             /* not compiled, not loaded, not run */
     OUTCOME_CRASHED,            /* it took the compiler's process with it */
-    OUTCOME_LATE                /* not compiled in time */
+    OUTCOME_LATE,               /* not compiled in time */
+    OUTCOME_BEGUN,              /* the process ended while it was measured */
+    OUTCOMES
 } Outcome;
 
 const char *outcome_name(Outcome outcome);
@@ -22,7 +24,9 @@ Outcome outcome_find(const char *name);
 typedef struct Candidate {
     MatmulConfig config;
     double cost;                /* us, of the model */
+    size_t place;               /* among those of its rows, by cost */
     Outcome outcome;
+    bool begun;                 /* in an earlier process, which ended before it was settled */
     double us;                  /* where it is OK or SLOW */
     struct Kernel *pack, *prepare, *product;    /* prepare: NULL where A is read as it is */
 } Candidate;
@@ -32,9 +36,9 @@ typedef struct Candidates {
     size_t count;
 } Candidates;
 
-/* The `most` candidates of the least cost, cheapest first, and with them the cheapest few of
- * each number of rows, so that plans can choose those for all m. The caller frees
- * out->items. False: out of memory, after a message. */
+/* At most `most` candidates, of each number of rows as many where there are so many, since
+ * a plan has the same rows for all m: the cheapest of each by the cost model, then the second
+ * of each, and so on. The caller frees out->items. False: out of memory, after a message. */
 bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,
                      Candidates *out);
 

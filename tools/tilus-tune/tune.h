@@ -24,11 +24,10 @@ typedef enum ExportFormat { EXPORT_JSON, EXPORT_C } ExportFormat;
 typedef struct Settings {
     const char *command;
     StringList words;           /* the command and what follows it */
-    StringList weights, shapes; /* as given: types, KxN */
+    StringList weights, shapes, zeros;  /* as given: types, KxN, names; or several, "u4,u2" */
     const char *m;              /* "1,8,16" */
     const char *activations, *scales, *result;
     unsigned group;
-    int zeros;                  /* tilus_zeros */
     const char *database, *output;
     int engine;                 /* EngineKind */
     int format;                 /* ExportFormat */
@@ -42,6 +41,7 @@ typedef struct Settings {
 typedef struct Task {
     MatmulSpec spec;
     int64_t m;                  /* a bucket */
+    size_t shape;               /* a number that tasks of the same spec share */
 } Task;
 
 typedef struct Tasks {
@@ -63,11 +63,16 @@ int tune_export(const Settings *s);
 int tune_import(const Settings *s);
 int tune_worker(void);
 
-/* tasks.c: every combination of weights, shape and m, in that order; freed with free(). False
+/* Whether TILUS_TUNE_FAULT is `kind`, such as "crash:", and a part of `name` (worker.c). */
+bool tune_has_fault(const char *name, const char *kind);
+
+/* tasks.c: every combination of zero points, weights, shape and m, in that order, without
+ * integer zero points of floats where others are asked for, too; freed with free(). False
  * after a message. */
 bool tasks_make(const Settings *s, Tasks *tasks);
 
-/* "u4 8192x57344 group 128, m = 8"; "rows 64, warps 1x4, deep 2, ..". */
+/* "u4 8192x57344 group 128, zeros integer"; with "m = 8" behind; "rows 64, warps 1x4, ..". */
+const char *spec_print(const MatmulSpec *spec, char text[static 128]);
 const char *task_print(const Task *task, char text[static 128]);
 const char *config_print(const MatmulConfig *config, char text[static 160]);
 

@@ -6,13 +6,14 @@
  *     failed SIZE      and why
  *
  * TILUS_TUNE_FAULT makes candidates bad whose name contains a text, for tests: "crash:TEXT",
- * "hang:TEXT", "wrong:TEXT" (of unsigned weights: each is one too small). */
+ * "hang:TEXT", "wrong:TEXT" (of unsigned weights: each is one too small). The CPU engine has
+ * more, for kernels whose parameters contain the text: "kill:TEXT" and "term:TEXT" send that
+ * signal to the process at each launch, "slow:TEXT" has them take much longer. */
 #define _GNU_SOURCE
 #include "tune.h"
 
 #include "tilus/tilus.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static bool read_request(char *line, Request *r)
     return r->parameters && !line;
 }
 
-static bool has_fault(const char *name, const char *kind)
+bool tune_has_fault(const char *name, const char *kind)
 {
     const char *fault = getenv("TILUS_TUNE_FAULT");
     size_t len = strlen(kind);
@@ -58,11 +59,11 @@ static bool serve(Request *r, tilus_cache *cache)
     char message[1024] = "";
     void *bytes;
     size_t size;
-    if (has_fault(r->name, "crash:"))
+    if (tune_has_fault(r->name, "crash:"))
         abort();
-    while (has_fault(r->name, "hang:"))
+    while (tune_has_fault(r->name, "hang:"))
         sleep(1);
-    if (has_fault(r->name, "wrong:"))
+    if (tune_has_fault(r->name, "wrong:"))
         spoil(r);
     tilus_status status = tilus_matmul_compile(cache, r->program, r->parameters, r->target,
                                                &bytes, &size, message, sizeof message);
@@ -72,7 +73,7 @@ static bool serve(Request *r, tilus_cache *cache)
     return ok;
 }
 
-/* Ends when nobody asks any more. Ctrl-C is for the process that does. */
+/* Ends when nobody asks any more. */
 int tune_worker(void)
 {
     char *line = NULL;
@@ -80,7 +81,6 @@ int tune_worker(void)
     Request request;
     tilus_cache *cache = tilus_cache_open(NULL);
     bool ok = true;
-    signal(SIGINT, SIG_IGN);
     while (ok && getline(&line, &capacity, stdin) > 0)
         ok = read_request(line, &request) && serve(&request, cache);
     free(line);

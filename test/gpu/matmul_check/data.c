@@ -1,0 +1,306 @@
+/* Random operands, and their product in f64. Codes are all that the type has but for
+ * infinities and NaNs, each as often; integer zero points are codes, too, and floats lie
+ * anywhere between the least and the largest weight. Scales bring C to about 10. */
+#include "check.h"
+
+#include "support/bits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- randomness --------------------------------------------------------------- */
+
+typedef uint64_t Random;
+
+static uint64_t draw(Random *r)
+{
+    uint64_t z = (*r += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static double draw_between(Random *r, double least, double most)
+{
+    return least + (most - least) * (double)(draw(r) >> 11) * 0x1p-53;
+}
+
+/* A case has the same data in whatever share it is. */
+static Random seed_of(const char *name)
+{
+    Random r = 0xcbf29ce484222325;
+    for (; *name; name++)
+        r = (r ^ (unsigned char)*name) * 0x100000001b3;
+    return r;
+}
+
+/* ---- codes -------------------------------------------------------------------- */
+
+/* The finite codes of a type of up to 8 bits, and moments of their numbers. */
+typedef struct Codes {
+    unsigned count;
+    unsigned char list[256];
+    double values[256];             /* of each code */
+    double mean, square;
+} Codes;
+
+static Codes list_codes(DType type)
+{
+    Codes c = {0};
+    for (unsigned code = 0; code < 1u << dtype_bits(type); code++) {
+        double value = c.values[code] = dtype_decode(type, code);
+        if (!isfinite(value))
+            continue;
+        c.list[c.count++] = (unsigned char)code;
+        c.mean += value;
+        c.square += value * value;
+    }
+    c.mean /= c.count;
+    c.square /= c.count;
+    return c;
+}
+
+/* How large weights are, less their zero points. */
+static double usual_weight(const MatmulSpec *s, const Codes *c)
+{
+    double least = dtype_min(s->weights), most = dtype_max(s->weights);
+    double mean = c->mean, square = c->square;
+    if (s->zeros == TILUS_ZEROS_NONE)
+        return sqrt(square);
+    if (s->zeros == TILUS_ZEROS_FLOAT) {
+        mean = (least + most) / 2;
+        square = (least * least + least * most + most * most) / 3;
+    }
+    return sqrt(c->square - 2 * c->mean * mean + square);
+}
+
+/* ---- weights ------------------------------------------------------------------ */
+
+static double usual_activation(const MatmulSpec *s)
+{
+    return dtype_is_integer(s->activations) ? 100 : 1;
+}
+
+static double draw_zero(Data *d, const Codes *codes, size_t at, Random *r)
+{
+    const MatmulSpec *s = &d->spec;
+    if (s->zeros == TILUS_ZEROS_NONE)
+        return 0;
+    if (s->zeros == TILUS_ZEROS_INTEGER) {
+        double value = codes->values[codes->list[draw(r) % codes->count]];
+        d->zeros[at] = (unsigned char)(int)value;
+        return value;
+    }
+    double value = draw_between(r, dtype_min(s->weights), dtype_max(s->weights));
+    uint64_t code = dtype_encode(s->scales, value);
+    bits_set(d->zeros, at, 16, code);
+    return dtype_decode(s->scales, code);
+}
+
+/* The codes k of column n, which have one scale and one zero point. */
+static void draw_codes(Data *d, const Trial *t, const Codes *codes, int64_t n, int64_t first,
+                       int64_t end, double zero, double scale, Random *r)
+{
+    const MatmulSpec *s = &d->spec;
+    for (int64_t k = first; k < end; k++) {
+        unsigned code = codes->list[draw(r) % codes->count];
+        int64_t at = t->transposed ? n * s->k + k : k * s->n + n;
+        bits_set(d->codes, (size_t)at, dtype_bits(s->weights), code);
+        d->weights[n * s->k + k] = (codes->values[code] - zero) * scale;
+    }
+}
+
+static void draw_weights(Data *d, const Trial *t, Random *r)
+{
+    const MatmulSpec *s = &d->spec;
+    const Codes codes = list_codes(s->weights);
+    int64_t group = s->group ? s->group * s->repeats : s->k;
+    double usual = usual_weight(s, &codes) * usual_activation(s) * sqrt((double)s->k) / 20;
+    for (int64_t n = 0; n < s->n; n++)
+        for (int64_t g = 0; g < d->groups; g++) {
+            size_t at = (size_t)(t->transposed ? n * d->groups + g : g * s->n + n);
+            int64_t first = g * group, end = first + group < s->k ? first + group : s->k;
+            uint64_t scale = dtype_encode(s->scales, draw_between(r, 0.5, 1.5) / usual);
+            double zero = draw_zero(d, &codes, at, r);
+            bits_set(d->scales, at, 16, scale);
+            draw_codes(d, t, &codes, n, first, end, zero, dtype_decode(s->scales, scale), r);
+        }
+}
+
+/* ---- what is not packed ------------------------------------------------------- */
+
+/* [rows, columns] of a type of whole bytes, both signs, `stride` elements between rows. What
+ * lies between them has all bits set, which of a float is a NaN. */
+static void draw_elements(DType type, int64_t rows, int64_t columns, int64_t stride,
+                          double most, unsigned char *bytes, size_t size, double *values,
+                          Random *r)
+{
+    memset(bytes, 0xff, size);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < columns; i++) {
+            uint64_t code = dtype_encode(type, draw_between(r, -most, most));
+            bits_set(bytes, (size_t)(row * stride + i), dtype_bits(type), code);
+            values[row * columns + i] = dtype_decode(type, code);
+        }
+}
+
+static void draw_rest(Data *d, const Trial *t, Random *r)
+{
+    const MatmulSpec *s = &d->spec;
+    int64_t n = t->problem.n;
+    draw_elements(s->activations, d->rows, s->k, d->stride, usual_activation(s), d->a,
+                  d->a_bytes, d->a_values, r);
+    if (s->bias)
+        draw_elements(s->result, 1, n, n, 10, d->bias, d->bias_bytes, d->bias_values, r);
+    if (s->residual)
+        draw_elements(s->result, d->rows, n, n, 10, d->residual, d->residual_bytes,
+                      d->residual_values, r);
+}
+
+/* ---- the product -------------------------------------------------------------- */
+
+/* Four sums, as one would wait for each addition. */
+static double dot(const double *a, const double *b, int64_t count)
+{
+    double sums[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int j = 0; j < 4; j++)
+            sums[j] += a[i + j] * b[i + j];
+    for (; i < count; i++)
+        sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+static double apply(tilus_epilogue function, double x)
+{
+    const double pi = 3.14159265358979323846;
+    switch (function) {
+    case TILUS_EPILOGUE_NONE: return x;
+    case TILUS_EPILOGUE_SILU: return x / (1 + exp(-x));
+    case TILUS_EPILOGUE_GELU:
+        return x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    }
+    return NAN;
+}
+
+static void multiply(Data *d, const Trial *t)
+{
+    const MatmulSpec *s = &d->spec;
+    int64_t n_all = t->problem.n, k = t->problem.k;
+    for (int64_t m = 0; m < d->rows; m++)
+        for (int64_t n = 0; n < n_all; n++) {
+            const double *b = d->weights + (t->n_first + n) * s->k + t->k_first;
+            double sum = dot(d->a_values + m * s->k + t->k_first, b, k);
+            double x = apply(s->function, sum + (s->bias ? d->bias_values[n] : 0));
+            d->c[m * n_all + n] = x + (s->residual ? d->residual_values[m * n_all + n] : 0);
+        }
+}
+
+/* ---- all ---------------------------------------------------------------------- */
+
+static size_t element_bytes(DType type, int64_t count)
+{
+    return (size_t)count * dtype_bits(type) / 8;
+}
+
+static void measure(Data *d, const Trial *t)
+{
+    const MatmulSpec *s = &d->spec;
+    d->rows = t->sizes[t->size_count - 1];
+    d->stride = t->a_stride ? t->a_stride : s->k;
+    d->groups = packed_groups(s);
+    d->code_bytes = ((size_t)(s->n * s->k) * dtype_bits(s->weights) + 7) / 8;
+    d->scale_bytes = 2 * (size_t)(s->n * d->groups);
+    d->zero_bytes = packed_zero_bytes(s) * (size_t)(s->n * d->groups);
+    d->a_bytes = element_bytes(s->activations, d->rows * d->stride);
+    d->bias_bytes = element_bytes(s->result, s->bias ? t->problem.n : 0);
+    d->residual_bytes = element_bytes(s->result, s->residual ? d->rows * t->problem.n : 0);
+}
+
+static double *numbers(int64_t count)
+{
+    return calloc((size_t)count + 1, sizeof(double));
+}
+
+static bool allocate(Data *d, const Trial *t)
+{
+    const MatmulSpec *s = &d->spec;
+    int64_t n = t->problem.n;
+    d->codes = calloc(d->code_bytes + 1, 1);
+    d->scales = calloc(d->scale_bytes + 1, 1);
+    d->zeros = calloc(d->zero_bytes + 1, 1);
+    d->a = calloc(d->a_bytes + 1, 1);
+    d->bias = calloc(d->bias_bytes + 1, 1);
+    d->residual = calloc(d->residual_bytes + 1, 1);
+    d->weights = numbers(s->n * s->k);
+    d->a_values = numbers(d->rows * s->k);
+    d->bias_values = numbers(n);
+    d->residual_values = numbers(s->residual ? d->rows * n : 0);
+    d->c = numbers(d->rows * n);
+    return d->codes && d->scales && d->zeros && d->a && d->bias && d->residual &&
+           d->weights && d->a_values && d->bias_values && d->residual_values && d->c;
+}
+
+bool data_make(Data *d, const Trial *trial, char *message, size_t size)
+{
+    tilus_matmul_problem whole = trial->problem;
+    Random r = seed_of(trial->name);
+    *d = (Data){0};
+    if (trial->packing == PACK_PART) {
+        whole.n = trial->n_whole;
+        whole.k = trial->k_whole;
+    }
+    if (!matmul_spec(&whole, &d->spec, message, size))
+        return false;
+    measure(d, trial);
+    if (!allocate(d, trial)) {
+        snprintf(message, size, "out of memory");
+        return false;
+    }
+    draw_weights(d, trial, &r);
+    draw_rest(d, trial, &r);
+    multiply(d, trial);
+    return true;
+}
+
+void data_free(Data *d)
+{
+    free(d->codes);
+    free(d->scales);
+    free(d->zeros);
+    free(d->a);
+    free(d->bias);
+    free(d->residual);
+    free(d->weights);
+    free(d->a_values);
+    free(d->bias_values);
+    free(d->residual_values);
+    free(d->c);
+}
+
+Difference data_compare(const Data *d, const Trial *trial, int64_t m, Order order,
+                        const void *c)
+{
+    DType type = d->spec.result;
+    int64_t n = trial->problem.n;
+    double squares = 0, norm = 0, largest = 0;
+    for (int64_t i = 0; i < m * n; i++) {
+        int64_t row = order == FORWARDS ? i / n : d->rows - 1 - i / n;
+        double wanted = d->c[row * n + i % n];
+        double got = dtype_decode(type, bits_get(c, (size_t)i, dtype_bits(type)));
+        squares += (got - wanted) * (got - wanted);
+        norm += wanted * wanted;
+        largest = fmax(largest, fabs(got - wanted));
+    }
+    return (Difference){sqrt(squares / norm), largest / sqrt(norm / (double)(m * n))};
+}
+
+Difference data_bounds(const MatmulSpec *s)
+{
+    bool bf16 = s->product == DTYPE_bf16 || s->result == DTYPE_bf16 || s->scales == DTYPE_bf16;
+    double norm = bf16 ? 1e-2 : 2e-3;
+    return (Difference){norm, 16 * norm};
+}

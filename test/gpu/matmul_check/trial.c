@@ -1,0 +1,341 @@
+/* A plan, its packed weights, and its products. */
+#include "check.h"
+
+#include "support/bits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What surrounds results and workspaces, and is in them before: of any result's type a NaN. */
+enum { MARK = 0xff, MARGIN = 256 };
+
+struct Run {
+    Engine *engine;
+    const Trial *trial;
+    tilus_matmul_plan *plan;
+    Data data;
+    size_t c_bytes, workspace_bytes;    /* for the largest m */
+    uint64_t packed, bias, workspace;
+    uint64_t a[ORDERS], residual[ORDERS], c[ORDERS];
+    unsigned char *copy;        /* of results or a workspace, with its margin */
+};
+
+static bool check(Outcome *o, tilus_status status)
+{
+    if (status == TILUS_OK)
+        return true;
+    o->verdict = VERDICT_WRONG;
+    o->lost = status == TILUS_ERROR_LOST;
+    snprintf(o->text, sizeof o->text, "%s: %s", tilus_status_name(status), tilus_rt_error());
+    return false;
+}
+
+static bool fail(Outcome *o, const char *why)
+{
+    o->verdict = VERDICT_WRONG;
+    snprintf(o->text, sizeof o->text, "%s", why);
+    return false;
+}
+
+static Order first_order(const Run *r)
+{
+    return r->engine->overlaps ? BACKWARDS : FORWARDS;
+}
+
+/* ---- packing ------------------------------------------------------------------ */
+
+static tilus_matmul_weights plain_weights(const Run *r)
+{
+    const Data *d = &r->data;
+    return (tilus_matmul_weights){d->codes, d->scales, d->zero_bytes ? d->zeros : NULL,
+                                  r->trial->transposed};
+}
+
+/* The packed weights of a plan, or NULL after a failure; freed with free(). */
+static void *pack_on_host(const Run *r, const tilus_matmul_plan *plan, Outcome *o)
+{
+    const tilus_matmul_weights plain = plain_weights(r);
+    void *packed = malloc(tilus_matmul_packed_size(plan));
+    if (!packed)
+        fail(o, "out of memory");
+    else if (check(o, tilus_matmul_pack(plan, &plain, packed)))
+        return packed;
+    free(packed);
+    return NULL;
+}
+
+/* A part of the weights, which are packed as a whole. */
+static void *pack_part(const Run *r, Outcome *o)
+{
+    const Trial *t = r->trial;
+    tilus_matmul_problem problem = t->problem;
+    tilus_matmul_plan *whole;
+    problem.n = t->n_whole;
+    problem.k = t->k_whole;
+    if (!check(o, r->engine->plan(r->engine, &problem, &whole)))
+        return NULL;
+    void *packed = pack_on_host(r, whole, o), *part = NULL;
+    if (packed && !(part = malloc(tilus_matmul_packed_size(r->plan))))
+        fail(o, "out of memory");
+    if (part && !check(o, tilus_matmul_shard(whole, packed, r->plan, t->n_first, t->k_first,
+                                             part))) {
+        free(part);
+        part = NULL;
+    }
+    free(packed);
+    tilus_matmul_plan_free(whole);
+    return part;
+}
+
+static bool place(const Run *r, const void *data, size_t size, uint64_t *address, Outcome *o)
+{
+    Engine *e = r->engine;
+    return check(o, e->allocate(e, size, address)) &&
+           (size == 0 || check(o, e->upload(e, *address, data, size)));
+}
+
+/* Has the weights packed there, from copies of the plain ones that are. */
+static bool pack_there(const Run *r, Outcome *o)
+{
+    enum { PADDING = 0 };       /* which the host writes */
+    Engine *e = r->engine;
+    const Data *d = &r->data;
+    uint64_t codes = 0, scales = 0, zeros = 0;
+    bool ok = check(o, e->fill(e, r->packed, PADDING, tilus_matmul_packed_size(r->plan))) &&
+              place(r, d->codes, d->code_bytes, &codes, o) &&
+              place(r, d->scales, d->scale_bytes, &scales, o) &&
+              (d->zero_bytes == 0 || place(r, d->zeros, d->zero_bytes, &zeros, o));
+    const tilus_matmul_weights plain = {(const void *)(uintptr_t)codes,
+                                        (const void *)(uintptr_t)scales,
+                                        (const void *)(uintptr_t)zeros, r->trial->transposed};
+    ok = ok && check(o, e->pack(e, r->plan, &plain, r->packed));
+    e->release(e, codes);
+    e->release(e, scales);
+    e->release(e, zeros);
+    return ok;
+}
+
+/* They shall be the host's bytes. */
+static bool compare_packed(const Run *r, const unsigned char *host, Outcome *o)
+{
+    size_t size = tilus_matmul_packed_size(r->plan);
+    unsigned char *device = malloc(size);
+    bool ok = device ? check(o, r->engine->download(r->engine, device, r->packed, size))
+                     : fail(o, "out of memory");
+    for (size_t i = 0; ok && i < size; i++)
+        if (host[i] != device[i]) {
+            o->verdict = VERDICT_WRONG;
+            snprintf(o->text, sizeof o->text, "byte %zu of %zu packed ones is 0x%02x, of "
+                     "those packed on the host 0x%02x", i, size, device[i], host[i]);
+            ok = false;
+        }
+    free(device);
+    return ok;
+}
+
+static bool pack(Run *r, Outcome *o)
+{
+    bool part = r->trial->packing == PACK_PART;
+    void *host = part ? pack_part(r, o) : pack_on_host(r, r->plan, o);
+    bool ok = host && place(r, host, tilus_matmul_packed_size(r->plan), &r->packed, o);
+    if (ok && r->trial->packing == PACK_DEVICE)
+        ok = pack_there(r, o) && compare_packed(r, host, o);
+    free(host);
+    return ok;
+}
+
+/* ---- opening ------------------------------------------------------------------ */
+
+/* Rows in their order, or the last one first. */
+static bool place_rows(const Run *r, const unsigned char *data, size_t size, Order order,
+                       uint64_t *address, Outcome *o)
+{
+    size_t rows = (size_t)r->data.rows, row = size / rows;
+    unsigned char *copy = malloc(size + 1);
+    if (!copy)
+        return fail(o, "out of memory");
+    for (size_t i = 0; i < rows; i++)
+        memcpy(copy + i * row, data + (order == FORWARDS ? i : rows - 1 - i) * row, row);
+    bool ok = place(r, copy, size, address, o);
+    free(copy);
+    return ok;
+}
+
+/* What the product of an order reads and writes. */
+static bool open_order(Run *r, Order order, Outcome *o)
+{
+    const Data *d = &r->data;
+    return place_rows(r, d->a, d->a_bytes, order, &r->a[order], o) &&
+           place_rows(r, d->residual, d->residual_bytes, order, &r->residual[order], o) &&
+           check(o, r->engine->allocate(r->engine, r->c_bytes + MARGIN, &r->c[order]));
+}
+
+static bool open_operands(Run *r, Outcome *o)
+{
+    Engine *e = r->engine;
+    const Data *d = &r->data;
+    r->c_bytes = (size_t)(d->rows * r->trial->problem.n) * dtype_bits(d->spec.result) / 8;
+    r->workspace_bytes = tilus_matmul_workspace_size(r->plan, d->rows);
+    size_t most = r->c_bytes > r->workspace_bytes ? r->c_bytes : r->workspace_bytes;
+    r->copy = malloc(most + MARGIN);
+    bool ok = r->copy || fail(o, "out of memory");
+    for (Order order = first_order(r); order < ORDERS; order++)
+        ok = ok && open_order(r, order, o);
+    return ok && place(r, d->bias, d->bias_bytes, &r->bias, o) &&
+           check(o, e->allocate(e, r->workspace_bytes + MARGIN, &r->workspace)) &&
+           check(o, e->fill(e, r->workspace, MARK, r->workspace_bytes + MARGIN)) &&
+           check(o, e->fill(e, r->workspace, 0, TILUS_MATMUL_SEMAPHORES));
+}
+
+Run *run_open(Engine *engine, const Trial *trial, Outcome *o)
+{
+    Run *r = calloc(1, sizeof *r);
+    *o = (Outcome){0};
+    if (!r) {
+        fail(o, "out of memory");
+        return NULL;
+    }
+    r->engine = engine;
+    r->trial = trial;
+    bool ok = data_make(&r->data, trial, o->text, sizeof o->text);
+    if (!ok)
+        o->verdict = VERDICT_WRONG;
+    if (ok && check(o, engine->plan(engine, &trial->problem, &r->plan)) && pack(r, o) &&
+        open_operands(r, o))
+        return r;
+    run_close(r);
+    return NULL;
+}
+
+void run_close(Run *r)
+{
+    if (!r)
+        return;
+    Engine *e = r->engine;
+    e->release(e, r->packed);
+    e->release(e, r->bias);
+    e->release(e, r->workspace);
+    for (Order order = BACKWARDS; order < ORDERS; order++) {
+        e->release(e, r->a[order]);
+        e->release(e, r->residual[order]);
+        e->release(e, r->c[order]);
+    }
+    tilus_matmul_plan_free(r->plan);
+    data_free(&r->data);
+    free(r->copy);
+    free(r);
+}
+
+/* ---- products ----------------------------------------------------------------- */
+
+void run_describe(const tilus_matmul_plan *plan, int64_t m, char *text, size_t size)
+{
+    if (dense_serves(plan, m)) {
+        snprintf(text, size, "by cuBLAS after %s", plan->dense.decode->name);
+        return;
+    }
+    const Choice *choice = plan_choice(plan, m);
+    const MatmulConfig *c = &choice->config;
+    const Product p = product_of(plan, choice, m);
+    snprintf(text, size, "stages %d, prepared %d, scaled %d, %s, %lld blocks of %s", c->stages,
+             c->prepared, c->scaled,
+             !p.meets ? "no hand-overs" : p.extra ? "uneven hand-overs" : "even hand-overs",
+             (long long)p.blocks, choice->product->name);
+}
+
+/* C[m, n] is what is computed, and all bytes behind it are as they were. */
+static bool compare(const Run *r, int64_t m, Order order, Outcome *o)
+{
+    size_t bytes = r->c_bytes / (size_t)r->data.rows * (size_t)m;
+    Difference d = data_compare(&r->data, r->trial, m, order, r->copy);
+    Difference bounds = data_bounds(&r->data.spec);
+    char how[256];
+    run_describe(r->plan, m, how, sizeof how);
+    bool right = d.norm < bounds.norm && d.largest < bounds.largest;
+    for (size_t i = bytes; i < r->c_bytes + MARGIN; i++)
+        if (r->copy[i] != MARK)
+            return fail(o, "something was written behind C");
+    o->verdict = right ? VERDICT_RIGHT : VERDICT_WRONG;
+    snprintf(o->text, sizeof o->text, "error %.2e, largest %.2e, bounds %.0e, %.0e; %s%s",
+             d.norm, d.largest, bounds.norm, bounds.largest,
+             order == FORWARDS ? "" : "first of two, ", how);
+    return right;
+}
+
+/* The semaphores are zero again, and nothing was written behind the workspace. */
+static bool compare_workspace(const Run *r, int64_t m, Outcome *o)
+{
+    size_t used = tilus_matmul_workspace_size(r->plan, m);
+    for (size_t i = 0; i < TILUS_MATMUL_SEMAPHORES; i++)
+        if (r->copy[i] != 0)
+            return fail(o, "a semaphore is not zero again");
+    for (size_t i = used; i < r->workspace_bytes + MARGIN; i++)
+        if (r->copy[i] != MARK)
+            return fail(o, "something was written behind the workspace");
+    return true;
+}
+
+static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
+{
+    const Trial *t = r->trial;
+    const MatmulSpec *s = &r->data.spec;
+    uint64_t first = (uint64_t)t->k_first * dtype_bits(s->activations) / 8;
+    int64_t stride = t->packing == PACK_PART ? t->k_whole : t->a_stride;
+    return (tilus_matmul_call){
+        .m = m, .a = r->a[order] + first, .a_stride = stride, .weights = r->packed,
+        .bias = r->bias, .residual = r->residual[order], .c = r->c[order],
+        .workspace = r->workspace,
+        .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
+}
+
+/* Two products, where they can overlap. */
+static bool compute(const Run *r, int64_t m, Outcome *o)
+{
+    Engine *e = r->engine;
+    tilus_matmul_call calls[ORDERS];
+    size_t count = 0;
+    for (Order order = first_order(r); order < ORDERS; order++) {
+        calls[count++] = call_of(r, m, order);
+        if (!check(o, e->fill(e, r->c[order], MARK, r->c_bytes + MARGIN)))
+            return false;
+    }
+    return check(o, e->run(e, r->plan, calls, count));
+}
+
+/* Of an element in the middle, so that not only the first or the last one would be seen. */
+static void spoil_result(const Run *r, int64_t m)
+{
+    DType type = r->data.spec.result;
+    bits_set(r->copy, (size_t)(m * r->trial->problem.n / 2), dtype_bits(type), 0);
+}
+
+static bool compare_results(const Run *r, int64_t m, bool spoil, Outcome *o)
+{
+    Engine *e = r->engine;
+    bool ok = true;
+    for (Order order = first_order(r); order < ORDERS && ok; order++) {
+        ok = check(o, e->download(e, r->copy, r->c[order], r->c_bytes + MARGIN));
+        if (ok && spoil)
+            spoil_result(r, m);
+        ok = ok && compare(r, m, order, o);
+    }
+    return ok;
+}
+
+void run_product(Run *r, size_t size, bool spoil, Outcome *o)
+{
+    Engine *e = r->engine;
+    int64_t m = r->trial->sizes[size];
+    *o = (Outcome){0};
+    if (r->trial->dense && !dense_serves(r->plan, m)) {
+        o->verdict = VERDICT_SKIPPED;
+        snprintf(o->text, sizeof o->text, "no cuBLAS: none was found, or the "
+                 "engine has none; TILUS_LIBCUBLAS names it");
+        return;
+    }
+    (void)(compute(r, m, o) &&
+           check(o, e->download(e, r->copy, r->workspace, r->workspace_bytes + MARGIN)) &&
+           compare_workspace(r, m, o) && compare_results(r, m, spoil, o));
+}

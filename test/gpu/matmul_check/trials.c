@@ -1,0 +1,282 @@
+/* What is computed: the matrix of all types, groups and zero points, and what is beside it. */
+#include "check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names -------------------------------------------------------------------- */
+
+static const char *const zero_names[] = {"no zeros", "integer zeros", "float zeros"};
+static const char *const function_names[] = {"", ", silu", ", gelu"};
+
+/* Of a matrix's product: "u4 x f16, group 128, no zeros". */
+static void name_problem(const tilus_matmul_problem *p, char name[static NAME_MAX_BYTES])
+{
+    char group[24] = "k";
+    if (p->group)
+        snprintf(group, sizeof group, "%" PRId64, p->group);
+    snprintf(name, NAME_MAX_BYTES, "%s x %s, group %s, %s", p->weights, p->activations, group,
+             zero_names[p->zeros]);
+}
+
+/* Of one beside it: "epilogues: u4 x f16 to f32, 70 x 256, group 128, no zeros, silu". */
+static void name_other(const char *what, const tilus_matmul_problem *p,
+                       char name[static NAME_MAX_BYTES])
+{
+    MatmulSpec s;
+    char message[8], problem[NAME_MAX_BYTES];
+    matmul_spec(p, &s, message, sizeof message);
+    name_problem(p, problem);
+    const char *rest = strchr(problem, ',');
+    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s",
+             what, p->weights, p->activations, dtype_name(s.result), p->n, p->k, rest,
+             function_names[p->function], p->bias ? ", bias" : "",
+             p->residual ? ", residual" : "");
+}
+
+void trial_case_name(const Trial *trial, size_t size, char name[static NAME_MAX_BYTES])
+{
+    snprintf(name, NAME_MAX_BYTES, "%.*s, m = %" PRId64, NAME_MAX_BYTES - 16, trial->name,
+             trial->sizes[size]);
+}
+
+/* ---- the matrix --------------------------------------------------------------- */
+
+static Trial *add_trial(Trials *t)
+{
+    if (t->count == t->capacity) {
+        size_t capacity = t->capacity ? 2 * t->capacity : 1024;
+        Trial *items = realloc(t->items, capacity * sizeof *items);
+        if (!items)
+            return NULL;
+        t->items = items;
+        t->capacity = capacity;
+    }
+    t->items[t->count] = (Trial){0};
+    return &t->items[t->count++];
+}
+
+static void use_shape(Trial *trial, const Shape *shape)
+{
+    trial->problem.n = shape->n;
+    trial->problem.k = shape->k;
+    trial->problem.n_tile = shape->configs->rows;
+    trial->configs = shape->configs->rows ? shape->configs : NULL;
+}
+
+/* Whether the library takes it; what f16 cannot hold has scales of bf16, which can bring it
+ * to ordinary sizes. */
+static bool is_problem(tilus_matmul_problem *p)
+{
+    MatmulSpec spec;
+    char message[8];
+    if (!matmul_spec(p, &spec, message, sizeof message))
+        return false;
+    p->scales = dtype_name(spec.product == DTYPE_bf16 ? DTYPE_bf16 : spec.scales);
+    return true;
+}
+
+static bool add_problem(Trials *trials, tilus_matmul_problem problem)
+{
+    size_t number = trials->count;
+    problem.n = problem.k = MATMUL_UNIT_K;
+    if (!is_problem(&problem))
+        return true;
+    Trial *t = add_trial(trials);
+    if (!t)
+        return false;
+    t->problem = problem;
+    use_shape(t, &shapes[number % shape_count]);
+    memcpy(t->sizes, shape_sizes, sizeof t->sizes);
+    t->size_count = SIZES;
+    t->transposed = number / shape_count % 2;
+    name_problem(&t->problem, t->name);
+    return true;
+}
+
+/* Every type that the library takes. */
+static bool add_matrix(Trials *trials)
+{
+    static const char *const activations[] = {"f16", "bf16"};
+    static const int64_t groups[] = {32, 64, 128, 0};
+    bool ok = true;
+    for (DType type = DTYPE_none + 1; type < DTYPE_COUNT; type++)
+        for (size_t a = 0; a < COUNT(activations); a++)
+            for (int zeros = TILUS_ZEROS_NONE; zeros <= TILUS_ZEROS_FLOAT; zeros++)
+                for (size_t g = 0; g < COUNT(groups); g++)
+                    ok = ok && add_problem(trials, (tilus_matmul_problem){
+                        .weights = dtype_name(type), .activations = activations[a],
+                        .group = groups[g], .zeros = (tilus_zeros)zeros});
+    return ok;
+}
+
+/* ---- what is beside it -------------------------------------------------------- */
+
+#define NONE    TILUS_ZEROS_NONE
+#define INTEGER TILUS_ZEROS_INTEGER
+#define FLOAT   TILUS_ZEROS_FLOAT
+#define PLAIN   TILUS_EPILOGUE_NONE
+#define SILU    TILUS_EPILOGUE_SILU
+#define GELU    TILUS_EPILOGUE_GELU
+
+static const struct Other {
+    const char *what;
+    Trial trial;
+} others[] = {
+#define A(w, a, g, z) .problem = {.weights = w, .activations = a, .n = 264, .k = 512,         \
+                                  .group = g, .zeros = z}, .sizes = {2, 3, 16, 33, 128}
+    {"activations", {A("u4", "i8", 128, NONE)}},
+    {"activations", {A("i4", "i8", 32, INTEGER)}},
+    {"activations", {A("u8", "i8", 64, FLOAT)}},
+    {"activations", {A("i2", "i8", 0, NONE)}},
+    {"activations", {A("f4e2m1", "i8", 128, FLOAT)}},
+    {"activations", {A("u4", "f8e4m3", 128, INTEGER)}},
+    {"activations", {A("i6", "f8e4m3", 32, NONE)}},
+    {"activations", {A("f8e4m3", "f8e4m3", 64, NONE)}},
+    {"activations", {A("f6e3m2", "f8e5m2", 128, FLOAT)}},
+    {"activations", {A("u1", "f8e5m2", 0, INTEGER)}},
+#undef A
+#define R(w, a, s, c) .problem = {.weights = w, .activations = a, .scales = s, .result = c,   \
+                                  .n = 267, .k = 384, .group = 128, .zeros = INTEGER},        \
+                      .sizes = {2, 16, 33}
+    {"results", {R("u4", "f16", "f16", "f32")}},
+    {"results", {R("u4", "f16", "f16", "bf16")}},
+    {"results", {R("i5", "f16", "bf16", "f16")}},
+    {"results", {R("u8", "bf16", "bf16", "f32")}},
+    {"results", {R("u3", "bf16", "f16", "f16")}},
+    {"results", {R("i8", "i8", "f16", "f32")}},
+#undef R
+#define E(c, f, b, r) .problem = {.weights = "u4", .activations = "f16", .result = c,         \
+                                  .n = 270, .k = 512, .group = 128, .function = f,            \
+                                  .bias = b, .residual = r}, .sizes = {1, 16, 33}
+    {"epilogues", {E("f16", PLAIN, true, false)}},
+    {"epilogues", {E("f16", PLAIN, false, true)}},
+    {"epilogues", {E("f32", PLAIN, true, true)}},
+    {"epilogues", {E("f16", SILU, false, false)}},
+    {"epilogues", {E("f32", SILU, true, false)}},
+    {"epilogues", {E("bf16", SILU, true, true)}},
+    {"epilogues", {E("f16", GELU, false, true)}},
+    {"epilogues", {E("f32", GELU, false, false)}},
+    {"epilogues", {E("f16", GELU, true, true)}},
+#undef E
+#define O(w, n_, k_, g, z, stride) .problem = {.weights = w, .activations = "f16", .n = n_,   \
+                                               .k = k_, .group = g, .zeros = z},              \
+                                   .a_stride = stride, .sizes = {1, 3, 16, 33}
+    {"odd sizes", {O("u4", 65, 250, 128, NONE, 307)}},
+    {"odd sizes", {O("i3", 1, 1, 32, INTEGER, 0), .transposed = true}},
+    {"odd sizes", {O("f6e3m2", 300, 515, 64, FLOAT, 515)}},
+    {"odd sizes", {O("u8", 129, 1000, 0, NONE, 1008), .transposed = true}},
+    {"odd sizes", {O("u2", 33, 392, 256, INTEGER, 0), .transposed = true}},
+    {"large groups", {O("u4", 136, 768, 256, INTEGER, 0)}},
+    {"large groups", {O("i7", 264, 768, 384, NONE, 896), .transposed = true}},
+    {"large groups", {O("f5e2m2", 200, 900, 512, FLOAT, 0), .transposed = true}},
+#undef O
+#define P(w, a, g, z, n_by_k) .problem = {.weights = w, .activations = a, .n = 300, .k = 450, \
+                                          .group = g, .zeros = z}, .transposed = n_by_k,      \
+                              .packing = PACK_DEVICE, .sizes = {3}
+    {"packing on the device", {P("u1", "f16", 128, INTEGER, false)}},
+    {"packing on the device", {P("i2", "bf16", 32, FLOAT, true)}},
+    {"packing on the device", {P("u3", "f16", 64, INTEGER, false)}},
+    {"packing on the device", {P("f4e2m1", "f16", 128, FLOAT, true)}},
+    {"packing on the device", {P("i5", "f16", 0, INTEGER, false)}},
+    {"packing on the device", {P("f6e5m0", "bf16", 256, NONE, true)}},
+    {"packing on the device", {P("u7", "f16", 128, FLOAT, false)}},
+    {"packing on the device", {P("i8", "f16", 64, INTEGER, true)}},
+    {"packing on the device", {P("u4", "f16", 384, INTEGER, false)}},
+    {"packing on the device", {P("f8e5m2", "f16", 0, FLOAT, true)}},
+#undef P
+#define S(w, g, z, n_, n0, nw, k_, k0, kw) .problem = {.weights = w, .activations = "f16",    \
+                                 .n = n_, .k = k_, .group = g, .zeros = z, .n_tile = 64},     \
+                           .packing = PACK_PART, .n_first = n0, .n_whole = nw, .k_first = k0, \
+                           .k_whole = kw, .sizes = {1, 16}
+    {"parts", {S("u4", 128, INTEGER, 192, 64, 392, 768, 0, 768)}},
+    {"parts", {S("i6", 64, INTEGER, 392, 0, 392, 384, 128, 768)}},
+    {"parts", {S("f5e2m2", 256, FLOAT, 136, 256, 392, 512, 256, 768), .transposed = true}},
+    {"parts", {S("u1", 0, FLOAT, 128, 128, 300, 512, 0, 512), .transposed = true}},
+#undef S
+#define M(w, a, c, z, b, d) .problem = {.weights = w, .activations = a, .result = c, .n = 136,   \
+                                     .k = 256, .group = 128, .zeros = z, .bias = b},          \
+                         .sizes = {192, 4096}, .dense = d
+    {"many rows by cuBLAS", {M("u4", "f16", "f16", INTEGER, false, true)}},
+    {"many rows by cuBLAS", {M("i3", "bf16", "bf16", NONE, false, true)}},
+    {"many rows by cuBLAS", {M("f6e3m2", "f16", "f32", FLOAT, false, true)}},
+    {"many rows by cuBLAS", {M("u8", "f16", "f16", NONE, false, true)}},
+    {"many rows by cuBLAS", {M("f7e6m0", "bf16", "bf16", NONE, false, true)}},
+    {"many rows", {M("u4", "f16", "f16", INTEGER, true, false)}},
+    {"many rows", {M("f8e5m2", "f16", "f16", FLOAT, false, false)}},
+    {"many rows", {M("i8", "bf16", "bf16", NONE, true, false)}},
+#undef M
+};
+
+/* Some by the library's choice, some by those of a shape. */
+static bool add_others(Trials *trials)
+{
+    for (size_t i = 0; i < COUNT(others); i++) {
+        Trial *t = add_trial(trials);
+        if (!t)
+            return false;
+        *t = others[i].trial;
+        while (t->size_count < SIZES && t->sizes[t->size_count])
+            t->size_count++;
+        const Shape *shape = &shapes[i % shape_count];
+        if (t->packing == PACK_HOST && !t->dense && shape->configs->rows) {
+            t->configs = shape->configs;
+            t->problem.n_tile = shape->configs->rows;
+        }
+        name_other(others[i].what, &t->problem, t->name);
+    }
+    return true;
+}
+
+bool trials_make(Trials *trials)
+{
+    *trials = (Trials){0};
+    if (add_matrix(trials) && add_others(trials))
+        return true;
+    free(trials->items);
+    return false;
+}
+
+/* ---- configurations ----------------------------------------------------------- */
+
+/* What the shape has for the bucket of m. */
+static const MatmulConfig *config_for(const Trial *trial, int64_t m)
+{
+    for (size_t i = 0; i < SIZES && trial->configs; i++)
+        if (matmul_bucket(shape_sizes[i]) == matmul_bucket(m))
+            return &trial->configs[i];
+    return NULL;
+}
+
+/* Tunings come before everything else, but one that no GPU could run is an error. */
+static void add_tunings(MatmulTunings *tunings, const Trial *trial, const MatmulDevice *device)
+{
+    MatmulSpec spec;
+    char message[8];
+    if (!matmul_spec(&trial->problem, &spec, message, sizeof message))
+        return;
+    for (size_t i = 0; i < trial->size_count; i++) {
+        int64_t m = trial->sizes[i];
+        const MatmulConfig *config = config_for(trial, m);
+        if (!config || !matmul_config_fits(&spec, config, device))
+            continue;
+        MatmulTuning *t = &tunings->items[tunings->count++];
+        *t = (MatmulTuning){.spec = spec, .m = matmul_bucket(m), .config = *config, .us = 1};
+        snprintf(t->template, sizeof t->template, "%s", matmul_template_hash());
+        snprintf(t->device, sizeof t->device, "%s", device->name);
+    }
+}
+
+char *trials_tunings(const Trials *trials, const MatmulDevice *device)
+{
+    MatmulTunings tunings = {calloc(trials->count * SIZES + 1, sizeof *tunings.items), 0};
+    if (!tunings.items)
+        return NULL;
+    for (size_t i = 0; i < trials->count; i++)
+        add_tunings(&tunings, &trials->items[i], device);
+    char *text = matmul_tunings_write(&tunings);
+    free(tunings.items);
+    return text;
+}
