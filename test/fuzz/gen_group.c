@@ -45,9 +45,10 @@ static void group_body(Gen *g, unsigned begin, unsigned warps)
 static unsigned choose_warps(Gen *g, unsigned begin)
 {
     enum { WARPGROUP = 4 };
+    unsigned left = g->warps - begin;
     bool may_hand_over = g->min_blocks && begin % WARPGROUP == 0 && g->warps > WARPGROUP;
-    return may_hand_over && choose(g->choices, 2)
-               ? WARPGROUP : (unsigned)choose_between(g->choices, 1, g->warps - begin);
+    return may_hand_over && left >= WARPGROUP && choose(g->choices, 2)
+               ? WARPGROUP : (unsigned)choose_between(g->choices, 1, left);
 }
 
 static void emit_groups(Gen *g, uint32_t count, const bool *visible, bool *taken)
