@@ -40,6 +40,26 @@ static bool choose(DType *type, const char *field, const char *name, DType usual
     return fail(message, "%s is \"%s\", which is none of %s", field, name, list);
 }
 
+/* As what weights are packed. Floats with one exponent bit have one distance between all
+ * neighbours: they are sign and magnitude of integers, which take one mask a pair, where
+ * floats of most widths take two. Other types are packed as they are. */
+static void choose_stored(MatmulSpec *s)
+{
+    const DTypeInfo *info = &dtype_info[s->weights];
+    s->stored = s->codes = s->weights;
+    bool linear = info->kind == DKIND_FLOAT && info->exponent == 1;
+    if (linear) {
+        const char signed_name[] = {'i', (char)('0' + info->bits), '\0'};
+        s->stored = find_type(signed_name);
+        s->fraction = (int)info->mantissa - 1;
+    }
+    if (dtype_info[s->stored].kind == DKIND_INT) {
+        const char unsigned_name[] = {'u', (char)('0' + info->bits), '\0'};
+        s->codes = find_type(unsigned_name);
+        s->offset = 1 << (info->bits - 1);
+    }
+}
+
 static bool check_weights(MatmulSpec *s, const char *name, Message message)
 {
     if (!name)
@@ -50,12 +70,7 @@ static bool check_weights(MatmulSpec *s, const char *name, Message message)
         info->special == SPECIAL_E8M0)
         return fail(message, "weights is \"%s\", which is none of u1 to u8, i1 to i8 and the "
                     "floats f3e1m1 to f8e7m0", name);
-    s->codes = s->weights;
-    if (info->kind == DKIND_INT) {
-        const char unsigned_name[] = {'u', (char)('0' + info->bits), '\0'};
-        s->codes = find_type(unsigned_name);
-        s->offset = 1 << (info->bits - 1);
-    }
+    choose_stored(s);
     return true;
 }
 
@@ -80,13 +95,13 @@ static bool check_types(MatmulSpec *s, const tilus_matmul_problem *p, Message me
  * the distance between the biases of the exponents. bf16 has room for 2^60. */
 static void choose_product(MatmulSpec *s)
 {
-    const DTypeInfo *w = &dtype_info[s->weights];
-    bool wide = dtype_is_float(s->weights) && dtype_max(s->weights) > dtype_max(DTYPE_f16);
+    const DTypeInfo *w = &dtype_info[s->stored];
+    bool wide = dtype_is_float(s->stored) && dtype_max(s->stored) > dtype_max(DTYPE_f16);
     s->product = s->activations == DTYPE_bf16 || wide ? DTYPE_bf16 : DTYPE_f16;
-    int bias = w->exponent > 1 ? (1 << (w->exponent - 1)) - 1 : 0;
-    s->residual_exponent = s->product == DTYPE_bf16          ? -60
-                           : dtype_is_float(s->weights) ? 3 + bias - 15
-                                                        : 3 - 24;
+    int bias = w->exponent ? (1 << (w->exponent - 1)) - 1 : 0;
+    s->residual_exponent = s->product == DTYPE_bf16    ? -60
+                           : dtype_is_float(s->stored) ? 3 + bias - 15
+                                                       : 3 - 24;
 }
 
 static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
@@ -134,6 +149,14 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
     return true;
 }
 
+unsigned matmul_stored_code(const MatmulSpec *s, unsigned code)
+{
+    if (s->stored == s->weights)
+        return code;
+    return (unsigned)dtype_encode(s->stored,
+                                  ldexp(dtype_decode(s->weights, code), s->fraction));
+}
+
 /* Of f8e5m2, whose least and largest weights are 114688 apart, f16 has no such numbers. */
 bool matmul_centred_fits(const MatmulSpec *s)
 {
@@ -174,23 +197,26 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
 
 /* Which of its parameters each program depends on. @prepare sees of the weights what their
  * decoding leaves to A, and only whether sums begin at zero points or at the offset. All get
- * W and U, as the programs that are left out are checked, too. */
+ * W and U, as the programs that are left out are checked, too. FRACTION is left out where it
+ * is 0, so that what others have been named stays. */
 static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
                                      MatmulProgram program)
 {
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
-    bool zeros = s->zeros != TILUS_ZEROS_NONE;
+    bool zeros = s->zeros != TILUS_ZEROS_NONE, converts = pack && s->stored != s->weights;
     int zero = prepare ? zeros : (int)s->zeros;
     bool no_offset = (prepare && zeros) || (pack && s->zeros != TILUS_ZEROS_INTEGER);
-    add_type(&l, true, "W", "", prepare ? s->codes : s->weights);
+    add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
     add_type(&l, true, "U", NULL, s->codes);
+    add_type(&l, converts, "F", "", s->weights);
     add_type(&l, prepare || product, "A", "", s->activations);
     add_type(&l, true, "T", "", s->product);
     add_type(&l, !prepare, "S", "", s->scales);
     add_type(&l, product, "C", "", s->result);
     add_number(&l, true, "OFFSET", prepare ? "o" : NULL, no_offset ? 0 : s->offset);
+    add_number(&l, s->fraction && !prepare, "FRACTION", pack ? NULL : "q", s->fraction);
     add_number(&l, true, "GROUP", "g", s->group);
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);

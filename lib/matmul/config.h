@@ -25,11 +25,13 @@ typedef enum MatmulProgram {
 
 /* A problem with its defaults filled in, and what follows from its types. */
 typedef struct MatmulSpec {
-    DType weights, codes;       /* of W, and U: as what codes are decoded */
+    DType weights;              /* as the user says */
+    DType stored, codes;        /* W: as what they are packed; U: as what that is decoded */
     DType product;              /* T: what tensor cores multiply; bf16 where f16 does not hold
                                    the weights */
     DType activations, scales, result;
     int offset;                 /* OFFSET: half of the range of signed integers, else 0 */
+    int fraction;               /* FRACTION: what is stored is weights times 2^this */
     int residual_exponent;      /* RS: of sums; A is multiplied by at most 2^3 for it */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
     int64_t repeats;            /* units that share scales: a group of 512 is 4 units */
@@ -57,6 +59,10 @@ typedef struct MatmulConfig {
  * value. */
 bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
                  size_t size);
+
+/* What a code of the weights is packed as, a code of `stored`: itself, but for floats with one
+ * exponent bit the integer, 0 of both zeros. */
+unsigned matmul_stored_code(const MatmulSpec *spec, unsigned code);
 
 /* Whether any weight less any zero point of the weights' range is a number of the product's
  * type: zero points are not taken off weights else, but off sums. */

@@ -10,7 +10,8 @@
  *     row 1            4      5          6          7          4
  *
  * Bits move alike in all units, so a table says for each byte of plain words which bits of
- * packed words it sets: a group takes an XOR for each byte. */
+ * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
+ * become these when codes are gathered. */
 #include "cast/storage.h"
 #include "matmul/internal.h"
 
@@ -33,6 +34,7 @@ typedef struct Packer {
     CastStorage storage;
     uint32_t *table;        /* [bytes of a group][BYTE_VALUES][words of a group] */
     uint32_t zero[GROUP_WORDS_MAX];     /* the group of zeros: where signs are inverted */
+    unsigned char stored[BYTE_VALUES];  /* what each code is packed as */
     unsigned char codes[ROWS_MAX][MATMUL_UNIT_K];
 } Packer;
 
@@ -69,7 +71,9 @@ static tilus_status packer_open(Packer *p, const tilus_matmul_plan *plan,
                                 const tilus_matmul_weights *from)
 {
     *p = (Packer){.plan = plan, .from = from, .bits = dtype_bits(plan->spec.weights)};
-    cast_storage(plan->spec.weights, plan->spec.product, &p->storage);
+    for (unsigned code = 0; code < 1u << p->bits; code++)
+        p->stored[code] = (unsigned char)matmul_stored_code(&plan->spec, code);
+    cast_storage(plan->spec.stored, plan->spec.product, &p->storage);
     size_t words = p->storage.words;
     p->table = calloc(4 * words * BYTE_VALUES * words, sizeof *p->table);
     if (!p->table)
@@ -91,7 +95,7 @@ static void pack_group(const Packer *p, const uint32_t *plain, uint32_t *packed)
 
 /* ---- codes -------------------------------------------------------------- */
 
-/* `count` codes from number `first` on, to bytes `stride` apart. */
+/* `count` codes from number `first` on, as they are packed, to bytes `stride` apart. */
 static void unpack_codes(const Packer *p, int64_t first, int64_t count, unsigned char *to,
                          size_t stride)
 {
@@ -104,7 +108,7 @@ static void unpack_codes(const Packer *p, int64_t first, int64_t count, unsigned
             window |= (uint32_t)*at++ << have;
             have += 8;
         }
-        *to = (unsigned char)(window & mask);
+        *to = p->stored[window & mask];
         window >>= bits;
         have -= bits;
     }

@@ -70,8 +70,54 @@ static void test_product_types(void **state)
     assert_int_equal(found, COUNT(wide));
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 1, .k = 1});
     assert_int_equal(s.residual_exponent, -11);
-    s = spec_of((tilus_matmul_problem){.weights = "f3e1m1", .n = 1, .k = 1});
-    assert_int_equal(s.residual_exponent, -12);
+}
+
+/* One exponent bit: sign and magnitude of integers times 2^(1 - mantissa bits). */
+static void test_floats_as_integers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *weights;
+        DType stored, codes;
+        int offset, fraction;
+        unsigned count, stored_codes[16];
+    } cases[] = {
+        {"f3e1m1", DTYPE_i3, DTYPE_u3, 4, 0, 8, {0, 1, 2, 3, 0, 7, 6, 5}},
+        {"f4e1m2", DTYPE_i4, DTYPE_u4, 8, 1, 16,
+         {0, 1, 2, 3, 4, 5, 6, 7, 0, 15, 14, 13, 12, 11, 10, 9}},
+        {"f5e1m3", DTYPE_i5, DTYPE_u5, 16, 2, 3, {0, 1, 2}},
+        {"f6e1m4", DTYPE_i6, DTYPE_u6, 32, 3, 3, {0, 1, 2}},
+        {"f7e1m5", DTYPE_i7, DTYPE_u7, 64, 4, 3, {0, 1, 2}},
+        {"f8e1m6", DTYPE_i8, DTYPE_u8, 128, 5, 3, {0, 1, 2}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = cases[i].weights, .n = 1,
+                                                      .k = 1});
+        assert_string_equal(dtype_name(s.weights), cases[i].weights);
+        assert_int_equal(s.stored, cases[i].stored);
+        assert_int_equal(s.codes, cases[i].codes);
+        assert_int_equal(s.offset, cases[i].offset);
+        assert_int_equal(s.fraction, cases[i].fraction);
+        assert_int_equal(s.residual_exponent, -21);
+        for (unsigned code = 0; code < cases[i].count; code++)
+            assert_int_equal(matmul_stored_code(&s, code), cases[i].stored_codes[code]);
+        unsigned least = (1u << dtype_bits(s.weights)) - 1;
+        assert_int_equal(matmul_stored_code(&s, least), cases[i].offset + 1);
+    }
+}
+
+/* Of other types each code stays what it is, also where two have one value. */
+static void test_stored_as_they_are(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u4", "i3", "f4e2m1", "f8e5m2"};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = types[i], .n = 1, .k = 1});
+        assert_int_equal(s.stored, s.weights);
+        assert_int_equal(s.fraction, 0);
+        for (unsigned code = 0; code < 1u << dtype_bits(s.weights); code++)
+            assert_int_equal(matmul_stored_code(&s, code), code);
+    }
 }
 
 static void test_refused(void **state)
@@ -153,6 +199,39 @@ static void test_parameters(void **state)
     assert_text(&s, &c, MATMUL_PREPARE,
                 "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 RS=-21 COLUMNS=8 "
                 "TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
+}
+
+/* They share what follows from the integers alone. */
+static void test_parameters_of_floats_as_integers(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f3e1m1", .n = 64, .k = 256,
+                                                  .group = 128});
+    MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3};
+    assert_text(&s, &c, MATMUL_PRODUCT,
+                "W=i3 U=u3 A=f16 T=f16 S=f16 C=f16 OFFSET=4 GROUP=128 ZERO=0 SCALED=0 RS=-21 "
+                "ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 STAGES=2 PREPARED=2 COLUMNS=8 "
+                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
+                "matmul-i3-f16-f16-f16-f16-g128-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
+    assert_text(&s, &c, MATMUL_PACK,
+                "W=i3 U=u3 F=f3e1m1 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
+                "TRANSPOSED=0", "pack-i3-f3e1m1-f16-f16-g128-x1-r64-sm_90a");
+    s = spec_of((tilus_matmul_problem){.weights = "f6e1m4", .n = 64, .k = 256, .group = 128,
+                                       .zeros = TILUS_ZEROS_FLOAT});
+    assert_text(&s, &c, MATMUL_PRODUCT,
+                "W=i6 U=u6 A=f16 T=f16 S=f16 C=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 "
+                "SCALED=0 RS=-21 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 STAGES=2 PREPARED=2 "
+                "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
+                "matmul-i6-f16-f16-f16-f16-q3-g128-z2-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
+    assert_text(&s, &c, MATMUL_PREPARE,
+                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 COLUMNS=8 "
+                "TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+    assert_text(&s, &c, MATMUL_PACK,
+                "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 REPEATS=1 "
+                "ROWS=64 TRANSPOSED=0", "pack-i6-f6e1m4-f16-f16-g128-z2-x1-r64-sm_90a");
+    assert_text(&s, &c, MATMUL_DECODE,
+                "W=i6 U=u6 T=f16 S=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 ROWS=64 "
+                "DIVISOR=128", "decode-i6-f16-f16-q3-g128-z2-r64-d128-sm_90a");
 }
 
 static void test_sizes(void **state)
@@ -254,6 +333,8 @@ static void test_shared_bytes(void **state)
          {32, 2, 2, 1, 3, 1, 1, 0, 0, 2}},
         {{.weights = "f6e3m2", .n = 64, .k = 512, .group = 32, .zeros = TILUS_ZEROS_FLOAT},
          {64, 2, 1, 2, 3, 8, 2, 2, 1, 1}},
+        {{.weights = "f5e1m3", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_FLOAT},
+         {32, 2, 2, 1, 3, 1, 1, 2, 0, 1}},
         {{.weights = "u2", .n = 64, .k = 512, .group = 128}, {32, 2, 1, 1, 3, 8, 1, 0, 0, 0}},
         {{.weights = "u2", .n = 64, .k = 512, .group = 128}, {32, 2, 2, 1, 3, 8, 1, 2, 0, 0}},
         {{.weights = "u1", .n = 64, .k = 1024}, {32, 1, 2, 4, 5, 2, 1, 2, 0, 0}},
@@ -359,6 +440,9 @@ int main(void)
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_sizes),      cmocka_unit_test(test_shared_bytes),
         cmocka_unit_test(test_space),      cmocka_unit_test(test_resident),
+        cmocka_unit_test(test_floats_as_integers),
+        cmocka_unit_test(test_stored_as_they_are),
+        cmocka_unit_test(test_parameters_of_floats_as_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

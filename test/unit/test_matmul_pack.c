@@ -190,6 +190,40 @@ static void repeats_scales(void **state)
     }
 }
 
+/* Floats with one exponent bit give the bytes that integers give of the same numbers, in other
+ * units: sign and magnitude to two's complement. */
+static void packs_floats_as_integers(void **state)
+{
+    (void)state;
+    static const char *const types[][2] = {{"f3e1m1", "i3"}, {"f4e1m2", "i4"},
+                                           {"f5e1m3", "i5"}, {"f6e1m4", "i6"},
+                                           {"f7e1m5", "i7"}, {"f8e1m6", "i8"}};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            Form f = {.weights = types[t][0], .activations = activations[t % 2], .n = 70,
+                      .k = 299, .group = 64, .zeros = TILUS_ZEROS_FLOAT, .rows = 64,
+                      .transposed = transposed};
+            tilus_matmul_plan *floats = plan_of_form(&f);
+            f.weights = types[t][1];
+            tilus_matmul_plan *integers = plan_of_form(&f);
+            Plain plain = plain_random(floats);
+            unsigned char *a = pack_on_host(floats, &plain, transposed);
+            unsigned bits = dtype_bits(integers->spec.weights), half = 1u << (bits - 1);
+            for (size_t i = 0; i < (size_t)(f.n * f.k); i++) {
+                uint64_t code = bits_get(plain.codes, i, bits);
+                uint64_t number = code & half ? 2 * half - (code - half) : code;
+                bits_set(plain.codes, i, bits, number & (2 * half - 1));
+            }
+            unsigned char *b = pack_on_host(integers, &plain, transposed);
+            assert_same_bytes(&f, a, b, floats->packed.size);
+            free(a);
+            free(b);
+            plain_free(&plain);
+            tilus_matmul_plan_free(floats);
+            tilus_matmul_plan_free(integers);
+        }
+}
+
 /* ---- parts -------------------------------------------------------------- */
 
 /* A part of plain weights [n, k]. */
@@ -243,7 +277,7 @@ static void check_part(const Form *f, int64_t n_first, int64_t n, int64_t k_firs
 static void parts_are_packed_parts(void **state)
 {
     (void)state;
-    static const char *const types[] = {"u4", "i3", "f5e2m2"};
+    static const char *const types[] = {"u4", "i3", "f5e2m2", "f5e1m3"};
     static const int64_t part_groups[] = {0, 32, 128, 256};
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t g = 0; g < COUNT(part_groups); g++)
@@ -284,6 +318,7 @@ static void refuses_parts_that_are_none(void **state)
         {{"u4", "f16", 64, 1100, 256, 0, 64, 0}, 0, 0, "tiles of 64 rows, the whole of 32"},
         {{"u3", "f16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of u3 for f16"},
         {{"u4", "bf16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of u4 for bf16"},
+        {{"f4e1m2", "f16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of f4e1m2 for f16"},
         {{"u4", "f16", 64, 1100, 256, 1, 32, 0}, 0, 0, "zeros 1; the whole"},
     };
     tilus_matmul_plan *whole = plan_of_form(&whole_form);
@@ -363,6 +398,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(packs_every_type, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_every_group, open_library, close_library),
         cmocka_unit_test_setup_teardown(repeats_scales, open_library, close_library),
+        cmocka_unit_test_setup_teardown(packs_floats_as_integers, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_are_packed_parts, open_library, close_library),
         cmocka_unit_test_setup_teardown(refuses_parts_that_are_none, open_library,
                                         close_library),

@@ -274,6 +274,26 @@ static void computes_every_width(void **state)
     }
 }
 
+/* Floats with one exponent bit, which are packed as integers: by scales on sums and on weights,
+ * with A as it is and prepared. */
+static void computes_floats_as_integers(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f3e1m1", "f4e1m2", "f6e1m4", "f8e1m6"};
+    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1},
+                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1},
+                                           {32, 4, 1, 2, 2, 8, 4, 1, 1, 1}};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t i = 0; i < COUNT(configs); i++)
+            for (int zeros = 0; zeros < 2; zeros++) {
+                const Case c = {{.weights = types[t], .activations = t % 2 ? "bf16" : "f16",
+                                 .n = 70, .k = 300, .group = 64,
+                                 .zeros = zeros ? TILUS_ZEROS_FLOAT : TILUS_ZEROS_NONE},
+                                .m = 9, .config = configs[i], .transposed = i % 2};
+                run_case(&c);
+            }
+}
+
 /* Groups, zero points and plain orders, for few and many rows. */
 static void computes_every_group(void **state)
 {
@@ -389,7 +409,7 @@ static void check_decoded(const Case *c)
 static void decodes_weights(void **state)
 {
     (void)state;
-    static const char *const types[] = {"u4", "i3", "f6e3m2", "u8", "i1"};
+    static const char *const types[] = {"u4", "i3", "f6e3m2", "u8", "i1", "f5e1m3"};
     static const int64_t groups[] = {0, 32, 64, 128, 384};
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t g = 0; g < COUNT(groups); g++) {
@@ -397,8 +417,9 @@ static void decodes_weights(void **state)
             const Case c = {{.weights = types[t], .activations = turn % 2 ? "bf16" : "f16",
                              .n = 40 + 40 * (int64_t)g, .k = 100 + 150 * (int64_t)g,
                              .group = groups[g],
-                             .zeros = t == 2 ? 2 * (tilus_zeros)(turn % 2)
-                                             : (tilus_zeros)(turn % 3)}, .m = 1};
+                             .zeros = tilus_type_is_float(types[t])
+                                          ? 2 * (tilus_zeros)(turn % 2)
+                                          : (tilus_zeros)(turn % 3)}, .m = 1};
             check_decoded(&c);
         }
 }
@@ -408,6 +429,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(computes_every_width, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_every_group, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_floats_as_integers, open_library,
+                                        close_library),
         cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
         cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),

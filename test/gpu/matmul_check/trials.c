@@ -186,6 +186,8 @@ static const struct Other {
     {"packing on the device", {P("i8", "f16", 64, INTEGER, true)}},
     {"packing on the device", {P("u4", "f16", 384, INTEGER, false)}},
     {"packing on the device", {P("f8e5m2", "f16", 0, FLOAT, true)}},
+    {"packing on the device", {P("f3e1m1", "f16", 128, NONE, true)}},
+    {"packing on the device", {P("f5e1m3", "bf16", 64, FLOAT, false)}},
 #undef P
 #define S(w, g, z, n_, n0, nw, k_, k0, kw) .problem = {.weights = w, .activations = "f16",    \
                                  .n = n_, .k = k_, .group = g, .zeros = z, .n_tile = 64},     \
@@ -195,6 +197,7 @@ static const struct Other {
     {"parts", {S("i6", 64, INTEGER, 392, 0, 392, 384, 128, 768)}},
     {"parts", {S("f5e2m2", 256, FLOAT, 136, 256, 392, 512, 256, 768), .transposed = true}},
     {"parts", {S("u1", 0, FLOAT, 128, 128, 300, 512, 0, 512), .transposed = true}},
+    {"parts", {S("f6e1m4", 128, FLOAT, 136, 64, 200, 384, 0, 384)}},
 #undef S
 #define M(w, a, c, z, b, d) .problem = {.weights = w, .activations = a, .result = c, .n = 136,   \
                                      .k = 256, .group = 128, .zeros = z, .bias = b},          \
@@ -204,6 +207,7 @@ static const struct Other {
     {"many rows by cuBLAS", {M("f6e3m2", "f16", "f32", FLOAT, false, true)}},
     {"many rows by cuBLAS", {M("u8", "f16", "f16", NONE, false, true)}},
     {"many rows by cuBLAS", {M("f7e6m0", "bf16", "bf16", NONE, false, true)}},
+    {"many rows by cuBLAS", {M("f7e1m5", "f16", "f16", FLOAT, false, true)}},
     {"many rows", {M("u4", "f16", "f16", INTEGER, true, false)}},
     {"many rows", {M("f8e5m2", "f16", "f16", FLOAT, false, false)}},
     {"many rows", {M("i8", "bf16", "bf16", NONE, true, false)}},
