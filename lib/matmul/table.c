@@ -99,18 +99,18 @@ typedef struct Query {
 } Query;
 
 /* How near the types of weights are to each other, 0 the same. Of as many bits, integers with
- * or without sign are next, then the other of integers and floats; then those of a bit less,
- * whose best configurations serve well where memory binds more; then of a bit more. -1: they
- * say nothing of each other. */
-static int type_distance(DType of, DType wanted)
+ * or without sign are next, and floats that are packed as such, then the other of integers and
+ * floats; then those of a bit less, whose best configurations serve well where memory binds
+ * more; then of a bit more. -1: they say nothing of each other. */
+static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
 {
     static const int by_bits[] = {5, 1, 3};     /* a bit more, as many, a bit less */
-    int less = (int)dtype_bits(wanted) - (int)dtype_bits(of);
-    if (of == wanted)
+    int less = (int)dtype_bits(wanted->stored) - (int)dtype_bits(of->stored);
+    if (of->weights == wanted->weights)
         return 0;
     if (less < -1 || less > 1)
         return -1;
-    return by_bits[less + 1] + (dtype_is_float(of) != dtype_is_float(wanted));
+    return by_bits[less + 1] + (dtype_is_float(of->stored) != dtype_is_float(wanted->stored));
 }
 
 /* Scales of 32, 64, 128 or all of k: how many steps lie between. Groups of several units are
@@ -160,7 +160,7 @@ static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
 {
     const MatmulSpec *a = &t->spec, *b = q->spec;
     int bucket = is_same_shape(t, q) ? bucket_distance(t->m, q->bucket) : -1;
-    rank->type = type_distance(a->weights, b->weights);
+    rank->type = type_distance(a, b);
     if (bucket < 0 || rank->type < 0)
         return false;
     const int bits[] = {strcmp(t->template, matmul_template_hash()) != 0,

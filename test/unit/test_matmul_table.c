@@ -148,7 +148,8 @@ static int warps_for(const MatmulTable *t, const char *weights, int group)
     return c.source == MATMUL_FROM_USER ? c.config.kwarps : 0;
 }
 
-/* Types without tunings: as many bits, a bit less, a bit more; integers for integers. */
+/* Types without tunings: as many bits, a bit less, a bit more; integers for integers, and
+ * for floats that are packed as such. */
 static void test_other_types(void **state)
 {
     (void)state;
@@ -156,7 +157,9 @@ static void test_other_types(void **state)
                                          json_of_type("f4e2m1", 128, 4),
                                          json_of_type("u6", 128, 8)}, 3);
     assert_int_equal(warps_for(t, "i4", 128), 2);
-    assert_int_equal(warps_for(t, "f4e1m2", 128), 4);
+    assert_int_equal(warps_for(t, "f4e1m2", 128), 2);   /* packed as i4 */
+    assert_int_equal(warps_for(t, "f4e3m0", 128), 4);
+    assert_int_equal(warps_for(t, "f5e1m3", 128), 2);
     assert_int_equal(warps_for(t, "u5", 128), 2);
     assert_int_equal(warps_for(t, "f5e2m2", 128), 4);
     assert_int_equal(warps_for(t, "i3", 128), 2);
