@@ -171,7 +171,10 @@ enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
  * of 16. */
 typedef struct tilus_matmul_call {
     int64_t m;                  /* 1 to 65536 */
-    uint64_t a;                 /* [m, k] */
+    uint64_t a;                 /* [m, k]. Where f16 is multiplied (docs/matmul.md), magnitudes are
+                                   below 8188, and of sums of A over 32 to 128 elements with
+                                   one scale below 32752 where zero points act by mma; what is
+                                   larger makes infinities or NaN of C's row */
     int64_t a_stride;           /* elements between rows, 0: k; at least k, and a multiple of
                                    128 elements, else of 16 bytes, where k is one */
     uint64_t weights;           /* as packed */

@@ -164,6 +164,32 @@ bool matmul_centred_fits(const MatmulSpec *s)
     return s->zeros != TILUS_ZEROS_FLOAT || 2 * most <= dtype_max(s->product);
 }
 
+/* ---- fields ------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} fields[MATMUL_FIELDS] = {
+#define FIELD(name) {#name, offsetof(MatmulConfig, name)},
+    MATMUL_CONFIG(FIELD)
+#undef FIELD
+};
+
+const char *matmul_field_name(int field)
+{
+    return fields[field].name;
+}
+
+int *matmul_field(MatmulConfig *config, int field)
+{
+    return (int *)((char *)config + fields[field].offset);
+}
+
+int matmul_field_value(const MatmulConfig *config, int field)
+{
+    return *(const int *)((const char *)config + fields[field].offset);
+}
+
 /* ---- parameters and names --------------------------------------------- */
 
 enum { PARAMETERS_MAX = 32 };
@@ -195,6 +221,13 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
 }
 
+/* LIFT: the exponent of A's sums beside codes as T's subnormals, which four lanes sum up. */
+static int lift_exponent(const MatmulSpec *s)
+{
+    enum { LEAST_F16 = -24, LEAST_BF16 = -133, LANES = 2 };
+    return s->residual_exponent - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
+}
+
 /* Which of its parameters each program depends on. @prepare sees of the weights what their
  * decoding leaves to A, and only whether sums begin at zero points or at the offset. All get
  * W and U, as the programs that are left out are checked, too. FRACTION is left out where it
@@ -205,7 +238,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
-    bool zeros = s->zeros != TILUS_ZEROS_NONE, converts = pack && s->stored != s->weights;
+    bool lifted = matmul_lifts(s, c), converts = pack && s->stored != s->weights;
+    bool zeros = s->zeros != TILUS_ZEROS_NONE || lifted;
     int zero = prepare ? zeros : (int)s->zeros;
     bool no_offset = (prepare && zeros) || (pack && s->zeros != TILUS_ZEROS_INTEGER);
     add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
@@ -222,11 +256,14 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, prepare || product, "SCALED", "l", c->scaled);
     add_number(&l, prepare || product, "RS", NULL, c->scaled ? 0 : s->residual_exponent);
+    add_number(&l, prepare || product, "LIFTED", "i", lifted);
+    add_number(&l, prepare && lifted, "LIFT", NULL, lift_exponent(s));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
     add_number(&l, product, "RWARPS", "x", c->rwarps);
     add_number(&l, product, "KWARPS", "w", c->kwarps);
     add_number(&l, product, "DEEP", "e", c->deep);
     add_number(&l, product, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
+    add_number(&l, product, "REGISTERS", "n", matmul_registers_lent(c));
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "PREPARED", "p", c->prepared);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);

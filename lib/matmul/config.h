@@ -41,19 +41,41 @@ typedef struct MatmulSpec {
     int64_t n, k;
 } MatmulSpec;
 
-/* How it is computed. `rows` decides how weights lie, so it is one for all m of a plan. */
+/* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
+ * tuner's database have them in this order. */
+#define MATMUL_CONFIG(FIELD)                                                                   \
+    FIELD(rows)         /* of a unit: 32, 64, 128; one for all m of a plan, as it decides how  \
+                           weights lie */                                                     \
+    FIELD(rwarps)       /* side by side in rows */                                             \
+    FIELD(kwarps)       /* along k */                                                          \
+    FIELD(deep)         /* units that a warp takes in a round: 1, 2, 4, 8 */                   \
+    FIELD(stages)       /* of the ring in shared memory; 0: none */                            \
+    FIELD(columns)      /* of 8 that are there */                                              \
+    FIELD(tiles)        /* of 8 columns */                                                     \
+    FIELD(prepared)     /* A comes as it is; 1: from @prepare; 2: from there, and through the  \
+                           ring */                                                            \
+    FIELD(scaled)       /* scales act on sums; 1: on weights, for large m */                   \
+    FIELD(per_sm)       /* BLOCKS for each multiprocessor, which share the rounds out evenly;  \
+                           0: one block a tile */                                             \
+    FIELD(lifted)       /* integer zero points: an fma for each sum; 1: an mma for 16 rows */  \
+    FIELD(lending)      /* all warps have as many registers; 1: those that copy lend theirs */
+
 typedef struct MatmulConfig {
-    int rows;                   /* ROWS: 32, 64, 128 */
-    int rwarps, kwarps;         /* RWARPS side by side in rows, KWARPS along k */
-    int deep;                   /* DEEP: units that a warp takes in a round: 1, 2, 4 */
-    int stages;                 /* STAGES of the ring in shared memory; 0: none */
-    int columns, tiles;         /* COLUMNS of 8 that are there, TILES of 8 */
-    int prepared;               /* PREPARED: A comes as it is; 1: from @prepare; 2: from there,
-                                   and through the ring */
-    int scaled;                 /* SCALED: scales act on sums; 1: on weights, for large m */
-    int per_sm;                 /* blocks for each multiprocessor, which share the rounds out
-                                   evenly; 0: one block a tile */
+#define MATMUL_FIELD(name) int name;
+    MATMUL_CONFIG(MATMUL_FIELD)
+#undef MATMUL_FIELD
 } MatmulConfig;
+
+/* Its fields by number, for who reads, writes and lists configurations. */
+enum {
+#define MATMUL_FIELD(name) + 1
+    MATMUL_FIELDS = 0 MATMUL_CONFIG(MATMUL_FIELD)
+#undef MATMUL_FIELD
+};
+
+const char *matmul_field_name(int field);
+int *matmul_field(MatmulConfig *config, int field);
+int matmul_field_value(const MatmulConfig *config, int field);
 
 /* Checks the problem and fills in `spec`. False: message[0..size) names the field and its
  * value. */
@@ -113,6 +135,14 @@ typedef struct MatmulDevice {
  * read rate is measured for devices that config.c lists, and a guess for others. */
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
+
+/* Whether zero points are added by mma: `lifted`, where there are integers to lift, in what
+ * @prepare hands on. */
+bool matmul_lifts(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* REGISTERS: what a thread that multiplies has, with those that the warpgroup that copies
+ * lends; 0: it lends none. */
+int matmul_registers_lent(const MatmulConfig *config);
 
 /* Of @matmul: what the compiler reports, exactly; registers a thread that it needs so as not
  * to spill much, and those that let its blocks run; the blocks that one multiprocessor holds,

@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+bool matmul_lifts(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
+                    (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
+    return c->lifted && integers && c->prepared > 0 && !c->scaled;
+}
+
 /* ---- sizes ------------------------------------------------------------ */
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -35,10 +42,16 @@ int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
     return codes + (int64_t)rows * (MATMUL_UNIT_K / spec->group) * (2 + zero);
 }
 
+/* Of packed weights: those that are there, and what fills 256. */
+static int64_t padded_rows(const MatmulSpec *spec)
+{
+    enum { N_UNIT = 256 };
+    return round_up(spec->n, N_UNIT);
+}
+
 int64_t matmul_units(const MatmulSpec *spec, int rows)
 {
-    enum { N_UNIT = 256 };      /* as many rows as a tile may have */
-    return ceil_div(spec->n, N_UNIT) * (N_UNIT / rows) * matmul_slices(spec);
+    return padded_rows(spec) / rows * matmul_slices(spec);
 }
 
 int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *c)
@@ -117,10 +130,13 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return c->stages * round_units(c) * unit + barriers + (whole ? 0 : sums);
 }
 
-/* A warp takes part in the product, or keeps the ring full. */
+enum { WARPGROUP = 4 };
+
+/* A warp takes part in the product, or keeps the ring full, alone or as one of those that lend
+ * registers. */
 static int warps_of_block(const MatmulConfig *c)
 {
-    return c->rwarps * c->kwarps + (c->stages > 0);
+    return c->rwarps * c->kwarps + (c->lending ? WARPGROUP : c->stages > 0);
 }
 
 /* Registers come to a warp in eights a thread, of the 16384 of the quarter it lives on. */
@@ -153,19 +169,35 @@ static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
     return rows + codes + paths + ahead + more;
 }
 
-int matmul_registers_limit(const MatmulConfig *c)
+/* What all threads of a multiprocessor's blocks may have alike. */
+static int equal_share(const MatmulConfig *c)
 {
     int blocks = c->per_sm > 1 ? c->per_sm : 1;
     int warps = (int)ceil_div((int64_t)warps_of_block(c) * blocks, 4);
-    int limit = 16384 / (32 * warps) / 8 * 8;
-    return limit < 255 ? limit : 255;
+    int share = 16384 / (32 * warps) / 8 * 8;
+    return share < 255 ? share : 255;
+}
+
+int matmul_registers_lent(const MatmulConfig *c)
+{
+    enum { KEPT = 40, MOST = 248 };     /* by the warps that copy; of others, as ptxas has */
+    if (!c->lending)
+        return 0;
+    int share = equal_share(c), warps = c->rwarps * c->kwarps;
+    int lent = (share + (share - KEPT) * WARPGROUP / warps) / 8 * 8;
+    return lent < MOST ? lent : MOST;
+}
+
+int matmul_registers_limit(const MatmulConfig *c)
+{
+    return c->lending ? matmul_registers_lent(c) : equal_share(c);
 }
 
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
-    int registers = registers_taken(spec, c), limit = matmul_registers_limit(c);
-    int by_registers = 4 * warps_a_quarter(registers < limit ? registers : limit) /
-                       warps_of_block(c);
+    int taken = registers_taken(spec, c), share = equal_share(c);
+    int registers = c->lending || share < taken ? share : taken;
+    int by_registers = 4 * warps_a_quarter(registers) / warps_of_block(c);
     int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
     int64_t blocks = by_shared < by_registers ? by_shared : by_registers;
     return matmul_shared_bytes(spec, c) > device->shared_block ? 0 : (int)blocks;
@@ -182,10 +214,40 @@ static const int all_rows[] = {32, 64, 128, -1}, all_rwarps[] = {1, 2, 4, 8, -1}
 static const int all_kwarps[] = {1, 2, 4, 8, -1}, all_deep[] = {1, 2, 4, 8, -1};
 static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
 
+/* Whether those that multiply are whole warpgroups, and get more by it than an equal share. */
+static bool may_lend(const MatmulConfig *c)
+{
+    MatmulConfig alone = *c;
+    alone.lending = 0;
+    return c->stages > 0 && c->rwarps * c->kwarps % WARPGROUP == 0 &&
+           matmul_registers_lent(c) > equal_share(&alone);
+}
+
+/* Whether there is setmaxnreg: code for an architecture's own features. */
+static bool has_setmaxnreg(int capability)
+{
+    static const struct {
+        int sm;
+        bool own;
+    } targets[] = {
+#define TARGET(id, sm, ptx, shared, warps, own) {sm, own},
+#include "codegen/targets.def"
+    };
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].own && targets[i].sm == capability)
+            return true;
+    return false;
+}
+
+static bool is_flag(int value)
+{
+    return value == 0 || value == 1;
+}
+
 /* Whether the template has it, on whatever device. A stage has two mbarriers. */
 static bool is_valid(const MatmulConfig *c)
 {
-    enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 256, WARPS_MAX = 16,
+    enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16,
            PREPARED_MAX = 2 };
     return is_one_of(c->rows, all_rows) && is_one_of(c->rwarps, all_rwarps) &&
            is_one_of(c->kwarps, all_kwarps) && is_one_of(c->deep, all_deep) &&
@@ -193,16 +255,19 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_kwarps) &&
            is_one_of(c->tiles, all_tiles) && (c->tiles == 1 || c->columns == 8) &&
            c->prepared >= 0 && c->prepared <= PREPARED_MAX &&
-           (c->prepared < 2 || c->stages > 0) && (c->scaled == 0 || c->scaled == 1) &&
-           c->per_sm >= 0 && c->per_sm <= PER_SM_MAX;
+           (c->prepared < 2 || c->stages > 0) && is_flag(c->scaled) &&
+           c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->lifted) &&
+           is_flag(c->lending) && (!c->lending || may_lend(c));
 }
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
                         const MatmulDevice *device)
 {
-    enum { SPILLED = 24, BULK_COPIES = 90, BLOCKS_MAX = 65535 };
+    enum { SPILLED = 32, BULK_COPIES = 90, BLOCKS_MAX = 65535 };
     if (!is_valid(c) || matmul_slices(spec) % round_units(c) ||
+        padded_rows(spec) % tile_rows(c) ||
         (c->stages > 0 && device->capability < BULK_COPIES) ||
+        (c->lending && !has_setmaxnreg(device->capability)) ||
         (c->scaled && !matmul_centred_fits(spec)) ||
         matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
@@ -229,13 +294,24 @@ typedef struct Space {
     int64_t bucket;
 } Space;
 
-/* One block for each tile, and 1 to 4 on each multiprocessor. */
+/* What fits; and where more than an equal share of registers would be taken, the same with lent
+ * ones. */
+static void visit_lending(const Space *s, MatmulConfig c)
+{
+    bool scarce = registers_taken(s->spec, &c) > equal_share(&c);
+    for (c.lending = 0; c.lending <= scarce; c.lending++)
+        if (matmul_config_fits(s->spec, &c, s->device))
+            s->visit(s->data, &c);
+}
+
+/* One block for each tile, and 1 to 4 on each multiprocessor; zero points both ways. */
 static void visit_blocks(const Space *s, MatmulConfig c)
 {
     enum { MOST = 4 };
     for (c.per_sm = 0; c.per_sm <= MOST; c.per_sm++)
-        if (matmul_config_fits(s->spec, &c, s->device))
-            s->visit(s->data, &c);
+        for (c.lifted = 0; c.lifted < 2; c.lifted++)
+            if (c.lifted == matmul_lifts(s->spec, &c))
+                visit_lending(s, c);
 }
 
 /* A is read as it is where that is little; else it is prepared, and comes through a ring if

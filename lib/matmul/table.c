@@ -14,11 +14,9 @@ struct MatmulTable {
 
 /* As `tilus-tune export --format=c` writes them. */
 #define TUNING(hash, weights, activations, scales, result, group, zeros, n, k, m, device,    \
-               driver, rows, rwarps, kwarps, deep, stages, columns, tiles, prepared, scaled, \
-               per_sm, us)                                                                   \
+               driver, us, ...)                                                              \
     {hash, {weights, activations, scales, result, n, k, group, TILUS_ZEROS_##zeros}, m,      \
-     device, driver, {rows, rwarps, kwarps, deep, stages, columns, tiles, prepared, scaled,  \
-                      per_sm}, us},
+     device, driver, us, {__VA_ARGS__}},
 
 static const struct BuiltIn {
     const char *hash;
@@ -29,8 +27,8 @@ static const struct BuiltIn {
     } problem;
     int64_t m;
     const char *device, *driver;
-    MatmulConfig config;
     double us;
+    MatmulConfig config;
 } built_in_rows[] = {
 #include "matmul/h200.inc"
 };

@@ -1,11 +1,11 @@
 /* Tunings as JSON:
  *
- *   {"tilus-tune": 1, "tunings": [
+ *   {"tilus-tune": 2, "tunings": [
  *   {"template": "8c6f..", "device": "NVIDIA H200", "driver": "13.0", "weights": "u4",
  *    "activations": "f16", "scales": "f16", "result": "f16", "group": 128,
  *    "zeros": "integer", "n": 57344, "k": 8192, "m": 1, "rows": 64, "rwarps": 1,
  *    "kwarps": 4, "deep": 2, "stages": 2, "columns": 1, "tiles": 1, "prepared": 0,
- *    "scaled": 0, "per_sm": 2, "us": 58.31}
+ *    "scaled": 0, "per_sm": 2, "lifted": 0, "lending": 0, "us": 58.31}
  *   ]}
  */
 #define _POSIX_C_SOURCE 200809L
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 static const char *const zeros_names[] = {"none", "integer", "float"};
 
@@ -107,27 +107,37 @@ static bool read_problem(const Reader *r, MatmulSpec *spec)
     return matmul_spec(&p, spec, message, sizeof message) || fail(r, "%s", message);
 }
 
+enum { MOST = 65536 };          /* of m, and of a configuration's numbers */
+
+static bool read_fields(const Reader *r, MatmulConfig *c)
+{
+    for (int i = 0; i < MATMUL_FIELDS; i++)
+        if (!read_int(r, matmul_field_name(i), MOST, matmul_field(c, i)))
+            return false;
+    return true;
+}
+
+/* "rows 64, rwarps 1, ..". */
+static void print_fields(const MatmulConfig *c, char *text, size_t size)
+{
+    size_t at = 0;
+    for (int i = 0; i < MATMUL_FIELDS && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s %d", i ? ", " : "",
+                               matmul_field_name(i), matmul_field_value(c, i));
+}
+
 /* What a device decides (shared memory, registers) is not asked here. */
 static bool read_config(const Reader *r, MatmulTuning *t)
 {
-    MatmulConfig *c = &t->config;
-    static const MatmulDevice any = {"", INT32_MAX, 1, INT64_MAX / 2, INT64_MAX / 2, 1};
-    enum { MOST = 65536 };
-    if (!read_number(r, "m", 1, MOST, &t->m) || !read_int(r, "rows", MOST, &c->rows) ||
-        !read_int(r, "rwarps", MOST, &c->rwarps) || !read_int(r, "kwarps", MOST, &c->kwarps) ||
-        !read_int(r, "deep", MOST, &c->deep) || !read_int(r, "stages", MOST, &c->stages) ||
-        !read_int(r, "columns", MOST, &c->columns) || !read_int(r, "tiles", MOST, &c->tiles) ||
-        !read_int(r, "prepared", MOST, &c->prepared) ||
-        !read_int(r, "scaled", MOST, &c->scaled) || !read_int(r, "per_sm", MOST, &c->per_sm))
+    static const MatmulDevice any = {"", 90, 1, INT64_MAX / 2, INT64_MAX / 2, 1};
+    char text[MATMUL_TEXT_MAX];
+    if (!read_number(r, "m", 1, MOST, &t->m) || !read_fields(r, &t->config))
         return false;
     if (matmul_bucket(t->m) != t->m)
         return fail(r, "\"m\" is %lld, not a power of two", (long long)t->m);
-    if (!matmul_config_fits(&t->spec, c, &any))
-        return fail(r, "no configuration of the template has rows %d, rwarps %d, kwarps %d, "
-                    "deep %d, stages %d, columns %d, tiles %d, prepared %d, scaled %d, per_sm "
-                    "%d", c->rows, c->rwarps, c->kwarps, c->deep, c->stages, c->columns,
-                    c->tiles, c->prepared, c->scaled, c->per_sm);
-    return true;
+    print_fields(&t->config, text, sizeof text);
+    return matmul_config_fits(&t->spec, &t->config, &any) ||
+           fail(r, "no configuration of the template has %s", text);
 }
 
 static bool read_entry(const Reader *r, MatmulTuning *t)
@@ -201,18 +211,21 @@ bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, si
 static json_t *make_entry(const MatmulTuning *t)
 {
     const MatmulSpec *s = &t->spec;
-    const MatmulConfig *c = &t->config;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, "
-        "s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f}",
+    json_t *entry = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I}",
         "template", t->template, "device", t->device, "driver", t->driver,
         "weights", dtype_name(s->weights), "activations", dtype_name(s->activations),
         "scales", dtype_name(s->scales), "result", dtype_name(s->result),
         "group", (json_int_t)(s->group * s->repeats), "zeros", zeros_names[s->zeros],
-        "n", (json_int_t)s->n, "k", (json_int_t)s->k, "m", (json_int_t)t->m,
-        "rows", c->rows, "rwarps", c->rwarps, "kwarps", c->kwarps, "deep", c->deep,
-        "stages", c->stages, "columns", c->columns, "tiles", c->tiles,
-        "prepared", c->prepared, "scaled", c->scaled, "per_sm", c->per_sm, "us", t->us);
+        "n", (json_int_t)s->n, "k", (json_int_t)s->k, "m", (json_int_t)t->m);
+    bool ok = entry;
+    for (int i = 0; ok && i < MATMUL_FIELDS; i++)
+        ok = json_object_set_new(entry, matmul_field_name(i),
+                                 json_integer(matmul_field_value(&t->config, i))) == 0;
+    if (ok && json_object_set_new(entry, "us", json_real(t->us)) == 0)
+        return entry;
+    json_decref(entry);
+    return NULL;
 }
 
 static bool write_entry(FILE *f, const MatmulTuning *t)

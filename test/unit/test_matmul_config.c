@@ -172,24 +172,24 @@ static void test_parameters(void **state)
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "i4", .n = 64, .k = 256,
         .group = 128, .zeros = TILUS_ZEROS_INTEGER, .function = TILUS_EPILOGUE_SILU,
         .result = "f32"});
-    MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3};
+    MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
     assert_text(&s, &c, MATMUL_PRODUCT,
                 "W=i4 U=u4 A=f16 T=f16 S=f16 C=f32 OFFSET=8 GROUP=128 ZERO=1 SCALED=0 RS=-21 "
-                "ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 STAGES=2 PREPARED=2 COLUMNS=8 "
-                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=1 DIVISOR=128",
+                "LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 REGISTERS=0 STAGES=2 "
+                "PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=1 DIVISOR=128",
                 "matmul-i4-f16-f16-f16-f32-g128-z1-r64-x2-w4-e1-b3-s2-p2-c8-t2-function1-d128-"
                 "sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 COLUMNS=8 "
-                "TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 LIFTED=0 "
+                "COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=8 GROUP=128 ZERO=1 REPEATS=1 ROWS=64 "
                 "TRANSPOSED=0", "pack-i4-f16-f16-g128-z1-x1-r64-sm_90a");
     c.scaled = 1;
     s.k = 24;
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=1 RS=0 COLUMNS=8 "
-                "TILES=2 DIVISOR=8", "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d8-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=1 RS=0 LIFTED=0 "
+                "COLUMNS=8 TILES=2 DIVISOR=8", "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d8-sm_90a");
     c.scaled = 0;
     s.k = 25;
     s.zeros = TILUS_ZEROS_NONE;
@@ -197,8 +197,38 @@ static void test_parameters(void **state)
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
                 "TRANSPOSED=1", "pack-i4-f16-f16-g128-x1-r64-across1-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 RS=-21 COLUMNS=8 "
-                "TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 RS=-21 LIFTED=0 "
+                "COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
+}
+
+/* Signed integers lift their offset, in a @prepare that is as of any integers with zero
+ * points. */
+static void test_lifted_parameters(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "i4", .n = 64, .k = 256,
+                                                  .group = 128, .activations = "bf16"});
+    MatmulConfig c = {64, 1, 8, 1, 2, 8, 2, 2, 0, 1, 1, 1};
+    assert_text(&s, &c, MATMUL_PRODUCT,
+                "W=i4 U=u4 A=bf16 T=bf16 S=bf16 C=bf16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 "
+                "RS=-60 LIFTED=1 ROWS=64 RWARPS=1 KWARPS=8 DEEP=1 BLOCKS=1 REGISTERS=232 "
+                "STAGES=2 PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 "
+                "DIVISOR=128",
+                "matmul-i4-bf16-bf16-bf16-bf16-g128-i1-r64-x1-w8-e1-b1-n232-s2-p2-c8-t2-"
+                "d128-sm_90a");
+    assert_text(&s, &c, MATMUL_PREPARE,
+                "W=u4 U=u4 A=bf16 T=bf16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-60 LIFTED=1 "
+                "LIFT=71 COLUMNS=8 TILES=2 DIVISOR=128",
+                "prepare-u4-bf16-bf16-g128-z1-i1-c8-t2-d128-sm_90a");
+    c.prepared = 0;                             /* by fma then */
+    assert_false(matmul_lifts(&s, &c));
+    c.prepared = 1;
+    assert_true(matmul_lifts(&s, &c));
+    c.scaled = 1;
+    assert_false(matmul_lifts(&s, &c));
+    c.scaled = 0;
+    s.zeros = TILUS_ZEROS_FLOAT;
+    assert_false(matmul_lifts(&s, &c));
 }
 
 /* They share what follows from the integers alone. */
@@ -207,11 +237,11 @@ static void test_parameters_of_floats_as_integers(void **state)
     (void)state;
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f3e1m1", .n = 64, .k = 256,
                                                   .group = 128});
-    MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3};
+    MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
     assert_text(&s, &c, MATMUL_PRODUCT,
                 "W=i3 U=u3 A=f16 T=f16 S=f16 C=f16 OFFSET=4 GROUP=128 ZERO=0 SCALED=0 RS=-21 "
-                "ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 STAGES=2 PREPARED=2 COLUMNS=8 "
-                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
+                "LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 REGISTERS=0 STAGES=2 "
+                "PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i3-f16-f16-f16-f16-g128-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i3 U=u3 F=f3e1m1 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
@@ -220,12 +250,13 @@ static void test_parameters_of_floats_as_integers(void **state)
                                        .zeros = TILUS_ZEROS_FLOAT});
     assert_text(&s, &c, MATMUL_PRODUCT,
                 "W=i6 U=u6 A=f16 T=f16 S=f16 C=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 "
-                "SCALED=0 RS=-21 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 STAGES=2 PREPARED=2 "
-                "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
+                "SCALED=0 RS=-21 LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 "
+                "REGISTERS=0 STAGES=2 PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 "
+                "FUNCTION=0 DIVISOR=128",
                 "matmul-i6-f16-f16-f16-f16-q3-g128-z2-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 COLUMNS=8 "
-                "TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 LIFTED=0 "
+                "COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 REPEATS=1 "
                 "ROWS=64 TRANSPOSED=0", "pack-i6-f6e1m4-f16-f16-g128-z2-x1-r64-sm_90a");
@@ -248,7 +279,7 @@ static void test_sizes(void **state)
     assert_int_equal(matmul_bucket(17), 32);
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
         .group = 128, .zeros = TILUS_ZEROS_INTEGER});
-    MatmulConfig c = {64, 2, 4, 2, 2, 1, 1, 2, 0, 2};
+    MatmulConfig c = {64, 2, 4, 2, 2, 1, 1, 2, 0, 2, 0, 0};
     assert_int_equal(matmul_unit_bytes(&s, 64), 4096 + 128 + 64);
     assert_int_equal(matmul_units(&s, 64), 128 * 448);
     assert_int_equal(matmul_panel_words(&s, &c), 64 + 4);
@@ -328,18 +359,24 @@ static void test_shared_bytes(void **state)
         tilus_matmul_problem problem;
         MatmulConfig config;
     } cases[] = {
-        {{.weights = "u4", .n = 64, .k = 512, .group = 128}, {64, 1, 4, 2, 2, 8, 1, 2, 0, 2}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128},
+         {64, 1, 4, 2, 2, 8, 1, 2, 0, 2, 0, 0}},
         {{.weights = "i4", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_INTEGER},
-         {32, 2, 2, 1, 3, 1, 1, 0, 0, 2}},
+         {32, 2, 2, 1, 3, 1, 1, 0, 0, 2, 0, 0}},
         {{.weights = "f6e3m2", .n = 64, .k = 512, .group = 32, .zeros = TILUS_ZEROS_FLOAT},
-         {64, 2, 1, 2, 3, 8, 2, 2, 1, 1}},
+         {64, 2, 1, 2, 3, 8, 2, 2, 1, 1, 0, 0}},
         {{.weights = "f5e1m3", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_FLOAT},
-         {32, 2, 2, 1, 3, 1, 1, 2, 0, 1}},
-        {{.weights = "u2", .n = 64, .k = 512, .group = 128}, {32, 2, 1, 1, 3, 8, 1, 0, 0, 0}},
-        {{.weights = "u2", .n = 64, .k = 512, .group = 128}, {32, 2, 2, 1, 3, 8, 1, 2, 0, 0}},
-        {{.weights = "u1", .n = 64, .k = 1024}, {32, 1, 2, 4, 5, 2, 1, 2, 0, 0}},
-        {{.weights = "u1", .n = 64, .k = 512}, {32, 1, 2, 1, STAGES_MAX, 1, 1, 2, 0, 0}},
-        {{.weights = "u8", .n = 64, .k = 512, .group = 256}, {32, 1, 4, 1, 0, 8, 1, 1, 0, 0}},
+         {32, 2, 2, 1, 3, 1, 1, 2, 0, 1, 0, 0}},
+        {{.weights = "u2", .n = 64, .k = 512, .group = 128},
+         {32, 2, 1, 1, 3, 8, 1, 0, 0, 0, 0, 0}},
+        {{.weights = "u2", .n = 64, .k = 512, .group = 128},
+         {32, 2, 2, 1, 3, 8, 1, 2, 0, 0, 0, 0}},
+        {{.weights = "u1", .n = 64, .k = 1024}, {32, 1, 2, 4, 5, 2, 1, 2, 0, 0, 0, 0}},
+        {{.weights = "u1", .n = 64, .k = 512}, {32, 1, 2, 1, STAGES_MAX, 1, 1, 2, 0, 0, 0, 0}},
+        {{.weights = "u8", .n = 64, .k = 512, .group = 256},
+         {32, 1, 4, 1, 0, 8, 1, 1, 0, 0, 0, 0}},
+        {{.weights = "i4", .n = 64, .k = 1024, .group = 32},
+         {64, 1, 8, 1, 2, 8, 2, 2, 0, 1, 1, 1}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
@@ -368,6 +405,35 @@ static void see(void *data, const MatmulConfig *c)
     seen->count++;
 }
 
+/* Where threads that multiply get more by it than as many as all have. */
+static void test_lending(void **state)
+{
+    (void)state;
+    const struct {
+        MatmulConfig config;
+        int limit;              /* 0: it does not fit */
+    } cases[] = {
+        {{32, 8, 1, 1, 2, 8, 4, 2, 0, 1, 0, 0}, 168},
+        {{32, 8, 1, 1, 2, 8, 8, 2, 0, 1, 0, 1}, 232},
+        {{32, 4, 1, 1, 2, 8, 2, 2, 0, 2, 0, 1}, 216},
+        {{32, 4, 1, 1, 2, 8, 1, 2, 0, 1, 0, 1}, 0},     /* 248 of 255 */
+        {{32, 4, 1, 1, 2, 8, 1, 2, 0, 3, 0, 1}, 0},     /* 120 of 128 */
+        {{32, 4, 2, 1, 0, 8, 1, 1, 0, 1, 0, 1}, 0},     /* none that copies */
+        {{32, 1, 2, 1, 2, 8, 1, 2, 0, 2, 0, 1}, 0},     /* no warpgroup that multiplies */
+    };
+    MatmulDevice device = h200();
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u2", .n = 8192, .k = 8192});
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(matmul_config_fits(&s, &cases[i].config, &device),
+                         cases[i].limit > 0);
+        if (cases[i].limit)
+            assert_int_equal(matmul_registers_limit(&cases[i].config), cases[i].limit);
+    }
+    device.capability = 103;        /* its code is that of 9.0, without setmaxnreg */
+    assert_true(matmul_config_fits(&s, &cases[0].config, &device));
+    assert_false(matmul_config_fits(&s, &cases[1].config, &device));
+}
+
 static void test_space(void **state)
 {
     (void)state;
@@ -376,21 +442,21 @@ static void test_space(void **state)
                                                   .group = 128});
     Seen seen = {&s, &device, 0};
     matmul_enumerate(&s, 8, &device, see, &seen);
-    assert_in_range(seen.count, 200, 2000);
+    assert_in_range(seen.count, 200, 3000);
     /* Before 9.0 there are no bulk copies, and no ring. */
-    MatmulConfig c = {64, 1, 4, 1, 2, 8, 1, 0, 0, 2};
+    MatmulConfig c = {64, 1, 4, 1, 2, 8, 1, 0, 0, 2, 0, 0};
     assert_true(matmul_config_fits(&s, &c, &device));
     device.capability = 89;
     assert_false(matmul_config_fits(&s, &c, &device));
     c.stages = 0;
     assert_true(matmul_config_fits(&s, &c, &device));
-    MatmulConfig ring = {32, 1, 2, 1, STAGES_MAX, 1, 1, 0, 0, 1};
+    MatmulConfig ring = {32, 1, 2, 1, STAGES_MAX, 1, 1, 0, 0, 1, 0, 0};
     device.capability = 90;
     assert_true(matmul_config_fits(&s, &ring, &device));
     ring.stages++;
     assert_false(matmul_config_fits(&s, &ring, &device));
     /* Zero points as large as weights leave f16 when they are taken off these. */
-    const MatmulConfig scaled = {32, 2, 2, 1, 0, 8, 2, 1, 1, 1};
+    const MatmulConfig scaled = {32, 2, 2, 1, 0, 8, 2, 1, 1, 1, 0, 0};
     tilus_matmul_problem wide = {.weights = "f8e5m2", .n = 8192, .k = 57344, .group = 128};
     MatmulSpec centred = spec_of(wide);
     assert_true(matmul_config_fits(&centred, &scaled, &device));
@@ -416,15 +482,15 @@ static void test_resident(void **state)
         MatmulConfig config;
         int blocks;
     } cases[] = {
-        {"u1", {128, 1, 4, 1, 2, 1, 1, 2, 0, 1}, 2},
-        {"u1", {128, 2, 2, 1, 2, 8, 2, 2, 0, 1}, 1},
-        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1}, 2},
-        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 3}, 3},
-        {"u4", {64, 1, 4, 1, 4, 1, 1, 2, 0, 1}, 2},
-        {"u4", {64, 1, 8, 1, 2, 1, 1, 0, 0, 1}, 1},
-        {"u4", {64, 1, 4, 2, 2, 1, 1, 0, 0, 0}, 1},
-        {"u8", {32, 1, 4, 1, 4, 1, 1, 0, 0, 1}, 2},
-        {"u8", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1}, 1},
+        {"u1", {128, 1, 4, 1, 2, 1, 1, 2, 0, 1, 0, 0}, 2},
+        {"u1", {128, 2, 2, 1, 2, 8, 2, 2, 0, 1, 0, 0}, 1},
+        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 2},
+        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 3, 0, 0}, 3},
+        {"u4", {64, 1, 4, 1, 4, 1, 1, 2, 0, 1, 0, 0}, 2},
+        {"u4", {64, 1, 8, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 1},
+        {"u4", {64, 1, 4, 2, 2, 1, 1, 0, 0, 0, 0, 0}, 1},
+        {"u8", {32, 1, 4, 1, 4, 1, 1, 0, 0, 1, 0, 0}, 2},
+        {"u8", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 1},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of((tilus_matmul_problem){.weights = cases[i].weights, .n = 8192,
@@ -436,10 +502,11 @@ static void test_resident(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_product_types),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_shared_bytes),
-        cmocka_unit_test(test_space),      cmocka_unit_test(test_resident),
+        cmocka_unit_test(test_defaults),          cmocka_unit_test(test_product_types),
+        cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
+        cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),
         cmocka_unit_test(test_parameters_of_floats_as_integers),

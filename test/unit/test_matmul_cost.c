@@ -119,16 +119,16 @@ static void test_choices(void **state)
 static void test_trends(void **state)
 {
     (void)state;
-    Line l = {"u4", 57344, 8192, 1, {64, 1, 4, 1, 2, 1, 1, 2, 0, 2}, 0};
+    Line l = {"u4", 57344, 8192, 1, {64, 1, 4, 1, 2, 1, 1, 2, 0, 2, 0, 0}, 0};
     double us = model(&l);
     l.config.per_sm = 1;
     assert_true(model(&l) > us);        /* a block of two that fit */
     l.config.per_sm = 2;
     l.m = 64;
     assert_true(model(&l) > 7 * us);    /* eight tiles, one after the other */
-    Line narrow = {"u2", 57344, 8192, 1, {64, 1, 4, 1, 2, 1, 1, 2, 0, 2}, 0};
+    Line narrow = {"u2", 57344, 8192, 1, {64, 1, 4, 1, 2, 1, 1, 2, 0, 2, 0, 0}, 0};
     assert_true(model(&narrow) < us);
-    Line shared = {"u1", 5120, 27648, 1, {64, 1, 4, 2, 4, 1, 1, 2, 0, 3}, 0};
+    Line shared = {"u1", 5120, 27648, 1, {64, 1, 4, 2, 4, 1, 1, 2, 0, 3, 0, 0}, 0};
     assert_true(model(&shared) > 15);   /* five blocks put a tile together: 18.7 us measured */
 }
 

@@ -280,9 +280,9 @@ static void computes_floats_as_integers(void **state)
 {
     (void)state;
     static const char *const types[] = {"f3e1m1", "f4e1m2", "f6e1m4", "f8e1m6"};
-    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1},
-                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1},
-                                           {32, 4, 1, 2, 2, 8, 4, 1, 1, 1}};
+    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 0, 0},
+                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0},
+                                           {32, 4, 1, 2, 2, 8, 4, 1, 1, 1, 0, 0}};
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; i < COUNT(configs); i++)
             for (int zeros = 0; zeros < 2; zeros++) {
@@ -315,10 +315,10 @@ static void shares_tiles_out(void **state)
 {
     (void)state;
     static const MatmulConfig configs[] = {
-        {32, 1, 2, 1, 3, 8, 1, 2, 0, 1}, {64, 1, 4, 1, 2, 8, 2, 1, 0, 2},
-        {64, 2, 4, 2, 2, 8, 1, 0, 0, 0}, {128, 2, 2, 1, 0, 8, 4, 1, 0, 1},
-        {32, 4, 1, 4, 2, 8, 4, 2, 0, 1}, {32, 1, 8, 1, 2, 8, 4, 0, 0, 1},
-        {32, 4, 1, 2, 2, 8, 8, 2, 1, 1},
+        {32, 1, 2, 1, 3, 8, 1, 2, 0, 1, 1, 0}, {64, 1, 4, 1, 2, 8, 2, 1, 0, 2, 0, 1},
+        {64, 2, 4, 2, 2, 8, 1, 0, 0, 0, 0, 1}, {128, 2, 2, 1, 0, 8, 4, 1, 0, 1, 1, 0},
+        {32, 4, 1, 4, 2, 8, 4, 2, 0, 1, 0, 0}, {32, 1, 8, 1, 2, 8, 4, 0, 0, 1, 1, 1},
+        {32, 4, 1, 2, 2, 8, 8, 2, 1, 1, 1, 0},
     };
     for (size_t i = 0; i < COUNT(configs); i++) {
         const Case c = {{.weights = "u4", .n = 200, .k = 2000, .group = 128,
@@ -357,8 +357,8 @@ static void computes_in_pieces(void **state)
 static void takes_other_types(void **state)
 {
     (void)state;
-    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1},
-                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1}};
+    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 1, 0},
+                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0}};
     static const Case cases[] = {
         {{.weights = "u4", .activations = "f8e4m3", .n = 64, .k = 256, .group = 128}, .m = 3},
         {{.weights = "u4", .activations = "f8e5m2", .n = 64, .k = 256, .group = 128}, .m = 3},

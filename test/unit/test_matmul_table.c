@@ -45,7 +45,8 @@ static char *json_of_problem(const char *hash, Problem p, int m, int rows, int w
              "\"result\": \"f16\", \"group\": %d, \"zeros\": \"%s\", \"n\": %d, "
              "\"k\": %d, \"m\": %d, \"rows\": %d, \"rwarps\": 1, \"kwarps\": %d, "
              "\"deep\": 1, \"prepared\": 2, \"scaled\": 0, "
-             "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, \"us\": %g}",
+             "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, "
+             "\"lifted\": 0, \"lending\": 0, \"us\": %g}",
              hash, p.device, p.weights, p.group, p.zeros, p.n, p.k, m, rows, warps,
              m < 8 ? m : 8, m <= 8 ? 1 : 2, us);
     return text;
@@ -69,7 +70,7 @@ static char *json_of_type(const char *weights, int group, int warps)
 /* A table of entries, which are freed. */
 static MatmulTable *table_of(char *const *entries, size_t count)
 {
-    char text[8192] = "{\"tilus-tune\": 1, \"tunings\": [", message[256] = "";
+    char text[8192] = "{\"tilus-tune\": 2, \"tunings\": [", message[256] = "";
     MatmulTable *table;
     for (size_t i = 0; i < count; i++) {
         strcat(text, i ? "," : "");
@@ -337,7 +338,7 @@ static void test_round_trip(void **state)
     (void)state;
     char text[2048], message[256];
     char *entry = json_of("h\\u00fc", "float", 16, 64, 4, 12.25);
-    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%s]}", entry);
+    snprintf(text, sizeof text, "{\"tilus-tune\": 2, \"tunings\": [%s]}", entry);
     free(entry);
     MatmulTunings first, second;
     assert_true(matmul_tunings_read(text, &first, message, sizeof message));
@@ -362,7 +363,7 @@ static void assert_refused(const char *from, const char *to, const char *expecte
     char *entry = json_of("hash", "none", 8, 64, 4, 5);
     char *place = strstr(entry, from);
     assert_non_null(place);
-    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%.*s%s%s]}",
+    snprintf(text, sizeof text, "{\"tilus-tune\": 2, \"tunings\": [%.*s%s%s]}",
              (int)(place - entry), entry, to, place + strlen(from));
     free(entry);
     MatmulTunings out;
@@ -397,11 +398,11 @@ static void test_refused_text(void **state)
     (void)state;
     const char *const cases[][2] = {
         {"", "line 1, column 0: "},
-        {"{\n \"tilus-tune\": 1,,\n}", "line 2, column 18"},
+        {"{\n \"tilus-tune\": 2,,\n}", "line 2, column 18"},
         {"[]", "not tunings"},
         {"{\"tunings\": []}", "not tunings"},
-        {"{\"tilus-tune\": 2, \"tunings\": []}", "format 2, this library reads 1"},
-        {"{\"tilus-tune\": 1, \"tunings\": [3]}", "tuning 1: not an object"},
+        {"{\"tilus-tune\": 1, \"tunings\": []}", "format 1, this library reads 2"},
+        {"{\"tilus-tune\": 2, \"tunings\": [3]}", "tuning 1: not an object"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char message[256] = "";

@@ -11,20 +11,26 @@ struct Database {
     const char *path;
 };
 
-enum { FORMAT = 1 };            /* of the tables: SQLite's user_version */
+enum { FORMAT = 2 };            /* of the tables: SQLite's user_version */
+
+/* What tells one search from another, and the fields of a configuration, each after a comma. */
+#define KEY_COLUMNS \
+    "template, device, driver, weights, activations, scales, result, grouped, zeros, n, k, m"
+#define KEY_PLACES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+#define COLUMN(name) ", " #name
+#define PLACE(name) ", ?"
+#define DECLARATION(name) " " #name " INTEGER,"
+
+enum { KEY_COUNT = 12 };
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS measurements ("
     " id INTEGER PRIMARY KEY, template TEXT, device TEXT, driver TEXT, weights TEXT,"
     " activations TEXT, scales TEXT, result TEXT, grouped INTEGER, zeros TEXT, n INTEGER,"
-    " k INTEGER, m INTEGER, rows INTEGER, rwarps INTEGER, kwarps INTEGER, deep INTEGER,"
-    " stages INTEGER, columns INTEGER, tiles INTEGER, prepared INTEGER, scaled INTEGER,"
-    " per_sm INTEGER, outcome TEXT, us REAL, note TEXT,"
-    " time TEXT DEFAULT CURRENT_TIMESTAMP,"
-    " UNIQUE (template, device, driver, weights, activations, scales, result, grouped, zeros,"
-    "  n, k, m, rows, rwarps, kwarps, deep, stages, columns, tiles, prepared, scaled,"
-    "  per_sm));"
-    "PRAGMA user_version = 1;";
+    " k INTEGER, m INTEGER," MATMUL_CONFIG(DECLARATION)
+    " outcome TEXT, us REAL, note TEXT, time TEXT DEFAULT CURRENT_TIMESTAMP,"
+    " UNIQUE (" KEY_COLUMNS MATMUL_CONFIG(COLUMN) "));"
+    "PRAGMA user_version = 2;";
 
 static const char *const zeros_names[] = {"none", "integer", "float"};
 
@@ -94,14 +100,6 @@ void database_close(Database *d)
 
 /* ---- keys ------------------------------------------------------------- */
 
-/* "template = ? AND .." and its values: what tells one search from another. */
-#define KEY_COLUMNS \
-    "template, device, driver, weights, activations, scales, result, grouped, zeros, n, k, m"
-#define CONFIG_COLUMNS \
-    "rows, rwarps, kwarps, deep, stages, columns, tiles, prepared, scaled, per_sm"
-
-enum { KEY_COUNT = 12, CONFIG_COUNT = 10 };
-
 static void bind_text(sqlite3_stmt *s, int i, const char *text)
 {
     sqlite3_bind_text(s, i, text, -1, SQLITE_TRANSIENT);
@@ -126,19 +124,16 @@ static void bind_key(sqlite3_stmt *s, const MatmulTuning *t)
 
 static void bind_config(sqlite3_stmt *s, const MatmulConfig *c)
 {
-    const int values[CONFIG_COUNT] = {c->rows, c->rwarps, c->kwarps, c->deep, c->stages,
-                                      c->columns, c->tiles, c->prepared, c->scaled,
-                                      c->per_sm};
-    for (int i = 0; i < CONFIG_COUNT; i++)
-        sqlite3_bind_int(s, KEY_COUNT + 1 + i, values[i]);
+    for (int i = 0; i < MATMUL_FIELDS; i++)
+        sqlite3_bind_int(s, KEY_COUNT + 1 + i, matmul_field_value(c, i));
 }
 
 static MatmulConfig read_config(sqlite3_stmt *s, int first)
 {
-    int v[CONFIG_COUNT];
-    for (int i = 0; i < CONFIG_COUNT; i++)
-        v[i] = sqlite3_column_int(s, first + i);
-    return (MatmulConfig){v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
+    MatmulConfig c;
+    for (int i = 0; i < MATMUL_FIELDS; i++)
+        *matmul_field(&c, i) = sqlite3_column_int(s, first + i);
+    return c;
 }
 
 static MatmulTuning make_tuning(const Task *task, const Origin *origin)
@@ -160,15 +155,15 @@ static const char *text_at(sqlite3_stmt *s, int i)
 
 static void recall(const Candidates *candidates, sqlite3_stmt *s)
 {
-    const MatmulConfig config = read_config(s, 0);
+    const MatmulConfig config = read_config(s, 2);
     for (size_t i = 0; i < candidates->count; i++) {
         Candidate *c = &candidates->items[i];
         if (memcmp(&c->config, &config, sizeof config) != 0)
             continue;
-        Outcome outcome = outcome_find(text_at(s, CONFIG_COUNT));
+        Outcome outcome = outcome_find(text_at(s, 0));
         c->begun = outcome == OUTCOME_BEGUN;
         c->outcome = c->begun ? OUTCOME_NONE : outcome;
-        c->us = sqlite3_column_double(s, CONFIG_COUNT + 1);
+        c->us = sqlite3_column_double(s, 1);
     }
 }
 
@@ -176,8 +171,8 @@ bool database_recall(Database *d, const Task *task, const Origin *origin,
                      const Candidates *candidates)
 {
     static const char sql[] =
-        "SELECT " CONFIG_COLUMNS ", outcome, us FROM measurements WHERE (" KEY_COLUMNS
-        ") = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        "SELECT outcome, us" MATMUL_CONFIG(COLUMN) " FROM measurements WHERE (" KEY_COLUMNS
+        ") = (" KEY_PLACES ")";
     const MatmulTuning key = make_tuning(task, origin);
     sqlite3_stmt *s;
     if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
@@ -193,18 +188,17 @@ bool database_recall(Database *d, const Task *task, const Origin *origin,
 static bool add(Database *d, const MatmulTuning *t, const char *outcome, const char *note)
 {
     static const char sql[] =
-        "INSERT OR REPLACE INTO measurements (" KEY_COLUMNS ", " CONFIG_COLUMNS
-        ", outcome, us, note) VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        "INSERT OR REPLACE INTO measurements (" KEY_COLUMNS MATMUL_CONFIG(COLUMN)
+        ", outcome, us, note) VALUES (" KEY_PLACES MATMUL_CONFIG(PLACE) ", ?, ?, ?)";
     sqlite3_stmt *s;
     if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
         return fail(d);
     bind_key(s, t);
     bind_config(s, &t->config);
-    bind_text(s, KEY_COUNT + CONFIG_COUNT + 1, outcome);
+    bind_text(s, KEY_COUNT + MATMUL_FIELDS + 1, outcome);
     if (t->us > 0)
-        sqlite3_bind_double(s, KEY_COUNT + CONFIG_COUNT + 2, t->us);
-    bind_text(s, KEY_COUNT + CONFIG_COUNT + 3, note);
+        sqlite3_bind_double(s, KEY_COUNT + MATMUL_FIELDS + 2, t->us);
+    bind_text(s, KEY_COUNT + MATMUL_FIELDS + 3, note);
     int status = sqlite3_step(s);
     sqlite3_finalize(s);
     return status == SQLITE_DONE || fail(d);
@@ -236,7 +230,7 @@ static bool read_tuning(const Database *d, sqlite3_stmt *s, MatmulTuning *t)
 {
     char message[256];
     *t = (MatmulTuning){.m = sqlite3_column_int64(s, 11), .config = read_config(s, KEY_COUNT),
-                        .us = sqlite3_column_double(s, KEY_COUNT + CONFIG_COUNT)};
+                        .us = sqlite3_column_double(s, KEY_COUNT + MATMUL_FIELDS)};
     snprintf(t->template, sizeof t->template, "%s", text_at(s, 0));
     snprintf(t->device, sizeof t->device, "%s", text_at(s, 1));
     snprintf(t->driver, sizeof t->driver, "%s", text_at(s, 2));
@@ -275,7 +269,7 @@ static const char best_sql[] =
     " best AS (SELECT *, row_number() OVER (PARTITION BY device, weights, activations,"
     "  scales, result, grouped, zeros, n, k, m, rows ORDER BY us, id) AS place"
     " FROM ranked WHERE newest = newest_of_all) "
-    "SELECT " KEY_COLUMNS ", " CONFIG_COLUMNS ", us FROM best WHERE place = 1 "
+    "SELECT " KEY_COLUMNS MATMUL_CONFIG(COLUMN) ", us FROM best WHERE place = 1 "
     "ORDER BY device, weights, activations, scales, result, grouped, zeros, k, n, m, rows";
 
 bool database_best(Database *d, MatmulTunings *out)

@@ -67,17 +67,16 @@ static bool is_plain(const char *text)
 static void print_c(FILE *f, const MatmulTuning *t)
 {
     const MatmulSpec *s = &t->spec;
-    const MatmulConfig *c = &t->config;
     if (!is_plain(t->device) || !is_plain(t->driver) || !is_plain(t->template))
         return;
     fprintf(f, "TUNING(\"%s\", \"%s\", \"%s\", \"%s\", \"%s\", %" PRId64 ", %s, %" PRId64 ", %"
             PRId64 ", %" PRId64 ",\n", t->template, dtype_name(s->weights),
             dtype_name(s->activations), dtype_name(s->scales), dtype_name(s->result),
             s->group * s->repeats, zeros_names[s->zeros], s->n, s->k, t->m);
-    fprintf(f, "       \"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %.2f)\n",
-            t->device, t->driver,
-            c->rows, c->rwarps, c->kwarps, c->deep, c->stages, c->columns, c->tiles,
-            c->prepared, c->scaled, c->per_sm, t->us);
+    fprintf(f, "       \"%s\", \"%s\", %.2f", t->device, t->driver, t->us);
+    for (int i = 0; i < MATMUL_FIELDS; i++)
+        fprintf(f, ", %d", matmul_field_value(&t->config, i));
+    fputs(")\n", f);
 }
 
 static char *make_c(const MatmulTunings *best)
