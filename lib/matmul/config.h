@@ -45,7 +45,7 @@ typedef struct MatmulSpec {
  * tuner's database have them in this order. */
 #define MATMUL_CONFIG(FIELD)                                                                   \
     FIELD(rows)         /* of a unit: 32, 64, 128; one for all m of a plan, as it decides how  \
-                           weights lie */                                                     \
+                           weights lie */                                                      \
     FIELD(rwarps)       /* side by side in rows */                                             \
     FIELD(kwarps)       /* along k */                                                          \
     FIELD(deep)         /* units that a warp takes in a round: 1, 2, 4, 8 */                   \
@@ -53,10 +53,10 @@ typedef struct MatmulSpec {
     FIELD(columns)      /* of 8 that are there */                                              \
     FIELD(tiles)        /* of 8 columns */                                                     \
     FIELD(prepared)     /* A comes as it is; 1: from @prepare; 2: from there, and through the  \
-                           ring */                                                            \
+                           ring */                                                             \
     FIELD(scaled)       /* scales act on sums; 1: on weights, for large m */                   \
     FIELD(per_sm)       /* BLOCKS for each multiprocessor, which share the rounds out evenly;  \
-                           0: one block a tile */                                             \
+                           0: one block a tile */                                              \
     FIELD(lifted)       /* integer zero points: an fma for each sum; 1: an mma for 16 rows */  \
     FIELD(lending)      /* all warps have as many registers; 1: those that copy lend theirs */
 
