@@ -1,6 +1,7 @@
 /* Problems, and the template's parameters for them. */
 #include "matmul/config.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -221,7 +222,8 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
 }
 
-/* LIFT: the exponent of A's sums beside codes as T's subnormals, which four lanes sum up. */
+/* LIFT: sums of A are multiplied by zero points whose codes are T's subnormals, times T's least
+ * number, and four lanes add up the same. */
 static int lift_exponent(const MatmulSpec *s)
 {
     enum { LEAST_F16 = -24, LEAST_BF16 = -133, LANES = 2 };
@@ -239,9 +241,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
     bool lifted = matmul_lifts(s, c), converts = pack && s->stored != s->weights;
-    bool zeros = s->zeros != TILUS_ZEROS_NONE || lifted;
-    int zero = prepare ? zeros : (int)s->zeros;
-    bool no_offset = (prepare && zeros) || (pack && s->zeros != TILUS_ZEROS_INTEGER);
+    bool plain_sums = s->zeros != TILUS_ZEROS_NONE || lifted;
+    int zero = prepare ? plain_sums : (int)s->zeros;
+    bool no_offset = prepare ? plain_sums : pack && s->zeros != TILUS_ZEROS_INTEGER;
     add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
     add_type(&l, true, "U", NULL, s->codes);
     add_type(&l, converts, "F", "", s->weights);
@@ -299,6 +301,7 @@ void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
                         : snprintf(text + at, MATMUL_TEXT_MAX - at, "%s%s=%d", gap, p->key,
                                    p->number);
         at += (size_t)n;
+        assert(at < MATMUL_TEXT_MAX);
     }
 }
 
@@ -315,6 +318,7 @@ void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgr
         int n = p->type ? snprintf(name + at, left, "-%s", dtype_name(p->type))
                         : snprintf(name + at, left, "-%s%d", p->tag, p->number);
         at += (size_t)n;
+        assert(at < MATMUL_NAME_MAX);
     }
     snprintf(name + at, MATMUL_NAME_MAX - at, "-%.16s", target);
 }

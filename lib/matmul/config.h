@@ -10,7 +10,7 @@
 enum {
     MATMUL_UNIT_K = 128,        /* of k, in a unit of packed weights */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
-    MATMUL_NAME_MAX = 128,      /* of an artefact's name */
+    MATMUL_NAME_MAX = 160,      /* of an artefact's name */
 };
 
 /* The programs of the template. */
@@ -66,13 +66,13 @@ typedef struct MatmulConfig {
 #undef MATMUL_FIELD
 } MatmulConfig;
 
-/* Its fields by number, for who reads, writes and lists configurations. */
 enum {
 #define MATMUL_FIELD(name) + 1
     MATMUL_FIELDS = 0 MATMUL_CONFIG(MATMUL_FIELD)
 #undef MATMUL_FIELD
 };
 
+/* Its fields by number, 0 to MATMUL_FIELDS - 1, for who reads, writes and lists them. */
 const char *matmul_field_name(int field);
 int *matmul_field(MatmulConfig *config, int field);
 int matmul_field_value(const MatmulConfig *config, int field);
@@ -132,7 +132,7 @@ typedef struct MatmulDevice {
 
 /* A device of what the runtime says of it: its name (which the result keeps), its compute
  * capability, its multiprocessors and the shared memory of a block, bytes. The
- * read rate is measured for devices that config.c lists, and a guess for others. */
+ * read rate is measured for devices that space.c lists, and a guess for others. */
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 

@@ -132,8 +132,6 @@ static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
         doubt *= 1.05;
     if (c->tiles > 8)
         doubt *= 1.1;
-    if (c->lending)
-        doubt *= 1.1;
     return c->rwarps * c->kwarps < 4 ? doubt * 1.3 : doubt;
 }
 

@@ -223,10 +223,11 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
 {
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
-    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d deep, %d stages, %d tiles of %d columns; "
-            "%" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
+    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d deep, %d stages, %d tiles of %d columns"
+            "%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
             c->config.kwarps, c->config.deep, c->config.stages, c->config.tiles,
-            c->config.columns, p.blocks, p.rows);
+            c->config.columns, matmul_lifts(&plan->spec, &c->config) ? ", lifted" : "",
+            c->config.lending ? ", lending" : "", p.blocks, p.rows);
     bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,

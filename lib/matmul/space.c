@@ -180,7 +180,10 @@ static int equal_share(const MatmulConfig *c)
 
 int matmul_registers_lent(const MatmulConfig *c)
 {
-    enum { KEPT = 40, MOST = 248 };     /* by the warps that copy; of others, as ptxas has */
+    enum {
+        KEPT = 40,              /* by those that copy, as the template says */
+        MOST = 248,             /* eights that are not more than the 255 of an instruction */
+    };
     if (!c->lending)
         return 0;
     int share = equal_share(c), warps = c->rwarps * c->kwarps;
@@ -196,7 +199,7 @@ int matmul_registers_limit(const MatmulConfig *c)
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
     int taken = registers_taken(spec, c), share = equal_share(c);
-    int registers = c->lending || share < taken ? share : taken;
+    int registers = c->lending || taken > share ? share : taken;
     int by_registers = 4 * warps_a_quarter(registers) / warps_of_block(c);
     int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
     int64_t blocks = by_shared < by_registers ? by_shared : by_registers;
@@ -263,7 +266,11 @@ static bool is_valid(const MatmulConfig *c)
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
                         const MatmulDevice *device)
 {
-    enum { SPILLED = 32, BULK_COPIES = 90, BLOCKS_MAX = 65535 };
+    enum {
+        SPILLED = 32,           /* registers: u4 with sums of 64 x 64 lacks 31 of 263 */
+        BULK_COPIES = 90,
+        BLOCKS_MAX = 65535,
+    };
     if (!is_valid(c) || matmul_slices(spec) % round_units(c) ||
         padded_rows(spec) % tile_rows(c) ||
         (c->stages > 0 && device->capability < BULK_COPIES) ||

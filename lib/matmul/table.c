@@ -230,11 +230,13 @@ typedef struct Search {
     Best best;
 } Search;
 
+/* Lifted zero points and lent registers are for tunings alone: the model knows no times of
+ * them. */
 static void consider_cost(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     const Query *q = s->query;
-    if (q->rows && c->rows != q->rows)
+    if (c->lifted || c->lending || (q->rows && c->rows != q->rows))
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)

@@ -1,6 +1,6 @@
 /* Tunings as JSON:
  *
- *   {"tilus-tune": 2, "tunings": [
+ *   {"tilus-tune": 1, "tunings": [
  *   {"template": "8c6f..", "device": "NVIDIA H200", "driver": "13.0", "weights": "u4",
  *    "activations": "f16", "scales": "f16", "result": "f16", "group": 128,
  *    "zeros": "integer", "n": 57344, "k": 8192, "m": 1, "rows": 64, "rwarps": 1,
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 2 };
+enum { FORMAT = 1 };
 
 static const char *const zeros_names[] = {"none", "integer", "float"};
 
@@ -109,11 +109,17 @@ static bool read_problem(const Reader *r, MatmulSpec *spec)
 
 enum { MOST = 65536 };          /* of m, and of a configuration's numbers */
 
+/* Files from before the last fields lack them, which is 0. */
 static bool read_fields(const Reader *r, MatmulConfig *c)
 {
-    for (int i = 0; i < MATMUL_FIELDS; i++)
-        if (!read_int(r, matmul_field_name(i), MOST, matmul_field(c, i)))
+    enum { FIELDS_ALWAYS = 10 };
+    for (int i = 0; i < MATMUL_FIELDS; i++) {
+        const char *name = matmul_field_name(i);
+        bool is_there = i < FIELDS_ALWAYS || json_object_get(r->entry, name);
+        *matmul_field(c, i) = 0;
+        if (is_there && !read_int(r, name, MOST, matmul_field(c, i)))
             return false;
+    }
     return true;
 }
 

@@ -20,6 +20,7 @@ typedef struct Case {
     int multiprocessors;
     int64_t at_once;
     bool transposed;
+    bool hard;                  /* integer zero points at the ends of their range, A > 0 */
 } Case;
 
 /* The operands of one, as numbers and as bytes. */
@@ -53,25 +54,28 @@ static uint64_t random_code(DType type)
     return isfinite(dtype_decode(type, code)) ? code : 0;
 }
 
-/* `count` elements of `type`, of which `values` gets the numbers. */
-static Region random_elements(DType type, size_t count, double scale, double *values)
+/* `count` elements of `type` around `middle`, of which `values` gets the numbers. */
+static Region random_elements(DType type, size_t count, double scale, double middle,
+                              double *values)
 {
     size_t bytes = dtype_bits(type) / 8;
     Region r = {device_block(count * bytes), count * bytes};
     for (size_t i = 0; i < count; i++) {
-        uint64_t code = dtype_encode(type, scale * random_unit());
+        uint64_t code = dtype_encode(type, middle + scale * random_unit());
         bits_set(r.data, i, dtype_bits(type), code);
         values[i] = dtype_decode(type, code);
     }
     return r;
 }
 
-static double random_zero_point(const MatmulSpec *s, unsigned char *zeros, size_t i)
+static double random_zero_point(const MatmulSpec *s, bool at_end, unsigned char *zeros,
+                                size_t i)
 {
     if (s->zeros == TILUS_ZEROS_NONE)
         return 0;
     if (s->zeros == TILUS_ZEROS_INTEGER) {
-        double value = dtype_decode(s->weights, random_code(s->weights));
+        double value = !at_end ? dtype_decode(s->weights, random_code(s->weights))
+                       : i % 2 ? dtype_max(s->weights) : dtype_min(s->weights);
         zeros[i] = (unsigned char)(int)value;
         return value;
     }
@@ -81,8 +85,9 @@ static double random_zero_point(const MatmulSpec *s, unsigned char *zeros, size_
 }
 
 /* Scales and zero points of all groups, then codes; what they stand for. */
-static void random_weights(Data *d, Plain *plain, bool transposed)
+static void random_weights(Data *d, Plain *plain, const Case *c)
 {
+    bool transposed = c->transposed;
     const MatmulSpec *s = &d->plan->spec;
     int64_t groups = packed_groups(s), group = s->group ? s->group * s->repeats : s->k;
     for (int64_t n = 0; n < s->n; n++)
@@ -90,7 +95,7 @@ static void random_weights(Data *d, Plain *plain, bool transposed)
             size_t i = (size_t)(transposed ? n * groups + g : g * s->n + n);
             uint64_t scale = dtype_encode(s->scales, (1.5 + 0.5 * random_unit()) /
                                                      (100 * magnitude(s->weights)));
-            double zero = random_zero_point(s, plain->zeros, i);
+            double zero = random_zero_point(s, c->hard, plain->zeros, i);
             bits_set(plain->scales, i, 16, scale);
             for (int64_t k = g * group; k < s->k && k < (g + 1) * group; k++) {
                 size_t at = (size_t)(transposed ? n * s->k + k : k * s->n + n);
@@ -102,11 +107,11 @@ static void random_weights(Data *d, Plain *plain, bool transposed)
         }
 }
 
-static void pack_weights(Data *d, bool transposed)
+static void pack_weights(Data *d, const Case *c)
 {
     Plain plain = plain_random(d->plan);
-    random_weights(d, &plain, transposed);
-    const tilus_matmul_weights weights = weights_of(&plain, transposed);
+    random_weights(d, &plain, c);
+    const tilus_matmul_weights weights = weights_of(&plain, c->transposed);
     d->packed.size = tilus_matmul_packed_size(d->plan);
     d->packed.data = device_block(d->packed.size);
     assert_ok(tilus_matmul_pack(d->plan, &weights, d->packed.data));
@@ -132,11 +137,11 @@ static Data make_data(const Case *c)
     d.a = numbers(a);
     d.bias = numbers(s->n);
     d.residual = numbers(all);
-    pack_weights(&d, c->transposed);
+    pack_weights(&d, c);
     d.a_bytes = random_elements(s->activations, (size_t)a,
-                                dtype_is_integer(s->activations) ? 100 : 1, d.a);
-    d.bias_bytes = random_elements(s->result, (size_t)s->n, 1, d.bias);
-    d.residual_bytes = random_elements(s->result, (size_t)all, 1, d.residual);
+                                dtype_is_integer(s->activations) ? 100 : 1, c->hard, d.a);
+    d.bias_bytes = random_elements(s->result, (size_t)s->n, 1, 0, d.bias);
+    d.residual_bytes = random_elements(s->result, (size_t)all, 1, 0, d.residual);
     d.c.size = (size_t)all * dtype_bits(s->result) / 8;
     d.c.data = device_block(d.c.size);
     d.workspace.size = tilus_matmul_workspace_size(d.plan, c->m);
@@ -328,6 +333,29 @@ static void shares_tiles_out(void **state)
     }
 }
 
+/* Zero points that act by mma: the largest ones beside 0, large sums of A, each number of
+ * columns and size of groups, tiles of 512 rows. */
+static void lifts_zero_points(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u8", "i8", "u1", "i4"};
+    static const MatmulConfig configs[] = {
+        {64, 1, 2, 1, 2, 1, 1, 2, 0, 1, 1, 0}, {64, 1, 2, 1, 2, 2, 1, 2, 0, 1, 1, 0},
+        {32, 2, 1, 1, 0, 4, 1, 1, 0, 1, 1, 0}, {64, 8, 1, 1, 2, 8, 2, 2, 0, 1, 1, 1},
+    };
+    static const int64_t rows[] = {1, 2, 3, 16}, groups[] = {32, 64, 128, 0};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t i = 0; i < COUNT(configs); i++) {
+            bool wide = configs[i].rwarps == 8;
+            const Case c = {{.weights = types[t], .activations = (t + i) % 3 ? "f16" : "bf16",
+                             .result = "f32", .n = wide ? 1000 : 70, .k = 300,
+                             .group = groups[(t + i) % 4],
+                             .zeros = t == 3 ? TILUS_ZEROS_NONE : TILUS_ZEROS_INTEGER},
+                            .m = rows[i], .config = configs[i], .hard = true};
+            run_case(&c);
+        }
+}
+
 /* What comes after the sums. */
 static void computes_epilogues(void **state)
 {
@@ -432,6 +460,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(computes_floats_as_integers, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),
+        cmocka_unit_test_setup_teardown(lifts_zero_points, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
         cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),

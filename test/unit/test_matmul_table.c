@@ -70,7 +70,7 @@ static char *json_of_type(const char *weights, int group, int warps)
 /* A table of entries, which are freed. */
 static MatmulTable *table_of(char *const *entries, size_t count)
 {
-    char text[8192] = "{\"tilus-tune\": 2, \"tunings\": [", message[256] = "";
+    char text[8192] = "{\"tilus-tune\": 1, \"tunings\": [", message[256] = "";
     MatmulTable *table;
     for (size_t i = 0; i < count; i++) {
         strcat(text, i ? "," : "");
@@ -331,6 +331,19 @@ static void test_built_in(void **state)
     matmul_table_free(t);
 }
 
+/* The model alone takes nothing whose times it does not know. */
+static void test_untimed_choices(void **state)
+{
+    (void)state;
+    MatmulTable *t = table_of(NULL, 0);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 8192, 8192);
+    for (int64_t m = 1; m <= 4096; m *= 2) {
+        MatmulChoice c = choose(t, &s, 0, m, "Other");
+        assert_false(c.config.lifted || c.config.lending);
+    }
+    matmul_table_free(t);
+}
+
 /* ---- texts ------------------------------------------------------------ */
 
 static void test_round_trip(void **state)
@@ -338,7 +351,7 @@ static void test_round_trip(void **state)
     (void)state;
     char text[2048], message[256];
     char *entry = json_of("h\\u00fc", "float", 16, 64, 4, 12.25);
-    snprintf(text, sizeof text, "{\"tilus-tune\": 2, \"tunings\": [%s]}", entry);
+    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%s]}", entry);
     free(entry);
     MatmulTunings first, second;
     assert_true(matmul_tunings_read(text, &first, message, sizeof message));
@@ -357,17 +370,39 @@ static void test_round_trip(void **state)
 }
 
 /* The entry with one text of it replaced. */
-static void assert_refused(const char *from, const char *to, const char *expected)
+static bool read_changed(const char *from, const char *to, MatmulTunings *out,
+                         char message[static 256])
 {
-    char text[2048], message[256] = "";
+    char text[2048];
     char *entry = json_of("hash", "none", 8, 64, 4, 5);
     char *place = strstr(entry, from);
     assert_non_null(place);
-    snprintf(text, sizeof text, "{\"tilus-tune\": 2, \"tunings\": [%.*s%s%s]}",
+    snprintf(text, sizeof text, "{\"tilus-tune\": 1, \"tunings\": [%.*s%s%s]}",
              (int)(place - entry), entry, to, place + strlen(from));
     free(entry);
+    return matmul_tunings_read(text, out, message, 256);
+}
+
+/* Of a program that had not all fields; and of one that has. */
+static void test_fields_that_came_later(void **state)
+{
+    (void)state;
     MatmulTunings out;
-    assert_false(matmul_tunings_read(text, &out, message, sizeof message));
+    char message[256] = "";
+    assert_true(read_changed("\"lifted\": 0, \"lending\": 0, ", "", &out, message));
+    assert_int_equal(out.items->config.lifted, 0);
+    assert_int_equal(out.items->config.lending, 0);
+    free(out.items);
+    assert_true(read_changed("\"lifted\": 0", "\"lifted\": 1", &out, message));
+    assert_int_equal(out.items->config.lifted, 1);
+    free(out.items);
+}
+
+static void assert_refused(const char *from, const char *to, const char *expected)
+{
+    char message[256] = "";
+    MatmulTunings out;
+    assert_false(read_changed(from, to, &out, message));
     assert_null(out.items);
     if (!strstr(message, expected))
         fail_msg("'%s' is not in '%s'", expected, message);
@@ -398,11 +433,11 @@ static void test_refused_text(void **state)
     (void)state;
     const char *const cases[][2] = {
         {"", "line 1, column 0: "},
-        {"{\n \"tilus-tune\": 2,,\n}", "line 2, column 18"},
+        {"{\n \"tilus-tune\": 1,,\n}", "line 2, column 18"},
         {"[]", "not tunings"},
         {"{\"tunings\": []}", "not tunings"},
-        {"{\"tilus-tune\": 1, \"tunings\": []}", "format 1, this library reads 2"},
-        {"{\"tilus-tune\": 2, \"tunings\": [3]}", "tuning 1: not an object"},
+        {"{\"tilus-tune\": 2, \"tunings\": []}", "format 2, this library reads 1"},
+        {"{\"tilus-tune\": 1, \"tunings\": [3]}", "tuning 1: not an object"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char message[256] = "";
@@ -424,6 +459,8 @@ int main(void)
         cmocka_unit_test(test_rows_of_buckets), cmocka_unit_test(test_exact_zeros),
         cmocka_unit_test(test_built_in),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
+        cmocka_unit_test(test_untimed_choices),
+        cmocka_unit_test(test_fields_that_came_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
