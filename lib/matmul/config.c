@@ -191,6 +191,16 @@ int matmul_field_value(const MatmulConfig *config, int field)
     return *(const int *)((const char *)config + fields[field].offset);
 }
 
+const char *matmul_config_print(const MatmulConfig *config,
+                                char text[static MATMUL_CONFIG_MAX])
+{
+    size_t at = 0;
+    for (int i = 0; i < MATMUL_FIELDS && at < MATMUL_CONFIG_MAX; i++)
+        at += (size_t)snprintf(text + at, MATMUL_CONFIG_MAX - at, "%s%s %d", i ? ", " : "",
+                               fields[i].name, matmul_field_value(config, i));
+    return text;
+}
+
 /* ---- parameters and names --------------------------------------------- */
 
 enum { PARAMETERS_MAX = 32 };

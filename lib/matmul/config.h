@@ -10,6 +10,7 @@
 enum {
     MATMUL_UNIT_K = 128,        /* of k, in a unit of packed weights */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
+    MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
     MATMUL_NAME_MAX = 160,      /* of an artefact's name */
 };
 
@@ -76,6 +77,10 @@ enum {
 const char *matmul_field_name(int field);
 int *matmul_field(MatmulConfig *config, int field);
 int matmul_field_value(const MatmulConfig *config, int field);
+
+/* "rows 64, rwarps 2, ..", all of them; returns `text`. */
+const char *matmul_config_print(const MatmulConfig *config,
+                                char text[static MATMUL_CONFIG_MAX]);
 
 /* Checks the problem and fills in `spec`. False: message[0..size) names the field and its
  * value. */

@@ -123,27 +123,18 @@ static bool read_fields(const Reader *r, MatmulConfig *c)
     return true;
 }
 
-/* "rows 64, rwarps 1, ..". */
-static void print_fields(const MatmulConfig *c, char *text, size_t size)
-{
-    size_t at = 0;
-    for (int i = 0; i < MATMUL_FIELDS && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%s %d", i ? ", " : "",
-                               matmul_field_name(i), matmul_field_value(c, i));
-}
-
 /* What a device decides (shared memory, registers) is not asked here. */
 static bool read_config(const Reader *r, MatmulTuning *t)
 {
     static const MatmulDevice any = {"", 90, 1, INT64_MAX / 2, INT64_MAX / 2, 1};
-    char text[MATMUL_TEXT_MAX];
+    char text[MATMUL_CONFIG_MAX];
     if (!read_number(r, "m", 1, MOST, &t->m) || !read_fields(r, &t->config))
         return false;
     if (matmul_bucket(t->m) != t->m)
         return fail(r, "\"m\" is %lld, not a power of two", (long long)t->m);
-    print_fields(&t->config, text, sizeof text);
     return matmul_config_fits(&t->spec, &t->config, &any) ||
-           fail(r, "no configuration of the template has %s", text);
+           fail(r, "no configuration of the template has %s",
+                matmul_config_print(&t->config, text));
 }
 
 static bool read_entry(const Reader *r, MatmulTuning *t)

@@ -20,11 +20,11 @@ static void print_counts(const size_t counts[OUTCOMES])
 
 static void print_tuning(const MatmulTuning *t)
 {
-    char text[128], config[160];
+    char text[128], config[MATMUL_CONFIG_MAX];
     const Task task = {.spec = t->spec, .m = t->m};
     MatmulDevice device = matmul_device(t->device, 0, 0, 0);
     printf("%s, %s: %s: %.2f us", t->device, task_print(&task, text),
-           config_print(&t->config, config), t->us);
+           matmul_config_print(&t->config, config), t->us);
     if (device.bandwidth > 0)
         printf(", %.1f %% of the read floor",
                100 * matmul_floor(&t->spec, t->m, &device) / t->us);

@@ -110,7 +110,7 @@ static void print_shape(const Run *r, const Search *s)
 
 static void print_search(const Run *r, const Search *s)
 {
-    char text[128], config[160];
+    char text[128], config[MATMUL_CONFIG_MAX];
     const Candidate *best = find_best(s, 0);
     progress_hide(r->progress);
     printf("%s: ", task_print(&s->task, text));
@@ -121,7 +121,7 @@ static void print_search(const Run *r, const Search *s)
             printf("%.1f %% of the read floor, ", 100 * floor / best->us);
         else
             printf("of the CPU engine, ");
-        printf("%s (", config_print(&best->config, config));
+        printf("%s (", matmul_config_print(&best->config, config));
     } else {
         printf("nothing found (");
     }

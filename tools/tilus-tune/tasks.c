@@ -213,12 +213,3 @@ const char *task_print(const Task *task, char text[static 128])
     snprintf(text + length, 128 - length, ", m = %" PRId64, task->m);
     return text;
 }
-
-const char *config_print(const MatmulConfig *c, char text[static 160])
-{
-    snprintf(text, 160, "rows %d, warps %dx%d, deep %d, stages %d, columns %d, tiles %d, "
-             "prepared %d, scaled %d, per_sm %d%s%s", c->rows, c->rwarps, c->kwarps, c->deep,
-             c->stages, c->columns, c->tiles, c->prepared, c->scaled, c->per_sm,
-             c->lifted ? ", lifted" : "", c->lending ? ", lending" : "");
-    return text;
-}

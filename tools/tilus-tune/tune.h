@@ -71,9 +71,8 @@ bool tune_has_fault(const char *name, const char *kind);
  * after a message. */
 bool tasks_make(const Settings *s, Tasks *tasks);
 
-/* "u4 8192x57344 group 128, zeros integer"; with "m = 8" behind; "rows 64, warps 1x4, ..". */
+/* "u4 8192x57344 group 128, zeros integer"; with "m = 8" behind. */
 const char *spec_print(const MatmulSpec *spec, char text[static 128]);
 const char *task_print(const Task *task, char text[static 128]);
-const char *config_print(const MatmulConfig *config, char text[static 160]);
 
 #endif
