@@ -77,7 +77,8 @@ def run(part, options):
     total = len(part.cases)
     print(f"{part.name}: {total - len(todo)} of {total} problems are there for {revision} on "
           f"{name.device}", flush=True)
-    common = [program, f"--kernels={machine.kernels(options)}", f"--revision={revision}"]
+    common = [program, f"--kernels={machine.kernels(options)}", f"--revision={revision}",
+              *part.options]
     failed, begin, environment = 0, time.monotonic(), machine.environment()
     for number, case in enumerate(todo, total - len(todo) + 1):
         words = [str(word) for word in common + flags(case.problem, case.sizes)]

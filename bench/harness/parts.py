@@ -4,7 +4,7 @@ import collections
 # B[k, n] of `weights`; `group` of k has one scale, and a zero point if `zeros` is not "none".
 Problem = collections.namedtuple("Problem", "weights activations k n group zeros")
 Case = collections.namedtuple("Case", "problem sizes")
-Part = collections.namedtuple("Part", "name summary cases")
+Part = collections.namedtuple("Part", "name summary cases options", defaults=[()])
 
 # One layer's products of a model, by name, (k, n); and how many such layers there are.
 Model = collections.namedtuple("Model", "name layers shapes")
@@ -67,6 +67,13 @@ def batch():
     return [Case(problem("u4", LARGE), [2 ** power for power in range(13)])]
 
 
+def loaded():
+    cases = [("u8", "none", 16), ("u4", "none", 256), ("u4", "integer", 16), ("u3", "none", 16),
+             ("u2", "none", 16), ("u1", "none", 16)]
+    return [Case(problem(weights, LARGE, zeros), [m for m in (1, 16, 64, 256) if m <= most])
+            for weights, zeros, most in cases]
+
+
 def tilelang():
     return [Case(problem(weights, (k, n), activations=activations), [1])
             for n, k in TILELANG for weights, activations in TILELANG_TYPES]
@@ -82,6 +89,7 @@ PARTS = {part.name: part for part in [
     Part("spectrum", "u1-u8, i2-i8, f3-f8 at m = 16, k x n = 8192 x 57344", spectrum()),
     Part("zeros", "what zero points cost, at m = 1, 8 and 16, k x n = 8192 x 57344", zero_points()),
     Part("batch", "u4 at m = 1 to 4096, k x n = 8192 x 57344", batch()),
+    Part("loaded", "the same under load, at the device's power limit", loaded(), ["--loaded"]),
     Part("tilelang", "TileLang's shapes V0 to V7, m = 1", tilelang()),
     Part("models", "the layers of three models, m = 1 and 16, summed per decode step", models()),
     Part("compile", "200 configurations of the template to PTX, on this machine's processor", []),

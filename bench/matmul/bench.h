@@ -23,9 +23,9 @@ typedef struct Settings {
     const char *kernels;        /* folder of artefacts; NULL: none */
     const char *tunings;        /* file; NULL: none */
     const char *revision;       /* of the sources, for the rows */
-    unsigned rotate_mb;         /* least megabytes of all copies of the weights */
+    unsigned rotate_mb;         /* of all copies of the weights; two at least */
     unsigned seed;
-    bool no_cublas, dry_run, list_kernels, list_space, print_device;
+    bool no_cublas, loaded, dry_run, list_kernels, list_space, print_device;
     char *tunings_text;
 } Settings;
 
@@ -78,14 +78,14 @@ double reference_tolerance(const MatmulSpec *spec);
 
 /* ---- cublas.c: the same product in f16 ---------------------------------------- */
 
-/* C[m, n] = A[m, k] x B[k, n] in f16 with sums in f32, over copies of B of at least `rotate`
- * bytes together. *out is NULL where there is no cuBLAS, which stderr says; false after a
+/* C[m, n] = A[m, k] x B[k, n] in f16 with sums in f32, over as many copies of B as `rotate`
+ * bytes hold, two at least. *out is NULL where there is no cuBLAS, which stderr says; false after a
  * failure, which stands there. */
 typedef struct Cublas Cublas;
 bool cublas_open(Measure *measure, int64_t n, int64_t k, size_t rotate, unsigned seed,
                  Cublas **out);
-/* Microseconds of a launch, by the graph. */
-bool cublas_measure(Cublas *cublas, int64_t m, double *us);
+/* Microseconds of a launch, by the graph, from rest or under load. */
+bool cublas_measure(Cublas *cublas, int64_t m, bool loaded, double *us);
 void cublas_close(Cublas *cublas);
 
 /* ---- flush.c: fills the L2 cache by reading ------------------------------------ */

@@ -57,7 +57,7 @@ static bool open_operands(Cublas *c, size_t rotate, unsigned seed)
     const Driver *d = &c->measure->driver;
     size_t bytes = (size_t)(c->n * c->k) * 2;
     c->stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    c->copies = (unsigned)((rotate + c->stride - 1) / c->stride);
+    c->copies = (unsigned)(rotate / c->stride);
     c->copies = c->copies < COPIES_MIN ? COPIES_MIN : c->copies;
     return DRIVER_CALL(d, cuMemAlloc(&c->b, c->stride * c->copies)) &&
            fill(c, c->b, c->stride * c->copies, seed) &&
@@ -117,7 +117,7 @@ static bool launch(void *cublas, unsigned copy)
                  "cublasGemmEx");
 }
 
-bool cublas_measure(Cublas *c, int64_t m, double *us)
+bool cublas_measure(Cublas *c, int64_t m, bool loaded, double *us)
 {
     const Driver *d = &c->measure->driver;
     const MeasureWork work = {launch, c, c->copies};
@@ -128,7 +128,7 @@ bool cublas_measure(Cublas *c, int64_t m, double *us)
     bool ok = DRIVER_CALL(d, cuMemAlloc(&c->a, a_bytes)) && fill(c, c->a, a_bytes, 1) &&
               DRIVER_CALL(d, cuMemAlloc(&c->c, (size_t)(m * c->n) * 2)) &&
               DRIVER_CALL(d, cuStreamSynchronize(NULL)) &&
-              measure_graph(c->measure, &work, &launches, times);
+              measure_graph(c->measure, &work, loaded, &launches, times);
     *us = ok ? measure_summary(times).median : NAN;
     if (c->a)
         d->cuMemFree(c->a);

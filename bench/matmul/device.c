@@ -60,7 +60,7 @@ static void count_copies(Device *d)
     enum { COPIES_MIN = 2 };
     size_t rotate = (size_t)d->settings->rotate_mb * 1000000;
     d->stride = tilus_matmul_packed_size(d->plan);
-    d->copies = (unsigned)((rotate + d->stride - 1) / d->stride);
+    d->copies = (unsigned)(rotate / d->stride);
     d->copies = d->copies < COPIES_MIN ? COPIES_MIN : d->copies;
 }
 
@@ -174,7 +174,7 @@ static bool median(Device *d, const MeasureWork *work, const MeasureWork *flush,
     double times[MEASURE_REPLAYS];
     unsigned launches;
     bool ok = flush ? measure_events(&d->measure, work, flush, times)
-                    : measure_graph(&d->measure, work, &launches, times);
+                    : measure_graph(&d->measure, work, d->settings->loaded, &launches, times);
     *us = ok ? measure_summary(times).median : NAN;
     return ok;
 }
@@ -196,7 +196,7 @@ static bool measure_row(Device *d, int64_t m)
     row_configuration(d->plan, m, configuration);
     row.configuration = configuration;
     bool ok = open_call(d, m) && check_product(d, &row.error) && measure_product(d, &row) &&
-              (!d->cublas || cublas_measure(d->cublas, m, &row.cublas_us));
+              (!d->cublas || cublas_measure(d->cublas, m, d->settings->loaded, &row.cublas_us));
     if (ok)
         row_print(d->settings, d->spec, &row);
     close_call(d);

@@ -301,22 +301,25 @@ typedef struct Space {
     int64_t bucket;
 } Space;
 
-/* What fits; and where more than an equal share of registers would be taken, the same with lent
- * ones. */
+/* What fits; and where sums of many columns would take more than an equal share of registers,
+ * the same with lent ones. */
 static void visit_lending(const Space *s, MatmulConfig c)
 {
-    bool scarce = registers_taken(s->spec, &c) > equal_share(&c);
+    enum { TILES = 4 };
+    bool scarce = c.tiles >= TILES && registers_taken(s->spec, &c) > equal_share(&c);
     for (c.lending = 0; c.lending <= scarce; c.lending++)
         if (matmul_config_fits(s->spec, &c, s->device))
             s->visit(s->data, &c);
 }
 
-/* One block for each tile, and 1 to 4 on each multiprocessor; zero points both ways. */
+/* One block for each tile, and 1 to 4 on each multiprocessor; zero points of narrow weights,
+ * which instructions bind, both ways. */
 static void visit_blocks(const Space *s, MatmulConfig c)
 {
-    enum { MOST = 4 };
+    enum { MOST = 4, NARROW = 2 };
+    int lifted_most = dtype_bits(s->spec->stored) <= NARROW;
     for (c.per_sm = 0; c.per_sm <= MOST; c.per_sm++)
-        for (c.lifted = 0; c.lifted < 2; c.lifted++)
+        for (c.lifted = 0; c.lifted <= lifted_most; c.lifted++)
             if (c.lifted == matmul_lifts(s->spec, &c))
                 visit_lending(s, c);
 }

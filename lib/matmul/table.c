@@ -96,6 +96,8 @@ typedef struct Query {
     int64_t bucket;
 } Query;
 
+enum { AS_MANY_BITS = 2 };      /* the most of type_distance for those */
+
 /* How near the types of weights are to each other, 0 the same. Of as many bits, integers with
  * or without sign are next, and floats that are packed as such, then the other of integers and
  * floats; then those of a bit less, whose best configurations serve well where memory binds
@@ -291,6 +293,14 @@ static void add_bucket(const Query *any, double weight, double sums[ROWS_KINDS])
         sums[i] += us[i] >= 0 ? weight * (us[i] / best) * (us[i] / best) : INFINITY;
 }
 
+/* Of weights of as many bits: what is best of others need not fit here, which says nothing of
+ * the rows. */
+static bool has_own_tuning(const Query *q)
+{
+    Best best = find_tuning(q);
+    return best.found && best.rank.type <= AS_MANY_BITS;
+}
+
 int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
                       const MatmulDevice *device)
 {
@@ -301,7 +311,7 @@ int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
     for (Query q = {table, spec, device, 0, 1}; q.bucket <= BUCKET_LAST; q.bucket *= 2)
         if (q.bucket <= BUCKET_DECODE)
             add_bucket(&q, weight_decode, sums);
-        else if (find_tuning(&q).found)
+        else if (has_own_tuning(&q))
             add_bucket(&q, weight_beyond, sums);
     for (size_t i = 0; i < ROWS_KINDS; i++)
         if (sums[i] < least) {

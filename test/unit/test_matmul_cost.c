@@ -90,7 +90,7 @@ static Quality assess(void)
 {
     Quality q = {0};
     Group g = {0};
-    Line l;
+    Line l = {0};
     char text[256];
     FILE *f = fopen(TILUS_TIMES, "r");
     assert_non_null(f);

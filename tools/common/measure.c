@@ -1,8 +1,10 @@
 /* Graphs, their replays, launches between events. */
+#define _POSIX_C_SOURCE 200809L
 #include "common/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- the device ----------------------------------------------------- */
 
@@ -75,6 +77,23 @@ bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flus
 
 enum { WARM_UP = 3 };          /* replays */
 
+#define MILLISECOND INT64_C(1000000)
+#define SECOND (1000 * MILLISECOND)
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+static void rest(int64_t ns)
+{
+    const struct timespec t = {ns / SECOND, ns % SECOND};
+    if (ns > 0)
+        nanosleep(&t, NULL);
+}
+
 typedef struct Graph {
     CUgraph graph;
     CUgraphExec exec;
@@ -82,10 +101,10 @@ typedef struct Graph {
 } Graph;
 
 /* Launches in the graph: whole rounds over the copies, and enough of them that a replay
- * takes milliseconds, of which its own launch is little. */
+ * takes a millisecond, of which its own launch is little. */
 static bool count_launches(const Measure *m, const MeasureWork *work, unsigned *launches)
 {
-    enum { REPLAY_US = 2000, LAUNCHES_MAX = 8192 };
+    enum { REPLAY_US = 1000, LAUNCHES_MAX = 8192 };
     double us;
     if (!work->launch(work->data, 0) ||
         !DRIVER_CALL(&m->driver, cuStreamSynchronize(m->stream)) ||
@@ -139,13 +158,26 @@ static bool replays(const Measure *m, const Graph *g, unsigned count, double *us
     return ok;
 }
 
-bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
+static bool load(const Measure *m, const Graph *g)
+{
+    int64_t end = now() + MEASURE_LOAD_MS * MILLISECOND;
+    double unused;
+    bool ok = true;
+    while (ok && now() < end)
+        ok = replay(m, g, &unused);
+    return ok;
+}
+
+bool measure_graph(Measure *m, const MeasureWork *work, bool loaded, unsigned *launches,
                    double us[static MEASURE_REPLAYS])
 {
     Graph g = {0};
     double unused[WARM_UP];
-    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
-              replays(m, &g, WARM_UP, unused) && replays(m, &g, MEASURE_REPLAYS, us);
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
+    if (!loaded)
+        rest(MEASURE_REST_MS * MILLISECOND);
+    ok = ok && (!loaded || load(m, &g)) && replays(m, &g, WARM_UP, unused) &&
+         replays(m, &g, MEASURE_REPLAYS, us);
     *launches = g.launches;
     graph_close(m, &g);
     return ok;
@@ -189,8 +221,11 @@ bool measure_graph_below(Measure *m, const MeasureWork *work, double best, doubl
     Graph g = {0};
     *us = 0;
     *whole = false;
-    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
-              replays_below(m, &g, best, us, whole);
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
+    rest(m->ended - m->began - (now() - m->ended));
+    m->began = now();
+    ok = ok && replays_below(m, &g, best, us, whole);
+    m->ended = now();
     graph_close(m, &g);
     return ok;
 }

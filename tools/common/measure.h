@@ -2,7 +2,9 @@
  *
  * graph: a CUDA graph of many launches, which take one copy of the data after the other.
  *     Where the copies are much larger than the L2 cache, each launch finds its data in
- *     memory, and what it costs to launch is hidden, as it is in a server.
+ *     memory, and what it costs to launch is hidden, as it is in a server. It is measured
+ *     from rest, or under load: a device that takes all the power it may for more than some
+ *     40 ms lowers its clocks.
  * events: between two events on a stream, after the L2 cache was filled with something
  *     else by reading it. (Writing would leave lines that are written back in the
  *     meantime.) What it costs to launch is in it.
@@ -13,7 +15,13 @@
 
 #include "common/driver.h"
 
-enum { MEASURE_REPLAYS = 50 };
+#include <stdint.h>
+
+enum {
+    MEASURE_REPLAYS = 50,
+    MEASURE_REST_MS = 100,      /* without work, before replays from rest */
+    MEASURE_LOAD_MS = 500,      /* of replays, before those under load */
+};
 
 /* A device whose primary context is current, with what measuring takes. */
 typedef struct Measure {
@@ -23,6 +31,7 @@ typedef struct Measure {
     CUstream stream;
     CUevent start, end;
     size_t l2;                  /* bytes of the cache */
+    int64_t began, ended;       /* measure_graph_below's last replays, ns of the host */
 } Measure;
 
 /* Enqueues one launch, on copy `copy` of its data, on the stream of the Measure. */
@@ -41,14 +50,14 @@ typedef struct MeasureWork {
 bool measure_open(Measure *m, const char *user, int ordinal);
 void measure_close(Measure *m);
 
-/* Microseconds a launch of each replay, in the order of time. A graph has whole rounds over
- * the copies, *launches in all, of some milliseconds a replay. */
-bool measure_graph(Measure *m, const MeasureWork *work, unsigned *launches,
+/* Microseconds a launch of each replay, in the order of time, from rest or under load. A
+ * graph has whole rounds over the copies, *launches in all, of a millisecond or more. */
+bool measure_graph(Measure *m, const MeasureWork *work, bool loaded, unsigned *launches,
                    double us[static MEASURE_REPLAYS]);
 
-/* The median of these times. Where already the first two are more than 1.25 times `best`, or
- * ten more 1.05 times, the least of them, and no more are made: `*whole` is false. A `best`
- * of 0 is none. */
+/* The median of these times, from a rest as long as the replays before took. Where already the
+ * first two are more than 1.25 times `best`, or ten more 1.05 times, the least of them, and no
+ * more are made: `*whole` is false. A `best` of 0 is none. */
 bool measure_graph_below(Measure *m, const MeasureWork *work, double best, double *us,
                          bool *whole);
 
