@@ -150,9 +150,9 @@ static int bucket_distance(int64_t bucket, int64_t wanted)
     return distance + beyond;
 }
 
-/* How far a tuning is from the question: `type`, then `rest`. */
+/* How far a tuning is from the question: `type`, then `bucket`, then `rest`. */
 typedef struct Rank {
-    int type, rest;
+    int type, bucket, rest;
 } Rank;
 
 /* False: it says nothing of it. */
@@ -161,6 +161,7 @@ static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
     const MatmulSpec *a = &t->spec, *b = q->spec;
     int bucket = is_same_shape(t, q) ? bucket_distance(t->m, q->bucket) : -1;
     rank->type = type_distance(a, b);
+    rank->bucket = bucket;
     if (bucket < 0 || rank->type < 0)
         return false;
     const int bits[] = {strcmp(t->template, matmul_template_hash()) != 0,
@@ -168,7 +169,7 @@ static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
                         a->product != b->product, a->zeros != b->zeros,
                         a->repeats != b->repeats, a->scales != b->scales,
                         a->activations != b->activations, a->result != b->result};
-    rank->rest = bucket;
+    rank->rest = 0;
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
         rank->rest = 2 * rank->rest + bits[i];
     return true;
@@ -176,7 +177,8 @@ static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
 
 static int compare_ranks(Rank a, Rank b)
 {
-    return a.type != b.type ? a.type - b.type : a.rest - b.rest;
+    int type = a.type - b.type, bucket = a.bucket - b.bucket;
+    return type ? type : bucket ? bucket : a.rest - b.rest;
 }
 
 typedef struct Best {
@@ -204,7 +206,7 @@ static void consider(Best *best, const MatmulTuning *t, MatmulSource source, con
     MatmulConfig c = t->config;
     if (t->m != q->bucket)
         c.columns = (int)q->bucket;
-    bool exact = rank.type == 0 && rank.rest == 0;
+    bool exact = rank.type == 0 && rank.bucket == 0 && rank.rest == 0;
     if (matmul_config_fits(q->spec, &c, q->device))
         *best = (Best){true, rank, {c, source, exact, us}};
 }
@@ -242,7 +244,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)
-        s->best = (Best){true, {0, 0}, {*c, MATMUL_FROM_MODEL, false, us}};
+        s->best = (Best){true, {0}, {*c, MATMUL_FROM_MODEL, false, us}};
 }
 
 static Best find_cheapest(const Query *q)
@@ -265,16 +267,23 @@ bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int r
 
 /* ---- rows ------------------------------------------------------------- */
 
+/* Whether the bucket itself has tunings, not only one that stands in for it. */
+static bool is_tuned(const Best *best)
+{
+    return best->found && best->rank.bucket == 0;
+}
+
 /* Microseconds in a bucket, as matmul_table_rows counts them; negative: nothing fits. */
 static double time_of_rows(const Query *any, int rows)
 {
     Query q = *any;
     q.rows = rows;
-    Best tuned = find_tuning(any), own = find_tuning(&q);
-    if (own.found && own.rank.type == tuned.rank.type)
+    Best tuned = find_tuning(any), own = find_tuning(&q), modelled = find_cheapest(&q);
+    if (!is_tuned(&tuned))
+        return modelled.found ? modelled.choice.us : -1;
+    if (is_tuned(&own) && own.rank.type == tuned.rank.type)
         return own.choice.us;
-    Best modelled = find_cheapest(&q);
-    return !modelled.found ? -1 : tuned.found ? 2 * tuned.choice.us : modelled.choice.us;
+    return modelled.found ? 2 * tuned.choice.us : -1;
 }
 
 enum { ROWS_KINDS = 3 };
@@ -293,26 +302,31 @@ static void add_bucket(const Query *any, double weight, double sums[ROWS_KINDS])
         sums[i] += us[i] >= 0 ? weight * (us[i] / best) * (us[i] / best) : INFINITY;
 }
 
-/* Of weights of as many bits: what is best of others need not fit here, which says nothing of
- * the rows. */
-static bool has_own_tuning(const Query *q)
+/* Buckets whose rows matter most, and the largest that counts at all. */
+enum { BUCKET_DECODE = 16, BUCKET_LAST = 256 };
+
+/* Beyond m = 16, where much shared memory is taken, what is best of fewer bits often does not
+ * fit. */
+static bool has_tuning(const Query *q)
 {
     Best best = find_tuning(q);
-    return best.found && best.rank.type <= AS_MANY_BITS;
+    return is_tuned(&best) &&
+           (q->bucket <= BUCKET_DECODE || best.rank.type <= AS_MANY_BITS);
 }
 
 int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
                       const MatmulDevice *device)
 {
-    enum { BUCKET_DECODE = 16, BUCKET_LAST = 256 };
     const double weight_decode = 1, weight_beyond = 0.25;
     double sums[ROWS_KINDS] = {0}, least = INFINITY;
     int best = 0;
-    for (Query q = {table, spec, device, 0, 1}; q.bucket <= BUCKET_LAST; q.bucket *= 2)
-        if (q.bucket <= BUCKET_DECODE)
-            add_bucket(&q, weight_decode, sums);
-        else if (has_own_tuning(&q))
-            add_bucket(&q, weight_beyond, sums);
+    bool measured = false;
+    Query q = {.table = table, .spec = spec, .device = device};
+    for (q.bucket = 1; q.bucket <= BUCKET_DECODE; q.bucket *= 2)
+        measured |= has_tuning(&q);
+    for (q.bucket = 1; q.bucket <= BUCKET_LAST; q.bucket *= 2)
+        if (has_tuning(&q) || (!measured && q.bucket <= BUCKET_DECODE))
+            add_bucket(&q, q.bucket <= BUCKET_DECODE ? weight_decode : weight_beyond, sums);
     for (size_t i = 0; i < ROWS_KINDS; i++)
         if (sums[i] < least) {
             best = all_rows[i];

@@ -70,9 +70,10 @@ bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int r
 
 /* The rows of units that a plan packs for: those with the least sum, over buckets, of the
  * square of how many times as long as the best rows of the bucket they take. The buckets are
- * 1, 2, 4, 8 and 16, and those of 32 to 256 that have tunings, which count a quarter. In a
- * bucket that has tunings, rows that have none of weights as near count twice the best tuning,
- * as the tuner had its reasons to leave them out. 0: nothing fits the device. */
+ * those of 1 to 16 that have tunings, or all of these where none has; and those of 32 to 256
+ * that have some of weights of as many bits, which count a quarter. In a bucket that has
+ * tunings, rows that have none of weights as near count twice the best tuning, as the tuner had
+ * its reasons to leave them out. 0: nothing fits the device. */
 int matmul_table_rows(const MatmulTable *table, const MatmulSpec *spec,
                       const MatmulDevice *device);
 

@@ -307,6 +307,28 @@ static void test_rows(void **state)
     matmul_table_free(t);
 }
 
+/* Buckets that were not tuned do not count where others were: what stands in for them, such as
+ * m = 1 for m = 8, may fit with some rows only. */
+static void test_rows_of_tuned_buckets(void **state)
+{
+    (void)state;
+    const char *hash = matmul_template_hash();
+    char *wide = json_of(hash, "none", 1, 32, 4, 9), *stages = strstr(wide, "\"stages\": 2");
+    assert_non_null(stages);
+    stages[strlen("\"stages\": ")] = '8';
+    MatmulTable *t = table_of((char *[]){wide, json_of(hash, "none", 1, 128, 4, 10)}, 2);
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulDevice d = device_of("Test");
+    d.shared_block = 100 << 10;
+    d.shared_sm = 101 << 10;
+    MatmulChoice c;
+    assert_true(matmul_table_config(t, &s, 32, 1, &d, &c) && c.source == MATMUL_FROM_USER);
+    assert_true(matmul_table_config(t, &s, 32, 8, &d, &c) && c.source == MATMUL_FROM_MODEL);
+    assert_true(matmul_table_config(t, &s, 128, 8, &d, &c) && c.source == MATMUL_FROM_USER);
+    assert_int_equal(matmul_table_rows(t, &s, &d), 32);
+    matmul_table_free(t);
+}
+
 /* The shapes that are built in, and any other, on two devices: always an answer. */
 static void test_built_in(void **state)
 {
@@ -456,7 +478,8 @@ int main(void)
         cmocka_unit_test(test_other_types), cmocka_unit_test(test_other_groups),
         cmocka_unit_test(test_expected_time), cmocka_unit_test(test_user_of_other_type),
         cmocka_unit_test(test_passed_over), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_rows_of_buckets), cmocka_unit_test(test_exact_zeros),
+        cmocka_unit_test(test_rows_of_buckets),
+        cmocka_unit_test(test_rows_of_tuned_buckets), cmocka_unit_test(test_exact_zeros),
         cmocka_unit_test(test_built_in),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
         cmocka_unit_test(test_untimed_choices),
