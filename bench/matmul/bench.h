@@ -25,7 +25,8 @@ typedef struct Settings {
     const char *revision;       /* of the sources, for the rows */
     unsigned rotate_mb;         /* of all copies of the weights; two at least */
     unsigned seed;
-    bool no_cublas, loaded, dry_run, list_kernels, list_space, print_device;
+    MeasureState state;
+    bool no_cublas, dry_run, list_kernels, list_space, print_device;
     char *tunings_text;
 } Settings;
 
@@ -78,14 +79,12 @@ double reference_tolerance(const MatmulSpec *spec);
 
 /* ---- cublas.c: the same product in f16 ---------------------------------------- */
 
-/* C[m, n] = A[m, k] x B[k, n] in f16 with sums in f32, over as many copies of B as `rotate`
- * bytes hold, two at least. *out is NULL where there is no cuBLAS, which stderr says; false after a
- * failure, which stands there. */
+/* C[m, n] = A[m, k] x B[k, n] in f16 with sums in f32. *out is NULL where there is no cuBLAS,
+ * which stderr says; false after a failure, which stands there. The settings outlive it. */
 typedef struct Cublas Cublas;
-bool cublas_open(Measure *measure, int64_t n, int64_t k, size_t rotate, unsigned seed,
-                 Cublas **out);
-/* Microseconds of a launch, by the graph, from rest or under load. */
-bool cublas_measure(Cublas *cublas, int64_t m, bool loaded, double *us);
+bool cublas_open(Measure *measure, const Settings *settings, Cublas **out);
+/* Microseconds of a launch, by the graph. */
+bool cublas_measure(Cublas *cublas, int64_t m, double *us);
 void cublas_close(Cublas *cublas);
 
 /* ---- flush.c: fills the L2 cache by reading ------------------------------------ */
@@ -110,6 +109,10 @@ void row_configuration(const tilus_matmul_plan *plan, int64_t m, char text[CONFI
 double row_bytes(const MatmulSpec *spec, int64_t m);
 
 /* ---- device.c: measures on the GPU --------------------------------------------- */
+
+/* Copies of `bytes` bytes that a graph goes around over: as many as --rotate holds, two at
+ * least. */
+unsigned device_copies(const Settings *settings, size_t bytes);
 
 /* Both print, and return an exit code: "NAME,DRIVER"; rows. */
 int device_print(void);

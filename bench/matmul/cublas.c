@@ -9,6 +9,7 @@
 
 struct Cublas {
     Measure *measure;
+    const Settings *settings;
     DenseApi api;
     void *handle;
     int64_t n, k, m;            /* m: of the product that is measured */
@@ -51,16 +52,15 @@ static bool fill(Cublas *c, CUdeviceptr to, size_t bytes, unsigned seed)
     return ok;
 }
 
-static bool open_operands(Cublas *c, size_t rotate, unsigned seed)
+static bool open_operands(Cublas *c)
 {
-    enum { ALIGN = 256, COPIES_MIN = 2 };
+    enum { ALIGN = 256 };
     const Driver *d = &c->measure->driver;
     size_t bytes = (size_t)(c->n * c->k) * 2;
     c->stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    c->copies = (unsigned)(rotate / c->stride);
-    c->copies = c->copies < COPIES_MIN ? COPIES_MIN : c->copies;
+    c->copies = device_copies(c->settings, c->stride);
     return DRIVER_CALL(d, cuMemAlloc(&c->b, c->stride * c->copies)) &&
-           fill(c, c->b, c->stride * c->copies, seed) &&
+           fill(c, c->b, c->stride * c->copies, c->settings->seed) &&
            DRIVER_CALL(d, cuMemAlloc(&c->workspace, CUBLAS_WORKSPACE)) &&
            check(c->api.create(&c->handle), "cublasCreate") &&
            check(c->api.set_stream(c->handle, c->measure->stream), "cublasSetStream") &&
@@ -68,17 +68,17 @@ static bool open_operands(Cublas *c, size_t rotate, unsigned seed)
                  "cublasSetWorkspace");
 }
 
-bool cublas_open(Measure *measure, int64_t n, int64_t k, size_t rotate, unsigned seed,
-                 Cublas **out)
+bool cublas_open(Measure *measure, const Settings *settings, Cublas **out)
 {
     Cublas *c = calloc(1, sizeof *c);
     *out = NULL;
     if (!c)
         return false;
     c->measure = measure;
-    c->n = n;
-    c->k = k;
-    bool found = cublas_find(&c->api), ok = found && open_operands(c, rotate, seed);
+    c->settings = settings;
+    c->n = settings->problem.n;
+    c->k = settings->problem.k;
+    bool found = cublas_find(&c->api), ok = found && open_operands(c);
     if (!found)
         fprintf(stderr, TOOL ": no cuBLAS, whose columns stay empty\n");
     if (ok)
@@ -117,7 +117,7 @@ static bool launch(void *cublas, unsigned copy)
                  "cublasGemmEx");
 }
 
-bool cublas_measure(Cublas *c, int64_t m, bool loaded, double *us)
+bool cublas_measure(Cublas *c, int64_t m, double *us)
 {
     const Driver *d = &c->measure->driver;
     const MeasureWork work = {launch, c, c->copies};
@@ -128,7 +128,7 @@ bool cublas_measure(Cublas *c, int64_t m, bool loaded, double *us)
     bool ok = DRIVER_CALL(d, cuMemAlloc(&c->a, a_bytes)) && fill(c, c->a, a_bytes, 1) &&
               DRIVER_CALL(d, cuMemAlloc(&c->c, (size_t)(m * c->n) * 2)) &&
               DRIVER_CALL(d, cuStreamSynchronize(NULL)) &&
-              measure_graph(c->measure, &work, loaded, &launches, times);
+              measure_graph(c->measure, &work, c->settings->state, &launches, times);
     *us = ok ? measure_summary(times).median : NAN;
     if (c->a)
         d->cuMemFree(c->a);

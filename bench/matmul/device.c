@@ -55,13 +55,11 @@ static void release(Device *d, uint64_t *address)
 
 /* ---- weights ------------------------------------------------------------------ */
 
-static void count_copies(Device *d)
+unsigned device_copies(const Settings *settings, size_t bytes)
 {
-    enum { COPIES_MIN = 2 };
-    size_t rotate = (size_t)d->settings->rotate_mb * 1000000;
-    d->stride = tilus_matmul_packed_size(d->plan);
-    d->copies = (unsigned)(rotate / d->stride);
-    d->copies = d->copies < COPIES_MIN ? COPIES_MIN : d->copies;
+    enum { LEAST = 2, MEGABYTE = 1000000 };
+    size_t copies = (size_t)settings->rotate_mb * MEGABYTE / bytes;
+    return copies < LEAST ? LEAST : (unsigned)copies;
 }
 
 static bool pack_copies(Device *d, const tilus_matmul_weights *plain)
@@ -78,7 +76,8 @@ static bool pack(Device *d)
 {
     const Data *data = &d->data;
     uint64_t codes = 0, scales = 0, zeros = 0;
-    count_copies(d);
+    d->stride = tilus_matmul_packed_size(d->plan);
+    d->copies = device_copies(d->settings, d->stride);
     bool ok = upload(d, data->codes, data->code_bytes, &codes) &&
               upload(d, data->scales, data->scale_bytes, &scales) &&
               (!data->zeros || upload(d, data->zeros, data->zero_bytes, &zeros));
@@ -174,7 +173,7 @@ static bool median(Device *d, const MeasureWork *work, const MeasureWork *flush,
     double times[MEASURE_REPLAYS];
     unsigned launches;
     bool ok = flush ? measure_events(&d->measure, work, flush, times)
-                    : measure_graph(&d->measure, work, d->settings->loaded, &launches, times);
+                    : measure_graph(&d->measure, work, d->settings->state, &launches, times);
     *us = ok ? measure_summary(times).median : NAN;
     return ok;
 }
@@ -196,7 +195,7 @@ static bool measure_row(Device *d, int64_t m)
     row_configuration(d->plan, m, configuration);
     row.configuration = configuration;
     bool ok = open_call(d, m) && check_product(d, &row.error) && measure_product(d, &row) &&
-              (!d->cublas || cublas_measure(d->cublas, m, d->settings->loaded, &row.cublas_us));
+              (!d->cublas || cublas_measure(d->cublas, m, &row.cublas_us));
     if (ok)
         row_print(d->settings, d->spec, &row);
     close_call(d);
@@ -245,7 +244,6 @@ static bool open_library(Device *d)
 static bool open_operands(Device *d)
 {
     const Settings *s = d->settings;
-    size_t rotate = (size_t)s->rotate_mb * 1000000;
     int64_t m_max = 0;
     for (size_t i = 0; i < s->size_count; i++)
         m_max = s->sizes[i] > m_max ? s->sizes[i] : m_max;
@@ -253,9 +251,7 @@ static bool open_operands(Device *d)
         !reference_make(&d->reference, &d->data, s->seed) || !pack(d))
         return false;
     d->flush = flush_open(&d->measure, d->rt, s->kernels);
-    return d->flush &&
-           (s->no_cublas || cublas_open(&d->measure, d->spec->n, d->spec->k, rotate, s->seed,
-                                        &d->cublas));
+    return d->flush && (s->no_cublas || cublas_open(&d->measure, s, &d->cublas));
 }
 
 static void device_close(Device *d)

@@ -14,6 +14,7 @@ typedef struct Line {
     Settings *settings;
     const char *n, *k, *group, *sizes;
     int zeros;
+    bool loaded;
     StringList inputs;
 } Line;
 
@@ -81,8 +82,8 @@ static bool parse_line(Line *line, int argc, char **argv, int *status)
         {"no-cublas", NULL, "leave cuBLAS out", OPTION_FLAG, &s->no_cublas, NULL},
         {"rotate", "MB", "of all copies of the weights, of which 2 are the least; default 512",
          OPTION_UNSIGNED, &s->rotate_mb, NULL},
-        {"loaded", NULL, "measure after half a second of work, not of rest", OPTION_FLAG,
-         &s->loaded, NULL},
+        {"loaded", NULL, "measure under load, after half a second of it, not from rest",
+         OPTION_FLAG, &line->loaded, NULL},
         {"seed", "number", "of the operands", OPTION_UNSIGNED, &s->seed, NULL},
         {"revision", "text", "of the sources, for the rows", OPTION_STRING, &s->revision,
          NULL},
@@ -103,6 +104,7 @@ static bool read_line(Line *line)
     Settings *s = line->settings;
     tilus_matmul_problem *p = &s->problem;
     p->zeros = (tilus_zeros)line->zeros;
+    s->state = line->loaded ? MEASURE_LOADED : MEASURE_RESTED;
     bool runs = !s->dry_run && !s->list_kernels && !s->list_space;
     if (line->inputs.count > 0)
         fprintf(stderr, BENCH_USER ": unexpected argument '%s'\n", line->inputs.items[0]);

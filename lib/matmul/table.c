@@ -278,12 +278,11 @@ static double time_of_rows(const Query *any, int rows)
 {
     Query q = *any;
     q.rows = rows;
-    Best tuned = find_tuning(any), own = find_tuning(&q), modelled = find_cheapest(&q);
-    if (!is_tuned(&tuned))
-        return modelled.found ? modelled.choice.us : -1;
-    if (is_tuned(&own) && own.rank.type == tuned.rank.type)
+    Best tuned = find_tuning(any), own = find_tuning(&q);
+    if (is_tuned(&tuned) && is_tuned(&own) && own.rank.type == tuned.rank.type)
         return own.choice.us;
-    return modelled.found ? 2 * tuned.choice.us : -1;
+    Best modelled = find_cheapest(&q);
+    return !modelled.found ? -1 : is_tuned(&tuned) ? 2 * tuned.choice.us : modelled.choice.us;
 }
 
 enum { ROWS_KINDS = 3 };

@@ -168,16 +168,17 @@ static bool load(const Measure *m, const Graph *g)
     return ok;
 }
 
-bool measure_graph(Measure *m, const MeasureWork *work, bool loaded, unsigned *launches,
-                   double us[static MEASURE_REPLAYS])
+bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
+                   unsigned *launches, double us[static MEASURE_REPLAYS])
 {
     Graph g = {0};
     double unused[WARM_UP];
     bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
-    if (!loaded)
+    if (state == MEASURE_LOADED)
+        ok = ok && load(m, &g);
+    else
         rest(MEASURE_REST_MS * MILLISECOND);
-    ok = ok && (!loaded || load(m, &g)) && replays(m, &g, WARM_UP, unused) &&
-         replays(m, &g, MEASURE_REPLAYS, us);
+    ok = ok && replays(m, &g, WARM_UP, unused) && replays(m, &g, MEASURE_REPLAYS, us);
     *launches = g.launches;
     graph_close(m, &g);
     return ok;

@@ -19,8 +19,8 @@
 
 enum {
     MEASURE_REPLAYS = 50,
-    MEASURE_REST_MS = 100,      /* without work, before replays from rest */
-    MEASURE_LOAD_MS = 500,      /* of replays, before those under load */
+    MEASURE_REST_MS = 100,      /* without work, before replays of MEASURE_RESTED */
+    MEASURE_LOAD_MS = 500,      /* of replays, before those of MEASURE_LOADED */
 };
 
 /* A device whose primary context is current, with what measuring takes. */
@@ -50,10 +50,12 @@ typedef struct MeasureWork {
 bool measure_open(Measure *m, const char *user, int ordinal);
 void measure_close(Measure *m);
 
-/* Microseconds a launch of each replay, in the order of time, from rest or under load. A
- * graph has whole rounds over the copies, *launches in all, of a millisecond or more. */
-bool measure_graph(Measure *m, const MeasureWork *work, bool loaded, unsigned *launches,
-                   double us[static MEASURE_REPLAYS]);
+typedef enum MeasureState { MEASURE_RESTED, MEASURE_LOADED } MeasureState;
+
+/* Microseconds a launch of each replay, in the order of time. A graph has whole rounds over
+ * the copies, *launches in all, of a millisecond or more. */
+bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
+                   unsigned *launches, double us[static MEASURE_REPLAYS]);
 
 /* The median of these times, from a rest as long as the replays before took. Where already the
  * first two are more than 1.25 times `best`, or ten more 1.05 times, the least of them, and no
