@@ -1,0 +1,96 @@
+/* How long measuring rests or loads the device before, on a driver made for the tests, whose
+ * replays take no time. */
+#define _POSIX_C_SOURCE 200809L
+#include "common/measure.h"
+
+#include "tilus/runtime.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { NS_OF_MS = 1000000 };
+
+static tilus_rt *rt;
+static Measure measure;
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static bool launch(void *data, unsigned copy)
+{
+    (void)data;
+    (void)copy;
+    return true;
+}
+
+static const MeasureWork work = {launch, NULL, 1};
+
+static int open_device(void **state)
+{
+    (void)state;
+    char message[256];
+    setenv("TILUS_LIBCUDA", TILUS_FAKE_CUDA_BENCH, 1);
+    bool ok = tilus_rt_open(NULL, &rt, message, sizeof message) == TILUS_OK &&
+              measure_open(&measure, "test_measure", 0);
+    return ok ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    measure_close(&measure);
+    tilus_rt_close(rt);
+    return 0;
+}
+
+static double milliseconds_of(MeasureState state)
+{
+    double us[MEASURE_REPLAYS];
+    unsigned launches;
+    int64_t begin = now();
+    assert_true(measure_graph(&measure, &work, state, &launches, us));
+    assert_true(launches > 0);
+    return (double)(now() - begin) / NS_OF_MS;
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    assert_true(milliseconds_of(MEASURE_RESTED) >= MEASURE_REST_MS);
+    assert_true(milliseconds_of(MEASURE_LOADED) >= MEASURE_LOAD_MS);
+}
+
+/* As long as the replays before took, less what has passed since. */
+static void test_rest_between(void **state)
+{
+    (void)state;
+    enum { BUSY_MS = 200, SINCE_MS = 50 };
+    double us;
+    bool whole;
+    int64_t begin = now();
+    measure.ended = begin - SINCE_MS * (int64_t)NS_OF_MS;
+    measure.began = measure.ended - BUSY_MS * (int64_t)NS_OF_MS;
+    assert_true(measure_graph_below(&measure, &work, 0, &us, &whole));
+    int64_t rested = now() - begin;
+    assert_true(whole && isfinite(us));
+    assert_true(rested >= (BUSY_MS - SINCE_MS) * (int64_t)NS_OF_MS);
+    assert_true(measure.began >= begin + (BUSY_MS - SINCE_MS) * (int64_t)NS_OF_MS);
+    assert_true(measure.ended >= measure.began && measure.ended <= now());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_rest_between)};
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
