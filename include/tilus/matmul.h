@@ -194,7 +194,7 @@ TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int6
  * wrong. `stream` is of the plan's device; NULL and the driver's special streams (1 legacy,
  * 2 per thread) are those of its primary context, whichever is current.
  *
- * From 192 rows on the weights are decoded and multiplied by cuBLAS, where libcublas is found
+ * From 257 rows on the weights are decoded and multiplied by cuBLAS, where libcublas is found
  * (TILUS_LIBCUBLAS is its path; an empty one stands for none), A is of the type that is
  * multiplied, C is so too or f32, nothing else is to be computed, and the weights are not
  * f8e5m2 with zero points, whose differences f16 may not hold. Then tilus_matmul_prepare must

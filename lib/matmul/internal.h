@@ -21,7 +21,7 @@ enum {
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
     MATMUL_ARGUMENTS = 18,      /* of a program at most */
     MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
-    MATMUL_DENSE_M = 192,       /* rows from which decoded weights and cuBLAS are faster */
+    MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster */
 };
 
 /* ---- failures ----------------------------------------------------------- */

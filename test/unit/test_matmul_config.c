@@ -434,6 +434,46 @@ static void test_lending(void **state)
     assert_false(matmul_config_fits(&s, &cases[1].config, &device));
 }
 
+typedef struct Options {
+    bool lifted, lending;
+} Options;
+
+static void see_options(void *data, const MatmulConfig *c)
+{
+    Options *seen = data;
+    seen->lifted |= c->lifted;
+    seen->lending |= c->lending;
+}
+
+/* Where they have won (docs/tuning.md): zero points by mma for 1 and 2 bits, lent registers
+ * from 4 tiles on. */
+static void test_space_of_options(void **state)
+{
+    (void)state;
+    const struct {
+        const char *weights;
+        tilus_zeros zeros;
+        int64_t m;
+        Options options;
+    } cases[] = {
+        {"u2", TILUS_ZEROS_INTEGER, 16, {true, false}},
+        {"i1", TILUS_ZEROS_NONE, 16, {true, false}},
+        {"u2", TILUS_ZEROS_NONE, 16, {false, false}},
+        {"u3", TILUS_ZEROS_INTEGER, 16, {false, false}},
+        {"u4", TILUS_ZEROS_NONE, 64, {false, true}},
+        {"u1", TILUS_ZEROS_INTEGER, 64, {true, true}},
+    };
+    MatmulDevice device = h200();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = cases[i].weights, .n = 8192,
+            .k = 8192, .group = 128, .zeros = cases[i].zeros});
+        Options seen = {false, false};
+        matmul_enumerate(&s, cases[i].m, &device, see_options, &seen);
+        assert_int_equal(seen.lifted, cases[i].options.lifted);
+        assert_int_equal(seen.lending, cases[i].options.lending);
+    }
+}
+
 static void test_space(void **state)
 {
     (void)state;
@@ -506,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
+        cmocka_unit_test(test_space_of_options),
         cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),

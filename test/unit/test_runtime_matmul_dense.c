@@ -110,7 +110,7 @@ static void leaves_the_rest_alone(void **state)
     };
     for (size_t i = 0; i <= COUNT(problems); i++) {
         tilus_matmul_plan *plan = plan_of(matmul, i < COUNT(problems) ? problems[i] : plain);
-        const tilus_matmul_call call = call_for(plan, i < COUNT(problems) ? ROWS : 191);
+        const tilus_matmul_call call = call_for(plan, i < COUNT(problems) ? ROWS : 256);
         int before = fake->launches;
         assert_ok(tilus_matmul_run(plan, &fake->streams[0], &call));
         assert_int_equal(fake->launches, before + launches_of(plan, call.m));
@@ -140,12 +140,12 @@ static void says_so(void **state)
     (void)state;
     tilus_matmul_plan *plan = plan_of(matmul, plain);
     char *text = tilus_matmul_describe(plan, ROWS);
-    assert_contains(text, "m = 300: from 192 rows on by cuBLAS, after decode-u4-");
+    assert_contains(text, "m = 300: from 257 rows on by cuBLAS, after decode-u4-");
     free(text);
-    char *kernels = tilus_matmul_kernels(plan, 191);
+    char *kernels = tilus_matmul_kernels(plan, 256);
     assert_null(strstr(kernels, "\tdecode\t"));
     free(kernels);
-    char *more = tilus_matmul_kernels(plan, 192);
+    char *more = tilus_matmul_kernels(plan, 257);
     assert_contains(more, "\tdecode\t");
     free(more);
     size_t before = 0;
@@ -163,7 +163,7 @@ static void must_be_prepared(void **state)
     tilus_matmul_plan *plan = plan_of(matmul, plain);
     const tilus_matmul_call call = call_for(plan, ROWS);
     assert_fails(tilus_matmul_run(plan, &fake->streams[0], &call), TILUS_ERROR_STATE,
-                 "call tilus_matmul_prepare for 300 rows first: from 192 on cuBLAS");
+                 "call tilus_matmul_prepare for 300 rows first: from 257 on cuBLAS");
     assert_int_equal(fake->launches, 0);
     tilus_matmul_plan_free(plan);
 }

@@ -201,7 +201,7 @@ static const struct Other {
 #undef S
 #define M(w, a, c, z, b, d) .problem = {.weights = w, .activations = a, .result = c, .n = 136,   \
                                      .k = 256, .group = 128, .zeros = z, .bias = b},          \
-                         .sizes = {192, 4096}, .dense = d
+                         .sizes = {257, 4096}, .dense = d
     {"many rows by cuBLAS", {M("u4", "f16", "f16", INTEGER, false, true)}},
     {"many rows by cuBLAS", {M("i3", "bf16", "bf16", NONE, false, true)}},
     {"many rows by cuBLAS", {M("f6e3m2", "f16", "f32", FLOAT, false, true)}},
