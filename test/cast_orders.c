@@ -1,8 +1,8 @@
 /* Searches for storage orders from which casts take the fewest operations, and prints
- * what lib/cast/orders.def holds:
+ * what lib/types/orders.def holds:
  *
  *     cmake --build build/release --target cast_orders
- *     build/release/test/cast_orders > lib/cast/orders.def        some minutes
+ *     build/release/test/cast_orders > lib/types/orders.def        some minutes
  *
  * Halves of words are treated alike, so a word has 16 places, each for one bit of a pair
  * of codes. A half of the result wants the bits of a code at its own places: for floats

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "matmul/internal.h"
+#include "target/target.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ static void print_product(void *data, const MatmulConfig *config)
 {
     const MatmulSpec *spec = data;
     char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
-    matmul_name(spec, config, MATMUL_PRODUCT, matmul_target(CAPABILITY), name);
+    matmul_name(spec, config, MATMUL_PRODUCT, target_name_for(CAPABILITY), name);
     matmul_parameters(spec, config, MATMUL_PRODUCT, parameters);
     printf("%s\t%s\t%s\n", name, matmul_program_name(MATMUL_PRODUCT), parameters);
 }

@@ -1,10 +1,10 @@
 /* Public API: cast plans as text. */
 #define _GNU_SOURCE
 #include "cast/plan.h"
-#include "cast/storage.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
 #include "tilus/tilus.h"
+#include "types/storage.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* tilus_compile: the guard around one compile. */
 #include "codegen/codegen.h"
 #include "passes/pass.h"
+#include "target/target.h"
 #include "tilus/tilus.h"
 
 static bool check_level(tilus_module *module, const tilus_compile_options *options)
@@ -37,5 +38,11 @@ void tilus_print_llvm_passes(bool before, bool after)
 
 const char *tilus_target_name(size_t i)
 {
-    return codegen_target_name(i);
+    const Target *target = target_at(i);
+    return target ? target->name : NULL;
+}
+
+const char *tilus_target_for(int capability)
+{
+    return target_name_for(capability);
 }

@@ -1,7 +1,7 @@
 /* Public API: what a launcher must know of a program. */
-#include "analysis/workspace.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
+#include "memory/workspace.h"
 #include "tilus/tilus.h"
 
 /* Postfix code under construction. */

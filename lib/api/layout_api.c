@@ -1,6 +1,6 @@
 /* Public API: drawing of layouts. */
 #define _GNU_SOURCE
-#include "ir/text.h"
+#include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
 #include <string.h>

@@ -2,9 +2,9 @@
  * sets the guard to which arenas jump when memory runs out. */
 #define _GNU_SOURCE
 #include "codegen/codegen.h"
-#include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
+#include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* Public API: weights from plain codes to the words that kernels load, and back. */
 #define _GNU_SOURCE
-#include "cast/storage.h"
 #include "ir/form.h"
-#include "ir/text.h"
 #include "support/bits.h"
+#include "syntax/syntax.h"
 #include "tilus/tilus.h"
+#include "types/storage.h"
 
 #include <string.h>
 

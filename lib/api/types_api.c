@@ -1,8 +1,8 @@
 /* Public API: element types and compact storage. */
 #include "tilus/tilus.h"
 
-#include "ir/dtype.h"
 #include "support/bits.h"
+#include "types/dtype.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Residual exponents of storage orders, by plans. Packing itself needs none, so a library
  * that only packs has storage.c alone. */
 #include "cast/plan.h"
-#include "cast/storage.h"
+#include "types/storage.h"
 
 bool cast_exponents(Arena *arena, DType from, DType to, int16_t *exponents)
 {

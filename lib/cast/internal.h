@@ -4,7 +4,7 @@
 #define TILUS_CAST_INTERNAL_H
 
 #include "cast/plan.h"
-#include "cast/storage.h"
+#include "types/storage.h"
 
 enum { LOP3_AND_XOR = 0x6a, LOP3_AND_NOT = 0x30, LOP3_OR_AND = 0xa8, LOP3_SELECT = 0xca };
 

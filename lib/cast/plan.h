@@ -12,9 +12,9 @@
 #ifndef TILUS_CAST_PLAN_H
 #define TILUS_CAST_PLAN_H
 
-#include "ir/dtype.h"
-#include "ir/layout.h"
 #include "support/text.h"
+#include "types/dtype.h"
+#include "types/layout.h"
 
 enum {
     CAST_ELEMENTS_MAX = 32,     /* of a plan: they fill whole words in every type */
@@ -64,7 +64,7 @@ typedef struct CastQuery {
     unsigned elements;          /* 1 .. CAST_ELEMENTS_MAX */
     unsigned sm;                /* 90 for sm_90a: what exists, and what it costs */
     DType packed;               /* the source is in storage order packed(packed), see
-                                   cast/storage.h, and elements fill whole groups;
+                                   types/storage.h, and elements fill whole groups;
                                    DTYPE_none: in plain order */
     bool finite;                /* codes that are no numbers may become anything */
     bool residual;              /* elements are left times powers of 2, those of
@@ -148,5 +148,13 @@ void cast_print_heading(Text *out);
 void cast_print_query(Text *out, const CastQuery *query);
 void cast_print_row(Text *out, const CastPlan *plan);
 void cast_print_ops(Text *out, const CastPlan *plan);
+
+/* Residual exponents: `decode` of elements of `from` in packed(to) gives their
+ * values times 2^exponents[slot % cast_group(from)], exactly, without arithmetic.
+ * False where there is no such decode: `from` is a signed integer (view it as an
+ * unsigned one: its codes are offset binary), or `to` is not f16 or bf16, or does
+ * not hold the scaled values. `exponents` has room for CAST_GROUP_MAX; `arena` for
+ * what is worked with. */
+bool cast_exponents(Arena *arena, DType from, DType to, int16_t *exponents);
 
 #endif

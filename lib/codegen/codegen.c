@@ -221,6 +221,30 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     return true;
 }
 
+/* "sm_80, sm_86, ..." */
+static const char *known_targets(Module *m)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    for (size_t i = 0; target_at(i); i++)
+        text_printf(&text, "%s%s", i ? ", " : "", target_at(i)->name);
+    return text_string(&text);
+}
+
+const Target *target_require(Module *m, const char *name)
+{
+    const Target *target = target_find(name);
+    if (!target)
+        diag_error(m->diag, (Loc){0}, "unknown target %s; known are %s", name, known_targets(m));
+    return target;
+}
+
+unsigned codegen_target_sm(Module *m, const char *name)
+{
+    const Target *target = target_require(m, name);
+    return target ? target->sm : 0;
+}
+
 /* All kernels are declared first, so that nothing else can take their names. */
 bool codegen_lower(Codegen *cg, const char *cpu, const Program *only)
 {

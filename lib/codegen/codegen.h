@@ -32,9 +32,6 @@ const char *codegen_llvm_version(void);
 /* Makes LLVM print its code around its passes, in the whole process. */
 void codegen_print_llvm_passes(bool before, bool after);
 
-/* The i-th target's name; NULL past the last. */
-const char *codegen_target_name(size_t i);
-
 /* The number of the target called `name`, 90 for sm_90a; 0 after an error. */
 unsigned codegen_target_sm(Module *m, const char *name);
 

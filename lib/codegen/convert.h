@@ -16,7 +16,7 @@
 
 #include <llvm-c/Core.h>
 
-#include "ir/dtype.h"
+#include "types/dtype.h"
 
 /* The code of `to` for the code `code` of `from`: dtype_cast, bit for bit but
  * for the payload of NaNs of f16, bf16, tf32, f32 and f64. */

@@ -2,8 +2,8 @@
 #ifndef TILUS_CODEGEN_DOT_H
 #define TILUS_CODEGEN_DOT_H
 
-#include "analysis/dot.h"
 #include "codegen/internal.h"
+#include "select/dot.h"
 
 /* The instruction of a row of mma.def. */
 IntrinsicId mma_intrinsic(const Mma *mma);

@@ -8,9 +8,9 @@
  * A chunk of 4 bytes or more is one cp.async, which writes zeros for bytes past
  * the end of the source. Others pass through registers at once, which the
  * language allows: nobody may look between the start of a copy and its wait. */
-#include "analysis/copy.h"
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "select/copy.h"
 
 /* Rounds up to this many are written out, so that they share their address
  * arithmetic; more become a loop. */

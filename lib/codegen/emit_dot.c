@@ -1,5 +1,5 @@
 /* dot by tensor cores: one instruction for each fragment of c and step of k, as
- * analysis/dot.h plans it. By other means: emit_dot_fma.c. */
+ * select/dot.h plans it. By other means: emit_dot_fma.c. */
 #include "codegen/dot.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ IntrinsicId mma_intrinsic(const Mma *mma)
     static const IntrinsicId intrinsics[MMA_COUNT] = {
 #define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
     [MMA_ROW_##a##_##b##_##c##_##k##_##from] = INTR_##intrinsic,
-#include "analysis/mma.def"
+#include "select/mma.def"
     };
     return intrinsics[mma - mma_table];
 }

@@ -2,10 +2,10 @@
  * change orders. */
 #include "codegen/cast.h"
 
-#include "cast/storage.h"
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/memory.h"
+#include "types/storage.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  * access may be near, a barrier of the warp stands between. */
 #include "codegen/memory.h"
 
-#include "analysis/matrix.h"
+#include "select/matrix.h"
 
 enum { LANES = 32 };
 

@@ -19,10 +19,10 @@
  *
  * A copy expects its own bytes, so that no program counts them wrong; that comes before
  * the arrival that follows the copy, so before the phase can end. */
-#include "analysis/access.h"
-#include "analysis/bulk.h"
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "select/access.h"
+#include "select/bulk.h"
 
 enum { MBARRIER_BYTES = 8, LANE_MASK = 31 };
 

@@ -2,8 +2,8 @@
  * of registers are chosen, or stay as they are. */
 #include "codegen/memory.h"
 
-#include "analysis/access.h"
 #include "ir/part.h"
+#include "select/access.h"
 
 /* Whether the part can begin at a base of its own, with number 0: its elements are
  * whole bytes, and a swizzle treats its numbers alike from there, as

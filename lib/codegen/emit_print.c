@@ -1,4 +1,4 @@
-/* print: the driver's vprintf, called by thread 0 with what lib/analysis/print.h
+/* print: the driver's vprintf, called by thread 0 with what lib/ir/print_op.h
  * spells. A register tensor goes through shared memory, a chunk of its elements in
  * row-major order at a time:
  *
@@ -10,10 +10,10 @@
  *
  * Its host part formats, as the interpreter does, with the printf of the C library;
  * integers are handed over as 64 bits and floats as doubles. */
-#include "analysis/print.h"
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/memory.h"
+#include "ir/print_op.h"
 
 enum { ARGUMENTS_MAX = 4 };     /* of one call: a number and the block's indices */
 

@@ -1,5 +1,5 @@
 /* reduce and broadcast. A reduction goes from the inside out, as
- * lib/analysis/reduce.h plans it:
+ * lib/select/reduce.h plans it:
  *
  *   slots    acc[r] = slot + slot + ..              in each thread
  *   lanes    acc[r] = acc[r] + acc[r] of lane ^ 2^k
@@ -11,10 +11,10 @@
  * Accumulators are f32, or f64 for f64; i32, or i64 for 64-bit integers. The
  * two lanes of a butterfly add the same two numbers, and each thread adds
  * partial results in the same order, so replicas stay equal. */
-#include "analysis/reduce.h"
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
+#include "select/reduce.h"
 
 typedef struct Reduce {
     Codegen *cg;

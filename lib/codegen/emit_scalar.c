@@ -2,7 +2,7 @@
  * so sums and products are nsw; `/` and `mod` round toward minus infinity. */
 #include "codegen/internal.h"
 
-#include "analysis/facts.h"
+#include "scalar/facts.h"
 
 /* Subexpressions already computed by one emit_expr: trees share nodes, and a
  * walk of every path could take exponential time. */

@@ -16,8 +16,9 @@
 #ifndef TILUS_CODEGEN_INTERNAL_H
 #define TILUS_CODEGEN_INTERNAL_H
 
-#include "analysis/workspace.h"
 #include "codegen/codegen.h"
+#include "memory/workspace.h"
+#include "target/target.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -25,21 +26,8 @@
 
 /* ---- tables --------------------------------------------------------- */
 
-/* A target that can be compiled for. */
-typedef struct Target {
-    const char *name;       /* LLVM's and ptxas's, "sm_90a" */
-    unsigned sm;            /* 90 */
-    unsigned ptx;           /* the least PTX version that has it, 80 for 8.0 */
-    int64_t shared_bytes;   /* a block's shared memory, opt-in limit */
-    unsigned warps;         /* that a multiprocessor holds */
-    bool own;               /* it has instructions of single architectures, as sm_90a */
-} Target;
-
-/* The target called `name`, or NULL. The i-th; NULL past the last. */
-const Target *target_find(const char *name);
-/* The same, with an error that names those in existence instead of NULL alone. */
+/* The target called `name`, or NULL after an error that names those in existence. */
 const Target *target_require(Module *m, const char *name);
-const Target *target_at(size_t i);
 
 typedef enum IntrinsicId {
 #define INTRINSIC(id, name, signature, sm, ptx, convergent, how) INTR_##id,

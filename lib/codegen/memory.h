@@ -2,8 +2,8 @@
 #ifndef TILUS_CODEGEN_MEMORY_H
 #define TILUS_CODEGEN_MEMORY_H
 
-#include "analysis/select.h"
 #include "codegen/internal.h"
+#include "select/select.h"
 
 #include <string.h>
 

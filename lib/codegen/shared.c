@@ -8,10 +8,10 @@
  * barrier, after which nobody reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
-#include "analysis/dot.h"
-#include "analysis/lifetimes.h"
-#include "analysis/print.h"
-#include "analysis/reduce.h"
+#include "ir/print_op.h"
+#include "memory/lifetimes.h"
+#include "select/dot.h"
+#include "select/reduce.h"
 
 typedef struct SharedUse {
     Arena *arena;

@@ -1,4 +1,4 @@
-/* mma.sync: d = a * b + c of a warp's fragments (analysis/mma.h).
+/* mma.sync: d = a * b + c of a warp's fragments (select/mma.h).
  *
  * Products of floats are exact in f64. They are summed there in ascending k, the
  * element of c is added last, and the sum is rounded once to the type of c, as the
@@ -183,7 +183,7 @@ static unsigned find_row(IntrinsicId id)
     static const struct { IntrinsicId id; unsigned parts; } rows[MMA_COUNT] = {
 #define MMA(a, b, c, m, n, k, from, to, parts, intrinsic)                     \
     [MMA_ROW_##a##_##b##_##c##_##k##_##from] = {INTR_##intrinsic, parts},
-#include "analysis/mma.def"
+#include "select/mma.def"
     };
     unsigned row = 0;
     while (rows[row].id != id || rows[row].parts != 1)

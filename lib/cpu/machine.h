@@ -10,10 +10,10 @@
 #ifndef TILUS_CPU_MACHINE_H
 #define TILUS_CPU_MACHINE_H
 
-#include "analysis/mma.h"
 #include "codegen/internal.h"
 #include "cpu/fiber.h"
 #include "cpu/memory.h"
+#include "select/mma.h"
 #include "tilus/tilus.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
  * bytes, and races, each an error that names both lines.
  *
  * Results are exact: integers and storage bit for bit, floats by the one
- * rounding of ir/dtype.h. `dot` of floats multiplies and sums one call's k in
+ * rounding of types/dtype.h. `dot` of floats multiplies and sums one call's k in
  * f64 in ascending order, adds the accumulator last and rounds once; of
  * integers it wraps. Tensor cores may differ for floats: the PTX manual
  * (mma, "Semantics") promises products and sums of at least single precision

@@ -1,6 +1,6 @@
-/* print: what lib/analysis/print.h spells, for the caller's function. */
-#include "analysis/print.h"
+/* print: what lib/ir/print_op.h spells, for the caller's function. */
 #include "interp/tile.h"
+#include "ir/print_op.h"
 
 #include <math.h>
 #include <stdio.h>

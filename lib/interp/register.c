@@ -2,7 +2,7 @@
  * like any other element, so they stay equal. */
 #include "interp/state.h"
 
-#include "cast/storage.h"
+#include "types/storage.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 #include "ir/form.h"
 
-#include "cast/storage.h"
+#include "cast/plan.h"
 #include "ir/text.h"
+#include "types/storage.h"
 
 bool form_allows_packed(Module *m, const Type *t, DType to, const char **why)
 {

@@ -1,4 +1,4 @@
-/* Forms of register tensors: storage orders (cast/storage.h) and residual
+/* Forms of register tensors: storage orders (types/storage.h) and residual
  * exponents (Scaling in ir.h), and what ops make of them. */
 #ifndef TILUS_IR_FORM_H
 #define TILUS_IR_FORM_H

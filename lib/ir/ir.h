@@ -10,11 +10,11 @@
 #ifndef TILUS_IR_IR_H
 #define TILUS_IR_IR_H
 
-#include "ir/dtype.h"
-#include "ir/expr.h"
-#include "ir/layout.h"
 #include "support/diag.h"
 #include "support/remark.h"
+#include "types/dtype.h"
+#include "types/expr.h"
+#include "types/layout.h"
 
 /* ---- types ---------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ typedef struct Type {
     const Expr *const *strides;
     const Layout *layout;           /* TYPE_REG only; NULL: open, infer-layouts chooses */
     DType packed;                   /* TYPE_REG only: codes lie in storage order packed(T)
-                                       (cast/storage.h); DTYPE_none: in plain order */
+                                       (types/storage.h); DTYPE_none: in plain order */
     const Scaling *scaling;         /* TYPE_REG only; NULL: elements are their values */
     Swizzle swizzle;                /* TYPE_SHARED only */
     bool swizzle_open;              /* swizzle(auto): infer-layouts chooses; none until then */

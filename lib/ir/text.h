@@ -1,37 +1,22 @@
-/* Program text: parsing (with instantiation) and printing. */
+/* Text of types and expressions: canonical, as the printer writes it. */
 #ifndef TILUS_IR_TEXT_H
 #define TILUS_IR_TEXT_H
 
 #include "ir/ir.h"
+#include "support/text.h"
 
-/* A `-D NAME=VALUE`; VALUE is an integer or the name of a type. */
-typedef struct Define {
-    const char *name;
-    const char *value;
-} Define;
-
-/* Parses the diag's source into `m`, resolving param, layout and when.
- * Returns false after errors, which the diag holds; `m` then holds whatever
- * could be read and must only be freed. */
-bool parse_module(Module *m, const Define *defines, size_t define_count);
-
-/* Parses the diag's source, a layout alone; NULL after errors. replicate(n)
- * alone has rank 1. */
-const Layout *parse_layout_text(Module *m);
-
-/* Each appends to `out`, which must not lie on the module's scratch arena.
- * Canonical text of a module, or of one program; parsing it gives the same
- * module, and printing that gives the same text. */
-void print_module(Text *out, Module *m);
-void print_program(Text *out, Program *p);
+/* Each appends to `out`, which must not lie on the module's scratch arena. */
 void print_type(Text *out, const Type *t);
 void print_expr(Text *out, const Expr *e);
+/* The same, in parentheses when `e` binds less tightly than `precedence` (scalar_ops.def). */
+void print_expr_within(Text *out, const Expr *e, unsigned precedence);
+/* Expressions separated by commas. */
+void print_exprs(Text *out, const Expr *const *exprs, unsigned count);
+/* `%name`; `%?` where the printer has not chosen a name. */
+void print_value_name(Text *out, const Value *v);
 
 /* A type, or an expression, as text in the module's arena, for messages. */
 const char *type_text(Module *m, const Type *t);
 const char *expr_text(Module *m, const Expr *e);
-
-/* Forgets the names that a print had chosen when memory ran out. */
-void print_forget_names(Module *m);
 
 #endif

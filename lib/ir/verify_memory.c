@@ -89,7 +89,7 @@ static bool verify_width(Module *m, const Op *op, int64_t width)
                       (long long)width, WIDEST);
 }
 
-/* Attributes that say how the tile is moved: their form; analysis/select.h
+/* Attributes that say how the tile is moved: their form; select/select.h
  * checks what they promise. */
 static bool verify_selection(Module *m, const Op *op)
 {
@@ -192,7 +192,7 @@ static bool verify_swizzle(Module *m, const Op *op, const Type *t)
     return true;
 }
 
-/* Where the tensor lies; analysis/lifetimes.h checks that it may. */
+/* Where the tensor lies; memory/lifetimes.h checks that it may. */
 static bool verify_offset(Module *m, const Op *op, const Type *t)
 {
     const Attr *offset = op_attr(op, ATTR_OFFSET);
@@ -282,7 +282,7 @@ static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
 }
 
 /* Attributes that say how the chunks of a copy are moved: their form;
- * analysis/copy.h checks what they promise. */
+ * select/copy.h checks what they promise. */
 static bool verify_copy_selection(Module *m, const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
@@ -314,7 +314,7 @@ bool verify_copy_async(Module *m, const Op *op)
            verify_hints(m, op);
 }
 
-/* Where the bytes lie, and that they are aligned, is analysis/bulk.h's. */
+/* Where the bytes lie, and that they are aligned, is select/bulk.h's. */
 bool verify_copy_async_bulk(Module *m, const Op *op)
 {
     DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;

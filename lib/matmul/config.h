@@ -4,8 +4,8 @@
 #ifndef TILUS_MATMUL_CONFIG_H
 #define TILUS_MATMUL_CONFIG_H
 
-#include "ir/dtype.h"
 #include "tilus/matmul.h"
+#include "types/dtype.h"
 
 enum {
     MATMUL_UNIT_K = 128,        /* of k, in a unit of packed weights */

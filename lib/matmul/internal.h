@@ -45,10 +45,6 @@ typedef struct Kernel {
     _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
 } Kernel;
 
-/* The best target for a device of this compute capability, as tilus_target_for of the
- * compiler library gives it; NULL: none. Static storage. */
-const char *matmul_target(int capability);
-
 /* The library's kernel of that name, which is made when there is none; loads nothing. NULL:
  * out of memory. */
 Kernel *kernel_find(tilus_matmul *matmul, const MatmulSpec *spec, const MatmulConfig *config,
@@ -121,7 +117,7 @@ struct tilus_matmul_plan {
     Dense dense;
 };
 
-/* A plan for a device that need not be there, of a compute capability that matmul_target
+/* A plan for a device that need not be there, of a compute capability that target_for
  * knows: it tells what tilus_matmul_plan_create would choose, and which kernels; it runs
  * nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,

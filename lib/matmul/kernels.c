@@ -8,31 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- targets ------------------------------------------------------------ */
-
-const char *matmul_target(int capability)
-{
-    static const struct {
-        const char *name;
-        int sm;
-        bool own;               /* features of one architecture, on which alone it runs */
-    } targets[] = {
-#define TARGET(id, sm, ptx, shared, warps, own) {#id, sm, own},
-#include "codegen/targets.def"
-    };
-    const char *best = NULL;
-    int best_sm = 0;
-    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-        if (targets[i].sm > capability || (targets[i].own && targets[i].sm != capability))
-            continue;
-        if (targets[i].sm > best_sm || targets[i].own) {
-            best = targets[i].name;
-            best_sm = targets[i].sm;
-        }
-    }
-    return best;
-}
-
 /* ---- the table ---------------------------------------------------------- */
 
 /* With the library's lock held. */

@@ -2,7 +2,7 @@
  *
  * A unit has ROWS rows of 128 codes, shared out over 32 threads: thread 4 r + q has the codes
  * of rows r, r + 8, .. , of each 32 along k eight from 8 q on, so 32 of a row. These become
- * whole words in storage order (cast/storage.h). The words of all threads lie in vectors of
+ * whole words in storage order (types/storage.h). The words of all threads lie in vectors of
  * four:
  *
  *     k           0 .. 7   8 .. 15   16 .. 23   24 .. 31   32 .. 39 ..
@@ -12,8 +12,8 @@
  * Bits move alike in all units, so a table says for each byte of plain words which bits of
  * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
  * become these when codes are gathered. */
-#include "cast/storage.h"
 #include "matmul/internal.h"
+#include "types/storage.h"
 
 #include <stdlib.h>
 #include <string.h>

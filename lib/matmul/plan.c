@@ -1,6 +1,7 @@
 /* Plans: what is chosen for a problem on a device, and said of it. */
 #define _GNU_SOURCE
 #include "matmul/internal.h"
+#include "target/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static tilus_status describe_device(tilus_matmul_plan *plan)
                            ordinal, count);
     const char *name = tilus_rt_device_name(rt, ordinal);
     int capability = tilus_rt_compute_capability(rt, ordinal);
-    plan->target = matmul_target(capability);
+    plan->target = target_name_for(capability);
     if (!plan->target)
         return matmul_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
                            "%d.%d; kernels need 8.0", ordinal, name, capability / 10,
@@ -170,7 +171,7 @@ tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem
 {
     tilus_matmul_plan *plan = new_plan(matmul, 0);
     if (plan)
-        plan->target = matmul_target(device->capability);
+        plan->target = target_name_for(device->capability);
     return create(plan, problem, device, out);
 }
 
@@ -182,7 +183,7 @@ tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
     if (plan) {
         plan->spec = *spec;
         plan->device = *device;
-        plan->target = matmul_target(device->capability);
+        plan->target = target_name_for(device->capability);
     }
     return hand_out(plan, plan ? fill_fixed(plan, config) : matmul_fail_memory(), out);
 }

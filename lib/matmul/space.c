@@ -2,6 +2,7 @@
 #include "matmul/config.h"
 
 #include "support/limits.h"
+#include "target/target.h"
 
 #include <string.h>
 
@@ -226,20 +227,11 @@ static bool may_lend(const MatmulConfig *c)
            matmul_registers_lent(c) > equal_share(&alone);
 }
 
-/* Whether there is setmaxnreg: code for an architecture's own features. */
+/* setmaxnreg is an instruction of single architectures. */
 static bool has_setmaxnreg(int capability)
 {
-    static const struct {
-        int sm;
-        bool own;
-    } targets[] = {
-#define TARGET(id, sm, ptx, shared, warps, own) {sm, own},
-#include "codegen/targets.def"
-    };
-    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-        if (targets[i].own && targets[i].sm == capability)
-            return true;
-    return false;
+    const Target *target = target_for(capability);
+    return target && target->own;
 }
 
 static bool is_flag(int value)

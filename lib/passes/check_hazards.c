@@ -8,7 +8,7 @@
  *
  * A race that is sure is an error. What is not proved is a missed remark, or with
  * strict_hazards an error too. */
-#include "analysis/hazards.h"
+#include "memory/hazards.h"
 #include "passes/report.h"
 
 static const char *const verbs[] = {"reads", "writes", "atomically changes"};

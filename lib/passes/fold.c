@@ -11,9 +11,9 @@
  *   for %i in 4 .. 4 iter(%s = %x)       =>    %x
  *   while %p < 4 iter(%p = %four)        =>    %four    (%four = scalar 4)
  */
-#include "analysis/facts.h"
 #include "ir/builder.h"
 #include "passes/report.h"
+#include "scalar/facts.h"
 
 #include <string.h>
 

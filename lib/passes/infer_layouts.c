@@ -18,12 +18,12 @@
  * Remarks say for each what decided it. */
 #include "passes/pass.h"
 
-#include "analysis/fit.h"
 #include "ir/lookup.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/layout_web.h"
 #include "passes/report.h"
+#include "select/fit.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* The pass runner. */
 #include "passes/pass.h"
 
-#include "analysis/promise.h"
-#include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/report.h"
+#include "select/promise.h"
+#include "syntax/syntax.h"
 
 #include <string.h>
 

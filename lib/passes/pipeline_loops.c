@@ -29,8 +29,8 @@
  * holds them back, and only the groups stay, which waits count. */
 #include "passes/pass.h"
 
-#include "analysis/pipeline.h"
 #include "ir/builder.h"
+#include "passes/pipeline_plan.h"
 #include "passes/report.h"
 
 typedef struct Rewrite {

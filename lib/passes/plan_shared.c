@@ -12,7 +12,7 @@
  * Remarks say which share, and which would if a barrier stood between them. */
 #include "passes/pass.h"
 
-#include "analysis/lifetimes.h"
+#include "memory/lifetimes.h"
 #include "passes/report.h"
 
 enum { NOWHERE = -1 };

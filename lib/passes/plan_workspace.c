@@ -8,11 +8,11 @@
  *         %s = allocate_global {zeroed = true, place = 0} : i32[%m / 16] global
  *
  * Remarks say where each lies, in bytes. No two share any: see
- * analysis/workspace.h. */
+ * memory/workspace.h. */
 #include "passes/pass.h"
 
-#include "analysis/workspace.h"
 #include "ir/text.h"
+#include "memory/workspace.h"
 #include "passes/report.h"
 
 #define SAY(m, loc, kind, ...)                                                \

@@ -8,14 +8,14 @@
  * Remarks say what each access costs, and what keeps it from costing less. */
 #include "passes/pass.h"
 
-#include "analysis/copy.h"
-#include "analysis/dot.h"
-#include "analysis/matrix.h"
-#include "analysis/select.h"
-#include "analysis/traffic.h"
 #include "cast/plan.h"
 #include "ir/text.h"
 #include "passes/report.h"
+#include "select/copy.h"
+#include "select/dot.h"
+#include "select/matrix.h"
+#include "select/select.h"
+#include "select/traffic.h"
 
 typedef struct Select {
     Module *m;

@@ -1,6 +1,6 @@
 /* Takes bounds checks out of loops, in two ways. In dimensions that the loop does not move
  * along, a condition, the same for the whole block, tells blocks at the edge from those
- * inside, whose loop is a copy that needs no such checks (lib/analysis/conditions.h).
+ * inside, whose loop is a copy that needs no such checks (lib/scalar/conditions.h).
  *
  *   for %i in 0 .. %n {                      if %bi * 16 <= %m - 16 {
  *     %x = load_global %g[%bi * 16, %i] ..     for %i in 0 .. %n { .. }  rows proved
@@ -20,13 +20,13 @@
  *
  * A loop marked `pipelined` stays until pipeline-loops has run: both copies would use its
  * tensors, which cannot become two rings. */
-#include "analysis/access.h"
-#include "analysis/facts.h"
-#include "analysis/linear.h"
 #include "ir/builder.h"
 #include "ir/text.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
+#include "scalar/facts.h"
+#include "scalar/linear.h"
+#include "select/access.h"
 
 enum {
     CONDITIONS = 8,         /* of one loop */

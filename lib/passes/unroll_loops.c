@@ -9,10 +9,10 @@
  *   %s = for %i in %n / 2 * 2 .. %n iter(%a = %m) { A }
  *
  * The result is canonicalized. */
-#include "analysis/facts.h"
 #include "ir/builder.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
+#include "scalar/facts.h"
 
 typedef struct Unroll {
     Module *m;

@@ -3,9 +3,9 @@
 #include "target.h"
 
 #include "cast/plan.h"
-#include "cast/storage.h"
-#include "ir/dtype.h"
 #include "support/bits.h"
+#include "types/dtype.h"
+#include "types/storage.h"
 
 #include <math.h>
 #include <string.h>

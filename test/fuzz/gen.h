@@ -25,9 +25,9 @@
 
 #include "program_gen.h"
 
-#include "ir/dtype.h"
-#include "ir/layout.h"
 #include "support/text.h"
+#include "types/dtype.h"
+#include "types/layout.h"
 
 /* A scalar expression and what its value may be. */
 typedef struct Scalar {

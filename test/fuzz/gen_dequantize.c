@@ -1,7 +1,7 @@
 /* dequantize, of any codes and groups. */
 #include "gen.h"
 
-#include "cast/storage.h"
+#include "types/storage.h"
 
 static bool is_code(DType t)
 {

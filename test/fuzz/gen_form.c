@@ -1,7 +1,8 @@
 /* Storage orders and residual exponents. */
 #include "gen.h"
 
-#include "cast/storage.h"
+#include "cast/plan.h"
+#include "types/storage.h"
 
 /* What a register tensor in a storage order is made of. */
 typedef struct Packed {

@@ -1,9 +1,9 @@
 /* Layouts as plain functions, (thread, slot) -> element, computed point by point from
- * the definitions: what the algebra of lib/ir/layout.h is compared with. */
+ * the definitions: what the algebra of lib/types/layout.h is compared with. */
 #ifndef TILUS_FUZZ_LAYOUT_MAP_H
 #define TILUS_FUZZ_LAYOUT_MAP_H
 
-#include "ir/layout.h"
+#include "types/layout.h"
 
 enum { MAP_POINTS = 2048 };     /* the most that a map has */
 

@@ -10,9 +10,9 @@
 
 #include "choices.h"
 
-#include "ir/dtype.h"
 #include "support/arena.h"
 #include "tilus/tilus.h"
+#include "types/dtype.h"
 
 typedef struct GenOptions {
     bool races;         /* leave out some barriers and waits */

@@ -7,7 +7,7 @@
 #ifndef TILUS_TEST_LAYOUT_CORPUS_H
 #define TILUS_TEST_LAYOUT_CORPUS_H
 
-#include "ir/layout.h"
+#include "types/layout.h"
 
 enum { SIZE = 18 };
 

@@ -5,8 +5,8 @@
  * are not touched). */
 #define _POSIX_C_SOURCE 199309L
 #include "failing_memory.h"
-#include "ir/text.h"
 #include "ir/verify.h"
+#include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
 #include <setjmp.h>

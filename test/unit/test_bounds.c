@@ -1,8 +1,8 @@
 /* Bounds proofs and access plans: programs in text, one access each. */
-#include "analysis/access.h"
-#include "analysis/bounds.h"
-#include "ir/text.h"
 #include "ir/verify.h"
+#include "scalar/bounds.h"
+#include "select/access.h"
+#include "syntax/syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  * among random others, run word by word on this machine; and in storage orders
  * other than the plain one. */
 #include "cast/plan.h"
-#include "cast/storage.h"
 #include "support/bits.h"
+#include "types/storage.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Plans of dots by tensor cores: the pieces that a plan brings together must be, lane by
  * lane, what the instruction wants (mma_fragment, which test_mma.c holds to the PTX ISA). */
-#include "analysis/dot.h"
-#include "ir/text.h"
 #include "ir/verify.h"
+#include "select/dot.h"
+#include "syntax/syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,11 @@
-/* lib/analysis/facts.c and the fold pass against brute force: random
+/* lib/scalar/facts.c and the fold pass against brute force: random
  * expressions over arguments, block indices and loop indices, evaluated for
  * every value that these can have. */
-#include "analysis/facts.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
+#include "scalar/facts.h"
+#include "syntax/syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

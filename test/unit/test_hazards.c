@@ -2,7 +2,7 @@
  * accesses, copies, barriers, loops, branches, rings and slices are judged before they
  * run, then run. Where the interpreter meets a race, something must have been
  * found; where a race was proved, some run that gets there must meet one. */
-#include "analysis/hazards.h"
+#include "memory/hazards.h"
 #include "support/text.h"
 #include "tilus/tilus.h"
 

@@ -4,10 +4,10 @@
  * what a copy is still filling, and what a tensor was given must be there when it
  * is read. */
 #include "ir/part.h"
-#include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
 #include "support/text.h"
+#include "syntax/syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

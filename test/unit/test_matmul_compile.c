@@ -12,16 +12,6 @@
 
 #include <unistd.h>
 
-/* Both libraries choose the same target for every device. */
-static void targets_are_the_compilers(void **state)
-{
-    (void)state;
-    for (int capability = 0; capability < 200; capability++) {
-        const char *ours = matmul_target(capability), *its = tilus_target_for(capability);
-        assert_true(ours == its || (ours && its && !strcmp(ours, its)));
-    }
-}
-
 /* Compiles what runs of 1 and of 16 rows need, and packing, and launches all of it. */
 static void run_compiled(const tilus_matmul_problem *problem, void *cache)
 {
@@ -154,7 +144,6 @@ static void says_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_the_compilers),
         cmocka_unit_test_setup(compiles_what_is_launched, set_up_matmul),
         cmocka_unit_test_setup(keeps_artefacts_in_a_cache, set_up_matmul),
         cmocka_unit_test_setup(a_directory_of_the_listed_kernels_suffices, set_up_matmul),

@@ -2,7 +2,7 @@
  * decodes from storage orders take. A shift to the left is not one, since ptxas makes it a
  * multiplication on the other pipe; docs/casts.md counts machine code. */
 #include "cast/plan.h"
-#include "cast/storage.h"
+#include "types/storage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static const Promise promises[] = {
 #define FLOAT_ORDER(bits, low, ints, lefts, ...) {true, bits, low, ints, lefts, DTYPE_none},
 #define INTEGER_ORDER(bits, to, ints, lefts, lows, ...) \
     {false, bits, 0, ints, lefts, DTYPE_##to},
-#include "cast/orders.def"
+#include "types/orders.def"
 };
 
 static bool is_promised(const Promise *p, DType from, DType to)

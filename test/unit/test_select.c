@@ -1,10 +1,10 @@
 /* Matrices and memory traffic: ldmatrix is modelled from its description in the
  * PTX ISA, and must give each thread what the tile's layout says. */
-#include "analysis/matrix.h"
-#include "analysis/select.h"
-#include "analysis/traffic.h"
-#include "ir/text.h"
 #include "ir/verify.h"
+#include "select/matrix.h"
+#include "select/select.h"
+#include "select/traffic.h"
+#include "syntax/syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Layouts of reduced, grouped and repeated tiles, and the plan of a reduction, against
  * their definitions, point by point on random layouts. */
-#include "analysis/reduce.h"
 #include "ir/ir.h"
+#include "select/reduce.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Element types: decode and encode against independent definitions, over every
  * code of the types of 16 bits or fewer; casts, arithmetic, and the public
  * functions. */
-#include "ir/dtype.h"
 #include "tilus/tilus.h"
+#include "types/dtype.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Workspaces: what a launcher computes of them, against the offsets that code
  * generation uses; launches with one on a fake driver. */
 #define _GNU_SOURCE
-#include "analysis/workspace.h"
 #include "fake_cuda.h"
+#include "memory/workspace.h"
 #include "tilus/runtime.h"
 #include "tilus/tilus.h"
 

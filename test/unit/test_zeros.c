@@ -2,8 +2,8 @@
  * a code and a zero point of its own type, and shared ones of every type that a plan
  * takes; codes in every storage order. */
 #include "cast/plan.h"
-#include "cast/storage.h"
 #include "support/bits.h"
+#include "types/storage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,115 @@
+/* Text of types and expressions. */
+#include "ir/text.h"
+
+void print_value_name(Text *out, const Value *v)
+{
+    text_printf(out, "%%%s", v->printed ? v->printed : v->name ? v->name : "?");
+}
+
+void print_expr_within(Text *out, const Expr *e, unsigned precedence)
+{
+    if (e->kind == EXPR_CONSTANT) {
+        text_printf(out, "%lld", (long long)e->constant);
+        return;
+    }
+    if (e->kind == EXPR_VALUE) {
+        print_value_name(out, e->value);
+        return;
+    }
+    const ScalarOpInfo *op = &scalar_op_info[e->op];
+    if (!op->precedence) {
+        text_printf(out, "%s(", op->spelling);
+        print_expr_within(out, e->a, 0);
+        text_add(out, ", ");
+        print_expr_within(out, e->b, 0);
+        text_add(out, ")");
+        return;
+    }
+    bool parentheses = op->precedence < precedence;
+    text_add(out, parentheses ? "(" : "");
+    if (op->operands == 1) {
+        text_printf(out, "%s%s", op->spelling, e->op == SCALAR_not ? " " : "");
+        print_expr_within(out, e->a, op->precedence);
+    } else {
+        print_expr_within(out, e->a, op->precedence);
+        text_printf(out, " %s ", op->spelling);
+        print_expr_within(out, e->b, op->precedence + 1);
+    }
+    text_add(out, parentheses ? ")" : "");
+}
+
+void print_expr(Text *out, const Expr *e)
+{
+    print_expr_within(out, e, 0);
+}
+
+void print_exprs(Text *out, const Expr *const *exprs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        text_add(out, i ? ", " : "");
+        print_expr(out, exprs[i]);
+    }
+}
+
+/* Storage order and residual exponents. */
+static void print_form(Text *out, const Type *t)
+{
+    const Scaling *s = t->scaling;
+    if (t->packed)
+        text_printf(out, " packed(%s)", dtype_name(t->packed));
+    if (!s)
+        return;
+    text_add(out, " scaled(");
+    if (s->count > 1)
+        text_printf(out, "%u: ", s->dim);
+    for (unsigned i = 0; i < s->count; i++)
+        text_printf(out, "%s%d", i ? ", " : "", s->exponents[i]);
+    text_add(out, ")");
+}
+
+void print_type(Text *out, const Type *t)
+{
+    if (t->kind == TYPE_SCALAR || t->kind == TYPE_PTR) {
+        text_printf(out, t->kind == TYPE_PTR ? "ptr<%s>" : "%s", dtype_name(t->dtype));
+        return;
+    }
+    if (t->kind == TYPE_MBARRIER) {
+        text_printf(out, "mbarrier[%lld]", (long long)type_extent(t, 0));
+        return;
+    }
+    text_add(out, dtype_name(t->dtype));
+    print_form(out, t);
+    text_add(out, "[");
+    print_exprs(out, t->extents, t->rank);
+    text_add(out, t->kind == TYPE_REG ? "]" : t->kind == TYPE_SHARED ? "] shared" : "] global");
+    if (t->layout) {
+        text_add(out, " @ ");
+        layout_print(out, t->layout);
+    }
+    if (t->strides) {
+        text_add(out, " strides(");
+        print_exprs(out, t->strides, t->rank);
+        text_add(out, ")");
+    }
+    if (t->swizzle_open)
+        text_add(out, " swizzle(auto)");
+    if (t->swizzle.bits)
+        text_printf(out, " swizzle(%d, %d, %d)", t->swizzle.bits, t->swizzle.base,
+                    t->swizzle.shift);
+}
+
+const char *expr_text(Module *m, const Expr *e)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_expr(&text, e);
+    return text_string(&text);
+}
+
+const char *type_text(Module *m, const Type *t)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    print_type(&text, t);
+    return text_string(&text);
+}

@@ -1,0 +1,228 @@
+/* Two accesses, of one block or of two: their offsets as expressions of one time,
+ * and what follows of the bytes. */
+#include "memory/hazards_walk.h"
+
+#include "memory/replicas.h"
+#include "scalar/facts.h"
+
+/* ---- what was found ---------------------------------------------------- */
+
+void hazards_report(Walk *w, Hazard h)
+{
+    for (unsigned i = 0; i < w->found.count; i++) {
+        Hazard *known = &w->found.found[i];
+        if (known->kind != h.kind || known->first != h.first || known->second != h.second)
+            continue;
+        if (h.proved && !known->proved)
+            *known = h;
+        return;
+    }
+    arena_push(w->arena, w->found.found, w->found.count, w->found.capacity, h);
+}
+
+/* ---- earlier times ----------------------------------------------------- */
+
+static const Expr *ghost_of(Walk *w, const Value *of, bool far, Facts facts)
+{
+    for (unsigned i = 0; i < w->ghost_count; i++)
+        if (w->ghosts[i].of == of && w->ghosts[i].far == far)
+            return w->ghosts[i].expr;
+    /* An expression keeps it, so it lives as long. */
+    Value *v = arena_new(&w->m->arena, Value);
+    *v = (Value){.type = of->type, .name = of->name, .program = w->p, .facts = facts};
+    Ghost ghost = {of, far, expr_value(&w->m->exprs, v)};
+    arena_push(w->arena, w->ghosts, w->ghost_count, w->ghost_capacity, ghost);
+    return ghost.expr;
+}
+
+/* Some value that `of` may have. */
+static const Expr *other_value(Walk *w, const Value *of)
+{
+    ScalarFacts f = facts_of_value(of);
+    return ghost_of(w, of, false, (Facts){.divisible = f.divisor > 0 ? f.divisor : 1,
+                                          .min = f.min, .max = f.max, .align = 1});
+}
+
+/* from +- step * n */
+static const Expr *move(Walk *w, const Expr *from, ScalarOp op, const Expr *step,
+                        const Expr *n)
+{
+    ExprTable *t = &w->m->exprs;
+    const char *why;
+    const Expr *by = step ? expr_make(t, SCALAR_mul, step, n, &why) : n;
+    return by ? expr_make(t, op, from, by, &why) : NULL;
+}
+
+static const Loop *find_loop(const Walk *w, const Value *v, unsigned *at)
+{
+    const Op *op = v->region ? v->region->parent : NULL;
+    for (*at = 0; op && v->index == 0 && *at < w->depth; ++*at)
+        if (w->loops[*at].op == op && op->code == OP_for)
+            return &w->loops[*at];
+    return NULL;
+}
+
+typedef struct Moment {
+    Walk *w;
+    const Past *past;
+} Moment;
+
+static bool is_constant_in_block(const Value *v)
+{
+    return v->program || (v->def && v->def->code == OP_block_indices);
+}
+
+/* A scalar at the time of the past access, as an expression of now. */
+static const Expr *value_then(Value *v, void *data)
+{
+    Moment *at = data;
+    Walk *w = at->w;
+    unsigned n;
+    if (is_constant_in_block(v))
+        return NULL;
+    const Loop *loop = find_loop(w, v, &n);
+    if (!loop || n >= at->past->shared)
+        return other_value(w, v);
+    unsigned rounds = at->past->rounds[n];
+    if (rounds == 0)
+        return NULL;
+    const Expr *count = rounds < HAZARD_ROUNDS
+        ? expr_constant(&w->m->exprs, rounds)
+        : ghost_of(w, v, true, (Facts){.divisible = 1, .min = HAZARD_ROUNDS, .max = INT64_MAX,
+                                       .align = 1});
+    const Expr *then = move(w, expr_value(&w->m->exprs, v), SCALAR_sub, loop->step, count);
+    return then ? then : other_value(w, v);
+}
+
+/* A scalar now: the index of a loop that began after the past access is known
+ * by its rounds. */
+static const Expr *value_now(Value *v, void *data)
+{
+    Moment *at = data;
+    Walk *w = at->w;
+    unsigned n;
+    const Loop *loop = find_loop(w, v, &n);
+    if (!loop || n < at->past->shared || at->past->rounds[n] == HAZARD_ROUNDS)
+        return NULL;
+    return move(w, loop->lower, SCALAR_add, loop->step,
+                expr_constant(&w->m->exprs, at->past->rounds[n]));
+}
+
+void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprMap map,
+                       void *data, const Expr **made)
+{
+    for (unsigned i = 0; i < count; i++)
+        made[i] = expr_substitute(&w->m->exprs, exprs[i], map, data);
+}
+
+/* ---- comparing --------------------------------------------------------- */
+
+static bool touches_conflict(const Footprint *a, const Footprint *b)
+{
+    return a->root == b->root && (a->touch != TOUCH_READ || b->touch != TOUCH_READ) &&
+           (a->touch != TOUCH_ATOMIC || b->touch != TOUCH_ATOMIC);
+}
+
+static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
+                          const Footprint *b, const Expr *const *now, bool blocks)
+{
+    Difference apart[LIMIT_RANK];
+    unsigned rank = a->tile.offsets->count;
+    for (unsigned d = 0; d < rank && d < b->tile.offsets->count; d++)
+        apart[d] = difference_of(then[d], now[d]);
+    return footprints_overlap(w->m, a, b, apart, then, blocks);
+}
+
+void hazards_compare(Walk *w, const Past *past, const Footprint *now,
+                    const Expr *const *offsets)
+{
+    const Footprint *then = past->footprint;
+    if (!touches_conflict(then, now) ||
+        (past->grouped && thread_range_equal(past->threads, w->threads)))
+        return;
+    Moment at = {w, past};
+    const Expr *before[LIMIT_RANK], *after[LIMIT_RANK];
+    hazards_substitute(w, past->offsets, then->tile.offsets->count, value_then, &at, before);
+    hazards_substitute(w, offsets, now->tile.offsets->count, value_now, &at, after);
+    bool strangers = !thread_range_equal(past->threads, w->threads);
+    Overlap o = overlap_of(w, then, before, now, after, strangers);
+    w->found.pairs++;
+    if (o != OVERLAP_NEVER)
+        hazards_report(w, (Hazard){past->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
+                           o == OVERLAP_SURE && past->certain, then->op, now->op, then->touch,
+                           now->touch, now->tile.memory});
+}
+
+/* Threads of one store, or parts of one copy, and the same place. */
+void hazards_compare_with_itself(Walk *w, const Footprint *f)
+{
+    if (f->touch != TOUCH_WRITE)
+        return;
+    if (!memory_is_injective(w->m, f->tile.memory) ||
+        (f->layout && !replicas_are_equal(w->m, f->op->operands[0])))
+        hazards_report(w, (Hazard){HAZARD_VALUES, false, f->op, f->op, f->touch, f->touch,
+                           f->tile.memory});
+}
+
+/* ---- blocks ------------------------------------------------------------ */
+
+/* Two blocks that differ in one dimension of the grid, at least. */
+typedef struct Blocks {
+    Walk *w;
+    unsigned dim;
+} Blocks;
+
+/* A scalar of the one, where it is not that of the other. */
+static const Expr *value_here(Value *v, void *data)
+{
+    Blocks *b = data;
+    if (v->program || (v->def && v->def->code == OP_block_indices && v->index == b->dim))
+        return NULL;
+    return other_value(b->w, v);
+}
+
+/* The other's index is greater in that dimension. */
+static const Expr *value_there(Value *v, void *data)
+{
+    Blocks *b = data;
+    if (!v->def || v->def->code != OP_block_indices || v->index != b->dim)
+        return NULL;
+    const Expr *more = ghost_of(b->w, v, true, (Facts){.divisible = 1, .min = 1,
+                                                       .max = INT64_MAX, .align = 1});
+    return move(b->w, expr_value(&b->w->m->exprs, v), SCALAR_add, NULL, more);
+}
+
+static bool blocks_are_apart(Walk *w, const Footprint *a, const Footprint *b, unsigned dim)
+{
+    Blocks blocks = {w, dim};
+    const Attr *x = a->tile.offsets, *y = b->tile.offsets;
+    const Expr *here[LIMIT_RANK], *there[LIMIT_RANK];
+    hazards_substitute(w, x->exprs, x->count, value_here, &blocks, here);
+    hazards_substitute(w, y->exprs, y->count, value_there, &blocks, there);
+    return overlap_of(w, a, here, b, there, true) == OVERLAP_NEVER;
+}
+
+static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
+{
+    bool apart = true;
+    for (unsigned d = 0; d < w->p->grid_rank; d++) {
+        const Expr *extent = w->p->grid[d];
+        if (expr_is_constant(extent) && extent->constant <= 1)
+            continue;
+        apart = apart && blocks_are_apart(w, a, b, d) &&
+                (a == b || blocks_are_apart(w, b, a, d));
+    }
+    if (!apart)
+        hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->touch, b->touch,
+                           b->tile.memory});
+}
+
+void hazards_compare_blocks(Walk *w)
+{
+    for (unsigned j = 0; j < w->footprint_count; j++)
+        for (unsigned i = 0; i <= j; i++) {
+            const Footprint *a = &w->footprints[i], *b = &w->footprints[j];
+            if (a->root->type->kind != TYPE_SHARED && touches_conflict(a, b))
+                compare_blocks(w, a, b);
+        }
+}

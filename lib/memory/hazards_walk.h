@@ -1,0 +1,89 @@
+/* What the parts of the search for races share: the walk (hazards.c), which knows
+ * what is unordered, and the comparison of two accesses (hazards_pairs.c). */
+#ifndef TILUS_MEMORY_HAZARDS_WALK_H
+#define TILUS_MEMORY_HAZARDS_WALK_H
+
+#include "memory/hazards.h"
+
+enum {
+    HAZARD_LOOPS = 8,       /* nested; more are not understood */
+    HAZARD_ROUNDS = 8       /* stands for "so many or more" */
+};
+
+/* How far a copy has come: it is not one, or has ended; it is in no group; or
+ * its group is the n-th newest (n = age - AGE_STARTED). */
+enum { AGE_DONE = 0, AGE_STARTED = 1 };
+
+typedef struct Past {
+    const Footprint *footprint;
+    const Expr *const *offsets;
+    uint8_t age;
+    uint8_t shared;             /* loops around the walk that it was in, in this run */
+    uint8_t rounds[HAZARD_LOOPS];   /* of each loop around the walk: since the access in
+                                   those, since their start in the others */
+    bool certain;               /* on every path that leads from the access to here */
+    bool grouped;               /* of a thread_group, whose own synchronize lies between */
+    ThreadRange threads;        /* that ran the op */
+} Past;
+
+typedef struct State {
+    Past *items;
+    unsigned count;
+    uint32_t capacity;
+    bool dead;                  /* no path leads here */
+} State;
+
+/* A loop around the walk. */
+typedef struct Loop {
+    const Op *op;
+    const Expr *lower, *step;   /* step NULL: 1 */
+} Loop;
+
+/* An index, or another scalar, of an earlier time; `far`: the number of index
+ * steps that lie between. */
+typedef struct Ghost {
+    const Value *of;
+    bool far;
+    const Expr *expr;
+} Ghost;
+
+typedef struct Walk {
+    Program *p;
+    Module *m;
+    Arena *arena;
+    Footprint *footprints;
+    unsigned footprint_count;
+    Loop loops[HAZARD_LOOPS];
+    unsigned depth;
+    int64_t unrolled;           /* rounds of unrolled loops around the walk */
+    bool certain;               /* what is met now is met by the whole block */
+    ThreadRange threads;        /* that run what is met now */
+    State *entries;             /* of each loop met, what reaches the top of its body */
+    unsigned loop, loop_count;
+    uint32_t loop_capacity;
+    bool grown, comparing;
+    Ghost *ghosts;
+    unsigned ghost_count;
+    uint32_t ghost_capacity;
+    Hazards found;
+} Walk;
+
+/* Adds what was found, unless it is known. */
+void hazards_report(Walk *w, Hazard h);
+
+/* Compares an access with one of the past that nothing orders before it; its
+ * offsets are expressions of now. */
+void hazards_compare(Walk *w, const Past *past, const Footprint *now,
+                     const Expr *const *offsets);
+
+/* Threads of one store, or parts of one copy, and the same place. */
+void hazards_compare_with_itself(Walk *w, const Footprint *f);
+
+/* All accesses of different blocks. */
+void hazards_compare_blocks(Walk *w);
+
+/* Each expression with its values mapped, as expr_substitute does. */
+void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprMap map,
+                        void *data, const Expr **made);
+
+#endif

@@ -1,0 +1,269 @@
+/* A walk in program order notes where each tensor is accessed, and carries along
+ * which tensors were accessed since the last barrier, on some path. What reaches
+ * the top of a loop body grows until it holds for every round: the walk repeats
+ * until no loop has more to say. */
+#include "memory/lifetimes.h"
+
+#include "ir/part.h"
+
+#include <string.h>
+
+/* What a path has done to a tensor since the last `synchronize`; the last two
+ * outlive barriers. */
+enum {
+    TOUCHED = 1,
+    STARTED = 2,        /* a copy that is in no group yet */
+    COMMITTED = 4,      /* a copy in a group */
+    FLYING = 8          /* a bulk copy: what ends it is not looked into */
+};
+
+typedef struct Walk {
+    Lifetimes *l;
+    Arena *arena;
+    unsigned position;
+    unsigned loop, loop_count;  /* loops met in this round; in any */
+    uint32_t loop_capacity;
+    uint8_t **entries;          /* of each loop, what reaches the top of its body */
+    bool grown;                 /* one of these has, in this round */
+} Walk;
+
+/* ---- tensors ------------------------------------------------------------- */
+
+static int64_t tensor_bytes(const Type *t)
+{
+    int64_t bits = 8 * SHARED_ALIGN, span = type_shared_bits(t);
+    return (span / bits + (span % bits != 0)) * SHARED_ALIGN;
+}
+
+static bool count_tensor(Op *op, void *data)
+{
+    *(unsigned *)data += op->code == OP_allocate_shared;
+    return true;
+}
+
+static bool add_tensor(Op *op, void *data)
+{
+    Lifetimes *l = data;
+    if (op->code == OP_allocate_shared)
+        l->tensors[l->count++] = (SharedTensor){
+            .op = op, .bytes = tensor_bytes(op->results[0]->type), .first = UINT32_MAX};
+    return true;
+}
+
+static unsigned tensor_find(const Lifetimes *l, const Op *op)
+{
+    unsigned i = 0;
+    while (l->tensors[i].op != op)
+        i++;
+    return i;
+}
+
+/* ---- states ---------------------------------------------------------------- */
+
+/* One byte a tensor. */
+static uint8_t *state_copy(const Walk *w, const uint8_t *state)
+{
+    return arena_copy(w->arena, state, w->l->count);
+}
+
+/* Whether `to` has grown. */
+static bool state_join(const Walk *w, uint8_t *to, const uint8_t *from)
+{
+    bool grown = false;
+    for (unsigned i = 0; i < w->l->count; i++) {
+        grown = grown || from[i] & ~to[i];
+        to[i] |= from[i];
+    }
+    return grown;
+}
+
+/* What was `from` is `to` instead (0: over). */
+static void state_move(const Walk *w, uint8_t *state, uint8_t from, uint8_t to)
+{
+    for (unsigned i = 0; i < w->l->count; i++)
+        if (state[i] & from)
+            state[i] = (uint8_t)((state[i] & ~from) | to);
+}
+
+/* ---- the walk ---------------------------------------------------------------- */
+
+static void flow_access(Walk *w, const Op *op, const Op *allocation, uint8_t *state)
+{
+    Lifetimes *l = w->l;
+    unsigned b = tensor_find(l, allocation);
+    SharedTensor *t = &l->tensors[b];
+    for (unsigned a = 0; a < l->count; a++)
+        if (a != b && state[a] && !l->unordered[a * l->count + b])
+            l->unordered[a * l->count + b] = op;
+    state[b] |= op->code == OP_copy_async        ? STARTED
+                : op->code == OP_copy_async_bulk ? FLYING
+                                                 : TOUCHED;
+    t->first = t->first < w->position ? t->first : w->position;
+    t->last = t->last > w->position ? t->last : w->position;
+}
+
+static void flow_region(Walk *w, const Region *r, uint8_t *state);
+
+/* The first round meets each loop for the first time. */
+static uint8_t *loop_entry(Walk *w)
+{
+    unsigned n = w->loop++;
+    if (n == w->loop_count)
+        arena_push(w->arena, w->entries, w->loop_count, w->loop_capacity,
+                   arena_array(w->arena, uint8_t, w->l->count));
+    return w->entries[n];
+}
+
+/* Data of a tensor from outside stays from round to round. */
+static void loop_extend(Walk *w, unsigned begin)
+{
+    for (unsigned i = 0; i < w->l->count; i++) {
+        SharedTensor *t = &w->l->tensors[i];
+        if (t->position >= begin || t->last < begin)
+            continue;
+        t->first = t->first < begin ? t->first : begin;
+        t->last = w->position;
+    }
+}
+
+static void flow_loop(Walk *w, const Op *op, uint8_t *state)
+{
+    unsigned begin = w->position;
+    uint8_t *entry = loop_entry(w);
+    w->grown |= state_join(w, entry, state);
+    memcpy(state, entry, w->l->count);
+    flow_region(w, op->regions[0], state);
+    w->grown |= state_join(w, entry, state);
+    memcpy(state, entry, w->l->count);
+    loop_extend(w, begin);
+}
+
+static void flow_if(Walk *w, const Op *op, uint8_t *state)
+{
+    uint8_t *before = state_copy(w, state);
+    for (unsigned i = 0; i < op->region_count; i++) {
+        uint8_t *branch = state_copy(w, before);
+        flow_region(w, op->regions[i], branch);
+        if (i == 0)
+            memcpy(state, branch, w->l->count);
+        else
+            state_join(w, state, branch);
+    }
+}
+
+/* Whether the whole block runs `op`. What only some of its threads wait for orders
+ * no accesses of the others, which the walk does not tell from theirs. */
+static bool is_block_wide(const Op *op)
+{
+    const Program *p = op->parent->program;
+    return region_threads(op->parent).count == program_threads(p);
+}
+
+/* The op is a barrier, or of copies. */
+static void flow_barrier(Walk *w, const Op *op, uint8_t *state)
+{
+    if (op->code == OP_synchronize)
+        state_move(w, state, TOUCHED, 0);
+    else if (op->code == OP_copy_async_commit_group)
+        state_move(w, state, STARTED, COMMITTED);
+    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_NUMBER)->constant == 0)
+        state_move(w, state, COMMITTED, TOUCHED);
+}
+
+static void flow_op(Walk *w, const Op *op, uint8_t *state)
+{
+    w->position++;
+    if (op->code == OP_allocate_shared)
+        w->l->tensors[tensor_find(w->l, op)].position = w->position;
+    bool accesses = op_info[op->code].effect != EFFECT_PURE;
+    for (unsigned i = 0; accesses && i < op->operand_count; i++)
+        if (op->operands[i]->type->kind == TYPE_SHARED)
+            flow_access(w, op, memory_root(op->operands[i])->def, state);
+    if (op_info[op->code].effect == EFFECT_BARRIER && is_block_wide(op))
+        flow_barrier(w, op, state);
+    else if (op->code == OP_if)
+        flow_if(w, op, state);
+    else if (op->code == OP_thread_group)
+        flow_region(w, op->regions[0], state);
+    else if (op->region_count)
+        flow_loop(w, op, state);
+}
+
+static void flow_region(Walk *w, const Region *r, uint8_t *state)
+{
+    for (const Op *op = r->first; op; op = op->next)
+        flow_op(w, op, state);
+}
+
+Lifetimes lifetimes_of(Program *p)
+{
+    Arena *arena = &p->module->scratch;
+    Lifetimes l = {0};
+    unsigned count = 0;
+    region_walk(p->body, count_tensor, &count);
+    l.tensors = arena_array(arena, SharedTensor, count);
+    region_walk(p->body, add_tensor, &l);
+    l.unordered = arena_alloc_array(arena, count, count * sizeof *l.unordered);
+    Walk w = {.l = &l, .arena = arena, .grown = count > 0};
+    while (w.grown) {
+        w.grown = false;
+        w.position = w.loop = 0;
+        flow_region(&w, p->body, arena_array(arena, uint8_t, count));
+    }
+    return l;
+}
+
+/* ---- questions ---------------------------------------------------------------- */
+
+bool lifetimes_disjoint(const Lifetimes *l, unsigned a, unsigned b)
+{
+    const SharedTensor *s = &l->tensors[a], *t = &l->tensors[b];
+    return s->last < t->first || t->last < s->first;
+}
+
+const Op *lifetimes_unordered(const Lifetimes *l, unsigned a, unsigned b)
+{
+    return l->unordered[a * l->count + b];
+}
+
+bool lifetimes_may_share(const Lifetimes *l, unsigned a, unsigned b)
+{
+    return lifetimes_disjoint(l, a, b) && !lifetimes_unordered(l, a, b) &&
+           !lifetimes_unordered(l, b, a);
+}
+
+/* ---- written offsets ---------------------------------------------------------- */
+
+static bool offsets_overlap(const SharedTensor *a, const SharedTensor *b)
+{
+    const Attr *x = op_attr(a->op, ATTR_OFFSET), *y = op_attr(b->op, ATTR_OFFSET);
+    return x && y && x->integer < y->integer + b->bytes && y->integer < x->integer + a->bytes;
+}
+
+/* Says why `a` and `b` may not lie where their offsets put them. */
+static bool refuse(Module *m, const Lifetimes *l, unsigned a, unsigned b)
+{
+    const Value *x = l->tensors[a].op->results[0], *y = l->tensors[b].op->results[0];
+    const Op *access = lifetimes_unordered(l, a, b);
+    const char *name = x->name ? x->name : "?";
+    if (!access)
+        access = lifetimes_unordered(l, b, a);
+    const char *other = y->name ? y->name : "?";
+    diag_error(m->diag, y->loc, "offset = %lld puts %%%s onto bytes of %%%s",
+               (long long)op_attr(y->def, ATTR_OFFSET)->integer, other, name);
+    if (lifetimes_disjoint(l, a, b))
+        return diag_note(m->diag, access->loc, "no synchronize orders this %s and the "
+                         "accesses of the other", op_info[access->code].name);
+    return diag_note(m->diag, x->loc, "%%%s still holds data when %%%s is used", name, other);
+}
+
+bool lifetimes_check_offsets(Module *m, const Lifetimes *l)
+{
+    bool ok = true;
+    for (unsigned b = 0; b < l->count; b++)
+        for (unsigned a = 0; a < b; a++)
+            if (offsets_overlap(&l->tensors[a], &l->tensors[b]) &&
+                !lifetimes_may_share(l, a, b))
+                ok = refuse(m, l, a, b);
+    return ok;
+}

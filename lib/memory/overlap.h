@@ -1,0 +1,42 @@
+/* Tiles of memory tensors, and whether two of them have a byte in common that
+ * different threads touch. */
+#ifndef TILUS_MEMORY_OVERLAP_H
+#define TILUS_MEMORY_OVERLAP_H
+
+#include "scalar/difference.h"
+
+typedef enum Touch {
+    TOUCH_READ,
+    TOUCH_WRITE,
+    TOUCH_ATOMIC        /* of its elements' holders, the least thread only */
+} Touch;
+
+/* One memory operand of an op: what it does to a tile. */
+typedef struct Footprint {
+    const Op *op;
+    MemoryTile tile;
+    const Value *root;      /* an allocate_shared's result, or a pointer argument */
+    const Layout *layout;   /* who touches which element; NULL: any thread, of a copy, or
+                               the first one, of a print */
+    Touch touch;
+    bool some;              /* not all of it, but what data choose */
+} Footprint;
+
+/* The footprints of an op, and how many: at most two, of a copy. May allocate in
+ * the scratch arena. */
+unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2]);
+
+typedef enum Overlap { OVERLAP_NEVER, OVERLAP_UNKNOWN, OVERLAP_SURE } Overlap;
+
+/* Whether some byte is touched by `a` and, in another thread, by `b`. Both have
+ * one root; apart[d] is what is known of b's offset less a's in dimension d of
+ * the memory, and `offsets` are a's. `blocks`: they are of different blocks, so
+ * that threads do not count. In the scratch arena, which is left as it was. */
+Overlap footprints_overlap(Module *m, const Footprint *a, const Footprint *b,
+                           const Difference *apart, const Expr *const *offsets, bool blocks);
+
+/* Whether different elements of the memory are different bits. Of global views
+ * that is about elements inside. */
+bool memory_is_injective(Module *m, const Value *memory);
+
+#endif

@@ -1,0 +1,457 @@
+/* The plan of a pipelined loop: what is copied, the form of the body, the tensors, the
+ * order that dependences ask for, the barriers, the end; each step may refuse. */
+#include "passes/pipeline_plan.h"
+
+#include "scalar/facts.h"
+#include "select/select.h"
+
+typedef struct Planner {
+    Module *m;
+    const Op *loop;
+    PipelinePlan *plan;
+} Planner;
+
+#define REFUSE(p, op, ...)                                                    \
+    ((p)->plan->at = (op), (p)->plan->why = arena_printf(&(p)->m->scratch, __VA_ARGS__), false)
+
+/* "load_shared at 12:8" */
+static const char *op_text(const Planner *p, const Op *op)
+{
+    return arena_printf(&p->m->scratch, "%s at %u:%u", op_info[op->code].name, op->loc.line,
+                        op->loc.column);
+}
+
+static const char *value_text(const Planner *p, const Value *v)
+{
+    return v->name ? arena_printf(&p->m->scratch, "%%%s", v->name) : "the tensor";
+}
+
+static bool is_copy_barrier(const Op *op)
+{
+    return op->code == OP_copy_async_commit_group || op->code == OP_copy_async_wait_group;
+}
+
+/* ---- what is copied --------------------------------------------------------- */
+
+static bool has_tensor(const PipelinePlan *plan, const Value *v)
+{
+    for (uint32_t i = 0; i < plan->tensor_count; i++)
+        if (plan->tensors[i] == v)
+            return true;
+    return false;
+}
+
+static void find_copies(Planner *p)
+{
+    PipelinePlan *plan = p->plan;
+    for (uint32_t i = 0; i < plan->d.op_count; i++) {
+        const Op *op = plan->d.ops[i];
+        if (op->code != OP_copy_async)
+            continue;
+        plan->early[i] = true;
+        Value *tensor = memory_source(op_memory_operand(op));
+        if (!has_tensor(plan, tensor))
+            arena_push(&p->m->scratch, plan->tensors, plan->tensor_count,
+                       plan->tensor_capacity, tensor);
+    }
+}
+
+static const Op *find_op(const LoopDependences *d, OpCode code)
+{
+    for (uint32_t i = 0; i < d->op_count; i++)
+        if (d->ops[i]->code == code)
+            return d->ops[i];
+    return NULL;
+}
+
+/* A tile that goes through registers would need registers for every stage. */
+static bool check_copies(Planner *p)
+{
+    if (p->plan->tensor_count)
+        return true;
+    const Op *load = find_op(&p->plan->d, OP_load_global);
+    const Op *store = find_op(&p->plan->d, OP_store_shared);
+    if (!load || !store)
+        return REFUSE(p, p->loop, "its body has no copy_async that could run ahead");
+    return REFUSE(p, load, "%s and %s keep a tile in registers, which would take as many "
+                  "registers for each stage; copy_async would not", op_text(p, load),
+                  op_text(p, store));
+}
+
+/* ---- the form of the body ----------------------------------------------------- */
+
+static bool check_nested(Op *op, void *data)
+{
+    const Planner *p = data;
+    const Effect effect = op_info[op->code].effect;
+    bool inside = op->parent != p->loop->regions[0];
+    if (inside && (op->code == OP_copy_async || is_copy_barrier(op)))
+        return REFUSE(p, op, "%s is inside of another op of its body", op_text(p, op));
+    if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op->code != OP_synchronize)
+        return REFUSE(p, op, "%s orders more than its copies", op_text(p, op));
+    if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
+        return REFUSE(p, op, "%s would leave copies under way", op_text(p, op));
+    return true;
+}
+
+/* Barriers are for the whole block only in regions that all of it goes through. */
+static bool check_form(Planner *p)
+{
+    for (const Op *op = p->loop->parent->parent; op; op = op->parent->parent)
+        if (!op_is_loop(op) && op->code != OP_if)
+            return REFUSE(p, op, "it is inside of %s", op_text(p, op));
+    return region_walk(p->loop->regions[0], check_nested, p);
+}
+
+/* What copies are made from must be free to run early, too. */
+static bool find_early(Planner *p)
+{
+    PipelinePlan *plan = p->plan;
+    for (uint32_t i = plan->d.edge_count; i-- > 0;) {
+        const Dependence *e = &plan->d.edges[i];
+        if (e->kind != DEPENDENCE_VALUE || !plan->early[e->to_top] ||
+            plan->early[e->from_top] || has_tensor(plan, e->through))
+            continue;
+        if (e->distance || op_info[e->from->code].effect != EFFECT_PURE ||
+            e->from != plan->d.ops[e->from_top])
+            return REFUSE(p, e->to, "%s needs the result of %s, which cannot run ahead",
+                          op_text(p, e->to), op_text(p, e->from));
+        plan->early[e->from_top] = true;
+        i = plan->d.edge_count;
+    }
+    return true;
+}
+
+/* ---- tensors ------------------------------------------------------------------- */
+
+typedef struct UseCheck {
+    Planner *p;
+    const Value *tensor;
+} UseCheck;
+
+static bool op_is_inside(const Op *op, const Op *loop)
+{
+    while (op && op != loop)
+        op = op->parent->parent;
+    return op == loop;
+}
+
+/* A use that a place in the ring can be given to. */
+static bool check_use(Op *op, void *data)
+{
+    UseCheck *c = data;
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        if (op->operands[i]->type->kind != TYPE_SHARED ||
+            memory_source(op->operands[i]) != c->tensor)
+            continue;
+        if (!op_is_inside(op, c->p->loop))
+            return REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
+                          value_text(c->p, c->tensor));
+        if (op->operands[i] != c->tensor || i + 1 != op->operand_count ||
+            !op_attr(op, ATTR_OFFSETS))
+            return REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
+                          value_text(c->p, c->tensor));
+        if (select_is_written(op))
+            return REFUSE(c->p, op, "the instructions of %s are chosen already, for where it "
+                          "is", op_text(c->p, op));
+    }
+    return true;
+}
+
+/* Where the copy writes in dimension `d` of its tensor; false if that varies. */
+static bool copy_range(const Op *copy, unsigned d, int64_t *begin, int64_t *extent)
+{
+    MemoryTile t = op_memory_tile(copy);
+    int dim = memory_tile_find(&t, d);
+    *extent = dim < 0 ? 1 : t.extents[dim];
+    *begin = 0;
+    if (!expr_is_constant(t.offsets->exprs[d]))
+        return false;
+    *begin = t.offsets->exprs[d]->constant;
+    return true;
+}
+
+static bool copies_overlap(const Op *a, const Op *b)
+{
+    for (unsigned d = 0; d < op_memory_operand(a)->type->rank; d++) {
+        int64_t x, y, m, n;
+        if (copy_range(a, d, &x, &m) && copy_range(b, d, &y, &n) && (x + m <= y || y + n <= x))
+            return false;
+    }
+    return true;
+}
+
+static int64_t tensor_elements(const Type *t)
+{
+    int64_t count = 1;
+    for (unsigned d = 0; d < t->rank; d++)
+        count *= type_extent(t, d);
+    return count;
+}
+
+/* How many elements of the tensor a copy writes; 0 if its place varies. */
+static int64_t copy_elements(const Op *copy)
+{
+    int64_t count = 1, begin, extent;
+    for (unsigned d = 0; d < op_memory_operand(copy)->type->rank; d++)
+        count *= copy_range(copy, d, &begin, &extent) ? extent : 0;
+    return count;
+}
+
+/* Whether each round's copies write the whole tensor, so that nothing is left of the
+ * round before: disjoint tiles, as many elements as it has. */
+static bool copies_fill(const LoopDependences *d, const Value *tensor)
+{
+    int64_t count = 0;
+    for (uint32_t i = 0; i < d->op_count; i++) {
+        if (d->ops[i]->code != OP_copy_async || op_memory_operand(d->ops[i]) != tensor)
+            continue;
+        count += copy_elements(d->ops[i]);
+        for (uint32_t j = 0; j < i; j++)
+            if (d->ops[j]->code == OP_copy_async && op_memory_operand(d->ops[j]) == tensor &&
+                copies_overlap(d->ops[j], d->ops[i]))
+                return false;
+    }
+    return count == tensor_elements(tensor->type);
+}
+
+/* How far the copies into a tensor have come in a round. */
+typedef enum CopyState { NOT_COPIED, STARTED, COMMITTED, WAITED, SEEN } CopyState;
+
+static CopyState next_state(CopyState state, const Op *op)
+{
+    if (op->code == OP_copy_async_commit_group && state == STARTED)
+        return COMMITTED;
+    if (op->code == OP_copy_async_wait_group && state == COMMITTED &&
+        op_expr(op, ATTR_NUMBER)->constant == 0)
+        return WAITED;
+    return op->code == OP_synchronize && state == WAITED ? SEEN : state;
+}
+
+/* The first access to the tensor by or inside of the op with number `top`. */
+static const Op *find_access(const LoopDependences *d, const Value *tensor, uint32_t top)
+{
+    for (uint32_t i = 0; i < d->access_count; i++)
+        if (d->accesses[i].top == top && d->accesses[i].memory == tensor)
+            return d->accesses[i].op;
+    return NULL;
+}
+
+/* In a round, a tensor is copied into, waited for, and only then looked at. */
+static bool check_order(Planner *p, const Value *tensor)
+{
+    const LoopDependences *d = &p->plan->d;
+    const Op *copy = NULL, *use = NULL;
+    CopyState state = NOT_COPIED;
+    for (uint32_t i = 0; i < d->op_count; i++) {
+        const Op *access = find_access(d, tensor, i);
+        state = next_state(state, d->ops[i]);
+        if (access && access->code == OP_copy_async) {
+            if (use)
+                return REFUSE(p, access, "%s follows %s of the same round", op_text(p, access),
+                              op_text(p, use));
+            copy = access;
+            state = STARTED;
+        } else if (access) {
+            use = access;
+            if (!copy)
+                return REFUSE(p, use, "%s sees what an earlier round left in %s",
+                              op_text(p, use), value_text(p, tensor));
+            if (state != SEEN)
+                return REFUSE(p, use, "no copy_async_wait_group 0 and synchronize lie between "
+                              "%s and %s", op_text(p, copy), op_text(p, use));
+        }
+    }
+    return true;
+}
+
+/* The first read of the tensor in the body, or a copy into it. */
+static const Op *find_reader(const LoopDependences *d, const Value *tensor)
+{
+    const Op *other = NULL;
+    for (uint32_t i = 0; i < d->access_count; i++) {
+        if (d->accesses[i].memory != tensor)
+            continue;
+        if (!d->accesses[i].writes)
+            return d->accesses[i].op;
+        other = d->accesses[i].op;
+    }
+    return other;
+}
+
+static bool check_tensor(Planner *p, Value *tensor)
+{
+    const char *name = value_text(p, tensor);
+    if (tensor->def->code != OP_allocate_shared || op_attr(tensor->def, ATTR_OFFSET))
+        return REFUSE(p, tensor->def, "%s already has its place", name);
+    if (tensor->type->rank == LIMIT_RANK)
+        return REFUSE(p, tensor->def, "%s has %d dimensions, a ring needs one more", name,
+                      LIMIT_RANK);
+    if (!region_walk(p->loop->parent->program->body, check_use, &(UseCheck){p, tensor}) ||
+        !check_order(p, tensor))
+        return false;
+    if (copies_fill(&p->plan->d, tensor))
+        return true;
+    const Op *reader = find_reader(&p->plan->d, tensor);
+    return REFUSE(p, reader, "%s may see what an earlier round left: the copies of a round "
+                  "are not proved to fill %s", op_text(p, reader), name);
+}
+
+static bool check_tensors(Planner *p)
+{
+    for (uint32_t i = 0; i < p->plan->tensor_count; i++)
+        if (!check_tensor(p, p->plan->tensors[i]))
+            return false;
+    return true;
+}
+
+/* ---- order ---------------------------------------------------------------------- */
+
+/* An op of round i runs in round i, or stages - 1 rounds before it. Rings lie before
+ * the loop, and have met already what lies rounds apart. */
+static bool edge_holds(const Planner *p, const Dependence *e)
+{
+    const PipelinePlan *plan = p->plan;
+    int64_t ahead = for_stages(p->loop) - 1;
+    if (has_tensor(plan, e->through) && (e->distance || e->kind == DEPENDENCE_VALUE))
+        return true;
+    int64_t from = plan->early[e->from_top] ? 0 : ahead;
+    int64_t to = e->distance + (plan->early[e->to_top] ? 0 : ahead);
+    return from < to || (from == to && plan->early[e->from_top] == plan->early[e->to_top]);
+}
+
+static bool check_edges(Planner *p)
+{
+    static const char *const what[] = {
+        [DEPENDENCE_VALUE] = "needs the result of",
+        [DEPENDENCE_RAW] = "may read what is written by",
+        [DEPENDENCE_WAR] = "may overwrite what is read by",
+        [DEPENDENCE_WAW] = "may overwrite what is written by"};
+    for (uint32_t i = 0; i < p->plan->d.edge_count; i++) {
+        const Dependence *e = &p->plan->d.edges[i];
+        if (!edge_holds(p, e))
+            return REFUSE(p, e->to, "%s %s %s in %s round", op_text(p, e->to), what[e->kind],
+                          op_text(p, e->from), e->distance ? "an earlier" : "the same");
+    }
+    return true;
+}
+
+/* ---- barriers -------------------------------------------------------------------- */
+
+/* Whether accesses of the ops begin .. at and at .. end need a barrier between. */
+static bool needs_barrier(const PipelinePlan *plan, int64_t begin, int64_t at, int64_t end)
+{
+    const LoopDependences *d = &plan->d;
+    for (uint32_t i = 0; i < d->access_count; i++) {
+        const BodyAccess *a = &d->accesses[i];
+        for (uint32_t j = i + 1; a->top > begin && a->top < at && !plan->early[a->top] &&
+                                 j < d->access_count; j++) {
+            const BodyAccess *b = &d->accesses[j];
+            if (b->top > at && b->top < end && !plan->early[b->top] && accesses_conflict(a, b))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A round will end with a barrier. Of those inside, one stays when without it accesses
+ * since the last one would meet those up to the next. */
+static void drop_barriers(PipelinePlan *plan)
+{
+    int64_t last = -1;
+    for (uint32_t i = 0; i < plan->d.op_count; i++) {
+        const Op *op = plan->d.ops[i];
+        uint32_t next = i + 1;
+        plan->dropped[i] = is_copy_barrier(op);
+        if (op->code != OP_synchronize)
+            continue;
+        while (next < plan->d.op_count && plan->d.ops[next]->code != OP_synchronize)
+            next++;
+        plan->dropped[i] = !needs_barrier(plan, last, i, next);
+        last = plan->dropped[i] ? last : i;
+    }
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+static bool is_other(Value *v, void *index)
+{
+    return v != index;
+}
+
+/* Whether `e` is no less than 0 and the same in each round. */
+static bool is_fixed_rest(Value *index, const Expr *e)
+{
+    return expr_visit_values(e, is_other, index) && facts_of_expr(e).min >= 0;
+}
+
+/* The c > 0 of an offset %i * c + r with r >= 0; 0 if it is none. */
+static int64_t index_factor(Value *index, const Expr *e)
+{
+    if (e->kind == EXPR_VALUE)
+        return e->value == index;
+    if (e->kind != EXPR_OP || (e->op != SCALAR_add && e->op != SCALAR_mul))
+        return 0;
+    for (int side = 0; side < 2; side++) {
+        const Expr *x = side ? e->b : e->a, *other = side ? e->a : e->b;
+        if (e->op == SCALAR_mul && x->kind == EXPR_VALUE && x->value == index &&
+            expr_is_constant(other) && other->constant > 0)
+            return other->constant;
+        int64_t factor = e->op == SCALAR_add ? index_factor(index, x) : 0;
+        if (factor && is_fixed_rest(index, other))
+            return factor;
+    }
+    return 0;
+}
+
+/* Whether upper * factor >= extent. */
+static bool reaches(const Expr *upper, int64_t factor, const Expr *extent)
+{
+    int64_t product;
+    if (upper == extent)
+        return true;
+    if (expr_is_constant(upper) && expr_is_constant(extent))
+        return !__builtin_mul_overflow(upper->constant, factor, &product) &&
+               product >= extent->constant;
+    if (upper->kind != EXPR_OP || upper->a != extent || !expr_is_constant(upper->b) ||
+        upper->b->constant != factor)
+        return false;
+    return upper->op == SCALAR_ceil_div ||
+           (upper->op == SCALAR_div && facts_of_expr(extent).divisor % factor == 0);
+}
+
+/* Whether the tile that the copy would read in a round past the last lies outside of
+ * its view, in one dimension: nothing is read, and nobody reads the zeros. */
+static bool copy_ends_outside(const Op *loop, const Op *copy)
+{
+    const Attr *offsets = op_attr(copy, ATTR_SOURCE_OFFSETS);
+    const Type *view = copy->operands[0]->type;
+    for (unsigned d = 0; d < view->rank; d++) {
+        int64_t factor = index_factor(for_index(loop), offsets->exprs[d]);
+        if (factor && reaches(op_expr(loop, ATTR_UPPER), factor, view->extents[d]))
+            return true;
+    }
+    return false;
+}
+
+static void plan_end(Planner *p)
+{
+    for (uint32_t i = 0; i < p->plan->d.op_count; i++)
+        if (p->plan->d.ops[i]->code == OP_copy_async)
+            p->plan->guarded |= !copy_ends_outside(p->loop, p->plan->d.ops[i]);
+}
+
+bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan)
+{
+    *plan = (PipelinePlan){.d = loop_dependences(loop)};
+    Planner p = {m, loop, plan};
+    plan->early = arena_array(&m->scratch, bool, plan->d.op_count);
+    plan->dropped = arena_array(&m->scratch, bool, plan->d.op_count);
+    find_copies(&p);
+    if (!check_form(&p) || !check_copies(&p) || !check_tensors(&p) || !find_early(&p) ||
+        !check_edges(&p))
+        return false;
+    drop_barriers(plan);
+    plan_end(&p);
+    return true;
+}

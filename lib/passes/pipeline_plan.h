@@ -1,0 +1,32 @@
+/* Whether and how the copies of a loop can run ahead of its computing.
+ *
+ *     round            0    1    2    3    ..          3 stages
+ *     copies of   0 1  2    3    4    5                2 rounds ahead: early
+ *     computes         0    1    2    3
+ *
+ * Each tensor that is copied into becomes a ring of as many tensors as there are
+ * stages. That removes what orders a copy after the accesses of earlier rounds (WAR,
+ * WAW); whatever else the dependences say must hold in the new order too. */
+#ifndef TILUS_PASSES_PIPELINE_PLAN_H
+#define TILUS_PASSES_PIPELINE_PLAN_H
+
+#include "memory/dependence.h"
+
+/* On the module's scratch arena. Arrays of bool are by the numbers of the body's ops. */
+typedef struct PipelinePlan {
+    LoopDependences d;
+    bool *early;            /* a copy, or what one is made from */
+    bool *dropped;          /* a group, a wait or a barrier that the new ones replace */
+    Value **tensors;        /* that become rings */
+    uint32_t tensor_count, tensor_capacity;
+    bool guarded;           /* copies past the last round must not run; without it they
+                               lie outside of their views, read nothing and give zeros */
+    const Op *at;           /* when there is no plan: where, and why in words */
+    const char *why;
+} PipelinePlan;
+
+/* Plans a `for` with at least 2 stages. False when it cannot be pipelined: then only
+ * `at` and `why` count. Numbers ops as loop_dependences does. */
+bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan);
+
+#endif

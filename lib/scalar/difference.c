@@ -1,0 +1,223 @@
+/* Both expressions become one sum of leaves with factors, where equal leaves
+ * cancel. Quotients and remainders of expressions that differ by a constant k
+ * leave two values each:
+ *
+ *     (x + k) mod c - x mod c     is  k mod c  or  k mod c - c
+ *     (x + k) / c - x / c         is  k / c  or, unless c divides k, k / c + 1
+ *
+ * so the slots of a ring of c tiles are told apart whatever x is. */
+#include "scalar/difference.h"
+
+#include "scalar/facts.h"
+
+enum { TERMS = 16, NESTED = 8 };
+
+typedef struct Term {
+    const Expr *leaf;
+    int64_t factor;
+} Term;
+
+typedef struct Sum {
+    Term terms[TERMS];
+    unsigned count;
+    int64_t constant;
+} Sum;
+
+/* ---- sums -------------------------------------------------------------- */
+
+static bool add_term(Sum *s, const Expr *leaf, int64_t factor)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->terms[i].leaf == leaf)
+            return !__builtin_add_overflow(s->terms[i].factor, factor, &s->terms[i].factor);
+    if (s->count == TERMS)
+        return false;
+    s->terms[s->count++] = (Term){leaf, factor};
+    return true;
+}
+
+static bool add_expr(Sum *s, const Expr *e, int64_t factor);
+
+static bool add_product(Sum *s, const Expr *e, int64_t factor)
+{
+    const Expr *by = expr_is_constant(e->b) ? e->b : e->a;
+    int64_t scaled;
+    if (!expr_is_constant(by))
+        return add_term(s, e, factor);
+    return !__builtin_mul_overflow(by->constant, factor, &scaled) &&
+           add_expr(s, by == e->b ? e->a : e->b, scaled);
+}
+
+/* A remainder that changes nothing is left out. */
+static bool add_remainder(Sum *s, const Expr *e, int64_t factor)
+{
+    ScalarFacts f = facts_of_expr(e->a);
+    bool same = expr_is_constant(e->b) && f.min >= 0 && f.max < e->b->constant;
+    return same ? add_expr(s, e->a, factor) : add_term(s, e, factor);
+}
+
+/* Adds factor * e; false when it does not fit. */
+static bool add_expr(Sum *s, const Expr *e, int64_t factor)
+{
+    int64_t scaled;
+    if (expr_is_constant(e))
+        return !__builtin_mul_overflow(e->constant, factor, &scaled) &&
+               !__builtin_add_overflow(s->constant, scaled, &s->constant);
+    if (e->kind != EXPR_OP || factor == INT64_MIN)
+        return add_term(s, e, factor);
+    switch (e->op) {
+    case SCALAR_add: return add_expr(s, e->a, factor) && add_expr(s, e->b, factor);
+    case SCALAR_sub: return add_expr(s, e->a, factor) && add_expr(s, e->b, -factor);
+    case SCALAR_neg: return add_expr(s, e->a, -factor);
+    case SCALAR_mul: return add_product(s, e, factor);
+    case SCALAR_mod: return add_remainder(s, e, factor);
+    default: return add_term(s, e, factor);
+    }
+}
+
+/* ---- quotients and remainders ------------------------------------------ */
+
+static Difference difference(const Expr *a, const Expr *b, unsigned depth);
+
+/* The two values of leaf - other, when they are quotients or remainders by one
+ * constant. */
+static bool pair_values(const Expr *leaf, const Expr *other, unsigned depth, int64_t *values)
+{
+    if (leaf->kind != EXPR_OP || other->kind != EXPR_OP || leaf->op != other->op ||
+        (leaf->op != SCALAR_mod && leaf->op != SCALAR_div) || leaf->b != other->b ||
+        !expr_is_constant(leaf->b) || leaf->b->constant < 1)
+        return false;
+    Difference inner = difference(other->a, leaf->a, depth + 1);
+    if (!difference_is_exact(&inner) || inner.count > 1)
+        return false;
+    int64_t k = inner.values[0], c = leaf->b->constant, rest = floor_mod(k, c);
+    bool remainder = leaf->op == SCALAR_mod;
+    values[0] = remainder ? rest : floor_div(k, c);
+    values[1] = rest == 0 ? values[0] : remainder ? rest - c : values[0] + 1;
+    return true;
+}
+
+/* Each value plus factor * either of two. */
+static bool multiply_values(Difference *d, const int64_t *pair, int64_t factor)
+{
+    Difference all = *d;
+    all.count = 0;
+    for (unsigned i = 0; i < d->count; i++)
+        for (unsigned j = 0; j < (pair[0] == pair[1] ? 1u : 2u); j++) {
+            int64_t *value = &all.values[all.count];
+            if (all.count == DIFFERENCE_VALUES ||
+                __builtin_mul_overflow(pair[j], factor, value) ||
+                __builtin_add_overflow(*value, d->values[i], value))
+                return false;
+            all.count++;
+        }
+    *d = all;
+    return true;
+}
+
+/* Takes terms that make such a pair out of the sum. */
+static void take_pairs(Sum *s, Difference *d, unsigned depth)
+{
+    int64_t values[2];
+    for (unsigned i = 0; i < s->count; i++)
+        for (unsigned j = 0; j < s->count; j++) {
+            Term *x = &s->terms[i], *y = &s->terms[j];
+            if (i == j || x->factor <= 0 || x->factor != -y->factor ||
+                !pair_values(x->leaf, y->leaf, depth, values) ||
+                !multiply_values(d, values, x->factor))
+                continue;
+            x->factor = y->factor = 0;
+        }
+}
+
+/* ---- the rest ---------------------------------------------------------- */
+
+static void add_bound(int64_t *sum, int64_t bound, int64_t factor, int64_t unknown)
+{
+    bool known = *sum != unknown && bound != INT64_MIN && bound != INT64_MAX;
+    if (!known || __builtin_mul_overflow(bound, factor, &bound) ||
+        __builtin_add_overflow(*sum, bound, sum))
+        *sum = unknown;
+}
+
+static void add_rest(Difference *d, const Term *t)
+{
+    ScalarFacts f = facts_of_expr(t->leaf);
+    int64_t step;
+    if (t->factor == 0)
+        return;
+    if (t->factor == INT64_MIN || __builtin_mul_overflow(t->factor, f.divisor, &step))
+        step = 1;
+    d->rest_divisor = gcd_i64(d->rest_divisor, step < 0 ? -step : step);
+    add_bound(&d->rest_min, t->factor > 0 ? f.min : f.max, t->factor, INT64_MIN);
+    add_bound(&d->rest_max, t->factor > 0 ? f.max : f.min, t->factor, INT64_MAX);
+}
+
+static Difference difference(const Expr *a, const Expr *b, unsigned depth)
+{
+    Difference unknown = {.count = 1, .rest_min = INT64_MIN, .rest_max = INT64_MAX,
+                          .rest_divisor = 1};
+    Sum s = {.count = 0};
+    if (depth == NESTED || !add_expr(&s, b, 1) || !add_expr(&s, a, -1))
+        return unknown;
+    Difference d = {.count = 1, .values = {s.constant}};
+    take_pairs(&s, &d, depth);
+    for (unsigned i = 0; i < s.count; i++)
+        add_rest(&d, &s.terms[i]);
+    return d;
+}
+
+Difference difference_of(const Expr *a, const Expr *b)
+{
+    return difference(a, b, 0);
+}
+
+/* ---- questions --------------------------------------------------------- */
+
+/* Whether value + rest may be `sum`. */
+static bool rest_allows(const Difference *d, int64_t value, int64_t sum)
+{
+    int64_t rest;
+    if (__builtin_sub_overflow(sum, value, &rest))
+        return true;
+    return rest >= d->rest_min && rest <= d->rest_max &&
+           (d->rest_divisor == 0 ? rest == 0 : rest % d->rest_divisor == 0);
+}
+
+static bool add_value(Difference *d, int64_t value)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (d->values[i] == value)
+            return true;
+    if (d->count == DIFFERENCE_VALUES)
+        return false;
+    d->values[d->count++] = value;
+    return true;
+}
+
+/* The least number above -below that is value modulo the rest's divisor. */
+static int64_t first_inside(const Difference *d, int64_t value, int64_t below)
+{
+    int64_t g = d->rest_divisor;
+    return 1 - below + (g ? floor_mod(floor_mod(value, g) - floor_mod(1 - below, g), g) : 0);
+}
+
+bool difference_narrow(Difference *d, int64_t below, int64_t above)
+{
+    Difference inside = {.count = 0};
+    for (unsigned i = 0; i < d->count; i++) {
+        int64_t step = d->rest_divisor ? d->rest_divisor : 1, sum;
+        int64_t first = first_inside(d, d->values[i], below);
+        if (d->rest_min > INT64_MIN &&
+            !__builtin_add_overflow(d->values[i], d->rest_min, &sum) && sum > first)
+            first = sum;
+        for (sum = first; sum < above; sum += step) {
+            if (rest_allows(d, d->values[i], sum) && !add_value(&inside, sum))
+                return false;
+            if (sum > INT64_MAX - step)
+                break;
+        }
+    }
+    *d = inside;
+    return true;
+}

@@ -1,0 +1,63 @@
+/* How a load or store of a register tile reaches memory: in which units, how
+ * wide, and with which bounds checks. */
+#ifndef TILUS_SELECT_ACCESS_H
+#define TILUS_SELECT_ACCESS_H
+
+#include "ir/ir.h"
+
+/* A unit is a run of `unit` slots (starting at multiples of `unit`) whose
+ * elements follow each other in memory too, all inside the view or all
+ * outside. It is moved by accesses of `bytes` bytes, a power of two up to 16,
+ * each aligned to its size. bytes = 0: an element's bits start anywhere, and
+ * unit is 1. By matrices, bytes is 16, the length of a matrix's row, and unit is
+ * 1. */
+typedef struct Access {
+    Via via;
+    int64_t unit;
+    unsigned bytes;
+    uint32_t checked;   /* bit d: the index in dimension d of the view needs a check */
+} Access;
+
+/* The least bytes of an access that carries the hints `prefetch` and `evict`;
+ * narrower ones go without. */
+enum { HINT_LEAST = 4 };
+
+/* The best plain accesses for load_global, store_global, load_shared and
+ * store_shared: via units or bits. */
+Access access_plan(Module *m, const Op *op);
+
+/* Proved alignment, in bits, of the first bit of a tensor's memory; and a power of
+ * two, at most 2^31, that divides the number of the tensor's first element there. */
+int64_t access_base_alignment(const Value *memory);
+int64_t access_first_alignment(Module *m, const Value *memory);
+
+/* Bit d: the tile of `op` may reach outside dimension d of its global view; none of a
+ * shared tensor. */
+uint32_t access_checked_dims(const Op *op, const MemoryTile *t);
+
+/* The most slots that a unit can have: what follows each other in a lane and in
+ * memory. */
+int64_t access_run(Module *m, const Op *op);
+
+/* The widest accesses, in bytes, that are proved for units of `unit` slots; 0:
+ * none, such units do not exist. */
+unsigned access_unit_width(Module *m, const Op *op, int64_t unit);
+
+/* Why units of `unit` slots cannot be moved `bytes` bytes at a time, in words
+ * on the module's arena; NULL when they can. */
+const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned bytes);
+
+/* The part of that which is about addresses: why the element at the op's
+ * offsets plus multiples of steps[d] in each dimension d of the tensor (0: no
+ * step) is not aligned to `bytes` bytes; NULL when it is. */
+const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, unsigned bytes);
+
+/* The least step between the tile's indices in dimension `d` of the tensor, of
+ * all lanes and slots; 0 when there is one index only. */
+int64_t access_step(const Op *op, unsigned d);
+
+/* The largest step that every thread's share of the index in `dim` of the tile
+ * is a multiple of; 0 when that share is always 0. */
+int64_t access_thread_step(const Layout *l, unsigned dim);
+
+#endif

@@ -1,0 +1,57 @@
+/* How copy_async cuts its tile into chunks: what the attributes of the op say, or
+ * the best there is.
+ *
+ *     copy_async %g[%i, 0], %s[0, 0] {shape = [16, 64], width = 16, checked = [0]}
+ *     copy_async %g[%i], %s[0] {shape = [5], via = bits}
+ *
+ * checked left out means that no dimension is. */
+#ifndef TILUS_SELECT_COPY_H
+#define TILUS_SELECT_COPY_H
+
+#include "ir/ir.h"
+
+enum { CP_ASYNC_LEAST = 4 };    /* bytes; PTX ISA, cp.async: 4, 8 or 16 */
+
+/* A chunk is `bytes` bytes, a power of two up to 16, which follow each other
+ * in both memories and are aligned to their size there. From CP_ASYNC_LEAST on
+ * the hardware copies it; narrower ones pass through registers. bytes = 0: a
+ * chunk is an element whose bits start anywhere.
+ *
+ * The tile is a grid of chunks: along dimension `along` of the tile, where
+ * neighbours are neighbours in both memories, a step is a chunk; along the
+ * others, and when `along` is -1 along all, it is an element. */
+typedef struct CopyPlan {
+    unsigned bytes;
+    int along;
+    int64_t grid[LIMIT_RANK];       /* the steps of each dimension of the tile */
+    unsigned order[LIMIT_RANK];     /* the tile's dimensions, chunks' neighbours last */
+    uint32_t checked;   /* bit d: the index in dimension d of the source needs a check */
+    bool partial;       /* a chunk may reach past the end of the source: only its
+                           first bytes lie inside */
+} CopyPlan;
+
+/* The best plan. */
+CopyPlan copy_plan(Module *m, const Op *op);
+
+/* Whether `op` carries a choice in its attributes. */
+bool copy_is_written(const Op *op);
+
+/* The plan that is written, after a proof of what it promises, or else the best.
+ * False after an error. */
+bool copy_follow(Module *m, const Op *op, CopyPlan *plan);
+
+/* Writes the plan into the op's attributes. */
+void copy_write(Module *m, Op *op, const CopyPlan *plan);
+
+/* Why chunks cannot have `bytes` bytes, in words on the module's arena; NULL
+ * when they can. */
+const char *copy_obstacle(Module *m, const Op *op, unsigned bytes);
+
+/* The tile's index of the chunk with number `number`, in elements; along the
+ * contiguous dimension it counts chunks. */
+void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64_t *index);
+
+/* Chunks of the tile. */
+int64_t copy_chunks(const CopyPlan *plan, unsigned rank);
+
+#endif

@@ -1,0 +1,77 @@
+/* How a `dot` is computed: by which instructions, and which elements of a thread
+ * or fragments of a warp meet in them.
+ *
+ *     %d = dot %a, %b, %c {via = mma.m16n8k16}
+ *
+ *     via          a unit is       of          needs
+ *     mma.mMnNkK   a fragment      a warp      operands made of pieces of fragments
+ *     fma          an element      a thread    a thread to hold the rows of a and the
+ *                                              columns of b that its part of c needs
+ *     fma.shared   an element      the block   room for a and b in shared memory
+ *
+ * A fragment is pieces (select/mma.h), each of whole words, which may lie in any slots:
+ * code generation gathers their words. An element is its own piece.
+ *
+ * All threads, or warps, run the same code on the same slots, so for unit (i, j) of c,
+ * the slots of its pieces and of those of a (i, k) and b (k, j) must be the same in all
+ * of them. Batch dimensions stand before these indices, the same in all three; a
+ * fragment has one index there, so lanes of a warp never differ in it. */
+#ifndef TILUS_SELECT_DOT_H
+#define TILUS_SELECT_DOT_H
+
+#include "select/mma.h"
+
+/* One operand cut into pieces. */
+typedef struct DotSide {
+    const Type *type;
+    const Layout *quotient;     /* its layout over pieces: a thread for each warp or thread */
+    int64_t rows, columns;      /* pieces of a unit */
+    int64_t words;              /* of a piece, in a thread; 0 for fma */
+    int64_t *slots;             /* see dot_slots; NULL for fma.shared */
+} DotSide;
+
+typedef struct DotPlan {
+    Via via;
+    const Mma *mma;             /* NULL: by fma */
+    unsigned rank;
+    DotSide sides[MMA_OPERANDS];
+    int64_t units;              /* of c, in a warp or thread */
+    int64_t depth;              /* units along k */
+    int64_t scratch;            /* bytes of shared memory, of a and then b in row-major order */
+    int64_t scratch_b;          /* where b begins there */
+} DotPlan;
+
+/* Pieces of a unit. */
+int64_t dot_pieces(const DotSide *s);
+
+/* In which slots of `quotient` the pieces of a unit lie, column by column: of c's unit
+ * `unit`, or of the unit of a or b that is multiplied into it in step `k`. */
+int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k);
+
+/* What keeps a dot from going some way. */
+typedef struct DotObstacle {
+    int operand;                /* 0 .. 2: which is at fault, or -1: the types */
+    const char *why;            /* in words; scratch memory, as is `fits` */
+    const char *fits;           /* what would fit, in words */
+} DotObstacle;
+
+/* Accumulators of fma: f64 or f32, i64 or i32, by the operands' types. */
+typedef struct DotNumbers {
+    bool is_float;
+    unsigned bytes;             /* 4 or 8 */
+} DotNumbers;
+DotNumbers dot_numbers(const Op *op);
+
+/* The best plan for targets from number `sm` on; 0: for every target. `*no_mma`
+ * and `*no_fma` say what keeps it from tensor cores and from registers, with
+ * why = NULL where nothing does. On the module's scratch arena. */
+DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotObstacle *no_fma);
+
+/* The plan that the attribute `via` names, after a proof that it fits, or else the
+ * best. False after an error. */
+bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan);
+
+/* Bytes of shared memory that a dot may need on any target. */
+int64_t dot_scratch(Module *m, const Op *op);
+
+#endif

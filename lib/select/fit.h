@@ -1,0 +1,54 @@
+/* Layouts and swizzles that suit an op: what infer-layouts chooses from. */
+#ifndef TILUS_SELECT_FIT_H
+#define TILUS_SELECT_FIT_H
+
+#include "select/dot.h"
+
+/* ---- tiles that move ------------------------------------------------------- */
+
+/* The layout in which `threads` threads move `tile`, the register tensor of the
+ * load, store or atomic `op`, in the widest accesses that are proved: neighbouring
+ * lanes along the dimension that is contiguous in memory, warps over the rest.
+ * `*bytes` is what a lane moves at a time. NULL with the reason in `*why`: a
+ * thread would hold too many elements. */
+const Layout *fit_access(Module *m, const Op *op, Value *tile, int64_t threads,
+                         unsigned *bytes, const char **why);
+
+/* The same of a tensor that no op moves: along its last dimension. */
+const Layout *fit_plain(Module *m, const Type *t, int64_t threads, const char **why);
+
+/* The layout of shape `to` in which a thread holds what it holds in `from`, as
+ * often as dimensions of extent 1 repeat: a broadcast of `from`, and `from` is its
+ * reduction. */
+const Layout *fit_repeat(Module *m, const Layout *from, const Type *to, const char **why);
+
+/* ---- dots ------------------------------------------------------------------- */
+
+/* What a dot prefers when warps may be arranged in several ways. */
+typedef enum DotTaste {
+    DOT_SQUARE,     /* the fewest elements to load: warps over m and n */
+    DOT_ROWS        /* as many warps over m as there are rows: the result is then
+                       made of fragments a of a following dot */
+} DotTaste;
+
+typedef struct DotFit {
+    Via via;
+    const Layout *layouts[MMA_OPERANDS];    /* of the result too: that of c */
+} DotFit;
+
+/* Layouts of a dot's operands, of which `known` are fixed (NULL: free), so that it
+ * goes by an mma of target `sm` (0: of every target), or by fma. False if it
+ * cannot. */
+bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
+                 const Layout *const known[MMA_OPERANDS], DotFit *fit);
+bool fit_dot_fma(Module *m, Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
+                 DotFit *fit);
+
+/* ---- swizzles ---------------------------------------------------------------- */
+
+/* Gives `shared`, the result of an allocate_shared with swizzle(auto), the swizzle
+ * with which its accesses in the program take the fewest turns; `*ways` is the
+ * worst bank conflict that is left. */
+void fit_swizzle(Program *p, Value *shared, unsigned *ways);
+
+#endif

@@ -1,0 +1,142 @@
+/* Swizzles by trial. Of the candidates that keep runs of 16, 8 and 4 bytes together,
+ * that one is chosen with which the accesses of the tensor take the fewest turns of
+ * the banks, and then the fewest instructions.
+ *
+ *     swizzle(bits, base, shift)      base: a run           2^base elements
+ *                                     shift: from a run's number up to the row's,
+ *                                     or to the number of the 128 bytes it lies in */
+#include "select/fit.h"
+
+#include "ir/part.h"
+#include "select/select.h"
+#include "select/traffic.h"
+
+enum { BANK_BYTES = 4, ALL_BANKS_BITS = 32 * 32 };
+enum { MOST_BITS = 3, LEAST_RUN = 4, WIDEST_RUN = 16 };     /* of candidates; runs in bytes */
+
+/* What the accesses of a tensor cost together. */
+typedef struct Cost {
+    Program *p;
+    const Value *shared;    /* with the swizzle in question */
+    int64_t turns, instructions;
+    unsigned ways;          /* the worst */
+} Cost;
+
+static void add_cost(Cost *c, unsigned bytes, int64_t instructions, unsigned ways)
+{
+    int64_t phases = bytes > BANK_BYTES ? bytes / BANK_BYTES : 1;
+    c->turns += instructions * phases * ways;
+    c->instructions += instructions;
+    c->ways = ways > c->ways ? ways : c->ways;
+}
+
+/* A load or store, of all warps alike. */
+static void cost_access(Cost *c, Module *m, const Op *op)
+{
+    Access a = select_access(m, op, m->target_sm);
+    unsigned bytes = access_lane_bytes(op, &a);
+    int64_t bits = type_thread_bits(op_tile_type(op));
+    int64_t count = a.via == VIA_bits ? op_tile_type(op)->layout->slots
+                                      : (bits + 8 * bytes - 1) / (8 * bytes);
+    add_cost(c, bytes, count, access_conflict_ways(m, op, &a));
+}
+
+static void cost_copy(Cost *c, Module *m, const Op *op)
+{
+    CopyPlan plan = copy_plan(m, op);
+    MemoryTile target = op_memory_tile(op);
+    int64_t threads = region_threads(op->parent).count;
+    int64_t rounds = (copy_chunks(&plan, target.rank) + threads - 1) / threads;
+    add_cost(c, plan.bytes, rounds, copy_conflict_ways(m, op, &plan));
+}
+
+/* Parts of the tensor have its swizzle. */
+static bool cost_op(Op *op, void *data)
+{
+    Cost *c = data;
+    Module *m = c->p->module;
+    if (!op->operand_count || memory_root(op_memory_operand(op)) != c->shared)
+        return true;
+    if (op->result_count && part_op(op->results[0]))
+        op->results[0]->type = type_swizzled(m, op->results[0]->type,
+                                             c->shared->type->swizzle);
+    else if (op->code == OP_load_shared || op->code == OP_store_shared)
+        cost_access(c, m, op);
+    else if (op->code == OP_copy_async)
+        cost_copy(c, m, op);
+    else if (op->code == OP_copy_async_bulk && c->shared->type->swizzle.bits)
+        add_cost(c, BULK_ALIGN, UINT16_MAX, UINT16_MAX);     /* it has no way */
+    return true;
+}
+
+static Cost cost_of(Program *p, Value *shared, Swizzle s)
+{
+    Cost c = {.p = p, .shared = shared, .ways = 1};
+    shared->type = type_swizzled(p->module, shared->type, s);
+    region_walk(p->body, cost_op, &c);
+    return c;
+}
+
+/* log2 of the greatest power of two in n, which is positive. */
+static unsigned log2_of(int64_t n)
+{
+    unsigned log = 0;
+    while (n >> (log + 1))
+        log++;
+    return log;
+}
+
+/* Whether the swizzle permutes the tensor's own elements. */
+static bool is_legal(const Type *t, Swizzle s)
+{
+    int64_t elements = type_shared_bits(t) / dtype_bits(t->dtype);
+    return s.shift >= s.bits && s.shift <= LIMIT_SWIZZLE &&
+           elements % (INT64_C(1) << (s.base + s.bits)) == 0;
+}
+
+/* The best swizzle so far, and what it costs. */
+typedef struct Best {
+    Program *p;
+    Value *shared;
+    Swizzle swizzle;
+    Cost cost;
+} Best;
+
+static void try_swizzle(Best *best, Swizzle s)
+{
+    const Type *t = best->shared->type;
+    if (!is_legal(t, s))
+        return;
+    Cost c = cost_of(best->p, best->shared, s);
+    if (c.turns > best->cost.turns ||
+        (c.turns == best->cost.turns && c.instructions >= best->cost.instructions))
+        return;
+    best->cost = c;
+    best->swizzle = s;
+}
+
+/* Those of runs of 2^base elements: from the row's number, and from that of the
+ * 128 bytes. */
+static void try_runs(Best *best, unsigned base)
+{
+    const Type *t = best->shared->type;
+    unsigned row = log2_of(type_extent(t, t->rank - 1));
+    unsigned banks = log2_of(ALL_BANKS_BITS / (int64_t)dtype_bits(t->dtype));
+    for (unsigned bits = MOST_BITS; bits > 0; bits--)
+        for (unsigned way = 0; way < 2; way++) {
+            unsigned from = way ? banks : row;
+            if (from > base)
+                try_swizzle(best, (Swizzle){(uint8_t)bits, (uint8_t)base,
+                                            (uint8_t)(from - base)});
+        }
+}
+
+void fit_swizzle(Program *p, Value *shared, unsigned *ways)
+{
+    Best best = {.p = p, .shared = shared, .cost = cost_of(p, shared, (Swizzle){0})};
+    int64_t bits = dtype_bits(shared->type->dtype);
+    for (int64_t run = WIDEST_RUN; best.cost.ways > 1 && run >= LEAST_RUN; run /= 2)
+        if (8 * run % bits == 0 && (8 * run / bits & (8 * run / bits - 1)) == 0)
+            try_runs(&best, log2_of(8 * run / bits));
+    *ways = cost_of(p, shared, best.swizzle).ways;
+}

@@ -1,0 +1,39 @@
+/* How a `reduce` runs on the machine: first each thread reduces its own slots,
+ * then lanes of a warp exchange by butterflies, then what is left is combined
+ * through shared memory.
+ *
+ *     spatial(6, 16), dimension 0 reduced: thread = 16 * i + j
+ *
+ *     bit    .. 5  |  4  |  3 2 1 0
+ *             i / 2  i mod 2    j        3 partial results, a butterfly of lanes
+ *                                        16 apart, 16 places */
+#ifndef TILUS_SELECT_REDUCE_H
+#define TILUS_SELECT_REDUCE_H
+
+#include "ir/ir.h"
+
+/* The digit thread / weight mod extent of a thread's number. */
+typedef struct ThreadDigit {
+    int64_t weight, extent;
+} ThreadDigit;
+
+/* Most significant first; `size` is the product of the extents. */
+typedef struct ThreadDigits {
+    unsigned count;
+    int64_t size;
+    ThreadDigit digit[LAYOUT_MODES];
+} ThreadDigits;
+
+typedef struct ReducePlan {
+    uint32_t lanes;         /* bit k: butterflies join lanes 2^k apart */
+    ThreadDigits partials;  /* which partial result a thread has; of size 1: the whole one */
+    ThreadDigits places;    /* for which elements of the result it has one */
+    int64_t scratch;        /* bytes of shared memory, 0 without partial results */
+} ReducePlan;
+
+/* Bytes of one partial result in shared memory: 4, and 8 of 64-bit types. */
+unsigned reduce_bytes(DType t);
+
+ReducePlan reduce_plan(const Op *op);
+
+#endif

@@ -1,0 +1,257 @@
+/* Parsing of ops with regions: for, while, if, thread_group. */
+#include "syntax/statement.h"
+
+/* iter(%x = %init, ...): operands are the initial values, `carried` the names. */
+static bool parse_iter(Parser *p, Statement *s, Token *carried)
+{
+    if (!parser_expect(p, "(", "after `iter`"))
+        return false;
+    while (p->token.kind == TOKEN_VALUE) {
+        if (s->operand_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d carried values",
+                              LIMIT_NAMES);
+        carried[s->operand_count] = p->token;
+        parser_advance(p);
+        if (!parser_expect(p, "=", "after the carried value's name"))
+            return false;
+        if (p->token.kind != TOKEN_VALUE)
+            return parser_expected(p, "a value");
+        Value *v = parse_value_use(p);
+        if (!v)
+            return false;
+        s->broken |= !v->type;
+        s->operands[s->operand_count++] = v;
+        if (!parser_accept(p, ","))
+            break;
+    }
+    return parser_expect(p, ")", "after the carried values");
+}
+
+/* (STAGES), after `pipelined` */
+static bool parse_pipelined(Parser *p, Statement *s)
+{
+    if (!parser_expect(p, "(", "after `pipelined`"))
+        return false;
+    const Expr *stages = parse_expr(p, PRECEDENCE_ANY);
+    if (!stages)
+        return false;
+    statement_add_expr(s, ATTR_PIPELINED, stages);
+    return parser_expect(p, ")", "after the number of stages");
+}
+
+/* unroll [(ROUNDS)] */
+static bool parse_unroll(Parser *p, Statement *s)
+{
+    const Expr *rounds = NULL;
+    if (parser_accept(p, "(")) {
+        rounds = parse_expr(p, PRECEDENCE_ANY);
+        if (!rounds || !parser_expect(p, ")", "after the number of rounds"))
+            return false;
+    }
+    statement_add_expr(s, ATTR_UNROLL, rounds);
+    return true;
+}
+
+/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [unroll(N)] [iter(...)]
+ * [: types] */
+static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carried)
+{
+    parser_advance(p);
+    *index = p->token;
+    if (index->kind != TOKEN_VALUE)
+        return parser_expected(p, "the name of the loop's index");
+    parser_advance(p);
+    if (!parser_expect(p, "in", "after the loop's index"))
+        return false;
+    const Expr *lower = parse_expr(p, PRECEDENCE_ANY);
+    if (!lower || !parser_expect(p, "..", "between the loop's bounds"))
+        return false;
+    const Expr *upper = parse_expr(p, PRECEDENCE_ANY);
+    if (!upper)
+        return false;
+    statement_add_expr(s, ATTR_LOWER, lower);
+    statement_add_expr(s, ATTR_UPPER, upper);
+    if (parser_accept(p, "step")) {
+        const Expr *step = parse_expr(p, PRECEDENCE_ANY);
+        if (!step)
+            return false;
+        statement_add_expr(s, ATTR_STEP, step);
+    }
+    if (parser_accept(p, "pipelined") && !parse_pipelined(p, s))
+        return false;
+    if (parser_accept(p, "unroll") && !parse_unroll(p, s))
+        return false;
+    if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
+        return false;
+    return !parser_accept(p, ":") || parse_result_types(p, s, OP_for);
+}
+
+static bool define_region_argument(Parser *p, Region *r, const Token *name, const Type *t)
+{
+    return parser_define(p, name, build_region_argument(r, parser_symbol(p, name)->name,
+                                                        name->loc, t));
+}
+
+static bool define_carried(Parser *p, const Statement *s, Region *body, const Token *carried)
+{
+    for (unsigned i = 0; i < s->operand_count; i++)
+        if (!define_region_argument(p, body, &carried[i], s->operands[i]->type))
+            return false;
+    return true;
+}
+
+bool parse_for(Parser *p, Statement *s)
+{
+    if (!parse_for_header(p, s, &s->index, s->carried) || s->broken ||
+        (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
+        return false;
+    Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
+                      s->attr_count);
+    Region *body = build_region(p->program, op);
+    build_op_region(p->m, op, body);
+    uint32_t mark = scope_mark(p);
+    const Type *i64 = type_scalar(p->m, DTYPE_i64);
+    bool ok = define_region_argument(p, body, &s->index, i64) &&
+              define_carried(p, s, body, s->carried) && parse_region_body(p, body);
+    scope_reset(p, mark);
+    if (!ok)
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}
+
+/* A place in the text to come back to. */
+typedef struct Bookmark {
+    Lexer lexer;
+    Token token;
+} Bookmark;
+
+static Bookmark bookmark(const Parser *p)
+{
+    return (Bookmark){p->lexer, p->token};
+}
+
+static void go_to(Parser *p, Bookmark place)
+{
+    p->lexer = place.lexer;
+    p->token = place.token;
+}
+
+/* Whether `iter` `(` follow, which no expression holds. */
+static bool at_iter(Parser *p)
+{
+    Bookmark here = bookmark(p);
+    bool found = parser_accept(p, "iter") && parser_at(p, "(");
+    go_to(p, here);
+    return found;
+}
+
+/* COND [iter(...)] [: types]. The condition may use what the loop carries, which
+ * is named after it, so it is only passed here. */
+static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
+                               const char **cond_end)
+{
+    parser_advance(p);
+    *cond = bookmark(p);
+    while (!at_iter(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
+           p->token.kind != TOKEN_END)
+        parser_advance(p);
+    *cond_end = p->token.start;
+    if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
+        return false;
+    if (parser_accept(p, ":") && !parse_result_types(p, s, OP_while))
+        return false;
+    return s->type_count || infer_result_types(p, s, OP_while, NULL);
+}
+
+/* The condition at `cond`, which ends where the header was read on. */
+static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *cond_end)
+{
+    Bookmark body = bookmark(p);
+    go_to(p, cond);
+    const Expr *e = parse_expr(p, PRECEDENCE_ANY);
+    if (!e)
+        return false;
+    if (p->token.start != cond_end)
+        return parser_expected(p, "`iter` or a region after the condition");
+    op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
+    go_to(p, body);
+    return true;
+}
+
+/* while COND [iter(...)] [: types] { .. } */
+bool parse_while(Parser *p, Statement *s)
+{
+    Bookmark cond;
+    const char *cond_end;
+    if (!parse_while_header(p, s, s->carried, &cond, &cond_end) || s->broken)
+        return false;
+    Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, NULL, 0);
+    Region *body = build_region(p->program, op);
+    build_op_region(p->m, op, body);
+    uint32_t mark = scope_mark(p);
+    bool ok = define_carried(p, s, body, s->carried) &&
+              parse_while_condition(p, op, cond, cond_end) && parse_region_body(p, body);
+    scope_reset(p, mark);
+    if (!ok)
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}
+
+static bool parse_branch(Parser *p, Op *op)
+{
+    Region *r = build_region(p->program, op);
+    build_op_region(p->m, op, r);
+    uint32_t mark = scope_mark(p);
+    bool ok = parse_region_body(p, r);
+    scope_reset(p, mark);
+    return ok;
+}
+
+/* if COND [: types] { .. } [else { .. }] */
+bool parse_if(Parser *p, Statement *s)
+{
+    parser_advance(p);
+    const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
+    if (!cond || (parser_accept(p, ":") && !parse_result_types(p, s, OP_if)))
+        return false;
+    statement_add_expr(s, ATTR_COND, cond);
+    Op *op = build_op(p->m, OP_if, s->loc, NULL, 0, s->attrs, s->attr_count);
+    if (!parse_branch(p, op))
+        return false;
+    if (parser_accept(p, "else")) {
+        if (!parse_branch(p, op))
+            return false;
+    } else {
+        Region *r = build_region(p->program, op);
+        build_op_region(p->m, op, r);
+        op_insert(r, build_op(p->m, OP_yield, s->loc, NULL, 0, NULL, 0), NULL);
+    }
+    const Op *yield = region_yield(op->regions[0]);
+    if (!s->type_count)
+        for (; s->type_count < yield->operand_count; s->type_count++)
+            s->types[s->type_count] = yield->operands[s->type_count]->type;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}
+
+/* thread_group(BEGIN, COUNT) { .. } */
+bool parse_thread_group(Parser *p, Statement *s)
+{
+    int64_t begin, count;
+    parser_advance(p);
+    if (!parser_expect(p, "(", "after `thread_group`") ||
+        !parse_constant(p, "the first thread of a thread_group", &begin) ||
+        !parser_expect(p, ",", "between the first thread and the number of threads") ||
+        !parse_constant(p, "the number of threads of a thread_group", &count) ||
+        !parser_expect(p, ")", "after the number of threads"))
+        return false;
+    statement_add_expr(s, ATTR_BEGIN, expr_constant(&p->m->exprs, begin));
+    statement_add_expr(s, ATTR_THREADS, expr_constant(&p->m->exprs, count));
+    Op *op = build_op(p->m, OP_thread_group, s->loc, NULL, 0, s->attrs, s->attr_count);
+    if (!parse_branch(p, op))
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}

@@ -1,0 +1,448 @@
+/* Parsing of ops by their rows in ops.def: names of results, operands, attributes,
+ * types. */
+#include "ir/part.h"
+#include "ir/verify.h"
+#include "syntax/statement.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const Attr *find_attr(const Statement *s, AttrKind kind)
+{
+    for (unsigned i = 0; i < s->attr_count; i++)
+        if (s->attrs[i].kind == kind)
+            return &s->attrs[i];
+    return NULL;
+}
+
+static const void *keep(Parser *p, const void *items, size_t count, size_t size)
+{
+    return arena_copy(&p->m->arena, items, count * size);
+}
+
+/* ---- names and results ---------------------------------------------- */
+
+bool parse_result_names(Parser *p, Statement *s)
+{
+    while (p->token.kind == TOKEN_VALUE) {
+        if (s->name_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d results", LIMIT_NAMES);
+        s->names[s->name_count++] = p->token;
+        parser_advance(p);
+        if (!parser_accept(p, ","))
+            return parser_expect(p, "=", "after the results");
+    }
+    return s->name_count == 0 || parser_expected(p, "the name of a result");
+}
+
+void define_broken_results(Parser *p, const Statement *s)
+{
+    for (unsigned i = 0; i < s->name_count; i++) {
+        if (parser_symbol(p, &s->names[i])->value)
+            continue;
+        Value *v = arena_new(&p->m->arena, Value);
+        v->loc = s->names[i].loc;
+        parser_define(p, &s->names[i], v);
+    }
+}
+
+bool define_results(Parser *p, const Statement *s, Op *op)
+{
+    if (s->name_count != s->type_count)
+        return diag_error(p->diag, s->loc, "%s gives %u result%s, %u name%s bound",
+                          op_info[op->code].name, s->type_count, s->type_count == 1 ? "" : "s",
+                          s->name_count, s->name_count == 1 ? " is" : "s are");
+    bool ok = true;
+    for (unsigned i = 0; i < s->type_count; i++) {
+        const char *name = parser_symbol(p, &s->names[i])->name;
+        ok &= parser_define(p, &s->names[i],
+                            build_result(p->m, op, name, s->names[i].loc, s->types[i]));
+    }
+    return ok;
+}
+
+/* ---- operands and attributes ---------------------------------------- */
+
+static bool parse_number(Parser *p, Statement *s)
+{
+    bool negative = parser_accept(p, "-");
+    Attr attr = {.kind = ATTR_INIT};
+    Symbol *name = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
+    if (p->token.kind == TOKEN_INTEGER)
+        attr.number = (double)p->token.integer;
+    else if (p->token.kind == TOKEN_NUMBER)
+        attr.number = p->token.number;
+    else if (parser_at(p, "inf"))
+        attr.number = INFINITY;
+    else if (parser_at(p, "nan"))
+        attr.number = NAN;
+    else if (name && name->binding == BINDING_INTEGER)
+        attr.number = (double)name->integer;
+    else
+        return parser_expected(p, "a number");
+    parser_advance(p);
+    attr.number = negative ? -attr.number : attr.number;
+    statement_add(s, attr);
+    return true;
+}
+
+/* A text in quotes, as the attribute `kind`; `what` it is. */
+static bool parse_text(Parser *p, Statement *s, AttrKind kind, const char *what)
+{
+    if (p->token.kind != TOKEN_TEXT)
+        return parser_expected(p, what);
+    statement_add(s, (Attr){.kind = kind, .text = arena_strndup(&p->m->arena, p->token.start,
+                                                           p->token.len)});
+    parser_advance(p);
+    return true;
+}
+
+/* COND, or COND, "message" */
+static bool parse_condition(Parser *p, Statement *s, uint64_t allowed)
+{
+    const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
+    if (!cond)
+        return false;
+    statement_add_expr(s, ATTR_COND, cond);
+    if (!(allowed & op_attr_bit(ATTR_MESSAGE)) || !parser_accept(p, ","))
+        return true;
+    return parse_text(p, s, ATTR_MESSAGE, "a message in quotes");
+}
+
+/* Whether the token names a value that is no scalar, or none at all. */
+static bool at_operand(Parser *p)
+{
+    if (p->token.kind != TOKEN_VALUE)
+        return false;
+    const Value *v = parser_symbol(p, &p->token)->value;
+    return !v || !v->type || v->type->kind != TYPE_SCALAR;
+}
+
+/* "label", and what is printed: an expression, or an operand that follows. */
+static bool parse_label(Parser *p, Statement *s)
+{
+    if (!parse_text(p, s, ATTR_LABEL, "a label in quotes") ||
+        !parser_expect(p, ",", "after the label"))
+        return false;
+    if (at_operand(p))
+        return true;
+    const Expr *value = parse_expr(p, PRECEDENCE_ANY);
+    if (value)
+        statement_add_expr(s, ATTR_VALUE, value);
+    return value;
+}
+
+/* The expression of `scalar`. */
+static bool parse_value(Parser *p, Statement *s)
+{
+    const Expr *value = p->token.begins_line ? NULL : parse_expr(p, PRECEDENCE_ANY);
+    if (!value)
+        return p->token.begins_line ? parser_expected(p, "a scalar expression") : false;
+    statement_add_expr(s, ATTR_VALUE, value);
+    return true;
+}
+
+/* The constant of copy_async_wait_group or setmaxnreg. */
+static bool parse_count(Parser *p, Statement *s, OpCode code)
+{
+    if (p->token.begins_line)
+        return parser_expected(p, code == OP_setmaxnreg
+                                      ? "the number of registers of a thread"
+                                      : "the number of groups that may stay under way");
+    const Expr *number = parse_expr(p, PRECEDENCE_ANY);
+    if (number)
+        statement_add_expr(s, ATTR_NUMBER, number);
+    return number;
+}
+
+static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
+{
+    const Expr *offsets[LIMIT_RANK];
+    unsigned count;
+    if (!parse_expr_list(p, "[", "]", offsets, &count))
+        return false;
+    statement_add(s, (Attr){.kind = kind, .count = count,
+                       .exprs = keep(p, offsets, count, sizeof *offsets)});
+    return true;
+}
+
+/* The value of a semaphore, or the phase of an mbarrier, behind the comma. */
+static bool parse_state(Parser *p, Statement *s, const char *what)
+{
+    if (p->token.begins_line)
+        return parser_expected(p, what);
+    const Expr *value = parse_expr(p, PRECEDENCE_ANY);
+    if (value)
+        statement_add_expr(s, ATTR_STATE, value);
+    return value;
+}
+
+/* The index of an mbarrier, in brackets. */
+static bool parse_element(Parser *p, Statement *s)
+{
+    parser_advance(p);
+    const Expr *element = parse_expr(p, PRECEDENCE_ANY);
+    if (element)
+        statement_add_expr(s, ATTR_ELEMENT, element);
+    return element && parser_expect(p, "]", "after the index of an mbarrier");
+}
+
+/* The offsets that may follow the operand just read. */
+static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
+{
+    return s->operand_count == 1 && allowed & op_attr_bit(ATTR_SOURCE_OFFSETS) ? ATTR_SOURCE_OFFSETS
+                                                                        : ATTR_OFFSETS;
+}
+
+static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
+{
+    bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
+    while (p->token.kind == TOKEN_VALUE && (s->operand_count || !p->token.begins_line)) {
+        if (s->operand_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d operands", LIMIT_NAMES);
+        Value *v = parse_value_use(p);
+        if (!v)
+            return false;
+        s->broken |= !v->type;
+        s->operands[s->operand_count++] = v;
+        AttrKind offsets = offsets_kind(s, allowed);
+        if (parser_at(p, "[") && allowed & op_attr_bit(offsets)) {
+            allowed &= ~op_attr_bit(offsets);
+            if (!parse_offsets(p, s, offsets))
+                return false;
+        } else if (parser_at(p, "[") && allowed & op_attr_bit(ATTR_ELEMENT)) {
+            allowed &= ~op_attr_bit(ATTR_ELEMENT);
+            if (!parse_element(p, s))
+                return false;
+        }
+        if (!parser_accept(p, ","))
+            return true;
+        if (allowed & op_attr_bit(ATTR_STATE))
+            return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
+    }
+    return s->operand_count == 0 || parser_expected(p, "an operand");
+}
+
+static AttrKind find_named_attr(const Token *t, uint64_t allowed)
+{
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
+        if (attr_in_dictionary(kind) && allowed & op_attr_bit(kind) &&
+            token_is(t, attr_info[kind].spelling))
+            return kind;
+    return ATTR_COUNT;
+}
+
+/* The attributes that are words before the operands. */
+static bool parse_words(Parser *p, Statement *s, uint64_t allowed)
+{
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
+        if (!attr_is_leading_word(kind) || !(allowed & op_attr_bit(kind)))
+            continue;
+        if (p->token.kind != TOKEN_NAME)
+            return parser_expected(p, "a word");
+        statement_add(s, (Attr){.kind = kind, .word = parser_symbol(p, &p->token)->name});
+        parser_advance(p);
+    }
+    return true;
+}
+
+/* name.name. ... */
+static bool parse_word(Parser *p, const char **word)
+{
+    Text text;
+    text_init(&text, &p->m->arena);
+    do {
+        if (p->token.kind != TOKEN_NAME)
+            return parser_expected(p, "a word");
+        text_printf(&text, "%s%.*s", text.len ? "." : "", (int)p->token.len, p->token.start);
+        parser_advance(p);
+    } while (parser_accept(p, "."));
+    *word = text_string(&text);
+    return true;
+}
+
+static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
+{
+    const char *name = attr_info[kind].spelling;
+    Attr attr = {.kind = kind};
+    if (attr_info[kind].value == ATTR_VALUE_INT) {
+        if (!parse_constant(p, name, &attr.integer))
+            return false;
+    } else if (attr_info[kind].value == ATTR_VALUE_WORD) {
+        if (!parse_word(p, &attr.word))
+            return false;
+    } else {
+        int64_t ints[LIMIT_RANK];
+        if (!parse_constant_list(p, "[", "]", name, ints, LIMIT_RANK, &attr.count))
+            return false;
+        attr.ints = keep(p, ints, attr.count, sizeof *ints);
+    }
+    statement_add(s, attr);
+    return true;
+}
+
+/* {dims = [2], kind = max, ...} */
+static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
+{
+    while (!parser_at(p, "}")) {
+        AttrKind kind = find_named_attr(&p->token, op_info[code].attrs);
+        if (kind == ATTR_COUNT)
+            return diag_error(p->diag, p->token.loc, "%s has no attribute %s",
+                              op_info[code].name, token_text(p, &p->token));
+        for (unsigned i = 0; i < s->attr_count; i++)
+            if (s->attrs[i].kind == kind)
+                return diag_error(p->diag, p->token.loc, "attribute %s is given twice",
+                                  token_text(p, &p->token));
+        parser_advance(p);
+        if (!parser_expect(p, "=", "after the attribute's name") ||
+            !parse_attr_value(p, s, kind))
+            return false;
+        if (!parser_accept(p, ","))
+            break;
+    }
+    return parser_expect(p, "}", "after the attributes");
+}
+
+/* After an error inside: past the closing brace, which is not the region's. */
+static void skip_attr_dictionary(Parser *p)
+{
+    while (p->token.kind != TOKEN_END && !p->token.begins_line && !parser_at(p, "}"))
+        parser_advance(p);
+    if (!p->token.begins_line)
+        parser_accept(p, "}");
+}
+
+/* ---- result types ---------------------------------------------------- */
+
+static TypeKind result_type_kind(ResultKind kind)
+{
+    return kind == RESULT_SHARED   ? TYPE_SHARED
+           : kind == RESULT_GLOBAL ? TYPE_GLOBAL
+           : kind == RESULT_MBARRIER ? TYPE_MBARRIER
+           : kind == RESULT_INDICES || kind == RESULT_SCALAR ? TYPE_SCALAR
+                                                             : TYPE_REG;
+}
+
+/* One type after the colon, which operand 0 (NULL: a broken one) may complete. */
+static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo *info)
+{
+    const Type *operand = s->operand_count ? s->operands[0]->type : NULL;
+    if (info->result == RESULT_CARRIED)
+        return parse_element_type(p, NULL);
+    bool like = info->rule == RULE_ELEMENT || info->rule == RULE_ENTRY ||
+                info->rule == RULE_BOOL;
+    if (s->operand_count && like)
+        return parse_element_type(p, operand);
+    if (info->result != RESULT_TENSOR)
+        return parse_type(p, result_type_kind(info->result));
+    bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR &&
+                  operand->kind != TYPE_MBARRIER;
+    if (info->rule == RULE_SLICE || !tensor)
+        return parse_slice_type(p, tensor ? operand : NULL, find_attr(s, ATTR_DIMS));
+    return parse_type(p, operand->kind);
+}
+
+bool parse_result_types(Parser *p, Statement *s, OpCode code)
+{
+    do {
+        if (s->type_count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d types", LIMIT_NAMES);
+        const Type *t = parse_result_type(p, s, &op_info[code]);
+        if (!t)
+            return false;
+        s->types[s->type_count++] = t;
+    } while (parser_accept(p, ","));
+    return true;
+}
+
+bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
+{
+    const OpInfo *info = &op_info[code];
+    if (info->result == RESULT_OPTIONAL && !s->name_count)
+        return true;
+    switch (info->rule) {
+    case RULE_REDUCE:
+        s->types[s->type_count] = verify_reduce_type(p->m, op);
+        return s->types[s->type_count++];
+    case RULE_PERMUTE:
+        s->types[s->type_count] = verify_permute_type(p->m, op);
+        return s->types[s->type_count++];
+    case RULE_DECODE:
+        s->types[s->type_count] = verify_decode_type(p->m, op);
+        return s->types[s->type_count++];
+    case RULE_SAME:
+        s->types[s->type_count++] = s->operands[0]->type;
+        return true;
+    case RULE_LAST:
+        s->types[s->type_count++] = s->operands[2]->type;
+        return true;
+    case RULE_ENTRY:
+        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type,
+                                              s->operands[1]->type->dtype);
+        return true;
+    case RULE_BOOL:
+        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type, DTYPE_bool);
+        return true;
+    case RULE_SCALAR:
+        s->types[s->type_count++] =
+            type_scalar(p->m, s->operand_count ? s->operands[0]->type->dtype : DTYPE_i64);
+        return true;
+    case RULE_INDICES:
+        while (s->type_count < p->program->grid_rank)
+            s->types[s->type_count++] = type_scalar(p->m, DTYPE_i32);
+        return true;
+    case RULE_CARRIED:
+        for (; s->type_count < s->operand_count; s->type_count++)
+            s->types[s->type_count] = s->operands[s->type_count]->type;
+        return true;
+    case RULE_GIVEN:
+    case RULE_ELEMENT:
+    case RULE_SLICE:
+        return diag_error(p->diag, s->loc, "%s needs the type of its result", info->name);
+    case RULE_NONE:
+        break;
+    }
+    return true;
+}
+
+/* ---- ops ------------------------------------------------------------- */
+
+bool parse_plain_op(Parser *p, Statement *s, OpCode code)
+{
+    const OpInfo *info = &op_info[code];
+    parser_advance(p);
+    if (info->attrs & op_attr_bit(ATTR_INIT) && !parser_at(p, ":") && !parser_at(p, "{") &&
+        !parse_number(p, s))
+        return false;
+    if (info->attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, info->attrs))
+        return false;
+    if (info->attrs & op_attr_bit(ATTR_LABEL)) {
+        if (!parse_label(p, s))
+            return false;
+    } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s))
+        return false;
+    if (info->attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
+        return false;
+    if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs))
+        return false;
+    if (parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
+        skip_attr_dictionary(p);
+        return false;
+    }
+    if (parser_at(p, ":")) {
+        if (info->rule == RULE_NONE)
+            return diag_error(p->diag, p->token.loc, "%s has no result to give a type to",
+                              info->name);
+        parser_advance(p);
+        if (!parse_result_types(p, s, code))
+            return false;
+    }
+    if (s->broken)
+        return false;
+    Op *op = build_op(p->m, code, s->loc, s->operands, s->operand_count, s->attrs, s->attr_count);
+    if (!verify_operands(p->m, op) || (!s->type_count && !infer_result_types(p, s, code, op)))
+        return false;
+    op_insert(p->region, op, NULL);
+    return define_results(p, s, op);
+}

@@ -1,0 +1,584 @@
+/* The parser's frame: tokens, names, recovery, module items, programs. */
+#include "syntax/parser.h"
+
+#include "support/limits.h"
+#include "support/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens --------------------------------------------------------- */
+
+void parser_advance(Parser *p)
+{
+    int64_t most = diag_limit(p->diag, LIMIT_ID_IDENTIFIER);
+    p->token = lexer_next(&p->lexer);
+    Token *t = &p->token;
+    if ((t->kind != TOKEN_NAME && t->kind != TOKEN_VALUE) || t->len <= most)
+        return;
+    t->kind = TOKEN_BAD;
+    t->problem = arena_printf(&p->m->arena, "a name of %u bytes, the limit is %lld", t->len,
+                              (long long)most);
+}
+
+bool parser_accept(Parser *p, const char *text)
+{
+    if (!parser_at(p, text))
+        return false;
+    parser_advance(p);
+    return true;
+}
+
+const char *token_text(Parser *p, const Token *t)
+{
+    if (t->kind == TOKEN_END)
+        return "the end of the text";
+    return arena_printf(&p->m->arena, "`%s%.*s`", t->kind == TOKEN_VALUE ? "%" : "",
+                        (int)(t->len < 64 ? t->len : 64), t->start);
+}
+
+bool parser_expected(Parser *p, const char *what)
+{
+    if (p->token.kind == TOKEN_END) {
+        if (p->end_reported)
+            return false;
+        p->end_reported = true;
+    }
+    if (p->token.kind == TOKEN_BAD)
+        return diag_error(p->diag, p->token.loc, "expected %s, got %s, %s", what,
+                          token_text(p, &p->token), p->token.problem);
+    return diag_error(p->diag, p->token.loc, "expected %s, got %s", what,
+                      token_text(p, &p->token));
+}
+
+bool parser_expect(Parser *p, const char *text, const char *where)
+{
+    if (parser_accept(p, text))
+        return true;
+    return parser_expected(p, arena_printf(&p->m->arena, "`%s` %s", text, where));
+}
+
+bool parser_enter(Parser *p, unsigned *levels)
+{
+    int64_t most = diag_limit(p->diag, LIMIT_ID_NESTING);
+    if (*levels >= most)
+        return diag_error(p->diag, p->token.loc, "nested deeper than %lld", (long long)most);
+    ++*levels;
+    return true;
+}
+
+bool parser_skip_braces(Parser *p)
+{
+    size_t depth = 0;
+    do {
+        depth += parser_at(p, "{");
+        depth -= parser_at(p, "}");
+        if (p->token.kind == TOKEN_END)
+            return parser_expected(p, "`}`");
+        parser_advance(p);
+    } while (depth);
+    return true;
+}
+
+static bool at_item(const Parser *p)
+{
+    return parser_at(p, "param") || parser_at(p, "layout") || parser_at(p, "when") ||
+           parser_at(p, "program");
+}
+
+/* Whether reading can go on at the token after an error. */
+static bool can_resume(const Parser *p)
+{
+    if (p->region)
+        return p->token.begins_line || parser_at(p, "}");
+    return (p->token.begins_line && at_item(p)) || (p->regions && parser_at(p, "}"));
+}
+
+void parser_skip_statement(Parser *p, const char *start)
+{
+    while (p->token.kind != TOKEN_END) {
+        if (p->token.start != start && can_resume(p))
+            return;
+        if (parser_at(p, "{"))
+            parser_skip_braces(p);
+        else
+            parser_advance(p);
+    }
+}
+
+/* ---- names ---------------------------------------------------------- */
+
+static bool symbol_equal(const void *x, const void *y)
+{
+    const Symbol *a = x, *b = y;
+    return a->len == b->len && !memcmp(a->name, b->name, a->len);
+}
+
+Symbol *parser_symbol(Parser *p, const Token *t)
+{
+    Symbol key = {.name = t->start, .len = t->len};
+    uint64_t hash = hash_bytes(0, t->start, t->len);
+    const Symbol *known = intern_find(&p->symbols, hash, &key);
+    if (known)
+        return (Symbol *)known;
+    Symbol *s = arena_new(&p->m->arena, Symbol);
+    s->name = arena_strndup(&p->m->arena, t->start, t->len);
+    s->len = t->len;
+    intern_add(&p->symbols, hash, s);
+    return s;
+}
+
+bool parser_define(Parser *p, const Token *name, Value *v)
+{
+    Symbol *s = parser_symbol(p, name);
+    if (s->value) {
+        diag_error(p->diag, name->loc, "%%%s is defined twice", s->name);
+        return diag_note(p->diag, s->value->loc, "%%%s is defined here", s->name);
+    }
+    int64_t most = diag_limit(p->diag, LIMIT_ID_VALUES);
+    if (p->m->value_count > most) {
+        if (!p->values_reported)
+            diag_error(p->diag, name->loc, "more than %lld values", (long long)most);
+        p->values_reported = true;
+        return false;
+    }
+    arena_push(&p->m->arena, p->scope, p->scope_count, p->scope_capacity,
+               ((Shadow){s, s->value}));
+    s->value = v;
+    return true;
+}
+
+Value *parse_value_use(Parser *p)
+{
+    Symbol *s = parser_symbol(p, &p->token);
+    if (!s->value)
+        diag_error(p->diag, p->token.loc, "%%%s is not defined", s->name);
+    parser_advance(p);
+    return s->value;
+}
+
+uint32_t scope_mark(const Parser *p)
+{
+    return p->scope_count;
+}
+
+void scope_reset(Parser *p, uint32_t mark)
+{
+    while (p->scope_count > mark) {
+        Shadow shadow = p->scope[--p->scope_count];
+        shadow.symbol->value = shadow.before;
+    }
+}
+
+/* ---- parameters and layouts ------------------------------------------ */
+
+static bool is_reserved(const Token *t)
+{
+    static const char *const words[] = {"bits", "ptr", "when"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (token_is(t, words[i]))
+            return true;
+    for (ScalarOp op = 0; op < SCALAR_OP_COUNT; op++)
+        if (token_is(t, scalar_op_info[op].spelling))
+            return true;
+    return parse_is_layout_word(t) || dtype_find(t->start, t->len) != DTYPE_none;
+}
+
+/* Takes a fresh name; NULL after an error. */
+static Symbol *parse_binding_name(Parser *p, const char *what)
+{
+    if (p->token.kind != TOKEN_NAME) {
+        parser_expected(p, what);
+        return NULL;
+    }
+    if (is_reserved(&p->token)) {
+        diag_error(p->diag, p->token.loc, "%s is a word of the language",
+                   token_text(p, &p->token));
+        return NULL;
+    }
+    Symbol *s = parser_symbol(p, &p->token);
+    if (s->binding != BINDING_NONE) {
+        diag_error(p->diag, p->token.loc, "%s is defined twice", s->name);
+        diag_note(p->diag, s->loc, "%s is defined here", s->name);
+        return NULL;
+    }
+    s->loc = p->token.loc;
+    parser_advance(p);
+    return s;
+}
+
+/* The value that -D gives a parameter, or NULL. The last one counts. */
+static const char *find_define(Parser *p, const Symbol *s)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < p->define_count; i++)
+        if (!strcmp(p->defines[i].name, s->name)) {
+            p->define_used[i] = true;
+            value = p->defines[i].value;
+        }
+    return value;
+}
+
+static bool define_integer(Parser *p, Symbol *s, const char *text)
+{
+    Lexer lx;
+    lexer_init(&lx, text, strlen(text), 1);
+    Token t = lexer_next(&lx);
+    bool negative = token_is(&t, "-");
+    if (negative)
+        t = lexer_next(&lx);
+    if (t.kind != TOKEN_INTEGER || t.integer > INT64_MAX || lexer_next(&lx).kind != TOKEN_END)
+        return diag_error(p->diag, s->loc, "parameter %s is an integer, -D gives it `%s`",
+                          s->name, text);
+    s->integer = negative ? -(int64_t)t.integer : (int64_t)t.integer;
+    return true;
+}
+
+static bool parse_integer_param(Parser *p, Symbol *s)
+{
+    if (!parse_constant(p, "a parameter", &s->integer))
+        return false;
+    s->binding = BINDING_INTEGER;
+    const char *given = find_define(p, s);
+    return !given || define_integer(p, s, given);
+}
+
+static bool parse_type_param(Parser *p, Symbol *s)
+{
+    if (!parser_expect(p, "type", "after the colon of a parameter") ||
+        !parser_expect(p, "=", "after `type`"))
+        return false;
+    s->dtype = parse_dtype(p);
+    if (!s->dtype)
+        return false;
+    s->binding = BINDING_TYPE;
+    const char *text = find_define(p, s);
+    if (!text)
+        return true;
+    DType given = dtype_find(text, strlen(text));
+    if (!given)
+        return diag_error(p->diag, s->loc, "parameter %s is a type, -D gives it `%s`", s->name,
+                          text);
+    s->dtype = given;
+    return true;
+}
+
+/* param NAME = integer, NAME: type = type, ... A wrong -D leaves the default,
+ * so that what follows is still checked. */
+static bool parse_params(Parser *p)
+{
+    bool ok = true;
+    parser_advance(p);
+    do {
+        Symbol *s = parse_binding_name(p, "the name of a parameter");
+        if (!s)
+            return false;
+        ok &= parser_accept(p, ":") ? parse_type_param(p, s)
+                                    : parser_expect(p, "=", "after the parameter's name") &&
+                                          parse_integer_param(p, s);
+    } while (parser_accept(p, ","));
+    return ok;
+}
+
+static bool parse_layout_binding(Parser *p)
+{
+    parser_advance(p);
+    Symbol *s = parse_binding_name(p, "the name of a layout");
+    if (!s || !parser_expect(p, "=", "after the layout's name"))
+        return false;
+    s->layout = parse_layout(p, 1);
+    s->binding = s->layout ? BINDING_LAYOUT : BINDING_NONE;
+    return s->layout != NULL;
+}
+
+/* ---- programs -------------------------------------------------------- */
+
+static bool parse_fact(Parser *p, Value *v)
+{
+    Facts *f = &v->facts;
+    bool scalar = v->type->kind == TYPE_SCALAR;
+    if (scalar && !f->has_divisible && parser_accept(p, "divisible")) {
+        f->has_divisible = true;
+        return parser_expect(p, "=", "after `divisible`") &&
+               parse_constant(p, "a fact", &f->divisible);
+    }
+    if (scalar && !f->has_range && parser_accept(p, "range")) {
+        f->has_range = true;
+        return parser_expect(p, "=", "after `range`") && parser_expect(p, "[", "before the range") &&
+               parse_constant(p, "a fact", &f->min) && parser_expect(p, ",", "in the range") &&
+               parse_constant(p, "a fact", &f->max) && parser_expect(p, "]", "after the range");
+    }
+    if (!scalar && !f->has_align && parser_accept(p, "align")) {
+        f->has_align = true;
+        return parser_expect(p, "=", "after `align`") && parse_constant(p, "a fact", &f->align);
+    }
+    return parser_expected(p, scalar ? "`divisible` or `range`, once each" : "`align`, once");
+}
+
+/* What a type promises by itself. */
+static void set_default_facts(Value *v)
+{
+    Facts *f = &v->facts;
+    if (v->type->kind == TYPE_PTR)
+        f->align = dtype_align(v->type->dtype);
+    if (v->type->dtype == DTYPE_i32)
+        f->min = INT32_MIN, f->max = INT32_MAX;
+    if (v->type->dtype == DTYPE_u32)
+        f->min = 0, f->max = UINT32_MAX;
+}
+
+/* %a: ptr<f16> {align = 16} */
+static bool parse_argument(Parser *p)
+{
+    Token name = p->token;
+    if (name.kind != TOKEN_VALUE)
+        return parser_expected(p, "an argument");
+    parser_advance(p);
+    if (!parser_expect(p, ":", "after the argument's name"))
+        return false;
+    const Type *type = parse_type(p, TYPE_SCALAR);
+    if (!type)
+        return false;
+    Value *v = build_argument(p->program, parser_symbol(p, &name)->name, name.loc, type);
+    set_default_facts(v);
+    if (!parser_define(p, &name, v))
+        return false;
+    if (!parser_accept(p, "{"))
+        return true;
+    do {
+        if (!parse_fact(p, v))
+            return false;
+    } while (parser_accept(p, ","));
+    return parser_expect(p, "}", "after the facts");
+}
+
+static bool parse_arguments(Parser *p)
+{
+    if (!parser_expect(p, "(", "before the arguments"))
+        return false;
+    while (!parser_at(p, ")")) {
+        if (p->program->arg_count == LIMIT_ARGUMENTS)
+            return diag_error(p->diag, p->token.loc, "more than %d arguments", LIMIT_ARGUMENTS);
+        if (!parse_argument(p))
+            return false;
+        if (!parser_accept(p, ","))
+            break;
+    }
+    return parser_expect(p, ")", "after the arguments");
+}
+
+/* The grid stands before the arguments that it uses: it is skipped at first,
+ * and read when they are known. */
+static bool skip_grid(Parser *p)
+{
+    if (!parser_expect(p, "<", "before the grid"))
+        return false;
+    for (unsigned depth = 0; depth || !parser_at(p, ">"); parser_advance(p)) {
+        if (p->token.kind == TOKEN_END || parser_at(p, "{"))
+            return parser_expected(p, "`>` after the grid");
+        depth += parser_at(p, "(");
+        depth -= depth && parser_at(p, ")");
+    }
+    parser_advance(p);
+    return true;
+}
+
+static bool parse_grid(Parser *p)
+{
+    Program *program = p->program;
+    parser_advance(p);
+    do {
+        if (program->grid_rank == 3)
+            return diag_error(p->diag, p->token.loc, "a grid of more than 3 dimensions");
+        const Expr *e = parse_expr(p, PRECEDENCE_SUM);
+        if (!e)
+            return false;
+        program->grid[program->grid_rank++] = e;
+    } while (parser_accept(p, ","));
+    return parser_expect(p, ">", "after the grid");
+}
+
+static bool parse_grid_again(Parser *p, Parser at_grid)
+{
+    Lexer lexer = p->lexer;
+    Token token = p->token;
+    p->lexer = at_grid.lexer;
+    p->token = at_grid.token;
+    bool ok = parse_grid(p);
+    p->lexer = lexer;
+    p->token = token;
+    return ok;
+}
+
+/* WORD(4), where it stands: a number from 1 to `most`, or `wrong` is the error. */
+static bool parse_block_number(Parser *p, const char *word, unsigned most, const char *wrong,
+                               unsigned *number)
+{
+    int64_t value;
+    Loc loc = p->token.loc;
+    if (!parser_accept(p, word))
+        return true;
+    if (!parser_expect(p, "(", "before the number") ||
+        !parse_constant(p, "the number", &value) || !parser_expect(p, ")", "after the number"))
+        return false;
+    if (value < 1 || value > most)
+        return diag_error(p->diag, loc, wrong, (long long)value, most);
+    *number = (unsigned)value;
+    return true;
+}
+
+/* warps(4) min_blocks(2) */
+static bool parse_block(Parser *p)
+{
+    Loc loc = p->token.loc;
+    bool ok = parse_block_number(p, "warps", LIMIT_THREADS / 32,
+                                 "a block of %lld warps, it has 1 to %u", &p->program->warps) &&
+              parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
+                                 "%lld blocks in a multiprocessor, it has 1 to %u",
+                                 &p->program->min_blocks);
+    if (ok && p->program->min_blocks * p->program->warps > LIMIT_RESIDENT_WARPS)
+        return diag_error(p->diag, loc, "%u blocks of %u warps, a multiprocessor has room for %d "
+                          "warps", p->program->min_blocks, p->program->warps,
+                          LIMIT_RESIDENT_WARPS);
+    return ok;
+}
+
+/* Behind the @ any name is free that no other program has. */
+static bool parse_program_name(Parser *p)
+{
+    if (p->token.kind != TOKEN_NAME)
+        return parser_expected(p, "the name of a program");
+    Symbol *s = parser_symbol(p, &p->token);
+    if (s->program) {
+        diag_error(p->diag, p->token.loc, "@%s is defined twice", s->name);
+        return diag_note(p->diag, s->program->loc, "@%s is defined here", s->name);
+    }
+    p->program = build_program(p->m, s->name, p->token.loc);
+    s->program = p->program;
+    parser_advance(p);
+    return true;
+}
+
+static bool parse_program_header(Parser *p)
+{
+    parser_advance(p);
+    if (!parser_expect(p, "@", "before the program's name"))
+        return false;
+    if (!parse_program_name(p))
+        return false;
+    Parser at_grid = *p;
+    return skip_grid(p) && parse_arguments(p) && parse_grid_again(p, at_grid) &&
+           parse_block(p);
+}
+
+static bool parse_program(Parser *p)
+{
+    uint32_t mark = scope_mark(p);
+    bool ok = parse_program_header(p) && parse_region_body(p, p->program->body);
+    scope_reset(p, mark);
+    p->program = NULL;
+    p->region = NULL;
+    return ok;
+}
+
+/* ---- modules --------------------------------------------------------- */
+
+static bool parse_item(Parser *p)
+{
+    if (parser_at(p, "param"))
+        return parse_params(p);
+    if (parser_at(p, "layout"))
+        return parse_layout_binding(p);
+    if (parser_at(p, "program"))
+        return parse_program(p);
+    return parser_expected(p, "`param`, `layout`, `when` or `program`");
+}
+
+static bool parse_items(Parser *p)
+{
+    bool ok = true;
+    while (p->token.kind != TOKEN_END && !(p->regions && parser_at(p, "}"))) {
+        const char *start = p->token.start;
+        diag_check_time(p->diag, p->token.loc);
+        bool parsed = parser_at(p, "when") ? parse_when(p, parse_items) : parse_item(p);
+        if (!parsed)
+            parser_skip_statement(p, start);
+        ok &= parsed;
+    }
+    return ok;
+}
+
+/* tilus 1 */
+static bool parse_version(Parser *p)
+{
+    if (!parser_accept(p, "tilus"))
+        return true;
+    if (p->token.kind != TOKEN_INTEGER)
+        return parser_expected(p, "the version of the language");
+    if (p->token.integer != 1)
+        return diag_error(p->diag, p->token.loc, "version %llu of the language, this is a reader "
+                          "of version 1", (unsigned long long)p->token.integer);
+    parser_advance(p);
+    return true;
+}
+
+static bool check_bytes(Diag *d)
+{
+    uint32_t line = d->first_line;
+    int64_t most = diag_limit(d, LIMIT_ID_INPUT);
+    if (d->source_len > (size_t)most)
+        return diag_error(d, (Loc){0}, "a text of %zu bytes, the limit is %lld", d->source_len,
+                          (long long)most);
+    const unsigned char *s = (const unsigned char *)d->source;
+    for (size_t i = 0, line_start = 0, n; i < d->source_len; i += n) {
+        n = utf8_length(d->source + i, d->source_len - i);
+        Loc loc = {line, (uint32_t)(i - line_start) + 1, 1};
+        if (!n)
+            return diag_error(d, loc, s[i] ? "byte 0x%02x is not UTF-8" : "a NUL byte (0x%02x)",
+                              s[i]);
+        if (s[i] == '\n') {
+            line++;
+            line_start = i + 1;
+        }
+    }
+    return true;
+}
+
+static bool check_defines_used(const Parser *p)
+{
+    bool ok = true;
+    for (size_t i = 0; i < p->define_count; i++)
+        if (!p->define_used[i])
+            ok = diag_error(p->diag, (Loc){0}, "-D %s=%s: there is no parameter %s",
+                            p->defines[i].name, p->defines[i].value, p->defines[i].name);
+    return ok;
+}
+
+/* Makes the first token of the source the one that is looked at. */
+static bool parser_start(Parser *p)
+{
+    const Diag *diag = p->diag;
+    if (!check_bytes(p->diag))
+        return false;
+    intern_init(&p->symbols, &p->m->arena, symbol_equal);
+    lexer_init(&p->lexer, diag->source, diag->source_len, diag->first_line);
+    parser_advance(p);
+    return true;
+}
+
+bool parse_module(Module *m, const Define *defines, size_t define_count)
+{
+    Parser p = {.m = m, .diag = m->diag, .defines = defines, .define_count = define_count};
+    p.define_used = arena_array(&m->arena, bool, define_count + 1);
+    return parser_start(&p) && parse_version(&p) && parse_items(&p) && check_defines_used(&p);
+}
+
+const Layout *parse_layout_text(Module *m)
+{
+    Parser p = {.m = m, .diag = m->diag};
+    const Layout *l = parser_start(&p) ? parse_layout(&p, 1) : NULL;
+    if (!l || p.token.kind == TOKEN_END)
+        return l;
+    parser_expected(&p, "the end of the layout");
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* One statement while it is read: what the parsers of ops share. */
+#ifndef TILUS_SYNTAX_STATEMENT_H
+#define TILUS_SYNTAX_STATEMENT_H
+
+#include "syntax/parser.h"
+
+/* What is read of one statement before its op can be built. It lies on the module's
+ * scratch arena: those around it wait for it, and a stack may be small. */
+typedef struct Statement {
+    Loc loc;
+    Token names[LIMIT_NAMES];       /* to the left of `=` */
+    unsigned name_count;
+    Token index, carried[LIMIT_NAMES];  /* of loops: names inside */
+    Value *operands[LIMIT_NAMES];
+    unsigned operand_count;
+    Attr attrs[ATTR_COUNT];
+    unsigned attr_count;
+    const Type *types[LIMIT_NAMES]; /* after the colon, or following from the op */
+    unsigned type_count;
+    bool broken;                    /* uses a value whose definition was broken */
+} Statement;
+
+static inline void statement_add(Statement *s, Attr attr)
+{
+    s->attrs[s->attr_count++] = attr;
+}
+
+static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e)
+{
+    statement_add(s, (Attr){.kind = kind, .expr = e});
+}
+
+/* All of these are false after an error. */
+
+/* Reads %a, %b = (parse_op.c). */
+bool parse_result_names(Parser *p, Statement *s);
+/* Keeps the names of a broken statement from giving errors where used. */
+void define_broken_results(Parser *p, const Statement *s);
+/* Gives `op` its results, of s->types and by s->names. */
+bool define_results(Parser *p, const Statement *s, Op *op);
+/* Reads T, T after the colon. */
+bool parse_result_types(Parser *p, Statement *s, OpCode code);
+/* Sets the types that follow when none were written. Operands are checked already.
+ * `op` is NULL for structured ops, whose types follow from the operands alone. */
+bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op);
+
+/* The rest of a statement from the op's name on: an op without regions (parse_op.c),
+ * those with some (parse_control.c). */
+bool parse_plain_op(Parser *p, Statement *s, OpCode code);
+bool parse_for(Parser *p, Statement *s);
+bool parse_while(Parser *p, Statement *s);
+bool parse_if(Parser *p, Statement *s);
+bool parse_thread_group(Parser *p, Statement *s);
+
+#endif
