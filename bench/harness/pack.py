@@ -9,7 +9,8 @@ from . import machine, measure
 
 TARGET = "sm_90a"
 PROGRAMS = ["matmul_bench"]
-FLUSH = machine.ROOT / "tools" / "common" / "flush.tilus"
+HELPERS = [machine.ROOT / "tools" / "common" / "flush.tilus",
+           machine.BENCH / "matmul" / "neighbor.tilus"]
 TEMPLATE = machine.ROOT / "kernels" / "matmul.tilus"
 
 
@@ -41,7 +42,8 @@ def compile_kernels(llc, kernels, folder):
     """All artefacts, in as many processes as there are processors."""
     folder.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        work = [pool.submit(compile_artefact, llc, FLUSH, TARGET, folder / "flush.tilusk")]
+        work = [pool.submit(compile_artefact, llc, source, TARGET,
+                            folder / f"{source.stem}.tilusk") for source in HELPERS]
         work += [pool.submit(compile_artefact, llc, TEMPLATE, TARGET, folder / f"{name}.tilusk",
                              entry, defines) for name, (entry, defines) in kernels.items()]
         for each in work:

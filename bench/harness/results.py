@@ -10,14 +10,14 @@ import os
 from . import parts
 
 COLUMNS = ("date device driver revision weights activations k n group zeros m configuration us "
-           "us_kernel_only us_flush bytes floor_us fraction cublas_us speedup "
-           "relative_error").split()
+           "us_kernel_only us_flush us_chain bytes floor_us fraction cublas_us cublas_layout "
+           "speedup relative_error").split()
 COMPILE_COLUMNS = "date machine cores revision configurations target seconds ms_median".split()
 PEER_COLUMNS = "peer weights group zeros k n m us source date note".split()
 
 WORDS = set("date device driver machine revision weights activations zeros configuration target "
-            "peer source note".split())
-MAY_LACK = {"us_kernel_only", "floor_us", "fraction", "cublas_us", "speedup", "configuration",
+            "peer source note cublas_layout".split())
+MAY_LACK = {"us_kernel_only", "us_chain", "cublas_layout", "floor_us", "fraction", "cublas_us", "speedup", "configuration",
             "note"}
 INTEGERS = {"k", "n", "m", "group", "cores", "configurations"}
 

@@ -35,7 +35,8 @@ typedef struct Row {
     const char *device, *driver;        /* driver: "" when nothing runs */
     const char *configuration;
     int64_t m;
-    double us, kernel_us, flush_us, cublas_us, error;
+    double us, kernel_us, flush_us, chain_us, cublas_us, error;
+    const char *cublas_layout;          /* of B, of the faster cuBLAS; "": not measured */
 } Row;
 
 /* ---- data.c: random operands on the host ------------------------------------- */
@@ -83,9 +84,19 @@ double reference_tolerance(const MatmulSpec *spec);
  * which stderr says; false after a failure, which stands there. The settings outlive it. */
 typedef struct Cublas Cublas;
 bool cublas_open(Measure *measure, const Settings *settings, Cublas **out);
-/* Microseconds of a launch, by the graph. */
-bool cublas_measure(Cublas *cublas, int64_t m, double *us);
+/* Microseconds of a launch, by the graph, with B as [n, k] or as [k, n], whichever is faster;
+ * *layout names that one, "nk" or "kn". */
+bool cublas_measure(Cublas *cublas, int64_t m, double *us, const char **layout);
 void cublas_close(Cublas *cublas);
+
+/* ---- helper.c: the kernels beside the products ------------------------------------ */
+
+/* The artefact NAME.tilusk of the folder; NULL after a failure, which stands on stderr.
+ * Unloaded by tilus_kernel_unload. */
+tilus_kernel *helper_load(tilus_rt *rt, const char *folder, const char *name);
+/* False after a failure, which stands on stderr. */
+bool helper_launch(tilus_kernel *kernel, const Measure *measure, const tilus_arg *args,
+                   size_t count);
 
 /* ---- flush.c: fills the L2 cache by reading ------------------------------------ */
 

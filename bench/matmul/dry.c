@@ -43,7 +43,8 @@ int dry_rows(const Settings *s)
         char configuration[CONFIGURATION_MAX];
         row_configuration(plan, s->sizes[i], configuration);
         const Row row = {.device = plan->device.name, .driver = "", .m = s->sizes[i],
-                         .configuration = configuration, .us = NAN, .kernel_us = NAN,
+                         .configuration = configuration, .cublas_layout = "",
+                         .us = NAN, .kernel_us = NAN, .chain_us = NAN,
                          .flush_us = NAN, .cublas_us = NAN, .error = NAN};
         row_print(s, &plan->spec, &row);
     }

@@ -2,9 +2,6 @@
  * the driver's copies and fills write, too. */
 #include "bench.h"
 
-#include "common/file.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 struct Flush {
@@ -14,20 +11,6 @@ struct Flush {
     CUdeviceptr memory;
 };
 
-static bool load(Flush *f, tilus_rt *rt, const char *folder)
-{
-    char path[4096], *bytes;
-    size_t size;
-    snprintf(path, sizeof path, "%s/flush.tilusk", folder);
-    if (!file_read(TOOL, path, FILE_SIZE_MAX, &bytes, &size))
-        return false;
-    tilus_status status = tilus_kernel_load(rt, bytes, size, &f->kernel);
-    free(bytes);
-    if (status != TILUS_OK)
-        fprintf(stderr, BENCH_USER ": %s: %s\n", path, tilus_rt_error());
-    return status == TILUS_OK;
-}
-
 Flush *flush_open(const Measure *measure, tilus_rt *rt, const char *folder)
 {
     enum { BLOCK_BYTES = 8192 * 4, SUM_BYTES = 4 };     /* that a block reads, and writes */
@@ -36,7 +19,8 @@ Flush *flush_open(const Measure *measure, tilus_rt *rt, const char *folder)
     if (!f)
         return NULL;
     f->measure = measure;
-    if (load(f, rt, folder) &&
+    f->kernel = helper_load(rt, folder, "flush");
+    if (f->kernel &&
         DRIVER_CALL(&measure->driver, cuMemAlloc(&f->memory,
                                                  blocks * (BLOCK_BYTES + SUM_BYTES)))) {
         f->args[0].pointer = f->memory;
@@ -52,11 +36,7 @@ bool flush_launch(void *flush, unsigned copy)
 {
     Flush *f = flush;
     (void)copy;
-    tilus_status status =
-        tilus_launch(f->kernel, f->measure->stream, f->args, COUNT(f->args), 0, 0);
-    if (status != TILUS_OK)
-        fprintf(stderr, BENCH_USER ": %s\n", tilus_rt_error());
-    return status == TILUS_OK;
+    return helper_launch(f->kernel, f->measure, f->args, COUNT(f->args));
 }
 
 void flush_close(Flush *f)

@@ -20,7 +20,8 @@ static double least_time(const char *device, double bytes)
 void row_print_header(void)
 {
     puts("date,device,driver,revision,weights,activations,k,n,group,zeros,m,configuration,us,"
-         "us_kernel_only,us_flush,bytes,floor_us,fraction,cublas_us,speedup,relative_error");
+         "us_kernel_only,us_flush,us_chain,bytes,floor_us,fraction,cublas_us,cublas_layout,speedup,"
+         "relative_error");
 }
 
 double row_bytes(const MatmulSpec *s, int64_t m)
@@ -77,10 +78,12 @@ void row_print(const Settings *settings, const MatmulSpec *s, const Row *row)
     print_number("%.3f", row->us);
     print_number("%.3f", row->kernel_us);
     print_number("%.3f", row->flush_us);
+    print_number("%.3f", row->chain_us);
     print_number("%.0f", bytes);
     print_number("%.3f", least);
     print_number("%.4f", least / row->us);
     print_number("%.3f", row->cublas_us);
+    printf(",%s", row->cublas_layout);
     print_number("%.3f", row->cublas_us / row->us);
     print_number("%.2e", row->error);
     putchar('\n');

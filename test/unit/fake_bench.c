@@ -2,9 +2,11 @@
  *
  * A launch takes 10 microseconds, and a graph's k-th replay k mod 10 more. The stream that
  * is made is the default one. Environment: TILUS_FAKE_FAIL as in fake_cuda.c, by name;
- * TILUS_FAKE_FREE, bytes of memory that are free; TILUS_FAKE_NAME, of the device. Printed
+ * TILUS_FAKE_FREE, bytes of memory that are free; TILUS_FAKE_NAME, of the device;
+ * TILUS_FAKE_REPLAY_MS, milliseconds of the host that a replay takes. Printed
  * are how many values the first parameter of captured launches has, and what is left when
  * the process ends. */
+#define _POSIX_C_SOURCE 200809L
 #include "fake_cuda.h"
 
 #include "cuda_api.h"
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* fake_cuda.c has these under other names here. */
 #undef cuDeviceGetAttribute
@@ -207,7 +210,10 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     (void)stream;
+    const char *ms = getenv("TILUS_FAKE_REPLAY_MS");
+    const struct timespec busy = {.tv_nsec = ms ? atol(ms) * 1000000 : 0};
     CALLED_IN_CONTEXT();
+    nanosleep(&busy, NULL);
     extra_us += exec->launches * (LAUNCH_US + exec->replays++ % 10);
     return CUDA_SUCCESS;
 }

@@ -70,6 +70,17 @@ static void test_states(void **state)
     assert_true(milliseconds_of(MEASURE_LOADED) >= MEASURE_LOAD_MS);
 }
 
+/* Replays of 8 ms: the one that wakes the device and two that count begin within a burst. */
+static void test_bursts(void **state)
+{
+    (void)state;
+    enum { A_BURST = 2 };
+    setenv("TILUS_FAKE_REPLAY_MS", "8", 1);
+    double ms = milliseconds_of(MEASURE_RESTED);
+    unsetenv("TILUS_FAKE_REPLAY_MS");
+    assert_true(ms >= MEASURE_REPLAYS / A_BURST * (MEASURE_REST_MS + 8.0 * (1 + A_BURST)));
+}
+
 /* As long as the replays before took, less what has passed since. */
 static void test_rest_between(void **state)
 {
@@ -91,6 +102,7 @@ static void test_rest_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_bursts),
                                        cmocka_unit_test(test_rest_between)};
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -168,17 +168,34 @@ static bool load(const Measure *m, const Graph *g)
     return ok;
 }
 
+static bool replays_loaded(const Measure *m, const Graph *g, double *us)
+{
+    return load(m, g) && replays(m, g, MEASURE_REPLAYS, us);
+}
+
+/* Replays in bursts, each after a rest; the first replay of a burst wakes the device and does
+ * not count. However long one replay takes, what ran since the last rest is a burst at most. */
+static bool replays_rested(const Measure *m, const Graph *g, double *us)
+{
+    double unused;
+    bool ok = replay(m, g, &unused);            /* brings the graph to the device */
+    for (unsigned i = 0; ok && i < MEASURE_REPLAYS;) {
+        rest(MEASURE_REST_MS * MILLISECOND);
+        int64_t end = now() + MEASURE_BURST_MS * MILLISECOND;
+        ok = replay(m, g, &unused);
+        do
+            ok = ok && replay(m, g, &us[i++]);
+        while (ok && i < MEASURE_REPLAYS && now() < end);
+    }
+    return ok;
+}
+
 bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
                    unsigned *launches, double us[static MEASURE_REPLAYS])
 {
     Graph g = {0};
-    double unused[WARM_UP];
-    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
-    if (state == MEASURE_LOADED)
-        ok = ok && load(m, &g);
-    else
-        rest(MEASURE_REST_MS * MILLISECOND);
-    ok = ok && replays(m, &g, WARM_UP, unused) && replays(m, &g, MEASURE_REPLAYS, us);
+    bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
+              (state == MEASURE_LOADED ? replays_loaded : replays_rested)(m, &g, us);
     *launches = g.launches;
     graph_close(m, &g);
     return ok;

@@ -4,7 +4,7 @@
  *     Where the copies are much larger than the L2 cache, each launch finds its data in
  *     memory, and what it costs to launch is hidden, as it is in a server. It is measured
  *     from rest, or under load: a device that takes all the power it may for more than some
- *     40 ms lowers its clocks.
+ *     40 ms lowers its clocks, so replays from rest come in bursts with idle time between.
  * events: between two events on a stream, after the L2 cache was filled with something
  *     else by reading it. (Writing would leave lines that are written back in the
  *     meantime.) What it costs to launch is in it.
@@ -19,7 +19,8 @@
 
 enum {
     MEASURE_REPLAYS = 50,
-    MEASURE_REST_MS = 100,      /* without work, before replays of MEASURE_RESTED */
+    MEASURE_REST_MS = 100,      /* without work, before each burst of MEASURE_RESTED */
+    MEASURE_BURST_MS = 20,      /* after which no replay of a burst begins */
     MEASURE_LOAD_MS = 500,      /* of replays, before those of MEASURE_LOADED */
 };
 
@@ -52,8 +53,8 @@ void measure_close(Measure *m);
 
 typedef enum MeasureState { MEASURE_RESTED, MEASURE_LOADED } MeasureState;
 
-/* Microseconds a launch of each replay, in the order of time. A graph has whole rounds over
- * the copies, *launches in all, of a millisecond or more. */
+/* Microseconds a launch of each replay, in the order of time. A graph takes each copy equally
+ * often, has *launches in all, and takes a millisecond or more. */
 bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
                    unsigned *launches, double us[static MEASURE_REPLAYS]);
 

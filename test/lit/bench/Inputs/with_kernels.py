@@ -1,14 +1,16 @@
 """Runs matmul_bench again and again, compiling each kernel that it misses, then once more with
 its output shown:
 
-    with_kernels.py TEMPLATE FLUSH FOLDER COMMAND...
+    with_kernels.py TEMPLATE HELPERS FOLDER COMMAND...
+
+HELPERS: the sources of kernels beside the products, separated by commas
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-template, flush, folder, *command = sys.argv[1:]
+template, helpers, folder, *command = sys.argv[1:]
 pathlib.Path(folder).mkdir(exist_ok=True)
 
 
@@ -17,7 +19,8 @@ def compile_artefact(source, target, name, *more):
                     "--cubin=never", "-o", f"{folder}/{name}.tilusk", *more], check=True)
 
 
-compile_artefact(flush, "sm_80", "flush")
+for source in helpers.split(","):
+    compile_artefact(source, "sm_80", pathlib.Path(source).stem)
 for _ in range(8):
     run = subprocess.run(command, capture_output=True, text=True)
     missing = re.search(r"no kernel (\S+) \(@(\w+) of (.*) for (sm_\w+)\)", run.stderr)
