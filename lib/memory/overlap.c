@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { BITS_A_BYTE = 8, PLACINGS = 16 };
-#define TABLE_LIMIT (INT64_C(1) << 22)     /* bytes */
+#define TABLE_LIMIT (INT64_C(1) << 22)     /* bytes, and elements */
 
 /* ---- tensors ----------------------------------------------------------- */
 
@@ -148,7 +148,8 @@ static bool rows_are_bytes(const Comparison *c, unsigned d)
     if (c->bits % BITS_A_BYTE == 0)
         return true;
     const Expr *stride = c->type->strides ? NULL : type_stride(c->m, c->type, d);
-    return stride && facts_of_expr(stride).divisor * c->bits % BITS_A_BYTE == 0;
+    int64_t unit = BITS_A_BYTE / gcd_i64(BITS_A_BYTE, c->bits);
+    return stride && facts_of_expr(stride).divisor % unit == 0;
 }
 
 /* Whether both tiles begin and end at whole bytes of a row in the last
@@ -198,29 +199,53 @@ typedef struct Placing {
     unsigned phase;             /* the bit of a byte where a begins */
 } Placing;
 
-/* Shared tensors have their own strides. A global view, whose strides may not be
- * known, is packed anew, around the two tiles. */
-static bool place_steps(const Comparison *c, Placing *p)
+/* The extent of dimension `d` that holds both tiles, rounded up to 8. Returns false
+ * when it exceeds TABLE_LIMIT. */
+static bool packed_extent(const Comparison *c, const Placing *p, unsigned d, int64_t *extent)
 {
-    int64_t span = 1;
+    int64_t begin = p->shift[d] < 0 ? p->shift[d] : 0, a = tile_extent(&c->a->tile, d), end;
+    if (__builtin_add_overflow(p->shift[d], tile_extent(&c->b->tile, d), &end) ||
+        __builtin_sub_overflow(end > a ? end : a, begin, &end) || end > TABLE_LIMIT)
+        return false;
+    *extent = (end + 7) / 8 * 8;
+    return true;
+}
+
+/* Global views are packed anew, around the two tiles: their strides may not be
+ * known. */
+static bool place_packed(const Comparison *c, Placing *p)
+{
+    int64_t span = 1, extent;
     for (unsigned d = c->type->rank; d-- > 0;) {
-        if (c->type->kind == TYPE_SHARED) {
-            p->step[d] = type_stride(c->m, c->type, d)->constant;
-            continue;
-        }
         if (!c->injective || (d + 1 < c->type->rank && !rows_are_bytes(c, d)))
             return false;
-        int64_t a = tile_extent(&c->a->tile, d), b = tile_extent(&c->b->tile, d);
-        int64_t begin = p->shift[d] < 0 ? p->shift[d] : 0;
-        int64_t end = p->shift[d] + b > a ? p->shift[d] + b : a;
         p->step[d] = span;
-        if (__builtin_mul_overflow(span, (end - begin + 7) / 8 * 8, &span) ||
+        if (!packed_extent(c, p, d, &extent) || __builtin_mul_overflow(span, extent, &span) ||
             span > TABLE_LIMIT)
             return false;
     }
-    for (unsigned d = 0; d < c->type->rank; d++)
-        p->origin += p->shift[d] * p->step[d];
     return true;
+}
+
+/* Shared tensors have their own strides. */
+static bool place_steps(const Comparison *c, Placing *p)
+{
+    if (c->type->kind != TYPE_SHARED)
+        return place_packed(c, p);
+    for (unsigned d = 0; d < c->type->rank; d++)
+        p->step[d] = type_stride(c->m, c->type, d)->constant;
+    return true;
+}
+
+/* Where `b` begins, as a number of elements. Returns false beyond TABLE_LIMIT. */
+static bool place_origin(const Comparison *c, Placing *p)
+{
+    int64_t part;
+    for (unsigned d = 0; d < c->type->rank; d++)
+        if (__builtin_mul_overflow(p->shift[d], p->step[d], &part) ||
+            __builtin_add_overflow(p->origin, part, &p->origin))
+            return false;
+    return p->origin >= -TABLE_LIMIT && p->origin <= TABLE_LIMIT;
 }
 
 /* Bit n: `a` may begin at bit n of a byte. */
@@ -239,7 +264,7 @@ static unsigned possible_phases(const Comparison *c, const Placing *p)
     }
     unsigned phases = 0;
     for (int64_t n = 0; n < BITS_A_BYTE; n += unit)
-        phases |= 1u << (known + n) % BITS_A_BYTE;
+        phases |= 1u << floor_mod(known + n, BITS_A_BYTE);
     return phases;
 }
 
@@ -334,15 +359,28 @@ static void touch_all(const Comparison *c, const Placing *p, const Footprint *f,
         touch_tile(c, p, f, origin, bytes);
 }
 
-/* The bytes that `a` spans. */
-static int64_t span_bytes(const Comparison *c, const Placing *p)
+/* The elements from the tile's first to its last. Returns false beyond TABLE_LIMIT. */
+static bool tile_span(const Comparison *c, const Placing *p, const MemoryTile *t, int64_t *span)
 {
-    int64_t last = 0, reach;
+    int64_t reach;
+    *span = 1;
     for (unsigned d = 0; d < c->type->rank; d++)
-        if (__builtin_mul_overflow(p->step[d], tile_extent(&c->a->tile, d) - 1, &reach) ||
-            __builtin_add_overflow(last, reach, &last))
-            return INT64_MAX;
-    return last > TABLE_LIMIT ? INT64_MAX : (last + 1) * c->bits / BITS_A_BYTE + 2;
+        if (__builtin_mul_overflow(p->step[d], tile_extent(t, d) - 1, &reach) ||
+            __builtin_add_overflow(*span, reach, span))
+            return false;
+    return *span <= TABLE_LIMIT;
+}
+
+/* The places of both tiles, and the bytes that `a` spans. Returns false where they
+ * are unknown or more than a table holds. */
+static bool place_tiles(const Comparison *c, Placing *p, int64_t *bytes)
+{
+    int64_t a, b;
+    if (!place_steps(c, p) || !place_origin(c, p) || !tile_span(c, p, &c->a->tile, &a) ||
+        !tile_span(c, p, &c->b->tile, &b))
+        return false;
+    *bytes = a * c->bits / BITS_A_BYTE + 2;
+    return *bytes <= TABLE_LIMIT;
 }
 
 static bool bytes_meet(const Comparison *c, const Placing *p, int64_t count)
@@ -361,7 +399,7 @@ static Overlap overlap_placed(const Comparison *c, Placing *p)
 {
     bool all = true, some = false;
     int64_t count;
-    if (!place_steps(c, p) || (count = span_bytes(c, p)) > TABLE_LIMIT)
+    if (!place_tiles(c, p, &count))
         return OVERLAP_UNKNOWN;
     for (unsigned phases = possible_phases(c, p); phases; phases &= phases - 1) {
         p->phase = (unsigned)__builtin_ctz(phases);

@@ -10,6 +10,8 @@
 
 #include "scalar/facts.h"
 
+#include <assert.h>
+
 enum { TERMS = 16, NESTED = 8 };
 
 typedef struct Term {
@@ -122,7 +124,7 @@ static void take_pairs(Sum *s, Difference *d, unsigned depth)
     for (unsigned i = 0; i < s->count; i++)
         for (unsigned j = 0; j < s->count; j++) {
             Term *x = &s->terms[i], *y = &s->terms[j];
-            if (i == j || x->factor <= 0 || x->factor != -y->factor ||
+            if (i == j || x->factor <= 0 || y->factor >= 0 || x->factor + y->factor != 0 ||
                 !pair_values(x->leaf, y->leaf, depth, values) ||
                 !multiply_values(d, values, x->factor))
                 continue;
@@ -146,9 +148,9 @@ static void add_rest(Difference *d, const Term *t)
     int64_t step;
     if (t->factor == 0)
         return;
-    if (t->factor == INT64_MIN || __builtin_mul_overflow(t->factor, f.divisor, &step))
-        step = 1;
-    d->rest_divisor = gcd_i64(d->rest_divisor, step < 0 ? -step : step);
+    if (__builtin_mul_overflow(t->factor, f.divisor, &step))
+        step = t->factor;
+    d->rest_divisor = gcd_i64(d->rest_divisor, step);
     add_bound(&d->rest_min, t->factor > 0 ? f.min : f.max, t->factor, INT64_MIN);
     add_bound(&d->rest_max, t->factor > 0 ? f.max : f.min, t->factor, INT64_MAX);
 }
@@ -172,17 +174,7 @@ Difference difference_of(const Expr *a, const Expr *b)
     return difference(a, b, 0);
 }
 
-/* ---- questions --------------------------------------------------------- */
-
-/* Whether value + rest may be `sum`. */
-static bool rest_allows(const Difference *d, int64_t value, int64_t sum)
-{
-    int64_t rest;
-    if (__builtin_sub_overflow(sum, value, &rest))
-        return true;
-    return rest >= d->rest_min && rest <= d->rest_max &&
-           (d->rest_divisor == 0 ? rest == 0 : rest % d->rest_divisor == 0);
-}
+/* ---- narrowing --------------------------------------------------------- */
 
 static bool add_value(Difference *d, int64_t value)
 {
@@ -195,29 +187,59 @@ static bool add_value(Difference *d, int64_t value)
     return true;
 }
 
-/* The least number above -below that is value modulo the rest's divisor. */
-static int64_t first_inside(const Difference *d, int64_t value, int64_t below)
+/* Cuts [*low, *high] to where value + rest can be. A sum beyond 64 bits lies on the
+ * side of its rest, outside of every such range. False when nothing is left. */
+static bool cut_to_rest(const Difference *d, int64_t value, int64_t *low, int64_t *high)
 {
-    int64_t g = d->rest_divisor;
-    return 1 - below + (g ? floor_mod(floor_mod(value, g) - floor_mod(1 - below, g), g) : 0);
+    int64_t sum;
+    if (d->rest_min > INT64_MIN) {
+        if (!__builtin_add_overflow(value, d->rest_min, &sum))
+            *low = sum > *low ? sum : *low;
+        else if (value > 0)
+            return false;
+    }
+    if (d->rest_max < INT64_MAX) {
+        if (!__builtin_add_overflow(value, d->rest_max, &sum))
+            *high = sum < *high ? sum : *high;
+        else if (value < 0)
+            return false;
+    }
+    return *low <= *high;
+}
+
+/* The distance from `low` up to the grid of value + n * step. */
+static int64_t to_grid(int64_t low, int64_t value, int64_t step)
+{
+    return floor_mod(floor_mod(value, step) - floor_mod(low, step), step);
+}
+
+/* Adds to `inside` each value + rest in [low, high]; false when they are too many. */
+static bool add_sums(Difference *inside, const Difference *d, int64_t value, int64_t low,
+                     int64_t high)
+{
+    int64_t step = d->rest_divisor, sum;
+    if (step == 0)
+        return value < low || value > high || add_value(inside, value);
+    if (!cut_to_rest(d, value, &low, &high) ||
+        __builtin_add_overflow(low, to_grid(low, value, step), &sum))
+        return true;
+    while (sum <= high) {
+        assert(floor_mod(sum, step) == floor_mod(value, step));
+        if (!add_value(inside, sum))
+            return false;
+        if (__builtin_add_overflow(sum, step, &sum))
+            break;
+    }
+    return true;
 }
 
 bool difference_narrow(Difference *d, int64_t below, int64_t above)
 {
     Difference inside = {.count = 0};
-    for (unsigned i = 0; i < d->count; i++) {
-        int64_t step = d->rest_divisor ? d->rest_divisor : 1, sum;
-        int64_t first = first_inside(d, d->values[i], below);
-        if (d->rest_min > INT64_MIN &&
-            !__builtin_add_overflow(d->values[i], d->rest_min, &sum) && sum > first)
-            first = sum;
-        for (sum = first; sum < above; sum += step) {
-            if (rest_allows(d, d->values[i], sum) && !add_value(&inside, sum))
-                return false;
-            if (sum > INT64_MAX - step)
-                break;
-        }
-    }
+    assert(below > 0 && above > 0);
+    for (unsigned i = 0; i < d->count; i++)
+        if (!add_sums(&inside, d, d->values[i], 1 - below, above - 1))
+            return false;
     *d = inside;
     return true;
 }

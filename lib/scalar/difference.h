@@ -1,5 +1,5 @@
-/* What is known of the difference of two scalar expressions: offsets of two
- * accesses, of which one may be of an earlier round of a loop. */
+/* The possible differences of two scalar expressions: offsets of two accesses, of
+ * which one may be of an earlier iteration of a loop. */
 #ifndef TILUS_SCALAR_DIFFERENCE_H
 #define TILUS_SCALAR_DIFFERENCE_H
 
@@ -16,17 +16,18 @@ typedef struct Difference {
     int64_t rest_min, rest_max, rest_divisor;
 } Difference;
 
-/* Of b - a, wherever both can be computed. Pure. */
+/* The difference b - a, wherever both can be computed. Pure. */
 Difference difference_of(const Expr *a, const Expr *b);
 
-/* Whether one of `values` is all there is to it. */
+/* Returns true when the rest is 0. */
 static inline bool difference_is_exact(const Difference *d)
 {
     return d->rest_divisor == 0;
 }
 
-/* Keeps what it may be between -below and above, both positive and not among it:
- * exact differences, of which none may be left. False when they are too many. */
+/* Leaves exactly the differences d with -below < d < above, both bounds positive, as
+ * an exact difference, which may be empty. Returns false, with `d` as it was, when
+ * they are more than DIFFERENCE_VALUES. */
 bool difference_narrow(Difference *d, int64_t below, int64_t above);
 
 #endif

@@ -1,9 +1,10 @@
-/* lib/scalar/facts.c and the fold pass against brute force: random
+/* lib/scalar/facts.c, lib/scalar/difference.c and the fold pass against brute force: random
  * expressions over arguments, block indices and loop indices, evaluated for
  * every value that these can have. */
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
+#include "scalar/difference.h"
 #include "scalar/facts.h"
 #include "syntax/syntax.h"
 
@@ -319,6 +320,76 @@ static void facts_of_deep_nests_end(void **state)
     free(text);
 }
 
+/* ---- differences -------------------------------------------------------------- */
+
+/* Two offsets like those of one access in two iterations: `a`, and `a` at another
+ * value of a leaf, plus a constant. */
+typedef struct Shift {
+    const Value *of;
+    const Expr *to;
+} Shift;
+
+static const Expr *shifted_value(Value *v, void *data)
+{
+    const Shift *s = data;
+    return v == s->of ? s->to : NULL;
+}
+
+static const Expr *shifted_expr(World *w, uint64_t *seed, const Expr *a)
+{
+    const char *why;
+    Value *v = w->values[random_in(seed, 0, VALUES - 1)];
+    const Expr *leaf = expr_value(&w->m->exprs, v), *other = random_leaf(w, seed);
+    Shift s = {v, expr_make(&w->m->exprs, SCALAR_add, leaf, other, &why)};
+    const Expr *b = s.to ? expr_substitute(&w->m->exprs, a, shifted_value, &s) : a;
+    const Expr *sum = b ? expr_make(&w->m->exprs, SCALAR_add, b, random_constant(w, seed), &why)
+                        : NULL;
+    return sum ? sum : b ? b : a;
+}
+
+static bool has_value(const Difference *d, int64_t value)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (d->values[i] == value)
+            return true;
+    return false;
+}
+
+/* Returns true when the differences within 8 are known and narrow to fewer than all. */
+static bool check_difference(World *w, const Expr *a, const Expr *b)
+{
+    enum { WINDOW = 9 };
+    Difference d = difference_of(a, b);
+    int64_t x, y, apart;
+    if (!difference_narrow(&d, WINDOW, WINDOW))
+        return false;
+    for (unsigned i = 0; i < w->count; i++)
+        if (!evaluate(w, i, a, &x) && !evaluate(w, i, b, &y) &&
+            !__builtin_sub_overflow(y, x, &apart) && apart > -WINDOW && apart < WINDOW &&
+            !has_value(&d, apart))
+            refute(w, i, b, y, "the difference is lost");
+    return true;
+}
+
+static void differences_hold_for_every_value(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261122;
+    unsigned checked = 0, narrowed = 0;
+    while (checked < 20000) {
+        Shape shape = random_shape(&seed);
+        World *w = world_new(&shape);
+        for (int i = 0; i < 50 && w->count; i++, checked++) {
+            const Expr *a = random_expr(w, &seed, (unsigned)random_in(&seed, 1, 3));
+            bool alike = random_in(&seed, 0, 1);
+            narrowed += check_difference(w, a, alike ? shifted_expr(w, &seed, a)
+                                                     : random_expr(w, &seed, 1));
+        }
+        world_free(w);
+    }
+    assert_in_range(narrowed, checked / 4, checked);
+}
+
 /* ---- folding ------------------------------------------------------------------- */
 
 static bool count_stores(Op *op, void *data)
@@ -378,6 +449,7 @@ int main(void)
         cmocka_unit_test(facts_hold_for_every_value),
         cmocka_unit_test(facts_are_as_sharp_as_stated),
         cmocka_unit_test(facts_of_deep_nests_end),
+        cmocka_unit_test(differences_hold_for_every_value),
         cmocka_unit_test(folding_keeps_the_meaning),
     };
     return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
