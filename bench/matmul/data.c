@@ -1,6 +1,8 @@
 /* Random operands, and the numbers that they mean. */
 #include "bench.h"
 
+#include "support/integer.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,9 +153,9 @@ bool data_make(Data *d, const MatmulSpec *spec, int64_t m_max, unsigned seed)
     uint64_t state = seed + UINT64_C(0x9e3779b97f4a7c15);
     uint64_t count = (uint64_t)spec->n * (uint64_t)spec->k;
     int64_t group = spec->group ? spec->group * spec->repeats : spec->k;
-    *d = (Data){.spec = spec, .group = group, .groups = (spec->k + group - 1) / group};
+    *d = (Data){.spec = spec, .group = group, .groups = ceil_div_i64(spec->k, group)};
     size_t scales = (size_t)(spec->n * d->groups);
-    d->code_bytes = (size_t)((count * dtype_bits(spec->weights) + 7) / 8);
+    d->code_bytes = ceil_div_size(count * dtype_bits(spec->weights), 8);
     d->scale_bytes = scales * element_bytes(spec->scales);
     d->zero_bytes = spec->zeros == TILUS_ZEROS_NONE      ? 0
                     : spec->zeros == TILUS_ZEROS_INTEGER ? scales

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cpu/memory.h"
 
+#include "support/integer.h"
+
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,11 +14,6 @@
 enum { GUARD = 1 << 26, GUARD_LOW = 1 << 20 };
 
 enum { PATTERN = 0xA5 };
-
-static size_t round_up(size_t n, size_t to)
-{
-    return (n + to - 1) / to * to;
-}
 
 /* `bytes` of address space; below 4 GB where the system can be asked for that. */
 static void *reserve(size_t bytes, bool low)
@@ -38,8 +35,8 @@ static size_t page_size(void)
 
 bool guarded_open(Guarded *r, const char *name, size_t size, size_t align, bool low)
 {
-    size_t page = page_size(), guard = round_up(low ? GUARD_LOW : GUARD, page);
-    size_t open = round_up(round_up(size, align), page);
+    size_t page = page_size(), guard = round_up_size(low ? GUARD_LOW : GUARD, page);
+    size_t open = round_up_size(round_up_size(size, align), page);
     *r = (Guarded){.name = name, .size = size};
     if (size > SIZE_MAX / 2)
         return false;
@@ -50,7 +47,7 @@ bool guarded_open(Guarded *r, const char *name, size_t size, size_t align, bool 
     r->reserved = open + 2 * guard;
     r->first = r->base + guard;
     r->end = r->first + open;
-    r->data = r->end - round_up(size, align);
+    r->data = r->end - round_up_size(size, align);
     if (open && mprotect(r->first, open, PROT_READ | PROT_WRITE) != 0)
         return false;
     memset(r->first, PATTERN, (size_t)(r->data - r->first));

@@ -2,20 +2,17 @@
  * begins and ends each launch. Its numbers were fitted to measurements on an H200. */
 #include "matmul/config.h"
 
+#include "support/integer.h"
+
 #include <math.h>
 
 /* ---- bytes ------------------------------------------------------------ */
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Of weights with their scales and zero points, without any padding. */
 static double weight_bytes(const MatmulSpec *s)
 {
     double zero = s->zeros == TILUS_ZEROS_NONE ? 0 : s->zeros == TILUS_ZEROS_INTEGER ? 1 : 2;
-    int64_t groups = s->group ? ceil_div(s->k, s->group * s->repeats) : 1;
+    int64_t groups = s->group ? ceil_div_i64(s->k, s->group * s->repeats) : 1;
     return (double)s->n * (double)s->k * dtype_bits(s->weights) / 8 +
            (double)groups * (double)s->n * (2 + zero);
 }
@@ -104,7 +101,7 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
                         Rates rates, double rounds_a_block, int64_t blocks)
 {
     double most = ceil(rounds_a_block);
-    int64_t warps = ceil_div(blocks, d->multiprocessors) * c->rwarps * c->kwarps;
+    int64_t warps = ceil_div_i64(blocks, d->multiprocessors) * c->rwarps * c->kwarps;
     double units = rounds_a_block * c->rwarps * c->kwarps * c->deep;
     double bytes = (double)blocks * units * (double)matmul_unit_bytes(s, c->rows);
     double busy = (double)warps * rates.busy;
@@ -117,7 +114,7 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
  * others found, one after the other. */
 static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t blocks)
 {
-    int64_t rows = (int64_t)c->rwarps * c->rows, tiles = ceil_div(s->n, rows);
+    int64_t rows = (int64_t)c->rwarps * c->rows, tiles = ceil_div_i64(s->n, rows);
     double next = fmax((double)blocks / (double)tiles - 1, 0);
     return blocks == tiles ? 0 : hand_over_us + hand_over_next_us * next +
                                      hand_over_sum_us * (double)(rows * c->tiles);
@@ -140,7 +137,7 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
                    const MatmulDevice *device)
 {
     int64_t blocks = matmul_blocks(spec, c, device->multiprocessors);
-    int64_t left = blocks * ceil_div(m, 8 * c->tiles);
+    int64_t left = blocks * ceil_div_i64(m, 8 * c->tiles);
     int resident = matmul_resident(spec, c, device);
     int64_t at_once = (int64_t)(resident ? resident : 1) * device->multiprocessors;
     double rounds = (double)matmul_rounds(spec, c) / (double)blocks;
@@ -151,6 +148,6 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     us += (double)full * wave_time(spec, c, device, rates, rounds, at_once);
     if (left % at_once)
         us += wave_time(spec, c, device, rates, rounds, left % at_once);
-    us += (double)(ceil_div(left, at_once) - 1) * wave_us;
+    us += (double)(ceil_div_i64(left, at_once) - 1) * wave_us;
     return us * find_doubt(spec, c);
 }

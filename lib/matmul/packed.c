@@ -1,19 +1,11 @@
 /* Packed weights: where things lie in them, and parts of them. */
 #include "matmul/internal.h"
 
+#include "support/integer.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-static size_t round_up(size_t bytes)
-{
-    return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* ---- places ------------------------------------------------------------- */
 
@@ -29,7 +21,7 @@ int packed_zero_nothing(const MatmulSpec *spec)
 
 int64_t packed_groups(const MatmulSpec *spec)
 {
-    return spec->group ? ceil_div(spec->k, spec->group * spec->repeats) : 1;
+    return spec->group ? ceil_div_i64(spec->k, spec->group * spec->repeats) : 1;
 }
 
 void packed_place(Packed *p, const MatmulSpec *spec, int rows)
@@ -41,14 +33,14 @@ void packed_place(Packed *p, const MatmulSpec *spec, int rows)
                   .unit_zeros = codes + 2 * groups * (size_t)rows};
     p->tiles = matmul_units(spec, rows) / p->slices;
     size_t tables = (size_t)p->tiles * (size_t)rows;
-    p->size = round_up((size_t)p->tiles * (size_t)p->slices * p->unit);
+    p->size = round_up_size((size_t)p->tiles * (size_t)p->slices * p->unit, MATMUL_ALIGN);
     if (spec->group == 0) {
         p->scales = p->size;
-        p->size = round_up(p->size + 2 * tables);
+        p->size = round_up_size(p->size + 2 * tables, MATMUL_ALIGN);
     }
     if (spec->group == 0 && spec->zeros != TILUS_ZEROS_NONE) {
         p->zeros = p->size;
-        p->size = round_up(p->size + packed_zero_bytes(spec) * tables);
+        p->size = round_up_size(p->size + packed_zero_bytes(spec) * tables, MATMUL_ALIGN);
     }
 }
 
@@ -138,7 +130,7 @@ static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
                       const unsigned char *empty, unsigned char *to)
 {
     const Packed *p = &part->packed;
-    int64_t filled = ceil_div(part->spec.k, MATMUL_UNIT_K), repeats = part->spec.repeats;
+    int64_t filled = ceil_div_i64(part->spec.k, MATMUL_UNIT_K), repeats = part->spec.repeats;
     memcpy(to, from, (size_t)filled * p->unit);
     for (int64_t slice = filled; slice < p->slices; slice++) {
         unsigned char *unit = to + unit_at(p, 0, slice);
@@ -155,7 +147,7 @@ static void copy_units(const tilus_matmul_plan *whole, const unsigned char *from
                        const unsigned char *empty, unsigned char *to)
 {
     const Packed *w = &whole->packed, *p = &part->packed;
-    int64_t filled = ceil_div(part->spec.n, p->rows);
+    int64_t filled = ceil_div_i64(part->spec.n, p->rows);
     for (int64_t tile = 0; tile < filled; tile++)
         copy_tile(part, from + unit_at(w, tile_first + tile, slice_first), empty,
                   to + unit_at(p, tile, 0));
@@ -169,7 +161,7 @@ static void copy_table(const tilus_matmul_plan *part, size_t bytes, const unsign
                        int64_t tile_first, int nothing, unsigned char *to)
 {
     size_t tile = bytes * (size_t)part->packed.rows;
-    size_t size = (size_t)ceil_div(part->spec.n, part->packed.rows) * tile;
+    size_t size = (size_t)ceil_div_i64(part->spec.n, part->packed.rows) * tile;
     memcpy(to, from + (size_t)tile_first * tile, size);
     memset(to + size, nothing, (size_t)part->packed.tiles * tile - size);
 }

@@ -1,6 +1,7 @@
 /* What configurations take, where they run, and all of them. */
 #include "matmul/config.h"
 
+#include "support/integer.h"
 #include "support/limits.h"
 #include "target/target.h"
 
@@ -15,23 +16,13 @@ bool matmul_lifts(const MatmulSpec *spec, const MatmulConfig *c)
 
 /* ---- sizes ------------------------------------------------------------ */
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t to)
-{
-    return ceil_div(a, to) * to;
-}
-
 int64_t matmul_slices(const MatmulSpec *spec)
 {
-    int64_t slices = ceil_div(spec->k, MATMUL_UNIT_K);
+    int64_t slices = ceil_div_i64(spec->k, MATMUL_UNIT_K);
     for (int64_t to = 8; to > 2; to /= 2)
-        if ((round_up(slices, to) - slices) * 16 <= slices)
-            return round_up(slices, to);
-    return round_up(slices, 2);
+        if ((round_up_i64(slices, to) - slices) * 16 <= slices)
+            return round_up_i64(slices, to);
+    return round_up_i64(slices, 2);
 }
 
 int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
@@ -47,7 +38,7 @@ int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
 static int64_t padded_rows(const MatmulSpec *spec)
 {
     enum { N_UNIT = 256 };
-    return round_up(spec->n, N_UNIT);
+    return round_up_i64(spec->n, N_UNIT);
 }
 
 int64_t matmul_units(const MatmulSpec *spec, int rows)
@@ -58,7 +49,7 @@ int64_t matmul_units(const MatmulSpec *spec, int rows)
 int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int64_t groups = spec->group ? MATMUL_UNIT_K / spec->group : 1;
-    return 64 * c->columns + round_up(groups * (c->columns > 2 ? c->columns : 2), 4);
+    return 64 * c->columns + round_up_i64(groups * (c->columns > 2 ? c->columns : 2), 4);
 }
 
 int matmul_divisor(const MatmulSpec *spec)
@@ -80,14 +71,15 @@ static int64_t round_units(const MatmulConfig *c)
 
 int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config)
 {
-    return ceil_div(spec->n, tile_rows(config)) * (matmul_slices(spec) / round_units(config));
+    return ceil_div_i64(spec->n, tile_rows(config)) *
+           (matmul_slices(spec) / round_units(config));
 }
 
 int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors)
 {
     int64_t rounds = matmul_rounds(spec, config);
     int64_t blocks = config->per_sm ? (int64_t)config->per_sm * multiprocessors
-                                    : ceil_div(spec->n, tile_rows(config));
+                                    : ceil_div_i64(spec->n, tile_rows(config));
     return blocks < rounds ? blocks : rounds;
 }
 
@@ -125,7 +117,7 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int64_t panels = c->prepared > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
     int64_t unit = c->rwarps * matmul_unit_bytes(spec, c->rows) + panels;
-    int64_t barriers = round_up(8 * c->stages, 16) + 8 * c->stages;
+    int64_t barriers = round_up_i64(8 * c->stages, 16) + 8 * c->stages;
     bool whole = c->kwarps == 1 && c->columns == 8;
     int64_t sums = (int64_t)c->kwarps * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
     return c->stages * round_units(c) * unit + barriers + (whole ? 0 : sums);
@@ -143,7 +135,7 @@ static int warps_of_block(const MatmulConfig *c)
 /* Registers come to a warp in eights a thread, of the 16384 of the quarter it lives on. */
 static int warps_a_quarter(int registers)
 {
-    return 16384 / (32 * (int)round_up(registers, 8));
+    return 16384 / (32 * (int)round_up_i64(registers, 8));
 }
 
 /* What a product needs on sm_90a so as not to spill much: a part by the rows, a register for
@@ -174,7 +166,7 @@ static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
 static int equal_share(const MatmulConfig *c)
 {
     int blocks = c->per_sm > 1 ? c->per_sm : 1;
-    int warps = (int)ceil_div((int64_t)warps_of_block(c) * blocks, 4);
+    int warps = (int)ceil_div_i64((int64_t)warps_of_block(c) * blocks, 4);
     int share = 16384 / (32 * warps) / 8 * 8;
     return share < 255 ? share : 255;
 }

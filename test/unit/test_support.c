@@ -6,6 +6,7 @@
 #include "support/bits.h"
 #include "support/diag.h"
 #include "support/intern.h"
+#include "support/integer.h"
 #include "support/limits.h"
 #include "support/scalar.h"
 #include "support/text.h"
@@ -565,6 +566,20 @@ static int64_t slow_gcd(int64_t a, int64_t b)
     return most != 0;
 }
 
+static void rounding_up_of_integers(void **state)
+{
+    (void)state;
+    assert_int_equal(ceil_div_i64(0, 8), 0);
+    assert_int_equal(ceil_div_i64(1, 8), 1);
+    assert_int_equal(ceil_div_i64(8, 8), 1);
+    assert_int_equal(ceil_div_i64(INT64_MAX, 2), INT64_MAX / 2 + 1);
+    assert_int_equal(round_up_i64(9, 8), 16);
+    assert_int_equal(round_up_i64(0, 8), 0);
+    assert_int_equal(ceil_div_size(SIZE_MAX, 2), SIZE_MAX / 2 + 1);
+    assert_int_equal(round_up_size(16, 16), 16);
+    assert_int_equal(round_up_size(17, 16), 32);
+}
+
 static void gcd_is_the_greatest(void **state)
 {
     (void)state;
@@ -652,6 +667,7 @@ int main(void)
         cmocka_unit_test(scalar_apply_on_small_numbers),
         cmocka_unit_test(scalar_apply_at_the_ends),
         cmocka_unit_test(scalar_operators_have_names),
+        cmocka_unit_test(rounding_up_of_integers),
         cmocka_unit_test(gcd_is_the_greatest),
         cmocka_unit_test(bits_get_reads_every_width_and_offset),
         cmocka_unit_test(bits_set_leaves_neighbours_alone),

@@ -2,6 +2,7 @@
 #include "data.h"
 
 #include "support/bits.h"
+#include "support/integer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -219,9 +220,10 @@ bool data_make(Data *d, const MatmulSpec *spec, int64_t m)
     uint64_t random = 1;
     *d = (Data){.spec = *spec, .m = m};
     int64_t group = spec->group ? spec->group * spec->repeats : spec->k;
-    d->groups = (spec->k + group - 1) / group;
+    d->groups = ceil_div_i64(spec->k, group);
     d->zero_bytes = (int[]){0, 1, 2}[spec->zeros];
-    d->codes_size = ((size_t)spec->n * (size_t)spec->k * dtype_bits(spec->weights) + 7) / 8;
+    size_t bits = (size_t)spec->n * (size_t)spec->k * dtype_bits(spec->weights);
+    d->codes_size = ceil_div_size(bits, 8);
     d->scales_size = (size_t)spec->n * (size_t)d->groups * 2;
     d->zeros_size = (size_t)spec->n * (size_t)d->groups * (size_t)d->zero_bytes;
     d->a_size = (size_t)m * (size_t)spec->k * dtype_bits(spec->activations) / 8;

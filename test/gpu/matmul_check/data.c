@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include "support/bits.h"
+#include "support/integer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -212,7 +213,7 @@ static void measure(Data *d, const Trial *t)
     d->rows = t->sizes[t->size_count - 1];
     d->stride = t->a_stride ? t->a_stride : s->k;
     d->groups = packed_groups(s);
-    d->code_bytes = ((size_t)(s->n * s->k) * dtype_bits(s->weights) + 7) / 8;
+    d->code_bytes = ceil_div_size((size_t)(s->n * s->k) * dtype_bits(s->weights), 8);
     d->scale_bytes = 2 * (size_t)(s->n * d->groups);
     d->zero_bytes = packed_zero_bytes(s) * (size_t)(s->n * d->groups);
     d->a_bytes = element_bytes(s->activations, d->rows * d->stride);
