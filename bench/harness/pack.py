@@ -78,7 +78,7 @@ def run(chosen, options):
     copy.mkdir()
     for name in ("run", "peers.csv"):
         shutil.copy(machine.BENCH / name, copy / name)
-    for name in ("harness", "plots"):
+    for name in ("harness", "peers", "plots"):
         shutil.copytree(machine.BENCH / name, copy / name,
                         ignore=shutil.ignore_patterns("__pycache__"))
     (pack / "revision").write_text(machine.git_revision() + "\n")

@@ -37,20 +37,26 @@ def quoted(text):
 # ---- data of each plot: files in a folder, and variables of the script ----------------
 
 def prepare_types_shapes(rows, folder):
-    known, titles, number = peers.read(), [], 0
+    known, titles, number, letters = peers.read(), [], 0, {}
     for m in (1, 16):
         for k, n in parts.SHAPES:
             number += 1
             lines = []
             for place, (weights, zeros) in enumerate(parts.TYPES):
                 problem = parts.problem(weights, (k, n), zeros)
-                row = rows.get((problem, m))
+                row, peer = rows.get((problem, m)), peers.best_row(known, problem, m)
+                letter = letters.setdefault(peer["peer"], chr(ord("a") + len(letters))) \
+                    if peer else ""
                 lines.append([str(place), quoted(parts.label(problem)), cell(parts.column(row, "us")),
-                              cell(parts.column(row, "floor_us")), cell(peers.best(known, problem, m)),
-                              cell(parts.column(row, "cublas_us"))])
+                              cell(parts.column(row, "floor_us")),
+                              cell(parts.column(peer, "us")),
+                              cell(parts.column(row, "cublas_us")), quoted(letter)])
             write(folder / f"panel{number}", lines)
             titles.append(f"k x n = {k} x {n}, m = {m}")
-    return {"data": str(folder / "panel%d"), "titles": ";".join(titles)}
+    legend = ", ".join(f"{letter}: {name}" for name, letter in letters.items())
+    return {"data": str(folder / "panel%d"), "titles": ";".join(titles),
+            "summary": "types and shapes at m = 1 and 16",
+            "footnote": f"best peer: {legend}"}
 
 
 def prepare_spectrum(rows, folder):
@@ -86,14 +92,15 @@ def prepare_batch(rows, folder):
 def prepare_tilelang(rows, folder):
     lines = []
     for number, (n, k) in enumerate(parts.TILELANG):
-        line = [str(number), quoted(f"V{number}\n{n} x {k}")]
+        line = [str(number), quoted(f"V{number}\n{k} x {n}")]
         for weights, activations in parts.TILELANG_TYPES:
             row = rows.get((parts.problem(weights, (k, n), activations=activations), 1))
             line += [cell(number) for number in speedups(row)]
         lines.append(line)
     write(folder / "data", lines)
     names = ";".join(f"{w} x {a}" for w, a in parts.TILELANG_TYPES)
-    return {"data": str(folder / "data"), "names": names}
+    return {"data": str(folder / "data"), "names": names,
+            "summary": "shapes V0 to V7 of TileLang's paper, m = 1 (TileLang itself was not measured)"}
 
 
 def prepare_models(rows, folder):
@@ -110,7 +117,8 @@ def prepare_models(rows, folder):
                          cell(parts.step_sum(model, rows, weights, m, "floor_us"))]
             lines.append(line)
         write(folder / f"panel{panel}", lines)
-    return {"data": str(folder / "panel%d"), "names": ";".join(parts.MODEL_TYPES)}
+    return {"data": str(folder / "panel%d"), "names": ";".join(parts.MODEL_TYPES),
+            "summary": "the layers of three models, m = 1 and 16, beside cuBLAS alone"}
 
 
 PREPARE = {"types-shapes": prepare_types_shapes, "spectrum": prepare_spectrum,
@@ -129,11 +137,11 @@ def draw(part, variables, out, kind):
     machine.command(words + [machine.BENCH / "plots" / f"{part.name}.gp"])
 
 
-def heading(part, name, rows):
+def heading(part, name, rows, summary, footnote):
     lacking = len([each for each in parts.rows(part) if each not in rows])
     partial = f"; {lacking} of {len(parts.rows(part))} rows lack" if lacking else ""
-    return (f"{part.summary}\n{name.device}, driver {name.driver}, revision {name.revision}, "
-            f"{max(row['date'] for row in rows.values())[:10]}{partial}")
+    return (f"{summary}\n{name.device}, driver {name.driver}, revision {name.revision}, "
+            f"{max(row['date'] for row in rows.values())[:10]}{partial}" + (f"\n{footnote}" if footnote else ""))
 
 
 def run(part, options):
@@ -144,7 +152,9 @@ def run(part, options):
     name, rows = results.newest(part, options.results / f"{part.name}.csv", options.partial)
     with tempfile.TemporaryDirectory() as folder:
         variables = PREPARE[part.name](rows, pathlib.Path(folder))
-        variables["heading"] = heading(part, name, rows)
+        variables["heading"] = heading(part, name, rows,
+                                       variables.pop("summary", part.summary),
+                                       variables.pop("footnote", None))
         for kind in ("svg", "png"):
             draw(part, variables, options.results / f"{part.name}.{kind}", kind)
     print(f"{part.name}: drawn from {len(rows)} rows of {name.revision} on {name.device}")

@@ -13,7 +13,7 @@ COLUMNS = ("date device driver revision weights activations k n group zeros m co
            "us_kernel_only us_flush us_chain bytes floor_us fraction cublas_us cublas_layout "
            "speedup relative_error").split()
 COMPILE_COLUMNS = "date machine cores revision configurations target seconds ms_median".split()
-PEER_COLUMNS = "peer weights group zeros k n m us source date note".split()
+PEER_COLUMNS = "peer weights group zeros k n m us us_chain source date note".split()
 
 WORDS = set("date device driver machine revision weights activations zeros configuration target "
             "peer source note cublas_layout".split())

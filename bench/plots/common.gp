@@ -11,7 +11,7 @@ set tics nomirror out
 set grid ytics lc rgb '#dddddd' lw 1
 set style fill solid 0.9 noborder
 set key noenhanced samplen 2 spacing 1.1
-set key outside top center horizontal
+set key outside below center horizontal
 set xtics noenhanced
 
 ours = '#1b6ca8'

@@ -18,7 +18,7 @@ do for [panel=1:2] {
        for [i=0:4] file using ($1+0.14*(i-1.5)):(column(4+2*i)):(0.13) with boxes \
            lc rgb word(colours, i+1) title part(names, i+1), \
        for [i=0:4] file using ($1+0.14*(i-1.5)-0.065):(column(5+2*i)):(0.13):(0) \
-           with vectors nohead ls 9 title (i == 0 ? 'read floor' : ''), \
+           with vectors nohead ls 9 title (i == 0 ? 'read floor (estimate)' : ''), \
        file using 1:(NaN):xtic(2) notitle
 }
 unset multiplot
