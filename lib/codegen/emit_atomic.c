@@ -164,7 +164,7 @@ static LLVMValueRef change_in_loop(const MemoryAccess *a, const LLVMValueRef *ar
 static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
 {
     const Op *op = a->op;
-    int64_t word = slot / a->plan.unit;
+    int64_t word = slot / a->plan->unit;
     LLVMValueRef args[3] = {access_unit_pointer(a, slot)};
     unsigned count = 1;
     for (unsigned i = 0; i + 1 < op->operand_count; i++)
@@ -213,11 +213,12 @@ static LLVMValueRef scratch_at(Codegen *cg, LLVMValueRef base, LLVMValueRef thre
 }
 
 /* Each word of the result becomes that of the least holder. */
-static bool share_words(Codegen *cg, const Op *op, LLVMValueRef replica, LLVMValueRef *words)
+static bool share_words(Codegen *cg, const Op *op, const Plan *plan, LLVMValueRef replica,
+                        LLVMValueRef *words)
 {
     enum { WORD_BYTES = 4 };
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef base = shared_reserve(cg, op);
+    LLVMValueRef base = shared_scratch(cg, op, plan);
     if (!base)
         return false;
     LLVMValueRef mine = scratch_at(cg, base, cg->thread);
@@ -274,35 +275,12 @@ static void change_tile(MemoryAccess *a, LLVMValueRef replica, LLVMValueRef *wor
     }
 }
 
-/* Whether words of the tile are words of memory; pairs of 16-bit elements must be. */
-static bool plan_words(Codegen *cg, const Op *op, Access *plan)
-{
-    enum { WORD_BYTES = 4 };
-    const Type *t = op_tile_type(op);
-    MemoryTile tile = op_memory_tile(op);
-    int64_t unit = 8 * WORD_BYTES / dtype_bits(t->dtype);
-    *plan = (Access){.via = VIA_units, .unit = unit, .bytes = WORD_BYTES,
-                     .checked = access_checked_dims(op, &tile)};
-    if (unit == 1)
-        return true;
-    if (t->layout->slots % unit)
-        return diag_error(cg->diag, op->loc, "%s of %s goes by pairs, a thread holds %lld of "
-                          "these elements", op_info[op->code].name, dtype_name(t->dtype),
-                          (long long)t->layout->slots);
-    const char *why = access_obstacle(cg->module, op, unit, WORD_BYTES);
-    return !why || diag_error(cg->diag, op->loc, "%s of %s goes by pairs of %d bytes: %s",
-                              op_info[op->code].name, dtype_name(t->dtype), WORD_BYTES, why);
-}
-
-static bool emit_atomic(Codegen *cg, const Op *op)
+static bool emit_atomic(Codegen *cg, const Op *op, const Plan *plan)
 {
     AtomicOrder order = atomic_order(op);
     LLVMValueRef *words = words_new(cg, op->operands[0]->type);
     MemoryAccess a;
-    access_open(cg, op, &a);
-    a.move = change_word;
-    if (!plan_words(cg, op, &a.plan))
-        return false;
+    access_open(cg, op, &plan->atomic, change_word, &a);
     if (order == ORDER_RELEASE || order == ORDER_ACQ_REL)
         fence(cg, op);
     LLVMValueRef replica = replica_part(cg, a.tile->layout);
@@ -311,14 +289,33 @@ static bool emit_atomic(Codegen *cg, const Op *op)
         fence(cg, op);
     if (!op->result_count)
         return true;
-    if (replica && !share_words(cg, op, replica, words))
+    if (replica && !share_words(cg, op, plan, replica, words))
         return false;
     lower_words(cg, op->results[0], words);
     return true;
 }
 
-bool emit_atomic_add(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
-bool emit_atomic_max(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
-bool emit_atomic_min(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
-bool emit_atomic_exch(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
-bool emit_atomic_cas(Codegen *cg, const Op *op) { return emit_atomic(cg, op); }
+bool emit_atomic_add(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_atomic(cg, op, plan);
+}
+
+bool emit_atomic_max(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_atomic(cg, op, plan);
+}
+
+bool emit_atomic_min(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_atomic(cg, op, plan);
+}
+
+bool emit_atomic_exch(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_atomic(cg, op, plan);
+}
+
+bool emit_atomic_cas(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_atomic(cg, op, plan);
+}

@@ -9,6 +9,7 @@
  *   +---- latch         after          merge (phis)                        */
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
+#include "select/plan.h"
 
 static int64_t elements_a_thread(const Value *v)
 {
@@ -33,16 +34,32 @@ static bool count_operations(Codegen *cg, const Op *op)
                       (long long)limit);
 }
 
+typedef bool PlainEmitter(Codegen *cg, const Op *op);
+typedef bool PlannedEmitter(Codegen *cg, const Op *op, const Plan *plan);
+
+static bool emit_op(Codegen *cg, const Op *op)
+{
+    static PlainEmitter *const plain[OP_COUNT] = {
+#define PLAIN(id) [OP_##id] = emit_##id,
+#include "select/planners.def"
+    };
+    static PlannedEmitter *const planned[OP_COUNT] = {
+#define PLANNED(id, family) [OP_##id] = emit_##id,
+#include "select/planners.def"
+    };
+    if (plain[op->code])
+        return plain[op->code](cg, op);
+    Plan plan;
+    return select_plan(cg->module, op, cg->target->sm, &plan) &&
+           planned[op->code](cg, op, &plan);
+}
+
 bool emit_region(Codegen *cg, const Region *r)
 {
-    static bool (*const emit[OP_COUNT])(Codegen *, const Op *) = {
-#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = emit_##id,
-#include "ir/ops.def"
-    };
     for (const Op *op = r->first; op; op = op->next) {
         lines_op(cg, op);
         diag_check_time(cg->diag, op->loc);
-        if (!count_operations(cg, op) || !emit[op->code](cg, op))
+        if (!count_operations(cg, op) || !emit_op(cg, op))
             return false;
     }
     return true;

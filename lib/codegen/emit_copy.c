@@ -345,14 +345,12 @@ static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
     return s;
 }
 
-bool emit_copy_async(Codegen *cg, const Op *op)
+bool emit_copy_async(Codegen *cg, const Op *op, const Plan *plan)
 {
-    AsyncCopy c = {.cg = cg, .op = op,
+    AsyncCopy c = {.cg = cg, .op = op, .plan = plan->copy,
                    .source = side_open(cg, op, op_source_tile(op)),
                    .target = side_open(cg, op, op_memory_tile(op))};
     int64_t threads = cg->threads.count;
-    if (!copy_follow(cg->module, op, &c.plan))
-        return false;
     c.bits = c.source.access.bits;
     c.chunks = copy_chunks(&c.plan, c.source.tile.rank);
     int64_t rounds = c.plan.bytes >= CP_ASYNC_LEAST ? ROUNDS_ASYNC : ROUNDS_REGISTERS;

@@ -19,7 +19,7 @@ IntrinsicId mma_intrinsic(const Mma *mma)
 typedef struct Dot {
     Codegen *cg;
     const Op *op;
-    DotPlan plan;
+    const DotPlan *plan;
 } Dot;
 
 /* The even (part 0) or odd elements of four bits of `word`, each as a byte. */
@@ -63,7 +63,7 @@ static void scatter(Codegen *cg, const DotSide *s, const int64_t *slots, LLVMVal
 static unsigned gather_operands(const Dot *dot, LLVMValueRef *words[MMA_OPERANDS],
                                 int64_t unit, int64_t k, unsigned part, LLVMValueRef *args)
 {
-    const DotPlan *plan = &dot->plan;
+    const DotPlan *plan = dot->plan;
     unsigned count = 0;
     for (unsigned i = 0; i < MMA_OPERANDS; i++) {
         const DotSide *s = &plan->sides[i];
@@ -79,7 +79,7 @@ static unsigned gather_operands(const Dot *dot, LLVMValueRef *words[MMA_OPERANDS
 static bool emit_mma(const Dot *dot, LLVMValueRef *words[MMA_OPERANDS], int64_t unit,
                      int64_t k)
 {
-    const DotPlan *plan = &dot->plan;
+    const DotPlan *plan = dot->plan;
     const int64_t *slots_c = dot_slots(plan, MMA_C, unit, k);
     LLVMValueRef args[MMA_OPERANDS * MMA_WORDS_MOST];
     IntrinsicId id = mma_intrinsic(plan->mma);
@@ -99,20 +99,18 @@ static bool emit_fragments(const Dot *dot, LLVMValueRef *out)
 {
     LLVMValueRef *words[MMA_OPERANDS] = {lowered_words(dot->op->operands[MMA_A]),
                                          lowered_words(dot->op->operands[MMA_B]), out};
-    for (int64_t k = 0; k < dot->plan.depth; k++)
-        for (int64_t unit = 0; unit < dot->plan.units; unit++)
+    for (int64_t k = 0; k < dot->plan->depth; k++)
+        for (int64_t unit = 0; unit < dot->plan->units; unit++)
             if (!emit_mma(dot, words, unit, k))
                 return false;
     return true;
 }
 
-bool emit_dot(Codegen *cg, const Op *op)
+bool emit_dot(Codegen *cg, const Op *op, const Plan *plan)
 {
-    Dot dot = {.cg = cg, .op = op};
-    if (!dot_follow(cg->module, op, cg->target->sm, &dot.plan))
-        return false;
-    if (!dot.plan.mma)
-        return emit_dot_fma(cg, op, &dot.plan);
+    Dot dot = {.cg = cg, .op = op, .plan = &plan->dot};
+    if (!plan->dot.mma)
+        return emit_dot_fma(cg, op, plan);
     LLVMValueRef *out = words_new(cg, op->results[0]->type);
     LLVMValueRef *start = lowered_words(op->operands[MMA_C]);
     memcpy(out, start, (size_t)type_thread_words(op->results[0]->type) * sizeof *out);

@@ -18,7 +18,8 @@
 typedef struct FmaDot {
     Codegen *cg;
     const Op *op;
-    const DotPlan *plan;
+    const Plan *planned;
+    const DotPlan *plan;        /* of `planned` */
     DotNumbers numbers;
     LLVMTypeRef type;           /* of an accumulator */
     int64_t count;              /* of accumulators: slots of c */
@@ -186,7 +187,7 @@ static void multiply_loop(FmaDot *d)
 
 static bool multiply_shared(FmaDot *d)
 {
-    d->base[MMA_A] = shared_reserve(d->cg, d->op);
+    d->base[MMA_A] = shared_scratch(d->cg, d->op, d->planned);
     if (!d->base[MMA_A])
         return false;
     LLVMValueRef before_b = const_i64_of(d->cg, d->plan->scratch_b);
@@ -209,15 +210,16 @@ static LLVMTypeRef accumulator_type(Codegen *cg, DotNumbers n)
     return n.bytes == 8 ? cg->i64 : cg->i32;
 }
 
-bool emit_dot_fma(Codegen *cg, const Op *op, const DotPlan *plan)
+bool emit_dot_fma(Codegen *cg, const Op *op, const Plan *plan)
 {
     const Type *t = op->results[0]->type;
     unsigned bits = dtype_bits(t->dtype);
-    FmaDot d = {.cg = cg, .op = op, .plan = plan, .numbers = dot_numbers(op),
+    FmaDot d = {.cg = cg, .op = op, .planned = plan, .plan = &plan->dot,
+                .numbers = dot_numbers(op),
                 .count = t->layout->slots};
     d.type = accumulator_type(cg, d.numbers);
     d.acc = all_elements(&d, MMA_C);
-    if (plan->via == VIA_fma)
+    if (plan->dot.via == VIA_fma)
         multiply_own(&d);
     else if (!multiply_shared(&d))
         return false;

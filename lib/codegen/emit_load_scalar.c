@@ -71,7 +71,7 @@ bool emit_load_scalar(Codegen *cg, const Op *op)
     MemoryTile place = op_memory_tile(op);
     uint32_t checked = access_checked_dims(op, &place);
     MemoryAccess a;
-    access_open(cg, op, &a);
+    access_open(cg, op, NULL, NULL, &a);
     access_locate(&a, NULL);
     lower_value(cg, op->results[0])->value = checked ? load_checked(&a, checked)
                                                      : load_value(&a);

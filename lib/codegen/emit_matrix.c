@@ -1,13 +1,9 @@
 /* Tiles moved by ldmatrix and stmatrix: whole warps move 1, 2 or 4 matrices of
  * 8 rows of 16 bytes. Lane 8 * m + r gives the address of row r of matrix m;
  * the word that each lane gets or gives is the one that the layout puts there.
- *
- * So lanes touch rows that other lanes hold, while the language orders a
- * thread's own accesses to an element without any `synchronize`. Where such an
- * access may be near, a barrier of the warp stands between. */
+ * Where lanes may touch rows that other lanes access just then, the plan has barriers of
+ * the warp (select/matrix_order.c). */
 #include "codegen/memory.h"
-
-#include "select/matrix.h"
 
 enum { LANES = 32 };
 
@@ -42,73 +38,6 @@ static void locate_row(MemoryAccess *a, const MatrixPlan *plan)
     access_locate(a, index);
 }
 
-/* ---- order ------------------------------------------------------------- */
-
-typedef struct Order {
-    const Op *op;
-    bool before;        /* which way to look from `op` */
-} Order;
-
-/* Whether a thread's own access in `other` must stay on its side of the op.
- * Copies are nobody's own: only `synchronize` orders them. */
-static bool disturbs(const Order *o, const Op *other)
-{
-    Effect effect = op_info[other->code].effect;
-    bool shared = false;
-    for (unsigned i = 0; other->code != OP_copy_async && i < other->operand_count; i++)
-        shared |= other->operands[i]->type->kind == TYPE_SHARED;
-    return shared && effect != EFFECT_PURE &&
-           (effect == EFFECT_WRITES || op_info[o->op->code].effect == EFFECT_WRITES);
-}
-
-static bool stays(Op *other, void *data)
-{
-    return !disturbs(data, other);
-}
-
-/* Looks from `other` on until `synchronize`, true, or an op that disturbs, or
- * has one inside, false; `*end` tells that neither came. */
-static bool scan(const Order *o, Op *other, bool *end)
-{
-    *end = false;
-    for (; other && other != o->op; other = o->before ? other->prev : other->next) {
-        if (other->code == OP_synchronize)
-            return true;
-        if (disturbs(o, other))
-            return false;
-        for (unsigned i = 0; i < other->region_count; i++)
-            if (!region_walk(other->regions[i], stays, (void *)o))
-                return false;
-    }
-    *end = true;
-    return true;
-}
-
-/* Whether no access that disturbs the op can run between it and the nearest
- * `synchronize`: in its region, around its loops, outside of them. */
-static bool in_order(const Order *o)
-{
-    bool end, around;
-    for (const Op *at = o->op; at; at = at->parent->parent) {
-        const Region *r = at->parent;
-        if (!scan(o, o->before ? at->prev : at->next, &end))
-            return false;
-        if (!end)
-            return true;
-        if (r->parent && r->parent->code != OP_if && r->parent->code != OP_thread_group &&
-            !scan(o, o->before ? r->last : r->first, &around))
-            return false;
-    }
-    return true;
-}
-
-static void order(Codegen *cg, const Op *op, bool before)
-{
-    LLVMValueRef all_lanes = const_i32_of(cg, UINT32_MAX);
-    if (!in_order(&(Order){op, before}))
-        call_intrinsic(cg, INTR_warp_barrier, op->loc, &all_lanes, 1);
-}
-
 /* ---- instructions --------------------------------------------------------- */
 
 static IntrinsicId intrinsic_of(Via via)
@@ -132,27 +61,31 @@ static bool move_words(const MemoryAccess *a, LLVMValueRef pointer, LLVMValueRef
     LLVMValueRef args[5] = {pointer};
     for (unsigned i = 0; !load && i < n; i++)
         args[1 + i] = words[i];
-    LLVMValueRef all = call_intrinsic(cg, intrinsic_of(a->plan.via), a->op->loc, args,
+    LLVMValueRef all = call_intrinsic(cg, intrinsic_of(a->plan->via), a->op->loc, args,
                                       load ? 1 : 1 + n);
     for (unsigned i = 0; all && load && i < n; i++)
         words[i] = n == 1 ? all : LLVMBuildExtractValue(cg->builder, all, i, "");
     return all != NULL;
 }
 
+/* Emits a barrier of the warp where the plan has one. */
+static void emit_order(const MemoryAccess *a, bool barrier)
+{
+    LLVMValueRef all_lanes = const_i32_of(a->cg, UINT32_MAX);
+    if (barrier)
+        call_intrinsic(a->cg, INTR_warp_barrier, a->op->loc, &all_lanes, 1);
+}
+
 bool move_matrices(MemoryAccess *a, LLVMValueRef *words)
 {
-    MatrixPlan plan;
-    const char *why;
-    if (!matrix_plan(a->cg->module, a->op, &plan, &why))
-        return diag_error(a->cg->diag, a->op->loc, "no matrices: %s", why);
-    plan.via = a->plan.via;
-    unsigned n = via_info[plan.via].matrices;
+    const MatrixPlan *plan = &a->plan->matrix;
+    unsigned n = via_info[plan->via].matrices;
     int64_t slots_a_word = 32 / a->bits;
-    locate_row(a, &plan);
-    order(a->cg, a->op, true);
-    for (int64_t i = 0; i < plan.outer->slots; i += n)
+    locate_row(a, plan);
+    emit_order(a, plan->barrier_before);
+    for (int64_t i = 0; i < plan->outer->slots; i += n)
         if (!move_words(a, access_unit_pointer(a, i * slots_a_word), words + i, n))
             return false;
-    order(a->cg, a->op, false);
+    emit_order(a, plan->barrier_after);
     return true;
 }

@@ -21,8 +21,6 @@
  * the arrival that follows the copy, so before the phase can end. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
-#include "select/access.h"
-#include "select/bulk.h"
 
 enum { MBARRIER_BYTES = 8, LANE_MASK = 31 };
 
@@ -133,12 +131,11 @@ static LLVMValueRef tile_pointer(Codegen *cg, const MemoryTile *t)
     return LLVMBuildGEP2(cg->builder, cg->i8, memory->value, &byte, 1, "");
 }
 
-/* Whether the tile lies inside of its view, as far as that is not proved; or NULL. */
-static LLVMValueRef tile_inside(Codegen *cg, const Op *op, const MemoryTile *t)
+/* Computes whether the tile lies inside the dimensions `checked` of its view; NULL: yes. */
+static LLVMValueRef tile_inside(Codegen *cg, uint32_t checked, const MemoryTile *t)
 {
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef all = NULL;
-    uint32_t checked = access_checked_dims(op, t);
     for (unsigned d = 0; d < t->memory->type->rank; d++) {
         if (!(checked >> d & 1))
             continue;
@@ -170,30 +167,17 @@ static bool emit_check(Codegen *cg, const Op *op, LLVMValueRef holds)
     return true;
 }
 
-/* Whether a bulk copy right before `op`, but for pure ops, has had the fence of both. */
-static bool is_fenced(const Op *op)
-{
-    do
-        op = op->prev;
-    while (op && (op_info[op->code].effect == EFFECT_PURE ||
-                  (op->code == OP_copy_async_bulk && !bulk_needs_fence(op))));
-    return op && op->code == OP_copy_async_bulk;
-}
-
-bool emit_copy_async_bulk(Codegen *cg, const Op *op)
+bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
-    LLVMValueRef bytes = const_i32_of(cg, (uint32_t)bulk_bytes(op));
+    LLVMValueRef bytes = const_i32_of(cg, (uint32_t)plan->bulk.bytes);
     unsigned count = 4;
-    if (!bulk_check(cg->module, op))
-        return false;
     LLVMValueRef args[5] = {tile_pointer(cg, &target), tile_pointer(cg, &source), bytes,
                             mbarrier_pointer(cg, op)};
     LLVMBasicBlockRef all = begin_single(cg, cg->thread);
-    if (!emit_check(cg, op, tile_inside(cg, op, &source)))
+    if (!emit_check(cg, op, tile_inside(cg, plan->bulk.checked, &source)))
         return false;
-    if (bulk_needs_fence(op) && !is_fenced(op) &&
-        !call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0))
+    if (plan->bulk.fence && !call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0))
         return false;
     if (!call_intrinsic(cg, INTR_mbarrier_expect, op->loc, (LLVMValueRef[]){args[3], bytes}, 2))
         return false;

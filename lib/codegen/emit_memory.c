@@ -57,11 +57,13 @@ LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMV
     return LLVMBuildZExt(b, sum, cg->i64, "");
 }
 
-void access_open(Codegen *cg, const Op *op, MemoryAccess *a)
+void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
+                 MemoryAccess *a)
 {
     const Value *memory = op_memory_operand(op);
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-    *a = (MemoryAccess){.cg = cg, .op = op, .tile = op_tile_type(op), .memory = lowered(memory),
+    *a = (MemoryAccess){.cg = cg, .op = op, .plan = plan, .move = move,
+                        .tile = op_tile_type(op), .memory = lowered(memory),
                         .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
                         .global = memory->type->kind == TYPE_GLOBAL};
@@ -190,7 +192,7 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
         of_view[op_tile_dim(a->op, d)] = of_tile[d];
     LLVMValueRef all = NULL;
     for (unsigned d = 0; d < a->memory->type->rank; d++) {
-        if (!(a->plan.checked >> d & 1))
+        if (!(a->plan->checked >> d & 1))
             continue;
         LLVMValueRef index = add_i64(cg, a->index[d], const_i64_of(cg, of_view[d]));
         LLVMValueRef one = index_inside(cg, index, a->memory->extents[d]);
@@ -218,17 +220,17 @@ static int64_t predicate_key(const MemoryAccess *a, int64_t slot)
     int64_t index[LIMIT_RANK], key = 0;
     layout_index(a->tile->layout, 0, slot, index);
     for (unsigned d = 0; d < a->tile->rank; d++)
-        if (a->plan.checked >> op_tile_dim(a->op, d) & 1)
+        if (a->plan->checked >> op_tile_dim(a->op, d) & 1)
             key = key * a->tile->layout->shape[d] + index[d];
     return key;
 }
 
 static Unit *list_units(const MemoryAccess *a, int64_t *count)
 {
-    *count = a->tile->layout->slots / a->plan.unit;
+    *count = a->tile->layout->slots / a->plan->unit;
     Unit *units = arena_array(&a->cg->module->scratch, Unit, (size_t)*count);
     for (int64_t i = 0; i < *count; i++)
-        units[i] = (Unit){predicate_key(a, i * a->plan.unit), i * a->plan.unit};
+        units[i] = (Unit){predicate_key(a, i * a->plan->unit), i * a->plan->unit};
     qsort(units, (size_t)*count, sizeof *units, unit_order);
     return units;
 }
@@ -248,7 +250,7 @@ static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
-    unsigned bytes = a->plan.bytes;
+    unsigned bytes = a->plan->bytes;
     if (bytes >= HINT_LEAST && hint_is_given(a->op)) {
         hint_load(cg, a->op, bytes, pointer, words + bit / 32);
         return;
@@ -270,7 +272,7 @@ static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
 static LLVMValueRef narrow_chunk(const MemoryAccess *a, int64_t bit, LLVMValueRef *words)
 {
     Codegen *cg = a->cg;
-    unsigned bytes = a->plan.bytes;
+    unsigned bytes = a->plan->bytes;
     LLVMValueRef bits = emit_get_bits(cg, words, bit, bytes * 8);
     LLVMValueRef half = call_intrinsic(cg, INTR_low_half, a->op->loc, &bits, 1);
     return bytes == 2 ? half : LLVMBuildTrunc(cg->builder, half, cg->i8, "");
@@ -281,7 +283,7 @@ static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
-    unsigned bytes = a->plan.bytes;
+    unsigned bytes = a->plan->bytes;
     LLVMTypeRef type = chunk_type(cg, bytes);
     LLVMValueRef v;
     if (bytes >= HINT_LEAST && hint_is_given(a->op)) {
@@ -304,7 +306,7 @@ static void store_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit
 static void move_unit(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
 {
     bool load = a->op->result_count > 0;
-    if (a->plan.bytes == 0) {
+    if (a->plan->bytes == 0) {
         if (load)
             load_bits(a, slot, words);
         else
@@ -312,8 +314,8 @@ static void move_unit(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
         return;
     }
     LLVMValueRef unit = access_unit_pointer(a, slot);
-    int64_t first = slot * a->bits, bits = a->plan.unit * a->bits;
-    for (int64_t at = 0; at < bits; at += 8 * a->plan.bytes) {
+    int64_t first = slot * a->bits, bits = a->plan->unit * a->bits;
+    for (int64_t at = 0; at < bits; at += 8 * a->plan->bytes) {
         LLVMValueRef pointer = advance(a, unit, const_i64_of(a->cg, at / 8));
         if (load)
             load_chunk(a, pointer, first + at, words);
@@ -376,48 +378,55 @@ void access_move_units(const MemoryAccess *a, LLVMValueRef *words)
     for (int64_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && units[end].key == units[i].key;)
             end++;
-        if (a->plan.checked)
+        if (a->plan->checked)
             move_group_checked(a, units + i, end - i, words, before);
         else
             move_group(a, units + i, end - i, words);
     }
 }
 
-/* Opens a load or store and chooses how it goes. */
-static bool open_planned(Codegen *cg, const Op *op, MemoryAccess *a)
-{
-    access_open(cg, op, a);
-    a->move = move_unit;
-    return select_follow(cg->module, op, cg->target->sm, &a->plan);
-}
-
 /* Moves the tile as planned. */
 static bool move_planned(MemoryAccess *a, LLVMValueRef *words)
 {
-    if (via_info[a->plan.via].matrices)
+    if (via_info[a->plan->via].matrices)
         return move_matrices(a, words);
     access_locate_thread(a);
     access_move_units(a, words);
     return true;
 }
 
-static bool emit_load(Codegen *cg, const Op *op)
+static bool emit_load(Codegen *cg, const Op *op, const Plan *plan)
 {
     MemoryAccess a;
-    if (!open_planned(cg, op, &a))
-        return false;
+    access_open(cg, op, &plan->access, move_unit, &a);
     LLVMValueRef *words = words_new(cg, a.tile);
     lower_words(cg, op->results[0], words);
     return move_planned(&a, words);
 }
 
-static bool emit_store(Codegen *cg, const Op *op)
+static bool emit_store(Codegen *cg, const Op *op, const Plan *plan)
 {
     MemoryAccess a;
-    return open_planned(cg, op, &a) && move_planned(&a, lowered_words(op->operands[0]));
+    access_open(cg, op, &plan->access, move_unit, &a);
+    return move_planned(&a, lowered_words(op->operands[0]));
 }
 
-bool emit_load_global(Codegen *cg, const Op *op) { return emit_load(cg, op); }
-bool emit_store_global(Codegen *cg, const Op *op) { return emit_store(cg, op); }
-bool emit_load_shared(Codegen *cg, const Op *op) { return emit_load(cg, op); }
-bool emit_store_shared(Codegen *cg, const Op *op) { return emit_store(cg, op); }
+bool emit_load_global(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_load(cg, op, plan);
+}
+
+bool emit_store_global(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_store(cg, op, plan);
+}
+
+bool emit_load_shared(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_load(cg, op, plan);
+}
+
+bool emit_store_shared(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return emit_store(cg, op, plan);
+}

@@ -20,6 +20,7 @@ enum { ARGUMENTS_MAX = 4 };     /* of one call: a number and the block's indices
 typedef struct Print {
     Codegen *cg;
     const Op *op;
+    const Plan *plan;
     PrintShape shape;               /* of a tensor */
     LLVMValueRef arguments;         /* where a call's lie, in local memory */
     LLVMValueRef block[3];          /* i64 */
@@ -278,7 +279,7 @@ static void print_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first,
 static bool print_register(const Print *p)
 {
     Codegen *cg = p->cg;
-    LLVMValueRef base = shared_reserve(cg, p->op), count = const_i64_of(cg, p->shape.count);
+    LLVMValueRef base = shared_scratch(cg, p->op, p->plan), count = const_i64_of(cg, p->shape.count);
     if (!base)
         return false;
     LLVMBasicBlockRef done = begin_if(p, is_thread_0(p));
@@ -387,12 +388,12 @@ static bool print_all(Print *p)
     return p->op->operands[0]->type->kind == TYPE_REG ? print_register(p) : print_memory(p);
 }
 
-bool emit_print(Codegen *cg, const Op *op)
+bool emit_print(Codegen *cg, const Op *op, const Plan *plan)
 {
     static const IntrinsicId ids[] = {INTR_block_index_x, INTR_block_index_y,
                                       INTR_block_index_z};
     LLVMBuilderRef b = cg->builder;
-    Print p = {.cg = cg, .op = op, .arguments = reserve_arguments(cg)};
+    Print p = {.cg = cg, .op = op, .plan = plan, .arguments = reserve_arguments(cg)};
     LLVMValueRef any = const_i64_of(cg, 0);
     for (unsigned d = 0; d < cg->program->grid_rank; d++) {
         LLVMValueRef v = call_intrinsic(cg, ids[d], op->loc, NULL, 0);

@@ -14,14 +14,14 @@
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
-#include "select/reduce.h"
+#include "select/plan.h"
 
 typedef struct Reduce {
     Codegen *cg;
     const Op *op;
     ReduceKind kind;
     DType dtype;
-    ReducePlan plan;
+    const ReducePlan *plan;
     int64_t count;              /* of accumulators: slots of the result */
     LLVMValueRef *acc;          /* NULL: nothing yet */
 } Reduce;
@@ -117,8 +117,8 @@ static LLVMValueRef shuffle(const Reduce *r, LLVMValueRef v, uint32_t distance)
 
 static void reduce_lanes(const Reduce *r)
 {
-    for (uint32_t distance = 1; distance <= r->plan.lanes; distance *= 2)
-        for (int64_t i = 0; r->plan.lanes & distance && i < r->count; i++)
+    for (uint32_t distance = 1; distance <= r->plan->lanes; distance *= 2)
+        for (int64_t i = 0; r->plan->lanes & distance && i < r->count; i++)
             r->acc[i] = fold(r, r->acc[i], shuffle(r, r->acc[i], distance));
 }
 
@@ -143,7 +143,7 @@ static LLVMValueRef thread_number(Codegen *cg, const ThreadDigits *digits)
 /* The address of scratch[slot][partial][0], `base` being that of [0][0][0]. */
 static LLVMValueRef scratch_at(const Reduce *r, LLVMValueRef base, int64_t slot, int64_t partial)
 {
-    int64_t entry = (slot * r->plan.partials.size + partial) * r->plan.places.size;
+    int64_t entry = (slot * r->plan->partials.size + partial) * r->plan->places.size;
     LLVMValueRef bytes = const_i64_of(r->cg, entry * reduce_bytes(r->dtype));
     return LLVMBuildGEP2(r->cg->builder, r->cg->i8, base, &bytes, 1, "");
 }
@@ -153,7 +153,7 @@ static void store_partials(const Reduce *r, LLVMValueRef base)
 {
     Codegen *cg = r->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef lanes = build_and(b, cg->thread, r->plan.lanes);
+    LLVMValueRef lanes = build_and(b, cg->thread, r->plan->lanes);
     LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(cg->context, cg->function, "first");
     LLVMBasicBlockRef stored = LLVMAppendBasicBlockInContext(cg->context, cg->function, "stored");
     LLVMBuildCondBr(b, build_test(b, LLVMIntEQ, lanes, 0), first, stored);
@@ -171,7 +171,7 @@ static void fold_partials(const Reduce *r, LLVMValueRef base)
     LLVMTypeRef type = LLVMTypeOf(r->acc[0]);
     for (int64_t i = 0; i < r->count; i++) {
         r->acc[i] = NULL;
-        for (int64_t p = 0; p < r->plan.partials.size; p++) {
+        for (int64_t p = 0; p < r->plan->partials.size; p++) {
             LLVMValueRef v = LLVMBuildLoad2(b, type, scratch_at(r, base, i, p), "");
             LLVMSetAlignment(v, reduce_bytes(r->dtype));
             r->acc[i] = r->acc[i] ? fold(r, r->acc[i], v) : v;
@@ -179,18 +179,18 @@ static void fold_partials(const Reduce *r, LLVMValueRef base)
     }
 }
 
-static bool reduce_warps(const Reduce *r)
+static bool reduce_warps(const Reduce *r, const Plan *plan)
 {
     Codegen *cg = r->cg;
     LLVMBuilderRef b = cg->builder;
     unsigned bytes = reduce_bytes(r->dtype);
-    LLVMValueRef base = shared_reserve(cg, r->op);
+    LLVMValueRef base = shared_scratch(cg, r->op, plan);
     if (!base)
         return false;
-    LLVMValueRef place = thread_number(cg, &r->plan.places);
-    LLVMValueRef partial = thread_number(cg, &r->plan.partials);
+    LLVMValueRef place = thread_number(cg, &r->plan->places);
+    LLVMValueRef partial = thread_number(cg, &r->plan->partials);
     LLVMValueRef row = LLVMBuildNUWMul(b, partial, const_i32_of(cg, (uint32_t)(
-                                       r->plan.places.size * bytes)), "");
+                                       r->plan->places.size * bytes)), "");
     place = LLVMBuildNUWMul(b, place, const_i32_of(cg, bytes), "");
     LLVMValueRef column = LLVMBuildGEP2(b, cg->i8, base, &place, 1, "");
     store_partials(r, LLVMBuildGEP2(b, cg->i8, column, &row, 1, ""));
@@ -202,15 +202,15 @@ static bool reduce_warps(const Reduce *r)
 
 /* ---- ops ----------------------------------------------------------------- */
 
-bool emit_reduce(Codegen *cg, const Op *op)
+bool emit_reduce(Codegen *cg, const Op *op, const Plan *plan)
 {
     const Type *t = op->results[0]->type;
     Reduce r = {.cg = cg, .op = op, .kind = reduce_kind(op), .dtype = t->dtype,
-                .plan = reduce_plan(op), .count = t->layout->slots};
+                .plan = &plan->reduce, .count = t->layout->slots};
     r.acc = arena_array(&cg->module->scratch, LLVMValueRef, (size_t)r.count);
     reduce_slots(&r);
     reduce_lanes(&r);
-    if (r.plan.scratch && !reduce_warps(&r))
+    if (plan->scratch && !reduce_warps(&r, plan))
         return false;
     unsigned bits = dtype_bits(t->dtype);
     LLVMValueRef *words = words_new(cg, t);

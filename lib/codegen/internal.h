@@ -183,13 +183,16 @@ LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *a
 
 /* ---- shared memory (shared.c) --------------------------------------- */
 
+typedef struct Plan Plan;       /* select/plan.h */
+
 /* Begins a program: proves the offsets that its tensors have; false after an
  * error. */
 bool shared_open(Codegen *cg, Program *p);
 
-/* The address of the bytes that `op` needs: the tensor of an allocate_shared, mbarriers,
- * the scratch of another op. NULL after an error: the target has too few. */
+/* The address of the tensor of `op`, an allocate_shared or allocate_mbarrier; and of the
+ * scratch of another op. NULL after an error: the target has too few bytes. */
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
+LLVMValueRef shared_scratch(Codegen *cg, const Op *op, const Plan *plan);
 
 /* ---- barriers (emit_group.c) ------------------------------------------ */
 
@@ -209,10 +212,11 @@ void lines_op(Codegen *cg, const Op *op);
 
 /* ---- emitters ------------------------------------------------------- */
 
-/* Each lowers one op at the builder's place; false after errors. */
-#define OP(id, out, operands, attrs, effect, type, summary)                   \
-    bool emit_##id(Codegen *cg, const Op *op);
-#include "ir/ops.def"
+/* Each lowers one op at the builder's place, by its plan where it has one; false after
+ * errors. */
+#define PLAIN(id) bool emit_##id(Codegen *cg, const Op *op);
+#define PLANNED(id, family) bool emit_##id(Codegen *cg, const Op *op, const Plan *plan);
+#include "select/planners.def"
 
 /* Lowers the ops of a region in order. */
 bool emit_region(Codegen *cg, const Region *r);

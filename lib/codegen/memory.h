@@ -3,7 +3,7 @@
 #define TILUS_CODEGEN_MEMORY_H
 
 #include "codegen/internal.h"
-#include "select/select.h"
+#include "select/plan.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ typedef void UnitMover(const MemoryAccess *a, int64_t slot, LLVMValueRef *words)
 struct MemoryAccess {
     Codegen *cg;
     const Op *op;
-    Access plan;                        /* set by the opener, as is move */
+    const Access *plan;
     UnitMover *move;
     const Type *tile;
     unsigned bits;                      /* of an element */
@@ -36,9 +36,9 @@ LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
 
-/* Begins the access of an op with a register tile; `plan` and `move` are left
- * to set. */
-void access_open(Codegen *cg, const Op *op, MemoryAccess *a);
+/* Begins the access of an op with a register tile, whose units `move` moves. */
+void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
+                 MemoryAccess *a);
 /* Locates the slot 0 of the thread that runs, by the tile's layout. */
 void access_locate_thread(MemoryAccess *a);
 /* Moves the units of a located access one by one, those inside its view. */

@@ -8,10 +8,8 @@
  * barrier, after which nobody reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
-#include "ir/print_op.h"
 #include "memory/lifetimes.h"
-#include "select/dot.h"
-#include "select/reduce.h"
+#include "select/plan.h"
 
 typedef struct SharedUse {
     Arena *arena;
@@ -33,27 +31,6 @@ static int64_t tensor_bytes(const Op *op)
         return MBARRIER_BYTES * type_extent(op->results[0]->type, 0);
     int64_t bits = type_shared_bits(op->results[0]->type);
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
-}
-
-/* An atomic op hands a word from each thread to the replicas of its elements. */
-static int64_t atomic_scratch(const Op *op)
-{
-    enum { WORD_BYTES = 4 };
-    const Layout *l = op->operands[0]->type->layout;
-    return op->result_count && layout_replicas(l) > 1 ? WORD_BYTES * l->threads : 0;
-}
-
-/* Bytes of scratch that `op` needs. */
-static int64_t scratch_bytes(const Op *op)
-{
-    switch (op->code) {
-    case OP_dot: return dot_scratch(op->parent->program->module, op);
-    case OP_reduce: return reduce_plan(op).scratch;
-    case OP_print: return print_scratch(op);
-    case OP_atomic_add: case OP_atomic_max: case OP_atomic_min: case OP_atomic_exch:
-    case OP_atomic_cas: return atomic_scratch(op);
-    default: return 0;
-    }
 }
 
 /* Places `bytes` after the first `used`, at `*offset`; returns their end. */
@@ -100,7 +77,8 @@ static bool add_planned(Op *op, void *data)
 {
     SharedUse *use = data;
     int64_t offset, end;
-    add_scratch(use, region_threads(op->parent), scratch_bytes(op));
+    add_scratch(use, region_threads(op->parent),
+                plan_scratch(op->parent->program->module, op));
     if (op->code == OP_allocate_shared && op_attr(op, ATTR_OFFSET)) {
         end = tensor_end(op, 0, &offset);
         use->planned = use->planned > end ? use->planned : end;
@@ -154,24 +132,9 @@ bool shared_open(Codegen *cg, Program *p)
     return ok;
 }
 
-/* Where the bytes of `op` begin; `*end`, where they end. */
-static int64_t place(Codegen *cg, const Op *op, int64_t *end)
+/* The address of the bytes of `op` from `offset` up to `end`. */
+static LLVMValueRef shared_address(Codegen *cg, const Op *op, int64_t offset, int64_t end)
 {
-    int64_t offset;
-    if (!is_allocation(op)) {
-        const ThreadScratch *s = find_scratch(&cg->scratch, cg->threads);
-        *end = shared_end(s->offset, scratch_bytes(op), &offset);
-        return offset;
-    }
-    *end = tensor_end(op, cg->shared_used, &offset);
-    if (!op_attr(op, ATTR_OFFSET))
-        cg->shared_used = *end;
-    return offset;
-}
-
-LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
-{
-    int64_t end, offset = place(cg, op, &end);
     if (end > cg->target->shared_bytes) {
         diag_error(cg->diag, op->loc,
                    "shared memory up to this %s is %lld bytes, a block on %s has %lld",
@@ -181,4 +144,19 @@ LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
     }
     LLVMValueRef at = const_i64_of(cg, offset);
     return LLVMBuildGEP2(cg->builder, cg->i8, cg->shared, &at, 1, "");
+}
+
+LLVMValueRef shared_reserve(Codegen *cg, const Op *op)
+{
+    int64_t offset, end = tensor_end(op, cg->shared_used, &offset);
+    if (!op_attr(op, ATTR_OFFSET))
+        cg->shared_used = end;
+    return shared_address(cg, op, offset, end);
+}
+
+LLVMValueRef shared_scratch(Codegen *cg, const Op *op, const Plan *plan)
+{
+    const ThreadScratch *s = find_scratch(&cg->scratch, cg->threads);
+    int64_t offset, end = shared_end(s->offset, plan->scratch, &offset);
+    return shared_address(cg, op, offset, end);
 }

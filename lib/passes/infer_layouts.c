@@ -19,6 +19,7 @@
 #include "passes/pass.h"
 
 #include "ir/lookup.h"
+#include "ir/part.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/layout_web.h"
@@ -240,6 +241,22 @@ static void write_layouts(const Infer *s)
     }
 }
 
+static bool swizzle_part(Op *op, void *data)
+{
+    const Value *shared = data;
+    Module *m = op->parent->program->module;
+    if (op->result_count && part_op(op->results[0]) && memory_root(op->results[0]) == shared)
+        op->results[0]->type = type_swizzled(m, op->results[0]->type, shared->type->swizzle);
+    return true;
+}
+
+/* Gives the tensor and its parts the swizzle. */
+static void write_swizzle(const Infer *s, Value *shared, Swizzle w)
+{
+    shared->type = type_swizzled(s->m, shared->type, w);
+    region_walk(s->p->body, swizzle_part, shared);
+}
+
 static bool choose_swizzle(Op *op, void *data)
 {
     const Infer *s = data;
@@ -247,9 +264,9 @@ static bool choose_swizzle(Op *op, void *data)
     if (op->code != OP_allocate_shared || !type_is_open(op->results[0]->type))
         return true;
     Value *v = op->results[0];
-    fit_swizzle(s->p, v, &ways);
+    Swizzle w = fit_swizzle(s->p, v, &ways);
+    write_swizzle(s, v, w);
     stat_add(s->m, STAT_infer_layouts_swizzles, 1);
-    Swizzle w = v->type->swizzle;
     const char *name = web_value_text(s->m, v);
     const char *word = w.bits ? arena_printf(&s->m->scratch, "swizzle(%d, %d, %d)", w.bits,
                                              w.base, w.shift) : "no swizzle";

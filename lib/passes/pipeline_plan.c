@@ -151,7 +151,7 @@ static bool check_use(Op *op, void *data)
             !op_attr(op, ATTR_OFFSETS))
             return REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
                           value_text(c->p, c->tensor));
-        if (select_is_written(op))
+        if (plan_is_written(op))
             return REFUSE(c->p, op, "the instructions of %s are chosen already, for where it "
                           "is", op_text(c->p, op));
     }

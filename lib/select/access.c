@@ -231,10 +231,10 @@ Access access_plan(Module *m, const Op *op)
     return a;
 }
 
-/* ---- obstacles --------------------------------------------------------- */
+/* ---- reasons --------------------------------------------------------------- */
 
 /* The stride of dimension `d` is no multiple of `bytes` bytes. */
-static const char *stride_obstacle(Module *m, const Op *op, unsigned d, unsigned bytes)
+static const char *stride_reason(Module *m, const Op *op, unsigned d, unsigned bytes)
 {
     const Type *memory = op_memory_operand(op)->type;
     const Expr *stride = type_stride(m, memory, d);
@@ -253,7 +253,7 @@ static const char *stride_obstacle(Module *m, const Op *op, unsigned d, unsigned
                         (long long)(stride_bits / 8), bytes);
 }
 
-static const char *offset_obstacle(Module *m, const Op *op, unsigned d, unsigned bytes)
+static const char *offset_reason(Module *m, const Op *op, unsigned d, unsigned bytes)
 {
     const Type *memory = op_memory_operand(op)->type;
     int64_t scale = facts_alignment(type_stride(m, memory, d), ALIGN_LIMIT) *
@@ -264,7 +264,7 @@ static const char *offset_obstacle(Module *m, const Op *op, unsigned d, unsigned
                         (long long)(8 * bytes / scale), bytes);
 }
 
-static const char *swizzle_obstacle(Module *m, const Op *op, int64_t elements)
+static const char *swizzle_reason(Module *m, const Op *op, int64_t elements)
 {
     return arena_printf(&m->arena, "the swizzle keeps %lld elements together, this needs %lld",
                         (long long)swizzle_run(op), (long long)elements);
@@ -275,7 +275,7 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
     const Value *memory = op_memory_operand(op);
     int64_t elements = 8 * bytes / dtype_bits(memory->type->dtype);
     if (elements > swizzle_run(op))
-        return swizzle_obstacle(m, op, elements);
+        return swizzle_reason(m, op, elements);
     if (access_base_alignment(memory) < 8 * bytes) {
         const Value *pointer = memory_root(memory)->def->operands[0];
         return arena_printf(&m->arena, "%%%s promises alignment %lld, %u bytes need %u",
@@ -291,14 +291,14 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
         int64_t of_offset, of_steps;
         dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);
         if (of_steps < 8 * bytes)
-            return stride_obstacle(m, op, d, bytes);
+            return stride_reason(m, op, d, bytes);
         if (of_offset < 8 * bytes)
-            return offset_obstacle(m, op, d, bytes);
+            return offset_reason(m, op, d, bytes);
     }
     return NULL;
 }
 
-const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned bytes)
+const char *access_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
 {
     const Type *tile = op_tile_type(op);
     unsigned along, bits = dtype_bits(tile->dtype);
@@ -321,7 +321,7 @@ const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned byte
                             expr_text(m, op_memory_operand(op)->type->extents[d]),
                             (long long)unit);
     if (unit > swizzle_run(op))
-        return swizzle_obstacle(m, op, unit);
+        return swizzle_reason(m, op, unit);
     unit_steps(op, along, unit, steps);
     return access_misalignment(m, op, steps, bytes);
 }

@@ -3,7 +3,7 @@
 #ifndef TILUS_SELECT_ACCESS_H
 #define TILUS_SELECT_ACCESS_H
 
-#include "ir/ir.h"
+#include "select/matrix.h"
 
 /* A unit is a run of `unit` slots (starting at multiples of `unit`) whose
  * elements follow each other in memory too, all inside the view or all
@@ -16,6 +16,7 @@ typedef struct Access {
     int64_t unit;
     unsigned bytes;
     uint32_t checked;   /* bit d: the index in dimension d of the view needs a check */
+    MatrixPlan matrix;  /* of ldmatrix and stmatrix */
 } Access;
 
 /* The least bytes of an access that carries the hints `prefetch` and `evict`;
@@ -45,7 +46,7 @@ unsigned access_unit_width(Module *m, const Op *op, int64_t unit);
 
 /* Why units of `unit` slots cannot be moved `bytes` bytes at a time, in words
  * on the module's arena; NULL when they can. */
-const char *access_obstacle(Module *m, const Op *op, int64_t unit, unsigned bytes);
+const char *access_reason(Module *m, const Op *op, int64_t unit, unsigned bytes);
 
 /* The part of that which is about addresses: why the element at the op's
  * offsets plus multiples of steps[d] in each dimension d of the tensor (0: no

@@ -8,7 +8,9 @@
 #include "ir/part.h"
 #include "ir/text.h"
 #include "scalar/facts.h"
-#include "select/access.h"
+#include "select/plan.h"
+#include "select/traffic.h"
+#include "support/remark.h"
 
 enum { ALIGN_BITS = 8 * BULK_ALIGN };
 
@@ -63,11 +65,11 @@ static bool check_aligned(Module *m, const Op *op, const MemoryTile *t)
     return true;
 }
 
-bool bulk_check(Module *m, const Op *op)
+static bool check_copy(Module *m, const Op *op, const MemoryTile *source)
 {
-    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
-    return check_contiguous(m, op, &source) && check_contiguous(m, op, &target) &&
-           check_aligned(m, op, &source) && check_aligned(m, op, &target);
+    MemoryTile target = op_memory_tile(op);
+    return check_contiguous(m, op, source) && check_contiguous(m, op, &target) &&
+           check_aligned(m, op, source) && check_aligned(m, op, &target);
 }
 
 /* ---- fences -------------------------------------------------------------- */
@@ -115,7 +117,50 @@ static bool leaves_alone(Op *op, void *data)
            !may_meet(written, memory_origin(copy->operands[0]));
 }
 
-bool bulk_needs_fence(const Op *op)
+/* The async proxy must be kept behind writes of the program's threads: where some op other
+ * than a bulk copy writes the copy's source or target, or bytes that may be theirs. Reads
+ * of the threads need no fence: what a thread has read is in its registers when it arrives.
+ * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
+static bool has_writers(const Op *op)
 {
     return !region_walk(op->parent->program->body, leaves_alone, (void *)op);
 }
+
+/* Returns true when a bulk copy right before `op`, but for pure ops, has had the fence of
+ * both. */
+static bool is_fenced(const Op *op)
+{
+    do
+        op = op->prev;
+    while (op && (op_info[op->code].effect == EFFECT_PURE ||
+                  (op->code == OP_copy_async_bulk && !has_writers(op))));
+    return op && op->code == OP_copy_async_bulk;
+}
+
+/* ---- plans -------------------------------------------------------------------- */
+
+bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
+{
+    MemoryTile source = op_source_tile(op);
+    *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
+                       .fence = has_writers(op) && !is_fenced(op)};
+    return check_copy(m, op, &source);
+}
+
+static bool plan_bulk(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)sm;
+    return bulk_plan(m, op, &plan->bulk);
+}
+
+static void remark_bulk(Module *m, const Op *op, const Plan *plan)
+{
+    REMARK(m, op, PASSED, "copy_async_bulk moves %lld bytes by one thread%s",
+           (long long)plan->bulk.bytes,
+           plan->bulk.fence ? ", behind a fence: threads write its source or target too" : "");
+    remark_checked(m, op, plan->bulk.checked);
+}
+
+const Planner planner_bulk = {
+    .family = PLAN_bulk, .plan = plan_bulk, .remark = remark_bulk,
+};

@@ -5,13 +5,14 @@
 
 #include "ir/ir.h"
 
-/* Proves it; false after an error that says what is missing. */
-bool bulk_check(Module *m, const Op *op);
+typedef struct BulkPlan {
+    int64_t bytes;
+    uint32_t checked;   /* bit d: the kernel traps unless the tile lies inside dimension d of
+                           the source: nobody writes zeros for what is outside */
+    bool fence;         /* fence.proxy.async before the copy */
+} BulkPlan;
 
-/* Whether the async proxy must be kept behind writes of the program's threads: some op
- * other than a bulk copy writes the copy's source or target, or bytes that may be theirs.
- * Their reads need no fence: what a thread has read is in its registers when it arrives.
- * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
-bool bulk_needs_fence(const Op *op);
+/* Plans the copy; false after an error that says what is missing. */
+bool bulk_plan(Module *m, const Op *op, BulkPlan *plan);
 
 #endif

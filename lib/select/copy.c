@@ -10,6 +10,7 @@
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "select/access.h"
+#include "select/plan.h"
 #include "select/select.h"
 
 enum { CHUNK_MOST = 16, ALIGN_LIMIT = 8 * CHUNK_MOST };     /* bytes, bits */
@@ -161,11 +162,6 @@ void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64
 
 /* ---- what is written ------------------------------------------------------ */
 
-bool copy_is_written(const Op *op)
-{
-    return op_attr(op, ATTR_VIA) || op_attr(op, ATTR_WIDTH);
-}
-
 void copy_write(Module *m, Op *op, const CopyPlan *plan)
 {
     if (plan->bytes)
@@ -180,25 +176,25 @@ bool copy_follow(Module *m, const Op *op, CopyPlan *plan)
     const Attr *width = op_attr(op, ATTR_WIDTH);
     MemoryTile source = op_source_tile(op);
     *plan = copy_plan(m, op);
-    if (!copy_is_written(op))
+    if (!plan_is_written(op))
         return true;
     unsigned bytes = width ? (unsigned)width->integer : 0;
     if (bytes > plan->bytes)
         return diag_error(m->diag, op->loc, "width = %u promises more than can be proved, %s: %s",
                           bytes, plan->bytes ? arena_printf(&m->arena, "width = %u", plan->bytes)
-                                             : "via = bits", copy_obstacle(m, op, bytes));
+                                             : "via = bits", copy_reason(m, op, bytes));
     *plan = plan_chunks(m, op, bytes);
     if (plan->bytes != bytes)
         return diag_error(m->diag, op->loc, "width = %u does not cut the tile: %s", bytes,
-                          copy_obstacle(m, op, bytes));
+                          copy_reason(m, op, bytes));
     plan->checked = select_read_checked(op);
     return select_check_checked(m, op, &source, plan->checked);
 }
 
-/* ---- obstacles --------------------------------------------------------------- */
+/* ---- reasons --------------------------------------------------------------- */
 
 /* Why a chunk in one of the memories, called `side`, is not aligned. */
-static const char *side_obstacle(Module *m, const MemoryTile *t, const char *side, int along,
+static const char *side_reason(Module *m, const MemoryTile *t, const char *side, int along,
                                  unsigned bytes)
 {
     const Type *type = t->memory->type;
@@ -222,7 +218,7 @@ static const char *side_obstacle(Module *m, const MemoryTile *t, const char *sid
     return NULL;
 }
 
-const char *copy_obstacle(Module *m, const Op *op, unsigned bytes)
+const char *copy_reason(Module *m, const Op *op, unsigned bytes)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     CopyPlan plan = {.along = contiguous_dim(m, &source, &target), .bytes = bytes,
@@ -231,8 +227,8 @@ const char *copy_obstacle(Module *m, const Op *op, unsigned bytes)
     if (plan.along < 0)
         return 8 * bytes == width ? NULL
                                   : "no dimension of the tile has stride 1 in both tensors";
-    const char *why = side_obstacle(m, &source, "source", plan.along, bytes);
-    why = why ? why : side_obstacle(m, &target, "target", plan.along, bytes);
+    const char *why = side_reason(m, &source, "source", plan.along, bytes);
+    why = why ? why : side_reason(m, &target, "target", plan.along, bytes);
     if (why)
         return why;
     if (source.extents[plan.along] * width % (8 * bytes))

@@ -33,9 +33,6 @@ typedef struct CopyPlan {
 /* The best plan. */
 CopyPlan copy_plan(Module *m, const Op *op);
 
-/* Whether `op` carries a choice in its attributes. */
-bool copy_is_written(const Op *op);
-
 /* The plan that is written, after a proof of what it promises, or else the best.
  * False after an error. */
 bool copy_follow(Module *m, const Op *op, CopyPlan *plan);
@@ -45,7 +42,7 @@ void copy_write(Module *m, Op *op, const CopyPlan *plan);
 
 /* Why chunks cannot have `bytes` bytes, in words on the module's arena; NULL
  * when they can. */
-const char *copy_obstacle(Module *m, const Op *op, unsigned bytes);
+const char *copy_reason(Module *m, const Op *op, unsigned bytes);
 
 /* The tile's index of the chunk with number `number`, in elements; along the
  * contiguous dimension it counts chunks. */

@@ -18,14 +18,14 @@ enum { LEAST_TARGET = 80 };
 static const char operand_name[] = "abc";
 
 /* A plan being made. */
-typedef struct Planner {
+typedef struct DotPlanner {
     Module *m;
     const Op *op;
     unsigned sm;
     DotPlan plan;
     int64_t *slot_of[MMA_OPERANDS]; /* of each piece, row-major, in one thread; -1 */
-    DotObstacle obstacle;
-} Planner;
+    DotReason reason;
+} DotPlanner;
 
 #define SCRATCH(p, ...) arena_printf(&(p)->m->scratch, __VA_ARGS__)
 
@@ -47,9 +47,9 @@ static const char *numbers_text(Module *m, unsigned count, const int64_t *number
     return text_string(&text);
 }
 
-static bool obstruct(Planner *p, int operand, const char *why, const char *fits)
+static bool refuse_plan(DotPlanner *p, int operand, const char *why, const char *fits)
 {
-    p->obstacle = (DotObstacle){operand, why, fits};
+    p->reason = (DotReason){operand, why, fits};
     return false;
 }
 
@@ -70,7 +70,7 @@ DotNumbers dot_numbers(const Op *op)
 }
 
 /* Which types (a, b, c) have an instruction on the target, each triple once. */
-static const char *fitting_types(const Planner *p)
+static const char *fitting_types(const DotPlanner *p)
 {
     Text text;
     text_init(&text, &p->m->scratch);
@@ -86,20 +86,20 @@ static const char *fitting_types(const Planner *p)
 
 /* ---- pieces --------------------------------------------------------------- */
 
-static const Layout *piece_of(const Planner *p, unsigned i)
+static const Layout *piece_of(const DotPlanner *p, unsigned i)
 {
     LayoutTable *t = &p->m->layouts;
     return mma_with_batch(t, mma_piece(t, p->plan.mma, i), p->plan.rank);
 }
 
-static const Layout *fragment_of(const Planner *p, unsigned i)
+static const Layout *fragment_of(const DotPlanner *p, unsigned i)
 {
     LayoutTable *t = &p->m->layouts;
     return mma_with_batch(t, mma_fragment(t, p->plan.mma, i), p->plan.rank);
 }
 
 /* A layout of operand i that fits, in words. */
-static const char *fitting_layout(Planner *p, unsigned i)
+static const char *fitting_layout(DotPlanner *p, unsigned i)
 {
     const Layout *l = p->plan.sides[i].type->layout, *atom = fragment_of(p, i);
     const char *text = layout_text(p->m, atom);
@@ -116,11 +116,11 @@ static const char *fitting_layout(Planner *p, unsigned i)
                    "L over the warps", numbers_text(p->m, l->rank, atom->shape), text);
 }
 
-static bool refuse_pieces(Planner *p, unsigned i, const char *why)
+static bool refuse_pieces(DotPlanner *p, unsigned i, const char *why)
 {
     const Type *t = p->plan.sides[i].type;
     const char *type = dtype_name(t->dtype), *layout = layout_text(p->m, t->layout);
-    return obstruct(p, (int)i,
+    return refuse_plan(p, (int)i,
                     SCRATCH(p, "operand %c of dot, %s @ %s, does not fit pieces %s of %s: %s",
                             operand_name[i], type, layout, layout_text(p->m, piece_of(p, i)),
                             via_info[p->plan.via].spelling, why),
@@ -128,7 +128,7 @@ static bool refuse_pieces(Planner *p, unsigned i, const char *why)
 }
 
 /* Cuts operand i into pieces. */
-static bool cut_operand(Planner *p, unsigned i)
+static bool cut_operand(DotPlanner *p, unsigned i)
 {
     DotSide *s = &p->plan.sides[i];
     const Layout *l = s->type->layout, *piece = piece_of(p, i), *fragment = fragment_of(p, i);
@@ -167,7 +167,7 @@ static int64_t linear_index(const Layout *l, const int64_t *index)
 }
 
 /* Fills p->slot_of[side] for `thread`. */
-static void place_pieces(Planner *p, unsigned side, int64_t thread)
+static void place_pieces(DotPlanner *p, unsigned side, int64_t thread)
 {
     const Layout *q = p->plan.sides[side].quotient;
     int64_t *slot_of = p->slot_of[side], count = element_count(q), index[LIMIT_RANK];
@@ -181,7 +181,7 @@ static void place_pieces(Planner *p, unsigned side, int64_t thread)
 
 /* Reports that `thread` has the piece `index` of side `side` in slot `found`, or
  * nowhere (-1), while the threads before have its counterpart in `slot`. */
-static bool refuse_slot(Planner *p, unsigned side, int64_t thread, const int64_t *index,
+static bool refuse_slot(DotPlanner *p, unsigned side, int64_t thread, const int64_t *index,
                         int64_t found, int64_t slot)
 {
     bool mma = p->plan.mma != NULL;
@@ -195,7 +195,7 @@ static bool refuse_slot(Planner *p, unsigned side, int64_t thread, const int64_t
                   (long long)slot);
     if (mma)
         return refuse_pieces(p, side, why);
-    return obstruct(p, (int)side, SCRATCH(p, "operand %c of dot: %s", operand_name[side], why),
+    return refuse_plan(p, (int)side, SCRATCH(p, "operand %c of dot: %s", operand_name[side], why),
                     p->plan.rank > 2
                         ? "a thread that holds element (.., i, j) of c needs row (.., i) of a "
                           "and column (.., j) of b"
@@ -218,7 +218,7 @@ int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k)
 
 /* Finds the slots of the unit of side `side` whose first piece is `first`. What the
  * first thread finds is put into `slots`; the others must find the same. */
-static bool match_pieces(Planner *p, unsigned side, int64_t thread, const int64_t *first,
+static bool match_pieces(DotPlanner *p, unsigned side, int64_t thread, const int64_t *first,
                          int64_t *slots)
 {
     const DotSide *s = &p->plan.sides[side];
@@ -238,7 +238,7 @@ static bool match_pieces(Planner *p, unsigned side, int64_t thread, const int64_
 
 /* The unit of c whose first piece is `c`, the unit-th of each thread, and what it needs
  * of a and b. */
-static bool match_unit(Planner *p, int64_t thread, const int64_t *c, int64_t unit)
+static bool match_unit(DotPlanner *p, int64_t thread, const int64_t *c, int64_t unit)
 {
     const DotPlan *plan = &p->plan;
     const DotSide *sides = plan->sides;
@@ -260,7 +260,7 @@ static bool match_unit(Planner *p, int64_t thread, const int64_t *c, int64_t uni
     return true;
 }
 
-static bool match_thread(Planner *p, int64_t thread)
+static bool match_thread(DotPlanner *p, int64_t thread)
 {
     const DotSide *c = &p->plan.sides[MMA_C];
     unsigned row = p->plan.rank - 2, column = row + 1;
@@ -277,7 +277,7 @@ static bool match_thread(Planner *p, int64_t thread)
 }
 
 /* Room for the slots of all units of a side, none of which is known. */
-static void open_slots(Planner *p, unsigned side)
+static void open_slots(DotPlanner *p, unsigned side)
 {
     DotSide *s = &p->plan.sides[side];
     int64_t steps = side == MMA_C ? 1 : p->plan.depth;
@@ -291,7 +291,7 @@ static void open_slots(Planner *p, unsigned side)
 /* Threads that hold one piece hold the same pieces. So if all that hold the first piece
  * of a unit have the rest of it, nobody has part of one; until that is shown, the units
  * of a thread are rounded up. */
-static bool match_slots(Planner *p)
+static bool match_slots(DotPlanner *p)
 {
     const DotSide *a = &p->plan.sides[MMA_A], *c = &p->plan.sides[MMA_C];
     p->plan.depth = a->quotient->shape[p->plan.rank - 1] / a->columns;
@@ -306,9 +306,9 @@ static bool match_slots(Planner *p)
 
 /* ---- the three ways --------------------------------------------------------- */
 
-static Planner planner_open(Module *m, const Op *op, unsigned sm)
+static DotPlanner planner_open(Module *m, const Op *op, unsigned sm)
 {
-    Planner p = {.m = m, .op = op, .sm = sm ? sm : LEAST_TARGET,
+    DotPlanner p = {.m = m, .op = op, .sm = sm ? sm : LEAST_TARGET,
                  .plan.rank = op->operands[MMA_C]->type->rank};
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         p.plan.sides[i] = (DotSide){.type = op->operands[i]->type, .rows = 1, .columns = 1,
@@ -317,12 +317,12 @@ static Planner planner_open(Module *m, const Op *op, unsigned sm)
 }
 
 /* The dot's k. */
-static int64_t depth_of(const Planner *p)
+static int64_t depth_of(const DotPlanner *p)
 {
     return type_extent(p->plan.sides[MMA_A].type, p->plan.rank - 1);
 }
 
-static bool plan_mma(Planner *p)
+static bool plan_mma(DotPlanner *p)
 {
     DType types[MMA_OPERANDS];
     char spelling[32];
@@ -330,7 +330,7 @@ static bool plan_mma(Planner *p)
         types[i] = p->plan.sides[i].type->dtype;
     const Mma *mma = p->plan.mma = mma_find(types, p->sm, depth_of(p));
     if (!mma)
-        return obstruct(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
+        return refuse_plan(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
                                        dtype_name(types[MMA_A]), dtype_name(types[MMA_B]),
                                        dtype_name(types[MMA_C]), p->sm), fitting_types(p));
     snprintf(spelling, sizeof spelling, "mma.m%lldn%lldk%lld", (long long)mma->m,
@@ -340,13 +340,13 @@ static bool plan_mma(Planner *p)
            match_slots(p);
 }
 
-static bool plan_fma(Planner *p)
+static bool plan_fma(DotPlanner *p)
 {
     p->plan.via = VIA_fma;
     return match_slots(p);
 }
 
-static void plan_fma_shared(Planner *p)
+static void plan_fma_shared(DotPlanner *p)
 {
     const Layout *a = p->plan.sides[MMA_A].type->layout;
     int64_t bytes = dot_numbers(p->op).bytes;
@@ -358,16 +358,15 @@ static void plan_fma_shared(Planner *p)
                       element_count(p->plan.sides[MMA_B].type->layout) * bytes;
 }
 
-DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotObstacle *no_fma)
+DotPlan dot_plan(Module *m, const Op *op, unsigned sm)
 {
-    Planner mma = planner_open(m, op, sm), fma = mma, shared = mma;
-    *no_mma = *no_fma = (DotObstacle){0};
+    DotPlanner mma = planner_open(m, op, sm), fma = mma, shared = mma;
     if (plan_mma(&mma))
         return mma.plan;
-    *no_mma = mma.obstacle;
+    fma.plan.no_mma = shared.plan.no_mma = mma.reason;
     if (plan_fma(&fma))
         return fma.plan;
-    *no_fma = fma.obstacle;
+    shared.plan.no_fma = fma.reason;
     plan_fma_shared(&shared);
     return shared.plan;
 }
@@ -375,9 +374,9 @@ DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotO
 /* ---- what is written ------------------------------------------------------- */
 
 /* Reports why the dot does not go the way that `via` names. */
-static bool refuse(const Planner *p, const char *via)
+static bool refuse(const DotPlanner *p, const char *via)
 {
-    const DotObstacle *o = &p->obstacle;
+    const DotReason *o = &p->reason;
     if (p->plan.via != VIA_units && p->plan.via != via_find(via))
         return diag_error(p->m->diag, p->op->loc, "via = %s does not fit, types and k = %lld "
                           "make it %s", via, (long long)depth_of(p),
@@ -390,10 +389,9 @@ static bool refuse(const Planner *p, const char *via)
 bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
 {
     const Attr *via = op_attr(op, ATTR_VIA);
-    DotObstacle no_mma, no_fma;
-    Planner p = planner_open(m, op, sm);
+    DotPlanner p = planner_open(m, op, sm);
     if (!via) {
-        *plan = dot_plan(m, op, sm, &no_mma, &no_fma);
+        *plan = dot_plan(m, op, sm);
         return true;
     }
     Via wanted = via_find(via->word);
@@ -407,14 +405,13 @@ bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
 
 int64_t dot_scratch(Module *m, const Op *op)
 {
-    DotObstacle no_mma, no_fma;
     ArenaMark mark = arena_mark(&m->scratch);
     const Attr *via = op_attr(op, ATTR_VIA);
-    Planner p = planner_open(m, op, 0);
+    DotPlanner p = planner_open(m, op, 0);
     if (via && via_find(via->word) == VIA_fma_shared)
         plan_fma_shared(&p);
     else if (!via)
-        p.plan = dot_plan(m, op, 0, &no_mma, &no_fma);
+        p.plan = dot_plan(m, op, 0);
     arena_reset(&m->scratch, mark);
     return p.plan.scratch;
 }

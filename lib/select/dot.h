@@ -30,6 +30,13 @@ typedef struct DotSide {
     int64_t *slots;             /* see dot_slots; NULL for fma.shared */
 } DotSide;
 
+/* What keeps a dot from an instruction. */
+typedef struct DotReason {
+    int operand;                /* 0 .. 2: the operand at fault, or -1: the types */
+    const char *why;            /* in words; NULL: nothing; scratch memory, as is `fits` */
+    const char *fits;           /* what would fit, in words */
+} DotReason;
+
 typedef struct DotPlan {
     Via via;
     const Mma *mma;             /* NULL: by fma */
@@ -39,6 +46,7 @@ typedef struct DotPlan {
     int64_t depth;              /* units along k */
     int64_t scratch;            /* bytes of shared memory, of a and then b in row-major order */
     int64_t scratch_b;          /* where b begins there */
+    DotReason no_mma, no_fma;   /* what keeps it from tensor cores, and from registers */
 } DotPlan;
 
 /* Pieces of a unit. */
@@ -48,13 +56,6 @@ int64_t dot_pieces(const DotSide *s);
  * `unit`, or of the unit of a or b that is multiplied into it in step `k`. */
 int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k);
 
-/* What keeps a dot from going some way. */
-typedef struct DotObstacle {
-    int operand;                /* 0 .. 2: which is at fault, or -1: the types */
-    const char *why;            /* in words; scratch memory, as is `fits` */
-    const char *fits;           /* what would fit, in words */
-} DotObstacle;
-
 /* Accumulators of fma: f64 or f32, i64 or i32, by the operands' types. */
 typedef struct DotNumbers {
     bool is_float;
@@ -62,10 +63,9 @@ typedef struct DotNumbers {
 } DotNumbers;
 DotNumbers dot_numbers(const Op *op);
 
-/* The best plan for targets from number `sm` on; 0: for every target. `*no_mma`
- * and `*no_fma` say what keeps it from tensor cores and from registers, with
- * why = NULL where nothing does. On the module's scratch arena. */
-DotPlan dot_plan(Module *m, const Op *op, unsigned sm, DotObstacle *no_mma, DotObstacle *no_fma);
+/* The best plan for targets from number `sm` on; 0: for every target. On the module's
+ * scratch arena. */
+DotPlan dot_plan(Module *m, const Op *op, unsigned sm);
 
 /* The plan that the attribute `via` names, after a proof that it fits, or else the
  * best. False after an error. */

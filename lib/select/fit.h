@@ -11,7 +11,7 @@
  * lanes along the dimension that is contiguous in memory, warps over the rest.
  * `*bytes` is what a lane moves at a time. NULL with the reason in `*why`: a
  * thread would hold too many elements. */
-const Layout *fit_access(Module *m, const Op *op, Value *tile, int64_t threads,
+const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
                          unsigned *bytes, const char **why);
 
 /* The same of a tensor that no op moves: along its last dimension. */
@@ -39,16 +39,15 @@ typedef struct DotFit {
 /* Layouts of a dot's operands, of which `known` are fixed (NULL: free), so that it
  * goes by an mma of target `sm` (0: of every target), or by fma. False if it
  * cannot. */
-bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
+bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotTaste taste,
                  const Layout *const known[MMA_OPERANDS], DotFit *fit);
-bool fit_dot_fma(Module *m, Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
+bool fit_dot_fma(Module *m, const Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
                  DotFit *fit);
 
 /* ---- swizzles ---------------------------------------------------------------- */
 
-/* Gives `shared`, the result of an allocate_shared with swizzle(auto), the swizzle
- * with which its accesses in the program take the fewest turns; `*ways` is the
- * worst bank conflict that is left. */
-void fit_swizzle(Program *p, Value *shared, unsigned *ways);
+/* The swizzle with which the accesses of `shared`, the result of an allocate_shared with
+ * swizzle(auto), take the fewest turns; `*ways` is the worst bank conflict that is left. */
+Swizzle fit_swizzle(Program *p, const Value *shared, unsigned *ways);
 
 #endif

@@ -9,6 +9,7 @@
  * With batch dimensions it is replicate(r).spatial(wb.., wm, wn).local(..); workers
  * of different indices there share no operand, so as many as can be are laid there. */
 #include "select/fit.h"
+#include "select/trial.h"
 
 #include "support/scalar.h"
 
@@ -23,7 +24,7 @@ typedef struct Arrangement {
 
 typedef struct Fitter {
     Module *m;
-    Op *op;
+    const Op *op;
     unsigned sm;
     DotTaste taste;
     const Mma *mma;         /* NULL: by fma */
@@ -93,26 +94,29 @@ static const Layout *derive(Fitter *f, unsigned side, const Layout *over)
     return product(f, l, f->units[side]);
 }
 
-/* Whether the dot goes the wanted way with these layouts. */
-static bool goes(Fitter *f, const Layout *const layouts[MMA_OPERANDS], Via *via)
+/* Returns true when one value has one layout in `layouts`. */
+static bool agree(const Op *op, const Layout *const layouts[MMA_OPERANDS])
 {
-    const Type *types[MMA_OPERANDS];
-    DotObstacle no_mma, no_fma;
-    Op *op = f->op;
-    bool same = true;       /* one value has one layout */
-    for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        types[i] = op->operands[i]->type;
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         for (unsigned j = 0; j < i; j++)
-            same &= op->operands[i] != op->operands[j] || layouts[i] == layouts[j];
+            if (op->operands[i] == op->operands[j] && layouts[i] != layouts[j])
+                return false;
+    return true;
+}
+
+/* Tries the dot with these layouts: true when it goes by mma, or fma, as is wanted. */
+static bool goes(Fitter *f, const Layout *const layouts[MMA_OPERANDS], Via *via)
+{
+    OpTrial t;
+    *via = VIA_COUNT;
+    if (!agree(f->op, layouts))
+        return false;
+    op_trial_open(&t, f->op);
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        op->operands[i]->type = type_with_layout(f->m, types[i], layouts[i]);
-    *via = same ? dot_plan(f->m, op, f->sm, &no_mma, &no_fma).via : VIA_COUNT;
-    for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        op->operands[i]->type = types[i];
-    return same && (f->mma ? via_info[*via].op == OP_dot && *via != VIA_fma &&
-                                 *via != VIA_fma_shared
-                           : *via == VIA_fma);
+        t.values[i].type = type_with_layout(f->m, t.values[i].type, layouts[i]);
+    DotPlan plan = dot_plan(f->m, &t.op, f->sm);
+    *via = plan.via;
+    return f->mma ? plan.mma != NULL : plan.via == VIA_fma;
 }
 
 /* Completes what is known by the layouts that belong to `over`. */
@@ -233,7 +237,7 @@ static bool count_units(Fitter *f)
     return type_extent(a, last) % of_a->shape[last] == 0;
 }
 
-bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
+bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotTaste taste,
                  const Layout *const known[MMA_OPERANDS], DotFit *dot_fit)
 {
     Fitter f = {.m = m, .op = op, .sm = sm, .taste = taste, .known = known,
@@ -251,7 +255,7 @@ bool fit_dot_mma(Module *m, Op *op, unsigned sm, DotTaste taste,
     return count_units(&f) && fit(&f, dot_fit);
 }
 
-bool fit_dot_fma(Module *m, Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
+bool fit_dot_fma(Module *m, const Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
                  DotFit *dot_fit)
 {
     Fitter f = {.m = m, .op = op, .sm = sm, .known = known,

@@ -10,14 +10,16 @@
 #include "ir/part.h"
 #include "select/select.h"
 #include "select/traffic.h"
+#include "select/trial.h"
 
 enum { BANK_BYTES = 4, ALL_BANKS_BITS = 32 * 32 };
 enum { MOST_BITS = 3, LEAST_RUN = 4, WIDEST_RUN = 16 };     /* of candidates; runs in bytes */
 
-/* What the accesses of a tensor cost together. */
+/* Costs of the accesses of a tensor together, when it has the swizzle. */
 typedef struct Cost {
     Program *p;
-    const Value *shared;    /* with the swizzle in question */
+    const Value *shared;
+    Swizzle swizzle;
     int64_t turns, instructions;
     unsigned ways;          /* the worst */
 } Cost;
@@ -46,33 +48,33 @@ static void cost_copy(Cost *c, Module *m, const Op *op)
     CopyPlan plan = copy_plan(m, op);
     MemoryTile target = op_memory_tile(op);
     int64_t threads = region_threads(op->parent).count;
-    int64_t rounds = (copy_chunks(&plan, target.rank) + threads - 1) / threads;
-    add_cost(c, plan.bytes, rounds, copy_conflict_ways(m, op, &plan));
+    int64_t times = (copy_chunks(&plan, target.rank) + threads - 1) / threads;
+    add_cost(c, plan.bytes, times, copy_conflict_ways(m, op, &plan));
 }
 
-/* Parts of the tensor have its swizzle. */
 static bool cost_op(Op *op, void *data)
 {
     Cost *c = data;
     Module *m = c->p->module;
-    if (!op->operand_count || memory_root(op_memory_operand(op)) != c->shared)
+    if (!op->operand_count || memory_root(op_memory_operand(op)) != c->shared ||
+        !(op_info[op->code].attrs & op_attr_bit(ATTR_OFFSETS)))
         return true;
-    if (op->result_count && part_op(op->results[0]))
-        op->results[0]->type = type_swizzled(m, op->results[0]->type,
-                                             c->shared->type->swizzle);
-    else if (op->code == OP_load_shared || op->code == OP_store_shared)
-        cost_access(c, m, op);
+    const Value *memory = op_memory_operand(op);    /* the tensor, or a part: with its swizzle */
+    OpTrial t;
+    op_trial_open(&t, op);
+    op_trial_set_type(&t, op, memory, type_swizzled(m, memory->type, c->swizzle));
+    if (op->code == OP_load_shared || op->code == OP_store_shared)
+        cost_access(c, m, &t.op);
     else if (op->code == OP_copy_async)
-        cost_copy(c, m, op);
-    else if (op->code == OP_copy_async_bulk && c->shared->type->swizzle.bits)
+        cost_copy(c, m, &t.op);
+    else if (op->code == OP_copy_async_bulk && c->swizzle.bits)
         add_cost(c, BULK_ALIGN, UINT16_MAX, UINT16_MAX);     /* it has no way */
     return true;
 }
 
-static Cost cost_of(Program *p, Value *shared, Swizzle s)
+static Cost cost_of(Program *p, const Value *shared, Swizzle s)
 {
-    Cost c = {.p = p, .shared = shared, .ways = 1};
-    shared->type = type_swizzled(p->module, shared->type, s);
+    Cost c = {.p = p, .shared = shared, .swizzle = s, .ways = 1};
     region_walk(p->body, cost_op, &c);
     return c;
 }
@@ -97,7 +99,7 @@ static bool is_legal(const Type *t, Swizzle s)
 /* The best swizzle so far, and what it costs. */
 typedef struct Best {
     Program *p;
-    Value *shared;
+    const Value *shared;
     Swizzle swizzle;
     Cost cost;
 } Best;
@@ -131,12 +133,13 @@ static void try_runs(Best *best, unsigned base)
         }
 }
 
-void fit_swizzle(Program *p, Value *shared, unsigned *ways)
+Swizzle fit_swizzle(Program *p, const Value *shared, unsigned *ways)
 {
     Best best = {.p = p, .shared = shared, .cost = cost_of(p, shared, (Swizzle){0})};
     int64_t bits = dtype_bits(shared->type->dtype);
     for (int64_t run = WIDEST_RUN; best.cost.ways > 1 && run >= LEAST_RUN; run /= 2)
         if (8 * run % bits == 0 && (8 * run / bits & (8 * run / bits - 1)) == 0)
             try_runs(&best, log2_of(8 * run / bits));
-    *ways = cost_of(p, shared, best.swizzle).ways;
+    *ways = best.cost.ways;
+    return best.swizzle;
 }

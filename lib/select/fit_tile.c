@@ -4,6 +4,7 @@
  *
  * A lane takes `vector` elements of a row, the next lane those behind them. */
 #include "select/fit.h"
+#include "select/trial.h"
 
 #include "select/access.h"
 
@@ -97,13 +98,12 @@ static unsigned contiguous_dim(Module *m, const MemoryTile *t)
 }
 
 /* Bytes of an access when `tile` has the layout. */
-static unsigned access_bytes(Module *m, const Op *op, Value *tile, const Layout *l)
+static unsigned access_bytes(Module *m, const Op *op, const Value *tile, const Layout *l)
 {
-    const Type *open = tile->type;
-    tile->type = type_with_layout(m, open, l);
-    unsigned bytes = access_plan(m, op).bytes;
-    tile->type = open;
-    return bytes;
+    OpTrial t;
+    op_trial_open(&t, op);
+    op_trial_set_type(&t, op, tile, type_with_layout(m, tile->type, l));
+    return access_plan(m, &t.op).bytes;
 }
 
 /* Atomic ops act on 32 bits: on pairs of 16-bit elements. */
@@ -115,7 +115,7 @@ static const Layout *fit_atomic(const Tile *t, unsigned *bytes, const char **why
     return lay_out(t, vector, why);
 }
 
-const Layout *fit_access(Module *m, const Op *op, Value *tile, int64_t threads,
+const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
                          unsigned *bytes, const char **why)
 {
     MemoryTile memory = op_memory_tile(op);

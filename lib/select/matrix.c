@@ -53,7 +53,7 @@ static bool has_stride_one(Module *m, const Op *op, unsigned dim)
 }
 
 /* Why a row of a matrix is not 16 bytes in a row, aligned; NULL when it is. */
-static const char *row_obstacle(Module *m, const Op *op, const MatrixPlan *plan)
+static const char *row_reason(Module *m, const Op *op, const MatrixPlan *plan)
 {
     int64_t steps[LIMIT_RANK];
     for (unsigned d = 0; d < op_memory_operand(op)->type->rank; d++)
@@ -139,7 +139,7 @@ bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why)
         *why = arena_printf(&m->arena, "it would be transposed, which moves 16-bit elements, "
                             "these have %u bits", bits);
     else
-        *why = row_obstacle(m, op, plan);
+        *why = row_reason(m, op, plan);
     if (!*why)
         choose_via(op, transposed, plan);
     return !*why;

@@ -21,11 +21,17 @@ typedef struct MatrixPlan {
     const Layout *outer;    /* the tile's layout over the atom's: a thread for each
                                warp, a slot for each of its matrices */
     int64_t extents[LIMIT_RANK];    /* the atom's: what a step of `outer` moves */
+    bool barrier_before, barrier_after;     /* bar.warp.sync beside the instructions */
 } MatrixPlan;
 
 /* Whether load_shared or store_shared can move its tile by matrices on a target
  * that has the instruction; `*why` says in words why not. */
 bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why);
+
+/* Decides the plan's barriers. Lanes of ldmatrix and stmatrix touch rows that other lanes
+ * hold, while the language orders a thread's own accesses to an element without any
+ * `synchronize`: where such an access may be near, a barrier of the warp stands between. */
+void matrix_order(const Op *op, MatrixPlan *plan);
 
 /* For matrices m = 0, 1, .. of one instruction: the tile's index of matrix
  * n * g + m is that of n * g plus (m & 1) * low[d] + (m >> 1) * high[d]. */

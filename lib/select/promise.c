@@ -6,7 +6,7 @@
 
 static bool has_choice(const Op *op)
 {
-    return op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED) && select_is_written(op);
+    return op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED) && plan_is_written(op);
 }
 
 static bool has_width(Module *m, const Op *op)

@@ -1,6 +1,6 @@
 /* Splits thread numbers into what butterflies, shared memory and the result's
  * own layout take care of. */
-#include "select/reduce.h"
+#include "select/plan.h"
 
 enum { WARP = 32 };
 
@@ -56,3 +56,22 @@ ReducePlan reduce_plan(const Op *op)
                        reduce_bytes(to->dtype);
     return plan;
 }
+
+static bool plan_reduce(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)m;
+    (void)sm;
+    plan->reduce = reduce_plan(op);
+    plan->scratch = plan->reduce.scratch;
+    return true;
+}
+
+static int64_t reduce_scratch(Module *m, const Op *op)
+{
+    (void)m;
+    return reduce_plan(op).scratch;
+}
+
+const Planner planner_reduce = {
+    .family = PLAN_reduce, .plan = plan_reduce, .scratch = reduce_scratch,
+};

@@ -2,11 +2,21 @@
 #include "select/select.h"
 
 #include "ir/text.h"
-#include "select/matrix.h"
+#include "select/plan.h"
 
-bool select_is_written(const Op *op)
+/* ---- attributes ----------------------------------------------------------- */
+
+bool plan_is_written(const Op *op)
 {
     return op_attr(op, ATTR_VIA) || op_attr(op, ATTR_WIDTH);
+}
+
+void plan_drop(Op *op)
+{
+    op_remove_attr(op, ATTR_VIA);
+    op_remove_attr(op, ATTR_WIDTH);
+    op_remove_attr(op, ATTR_UNIT);
+    op_remove_attr(op, ATTR_CHECKED);
 }
 
 /* ---- choosing ----------------------------------------------------------- */
@@ -22,7 +32,7 @@ static bool plan_matrices(Module *m, const Op *op, unsigned sm, MatrixPlan *plan
     return load || sm >= SM_STMATRIX;
 }
 
-const char *select_matrix_obstacle(Module *m, const Op *op, unsigned sm)
+const char *select_matrix_reason(Module *m, const Op *op, unsigned sm)
 {
     MatrixPlan plan;
     const char *why;
@@ -32,11 +42,12 @@ const char *select_matrix_obstacle(Module *m, const Op *op, unsigned sm)
 /* A tile that fits the matrices has plain accesses of 4 bytes at most. */
 Access select_access(Module *m, const Op *op, unsigned sm)
 {
-    MatrixPlan plan;
+    Access a = {.unit = 1, .bytes = MATRIX_ROW_BYTES};
     const char *why;
-    if (!plan_matrices(m, op, sm, &plan, &why))
+    if (!plan_matrices(m, op, sm, &a.matrix, &why))
         return access_plan(m, op);
-    return (Access){.via = plan.via, .unit = 1, .bytes = MATRIX_ROW_BYTES};
+    a.via = a.matrix.via;
+    return a;
 }
 
 /* ---- following ---------------------------------------------------------- */
@@ -66,18 +77,18 @@ static Access read_attributes(const Op *op)
     return a;
 }
 
-static bool check_matrices(Module *m, const Op *op, Via via)
+static bool check_matrices(Module *m, const Op *op, Access *a)
 {
-    const ViaInfo *info = &via_info[via];
-    MatrixPlan plan;
+    const ViaInfo *info = &via_info[a->via];
     const char *why;
-    if (!matrix_plan(m, op, &plan, &why))
+    if (!matrix_plan(m, op, &a->matrix, &why))
         return diag_error(m->diag, op->loc, "via = %s cannot be proved: %s",
                           info->spelling, why);
-    const ViaInfo *proved = &via_info[plan.via];
+    const ViaInfo *proved = &via_info[a->matrix.via];
     if (proved->transposed != info->transposed || proved->matrices % info->matrices)
         return diag_error(m->diag, op->loc, "via = %s does not fit this tile, the layout and the "
                           "strides make it %s", info->spelling, proved->spelling);
+    a->matrix.via = a->via;
     return true;
 }
 
@@ -86,7 +97,7 @@ static bool check_units(Module *m, const Op *op, const Access *a)
     unsigned proved = access_unit_width(m, op, a->unit);
     if (a->bytes <= proved)
         return true;
-    const char *why = access_obstacle(m, op, a->unit, a->bytes);
+    const char *why = access_reason(m, op, a->unit, a->bytes);
     if (!proved)
         return diag_error(m->diag, op->loc, "unit = %lld promises more than can be proved, as "
                           "unit = 1: %s", (long long)a->unit, why);
@@ -114,11 +125,11 @@ uint32_t select_needed_checks(const Op *op)
 
 bool select_follow(Module *m, const Op *op, unsigned sm, Access *a)
 {
-    *a = select_is_written(op) ? read_attributes(op) : select_access(m, op, sm);
-    if (!select_is_written(op))
+    *a = plan_is_written(op) ? read_attributes(op) : select_access(m, op, sm);
+    if (!plan_is_written(op))
         return true;
     if (via_info[a->via].matrices)
-        return check_matrices(m, op, a->via);
+        return check_matrices(m, op, a);
     MemoryTile tile = op_memory_tile(op);
     return select_check_checked(m, op, &tile, a->checked) &&
            (a->via == VIA_bits || check_units(m, op, a));

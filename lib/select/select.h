@@ -13,15 +13,18 @@
 
 enum { SM_STMATRIX = 90 };      /* the least target that has it; all have ldmatrix */
 
-/* Whether `op` carries a choice in its attributes. */
-bool select_is_written(const Op *op);
+/* Returns true when the op's attributes name a plan. */
+bool plan_is_written(const Op *op);
+
+/* Takes the plan out of the op's attributes: the next select_plan chooses anew. */
+void plan_drop(Op *op);
 
 /* The best choice for targets from number `sm` on (90 for sm_90a); 0: for every
  * target. */
 Access select_access(Module *m, const Op *op, unsigned sm);
 
 /* Why a shared access does not go by matrices, in words; NULL when it can. */
-const char *select_matrix_obstacle(Module *m, const Op *op, unsigned sm);
+const char *select_matrix_reason(Module *m, const Op *op, unsigned sm);
 
 /* The choice that is written, after a proof of what it promises, or else
  * select_access. False after an error. */

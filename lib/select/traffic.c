@@ -76,14 +76,10 @@ static unsigned place_lanes(Module *m, const Op *op, const Access *a, int64_t wa
     const Layout *l = op_tile_type(op)->layout;
     unsigned matrices = via_info[a->via].matrices;
     unsigned count = matrices ? matrices * MATRIX_ROWS : LANES;
-    MatrixPlan plan;
-    const char *why;
-    if (matrices && !matrix_plan(m, op, &plan, &why))
-        return 0;
     for (unsigned lane = 0; lane < count; lane++) {
         int64_t index[LIMIT_RANK];
         if (matrices)
-            matrix_lane_index(&plan, warp, lane, index);
+            matrix_lane_index(&a->matrix, warp, lane, index);
         else
             layout_index(l, warp * LANES + lane, 0, index);
         places[lane] = place_of(m, op, index);

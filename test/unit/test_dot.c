@@ -25,7 +25,6 @@ typedef struct Fixture {
     Module *module;
     Op *dot;
     DotPlan plan;
-    DotObstacle no_mma, no_fma;
 } Fixture;
 
 /* ---- programs --------------------------------------------------------------- */
@@ -54,7 +53,7 @@ static void open_case(Fixture *f, const DotCase *it)
     if (!parse_module(f->module, NULL, 0) || !verify_module(f->module))
         fail_msg("%s: %s", text, f->diag.count ? f->diag.messages[0].text : "?");
     region_walk(f->module->programs->body, find_dot, &f->dot);
-    f->plan = dot_plan(f->module, f->dot, TARGET, &f->no_mma, &f->no_fma);
+    f->plan = dot_plan(f->module, f->dot, TARGET);
 }
 
 static void close_case(Fixture *f)
@@ -137,7 +136,7 @@ static void expect_plan(const Fixture *f)
 {
     const Layout *a = f->plan.sides[MMA_A].type->layout;
     if (!f->plan.mma)
-        fail_msg("%s", f->no_mma.why);
+        fail_msg("%s", f->plan.no_mma.why);
     assert_int_equal(f->plan.depth * f->plan.mma->k, a->shape[f->plan.rank - 1]);
     expect_all_of_c(f);
     for (int64_t thread = 0; thread < a->threads; thread++)
@@ -229,8 +228,8 @@ static void test_plans(void **state)
             expect_plan(&f);
         else if (f.plan.mma)
             fail_msg("expected '%s', got a plan", it->why);
-        else if (!strstr(f.no_mma.why, it->why))
-            fail_msg("expected '%s', got '%s'", it->why, f.no_mma.why);
+        else if (!strstr(f.plan.no_mma.why, it->why))
+            fail_msg("expected '%s', got '%s'", it->why, f.plan.no_mma.why);
         close_case(&f);
     }
 }

@@ -33,8 +33,8 @@ typedef struct Case {
 } Case;
 
 static Emitter *const emitters[OP_COUNT] = {
-#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = emit_##id,
-#include "ir/ops.def"
+#define PLAIN(id) [OP_##id] = emit_##id,
+#include "select/planners.def"
 };
 
 static DType operand_type(Case c, unsigned i)

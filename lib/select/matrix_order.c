@@ -1,0 +1,68 @@
+/* Where ldmatrix and stmatrix need barriers of the warp: where an access that a thread of
+ * its own may order with the op has no `synchronize` between. */
+#include "select/matrix.h"
+
+/* One way to look from `op`. */
+typedef struct Search {
+    const Op *op;
+    bool before;
+} Search;
+
+/* Returns true when a thread's own access in `other` must stay on its side of the op.
+ * Asynchronous copies are no thread's own: only `synchronize` orders them. */
+static bool disturbs(const Search *s, const Op *other)
+{
+    Effect effect = op_info[other->code].effect;
+    bool shared = false;
+    for (unsigned i = 0; other->code != OP_copy_async && i < other->operand_count; i++)
+        shared |= other->operands[i]->type->kind == TYPE_SHARED;
+    return shared && effect != EFFECT_PURE &&
+           (effect == EFFECT_WRITES || op_info[s->op->code].effect == EFFECT_WRITES);
+}
+
+static bool stays(Op *other, void *data)
+{
+    return !disturbs(data, other);
+}
+
+/* Looks from `other` on until `synchronize`, true, or an op that disturbs, or contains one
+ * that does, false; `*end` tells that neither came. */
+static bool scan(const Search *s, Op *other, bool *end)
+{
+    *end = false;
+    for (; other && other != s->op; other = s->before ? other->prev : other->next) {
+        if (other->code == OP_synchronize)
+            return true;
+        if (disturbs(s, other))
+            return false;
+        for (unsigned i = 0; i < other->region_count; i++)
+            if (!region_walk(other->regions[i], stays, (void *)s))
+                return false;
+    }
+    *end = true;
+    return true;
+}
+
+/* Returns true when no access that disturbs the op can run between the op and the nearest
+ * `synchronize`: in its region, around its loops, outside of them. */
+static bool in_order(const Search *s)
+{
+    bool end, around;
+    for (const Op *at = s->op; at; at = at->parent->parent) {
+        const Region *r = at->parent;
+        if (!scan(s, s->before ? at->prev : at->next, &end))
+            return false;
+        if (!end)
+            return true;
+        if (r->parent && r->parent->code != OP_if && r->parent->code != OP_thread_group &&
+            !scan(s, s->before ? r->last : r->first, &around))
+            return false;
+    }
+    return true;
+}
+
+void matrix_order(const Op *op, MatrixPlan *plan)
+{
+    plan->barrier_before = !in_order(&(Search){op, true});
+    plan->barrier_after = !in_order(&(Search){op, false});
+}

@@ -1,0 +1,89 @@
+/* Plans: by which instructions an op is computed, and in which pieces. Each op that leaves
+ * a choice has a planner, a row of planners.def:
+ *
+ *     choose    select_plan     the best plan for a target, where the text names none
+ *     write     plan_write      the plan as attributes: {via = ldmatrix.x4, width = 16}
+ *     prove     select_plan     that the plan which the text names is possible
+ *     follow    lib/codegen     the emitter gets the plan, and decides nothing
+ *
+ * The pass select-instructions writes plans and reports them as remarks. To add a family:
+ * its planner, a member of the union, rows in planners.def. */
+#ifndef TILUS_SELECT_PLAN_H
+#define TILUS_SELECT_PLAN_H
+
+#include "select/bulk.h"
+#include "select/copy.h"
+#include "select/dot.h"
+#include "select/reduce.h"
+#include "select/select.h"
+
+typedef enum PlanFamily {
+#define FAMILY(id) PLAN_##id,
+#include "select/planners.def"
+    PLAN_FAMILY_COUNT
+} PlanFamily;
+
+typedef struct Plan Plan;
+typedef struct Planner Planner;
+
+/* What a plan points to lies on the module's scratch arena. */
+struct Plan {
+    const Planner *planner;     /* NULL: the op leaves no choice */
+    int64_t scratch;            /* bytes of shared memory, while the op runs */
+    union {
+        Access access;
+        Access atomic;
+        CopyPlan copy;
+        BulkPlan bulk;
+        DotPlan dot;
+        ReducePlan reduce;
+    };
+};
+
+struct Planner {
+    PlanFamily family;
+    /* The plan that the op's attributes name, after a proof, or else the best. False
+     * after an error. */
+    bool (*plan)(Module *m, const Op *op, unsigned sm, Plan *plan);
+    /* Writes the plan into the op's attributes. NULL: plans of the family follow from
+     * types and targets alone. */
+    void (*write)(Module *m, Op *op, const Plan *plan);
+    /* Reports the plan, and what keeps it from being better. NULL: no remarks. */
+    void (*remark)(Module *m, const Op *op, const Plan *plan);
+    /* Why no better plan is possible; NULL when this is the best there is. */
+    const char *(*reason)(Module *m, const Op *op, const Plan *plan);
+    /* Bytes of shared memory that the op may need on any target, without an error where
+     * it has no plan. NULL: none. */
+    int64_t (*scratch)(Module *m, const Op *op);
+    /* Tells whether a written choice is proved where the op stands. NULL: it leans on
+     * nothing that passes change. */
+    bool (*holds)(Module *m, const Op *op);
+};
+
+#define FAMILY(id) extern const Planner planner_##id;
+#include "select/planners.def"
+
+/* The planner of ops of this code, or NULL. */
+const Planner *planner_of(OpCode code);
+
+/* Chooses for targets from number `sm` on (90 for sm_90a; 0: for every target), or proves
+ * and follows what the text says. False after an error. */
+bool select_plan(Module *m, const Op *op, unsigned sm, Plan *plan);
+
+/* Writes the plan into the op's attributes, where the family has some. */
+void plan_write(Module *m, Op *op, const Plan *plan);
+
+/* Why no better plan is possible, in words; NULL when this is the best there is. */
+const char *plan_reason(Module *m, const Op *op, const Plan *plan);
+
+/* Reports the plan as remarks of select-instructions. */
+void plan_remark(Module *m, const Op *op, const Plan *plan);
+
+/* Bytes of shared memory that the op may need while it runs, on any target. */
+int64_t plan_scratch(Module *m, const Op *op);
+
+/* One remark about `op`. */
+#define REMARK(m, op, kind, ...)                                              \
+    remark((m)->remarks, REMARK_##kind, "select-instructions", (m)->diag, (op)->loc, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,87 @@
+/* The planner of copy_async, and its remarks. */
+#include "select/plan.h"
+#include "select/traffic.h"
+
+#include "support/remark.h"
+
+static bool plan_copy(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)sm;
+    return copy_follow(m, op, &plan->copy);
+}
+
+static void write_copy(Module *m, Op *op, const Plan *plan)
+{
+    copy_write(m, op, &plan->copy);
+}
+
+/* ---- remarks ----------------------------------------------------------------- */
+
+static const char *copy_instruction(const CopyPlan *plan)
+{
+    return plan->bytes == 16                ? "cp.async.cg"
+           : plan->bytes >= CP_ASYNC_LEAST  ? "cp.async.ca"
+                                            : "registers";
+}
+
+/* "16 bytes a lane by cp.async.cg" */
+static const char *copy_moves(Module *m, const Op *op, const CopyPlan *plan)
+{
+    unsigned bits = dtype_bits(op->operands[0]->type->dtype);
+    unsigned count = plan->bytes ? plan->bytes : bits;
+    return arena_printf(&m->arena, "%u %s%s a lane by %s", count,
+                        plan->bytes ? "byte" : "bit", count == 1 ? "" : "s",
+                        copy_instruction(plan));
+}
+
+/* Bytes of the next wider chunks. */
+static unsigned wider(const CopyPlan *plan)
+{
+    return plan->bytes ? 2 * plan->bytes : 1;
+}
+
+static const char *reason_for_chunks(Module *m, const Op *op, const Plan *plan)
+{
+    return plan->copy.bytes == 16 ? NULL : copy_reason(m, op, wider(&plan->copy));
+}
+
+static void remark_width(Module *m, const Op *op, const Plan *plan)
+{
+    unsigned bytes = wider(&plan->copy);
+    const char *why = plan_reason(m, op, plan);
+    if (why)
+        REMARK(m, op, MISSED, "copy_async moves %s, not %u byte%s: %s",
+               copy_moves(m, op, &plan->copy), bytes, bytes == 1 ? "" : "s", why);
+}
+
+static void remark_copy(Module *m, const Op *op, const Plan *p)
+{
+    const CopyPlan *plan = &p->copy;
+    unsigned least, sectors = copy_sectors(m, op, plan, &least);
+    unsigned ways = copy_conflict_ways(m, op, plan);
+    int64_t threads = region_threads(op->parent).count;
+    long long times = (copy_chunks(plan, op_source_tile(op).rank) + threads - 1) / threads;
+    REMARK(m, op, PASSED, "copy_async moves %s, %lld time%s, %u sector%s a warp request, with%s "
+           "bank conflicts", copy_moves(m, op, plan), times, times == 1 ? "" : "s", sectors,
+           sectors == 1 ? "" : "s", ways == 1 ? "out" : arena_printf(&m->arena, " %u-way", ways));
+    if (ways > 1)
+        REMARK(m, op, MISSED, "copy_async has %u-way bank conflicts", ways);
+    if (sectors > least)
+        REMARK(m, op, MISSED, "copy_async touches %u sectors a warp request, %u would hold its "
+               "bytes", sectors, least);
+    remark_checked(m, op, plan->checked);
+    remark_hints(m, op, plan->bytes);
+    remark_width(m, op, p);
+}
+
+static bool copy_holds(Module *m, const Op *op)
+{
+    const Attr *width = op_attr(op, ATTR_WIDTH);
+    return !(select_needed_checks(op) & ~select_read_checked(op)) &&
+           (!width || width->integer <= copy_plan(m, op).bytes);
+}
+
+const Planner planner_copy = {
+    .family = PLAN_copy, .plan = plan_copy, .write = write_copy, .remark = remark_copy,
+    .reason = reason_for_chunks, .holds = copy_holds,
+};

@@ -1,0 +1,44 @@
+/* The planner of dot, and its remarks. */
+#include "select/plan.h"
+
+#include "support/remark.h"
+
+static bool plan_dot(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    bool ok = dot_follow(m, op, sm, &plan->dot);
+    plan->scratch = plan->dot.scratch;
+    return ok;
+}
+
+static void write_dot(Module *m, Op *op, const Plan *plan)
+{
+    op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[plan->dot.via].spelling});
+}
+
+static void remark_dot(Module *m, const Op *op, const Plan *p)
+{
+    const DotPlan *plan = &p->dot;
+    int64_t units = plan->units * plan->depth;
+    REMARK(m, op, PASSED, "dot goes by %s, %lld a %s%s", via_info[plan->via].spelling,
+           (long long)(plan->mma ? units * plan->mma->parts : units),
+           plan->mma ? "warp" : "thread",
+           plan->mma && plan->mma->parts > 1 ? ", of unpacked operands" : "");
+    if (plan->no_mma.why)
+        REMARK(m, op, MISSED, "dot does not go by mma: %s; %s", plan->no_mma.why,
+               plan->no_mma.fits);
+    if (plan->no_fma.why)
+        REMARK(m, op, MISSED, "dot goes through %lld bytes of shared memory: %s; %s",
+               (long long)plan->scratch, plan->no_fma.why, plan->no_fma.fits);
+}
+
+static const char *reason_for_fma(Module *m, const Op *op, const Plan *plan)
+{
+    (void)m;
+    (void)op;
+    return plan->dot.no_fma.why ? plan->dot.no_fma.why : plan->dot.no_mma.why;
+}
+
+const Planner planner_dot = {
+    .family = PLAN_dot, .plan = plan_dot, .write = write_dot, .remark = remark_dot,
+    .reason = reason_for_fma, .scratch = dot_scratch,
+};
