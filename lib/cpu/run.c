@@ -7,6 +7,7 @@
 
 #include "cpu/host.h"
 #include "cpu/machine.h"
+#include "ir/op_access.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,7 @@ static int work(void *data)
 static bool is_lock(Op *op, void *data)
 {
     (void)data;
-    return op->code != OP_lock;
+    return op_sync(op) != SYNC_ACQUIRE;
 }
 
 /* Host threads that run blocks. A block that waits for another one needs them to

@@ -12,7 +12,7 @@
 typedef bool (*InterpOp)(Interp *in, const Op *op);
 
 static const InterpOp interp_ops[OP_COUNT] = {
-#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = interp_##id,
+#define OP(id, ...) [OP_##id] = interp_##id,
 #include "ir/ops.def"
 };
 

@@ -41,8 +41,7 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
 void interp_discard(Program *p);
 
 /* One function an op, found by name from ops.def. */
-#define OP(id, out, operands, attrs, effect, type, summary)                   \
-    bool interp_##id(Interp *in, const Op *op);
+#define OP(id, ...) bool interp_##id(Interp *in, const Op *op);
 #include "ir/ops.def"
 
 #endif

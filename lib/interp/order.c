@@ -9,6 +9,8 @@
  * the latest of its releases that the running block knows. */
 #include "interp/state.h"
 
+#include "ir/op_access.h"
+
 typedef struct Acquired {
     Release *release;
     struct Acquired *before;        /* the acquisition before this one */
@@ -39,7 +41,7 @@ static uint32_t running_block(const Interp *in)
 static bool is_no_lock(Op *op, void *data)
 {
     (void)data;
-    return op->code != OP_lock;
+    return op_sync(op) != SYNC_ACQUIRE;
 }
 
 void order_open(Interp *in)

@@ -18,6 +18,8 @@
  * before its phase has ended, and who has not waited for that does not know. */
 #include "interp/state.h"
 
+#include "ir/op_access.h"
+
 #include <string.h>
 
 typedef struct OpNumber {
@@ -250,16 +252,11 @@ uint32_t block_at(const Interp *in, uint64_t time)
     return low;
 }
 
-static bool is_copy(const Op *op)
-{
-    return op->code == OP_copy_async || op->code == OP_copy_async_bulk;
-}
-
 /* "thread 3 of block (0)", "the copy_async of block (0)". */
 static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t block)
 {
     const char *name = interp_block_name(in, block);
-    return is_copy(op)
+    return op_is_async(op)
                ? arena_printf(in->arena, "the %s of %s", op_info[op->code].name, name)
                : arena_printf(in->arena, "thread %lld of %s", (long long)thread, name);
 }
@@ -281,7 +278,7 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
     *op = in->ops[a->op];
     if (is_culprit(in, a, a->thread, thread))
         return accessor(in, *op, a->thread, block);
-    if (is_copy(*op))
+    if (op_is_async(*op))
         return accessor(in, *op, COPY, block);
     if (is_culprit(in, a, a->other, thread)) {
         *op = in->ops[a->other_op];

@@ -9,6 +9,8 @@
  */
 #include "interp/state.h"
 
+#include "ir/op_access.h"
+
 /* ---- frames ------------------------------------------------------------------ */
 
 Frame *task_enter(Interp *in, const Region *r)
@@ -177,7 +179,7 @@ static bool report_deadlock(Interp *in)
     bool first = true;
     for (const Task *t = in->tasks; t; t = t->next) {
         const Op *op = t->top ? t->top->next : NULL;
-        if (!op || op->code != OP_mbarrier_wait)
+        if (!op || !op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
             continue;
         const char *what = mbarrier_wait_text(in, op);
         if (first)

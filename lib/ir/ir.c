@@ -40,12 +40,40 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define K3(a, b, c) 3, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
 #define K2_3(a, b, c) 2, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
 #define KN 0, OPERANDS_ANY, {0}
-#define OP(id, out, operands, attrs, effect, type, summary)                   \
-    [OP_##id] = {#id, RESULT_##out, operands, attrs, EFFECT_##effect, RULE_##type, summary},
+#define R(n) {MODE_READ, ACCESS_AT_OFFSETS, n}
+#define W(n) {MODE_WRITE, ACCESS_AT_OFFSETS, n}
+#define ATOMIC(n) {MODE_ATOMIC, ACCESS_AT_OFFSETS, n}
+#define S(n) {MODE_READ, ACCESS_AT_SOURCE, n}
+#define LOOKUP(n) {MODE_READ, ACCESS_AT_DATA, n}
+#define NOW COMPLETION_NOW, 0
+#define GROUP COMPLETION_GROUP, 0
+#define MBARRIER(n) COMPLETION_MBARRIER, n
+#define M0 {0}
+#define M(threads, completion, ...)                                           \
+    {ACCESS_BY_##threads, completion, COUNT(__VA_ARGS__), {__VA_ARGS__}}
+#define COUNT(...) sizeof((AccessRow[]){__VA_ARGS__}) / sizeof(AccessRow)
+#define SYNC_ROW_NONE {SYNC_NONE, COMPLETION_NOW}
+#define SYNC_ROW_BARRIER {SYNC_BARRIER, COMPLETION_NOW}
+#define SYNC_ROW_COMMIT(c) {SYNC_COMMIT, COMPLETION_##c}
+#define SYNC_ROW_WAIT(c) {SYNC_WAIT, COMPLETION_##c}
+#define SYNC_ROW_INIT(c) {SYNC_INIT, COMPLETION_##c}
+#define SYNC_ROW_ARRIVE(c) {SYNC_ARRIVE, COMPLETION_##c}
+#define SYNC_ROW_ACQUIRE {SYNC_ACQUIRE, COMPLETION_NOW}
+#define SYNC_ROW_RELEASE {SYNC_RELEASE, COMPLETION_NOW}
+#define SYNC_ROW_LAUNCH {SYNC_LAUNCH, COMPLETION_NOW}
+#define SYNC_ROW_LAUNCH_WAIT {SYNC_LAUNCH_WAIT, COMPLETION_NOW}
+#define OP(id, out, operands, attrs, effect, memory, sync, type, summary)     \
+    [OP_##id] = {#id, RESULT_##out, operands, attrs, EFFECT_##effect, memory, \
+                 SYNC_ROW_##sync, RULE_##type, summary},
 
 const OpInfo op_info[OP_COUNT] = {
 #include "ir/ops.def"
 };
+
+#undef R
+#undef W
+#undef S
+#undef M
 
 OpCode op_find(const char *name, size_t len)
 {
@@ -362,9 +390,19 @@ const Expr *op_expr(const Op *op, AttrKind kind)
     return a ? a->expr : NULL;
 }
 
+static bool is_tensor_kind(OperandKind kind)
+{
+    return kind == OPERAND_SHARED || kind == OPERAND_GLOBAL || kind == OPERAND_MEMORY ||
+           kind == OPERAND_TENSOR;
+}
+
 unsigned op_memory_number(const Op *op)
 {
-    return op->code == OP_copy_async_bulk ? 1 : op->operand_count - 1;
+    const OpInfo *info = &op_info[op->code];
+    for (unsigned i = OPERANDS_MAX; i-- > 0;)
+        if (i < op->operand_count && is_tensor_kind(info->operands[i]))
+            return i;
+    return op->operand_count - 1;
 }
 
 Value *op_memory_operand(const Op *op)

@@ -75,7 +75,7 @@ typedef struct Type {
 /* ---- ops ------------------------------------------------------------ */
 
 typedef enum OpCode {
-#define OP(id, out, operands, attrs, effect, type, summary) OP_##id,
+#define OP(id, ...) OP_##id,
 #include "ir/ops.def"
     OP_COUNT,
     OP_ANY = OP_COUNT
@@ -163,6 +163,67 @@ typedef enum TypeRule {
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
 
+/* How an op accesses the tile of a memory operand (lib/ir/op_access.h). */
+typedef enum AccessMode { MODE_READ, MODE_WRITE, MODE_ATOMIC } AccessMode;
+
+/* Which of the threads that run the op access an element. */
+typedef enum AccessThreads {
+    ACCESS_BY_HOLDERS,      /* those that hold it in the register tensor; an atomic op: the
+                               first of these */
+    ACCESS_BY_FIRST,        /* the first thread */
+    ACCESS_BY_ANY           /* any thread, or the copy unit */
+} AccessThreads;
+
+/* When the accesses of an op are over. */
+typedef enum Completion {
+    COMPLETION_NOW,         /* when the op is */
+    COMPLETION_GROUP,       /* when its group has been waited for (PTX ISA, cp.async.wait_group) */
+    COMPLETION_MBARRIER     /* when the phase of an mbarrier ends that counts its bytes */
+} Completion;
+
+/* Where an access finds the place of its tile. */
+typedef enum AccessPlace {
+    ACCESS_AT_OFFSETS,      /* attributes OFFSETS and DIMS */
+    ACCESS_AT_SOURCE,       /* attributes SOURCE_OFFSETS and SOURCE_DIMS */
+    ACCESS_AT_DATA          /* somewhere in the tensor, as register operands say */
+} AccessPlace;
+
+enum { ACCESSES_MAX = 2 };  /* of one op */
+
+typedef struct AccessRow {
+    AccessMode mode;
+    AccessPlace place;
+    unsigned operand;
+} AccessRow;
+
+/* All accesses of an op. */
+typedef struct MemoryRow {
+    AccessThreads threads;
+    Completion completion;
+    unsigned counter;       /* COMPLETION_MBARRIER: the operand that counts */
+    unsigned count;
+    AccessRow accesses[ACCESSES_MAX];
+} MemoryRow;
+
+/* What an op does to the order of accesses. */
+typedef enum SyncKind {
+    SYNC_NONE,
+    SYNC_BARRIER,           /* of all threads of the block or thread_group */
+    SYNC_COMMIT,            /* makes a group of accesses in flight */
+    SYNC_WAIT,              /* waits for accesses in flight, and what came before their end */
+    SYNC_INIT,              /* makes mbarriers */
+    SYNC_ARRIVE,            /* orders what came before ahead of the end of a phase */
+    SYNC_ACQUIRE,           /* of a semaphore; a barrier behind it */
+    SYNC_RELEASE,           /* of a semaphore; a barrier before it */
+    SYNC_LAUNCH,            /* lets the next launch begin */
+    SYNC_LAUNCH_WAIT        /* waits for the launches before */
+} SyncKind;
+
+typedef struct Sync {
+    SyncKind kind;
+    Completion completion;  /* of COMMIT, WAIT, INIT and ARRIVE */
+} Sync;
+
 typedef struct OpInfo {
     const char *name;
     ResultKind result;
@@ -171,6 +232,8 @@ typedef struct OpInfo {
     OperandKind operands[OPERANDS_MAX];
     uint64_t attrs;                 /* op_attr_bit(ATTR_x) of each allowed one */
     Effect effect;
+    MemoryRow memory;
+    Sync sync;
     TypeRule rule;
     const char *summary;
 } OpInfo;
@@ -375,10 +438,10 @@ const Expr *op_expr(const Op *op, AttrKind kind);
 /* For loads and stores: the view's dimension that dimension `d` of the register
  * tile spans (attribute DIMS or the last ones). */
 unsigned op_tile_dim(const Op *op, unsigned d);
-/* The memory operand, of a copy its target, and the register tile's type of a load or
- * store. */
+/* The memory operand that attribute OFFSETS is of, of a copy its target, and the register
+ * tile's type of a load or store. */
 Value *op_memory_operand(const Op *op);
-/* Which of the operands that is. */
+/* The number of that operand: the last one that the row gives a tensor's kind, or the last. */
 unsigned op_memory_number(const Op *op);
 const Type *op_tile_type(const Op *op);
 

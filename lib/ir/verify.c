@@ -211,7 +211,7 @@ bool verify_dot(Module *m, const Op *op)
 }
 
 static const OpVerifier verifiers[OP_COUNT] = {
-#define OP(id, out, operands, attrs, effect, type, summary) [OP_##id] = verify_##id,
+#define OP(id, ...) [OP_##id] = verify_##id,
 #include "ir/ops.def"
 };
 

@@ -74,8 +74,7 @@ bool verify_types_agree(Module *m, const Type *a, const Type *b);
 bool verify_chosen(Program *p, const char *user);
 
 /* One function an op, found by name from ops.def: what its row cannot say. */
-#define OP(id, out, operands, attrs, effect, type, summary)                   \
-    bool verify_##id(Module *m, const Op *op);
+#define OP(id, ...) bool verify_##id(Module *m, const Op *op);
 #include "ir/ops.def"
 
 #endif

@@ -2,6 +2,8 @@
  * are followed from each use back to its definition. */
 #include "memory/dependence.h"
 
+#include "ir/op_access.h"
+
 typedef struct Graph {
     LoopDependences d;
     Arena *arena;
@@ -28,18 +30,13 @@ bool accesses_conflict(const BodyAccess *a, const BodyAccess *b)
            (!a_shared || a->memory == b->memory);
 }
 
-/* Of several memories an op writes the last one. */
 static void add_accesses(Graph *g, const Op *op)
 {
-    Effect effect = op_info[op->code].effect;
-    if (effect == EFFECT_PURE)
-        return;
-    for (unsigned i = 0; i < op->operand_count; i++) {
-        Value *v = op->operands[i];
-        if (v->type->kind != TYPE_SHARED && v->type->kind != TYPE_GLOBAL)
-            continue;
-        BodyAccess a = {op, g->top, memory_source(v),
-                        effect != EFFECT_READS && i + 1 == op->operand_count};
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++) {
+        BodyAccess a = {op, g->top, memory_source(accesses[i].tile.memory),
+                        accesses[i].mode != MODE_READ};
         arena_push(g->arena, g->d.accesses, g->d.access_count, g->access_capacity, a);
     }
 }

@@ -3,7 +3,6 @@
 #include "memory/overlap.h"
 
 #include "ir/part.h"
-#include "ir/print_op.h"
 
 /* The memory that a tensor lies in: a shared tensor, or what a view is made over. */
 static const Value *footprint_root(const Value *memory)
@@ -61,61 +60,40 @@ static MemoryTile tile_of_whole(Module *m, MemoryTile t)
     return t;
 }
 
-static bool op_is_atomic(const Op *op)
+/* A tile without offsets begins at zeros. */
+static MemoryTile with_offsets(Module *m, MemoryTile t)
 {
-    return (op_info[op->code].attrs & op_attr_bit(ATTR_ORDER)) != 0;
+    if (t.offsets)
+        return t;
+    Attr *zeros = arena_new(&m->scratch, Attr);
+    const Expr **exprs = arena_array(&m->scratch, const Expr *, t.rank);
+    for (unsigned d = 0; d < t.rank; d++)
+        exprs[d] = expr_constant(&m->exprs, 0);
+    *zeros = (Attr){.kind = ATTR_OFFSETS, .count = t.rank, .exprs = exprs};
+    t.offsets = zeros;
+    return t;
 }
 
-static unsigned footprint_of_print(Module *m, const Op *op, Footprint *footprint)
+static Footprint footprint_of(Module *m, const Op *op, const OpAccess *access)
 {
-    if (!op->operand_count || op->operands[0]->type->kind == TYPE_REG)
-        return 0;
-    MemoryTile tile = tile_of_whole(m, print_tile(m, op));
-    *footprint = (Footprint){op, tile, footprint_root(tile.memory), NULL, TOUCH_READ, false};
-    return 1;
-}
-
-/* Any of its elements, by any thread, as the codes say. */
-static unsigned footprint_of_table(Module *m, const Op *op, Footprint *footprint)
-{
-    const Type *t = op->operands[1]->type;
-    const Expr **zeros = arena_array(&m->scratch, const Expr *, t->rank);
-    Attr *offsets = arena_new(&m->scratch, Attr);
-    MemoryTile tile = {.memory = op->operands[1], .offsets = offsets, .rank = t->rank};
-    *offsets = (Attr){.kind = ATTR_OFFSETS, .count = t->rank, .exprs = zeros};
-    for (unsigned d = 0; d < t->rank; d++) {
-        zeros[d] = expr_constant(&m->exprs, 0);
-        tile.extents[d] = type_extent(t, d);
-    }
-    tile = tile_of_whole(m, tile);
-    *footprint = (Footprint){op, tile, footprint_root(tile.memory), NULL, TOUCH_READ, true};
-    return 1;
-}
-
-unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2])
-{
-    const OpInfo *info = &op_info[op->code];
-    unsigned count = 0;
-    if (op->code == OP_print)
-        return footprint_of_print(m, op, footprint);
-    if (op->code == OP_lookup_shared)
-        return footprint_of_table(m, op, footprint);
-    if (op->code == OP_copy_async_bulk)
-        return 0;
-    if (!(info->attrs & op_attr_bit(ATTR_OFFSETS)) ||
-        (info->effect != EFFECT_READS && info->effect != EFFECT_WRITES))
-        return 0;
-    Footprint f = {.op = op, .tile = tile_of_whole(m, op_memory_tile(op))};
-    f.touch = op_is_atomic(op) ? TOUCH_ATOMIC
-              : info->effect == EFFECT_READS ? TOUCH_READ : TOUCH_WRITE;
+    bool held = access->threads == ACCESS_BY_HOLDERS;
+    Footprint f = {.op = op,
+                   .tile = tile_of_whole(m, with_offsets(m, access->tile)),
+                   .layout = held ? op_tile_type(op)->layout : NULL,
+                   .mode = access->mode,
+                   .completion = access->completion,
+                   .some = access->data_dependent};
     f.root = footprint_root(f.tile.memory);
-    if (op->code == OP_copy_async) {
-        MemoryTile source = tile_of_whole(m, op_source_tile(op));
-        footprint[count++] = (Footprint){op, source, footprint_root(source.memory), NULL,
-                                         TOUCH_READ, false};
-    } else if (op->code != OP_load_scalar) {
-        f.layout = op_tile_type(op)->layout;
-    }
-    footprint[count++] = f;
+    return f;
+}
+
+unsigned footprints_of(Module *m, const Op *op, Footprint footprint[ACCESSES_MAX])
+{
+    OpAccess accesses[ACCESSES_MAX];
+    if (op_sync(op) != SYNC_NONE)
+        return 0;
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++)
+        footprint[i] = footprint_of(m, op, &accesses[i]);
     return count;
 }

@@ -111,22 +111,32 @@ static void state_synchronize(const Walk *w, State *s)
     s->count = kept;
 }
 
-/* An mbarrier may order what is done, which is not looked into: nothing is certain. */
+/* An mbarrier may order accesses, and end those that it counts; no proof looks at its
+ * phases, so nothing stays certain. */
 static void state_doubt(State *s)
 {
     for (unsigned i = 0; i < s->count; i++)
         s->items[i].certain = false;
 }
 
-/* Replaces the items by what `change` makes of them, merging equal ones. What a
- * thread_group commits, and waits for, are its own copies. */
-static void state_change(Walk *w, State *s, void (*change)(Past *p, int64_t n), int64_t n)
+/* An arrival orders the accesses of its warp that are over. */
+static void state_arrive(State *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        s->items[i].certain = s->items[i].certain && s->items[i].age != AGE_DONE;
+}
+
+/* Replaces the items of completion `c` by what `change` makes of them, merging equal ones.
+ * What a thread_group commits, and waits for, are its own copies. */
+static void state_change(Walk *w, State *s, Completion c, void (*change)(Past *p, int64_t n),
+                         int64_t n)
 {
     State old = *s;
     s->count = 0;
     for (unsigned i = 0; i < old.count; i++) {
         Past p = old.items[i];
-        if (by_whole_block(w) || thread_range_equal(p.threads, w->threads))
+        bool own = by_whole_block(w) || thread_range_equal(p.threads, w->threads);
+        if (own && p.footprint->completion == c)
             change(&p, n);
         state_add(w, s, p);
     }
@@ -148,10 +158,10 @@ static void report_unfinished(Walk *w, const State *s, const Op *now, const Valu
 {
     for (unsigned i = 0; w->comparing && !s->dead && i < s->count; i++) {
         const Past *p = &s->items[i];
-        if (p->age != AGE_DONE && p->footprint->touch == TOUCH_WRITE &&
+        if (p->age != AGE_DONE && p->footprint->mode == MODE_WRITE &&
             (!memory || p->footprint->root == memory))
             hazards_report(w, (Hazard){HAZARD_UNFINISHED, p->certain, p->footprint->op, now,
-                               TOUCH_WRITE, TOUCH_WRITE, p->footprint->tile.memory});
+                               MODE_WRITE, MODE_WRITE, p->footprint->tile.memory});
     }
 }
 
@@ -169,7 +179,7 @@ static const Expr *unrolled_value(Value *v, void *data)
 static bool is_written(const Walk *w, const Value *root)
 {
     for (unsigned i = 0; i < w->footprint_count; i++)
-        if (w->footprints[i].root == root && w->footprints[i].touch != TOUCH_READ)
+        if (w->footprints[i].root == root && w->footprints[i].mode != MODE_READ)
             return true;
     return false;
 }
@@ -178,7 +188,7 @@ static void flow_access(Walk *w, const Op *op, State *s)
 {
     Footprint *f = &w->footprints[op->mark - 1];
     unsigned count = 0;
-    const Expr *const *offsets[2];
+    const Expr *const *offsets[ACCESSES_MAX];
     for (; f + count < w->footprints + w->footprint_count && f[count].op == op; count++) {
         const Attr *written = f[count].tile.offsets;
         const Expr **resolved = arena_array(w->arena, const Expr *, written->count);
@@ -191,7 +201,7 @@ static void flow_access(Walk *w, const Op *op, State *s)
     }
     for (unsigned i = 0; i < count; i++) {
         Past p = {.footprint = &f[i], .offsets = offsets[i], .shared = (uint8_t)w->depth,
-                  .age = op->code == OP_copy_async ? AGE_STARTED : AGE_DONE,
+                  .age = op_is_async(op) ? AGE_STARTED : AGE_DONE,
                   .certain = w->certain, .threads = w->threads};
         if (is_written(w, f[i].root))
             state_add(w, s, p);
@@ -344,27 +354,35 @@ static void flow_group(Walk *w, const Op *op, State *s)
     w->certain = certain;
 }
 
-/* A lock and a release are barriers, too. */
-static bool op_synchronizes(const Op *op)
+static void flow_wait(Walk *w, const Op *op, State *s)
 {
-    return op->code == OP_synchronize || op->code == OP_lock || op->code == OP_release;
+    if (op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
+        state_doubt(s);
+    else
+        state_change(w, s, op_info[op->code].sync.completion, change_wait,
+                     op_expr(op, ATTR_NUMBER)->constant);
+}
+
+/* An acquire and a release are barriers, too. */
+static void flow_sync(Walk *w, const Op *op, State *s)
+{
+    SyncKind kind = op_sync(op);
+    if (kind == SYNC_BARRIER || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE)
+        state_synchronize(w, s);
+    else if (kind == SYNC_COMMIT)
+        state_change(w, s, op_info[op->code].sync.completion, change_commit, 0);
+    else if (kind == SYNC_WAIT)
+        flow_wait(w, op, s);
+    else if (kind == SYNC_ARRIVE)
+        state_arrive(s);
 }
 
 static void flow_op(Walk *w, const Op *op, State *s)
 {
     if (op->mark) {
         flow_access(w, op, s);
-    } else if (op_synchronizes(op)) {
-        state_synchronize(w, s);
-    } else if (op->code == OP_mbarrier_wait) {
-        state_doubt(s);
-    } else if (op->code == OP_copy_async_bulk) {
-        if (w->comparing)
-            hazards_report(w, (Hazard){.kind = HAZARD_BULK, .first = op});
-    } else if (op->code == OP_copy_async_commit_group) {
-        state_change(w, s, change_commit, 0);
-    } else if (op->code == OP_copy_async_wait_group) {
-        state_change(w, s, change_wait, op_expr(op, ATTR_NUMBER)->constant);
+    } else if (op_sync(op) != SYNC_NONE) {
+        flow_sync(w, op, s);
     } else if (op->code == OP_allocate_shared) {
         report_unfinished(w, s, op, op->results[0]);
     } else if (op->code == OP_exit) {
@@ -390,7 +408,7 @@ static void flow_region(Walk *w, const Region *r, State *s)
 static bool add_footprints(Op *op, void *data)
 {
     Walk *w = data;
-    Footprint f[2];
+    Footprint f[ACCESSES_MAX];
     unsigned count = footprints_of(w->m, op, f);
     if (count)
         op->mark = w->footprint_count + 1;
@@ -422,7 +440,7 @@ Hazards hazards_of(Program *p)
     Walk w = {.p = p, .m = p->module, .arena = &p->module->scratch, .unrolled = 1};
     size_t ops = 0;
     region_walk(p->body, count_ops, &ops);
-    w.footprints = arena_array(w.arena, Footprint, 2 * ops);
+    w.footprints = arena_array(w.arena, Footprint, ACCESSES_MAX * ops);
     region_walk(p->body, add_footprints, &w);
     do
         walk_body(&w);

@@ -8,12 +8,11 @@
 
 typedef enum HazardKind {
     HAZARD_ORDER,       /* no synchronize between `first` and `second` */
-    HAZARD_COPY,        /* `first` is a copy_async that may be under way at `second` */
+    HAZARD_COPY,        /* `first` is a copy that may be in flight at `second` */
     HAZARD_VALUES,      /* threads of `first` may store different values to a byte */
     HAZARD_BLOCKS,      /* the two are of different blocks */
-    HAZARD_UNFINISHED,  /* `first` is a copy_async that nothing ends before `second`
+    HAZARD_UNFINISHED,  /* `first` is a copy that nothing waits for before `second`
                            (an exit, an allocate_shared; NULL: the end) */
-    HAZARD_BULK,        /* `first` is a copy_async_bulk: what it meets is not looked into */
     HAZARD_UNKNOWN      /* loops are nested too deep, or too much is unordered */
 } HazardKind;
 
@@ -23,7 +22,7 @@ typedef struct Hazard {
     HazardKind kind;
     bool proved;
     const Op *first, *second;
-    Touch first_touch, second_touch;
+    AccessMode first_mode, second_mode;
     const Value *memory;        /* in which `second` touches the bytes */
 } Hazard;
 

@@ -119,8 +119,8 @@ void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprM
 
 static bool touches_conflict(const Footprint *a, const Footprint *b)
 {
-    return a->root == b->root && (a->touch != TOUCH_READ || b->touch != TOUCH_READ) &&
-           (a->touch != TOUCH_ATOMIC || b->touch != TOUCH_ATOMIC);
+    return a->root == b->root && (a->mode != MODE_READ || b->mode != MODE_READ) &&
+           (a->mode != MODE_ATOMIC || b->mode != MODE_ATOMIC);
 }
 
 static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
@@ -149,18 +149,18 @@ void hazards_compare(Walk *w, const Past *past, const Footprint *now,
     w->found.pairs++;
     if (o != OVERLAP_NEVER)
         hazards_report(w, (Hazard){past->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
-                           o == OVERLAP_SURE && past->certain, then->op, now->op, then->touch,
-                           now->touch, now->tile.memory});
+                           o == OVERLAP_SURE && past->certain, then->op, now->op, then->mode,
+                           now->mode, now->tile.memory});
 }
 
 /* Threads of one store, or parts of one copy, and the same place. */
 void hazards_compare_with_itself(Walk *w, const Footprint *f)
 {
-    if (f->touch != TOUCH_WRITE)
+    if (f->mode != MODE_WRITE)
         return;
     if (!memory_is_injective(w->m, f->tile.memory) ||
         (f->layout && !replicas_are_equal(w->m, f->op->operands[0])))
-        hazards_report(w, (Hazard){HAZARD_VALUES, false, f->op, f->op, f->touch, f->touch,
+        hazards_report(w, (Hazard){HAZARD_VALUES, false, f->op, f->op, f->mode, f->mode,
                            f->tile.memory});
 }
 
@@ -213,7 +213,7 @@ static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
                 (a == b || blocks_are_apart(w, b, a, d));
     }
     if (!apart)
-        hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->touch, b->touch,
+        hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->mode, b->mode,
                            b->tile.memory});
 }
 

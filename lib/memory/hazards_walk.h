@@ -10,8 +10,9 @@ enum {
     HAZARD_ROUNDS = 8       /* stands for "so many or more" */
 };
 
-/* How far a copy has come: it is not one, or has ended; it is in no group; or
- * its group is the n-th newest (n = age - AGE_STARTED). */
+/* How far an access has come: it is over; it is in flight and in no group; or its group
+ * is the n-th newest (n = age - AGE_STARTED). An access that an mbarrier counts stays at
+ * AGE_STARTED: no proof looks at phases. */
 enum { AGE_DONE = 0, AGE_STARTED = 1 };
 
 typedef struct Past {

@@ -4,6 +4,7 @@
  * until no loop has more to say. */
 #include "memory/lifetimes.h"
 
+#include "ir/op_access.h"
 #include "ir/part.h"
 
 #include <string.h>
@@ -87,17 +88,22 @@ static void state_move(const Walk *w, uint8_t *state, uint8_t from, uint8_t to)
 
 /* ---- the walk ---------------------------------------------------------------- */
 
-static void flow_access(Walk *w, const Op *op, const Op *allocation, uint8_t *state)
+static uint8_t access_state(Completion completion)
+{
+    return completion == COMPLETION_NOW     ? TOUCHED
+           : completion == COMPLETION_GROUP ? STARTED
+                                            : FLYING;
+}
+
+static void flow_access(Walk *w, const Op *op, const OpAccess *access, uint8_t *state)
 {
     Lifetimes *l = w->l;
-    unsigned b = tensor_find(l, allocation);
+    unsigned b = tensor_find(l, memory_root(access->tile.memory)->def);
     SharedTensor *t = &l->tensors[b];
     for (unsigned a = 0; a < l->count; a++)
         if (a != b && state[a] && !l->unordered[a * l->count + b])
             l->unordered[a * l->count + b] = op;
-    state[b] |= op->code == OP_copy_async        ? STARTED
-                : op->code == OP_copy_async_bulk ? FLYING
-                                                 : TOUCHED;
+    state[b] |= access_state(access->completion);
     t->first = t->first < w->position ? t->first : w->position;
     t->last = t->last > w->position ? t->last : w->position;
 }
@@ -159,14 +165,14 @@ static bool is_block_wide(const Op *op)
     return region_threads(op->parent).count == program_threads(p);
 }
 
-/* The op is a barrier, or of copies. */
-static void flow_barrier(Walk *w, const Op *op, uint8_t *state)
+static void flow_sync(Walk *w, const Op *op, uint8_t *state)
 {
-    if (op->code == OP_synchronize)
+    if (op_sync(op) == SYNC_BARRIER)
         state_move(w, state, TOUCHED, 0);
-    else if (op->code == OP_copy_async_commit_group)
+    else if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP))
         state_move(w, state, STARTED, COMMITTED);
-    else if (op->code == OP_copy_async_wait_group && op_expr(op, ATTR_NUMBER)->constant == 0)
+    else if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) &&
+             op_expr(op, ATTR_NUMBER)->constant == 0)
         state_move(w, state, COMMITTED, TOUCHED);
 }
 
@@ -175,12 +181,13 @@ static void flow_op(Walk *w, const Op *op, uint8_t *state)
     w->position++;
     if (op->code == OP_allocate_shared)
         w->l->tensors[tensor_find(w->l, op)].position = w->position;
-    bool accesses = op_info[op->code].effect != EFFECT_PURE;
-    for (unsigned i = 0; accesses && i < op->operand_count; i++)
-        if (op->operands[i]->type->kind == TYPE_SHARED)
-            flow_access(w, op, memory_root(op->operands[i])->def, state);
-    if (op_info[op->code].effect == EFFECT_BARRIER && is_block_wide(op))
-        flow_barrier(w, op, state);
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++)
+        if (accesses[i].tile.memory->type->kind == TYPE_SHARED)
+            flow_access(w, op, &accesses[i], state);
+    if (op_sync(op) != SYNC_NONE && is_block_wide(op))
+        flow_sync(w, op, state);
     else if (op->code == OP_if)
         flow_if(w, op, state);
     else if (op->code == OP_thread_group)

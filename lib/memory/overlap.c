@@ -322,7 +322,7 @@ static void touch_tile(const Comparison *c, const Placing *p, const Footprint *f
 static bool thread_acts(const Footprint *f, int64_t thread)
 {
     int64_t index[LIMIT_RANK], least, slot;
-    if (f->touch != TOUCH_ATOMIC)
+    if (f->mode != MODE_ATOMIC)
         return true;
     layout_index(f->layout, thread, 0, index);
     layout_place(f->layout, index, &least, &slot);

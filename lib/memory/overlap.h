@@ -3,13 +3,8 @@
 #ifndef TILUS_MEMORY_OVERLAP_H
 #define TILUS_MEMORY_OVERLAP_H
 
+#include "ir/op_access.h"
 #include "scalar/difference.h"
-
-typedef enum Touch {
-    TOUCH_READ,
-    TOUCH_WRITE,
-    TOUCH_ATOMIC        /* of its elements' holders, the least thread only */
-} Touch;
 
 /* One memory operand of an op: what it does to a tile. */
 typedef struct Footprint {
@@ -18,13 +13,14 @@ typedef struct Footprint {
     const Value *root;      /* an allocate_shared's result, or a pointer argument */
     const Layout *layout;   /* who touches which element; NULL: any thread, of a copy, or
                                the first one, of a print */
-    Touch touch;
-    bool some;              /* not all of it, but what data choose */
+    AccessMode mode;
+    Completion completion;
+    bool some;              /* not all of it, but elements that data choose */
 } Footprint;
 
-/* The footprints of an op, and how many: at most two, of a copy. May allocate in
- * the scratch arena. */
-unsigned footprints_of(Module *m, const Op *op, Footprint footprint[2]);
+/* The footprints of an op, and how many; none of ops on semaphores, which order accesses.
+ * May allocate in the scratch arena. */
+unsigned footprints_of(Module *m, const Op *op, Footprint footprint[ACCESSES_MAX]);
 
 typedef enum Overlap { OVERLAP_NEVER, OVERLAP_UNKNOWN, OVERLAP_SURE } Overlap;
 

@@ -26,38 +26,49 @@ static const char *memory_name(Module *m, const Value *memory)
                                   : "the memory";
 }
 
+/* Says why the copy `first` may still be in flight at `second`. */
+static const char *missing_wait(Module *m, const Hazard *h)
+{
+    Completion c = op_completion(h->first);
+    if (c == COMPLETION_MBARRIER && !h->proved)
+        return "no proof looks at phases of mbarriers";
+    return arena_printf(&m->scratch, "no %s lies between", completion_wait_name(c));
+}
+
 /* What a race is, in words. Of one that is sure they state a fact. */
 static const char *pair_text(Module *m, const Hazard *h)
 {
     const char *memory = memory_name(m, h->memory);
     const char *may = h->proved ? "" : "may ", *name = op_name(h->second);
-    const char *verb = (h->proved ? verbs : infinitives)[h->second_touch];
+    const char *verb = (h->proved ? verbs : infinitives)[h->second_mode];
     if (h->kind == HAZARD_COPY)
-        return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s %s, and no "
-                            "copy_async_wait_group lies between", name, may, verb, memory,
-                            h->first == h->second ? "an earlier round of it" : "copy_async",
-                            h->first_touch == TOUCH_READ ? "still reads" : "still writes");
+        return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s %s, and %s", name, may,
+                            verb, memory,
+                            h->first == h->second ? "an earlier round of it" : op_name(h->first),
+                            h->first_mode == MODE_READ ? "still reads" : "still writes",
+                            missing_wait(m, h));
     return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s has %s, and no "
                         "synchronize lies between", name, may, verb, memory,
                         h->first == h->second ? "an earlier round of it" : op_name(h->first),
-                        participles[h->first_touch]);
+                        participles[h->first_mode]);
 }
 
 static const char *blocks_text(Module *m, const Hazard *h)
 {
     return arena_printf(&m->scratch, "%s may %s bytes of %s that %s of another block %s, and "
                         "blocks are not ordered", op_name(h->second),
-                        infinitives[h->second_touch], memory_name(m, h->memory),
-                        op_name(h->first), verbs[h->first_touch]);
+                        infinitives[h->second_mode], memory_name(m, h->memory),
+                        op_name(h->first), verbs[h->first_mode]);
 }
 
 static const char *unfinished_text(Module *m, const Hazard *h)
 {
     const char *may = h->proved ? "is" : "may be";
     if (h->second && h->second->code == OP_allocate_shared)
-        return arena_printf(&m->scratch, "%s is allocated again while a copy_async into it %s "
-                            "under way", memory_name(m, h->memory), may);
-    return arena_printf(&m->scratch, "the block ends while this copy_async %s under way", may);
+        return arena_printf(&m->scratch, "%s is allocated again while a %s into it %s under way",
+                            memory_name(m, h->memory), op_name(h->first), may);
+    return arena_printf(&m->scratch, "the block ends while this %s %s under way",
+                        op_name(h->first), may);
 }
 
 static const char *hazard_text(Module *m, const Hazard *h)
@@ -70,9 +81,6 @@ static const char *hazard_text(Module *m, const Hazard *h)
                             "byte of %s", op_name(h->first), memory_name(m, h->memory));
     case HAZARD_BLOCKS: return blocks_text(m, h);
     case HAZARD_UNFINISHED: return unfinished_text(m, h);
-    case HAZARD_BULK:
-        return "what this copy_async_bulk reads and writes is not compared: no proof looks at "
-               "phases of mbarriers";
     case HAZARD_UNKNOWN: break;
     }
     return "loops are nested too deep here, or too many accesses are not ordered, to look for "

@@ -30,6 +30,7 @@
 #include "passes/pass.h"
 
 #include "ir/builder.h"
+#include "ir/op_access.h"
 #include "passes/pipeline_plan.h"
 #include "passes/report.h"
 
@@ -157,7 +158,7 @@ static void enter_ring(const Rewrite *r, Op *op, Value *ring, const Expr *slot)
     longer[0] = slot;
     for (unsigned i = 0; i < offsets->count; i++)
         longer[i + 1] = offsets->exprs[i];
-    op->operands[op->operand_count - 1] = ring;
+    op->operands[op_memory_number(op)] = ring;
     op_set_attr(r->m, op, (Attr){.kind = ATTR_OFFSETS, .count = offsets->count + 1,
                                  .exprs = longer});
     if (!dims)
@@ -320,7 +321,8 @@ static void build_body(Rewrite *r)
     int64_t ahead = r->stages - 1;
     for (uint32_t k = 0; k < r->plan.d.op_count; k++) {
         Op *op = r->plan.d.ops[k];
-        if (op->parent && (r->plan.dropped[k] || op->code == OP_copy_async))
+        bool moved = op_completion(op) == COMPLETION_GROUP;
+        if (op->parent && (r->plan.dropped[k] || moved))
             op_remove(op);
     }
     region_walk(body, enter_rings, &(Enter){r, slot_after(r, i, 0)});

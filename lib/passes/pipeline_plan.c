@@ -2,6 +2,7 @@
  * order that dependences ask for, the barriers, the end; each step may refuse. */
 #include "passes/pipeline_plan.h"
 
+#include "ir/op_access.h"
 #include "scalar/facts.h"
 #include "select/select.h"
 
@@ -26,9 +27,22 @@ static const char *value_text(const Planner *p, const Value *v)
     return v->name ? arena_printf(&p->m->scratch, "%%%s", v->name) : "the tensor";
 }
 
+/* A copy that commit and wait ops end, which can run ahead. */
+static bool is_copy(const Op *op)
+{
+    return op_completion(op) == COMPLETION_GROUP;
+}
+
 static bool is_copy_barrier(const Op *op)
 {
-    return op->code == OP_copy_async_commit_group || op->code == OP_copy_async_wait_group;
+    return op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP) ||
+           op_syncs(op, SYNC_WAIT, COMPLETION_GROUP);
+}
+
+static bool is_copy_into(const Op *op, const Value *tensor)
+{
+    OpAccess written;
+    return is_copy(op) && op_access_written(op, &written) && written.tile.memory == tensor;
 }
 
 /* ---- what is copied --------------------------------------------------------- */
@@ -46,10 +60,11 @@ static void find_copies(Planner *p)
     PipelinePlan *plan = p->plan;
     for (uint32_t i = 0; i < plan->d.op_count; i++) {
         const Op *op = plan->d.ops[i];
-        if (op->code != OP_copy_async)
+        OpAccess written;
+        if (!is_copy(op) || !op_access_written(op, &written))
             continue;
         plan->early[i] = true;
-        Value *tensor = memory_source(op_memory_operand(op));
+        Value *tensor = memory_source(written.tile.memory);
         if (!has_tensor(plan, tensor))
             arena_push(&p->m->scratch, plan->tensors, plan->tensor_count,
                        plan->tensor_capacity, tensor);
@@ -85,9 +100,9 @@ static bool check_nested(Op *op, void *data)
     const Planner *p = data;
     const Effect effect = op_info[op->code].effect;
     bool inside = op->parent != p->loop->regions[0];
-    if (inside && (op->code == OP_copy_async || is_copy_barrier(op)))
+    if (inside && (is_copy(op) || is_copy_barrier(op)))
         return REFUSE(p, op, "%s is inside of another op of its body", op_text(p, op));
-    if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op->code != OP_synchronize)
+    if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op_sync(op) != SYNC_BARRIER)
         return REFUSE(p, op, "%s orders more than its copies", op_text(p, op));
     if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
         return REFUSE(p, op, "%s would leave copies under way", op_text(p, op));
@@ -147,7 +162,10 @@ static bool check_use(Op *op, void *data)
         if (!op_is_inside(op, c->p->loop))
             return REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
                           value_text(c->p, c->tensor));
-        if (op->operands[i] != c->tensor || i + 1 != op->operand_count ||
+        if (op_completion(op) == COMPLETION_MBARRIER)
+            return REFUSE(c->p, op, "an mbarrier counts what %s copies into %s",
+                          op_text(c->p, op), value_text(c->p, c->tensor));
+        if (op->operands[i] != c->tensor || i != op_memory_number(op) ||
             !op_attr(op, ATTR_OFFSETS))
             return REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
                           value_text(c->p, c->tensor));
@@ -204,12 +222,11 @@ static bool copies_fill(const LoopDependences *d, const Value *tensor)
 {
     int64_t count = 0;
     for (uint32_t i = 0; i < d->op_count; i++) {
-        if (d->ops[i]->code != OP_copy_async || op_memory_operand(d->ops[i]) != tensor)
+        if (!is_copy_into(d->ops[i], tensor))
             continue;
         count += copy_elements(d->ops[i]);
         for (uint32_t j = 0; j < i; j++)
-            if (d->ops[j]->code == OP_copy_async && op_memory_operand(d->ops[j]) == tensor &&
-                copies_overlap(d->ops[j], d->ops[i]))
+            if (is_copy_into(d->ops[j], tensor) && copies_overlap(d->ops[j], d->ops[i]))
                 return false;
     }
     return count == tensor_elements(tensor->type);
@@ -220,12 +237,12 @@ typedef enum CopyState { NOT_COPIED, STARTED, COMMITTED, WAITED, SEEN } CopyStat
 
 static CopyState next_state(CopyState state, const Op *op)
 {
-    if (op->code == OP_copy_async_commit_group && state == STARTED)
+    if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP) && state == STARTED)
         return COMMITTED;
-    if (op->code == OP_copy_async_wait_group && state == COMMITTED &&
+    if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) && state == COMMITTED &&
         op_expr(op, ATTR_NUMBER)->constant == 0)
         return WAITED;
-    return op->code == OP_synchronize && state == WAITED ? SEEN : state;
+    return op_sync(op) == SYNC_BARRIER && state == WAITED ? SEEN : state;
 }
 
 /* The first access to the tensor by or inside of the op with number `top`. */
@@ -246,7 +263,7 @@ static bool check_order(Planner *p, const Value *tensor)
     for (uint32_t i = 0; i < d->op_count; i++) {
         const Op *access = find_access(d, tensor, i);
         state = next_state(state, d->ops[i]);
-        if (access && access->code == OP_copy_async) {
+        if (access && is_copy(access)) {
             if (use)
                 return REFUSE(p, access, "%s follows %s of the same round", op_text(p, access),
                               op_text(p, use));
@@ -363,9 +380,9 @@ static void drop_barriers(PipelinePlan *plan)
         const Op *op = plan->d.ops[i];
         uint32_t next = i + 1;
         plan->dropped[i] = is_copy_barrier(op);
-        if (op->code != OP_synchronize)
+        if (op_sync(op) != SYNC_BARRIER)
             continue;
-        while (next < plan->d.op_count && plan->d.ops[next]->code != OP_synchronize)
+        while (next < plan->d.op_count && op_sync(plan->d.ops[next]) != SYNC_BARRIER)
             next++;
         plan->dropped[i] = !needs_barrier(plan, last, i, next);
         last = plan->dropped[i] ? last : i;
@@ -437,7 +454,7 @@ static bool copy_ends_outside(const Op *loop, const Op *copy)
 static void plan_end(Planner *p)
 {
     for (uint32_t i = 0; i < p->plan->d.op_count; i++)
-        if (p->plan->d.ops[i]->code == OP_copy_async)
+        if (is_copy(p->plan->d.ops[i]))
             p->plan->guarded |= !copy_ends_outside(p->loop, p->plan->d.ops[i]);
 }
 

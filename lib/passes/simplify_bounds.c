@@ -21,6 +21,7 @@
  * A loop marked `pipelined` stays until pipeline-loops has run: both copies would use its
  * tensors, which cannot become two rings. */
 #include "ir/builder.h"
+#include "ir/op_access.h"
 #include "ir/text.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
@@ -169,22 +170,29 @@ static void add_end(Split *s, const MemoryTile *t, unsigned d)
     s->end_checks++;
 }
 
+static void add_checks(Split *s, const Op *op, const MemoryTile *t)
+{
+    uint32_t checked = access_checked_dims(op, t);
+    for (unsigned d = 0; checked >> d; d++)
+        if (checked >> d & 1) {
+            add_dimension(s, t, d);
+            add_end(s, t, d);
+        }
+}
+
 static bool visit_op(Op *op, void *data)
 {
     Split *s = data;
     s->ops++;
     s->allocates |= op_info[op->code].effect == EFFECT_ALLOC &&
                     op->code != OP_allocate_register;
-    if (op->code != OP_load_global && op->code != OP_store_global &&
-        op->code != OP_copy_async)
+    if (!(op_info[op->code].attrs & op_attr_bit(ATTR_CHECKED)))
         return true;
-    MemoryTile t = op->code == OP_copy_async ? op_source_tile(op) : op_memory_tile(op);
-    uint32_t checked = access_checked_dims(op, &t);
-    for (unsigned d = 0; checked >> d; d++)
-        if (checked >> d & 1) {
-            add_dimension(s, &t, d);
-            add_end(s, &t, d);
-        }
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++)
+        if (accesses[i].tile.memory->type->kind == TYPE_GLOBAL)
+            add_checks(s, op, &accesses[i].tile);
     return true;
 }
 

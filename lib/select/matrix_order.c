@@ -2,6 +2,8 @@
  * its own may order with the op has no `synchronize` between. */
 #include "select/matrix.h"
 
+#include "ir/op_access.h"
+
 /* One way to look from `op`. */
 typedef struct Search {
     const Op *op;
@@ -12,12 +14,13 @@ typedef struct Search {
  * Asynchronous copies are no thread's own: only `synchronize` orders them. */
 static bool disturbs(const Search *s, const Op *other)
 {
-    Effect effect = op_info[other->code].effect;
-    bool shared = false;
-    for (unsigned i = 0; other->code != OP_copy_async && i < other->operand_count; i++)
-        shared |= other->operands[i]->type->kind == TYPE_SHARED;
-    return shared && effect != EFFECT_PURE &&
-           (effect == EFFECT_WRITES || op_info[s->op->code].effect == EFFECT_WRITES);
+    OpAccess accesses[ACCESSES_MAX], written;
+    unsigned count = op_is_async(other) ? 0 : op_accesses(other, accesses);
+    bool writes = op_access_written(s->op, &written), found = false;
+    for (unsigned i = 0; i < count; i++)
+        found |= accesses[i].tile.memory->type->kind == TYPE_SHARED &&
+                 (writes || accesses[i].mode != MODE_READ);
+    return found;
 }
 
 static bool stays(Op *other, void *data)
@@ -31,7 +34,7 @@ static bool scan(const Search *s, Op *other, bool *end)
 {
     *end = false;
     for (; other && other != s->op; other = s->before ? other->prev : other->next) {
-        if (other->code == OP_synchronize)
+        if (op_sync(other) == SYNC_BARRIER)
             return true;
         if (disturbs(s, other))
             return false;

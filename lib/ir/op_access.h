@@ -1,0 +1,67 @@
+/* The accesses of an op to tensors in memory, and what it orders, as its row in ops.def
+ * says. Every analysis of memory asks here; none knows ops by their codes.
+ *
+ *     copy_async_bulk %g[%i, 0], %s[0], %b[1] {shape = [128]}
+ *
+ *     operand  mode   threads  completion  counter  tile
+ *     0        READ   ANY      MBARRIER    %b       %g[%i, 0], extents [128]
+ *     1        WRITE  ANY      MBARRIER    %b       %s[0], extents [128]
+ *
+ * A new kind of access is a row's: a tensor copy to global memory would be complete by
+ * a group of its own, an asynchronous product read its operands until a wait for it. */
+#ifndef TILUS_IR_OP_ACCESS_H
+#define TILUS_IR_OP_ACCESS_H
+
+#include "ir/ir.h"
+
+typedef struct OpAccess {
+    unsigned operand;
+    AccessMode mode;
+    AccessThreads threads;
+    Completion completion;
+    Value *counter;         /* COMPLETION_MBARRIER: the mbarriers that count; else NULL */
+    MemoryTile tile;        /* no offsets: it begins at zeros */
+    bool data_dependent;    /* not all of the tile, but elements that data choose */
+} OpAccess;
+
+/* The accesses of `op`, and how many. A row's operand that holds registers has none. */
+unsigned op_accesses(const Op *op, OpAccess out[ACCESSES_MAX]);
+
+/* Finds the access of `op` that writes, atomically or not. */
+bool op_access_written(const Op *op, OpAccess *out);
+
+/* When the accesses of `op` are over; NOW for an op without any. */
+static inline Completion op_completion(const Op *op)
+{
+    return op_info[op->code].memory.completion;
+}
+
+/* Returns true for an op whose accesses outlast it. */
+static inline bool op_is_async(const Op *op)
+{
+    return op_completion(op) != COMPLETION_NOW;
+}
+
+/* Accesses of the async proxy: a fence.proxy.async must lie between these and what threads
+ * write by themselves. */
+static inline bool completion_is_async_proxy(Completion c)
+{
+    return c == COMPLETION_MBARRIER;
+}
+
+/* What `op` orders. */
+static inline SyncKind op_sync(const Op *op)
+{
+    return op_info[op->code].sync.kind;
+}
+
+/* Returns true when `op` does `kind` to accesses of completion `c`. */
+static inline bool op_syncs(const Op *op, SyncKind kind, Completion c)
+{
+    return op_sync(op) == kind && op_info[op->code].sync.completion == c;
+}
+
+/* The op that waits for accesses of completion `c`, by name: "copy_async_wait_group". */
+const char *completion_wait_name(Completion c);
+
+#endif

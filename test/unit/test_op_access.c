@@ -1,0 +1,144 @@
+/* The rows of ops.def against each other, and the accesses of ops as the rows tell. */
+#include "ir/op_access.h"
+
+#include "ir/verify.h"
+#include "syntax/syntax.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What an op may be moved across follows from what it does to memory. */
+static void effects_agree_with_accesses(void **state)
+{
+    (void)state;
+    for (OpCode code = 0; code < OP_COUNT; code++) {
+        const OpInfo *info = &op_info[code];
+        bool writes = false;
+        for (unsigned i = 0; i < info->memory.count; i++)
+            writes |= info->memory.accesses[i].mode != MODE_READ;
+        bool syncs = info->sync.kind != SYNC_NONE;
+        if (writes)
+            assert_true(info->effect == EFFECT_WRITES || info->effect == EFFECT_BARRIER);
+        if (info->effect == EFFECT_READS)
+            assert_true(info->memory.count > 0 && !writes && !syncs);
+        if (info->effect == EFFECT_PURE)
+            assert_true(info->memory.count == 0 && !syncs);
+        if (info->effect == EFFECT_BARRIER)
+            assert_true(syncs);
+    }
+}
+
+static bool is_memory_kind(OperandKind kind)
+{
+    return kind == OPERAND_SHARED || kind == OPERAND_GLOBAL || kind == OPERAND_MEMORY;
+}
+
+static void check_row(OpCode code, const AccessRow *row)
+{
+    const OpInfo *info = &op_info[code];
+    if (info->operand_count != OPERANDS_ANY)
+        assert_true(is_memory_kind(info->operands[row->operand]));
+    if (row->place == ACCESS_AT_OFFSETS)
+        assert_true(info->attrs & op_attr_bit(ATTR_OFFSETS));
+    if (row->place == ACCESS_AT_SOURCE)
+        assert_true(info->attrs & op_attr_bit(ATTR_SOURCE_OFFSETS));
+}
+
+static void accesses_are_of_memory_operands(void **state)
+{
+    (void)state;
+    for (OpCode code = 0; code < OP_COUNT; code++) {
+        const MemoryRow *memory = &op_info[code].memory;
+        assert_in_range(memory->count, 0, ACCESSES_MAX);
+        for (unsigned i = 0; i < memory->count; i++)
+            check_row(code, &memory->accesses[i]);
+        if (memory->completion == COMPLETION_MBARRIER)
+            assert_int_equal(op_info[code].operands[memory->counter], OPERAND_MBARRIER);
+        if (memory->completion != COMPLETION_NOW)
+            assert_non_null(completion_wait_name(memory->completion));
+    }
+}
+
+/* Each memory operand of an op that is not pure is accessed. */
+static void no_memory_operand_is_forgotten(void **state)
+{
+    (void)state;
+    for (OpCode code = 0; code < OP_COUNT; code++) {
+        const OpInfo *info = &op_info[code];
+        int memory = 0;
+        for (int i = 0; i < info->operand_count && i < OPERANDS_MAX; i++)
+            memory += is_memory_kind(info->operands[i]);
+        if (info->operand_count != OPERANDS_ANY)
+            assert_int_equal(info->memory.count, memory);
+    }
+}
+
+static void waits_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(completion_wait_name(COMPLETION_GROUP), "copy_async_wait_group");
+    assert_string_equal(completion_wait_name(COMPLETION_MBARRIER), "mbarrier_wait");
+}
+
+static Value *find_value(Program *p, const char *name)
+{
+    for (Op *op = p->body->first; op; op = op->next)
+        for (unsigned i = 0; i < op->result_count; i++)
+            if (op->results[i]->name && !strcmp(op->results[i]->name, name))
+                return op->results[i];
+    return NULL;
+}
+
+static void accesses_of_a_bulk_copy(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "program @p<1>(%x: ptr<u32> {align = 16}) warps(1) {\n"
+        "  %g = view_global %x : u32[4, 64]\n"
+        "  %s = allocate_shared : u32[2, 64]\n"
+        "  %b = allocate_mbarrier {count = 1} : mbarrier[3]\n"
+        "  copy_async_bulk %g[3, 0], %s[1, 0], %b[2] {shape = [64]}\n"
+        "}\n";
+    Diag diag;
+    diag_init(&diag);
+    diag_set_source(&diag, "test", text, strlen(text), 1);
+    Module *m = module_new(&diag);
+    assert_non_null(m);
+    assert_true(parse_module(m, NULL, 0) && verify_module(m));
+    Program *p = m->programs;
+    OpAccess a[ACCESSES_MAX], written;
+    const Op *copy = p->body->last;
+    assert_int_equal(op_accesses(copy, a), 2);
+    assert_int_equal(a[0].operand, 0);
+    assert_int_equal(a[0].mode, MODE_READ);
+    assert_ptr_equal(a[0].tile.memory, find_value(p, "g"));
+    assert_ptr_equal(a[0].tile.offsets, op_attr(copy, ATTR_SOURCE_OFFSETS));
+    assert_int_equal(a[1].operand, 1);
+    assert_int_equal(a[1].mode, MODE_WRITE);
+    assert_int_equal(a[1].threads, ACCESS_BY_ANY);
+    assert_int_equal(a[1].completion, COMPLETION_MBARRIER);
+    assert_ptr_equal(a[1].counter, find_value(p, "b"));
+    assert_ptr_equal(a[1].tile.offsets, op_attr(copy, ATTR_OFFSETS));
+    assert_int_equal(a[1].tile.extents[0], 64);
+    assert_true(op_access_written(copy, &written));
+    assert_int_equal(written.operand, 1);
+    assert_true(op_is_async(copy));
+    module_free(m);
+    diag_free(&diag);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(effects_agree_with_accesses),
+        cmocka_unit_test(accesses_are_of_memory_operands),
+        cmocka_unit_test(no_memory_operand_is_forgotten),
+        cmocka_unit_test(waits_have_names),
+        cmocka_unit_test(accesses_of_a_bulk_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
