@@ -5,6 +5,8 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Files have static functions of one name.
+set(CMAKE_UNITY_BUILD OFF)
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
@@ -40,6 +42,11 @@ if(TILUS_COVERAGE)
 endif()
 if(TILUS_STATIC_LLVM)
     add_compile_options(-ffunction-sections -fdata-sections)
+endif()
+
+if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS AND NOT TILUS_STATIC_LLVM)
+    message(WARNING "BUILD_SHARED_LIBS=OFF has no effect: Tilus builds static libraries with "
+            "TILUS_STATIC_LLVM=ON (preset `static`), and shared ones otherwise")
 endif()
 
 # Installed programs find the libraries beside them, wherever the prefix lies.

@@ -1,4 +1,4 @@
-# What `cmake --install` lays down, in three components: `runtime` (all that a
+# Lays down what `cmake --install` installs, in three components: `runtime` (all that a
 # server which only launches kernels needs), and on top of it `matmul` and `compiler`. With
 # TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to use.
 include(CMakePackageConfigHelpers)
@@ -8,6 +8,9 @@ set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
 install(FILES include/tilus/artefact.h include/tilus/export.h include/tilus/kernel.h
               include/tilus/runtime.h DESTINATION ${header_dir} COMPONENT runtime)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT compiler
+        FILES_MATCHING PATTERN *.md)
 install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels
         COMPONENT compiler FILES_MATCHING PATTERN *.tilus)
 

@@ -30,7 +30,7 @@ typedef struct tilus_artefact {
     size_t cubin_size;          /* bytes */
     const char *source;         /* the program text that was compiled, or "" */
     const char *parameters;     /* what they were set to, "W=u4 BK=64"; "" for none */
-    const char *compiler;       /* "tilus 0.1.0, LLVM 22.1.0", or "" */
+    const char *compiler;       /* "tilus 0.2.0, LLVM 22.1.0", or "" */
 } tilus_artefact;
 
 /* The artefact as bytes, which the caller frees with free(). TILUS_ERROR_ARGUMENT when it

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct tilus_diag tilus_diag;
 typedef struct tilus_module tilus_module;
 
-/* Version of this library, "0.1.0"; of the LLVM it is linked with, "22.1.8";
+/* Version of this library, "0.2.0"; of the LLVM it is linked with, "22.1.8";
  * and the git revision it was built from ("unknown" outside a checkout).
  * Static storage. Thread safe. */
 TILUS_API const char *tilus_version(void);

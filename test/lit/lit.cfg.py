@@ -7,6 +7,7 @@
 #           vim     an editor that knows syntax files
 #           cxx     a C++ compiler is there (%cxx)
 #           gnuplot draws plots
+#           archives  the libraries are there as archives, too
 import os
 import shutil
 import subprocess
@@ -72,6 +73,8 @@ if has_vim():
     config.available_features.add("vim")
 if shutil.which("gnuplot"):
     config.available_features.add("gnuplot")
+if config.archives:
+    config.available_features.add("archives")
 if "address" in config.sanitize:
     config.available_features.add("asan")
 
@@ -91,6 +94,7 @@ config.substitutions += [
                             "--tools", tools, "--engine", "interp,cpu,checked", "--programs"])),
     ("%cmake", config.cmake),
     ("%libdir", config.libdir),
+    ("%llvm_libs", config.llvm_library_dir),
     ("%cc", config.c_compiler),
     ("%cxx", cxx or "c++"),
     ("%sanitize_flags", sanitize_flags()),

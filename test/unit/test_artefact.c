@@ -51,7 +51,7 @@ static const tilus_kernel_info info = {
 static const tilus_artefact sample = {
     .info = &info, .target = "sm_90a", .ptx_version = 83,
     .ptx = "// \xc3\xa9\n.version 8.3\n", .cubin = "\x7f""ELF\0\xff", .cubin_size = 6,
-    .source = "tilus 1\n", .parameters = "W=u4 BK=64", .compiler = "tilus 0.1.0"};
+    .source = "tilus 1\n", .parameters = "W=u4 BK=64", .compiler = "tilus 0.2.0"};
 
 static uint8_t *write_bytes(const tilus_artefact *a, size_t *size)
 {
