@@ -322,7 +322,7 @@ bool emit_allocate_register(Codegen *cg, const Op *op)
         words[i] = LLVMGetUndef(cg->i32);
     if (init) {
         unsigned bits = dtype_bits(t->dtype);
-        uint64_t code = dtype_encode(t->dtype, init->number);
+        uint64_t code = constant_encode(t->dtype, init->number);
         LLVMValueRef v = LLVMConstInt(bits > 32 ? cg->i64 : cg->i32, code, 0);
         for (int64_t slot = 0; slot < t->layout->slots; slot++)
             emit_set_bits(cg, words, slot * bits, bits, v);

@@ -15,6 +15,7 @@
 #include "types/dtype.h"
 #include "types/expr.h"
 #include "types/layout.h"
+#include "types/constant.h"
 
 /* ---- types ---------------------------------------------------------- */
 
@@ -121,7 +122,7 @@ typedef struct Attr {
     const int64_t *ints;            /* INTS */
     int64_t integer;                /* INT */
     const char *word;               /* WORD: names joined by dots */
-    double number;                  /* NUMBER */
+    Constant number;                /* NUMBER */
     const char *text;               /* TEXT: without quotes, on one line */
 } Attr;
 

@@ -31,7 +31,7 @@ static bool gives_scaled(const Op *op)
 {
     const Attr *init = op_attr(op, ATTR_INIT);
     return takes_scaled(op->code) || op->code == OP_decode ||
-           (op->code == OP_allocate_register && (!init || init->number == 0));
+           (op->code == OP_allocate_register && (!init || constant_is_zero(init->number)));
 }
 
 static bool verify_operand_form(Module *m, const Op *op, const Value *v)

@@ -30,8 +30,7 @@ static bool attr_equal(const Attr *a, const Attr *b)
             return false;
     if ((a->word && strcmp(a->word, b->word) != 0) || (a->text && strcmp(a->text, b->text) != 0))
         return false;
-    /* Bytes, so that 0.0 and -0.0 differ and a NaN equals itself. */
-    return !memcmp(&a->number, &b->number, sizeof a->number);
+    return constant_equal(a->number, b->number);
 }
 
 static bool op_equal(const void *x, const void *y)

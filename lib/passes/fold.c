@@ -159,19 +159,17 @@ static Op *defined_by(const Value *v, OpCode code)
     return v->def && v->def->code == code ? v->def : NULL;
 }
 
-/* A cast of a filled tensor is a filled tensor. 64-bit integers are left: a
- * double does not hold all of them; and what goes into a storage order: a fill does
- * not give such tensors. */
+/* Folds the cast of a filled tensor into a filled tensor, unless it goes into a storage
+ * order: a fill does not give such tensors. */
 static bool fold_cast_of_fill(Fold *fold, Op *op)
 {
     Op *fill = defined_by(op->operands[0], OP_allocate_register);
     const Attr *init = fill ? op_attr(fill, ATTR_INIT) : NULL;
     DType from = op->operands[0]->type->dtype, to = op->results[0]->type->dtype;
-    if (!init || op->results[0]->type->packed || (dtype_bits(from) == 64 && !dtype_is_float(from)) ||
-        (dtype_bits(to) == 64 && !dtype_is_float(to)))
+    if (!init || op->results[0]->type->packed)
         return false;
     Attr attr = *init;
-    attr.number = dtype_decode(to, dtype_cast(to, from, dtype_encode(from, init->number)));
+    attr.number = constant_decode(to, dtype_cast(to, from, constant_encode(from, init->number)));
     Op *made = build_op(fold->m, OP_allocate_register, op->loc, NULL, 0, &attr, 1);
     Value *old = op->results[0];
     op_insert(op->parent, made, op);

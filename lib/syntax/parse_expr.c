@@ -128,6 +128,11 @@ static ScalarOp infix_operator(const Parser *p)
     return SCALAR_OP_COUNT;
 }
 
+bool parser_at_infix(const Parser *p)
+{
+    return infix_operator(p) != SCALAR_OP_COUNT;
+}
+
 /* A leaf that is in parentheses or has an operator before it nests. Operands to the
  * right of operators do not: each binds more tightly than the one before. */
 static const Expr *parse_nested_leaf(Parser *p, unsigned precedence)

@@ -64,25 +64,48 @@ bool define_results(Parser *p, const Statement *s, Op *op)
 
 /* ---- operands and attributes ---------------------------------------- */
 
+/* A single number or parameter; false, without an error, where there is none. */
+static bool take_single_number(Parser *p, Constant *n)
+{
+    const Symbol *name = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
+    if (p->token.kind == TOKEN_INTEGER)
+        *n = constant_of_magnitude(false, p->token.integer);
+    else if (p->token.kind == TOKEN_NUMBER)
+        *n = constant_of_real(p->token.number);
+    else if (parser_at(p, "inf"))
+        *n = constant_of_real(INFINITY);
+    else if (parser_at(p, "nan"))
+        *n = constant_of_real(NAN);
+    else if (name && name->binding == BINDING_INTEGER)
+        *n = constant_of_integer(name->integer);
+    else
+        return false;
+    parser_advance(p);
+    return true;
+}
+
+/* A number, of integers also a constant expression: 0.5, -inf, 0xffffffffffffffff, N - 1.
+ * A number alone is read first: expressions have neither fractions nor -0, and hold i64 only. */
 static bool parse_number(Parser *p, Statement *s)
 {
-    bool negative = parser_accept(p, "-");
+    Lexer lexer = p->lexer;
+    Token token = p->token;
     Attr attr = {.kind = ATTR_INIT};
-    Symbol *name = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
-    if (p->token.kind == TOKEN_INTEGER)
-        attr.number = (double)p->token.integer;
-    else if (p->token.kind == TOKEN_NUMBER)
-        attr.number = p->token.number;
-    else if (parser_at(p, "inf"))
-        attr.number = INFINITY;
-    else if (parser_at(p, "nan"))
-        attr.number = NAN;
-    else if (name && name->binding == BINDING_INTEGER)
-        attr.number = (double)name->integer;
-    else
-        return parser_expected(p, "a number");
-    parser_advance(p);
-    attr.number = negative ? -attr.number : attr.number;
+    bool negative = parser_accept(p, "-"), fraction = p->token.kind == TOKEN_NUMBER;
+    bool single = take_single_number(p, &attr.number);
+    if (fraction && parser_at_infix(p))
+        return diag_error(p->diag, p->token.loc, "%s takes integers, a number with a fraction "
+                          "stands alone", token_text(p, &p->token));
+    if (single && !parser_at_infix(p)) {
+        attr.number = negative ? constant_negate(attr.number) : attr.number;
+    } else {
+        int64_t value;
+        p->lexer = lexer;
+        p->token = token;
+        if (!parse_constant(p, "the number of allocate_register", &value))
+            return false;
+        attr.number = constant_of_integer(value);
+    }
     statement_add(s, attr);
     return true;
 }

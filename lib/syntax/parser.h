@@ -99,6 +99,8 @@ void scope_reset(Parser *p, uint32_t mark);
  * (1: any; PRECEDENCE_SUM: no bare comparison, as between < and >). */
 enum { PRECEDENCE_ANY = 1, PRECEDENCE_SUM = 5 };
 const Expr *parse_expr(Parser *p, unsigned precedence);
+/* Returns true where an operator between two operands stands. */
+bool parser_at_infix(const Parser *p);
 /* An expression that must be a constant; `what` names it in the error. */
 bool parse_constant(Parser *p, const char *what, int64_t *out);
 /* `open` expr, expr, ... `close`; at most LIMIT_RANK. */

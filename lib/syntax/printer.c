@@ -2,9 +2,7 @@
 #include "ir/text.h"
 #include "syntax/syntax.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ----------------------------------------------------------- */
@@ -74,24 +72,6 @@ static void leave_scope(Printer *pr, uint32_t mark)
 /* ---- ops -------------------------------------------------------------- */
 
 static void print_region(Printer *pr, Region *r, unsigned indent);
-
-/* The shortest decimal that reads back as the same number. */
-static void print_number(Text *out, double number, DType dtype)
-{
-    char digits[40];
-    if (isnan(number) || isinf(number)) {
-        text_printf(out, "%s%s", signbit(number) ? "-" : "", isnan(number) ? "nan" : "inf");
-        return;
-    }
-    for (int precision = 1; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, number);
-        if (strtod(digits, NULL) == number)
-            break;
-    }
-    text_add(out, digits);
-    if (dtype_is_float(dtype) && !strpbrk(digits, ".e"))
-        text_add(out, ".0");
-}
 
 static void print_results(Printer *pr, const Op *op)
 {
@@ -180,7 +160,7 @@ static void print_plain_op(Printer *pr, const Op *op)
     text_add(pr->out, op_info[op->code].name);
     if (init) {
         text_add(pr->out, " ");
-        print_number(pr->out, init->number, op->results[0]->type->dtype);
+        constant_print(pr->out, init->number, dtype_is_float(op->results[0]->type->dtype));
     }
     if (op_expr(op, ATTR_COND)) {
         text_add(pr->out, " ");

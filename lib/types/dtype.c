@@ -307,6 +307,14 @@ static double integer_to_odd(uint64_t magnitude)
     return (double)(magnitude | lost) * power_of_two(drop);
 }
 
+uint64_t dtype_encode_integer(DType t, bool negative, uint64_t magnitude)
+{
+    if (dtype_is_integer(t))
+        return encode_integer(&dtype_info[t], negative, magnitude);
+    double value = t == DTYPE_f64 ? (double)magnitude : integer_to_odd(magnitude);
+    return dtype_encode(t, negative ? -value : value);
+}
+
 uint64_t dtype_cast(DType to, DType from, uint64_t code)
 {
     if (to == from)
@@ -315,10 +323,7 @@ uint64_t dtype_cast(DType to, DType from, uint64_t code)
         return dtype_encode(to, dtype_decode(from, code));
     bool negative;
     uint64_t magnitude = integer_magnitude(&dtype_info[from], code, &negative);
-    if (dtype_is_integer(to))
-        return encode_integer(&dtype_info[to], negative, magnitude);
-    double value = to == DTYPE_f64 ? (double)magnitude : integer_to_odd(magnitude);
-    return dtype_encode(to, negative ? -value : value);
+    return dtype_encode_integer(to, negative, magnitude);
 }
 
 /* ---- extremes -------------------------------------------------------- */

@@ -62,6 +62,8 @@ double dtype_decode(DType t, uint64_t code);
  * one rounding should see: a caller that holds a 64-bit integer uses
  * dtype_cast. */
 uint64_t dtype_encode(DType t, double value);
+/* The code nearest to plus or minus `magnitude`, rounded once; -0 of floats keeps its sign. */
+uint64_t dtype_encode_integer(DType t, bool negative, uint64_t magnitude);
 
 /* cast(code): encode(decode(code)) with one rounding, for every pair of
  * types, including 64-bit integers; to the same type the code itself, also of a

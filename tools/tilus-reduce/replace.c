@@ -83,7 +83,7 @@ bool value_replace_by_number(Program *p, Value *v, Op *at, int64_t number)
         return !value_is_used(p, v);
     const Expr *constant = expr_constant(&m->exprs, number);
     OpCode code = is_scalar ? OP_scalar : OP_allocate_register;
-    Attr attr = {.kind = is_scalar ? ATTR_VALUE : ATTR_INIT, .number = (double)number};
+    Attr attr = {.kind = is_scalar ? ATTR_VALUE : ATTR_INIT, .number = constant_of_integer(number)};
     attr.expr = is_scalar ? constant : NULL;
     Op *made = build_op(m, code, v->loc, NULL, 0, &attr, 1);
     Value *to = build_result(m, made, v->name, v->loc, v->type);
