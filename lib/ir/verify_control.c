@@ -67,8 +67,8 @@ static bool verify_unroll(Module *m, const Op *op)
     if (!expr_is_constant(rounds))
         return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
                           expr_text(m, rounds));
-    if (rounds->constant < 2 || rounds->constant > LIMIT_UNROLL)
-        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 2 to %d",
+    if (rounds->constant < 1 || rounds->constant > LIMIT_UNROLL)
+        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 1 to %d",
                           (long long)rounds->constant, LIMIT_UNROLL);
     return true;
 }

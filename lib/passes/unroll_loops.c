@@ -231,6 +231,13 @@ static void unroll(Unroll *u, Op *loop)
     u->changed = true;
 }
 
+/* Returns true for a loop that is to be copied: `unroll(1)` asks for the loop as it is. */
+static bool wants_copies(const Op *op)
+{
+    const Expr *copies = op_expr(op, ATTR_UNROLL);
+    return op->code == OP_for && op_attr(op, ATTR_UNROLL) && !(copies && copies->constant == 1);
+}
+
 /* Inner loops come first, so that copies of them are unrolled already. */
 static void unroll_region(Unroll *u, Region *r)
 {
@@ -240,7 +247,7 @@ static void unroll_region(Unroll *u, Region *r)
         op_resolve(u->m, op);
         for (unsigned i = 0; i < op->region_count; i++)
             unroll_region(u, op->regions[i]);
-        if (op->code == OP_for && op_attr(op, ATTR_UNROLL))
+        if (wants_copies(op))
             unroll(u, op);
     }
 }
@@ -248,7 +255,7 @@ static void unroll_region(Unroll *u, Region *r)
 static bool is_unmarked(Op *op, void *data)
 {
     (void)data;
-    return op->code != OP_for || !op_attr(op, ATTR_UNROLL);
+    return !wants_copies(op);
 }
 
 PassResult pass_unroll_loops(Program *p)

@@ -70,7 +70,7 @@ uint64_t constant_encode(DType t, Constant n)
 static uint64_t integer_limit(DType t, bool negative)
 {
     bool is_signed = dtype_info[t].kind == DKIND_INT;
-    uint64_t most = bits_mask(dtype_bits(t) - is_signed);
+    uint64_t most = bits_mask(dtype_bits(t)) >> is_signed;
     return !negative ? most : is_signed ? most + 1 : 0;
 }
 
