@@ -27,7 +27,7 @@ Constant constant_of_real(double value)
     double size = fabs(value);
     if (size < two_to_64 && size == floor(size))
         return constant_of_magnitude(signbit(value), (uint64_t)size);
-    return (Constant){.is_real = true, .real = value};
+    return (Constant){.is_real = true, .real = isnan(value) ? (double)NAN : value};
 }
 
 Constant constant_negate(Constant n)

@@ -2,7 +2,7 @@
  *
  * The form is canonical, so that equal constants are equal member by member: an integral
  * value below 2^64 in magnitude is an integer, which keeps the sign of -0; fractions, larger
- * values, infinities and NaN are a double. All zeros are the number 0. */
+ * values, infinities and NaN, without sign or payload, are a double. All zeros are the number 0. */
 #ifndef TILUS_TYPES_CONSTANT_H
 #define TILUS_TYPES_CONSTANT_H
 
