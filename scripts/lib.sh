@@ -33,7 +33,12 @@ build_preset() {
             cmake --preset "$preset" "-DTILUS_WERROR:BOOL=$werror")
     fi
     say "Building the $preset build"
-    quietly "$dir/build.log" cmake --build "$dir" --parallel "$jobs" ${1:+--target "$@"}
+    local build=(cmake --build "$dir" --parallel "$jobs" ${1:+--target "$@"})
+    if [ -t 1 ]; then
+        "${build[@]}" || die "failed: ${build[*]}"
+    else
+        quietly "$dir/build.log" "${build[@]}"
+    fi
 }
 
 # Programs of the static preset, stripped, in one archive: pack_programs ARCHIVE NAME...

@@ -13,16 +13,17 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ = ROOT / "test" / "fuzz"
 # Seconds for one input, MiB for a process, seconds past its time in which a target ends.
-INPUT_TIMEOUT = 60
+INPUT_TIMEOUT = 240
 MEMORY_MIB = 3072
-GRACE = 180
+GRACE = 480
+# Characters of the log that are shown after a failure.
+LOG_TAIL = 6000
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -90,7 +91,9 @@ class Lap:
         kept = len(list((self.folder / "inputs").iterdir()))
         text = f"{self.target}: {self.seconds:.0f} s, {self.executions()} executions, " \
                f"{kept} inputs kept"
-        return f"{text}; FAILED: {self.failure}, log {self.log}" if self.failure else text
+        if not self.failure:
+            return text
+        return f"{self.text()[-LOG_TAIL:]}\n{text}; FAILED: {self.failure}, log {self.log}"
 
 
 def find_targets(build):
@@ -103,16 +106,6 @@ def run_laps(arguments):
         return list(pool.map(lambda target: Lap(target, arguments).run(), arguments.targets))
 
 
-def write_xml(path, laps):
-    suite = xml.Element("testsuite", name="fuzz")
-    for lap in laps:
-        case = xml.SubElement(suite, "testcase", classname="fuzz", name=lap.target)
-        if lap.failure:
-            printable = re.sub(r"[^\n\x20-\x7e]", "?", lap.text()[-6000:])
-            xml.SubElement(case, "failure").text = f"{lap.line()}\n{printable}"
-    xml.ElementTree(suite).write(path)
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="of each target (60)")
@@ -120,7 +113,6 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1, help="of libFuzzer (1)")
     parser.add_argument("--keep", action="store_true",
                         help="go on with the inputs that earlier laps kept")
-    parser.add_argument("--xml", type=Path, help="write counts as JUnit does")
     parser.add_argument("build", type=Path, help="directory of the fuzz preset")
     parser.add_argument("targets", nargs="*", help="parse, layout, ... (default: all)")
     arguments = parser.parse_intermixed_args()
@@ -138,8 +130,6 @@ def main():
     for name, value in SANITIZER_OPTIONS.items():
         os.environ.setdefault(name, value)
     laps = run_laps(arguments)
-    if arguments.xml:
-        write_xml(arguments.xml, laps)
     failed = [lap for lap in laps if lap.failure]
     print(f"{len(laps) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0

@@ -1,170 +1,148 @@
 #!/usr/bin/env python3
-"""Runs the unit and lit tests of build directories and counts every case.
+"""Runs lit test suites, shows how far they are, and counts every case.
 
-The last line is `N passed, M failed` (`, K skipped` for tests that this machine
-cannot run). A test program that ends without counts is one failed case. Exits
-non-zero when something failed or when nothing ran.
+Each case of a unit program counts, each lit file and each fuzz target. The last line is
+`N passed, M failed` (`, K skipped` for tests that did not run, which are named above it). Exits
+non-zero when a test failed or when none ran. Limits are those of each test: test/formats.py.
 """
 import argparse
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as xml
+import time
 from pathlib import Path
 
-# Seconds for one unit program, and for a whole lit run.
-UNIT_TIMEOUT = 300
-LIT_TIMEOUT = 900
-# Sanitized programs end at the first report; leaks count.
-SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-}
+# Seconds between two lines where the output is no terminal.
+PLAIN_INTERVAL = 30
+FAILURES = {"FAIL", "TIMEOUT", "UNRESOLVED", "XPASS"}
+RESULT = re.compile(r"([A-Z]+): (.*) \((\d+) of (\d+)\)$")
+SUMMARY = re.compile(r"(Failed|Timed Out|Unresolved|Unexpectedly Passed) Tests \(|Testing Time: ")
 
 
-class Tally:
-    """Case counts, the names of failed cases and the reasons of skipped ones."""
+class Progress:
+    """One line that moves on a terminal, a line now and then elsewhere."""
 
     def __init__(self):
-        self.passed = 0
-        self.failed = []
-        self.skipped = []
+        self.moves = sys.stdout.isatty()
+        self.start = self.last = time.monotonic()
+        self.failed = 0
 
-    def add(self, other):
-        self.passed += other.passed
-        self.failed += other.failed
-        self.skipped += other.skipped
+    def update(self, code, name, done, total):
+        self.failed += code in FAILURES
+        now = time.monotonic()
+        if not self.moves and now < self.last + PLAIN_INTERVAL:
+            return
+        self.last = now
+        minutes, seconds = divmod(int(now - self.start), 60)
+        text = f"{done} of {total} tests after {minutes}:{seconds:02}"
+        text += f", {self.failed} failed" if self.failed else ""
+        if self.moves:
+            width = shutil.get_terminal_size().columns - 1
+            text = f"\r\033[K{f'{text}: {name}'[:width]}"
+        print(text, end="" if self.moves else "\n", flush=True)
 
-    def cases(self):
-        return self.passed + len(self.failed) + len(self.skipped)
-
-    def line(self):
-        text = f"{self.passed} passed, {len(self.failed)} failed"
-        return text + (f", {len(self.skipped)} skipped" if self.skipped else "")
+    def clear(self):
+        if self.moves:
+            print("\r\033[K", end="", flush=True)
 
 
-def read_junit(path, label):
-    """The tally of a JUnit-like file, or None when it holds no counts."""
+def follow(lines):
+    """Passes on what lit says of failures while it runs, and shows the progress."""
+    progress, summary = Progress(), False
+    for line in lines:
+        result = RESULT.match(line)
+        summary = summary or SUMMARY.match(line)
+        if result:
+            code, name, done, total = result.groups()
+            progress.update(code, name, int(done), int(total))
+        if not (summary or line.startswith(("-- Testing: ", "*** MICRO-TEST: ")) or
+                result and code not in FAILURES):
+            progress.clear()
+            print(line, end="", flush=True)
+    progress.clear()
+
+
+def run_lit(arguments, report):
+    command = [arguments.lit, "-v", f"-j{arguments.jobs}", "-o", report]
+    command += [f"--param={param}" for param in arguments.param]
+    command += ["--filter", arguments.filter] if arguments.filter else []
+    with subprocess.Popen([*command, *arguments.suite], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, errors="replace") as lit:
+        follow(lit.stdout)
+    return lit.returncode
+
+
+def read_cases(report):
+    """Name, code and output of each case; a program has its cases, unless it broke itself."""
     try:
-        cases = list(xml.parse(path).getroot().iter("testcase"))
-    except (OSError, xml.ParseError):
-        return None
-    tally = Tally()
-    for case in cases:
-        place = case.get("classname", "").replace(".", "/")
-        name = " ".join(filter(None, [label, place, case.get("name")]))
-        failure, skipped = case.find("failure"), case.find("skipped")
-        if failure is not None:
-            tally.failed.append(name)
-            print(f"--- {name}\n{(failure.text or '').strip()}\n")
-        elif skipped is not None:
-            tally.skipped.append((name, skipped.get("message", "skipped")))
-        else:
-            tally.passed += 1
-    return tally
+        tests = json.loads(report.read_text())["tests"]
+    except (OSError, ValueError):
+        return []
+    return list(cases_of_programs(tests))
 
 
-def broken(label, why, output):
-    """The tally of a runner that did not end as it should."""
-    print(f"--- {label}: {why}\n{output}\n")
-    tally = Tally()
-    tally.failed.append(f"{label}: {why}")
-    return tally
+def cases_of_programs(tests):
+    """lit lists a program behind its cases, whose names begin with the program's."""
+    own = []
+    for test in tests:
+        if ":" in test["name"].partition(" :: ")[2]:
+            own.append(test)
+            continue
+        yield from own
+        broke = test["code"] in FAILURES and not any(case["code"] in FAILURES for case in own)
+        if broke or not own:
+            yield test
+        own = []
 
 
-def run_unit(program, label):
-    """Runs one cmocka program, which may hold several groups of cases."""
-    tally = Tally()
-    with tempfile.TemporaryDirectory() as scratch:
-        environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="xml",
-                           CMOCKA_XML_FILE=f"{scratch}/%g.xml")
-        try:
-            run = subprocess.run([program], env=environment, cwd=scratch,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 text=True, errors="replace", timeout=UNIT_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            return broken(label, f"no end after {UNIT_TIMEOUT} s", "")
-        except OSError as error:
-            return broken(label, str(error), "")
-        for report in sorted(Path(scratch).glob("*.xml")):
-            tally.add(read_junit(report, label) or broken(label, "unreadable counts", ""))
-    if run.returncode != 0 and not tally.failed:
-        tally.add(broken(label, f"status {run.returncode}", run.stdout))
-    elif tally.cases() == 0:
-        tally.add(broken(label, "no counts", run.stdout))
-    return tally
+def say_skipped(skipped):
+    """Names the tests that did not run, for each reason."""
+    for reason in sorted({case["output"] for case in skipped}):
+        names = [case["name"] for case in skipped if case["output"] == reason]
+        needs = reason.partition("unavailable features: ")[2]
+        why = "scripts/check --full runs them" if needs == "full" else \
+            f"this machine lacks {needs}" if needs else reason
+        print(f"\n*** NOT RUN: {len(names)} test{'s' if len(names) > 1 else ''}; {why}:")
+        for name in names:
+            print(f"***   {name}")
 
 
-def run_lit(lit, build, label, jobs):
-    suite = build / "test" / "lit"
-    report = suite / "results.xml"
-    report.unlink(missing_ok=True)
-    try:
-        run = subprocess.run([lit, "-q", "-j", str(jobs), "--xunit-xml-output", report, suite],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True, errors="replace", timeout=LIT_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return broken(label, f"no end after {LIT_TIMEOUT} s", "")
-    tally = read_junit(report, label) or Tally()
-    if tally.cases() == 0 or (run.returncode != 0 and not tally.failed):
-        tally.add(broken(label, f"status {run.returncode}", run.stdout))
-    return tally
-
-
-def run_build(build, arguments):
-    label = build.name
-    tally = Tally()
-    for program in (build / "test" / "unit" / "programs.txt").read_text().split():
-        tally.add(run_unit(Path(program), f"{label} {Path(program).name}"))
-    tally.add(run_lit(arguments.lit, build, f"{label} lit", arguments.jobs))
-    print(f"{label}: {tally.line()}")
-    return tally
-
-
-def run_programs(programs):
-    """Unit programs of a build that has no others."""
-    tally = Tally()
-    for program in programs:
-        build = program.resolve().parents[2].name
-        tally.add(run_unit(program.resolve(), f"{build} {program.name}"))
-    if programs:
-        print(f"{build}: {tally.line()}")
-    return tally
-
-
-def print_skipped(skipped):
-    if not skipped:
-        return
-    print("\n*** NOT RUN on this machine:")
-    for name, reason in skipped:
-        print(f"***   {name} ({reason})")
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lit", required=True, help="path of lit")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at once")
+    parser.add_argument("--filter", help="run only tests whose names match REGEX",
+                        metavar="REGEX")
+    parser.add_argument("--param", action="append", default=[], help="NAME=VALUE for lit")
+    parser.add_argument("--note", action="append", default=[],
+                        help="a line to end with, such as what else does not run")
+    parser.add_argument("suite", nargs="+", help="BUILD/test/unit, BUILD/test/lit, ...")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lit", required=True, help="path of lit")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--counts", type=Path, action="append", default=[],
-                        help="counts of tests that ran before, as JUnit writes them")
-    parser.add_argument("--unit", type=Path, nargs="+", default=[],
-                        help="unit programs of other builds")
-    parser.add_argument("build", type=Path, nargs="+", help="build directories")
-    arguments = parser.parse_args()
-
-    for name, value in SANITIZER_OPTIONS.items():
-        os.environ.setdefault(name, value)
-    total = Tally()
-    for path in arguments.counts:
-        total.add(read_junit(path, "") or broken(str(path), "no counts", ""))
-    total.add(run_programs(arguments.unit))
-    for build in arguments.build:
-        total.add(run_build(build.resolve(), arguments))
-    print_skipped(total.skipped)
-    for name in total.failed:
+    arguments = parse_arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "results.json")
+        status = run_lit(arguments, report)
+        cases = read_cases(report)
+    failed = [case["name"] for case in cases if case["code"] in FAILURES]
+    skipped = [case for case in cases if case["code"] == "UNSUPPORTED"]
+    if status and not failed:
+        failed = [f"lit ended with status {status}"]
+    say_skipped(skipped)
+    for note in arguments.note:
+        print(f"\n*** {note}")
+    for name in failed:
         print(f"FAILED {name}")
-    print(total.line(), flush=True)
-    return 1 if total.failed or total.passed == 0 else 0
+    passed = sum(case["code"] in ("PASS", "XFAIL") for case in cases)
+    print(f"{passed} passed, {len(failed)} failed" +
+          (f", {len(skipped)} skipped" if skipped else ""), flush=True)
+    return 1 if failed or passed == 0 else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ def run_tests(options):
     for counts in options.build.rglob("*.gcda"):
         counts.unlink()
     return subprocess.run([sys.executable, ROOT / "scripts" / "run_tests.py", "--jobs",
-                           str(options.jobs), "--lit", options.lit, options.build],
+                           str(options.jobs), "--lit", options.lit,
+                           options.build / "test" / "unit", options.build / "test" / "lit"],
                           check=False).returncode == 0
 
 

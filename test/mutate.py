@@ -138,7 +138,7 @@ class Build:
             return name if code else None
         code, output = run([LIT, "-j", str(self.jobs), "--max-failures=1",
                             self.binary / "test" / "lit" / name], timeout)
-        failed = re.search(r"^[A-Z]+: tilus :: (\S+)", output.replace("PASS: ", "pass: ")
+        failed = re.search(r"^[A-Z]+: \S+ :: (\S+)", output.replace("PASS: ", "pass: ")
                            .replace("UNSUPPORTED: ", "unsupported: "), re.M)
         return None if code == 0 else failed[1] if failed else f"{name}, which does not end"
 

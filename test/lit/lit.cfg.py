@@ -8,15 +8,16 @@
 #           cxx     a C++ compiler is there (%cxx)
 #           gnuplot draws plots
 #           archives  the libraries are there as archives, too
+#           full    the long form of scripts/check runs (lit --param full)
 import os
 import shutil
 import subprocess
 import sys
 
-import lit.formats
+import formats
 
-config.name = "tilus"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.name = os.path.basename(config.tilus_build_dir)
+config.test_format = formats.ShTest(execute_external=False)
 config.suffixes = [".tilus", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.join(config.tilus_source_dir, "test", "lit")
@@ -54,6 +55,7 @@ def sanitize_flags():
 tools = os.path.join(config.tilus_build_dir, "bin")
 config.environment["PATH"] = os.pathsep.join(
     [tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
+config.environment.update(formats.SANITIZER_OPTIONS)
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "CUDA_VISIBLE_DEVICES"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
@@ -62,6 +64,8 @@ ptxas = find_ptxas()
 if ptxas:
     config.available_features.add("ptxas")
     config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)
+if "full" in lit_config.params:
+    config.available_features.add("full")
 if has_gpu():
     config.available_features.add("gpu")
 if shutil.which("groff") or shutil.which("mandoc"):
@@ -81,6 +85,7 @@ if "address" in config.sanitize:
 config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
     ("%python", sys.executable),
+    ("%lit", os.path.join(config.llvm_tools_dir, "lit")),
     # Succeeds when the command ends with exit code 2: wrong usage.
     ("%not2", sys.executable + " " + os.path.join(config.test_source_root, "Inputs", "not2.py")),
     ("%kernels", os.path.join(config.tilus_source_dir, "kernels")),
