@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9, help="no problem begins after")
     parser.add_argument("--compile", action="store_true", help="only compile kernels")
     options = parser.parse_args()
-    modules = [importlib.import_module(name) for name in options.systems.split(",")]
+    modules = [importlib.import_module("peer_" + name) for name in options.systems.split(",")]
     sizes = [int(m) for m in options.m.split(",")] if options.m else None
     weights = options.weights.split(",") if options.weights else None
     chosen = [case for case in cases(options.part, sizes, weights)

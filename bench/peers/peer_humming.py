@@ -49,6 +49,8 @@ def schedules(problem, m):
         rows = 8 if m <= 8 else 16
         more = [_mma(rows, 128, 128, 32, 64, 4, 2), _mma(rows, 256, 128, 64, 64, 3, 2),
                 _mma(rows, 128, 128, 64, 64, 4, 2)]
+        if problem.n < 57344:
+            more += [_mma(rows, 64, 512, 64, 64, 4, 1), _mma(rows, 128, 256, 64, 64, 4, 1)]
     elif m <= 32:
         more = [_wgmma(32, 256, 128, 32, 64, 4, 1)]
     elif m <= 64:
