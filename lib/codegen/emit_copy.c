@@ -8,8 +8,10 @@
  * A chunk of 4 bytes or more is one cp.async, which writes zeros for bytes past
  * the end of the source. Others pass through registers at once, which the
  * language allows: nobody may look between the start of a copy and its wait. */
+#include "codegen/convert_build.h"
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "scalar/facts.h"
 #include "select/copy.h"
 
 /* Rounds up to this many are written out, so that they share their address
@@ -162,6 +164,20 @@ static LLVMValueRef chunk_bit(const AsyncCopy *c, const Side *s, const Number *s
 
 /* ---- bounds -------------------------------------------------------------- */
 
+/* Whole bytes of an offset of `elements`, the value of `e`. Offsets so far that their bits would
+ * wrap are taken for 2^59, as no row of a view, which spans less than 2^63 bits, is so long. */
+static LLVMValueRef offset_bytes(const AsyncCopy *c, const Expr *e, LLVMValueRef elements)
+{
+    static const int64_t most = INT64_C(1) << 59;
+    Codegen *cg = c->cg;
+    ScalarFacts known = facts_of_expr(e);
+    if (known.max > most)
+        elements = build_binary(cg->builder, "llvm.smin", elements, const_i64_of(cg, most));
+    if (known.min < -most)
+        elements = build_binary(cg->builder, "llvm.smax", elements, const_i64_of(cg, -most));
+    return element_bytes(c, elements);
+}
+
 /* The bytes of the source from the begin of its row to the chunk, and to the
  * row's end. */
 static void chunk_in_row(const AsyncCopy *c, const Number *steps, LLVMValueRef *begin,
@@ -171,7 +187,8 @@ static void chunk_in_row(const AsyncCopy *c, const Number *steps, LLVMValueRef *
     const Number *along = &steps[c->plan.along];
     unsigned d = memory_tile_dim(&c->source.tile, (unsigned)c->plan.along);
     LLVMValueRef step = add_i64(cg, variable_part(cg, along), const_i64_of(cg, along->add));
-    *begin = add_i64(cg, element_bytes(c, c->source.offset[d]),
+    *begin = add_i64(cg, offset_bytes(c, c->source.tile.offsets->exprs[d],
+                                       c->source.offset[d]),
                      mul_i64(cg, step, const_i64_of(cg, c->plan.bytes)));
     *end = element_bytes(c, c->source.access.memory->extents[d]);
 }
@@ -190,8 +207,9 @@ static LLVMValueRef chunk_inside(const AsyncCopy *c, const Number *steps)
         if (dim >= 0 && dim == c->plan.along)
             chunk_in_row(c, steps, &index, &end);
         else if (dim >= 0)
-            index = add_i64(cg, index, add_i64(cg, variable_part(cg, &steps[dim]),
-                                               const_i64_of(cg, steps[dim].add)));
+            index = add_offset(cg, c->source.access.wrapping, d, index,
+                               add_i64(cg, variable_part(cg, &steps[dim]),
+                                       const_i64_of(cg, steps[dim].add)));
         LLVMValueRef one = index_inside(cg, index, end);
         all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
     }
@@ -339,7 +357,8 @@ static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
               .access = {.cg = cg, .op = op, .memory = lowered(memory),
                          .bits = dtype_bits(memory->type->dtype),
                          .swizzle = memory->type->swizzle,
-                         .global = memory->type->kind == TYPE_GLOBAL}};
+                         .global = memory->type->kind == TYPE_GLOBAL,
+                         .wrapping = tile_wrapping_dims(&tile)}};
     for (unsigned d = 0; d < memory->type->rank; d++)
         s.offset[d] = emit_expr(cg, tile.offsets->exprs[d]);
     return s;

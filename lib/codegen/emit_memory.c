@@ -10,6 +10,7 @@
  * for what the slot adds above the swizzle's bits. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "scalar/facts.h"
 
 #include <stdlib.h>
 
@@ -32,6 +33,23 @@ LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
     return is_constant(a, 1)   ? b
            : is_constant(b, 1) ? a
                                : LLVMBuildNSWMul(cg->builder, a, b, "");
+}
+
+uint32_t tile_wrapping_dims(const MemoryTile *t)
+{
+    static const int64_t most = INT64_C(1) << 62;
+    uint32_t dims = 0;
+    for (unsigned d = 0; d < t->memory->type->rank; d++)
+        if (facts_of_expr(t->offsets->exprs[d]).max > most)
+            dims |= UINT32_C(1) << d;
+    return dims;
+}
+
+LLVMValueRef add_offset(Codegen *cg, uint32_t wrapping, unsigned d, LLVMValueRef offset,
+                        LLVMValueRef add)
+{
+    return wrapping >> d & 1 ? LLVMBuildAdd(cg->builder, offset, add, "")
+                             : add_i64(cg, offset, add);
 }
 
 /* The sum of its spatial digits, each times the elements that one step moves. */
@@ -61,22 +79,23 @@ void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
                  MemoryAccess *a)
 {
     const Value *memory = op_memory_operand(op);
-    const Attr *offsets = op_attr(op, ATTR_OFFSETS);
+    MemoryTile tile = op_memory_tile(op);
     *a = (MemoryAccess){.cg = cg, .op = op, .plan = plan, .move = move,
                         .tile = op_tile_type(op), .memory = lowered(memory),
                         .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
                         .global = memory->type->kind == TYPE_GLOBAL};
     for (unsigned d = 0; d < memory->type->rank; d++)
-        a->index[d] = emit_expr(cg, offsets->exprs[d]);
+        a->index[d] = emit_expr(cg, tile.offsets->exprs[d]);
+    a->wrapping = tile_wrapping_dims(&tile);
 }
 
 void access_locate(MemoryAccess *a, LLVMValueRef *index)
 {
     Codegen *cg = a->cg;
     for (unsigned d = 0; d < a->tile->rank; d++) {
-        LLVMValueRef *sum = &a->index[op_tile_dim(a->op, d)];
-        *sum = add_i64(cg, *sum, index[d]);
+        unsigned of = op_tile_dim(a->op, d);
+        a->index[of] = add_offset(cg, a->wrapping, of, a->index[of], index[d]);
     }
     a->linear = a->memory->first;
     for (unsigned d = 0; d < a->memory->type->rank; d++)
@@ -194,7 +213,8 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
     for (unsigned d = 0; d < a->memory->type->rank; d++) {
         if (!(a->plan->checked >> d & 1))
             continue;
-        LLVMValueRef index = add_i64(cg, a->index[d], const_i64_of(cg, of_view[d]));
+        LLVMValueRef index = add_offset(cg, a->wrapping, d, a->index[d],
+                                        const_i64_of(cg, of_view[d]));
         LLVMValueRef one = index_inside(cg, index, a->memory->extents[d]);
         all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
     }

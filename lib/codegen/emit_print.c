@@ -326,6 +326,7 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
     Codegen *cg = p->cg;
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef linear = a->memory->first;
+    uint32_t wrapping = tile_wrapping_dims(t);
     LLVMValueRef inside = LLVMConstInt(LLVMInt1TypeInContext(cg->context), 1, 0);
     for (unsigned d = 0; d < t->memory->type->rank; d++) {
         LLVMValueRef index = emit_expr(cg, t->offsets->exprs[d]);
@@ -334,7 +335,7 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
             int64_t span = p->shape.span[of], below = span / p->shape.extents[of];
             LLVMValueRef v = LLVMBuildURem(b, e, const_i64_of(cg, span), "");
             v = LLVMBuildUDiv(b, v, const_i64_of(cg, below), "");
-            index = add_i64(cg, index, v);
+            index = add_offset(cg, wrapping, d, index, v);
         }
         LLVMValueRef extent = a->memory->extents[d];
         if (a->global)

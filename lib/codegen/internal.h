@@ -194,6 +194,17 @@ bool shared_open(Codegen *cg, Program *p);
 LLVMValueRef shared_reserve(Codegen *cg, const Op *op);
 LLVMValueRef shared_scratch(Codegen *cg, const Op *op, const Plan *plan);
 
+/* Bytes [begin, end) of a block's shared memory that `op` may access. */
+typedef struct SharedRange {
+    const Op *op;
+    const Value *tensor;        /* that lies there; NULL: scratch */
+    int64_t begin, end;
+} SharedRange;
+
+/* The ranges of all ops of a program that codegen_lower has taken, `*count` of them, on the
+ * module's scratch arena. An op has one for each shared tensor and one for its scratch. */
+SharedRange *shared_ranges(const Program *p, uint32_t *count);
+
 /* ---- barriers (emit_group.c) ------------------------------------------ */
 
 /* The threads that run `op` wait for each other. False after an error: the block

@@ -23,6 +23,7 @@ struct MemoryAccess {
     const Lowered *memory;
     Swizzle swizzle;                    /* of the memory's type */
     bool global;
+    uint32_t wrapping;                  /* tile_wrapping_dims */
     LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
                                            once located of this thread's: i64 */
     LLVMValueRef linear;                /* the number of that element in its memory: i64 */
@@ -33,6 +34,13 @@ LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
 /* Whether 0 <= index < extent, i64s. */
 LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
+/* Returns the dimensions of the tile's memory in which an offset may be so large that a sum of it
+ * and an index of the tile wraps. */
+uint32_t tile_wrapping_dims(const MemoryTile *t);
+/* The index offset + add in dimension `d`, i64s; of `wrapping` dimensions without a promise to
+ * LLVM, as the sum may wrap, to a number below 0, which a check then finds outside. */
+LLVMValueRef add_offset(Codegen *cg, uint32_t wrapping, unsigned d, LLVMValueRef offset,
+                        LLVMValueRef add);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
 

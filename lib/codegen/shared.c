@@ -8,6 +8,7 @@
  * barrier, after which nobody reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
+#include "ir/part.h"
 #include "memory/lifetimes.h"
 #include "select/plan.h"
 
@@ -159,4 +160,63 @@ LLVMValueRef shared_scratch(Codegen *cg, const Op *op, const Plan *plan)
     const ThreadScratch *s = find_scratch(&cg->scratch, cg->threads);
     int64_t offset, end = shared_end(s->offset, plan->scratch, &offset);
     return shared_address(cg, op, offset, end);
+}
+
+/* ---- ranges ------------------------------------------------------------------ */
+
+typedef struct RangeList {
+    Arena *arena;
+    const SharedUse *use;
+    int64_t used;               /* end of the tensors so far */
+    SharedRange *tensors, *ranges;
+    uint32_t tensor_count, tensor_capacity, count, capacity;
+} RangeList;
+
+static void add_range(RangeList *list, SharedRange range)
+{
+    arena_push(list->arena, list->ranges, list->count, list->capacity, range);
+}
+
+static void add_tensor(RangeList *list, const Op *op)
+{
+    int64_t offset, end = tensor_end(op, list->used, &offset);
+    if (!op_attr(op, ATTR_OFFSET))
+        list->used = end;
+    arena_push(list->arena, list->tensors, list->tensor_count, list->tensor_capacity,
+               ((SharedRange){.tensor = op->results[0], .begin = offset, .end = end}));
+}
+
+static void add_operand(RangeList *list, const Op *op, const Value *operand)
+{
+    const Value *root = memory_root(operand);
+    for (uint32_t i = 0; i < list->tensor_count; i++) {
+        SharedRange range = list->tensors[i];
+        range.op = op;
+        if (range.tensor == root)
+            add_range(list, range);
+    }
+}
+
+static bool add_ranges(Op *op, void *data)
+{
+    RangeList *list = data;
+    if (is_allocation(op))
+        add_tensor(list, op);
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (op->operands[i]->type->kind == TYPE_SHARED)
+            add_operand(list, op, op->operands[i]);
+    if (plan_scratch(op->parent->program->module, op)) {
+        const ThreadScratch *s = find_scratch(&list->use->scratch, region_threads(op->parent));
+        add_range(list, (SharedRange){op, NULL, s->offset, s->offset + s->bytes});
+    }
+    return true;
+}
+
+SharedRange *shared_ranges(const Program *p, uint32_t *count)
+{
+    SharedUse use = shared_use(p);
+    RangeList list = {.arena = use.arena, .use = &use, .used = use.planned};
+    region_walk(p->body, add_ranges, &list);
+    *count = list.count;
+    return list.ranges;
 }

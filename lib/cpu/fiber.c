@@ -30,6 +30,7 @@ __asm__(".text\n"
         "    popq %rcx\n"
         "    jmp *%rcx\n"
         ".size tilus_fiber_switch, . - tilus_fiber_switch\n"
+        ".globl tilus_fiber_start\n"
         ".hidden tilus_fiber_start\n"
         ".type tilus_fiber_start, @function\n"
         "tilus_fiber_start:\n"
@@ -65,6 +66,7 @@ __asm__(".text\n"
         "    ldp x19, x20, [sp], #160\n"
         "    br x30\n"
         ".size tilus_fiber_switch, . - tilus_fiber_switch\n"
+        ".globl tilus_fiber_start\n"
         ".hidden tilus_fiber_start\n"
         ".type tilus_fiber_start, %function\n"
         "tilus_fiber_start:\n"
@@ -81,8 +83,10 @@ enum { SAVED = 20, FUNCTION = 0, ARGUMENT = 1, START = 11 };
 
 #ifndef TILUS_FIBER_UCONTEXT
 
-void tilus_fiber_switch(void **from, void *to);
-void tilus_fiber_start(void);
+/* Hidden here, too: a compiler of position-independent code would read the address of a symbol
+ * of default visibility from the GOT, whose entry on AArch64 is that of the section. */
+__attribute__((visibility("hidden"))) void tilus_fiber_switch(void **from, void *to);
+__attribute__((visibility("hidden"))) void tilus_fiber_start(void);
 
 static void *prepare_stack(void *top, void (*entry)(void *), void *argument)
 {

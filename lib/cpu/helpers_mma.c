@@ -142,11 +142,13 @@ static void multiply_floats(const Product *p, Thread *lanes)
 {
     static once_flag once = ONCE_FLAG_INIT;
     call_once(&once, decode_halves);
-    double a[M * K_MOST], b[K_MOST * N], c[M * N], sum[M * N] = {0};
+    double a[M * K_MOST], b[K_MOST * N], c[M * N], sum[M * N];
     int64_t depth = p->mma->k;
     gather(p, lanes, MMA_A, gather_float, a);
     gather(p, lanes, MMA_B, gather_float, b);
     gather(p, lanes, MMA_C, gather_float, c);
+    for (unsigned i = 0; i < M * N; i++)
+        sum[i] = -0.0;          /* the neutral element: 0 + -0 would be 0 */
     for (unsigned m = 0; m < M; m++)
         for (int64_t k = 0; k < depth; k++)
             for (unsigned n = 0; n < N; n++)

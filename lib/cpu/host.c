@@ -17,7 +17,8 @@
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
-static const char entry_name[] = "tilus$entry";
+/* Names that no program can have, as its text has no '$' in names. */
+static const char entry_name[] = "tilus$entry", kernel_name[] = "tilus$kernel";
 
 enum { MOST_WORDS = 16 };       /* of a @tilus.* function's parameters, or results */
 
@@ -206,9 +207,11 @@ static void mark_places(Codegen *cg, LLVMValueRef f)
 
 /* ---- the program --------------------------------------------------------- */
 
-/* Large frames touch their pages in order, so that none steps over a guard. */
+/* Renames the program, which may be called like a routine that compiled code calls (memcpy).
+ * Large frames touch their pages in order, so that none steps over a guard. */
 static void adopt_kernel(Codegen *cg, LLVMValueRef f)
 {
+    LLVMSetValueName2(f, kernel_name, sizeof kernel_name - 1);
     static const char key[] = "probe-stack", value[] = "inline-asm";
     LLVMSetFunctionCallConv(f, LLVMCCallConv);
     LLVMSetLinkage(f, LLVMInternalLinkage);

@@ -9,6 +9,10 @@
 #include <string.h>
 #include <threads.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 struct HostCode {
     LLVMOrcLLJITRef jit;
 };
@@ -22,13 +26,22 @@ static void initialize(void)
     LLVMInitializeNativeAsmPrinter();
 }
 
+#if defined(__x86_64__)
+/* Asked of the processor: clang 14 has no __builtin_cpu_supports("f16c"). */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 /* Not all that this computer can do: instructions that convert to bf16 take
  * subnormals for zero. */
 static const char *machine_name(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                   __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2")
+                   __builtin_cpu_supports("bmi2") && has_f16c()
                ? "x86-64-v3" : "x86-64";
 #else
     return "generic";

@@ -150,6 +150,8 @@ struct Machine {
     size_t shared_bytes;
     Guarded *regions;            /* of buffers and the workspace */
     size_t region_count;
+    SharedRange *ranges;        /* of shared memory, of each op (tensors.h) */
+    uint32_t range_count;
     const tilus_cpu_options *options;
     const MmaPlaces *mma;       /* of each row of mma.def */
     mtx_t printing;

@@ -7,6 +7,7 @@
 
 #include "cpu/host.h"
 #include "cpu/machine.h"
+#include "cpu/tensors.h"
 #include "ir/op_access.h"
 
 #include <stdlib.h>
@@ -276,6 +277,8 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
     if (!run->code)
         return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     m->mma = mma_places(run->module);
+    if (options->check_races)
+        tensors_open(m);
     if (!open_regions(run, launch) || !open_stations(run, launch->program))
         return TILUS_ERROR_MEMORY;
     m->args = place_args(run, launch);

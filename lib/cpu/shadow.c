@@ -6,6 +6,7 @@
 #include "cpu/shadow.h"
 
 #include "cpu/clocks.h"
+#include "cpu/tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -405,10 +406,19 @@ static void check_defined(const Access *a, const Cells *c, size_t size)
                                    .byte = hole - s->defined};
 }
 
+/* Accesses of shared memory, or of the slack before it, stay in the op's tensors. */
+static void check_tensor(const Access *a, size_t size)
+{
+    const Guarded *shared = &a->worker->shared;
+    if (a->at >= shared->base && a->at < shared->base + shared->reserved)
+        tensors_check(a->worker, a->place, a->thread, a->at - shared->data, size);
+}
+
 static void check(const Access *a, size_t size)
 {
     const Shadow *s = a->worker->shadow;
     const Cells *c = find_cells(s, a->at);
+    check_tensor(a, size);
     if (!c)
         return;
     visit_cells(a, c, size, check_cell);

@@ -130,7 +130,8 @@ static uint64_t *dot_floats(Interp *in, const Op *op, DotShape s, DType type)
     double *sum = arena_array(in->arena, double, (size_t)s.n);
     for (int64_t i = 0; i < s.batch * s.m; i++) {
         const double *matrix = b + i / s.m * s.k * s.n;
-        memset(sum, 0, (size_t)s.n * sizeof *sum);
+        for (int64_t j = 0; j < s.n; j++)
+            sum[j] = -0.0;      /* the neutral element: 0 + -0 would be 0 */
         for (int64_t k = 0; k < s.k; k++)
             for (int64_t j = 0; j < s.n; j++)
                 sum[j] += a[i * s.k + k] * matrix[k * s.n + j];
