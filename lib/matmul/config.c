@@ -100,7 +100,7 @@ static void choose_product(MatmulSpec *s)
     bool wide = dtype_is_float(s->stored) && dtype_max(s->stored) > dtype_max(DTYPE_f16);
     s->product = s->activations == DTYPE_bf16 || wide ? DTYPE_bf16 : DTYPE_f16;
     int bias = w->exponent ? (1 << (w->exponent - 1)) - 1 : 0;
-    s->residual_exponent = s->product == DTYPE_bf16    ? -60
+    s->deferred_scale = s->product == DTYPE_bf16    ? -60
                            : dtype_is_float(s->stored) ? 3 + bias - 15
                                                        : 3 - 24;
 }
@@ -111,14 +111,14 @@ static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message me
         return fail(message, "n is %lld, not 1 to %d", (long long)p->n, N_MAX);
     if (p->k < 1 || p->k > K_MAX)
         return fail(message, "k is %lld, not 1 to %d", (long long)p->k, K_MAX);
-    bool whole = p->group >= 0 && p->group % MATMUL_UNIT_K == 0;
+    bool whole = p->group >= 0 && p->group % MATMUL_PACKED_K == 0;
     if (!whole && p->group != 32 && p->group != 64)
         return fail(message, "group is %lld, not 0, 32, 64 or a multiple of %d",
-                    (long long)p->group, MATMUL_UNIT_K);
+                    (long long)p->group, MATMUL_PACKED_K);
     s->n = p->n;
     s->k = p->k;
-    s->group = p->group > MATMUL_UNIT_K ? MATMUL_UNIT_K : (int)p->group;
-    s->repeats = p->group > MATMUL_UNIT_K ? p->group / MATMUL_UNIT_K : 1;
+    s->group = p->group > MATMUL_PACKED_K ? MATMUL_PACKED_K : (int)p->group;
+    s->repeats = p->group > MATMUL_PACKED_K ? p->group / MATMUL_PACKED_K : 1;
     return true;
 }
 
@@ -168,10 +168,10 @@ bool matmul_centred_fits(const MatmulSpec *s)
 /* ---- fields ------------------------------------------------------------ */
 
 static const struct {
-    const char *name;
+    const char *name, *was;
     size_t offset;
 } fields[MATMUL_FIELDS] = {
-#define FIELD(name) {#name, offsetof(MatmulConfig, name)},
+#define FIELD(name, was) {#name, #was, offsetof(MatmulConfig, name)},
     MATMUL_CONFIG(FIELD)
 #undef FIELD
 };
@@ -179,6 +179,11 @@ static const struct {
 const char *matmul_field_name(int field)
 {
     return fields[field].name;
+}
+
+const char *matmul_field_earlier_name(int field)
+{
+    return fields[field].was;
 }
 
 int *matmul_field(MatmulConfig *config, int field)
@@ -232,12 +237,12 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
 }
 
-/* LIFT: sums of A are multiplied by zero points whose codes are T's subnormals, times T's least
- * number, and four lanes add up the same. */
-static int lift_exponent(const MatmulSpec *s)
+/* Returns A_SUM_SCALE: sums of A are multiplied by zero points whose codes are T's subnormals,
+ * times T's least number, and four lanes add up the same products. */
+static int sum_scale(const MatmulSpec *s)
 {
     enum { LEAST_F16 = -24, LEAST_BF16 = -133, LANES = 2 };
-    return s->residual_exponent - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
+    return s->deferred_scale - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
 }
 
 /* Which of its parameters each program depends on. @prepare sees of the weights what their
@@ -250,8 +255,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
-    bool lifted = matmul_lifts(s, c), converts = pack && s->stored != s->weights;
-    bool plain_sums = s->zeros != TILUS_ZEROS_NONE || lifted;
+    bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
+    bool plain_sums = s->zeros != TILUS_ZEROS_NONE || zeros_by_mma;
     int zero = prepare ? plain_sums : (int)s->zeros;
     bool no_offset = prepare ? plain_sums : pack && s->zeros != TILUS_ZEROS_INTEGER;
     add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
@@ -266,18 +271,19 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, true, "GROUP", "g", s->group);
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
-    add_number(&l, prepare || product, "SCALED", "l", c->scaled);
-    add_number(&l, prepare || product, "RS", NULL, c->scaled ? 0 : s->residual_exponent);
-    add_number(&l, prepare || product, "LIFTED", "i", lifted);
-    add_number(&l, prepare && lifted, "LIFT", NULL, lift_exponent(s));
+    add_number(&l, prepare || product, "SCALE_WEIGHTS", "l", c->scale_weights);
+    add_number(&l, prepare || product, "DEFERRED_SCALE", NULL,
+               c->scale_weights ? 0 : s->deferred_scale);
+    add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
+    add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
-    add_number(&l, product, "RWARPS", "x", c->rwarps);
-    add_number(&l, product, "KWARPS", "w", c->kwarps);
-    add_number(&l, product, "DEEP", "e", c->deep);
+    add_number(&l, product, "WARPS_N", "x", c->warps_n);
+    add_number(&l, product, "WARPS_K", "w", c->warps_k);
+    add_number(&l, product, "STAGE_K_TILES", "e", c->stage_k_tiles);
     add_number(&l, product, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
-    add_number(&l, product, "REGISTERS", "n", matmul_registers_lent(c));
+    add_number(&l, product, "REGISTERS", "n", matmul_registers_reallocated(c));
     add_number(&l, product, "STAGES", "s", c->stages);
-    add_number(&l, product, "PREPARED", "p", c->prepared);
+    add_number(&l, product, "PREARRANGED_A", "p", c->prearranged_a);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);

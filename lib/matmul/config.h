@@ -8,7 +8,7 @@
 #include "types/dtype.h"
 
 enum {
-    MATMUL_UNIT_K = 128,        /* of k, in a unit of packed weights */
+    MATMUL_PACKED_K = 128,        /* of k, in a unit of packed weights */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
     MATMUL_NAME_MAX = 160,      /* of an artefact's name */
@@ -33,7 +33,8 @@ typedef struct MatmulSpec {
     DType activations, scales, result;
     int offset;                 /* OFFSET: half of the range of signed integers, else 0 */
     int fraction;               /* FRACTION: what is stored is weights times 2^this */
-    int residual_exponent;      /* RS: of sums; A is multiplied by at most 2^3 for it */
+    int deferred_scale;         /* DEFERRED_SCALE: the exponent of two that sums lack;
+                                   A is multiplied by at most 2^3 for it */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
     int64_t repeats;            /* units that share scales: a group of 512 is 4 units */
     tilus_zeros zeros;
@@ -43,42 +44,47 @@ typedef struct MatmulSpec {
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
- * tuner's database have them in this order. */
+ * tuner's database have them in this order. `was` is the name in tunings of earlier programs,
+ * which are still read. */
 #define MATMUL_CONFIG(FIELD)                                                                   \
-    FIELD(rows)         /* of a unit: 32, 64, 128; one for all m of a plan, as it decides how  \
-                           weights lie */                                                      \
-    FIELD(rwarps)       /* side by side in rows */                                             \
-    FIELD(kwarps)       /* along k */                                                          \
-    FIELD(deep)         /* units that a warp takes in a round: 1, 2, 4, 8 */                   \
-    FIELD(stages)       /* of the ring in shared memory; 0: none */                            \
-    FIELD(columns)      /* of 8 that are there */                                              \
-    FIELD(tiles)        /* of 8 columns */                                                     \
-    FIELD(prepared)     /* A comes as it is; 1: from @prepare; 2: from there, and through the  \
-                           ring */                                                             \
-    FIELD(scaled)       /* scales act on sums; 1: on weights, for large m */                   \
-    FIELD(per_sm)       /* BLOCKS for each multiprocessor, which share the rounds out evenly;  \
-                           0: one block a tile */                                              \
-    FIELD(lifted)       /* integer zero points: an fma for each sum; 1: an mma for 16 rows */  \
-    FIELD(lending)      /* all warps have as many registers; 1: those that copy lend theirs */
+    FIELD(rows, rows)           /* of a packed block: 32, 64, 128; one for all m of a plan, as \
+                                   it decides how weights lie */                               \
+    FIELD(warps_n, rwarps)      /* warps of a block along n ... */                             \
+    FIELD(warps_k, kwarps)      /* ... and along k */                                          \
+    FIELD(stage_k_tiles, deep)  /* k-tiles of a stage: 1, 2, 4, 8 */                           \
+    FIELD(stages, stages)       /* of the ring in shared memory; 0: none */                    \
+    FIELD(columns, columns)     /* of a tile's 8 columns, those that are there */              \
+    FIELD(tiles, tiles)         /* of 8 columns */                                             \
+    FIELD(prearranged_a, prepared)  /* A is read as it is; 1: from @prepare; 2: from there,    \
+                                       through the ring */                                     \
+    FIELD(scale_weights, scaled)    /* scales multiply sums; 1: weights, for large m */        \
+    FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
+                                   evenly; 0: one block a tile */                              \
+    FIELD(zeros_by_mma, lifted) /* integer zero points: an fma for each sum; 1: an mma for 16  \
+                                   rows */                                                     \
+    FIELD(register_reallocation, lending)   /* all warps keep their registers; 1: warps that   \
+                                               copy give theirs up (setmaxnreg) */
 
 typedef struct MatmulConfig {
-#define MATMUL_FIELD(name) int name;
+#define MATMUL_FIELD(name, was) int name;
     MATMUL_CONFIG(MATMUL_FIELD)
 #undef MATMUL_FIELD
 } MatmulConfig;
 
 enum {
-#define MATMUL_FIELD(name) + 1
+#define MATMUL_FIELD(name, was) + 1
     MATMUL_FIELDS = 0 MATMUL_CONFIG(MATMUL_FIELD)
 #undef MATMUL_FIELD
 };
 
-/* Its fields by number, 0 to MATMUL_FIELDS - 1, for who reads, writes and lists them. */
+/* The fields by number, 0 to MATMUL_FIELDS - 1, with their names: of today, and in tunings of
+ * earlier programs. */
 const char *matmul_field_name(int field);
+const char *matmul_field_earlier_name(int field);
 int *matmul_field(MatmulConfig *config, int field);
 int matmul_field_value(const MatmulConfig *config, int field);
 
-/* "rows 64, rwarps 2, ..", all of them; returns `text`. */
+/* Prints "rows 64, warps_n 2, ..", all fields; returns `text`. */
 const char *matmul_config_print(const MatmulConfig *config,
                                 char text[static MATMUL_CONFIG_MAX]);
 
@@ -112,18 +118,18 @@ void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgr
 int matmul_divisor(const MatmulSpec *spec);
 
 /* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
- * at most 1/16, else to 4 on that condition, else to 2. KWARPS * DEEP divides it in
+ * at most 1/16, else to 4 on that condition, else to 2. WARPS_K * STAGE_K_TILES divides it in
  * configurations that fit. The bytes are those of one slice of `rows` rows. n is padded to
- * 256: there are matmul_units of them, of all slices. */
+ * 256: there are matmul_packed_blocks of them, of all slices. */
 int64_t matmul_slices(const MatmulSpec *spec);
-int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows);
-int64_t matmul_units(const MatmulSpec *spec, int rows);
+int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows);
+int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows);
 
 /* Words of 32 bits of 8 prepared columns of A x 128 k. */
 int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Rounds of all tiles of a launch, and its blocks: as `per_sm` says, at most the rounds. */
-int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config);
+int64_t matmul_iterations(const MatmulSpec *spec, const MatmulConfig *config);
 int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors);
 
 /* What decides whether a configuration runs, and how well. */
@@ -141,13 +147,13 @@ typedef struct MatmulDevice {
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 
-/* Whether zero points are added by mma: `lifted`, where there are integers to lift, in what
- * @prepare hands on. */
-bool matmul_lifts(const MatmulSpec *spec, const MatmulConfig *config);
+/* Returns true where zero points are added by mma: they are integers, and A is pre-arranged, as
+ * `zeros_by_mma` asks. */
+bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* REGISTERS: what a thread that multiplies has, with those that the warpgroup that copies
  * lends; 0: it lends none. */
-int matmul_registers_lent(const MatmulConfig *config);
+int matmul_registers_reallocated(const MatmulConfig *config);
 
 /* Of @matmul: what the compiler reports, exactly; registers a thread that it needs so as not
  * to spill much, and those that let its blocks run; the blocks that one multiprocessor holds,

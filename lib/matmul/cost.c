@@ -32,8 +32,8 @@ double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *devic
 /* ---- time -------------------------------------------------------------- */
 
 /* Microseconds of an H200, with its clocks; fitted to measurements of u1 to u8 at m = 1, 8 and
- * 16, of u4 also at 2, 4 and 32 to 256 (docs/tuning.md). A round is DEEP units for each warp
- * of a block. */
+ * 16, of u4 also at 2, 4 and 32 to 256 (docs/tuning.md). A round is
+ * STAGE_K_TILES units for each warp of a block. */
 static const double
     launch_us = 1.27,           /* of a launch of @matmul, from start to end */
     prepare_us = 0.585,         /* of @prepare before it */
@@ -66,7 +66,7 @@ typedef struct Rates {
  * copies take; where it comes as it is, its loads are what a round waits for. */
 static double find_round(const MatmulConfig *c)
 {
-    if (c->prepared == 0)
+    if (c->prearranged_a == 0)
         return round_us + round_plain_us;
     return round_us + (c->stages > 0 ? round_ring_us / c->stages : 0);
 }
@@ -74,17 +74,17 @@ static double find_round(const MatmulConfig *c)
 static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c)
 {
     double rows = c->rows, more = rows * (c->tiles - 1);
-    bool plain = c->prepared == 0;
+    bool plain = c->prearranged_a == 0;
     double alone = unit_row_us * rows + unit_tile_us * more + plain * unit_plain_us +
                    (c->stages == 0) * unit_waited_us;
     double busy = (issue_row_us + issue_bit_us * (double)dtype_bits(s->weights)) * rows +
                   issue_tile_us * more + plain * issue_plain_us * rows;
     if (s->zeros != TILUS_ZEROS_NONE)
-        busy += issue_zero_us * rows * (c->scaled ? 1 : c->tiles);
+        busy += issue_zero_us * rows * (c->scale_weights ? 1 : c->tiles);
     int over = matmul_registers(s, c) - matmul_registers_limit(c);
     double slower = 1 + (over > 0 ? over : 0) * spill;
-    return (Rates){(find_round(c) + c->deep * alone) * slower,
-                   (issue_round_us + c->deep * busy) * slower};
+    return (Rates){(find_round(c) + c->stage_k_tiles * alone) * slower,
+                   (issue_round_us + c->stage_k_tiles * busy) * slower};
 }
 
 /* Rounds whose instructions nothing hides: the last one, whose weights came last. Stages
@@ -101,9 +101,9 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
                         Rates rates, double rounds_a_block, int64_t blocks)
 {
     double most = ceil(rounds_a_block);
-    int64_t warps = ceil_div_i64(blocks, d->multiprocessors) * c->rwarps * c->kwarps;
-    double units = rounds_a_block * c->rwarps * c->kwarps * c->deep;
-    double bytes = (double)blocks * units * (double)matmul_unit_bytes(s, c->rows);
+    int64_t warps = ceil_div_i64(blocks, d->multiprocessors) * c->warps_n * c->warps_k;
+    double units = rounds_a_block * c->warps_n * c->warps_k * c->stage_k_tiles;
+    double bytes = (double)blocks * units * (double)matmul_packed_block_bytes(s, c->rows);
     double busy = (double)warps * rates.busy;
     return exposed_rounds(c, most) * busy +
            pow(pow(most * rates.alone, sharpness) + pow(most * busy, sharpness) +
@@ -114,7 +114,7 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
  * others found, one after the other. */
 static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t blocks)
 {
-    int64_t rows = (int64_t)c->rwarps * c->rows, tiles = ceil_div_i64(s->n, rows);
+    int64_t rows = (int64_t)c->warps_n * c->rows, tiles = ceil_div_i64(s->n, rows);
     double next = fmax((double)blocks / (double)tiles - 1, 0);
     return blocks == tiles ? 0 : hand_over_us + hand_over_next_us * next +
                                      hand_over_sum_us * (double)(rows * c->tiles);
@@ -123,13 +123,13 @@ static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t bloc
 /* What was measured little, or only where it is bad, counts more than the model says. */
 static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { BITS = 16 };         /* DEEP times those of a weight */
+    enum { BITS = 16 };         /* STAGE_K_TILES times those of a weight */
     double doubt = c->stages == 0 ? 1.2 : 1;
-    if (c->deep * (int)dtype_bits(s->weights) > BITS)
+    if (c->stage_k_tiles * (int)dtype_bits(s->weights) > BITS)
         doubt *= 1.05;
     if (c->tiles > 8)
         doubt *= 1.1;
-    return c->rwarps * c->kwarps < 4 ? doubt * 1.3 : doubt;
+    return c->warps_n * c->warps_k < 4 ? doubt * 1.3 : doubt;
 }
 
 /* All columns of tiles are waves behind each other, whose weights are read again. */
@@ -140,9 +140,9 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     int64_t left = blocks * ceil_div_i64(m, 8 * c->tiles);
     int resident = matmul_resident(spec, c, device);
     int64_t at_once = (int64_t)(resident ? resident : 1) * device->multiprocessors;
-    double rounds = (double)matmul_rounds(spec, c) / (double)blocks;
+    double rounds = (double)matmul_iterations(spec, c) / (double)blocks;
     Rates rates = find_rates(spec, c);
-    double us = launch_us + (c->prepared > 0) * prepare_us +
+    double us = launch_us + (c->prearranged_a > 0) * prepare_us +
                 vector_bytes(spec, m) / device->bandwidth + hand_over(spec, c, blocks);
     int64_t full = left / at_once;
     us += (double)full * wave_time(spec, c, device, rates, rounds, at_once);

@@ -90,9 +90,9 @@ typedef struct Choice {
 typedef struct Packed {
     int rows;                   /* of a tile */
     int64_t tiles, slices;
-    size_t unit;
-    size_t unit_scales, unit_zeros;     /* within a unit */
-    size_t scales, zeros;               /* tables; 0: they are in units, or are none */
+    size_t block;
+    size_t block_scales, block_zeros;   /* within a packed block */
+    size_t scales, zeros;               /* tables; 0: in packed blocks, or none */
     size_t size;
 } Packed;
 
@@ -157,7 +157,7 @@ const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_we
 
 /* Codes of a unit that lies outside of k, and its scales and zero points: what
  * tilus_matmul_pack writes there. */
-tilus_status pack_empty_unit(const tilus_matmul_plan *plan, unsigned char *unit);
+tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *unit);
 
 /* ---- runs --------------------------------------------------------------- */
 
@@ -174,8 +174,8 @@ typedef struct Product {
     const Choice *choice;
     int64_t rows;               /* of A at once; those that are left come next */
     int64_t blocks, share, extra;
-    bool meets;                 /* blocks share tiles, and need semaphores and parts */
-    size_t prepared, parts, size;
+    bool shares_tiles;          /* blocks share tiles, and need flags and partial sums */
+    size_t prearranged_a, partials, size;
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);

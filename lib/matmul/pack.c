@@ -1,6 +1,6 @@
 /* Packing on the host, as @pack of the template does it on a device.
  *
- * A unit has ROWS rows of 128 codes, shared out over 32 threads: thread 4 r + q has the codes
+ * A block has ROWS rows of 128 codes, shared out over 32 threads: thread 4 r + q has the codes
  * of rows r, r + 8, .. , of each 32 along k eight from 8 q on, so 32 of a row. These become
  * whole words in storage order (types/storage.h). The words of all threads lie in vectors of
  * four:
@@ -9,7 +9,7 @@
  *     row 0       thread 0    1          2          3          0
  *     row 1            4      5          6          7          4
  *
- * Bits move alike in all units, so a table says for each byte of plain words which bits of
+ * Bits move alike in all blocks, so a table says for each byte of plain words which bits of
  * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
  * become these when codes are gathered. */
 #include "matmul/internal.h"
@@ -22,7 +22,7 @@ enum {
     THREADS = 32,
     ROWS_MAX = 128,
     QUADS = 4,              /* threads that share rows */
-    EACH = MATMUL_UNIT_K / QUADS,       /* codes of a row that a thread has */
+    EACH = MATMUL_PACKED_K / QUADS,       /* codes of a row that a thread has */
     GROUP_WORDS_MAX = CAST_GROUP_BITS_MAX / 32,
     BYTE_VALUES = 256,
 };
@@ -35,7 +35,7 @@ typedef struct Packer {
     uint32_t *table;        /* [bytes of a group][BYTE_VALUES][words of a group] */
     uint32_t zero[GROUP_WORDS_MAX];     /* the group of zeros: where signs are inverted */
     unsigned char stored[BYTE_VALUES];  /* what each code is packed as */
-    unsigned char codes[ROWS_MAX][MATMUL_UNIT_K];
+    unsigned char codes[ROWS_MAX][MATMUL_PACKED_K];
 } Packer;
 
 /* ---- storage order ------------------------------------------------------ */
@@ -119,21 +119,21 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The codes of a unit as bytes [rows, 128]; those beyond the edges are 0. */
+/* The codes of a block as bytes [rows, 128]; those beyond the edges are 0. */
 static void gather_unit(Packer *p, int64_t tile, int64_t slice)
 {
     const MatmulSpec *s = &p->plan->spec;
-    int64_t n = tile * p->plan->packed.rows, k = slice * MATMUL_UNIT_K;
+    int64_t n = tile * p->plan->packed.rows, k = slice * MATMUL_PACKED_K;
     int64_t rows = at_most(s->n - n, p->plan->packed.rows);
-    int64_t across = at_most(s->k - k, MATMUL_UNIT_K);
-    if (rows < p->plan->packed.rows || across < MATMUL_UNIT_K)
+    int64_t across = at_most(s->k - k, MATMUL_PACKED_K);
+    if (rows < p->plan->packed.rows || across < MATMUL_PACKED_K)
         memset(p->codes, 0, sizeof p->codes);
     if (rows < 1 || across < 1)
         return;
     for (int64_t r = 0; p->from->transposed && r < rows; r++)
         unpack_codes(p, (n + r) * s->k + k, across, p->codes[r], 1);
     for (int64_t i = 0; !p->from->transposed && i < across; i++)
-        unpack_codes(p, (k + i) * s->n + n, rows, &p->codes[0][i], MATMUL_UNIT_K);
+        unpack_codes(p, (k + i) * s->n + n, rows, &p->codes[0][i], MATMUL_PACKED_K);
 }
 
 /* The codes of a row that the thread has that is number `quad` of four, packed. */
@@ -156,7 +156,7 @@ static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint
 }
 
 /* All threads' words in vectors of four. */
-static void pack_unit_codes(Packer *p, unsigned char *unit)
+static void pack_block_codes(Packer *p, unsigned char *block)
 {
     for (int row = 0; row < p->plan->packed.rows; row++)
         for (int quad = 0; quad < QUADS; quad++) {
@@ -166,7 +166,7 @@ static void pack_unit_codes(Packer *p, unsigned char *unit)
             for (unsigned w = 0; w < p->bits; w++) {
                 unsigned number = (unsigned)(row / 8) * p->bits + w;
                 size_t place = (number / 4 * THREADS + thread) * 4 + number % 4;
-                memcpy(unit + 4 * place, &words[w], 4);
+                memcpy(block + 4 * place, &words[w], 4);
             }
         }
 }
@@ -210,15 +210,15 @@ static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
 
 /* ---- all of it ---------------------------------------------------------- */
 
-static void pack_unit(Packer *p, int64_t tile, int64_t slice, unsigned char *unit)
+static void pack_block(Packer *p, int64_t tile, int64_t slice, unsigned char *block)
 {
     const Packed *packed = &p->plan->packed;
-    int group = p->plan->spec.group, groups = group ? MATMUL_UNIT_K / group : 0;
+    int group = p->plan->spec.group, groups = group ? MATMUL_PACKED_K / group : 0;
     gather_unit(p, tile, slice);
-    pack_unit_codes(p, unit);
+    pack_block_codes(p, block);
     for (int q = 0; q < groups; q++)
-        pack_scales(p, tile, slice * groups + q, q, unit + packed->unit_scales,
-                    unit + packed->unit_zeros);
+        pack_scales(p, tile, slice * groups + q, q, block + packed->block_scales,
+                    block + packed->block_zeros);
 }
 
 /* Scales of all of k, a tile after the other. */
@@ -234,17 +234,17 @@ static void pack_tables(const Packer *p, unsigned char *to)
 static void pack_all(Packer *p, unsigned char *to)
 {
     const Packed *packed = &p->plan->packed;
-    size_t units = (size_t)(packed->tiles * packed->slices) * packed->unit;
-    memset(to + units, 0, packed->size - units);
+    size_t blocks = (size_t)(packed->tiles * packed->slices) * packed->block;
+    memset(to + blocks, 0, packed->size - blocks);
     for (int64_t tile = 0; tile < packed->tiles; tile++)
         for (int64_t slice = 0; slice < packed->slices; slice++)
-            pack_unit(p, tile, slice,
-                      to + (size_t)(tile * packed->slices + slice) * packed->unit);
+            pack_block(p, tile, slice,
+                      to + (size_t)(tile * packed->slices + slice) * packed->block);
     if (packed->scales)
         pack_tables(p, to);
 }
 
-tilus_status pack_empty_unit(const tilus_matmul_plan *plan, unsigned char *unit)
+tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *block)
 {
     static const tilus_matmul_weights nothing;
     Packer *p = malloc(sizeof *p);
@@ -252,7 +252,7 @@ tilus_status pack_empty_unit(const tilus_matmul_plan *plan, unsigned char *unit)
         return matmul_fail_memory();
     tilus_status status = packer_open(p, plan, &nothing);
     if (status == TILUS_OK)
-        pack_unit(p, 0, plan->packed.slices, unit);     /* beyond k */
+        pack_block(p, 0, plan->packed.slices, block);     /* beyond k */
     free(p->table);
     free(p);
     return status;

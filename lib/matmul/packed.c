@@ -26,14 +26,15 @@ int64_t packed_groups(const MatmulSpec *spec)
 
 void packed_place(Packed *p, const MatmulSpec *spec, int rows)
 {
-    size_t codes = (size_t)rows * MATMUL_UNIT_K * dtype_bits(spec->weights) / 8;
-    size_t groups = spec->group ? (size_t)(MATMUL_UNIT_K / spec->group) : 1;
+    size_t codes = (size_t)rows * MATMUL_PACKED_K * dtype_bits(spec->weights) / 8;
+    size_t groups = spec->group ? (size_t)(MATMUL_PACKED_K / spec->group) : 1;
     *p = (Packed){.rows = rows, .slices = matmul_slices(spec),
-                  .unit = (size_t)matmul_unit_bytes(spec, rows), .unit_scales = codes,
-                  .unit_zeros = codes + 2 * groups * (size_t)rows};
-    p->tiles = matmul_units(spec, rows) / p->slices;
+                  .block = (size_t)matmul_packed_block_bytes(spec, rows),
+                  .block_scales = codes,
+                  .block_zeros = codes + 2 * groups * (size_t)rows};
+    p->tiles = matmul_packed_blocks(spec, rows) / p->slices;
     size_t tables = (size_t)p->tiles * (size_t)rows;
-    p->size = round_up_size((size_t)p->tiles * (size_t)p->slices * p->unit, MATMUL_ALIGN);
+    p->size = round_up_size((size_t)p->tiles * (size_t)p->slices * p->block, MATMUL_ALIGN);
     if (spec->group == 0) {
         p->scales = p->size;
         p->size = round_up_size(p->size + 2 * tables, MATMUL_ALIGN);
@@ -64,7 +65,7 @@ size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan)
 void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile, int64_t *k_tile)
 {
     *n_tile = plan->packed.rows;
-    *k_tile = MATMUL_UNIT_K;
+    *k_tile = MATMUL_PACKED_K;
 }
 
 /* ---- parts -------------------------------------------------------------- */
@@ -109,7 +110,7 @@ static tilus_status check_cut(const char *what, int64_t first, int64_t size, int
 static tilus_status check_part(const tilus_matmul_plan *whole, const tilus_matmul_plan *part,
                                int64_t n_first, int64_t k_first)
 {
-    int64_t k_tile = MATMUL_UNIT_K * whole->spec.repeats;
+    int64_t k_tile = MATMUL_PACKED_K * whole->spec.repeats;
     tilus_status status = check_forms(whole, part);
     if (status == TILUS_OK)
         status = check_cut("n", n_first, part->spec.n, whole->spec.n, whole->packed.rows);
@@ -118,26 +119,26 @@ static tilus_status check_part(const tilus_matmul_plan *whole, const tilus_matmu
     return status;
 }
 
-/* Where the unit of a slice of a tile begins. */
-static size_t unit_at(const Packed *p, int64_t tile, int64_t slice)
+/* Where the block of a slice of a tile begins. */
+static size_t block_at(const Packed *p, int64_t tile, int64_t slice)
 {
-    return (size_t)(tile * p->slices + slice) * p->unit;
+    return (size_t)(tile * p->slices + slice) * p->block;
 }
 
-/* The units of a tile, and behind them such as stand for nothing, but for the scales of the
- * last group, if it is of several units: they go on. */
+/* The blocks of a tile, and behind them such as stand for nothing, but for the scales of the
+ * last group, if it is of several blocks: they go on. */
 static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
                       const unsigned char *empty, unsigned char *to)
 {
     const Packed *p = &part->packed;
-    int64_t filled = ceil_div_i64(part->spec.k, MATMUL_UNIT_K), repeats = part->spec.repeats;
-    memcpy(to, from, (size_t)filled * p->unit);
+    int64_t filled = ceil_div_i64(part->spec.k, MATMUL_PACKED_K), repeats = part->spec.repeats;
+    memcpy(to, from, (size_t)filled * p->block);
     for (int64_t slice = filled; slice < p->slices; slice++) {
-        unsigned char *unit = to + unit_at(p, 0, slice);
-        memcpy(unit, empty, p->unit);
+        unsigned char *block = to + block_at(p, 0, slice);
+        memcpy(block, empty, p->block);
         if (slice / repeats == (filled - 1) / repeats)
-            memcpy(unit + p->unit_scales, to + unit_at(p, 0, filled - 1) + p->unit_scales,
-                   p->unit - p->unit_scales);
+            memcpy(block + p->block_scales, to + block_at(p, 0, filled - 1) + p->block_scales,
+                   p->block - p->block_scales);
     }
 }
 
@@ -149,10 +150,10 @@ static void copy_units(const tilus_matmul_plan *whole, const unsigned char *from
     const Packed *w = &whole->packed, *p = &part->packed;
     int64_t filled = ceil_div_i64(part->spec.n, p->rows);
     for (int64_t tile = 0; tile < filled; tile++)
-        copy_tile(part, from + unit_at(w, tile_first + tile, slice_first), empty,
-                  to + unit_at(p, tile, 0));
-    for (int64_t unit = filled * p->slices; unit < p->tiles * p->slices; unit++)
-        memcpy(to + unit_at(p, 0, unit), empty, p->unit);
+        copy_tile(part, from + block_at(w, tile_first + tile, slice_first), empty,
+                  to + block_at(p, tile, 0));
+    for (int64_t block = filled * p->slices; block < p->tiles * p->slices; block++)
+        memcpy(to + block_at(p, 0, block), empty, p->block);
 }
 
 /* Of scales or zero points of all of k, `bytes` each, a table's rows; behind them such as
@@ -177,14 +178,14 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
     tilus_status status = check_part(whole, part, n_first, k_first);
     if (status != TILUS_OK)
         return status;
-    unsigned char *empty = malloc(part->packed.unit);
+    unsigned char *empty = malloc(part->packed.block);
     if (!empty)
         return matmul_fail_memory();
-    status = pack_empty_unit(part, empty);
+    status = pack_empty_block(part, empty);
     if (status == TILUS_OK) {
         int64_t tile_first = n_first / whole->packed.rows;
         memset(to, 0, part->packed.size);
-        copy_units(whole, from, part, tile_first, k_first / MATMUL_UNIT_K, empty, to);
+        copy_units(whole, from, part, tile_first, k_first / MATMUL_PACKED_K, empty, to);
         if (whole->packed.scales)
             copy_table(part, 2, from + whole->packed.scales, tile_first, 0,
                        to + part->packed.scales);

@@ -83,9 +83,9 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
     for (int i = 0; i < MATMUL_BUCKETS; i++) {
         Choice *c = &plan->choices[i];
         c->product = find(plan, &c->config, MATMUL_PRODUCT);
-        if (c->config.prepared)
+        if (c->config.prearranged_a)
             c->prepare = find(plan, &c->config, MATMUL_PREPARE);
-        if (!c->product || (c->config.prepared && !c->prepare))
+        if (!c->product || (c->config.prearranged_a && !c->prepare))
             return matmul_fail_memory();
     }
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
@@ -216,19 +216,20 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
             s->residual ? ", residual" : "");
     fprintf(out, "device %d, %s, %d multiprocessors, %s\n", plan->ordinal, plan->device.name,
             plan->device.multiprocessors, plan->target);
-    fprintf(out, "packed in units of %d x %d, %zu bytes in all\n", plan->packed.rows,
-            MATMUL_UNIT_K, plan->packed.size);
+    fprintf(out, "packed in blocks of %d x %d, %zu bytes in all\n", plan->packed.rows,
+            MATMUL_PACKED_K, plan->packed.size);
 }
 
 static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
 {
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
-    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d deep, %d stages, %d tiles of %d columns"
-            "%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m, c->config.rwarps,
-            c->config.kwarps, c->config.deep, c->config.stages, c->config.tiles,
-            c->config.columns, matmul_lifts(&plan->spec, &c->config) ? ", lifted" : "",
-            c->config.lending ? ", lending" : "", p.blocks, p.rows);
+    fprintf(out, "m = %" PRId64 ": %d x %d warps, %d k-tiles a stage, %d stages, %d tiles of %d "
+            "columns%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m,
+            c->config.warps_n, c->config.warps_k, c->config.stage_k_tiles, c->config.stages,
+            c->config.tiles, c->config.columns,
+            matmul_zeros_by_mma(&plan->spec, &c->config) ? ", zero points by mma" : "",
+            c->config.register_reallocation ? ", register reallocation" : "", p.blocks, p.rows);
     bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,

@@ -2,9 +2,9 @@
  *
  * The workspace, each part at a multiple of 256 bytes:
  *
- *     turns       i32[columns, blocks]                       semaphores, in a fixed area
- *     prepared    u32[columns, slices, TILES, ..]            A as @prepare lays it out
- *     parts       f32[columns, blocks, BN, COLUMNS * TILES]  of tiles that blocks share
+ *     flags           i32[columns, blocks]                 semaphores, in a fixed area
+ *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
+ *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
  * not suffice are several products, one after the other. */
@@ -32,26 +32,26 @@ static int64_t at_most(int64_t a, int64_t b)
 static int64_t columns_of(const Product *p, int64_t columns)
 {
     int64_t most = TILUS_MATMUL_SEMAPHORES / (int64_t)sizeof(int32_t) / p->blocks / 2 * 2;
-    return p->meets ? at_most(columns, most) : columns;
+    return p->shares_tiles ? at_most(columns, most) : columns;
 }
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     const MatmulConfig *c = &choice->config;
     const MatmulSpec *s = &plan->spec;
-    int64_t slices = plan->packed.slices, rounds = matmul_rounds(s, c);
+    int64_t slices = plan->packed.slices, iterations = matmul_iterations(s, c);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES,
                  .blocks = matmul_blocks(s, c, plan->device.multiprocessors)};
-    p.share = rounds / p.blocks;
-    p.extra = rounds % p.blocks;
-    int64_t tiles = (s->n - 1) / (c->rwarps * c->rows) + 1;
-    p.meets = p.extra > 0 || p.share % (rounds / tiles) > 0;
+    p.share = iterations / p.blocks;
+    p.extra = iterations % p.blocks;
+    int64_t tiles = (s->n - 1) / (c->warps_n * c->rows) + 1;
+    p.shares_tiles = p.extra > 0 || p.share % (iterations / tiles) > 0;
     int64_t columns = columns_of(&p, (m - 1) / (8 * c->tiles) + 1);
-    int64_t parts = p.meets ? columns * p.blocks * c->rwarps * c->rows : 0;
+    int64_t partials = p.shares_tiles ? columns * p.blocks * c->warps_n * c->rows : 0;
     p.rows = columns * 8 * c->tiles;
-    p.prepared = place(&p.size, c->prepared ? columns * slices * c->tiles *
-                                              matmul_panel_words(s, c) * 4 : 0);
-    p.parts = place(&p.size, parts * c->columns * c->tiles * 4);
+    p.prearranged_a = place(&p.size, c->prearranged_a ? columns * slices * c->tiles *
+                                                   matmul_panel_words(s, c) * 4 : 0);
+    p.partials = place(&p.size, partials * c->columns * c->tiles * 4);
     return p;
 }
 
@@ -178,7 +178,7 @@ static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
 {
     Launch l = {.kernel = p->choice->prepare};
     add_pointer(&l, piece->a);
-    add_pointer(&l, workspace + p->prepared);
+    add_pointer(&l, workspace + p->prearranged_a);
     add_integer(&l, piece->m);
     add_integer(&l, plan->spec.k);
     add_integer(&l, piece->stride);
@@ -192,9 +192,9 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
     Launch l = {.kernel = p->choice->product};
     add_weights(&l, plan, call->weights);
     add_pointer(&l, piece->a);
-    add_pointer(&l, call->workspace + p->prepared);
+    add_pointer(&l, call->workspace + p->prearranged_a);
     add_pointer(&l, call->workspace);
-    add_pointer(&l, call->workspace + p->parts);
+    add_pointer(&l, call->workspace + p->partials);
     add_pointer(&l, plan->spec.bias ? call->bias : call->c);
     add_pointer(&l, piece->residual);
     add_pointer(&l, piece->c);

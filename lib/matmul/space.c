@@ -7,31 +7,31 @@
 
 #include <string.h>
 
-bool matmul_lifts(const MatmulSpec *spec, const MatmulConfig *c)
+bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
                     (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
-    return c->lifted && integers && c->prepared > 0 && !c->scaled;
+    return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights;
 }
 
 /* ---- sizes ------------------------------------------------------------ */
 
 int64_t matmul_slices(const MatmulSpec *spec)
 {
-    int64_t slices = ceil_div_i64(spec->k, MATMUL_UNIT_K);
+    int64_t slices = ceil_div_i64(spec->k, MATMUL_PACKED_K);
     for (int64_t to = 8; to > 2; to /= 2)
         if ((round_up_i64(slices, to) - slices) * 16 <= slices)
             return round_up_i64(slices, to);
     return round_up_i64(slices, 2);
 }
 
-int64_t matmul_unit_bytes(const MatmulSpec *spec, int rows)
+int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows)
 {
-    int64_t codes = (int64_t)rows * MATMUL_UNIT_K * dtype_bits(spec->weights) / 8;
+    int64_t codes = (int64_t)rows * MATMUL_PACKED_K * dtype_bits(spec->weights) / 8;
     if (spec->group == 0)
         return codes;
     int64_t zero = (int64_t[]){0, 1, 2}[spec->zeros];
-    return codes + (int64_t)rows * (MATMUL_UNIT_K / spec->group) * (2 + zero);
+    return codes + (int64_t)rows * (MATMUL_PACKED_K / spec->group) * (2 + zero);
 }
 
 /* Of packed weights: those that are there, and what fills 256. */
@@ -41,46 +41,48 @@ static int64_t padded_rows(const MatmulSpec *spec)
     return round_up_i64(spec->n, N_UNIT);
 }
 
-int64_t matmul_units(const MatmulSpec *spec, int rows)
+int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows)
 {
     return padded_rows(spec) / rows * matmul_slices(spec);
 }
 
 int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    int64_t groups = spec->group ? MATMUL_UNIT_K / spec->group : 1;
+    int64_t groups = spec->group ? MATMUL_PACKED_K / spec->group : 1;
     return 64 * c->columns + round_up_i64(groups * (c->columns > 2 ? c->columns : 2), 4);
 }
 
 int matmul_divisor(const MatmulSpec *spec)
 {
     int vector = 128 / (int)dtype_bits(spec->activations);
-    return spec->k % MATMUL_UNIT_K == 0 ? MATMUL_UNIT_K : spec->k % vector == 0 ? vector : 1;
+    if (spec->k % MATMUL_PACKED_K == 0)
+        return MATMUL_PACKED_K;
+    return spec->k % vector == 0 ? vector : 1;
 }
 
 /* Rows of a tile, and units along k of a round. */
 static int64_t tile_rows(const MatmulConfig *c)
 {
-    return (int64_t)c->rwarps * c->rows;
+    return (int64_t)c->warps_n * c->rows;
 }
 
-static int64_t round_units(const MatmulConfig *c)
+static int64_t iteration_blocks(const MatmulConfig *c)
 {
-    return (int64_t)c->kwarps * c->deep;
+    return (int64_t)c->warps_k * c->stage_k_tiles;
 }
 
-int64_t matmul_rounds(const MatmulSpec *spec, const MatmulConfig *config)
+int64_t matmul_iterations(const MatmulSpec *spec, const MatmulConfig *config)
 {
     return ceil_div_i64(spec->n, tile_rows(config)) *
-           (matmul_slices(spec) / round_units(config));
+           (matmul_slices(spec) / iteration_blocks(config));
 }
 
 int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors)
 {
-    int64_t rounds = matmul_rounds(spec, config);
+    int64_t iterations = matmul_iterations(spec, config);
     int64_t blocks = config->per_sm ? (int64_t)config->per_sm * multiprocessors
                                     : ceil_div_i64(spec->n, tile_rows(config));
-    return blocks < rounds ? blocks : rounds;
+    return blocks < iterations ? blocks : iterations;
 }
 
 /* ---- devices ---------------------------------------------------------- */
@@ -115,12 +117,12 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
  * more than the rows, the last without them. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    int64_t panels = c->prepared > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
-    int64_t unit = c->rwarps * matmul_unit_bytes(spec, c->rows) + panels;
+    int64_t panels = c->prearranged_a > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
+    int64_t k_tile = c->warps_n * matmul_packed_block_bytes(spec, c->rows) + panels;
     int64_t barriers = round_up_i64(8 * c->stages, 16) + 8 * c->stages;
-    bool whole = c->kwarps == 1 && c->columns == 8;
-    int64_t sums = (int64_t)c->kwarps * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    return c->stages * round_units(c) * unit + barriers + (whole ? 0 : sums);
+    bool whole = c->warps_k == 1 && c->columns == 8;
+    int64_t sums = (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
+    return c->stages * iteration_blocks(c) * k_tile + barriers + (whole ? 0 : sums);
 }
 
 enum { WARPGROUP = 4 };
@@ -129,7 +131,7 @@ enum { WARPGROUP = 4 };
  * registers. */
 static int warps_of_block(const MatmulConfig *c)
 {
-    return c->rwarps * c->kwarps + (c->lending ? WARPGROUP : c->stages > 0);
+    return c->warps_n * c->warps_k + (c->register_reallocation ? WARPGROUP : c->stages > 0);
 }
 
 /* Registers come to a warp in eights a thread, of the 16384 of the quarter it lives on. */
@@ -145,7 +147,7 @@ int matmul_registers(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 88 : c->rows <= 64 ? 119 : 135;
     int codes = c->rows * (int)dtype_bits(spec->weights) / 8;
-    return rows + codes + (c->tiles - 1) * c->rows / (c->scaled ? 4 : 2);
+    return rows + codes + (c->tiles - 1) * c->rows / (c->scale_weights ? 4 : 2);
 }
 
 /* What ptxas 13.0 takes where no limit holds it, off by 9 on average: more, so as to read
@@ -154,10 +156,10 @@ static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 107 : c->rows <= 64 ? 123 : 150;
     int codes = c->rows * (int)dtype_bits(spec->weights) * 5 / 48;
-    int paths = (c->prepared == 0) * 4 + (c->stages == 0) * 17;
-    if (c->scaled)
+    int paths = (c->prearranged_a == 0) * 4 + (c->stages == 0) * 17;
+    if (c->scale_weights)
         return rows + codes + paths - 17 + (c->tiles - 1) * c->rows * 5 / 16;
-    int ahead = (c->deep > 1) * 19 + (c->deep > 2) * 28;
+    int ahead = (c->stage_k_tiles > 1) * 19 + (c->stage_k_tiles > 2) * 28;
     int more = (c->tiles > 1) * 15 + (c->tiles - 1) * c->rows * 7 / 16;
     return rows + codes + paths + ahead + more;
 }
@@ -171,28 +173,28 @@ static int equal_share(const MatmulConfig *c)
     return share < 255 ? share : 255;
 }
 
-int matmul_registers_lent(const MatmulConfig *c)
+int matmul_registers_reallocated(const MatmulConfig *c)
 {
     enum {
         KEPT = 40,              /* by those that copy, as the template says */
         MOST = 248,             /* eights that are not more than the 255 of an instruction */
     };
-    if (!c->lending)
+    if (!c->register_reallocation)
         return 0;
-    int share = equal_share(c), warps = c->rwarps * c->kwarps;
+    int share = equal_share(c), warps = c->warps_n * c->warps_k;
     int lent = (share + (share - KEPT) * WARPGROUP / warps) / 8 * 8;
     return lent < MOST ? lent : MOST;
 }
 
 int matmul_registers_limit(const MatmulConfig *c)
 {
-    return c->lending ? matmul_registers_lent(c) : equal_share(c);
+    return c->register_reallocation ? matmul_registers_reallocated(c) : equal_share(c);
 }
 
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
     int taken = registers_taken(spec, c), share = equal_share(c);
-    int registers = c->lending || taken > share ? share : taken;
+    int registers = c->register_reallocation || taken > share ? share : taken;
     int by_registers = 4 * warps_a_quarter(registers) / warps_of_block(c);
     int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
     int64_t blocks = by_shared < by_registers ? by_shared : by_registers;
@@ -206,17 +208,17 @@ static bool is_one_of(int value, const int *values)
     return *values == value && value >= 0;
 }
 
-static const int all_rows[] = {32, 64, 128, -1}, all_rwarps[] = {1, 2, 4, 8, -1};
-static const int all_kwarps[] = {1, 2, 4, 8, -1}, all_deep[] = {1, 2, 4, 8, -1};
+static const int all_rows[] = {32, 64, 128, -1}, all_warps_n[] = {1, 2, 4, 8, -1};
+static const int all_warps_k[] = {1, 2, 4, 8, -1}, all_stage_k_tiles[] = {1, 2, 4, 8, -1};
 static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
 
 /* Whether those that multiply are whole warpgroups, and get more by it than an equal share. */
-static bool may_lend(const MatmulConfig *c)
+static bool may_reallocate(const MatmulConfig *c)
 {
     MatmulConfig alone = *c;
-    alone.lending = 0;
-    return c->stages > 0 && c->rwarps * c->kwarps % WARPGROUP == 0 &&
-           matmul_registers_lent(c) > equal_share(&alone);
+    alone.register_reallocation = 0;
+    return c->stages > 0 && c->warps_n * c->warps_k % WARPGROUP == 0 &&
+           matmul_registers_reallocated(c) > equal_share(&alone);
 }
 
 /* setmaxnreg is an instruction of single architectures. */
@@ -236,15 +238,16 @@ static bool is_valid(const MatmulConfig *c)
 {
     enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16,
            PREPARED_MAX = 2 };
-    return is_one_of(c->rows, all_rows) && is_one_of(c->rwarps, all_rwarps) &&
-           is_one_of(c->kwarps, all_kwarps) && is_one_of(c->deep, all_deep) &&
-           tile_rows(c) <= ROWS_MAX && c->rwarps * c->kwarps <= WARPS_MAX && c->stages >= 0 &&
-           c->stages <= STAGES_MAX && is_one_of(c->columns, all_kwarps) &&
+    return is_one_of(c->rows, all_rows) && is_one_of(c->warps_n, all_warps_n) &&
+           is_one_of(c->warps_k, all_warps_k) &&
+           is_one_of(c->stage_k_tiles, all_stage_k_tiles) &&
+           tile_rows(c) <= ROWS_MAX && c->warps_n * c->warps_k <= WARPS_MAX && c->stages >= 0 &&
+           c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            is_one_of(c->tiles, all_tiles) && (c->tiles == 1 || c->columns == 8) &&
-           c->prepared >= 0 && c->prepared <= PREPARED_MAX &&
-           (c->prepared < 2 || c->stages > 0) && is_flag(c->scaled) &&
-           c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->lifted) &&
-           is_flag(c->lending) && (!c->lending || may_lend(c));
+           c->prearranged_a >= 0 && c->prearranged_a <= PREPARED_MAX &&
+           (c->prearranged_a < 2 || c->stages > 0) && is_flag(c->scale_weights) &&
+           c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
+           is_flag(c->register_reallocation) && (!c->register_reallocation || may_reallocate(c));
 }
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
@@ -255,11 +258,11 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         BULK_COPIES = 90,
         BLOCKS_MAX = 65535,
     };
-    if (!is_valid(c) || matmul_slices(spec) % round_units(c) ||
+    if (!is_valid(c) || matmul_slices(spec) % iteration_blocks(c) ||
         padded_rows(spec) % tile_rows(c) ||
         (c->stages > 0 && device->capability < BULK_COPIES) ||
-        (c->lending && !has_setmaxnreg(device->capability)) ||
-        (c->scaled && !matmul_centred_fits(spec)) ||
+        (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
+        (c->scale_weights && !matmul_centred_fits(spec)) ||
         matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
         return false;
@@ -287,13 +290,15 @@ typedef struct Space {
 
 /* What fits; and where sums of many columns would take more than an equal share of registers,
  * the same with lent ones. */
-static void visit_lending(const Space *s, MatmulConfig c)
+static void visit_reallocation(const Space *s, MatmulConfig c)
 {
     enum { TILES = 4 };
     bool scarce = c.tiles >= TILES && registers_taken(s->spec, &c) > equal_share(&c);
-    for (c.lending = 0; c.lending <= scarce; c.lending++)
+    for (int reallocates = 0; reallocates <= scarce; reallocates++) {
+        c.register_reallocation = reallocates;
         if (matmul_config_fits(s->spec, &c, s->device))
             s->visit(s->data, &c);
+    }
 }
 
 /* One block for each tile, and 1 to 4 on each multiprocessor; zero points of narrow weights,
@@ -303,9 +308,9 @@ static void visit_blocks(const Space *s, MatmulConfig c)
     enum { MOST = 4, NARROW = 2 };
     int lifted_most = dtype_bits(s->spec->stored) <= NARROW;
     for (c.per_sm = 0; c.per_sm <= MOST; c.per_sm++)
-        for (c.lifted = 0; c.lifted <= lifted_most; c.lifted++)
-            if (c.lifted == matmul_lifts(s->spec, &c))
-                visit_lending(s, c);
+        for (c.zeros_by_mma = 0; c.zeros_by_mma <= lifted_most; c.zeros_by_mma++)
+            if (c.zeros_by_mma == matmul_zeros_by_mma(s->spec, &c))
+                visit_reallocation(s, c);
 }
 
 /* A is read as it is where that is little; else it is prepared, and comes through a ring if
@@ -315,9 +320,9 @@ static void visit_rings(const Space *s, MatmulConfig c)
     enum { PLAIN = 8 };
     for (const int *stages = all_stages; *stages >= 0; stages++) {
         c.stages = *stages;
-        c.prepared = *stages ? 2 : 1;
+        c.prearranged_a = *stages ? 2 : 1;
         visit_blocks(s, c);
-        c.prepared = 0;
+        c.prearranged_a = 0;
         if (s->bucket <= PLAIN)
             visit_blocks(s, c);
     }
@@ -326,13 +331,13 @@ static void visit_rings(const Space *s, MatmulConfig c)
 static void visit_warps(const Space *s, MatmulConfig c)
 {
     enum { WARPS_LEAST = 2, WARPS_MOST = 8 };
-    for (const int *rwarps = all_rwarps; *rwarps >= 0; rwarps++)
-        for (const int *kwarps = all_kwarps; *kwarps >= 0; kwarps++)
-            for (const int *deep = all_deep; *deep >= 0; deep++) {
-                c.rwarps = *rwarps;
-                c.kwarps = *kwarps;
-                c.deep = *deep;
-                int warps = *rwarps * *kwarps;
+    for (const int *warps_n = all_warps_n; *warps_n >= 0; warps_n++)
+        for (const int *warps_k = all_warps_k; *warps_k >= 0; warps_k++)
+            for (const int *k_tiles = all_stage_k_tiles; *k_tiles >= 0; k_tiles++) {
+                c.warps_n = *warps_n;
+                c.warps_k = *warps_k;
+                c.stage_k_tiles = *k_tiles;
+                int warps = *warps_n * *warps_k;
                 if (warps >= WARPS_LEAST && warps <= WARPS_MOST)
                     visit_rings(s, c);
             }
@@ -341,13 +346,14 @@ static void visit_warps(const Space *s, MatmulConfig c)
 void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
                       void (*visit)(void *data, const MatmulConfig *config), void *data)
 {
-    enum { SCALED_FROM = 32 };
+    enum { SCALE_WEIGHTS_FROM = 32 };
     int64_t bucket = matmul_bucket(m);
     Space s = {spec, device, visit, data, bucket};
     MatmulConfig c = {.columns = bucket < 8 ? (int)bucket : 8};
     for (const int *tiles = all_tiles; *tiles >= 0; tiles++)
         for (const int *rows = all_rows; *rows >= 0; rows++)
-            for (c.scaled = 0; c.scaled <= (bucket >= SCALED_FROM); c.scaled++) {
+            for (int scales = 0; scales <= (bucket >= SCALE_WEIGHTS_FROM); scales++) {
+                c.scale_weights = scales;
                 c.tiles = *tiles;
                 c.rows = *rows;
                 if (*tiles == 1 || 8 * *tiles <= bucket)

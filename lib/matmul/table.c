@@ -118,7 +118,7 @@ static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
 static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
 {
     int steps = 0;
-    int64_t all = 2 * MATMUL_UNIT_K;
+    int64_t all = 2 * MATMUL_PACKED_K;
     int64_t x = a->group ? a->group : all, y = b->group ? b->group : all;
     for (; x < y; x *= 2)
         steps++;
@@ -240,7 +240,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     const Query *q = s->query;
-    if (c->lifted || c->lending || (q->rows && c->rows != q->rows))
+    if (c->zeros_by_mma || c->register_reallocation || (q->rows && c->rows != q->rows))
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)

@@ -3,9 +3,10 @@
  *   {"tilus-tune": 1, "tunings": [
  *   {"template": "8c6f..", "device": "NVIDIA H200", "driver": "13.0", "weights": "u4",
  *    "activations": "f16", "scales": "f16", "result": "f16", "group": 128,
- *    "zeros": "integer", "n": 57344, "k": 8192, "m": 1, "rows": 64, "rwarps": 1,
- *    "kwarps": 4, "deep": 2, "stages": 2, "columns": 1, "tiles": 1, "prepared": 0,
- *    "scaled": 0, "per_sm": 2, "lifted": 0, "lending": 0, "us": 58.31}
+ *    "zeros": "integer", "n": 57344, "k": 8192, "m": 1, "rows": 64, "warps_n": 1,
+ *    "warps_k": 4, "stage_k_tiles": 2, "stages": 2, "columns": 1, "tiles": 1,
+ *    "prearranged_a": 0, "scale_weights": 0, "per_sm": 2, "zeros_by_mma": 0,
+ *    "register_reallocation": 0, "us": 58.31}
  *   ]}
  */
 #define _POSIX_C_SOURCE 200809L
@@ -109,12 +110,20 @@ static bool read_problem(const Reader *r, MatmulSpec *spec)
 
 enum { MOST = 65536 };          /* of m, and of a configuration's numbers */
 
-/* Files from before the last fields lack them, which is 0. */
+/* Returns the name under which the entry has the field, today's where it has neither. */
+static const char *find_field_name(const Reader *r, int field)
+{
+    const char *name = matmul_field_name(field), *was = matmul_field_earlier_name(field);
+    bool earlier = !json_object_get(r->entry, name) && json_object_get(r->entry, was);
+    return earlier ? was : name;
+}
+
+/* Reads a configuration. Tunings of earlier programs lack the last fields, which are 0. */
 static bool read_fields(const Reader *r, MatmulConfig *c)
 {
     enum { FIELDS_ALWAYS = 10 };
     for (int i = 0; i < MATMUL_FIELDS; i++) {
-        const char *name = matmul_field_name(i);
+        const char *name = find_field_name(r, i);
         bool is_there = i < FIELDS_ALWAYS || json_object_get(r->entry, name);
         *matmul_field(c, i) = 0;
         if (is_there && !read_int(r, name, MOST, matmul_field(c, i)))

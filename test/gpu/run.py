@@ -362,7 +362,7 @@ def product_kinds(verdicts):
     """How often each property of a configuration was met by a case that is right."""
     kinds = collections.Counter(
         kind for verdict, _, text in verdicts if verdict == "PASS"
-        for kind in re.findall(r"stages \d+|prepared \d|scaled \d|lifted|lending|\w+ hand-overs|cuBLAS", text))
+        for kind in re.findall(r"stages \d+|prearranged_a \d|scale_weights \d|zeros_by_mma|register_reallocation|\w+ hand-overs|cuBLAS", text))
     return ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
 
 

@@ -65,16 +65,16 @@ static inline void use_config(tilus_matmul_plan *plan, int64_t m, MatmulConfig c
     Choice *choice = (Choice *)plan_choice(plan, m);
     use_rows(plan, config.rows);
     choice->config = config;
-    choice->prepare = config.prepared ? kernel_find(plan->matmul, &plan->spec, &config,
-                                                    MATMUL_PREPARE, plan->target) : NULL;
+    choice->prepare = config.prearranged_a ? kernel_find(plan->matmul, &plan->spec, &config,
+                                                         MATMUL_PREPARE, plan->target) : NULL;
     choice->product = kernel_find(plan->matmul, &plan->spec, &config, MATMUL_PRODUCT,
                                   plan->target);
 }
 
 /* Two launches. */
-static const MatmulConfig prepared_config = {.rows = 64, .rwarps = 1, .kwarps = 2, .deep = 1,
-                                             .stages = 2, .columns = 8, .tiles = 1, .prepared = 1,
-                                             .per_sm = 2};
+static const MatmulConfig prearranged_config = {.rows = 64, .warps_n = 1, .warps_k = 2,
+                                                .stage_k_tiles = 1, .stages = 2, .columns = 8,
+                                                .tiles = 1, .prearranged_a = 1, .per_sm = 2};
 
 static inline int launches_of(const tilus_matmul_plan *plan, int64_t m)
 {

@@ -37,14 +37,14 @@ static void test_defaults(void **state)
     assert_int_equal(s.codes, DTYPE_u4);
     assert_int_equal(s.product, DTYPE_f16);
     assert_int_equal(s.result, DTYPE_f16);
-    assert_int_equal(s.residual_exponent, -21);
+    assert_int_equal(s.deferred_scale, -21);
     s = spec_of((tilus_matmul_problem){.weights = "i3", .activations = "bf16", .n = 8, .k = 8,
                                        .group = 512});
     assert_int_equal(s.codes, DTYPE_u3);
     assert_int_equal(s.offset, 4);
     assert_int_equal(s.scales, DTYPE_bf16);
     assert_int_equal(s.product, DTYPE_bf16);
-    assert_int_equal(s.residual_exponent, -60);
+    assert_int_equal(s.deferred_scale, -60);
     assert_int_equal(s.group, 128);
     assert_int_equal(s.repeats, 4);
 }
@@ -69,7 +69,7 @@ static void test_product_types(void **state)
     }
     assert_int_equal(found, COUNT(wide));
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 1, .k = 1});
-    assert_int_equal(s.residual_exponent, -11);
+    assert_int_equal(s.deferred_scale, -11);
 }
 
 /* One exponent bit: sign and magnitude of integers times 2^(1 - mantissa bits). */
@@ -98,7 +98,7 @@ static void test_floats_as_integers(void **state)
         assert_int_equal(s.codes, cases[i].codes);
         assert_int_equal(s.offset, cases[i].offset);
         assert_int_equal(s.fraction, cases[i].fraction);
-        assert_int_equal(s.residual_exponent, -21);
+        assert_int_equal(s.deferred_scale, -21);
         for (unsigned code = 0; code < cases[i].count; code++)
             assert_int_equal(matmul_stored_code(&s, code), cases[i].stored_codes[code]);
         unsigned least = (1u << dtype_bits(s.weights)) - 1;
@@ -174,31 +174,32 @@ static void test_parameters(void **state)
         .result = "f32"});
     MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
     assert_text(&s, &c, MATMUL_PRODUCT,
-                "W=i4 U=u4 A=f16 T=f16 S=f16 C=f32 OFFSET=8 GROUP=128 ZERO=1 SCALED=0 RS=-21 "
-                "LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 REGISTERS=0 STAGES=2 "
-                "PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=1 DIVISOR=128",
+                "W=i4 U=u4 A=f16 T=f16 S=f16 C=f32 OFFSET=8 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 ROWS=64 WARPS_N=2 WARPS_K=4 "
+                "STAGE_K_TILES=1 BLOCKS=3 REGISTERS=0 STAGES=2 PREARRANGED_A=2 COLUMNS=8 "
+                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=1 DIVISOR=128",
                 "matmul-i4-f16-f16-f16-f32-g128-z1-r64-x2-w4-e1-b3-s2-p2-c8-t2-function1-d128-"
                 "sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 LIFTED=0 "
-                "COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=8 GROUP=128 ZERO=1 REPEATS=1 ROWS=64 "
                 "TRANSPOSED=0", "pack-i4-f16-f16-g128-z1-x1-r64-sm_90a");
-    c.scaled = 1;
+    c.scale_weights = 1;
     s.k = 24;
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=1 RS=0 LIFTED=0 "
-                "COLUMNS=8 TILES=2 DIVISOR=8", "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d8-sm_90a");
-    c.scaled = 0;
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=1 "
+                "DEFERRED_SCALE=0 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=8", "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d8-sm_90a");
+    c.scale_weights = 0;
     s.k = 25;
     s.zeros = TILUS_ZEROS_NONE;
     assert_text(&s, &c, MATMUL_PACK_ACROSS,
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
                 "TRANSPOSED=1", "pack-i4-f16-f16-g128-x1-r64-across1-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 RS=-21 LIFTED=0 "
-                "COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
 }
 
 /* Signed integers lift their offset, in a @prepare that is as of any integers with zero
@@ -210,25 +211,26 @@ static void test_lifted_parameters(void **state)
                                                   .group = 128, .activations = "bf16"});
     MatmulConfig c = {64, 1, 8, 1, 2, 8, 2, 2, 0, 1, 1, 1};
     assert_text(&s, &c, MATMUL_PRODUCT,
-                "W=i4 U=u4 A=bf16 T=bf16 S=bf16 C=bf16 OFFSET=8 GROUP=128 ZERO=0 SCALED=0 "
-                "RS=-60 LIFTED=1 ROWS=64 RWARPS=1 KWARPS=8 DEEP=1 BLOCKS=1 REGISTERS=232 "
-                "STAGES=2 PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 "
-                "DIVISOR=128",
+                "W=i4 U=u4 A=bf16 T=bf16 S=bf16 C=bf16 OFFSET=8 GROUP=128 ZERO=0 "
+                "SCALE_WEIGHTS=0 DEFERRED_SCALE=-60 ZEROS_BY_MMA=1 ROWS=64 WARPS_N=1 "
+                "WARPS_K=8 STAGE_K_TILES=1 BLOCKS=1 REGISTERS=232 STAGES=2 PREARRANGED_A=2 "
+                "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i4-bf16-bf16-bf16-bf16-g128-i1-r64-x1-w8-e1-b1-n232-s2-p2-c8-t2-"
                 "d128-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=bf16 T=bf16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-60 LIFTED=1 "
-                "LIFT=71 COLUMNS=8 TILES=2 DIVISOR=128",
+                "W=u4 U=u4 A=bf16 T=bf16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-60 ZEROS_BY_MMA=1 A_SUM_SCALE=71 COLUMNS=8 TILES=2 "
+                "DIVISOR=128",
                 "prepare-u4-bf16-bf16-g128-z1-i1-c8-t2-d128-sm_90a");
-    c.prepared = 0;                             /* by fma then */
-    assert_false(matmul_lifts(&s, &c));
-    c.prepared = 1;
-    assert_true(matmul_lifts(&s, &c));
-    c.scaled = 1;
-    assert_false(matmul_lifts(&s, &c));
-    c.scaled = 0;
+    c.prearranged_a = 0;                             /* by fma then */
+    assert_false(matmul_zeros_by_mma(&s, &c));
+    c.prearranged_a = 1;
+    assert_true(matmul_zeros_by_mma(&s, &c));
+    c.scale_weights = 1;
+    assert_false(matmul_zeros_by_mma(&s, &c));
+    c.scale_weights = 0;
     s.zeros = TILUS_ZEROS_FLOAT;
-    assert_false(matmul_lifts(&s, &c));
+    assert_false(matmul_zeros_by_mma(&s, &c));
 }
 
 /* They share what follows from the integers alone. */
@@ -239,9 +241,10 @@ static void test_parameters_of_floats_as_integers(void **state)
                                                   .group = 128});
     MatmulConfig c = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
     assert_text(&s, &c, MATMUL_PRODUCT,
-                "W=i3 U=u3 A=f16 T=f16 S=f16 C=f16 OFFSET=4 GROUP=128 ZERO=0 SCALED=0 RS=-21 "
-                "LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 REGISTERS=0 STAGES=2 "
-                "PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
+                "W=i3 U=u3 A=f16 T=f16 S=f16 C=f16 OFFSET=4 GROUP=128 ZERO=0 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 ROWS=64 WARPS_N=2 WARPS_K=4 "
+                "STAGE_K_TILES=1 BLOCKS=3 REGISTERS=0 STAGES=2 PREARRANGED_A=2 COLUMNS=8 "
+                "TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i3-f16-f16-f16-f16-g128-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i3 U=u3 F=f3e1m1 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
@@ -250,16 +253,16 @@ static void test_parameters_of_floats_as_integers(void **state)
                                        .zeros = TILUS_ZEROS_FLOAT});
     assert_text(&s, &c, MATMUL_PRODUCT,
                 "W=i6 U=u6 A=f16 T=f16 S=f16 C=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 "
-                "SCALED=0 RS=-21 LIFTED=0 ROWS=64 RWARPS=2 KWARPS=4 DEEP=1 BLOCKS=3 "
-                "REGISTERS=0 STAGES=2 PREPARED=2 COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 "
-                "FUNCTION=0 DIVISOR=128",
+                "SCALE_WEIGHTS=0 DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 ROWS=64 WARPS_N=2 "
+                "WARPS_K=4 STAGE_K_TILES=1 BLOCKS=3 REGISTERS=0 STAGES=2 PREARRANGED_A=2 "
+                "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i6-f16-f16-f16-f16-q3-g128-z2-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALED=0 RS=-21 LIFTED=0 "
-                "COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
+                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
-                "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 REPEATS=1 "
-                "ROWS=64 TRANSPOSED=0", "pack-i6-f6e1m4-f16-f16-g128-z2-x1-r64-sm_90a");
+                "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 "
+                "REPEATS=1 ROWS=64 TRANSPOSED=0", "pack-i6-f6e1m4-f16-f16-g128-z2-x1-r64-sm_90a");
     assert_text(&s, &c, MATMUL_DECODE,
                 "W=i6 U=u6 T=f16 S=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 ROWS=64 "
                 "DIVISOR=128", "decode-i6-f16-f16-q3-g128-z2-r64-d128-sm_90a");
@@ -280,15 +283,15 @@ static void test_sizes(void **state)
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
         .group = 128, .zeros = TILUS_ZEROS_INTEGER});
     MatmulConfig c = {64, 2, 4, 2, 2, 1, 1, 2, 0, 2, 0, 0};
-    assert_int_equal(matmul_unit_bytes(&s, 64), 4096 + 128 + 64);
-    assert_int_equal(matmul_units(&s, 64), 128 * 448);
+    assert_int_equal(matmul_packed_block_bytes(&s, 64), 4096 + 128 + 64);
+    assert_int_equal(matmul_packed_blocks(&s, 64), 128 * 448);
     assert_int_equal(matmul_panel_words(&s, &c), 64 + 4);
-    assert_int_equal(matmul_rounds(&s, &c), 64 * 56);
+    assert_int_equal(matmul_iterations(&s, &c), 64 * 56);
     assert_int_equal(matmul_blocks(&s, &c, 132), 264);
     c.per_sm = 0;
     assert_int_equal(matmul_blocks(&s, &c, 132), 64);
     s.n = 257;                                  /* padded to 256 */
-    assert_int_equal(matmul_units(&s, 128), 4 * 448);
+    assert_int_equal(matmul_packed_blocks(&s, 128), 4 * 448);
     s.n = 8192;
     /* 2.50 us and all bytes at the rate of reads. */
     MatmulDevice device = h200();
@@ -400,7 +403,7 @@ static void see(void *data, const MatmulConfig *c)
 {
     Seen *seen = data;
     assert_true(matmul_config_fits(seen->spec, c, seen->device));
-    assert_int_equal(matmul_slices(seen->spec) % (c->kwarps * c->deep), 0);
+    assert_int_equal(matmul_slices(seen->spec) % (c->warps_k * c->stage_k_tiles), 0);
     assert_true(matmul_cost(seen->spec, c, 8, seen->device) > 0);
     seen->count++;
 }
@@ -435,14 +438,14 @@ static void test_lending(void **state)
 }
 
 typedef struct Options {
-    bool lifted, lending;
+    bool zeros_by_mma, register_reallocation;
 } Options;
 
 static void see_options(void *data, const MatmulConfig *c)
 {
     Options *seen = data;
-    seen->lifted |= c->lifted;
-    seen->lending |= c->lending;
+    seen->zeros_by_mma |= c->zeros_by_mma;
+    seen->register_reallocation |= c->register_reallocation;
 }
 
 /* Where they have won (docs/tuning.md): zero points by mma for 1 and 2 bits, lent registers
@@ -469,8 +472,8 @@ static void test_space_of_options(void **state)
             .k = 8192, .group = 128, .zeros = cases[i].zeros});
         Options seen = {false, false};
         matmul_enumerate(&s, cases[i].m, &device, see_options, &seen);
-        assert_int_equal(seen.lifted, cases[i].options.lifted);
-        assert_int_equal(seen.lending, cases[i].options.lending);
+        assert_int_equal(seen.zeros_by_mma, cases[i].options.zeros_by_mma);
+        assert_int_equal(seen.register_reallocation, cases[i].options.register_reallocation);
     }
 }
 

@@ -80,8 +80,8 @@ static bool read_line(const char *text, Line *l)
 {
     MatmulConfig *c = &l->config;
     int n = sscanf(text, "%7s %lld %lld %lld %d %d %d %d %d %d %d %d %d %lf", l->weights, &l->n,
-                   &l->k, &l->m, &c->rows, &c->rwarps, &c->kwarps, &c->deep, &c->stages,
-                   &c->tiles, &c->prepared, &c->scaled, &c->per_sm, &l->us);
+                   &l->k, &l->m, &c->rows, &c->warps_n, &c->warps_k, &c->stage_k_tiles,
+                   &c->stages, &c->tiles, &c->prearranged_a, &c->scale_weights, &c->per_sm, &l->us);
     c->columns = l->m < 8 ? (int)l->m : 8;
     return n == 14;
 }

@@ -346,7 +346,7 @@ static void lifts_zero_points(void **state)
     static const int64_t rows[] = {1, 2, 3, 16}, groups[] = {32, 64, 128, 0};
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; i < COUNT(configs); i++) {
-            bool wide = configs[i].rwarps == 8;
+            bool wide = configs[i].warps_n == 8;
             const Case c = {{.weights = types[t], .activations = (t + i) % 3 ? "f16" : "bf16",
                              .result = "f32", .n = wide ? 1000 : 70, .k = 300,
                              .group = groups[(t + i) % 4],

@@ -43,10 +43,10 @@ static char *json_of_problem(const char *hash, Problem p, int m, int rows, int w
              "{\"template\": \"%s\", \"device\": \"%s\", \"driver\": \"1\", "
              "\"weights\": \"%s\", \"activations\": \"f16\", \"scales\": \"f16\", "
              "\"result\": \"f16\", \"group\": %d, \"zeros\": \"%s\", \"n\": %d, "
-             "\"k\": %d, \"m\": %d, \"rows\": %d, \"rwarps\": 1, \"kwarps\": %d, "
-             "\"deep\": 1, \"prepared\": 2, \"scaled\": 0, "
+             "\"k\": %d, \"m\": %d, \"rows\": %d, \"warps_n\": 1, \"warps_k\": %d, "
+             "\"stage_k_tiles\": 1, \"prearranged_a\": 2, \"scale_weights\": 0, "
              "\"stages\": 2, \"columns\": %d, \"tiles\": %d, \"per_sm\": 1, "
-             "\"lifted\": 0, \"lending\": 0, \"us\": %g}",
+             "\"zeros_by_mma\": 0, \"register_reallocation\": 0, \"us\": %g}",
              hash, p.device, p.weights, p.group, p.zeros, p.n, p.k, m, rows, warps,
              m < 8 ? m : 8, m <= 8 ? 1 : 2, us);
     return text;
@@ -105,7 +105,7 @@ static void test_exact(void **state)
     MatmulChoice c = choose(t, &s, 64, 7, "Test");
     assert_int_equal(c.source, MATMUL_FROM_USER);
     assert_true(c.exact);
-    assert_int_equal(c.config.kwarps, 2);        /* the faster one */
+    assert_int_equal(c.config.warps_k, 2);        /* the faster one */
     assert_int_equal(choose(t, &s, 128, 8, "Test").source, MATMUL_FROM_MODEL);
     assert_int_equal(choose(t, &s, 64, 8, "Other").source, MATMUL_FROM_MODEL);
     assert_int_equal(choose(t, &s, 64, 16, "Test").source, MATMUL_FROM_MODEL);
@@ -124,15 +124,15 @@ static void test_preferences(void **state)
                                          json_of(hash, "none", 8, 64, 2, 3)}, 3);
     MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
     MatmulChoice c = choose(t, &s, 64, 4, "Test");
-    assert_int_equal(c.config.kwarps, 4);
+    assert_int_equal(c.config.warps_k, 4);
     assert_false(c.exact);
     c = choose(t, &s, 64, 2, "Test");           /* that of the next larger bucket ... */
-    assert_int_equal(c.config.kwarps, 4);
+    assert_int_equal(c.config.warps_k, 4);
     assert_int_equal(c.config.columns, 2);      /* ... with columns of its own */
     matmul_table_free(t);
     t = table_of((char *[]){json_of(hash, "none", 1, 64, 8, 1)}, 1);
     c = choose(t, &s, 64, 8, "Test");           /* else of the smaller */
-    assert_int_equal(c.config.kwarps, 8);
+    assert_int_equal(c.config.warps_k, 8);
     assert_int_equal(c.config.columns, 8);
     matmul_table_free(t);
 }
@@ -146,7 +146,7 @@ static int warps_for(const MatmulTable *t, const char *weights, int group)
     assert_true(matmul_spec(&p, &s, message, sizeof message));
     MatmulChoice c = choose(t, &s, 64, 8, "Test");
     assert_false(c.exact);
-    return c.source == MATMUL_FROM_USER ? c.config.kwarps : 0;
+    return c.source == MATMUL_FROM_USER ? c.config.warps_k : 0;
 }
 
 /* Types without tunings: as many bits, a bit less, a bit more; integers for integers, and
@@ -277,10 +277,10 @@ static void test_exact_zeros(void **state)
                                          json_of(hash, "none", 8, 64, 2, 3)}, 2);
     MatmulSpec s = spec_of("u4", TILUS_ZEROS_NONE, 512, 1024);
     MatmulChoice c = choose(t, &s, 64, 8, "Test");
-    assert_true(c.exact && c.config.kwarps == 2);
+    assert_true(c.exact && c.config.warps_k == 2);
     s = spec_of("u4", TILUS_ZEROS_INTEGER, 512, 1024);
     c = choose(t, &s, 64, 8, "Test");
-    assert_true(c.exact && c.config.kwarps == 4);
+    assert_true(c.exact && c.config.warps_k == 4);
     s = spec_of("u4", TILUS_ZEROS_FLOAT, 512, 1024);
     assert_false(choose(t, &s, 64, 8, "Test").exact);
     matmul_table_free(t);
@@ -361,7 +361,7 @@ static void test_untimed_choices(void **state)
     MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 8192, 8192);
     for (int64_t m = 1; m <= 4096; m *= 2) {
         MatmulChoice c = choose(t, &s, 0, m, "Other");
-        assert_false(c.config.lifted || c.config.lending);
+        assert_false(c.config.zeros_by_mma || c.config.register_reallocation);
     }
     matmul_table_free(t);
 }
@@ -411,12 +411,33 @@ static void test_fields_that_came_later(void **state)
     (void)state;
     MatmulTunings out;
     char message[256] = "";
-    assert_true(read_changed("\"lifted\": 0, \"lending\": 0, ", "", &out, message));
-    assert_int_equal(out.items->config.lifted, 0);
-    assert_int_equal(out.items->config.lending, 0);
+    assert_true(read_changed("\"zeros_by_mma\": 0, \"register_reallocation\": 0, ", "", &out,
+                             message));
+    assert_int_equal(out.items->config.zeros_by_mma, 0);
+    assert_int_equal(out.items->config.register_reallocation, 0);
     free(out.items);
-    assert_true(read_changed("\"lifted\": 0", "\"lifted\": 1", &out, message));
-    assert_int_equal(out.items->config.lifted, 1);
+    assert_true(read_changed("\"zeros_by_mma\": 0", "\"zeros_by_mma\": 1", &out, message));
+    assert_int_equal(out.items->config.zeros_by_mma, 1);
+    free(out.items);
+}
+
+/* Of an earlier program, whose fields had other names. */
+static void test_earlier_names(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"tilus-tune\": 1, \"tunings\": [{\"template\": \"hash\", \"device\": \"Test\", "
+        "\"driver\": \"1\", \"weights\": \"u4\", \"activations\": \"f16\", "
+        "\"scales\": \"f16\", \"result\": \"f16\", \"group\": 128, \"zeros\": \"integer\", "
+        "\"n\": 512, \"k\": 2048, \"m\": 32, \"rows\": 64, \"rwarps\": 2, \"kwarps\": 4, "
+        "\"deep\": 2, \"stages\": 3, \"columns\": 8, \"tiles\": 4, \"prepared\": 2, "
+        "\"scaled\": 0, \"per_sm\": 1, \"lifted\": 1, \"lending\": 1, \"us\": 9.5}]}";
+    const MatmulConfig expected = {64, 2, 4, 2, 3, 8, 4, 2, 0, 1, 1, 1};
+    MatmulTunings out;
+    char message[256] = "";
+    if (!matmul_tunings_read(json, &out, message, sizeof message))
+        fail_msg("%s", message);
+    assert_memory_equal(&out.items->config, &expected, sizeof expected);
     free(out.items);
 }
 
@@ -434,11 +455,11 @@ static void test_refused(void **state)
 {
     (void)state;
     assert_refused("\"rows\": 64", "\"rows\": 48",
-                   "tuning 1: no configuration of the template has rows 48, rwarps 1");
-    assert_refused("\"stages\": 2", "\"stages\": 40", "deep 1, stages 40, columns 8");
-    assert_refused("\"kwarps\": 4", "\"warps\": 4", "tuning 1: \"kwarps\" is missing");
-    assert_refused("\"kwarps\": 4", "\"kwarps\": 4.0", "\"kwarps\" is missing, or no integer");
-    assert_refused("\"kwarps\": 4", "\"kwarps\": -4", "\"kwarps\" is -4, not 0 to 65536");
+                   "tuning 1: no configuration of the template has rows 48, warps_n 1");
+    assert_refused("\"stages\": 2", "\"stages\": 40", "stage_k_tiles 1, stages 40, columns 8");
+    assert_refused("\"warps_k\": 4", "\"warps\": 4", "tuning 1: \"warps_k\" is missing");
+    assert_refused("\"warps_k\": 4", "\"warps_k\": 4.0", "\"warps_k\" is missing, or no integer");
+    assert_refused("\"warps_k\": 4", "\"warps_k\": -4", "\"warps_k\" is -4, not 0 to 65536");
     assert_refused("\"m\": 8", "\"m\": 7", "\"m\" is 7, not a power of two");
     assert_refused("\"u4\"", "\"u44\"", "tuning 1: weights is \"u44\"");
     assert_refused("\"none\"", "\"some\"", "\"zeros\" is \"some\"");
@@ -484,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
         cmocka_unit_test(test_untimed_choices),
         cmocka_unit_test(test_fields_that_came_later),
+        cmocka_unit_test(test_earlier_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void takes_tunings(void **state)
     tilus_rt *rt;
     tilus_matmul *matmul;
     MatmulTuning tuning = {.template = "any", .device = "Fake 100", .driver = "1", .m = 1,
-                           .config = prepared_config, .us = 12.5};
+                           .config = prearranged_config, .us = 12.5};
     tuning.config.columns = 1;
     assert_true(matmul_spec(&u4, &tuning.spec, message, sizeof message));
     char *json = matmul_tunings_write(&(MatmulTunings){&tuning, 1});
@@ -154,16 +154,16 @@ static void takes_a_configuration(void **state)
     MatmulDevice device = matmul_device("Fake 100", CAPABILITY, 132, 232448);
     assert_true(matmul_spec(&u4, &spec, message, sizeof message));
     assert_ok(tilus_matmul_open(NULL, NULL, &matmul));
-    assert_ok(plan_create_fixed(matmul, &spec, &prepared_config, &device, &plan));
+    assert_ok(plan_create_fixed(matmul, &spec, &prearranged_config, &device, &plan));
     const Choice *choice = plan_choice(plan, 8);
-    assert_memory_equal(&choice->config, &prepared_config, sizeof prepared_config);
-    assert_int_equal(plan->packed.rows, prepared_config.rows);
+    assert_memory_equal(&choice->config, &prearranged_config, sizeof prearranged_config);
+    assert_int_equal(plan->packed.rows, prearranged_config.rows);
     assert_int_equal(product_of(plan, choice, 8).rows, 8);
     assert_int_equal(launches_of(plan, 8), 2);
     assert_string_equal(plan->target, "sm_90a");
     tilus_matmul_plan_free(plan);
     device.shared_block = 100;
-    assert_fails(plan_create_fixed(matmul, &spec, &prepared_config, &device, &plan),
+    assert_fails(plan_create_fixed(matmul, &spec, &prearranged_config, &device, &plan),
                  TILUS_ERROR_UNSUPPORTED, "the configuration does not fit Fake 100");
     assert_null(plan);
     tilus_matmul_close(matmul);
@@ -267,7 +267,7 @@ static void looks_in_memory_then_files_then_compiles(void **state)
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, NULL);
     tilus_matmul_plan *plan = plan_of(matmul, u4);
-    use_config(plan, 1, prepared_config);
+    use_config(plan, 1, prearranged_config);
     char *list = tilus_matmul_kernels(plan, 1), *rest = list;
     void *in_memory = artefact_of_line(strsep(&rest, "\n"), &first, &first_size);
     void *in_file = artefact_of_line(strsep(&rest, "\n"), &second, &second_size);
@@ -285,7 +285,7 @@ static void looks_in_memory_then_files_then_compiles(void **state)
         .compile = fake_compile, .compile_data = &compiler};
     matmul = open_matmul(&rt, &options);
     plan = plan_of(matmul, u4);
-    use_config(plan, 1, prepared_config);
+    use_config(plan, 1, prearranged_config);
     assert_ok(tilus_matmul_prepare(plan, 1));
     assert_int_equal(compiler.calls, 0);
     assert_ok(tilus_matmul_prepare(plan, 65536));
@@ -311,7 +311,7 @@ static void loads_each_kernel_once(void **state)
     tilus_matmul_plan *plans[] = {plan_of(matmul, u4), plan_of(matmul, u4)};
     assert_int_equal(compiler.calls, 0);
     for (size_t i = 0; i < COUNT(plans); i++)
-        use_config(plans[i], 8, prepared_config);
+        use_config(plans[i], 8, prearranged_config);
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < COUNT(plans); i++)
             assert_ok(tilus_matmul_prepare(plans[i], 8));
@@ -359,7 +359,7 @@ static void assert_prepare_fails(const tilus_matmul_options *options, tilus_stat
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, options);
     tilus_matmul_plan *plan = plan_of(matmul, u4);
-    use_config(plan, 1, prepared_config);
+    use_config(plan, 1, prearranged_config);
     tilus_status got = tilus_matmul_prepare(plan, 1);
     assert_fails(got, status, part);
     assert_contains(tilus_rt_error(), plan->choices->prepare->name);
@@ -396,7 +396,7 @@ static void names_what_it_does_not_find(void **state)
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, NULL);
     tilus_matmul_plan *plan = plan_of(matmul, u4);
-    use_config(plan, 1, prepared_config);
+    use_config(plan, 1, prearranged_config);
     const char *name = plan->choices->prepare->name;
     write_file(directory, name, "damaged", 7);
     assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, "artefact of 7 bytes");

@@ -57,8 +57,9 @@ static void launches_the_right_arguments(void **state)
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 1500,
                                             .group = 128, .bias = true, .residual = true});
-    use_config(s.plan, 33, (MatmulConfig){.rows = 64, .rwarps = 2, .kwarps = 1, .deep = 2,
-                                      .stages = 2, .columns = 8, .tiles = 2, .prepared = 1, .per_sm = 2});
+    use_config(s.plan, 33, (MatmulConfig){.rows = 64, .warps_n = 2, .warps_k = 1,
+                                          .stage_k_tiles = 2, .stages = 2, .columns = 8,
+                                          .tiles = 2, .prearranged_a = 1, .per_sm = 2});
     assert_ok(tilus_matmul_prepare(s.plan, 33));
     tilus_matmul_call call = call_for(s.plan, 33);
     call.a_stride = 1600;
@@ -90,13 +91,13 @@ static void launches_the_right_arguments(void **state)
 static void blocks_of_whole_tiles_need_no_parts(void **state)
 {
     (void)state;
-    MatmulConfig config = {.rows = 64, .rwarps = 1, .kwarps = 4, .deep = 1,
+    MatmulConfig config = {.rows = 64, .warps_n = 1, .warps_k = 4, .stage_k_tiles = 1,
                            .stages = 2, .columns = 8, .tiles = 1};
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "u4", .n = 200, .k = 1500});
     use_config(s.plan, 8, config);
     Product p = product_of(s.plan, plan_choice(s.plan, 8), 8);
-    assert_true(!p.meets && p.blocks == 4);
+    assert_true(!p.shares_tiles && p.blocks == 4);
     assert_int_equal(p.size, TILUS_MATMUL_SEMAPHORES);
     const tilus_matmul_call call = call_for(s.plan, 8);
     assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
@@ -105,8 +106,8 @@ static void blocks_of_whole_tiles_need_no_parts(void **state)
     config.per_sm = 1;
     use_config(s.plan, 8, config);
     p = product_of(s.plan, plan_choice(s.plan, 8), 8);
-    assert_true(p.meets && p.blocks == 12);
-    assert_int_equal(p.size - p.parts, 12 * 64 * 8 * 4);
+    assert_true(p.shares_tiles && p.blocks == 12);
+    assert_int_equal(p.size - p.partials, 12 * 64 * 8 * 4);
     session_close(&s);
 }
 
@@ -118,8 +119,8 @@ static void cuts_many_rows(void **state)
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "u4", .n = N, .k = K, .group = 128,
                                             .residual = true, .result = "f32"});
-    use_config(s.plan, M, (MatmulConfig){.rows = 64, .rwarps = 1, .kwarps = 4, .deep = 1,
-                                     .stages = 2, .columns = 8, .tiles = 1, .prepared = 1,
+    use_config(s.plan, M, (MatmulConfig){.rows = 64, .warps_n = 1, .warps_k = 4,
+                                         .stage_k_tiles = 1, .stages = 2, .columns = 8, .tiles = 1, .prearranged_a = 1,
                                      .per_sm = 3});
     const tilus_matmul_call call = call_for(s.plan, M);
     assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
@@ -211,7 +212,7 @@ static void a_run_only_launches(void **state)
     (void)state;
     Session s = {0};
     session_open(&s, u4);
-    use_config(s.plan, 7, prepared_config);
+    use_config(s.plan, 7, prearranged_config);
     assert_ok(tilus_matmul_prepare(s.plan, 7));
     const tilus_matmul_call call = call_for(s.plan, 7);
     set_current(0);

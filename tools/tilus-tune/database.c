@@ -11,15 +11,15 @@ struct Database {
     const char *path;
 };
 
-enum { FORMAT = 2 };            /* of the tables: SQLite's user_version */
+enum { FORMAT = 3 };            /* of the tables: SQLite's user_version */
 
 /* What tells one search from another, and the fields of a configuration, each after a comma. */
 #define KEY_COLUMNS \
     "template, device, driver, weights, activations, scales, result, grouped, zeros, n, k, m"
 #define KEY_PLACES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
-#define COLUMN(name) ", " #name
-#define PLACE(name) ", ?"
-#define DECLARATION(name) " " #name " INTEGER,"
+#define COLUMN(name, was) ", " #name
+#define PLACE(name, was) ", ?"
+#define DECLARATION(name, was) " " #name " INTEGER,"
 
 enum { KEY_COUNT = 12 };
 
@@ -30,7 +30,7 @@ static const char schema[] =
     " k INTEGER, m INTEGER," MATMUL_CONFIG(DECLARATION)
     " outcome TEXT, us REAL, note TEXT, time TEXT DEFAULT CURRENT_TIMESTAMP,"
     " UNIQUE (" KEY_COLUMNS MATMUL_CONFIG(COLUMN) "));"
-    "PRAGMA user_version = 2;";
+    "PRAGMA user_version = 3;";
 
 static const char *const zeros_names[] = {"none", "integer", "float"};
 

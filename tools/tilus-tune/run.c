@@ -350,10 +350,10 @@ static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
         s->left++;
         r->total++;
         c->pack = compiler_want(r->compiler, spec, &c->config, MATMUL_PACK);
-        if (c->config.prepared)
+        if (c->config.prearranged_a)
             c->prepare = compiler_want(r->compiler, spec, &c->config, MATMUL_PREPARE);
         c->product = compiler_want(r->compiler, spec, &c->config, MATMUL_PRODUCT);
-        if (!c->pack || (c->config.prepared && !c->prepare) || !c->product)
+        if (!c->pack || (c->config.prearranged_a && !c->prepare) || !c->product)
             return false;
     }
     return true;

@@ -239,10 +239,12 @@ void run_describe(const tilus_matmul_plan *plan, int64_t m, char *text, size_t s
     const Choice *choice = plan_choice(plan, m);
     const MatmulConfig *c = &choice->config;
     const Product p = product_of(plan, choice, m);
-    snprintf(text, size, "stages %d, prepared %d, scaled %d, %s%s%s, %lld blocks of %s",
-             c->stages, c->prepared, c->scaled, matmul_lifts(&plan->spec, c) ? "lifted, " : "",
-             c->lending ? "lending, " : "",
-             !p.meets ? "no hand-overs" : p.extra ? "uneven hand-overs" : "even hand-overs",
+    snprintf(text, size, "stages %d, prearranged_a %d, scale_weights %d, %s%s%s, %lld blocks of "
+             "%s",
+             c->stages, c->prearranged_a, c->scale_weights,
+             matmul_zeros_by_mma(&plan->spec, c) ? "zeros_by_mma, " : "",
+             c->register_reallocation ? "register_reallocation, " : "",
+             !p.shares_tiles ? "no hand-overs" : p.extra ? "uneven hand-overs" : "even hand-overs",
              (long long)p.blocks, choice->product->name);
 }
 

@@ -81,7 +81,7 @@ static bool is_problem(tilus_matmul_problem *p)
 static bool add_problem(Trials *trials, tilus_matmul_problem problem)
 {
     size_t number = trials->count;
-    problem.n = problem.k = MATMUL_UNIT_K;
+    problem.n = problem.k = MATMUL_PACKED_K;
     if (!is_problem(&problem))
         return true;
     Trial *t = add_trial(trials);
