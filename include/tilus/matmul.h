@@ -109,11 +109,11 @@ TILUS_API void tilus_matmul_plan_free(tilus_matmul_plan *plan);
  * and its parameters. */
 TILUS_API tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m);
 
-/* What was chosen for `m` rows, and why, as text; the caller frees it with free(). NULL: out
- * of memory. */
+/* Describes the choice for `m` rows and its source as text; the caller frees it with free().
+ * NULL: out of memory. */
 TILUS_API char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m);
 
-/* The artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device, a
+/* Lists the artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device, a
  * line each: NAME, a tab, program, a tab, parameters. Freed with free(); NULL: out of
  * memory. */
 TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
@@ -140,7 +140,7 @@ TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
 /* Packs on the device, enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads
  * the kernel at the first call, which cannot be while the stream is captured. `packed` is
  * aligned to 256 bytes. A product reads weights before the kernels ahead of it have ended, so
- * something else comes between packing and the first one: a synchronisation, or a copy or a
+ * something else comes between packing and the first one: a synchronization, or a copy or a
  * fill on the same stream, of the workspace, say. */
 TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
                                                 const tilus_matmul_weights *weights,
@@ -153,8 +153,8 @@ TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_s
 TILUS_API void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile,
                                  int64_t *k_tile);
 
-/* The packed weights of the plan `part`, which begin at row k_first and column n_first of
- * those of `whole`; host memory. TILUS_ERROR_ARGUMENT where they are not cut at tiles, lie
+/* Copies out the packed weights of the plan `part`, which begin at row k_first and column
+ * n_first of those of `whole`; host memory. TILUS_ERROR_ARGUMENT where they are not cut at tiles, lie
  * outside, or the plans pack differently. */
 TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *packed,
                                           const tilus_matmul_plan *part, int64_t n_first,

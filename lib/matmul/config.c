@@ -41,9 +41,9 @@ static bool choose(DType *type, const char *field, const char *name, DType usual
     return fail(message, "%s is \"%s\", which is none of %s", field, name, list);
 }
 
-/* As what weights are packed. Floats with one exponent bit have one distance between all
- * neighbours: they are sign and magnitude of integers, which take one mask a pair, where
- * floats of most widths take two. Other types are packed as they are. */
+/* Chooses the type in which weights are packed. Neighbors of floats with one exponent bit are
+ * all equally far apart: such floats are sign and magnitude of integers, which take one mask a
+ * pair, where floats of most widths take two. Other types are packed as they are. */
 static void choose_stored(MatmulSpec *s)
 {
     const DTypeInfo *info = &dtype_info[s->weights];
@@ -158,7 +158,7 @@ unsigned matmul_stored_code(const MatmulSpec *s, unsigned code)
                                   ldexp(dtype_decode(s->weights, code), s->fraction));
 }
 
-/* Of f8e5m2, whose least and largest weights are 114688 apart, f16 has no such numbers. */
+/* Refuses f8e5m2 in f16: its least and largest weights are 114688 apart. */
 bool matmul_centred_fits(const MatmulSpec *s)
 {
     double most = fmax(dtype_max(s->weights), -dtype_min(s->weights));
@@ -245,10 +245,10 @@ static int sum_scale(const MatmulSpec *s)
     return s->deferred_scale - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
 }
 
-/* Which of its parameters each program depends on. @prepare sees of the weights what their
- * decoding leaves to A, and only whether sums begin at zero points or at the offset. All get
- * W and U, as the programs that are left out are checked, too. FRACTION is left out where it
- * is 0, so that what others have been named stays. */
+/* Lists the parameters that a program depends on. @prepare depends on the powers of two that
+ * decoding leaves to A, and on whether sums begin at zero points or at the offset. All programs
+ * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
+ * so that names of artefacts stay. */
 static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
                                      MatmulProgram program)
 {

@@ -93,46 +93,46 @@ const char *matmul_config_print(const MatmulConfig *config,
 bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
                  size_t size);
 
-/* What a code of the weights is packed as, a code of `stored`: itself, but for floats with one
- * exponent bit the integer, 0 of both zeros. */
+/* Returns the code of `stored` as which a code of the weights is packed: the code itself, but
+ * for floats with one exponent bit the integer, 0 of both zeros. */
 unsigned matmul_stored_code(const MatmulSpec *spec, unsigned code);
 
-/* Whether any weight less any zero point of the weights' range is a number of the product's
- * type: zero points are not taken off weights else, but off sums. */
+/* Returns true when any weight less any zero point of the weights' range is a number of the
+ * product's type. Otherwise zero points are taken off sums, not off weights. */
 bool matmul_centred_fits(const MatmulSpec *spec);
 
-/* Values of -D for a program, only those that it depends on: "W=u4 U=u4 ..". */
+/* Writes the values of -D that a program depends on: "W=u4 U=u4 ..". */
 void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
                        MatmulProgram program, char text[static MATMUL_TEXT_MAX]);
 
-/* "pack" or "matmul", as the template calls it; both kinds of packing are "pack". */
+/* Returns the program's name in the template; both kinds of packing are "pack". */
 const char *matmul_program_name(MatmulProgram program);
 
-/* The artefact's name, without a folder or an ending: "matmul-u4-f16-..", from the
+/* Writes the artefact's name, without a folder or an ending: "matmul-u4-f16-..", from the
  * parameters alone. */
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX]);
 
-/* DIVISOR: what divides k, and with it the stride of A's rows unless that is another: 128,
- * else as many elements as have 16 bytes, else 1. */
+/* Returns DIVISOR, which divides k and the stride of A's rows: 128, else as many elements as
+ * have 16 bytes, else 1. */
 int matmul_divisor(const MatmulSpec *spec);
 
-/* Slices of 128 of k in the packed weights: ceil(k / 128), rounded up to 8 where that adds
- * at most 1/16, else to 4 on that condition, else to 2. WARPS_K * STAGE_K_TILES divides it in
- * configurations that fit. The bytes are those of one slice of `rows` rows. n is padded to
- * 256: there are matmul_packed_blocks of them, of all slices. */
+/* Count slices of 128 of k, bytes of a packed block, and packed blocks. Slices are
+ * ceil(k / 128), rounded up to 8 where that adds at most 1/16, else to 4 on that condition, else
+ * to 2; in configurations that fit, WARPS_K * STAGE_K_TILES divides them. n is padded to 256. */
 int64_t matmul_slices(const MatmulSpec *spec);
 int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows);
 int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows);
 
-/* Words of 32 bits of 8 prepared columns of A x 128 k. */
+/* Counts the 32-bit words of a panel: 8 columns of pre-arranged A x 128 k. */
 int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *config);
 
-/* Rounds of all tiles of a launch, and its blocks: as `per_sm` says, at most the rounds. */
+/* Count the mainloop iterations of all tiles of a launch, and its blocks: `per_sm` for each
+ * multiprocessor, at most the iterations. */
 int64_t matmul_iterations(const MatmulSpec *spec, const MatmulConfig *config);
 int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int multiprocessors);
 
-/* What decides whether a configuration runs, and how well. */
+/* A device, as far as it decides which configurations run, and how well. */
 typedef struct MatmulDevice {
     const char *name;           /* "NVIDIA H200" */
     int capability;             /* compute capability, 90 for 9.0: stages want 9.0 */
@@ -141,9 +141,9 @@ typedef struct MatmulDevice {
     double bandwidth;           /* bytes a microsecond */
 } MatmulDevice;
 
-/* A device of what the runtime says of it: its name (which the result keeps), its compute
- * capability, its multiprocessors and the shared memory of a block, bytes. The
- * read rate is measured for devices that space.c lists, and a guess for others. */
+/* Describes a device by figures of the runtime: its name (to which the result points), compute
+ * capability, multiprocessors and the bytes of shared memory of a block. The read rate is
+ * measured for devices that space.c lists, and a guess for others. */
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 
@@ -151,33 +151,35 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
  * `zeros_by_mma` asks. */
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *config);
 
-/* REGISTERS: what a thread that multiplies has, with those that the warpgroup that copies
- * lends; 0: it lends none. */
+/* Returns REGISTERS, those of a thread that multiplies after setmaxnreg; 0: none are
+ * reallocated. */
 int matmul_registers_reallocated(const MatmulConfig *config);
 
-/* Of @matmul: what the compiler reports, exactly; registers a thread that it needs so as not
- * to spill much, and those that let its blocks run; the blocks that one multiprocessor holds,
- * 0 when it holds none. */
+/* Count what @matmul takes: bytes of shared memory, exactly as the compiler reports them;
+ * registers a thread that it needs so as not to spill much, and those that let its blocks run;
+ * the blocks that one multiprocessor holds, 0 when it holds none. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *config);
 int matmul_registers(const MatmulSpec *spec, const MatmulConfig *config);
 int matmul_registers_limit(const MatmulConfig *config);
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *config,
                     const MatmulDevice *device);
 
-/* Whether it runs: warps divide the slices, the device has what it takes. */
+/* Returns true when the configuration runs: k-tiles of a stage divide the slices, and the
+ * device has room. */
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *config,
                         const MatmulDevice *device);
 
-/* The space for `m` rows: calls `visit` for each configuration that fits. */
+/* Calls `visit` for each configuration of the space for `m` rows that fits. */
 void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
                       void (*visit)(void *data, const MatmulConfig *config), void *data);
 
-/* Microseconds that the model expects, and the read floor: 2.50 us + bytes / bandwidth. */
+/* Return the microseconds that the model expects, and the read floor: 2.50 us + bytes /
+ * bandwidth. */
 double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m,
                    const MatmulDevice *device);
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
 
-/* Buckets of m that tunings are for: 1, 2, 4, 8, 16, .. The least that holds m. */
+/* Returns the bucket of m, the least power of two that holds it. Tunings are for buckets. */
 int64_t matmul_bucket(int64_t m);
 
 #endif

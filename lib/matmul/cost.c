@@ -1,5 +1,5 @@
-/* What a configuration is thought to cost: the slower of memory and instructions, and what
- * begins and ends each launch. Its numbers were fitted to measurements on an H200. */
+/* The cost model of configurations: the slower of memory and instructions, and the fixed time
+ * of each launch. Its numbers were fitted to measurements on an H200. */
 #include "matmul/config.h"
 
 #include "support/integer.h"
@@ -8,7 +8,7 @@
 
 /* ---- bytes ------------------------------------------------------------ */
 
-/* Of weights with their scales and zero points, without any padding. */
+/* Counts bytes of weights, scales and zero points, without padding. */
 static double weight_bytes(const MatmulSpec *s)
 {
     double zero = s->zeros == TILUS_ZEROS_NONE ? 0 : s->zeros == TILUS_ZEROS_INTEGER ? 1 : 2;
@@ -32,86 +32,86 @@ double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *devic
 /* ---- time -------------------------------------------------------------- */
 
 /* Microseconds of an H200, with its clocks; fitted to measurements of u1 to u8 at m = 1, 8 and
- * 16, of u4 also at 2, 4 and 32 to 256 (docs/tuning.md). A round is
- * STAGE_K_TILES units for each warp of a block. */
+ * 16, of u4 also at 2, 4 and 32 to 256 (docs/tuning.md). In an iteration of the mainloop a warp
+ * takes STAGE_K_TILES packed blocks. */
 static const double
     launch_us = 1.27,           /* of a launch of @matmul, from start to end */
     prepare_us = 0.585,         /* of @prepare before it */
     wave_us = 2.56,             /* where blocks follow those that have ended */
     hand_over_us = 0.814,       /* tiles of several blocks are put together ... */
     hand_over_sum_us = 0.00177, /* ... and a row of them, by tiles of columns */
-    hand_over_next_us = 1.037,  /* each block more of a tile, which waits for its turn */
-    round_us = 0.186,           /* what a warp alone takes for a round ... */
-    round_ring_us = 0.589,      /* ... that a stage alone would wait, shared by the stages */
-    round_plain_us = 0.374,     /* where A comes as it is */
-    unit_row_us = 0.00291,      /* of a unit, a row ... */
-    unit_tile_us = 0.00130,     /* ... and a tile of columns beyond the first */
-    unit_plain_us = 0.126,      /* where A comes as it is */
-    unit_waited_us = 4.0,       /* where no ring is ahead of it */
-    issue_round_us = 0.0323,    /* what a round keeps a multiprocessor busy ... */
-    issue_row_us = 0.000607,    /* ... and of a unit, a row, */
+    hand_over_next_us = 1.037,  /* each block more of a tile, after the one before */
+    iteration_us = 0.186,       /* of an iteration, a warp alone ... */
+    iteration_ring_us = 0.589,  /* ... waiting for a ring of one stage, shared by the stages */
+    iteration_plain_us = 0.374, /* where A comes as it is */
+    block_row_us = 0.00291,     /* of a packed block, a row ... */
+    block_tile_us = 0.00130,    /* ... and a tile of columns beyond the first */
+    block_plain_us = 0.126,     /* where A comes as it is */
+    block_waited_us = 4.0,      /* where no ring is ahead */
+    issue_iteration_us = 0.0323,    /* for which an iteration keeps a multiprocessor busy ... */
+    issue_row_us = 0.000607,    /* ... and of a packed block, a row, */
     issue_bit_us = 0.000106,    /* a bit of each weight of it, */
     issue_tile_us = 0.000510,   /* a row and tile of columns beyond the first, */
     issue_zero_us = 0.0000828,  /* zero points of a row, by tiles where they act on sums, */
     issue_plain_us = 0.000408,  /* a row, where A comes as it is */
-    ahead = 0.0978,             /* share of a round that a stage beyond two delays */
+    ahead = 0.0978,             /* share of an iteration that a stage beyond two delays */
     spill = 0.00523,            /* share of time that a register too many adds */
     sharpness = 5.05;
 
 typedef struct Rates {
-    double alone, busy;         /* us of a round: of a warp alone, of each warp that runs */
+    double alone, busy;         /* us of an iteration: a warp alone, each warp that runs */
 } Rates;
 
-/* What a round takes beside its units. Where A is prepared, each stage hides a part of what
- * copies take; where it comes as it is, its loads are what a round waits for. */
-static double find_round(const MatmulConfig *c)
+/* Returns the time of an iteration beside its packed blocks. Where A is pre-arranged, each stage
+ * hides a part of the copies' time; else an iteration waits for loads of A. */
+static double find_iteration(const MatmulConfig *c)
 {
     if (c->prearranged_a == 0)
-        return round_us + round_plain_us;
-    return round_us + (c->stages > 0 ? round_ring_us / c->stages : 0);
+        return iteration_us + iteration_plain_us;
+    return iteration_us + (c->stages > 0 ? iteration_ring_us / c->stages : 0);
 }
 
 static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c)
 {
     double rows = c->rows, more = rows * (c->tiles - 1);
     bool plain = c->prearranged_a == 0;
-    double alone = unit_row_us * rows + unit_tile_us * more + plain * unit_plain_us +
-                   (c->stages == 0) * unit_waited_us;
+    double alone = block_row_us * rows + block_tile_us * more + plain * block_plain_us +
+                   (c->stages == 0) * block_waited_us;
     double busy = (issue_row_us + issue_bit_us * (double)dtype_bits(s->weights)) * rows +
                   issue_tile_us * more + plain * issue_plain_us * rows;
     if (s->zeros != TILUS_ZEROS_NONE)
         busy += issue_zero_us * rows * (c->scale_weights ? 1 : c->tiles);
     int over = matmul_registers(s, c) - matmul_registers_limit(c);
     double slower = 1 + (over > 0 ? over : 0) * spill;
-    return (Rates){(find_round(c) + c->stage_k_tiles * alone) * slower,
-                   (issue_round_us + c->stage_k_tiles * busy) * slower};
+    return (Rates){(find_iteration(c) + c->stage_k_tiles * alone) * slower,
+                   (issue_iteration_us + c->stage_k_tiles * busy) * slower};
 }
 
-/* Rounds whose instructions nothing hides: the last one, whose weights came last. Stages
- * beyond two are asked for at once with the first, which then comes later. */
-static double exposed_rounds(const MatmulConfig *c, double rounds)
+/* Counts iterations whose instructions nothing hides: the last one, whose weights come last.
+ * Stages beyond two are in flight with the first, which then comes later. */
+static double exposed_iterations(const MatmulConfig *c, double iterations)
 {
-    double most = fmin(c->stages, rounds) - 2;
+    double most = fmin(c->stages, iterations) - 2;
     return 1 + ahead * fmax(most, 0);
 }
 
-/* Blocks that run at once. The slowest of three holds: a warp's own rounds, one after the
- * other; the instructions of all warps of a multiprocessor; the memory. */
+/* Returns the time of blocks that run at once, the slowest of three: a warp's own iterations,
+ * one after the other; the instructions of all warps of a multiprocessor; the memory. */
 static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const MatmulDevice *d,
-                        Rates rates, double rounds_a_block, int64_t blocks)
+                        Rates rates, double iterations, int64_t blocks)
 {
-    double most = ceil(rounds_a_block);
+    double most = ceil(iterations);
     int64_t warps = ceil_div_i64(blocks, d->multiprocessors) * c->warps_n * c->warps_k;
-    double units = rounds_a_block * c->warps_n * c->warps_k * c->stage_k_tiles;
-    double bytes = (double)blocks * units * (double)matmul_packed_block_bytes(s, c->rows);
+    double packed = iterations * c->warps_n * c->warps_k * c->stage_k_tiles;
+    double bytes = (double)blocks * packed * (double)matmul_packed_block_bytes(s, c->rows);
     double busy = (double)warps * rates.busy;
-    return exposed_rounds(c, most) * busy +
+    return exposed_iterations(c, most) * busy +
            pow(pow(most * rates.alone, sharpness) + pow(most * busy, sharpness) +
                    pow(bytes / d->bandwidth, sharpness), 1 / sharpness);
 }
 
-/* Several blocks share tiles out evenly. The one that has a tile's beginning adds what the
- * others found, one after the other. */
+/* Returns the time of stream-k's hand-overs: the block that has a tile's beginning adds the
+ * partial sums of the tile's other blocks, one after the other. */
 static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t blocks)
 {
     int64_t rows = (int64_t)c->warps_n * c->rows, tiles = ceil_div_i64(s->n, rows);
@@ -120,10 +120,10 @@ static double hand_over(const MatmulSpec *s, const MatmulConfig *c, int64_t bloc
                                      hand_over_sum_us * (double)(rows * c->tiles);
 }
 
-/* What was measured little, or only where it is bad, counts more than the model says. */
+/* Returns a factor for configurations that were measured little, or only where they are bad. */
 static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { BITS = 16 };         /* STAGE_K_TILES times those of a weight */
+    enum { BITS = 16 };         /* of a weight, times STAGE_K_TILES */
     double doubt = c->stages == 0 ? 1.2 : 1;
     if (c->stage_k_tiles * (int)dtype_bits(s->weights) > BITS)
         doubt *= 1.05;
@@ -132,7 +132,7 @@ static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
     return c->warps_n * c->warps_k < 4 ? doubt * 1.3 : doubt;
 }
 
-/* All columns of tiles are waves behind each other, whose weights are read again. */
+/* Adds up waves: all columns of tiles follow each other, and read the weights again. */
 double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
                    const MatmulDevice *device)
 {
@@ -140,14 +140,14 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     int64_t left = blocks * ceil_div_i64(m, 8 * c->tiles);
     int resident = matmul_resident(spec, c, device);
     int64_t at_once = (int64_t)(resident ? resident : 1) * device->multiprocessors;
-    double rounds = (double)matmul_iterations(spec, c) / (double)blocks;
+    double iterations = (double)matmul_iterations(spec, c) / (double)blocks;
     Rates rates = find_rates(spec, c);
     double us = launch_us + (c->prearranged_a > 0) * prepare_us +
                 vector_bytes(spec, m) / device->bandwidth + hand_over(spec, c, blocks);
     int64_t full = left / at_once;
-    us += (double)full * wave_time(spec, c, device, rates, rounds, at_once);
+    us += (double)full * wave_time(spec, c, device, rates, iterations, at_once);
     if (left % at_once)
-        us += wave_time(spec, c, device, rates, rounds, left % at_once);
+        us += wave_time(spec, c, device, rates, iterations, left % at_once);
     us += (double)(ceil_div_i64(left, at_once) - 1) * wave_us;
     return us * find_doubt(spec, c);
 }

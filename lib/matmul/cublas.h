@@ -18,8 +18,8 @@ enum {
     CUDA_R_16BF = 14,
 };
 
-/* What cuBLAS works in, as much as it takes by itself on sm_90; with a workspace of its own
- * it could not be captured into graphs. */
+/* Bytes of cuBLAS's workspace, as many as it takes by itself on sm_90; calls that allocate their
+ * own workspace cannot be captured into graphs. */
 enum { CUBLAS_WORKSPACE = 32 << 20 };
 
 struct DenseApi {

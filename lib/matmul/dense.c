@@ -7,12 +7,13 @@
  *     C^T [n, m] = (B^T [k, n])^T x A^T [k, m] */
 #include "matmul/cublas.h"
 #include "matmul/internal.h"
+#include "support/integer.h"
 
 #include <stdlib.h>
 
 /* ---- the library -------------------------------------------------------- */
 
-/* With the library's lock held: NULL where there is no cuBLAS. */
+/* Looks for cuBLAS, with the library's lock held; matmul->dense stays NULL without one. */
 static tilus_status find_api(tilus_matmul *matmul)
 {
     if (matmul->dense_known)
@@ -35,8 +36,8 @@ void dense_close(DenseApi *api)
 
 /* ---- plans -------------------------------------------------------------- */
 
-/* Whether cuBLAS computes what the problem is: A as it is, weights that can be decoded, and a
- * plain product. */
+/* Returns true when cuBLAS can compute the problem: A as it is, weights that can be decoded,
+ * and a plain product. */
 static bool is_plain(const MatmulSpec *s)
 {
     return s->activations == s->product && matmul_centred_fits(s) &&
@@ -61,11 +62,11 @@ bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
     return plan->dense.api && m >= MATMUL_DENSE_M;
 }
 
-/* Of the decoded weights. */
+/* Counts bytes of the decoded weights. */
 static size_t decoded_bytes(const tilus_matmul_plan *plan)
 {
     size_t bytes = 2 * (size_t)plan->spec.n * (size_t)plan->spec.k;
-    return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+    return round_up_size(bytes, MATMUL_ALIGN);
 }
 
 size_t dense_workspace(const tilus_matmul_plan *plan)
@@ -82,7 +83,7 @@ static tilus_status check(int result, const char *call)
     return matmul_fail(TILUS_ERROR_DRIVER, "%s: cuBLAS status %d", call, result);
 }
 
-/* With the plan's lock held, and the device's context current. */
+/* Creates the cuBLAS handle, with the plan's lock held and the device's context current. */
 static tilus_status create_handle(Dense *dense)
 {
     void *handle = NULL;
@@ -133,7 +134,7 @@ static void *pointer(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
-/* The stream's choice undoes that of the workspace, so they come in this order. */
+/* Multiplies by cuBLAS. Setting the stream resets the workspace, so the stream comes first. */
 static tilus_status multiply(const tilus_matmul_plan *plan, void *handle, tilus_stream stream,
                              const tilus_matmul_call *call)
 {

@@ -45,18 +45,18 @@ typedef struct Kernel {
     _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
 } Kernel;
 
-/* The library's kernel of that name, which is made when there is none; loads nothing. NULL:
- * out of memory. */
+/* Returns the library's kernel of that name, which is made when there is none; loads nothing.
+ * NULL: out of memory. */
 Kernel *kernel_find(tilus_matmul *matmul, const MatmulSpec *spec, const MatmulConfig *config,
                     MatmulProgram program, const char *target);
 
-/* Finds its artefact and loads it; nothing, and no lock, when that was done before. */
+/* Finds the artefact and loads it; takes no lock when that was done before. */
 tilus_status kernel_load(Kernel *kernel);
 
-/* The same, and makes it ready on the device. */
+/* Loads the kernel, and makes it ready on the device. */
 tilus_status kernel_prepare(Kernel *kernel, int device);
 
-/* Frees all of them. */
+/* Frees a library's kernels. */
 void kernels_free(Kernel *kernels);
 
 /* ---- the library -------------------------------------------------------- */
@@ -70,13 +70,13 @@ struct tilus_matmul {
     MatmulTable *table;         /* of tunings */
     pthread_mutex_t lock;       /* of what follows */
     Kernel *kernels;
-    bool dense_known;           /* whether `dense` was looked for */
+    bool dense_known;           /* `dense` was looked for */
     DenseApi *dense;            /* NULL: there is no cuBLAS */
 };
 
 /* ---- plans -------------------------------------------------------------- */
 
-/* How products of one bucket of m are computed. */
+/* The configuration of products of one bucket of m. */
 typedef struct Choice {
     MatmulConfig config;
     MatmulSource source;
@@ -85,8 +85,8 @@ typedef struct Choice {
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
 } Choice;
 
-/* Where things lie in packed weights, in bytes: units [tiles, slices], each of codes, scales
- * and zero points; and where all of k has one scale, those in tables behind the units. */
+/* Offsets in packed weights, bytes: packed blocks [tiles, slices], each of codes, scales and
+ * zero points; where all of k has one scale, scales and zero points are tables behind them. */
 typedef struct Packed {
     int rows;                   /* of a tile */
     int64_t tiles, slices;
@@ -117,21 +117,21 @@ struct tilus_matmul_plan {
     Dense dense;
 };
 
-/* A plan for a device that need not be there, of a compute capability that target_for
- * knows: it tells what tilus_matmul_plan_create would choose, and which kernels; it runs
- * nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
+/* Creates a plan for a device that need not be there, of a compute capability that target_for
+ * knows. It tells which configurations and kernels tilus_matmul_plan_create would choose, and
+ * runs nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
                                 const MatmulDevice *device, tilus_matmul_plan **out);
 
-/* A plan for such a device that computes with `config`, whatever tunings and the model say:
+/* Creates a plan for such a device that computes with `config`, without tunings and the model:
  * right for calls of as many rows as the configuration was enumerated for, or any in whose
- * launches all columns are there. Who measures configurations takes its launches, or runs
- * them elsewhere. TILUS_ERROR_UNSUPPORTED: the configuration does not fit the device. */
+ * launches all columns are there. The tuner measures its launches, or runs them elsewhere.
+ * TILUS_ERROR_UNSUPPORTED: the configuration does not fit the device. */
 tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
                                const MatmulConfig *config, const MatmulDevice *device,
                                tilus_matmul_plan **out);
 
-/* Which of the buckets has `m` rows; the choice for them. */
+/* Return the number of the bucket of `m` rows, and the choice for them. */
 int bucket_number(int64_t m);
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
 
@@ -139,25 +139,24 @@ const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
 
 void packed_place(Packed *packed, const MatmulSpec *spec, int rows);
 
-/* Bytes of a zero point; 0: there are none. */
+/* Returns the bytes of a zero point, 0 where there are none. */
 size_t packed_zero_bytes(const MatmulSpec *spec);
 
-/* The byte of zero points beyond the edges, which are 0: integers are stored by as much more
- * as the codes are. */
+/* Returns the byte of a zero point beyond the edges, which is 0: integers are stored larger by
+ * the codes' offset. */
 int packed_zero_nothing(const MatmulSpec *spec);
 
-/* Groups of k with scales in plain weights. */
+/* Counts the groups of k that have scales in plain weights. */
 int64_t packed_groups(const MatmulSpec *spec);
 
-/* The number of row `row` of a tile among the scales of group `q` of a unit. */
+/* Returns the index of row `row` of a tile among the scales of group `q` of a packed block. */
 size_t packed_scale_index(int rows, int q, int row);
 
-/* What is NULL of the plain weights that the problem has; NULL: nothing. */
+/* Returns the name of the field that is NULL though the problem needs it; NULL: none is. */
 const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_weights *w);
 
-/* Codes of a unit that lies outside of k, and its scales and zero points: what
- * tilus_matmul_pack writes there. */
-tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *unit);
+/* Writes a packed block that lies outside of k, as tilus_matmul_pack does. */
+tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *block);
 
 /* ---- runs --------------------------------------------------------------- */
 
@@ -168,8 +167,8 @@ typedef struct Launch {
     tilus_arg args[MATMUL_ARGUMENTS];
 } Launch;
 
-/* How a product of many rows is shared out, and where its buffers lie in the workspace, in
- * bytes. */
+/* The launches of a product of many rows: blocks, mainloop iterations of each (`share`, and one
+ * more for the first `extra`), and offsets of buffers in the workspace, bytes. */
 typedef struct Product {
     const Choice *choice;
     int64_t rows;               /* of A at once; those that are left come next */
@@ -180,30 +179,31 @@ typedef struct Product {
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
 
-/* Finds plan->largest, once all is chosen. */
+/* Finds plan->largest, from all choices. */
 void products_measure(tilus_matmul_plan *plan);
 
-/* The launches of the template's programs, in order, for the rows from `first` on; their
- * count. The call was checked. */
+/* Makes the launches of the template's programs, in order, for the rows from `first` on;
+ * returns their count. The call was checked. */
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
                         const Product *p, int64_t first, Launch launches[MATMUL_LAUNCHES]);
 
-/* That of @pack; the weights are on the device. */
+/* Makes the launch of @pack; the weights are on the device. */
 Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                    uint64_t packed);
 
-/* Enqueues them, on the plan's device where the stream is NULL or another special one. */
+/* Enqueues launches, on the plan's device where the stream is NULL or another special one. */
 tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
                           tilus_stream stream);
 
 /* ---- dense products ----------------------------------------------------- */
 
-/* Decides whether the plan uses cuBLAS, which it looks for at first. */
+/* Decides if the plan uses cuBLAS, which the first plan looks for. */
 tilus_status dense_plan(tilus_matmul_plan *plan);
 void dense_free(tilus_matmul_plan *plan);
 void dense_close(DenseApi *api);
 
-/* Whether products of `m` rows go that way; bytes of workspace of those. */
+/* dense_serves returns true when cuBLAS multiplies `m` rows; such products take
+ * dense_workspace bytes. */
 bool dense_serves(const tilus_matmul_plan *plan, int64_t m);
 size_t dense_workspace(const tilus_matmul_plan *plan);
 
@@ -211,7 +211,7 @@ tilus_status dense_prepare(tilus_matmul_plan *plan);
 tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
                        const tilus_matmul_call *call);
 
-/* The launch that decodes the weights into the workspace. */
+/* Makes the launch that decodes the weights into the workspace. */
 Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- the table ---------------------------------------------------------- */
 
-/* With the library's lock held. */
+/* Returns the kernel of that name, with the library's lock held; NULL: out of memory. */
 static Kernel *find_or_add(tilus_matmul *matmul, const Kernel *wanted)
 {
     for (Kernel *k = matmul->kernels; k; k = k->next)
@@ -55,8 +55,8 @@ void kernels_free(Kernel *kernels)
 
 /* ---- loading ------------------------------------------------------------ */
 
-/* An artefact is of the program, compiled with the very parameters: one of another version
- * of the template, under the same name, would compute something else. */
+/* Checks that the artefact is of the program, compiled with the very parameters: one of another
+ * version of the template, under the same name, would compute something else. */
 static tilus_status check_artefact(const Kernel *kernel, const tilus_artefact *a)
 {
     const char *program = matmul_program_name(kernel->program);
@@ -84,7 +84,7 @@ static tilus_status load_bytes(Kernel *kernel, const void *bytes, size_t size)
     return status;
 }
 
-/* Whether the artefact is among those in memory; then *status is how loading it went. */
+/* Returns true when the artefact is among those in memory; *status tells if it loads. */
 static bool try_memory(Kernel *kernel, tilus_status *status)
 {
     const tilus_matmul_options *o = &kernel->matmul->options;
@@ -96,7 +96,7 @@ static bool try_memory(Kernel *kernel, tilus_status *status)
     return false;
 }
 
-/* The whole file. NULL, and *status: it cannot be read. */
+/* Reads a whole file. NULL: it cannot be read, and *status tells why. */
 static void *read_file(FILE *in, const char *path, size_t *size, tilus_status *status)
 {
     char *bytes = NULL;
@@ -117,7 +117,7 @@ static void *read_file(FILE *in, const char *path, size_t *size, tilus_status *s
     return NULL;
 }
 
-/* The same of the directory. */
+/* Returns true when the artefact is in the directory; *status tells if it loads. */
 static bool try_directory(Kernel *kernel, tilus_status *status)
 {
     char *path, *bytes;
@@ -142,7 +142,7 @@ static bool try_directory(Kernel *kernel, tilus_status *status)
     return found;
 }
 
-/* The same of the compiler. */
+/* Returns true when there is a compiler; *status tells if its artefact loads. */
 static bool try_compiler(Kernel *kernel, tilus_status *status)
 {
     const tilus_matmul_options *o = &kernel->matmul->options;

@@ -45,8 +45,8 @@ static uint32_t *table_entry(const Packer *p, unsigned byte, unsigned value)
     return p->table + (size_t)(byte * BYTE_VALUES + value) * p->storage.words;
 }
 
-/* What each bit of a group sets, then each byte: a byte's are those of its lowest bit, and
- * of the others. */
+/* Fills in the packed bits that each bit of a group sets, then each byte: those of its lowest
+ * bit, and of its other bits. */
 static void fill_table(Packer *p)
 {
     const CastStorage *s = &p->storage;
@@ -95,7 +95,7 @@ static void pack_group(const Packer *p, const uint32_t *plain, uint32_t *packed)
 
 /* ---- codes -------------------------------------------------------------- */
 
-/* `count` codes from number `first` on, as they are packed, to bytes `stride` apart. */
+/* Unpacks `count` codes from number `first` on, as they are stored, to bytes `stride` apart. */
 static void unpack_codes(const Packer *p, int64_t first, int64_t count, unsigned char *to,
                          size_t stride)
 {
@@ -119,8 +119,8 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The codes of a block as bytes [rows, 128]; those beyond the edges are 0. */
-static void gather_unit(Packer *p, int64_t tile, int64_t slice)
+/* Gathers the codes of a packed block as bytes [rows, 128]; codes beyond the edges are 0. */
+static void gather_block(Packer *p, int64_t tile, int64_t slice)
 {
     const MatmulSpec *s = &p->plan->spec;
     int64_t n = tile * p->plan->packed.rows, k = slice * MATMUL_PACKED_K;
@@ -136,7 +136,7 @@ static void gather_unit(Packer *p, int64_t tile, int64_t slice)
         unpack_codes(p, (k + i) * s->n + n, rows, &p->codes[0][i], MATMUL_PACKED_K);
 }
 
-/* The codes of a row that the thread has that is number `quad` of four, packed. */
+/* Packs the codes of a row that thread `quad` of four has. */
 static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint32_t *packed)
 {
     uint32_t plain[8];
@@ -155,7 +155,7 @@ static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint
         pack_group(p, plain + w, packed + w);
 }
 
-/* All threads' words in vectors of four. */
+/* Writes the words of all threads in vectors of four. */
 static void pack_block_codes(Packer *p, unsigned char *block)
 {
     for (int row = 0; row < p->plan->packed.rows; row++)
@@ -173,8 +173,8 @@ static void pack_block_codes(Packer *p, unsigned char *block)
 
 /* ---- scales and zero points --------------------------------------------- */
 
-/* Where the scale of a row and of group `group` of the template (of at most 128) lies in
- * plain weights; -1: nowhere. */
+/* Returns the index in plain weights of the scale of a row and of group `group` of the template
+ * (of at most 128 of k); -1: beyond the edges. */
 static int64_t scale_number(const Packer *p, int64_t row, int64_t group)
 {
     const MatmulSpec *s = &p->plan->spec;
@@ -185,7 +185,7 @@ static int64_t scale_number(const Packer *p, int64_t row, int64_t group)
     return p->from->transposed ? row * groups + group : group * s->n + row;
 }
 
-/* A tile's scales and zero points of group `group` of the template, as group `q` of what is
+/* Packs a tile's scales and zero points of group `group` of the template, as group `q` of those
  * at `scales` and `zeros`. */
 static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
                         unsigned char *scales, unsigned char *zeros)
@@ -214,14 +214,14 @@ static void pack_block(Packer *p, int64_t tile, int64_t slice, unsigned char *bl
 {
     const Packed *packed = &p->plan->packed;
     int group = p->plan->spec.group, groups = group ? MATMUL_PACKED_K / group : 0;
-    gather_unit(p, tile, slice);
+    gather_block(p, tile, slice);
     pack_block_codes(p, block);
     for (int q = 0; q < groups; q++)
         pack_scales(p, tile, slice * groups + q, q, block + packed->block_scales,
                     block + packed->block_zeros);
 }
 
-/* Scales of all of k, a tile after the other. */
+/* Packs scales of all of k, one tile after the other. */
 static void pack_tables(const Packer *p, unsigned char *to)
 {
     const Packed *packed = &p->plan->packed;

@@ -1,4 +1,4 @@
-/* Packed weights: where things lie in them, and parts of them. */
+/* Packed weights: offsets in them, and shards. */
 #include "matmul/internal.h"
 
 #include "support/integer.h"
@@ -45,7 +45,7 @@ void packed_place(Packed *p, const MatmulSpec *spec, int rows)
     }
 }
 
-/* Rows that are equal mod 8 are one thread's, side by side. */
+/* Places rows that are equal mod 8, which are one thread's, side by side. */
 size_t packed_scale_index(int rows, int q, int row)
 {
     return (size_t)((q * 8 + row % 8) * (rows / 8) + row / 8);
@@ -68,9 +68,9 @@ void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile, int64_t *
     *k_tile = MATMUL_PACKED_K;
 }
 
-/* ---- parts -------------------------------------------------------------- */
+/* ---- shards -------------------------------------------------------------- */
 
-/* Whether the plans pack alike: types, groups and tiles. */
+/* Checks that the plans pack alike: types, groups and tiles. */
 static tilus_status check_forms(const tilus_matmul_plan *whole, const tilus_matmul_plan *part)
 {
     const MatmulSpec *w = &whole->spec, *p = &part->spec;
@@ -90,7 +90,7 @@ static tilus_status check_forms(const tilus_matmul_plan *whole, const tilus_matm
     return TILUS_OK;
 }
 
-/* Whether [first, first + size) lies in [0, all), and is cut at multiples of `tile`. */
+/* Checks that [first, first + size) lies in [0, all), and is cut at multiples of `tile`. */
 static tilus_status check_cut(const char *what, int64_t first, int64_t size, int64_t all,
                               int64_t tile)
 {
@@ -119,14 +119,14 @@ static tilus_status check_part(const tilus_matmul_plan *whole, const tilus_matmu
     return status;
 }
 
-/* Where the block of a slice of a tile begins. */
+/* Returns the offset of a slice's packed block of a tile. */
 static size_t block_at(const Packed *p, int64_t tile, int64_t slice)
 {
     return (size_t)(tile * p->slices + slice) * p->block;
 }
 
-/* The blocks of a tile, and behind them such as stand for nothing, but for the scales of the
- * last group, if it is of several blocks: they go on. */
+/* Copies the packed blocks of a tile, and puts empty ones behind them. Scales of a last group of
+ * several blocks go on in the empty ones. */
 static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
                       const unsigned char *empty, unsigned char *to)
 {
@@ -142,8 +142,8 @@ static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
     }
 }
 
-/* Tiles, and behind those of n such as stand for nothing. */
-static void copy_units(const tilus_matmul_plan *whole, const unsigned char *from,
+/* Copies tiles, and puts empty packed blocks behind the last row. */
+static void copy_blocks(const tilus_matmul_plan *whole, const unsigned char *from,
                        const tilus_matmul_plan *part, int64_t tile_first, int64_t slice_first,
                        const unsigned char *empty, unsigned char *to)
 {
@@ -156,8 +156,8 @@ static void copy_units(const tilus_matmul_plan *whole, const unsigned char *from
         memcpy(to + block_at(p, 0, block), empty, p->block);
 }
 
-/* Of scales or zero points of all of k, `bytes` each, a table's rows; behind them such as
- * stand for nothing. */
+/* Copies a table of scales or zero points of all of k, `bytes` each, and puts `nothing` behind
+ * the last row. */
 static void copy_table(const tilus_matmul_plan *part, size_t bytes, const unsigned char *from,
                        int64_t tile_first, int nothing, unsigned char *to)
 {
@@ -185,7 +185,7 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
     if (status == TILUS_OK) {
         int64_t tile_first = n_first / whole->packed.rows;
         memset(to, 0, part->packed.size);
-        copy_units(whole, from, part, tile_first, k_first / MATMUL_PACKED_K, empty, to);
+        copy_blocks(whole, from, part, tile_first, k_first / MATMUL_PACKED_K, empty, to);
         if (whole->packed.scales)
             copy_table(part, 2, from + whole->packed.scales, tile_first, 0,
                        to + part->packed.scales);

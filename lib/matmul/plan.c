@@ -1,4 +1,4 @@
-/* Plans: what is chosen for a problem on a device, and said of it. */
+/* Plans: the choice of configurations and kernels for a problem on a device, and its text. */
 #define _GNU_SOURCE
 #include "matmul/internal.h"
 #include "target/target.h"
@@ -95,7 +95,7 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
                                                                 : matmul_fail_memory();
 }
 
-/* `device` is described when it need not be there; NULL: it is asked. */
+/* Fills in a plan for `device`, which need not be there; NULL: for the runtime's device. */
 static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
                               const MatmulDevice *device)
 {
@@ -143,7 +143,7 @@ static tilus_status fill_fixed(tilus_matmul_plan *plan, const MatmulConfig *conf
     return status;
 }
 
-/* The plan goes to the caller, or away. */
+/* Hands the plan to the caller, or frees it after a failure. */
 static tilus_status hand_out(tilus_matmul_plan *plan, tilus_status status,
                              tilus_matmul_plan **out)
 {
@@ -197,7 +197,7 @@ void tilus_matmul_plan_free(tilus_matmul_plan *plan)
     free(plan);
 }
 
-/* ---- what a plan says --------------------------------------------------- */
+/* ---- descriptions --------------------------------------------------- */
 
 static const char *const zero_names[] = {"none", "integer", "float"};
 static const char *const source_names[] = {"by the given tunings", "by the built-in tunings",

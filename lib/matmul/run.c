@@ -1,4 +1,4 @@
-/* Runs: what a product of some rows launches, and with which arguments.
+/* Runs: the launches of a product of some rows, and their arguments.
  *
  * The workspace, each part at a multiple of 256 bytes:
  *
@@ -10,6 +10,8 @@
  * not suffice are several products, one after the other. */
 #include "matmul/internal.h"
 
+#include "support/integer.h"
+
 #include <inttypes.h>
 
 /* ---- the workspace ---------------------------------------------------------- */
@@ -18,7 +20,7 @@
 static size_t place(size_t *size, int64_t bytes)
 {
     size_t at = *size;
-    *size += ((size_t)bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+    *size += round_up_size((size_t)bytes, MATMUL_ALIGN);
     return at;
 }
 
@@ -27,8 +29,8 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Columns of one launch: with a semaphore for each block where blocks meet, and an even
- * number, so that the rows behind them begin at a multiple of 16 bytes. */
+/* Returns the columns of one launch: with a flag for each block where blocks share tiles, and an
+ * even number, so that the rows behind them begin at a multiple of 16 bytes. */
 static int64_t columns_of(const Product *p, int64_t columns)
 {
     int64_t most = TILUS_MATMUL_SEMAPHORES / (int64_t)sizeof(int32_t) / p->blocks / 2 * 2;
@@ -65,7 +67,7 @@ void products_measure(tilus_matmul_plan *plan)
     }
 }
 
-/* The most that products of any rows up to `m` need, so that it grows with m. */
+/* Returns the most that products of any rows up to `m` need, so that the size grows with m. */
 size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 {
     m = at_most(m, MATMUL_M_MAX);
@@ -147,7 +149,8 @@ static void add_integer(Launch *l, int64_t value)
     l->args[l->count++].integer = value;
 }
 
-/* Where scales and zero points are in tables, else anything that is aligned. */
+/* Adds weights and the tables of scales and zero points, without which any aligned address
+ * will do. */
 static void add_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weights)
 {
     add_pointer(l, weights);
@@ -241,8 +244,8 @@ static tilus_status enqueue(const Launch *launches, size_t count, tilus_stream s
     return status;
 }
 
-/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of whatever context is
- * current. */
+/* Returns true for NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, which are streams of the
+ * current context. */
 static bool is_special(tilus_stream stream)
 {
     return (uintptr_t)stream <= 2;

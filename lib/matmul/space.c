@@ -1,4 +1,4 @@
-/* What configurations take, where they run, and all of them. */
+/* The space of configurations: the resources that each takes, and the devices that have room. */
 #include "matmul/config.h"
 
 #include "support/integer.h"
@@ -34,7 +34,7 @@ int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows)
     return codes + (int64_t)rows * (MATMUL_PACKED_K / spec->group) * (2 + zero);
 }
 
-/* Of packed weights: those that are there, and what fills 256. */
+/* Returns the rows of packed weights: n, rounded up to 256. */
 static int64_t padded_rows(const MatmulSpec *spec)
 {
     enum { N_UNIT = 256 };
@@ -60,7 +60,7 @@ int matmul_divisor(const MatmulSpec *spec)
     return spec->k % vector == 0 ? vector : 1;
 }
 
-/* Rows of a tile, and units along k of a round. */
+/* Return the rows of a tile, and the packed blocks along k of an iteration. */
 static int64_t tile_rows(const MatmulConfig *c)
 {
     return (int64_t)c->warps_n * c->rows;
@@ -112,9 +112,9 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
 
 /* ---- what a block takes ----------------------------------------------- */
 
-/* The ring, with A where it comes through it, two mbarriers of 8 bytes a stage (whose arrays
- * begin at multiples of 16), and unless each warp has whole sums, all warps' in columns of 4
- * more than the rows, the last without them. */
+/* Adds up the ring, with panels of A that come through it, two mbarriers of 8 bytes a stage
+ * (whose arrays begin at multiples of 16), and unless each warp has whole sums, the sums of all
+ * warps, in columns of 4 more than the rows, the last without them. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int64_t panels = c->prearranged_a > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
@@ -127,8 +127,8 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 
 enum { WARPGROUP = 4 };
 
-/* A warp takes part in the product, or keeps the ring full, alone or as one of those that lend
- * registers. */
+/* Counts the warps that multiply, and those that copy: one, or a warpgroup that gives registers
+ * up. */
 static int warps_of_block(const MatmulConfig *c)
 {
     return c->warps_n * c->warps_k + (c->register_reallocation ? WARPGROUP : c->stages > 0);
@@ -140,9 +140,9 @@ static int warps_a_quarter(int registers)
     return 16384 / (32 * (int)round_up_i64(registers, 8));
 }
 
-/* What a product needs on sm_90a so as not to spill much: a part by the rows, a register for
- * each word of codes, and activations and sums of tiles beyond the first, which scales on sums
- * need twice. */
+/* Returns the registers that a product needs on sm_90a so as not to spill much: a part by the
+ * rows, one for each word of codes, and activations and sums of tiles beyond the first, which
+ * scales on sums need twice. */
 int matmul_registers(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 88 : c->rows <= 64 ? 119 : 135;
@@ -150,8 +150,8 @@ int matmul_registers(const MatmulSpec *spec, const MatmulConfig *c)
     return rows + codes + (c->tiles - 1) * c->rows / (c->scale_weights ? 4 : 2);
 }
 
-/* What ptxas 13.0 takes where no limit holds it, off by 9 on average: more, so as to read
- * ahead, which it gives up at no cost. */
+/* Returns the registers that ptxas 13.0 takes without a limit, off by 9 on average: more, so as
+ * to read ahead, which it gives up at no cost. */
 static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 107 : c->rows <= 64 ? 123 : 150;
@@ -212,7 +212,8 @@ static const int all_rows[] = {32, 64, 128, -1}, all_warps_n[] = {1, 2, 4, 8, -1
 static const int all_warps_k[] = {1, 2, 4, 8, -1}, all_stage_k_tiles[] = {1, 2, 4, 8, -1};
 static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
 
-/* Whether those that multiply are whole warpgroups, and get more by it than an equal share. */
+/* Returns true when the warps that multiply are whole warpgroups, and get more registers by
+ * setmaxnreg than an equal share. */
 static bool may_reallocate(const MatmulConfig *c)
 {
     MatmulConfig alone = *c;
@@ -233,7 +234,8 @@ static bool is_flag(int value)
     return value == 0 || value == 1;
 }
 
-/* Whether the template has it, on whatever device. A stage has two mbarriers. */
+/* Returns true when the template has the configuration, on any device. A stage has two
+ * mbarriers. */
 static bool is_valid(const MatmulConfig *c)
 {
     enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16,
@@ -288,8 +290,8 @@ typedef struct Space {
     int64_t bucket;
 } Space;
 
-/* What fits; and where sums of many columns would take more than an equal share of registers,
- * the same with lent ones. */
+/* Visits a configuration that fits; where sums of many columns would take more than an equal
+ * share of registers, also with register reallocation. */
 static void visit_reallocation(const Space *s, MatmulConfig c)
 {
     enum { TILES = 4 };
@@ -301,20 +303,19 @@ static void visit_reallocation(const Space *s, MatmulConfig c)
     }
 }
 
-/* One block for each tile, and 1 to 4 on each multiprocessor; zero points of narrow weights,
- * which instructions bind, both ways. */
+/* Visits one block for each tile, and 1 to 4 on each multiprocessor; zero points of narrow
+ * weights, which instructions bind, both by fma and by mma. */
 static void visit_blocks(const Space *s, MatmulConfig c)
 {
     enum { MOST = 4, NARROW = 2 };
-    int lifted_most = dtype_bits(s->spec->stored) <= NARROW;
+    int zeros_most = dtype_bits(s->spec->stored) <= NARROW;
     for (c.per_sm = 0; c.per_sm <= MOST; c.per_sm++)
-        for (c.zeros_by_mma = 0; c.zeros_by_mma <= lifted_most; c.zeros_by_mma++)
+        for (c.zeros_by_mma = 0; c.zeros_by_mma <= zeros_most; c.zeros_by_mma++)
             if (c.zeros_by_mma == matmul_zeros_by_mma(s->spec, &c))
                 visit_reallocation(s, c);
 }
 
-/* A is read as it is where that is little; else it is prepared, and comes through a ring if
- * there is one. */
+/* Visits A as it is where rows are few, and pre-arranged, through a ring if there is one. */
 static void visit_rings(const Space *s, MatmulConfig c)
 {
     enum { PLAIN = 8 };

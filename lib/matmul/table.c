@@ -12,7 +12,7 @@ struct MatmulTable {
     MatmulTunings user, built_in;
 };
 
-/* As `tilus-tune export --format=c` writes them. */
+/* Reads a row as `tilus-tune export --format=c` writes it. */
 #define TUNING(hash, weights, activations, scales, result, group, zeros, n, k, m, device,    \
                driver, us, ...)                                                              \
     {hash, {weights, activations, scales, result, n, k, group, TILUS_ZEROS_##zeros}, m,      \
@@ -38,7 +38,7 @@ const char *matmul_template_hash(void)
     return MATMUL_TEMPLATE;
 }
 
-/* As if it had been read. */
+/* Makes the tuning that reading the row as JSON would make. */
 static MatmulTuning built_in_tuning(const struct BuiltIn *b)
 {
     MatmulTuning t = {.m = b->m, .config = b->config, .us = b->us};
@@ -98,9 +98,9 @@ typedef struct Query {
 
 enum { AS_MANY_BITS = 2 };      /* the most of type_distance for those */
 
-/* How near the types of weights are to each other, 0 the same. Of as many bits, integers with
- * or without sign are next, and floats that are packed as such, then the other of integers and
- * floats; then those of a bit less, whose best configurations serve well where memory binds
+/* Returns how near the types of weights are to each other, 0: the same. Of as many bits,
+ * integers with or without sign are next, and floats that are packed as such, then the other of
+ * integers and floats; then those of a bit less, whose best configurations serve well where memory binds
  * more; then of a bit more. -1: they say nothing of each other. */
 static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
 {
@@ -113,8 +113,8 @@ static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
     return by_bits[less + 1] + (dtype_is_float(of->stored) != dtype_is_float(wanted->stored));
 }
 
-/* Scales of 32, 64, 128 or all of k: how many steps lie between. Groups of several units are
- * like those of one. */
+/* Counts the steps between groups of 32, 64, 128 and all of k. Groups of several packed blocks
+ * are like those of one. */
 static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
 {
     int steps = 0;
@@ -134,7 +134,7 @@ static bool is_same_shape(const MatmulTuning *t, const Query *q)
            (q->rows == 0 || t->config.rows == q->rows);
 }
 
-/* How far a bucket is from the one that is asked for; -1: it does not help there. */
+/* Returns how far a bucket is from the one that is asked for; -1: too far. */
 static int bucket_distance(int64_t bucket, int64_t wanted)
 {
     int distance = 0;
@@ -150,12 +150,12 @@ static int bucket_distance(int64_t bucket, int64_t wanted)
     return distance + beyond;
 }
 
-/* How far a tuning is from the question: `type`, then `bucket`, then `rest`. */
+/* The distance of a tuning from the query: `type`, then `bucket`, then `rest`. */
 typedef struct Rank {
     int type, bucket, rest;
 } Rank;
 
-/* False: it says nothing of it. */
+/* Returns false when the tuning is too far from the query. */
 static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
 {
     const MatmulSpec *a = &t->spec, *b = q->spec;
@@ -187,7 +187,7 @@ typedef struct Best {
     MatmulChoice choice;
 } Best;
 
-/* Its time as it may be expected of the question's problem: as far from the read floor. */
+/* Returns the time to expect of the query's problem: as far from the read floor. */
 static double expect_time(const MatmulTuning *t, const Query *q)
 {
     return t->us * (matmul_floor(q->spec, q->bucket, q->device) /
@@ -219,7 +219,7 @@ static Best find_in(const MatmulTunings *tunings, MatmulSource source, const Que
     return best;
 }
 
-/* Those of the user come first, but for the types of weights. */
+/* Finds the nearest tuning: of the user first, but a nearer type of weights goes before. */
 static Best find_tuning(const Query *q)
 {
     Best user = find_in(&q->table->user, MATMUL_FROM_USER, q);
@@ -234,8 +234,8 @@ typedef struct Search {
     Best best;
 } Search;
 
-/* Lifted zero points and lent registers are for tunings alone: the model knows no times of
- * them. */
+/* Considers a configuration without zero points by mma and register reallocation, of which the
+ * model knows no times. */
 static void consider_cost(void *data, const MatmulConfig *c)
 {
     Search *s = data;
@@ -267,7 +267,7 @@ bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int r
 
 /* ---- rows ------------------------------------------------------------- */
 
-/* Whether the bucket itself has tunings, not only one that stands in for it. */
+/* Returns true when the bucket itself has tunings, not only one that stands in for it. */
 static bool is_tuned(const Best *best)
 {
     return best->found && best->rank.bucket == 0;

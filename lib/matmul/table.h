@@ -1,5 +1,5 @@
-/* Tunings: which configuration was measured to be best for a problem, and the choice among
- * them and what the cost model says. Look-ups are pure: the same table gives the same answer
+/* Tunings: configurations that were measured to be best for a problem, and the choice among
+ * them and the cost model's. Look-ups are pure: the same table gives the same answer
  * each time. Thread safe. */
 #ifndef TILUS_MATMUL_TABLE_H
 #define TILUS_MATMUL_TABLE_H
@@ -8,8 +8,8 @@
 
 enum { MATMUL_TEMPLATE_MAX = 24, MATMUL_DEVICE_MAX = 96, MATMUL_DRIVER_MAX = 24 };
 
-/* One measurement. `spec` has what its problem decides (no epilogue). Texts say where it was
- * made; the driver is a note. */
+/* One measurement. `spec` has what its problem decides (no epilogue). Texts name the machine;
+ * the driver is a note. */
 typedef struct MatmulTuning {
     char template[MATMUL_TEMPLATE_MAX];     /* hash of the template's text */
     char device[MATMUL_DEVICE_MAX], driver[MATMUL_DRIVER_MAX];
@@ -29,15 +29,16 @@ typedef struct MatmulTunings {
  * is empty when memory ran out; `*out` has nothing then. */
 bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, size_t size);
 
-/* The tunings as JSON, one a line, in their order; freed with free(). NULL: out of memory. */
+/* Writes the tunings as JSON, one a line, in their order; freed with free(). NULL: out of
+ * memory. */
 char *matmul_tunings_write(const MatmulTunings *tunings);
 
-/* The first digits of the SHA-256 of the template that this library is for. */
+/* Returns the first digits of the SHA-256 of the template that this library is for. */
 const char *matmul_template_hash(void);
 
 typedef struct MatmulTable MatmulTable;
 
-/* A table of the user's tunings (`json`, or NULL) before those that are built in. Fails as
+/* Opens a table of the user's tunings (`json`, or NULL) before those that are built in. Fails as
  * matmul_tunings_read does; the caller frees it. */
 bool matmul_table_open(const char *json, MatmulTable **out, char *message, size_t size);
 void matmul_table_free(MatmulTable *table);
@@ -56,7 +57,7 @@ typedef struct MatmulChoice {
                                    floors; or as the model says */
 } MatmulChoice;
 
-/* The best for `m` rows with units of `rows` rows; false: nothing fits the device.
+/* Chooses the best for `m` rows with packed blocks of `rows` rows; false: nothing fits.
  *
  * Tunings of the same device, n and k count, those of the same type of weights before those
  * of others of as many bits (i4 and u4, f4e2m1), of one bit less, of one bit more. Then those
@@ -68,7 +69,7 @@ typedef struct MatmulChoice {
 bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int rows, int64_t m,
                          const MatmulDevice *device, MatmulChoice *choice);
 
-/* The rows of units that a plan packs for: those with the least sum, over buckets, of the
+/* Returns the rows of packed blocks of a plan: those with the least sum, over buckets, of the
  * square of how many times as long as the best rows of the bucket they take. The buckets are
  * those of 1 to 16 that have tunings, or all of these where none has; and those of 32 to 256
  * that have some of weights of as many bits, which count a quarter. In a bucket that has

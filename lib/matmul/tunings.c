@@ -43,7 +43,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(const Reader *r, const ch
     return false;
 }
 
-/* NULL after a failure. */
+/* Returns a field's text; NULL after a failure. */
 static const char *read_text(const Reader *r, const char *field)
 {
     const char *text = json_string_value(json_object_get(r->entry, field));
@@ -132,7 +132,7 @@ static bool read_fields(const Reader *r, MatmulConfig *c)
     return true;
 }
 
-/* What a device decides (shared memory, registers) is not asked here. */
+/* Reads m and a configuration, which need not fit a device's shared memory and registers. */
 static bool read_config(const Reader *r, MatmulTuning *t)
 {
     static const MatmulDevice any = {"", 90, 1, INT64_MAX / 2, INT64_MAX / 2, 1};
