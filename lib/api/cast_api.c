@@ -2,123 +2,88 @@
 #define _GNU_SOURCE
 #include "cast/plan.h"
 #include "codegen/codegen.h"
-#include "ir/ir.h"
+#include "select/plan.h"
 #include "tilus/tilus.h"
 #include "types/storage.h"
 
 #include <string.h>
 
-/* A cast, lookup or decode, as often as a module may have it. */
-typedef struct Seen {
-    CastQuery query;
-    bool codebook;
-} Seen;
-
 typedef struct Printer {
     Text out;
-    Arena *arena;
+    Module *m;
     unsigned sm;
-    bool operations;
-    Seen *seen;
+    bool operations, failed;
+    CastQuery *seen;            /* printed, as often as a module may have them */
     uint32_t count, capacity;
 } Printer;
 
 static Printer printer_of(Module *m, unsigned sm, bool operations)
 {
-    Printer p = {.arena = &m->arena, .sm = sm, .operations = operations};
+    Printer p = {.m = m, .sm = sm, .operations = operations};
     text_init(&p.out, &m->arena);
     cast_print_heading(&p.out);
     return p;
 }
 
-/* False when it has no plan. */
-static bool print_cast(Printer *p, const Seen *cast)
+static void print_plan(Printer *p, const CastPlan *plan)
 {
-    CastPlan plan;
-    if (!(cast->codebook ? cast_plan_codebook : cast_plan)(p->arena, &cast->query, &plan))
-        return false;
-    cast_print_row(&p->out, &plan);
+    cast_print_row(&p->out, plan);
     if (p->operations)
-        cast_print_ops(&p->out, &plan);
-    return true;
+        cast_print_ops(&p->out, plan);
 }
 
 static bool is_same_query(const CastQuery *a, const CastQuery *b)
 {
     return a->from == b->from && a->to == b->to && a->elements == b->elements &&
-           a->packed == b->packed && a->finite == b->finite && a->residual == b->residual;
+           a->packed == b->packed && a->families == b->families && a->finite == b->finite &&
+           a->residual == b->residual;
 }
 
-static bool is_seen(Printer *p, const Seen *cast)
+static bool is_seen(Printer *p, const CastQuery *query)
 {
     for (uint32_t i = 0; i < p->count; i++)
-        if (is_same_query(&p->seen[i].query, &cast->query) &&
-            p->seen[i].codebook == cast->codebook)
+        if (is_same_query(&p->seen[i], query))
             return true;
-    arena_push(p->arena, p->seen, p->count, p->capacity, *cast);
+    arena_push(&p->m->arena, p->seen, p->count, p->capacity, *query);
     return false;
 }
 
-static void print_once(Printer *p, const Seen *cast)
+/* The plan of run `i`, or that there is none, once for all casts that have one query; what
+ * zero points cost depends on who shares them. */
+static void print_run(Printer *p, const CastRuns *runs, unsigned i)
 {
-    if (is_seen(p, cast) || print_cast(p, cast))
+    CastQuery query = {.from = runs->from, .to = runs->to, .packed = runs->packed,
+                       .elements = cast_run_length(runs, i)};
+    const CastPlan *plan = runs->planned ? runs->plans[i] : NULL;
+    if (plan)
+        query = plan->query;
+    if (plan && plan->family == CAST_FAMILY_codebook)
+        query.families = 1u << plan->family;
+    if ((!plan || plan->less == DTYPE_none) && is_seen(p, &query))
         return;
-    cast_print_query(&p->out, &cast->query);
+    if (plan) {
+        print_plan(p, plan);
+        return;
+    }
+    cast_print_query(&p->out, &query);
     text_printf(&p->out, "element by element\n");
 }
 
-/* The plan of a dequantize's elements from slot `first` on; false when its zero points
- * are of no plan. */
-static bool print_less_zeros(Printer *p, const Op *op, int64_t first, unsigned elements)
-{
-    const Type *codes = op->operands[0]->type, *zero = op->operands[2]->type;
-    CastQuery query = {.from = codes->dtype, .to = op->results[0]->type->dtype,
-                       .packed = codes->packed, .elements = elements, .sm = p->sm};
-    CastZeros zeros = cast_zeros_of(zero->dtype, zero->layout, codes->layout, first, elements);
-    CastPlan plan;
-    if (!cast_plan_zeros(p->arena, &query, &zeros, &plan))
-        return false;
-    cast_print_row(&p->out, &plan);
-    if (p->operations)
-        cast_print_ops(&p->out, &plan);
-    return true;
-}
-
-/* The first run of elements, and the rest: what zero points cost depends on who shares
- * them. */
-static bool print_dequantize(Printer *p, const Op *op)
-{
-    int64_t slots = op->results[0]->type->layout->slots;
-    unsigned rest = (unsigned)(slots % CAST_ELEMENTS_MAX);
-    if (op->operand_count < 3 || (slots >= CAST_ELEMENTS_MAX &&
-                                  !print_less_zeros(p, op, 0, CAST_ELEMENTS_MAX)))
-        return false;
-    return rest == 0 || print_less_zeros(p, op, slots - rest, rest);
-}
-
-static bool has_plans(OpCode code)
-{
-    return code == OP_cast || code == OP_decode || code == OP_dequantize || code == OP_lookup;
-}
-
+/* The first run, and the last one when that is shorter. */
 static bool print_op(Op *op, void *data)
 {
     Printer *p = data;
-    if (!has_plans(op->code) || (op->code == OP_dequantize && print_dequantize(p, op)))
+    const Planner *planner = planner_of(op->code);
+    Plan plan;
+    if (!planner || planner->family != PLAN_cast)
         return true;
-    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    bool finite = op->code != OP_decode && op->code != OP_lookup && cast_is_finite(op);
-    Seen cast = {{.from = from->dtype, .to = to->dtype, .packed = from->packed, .sm = p->sm,
-                  .finite = finite, .residual = op->code == OP_decode},
-                 op->code == OP_lookup};
-    int64_t slots = type_thread_bits(to) / dtype_bits(to->dtype);
-    unsigned runs[] = {slots >= CAST_ELEMENTS_MAX ? CAST_ELEMENTS_MAX : 0,
-                       (unsigned)(slots % CAST_ELEMENTS_MAX)};
-    for (unsigned i = 0; i < 2; i++) {
-        cast.query.elements = runs[i];
-        if (runs[i] > 0)
-            print_once(p, &cast);
-    }
+    p->failed |= !select_plan(p->m, op, p->sm, &plan);
+    const CastRuns *runs = &plan.cast.codes;
+    if (p->failed)
+        return false;
+    print_run(p, runs, 0);
+    if (runs->count > 1 && cast_run_length(runs, runs->count - 1) < CAST_ELEMENTS_MAX)
+        print_run(p, runs, runs->count - 1);
     return true;
 }
 
@@ -132,26 +97,32 @@ char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations)
     Printer p = printer_of(module, sm, operations);
     for (Program *program = module->programs; program; program = program->next)
         region_walk(program->body, print_op, &p);
-    return strdup(text_string(&p.out));
+    return p.failed ? NULL : strdup(text_string(&p.out));
+}
+
+static void print_query(Printer *p, const CastQuery *query)
+{
+    CastPlan plan;
+    if (cast_plan(&p->m->arena, query, &plan))
+        print_plan(p, &plan);
 }
 
 /* From plain order, and from the order for the target: the whole cast, that of finite
  * codes where this is another, and decode. */
 static void print_pair(Printer *p, DType from, DType to)
 {
-    Seen cast = {.query = {.from = from, .to = to, .elements = CAST_ELEMENTS_MAX,
-                           .sm = p->sm}};
-    print_cast(p, &cast);
+    CastQuery query = {.from = from, .to = to, .elements = CAST_ELEMENTS_MAX, .sm = p->sm};
+    print_query(p, &query);
     if (!cast_has_storage(from, to))
         return;
-    cast.query.packed = to;
-    print_cast(p, &cast);
-    cast.query.finite = true;
+    query.packed = to;
+    print_query(p, &query);
+    query.finite = true;
     if (dtype_info[from].special != SPECIAL_FINITE && dtype_is_float(from))
-        print_cast(p, &cast);
-    cast.query.finite = false;
-    cast.query.residual = true;
-    print_cast(p, &cast);
+        print_query(p, &query);
+    query.finite = false;
+    query.residual = true;
+    print_query(p, &query);
 }
 
 static char *print_all(Module *m, const char *cpu, bool operations)

@@ -123,6 +123,8 @@ static bool does_family(const CastQuery *query, const CastZeros *zeros, CastFami
 {
     if (zeros && family != CAST_FAMILY_magic && family != CAST_FAMILY_subnormal)
         return false;
+    if (query->families && !(query->families >> family & 1))
+        return false;
     return query->residual == (family == CAST_FAMILY_bare) &&
            is_narrowing(query) == (family >= CAST_FAMILY_linear);
 }

@@ -66,6 +66,7 @@ typedef struct CastQuery {
     DType packed;               /* the source is in storage order packed(packed), see
                                    types/storage.h, and elements fill whole groups;
                                    DTYPE_none: in plain order */
+    unsigned families;          /* bit f: family f may do it; 0: any */
     bool finite;                /* codes that are no numbers may become anything */
     bool residual;              /* elements are left times powers of 2, those of
                                    cast_exponents: no arithmetic; only of packed(to) */
@@ -138,6 +139,11 @@ typedef struct CastCount {
 } CastCount;
 
 CastCount cast_count(const CastPlan *plan);
+
+/* The word of a family, which families of other casts may share: "hardware"; and bits of
+ * the families of a word, 0 if there are none. */
+const char *cast_family_word(CastFamily family);
+unsigned cast_families_named(const char *word);
 
 /* "magic", "realign via bf16", "magic less u4"; in `arena`. */
 const char *cast_family_name(Arena *arena, const CastPlan *plan);

@@ -1,6 +1,8 @@
 /* Plans as text. */
 #include "cast/plan.h"
 
+#include <string.h>
+
 static const char *const family_names[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_magic] = "magic",       [CAST_FAMILY_subnormal] = "subnormal",
     [CAST_FAMILY_realign] = "realign",   [CAST_FAMILY_lookup] = "lookup",
@@ -10,6 +12,20 @@ static const char *const family_names[CAST_FAMILY_COUNT] = {
     [CAST_FAMILY_carry] = "carry",       [CAST_FAMILY_convert] = "hardware",
     [CAST_FAMILY_codebook] = "codebook",
 };
+
+const char *cast_family_word(CastFamily family)
+{
+    return family_names[family];
+}
+
+unsigned cast_families_named(const char *word)
+{
+    unsigned families = 0;
+    for (CastFamily f = 0; f < CAST_FAMILY_COUNT; f++)
+        if (!strcmp(family_names[f], word))
+            families |= 1u << f;
+    return families;
+}
 
 const char *cast_family_name(Arena *arena, const CastPlan *plan)
 {

@@ -4,6 +4,7 @@
 
 #include "cast/plan.h"
 #include "codegen/internal.h"
+#include "select/plan.h"
 
 /* Emits a plan that reads the words `in` and writes its result's words to `out`.
  * False after an error, located at `at`. */
@@ -15,9 +16,12 @@ bool emit_cast_plan(Codegen *cg, Loc at, const CastPlan *plan, LLVMValueRef *in,
 void emit_reorder(Codegen *cg, DType dtype, DType packed, bool to_packed, int64_t words,
                   LLVMValueRef *in, LLVMValueRef *out);
 
-/* The words of `v`, a register tensor in any storage order, cast to `to`, in plain
- * order: by a plan or element by element; `finite` promises that codes are numbers.
- * They may be v's own. NULL after an error. */
-LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, DType to, const Value *v, bool finite);
+/* Emits the runs of words `in` by their plans, to `out`. False after an error. */
+bool emit_cast_runs(Codegen *cg, Loc at, const CastRuns *runs, LLVMValueRef *in,
+                    LLVMValueRef *out);
+
+/* The words of `v`, a register tensor in any storage order, converted as planned, in plain
+ * order. They may be v's own. NULL after an error. */
+LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, const CastRuns *runs, const Value *v);
 
 #endif

@@ -52,24 +52,14 @@ static void cast_slots(Codegen *cg, DType to, DType from, LLVMValueRef *out, LLV
         cast_slot(cg, to, from, out, in, slot);
 }
 
-/* By plans: CAST_ELEMENTS_MAX elements fill whole words of both types, and all
- * runs of as many have one plan. `*planned` is whether there was one. */
-static bool cast_planned(Codegen *cg, Loc at, CastQuery query, LLVMValueRef *in,
-                         LLVMValueRef *out, int64_t slots, bool *planned)
+bool emit_cast_runs(Codegen *cg, Loc at, const CastRuns *runs, LLVMValueRef *in,
+                    LLVMValueRef *out)
 {
-    CastPlan plan = {0};
-    *planned = false;
-    for (int64_t done = 0; done < slots; done += CAST_ELEMENTS_MAX) {
-        int64_t left = slots - done;
-        query.elements = left < CAST_ELEMENTS_MAX ? (unsigned)left : CAST_ELEMENTS_MAX;
-        if (query.elements != plan.query.elements &&
-            !cast_plan(&cg->module->scratch, &query, &plan))
-            return true;
-        if (!emit_cast_plan(cg, at, &plan, in + done * dtype_bits(query.from) / 32,
-                            out + done * dtype_bits(query.to) / 32))
+    for (unsigned i = 0; i < runs->count; i++)
+        if (!emit_cast_plan(cg, at, runs->plans[i],
+                            in + i * CAST_ELEMENTS_MAX / 32 * dtype_bits(runs->from),
+                            out + i * CAST_ELEMENTS_MAX / 32 * dtype_bits(runs->to)))
             return false;
-    }
-    *planned = true;
     return true;
 }
 
@@ -85,29 +75,24 @@ static LLVMValueRef *plain_words(Codegen *cg, const Value *v)
     return out;
 }
 
-LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, DType to, const Value *v, bool finite)
+LLVMValueRef *emit_cast_words(Codegen *cg, Loc at, const CastRuns *runs, const Value *v)
 {
     const Type *from = v->type;
-    int64_t slots = from->layout->slots;
-    LLVMValueRef *out;
-    bool planned;
-    if (from->dtype == to)
+    if (runs->from == runs->to)
         return plain_words(cg, v);
-    CastQuery query = {.from = from->dtype, .to = to, .packed = from->packed, .finite = finite,
-                       .sm = cg->target->sm};
-    out = words_new(cg, type_like(cg->module, from, to));
-    if (!cast_planned(cg, at, query, lowered_words(v), out, slots, &planned))
+    LLVMValueRef *out = words_new(cg, type_like(cg->module, from, runs->to));
+    if (!runs->planned)
+        cast_slots(cg, runs->to, from->dtype, out, plain_words(cg, v), runs->slots);
+    else if (!emit_cast_runs(cg, at, runs, lowered_words(v), out))
         return NULL;
-    if (!planned)
-        cast_slots(cg, to, from->dtype, out, plain_words(cg, v), slots);
     return out;
 }
 
-bool emit_cast(Codegen *cg, const Op *op)
+bool emit_cast(Codegen *cg, const Op *op, const Plan *plan)
 {
     const Type *t = op->results[0]->type;
-    LLVMValueRef *ordered, *words = emit_cast_words(cg, op->loc, t->dtype, op->operands[0],
-                                                    cast_is_finite(op));
+    LLVMValueRef *ordered, *words = emit_cast_words(cg, op->loc, &plan->cast.codes,
+                                                    op->operands[0]);
     if (words && t->packed) {
         ordered = words_new(cg, t);
         emit_reorder(cg, t->dtype, t->packed, true, type_thread_words(t), words, ordered);

@@ -6,7 +6,7 @@
  *     result word     c0 c1 | c2 c3 | c4 c5        groups of three along the slots
  *     spread          s0 s0 | s0 s1 | s1 s1        one prmt for each that is new
  *
- * Integers that the cast can take off on its way (cast_plan_zeros) cost an operation a
+ * Zero points that the plan folds into the cast of the codes cost an operation a
  * spread word, not one a result word. */
 #include "codegen/cast.h"
 
@@ -29,13 +29,13 @@ typedef struct Spread {
     Pair **pairs;               /* by their low lane's slot */
 } Spread;
 
-static bool spread_open(Codegen *cg, const Op *op, unsigned i, Spread *s)
+static bool spread_open(Codegen *cg, const Op *op, unsigned i, const CastRuns *runs, Spread *s)
 {
     const Type *to = op->results[0]->type;
     const Type *groups = type_like(cg->module, op->operands[i]->type, to->dtype);
     Arena *arena = &cg->module->scratch;
     *s = (Spread){.cg = cg, .at = op->loc, .lanes = 32 / dtype_bits(to->dtype),
-                  .words = emit_cast_words(cg, op->loc, to->dtype, op->operands[i], false),
+                  .words = emit_cast_words(cg, op->loc, runs, op->operands[i]),
                   .slots = arena_array(arena, int64_t, (size_t)to->layout->slots),
                   .count = to->layout->slots,
                   .pairs = arena_array(arena, Pair *, (size_t)groups->layout->slots)};
@@ -110,61 +110,41 @@ static bool emit_run(Spread *zeros, const CastPlan *plan, LLVMValueRef *codes, i
     return emit_cast_plan(zeros->cg, zeros->at, plan, in, out + first / zeros->lanes);
 }
 
-/* By plans, of which runs with equal zero points have one. `*folded` is whether zero
- * points can be taken off so. */
-static bool cast_less_zeros(Codegen *cg, const Op *op, Spread *s, LLVMValueRef *out,
-                            bool *folded)
+static bool emit_runs(Spread *zeros, const CastRuns *runs, LLVMValueRef *codes,
+                      LLVMValueRef *out)
 {
-    const Type *codes = op->operands[0]->type, *groups = op->operands[2]->type;
-    CastPlan plan = {0};
-    CastZeros planned = {0};
-    *folded = false;
-    for (int64_t done = 0; done < s->count; done += CAST_ELEMENTS_MAX) {
-        int64_t left = s->count - done;
-        CastQuery query = {.from = codes->dtype, .to = op->results[0]->type->dtype,
-                           .packed = codes->packed, .sm = cg->target->sm,
-                           .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
-                                                                : CAST_ELEMENTS_MAX};
-        CastZeros zeros = cast_zeros_of(groups->dtype, groups->layout, codes->layout, done,
-                                        query.elements);
-        bool same = query.elements == plan.query.elements &&
-                    !memcmp(zeros.of, planned.of, sizeof zeros.of);
-        if (!same && !cast_plan_zeros(&cg->module->scratch, &query, &zeros, &plan))
-            return true;
-        planned = zeros;
-        if (!emit_run(s, &plan, lowered_words(op->operands[0]), done, out))
+    for (unsigned i = 0; i < runs->count; i++)
+        if (!emit_run(zeros, runs->plans[i], codes, (int64_t)i * CAST_ELEMENTS_MAX, out))
             return false;
-    }
-    *folded = true;
     return true;
 }
 
 /* ---- the op ---------------------------------------------------------------------- */
 
 /* The codes less their zero points, in the result's type. NULL after an error. */
-static LLVMValueRef *take_zeros_off(Codegen *cg, const Op *op)
+static LLVMValueRef *take_zeros_off(Codegen *cg, const Op *op, const CastChoice *plan)
 {
     const Type *to = op->results[0]->type;
     LLVMValueRef *words = words_new(cg, to);
     Spread zeros;
-    bool folded;
-    if (!spread_open(cg, op, 2, &zeros) || !cast_less_zeros(cg, op, &zeros, words, &folded))
+    if (!spread_open(cg, op, 2, &plan->zeros, &zeros))
         return NULL;
-    if (folded)
-        return words;
-    words = emit_cast_words(cg, op->loc, to->dtype, op->operands[0], cast_is_finite(op));
+    if (plan->folded)
+        return emit_runs(&zeros, &plan->codes, lowered_words(op->operands[0]), words) ? words
+                                                                                      : NULL;
+    words = emit_cast_words(cg, op->loc, &plan->codes, op->operands[0]);
     return words && apply(&zeros, LLVMFSub, to->dtype, words) ? words : NULL;
 }
 
-bool emit_dequantize(Codegen *cg, const Op *op)
+bool emit_dequantize(Codegen *cg, const Op *op, const Plan *plan)
 {
     const Type *to = op->results[0]->type;
-    bool has_zeros = op->operand_count > 2;
-    LLVMValueRef *words = has_zeros ? take_zeros_off(cg, op)
-                                    : emit_cast_words(cg, op->loc, to->dtype,
-                                                      op->operands[0], cast_is_finite(op));
+    const CastChoice *cast = &plan->cast;
+    LLVMValueRef *words = op->operand_count > 2
+                              ? take_zeros_off(cg, op, cast)
+                              : emit_cast_words(cg, op->loc, &cast->codes, op->operands[0]);
     Spread scales;
-    if (!words || !spread_open(cg, op, 1, &scales) ||
+    if (!words || !spread_open(cg, op, 1, &cast->scales, &scales) ||
         !apply(&scales, LLVMFMul, to->dtype, words))
         return false;
     lower_words(cg, op->results[0], words);

@@ -80,25 +80,11 @@ void emit_reorder(Codegen *cg, DType dtype, DType packed, bool to_packed, int64_
 
 /* ---- decode ------------------------------------------------------------------ */
 
-bool emit_decode(Codegen *cg, const Op *op)
+bool emit_decode(Codegen *cg, const Op *op, const Plan *plan)
 {
-    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    LLVMValueRef *in = lowered_words(op->operands[0]), *out = words_new(cg, to);
-    CastPlan plan = {0};
-    for (int64_t done = 0; done < from->layout->slots; done += CAST_ELEMENTS_MAX) {
-        int64_t left = from->layout->slots - done;
-        CastQuery query = {.from = from->dtype, .to = to->dtype, .packed = from->packed,
-                           .residual = true, .sm = cg->target->sm,
-                           .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
-                                                                : CAST_ELEMENTS_MAX};
-        if (query.elements != plan.query.elements &&
-            !cast_plan(&cg->module->scratch, &query, &plan))
-            return diag_error(cg->module->diag, op->loc, "no plan decodes %s to %s",
-                              dtype_name(from->dtype), dtype_name(to->dtype));
-        if (!emit_cast_plan(cg, op->loc, &plan, in + done * dtype_bits(from->dtype) / 32,
-                            out + done * dtype_bits(to->dtype) / 32))
-            return false;
-    }
+    LLVMValueRef *out = words_new(cg, op->results[0]->type);
+    if (!emit_cast_runs(cg, op->loc, &plan->cast.codes, lowered_words(op->operands[0]), out))
+        return false;
     lower_words(cg, op->results[0], out);
     return true;
 }

@@ -29,24 +29,16 @@ static bool look_up_run(Codegen *cg, const Op *op, const CastPlan *plan, LLVMVal
     return emit_cast_plan(cg, op->loc, plan, words, out);
 }
 
-/* Runs of CAST_ELEMENTS_MAX codes fill whole words, and have one plan. */
-bool emit_lookup(Codegen *cg, const Op *op)
+bool emit_lookup(Codegen *cg, const Op *op, const Plan *plan)
 {
-    const Type *codes = op->operands[0]->type, *result = op->results[0]->type;
-    LLVMValueRef *in = lowered_words(op->operands[0]), *out = words_new(cg, result);
-    int64_t slots = codes->layout->slots;
-    CastPlan plan = {0};
-    for (int64_t done = 0; done < slots; done += CAST_ELEMENTS_MAX) {
-        int64_t left = slots - done;
-        CastQuery query = {.from = codes->dtype, .to = result->dtype, .sm = cg->target->sm,
-                           .elements = left < CAST_ELEMENTS_MAX ? (unsigned)left
-                                                                : CAST_ELEMENTS_MAX};
-        if (query.elements != plan.query.elements)
-            cast_plan_codebook(&cg->module->scratch, &query, &plan);
-        if (!look_up_run(cg, op, &plan, in + done * dtype_bits(codes->dtype) / 32,
-                         out + done * dtype_bits(result->dtype) / 32))
+    const CastRuns *runs = &plan->cast.codes;
+    LLVMValueRef *in = lowered_words(op->operands[0]);
+    LLVMValueRef *out = words_new(cg, op->results[0]->type);
+    for (unsigned i = 0; i < runs->count; i++)
+        if (!look_up_run(cg, op, runs->plans[i],
+                         in + i * CAST_ELEMENTS_MAX / 32 * dtype_bits(runs->from),
+                         out + i * CAST_ELEMENTS_MAX / 32 * dtype_bits(runs->to)))
             return false;
-    }
     lower_words(cg, op->results[0], out);
     return true;
 }

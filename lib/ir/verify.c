@@ -151,17 +151,28 @@ bool verify_view(Module *m, const Op *op)
     return true;
 }
 
-bool verify_finite(Module *m, const Op *op)
+/* The way of a cast or dequantize, where the text names one. */
+static bool verify_cast_via(Module *m, const Op *op)
+{
+    const Attr *via = op_attr(op, ATTR_VIA);
+    Via word = via ? via_find(via->word) : VIA_cast_elements;
+    return (word != VIA_COUNT && via_info[word].op == OP_cast) ||
+           diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
+                      via->word);
+}
+
+bool verify_conversion(Module *m, const Op *op)
 {
     const Attr *finite = op_attr(op, ATTR_FINITE);
-    return !finite || !strcmp(finite->word, "true") || !strcmp(finite->word, "false") ||
-           diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
+    if (!finite || !strcmp(finite->word, "true") || !strcmp(finite->word, "false"))
+        return verify_cast_via(m, op);
+    return diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
 }
 
 bool verify_cast(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    if (!verify_finite(m, op))
+    if (!verify_conversion(m, op))
         return false;
     if (type_packed(m, type_like(m, from, to->dtype), to->packed) == to)
         return true;

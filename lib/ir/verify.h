@@ -23,8 +23,8 @@ const char *verify_kind_text(TypeKind kind);
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);
 
-/* That the attribute FINITE, if `op` has it, is true or false. */
-bool verify_finite(Module *m, const Op *op);
+/* Checks the attributes FINITE and VIA of a cast or dequantize. */
+bool verify_conversion(Module *m, const Op *op);
 
 /* That `op` takes tensors in storage orders, and with residual exponents, and may
  * give them (verify_form.c). */

@@ -111,7 +111,7 @@ static bool verify_groups_held(Module *m, const Op *op, unsigned i)
 bool verify_dequantize(Module *m, const Op *op)
 {
     const Type *codes = op->operands[0]->type, *to = op->results[0]->type;
-    if (!verify_element_types(m, op) || !verify_finite(m, op))
+    if (!verify_element_types(m, op) || !verify_conversion(m, op))
         return false;
     if (type_like(m, codes, to->dtype) != to)
         return diag_error(m->diag, op->loc, "dequantize keeps the %s, got %s from %s",

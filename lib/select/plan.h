@@ -12,6 +12,7 @@
 #define TILUS_SELECT_PLAN_H
 
 #include "select/bulk.h"
+#include "select/cast.h"
 #include "select/copy.h"
 #include "select/dot.h"
 #include "select/reduce.h"
@@ -37,6 +38,7 @@ struct Plan {
         BulkPlan bulk;
         DotPlan dot;
         ReducePlan reduce;
+        CastChoice cast;
     };
 };
 

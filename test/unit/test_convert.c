@@ -2,6 +2,7 @@
  * emit_cast on packed words. The IR runs on this machine through ORC, and also
  * passes NVPTX's selection, which aborts on what it does not know. */
 #include "codegen/convert.h"
+#include "select/plan.h"
 #include "codegen/internal.h"
 #include "ir/builder.h"
 #include "support/bits.h"
@@ -260,7 +261,8 @@ static void build_words_cast(Codegen *cg, Program *p, DType to, DType from)
         cg->llvm, name, LLVMFunctionType(LLVMVoidTypeInContext(cg->context), params, 2, 0));
     LLVMPositionBuilderAtEnd(cg->builder, LLVMAppendBasicBlockInContext(cg->context, f, ""));
     load_words(cg, in, LLVMGetParam(f, 0));
-    assert_true(emit_cast(cg, op));
+    Plan plan;
+    assert_true(select_plan(m, op, cg->target->sm, &plan) && emit_cast(cg, op, &plan));
     store_words(cg, out, LLVMGetParam(f, 1));
     LLVMBuildRetVoid(cg->builder);
 }
