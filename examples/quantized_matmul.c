@@ -22,7 +22,7 @@ enum { DEVICE = 0, CAPABILITY = 90 };
 
 #define TOLERANCE 1e-3
 
-/* What one argument of a program is bound to, by its name. */
+/* The value of one argument of a program, by its name. */
 typedef struct Binding {
     const char *name;
     int64_t value;      /* of a scalar */
@@ -157,7 +157,7 @@ static bool write_ptx(const Demo *demo, const char *program, const char *ptx)
     return true;
 }
 
-/* What the code is for; without a device, it is there to be read. */
+/* The target of the code, which without a device is only printed. */
 static const char *target_of(const Demo *demo)
 {
     return tilus_target_for(demo->rt ? tilus_rt_compute_capability(demo->rt, DEVICE)

@@ -30,7 +30,7 @@ typedef struct Settings {
     char *tunings_text;
 } Settings;
 
-/* What was measured of one m, in microseconds; NAN: it was not. */
+/* The measurements of one m, in microseconds; NAN: not measured. */
 typedef struct Row {
     const char *device, *driver;        /* driver: "" when nothing runs */
     const char *configuration;
@@ -112,7 +112,7 @@ void flush_close(Flush *flush);
 void row_print_header(void);
 void row_print(const Settings *settings, const MatmulSpec *spec, const Row *row);
 
-/* How products of `m` rows are computed: the name of what multiplies, and its blocks. */
+/* Describes how products of `m` rows are computed: the kernel that multiplies, and its blocks. */
 enum { CONFIGURATION_MAX = MATMUL_NAME_MAX + 32 };
 void row_configuration(const tilus_matmul_plan *plan, int64_t m, char text[CONFIGURATION_MAX]);
 

@@ -80,8 +80,8 @@ static double deviation(DType type)
     return sqrt(fmax(squares / count - sum / count * (sum / count), 0));
 }
 
-/* Of the types that have codes which are no numbers, all take a byte: such a code becomes
- * one of half its bits. */
+/* Replaces codes that are no numbers by codes of half their bits. Types with such codes all take
+ * a byte. */
 static void avoid_specials(Data *d)
 {
     uint8_t table[256];

@@ -82,7 +82,7 @@ static void compile_line(char *line, const char *directory)
     assert_int_equal(system(command), 0);
 }
 
-/* What tilus-llc makes of the list is all that runs and packing need. */
+/* Runs and packing need no other kernels than tilus-llc makes of the list. */
 static void a_directory_of_the_listed_kernels_suffices(void **state)
 {
     (void)state;

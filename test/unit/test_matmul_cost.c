@@ -115,7 +115,7 @@ static void test_choices(void **state)
     assert_true(q.errors / q.lines < 0.07);
 }
 
-/* Of what is the same but for one thing. */
+/* Compares configurations that differ in one field. */
 static void test_trends(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-/* What is packed. */
+/* The plain weights. */
 typedef struct Form {
     const char *weights, *activations;
     int64_t n, k, group;
@@ -103,7 +103,7 @@ static const char *const activations[] = {"f16", "bf16"};
 static const int64_t groups[] = {128, 0, 32, 64, 384};
 static const int all_rows[] = {32, 64, 128};
 
-/* Whether weights may be of the i-th type. */
+/* Returns true when weights may be of the i-th type. */
 static bool is_weight(size_t i)
 {
     char message[256];
@@ -157,7 +157,7 @@ static void packs_every_group(void **state)
             }
 }
 
-/* Groups of more than a unit are those of 128, repeated. */
+/* Groups of several packed blocks are groups of 128, repeated. */
 static void repeats_scales(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void repeats_scales(void **state)
 }
 
 /* Floats with one exponent bit give the bytes that integers give of the same numbers, in other
- * units: sign and magnitude to two's complement. */
+ * packed blocks: sign and magnitude to two's complement. */
 static void packs_floats_as_integers(void **state)
 {
     (void)state;

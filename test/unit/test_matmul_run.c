@@ -211,7 +211,7 @@ static tilus_matmul_call call_of(const Case *c, const Data *d)
         .workspace = (uintptr_t)d->workspace.data, .workspace_size = d->workspace.size};
 }
 
-/* As the next product wants them. */
+/* Checks that semaphores are 0, as the next product needs. */
 static void assert_semaphores_zero(const Data *d)
 {
     for (size_t i = 0; i < TILUS_MATMUL_SEMAPHORES; i++)
@@ -280,7 +280,7 @@ static void computes_every_width(void **state)
 }
 
 /* Floats with one exponent bit, which are packed as integers: by scales on sums and on weights,
- * with A as it is and prepared. */
+ * with A as it is and pre-arranged. */
 static void computes_floats_as_integers(void **state)
 {
     (void)state;
@@ -356,7 +356,7 @@ static void lifts_zero_points(void **state)
         }
 }
 
-/* What comes after the sums. */
+/* Epilogues: bias, function, residual. */
 static void computes_epilogues(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void computes_in_pieces(void **state)
     run_case(&c);
 }
 
-/* Types of A and of the result; a bias; rows of A with gaps: with A prepared, and as it
+/* Types of A and of the result; a bias; rows of A with gaps: with A pre-arranged, and as it
  * is. */
 static void takes_other_types(void **state)
 {

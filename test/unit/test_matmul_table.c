@@ -26,7 +26,7 @@ static MatmulDevice device_of(const char *name)
     return matmul_device(name, 90, 132, 232448);
 }
 
-/* What tunings differ in, beside what they chose. */
+/* The problem of a tuning. */
 typedef struct Problem {
     const char *weights;
     int group;
@@ -60,7 +60,7 @@ static char *json_of(const char *hash, const char *zeros, int m, int rows, int w
     return json_of_problem(hash, p, m, rows, warps, us);
 }
 
-/* Of other weights, for m = 8 and units of 64 rows. */
+/* A tuning of other weights, for m = 8 and packed blocks of 64 rows. */
 static char *json_of_type(const char *weights, int group, int warps)
 {
     const Problem p = {weights, group, "none", 512, 1024, "Test"};
@@ -215,7 +215,7 @@ static void test_user_of_other_type(void **state)
     matmul_table_free(t);
 }
 
-/* What the device has no room for is passed over. */
+/* Tunings that the device has no room for are passed over. */
 static void test_passed_over(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void test_passed_over(void **state)
     matmul_table_free(t);
 }
 
-/* The rows for u4 where units of 32 rows take 9 us in each bucket up to 8, those of 128 take
+/* The rows for u4 where packed blocks of 32 rows take 9 us in each bucket up to 8, those of 128 take
  * 10; at m = 16 they take `at_16` and 9, at m = 64 `at_64` (0: not tuned) and 20. */
 static int rows_with(double at_16, double at_64)
 {
@@ -268,7 +268,7 @@ static void test_rows_of_buckets(void **state)
     assert_int_equal(rows_with(10, 40), 128);
 }
 
-/* Of the very zero points before others, also slower ones. */
+/* Tunings of the same zero points go before others, also if they are slower. */
 static void test_exact_zeros(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static bool read_changed(const char *from, const char *to, MatmulTunings *out,
     return matmul_tunings_read(text, out, message, 256);
 }
 
-/* Of a program that had not all fields; and of one that has. */
+/* Tunings of a program that had fewer fields, and of one that has all. */
 static void test_fields_that_came_later(void **state)
 {
     (void)state;
@@ -421,7 +421,7 @@ static void test_fields_that_came_later(void **state)
     free(out.items);
 }
 
-/* Of an earlier program, whose fields had other names. */
+/* Tunings of an earlier program, whose fields had other names. */
 static void test_earlier_names(void **state)
 {
     (void)state;

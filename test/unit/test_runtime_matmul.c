@@ -114,7 +114,7 @@ static void packs_one_way(void **state)
     }
 }
 
-/* What was measured on this device goes before what is thought. */
+/* Tunings of this device go before the cost model. */
 static void takes_tunings(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void takes_tunings(void **state)
     free(json);
 }
 
-/* What measures says itself how it is computed; no device is asked. */
+/* A plan of a fixed configuration asks no device. */
 static void takes_a_configuration(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void describes_a_choice(void **state)
     tilus_rt_close(rt);
 }
 
-/* It grows with m, and holds what each run needs. */
+/* The workspace grows with m, and suffices for each run. */
 static void workspaces_grow(void **state)
 {
     (void)state;

@@ -95,7 +95,7 @@ static void knows_its_types(void **state)
     }
 }
 
-/* What cuBLAS does not compute by itself, and few rows, go the usual way. */
+/* Products that cuBLAS alone does not compute, and few rows, take the fused kernels. */
 static void leaves_the_rest_alone(void **state)
 {
     (void)state;

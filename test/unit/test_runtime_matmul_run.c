@@ -50,7 +50,7 @@ static void session_close(Session *s)
     assert_nothing_left();
 }
 
-/* What the two launches are of, where nothing but the template says so. */
+/* Arguments of the two launches, as the template orders them. */
 static void launches_the_right_arguments(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void launches_the_right_arguments(void **state)
     call.a_stride = 1600;
     assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
 
-    /* 3 columns of 16 rows of A; 64 tiles of 6 rounds for 264 blocks; 12 slices. */
+    /* 3 columns of 16 rows of A; 64 tiles of 6 iterations for 264 blocks; 12 slices. */
     uint64_t prepared = 0x100000 + TILUS_MATMUL_SEMAPHORES;
     uint64_t parts = prepared + 3 * 12 * 2 * (512 + 8) * 4;
     const uint64_t prepare[] = {0x10000, prepared, 33, 1500, 1600, 12};
@@ -139,7 +139,7 @@ static void cuts_many_rows(void **state)
     session_close(&s);
 }
 
-/* Of a type whose scales are of all of k, and its zero points. */
+/* Tables of scales and zero points, where all of k has one scale. */
 static void launches_with_tables(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Compiling alone: how long so many kernels take. */
+/* Compiles kernels without measuring them, and prints the time. */
 #define _GNU_SOURCE
 #include "compiler.h"
 
@@ -39,7 +39,7 @@ static void print_failures(Compiler *c)
             fprintf(stderr, "%s: %s: %s\n", TOOL, k->name, k->message);
 }
 
-/* Different kernels of the tasks' spaces, without a device and without the cache. */
+/* Chooses different kernels of the tasks' spaces, without a device and without the cache. */
 int tune_compile(const Settings *s)
 {
     Tasks tasks;

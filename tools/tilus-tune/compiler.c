@@ -89,7 +89,7 @@ static bool start(Worker *w)
     return ok;
 }
 
-/* How it ended, as text. */
+/* Describes how the process ended. */
 static void stop(Worker *w, bool by_force, char *message, size_t size)
 {
     int status = 0;
@@ -125,7 +125,7 @@ static bool is_ending(Compiler *c)
     return end;
 }
 
-/* Reads exactly `size` bytes. KERNEL_READY, or what became of the process. */
+/* Reads exactly `size` bytes. Returns KERNEL_READY, or the end of the process. */
 static KernelState read_all(Worker *w, char *to, size_t size, int64_t deadline)
 {
     enum { SLICE_MS = 100 };
@@ -209,7 +209,7 @@ static KernelState compile(Worker *w, Kernel *k)
 
 /* ---- threads ---------------------------------------------------------- */
 
-/* Under the lock. NULL: the end. */
+/* Takes the next kernel to compile, with the lock held. NULL: the compiler closes. */
 static Kernel *take(Compiler *c)
 {
     while (!c->end && !c->fresh)
@@ -306,7 +306,7 @@ void compiler_close(Compiler *c)
     free(c);
 }
 
-/* FNV-1a. */
+/* Hashes a name by FNV-1a. */
 static Kernel **find_bucket(Compiler *c, const char *name)
 {
     uint32_t hash = 2166136261;
@@ -315,7 +315,7 @@ static Kernel **find_bucket(Compiler *c, const char *name)
     return &c->named[hash % BUCKETS];
 }
 
-/* Under the lock. NULL: out of memory. */
+/* Makes a kernel, with the lock held. NULL: out of memory. */
 static Kernel *add(Compiler *c, Kernel **bucket, const char *name)
 {
     Kernel *k = calloc(1, sizeof *k);

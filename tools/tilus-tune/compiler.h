@@ -1,5 +1,5 @@
-/* Compiling in many processes: kernels are asked for by name, and taken when they are there.
- * One thread takes them. */
+/* Compiling in many processes: kernels are requested by name, and one thread takes them when
+ * they are ready. */
 #ifndef TILUS_TUNE_COMPILER_H
 #define TILUS_TUNE_COMPILER_H
 
@@ -29,15 +29,15 @@ typedef struct Kernel {
     struct EngineKernel *loaded;    /* of the loader */
 } Kernel;
 
-/* What happens to kernels when they are compiled, in the threads that wait for them: several
- * at once. False: it has failed, and the message says why. */
+/* Loads compiled kernels, in the threads that wait for the processes, several at once. False:
+ * loading failed, and the message says why. */
 typedef struct Loader {
     bool (*load)(void *data, Kernel *kernel);       /* NULL: nothing */
     void (*unload)(void *data, Kernel *kernel);     /* in the thread that drops or closes */
     void *data;
 } Loader;
 
-/* Nothing more will happen to it. */
+/* Returns true when the kernel's state is final. */
 static inline bool kernel_is_settled(KernelState state)
 {
     return state != KERNEL_WANTED && state != KERNEL_COMPILING;
@@ -49,26 +49,25 @@ typedef struct Compiler Compiler;
  * `target` and have `seconds` for each kernel. NULL after a message. */
 Compiler *compiler_open(unsigned jobs, const char *target, double seconds, Loader loader);
 
-/* Ends them, also in the midst of something, and unloads and frees all kernels. NULL is
- * ignored. */
+/* Ends the processes, also busy ones, and unloads and frees all kernels. NULL is ignored. */
 void compiler_close(Compiler *compiler);
 
-/* The kernel of a configuration, which is asked for at the first call. NULL: out of memory,
- * after a message. Lives as long as the compiler. */
+/* Returns the kernel of a configuration, which the first call requests. NULL: out of memory,
+ * after a message. The kernel lives as long as the compiler. */
 Kernel *compiler_want(Compiler *compiler, const MatmulSpec *spec, const MatmulConfig *config,
                       MatmulProgram program);
 
-/* One who has asked for it needs it no more. When nobody does it is unloaded; nobody may ask
- * for it again. NULL is ignored. */
+/* Drops one user's request. The last one unloads the kernel, which must not be requested again.
+ * NULL is ignored. */
 void compiler_drop(Compiler *compiler, Kernel *kernel);
 
-/* All kernels so far, in the order in which they were asked for. */
+/* Returns all kernels so far, in the order of their requests. */
 Kernel *compiler_first(Compiler *compiler);
 
 KernelState compiler_state(Compiler *compiler, const Kernel *kernel);
 
-/* Kernels that nothing more will happen to; waits until there are more of them than `seen`,
- * or a tenth of a second is over. */
+/* Counts kernels whose state is final; waits until there are more than `seen`, or a tenth of a
+ * second is over. */
 size_t compiler_wait(Compiler *compiler, size_t seen);
 
 #endif

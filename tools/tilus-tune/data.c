@@ -143,7 +143,7 @@ static double zero_at(const Data *d, int64_t n, int64_t group)
 
 /* ---- references ------------------------------------------------------- */
 
-/* What a row of the result must be: its sum with signs, and single columns. */
+/* The expected row of a result: its sum with signs, and single columns. */
 typedef struct Expected {
     bool known;
     double sum, columns[DATA_COLUMNS];
@@ -310,7 +310,7 @@ static void check_row(Data *d, int64_t row, const void *c, Found *f)
     }
 }
 
-/* Of rows in number, the first ones and last ones among them. */
+/* Chooses rows to check, the first ones and last ones among them. */
 bool data_check(Data *d, int64_t m, const void *c, double *error, char *message,
                 size_t size)
 {

@@ -1,4 +1,4 @@
-/* Inputs of a product with what its result must be.
+/* Inputs of a product with the expected result.
  *
  * Whole rows of the result are checked, at the cost of reading the weights once: with signs
  * r[n] drawn at random, sum_n C[m, n] r[n] must be sum_k A[m, k] y[k], where

@@ -13,7 +13,8 @@ struct Database {
 
 enum { FORMAT = 3 };            /* of the tables: SQLite's user_version */
 
-/* What tells one search from another, and the fields of a configuration, each after a comma. */
+/* The columns that tell one search from another, and the fields of a configuration, each after
+ * a comma. */
 #define KEY_COLUMNS \
     "template, device, driver, weights, activations, scales, result, grouped, zeros, n, k, m"
 #define KEY_PLACES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
@@ -257,8 +258,8 @@ static bool append(Database *d, sqlite3_stmt *s, MatmulTunings *out)
     return read_tuning(d, s, &items[out->count++]);
 }
 
-/* Of each key without template and driver, the search of the last row, and of it the least
- * time of each number of rows. */
+/* Selects, for each key without template and driver, the search of the last row, and the least
+ * time of that search for each number of rows. */
 static const char best_sql[] =
     "WITH ranked AS (SELECT *,"
     " max(id) OVER (PARTITION BY template, device, driver, weights, activations, scales,"

@@ -11,7 +11,7 @@ typedef struct Database Database;
 Database *database_open(const char *path, bool writable);
 void database_close(Database *d);
 
-/* Where measurements are made. */
+/* The place of measurements. */
 typedef struct Origin {
     const char *device, *driver;
 } Origin;
@@ -21,18 +21,19 @@ typedef struct Origin {
 bool database_recall(Database *d, const Task *task, const Origin *origin,
                      const Candidates *candidates);
 
-/* Keeps what became of one, also when the process is killed right after. `note` is why. */
+/* Keeps the outcome of a candidate, also when the process is killed right after. `note` tells
+ * the reason. */
 bool database_add(Database *d, const Task *task, const Origin *origin,
                   const Candidate *candidate, const char *note);
 
-/* Tunings from elsewhere, all or none; those that are there already are replaced. */
+/* Adds tunings from elsewhere, all or none; rows of the same configurations are replaced. */
 bool database_import(Database *d, const MatmulTunings *tunings);
 
-/* The best of each device, problem, m and number of rows, ordered by those; freed with
+/* Finds the best of each device, problem, m and number of rows, ordered by those; freed with
  * free(out->items). Of several templates and drivers the one that was measured last. */
 bool database_best(Database *d, MatmulTunings *out);
 
-/* How many rows have each outcome. */
+/* Counts the rows of each outcome. */
 bool database_count(Database *d, size_t counts[OUTCOMES]);
 
 #endif

@@ -1,5 +1,5 @@
-/* What runs products: the GPU, or the CPU engine, whose times mean nothing for a GPU. Memory
- * is named by addresses, into which one may point. */
+/* The engine that runs products: the GPU, or the CPU engine, whose times mean nothing for a
+ * GPU. Memory is named by addresses, which may point inside an allocation. */
 #ifndef TILUS_TUNE_ENGINE_H
 #define TILUS_TUNE_ENGINE_H
 

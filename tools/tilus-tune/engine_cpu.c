@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a fault puts on a launch's time, and from how much on a candidate is clearly slower:
- * beyond what a busy machine does. */
+/* The time that a fault adds to a launch, and the time from which on a candidate is clearly
+ * slower: beyond the noise of a busy machine. */
 static const double fault_slower = 1e6, clearly_slower = 1e5;
 
 /* Addresses are those of the host. */
@@ -167,7 +167,7 @@ static void cpu_close(Engine *e)
     free(c);
 }
 
-/* As if it were a small GPU. */
+/* Describes the engine as a small GPU. */
 Engine *engine_open_cpu(void)
 {
     enum { CAPABILITY = 90, MULTIPROCESSORS = 4, SHARED_BYTES = 232448 };

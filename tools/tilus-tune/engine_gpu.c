@@ -37,7 +37,7 @@ static bool check(Gpu *g, tilus_status status)
     return check_into(g, status, g->base.message, sizeof g->base.message);
 }
 
-/* What driver_check has said on stderr. */
+/* The message for a failure that driver_check has printed on stderr. */
 static bool check_driver(Gpu *g, bool ok)
 {
     if (!ok)

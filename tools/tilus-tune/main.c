@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 {
     Settings s = {.m = "1,2,4,8,16", .group = 128, .database = "tilus-tune.db", .output = "-",
                   .candidates = 192, .count = 200, .compile_seconds = 60};
-    /* What this program starts itself as; it is no command for people. */
+    /* The program starts itself with this word; it is no command for users. */
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return tune_worker();
     int status = parse_and_run(&s, argc, argv);

@@ -1,5 +1,5 @@
-/* What is launched, and with what, says a plan of the matmul library: the tuner measures what
- * users run. */
+/* Launches and their arguments come from a plan of the matmul library, so that the tuner
+ * measures the launches of users. */
 #include "product.h"
 
 #include "matmul/internal.h"

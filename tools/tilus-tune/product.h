@@ -8,7 +8,7 @@
 
 enum { ROWS_KINDS = 3 };
 
-/* Weights packed for units of `rows` rows, 0 for none: copies, one after the other, that are
+/* Weights in packed blocks of `rows` rows, 0 for none: copies, one after the other, that are
  * much more than the L2 cache holds. */
 typedef struct Weights {
     int rows;
@@ -31,7 +31,7 @@ typedef struct Shape {
 bool shape_open(Shape *shape, Engine *engine, const Data *data);
 void shape_close(Shape *shape);
 
-/* The kernels of a candidate, by the template's programs; NULL: it does not need it. */
+/* The kernels of a candidate, by the template's programs; NULL: the candidate needs none. */
 typedef EngineKernel *const Kernels[MATMUL_PROGRAMS];
 
 /* A candidate's product of `m` rows. */

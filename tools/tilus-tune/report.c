@@ -1,4 +1,4 @@
-/* What the database has: for people, for the library, and from elsewhere. */
+/* Prints the database for people, exports it for the library, and imports tunings. */
 #define _GNU_SOURCE
 #include "database.h"
 

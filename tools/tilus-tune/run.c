@@ -66,8 +66,8 @@ static void record(Run *r, Search *s, Candidate *c, Outcome outcome, const char 
             outcome_name(outcome), task_print(&s->task, text), c->product->name, note);
 }
 
-/* The fastest of those that are right, of units of `rows` rows, 0: of any; NULL: there is
- * none. */
+/* Returns the fastest right candidate with packed blocks of `rows` rows, 0: of any; NULL: there
+ * is none. */
 static const Candidate *find_best(const Search *s, int rows)
 {
     const Candidate *best = NULL;
@@ -93,7 +93,7 @@ static void print_counts(const Search *s)
         }
 }
 
-/* What the searches of a shape took, the last of which is `s`. */
+/* Prints the time that the searches of a shape took, the last of which is `s`. */
 static void print_shape(const Run *r, const Search *s)
 {
     char text[128];
@@ -148,7 +148,8 @@ static bool check(Run *r, Search *s, Candidate *c, Trial *t)
     return right;
 }
 
-/* Slow is what is so among those of its rows: each has its best, whatever others reach. */
+/* Returns true when a candidate is slow among candidates of its rows: each number of rows has a
+ * best of its own. */
 static void time_product(Run *r, Search *s, Candidate *c, Trial *t)
 {
     const Candidate *best = find_best(s, c->config.rows);
@@ -180,8 +181,8 @@ static void measure(Run *r, Search *s, Candidate *c)
     r->failed = true;
 }
 
-/* The kernel of the candidate that stands in its way, NULL when all are ready; in `*state`
- * how it ended. */
+/* Returns the kernel that the candidate still lacks, with its state in `*state`; NULL when all
+ * are ready. */
 static const Kernel *find_obstacle(Run *r, const Candidate *c, KernelState *state)
 {
     Kernel *const all[] = {c->pack, c->prepare, c->product};
@@ -191,8 +192,8 @@ static const Kernel *find_obstacle(Run *r, const Candidate *c, KernelState *stat
     return NULL;
 }
 
-/* Until it is known better, in case that it ends this process, or never ends. Once may be
- * somebody else's doing, twice is its own. */
+/* Notes a candidate as begun, in case that it ends this process, or never ends. One such end may
+ * have another cause; after two the candidate has failed. */
 static void expect_nothing(Run *r, const Search *s, const Candidate *c)
 {
     Candidate lost = *c;
@@ -217,7 +218,7 @@ static void try_candidate(Run *r, Search *s, Candidate *c)
 
 /* ---- one task --------------------------------------------------------- */
 
-/* It is settled. */
+/* Notes the final outcome of a candidate. */
 static void drop_kernels(Run *r, const Candidate *c)
 {
     compiler_drop(r->compiler, c->pack);
@@ -225,7 +226,7 @@ static void drop_kernels(Run *r, const Candidate *c)
     compiler_drop(r->compiler, c->product);
 }
 
-/* Candidates up to the end of this round. */
+/* Counts candidates up to the end of this round. */
 static size_t count_reached(const Run *r, const Search *s)
 {
     return s->candidates.count < r->end ? s->candidates.count : r->end;
@@ -239,7 +240,7 @@ static bool is_round_over(const Run *r, const Search *s)
     return true;
 }
 
-/* The first of this round that waits for nothing. */
+/* Returns the first candidate of this round whose kernels are final. */
 static Candidate *next_candidate(Run *r, const Search *s)
 {
     for (size_t i = 0; i < count_reached(r, s); i++) {
@@ -252,7 +253,7 @@ static Candidate *next_candidate(Run *r, const Search *s)
     return NULL;
 }
 
-/* The data of the shape, for the largest m of its tasks. */
+/* Makes the data of the shape, for the largest m of its tasks. */
 static bool open_shape(Run *r, const Search *s)
 {
     int64_t m = s->task.m;
@@ -272,7 +273,7 @@ static bool open_shape(Run *r, const Search *s)
     return false;
 }
 
-/* Until something has been compiled. */
+/* Waits until a kernel has been compiled. */
 static size_t wait_for_kernels(Run *r, size_t seen)
 {
     double start = tune_seconds();
@@ -281,7 +282,7 @@ static size_t wait_for_kernels(Run *r, size_t seen)
     return seen;
 }
 
-/* Says what was found so far, where this round had something to do, and in the first one. */
+/* Prints the best so far, where this round had something to do, and in the first one. */
 static void search(Run *r, Search *s)
 {
     size_t seen = 0;
@@ -339,7 +340,7 @@ static void search_all(Run *r)
 
 /* ---- all of them ------------------------------------------------------ */
 
-/* Of candidates from `first` to `end`. */
+/* Requests the kernels of candidates from `first` to `end`. */
 static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
 {
     const MatmulSpec *spec = &s->task.spec;
@@ -359,7 +360,7 @@ static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
     return true;
 }
 
-/* In the order in which they will be measured. */
+/* Requests kernels in the order of measuring. */
 static bool want_all_kernels(Run *r)
 {
     size_t most = r->settings->candidates;
@@ -429,7 +430,7 @@ static void close_run(Run *r)
     free(r->searches);
 }
 
-/* Success: each task has a best, nothing is left to measure and nothing was wrong. */
+/* Returns success when each task has a best, nothing is left to measure and nothing was wrong. */
 static int finish(const Run *r)
 {
     size_t left = 0, without = 0;

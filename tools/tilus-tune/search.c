@@ -47,7 +47,7 @@ static void collect(void *data, const MatmulConfig *config)
     out->items[out->count++] = (Candidate){.config = *config, .cost = cost};
 }
 
-/* By cost; ties by their numbers, so that the order is one. */
+/* Compares by cost, then by number, so that the order is one. */
 static int compare_costs(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;
@@ -69,7 +69,7 @@ static void sort(Candidates *c, int (*compare)(const void *, const void *))
         qsort(c->items, c->count, sizeof *c->items, compare);
 }
 
-/* The places of candidates, which are ordered by cost, among those of their rows. */
+/* Numbers candidates, which are ordered by cost, among candidates of equal rows. */
 static void find_places(Candidates *c)
 {
     enum { KINDS = 3 };

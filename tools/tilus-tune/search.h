@@ -4,12 +4,12 @@
 
 #include "tune.h"
 
-/* What became of a candidate, as the database has it. */
+/* The outcome of a candidate, as the database has it. */
 typedef enum Outcome {
     OUTCOME_NONE,               /* not measured yet */
     OUTCOME_OK,
     OUTCOME_SLOW,               /* right; measured briefly, as it was clearly slower */
-    OUTCOME_WRONG,              /* its result is not what it must be */
+    OUTCOME_WRONG,              /* its result differs from the expected one */
     OUTCOME_FAILED,             /* not compiled, not loaded, not run */
     OUTCOME_CRASHED,            /* it took the compiler's process with it */
     OUTCOME_LATE,               /* not compiled in time */
@@ -18,7 +18,7 @@ typedef enum Outcome {
 } Outcome;
 
 const char *outcome_name(Outcome outcome);
-/* OUTCOME_NONE when there is none of that name. */
+/* Returns the outcome of that name; OUTCOME_NONE: there is none. */
 Outcome outcome_find(const char *name);
 
 typedef struct Candidate {
@@ -36,7 +36,7 @@ typedef struct Candidates {
     size_t count;
 } Candidates;
 
-/* At most `most` candidates, of each number of rows as many where there are so many, since
+/* Lists at most `most` candidates, of each number of rows as many where there are so many, since
  * a plan has the same rows for all m: the cheapest of each by the cost model, then the second
  * of each, and so on. The caller frees out->items. False: out of memory, after a message. */
 bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,

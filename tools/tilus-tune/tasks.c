@@ -1,4 +1,4 @@
-/* What shall be tuned, from the command line. */
+/* Tasks of the command line: problems and rows of A to tune for. */
 #define _GNU_SOURCE
 #include "tune.h"
 
@@ -14,7 +14,7 @@ static bool fail(const char *what, const char *text, const char *wanted)
     return false;
 }
 
-/* A number from 1 on at `*text`, which moves behind it. */
+/* Reads a number from 1 on at `*text`, which moves behind it. */
 static bool read_number(const char **text, int64_t *out)
 {
     char *end;
@@ -36,7 +36,7 @@ static bool read_shape(const char *text, int64_t *k, int64_t *n)
 
 enum { BUCKETS_MAX = 17, M_MAX = 65536 };
 
-/* Buckets of "1,8,16", each once. */
+/* Reads the buckets of "1,8,16", each once. */
 static bool read_buckets(const char *text, int64_t buckets[BUCKETS_MAX], size_t *count)
 {
     const char *at = text;
@@ -120,7 +120,7 @@ static bool make_spec(const Settings *s, const char *weights, const char *shape,
     return false;
 }
 
-/* What tasks are made of. */
+/* The lists of options that tasks combine. */
 typedef struct Lists {
     Words weights, shapes, zeros;
     int64_t buckets[BUCKETS_MAX];
@@ -152,7 +152,7 @@ static bool is_left_out(const Lists *l, const char *weights, const char *zeros)
            strcmp(zeros, zeros_names[TILUS_ZEROS_INTEGER]) == 0;
 }
 
-/* Of each m. */
+/* Adds a task for each m. */
 static bool add_tasks(const Settings *s, const Lists *l, const char *weights,
                       const char *shape, const char *zeros, Tasks *tasks)
 {

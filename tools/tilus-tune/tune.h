@@ -1,7 +1,7 @@
 /* tilus-tune: finds the configurations of the matmul template that are fastest on a device.
  *
  *     main.c        the command line           search.c     candidates of a task, in order
- *     tasks.c       what shall be tuned        run.c        measures them, one after the other
+ *     tasks.c       problems to tune for       run.c        measures them, one after the other
  *     worker.c      compiles, in a process     compiler.c   many of those
  *     compile.c     that, and nothing else
  *     data.c        inputs and references      product.c    the launches of a product
@@ -37,7 +37,7 @@ typedef struct Settings {
     bool again;
 } Settings;
 
-/* One thing to tune. */
+/* A problem and a bucket of m to tune for. */
 typedef struct Task {
     MatmulSpec spec;
     int64_t m;                  /* a bucket */
@@ -49,13 +49,13 @@ typedef struct Tasks {
     size_t count;
 } Tasks;
 
-/* Set by SIGINT and SIGTERM: what goes on ends after the candidate at hand. */
+/* Set by SIGINT and SIGTERM: a search ends after the candidate at hand. */
 extern volatile sig_atomic_t tune_interrupted;
 void tune_handle_signals(void);
 
 double tune_seconds(void);      /* of a clock that only goes on */
 
-/* Every command returns an exit code, after it has said what is wrong on stderr. */
+/* Every command returns an exit code, after it has printed errors on stderr. */
 int tune_run(const Settings *s);
 int tune_compile(const Settings *s);
 int tune_show(const Settings *s);
@@ -63,7 +63,8 @@ int tune_export(const Settings *s);
 int tune_import(const Settings *s);
 int tune_worker(void);
 
-/* Whether TILUS_TUNE_FAULT is `kind`, such as "crash:", and a part of `name` (worker.c). */
+/* Returns true when TILUS_TUNE_FAULT is `kind`, such as "crash:", and a part of `name`
+ * (worker.c). */
 bool tune_has_fault(const char *name, const char *kind);
 
 /* tasks.c: every combination of zero points, weights, shape and m, in that order, without

@@ -40,7 +40,7 @@ bool tune_has_fault(const char *name, const char *kind)
     return fault && strncmp(fault, kind, len) == 0 && strstr(name, fault + len);
 }
 
-/* Unsigned codes mean one less. */
+/* Injects a wrong result: unsigned codes mean one less. */
 static void spoil(Request *r)
 {
     char *place = strstr(r->parameters, "OFFSET=0");
@@ -73,7 +73,7 @@ static bool serve(Request *r, tilus_cache *cache)
     return ok;
 }
 
-/* Ends when nobody asks any more. */
+/* Answers requests until standard input ends. */
 int tune_worker(void)
 {
     char *line = NULL;

@@ -16,8 +16,8 @@ enum { SIZES = 5, NAME_MAX_BYTES = 160 };
 
 /* ---- engines ------------------------------------------------------------------ */
 
-/* What runs products. Addresses are of its memory. Functions return a status, and
- * tilus_rt_error() says why they failed; they return when all is done. */
+/* The engine that runs products, with addresses of its memory. Functions return a status when
+ * the work is done; tilus_rt_error() says why they failed. */
 typedef struct Engine Engine;
 struct Engine {
     MatmulDevice device;
@@ -121,18 +121,18 @@ void data_free(Data *data);
 /* In which order a product has the rows of A and of the residual; backwards comes first. */
 typedef enum Order { BACKWARDS, FORWARDS, ORDERS } Order;
 
-/* How far C is from the product. */
+/* The distance of C from the product. */
 typedef struct Difference {
     double norm;                /* as a part of the product's; NAN where C has one */
     double largest;             /* of one element, as a part of their root mean square */
 } Difference;
 
-/* Of C[m, n]. */
+/* Compares C[m, n] with the product. */
 Difference data_compare(const Data *data, const Trial *trial, int64_t m, Order order,
                         const void *c);
 
-/* What it has to be below. The norm: 1e-2 where anything is bf16, else 2e-3, which is also
- * what one wrong element among 250000 makes of it. The largest: 16 times that; on the
+/* Returns the bounds of differences. The norm: 1e-2 where anything is bf16, else 2e-3,
+ * which is also the norm of one wrong element among 250000. The largest: 16 times that; on the
  * CPU engine it is 3.4 times that at most, in a third of all cases. */
 Difference data_bounds(const MatmulSpec *spec);
 
@@ -158,7 +158,8 @@ void run_close(Run *run);
  * it is compared. */
 void run_product(Run *run, size_t size, bool spoil, Outcome *outcome);
 
-/* What computes products of `m` rows: "stages 2, prepared 2, hand-overs, matmul-u4-..". */
+/* Describes how products of `m` rows are computed: "stages 2, prearranged_a 2, .. of
+ * matmul-u4-..". */
 void run_describe(const tilus_matmul_plan *plan, int64_t m, char *text, size_t size);
 
 #endif

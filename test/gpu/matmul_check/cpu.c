@@ -152,7 +152,7 @@ static void cpu_close(Engine *e)
     free(c);
 }
 
-/* With so few multiprocessors that blocks share tiles also where there is little to do. */
+/* Describes a device with so few multiprocessors that blocks share tiles of small products. */
 Engine *engine_open_cpu(void)
 {
     enum { CAPABILITY = 90, MULTIPROCESSORS = 5, SHARED_BYTES = 227 * 1024 };

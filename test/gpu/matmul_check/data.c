@@ -63,7 +63,7 @@ static Codes list_codes(DType type)
     return c;
 }
 
-/* How large weights are, less their zero points. */
+/* Returns the usual size of weights less their zero points. */
 static double usual_weight(const MatmulSpec *s, const Codes *c)
 {
     double least = dtype_min(s->weights), most = dtype_max(s->weights);

@@ -89,7 +89,7 @@ static void report_case(Report *r, const char *name, const Outcome *o)
     fflush(stdout);
 }
 
-/* Which of a trial's cases are run. */
+/* The cases of a trial that are run. */
 static size_t choose(Report *r, const Trial *trial, bool in_share, bool chosen[static SIZES])
 {
     const Settings *s = r->settings;
@@ -114,7 +114,7 @@ static void list_cases(const Trial *trial, const bool chosen[static SIZES])
     }
 }
 
-/* What cannot be opened fails in all cases. */
+/* Fails all cases of a trial that cannot be opened. */
 static void run_trial(Report *r, Engine *engine, const Trial *trial,
                       const bool chosen[static SIZES])
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What surrounds results and workspaces, and is in them before: of any result's type a NaN. */
+/* The byte around results and workspaces, and in them before: a NaN of any result's type. */
 enum { MARK = 0xff, MARGIN = 256 };
 
 struct Run {
@@ -163,7 +163,7 @@ static bool place_rows(const Run *r, const unsigned char *data, size_t size, Ord
     return ok;
 }
 
-/* What the product of an order reads and writes. */
+/* The operands and the result of an order's product. */
 static bool open_order(Run *r, Order order, Outcome *o)
 {
     const Data *d = &r->data;
@@ -307,7 +307,7 @@ static bool compute(const Run *r, int64_t m, Outcome *o)
     return check(o, e->run(e, r->plan, calls, count));
 }
 
-/* Of an element in the middle, so that not only the first or the last one would be seen. */
+/* Injects a fault into an element in the middle, which checks of the ends alone would miss. */
 static void spoil_result(const Run *r, int64_t m)
 {
     DType type = r->data.spec.result;

@@ -1,4 +1,4 @@
-/* What is computed: the matrix of all types, groups and zero points, and what is beside it. */
+/* The trials: the matrix of all types, groups and zero points, and others beside the matrix. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 static const char *const zero_names[] = {"no zeros", "integer zeros", "float zeros"};
 static const char *const function_names[] = {"", ", silu", ", gelu"};
 
-/* Of a matrix's product: "u4 x f16, group 128, no zeros". */
+/* Names a trial of the matrix: "u4 x f16, group 128, no zeros". */
 static void name_problem(const tilus_matmul_problem *p, char name[static NAME_MAX_BYTES])
 {
     char group[24] = "k";
@@ -21,7 +21,8 @@ static void name_problem(const tilus_matmul_problem *p, char name[static NAME_MA
              zero_names[p->zeros]);
 }
 
-/* Of one beside it: "epilogues: u4 x f16 to f32, 70 x 256, group 128, no zeros, silu". */
+/* Names a trial beside the matrix: "epilogues: u4 x f16 to f32, 70 x 256, group 128, no zeros,
+ * silu". */
 static void name_other(const char *what, const tilus_matmul_problem *p,
                        char name[static NAME_MAX_BYTES])
 {
@@ -66,8 +67,8 @@ static void use_shape(Trial *trial, const Shape *shape)
     trial->configs = shape->configs->rows ? shape->configs : NULL;
 }
 
-/* Whether the library takes it; what f16 cannot hold has scales of bf16, which can bring it
- * to ordinary sizes. */
+/* Returns true when the library takes the problem. Weights that f16 cannot hold have scales of
+ * bf16, which bring them to ordinary sizes. */
 static bool is_problem(tilus_matmul_problem *p)
 {
     MatmulSpec spec;
@@ -245,7 +246,7 @@ bool trials_make(Trials *trials)
 
 /* ---- configurations ----------------------------------------------------------- */
 
-/* What the shape has for the bucket of m. */
+/* Returns the shape's configuration for the bucket of m. */
 static const MatmulConfig *config_for(const Trial *trial, int64_t m)
 {
     for (size_t i = 0; i < SIZES && trial->configs; i++)
