@@ -1,6 +1,8 @@
 /* The tables of ops and attributes, modules, types, and basic surgery. */
 #include "ir/ir.h"
 
+#include "support/register_share.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -608,15 +610,12 @@ const Op *region_thread_group(const Region *r)
     return op;
 }
 
-/* A multiprocessor has four parts, each with registers and every fourth warp of its own:
- * what ptxas goes by, as test/lit/codegen/setmaxnreg-ptxas.tilus shows. */
 int64_t program_registers(const Program *p)
 {
-    enum { PARTS = 4, PART = 16 * 1024, LANES = 32, STEP = 8, MOST = 256 };
+    enum { MOST = 256 };
     if (!p->min_blocks)
         return 0;
-    int64_t warps = (p->min_blocks * p->warps + PARTS - 1) / PARTS;
-    int64_t share = PART / (LANES * warps) / STEP * STEP;
+    int64_t share = register_share(p->min_blocks * p->warps);
     return share < MOST ? share : MOST;
 }
 

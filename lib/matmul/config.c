@@ -282,6 +282,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, product, "STAGE_K_TILES", "e", c->stage_k_tiles);
     add_number(&l, product, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
     add_number(&l, product, "REGISTERS", "n", matmul_registers_reallocated(c));
+    add_number(&l, product && c->register_reallocation, "COPIER_REGISTERS", NULL,
+               MATMUL_COPIER_REGISTERS);
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "PREARRANGED_A", "p", c->prearranged_a);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);

@@ -9,6 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,        /* of k, in a unit of packed weights */
+    MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
     MATMUL_NAME_MAX = 160,      /* of an artefact's name */

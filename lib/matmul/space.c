@@ -3,6 +3,7 @@
 
 #include "support/integer.h"
 #include "support/limits.h"
+#include "support/register_share.h"
 #include "target/target.h"
 
 #include <string.h>
@@ -125,19 +126,13 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return c->stages * iteration_blocks(c) * k_tile + barriers + (whole ? 0 : sums);
 }
 
-enum { WARPGROUP = 4 };
+enum { WARPGROUP = 4, REGISTERS_MAX = 255 };     /* warps; registers that instructions name */
 
 /* Counts the warps that multiply, and those that copy: one, or a warpgroup that gives registers
  * up. */
 static int warps_of_block(const MatmulConfig *c)
 {
     return c->warps_n * c->warps_k + (c->register_reallocation ? WARPGROUP : c->stages > 0);
-}
-
-/* Registers come to a warp in eights a thread, of the 16384 of the quarter it lives on. */
-static int warps_a_quarter(int registers)
-{
-    return 16384 / (32 * (int)round_up_i64(registers, 8));
 }
 
 /* Returns the registers that a product needs on sm_90a so as not to spill much: a part by the
@@ -164,26 +159,23 @@ static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
     return rows + codes + paths + ahead + more;
 }
 
-/* What all threads of a multiprocessor's blocks may have alike. */
+/* Returns the registers that all threads of a multiprocessor's blocks may have alike. */
 static int equal_share(const MatmulConfig *c)
 {
     int blocks = c->per_sm > 1 ? c->per_sm : 1;
-    int warps = (int)ceil_div_i64((int64_t)warps_of_block(c) * blocks, 4);
-    int share = 16384 / (32 * warps) / 8 * 8;
-    return share < 255 ? share : 255;
+    int share = (int)register_share((int64_t)warps_of_block(c) * blocks);
+    return share < REGISTERS_MAX ? share : REGISTERS_MAX;
 }
 
 int matmul_registers_reallocated(const MatmulConfig *c)
 {
-    enum {
-        KEPT = 40,              /* by those that copy, as the template says */
-        MOST = 248,             /* eights that are not more than the 255 of an instruction */
-    };
+    enum { MOST = REGISTERS_MAX / REGISTER_STEP * REGISTER_STEP };
     if (!c->register_reallocation)
         return 0;
     int share = equal_share(c), warps = c->warps_n * c->warps_k;
-    int lent = (share + (share - KEPT) * WARPGROUP / warps) / 8 * 8;
-    return lent < MOST ? lent : MOST;
+    int given = (share - MATMUL_COPIER_REGISTERS) * WARPGROUP / warps;
+    int registers = (share + given) / REGISTER_STEP * REGISTER_STEP;
+    return registers < MOST ? registers : MOST;
 }
 
 int matmul_registers_limit(const MatmulConfig *c)
@@ -195,7 +187,7 @@ int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulD
 {
     int taken = registers_taken(spec, c), share = equal_share(c);
     int registers = c->register_reallocation || taken > share ? share : taken;
-    int by_registers = 4 * warps_a_quarter(registers) / warps_of_block(c);
+    int by_registers = (int)register_warps(registers) / warps_of_block(c);
     int64_t by_shared = device->shared_sm / (matmul_shared_bytes(spec, c) + SHARED_SYSTEM);
     int64_t blocks = by_shared < by_registers ? by_shared : by_registers;
     return matmul_shared_bytes(spec, c) > device->shared_block ? 0 : (int)blocks;

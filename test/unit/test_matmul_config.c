@@ -106,7 +106,7 @@ static void test_floats_as_integers(void **state)
     }
 }
 
-/* Of other types each code stays what it is, also where two have one value. */
+/* Codes of other types stay as they are, also where two have one value. */
 static void test_stored_as_they_are(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_lifted_parameters(void **state)
     assert_text(&s, &c, MATMUL_PRODUCT,
                 "W=i4 U=u4 A=bf16 T=bf16 S=bf16 C=bf16 OFFSET=8 GROUP=128 ZERO=0 "
                 "SCALE_WEIGHTS=0 DEFERRED_SCALE=-60 ZEROS_BY_MMA=1 ROWS=64 WARPS_N=1 "
-                "WARPS_K=8 STAGE_K_TILES=1 BLOCKS=1 REGISTERS=232 STAGES=2 PREARRANGED_A=2 "
+                "WARPS_K=8 STAGE_K_TILES=1 BLOCKS=1 REGISTERS=232 COPIER_REGISTERS=40 STAGES=2 PREARRANGED_A=2 "
                 "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i4-bf16-bf16-bf16-bf16-g128-i1-r64-x1-w8-e1-b1-n232-s2-p2-c8-t2-"
                 "d128-sm_90a");
