@@ -226,6 +226,7 @@ typedef struct ParameterList {
 static void add_type(ParameterList *list, bool wanted, const char *key, const char *tag,
                      DType type)
 {
+    assert(list->count < PARAMETERS_MAX);
     if (wanted)
         list->items[list->count++] = (Parameter){key, tag, type, 0};
 }
@@ -233,6 +234,7 @@ static void add_type(ParameterList *list, bool wanted, const char *key, const ch
 static void add_number(ParameterList *list, bool wanted, const char *key, const char *tag,
                        int number)
 {
+    assert(list->count < PARAMETERS_MAX);
     if (wanted)
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
 }

@@ -3,6 +3,7 @@
 #include "matmul/internal.h"
 #include "target/target.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,7 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i] == kernel)
             return;
+    assert(list->count < KERNELS_MAX);
     list->items[list->count++] = kernel;
 }
 

@@ -12,6 +12,7 @@
 
 #include "support/integer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* ---- the workspace ---------------------------------------------------------- */
@@ -141,11 +142,13 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 
 static void add_pointer(Launch *l, uint64_t address)
 {
+    assert(l->count < MATMUL_ARGUMENTS);
     l->args[l->count++].pointer = address;
 }
 
 static void add_integer(Launch *l, int64_t value)
 {
+    assert(l->count < MATMUL_ARGUMENTS);
     l->args[l->count++].integer = value;
 }
 
