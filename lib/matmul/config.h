@@ -8,7 +8,7 @@
 #include "types/dtype.h"
 
 enum {
-    MATMUL_PACKED_K = 128,        /* of k, in a unit of packed weights */
+    MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
@@ -17,11 +17,11 @@ enum {
 
 /* The programs of the template. */
 typedef enum MatmulProgram {
-    MATMUL_PACK,                /* codes to units: of plain [n, k] ... */
+    MATMUL_PACK,                /* codes to packed blocks: of plain [n, k] ... */
     MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_PRODUCT,             /* @matmul */
-    MATMUL_DECODE,              /* units to a plain f16 or bf16 matrix, for large m */
+    MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
     MATMUL_PROGRAMS
 } MatmulProgram;
 
@@ -37,7 +37,7 @@ typedef struct MatmulSpec {
     int deferred_scale;         /* DEFERRED_SCALE: the exponent of two that sums lack;
                                    A is multiplied by at most 2^3 for it */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
-    int64_t repeats;            /* units that share scales: a group of 512 is 4 units */
+    int64_t repeats;            /* packed blocks that share scales: 4 of a group of 512 */
     tilus_zeros zeros;
     tilus_epilogue function;
     bool bias, residual;
