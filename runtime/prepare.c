@@ -1,21 +1,14 @@
 /* Preparing a kernel for a device: all that is slow. */
-#define _POSIX_C_SOURCE 200809L
 #include "rt.h"
+
+#include "support/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Dynamic shared memory that every kernel may use without asking (CUDA
  * programming guide, 16.4), bytes. */
 enum { SHARED_WITHOUT_ASKING = 48 * 1024 };
-
-static double milliseconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
 
 /* ---- whether it can run --------------------------------------------- */
 
@@ -198,7 +191,7 @@ static tilus_status prepare_in_context(Loaded *l)
     const Where at = {l->kernel->rt, l->device, l->kernel};
     bool pushed;
     Image image;
-    double start = milliseconds_now();
+    double start = clock_seconds();
     tilus_status status = device_enter(&at, &pushed);
     if (status != TILUS_OK)
         return status;
@@ -215,7 +208,7 @@ static tilus_status prepare_in_context(Loaded *l)
     log_line(at.rt, "kernel @%s (%s) is prepared on device %d (%s) in %.1f ms: %s, %d "
              "registers and %d bytes of local memory a thread",
              l->kernel->artefact->info->name, l->kernel->artefact->target, l->device->ordinal,
-             l->device->name, milliseconds_now() - start,
+             l->device->name, 1e3 * (clock_seconds() - start),
              image == IMAGE_CUBIN ? "machine code" : "PTX", l->registers, l->local_bytes);
     return device_leave(&at, pushed, TILUS_OK);
 }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cache/cache.h"
 
+#include "support/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -178,20 +180,6 @@ static int create_temporary(Cache *cache, char name[TEMPORARY_NAME])
     return file;
 }
 
-static bool write_all(int file, const uint8_t *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(file, bytes, size);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            bytes += n;
-            size -= (size_t)n;
-        }
-    }
-    return fsync(file) == 0;
-}
-
 /* Writes the file `name`; errno after a failure. */
 static bool write_entry(Cache *cache, const char *name, const uint8_t *bytes, size_t size)
 {
@@ -199,7 +187,7 @@ static bool write_entry(Cache *cache, const char *name, const uint8_t *bytes, si
     int file = create_temporary(cache, temporary);
     if (file < 0)
         return false;
-    bool ok = write_all(file, bytes, size) &&
+    bool ok = file_write_all(file, bytes, size) && fsync(file) == 0 &&
               renameat(cache->directory, temporary, cache->directory, name) == 0;
     int error = errno;
     if (!ok)

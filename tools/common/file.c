@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "common/file.h"
 
+#include "support/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,18 +70,9 @@ bool file_read(const char *tool, const char *path, size_t limit, char **data, si
 }
 
 /* Returns 0, or the errno of the failure. */
-static int write_all(int fd, const char *data, size_t size)
+static int write_all(int fd, const void *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno != EINTR)
-            return errno;
-        if (n > 0) {
-            data += n;
-            size -= (size_t)n;
-        }
-    }
-    return 0;
+    return file_write_all(fd, data, size) ? 0 : errno;
 }
 
 /* Devices and pipes: no name to replace. */

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "common/measure.h"
 
+#include "support/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -80,13 +82,6 @@ enum { WARM_UP = 3 };          /* replays */
 #define MILLISECOND INT64_C(1000000)
 #define SECOND (1000 * MILLISECOND)
 
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 static void rest(int64_t ns)
 {
     const struct timespec t = {ns / SECOND, ns % SECOND};
@@ -160,10 +155,10 @@ static bool replays(const Measure *m, const Graph *g, unsigned count, double *us
 
 static bool load(const Measure *m, const Graph *g)
 {
-    int64_t end = now() + MEASURE_LOAD_MS * MILLISECOND;
+    int64_t end = clock_nanoseconds() + MEASURE_LOAD_MS * MILLISECOND;
     double unused;
     bool ok = true;
-    while (ok && now() < end)
+    while (ok && clock_nanoseconds() < end)
         ok = replay(m, g, &unused);
     return ok;
 }
@@ -181,11 +176,11 @@ static bool replays_rested(const Measure *m, const Graph *g, double *us)
     bool ok = replay(m, g, &unused);            /* brings the graph to the device */
     for (unsigned i = 0; ok && i < MEASURE_REPLAYS;) {
         rest(MEASURE_REST_MS * MILLISECOND);
-        int64_t end = now() + MEASURE_BURST_MS * MILLISECOND;
+        int64_t end = clock_nanoseconds() + MEASURE_BURST_MS * MILLISECOND;
         ok = replay(m, g, &unused);
         do
             ok = ok && replay(m, g, &us[i++]);
-        while (ok && i < MEASURE_REPLAYS && now() < end);
+        while (ok && i < MEASURE_REPLAYS && clock_nanoseconds() < end);
     }
     return ok;
 }
@@ -240,10 +235,10 @@ bool measure_graph_below(Measure *m, const MeasureWork *work, double best, doubl
     *us = 0;
     *whole = false;
     bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g);
-    rest(m->ended - m->began - (now() - m->ended));
-    m->began = now();
+    rest(m->ended - m->began - (clock_nanoseconds() - m->ended));
+    m->began = clock_nanoseconds();
     ok = ok && replays_below(m, &g, best, us, whole);
-    m->ended = now();
+    m->ended = clock_nanoseconds();
     graph_close(m, &g);
     return ok;
 }

@@ -2,7 +2,8 @@
 #define _GNU_SOURCE
 #include "common/reproducer.h"
 
-#include <errno.h>
+#include "support/file.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,26 +18,12 @@ static _Atomic(const Reproducer *) armed;
 
 /* ---- writing: async-signal-safe calls only ------------------------------------- */
 
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            bytes += n;
-            size -= (size_t)n;
-        }
-    }
-    return true;
-}
-
 static bool write_file(const Reproducer *r)
 {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
-    bool ok = write_all(fd, r->bytes, r->size);
+    bool ok = file_write_all(fd, r->bytes, r->size);
     ok = close(fd) == 0 && ok && rename(r->temporary, r->path) == 0;
     if (!ok)
         unlink(r->temporary);
@@ -47,9 +34,9 @@ static void write_and_announce(const Reproducer *r)
 {
     static const char failure[] = "note: no reproducer could be written\n";
     if (write_file(r))
-        write_all(STDERR_FILENO, r->announcement, strlen(r->announcement));
+        file_write_all(STDERR_FILENO, r->announcement, strlen(r->announcement));
     else
-        write_all(STDERR_FILENO, failure, sizeof failure - 1);
+        file_write_all(STDERR_FILENO, failure, sizeof failure - 1);
 }
 
 /* ---- signals -------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tool.h"
 
+#include "support/clock.h"
 #include "tilus/artefact.h"
 
 #include <stdio.h>
@@ -18,9 +19,9 @@ typedef struct Assembler {
 static void *assemble_timed(void *data, const char *cpu, const char *ptx, size_t *size)
 {
     Assembler *a = data;
-    double start = seconds_now();
+    double start = clock_seconds();
     char *cubin = assemble(cpu, ptx, size);
-    a->times->ptxas += seconds_now() - start;
+    a->times->ptxas += clock_seconds() - start;
     a->failed = !cubin;
     return cubin;
 }
@@ -33,8 +34,8 @@ static char *join_parameters(const LlcSettings *s)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    for (size_t i = 0; i < s->define_texts.count; i++)
-        fprintf(out, "%s%s", i ? " " : "", s->define_texts.items[i]);
+    for (size_t i = 0; i < s->line.define_texts.count; i++)
+        fprintf(out, "%s%s", i ? " " : "", s->line.define_texts.items[i]);
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -70,7 +71,7 @@ static bool check_count(const LlcSettings *s, const tilus_module *m, Outputs *ou
     if (s->program || count == 1 || is_folder(s->output))
         return true;
     fprintf(stderr, "tilus-llc: error: '%s' has %zu programs, and '%s' holds one: choose with "
-            "--program=name, or give a folder, -o folder/\n", s->input, count, s->output);
+            "--program=name, or give a folder, -o folder/\n", s->line.input, count, s->output);
     outputs->reported = true;
     return false;
 }

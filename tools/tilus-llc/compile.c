@@ -5,18 +5,11 @@
 
 #include "common/file.h"
 #include "common/reproducer.h"
+#include "support/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double seconds_now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void print_times(const Times *t)
 {
@@ -82,13 +75,13 @@ static bool generate(const LlcSettings *s, tilus_module *m, Reproducer *reproduc
 static bool compile_module(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
                            Times *times, Outputs *outputs)
 {
-    tilus_pass_options passes = s->passes.options;
+    tilus_pass_options passes = s->line.passes.options;
     passes.observe = reproducer_observe;
     passes.observer = reproducer;
-    double start = seconds_now();
+    double start = clock_seconds();
     if (!tilus_run_passes(m, s->pipeline, &passes))
         return false;
-    times->passes = seconds_now() - start;
+    times->passes = clock_seconds() - start;
     return generate(s, m, reproducer, times, outputs);
 }
 
@@ -97,13 +90,13 @@ static bool compile_text(const LlcSettings *s, const char *source, size_t len,
                          Reproducer *reproducer, Times *times, Outputs *outputs)
 {
     tilus_diag *diag = tilus_diag_new();
-    const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
-    double start = seconds_now();
+    const char *file = strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
+    double start = clock_seconds();
     if (diag)
-        limits_set("tilus-llc", &s->passes.limits, diag);
-    tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->defines,
-                                         s->define_count) : NULL;
-    times->parse = seconds_now() - start;
+        limits_set("tilus-llc", &s->line.passes.limits, diag);
+    tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->line.defines,
+                                         s->line.define_count) : NULL;
+    times->parse = clock_seconds() - start;
     bool ok = m && compile_module(s, m, reproducer, times, outputs);
     if (diag)
         tilus_diag_print(diag, stderr);
@@ -143,7 +136,7 @@ static bool compile_staged(const LlcSettings *s, const char *source, size_t len,
     char *flags = codegen_flags(s);
     if (!flags) {
         fprintf(stderr, "tilus-llc: error: out of memory\n");
-    } else if (reproducer_open(&r, "tilus-llc", s->input, &s->passes, &s->define_texts,
+    } else if (reproducer_open(&r, "tilus-llc", s->line.input, &s->line.passes, &s->line.define_texts,
                                flags)) {
         reproducer_stage_input(&r, s->pipeline, source, len);
         ok = compile_text(s, source, len, &r, times, outputs);
@@ -156,10 +149,10 @@ static bool compile_staged(const LlcSettings *s, const char *source, size_t len,
 /* Replaces PTX by the cubin that ptxas makes of it. */
 static bool assemble_output(const LlcSettings *s, Output *output, Times *times)
 {
-    double start = seconds_now();
+    double start = clock_seconds();
     char *ptx = output->bytes;
     output->bytes = assemble(s->cpu, ptx, &output->size);
-    times->ptxas = seconds_now() - start;
+    times->ptxas = clock_seconds() - start;
     free(ptx);
     return output->bytes != NULL;
 }
@@ -187,12 +180,12 @@ int compile_input(LlcSettings *s)
     size_t len;
     Times times = {0};
     Outputs outputs = {0};
-    if (!file_read("tilus-llc", s->input, TEXT_SIZE_MAX, &source, &len))
+    if (!file_read("tilus-llc", s->line.input, TEXT_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
-    bool ok = (!s->passes.remarks ||
-               (s->passes.options.remarks_file = file_open("tilus-llc", s->passes.remarks))) &&
+    bool ok = (!s->line.passes.remarks ||
+               (s->line.passes.options.remarks_file = file_open("tilus-llc", s->line.passes.remarks))) &&
               compile_staged(s, source, len, &times, &outputs);
-    ok &= file_close("tilus-llc", s->passes.remarks, s->passes.options.remarks_file);
+    ok &= file_close("tilus-llc", s->line.passes.remarks, s->line.passes.options.remarks_file);
     free(source);
     if (ok && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
         ok = assemble_output(s, &outputs.items[0], &times);

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; tilus_target_name(i); i++)
             puts(tilus_target_name(i));
         status = EXIT_OK;
-    } else if (s.cast_plans && !s.inputs.count) {
+    } else if (s.cast_plans && !s.line.inputs.count) {
         status = print_all_cast_plans(&s);
     } else {
         status = compile_input(&s);

@@ -1,9 +1,6 @@
 /* The command line of tilus-llc. */
 #include "tool.h"
 
-#include "common/defines.h"
-#include "common/reproducer.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +33,17 @@ static bool name_output(LlcSettings *s)
     if (s->output)
         return true;
     const char *suffix = s->emit_llvm ? ".ll" : suffixes[s->file_type];
-    const char *ending = strrchr(s->input, '.');
-    size_t stem = ending && !strcmp(ending, ".tilus") ? (size_t)(ending - s->input)
-                                                      : strlen(s->input);
-    if (!strcmp(s->input, "-") || writes_text(s)) {
+    const char *ending = strrchr(s->line.input, '.');
+    size_t stem = ending && !strcmp(ending, ".tilus") ? (size_t)(ending - s->line.input)
+                                                      : strlen(s->line.input);
+    if (!strcmp(s->line.input, "-") || writes_text(s)) {
         s->output = "-";
         return true;
     }
     s->default_output = malloc(stem + strlen(suffix) + 1);
     if (!s->default_output)
         return false;
-    memcpy(s->default_output, s->input, stem);
+    memcpy(s->default_output, s->line.input, stem);
     strcpy(s->default_output + stem, suffix);
     s->output = s->default_output;
     return true;
@@ -90,13 +87,14 @@ static bool check_output(const LlcSettings *s)
     return !why;
 }
 
-static bool check_settings(LlcSettings *s)
+static LlcSettings *settings_of(CommandLine *line)
 {
-    if (s->inputs.count > 1) {
-        fprintf(stderr, "tilus-llc: error: one input at a time, got '%s' and '%s'\n",
-                s->inputs.items[0], s->inputs.items[1]);
-        return false;
-    }
+    return (LlcSettings *)line;
+}
+
+static bool check(CommandLine *line)
+{
+    LlcSettings *s = settings_of(line);
     if (s->opt_level > 3) {
         fprintf(stderr, "tilus-llc: error: -O%u: levels are 0 .. 3\n", s->opt_level);
         return false;
@@ -104,29 +102,24 @@ static bool check_settings(LlcSettings *s)
     choose_file_type(s);
     if (s->program && s->program[0] == '@')
         s->program++;
-    if (!check_output(s))
-        return false;
-    s->input = s->inputs.count ? s->inputs.items[0] : "-";
-    s->passes.options.target = s->cpu;
-    s->define_count = s->define_texts.count;
-    pass_settings_finish(&s->passes);
-    return limits_set("tilus-llc", &s->passes.limits, NULL) && cut_pipeline(s) &&
-           name_output(s) &&
-           defines_parse("tilus-llc", &s->define_texts, &s->defines);
+    line->passes.options.target = s->cpu;
+    return check_output(s) && cut_pipeline(s) && name_output(s);
 }
 
-static LlcSettings defaults(void)
+static void reset(CommandLine *line)
 {
-    return (LlcSettings){.cpu = "sm_80", .opt_level = 3, .file_type = FILE_BY_NAME,
-                         .passes = PASS_SETTINGS, .pipeline = tilus_default_pipeline()};
+    *settings_of(line) = (LlcSettings){.line.passes = PASS_SETTINGS, .cpu = "sm_80",
+                                       .opt_level = 3, .file_type = FILE_BY_NAME,
+                                       .pipeline = tilus_default_pipeline()};
 }
 
-static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
+static bool read_line(CommandLine *line, int argc, char **argv, int *status)
 {
+    LlcSettings *s = settings_of(line);
     static const char *const file_types[] = {"asm", "obj", "null", "artefact", "header", NULL};
     static const char *const cubins[] = {"auto", "always", "never", NULL};
     static const char *const cast_plans[] = {"none", "table", "operations", NULL};
-    static const ToolInfo tool = {
+    static const ToolInfo info = {
         "tilus-llc", "compile program text to PTX, a cubin, LLVM IR or artefacts",
         "[options] [file | -]",
         "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll, .tilusk, .h), of\n"
@@ -137,7 +130,7 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
     const Option table[] = {
         {"o", "file", "write to file; - is standard output", OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
-         &s->define_texts, NULL},
+         &line->define_texts, NULL},
         {"mcpu", "target", "compile for this target (default sm_80)", OPTION_STRING, &s->cpu,
          NULL},
         {"mattr", "+ptxNN,..", "use at least this PTX version", OPTION_STRING, &s->features,
@@ -154,7 +147,7 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
         {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
         {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
          NULL},
-        PASS_OPTIONS(s->passes),
+        PASS_OPTIONS(line->passes),
         {"print-llvm-before-all", NULL, "print LLVM's code before each of its passes",
          OPTION_FLAG, &s->print_llvm_before, NULL},
         {"print-llvm-after-all", NULL, "print LLVM's code after each of its passes",
@@ -167,46 +160,23 @@ static bool parse_line(LlcSettings *s, int argc, char **argv, int *status)
         {"list-targets", NULL, "print the targets", OPTION_FLAG, &s->list_targets, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };
-    return options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status);
+    return options_parse(&info, table, COUNT(table), argc, argv, &line->inputs, status);
 }
 
-/* Reads the line again, with that of the reproducer before it. */
-static bool parse_reproducer(LlcSettings *s, int argc, char **argv, int *status)
+static void free_texts(CommandLine *line)
 {
-    int count;
-    char **arguments = reproducer_arguments("tilus-llc", &s->inputs, argc, argv, &count);
-    *status = EXIT_DIAGNOSTICS;
-    if (!arguments)
-        return false;
-    settings_free(s);
-    *s = defaults();
-    s->arguments = arguments;
-    return parse_line(s, count, arguments, status);
+    free(settings_of(line)->default_output);
+    free(settings_of(line)->cut);
 }
+
+static const CommandLineTool tool = {"tilus-llc", reset, read_line, check, free_texts};
 
 bool settings_parse(LlcSettings *s, int argc, char **argv, int *status)
 {
-    *s = defaults();
-    if (!parse_line(s, argc, argv, status) ||
-        (s->passes.run_reproducer && !parse_reproducer(s, argc, argv, status))) {
-        settings_free(s);
-        return false;
-    }
-    if (!check_settings(s)) {
-        settings_free(s);
-        *status = EXIT_USAGE;
-        return false;
-    }
-    return true;
+    return command_line_parse(&tool, &s->line, argc, argv, status);
 }
 
 void settings_free(LlcSettings *s)
 {
-    defines_free(s->defines, s->define_count);
-    string_list_free(&s->define_texts);
-    string_list_free(&s->passes.limits);
-    string_list_free(&s->inputs);
-    free(s->default_output);
-    free(s->cut);
-    free(s->arguments);
+    command_line_free(&tool, &s->line);
 }

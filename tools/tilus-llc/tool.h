@@ -2,7 +2,7 @@
 #ifndef TILUS_LLC_TOOL_H
 #define TILUS_LLC_TOOL_H
 
-#include "common/pass_settings.h"
+#include "common/command_line.h"
 #include "tilus/tilus.h"
 
 typedef enum FileType {
@@ -16,9 +16,10 @@ typedef enum FileType {
 typedef enum CubinUse { CUBIN_AUTO, CUBIN_ALWAYS, CUBIN_NEVER } CubinUse;
 typedef enum CastPlans { CAST_PLANS_NONE, CAST_PLANS_TABLE, CAST_PLANS_OPERATIONS } CastPlans;
 
-/* What the command line asks for. */
+/* The command line, read. */
 typedef struct LlcSettings {
-    const char *input, *output; /* paths; "-" is a standard stream */
+    CommandLine line;
+    const char *output;         /* a path; "-" is standard output */
     char *default_output;       /* what `output` points to when it was not given */
     const char *cpu, *features;
     unsigned opt_level;
@@ -28,14 +29,9 @@ typedef struct LlcSettings {
     int cast_plans;             /* CastPlans: what to print instead of compiling */
     bool emit_llvm, debug_lines, time, version, list_targets;
     bool print_llvm_before, print_llvm_after;
-    PassSettings passes;
     const char *pipeline;       /* what runs */
     const char *stop_after;     /* a pass, or NULL */
     char *cut;                  /* `pipeline` up to that pass, when it is shorter */
-    tilus_define *defines;
-    size_t define_count;
-    StringList inputs, define_texts;
-    char **arguments;           /* with those of a reproducer, or NULL */
 } LlcSettings;
 
 /* False when the tool is done: `*status` is its exit code. */
@@ -83,9 +79,6 @@ bool artefacts_make(const LlcSettings *s, tilus_module *m, Times *times, Outputs
 /* header.c: a C header that embeds the `size` bytes of an artefact; NUL-terminated,
  * freed by the caller. NULL when memory runs out. */
 char *header_make(const void *bytes, size_t size);
-
-/* Seconds from some fixed moment. */
-double seconds_now(void);
 
 /* Assembles PTX with ptxas, which TILUS_PTXAS, PATH or CUDA's usual place
  * gives. Returns the cubin (`*size` bytes, freed by the caller), or NULL after

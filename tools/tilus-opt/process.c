@@ -91,7 +91,7 @@ static bool append(Output *out, const char *text)
 static bool run_and_print(const OptSettings *s, tilus_module *m, Reproducer *reproducer,
                           Output *out)
 {
-    tilus_pass_options passes = s->passes.options;
+    tilus_pass_options passes = s->line.passes.options;
     passes.observe = reproducer_observe;
     passes.observer = reproducer;
     if (!tilus_run_passes(m, s->pipeline, &passes))
@@ -106,12 +106,12 @@ static bool run_and_print(const OptSettings *s, tilus_module *m, Reproducer *rep
 static bool process_staged(const OptSettings *s, const char *text, size_t len,
                            unsigned first_line, Reproducer *reproducer, Output *out)
 {
-    const char *file = strcmp(s->input, "-") ? s->input : "<stdin>";
+    const char *file = strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
     tilus_diag *diag = tilus_diag_new();
     if (!diag)
         return false;
-    limits_set("tilus-opt", &s->passes.limits, diag);
-    tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->defines, s->define_count);
+    limits_set("tilus-opt", &s->line.passes.limits, diag);
+    tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines, s->line.define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {
         ok = expectations_hold(diag, file, text, len, first_line);
@@ -130,7 +130,7 @@ static bool process_chunk(const OptSettings *s, const char *text, size_t len,
                           unsigned first_line, Output *out)
 {
     Reproducer r;
-    if (!reproducer_open(&r, "tilus-opt", s->input, &s->passes, &s->define_texts, ""))
+    if (!reproducer_open(&r, "tilus-opt", s->line.input, &s->line.passes, &s->line.define_texts, ""))
         return false;
     reproducer_stage_input(&r, s->pipeline, text, len);
     bool ok = process_staged(s, text, len, first_line, &r, out);
@@ -182,13 +182,13 @@ int process_input(OptSettings *s)
 {
     char *text;
     size_t len;
-    if (!file_read("tilus-opt", s->input, TEXT_SIZE_MAX, &text, &len))
+    if (!file_read("tilus-opt", s->line.input, TEXT_SIZE_MAX, &text, &len))
         return EXIT_DIAGNOSTICS;
     Output out = {0};
-    bool ok = (!s->passes.remarks ||
-               (s->passes.options.remarks_file = file_open("tilus-opt", s->passes.remarks))) &&
+    bool ok = (!s->line.passes.remarks ||
+               (s->line.passes.options.remarks_file = file_open("tilus-opt", s->line.passes.remarks))) &&
               process_text(s, text, len, &out);
-    ok = file_close("tilus-opt", s->passes.remarks, s->passes.options.remarks_file) && ok;
+    ok = file_close("tilus-opt", s->line.passes.remarks, s->line.passes.options.remarks_file) && ok;
     if (ok && !s->verify_diagnostics)
         ok = file_write("tilus-opt", s->output, out.text ? out.text : "", out.len);
     free(out.text);

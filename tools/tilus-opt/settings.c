@@ -1,41 +1,36 @@
 /* The command line of tilus-opt. */
 #include "tool.h"
 
-#include "common/defines.h"
-#include "common/reproducer.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 
-static const OptSettings defaults = {.output = "-", .passes = PASS_SETTINGS};
-
-static bool check_settings(OptSettings *s)
+static OptSettings *settings_of(CommandLine *line)
 {
-    if (s->inputs.count > 1) {
-        fprintf(stderr, "tilus-opt: error: one input at a time, got '%s' and '%s'\n",
-                s->inputs.items[0], s->inputs.items[1]);
-        return false;
-    }
-    if (s->passes_text && s->pipeline_text) {
-        fprintf(stderr, "tilus-opt: error: --passes and --pass-pipeline mean the same; give one\n");
-        return false;
-    }
-    if (s->svg && !s->layout) {
-        fprintf(stderr, "tilus-opt: error: --svg draws what --print-layout names; give "
-                "both\n");
-        return false;
-    }
-    s->input = s->inputs.count ? s->inputs.items[0] : "-";
-    s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
-    s->define_count = s->define_texts.count;
-    pass_settings_finish(&s->passes);
-    return limits_set("tilus-opt", &s->passes.limits, NULL) &&
-           defines_parse("tilus-opt", &s->define_texts, &s->defines);
+    return (OptSettings *)line;
 }
 
-static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
+static void reset(CommandLine *line)
 {
-    static const ToolInfo tool = {
+    *settings_of(line) = (OptSettings){.line.passes = PASS_SETTINGS, .output = "-"};
+}
+
+static bool check(CommandLine *line)
+{
+    OptSettings *s = settings_of(line);
+    const char *why = NULL;
+    if (s->passes_text && s->pipeline_text)
+        why = "--passes and --pass-pipeline mean the same; give one";
+    else if (s->svg && !s->layout)
+        why = "--svg draws what --print-layout names; give both";
+    if (why)
+        fprintf(stderr, "tilus-opt: error: %s\n", why);
+    s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
+    return !why;
+}
+
+static bool read_line(CommandLine *line, int argc, char **argv, int *status)
+{
+    OptSettings *s = settings_of(line);
+    static const ToolInfo info = {
         "tilus-opt", "check and print program text, and run passes on it",
         "[options] [file | -]",
         "Reads a file of program text (standard input by default), instantiates its\n"
@@ -44,12 +39,12 @@ static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
     const Option table[] = {
         {"o", "file", "write to file; - is standard output", OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
-         &s->define_texts, NULL},
+         &line->define_texts, NULL},
         {"passes", "a,b", "run these passes in order", OPTION_STRING, &s->passes_text, NULL},
         {"pass-pipeline", "a,b", "the same as --passes", OPTION_STRING, &s->pipeline_text, NULL},
-        PASS_OPTIONS(s->passes),
+        PASS_OPTIONS(line->passes),
         {"mcpu", "target", "choose instructions for this target, not for any", OPTION_STRING,
-         &s->passes.options.target, NULL},
+         &line->passes.options.target, NULL},
         {"split-input-file", NULL, "process the parts between lines of // ----- alone",
          OPTION_FLAG, &s->split_input, NULL},
         {"verify-diagnostics", NULL, "compare diagnostics with // expected-error {{..}} comments",
@@ -66,44 +61,17 @@ static bool parse_line(OptSettings *s, int argc, char **argv, int *status)
          &s->svg, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},
     };
-    return options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status);
+    return options_parse(&info, table, COUNT(table), argc, argv, &line->inputs, status);
 }
 
-/* Reads the line again, with that of the reproducer before it. */
-static bool parse_reproducer(OptSettings *s, int argc, char **argv, int *status)
-{
-    int count;
-    char **arguments = reproducer_arguments("tilus-opt", &s->inputs, argc, argv, &count);
-    *status = EXIT_DIAGNOSTICS;
-    if (!arguments)
-        return false;
-    settings_free(s);
-    *s = defaults;
-    s->arguments = arguments;
-    return parse_line(s, count, arguments, status);
-}
+static const CommandLineTool tool = {"tilus-opt", reset, read_line, check, NULL};
 
 bool settings_parse(OptSettings *s, int argc, char **argv, int *status)
 {
-    *s = defaults;
-    if (!parse_line(s, argc, argv, status) ||
-        (s->passes.run_reproducer && !parse_reproducer(s, argc, argv, status))) {
-        settings_free(s);
-        return false;
-    }
-    if (!check_settings(s)) {
-        settings_free(s);
-        *status = EXIT_USAGE;
-        return false;
-    }
-    return true;
+    return command_line_parse(&tool, &s->line, argc, argv, status);
 }
 
 void settings_free(OptSettings *s)
 {
-    defines_free(s->defines, s->define_count);
-    string_list_free(&s->define_texts);
-    string_list_free(&s->passes.limits);
-    string_list_free(&s->inputs);
-    free(s->arguments);
+    command_line_free(&tool, &s->line);
 }

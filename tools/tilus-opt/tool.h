@@ -3,22 +3,17 @@
 #ifndef TILUS_OPT_TOOL_H
 #define TILUS_OPT_TOOL_H
 
-#include "common/pass_settings.h"
+#include "common/command_line.h"
 #include "tilus/tilus.h"
 
 typedef struct OptSettings {
-    const char *input;          /* path, "-" for standard input */
+    CommandLine line;
     const char *output;
     const char *pipeline;       /* "" runs no pass */
-    PassSettings passes;
     bool verify_diagnostics, split_input;
     const char *layout, *svg;   /* to be drawn, and where to as SVG; or NULL */
     bool version, list_ops, list_types, list_passes, list_limits;
-    tilus_define *defines;
-    size_t define_count;
-    StringList define_texts, inputs;
     const char *passes_text, *pipeline_text;
-    char **arguments;           /* with those of a reproducer, or NULL */
 } OptSettings;
 
 /* False: the tool ends with *status (help was printed, or the line is wrong).
