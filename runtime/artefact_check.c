@@ -65,14 +65,14 @@ static const struct {
 static bool check_type(const tilus_arg_info *a, size_t i, Report r)
 {
     if ((unsigned)a->kind > TILUS_ARG_I64)
-        return broken(r, "argument %zu is of kind %u, the last is %u", i, (unsigned)a->kind,
-                      (unsigned)TILUS_ARG_I64);
+        return report_fault(r, "argument %zu is of kind %u, the last is %u", i, (unsigned)a->kind,
+                            (unsigned)TILUS_ARG_I64);
     if (!is_name(a->name) || !is_dtype(a->dtype))
-        return broken(r, "argument %zu has no proper %s", i,
-                      is_name(a->name) ? "type" : "name");
+        return report_fault(r, "argument %zu has no proper %s", i,
+                            is_name(a->name) ? "type" : "name");
     if (a->kind != TILUS_ARG_POINTER && strcmp(a->dtype, scalar_kind[a->kind].dtype) != 0)
-        return broken(r, "argument %%%s is of kind %s and of type %s", a->name,
-                      scalar_kind[a->kind].dtype, a->dtype);
+        return report_fault(r, "argument %%%s is of kind %s and of type %s", a->name,
+                            scalar_kind[a->kind].dtype, a->dtype);
     return true;
 }
 
@@ -84,21 +84,21 @@ static bool check_facts(const tilus_arg_info *a, Report r)
         most = scalar_kind[a->kind].max;
     }
     if (a->divisible < 1)
-        return broken(r, "argument %%%s is divisible by %" PRId64 ", the least is 1", a->name,
-                      a->divisible);
+        return report_fault(r, "argument %%%s is divisible by %" PRId64 ", the least is 1", a->name,
+                            a->divisible);
     if (a->min > a->max || a->min < least || a->max > most)
-        return broken(r, "the range [%" PRId64 ", %" PRId64 "] of argument %%%s is empty or "
-                      "leaves %s", a->min, a->max, a->name, a->dtype);
+        return report_fault(r, "the range [%" PRId64 ", %" PRId64 "] of argument %%%s is empty or "
+                            "leaves %s", a->min, a->max, a->name, a->dtype);
     if (!is_power_of_two(a->align))
-        return broken(r, "argument %%%s is aligned to %" PRId64 ", no power of two", a->name,
-                      a->align);
+        return report_fault(r, "argument %%%s is aligned to %" PRId64 ", no power of two", a->name,
+                            a->align);
     return true;
 }
 
 static bool check_args(const tilus_kernel_info *info, Report r)
 {
     if (info->arg_count > LIMIT_ARGUMENTS)
-        return broken(r, "%zu arguments, the limit is %d", info->arg_count, LIMIT_ARGUMENTS);
+        return report_fault(r, "%zu arguments, the limit is %d", info->arg_count, LIMIT_ARGUMENTS);
     for (size_t i = 0; i < info->arg_count; i++)
         if (!check_type(&info->args[i], i, r) || !check_facts(&info->args[i], r))
             return false;
@@ -110,11 +110,11 @@ static bool check_args(const tilus_kernel_info *info, Report r)
 static bool check_grid(const tilus_kernel_info *info, Report r)
 {
     if (info->grid_rank < 1 || info->grid_rank > 3)
-        return broken(r, "a grid of %u dimensions, there are 1 to 3", info->grid_rank);
+        return report_fault(r, "a grid of %u dimensions, there are 1 to 3", info->grid_rank);
     for (unsigned d = 0; d < info->grid_rank; d++) {
         const char *fault = kernel_codes_fault(info, info->grid[d], info->grid_length[d]);
         if (fault)
-            return broken(r, "grid extent %u has %s", d, fault);
+            return report_fault(r, "grid extent %u has %s", d, fault);
     }
     return true;
 }
@@ -123,11 +123,11 @@ static bool check_block(const tilus_kernel_info *info, Report r)
 {
     enum { WARP = 32 };
     if (info->threads < 1 || info->threads > LIMIT_THREADS || info->threads % WARP)
-        return broken(r, "a block of %u threads, no multiple of %d up to %d", info->threads,
-                      WARP, LIMIT_THREADS);
+        return report_fault(r, "a block of %u threads, no multiple of %d up to %d", info->threads,
+                            WARP, LIMIT_THREADS);
     if (info->shared_bytes > LIMIT_SHARED_BYTES)
-        return broken(r, "%zu bytes of shared memory, the limit is %d", info->shared_bytes,
-                      LIMIT_SHARED_BYTES);
+        return report_fault(r, "%zu bytes of shared memory, the limit is %d", info->shared_bytes,
+                            LIMIT_SHARED_BYTES);
     return true;
 }
 
@@ -136,17 +136,17 @@ static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
     enum { WIDEST = 64 };
     const tilus_workspace_tensor *t = &info->workspace[i];
     if (t->name && !is_name(t->name))
-        return broken(r, "workspace tensor %zu has no proper name", i);
+        return report_fault(r, "workspace tensor %zu has no proper name", i);
     if (t->bits < 1 || t->bits > WIDEST)
-        return broken(r, "workspace tensor %zu has elements of %u bits, there are 1 to %d", i,
-                      t->bits, WIDEST);
+        return report_fault(r, "workspace tensor %zu has elements of %u bits, there are 1 to %d", i,
+                            t->bits, WIDEST);
     if (t->rank < 1 || t->rank > LIMIT_RANK)
-        return broken(r, "workspace tensor %zu has %u dimensions, there are 1 to %d", i,
-                      t->rank, LIMIT_RANK);
+        return report_fault(r, "workspace tensor %zu has %u dimensions, there are 1 to %d", i,
+                            t->rank, LIMIT_RANK);
     for (unsigned d = 0; d < t->rank; d++) {
         const char *fault = kernel_codes_fault(info, t->extents[d], t->extent_length[d]);
         if (fault)
-            return broken(r, "extent %u of workspace tensor %zu has %s", d, i, fault);
+            return report_fault(r, "extent %u of workspace tensor %zu has %s", d, i, fault);
     }
     return true;
 }
@@ -158,7 +158,7 @@ static bool check_workspace(const tilus_kernel_info *info, Report r)
         if (!check_tensor(info, i, r))
             return false;
         if (i > 0 && info->workspace[i].zeroed && !info->workspace[i - 1].zeroed)
-            return broken(r, "workspace tensor %zu is zeroed, the one before is not", i);
+            return report_fault(r, "workspace tensor %zu is zeroed, the one before is not", i);
     }
     return true;
 }
@@ -166,7 +166,7 @@ static bool check_workspace(const tilus_kernel_info *info, Report r)
 static bool check_info(const tilus_kernel_info *info, Report r)
 {
     if (!info || !is_name(info->name))
-        return broken(r, "the program has no proper name");
+        return report_fault(r, "the program has no proper name");
     return check_args(info, r) && check_grid(info, r) && check_block(info, r) &&
            check_workspace(info, r);
 }
@@ -175,18 +175,19 @@ static bool check_info(const tilus_kernel_info *info, Report r)
 
 static bool check_text(const char *text, const char *what, Report r)
 {
-    return (text && utf8_valid(text, strlen(text))) || broken(r, "the %s is not UTF-8", what);
+    return (text && utf8_valid(text, strlen(text))) || report_fault(r, "the %s is not UTF-8", what);
 }
 
 static bool check_ptx(const tilus_artefact *a, Report r)
 {
     enum { OLDEST = 10, NEWEST = 999 };
     if (!is_target(a->target))
-        return broken(r, "the target is not like sm_90a");
+        return report_fault(r, "the target is not like sm_90a");
     if (a->ptx_version < OLDEST || a->ptx_version > NEWEST)
-        return broken(r, "PTX version %u, there are %d to %d", a->ptx_version, OLDEST, NEWEST);
+        return report_fault(r, "PTX version %u, there are %d to %d", a->ptx_version, OLDEST,
+                            NEWEST);
     if (!a->ptx || !*a->ptx)
-        return broken(r, "there is no PTX");
+        return report_fault(r, "there is no PTX");
     return true;
 }
 

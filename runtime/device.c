@@ -6,7 +6,7 @@
 
 tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal)
 {
-    const Where at = {.rt = rt};
+    const ErrorContext at = {.rt = rt};
     tilus_status status = TILUS_OK;
     int major = 0, minor = 0, shared = 0;
     device->ordinal = ordinal;
@@ -29,30 +29,30 @@ done:
     return status;
 }
 
-tilus_status device_find(Where *at, tilus_rt *rt, int ordinal)
+tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal)
 {
-    *at = (Where){.rt = rt};
+    *at = (ErrorContext){.rt = rt};
     if (ordinal < 0 || ordinal >= rt->device_count)
-        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", ordinal,
-                    rt->device_count);
+        return rt_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", ordinal,
+                       rt->device_count);
     at->device = &rt->devices[ordinal];
     return TILUS_OK;
 }
 
-tilus_status device_check(const Where *at)
+tilus_status device_check(const ErrorContext *at)
 {
     if (!fork_mark_is_mine(&at->rt->mark))
-        return fail(TILUS_ERROR_STATE, "this process was forked after tilus_rt_open, which a "
-                    "CUDA driver does not survive: fork first, or start a new program (in "
-                    "Python, multiprocessing's method \"spawn\")");
+        return rt_fail(TILUS_ERROR_STATE, "this process was forked after tilus_rt_open, which a "
+                       "CUDA driver does not survive: fork first, or start a new program (in "
+                       "Python, multiprocessing's method \"spawn\")");
     if (at->device && atomic_load_explicit(&at->device->lost, memory_order_acquire))
-        return fail(TILUS_ERROR_LOST, "%s", at->device->why);
+        return rt_fail(TILUS_ERROR_LOST, "%s", at->device->why);
     return TILUS_OK;
 }
 
 /* ---- the context ---------------------------------------------------- */
 
-static tilus_status retain(const Where *at)
+static tilus_status retain(const ErrorContext *at)
 {
     Device *device = at->device;
     CUcontext context = atomic_load_explicit(&device->context, memory_order_acquire);
@@ -67,10 +67,10 @@ static tilus_status retain(const Where *at)
     }
     pthread_mutex_unlock(&device->lock);
     return result == CUDA_SUCCESS ? TILUS_OK
-                                  : fail_driver(at, "cuDevicePrimaryCtxRetain", result);
+                                  : rt_fail_driver(at, "cuDevicePrimaryCtxRetain", result);
 }
 
-tilus_status device_enter(const Where *at, bool *pushed)
+tilus_status device_enter(const ErrorContext *at, bool *pushed)
 {
     CUcontext current;
     *pushed = false;
@@ -89,15 +89,15 @@ done:
     return status;
 }
 
-tilus_status device_leave(const Where *at, bool pushed, tilus_status status)
+tilus_status device_leave(const ErrorContext *at, bool pushed, tilus_status status)
 {
     CUcontext popped;
     CUresult result = pushed ? at->rt->api.cuCtxPopCurrent(&popped) : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS)
         return status;
     if (status == TILUS_OK)
-        return fail_driver(at, "cuCtxPopCurrent", result);
-    log_driver_failure(at, "cuCtxPopCurrent", result);
+        return rt_fail_driver(at, "cuCtxPopCurrent", result);
+    rt_log_driver_failure(at, "cuCtxPopCurrent", result);
     return status;
 }
 

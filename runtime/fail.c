@@ -48,7 +48,7 @@ static const CUresult sticky[] = {
 };
 
 /* Besides those of the list, a range: bad stacks, instructions, addresses and counters. */
-bool error_is_sticky(CUresult error)
+bool rt_error_is_sticky(CUresult error)
 {
     for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
         if (sticky[i] == error)
@@ -90,7 +90,7 @@ static void text_add(Text *t, const char *format, ...)
 }
 
 /* "kernel @scale (sm_90a) on device 0 (NVIDIA H200, sm_90): " */
-static void add_where(Text *t, const Where *at)
+static void add_context(Text *t, const ErrorContext *at)
 {
     if (at->kernel)
         text_add(t, "kernel @%s (%s)%s", at->kernel->artefact->info->name,
@@ -101,7 +101,7 @@ static void add_where(Text *t, const Where *at)
 }
 
 /* "cuInit: CUDA_ERROR_NO_DEVICE (100: no CUDA-capable device is detected)" */
-static void add_error(Text *t, const Where *at, const char *call, CUresult error)
+static void add_error(Text *t, const ErrorContext *at, const char *call, CUresult error)
 {
     const char *name = NULL, *text = NULL;
     if (at->rt->api.cuGetErrorName(error, &name) != CUDA_SUCCESS || !name)
@@ -113,7 +113,7 @@ static void add_error(Text *t, const Where *at, const char *call, CUresult error
 
 /* The versions of PTX that came with those of CUDA are as the PTX ISA's release notes list
  * them. */
-unsigned newest_ptx(int driver_version)
+unsigned rt_newest_ptx(int driver_version)
 {
     static const struct {
         int driver;
@@ -133,11 +133,11 @@ unsigned newest_ptx(int driver_version)
 }
 
 /* "; the PTX is of version 8.7, the driver (CUDA 12.4) takes 8.4 at most: ..." */
-static void add_ptx_advice(Text *t, const Where *at)
+static void add_ptx_advice(Text *t, const ErrorContext *at)
 {
     unsigned has = at->kernel ? at->kernel->artefact->ptx_version : 0;
     int driver = at->rt->driver_version;
-    unsigned takes = newest_ptx(driver);
+    unsigned takes = rt_newest_ptx(driver);
     text_add(t, "; ");
     if (has)
         text_add(t, "the PTX is of version %u.%u, ", has / 10, has % 10);
@@ -150,16 +150,16 @@ static void add_ptx_advice(Text *t, const Where *at)
              "older target (-mcpu), or update the driver");
 }
 
-static tilus_status describe(Text *t, const Where *at, const char *call, CUresult error)
+static tilus_status describe(Text *t, const ErrorContext *at, const char *call, CUresult error)
 {
     const Fault *fault = find_fault(error);
-    add_where(t, at);
+    add_context(t, at);
     add_error(t, at, call, error);
     if (fault)
         text_add(t, "; %s", fault->advice);
     if (error != CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
         return fault ? fault->status
-             : error_is_sticky(error) ? TILUS_ERROR_LOST : TILUS_ERROR_DRIVER;
+             : rt_error_is_sticky(error) ? TILUS_ERROR_LOST : TILUS_ERROR_DRIVER;
     add_ptx_advice(t, at);
     return TILUS_ERROR_UNSUPPORTED;
 }
@@ -173,18 +173,18 @@ const char *tilus_rt_error(void)
 
 /* The arguments may be the last failure's text itself, so it is replaced at last. */
 __attribute__((format(printf, 2, 0)))
-static void keep(const Where *at, const char *format, va_list args)
+static void keep(const ErrorContext *at, const char *format, va_list args)
 {
     char line[RT_LINE];
     Text t = {line, sizeof line, 0};
     line[0] = 0;
     if (at)
-        add_where(&t, at);
+        add_context(&t, at);
     text_add_list(&t, format, args);
     memcpy(last_failure, line, t.used + 1);
 }
 
-tilus_status fail(tilus_status status, const char *format, ...)
+tilus_status rt_fail(tilus_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -193,7 +193,7 @@ tilus_status fail(tilus_status status, const char *format, ...)
     return status;
 }
 
-tilus_status fail_at(const Where *at, tilus_status status, const char *format, ...)
+tilus_status rt_fail_at(const ErrorContext *at, tilus_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -203,25 +203,25 @@ tilus_status fail_at(const Where *at, tilus_status status, const char *format, .
 }
 
 /* Whether the error ends the device's context, which is then remembered and logged. */
-static bool lose(const Where *at, const char *call, CUresult result)
+static bool lose(const ErrorContext *at, const char *call, CUresult result)
 {
     char error[RT_LINE / 2] = "";
-    if (!at->device || !error_is_sticky(result))
+    if (!at->device || !rt_error_is_sticky(result))
         return false;
     add_error(&(Text){error, sizeof error, 0}, at, call, result);
     device_lose(at->device, error);
-    log_line(at->rt, "%s", at->device->why);
+    rt_log(at->rt, "%s", at->device->why);
     return true;
 }
 
-tilus_status fail_driver(const Where *at, const char *call, CUresult result)
+tilus_status rt_fail_driver(const ErrorContext *at, const char *call, CUresult result)
 {
     Text t = {last_failure, RT_LINE, 0};
-    return lose(at, call, result) ? fail(TILUS_ERROR_LOST, "%s", at->device->why)
+    return lose(at, call, result) ? rt_fail(TILUS_ERROR_LOST, "%s", at->device->why)
                                   : describe(&t, at, call, result);
 }
 
-void fail_add_log(const char *log)
+void rt_fail_add_log(const char *log)
 {
     size_t len = strlen(log), used = strlen(last_failure);
     while (len > 0 && (log[len - 1] == '\n' || log[len - 1] == ' '))
@@ -232,7 +232,7 @@ void fail_add_log(const char *log)
 
 /* ---- the log -------------------------------------------------------- */
 
-void log_line(const tilus_rt *rt, const char *format, ...)
+void rt_log(const tilus_rt *rt, const char *format, ...)
 {
     if (!rt->options.log)
         return;
@@ -244,11 +244,11 @@ void log_line(const tilus_rt *rt, const char *format, ...)
     rt->options.log(rt->options.log_data, line);
 }
 
-void log_driver_failure(const Where *at, const char *call, CUresult result)
+void rt_log_driver_failure(const ErrorContext *at, const char *call, CUresult result)
 {
     char line[RT_LINE];
     if (lose(at, call, result))
         return;
     describe(&(Text){line, sizeof line, 0}, at, call, result);
-    log_line(at->rt, "%s", line);
+    rt_log(at->rt, "%s", line);
 }

@@ -10,12 +10,12 @@
 static tilus_status check_artefact(const tilus_artefact *a)
 {
     if (!a || !a->info || !a->info->name || !a->target || !a->ptx)
-        return fail(TILUS_ERROR_ARGUMENT, "an artefact without %s",
-                    !a || !a->info || !a->info->name ? "the description of its kernel"
-                    : !a->target ? "a target" : "PTX");
+        return rt_fail(TILUS_ERROR_ARGUMENT, "an artefact without %s",
+                       !a || !a->info || !a->info->name ? "the description of its kernel"
+                       : !a->target ? "a target" : "PTX");
     if (a->info->arg_count > LIMIT_ARGUMENTS)
-        return fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu arguments, more than %d",
-                    a->info->name, a->info->arg_count, LIMIT_ARGUMENTS);
+        return rt_fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu arguments, more than %d",
+                       a->info->name, a->info->arg_count, LIMIT_ARGUMENTS);
     return TILUS_OK;
 }
 
@@ -27,7 +27,7 @@ static tilus_status make_kernel(tilus_rt *rt, tilus_artefact *artefact, tilus_ke
                                     : NULL;
     if (!kernel) {
         free(artefact);
-        return fail(TILUS_ERROR_MEMORY, "out of memory");
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     }
     kernel->rt = rt;
     kernel->artefact = artefact;
@@ -56,40 +56,40 @@ tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
     *out = NULL;
     tilus_status status = tilus_artefact_read(artefact, size, &read, message, sizeof message);
     return status == TILUS_OK ? make_kernel(rt, read, out)
-                              : fail(status, "artefact of %zu bytes: %s", size, message);
+                              : rt_fail(status, "artefact of %zu bytes: %s", size, message);
 }
 
 /* ---- unloading ------------------------------------------------------ */
 
 static void unload_from(Loaded *l)
 {
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     CUcontext popped;
     device_forget(l->device, l);
     if (!l->module)
         return;
     CUresult result = at.rt->api.cuCtxPushCurrent(l->context);
     if (result != CUDA_SUCCESS) {
-        log_driver_failure(&at, "cuCtxPushCurrent", result);
+        rt_log_driver_failure(&at, "cuCtxPushCurrent", result);
         return;
     }
-    CLEAN(&at, cuModuleUnload(l->module));
-    CLEAN(&at, cuCtxPopCurrent(&popped));
+    CALL_AND_LOG(&at, cuModuleUnload(l->module));
+    CALL_AND_LOG(&at, cuCtxPopCurrent(&popped));
 }
 
 /* In relaxed mode, so that the captures of other threads go on. */
 static void unload_everywhere(tilus_kernel *kernel)
 {
-    const Where at = {.rt = kernel->rt, .kernel = kernel};
+    const ErrorContext at = {.rt = kernel->rt, .kernel = kernel};
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CLEAN(&at, cuThreadExchangeStreamCaptureMode(&mode));
+    CALL_AND_LOG(&at, cuThreadExchangeStreamCaptureMode(&mode));
     for (int i = 0; i < kernel->rt->device_count; i++)
         if (atomic_load_explicit(&kernel->on[i].ready, memory_order_acquire))
             unload_from(&kernel->on[i]);
     for (int i = 0; i < IMAGE_COUNT; i++)
         if (kernel->libraries[i])
-            CLEAN(&at, cuLibraryUnload(kernel->libraries[i]));
-    CLEAN(&at, cuThreadExchangeStreamCaptureMode(&mode));
+            CALL_AND_LOG(&at, cuLibraryUnload(kernel->libraries[i]));
+    CALL_AND_LOG(&at, cuThreadExchangeStreamCaptureMode(&mode));
 }
 
 void tilus_kernel_unload(tilus_kernel *kernel)

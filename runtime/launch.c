@@ -31,9 +31,9 @@ typedef struct Launch {
     void **parameters;
 } Launch;
 
-static Where where(const tilus_kernel *kernel)
+static ErrorContext error_context(const tilus_kernel *kernel)
 {
-    return (Where){.rt = kernel->rt, .kernel = kernel};
+    return (ErrorContext){.rt = kernel->rt, .kernel = kernel};
 }
 
 /* ---- checks --------------------------------------------------------- */
@@ -42,28 +42,28 @@ static tilus_status check_arguments(const tilus_kernel *kernel, const tilus_arg 
                                     size_t count, Launch *l)
 {
     const tilus_kernel_info *info = kernel->artefact->info;
-    const Where at = where(kernel);
+    const ErrorContext at = error_context(kernel);
     char message[RT_LINE / 2];
     tilus_status status = tilus_kernel_check(info, args, count, l->grid, message,
                                              sizeof message);
     if (status == TILUS_OK)
         status = tilus_kernel_workspace_size(info, args, &l->needed, &l->zeroed, message,
                                              sizeof message);
-    return status == TILUS_OK ? status : fail_at(&at, status, "%s", message);
+    return status == TILUS_OK ? status : rt_fail_at(&at, status, "%s", message);
 }
 
 static tilus_status check_workspace(const Launch *l, size_t size)
 {
-    const Where at = where(l->kernel);
+    const ErrorContext at = error_context(l->kernel);
     if (size < l->needed)
-        return fail_at(&at, TILUS_ERROR_ARGUMENT, "a workspace of %zu bytes, this launch "
-                       "needs %zu", size, l->needed);
+        return rt_fail_at(&at, TILUS_ERROR_ARGUMENT, "a workspace of %zu bytes, this launch "
+                          "needs %zu", size, l->needed);
     if (l->needed && !l->workspace)
-        return fail_at(&at, TILUS_ERROR_ARGUMENT, "no workspace, this launch needs %zu bytes",
-                       l->needed);
+        return rt_fail_at(&at, TILUS_ERROR_ARGUMENT, "no workspace, this launch needs %zu bytes",
+                          l->needed);
     if (l->needed && l->workspace % TILUS_WORKSPACE_ALIGN)
-        return fail_at(&at, TILUS_ERROR_ARGUMENT, "the workspace at 0x%llx is not aligned to "
-                       "%d bytes", (unsigned long long)l->workspace, TILUS_WORKSPACE_ALIGN);
+        return rt_fail_at(&at, TILUS_ERROR_ARGUMENT, "the workspace at 0x%llx is not aligned to "
+                          "%d bytes", (unsigned long long)l->workspace, TILUS_WORKSPACE_ALIGN);
     return TILUS_OK;
 }
 
@@ -121,13 +121,13 @@ static Loaded *find_loaded(tilus_kernel *kernel, CUcontext context, int *others)
 /* A special stream without a current context: the only place there is. */
 static tilus_status find_only(const Launch *l, Loaded **loaded)
 {
-    const Where at = where(l->kernel);
+    const ErrorContext at = error_context(l->kernel);
     int others;
     find_loaded(l->kernel, NULL, &others);
     if (others != 1)
-        return fail_at(&at, TILUS_ERROR_STATE, "no CUDA context is current, and the kernel is "
-                       "prepared on %d devices: call tilus_kernel_prepare for one, make its "
-                       "context current, or launch on a stream of it", others);
+        return rt_fail_at(&at, TILUS_ERROR_STATE, "no CUDA context is current, and the kernel is "
+                          "prepared on %d devices: call tilus_kernel_prepare for one, make its "
+                          "context current, or launch on a stream of it", others);
     *loaded = l->kernel->on;
     while (!atomic_load_explicit(&(*loaded)->ready, memory_order_acquire))
         ++*loaded;
@@ -148,10 +148,10 @@ static Device *find_device(tilus_rt *rt, CUcontext context)
 static tilus_status fail_to_ask(const Launch *l, Device *device, const char *call,
                                 CUresult result)
 {
-    Where at = where(l->kernel);
-    if (error_is_sticky(result))
+    ErrorContext at = error_context(l->kernel);
+    if (rt_error_is_sticky(result))
         at.device = device;
-    return fail_driver(&at, call, result);
+    return rt_fail_driver(&at, call, result);
 }
 
 /* The device that a context is of, primary or not, and whether the stream is captured. */
@@ -175,7 +175,7 @@ static CUresult ask_place(const CudaApi *api, CUstream stream, CUdevice *handle,
 
 static tilus_status find_place(const Launch *l, CUcontext context, Place *place)
 {
-    const Where at = where(l->kernel);
+    const ErrorContext at = error_context(l->kernel);
     const char *failed;
     CUdevice handle = -1;
     CUcontext popped;
@@ -183,7 +183,7 @@ static tilus_status find_place(const Launch *l, CUcontext context, Place *place)
     tilus_status status = TILUS_OK;
     CHECK(&at, cuCtxPushCurrent(context));
     CUresult result = ask_place(&at.rt->api, l->stream, &handle, &capturing, &failed);
-    CLEAN(&at, cuCtxPopCurrent(&popped));
+    CALL_AND_LOG(&at, cuCtxPopCurrent(&popped));
     if (result != CUDA_SUCCESS)
         return fail_to_ask(l, find_device(at.rt, context), failed, result);
     place->capturing = capturing;
@@ -192,19 +192,19 @@ static tilus_status find_place(const Launch *l, CUcontext context, Place *place)
             place->device = &at.rt->devices[i];
             return TILUS_OK;
         }
-    return fail_at(&at, TILUS_ERROR_NO_DEVICE, "the stream is of a device that the process "
-                   "did not have when tilus_rt_open was called");
+    return rt_fail_at(&at, TILUS_ERROR_NO_DEVICE, "the stream is of a device that the process "
+                      "did not have when tilus_rt_open was called");
 done:
     return status;
 }
 
-static tilus_status prepare_now(const Where *at, const Launch *l, bool capturing)
+static tilus_status prepare_now(const ErrorContext *at, const Launch *l, bool capturing)
 {
     if (capturing)
-        return fail_at(at, TILUS_ERROR_STATE, "the kernel is not prepared there and the "
-                       "stream is being captured, when nothing can be loaded: call "
-                       "tilus_kernel_prepare(kernel, %d) before the capture begins",
-                       at->device->ordinal);
+        return rt_fail_at(at, TILUS_ERROR_STATE, "the kernel is not prepared there and the "
+                          "stream is being captured, when nothing can be loaded: call "
+                          "tilus_kernel_prepare(kernel, %d) before the capture begins",
+                          at->device->ordinal);
     return tilus_kernel_prepare(l->kernel, at->device->ordinal);
 }
 
@@ -215,15 +215,15 @@ static tilus_status load_now(const Launch *l, CUcontext context, Loaded **loaded
     tilus_status status = find_place(l, context, &place);
     if (status != TILUS_OK)
         return status;
-    const Where at = {l->kernel->rt, place.device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, place.device, l->kernel};
     Loaded *there = &l->kernel->on[place.device->ordinal];
     if (!atomic_load_explicit(&there->ready, memory_order_acquire))
         status = prepare_now(&at, l, place.capturing);
     if (status != TILUS_OK)
         return status;
     if (there->context != context)
-        return fail_at(&at, TILUS_ERROR_ARGUMENT, "the stream is of a context that is not the "
-                       "device's primary one; kernels run in primary contexts only");
+        return rt_fail_at(&at, TILUS_ERROR_ARGUMENT, "the stream is of a context that is not the "
+                          "device's primary one; kernels run in primary contexts only");
     *loaded = there;
     return TILUS_OK;
 }
@@ -255,7 +255,7 @@ static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *
     CUresult result = rt->api.cuStreamGetCtx(l->stream, context);
     if (result == CUDA_SUCCESS)
         return TILUS_OK;
-    const Where any = {rt, find_retained(rt, &count), l->kernel};
+    const ErrorContext any = {rt, find_retained(rt, &count), l->kernel};
     Device *only = count == 1 ? any.device : NULL;
     if (result != CUDA_ERROR_INVALID_CONTEXT || current || !any.device)
         return fail_to_ask(l, only, "cuStreamGetCtx", result);
@@ -275,7 +275,7 @@ static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *
 static tilus_status enqueue_early(const Launch *l, Loaded *loaded)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
-    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = TILUS_OK;
     CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                .value.programmatic_stream_serialization = 1};
@@ -293,7 +293,7 @@ done:
 static tilus_status enqueue(const Launch *l, Loaded *loaded)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
-    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = TILUS_OK;
     /* Behind a fill a launch cannot begin early: only kernels let others begin, and in a
        graph the edge between the two must be of the usual kind. */
@@ -311,7 +311,7 @@ done:
 
 static tilus_status enqueue_in(const Launch *l, Loaded *loaded, CUcontext current)
 {
-    const Where at = {l->kernel->rt, loaded->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = device_check(&at);
     if (status != TILUS_OK)
         return status;
@@ -350,7 +350,7 @@ static tilus_status launch_anywhere(const Launch *l, CUcontext current)
 
 static tilus_status launch_checked(const Launch *l)
 {
-    const Where at = where(l->kernel);
+    const ErrorContext at = error_context(l->kernel);
     CUcontext current;
     int others;
     tilus_status status = device_check(&at);

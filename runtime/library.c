@@ -4,12 +4,12 @@
 
 tilus_status tilus_rt_fail(tilus_status status, const char *message)
 {
-    return fail(status, "%s", message);
+    return rt_fail(status, "%s", message);
 }
 
 tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered)
 {
-    Where at;
+    ErrorContext at;
     *entered = false;
     tilus_status status = device_find(&at, rt, device);
     return status == TILUS_OK ? device_enter(&at, entered) : status;
@@ -17,7 +17,7 @@ tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered)
 
 tilus_status tilus_rt_leave(tilus_rt *rt, int device, bool entered)
 {
-    Where at;
+    ErrorContext at;
     tilus_status status = device_find(&at, rt, device);
     return status == TILUS_OK ? device_leave(&at, entered, TILUS_OK) : status;
 }

@@ -2,7 +2,7 @@
 #include "rt.h"
 
 /* What every function here begins with. */
-static tilus_status enter(Where *at, tilus_rt *rt, int device, bool *pushed)
+static tilus_status enter(ErrorContext *at, tilus_rt *rt, int device, bool *pushed)
 {
     tilus_status status = device_find(at, rt, device);
     return status == TILUS_OK ? device_enter(at, pushed) : status;
@@ -10,7 +10,7 @@ static tilus_status enter(Where *at, tilus_rt *rt, int device, bool *pushed)
 
 tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size, uint64_t *address)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     CUdeviceptr pointer = 0;
     *address = 0;
@@ -26,7 +26,7 @@ done:
 
 tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
@@ -39,7 +39,7 @@ done:
 tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
                              size_t size)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
@@ -51,7 +51,7 @@ done:
 
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
@@ -64,7 +64,7 @@ done:
 tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to, unsigned char byte,
                            size_t size)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
@@ -76,7 +76,7 @@ done:
 
 tilus_status tilus_rt_synchronize(tilus_rt *rt, int device)
 {
-    Where at;
+    ErrorContext at;
     bool pushed;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)

@@ -31,16 +31,16 @@ static bool device_runs(const Device *device, const char *target)
     return device->capability >= number;
 }
 
-static tilus_status check_fits(const Where *at)
+static tilus_status check_fits(const ErrorContext *at)
 {
     const tilus_artefact *a = at->kernel->artefact;
     if (!device_runs(at->device, a->target))
-        return fail_at(at, TILUS_ERROR_UNSUPPORTED, "the device does not run code for %s; "
-                       "compile with tilus-llc -mcpu for it", a->target);
+        return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "the device does not run code for %s; "
+                          "compile with tilus-llc -mcpu for it", a->target);
     if (a->info->shared_bytes > at->device->shared)
-        return fail_at(at, TILUS_ERROR_UNSUPPORTED, "a block needs %zu bytes of shared "
-                       "memory, the device has %zu; compile with smaller tiles or fewer "
-                       "stages", a->info->shared_bytes, at->device->shared);
+        return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "a block needs %zu bytes of shared "
+                          "memory, the device has %zu; compile with smaller tiles or fewer "
+                          "stages", a->info->shared_bytes, at->device->shared);
     return TILUS_OK;
 }
 
@@ -96,9 +96,9 @@ static CUresult load_module(Loaded *l, Image image, const char **failed)
 /* What failed before may have left a module. */
 static void drop_module(Loaded *l)
 {
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     if (l->module)
-        CLEAN(&at, cuModuleUnload(l->module));
+        CALL_AND_LOG(&at, cuModuleUnload(l->module));
     l->module = NULL;
 }
 
@@ -131,7 +131,7 @@ static bool is_refusal(CUresult result)
 static tilus_status load_code(Loaded *l, Image *image)
 {
     const tilus_artefact *a = l->kernel->artefact;
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     const char *failed = "";
     CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
     *image = IMAGE_CUBIN;
@@ -139,7 +139,7 @@ static tilus_status load_code(Loaded *l, Image *image)
         result = load_image(l, IMAGE_CUBIN, &failed);
     if (is_refusal(result)) {
         if (failed[0])
-            log_driver_failure(&at, failed, result);
+            rt_log_driver_failure(&at, failed, result);
         drop_module(l);
         *image = IMAGE_PTX;
         result = load_image(l, IMAGE_PTX, &failed);
@@ -147,10 +147,10 @@ static tilus_status load_code(Loaded *l, Image *image)
     if (result == CUDA_SUCCESS)
         return TILUS_OK;
     fetch_log(l, result);
-    tilus_status status = fail_driver(&at, failed, result);
+    tilus_status status = rt_fail_driver(&at, failed, result);
     l->kernel->jit.log[RT_JIT_LOG - 1] = 0;
     if (status != TILUS_ERROR_LOST)
-        fail_add_log(l->kernel->jit.log);
+        rt_fail_add_log(l->kernel->jit.log);
     return status;
 }
 
@@ -168,7 +168,7 @@ static bool may_overlap(const Loaded *l)
 /* A driver that loads functions when they are first launched is told to do it now. */
 static tilus_status finish_function(Loaded *l)
 {
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     size_t shared = l->kernel->artefact->info->shared_bytes;
     tilus_status status = TILUS_OK;
     if (at.rt->api.cuFuncLoad)
@@ -188,7 +188,7 @@ done:
 
 static tilus_status prepare_in_context(Loaded *l)
 {
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     bool pushed;
     Image image;
     double start = clock_seconds();
@@ -205,35 +205,35 @@ static tilus_status prepare_in_context(Loaded *l)
     l->overlaps = may_overlap(l);
     l->context = atomic_load_explicit(&l->device->context, memory_order_acquire);
     atomic_store_explicit(&l->ready, true, memory_order_release);
-    log_line(at.rt, "kernel @%s (%s) is prepared on device %d (%s) in %.1f ms: %s, %d "
-             "registers and %d bytes of local memory a thread",
-             l->kernel->artefact->info->name, l->kernel->artefact->target, l->device->ordinal,
-             l->device->name, 1e3 * (clock_seconds() - start),
-             image == IMAGE_CUBIN ? "machine code" : "PTX", l->registers, l->local_bytes);
+    rt_log(at.rt, "kernel @%s (%s) is prepared on device %d (%s) in %.1f ms: %s, %d "
+           "registers and %d bytes of local memory a thread",
+           l->kernel->artefact->info->name, l->kernel->artefact->target, l->device->ordinal,
+           l->device->name, 1e3 * (clock_seconds() - start),
+           image == IMAGE_CUBIN ? "machine code" : "PTX", l->registers, l->local_bytes);
     return device_leave(&at, pushed, TILUS_OK);
 }
 
 /* Loading is among what a capture forbids, to all threads unless they say otherwise. */
 static tilus_status prepare(Loaded *l)
 {
-    const Where at = {l->kernel->rt, l->device, l->kernel};
+    const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tilus_status status = check_fits(&at);
     if (status != TILUS_OK)
         return status;
     CHECK(&at, cuThreadExchangeStreamCaptureMode(&mode));
     status = prepare_in_context(l);
-    CLEAN(&at, cuThreadExchangeStreamCaptureMode(&mode));
+    CALL_AND_LOG(&at, cuThreadExchangeStreamCaptureMode(&mode));
 done:
     return status;
 }
 
 tilus_status tilus_kernel_prepare(tilus_kernel *kernel, int device)
 {
-    Where at = {.rt = kernel->rt, .kernel = kernel};
+    ErrorContext at = {.rt = kernel->rt, .kernel = kernel};
     if (device < 0 || device >= kernel->rt->device_count)
-        return fail_at(&at, TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
-                       device, kernel->rt->device_count);
+        return rt_fail_at(&at, TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
+                          device, kernel->rt->device_count);
     Loaded *l = &kernel->on[device];
     at.device = l->device;
     tilus_status status = device_check(&at);

@@ -18,21 +18,21 @@ static tilus_status describe_devices(tilus_rt *rt)
 
 static tilus_status open_driver(tilus_rt *rt)
 {
-    const Where at = {.rt = rt};
+    const ErrorContext at = {.rt = rt};
     tilus_status status = TILUS_OK;
     char message[RT_LINE];
     int count = 0;
     if (!cuda_api_load(&rt->api, rt->options.library, message, sizeof message))
-        return fail(TILUS_ERROR_NO_DRIVER, "%s", message);
+        return rt_fail(TILUS_ERROR_NO_DRIVER, "%s", message);
     rt->has_libraries = cuda_api_has_libraries(&rt->api);
     CHECK(&at, cuInit(0));
     CHECK(&at, cuDriverGetVersion(&rt->driver_version));
     CHECK(&at, cuDeviceGetCount(&count));
     if (count == 0)
-        return fail(TILUS_ERROR_NO_DEVICE, "no CUDA device: the driver is there and has none");
+        return rt_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device: the driver is there and has none");
     rt->devices = calloc((size_t)count, sizeof *rt->devices);
     if (!rt->devices)
-        return fail(TILUS_ERROR_MEMORY, "out of memory");
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     rt->device_count = count;
     status = describe_devices(rt);
 done:
@@ -48,7 +48,7 @@ tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out, char
     tilus_rt *rt = calloc(1, sizeof *rt);
     if (!rt) {
         snprintf(message, size, "out of memory");
-        return fail(TILUS_ERROR_MEMORY, "out of memory");
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     }
     if (options)
         rt->options = *options;
@@ -71,9 +71,9 @@ void tilus_rt_close(tilus_rt *rt)
     bool is_mine = fork_mark_is_mine(&rt->mark);
     for (int i = 0; i < rt->device_count; i++) {
         Device *device = &rt->devices[i];
-        const Where at = {.rt = rt, .device = device};
+        const ErrorContext at = {.rt = rt, .device = device};
         if (is_mine && atomic_load_explicit(&device->context, memory_order_acquire))
-            CLEAN(&at, cuDevicePrimaryCtxRelease(device->handle));
+            CALL_AND_LOG(&at, cuDevicePrimaryCtxRelease(device->handle));
         pthread_mutex_destroy(&device->lock);
     }
     fork_mark_free(&rt->mark);

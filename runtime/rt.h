@@ -82,33 +82,33 @@ struct tilus_kernel {
 /* ---- failures ------------------------------------------------------- */
 
 /* What a call is about; device and kernel may be NULL. */
-typedef struct Where {
+typedef struct ErrorContext {
     tilus_rt *rt;
     Device *device;
     const tilus_kernel *kernel;
-} Where;
+} ErrorContext;
 
-/* Keep a failure's text for tilus_rt_error; return the status to hand on. `fail_driver`
+/* Keep a failure's text for tilus_rt_error; return the status to hand on. `rt_fail_driver`
  * marks the device as lost when the error says so. */
-tilus_status fail(tilus_status status, const char *format, ...)
+tilus_status rt_fail(tilus_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-tilus_status fail_at(const Where *at, tilus_status status, const char *format, ...)
+tilus_status rt_fail_at(const ErrorContext *at, tilus_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-tilus_status fail_driver(const Where *at, const char *call, CUresult result);
+tilus_status rt_fail_driver(const ErrorContext *at, const char *call, CUresult result);
 
 /* Whether the error ends the context that it came in. */
-bool error_is_sticky(CUresult error);
+bool rt_error_is_sticky(CUresult error);
 
 /* The newest PTX version that a driver takes, 84 for 8.4, by the newest CUDA version that
  * it has (12040 for 12.4). 0 when it is older or newer than those that are known. */
-unsigned newest_ptx(int driver_version);
+unsigned rt_newest_ptx(int driver_version);
 
 /* Adds what the JIT compiler said to the kept failure. */
-void fail_add_log(const char *log);
+void rt_fail_add_log(const char *log);
 
 /* The same, for nobody but the log. */
-void log_driver_failure(const Where *at, const char *call, CUresult result);
-void log_line(const tilus_rt *rt, const char *format, ...)
+void rt_log_driver_failure(const ErrorContext *at, const char *call, CUresult result);
+void rt_log(const tilus_rt *rt, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Makes a driver call. A failure sets the caller's `status`, keeps its text, and goes to
@@ -117,17 +117,17 @@ void log_line(const tilus_rt *rt, const char *format, ...)
     do {                                                                      \
         CUresult result_ = (at)->rt->api.call;                                \
         if (result_ != CUDA_SUCCESS) {                                        \
-            status = fail_driver((at), #call, result_);                       \
+            status = rt_fail_driver((at), #call, result_);                       \
             goto done;                                                        \
         }                                                                     \
     } while (0)
 
 /* Makes a driver call whose failure nobody is told of but the log. */
-#define CLEAN(at, call)                                                       \
+#define CALL_AND_LOG(at, call)                                                       \
     do {                                                                      \
         CUresult result_ = (at)->rt->api.call;                                \
         if (result_ != CUDA_SUCCESS)                                          \
-            log_driver_failure((at), #call, result_);                         \
+            rt_log_driver_failure((at), #call, result_);                         \
     } while (0)
 
 /* ---- devices -------------------------------------------------------- */
@@ -136,17 +136,17 @@ void log_line(const tilus_rt *rt, const char *format, ...)
 tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal);
 
 /* Where device `ordinal` is; TILUS_ERROR_NO_DEVICE. */
-tilus_status device_find(Where *at, tilus_rt *rt, int ordinal);
+tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal);
 
 /* Whether device and process are as they were: fails when the process was forked, or the
  * context is lost. */
-tilus_status device_check(const Where *at);
+tilus_status device_check(const ErrorContext *at);
 
 /* Makes the device's primary context, which it retains at first, current for this thread;
  * and what was current before. device_leave returns `status`, or its own failure when
  * `status` is TILUS_OK. After a failed device_enter there is nothing to leave. */
-tilus_status device_enter(const Where *at, bool *pushed);
-tilus_status device_leave(const Where *at, bool pushed, tilus_status status);
+tilus_status device_enter(const ErrorContext *at, bool *pushed);
+tilus_status device_leave(const ErrorContext *at, bool pushed, tilus_status status);
 
 /* Remembers that the context is lost by `error`. */
 void device_lose(Device *device, const char *error);

@@ -342,7 +342,7 @@ static Arrangement search(const Planner *p, Field *fields, uint32_t set)
     return best;
 }
 
-Arrangement arrange(Planner *p, Field *fields, unsigned count)
+Arrangement arrange_fields(Planner *p, Field *fields, unsigned count)
 {
     Arrangement a = search(p, fields, low_bits(count));
     LeafUse use;

@@ -86,12 +86,12 @@ static Arrangement arrange_lanes(Planner *p, Field *fields, Lanes lanes, unsigne
     Arrangement a = {.cost = UINT_MAX};
     for (unsigned at = 0; pieces && at <= high; at++) {
         unsigned count = add_lanes(p, fields, 0, lanes, 0, bits, at, at);
-        Arrangement one = arrange(p, fields, count);
+        Arrangement one = arrange_fields(p, fields, count);
         best = one.cost < a.cost ? at : best;
         a.cost = one.cost < a.cost ? one.cost : a.cost;
     }
     unsigned count = add_lanes(p, fields, 0, lanes, 0, bits, best, pieces ? best : high);
-    a = arrange(p, fields, count);
+    a = arrange_fields(p, fields, count);
     for (unsigned i = 0; i < lanes.count; i++)
         places[i] = pieces ? best : fields[i].at;
     return a;
@@ -307,7 +307,7 @@ static Arrangement arrange_codes(Planner *p, Field *fields, Lanes lanes, unsigne
     for (unsigned i = 0; i < lanes.count; i++)
         count = add_fields(p, fields, count, lanes.first + i, 0, p->from->bits, i * lanes.bits,
                            low, low);
-    return arrange(p, fields, count);
+    return arrange_fields(p, fields, count);
 }
 
 /* Codes in a storage order: signs and magnitudes are fields of their own, which may
@@ -322,7 +322,7 @@ static unsigned place_parts(Planner *p, DType to, Lanes lanes)
     unsigned count = add_lanes(p, fields, 0, lanes, 0, magnitude, low, low);
     if (from->bits > magnitude)
         count = add_lanes(p, fields, count, lanes, magnitude, 1, t->bits - 1, t->bits - 1);
-    Arrangement a = arrange(p, fields, count);
+    Arrangement a = arrange_fields(p, fields, count);
     return build_arrangement(p, &a, 0);
 }
 
@@ -417,7 +417,7 @@ bool family_hardware(Planner *p, DType to)
         unsigned count = 0;
         for (unsigned i = 0; i < lanes.count; i++)
             count = add_fields(p, fields, count, lanes.first + i, 0, 8, 8 * i, 0, 0);
-        Arrangement a = arrange(p, fields, count);
+        Arrangement a = arrange_fields(p, fields, count);
         bool plain = a.count == 1 && !p->packed;
         unsigned pair = plain ? node_shift(p, CAST_shr, p->source[w / 2], 16 * (w % 2))
                               : build_arrangement(p, &a, 0);
@@ -545,7 +545,7 @@ static unsigned bytes_word(Planner *p, DType to, Lanes lanes)
     Field fields[FIELDS_MAX];
     for (unsigned i = 0; i < lanes.count; i++)
         count = add_fields(p, fields, count, lanes.first + i, 0, bits, 8 * i, at, at);
-    Arrangement a = arrange(p, fields, count);
+    Arrangement a = arrange_fields(p, fields, count);
     if (negative && to == DTYPE_i8)
         return extend_sign(p, build_arrangement(p, &a, in_bytes(flips ? 0x80 : sign | 0x80)),
                            sign);

@@ -74,7 +74,7 @@ typedef struct Arrangement {
 
 /* Chooses the cheapest arrangement of fields, at most 32, and sets their
  * places. */
-Arrangement arrange(Planner *p, Field *fields, unsigned count);
+Arrangement arrange_fields(Planner *p, Field *fields, unsigned count);
 /* Builds it: the fields in place, exclusive-or'ed with `flip`; zeros elsewhere
  * are flipped, too. */
 unsigned build_arrangement(Planner *p, const Arrangement *a, uint32_t flip);

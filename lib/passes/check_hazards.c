@@ -112,8 +112,8 @@ static void report_remark(Module *m, const Hazard *h, const char *text)
     const char *name = other && h->second->code == OP_exit ? "exit" : op_name(h->first);
     const char *where = other ? arena_printf(&m->scratch, " (%s is on line %u)", name,
                                              there.line) : "";
-    remark(m->remarks, REMARK_MISSED, "check-hazards", m->diag, hazard_loc(h), "%s%s", text,
-           where);
+    remark_emit(m->remarks, REMARK_MISSED, "check-hazards", m->diag, hazard_loc(h), "%s%s", text,
+                where);
 }
 
 PassResult pass_check_hazards(Program *p)

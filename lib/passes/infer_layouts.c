@@ -37,7 +37,7 @@ typedef struct Infer {
 } Infer;
 
 #define SAY(s, loc, kind, ...)                                                \
-    remark((s)->m->remarks, REMARK_##kind, "infer-layouts", (s)->m->diag, loc, __VA_ARGS__)
+    remark_emit((s)->m->remarks, REMARK_##kind, "infer-layouts", (s)->m->diag, loc, __VA_ARGS__)
 
 /* ---- views ------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ typedef struct Rewrite {
 } Rewrite;
 
 #define SAY(m, loc, kind, ...)                                                \
-    remark((m)->remarks, REMARK_##kind, "pipeline-loops", (m)->diag, loc, __VA_ARGS__)
+    remark_emit((m)->remarks, REMARK_##kind, "pipeline-loops", (m)->diag, loc, __VA_ARGS__)
 
 /* ---- expressions ------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ typedef struct Plan {
 } Plan;
 
 #define SAY(plan, loc, kind, ...)                                             \
-    remark((plan)->m->remarks, REMARK_##kind, "plan-shared", (plan)->m->diag, loc, __VA_ARGS__)
+    remark_emit((plan)->m->remarks, REMARK_##kind, "plan-shared", (plan)->m->diag, loc, __VA_ARGS__)
 
 /* ---- placement -------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "passes/report.h"
 
 #define SAY(m, loc, kind, ...)                                                \
-    remark((m)->remarks, REMARK_##kind, "plan-workspace", (m)->diag, loc, __VA_ARGS__)
+    remark_emit((m)->remarks, REMARK_##kind, "plan-workspace", (m)->diag, loc, __VA_ARGS__)
 
 static bool write_places(Module *m, const Workspace *w)
 {

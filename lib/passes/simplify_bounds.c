@@ -50,7 +50,7 @@ typedef struct Split {
 } Split;
 
 #define SAY(m, op, kind, ...)                                                 \
-    remark((m)->remarks, REMARK_##kind, "simplify-bounds", (m)->diag, (op)->loc, __VA_ARGS__)
+    remark_emit((m)->remarks, REMARK_##kind, "simplify-bounds", (m)->diag, (op)->loc, __VA_ARGS__)
 
 /* ---- conditions --------------------------------------------------------------- */
 

@@ -30,7 +30,8 @@ typedef struct Cut {
 } Cut;
 
 #define SAY(u, op, kind, ...)                                                 \
-    remark((u)->m->remarks, REMARK_##kind, "unroll-loops", (u)->m->diag, (op)->loc, __VA_ARGS__)
+    remark_emit((u)->m->remarks, REMARK_##kind, "unroll-loops", (u)->m->diag, (op)->loc, \
+                __VA_ARGS__)
 
 /* Says why the loop stays; false. */
 static bool missed(Unroll *u, const Op *op, const char *why)

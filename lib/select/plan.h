@@ -86,6 +86,7 @@ int64_t plan_scratch(Module *m, const Op *op);
 
 /* One remark about `op`. */
 #define REMARK(m, op, kind, ...)                                              \
-    remark((m)->remarks, REMARK_##kind, "select-instructions", (m)->diag, (op)->loc, __VA_ARGS__)
+    remark_emit((m)->remarks, REMARK_##kind, "select-instructions", (m)->diag, (op)->loc, \
+                __VA_ARGS__)
 
 #endif

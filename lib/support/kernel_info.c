@@ -36,8 +36,8 @@ const char *tilus_status_name(tilus_status status)
 static bool check_pointer(const tilus_arg_info *info, uint64_t address, Report r)
 {
     if (address & ((uint64_t)info->align - 1))
-        return broken(r, "argument %%%s = 0x%" PRIx64 " is not aligned to %" PRId64 " bytes",
-                      info->name, address, info->align);
+        return report_fault(r, "argument %%%s = 0x%" PRIx64 " is not aligned to %" PRId64 " bytes",
+                            info->name, address, info->align);
     return true;
 }
 
@@ -49,8 +49,8 @@ static bool check_type(const tilus_arg_info *info, int64_t value, Report r)
     int64_t max = info->kind == TILUS_ARG_I32 ? INT32_MAX
                 : info->kind == TILUS_ARG_U32 ? UINT32_MAX : INT64_MAX;
     if (value < min || value > max)
-        return broken(r, "argument %%%s = %" PRId64 " does not fit in %s",
-                      info->name, value, info->dtype);
+        return report_fault(r, "argument %%%s = %" PRId64 " does not fit in %s",
+                            info->name, value, info->dtype);
     return true;
 }
 
@@ -59,11 +59,11 @@ static bool check_scalar(const tilus_arg_info *info, int64_t value, Report r)
     if (!check_type(info, value, r))
         return false;
     if (value < info->min || value > info->max)
-        return broken(r, "argument %%%s = %" PRId64 " is outside [%" PRId64 ", %" PRId64 "]",
-                      info->name, value, info->min, info->max);
+        return report_fault(r, "argument %%%s = %" PRId64 " is outside [%" PRId64 ", %" PRId64 "]",
+                            info->name, value, info->min, info->max);
     if (info->divisible > 1 && value % info->divisible != 0)
-        return broken(r, "argument %%%s = %" PRId64 " is not divisible by %" PRId64,
-                      info->name, value, info->divisible);
+        return report_fault(r, "argument %%%s = %" PRId64 " is not divisible by %" PRId64,
+                            info->name, value, info->divisible);
     return true;
 }
 
@@ -71,8 +71,8 @@ static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, siz
                        Report r)
 {
     if (count != info->arg_count)
-        return broken(r, "program takes %zu argument%s, got %zu", info->arg_count,
-                      info->arg_count == 1 ? "" : "s", count);
+        return report_fault(r, "program takes %zu argument%s, got %zu", info->arg_count,
+                            info->arg_count == 1 ? "" : "s", count);
     for (size_t i = 0; i < count; i++) {
         const tilus_arg_info *arg = &info->args[i];
         if (arg->kind == TILUS_ARG_POINTER ? !check_pointer(arg, args[i].pointer, r)
@@ -170,12 +170,12 @@ static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_
     const char *error = run_codes(info->grid[i], info->grid_length[i], args,
                                   info->arg_count, extent);
     if (error)
-        return broken(r, "grid extent %u: %s", i, error);
+        return report_fault(r, "grid extent %u: %s", i, error);
     if (*extent < 0)
-        return broken(r, "grid extent %u is %" PRId64, i, *extent);
+        return report_fault(r, "grid extent %u is %" PRId64, i, *extent);
     if (*extent > grid_limit[i])
-        return broken(r, "grid extent %u is %" PRId64 ", more than %" PRId64, i, *extent,
-                      grid_limit[i]);
+        return report_fault(r, "grid extent %u is %" PRId64 ", more than %" PRId64, i, *extent,
+                            grid_limit[i]);
     return true;
 }
 
@@ -207,12 +207,13 @@ static bool count_elements(const tilus_workspace_tensor *t, const tilus_arg *arg
         const char *error = run_codes(t->extents[d], t->extent_length[d], args, arg_count,
                                       &extent);
         if (error)
-            return broken(r, "extent %u of workspace tensor %%%s: %s", d, name, error);
+            return report_fault(r, "extent %u of workspace tensor %%%s: %s", d, name, error);
         if (extent < 0)
-            return broken(r, "extent %u of workspace tensor %%%s is %" PRId64, d, name, extent);
+            return report_fault(r, "extent %u of workspace tensor %%%s is %" PRId64, d, name,
+                                extent);
         if (__builtin_mul_overflow(before, extent, count))
-            return broken(r, "workspace tensor %%%s: %" PRId64 " times extent %u, which is %"
-                          PRId64 ", is over 63 bits", name, before, d, extent);
+            return report_fault(r, "workspace tensor %%%s: %" PRId64 " times extent %u, which is %"
+                                PRId64 ", is over 63 bits", name, before, d, extent);
     }
     return true;
 }
@@ -227,13 +228,13 @@ static bool add_tensor(const tilus_workspace_tensor *t, const tilus_arg *args,
     if (!count_elements(t, args, arg_count, &count, r))
         return false;
     if (__builtin_mul_overflow(count, (int64_t)t->bits, &bits))
-        return broken(r, "workspace tensor %%%s: %" PRId64 " elements of %u bits are over 63 "
-                      "bits", name, count, t->bits);
+        return report_fault(r, "workspace tensor %%%s: %" PRId64 " elements of %u bits are over 63 "
+                            "bits", name, count, t->bits);
     bytes = bits / 8 + (bits % 8 != 0);
     bytes = (bytes / ALIGN + (bytes % ALIGN != 0)) * ALIGN;
     if (__builtin_add_overflow(before, bytes, end))
-        return broken(r, "workspace tensor %%%s: its %" PRId64 " bytes after %" PRId64
-                      " are over 63 bits", name, bytes, before);
+        return report_fault(r, "workspace tensor %%%s: its %" PRId64 " bytes after %" PRId64
+                            " are over 63 bits", name, bytes, before);
     return true;
 }
 

@@ -62,8 +62,8 @@ static void write_yaml(FILE *file, RemarkKind kind, const char *pass, const Diag
     fprintf(file, "\n...\n");
 }
 
-void remark(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
-            const char *format, ...)
+void remark_emit(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
+                 const char *format, ...)
 {
     bool print = remarks && matches(remarks->wanted[kind], pass);
     if (!print && !(remarks && remarks->file))

@@ -25,7 +25,7 @@ bool remarks_check(const Remarks *remarks, Diag *diag);
 bool remarks_wanted(const Remarks *remarks);
 
 /* Says one, about the text of `diag` at `loc`. `remarks` may be NULL. */
-void remark(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
-            const char *format, ...) __attribute__((format(printf, 6, 7)));
+void remark_emit(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
+                 const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

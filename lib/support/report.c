@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool broken(Report r, const char *format, ...)
+bool report_fault(Report r, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -11,6 +11,6 @@ typedef struct Report {
 } Report;
 
 /* Describes a fault, cut off where it does not fit; returns false. */
-bool broken(Report r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool report_fault(Report r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
