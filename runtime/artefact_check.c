@@ -1,5 +1,5 @@
-/* What must hold of an artefact before anybody believes it. The writer asks as the reader
- * does, so what can be written can be read. */
+/* Checks an artefact. The writer checks as the reader does, so every artefact that can be
+ * written can be read. */
 #include "artefact_format.h"
 
 #include "support/kernel_info.h"
@@ -15,7 +15,7 @@
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_small(char c) { return c >= 'a' && c <= 'z'; }
 
-/* As the language spells names; they are shown, and become names of files. */
+/* Returns true when the language could spell the name, which is shown, and names files. */
 static bool is_name(const char *s)
 {
     size_t n = 0;
@@ -52,7 +52,7 @@ static bool is_power_of_two(int64_t n)
 
 /* ---- arguments ------------------------------------------------------ */
 
-/* What each kind of scalar is called and holds. */
+/* The element type of each kind of scalar argument, and its range. */
 static const struct {
     const char *dtype;
     int64_t min, max;
@@ -151,7 +151,7 @@ static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
     return true;
 }
 
-/* What must be zero comes first, so that one fill reaches it. */
+/* Checks that zeroed tensors come first, so that one fill reaches them. */
 static bool check_workspace(const tilus_kernel_info *info, Report r)
 {
     for (size_t i = 0; i < info->workspace_count; i++) {

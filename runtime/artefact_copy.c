@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block that is measured in a first round (`base` NULL) and filled in a
+/* A block that is measured in a first pass (`base` NULL) and filled in a
  * second. */
 typedef struct Block {
     char *base;

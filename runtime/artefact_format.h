@@ -43,8 +43,8 @@ typedef enum ArtefactSection {
  * bytes. */
 uint32_t artefact_checksum(const unsigned char *bytes, size_t size);
 
-/* Whether an artefact is one that can be launched, whatever wrote it: names, kinds,
- * facts, codes and limits. Its texts are NUL-terminated or NULL. If not,
+/* Returns true when an artefact can be launched, whatever wrote it: checks names, kinds,
+ * facts, codes and limits. Its texts are NUL-terminated or NULL. After false,
  * message[0..size) says why. */
 bool artefact_check(const tilus_artefact *artefact, char *message, size_t size);
 

@@ -3,12 +3,13 @@
  *
  *   one block:  tilus_artefact | info | arrays | the file
  *
- * A first round over the caller's bytes measures the structures, and refuses what is
+ * A first pass over the caller's bytes measures the structures, and refuses what is
  * damaged; a second one, over the copy, fills them. */
 #include "artefact_format.h"
 
 #include "support/utf8.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdalign.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 typedef struct Reader {
     const unsigned char *bytes;
     size_t at, end;             /* what is left of the section, or of the file */
-    char *base;                 /* where structures are made; NULL in the first round */
+    char *base;                 /* where structures are made; NULL in the first pass */
     size_t used;                /* bytes of them */
     const char *section;        /* for messages */
     unsigned version;           /* of the file */
@@ -28,7 +29,7 @@ typedef struct Reader {
     size_t message_size;
 } Reader;
 
-/* Says why the artefact is refused, once. */
+/* Describes the first reason to refuse the artefact. */
 __attribute__((format(printf, 2, 3)))
 static void refuse(Reader *r, const char *format, ...)
 {
@@ -42,7 +43,7 @@ static void refuse(Reader *r, const char *format, ...)
 
 /* ---- structures ------------------------------------------------------ */
 
-/* `count` structures of `size` bytes; NULL in the first round. */
+/* Makes `count` structures of `size` bytes; NULL in the first pass. */
 static void *make(Reader *r, size_t count, size_t size)
 {
     enum { ALIGN = alignof(max_align_t) };
@@ -88,7 +89,7 @@ static bool take_flag(Reader *r)
     return flag == 1;
 }
 
-/* How many elements follow, each of at least `least` bytes. */
+/* Reads the number of elements that follow, each of at least `least` bytes. */
 static size_t take_count(Reader *r, size_t least)
 {
     size_t count = (size_t)take_number(r, 4), left = (r->end - r->at) / least;
@@ -98,7 +99,7 @@ static size_t take_count(Reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
-/* So many bytes that are text, and a NUL behind them. */
+/* Reads `length` bytes of text and the NUL behind them. */
 static const char *take_text(Reader *r, size_t length)
 {
     const char *text = (const char *)take(r, length + 1);
@@ -279,7 +280,7 @@ static void take_sections(Reader *r, tilus_artefact *a)
         refuse(r, "the file is damaged: %zu bytes behind the last section", file - r->at);
 }
 
-/* One round; the artefact in the second. */
+/* Makes one pass over the file; returns the artefact in the second. */
 static tilus_artefact *take_artefact(Reader *r)
 {
     tilus_artefact *place = make(r, 1, sizeof *place), a = {0};
@@ -336,7 +337,7 @@ static void check_checksum(Reader *r, size_t size)
         refuse(r, "damaged: its header has a number where 0 should be");
 }
 
-/* What can be said before any section is read. */
+/* Checks the file before any section is read. */
 static void check_file(Reader *r, size_t size)
 {
     if (size > TILUS_ARTEFACT_MAX)
@@ -349,7 +350,7 @@ static void check_file(Reader *r, size_t size)
         check_checksum(r, size);
 }
 
-/* The second round, behind whose structures the file lies. */
+/* Makes the second pass; the file lies behind its structures. */
 static tilus_status fill(Reader *r, size_t size, tilus_artefact **out)
 {
     size_t measured = r->used;
@@ -363,6 +364,7 @@ static tilus_status fill(Reader *r, size_t size, tilus_artefact **out)
     r->base = block;
     r->used = 0;
     tilus_artefact *artefact = take_artefact(r);
+    assert(r->used <= measured);
     if (r->failed || !artefact_check(artefact, r->message, r->message_size)) {
         free(block);
         return TILUS_ERROR_ARTEFACT;

@@ -1,11 +1,12 @@
-/* Writing an artefact: measured in a first round, filled in a second. */
+/* Writes an artefact: a first pass measures, a second fills. */
 #include "artefact_format.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct Output {
-    unsigned char *base;        /* NULL in the first round */
+    unsigned char *base;        /* NULL in the first pass */
     size_t used;
 } Output;
 
@@ -161,6 +162,7 @@ tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes, 
     if (!o.base)
         return TILUS_ERROR_MEMORY;
     put_artefact(&o, &a);
+    assert(o.used <= TILUS_ARTEFACT_MAX);       /* as measured */
     put_number_at(&o, ARTEFACT_AT_SIZE, o.used, 8);
     put_number_at(&o, ARTEFACT_AT_CHECKSUM, artefact_checksum(o.base, o.used), 4);
     *bytes = o.base;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where each symbol's address goes in a CudaApi. */
+/* The member of CudaApi for each symbol's address. */
 static const struct {
     const char *name;
     size_t offset;

@@ -65,7 +65,7 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
 
-/* What a launch may have beside its grid: 72 bytes, of which an attribute reads its own
+/* An attribute of a launch: 72 bytes, of which each kind of attribute reads its own
  * member. */
 typedef struct CUlaunchAttribute {
     int id;
@@ -95,7 +95,7 @@ typedef struct CudaApi {
  * its last user. */
 bool cuda_api_load(CudaApi *api, const char *path, char *message, size_t size);
 
-/* Whether the driver has the library calls, all of them. */
+/* Returns true when the driver has all of the library calls (cuLibrary...). */
 bool cuda_api_has_libraries(const CudaApi *api);
 
 #endif

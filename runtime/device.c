@@ -1,6 +1,7 @@
 /* A device: its description, its primary context, and the loss of that. */
 #include "rt.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static tilus_status retain(const ErrorContext *at)
 tilus_status device_enter(const ErrorContext *at, bool *pushed)
 {
     CUcontext current;
+    assert(at->device);
     *pushed = false;
     tilus_status status = device_check(at);
     if (status == TILUS_OK)
@@ -106,6 +108,7 @@ tilus_status device_leave(const ErrorContext *at, bool pushed, tilus_status stat
 /* x has 31 bits, y and z 16: LIMIT_GRID_X and _YZ, which tilus_kernel_check holds. */
 static uint64_t grid_pack(const int64_t grid[3])
 {
+    assert((grid[0] | INT32_MAX) == INT32_MAX && ((grid[1] | grid[2]) | 0xffff) == 0xffff);
     return (uint64_t)grid[0] | (uint64_t)grid[1] << 31 | (uint64_t)grid[2] << 47;
 }
 

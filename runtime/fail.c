@@ -1,4 +1,4 @@
-/* What a failure is called, and what its text says. */
+/* Names failures and writes their texts. */
 #include "rt.h"
 
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 
 static _Thread_local char last_failure[RT_MESSAGE];
 
-/* What the driver's errors mean to our caller, who reads what to do. A sticky one ends
- * its context (driver API reference, CUresult). */
+/* A driver's error, as the caller gets it: a status, and advice. A sticky error ends its
+ * context (driver API reference, CUresult). */
 typedef struct Fault {
     CUresult error;
     tilus_status status;
@@ -47,7 +47,8 @@ static const CUresult sticky[] = {
     CUDA_ERROR_ASSERT, CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_EXTERNAL_DEVICE,
 };
 
-/* Besides those of the list, a range: bad stacks, instructions, addresses and counters. */
+/* Sticky are the listed errors and a range: bad stacks, instructions, addresses and
+ * counters. */
 bool rt_error_is_sticky(CUresult error)
 {
     for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++)
@@ -202,7 +203,7 @@ tilus_status rt_fail_at(const ErrorContext *at, tilus_status status, const char 
     return status;
 }
 
-/* Whether the error ends the device's context, which is then remembered and logged. */
+/* Marks the device as lost, and logs that, if the error ends its context; true then. */
 static bool lose(const ErrorContext *at, const char *call, CUresult result)
 {
     char error[RT_LINE / 2] = "";

@@ -14,7 +14,7 @@ typedef struct ForkMark {
 void fork_mark_make(ForkMark *mark);
 void fork_mark_free(ForkMark *mark);
 
-/* Whether this is the process that made the mark. A load, where the system allows. */
+/* Returns true in the process that made the mark. Costs one load where the system allows. */
 bool fork_mark_is_mine(const ForkMark *mark);
 
 #endif

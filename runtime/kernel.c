@@ -77,7 +77,7 @@ static void unload_from(Loaded *l)
     CALL_AND_LOG(&at, cuCtxPopCurrent(&popped));
 }
 
-/* In relaxed mode, so that the captures of other threads go on. */
+/* Unloads in relaxed capture mode, so that the captures of other threads go on. */
 static void unload_everywhere(tilus_kernel *kernel)
 {
     const ErrorContext at = {.rt = kernel->rt, .kernel = kernel};

@@ -11,6 +11,8 @@
  * one that is prepared on the current device only, the driver does: it refuses a function
  * of one context in a stream of another, and only then do we ask. */
 #include "rt.h"
+
+#include <assert.h>
 #include "support/limits.h"
 
 /* One parameter in the form that its PTX declaration has. */
@@ -312,6 +314,7 @@ done:
 static tilus_status enqueue_in(const Launch *l, Loaded *loaded, CUcontext current)
 {
     const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
+    assert(atomic_load_explicit(&loaded->ready, memory_order_relaxed));
     tilus_status status = device_check(&at);
     if (status != TILUS_OK)
         return status;
@@ -323,7 +326,7 @@ done:
     return status;
 }
 
-/* Whether the stream is of another context than the current one. */
+/* Returns true when the stream is of another context than the current one. */
 static bool is_elsewhere(const Launch *l, CUcontext current)
 {
     CUcontext context;
@@ -332,7 +335,7 @@ static bool is_elsewhere(const Launch *l, CUcontext current)
            context != current;
 }
 
-/* In the stream's context, whichever that is. */
+/* Launches in the stream's context. */
 static tilus_status launch_anywhere(const Launch *l, CUcontext current)
 {
     CUcontext context = current;

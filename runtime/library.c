@@ -1,5 +1,5 @@
-/* What libraries on the runtime need of it: their failures told like its own, and the
- * device's context for other libraries that they call. */
+/* Functions for libraries on the runtime: they report failures as it does, and make a
+ * device's context current for other libraries that they call. */
 #include "rt.h"
 
 tilus_status tilus_rt_fail(tilus_status status, const char *message)

@@ -1,7 +1,7 @@
 /* Device memory. */
 #include "rt.h"
 
-/* What every function here begins with. */
+/* Makes the device's context current. */
 static tilus_status enter(ErrorContext *at, tilus_rt *rt, int device, bool *pushed)
 {
     tilus_status status = device_find(at, rt, device);
@@ -24,64 +24,42 @@ done:
     return device_leave(&at, pushed, status);
 }
 
+/* The body of a function that is one driver call on the device. */
+#define CALL_ON_DEVICE(rt, device, call)                                      \
+    do {                                                                      \
+        ErrorContext at;                                                      \
+        bool pushed;                                                          \
+        tilus_status status = enter(&at, rt, device, &pushed);                \
+        if (status != TILUS_OK)                                               \
+            return status;                                                    \
+        CHECK(&at, call);                                                     \
+    done:                                                                     \
+        return device_leave(&at, pushed, status);                             \
+    } while (0)
+
 tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
 {
-    ErrorContext at;
-    bool pushed;
-    tilus_status status = enter(&at, rt, device, &pushed);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(&at, cuMemFree(address));
-done:
-    return device_leave(&at, pushed, status);
+    CALL_ON_DEVICE(rt, device, cuMemFree(address));
 }
 
 tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
                              size_t size)
 {
-    ErrorContext at;
-    bool pushed;
-    tilus_status status = enter(&at, rt, device, &pushed);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(&at, cuMemcpyHtoD(to, from, size));
-done:
-    return device_leave(&at, pushed, status);
+    CALL_ON_DEVICE(rt, device, cuMemcpyHtoD(to, from, size));
 }
 
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
-    ErrorContext at;
-    bool pushed;
-    tilus_status status = enter(&at, rt, device, &pushed);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(&at, cuMemcpyDtoH(to, from, size));
-done:
-    return device_leave(&at, pushed, status);
+    CALL_ON_DEVICE(rt, device, cuMemcpyDtoH(to, from, size));
 }
 
 tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to, unsigned char byte,
                            size_t size)
 {
-    ErrorContext at;
-    bool pushed;
-    tilus_status status = enter(&at, rt, device, &pushed);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(&at, cuMemsetD8(to, byte, size));
-done:
-    return device_leave(&at, pushed, status);
+    CALL_ON_DEVICE(rt, device, cuMemsetD8(to, byte, size));
 }
 
 tilus_status tilus_rt_synchronize(tilus_rt *rt, int device)
 {
-    ErrorContext at;
-    bool pushed;
-    tilus_status status = enter(&at, rt, device, &pushed);
-    if (status != TILUS_OK)
-        return status;
-    CHECK(&at, cuCtxSynchronize());
-done:
-    return device_leave(&at, pushed, status);
+    CALL_ON_DEVICE(rt, device, cuCtxSynchronize());
 }

@@ -93,7 +93,7 @@ static CUresult load_module(Loaded *l, Image image, const char **failed)
     return CUDA_SUCCESS;
 }
 
-/* What failed before may have left a module. */
+/* Unloads a module that an earlier, failed preparation left. */
 static void drop_module(Loaded *l)
 {
     const ErrorContext at = {l->kernel->rt, l->device, l->kernel};

@@ -1,5 +1,5 @@
-/* Inside the runtime: the driver, its devices, kernels on them, and how failures
- * are told. */
+/* Inside the runtime: the driver, its devices, kernels on them, and the report of
+ * failures. */
 #ifndef TILUS_RUNTIME_RT_H
 #define TILUS_RUNTIME_RT_H
 
@@ -59,11 +59,11 @@ struct Loaded {
     _Atomic uint64_t grid;      /* of its last launch, packed */
 };
 
-/* Both forms of the code. */
+/* The two forms of the code. */
 typedef enum Image { IMAGE_CUBIN, IMAGE_PTX, IMAGE_COUNT } Image;
 
-/* What loading tells the driver to write to. A library may be compiled as late as for its
- * last device, so this lives as long as the kernel. */
+/* The JIT compiler's options and log, to which the driver writes. A library may be compiled
+ * as late as for its last device, so this lives as long as the kernel. */
 typedef struct Jit {
     int options[2];
     void *values[2];
@@ -81,7 +81,8 @@ struct tilus_kernel {
 
 /* ---- failures ------------------------------------------------------- */
 
-/* What a call is about; device and kernel may be NULL. */
+/* The subject of a driver call, for the text of its failure; device and kernel may be
+ * NULL. */
 typedef struct ErrorContext {
     tilus_rt *rt;
     Device *device;
@@ -96,7 +97,7 @@ tilus_status rt_fail_at(const ErrorContext *at, tilus_status status, const char 
     __attribute__((format(printf, 3, 4)));
 tilus_status rt_fail_driver(const ErrorContext *at, const char *call, CUresult result);
 
-/* Whether the error ends the context that it came in. */
+/* Returns true when the error ends the context that it came in. */
 bool rt_error_is_sticky(CUresult error);
 
 /* The newest PTX version that a driver takes, 84 for 8.4, by the newest CUDA version that
@@ -106,7 +107,7 @@ unsigned rt_newest_ptx(int driver_version);
 /* Adds what the JIT compiler said to the kept failure. */
 void rt_fail_add_log(const char *log);
 
-/* The same, for nobody but the log. */
+/* Write to the log only. */
 void rt_log_driver_failure(const ErrorContext *at, const char *call, CUresult result);
 void rt_log(const tilus_rt *rt, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -122,7 +123,7 @@ void rt_log(const tilus_rt *rt, const char *format, ...)
         }                                                                     \
     } while (0)
 
-/* Makes a driver call whose failure nobody is told of but the log. */
+/* Makes a driver call whose failure goes to the log only. */
 #define CALL_AND_LOG(at, call)                                                       \
     do {                                                                      \
         CUresult result_ = (at)->rt->api.call;                                \
@@ -135,11 +136,11 @@ void rt_log(const tilus_rt *rt, const char *format, ...)
 /* Finds what tilus_rt tells of device `ordinal`. */
 tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal);
 
-/* Where device `ordinal` is; TILUS_ERROR_NO_DEVICE. */
+/* Sets `*at` to device `ordinal`, or fails with TILUS_ERROR_NO_DEVICE. */
 tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal);
 
-/* Whether device and process are as they were: fails when the process was forked, or the
- * context is lost. */
+/* Fails when the process was forked since tilus_rt_open, or the device's context is
+ * lost. */
 tilus_status device_check(const ErrorContext *at);
 
 /* Makes the device's primary context, which it retains at first, current for this thread;

@@ -1,5 +1,5 @@
-/* Artefacts: one compiled program in one file (.tilusk), self-contained: what a launcher
- * must know of it, PTX for one target, machine code where ptxas was there, and the text
+/* Artefacts: one compiled program in one file (.tilusk), self-contained: the launcher's
+ * description of it, PTX for one target, machine code where ptxas was there, and the text
  * it came from. The compiler writes them, the runtime loads them; both by the functions
  * below, which need neither LLVM nor a driver.
  *
@@ -29,7 +29,7 @@ typedef struct tilus_artefact {
     const void *cubin;          /* for exactly `target`; NULL where there was no ptxas */
     size_t cubin_size;          /* bytes */
     const char *source;         /* the program text that was compiled, or "" */
-    const char *parameters;     /* what they were set to, "W=u4 BK=64"; "" for none */
+    const char *parameters;     /* of its templates, "W=u4 BK=64"; "" for none */
     const char *compiler;       /* "tilus 0.2.0, LLVM 22.1.0", or "" */
 } tilus_artefact;
 

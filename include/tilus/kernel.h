@@ -1,4 +1,4 @@
-/* What a launcher must know of a compiled program: its arguments and their
+/* Describes a compiled program to its launcher: its arguments and their
  * facts, its grid, its block, its shared memory. Plain data, shared by the
  * compiler (which makes it) and the runtime (which checks launches with it). */
 #ifndef TILUS_KERNEL_H
@@ -52,7 +52,8 @@ typedef struct tilus_arg_info {
 } tilus_arg_info;
 
 /* Grid extents as postfix code over the arguments, for a small stack machine:
- * push a constant, push argument `value`, or apply scalar operator `value`. */
+ * push a constant, push argument `value`, or apply scalar operator `value`
+ * (docs/artefact.md, "The signature", numbers them). */
 typedef enum tilus_code_kind {
     TILUS_CODE_CONSTANT,
     TILUS_CODE_ARGUMENT,
@@ -75,8 +76,7 @@ typedef struct tilus_workspace_tensor {
     const tilus_code *const *extents;
 } tilus_workspace_tensor;
 
-/* The workspace begins at a multiple of so many bytes, as each of its tensors
- * does. */
+/* The alignment of the workspace and of each of its tensors, bytes. */
 enum { TILUS_WORKSPACE_ALIGN = 256 };
 
 typedef struct tilus_kernel_info {
@@ -94,7 +94,7 @@ typedef struct tilus_kernel_info {
                                        launch may begin before earlier ones have ended */
 } tilus_kernel_info;
 
-/* One launch argument; which member counts follows from the arg_info. */
+/* One launch argument; the kind of its arg_info says which member is read. */
 typedef union tilus_arg {
     uint64_t pointer;
     int64_t integer;

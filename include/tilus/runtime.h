@@ -97,7 +97,7 @@ TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *a
  * device. */
 TILUS_API void tilus_kernel_unload(tilus_kernel *kernel);
 
-/* What the kernel was made from; lives as long as the kernel. */
+/* Returns the artefact that the kernel was made from; it lives as long as the kernel. */
 TILUS_API const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel);
 
 /* Does all that is slow, so that launches on `device` do nothing that is: retains the
@@ -169,9 +169,10 @@ TILUS_API tilus_status tilus_rt_synchronize(tilus_rt *rt, int device);
 /* Makes `message` what tilus_rt_error() says, and returns `status`. */
 TILUS_API tilus_status tilus_rt_fail(tilus_status status, const char *message);
 
-/* Makes the device's primary context current for this thread, for calls of what wants it
- * so, as the CUDA runtime's libraries do; and what was current before. tilus_rt_leave gets
- * what tilus_rt_enter set; after one that failed there is nothing to leave. */
+/* tilus_rt_enter makes the device's primary context current for this thread, as libraries
+ * of the CUDA runtime require; tilus_rt_leave makes the earlier one current again. It takes
+ * the value that tilus_rt_enter set; after a tilus_rt_enter that failed there is nothing to
+ * leave. Both fail with TILUS_ERROR_NO_DEVICE, too. */
 TILUS_API tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered);
 TILUS_API tilus_status tilus_rt_leave(tilus_rt *rt, int device, bool entered);
 

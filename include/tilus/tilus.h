@@ -54,8 +54,7 @@ TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
  * time parsing, passes and compiling give an error; they notice between ops, and in
  * LLVM before its optimiser and after it; such a module is only good for printing and
  * freeing. False, and nothing has happened, when there is no such limit or it does not
- * go up to `value`. With a `diag` of NULL only says
- * whether it would. */
+ * go up to `value`. With a `diag` of NULL returns the same and sets nothing. */
 TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long value);
 
 /* Messages so far; of message `i` (< count): severity, line and column (from
@@ -106,7 +105,7 @@ typedef enum tilus_pass_event_kind {
     TILUS_PASS_BROKE            /* it left a program that is not valid: our fault */
 } tilus_pass_event_kind;
 
-/* What an observer is told of a pass. */
+/* Tells an observer of one pass. */
 typedef struct tilus_pass_event {
     tilus_pass_event_kind kind;
     const char *pipeline;       /* the passes from this one on */
@@ -151,14 +150,16 @@ TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
                                 const tilus_pass_options *options);
 
 /* The passes that tilus-llc runs, as tilus_run_passes takes them; static
- * storage. */
+ * storage. Thread safe. */
 TILUS_API const char *tilus_default_pipeline(void);
 
-/* The passes in existence: name and one-line summary; NULL past the last. */
+/* The passes in existence: name and one-line summary, in static storage; NULL past
+ * the last. Thread safe. */
 TILUS_API const char *tilus_pass_name(size_t i);
 TILUS_API const char *tilus_pass_summary(size_t i);
 
-/* The op reference as Markdown, made from ops.def; the caller frees it. */
+/* The op reference as Markdown, made from ops.def; the caller frees it with free(). NULL
+ * when memory runs out. Thread safe. */
 TILUS_API char *tilus_op_reference(void);
 
 /* ---- layouts -------------------------------------------------------- */
@@ -175,7 +176,7 @@ TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_dr
 
 /* ---- packing weights -------------------------------------------------- */
 
-/* How a matrix of codes b[k, n] is cut into tiles that a kernel loads as words. */
+/* Cuts a matrix of codes b[k, n] into tiles that a kernel loads as words. */
 typedef struct tilus_packing {
     const char *type;       /* of the codes, 1 to 8 bits: "u3" */
     const char *order;      /* the T of storage order packed(T), "f16"; NULL: plain order */
@@ -211,9 +212,9 @@ typedef struct tilus_buffer {
     size_t size;                /* bytes */
 } tilus_buffer;
 
-/* What a line of the text did, in all blocks. Elements count for each thread that moves
- * them, replicas too, those outside of a global view not; of copy_async, once. An atomic
- * op reads and writes each of its own. Semaphores are left out. */
+/* Counts the work of a line of the text, in all blocks. Elements count for each thread that
+ * moves them, replicas too, but not elements outside of a global view; those of copy_async
+ * count once. An atomic op reads and writes each of its elements. Semaphores are left out. */
 typedef struct tilus_line_profile {
     unsigned line;              /* from 1 */
     uint64_t ops;               /* that blocks have executed */
@@ -277,7 +278,7 @@ typedef struct tilus_compile_times {
 TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
                               tilus_compile_times *times);
 
-/* What an artefact has beside what is compiled; all zero is allowed. */
+/* Parts of an artefact beside the compiled code; all zero is allowed. */
 typedef struct tilus_artefact_options {
     const char *parameters;     /* what template parameters were set to, "W=u4 BK=64" */
     /* Makes machine code for `cpu` of `ptx`, `*size` bytes that the library frees with
@@ -298,20 +299,21 @@ TILUS_API tilus_status tilus_compile_artefact(tilus_module *module,
                                               tilus_compile_times *times, void **bytes,
                                               size_t *size);
 
-/* How casts are compiled for `cpu`: a table with, for each, the family of its plan
+/* Lists how casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations
- * below. Of the casts, decodes and lookups in registers in a module, each once; or of
- * all that have plans, 32 elements each. NUL-terminated; the caller frees it with free(). NULL after
- * errors, which the module's diag, or `diag`, holds; `diag` serves one call. */
+ * below. The table has the casts, decodes and lookups in registers of a module, each once;
+ * or all that have plans, 32 elements each. NUL-terminated; the caller frees it with free().
+ * NULL after errors, which the module's diag, or `diag`, holds; `diag` serves one call. */
 TILUS_API char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations);
 TILUS_API char *tilus_all_cast_plans(tilus_diag *diag, const char *cpu, bool operations);
 
-/* From here on every compile of this process prints LLVM's code, to stderr,
+/* Makes every later compile of this process print LLVM's code, to stderr,
  * before or after each of LLVM's passes. Not to be called while another thread
  * compiles. */
 TILUS_API void tilus_print_llvm_passes(bool before, bool after);
 
-/* The targets that can be compiled for: "sm_80", ...; NULL past the last. */
+/* The targets that can be compiled for: "sm_80", ..., in static storage; NULL past the
+ * last. Thread safe. */
 TILUS_API const char *tilus_target_name(size_t i);
 
 /* The best target for a device of compute capability `capability` (90 for
@@ -319,7 +321,7 @@ TILUS_API const char *tilus_target_name(size_t i);
  * newest older one that it runs. NULL when there is none. Thread safe. */
 TILUS_API const char *tilus_target_for(int capability);
 
-/* What a launcher must know of `program`; owned by the module. NULL when there
+/* Returns the launcher's description of `program`; owned by the module. NULL when there
  * is no such program, and after an error: its layouts are left open, and the pass
  * infer-layouts has not run. */
 TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module,
@@ -437,7 +439,9 @@ TILUS_API tilus_status tilus_run_on_cpu(tilus_module *module, const char *progra
 
 /* ---- element types -------------------------------------------------- */
 
-/* Types are named as in program text ("i6", "f6e3m2", "bf16").
+/* Types are named as in program text ("i6", "f6e3m2", "bf16"). The functions of types
+ * are thread safe.
+ *
  * Bits of a type; 0 for an unknown name. Largest and least finite value, as
  * decode gives them; NaN for an unknown name. */
 TILUS_API unsigned tilus_type_bits(const char *type);
@@ -448,14 +452,17 @@ TILUS_API bool tilus_type_is_float(const char *type);
 /* The i-th type's name; NULL past the last. */
 TILUS_API const char *tilus_type_name(size_t i);
 
-/* The definition of every type: value of a code; nearest code of a value. For
- * an unknown type decode gives NaN and encode 0. */
+/* The definition of every type: the value of a code; the code nearest to a value, ties to
+ * the even code. Types without infinity saturate; NaN becomes the largest value of a type
+ * without NaN (docs/language.md, "Element types"). For an unknown type decode gives NaN and
+ * encode 0. */
 TILUS_API double tilus_decode(const char *type, uint64_t code);
 TILUS_API uint64_t tilus_encode(const char *type, double value);
 
 /* Element `i` of compactly stored elements of `bits` (1 to 64) bits each, least
  * significant bit first: bits [i * bits, (i + 1) * bits) of `data`. Bits of
- * `code` above the lowest `bits` are ignored. */
+ * `code` above the lowest `bits` are ignored. Thread safe where no two threads touch the
+ * same byte. */
 TILUS_API uint64_t tilus_get_bits(const void *data, size_t i, unsigned bits);
 TILUS_API void tilus_set_bits(void *data, size_t i, unsigned bits, uint64_t code);
 

@@ -42,7 +42,7 @@ static tilus_status assemble(tilus_artefact *a, const tilus_artefact_options *ex
     return a->cubin ? TILUS_OK : TILUS_ERROR_UNSUPPORTED;
 }
 
-/* What a failure that left no artefact was of. */
+/* Returns the status of a failure that left no artefact. */
 static tilus_status module_status(const tilus_module *module)
 {
     return tilus_diag_errors(module->diag) ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;

@@ -1,4 +1,4 @@
-/* Which build of the compiler this is, from the notes of the file that its code is in. */
+/* Identifies this build of the compiler by the notes of the file that its code is in. */
 #define _GNU_SOURCE
 #include "api/build.h"
 

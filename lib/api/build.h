@@ -1,4 +1,4 @@
-/* Which build of the compiler this is. */
+/* Identifies this build of the compiler. */
 #ifndef TILUS_API_BUILD_H
 #define TILUS_API_BUILD_H
 

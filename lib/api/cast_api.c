@@ -107,8 +107,8 @@ static void print_query(Printer *p, const CastQuery *query)
         print_plan(p, &plan);
 }
 
-/* From plain order, and from the order for the target: the whole cast, that of finite
- * codes where this is another, and decode. */
+/* Prints the cast from plain order and from the order for the target: of all codes, of
+ * finite codes where that plan differs, and decode. */
 static void print_pair(Printer *p, DType from, DType to)
 {
     CastQuery query = {.from = from, .to = to, .elements = CAST_ELEMENTS_MAX, .sm = p->sm};

@@ -83,7 +83,7 @@ static void describe_workspace(Module *m, Program *p, tilus_kernel_info *info)
     info->workspace_count = w.count;
 }
 
-/* They stand in the body, not in regions of it. */
+/* `wait_dependencies` stands in the body, not in a region of it. */
 static bool waits_for_launches(const Program *p)
 {
     const Op *op = p->body->first;

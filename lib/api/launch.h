@@ -1,4 +1,4 @@
-/* What engines of the library check before a launch, as a launcher does. */
+/* Checks of a launch by the library's engines, the same as a launcher's. */
 #ifndef TILUS_API_LAUNCH_H
 #define TILUS_API_LAUNCH_H
 

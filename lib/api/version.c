@@ -1,4 +1,4 @@
-/* What a user must quote in a bug report: versions and the git revision. */
+/* Versions and the git revision, which a user quotes in a bug report. */
 #include "codegen/codegen.h"
 #include "tilus/tilus.h"
 #include "tilus_revision.h"

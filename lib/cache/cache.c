@@ -80,7 +80,7 @@ static int open_entry(Cache *cache, const char *name, bool *damaged)
     return file;
 }
 
-/* As cache_read, but for any name; a file that is `used` becomes the youngest. */
+/* Reads as cache_read, but any name; a file that is `used` becomes the youngest. */
 static const char *load_entry(Cache *cache, const char *name, bool used, void **bytes,
                               EntryView *view, bool *damaged)
 {
@@ -173,8 +173,8 @@ static int create_temporary(Cache *cache, char name[TEMPORARY_NAME])
     snprintf(name, TEMPORARY_NAME, CACHE_TEMPORARY "%016llx", tag);
     int file = openat(cache->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
                       O_CLOEXEC, 0600);
-    /* Who sweeps at this very moment may have it: then the file is gone, and this write
-       fails. File systems without locks are told by their errors, and get no sweeps. */
+    /* A process that sweeps at this moment may hold the lock: then the file is gone, and
+       this write fails. File systems without locks fail here, and get no sweeps. */
     if (file >= 0)
         flock(file, LOCK_EX | LOCK_NB);
     return file;

@@ -22,7 +22,7 @@
 
 #include <stdatomic.h>
 
-/* What counters stand for is tilus_cache_stats'. */
+/* tilus_cache_stats (tilus/tilus.h) says what the counters count. */
 struct tilus_cache {
     char *path;
     int directory;
@@ -39,9 +39,9 @@ typedef struct tilus_cache Cache;
 
 enum { CACHE_LIMIT = 1 << 30 };     /* by default, bytes */
 
-/* Where the cache is: `given`, TILUS_CACHE_DIR, $XDG_CACHE_HOME/tilus or
- * $HOME/.cache/tilus, whatever there is first; malloc'ed. NULL when there is none of them
- * or no memory. */
+/* Returns the cache's path: the first that is set of `given`, TILUS_CACHE_DIR,
+ * $XDG_CACHE_HOME/tilus and $HOME/.cache/tilus; malloc'ed. NULL when none is, or memory
+ * runs out. */
 char *cache_directory(const char *given);
 
 /* A number of bytes, "1048576", "64K", "10M" or "2G", more than 0. */

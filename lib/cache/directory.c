@@ -94,7 +94,7 @@ static int refuse(const Cache *cache, const char *format, ...)
     return -1;
 }
 
-/* Whether only this user can write to the directory; else tells and closes it. */
+/* Returns the directory if only this user can write to it; else warns and closes it. */
 static int check_directory(const Cache *cache, int directory)
 {
     struct stat info;

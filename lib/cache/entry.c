@@ -19,7 +19,7 @@ static void hash(const uint8_t *bytes, size_t size, uint8_t out[ENTRY_HASH])
     llvm_blake3_hasher_finalize(&hasher, out, ENTRY_HASH);
 }
 
-/* What is wrong with a header, or NULL. `rest`: the bytes between header and checksum. */
+/* Returns the fault of a header, or NULL. `rest`: the bytes between header and checksum. */
 static const char *read_header(const uint8_t *bytes, size_t rest, EntryView *view)
 {
     uint64_t key_size = bytes_get(bytes + KEY_SIZE, 8);

@@ -1,4 +1,4 @@
-/* What a cached result depends on: labelled values, in one string of bytes.
+/* The inputs of a cached result: labelled values, in one string of bytes.
  *
  *   for each:  u32 length of the label, label, u64 length of the value, value
  *

@@ -13,6 +13,7 @@
  * the set of fields where two leaves are cheaper than one. */
 #include "cast/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { CANDIDATES_MAX = 192, NEVER = 1000000 };
@@ -57,8 +58,8 @@ typedef struct Window {
     int node;                   /* -1: not made */
 } Window;
 
-/* How the window at t is made when bits [first, end) of the source are wanted
- * of it: by a shift of the word that holds them, else of two. */
+/* Returns the op that makes the window at t when bits [first, end) of the source are
+ * needed: a shift of the word that holds them, else a funnel shift of two. */
 static CastOp window_op(const Planner *p, Window *w, int first, int end)
 {
     int i = word_of(w->start), border = 32 * (i + 1), words = (int)p->in_words;
@@ -94,7 +95,7 @@ static unsigned build_window(Planner *p, int t, int first, int end)
     return (unsigned)w.node;
 }
 
-/* Whether the codes at `at` of the halves of a word all are in one piece. */
+/* Returns true when the codes at `at` of a word's halves are all in one piece. */
 static bool lies_at(const Planner *p, unsigned word, unsigned e, unsigned width, unsigned *at)
 {
     *at = source_bit(p, e, 0);
@@ -142,7 +143,7 @@ static int place_in(const Field *f, int t, bool permute)
     return at <= (int)f->high ? at : -1;
 }
 
-/* Which bytes prmt takes: 4 bits each, 8 where any will do. */
+/* The selector of prmt has 4 bits for each byte; 8 here: any byte serves. */
 enum { ANY_BYTE = 8, ANY_BYTES = 0x8888 };
 
 /* Adds the bytes of a field in window `which` to a selector; false when two
@@ -162,7 +163,7 @@ static bool select_bytes(const Field *f, int t, unsigned which, int at, uint32_t
     return true;
 }
 
-/* How a leaf serves its fields. */
+/* The way that a leaf serves its fields. */
 typedef struct LeafUse {
     uint32_t selector;
     int first[2], end[2];       /* bits of the source that each window must hold */
@@ -300,7 +301,7 @@ static void search_leaf(const Planner *p, Arrangement *best, uint32_t fields)
 
 static Arrangement search(const Planner *p, Field *fields, uint32_t set);
 
-/* The same with the fields of `part` in leaves of their own. */
+/* Searches on with the fields of `part` in leaves of their own. */
 static void search_split(const Planner *p, Arrangement *best, uint32_t set, uint32_t part)
 {
     if (!(set & part) || !(set & ~part))
@@ -344,6 +345,7 @@ static Arrangement search(const Planner *p, Field *fields, uint32_t set)
 
 Arrangement arrange_fields(Planner *p, Field *fields, unsigned count)
 {
+    assert(count <= LEAVES_MAX);
     Arrangement a = search(p, fields, low_bits(count));
     LeafUse use;
     for (unsigned i = 0; i < a.count; i++)
@@ -413,6 +415,7 @@ unsigned build_arrangement(Planner *p, const Arrangement *a, uint32_t flip)
 unsigned build_unmasked(Planner *p, const Arrangement *a)
 {
     LeafUse use;
+    assert(a->count == 1);
     leaf_use(a, &a->leaves[0], &use, false);
     return build_leaf(p, &a->leaves[0], &use);
 }

@@ -34,8 +34,8 @@ static unsigned table_word(Book *b, unsigned i)
     return node_of(b->p, (CastOp){.code = CAST_input, .imm = b->p->in_words + i});
 }
 
-/* Of two bytes: entry 1 wherever a nibble is not 0, so that a code of one bit may stand
- * at any of the nibble's places but the upper one. */
+/* Makes the table of two entries of a byte: entry 1 wherever a nibble is not 0, so that a code of one
+ * bit may stand at any of the nibble's places but the upper one. */
 static void split_two(Book *b)
 {
     unsigned word = table_word(b, 0);
@@ -108,8 +108,8 @@ static void look_up(Book *b, unsigned selector, unsigned upper, unsigned first,
             b->pair[number[i / 2]].byte[i % 2] = places >> 4 * i & 15;
 }
 
-/* The same for both halves of a word of selectors; of the upper one, pairs that lie
- * `apart` further on. */
+/* Looks up both halves of a word of selectors; the pairs of the upper half lie `apart`
+ * further on. */
 static void look_up_halves(Book *b, unsigned selectors, unsigned first, unsigned second,
                            unsigned apart, uint32_t places)
 {

@@ -69,7 +69,7 @@ static unsigned add_lanes(const Planner *p, Field *fields, unsigned count, Lanes
     return count;
 }
 
-/* Whether some code of the word lies in pieces, whose places must fit each other. */
+/* Returns true when a code of the word lies in pieces, whose places must fit each other. */
 static bool has_pieces(const Planner *p, Lanes lanes)
 {
     Field fields[FIELDS_MAX];
@@ -124,7 +124,7 @@ static unsigned build_places(Planner *p, const Placing *c, uint32_t flip)
                      : build_arrangement(p, &c->arrangement, flip);
 }
 
-/* What a flipped sign bit adds to a code: it makes c + 2^(bits - 1). */
+/* Returns the sum that a flipped sign bit adds to a code: c becomes c + 2^(bits - 1). */
 static double sign_value(const Planner *p)
 {
     return is_signed_integer(p->from) ? ldexp(1, (int)p->from->bits - 1) : 0;
@@ -269,7 +269,7 @@ static unsigned restore_specials(Planner *p, DType to, unsigned v)
     return v;
 }
 
-/* Whether codes of `from` are upper parts of those of `to`. */
+/* Returns true when codes of `from` are the upper bits of codes of `to`. */
 static bool has_same_exponent(const DTypeInfo *from, const DTypeInfo *to)
 {
     return from->exponent == to->exponent;
@@ -351,7 +351,7 @@ static unsigned realign_word(Planner *p, DType to, Lanes lanes)
     return same && from->special == t->special ? word : restore_specials(p, to, word);
 }
 
-/* Whether the exponent fits, and infinity of `to` is no number of `from`. */
+/* Returns true when the exponent fits, and infinity of `to` is no number of `from`. */
 static bool can_realign(const DTypeInfo *from, const DTypeInfo *t)
 {
     if (from->kind != DKIND_FLOAT || t->kind != DKIND_FLOAT || t->bits < 16 ||
@@ -475,7 +475,7 @@ static unsigned look_up_group(Planner *p, DType to, unsigned group, unsigned byt
     return node_lop3(p, LOP3_SELECT, build_upper_bits(p, group, true), high, low);
 }
 
-/* Whether the low byte of every result is zero. */
+/* Returns true when the low byte of every result is zero. */
 static bool has_high_bytes_only(const Planner *p, DType to)
 {
     for (unsigned code = 0; code < 16; code++)
@@ -484,7 +484,7 @@ static bool has_high_bytes_only(const Planner *p, DType to)
     return true;
 }
 
-/* Of each group of four elements, their upper and lower bytes become halves. */
+/* Joins upper and lower bytes of each group of four elements to halves. */
 static void look_up_halves(Planner *p, DType to, unsigned group)
 {
     unsigned high = look_up_group(p, to, group, 1);

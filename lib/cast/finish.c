@@ -1,5 +1,5 @@
-/* From what a family decoded to the type asked for: f32 from bf16, f16 from bf16
- * by way of f32, bytes from f16. */
+/* Finishes a plan: the family decoded to one type, the query asks for another. f32 comes
+ * from bf16, f16 from bf16 by way of f32, bytes from f16. */
 #include "cast/internal.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void round_words(Planner *p)
 
 /* ---- 8-bit floats ------------------------------------------------------------- */
 
-/* Whether a cast to f16 and one from there do what a single one does. */
+/* Returns true when casts to f16 and from f16 equal a single cast. */
 static bool passes_f16(DType to, DType from)
 {
     for (unsigned code = 0; code < 1u << dtype_bits(from); code++) {
@@ -82,7 +82,7 @@ static bool passes_f16(DType to, DType from)
     return true;
 }
 
-/* Whether every code's f8e5m2 is the upper byte of its f16, and nothing is below. */
+/* Returns true when every code's f8e5m2 is the upper byte of its f16, and the lower is 0. */
 static bool is_top_byte(DType from)
 {
     for (unsigned code = 0; code < 1u << dtype_bits(from); code++)
@@ -91,7 +91,8 @@ static bool is_top_byte(DType from)
     return true;
 }
 
-/* Whether no code becomes infinity or NaN: cvt has others of f8e5m2. */
+/* Returns true when no code becomes infinity or NaN, for which cvt has other codes of
+ * f8e5m2 than ours. */
 static bool stays_finite(DType to, DType from)
 {
     for (unsigned code = 0; code < 1u << dtype_bits(from); code++)

@@ -1,4 +1,4 @@
-/* What the files of lib/cast share: a plan that is being made, and the search
+/* Shared by the files of lib/cast: a plan that is being made, and the search
  * for the cheapest way to bring fields of bits to their places. */
 #ifndef TILUS_CAST_INTERNAL_H
 #define TILUS_CAST_INTERNAL_H
@@ -78,8 +78,8 @@ Arrangement arrange_fields(Planner *p, Field *fields, unsigned count);
 /* Builds it: the fields in place, exclusive-or'ed with `flip`; zeros elsewhere
  * are flipped, too. */
 unsigned build_arrangement(Planner *p, const Arrangement *a, uint32_t flip);
-/* The same with other bits wherever fields are not; only of arrangements of one
- * leaf. */
+/* Builds as build_arrangement does, but leaves arbitrary bits outside of the fields; only
+ * for arrangements of one leaf. */
 unsigned build_unmasked(Planner *p, const Arrangement *a);
 
 /* Appends the bits [bit, bit + width) of element `e`, to lie from place `low`
@@ -97,7 +97,7 @@ void share_windows(Planner *p, unsigned width, unsigned high);
 
 /* ---- orders that say the places (turn.c) --------------------------------- */
 
-/* Whether the source's order says where its codes go in halves of type `to`. */
+/* Returns true when the source's order fixes where its codes go in halves of type `to`. */
 bool is_placed(const Planner *p, DType to);
 /* Builds the halves of the elements from `first` on, one or two: their codes where the order
  * says, exclusive-or'ed with `rest`. */
@@ -105,8 +105,8 @@ unsigned build_placed(Planner *p, unsigned first, unsigned count, uint32_t rest)
 
 /* ---- zero points (zeros.c) ----------------------------------------------- */
 
-/* Whether a family that takes an integer from 0 to `most` off codes in type `to` may
- * take the planner's zero points off with it: each sum of both is a number of `to`. */
+/* Returns true when a family that subtracts an integer from 0 to `most` from codes in type
+ * `to` may subtract the planner's zero points with it: each sum is a number of `to`. */
 bool zeros_fit(const Planner *p, DType to, double most);
 /* The constant, encoded in each lane, that is added to result word `word`; less the
  * zero points of the word's elements, where there are some to take off. */
@@ -118,11 +118,11 @@ unsigned node_offset(Planner *p, DType to, unsigned word, uint32_t constant);
 typedef bool FamilyBuilder(Planner *p, DType to);
 FamilyBuilder family_magic, family_subnormal, family_realign, family_lookup, family_hardware,
     family_bytes, family_bare, family_codebook;
-/* Those that round, from wide floats (narrow.c): `to` is what they compute in, and
- * they fill p->words with codes of the query's type. */
+/* Families that round wide floats (narrow.c): they compute in `to` and fill p->words with
+ * codes of the query's type. */
 FamilyBuilder family_linear, family_quantum, family_carry, family_convert;
 
-/* Whether a query is from f16, bf16 or f32 to a type of up to 8 bits. */
+/* Returns true when a query is from f16, bf16 or f32 to a type of up to 8 bits. */
 bool is_narrowing(const CastQuery *query);
 
 /* ---- codes into words (narrow_pack.c) ------------------------------------ */

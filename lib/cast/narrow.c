@@ -81,7 +81,7 @@ static double least_number(DType t)
     return ldexp(1, 1 - float_bias(info) - (int)info->mantissa);
 }
 
-/* Whether integers lie in the low bits of lanes as they are, after a sum instead
+/* Returns true when integers lie unchanged in the low bits of lanes, after a sum instead
  * of a product: bytes may have other bits above them. */
 static bool is_magic(DType to, DType t)
 {
@@ -170,7 +170,7 @@ bool family_linear(Planner *p, DType t)
 
 /* ---- quantum: a sum that rounds at the wanted bit ------------------------------ */
 
-/* How values of the target lie in a lane's type. */
+/* The target's values as numbers of a lane's type. */
 typedef struct Quantum {
     DType lane, half;           /* computed in, and left in: two in a word */
     int scale;                  /* the value is multiplied by 2^-scale ... */
@@ -228,8 +228,8 @@ static unsigned round_value(Planner *p, const Quantum *q, unsigned v)
     return node_op(p, fma, power, node_number(p, q->lane, -magic), sum);
 }
 
-/* Without mantissa, a tie between 2^e and 2^(e + 1) goes to the even exponent
- * field: the sum's multiple of 2^e is odd where 2^e's code is even. With g = 2^e
+/* Rounds to a type without mantissa: a tie between 2^e and 2^(e + 1) goes to the even
+ * exponent field. The sum's multiple of 2^e is odd where 2^e's code is even. With g = 2^e
  * or 2^(e - 1), whose field is even, it is (magic - 1) * 2^e + 2 * g. */
 static unsigned round_power(Planner *p, const Quantum *q, unsigned v)
 {

@@ -24,7 +24,7 @@ static unsigned last_group(const Groups *g, unsigned w)
     return last < g->count ? last : g->count - 1;
 }
 
-/* How many bits of group `i` come before word `w`. */
+/* Returns the number of bits of group `i` before word `w`. */
 static unsigned bits_before(const Groups *g, unsigned i, unsigned w)
 {
     return i * g->bits < 32 * w ? 32 * w - i * g->bits : 0;
@@ -37,7 +37,7 @@ static unsigned join_pair(Planner *p, const Groups *g, unsigned w)
     return node_prmt(p, low, high, g->high ? 0x7632 : 0x5410);
 }
 
-/* From the last group on: each shift brings the next one in from below. */
+/* Joins groups from the last one on: each shift brings the next one in from below. */
 static unsigned join_high(Planner *p, const Groups *g, unsigned w)
 {
     unsigned i = last_group(g, w), first = first_group(g, w);
@@ -49,7 +49,7 @@ static unsigned join_high(Planner *p, const Groups *g, unsigned w)
     return word;
 }
 
-/* From the first group on: each shift brings the next one in from above. */
+/* Joins groups from the first one on: each shift brings the next one in from above. */
 static unsigned join_low(Planner *p, const Groups *g, unsigned w)
 {
     unsigned i = first_group(g, w), last = last_group(g, w), end = (i + 1) * g->bits;
@@ -73,8 +73,8 @@ static void join_groups(Planner *p, const Groups *g)
 
 /* ---- halves ------------------------------------------------------------------ */
 
-/* How many words make a group: each half of it leaves room for the other one's
- * codes, and all must lie in 16 bits. */
+/* Returns the number of words in a group: each half of it leaves room for the codes of the
+ * other, and all codes must lie in 16 bits. */
 static unsigned words_together(unsigned bits, unsigned at)
 {
     unsigned n = 1;

@@ -1,6 +1,7 @@
 /* Nodes of a plan that is being made: equal ones are made once. */
 #include "cast/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The node that computes `op`, or -1. */
@@ -17,8 +18,11 @@ static int find_node(const Planner *p, CastOp op)
 unsigned node_of(Planner *p, CastOp op)
 {
     int found = find_node(p, op);
+    for (unsigned i = 0; i < cast_op_info[op.code].inputs; i++)
+        assert(op.in[i] < p->count && "operands come before their users");
     if (found >= 0)
         return (unsigned)found;
+    assert(p->count <= UINT16_MAX);
     arena_push(p->arena, p->ops, p->count, p->capacity, op);
     return p->count - 1;
 }
@@ -41,6 +45,7 @@ unsigned node_op(Planner *p, CastOpCode code, unsigned a, unsigned b, unsigned c
 
 unsigned node_shift(Planner *p, CastOpCode code, unsigned a, unsigned by)
 {
+    assert(by < 32);
     return by ? node_of(p, (CastOp){code, by, {(uint16_t)a}}) : a;
 }
 

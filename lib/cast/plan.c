@@ -117,8 +117,8 @@ static void keep_used(Planner *p)
         p->words[i] = number[p->words[i]];
 }
 
-/* Whether a family is of the kind that a query wants, and takes zero points off if it is
- * to. */
+/* Returns true when the family serves the query, and subtracts zero points if there are
+ * any. */
 static bool does_family(const CastQuery *query, const CastZeros *zeros, CastFamily family)
 {
     if (zeros && family != CAST_FAMILY_magic && family != CAST_FAMILY_subnormal)
@@ -145,8 +145,8 @@ static bool plan_family(Arena *arena, const CastQuery *query, const CastZeros *z
     return true;
 }
 
-/* What families may decode to on the way to a type; the last one, `resort`, only
- * when the others give nothing. */
+/* Types that families may decode to on the way to another; the last one, `resort`, only
+ * when the others have no plan. */
 typedef struct Ways {
     DType first, second, resort;
 } Ways;
@@ -176,8 +176,8 @@ static Ways ways_of(const CastQuery *query)
     }
 }
 
-/* What ranks plans: the cost, and of equal ones the integer pipe, which tends to be
- * the busiest. */
+/* Returns the rank of a plan, less is better: its cost, and among equal costs the
+ * operations of the integer pipe, which tends to be the busiest. */
 static unsigned rank_of(const CastPlan *plan)
 {
     CastCount count = cast_count(plan);

@@ -48,7 +48,7 @@ typedef struct CastOp {
     uint16_t in[3];             /* numbers of earlier operations; unused ones are 0 */
 } CastOp;
 
-/* How codes are decoded and, from linear on, how wide floats are rounded to codes;
+/* Families of plans, which decode codes and, from linear on, round wide floats to codes;
  * docs/casts.md describes each. */
 typedef enum CastFamily {
     CAST_FAMILY_magic, CAST_FAMILY_subnormal, CAST_FAMILY_realign, CAST_FAMILY_lookup,
@@ -58,7 +58,7 @@ typedef enum CastFamily {
     CAST_FAMILY_COUNT
 } CastFamily;
 
-/* What is to be planned. */
+/* A cast to plan. */
 typedef struct CastQuery {
     DType from, to;
     unsigned elements;          /* 1 .. CAST_ELEMENTS_MAX */
@@ -112,8 +112,8 @@ typedef struct CastZeros {
     uint16_t of[CAST_ELEMENTS_MAX];
 } CastZeros;
 
-/* Those of `elements` of a thread, from slot `first` of `codes` on, when slots of
- * `groups` have them, as layout_broadcasts says. */
+/* Returns the zero points of `elements` elements of a thread, from slot `first` of `codes`
+ * on, where slots of `groups` hold them, as layout_broadcasts says. */
 CastZeros cast_zeros_of(DType type, const Layout *groups, const Layout *codes, int64_t first,
                         unsigned elements);
 

@@ -65,7 +65,7 @@ void cast_print_row(Text *out, const CastPlan *plan)
     text_printf(out, " %6.3f\n", count.total / elements);
 }
 
-/* What an operation reads: an earlier one's number, or a constant. */
+/* Prints an operand of an operation: the number of an earlier one, or a constant. */
 static void print_input(Text *out, const CastPlan *plan, unsigned node)
 {
     const CastOp *op = &plan->ops[node];

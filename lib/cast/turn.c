@@ -4,9 +4,11 @@
  * result takes one lop3 for each turn that has bits of it. */
 #include "cast/internal.h"
 
+#include <assert.h>
+
 enum { SOURCE_WORDS_MAX = 8 };
 
-/* Which ways bits go in the words turned right by 0 .. 31. */
+/* Directions that bits take in the words rotated right by 0 .. 31. */
 typedef struct Turns {
     uint32_t up[SOURCE_WORDS_MAX], down[SOURCE_WORDS_MAX];
 } Turns;
@@ -49,6 +51,7 @@ unsigned build_placed(Planner *p, unsigned first, unsigned count, uint32_t rest)
 {
     uint32_t masks[SOURCE_WORDS_MAX][32] = {{0}};
     unsigned result = node_constant(p, rest);
+    assert(p->in_words <= SOURCE_WORDS_MAX && first + count <= p->query->elements);
     if (!p->turns)
         list_turns(p);
     for (unsigned e = first; e < first + count; e++)

@@ -25,8 +25,8 @@ CastZeros cast_zeros_of(DType type, const Layout *groups, const Layout *codes, i
     return zeros;
 }
 
-/* Whether the elements of two result words share their zero points, lane by lane, as
- * far as `word` has elements. */
+/* Returns true when the elements of two result words share their zero points, lane by
+ * lane, as far as `word` has elements. */
 static bool has_zeros_of(const Planner *p, DType to, unsigned word, unsigned other)
 {
     unsigned lanes = lanes_of(to);

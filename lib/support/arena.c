@@ -23,6 +23,7 @@ void arena_init(Arena *a, OutOfMemory *oom)
 static void pop_chunk(Arena *a)
 {
     ArenaChunk *chunk = a->top;
+    assert(chunk && "a mark is of another arena, or was passed by a reset");
     a->top = chunk->below;
     a->reserved -= sizeof *chunk + chunk->capacity;
     free(chunk);
@@ -125,6 +126,7 @@ void arena_reset(Arena *a, ArenaMark mark)
 {
     while (a->top != mark.top)
         pop_chunk(a);
+    assert(!a->top || mark.used <= a->top->used);
     if (a->top)
         a->top->used = mark.used;
 }

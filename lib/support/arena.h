@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where to go when memory runs out. An API entry sets `jump` with setjmp
- * before it allocates and disposes of foreign handles when it is taken. */
+/* The target of the jump when memory runs out. An API entry sets `jump` with setjmp
+ * before it allocates, and disposes of foreign handles when the jump is taken. */
 typedef struct OutOfMemory {
     jmp_buf jump;
 } OutOfMemory;
@@ -39,7 +39,7 @@ void arena_free(Arena *a);
 /* Zeroed memory for `size` bytes, aligned to 16. */
 void *arena_alloc(Arena *a, size_t size);
 
-/* As arena_alloc for `count` elements; an overflowing product counts as
+/* Allocates `count` elements as arena_alloc does; an overflowing product counts as
  * memory that has run out. */
 void *arena_alloc_array(Arena *a, size_t count, size_t size);
 

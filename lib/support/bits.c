@@ -3,11 +3,14 @@
  * of them must survive. */
 #include "support/bits.h"
 
+#include <assert.h>
+
 /* One past the last byte of the `bits` bits that begin at bit `shift`. */
 static size_t end_byte(unsigned shift, unsigned bits) { return (shift + bits + 7) / 8; }
 
 uint64_t bits_get(const void *data, size_t i, unsigned bits)
 {
+    assert(bits >= 1 && bits <= 64);
     const unsigned char *p = (const unsigned char *)data + i / 8 * bits + i % 8 * bits / 8;
     unsigned shift = i % 8 * bits % 8;
     uint64_t code = (uint64_t)p[0] >> shift;
@@ -18,6 +21,7 @@ uint64_t bits_get(const void *data, size_t i, unsigned bits)
 
 void bits_set(void *data, size_t i, unsigned bits, uint64_t code)
 {
+    assert(bits >= 1 && bits <= 64);
     unsigned char *p = (unsigned char *)data + i / 8 * bits + i % 8 * bits / 8;
     unsigned shift = i % 8 * bits % 8;
     uint64_t mask = bits_mask(bits);

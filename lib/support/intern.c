@@ -1,6 +1,7 @@
 /* Interning: an open-addressing hash set with linear probing. */
 #include "support/intern.h"
 
+#include <assert.h>
 #include <string.h>
 
 void intern_init(InternSet *set, Arena *arena, InternEqual equal)
@@ -25,6 +26,7 @@ const void *intern_find(const InternSet *set, uint64_t hash, const void *key)
 static void place(InternSet *set, uint64_t hash, const void *item)
 {
     uint32_t mask = set->capacity - 1, i = (uint32_t)hash & mask;
+    assert(!(set->capacity & mask) && set->count < set->capacity);  /* so the search ends */
     while (set->slots[i].item)
         i = (i + 1) & mask;
     set->slots[i] = (InternSlot){hash, item};

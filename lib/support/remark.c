@@ -42,7 +42,7 @@ bool remarks_wanted(const Remarks *remarks)
            (remarks->wanted[REMARK_PASSED] || remarks->wanted[REMARK_MISSED] || remarks->file);
 }
 
-/* In single quotes, where YAML gives only the quote itself a meaning. */
+/* Writes `text` in single quotes, where YAML gives only the quote itself a meaning. */
 static void write_quoted(FILE *file, const char *text)
 {
     fputc('\'', file);

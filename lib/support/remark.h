@@ -1,5 +1,5 @@
 /* Remarks: what passes chose and what they missed, with the reason, for people
- * who tune programs. A remark is no diagnostic: nobody asked, nothing is said.
+ * who tune programs. Unlike a diagnostic, a remark is printed only on request.
  *
  *     file:12:8: remark: load_shared moves 16 bytes a lane ... [-Rpass=select-instructions]
  */
@@ -10,7 +10,7 @@
 
 typedef enum RemarkKind { REMARK_PASSED, REMARK_MISSED } RemarkKind;
 
-/* What is asked for; plain data, owned by whoever made it. */
+/* The user's request for remarks; plain data, owned by its maker. */
 typedef struct Remarks {
     const char *wanted[2];      /* by RemarkKind: an extended regular expression that is
                                    found in the pass's name; NULL: none */
@@ -18,13 +18,14 @@ typedef struct Remarks {
     FILE *file;                 /* where all are written as YAML documents, or NULL */
 } Remarks;
 
-/* Whether `wanted` are regular expressions; false after an error in `diag`. */
+/* Returns true when `wanted` are regular expressions; false after an error in `diag`. */
 bool remarks_check(const Remarks *remarks, Diag *diag);
 
-/* Whether anybody wants remarks at all; `remarks` may be NULL. */
+/* Returns true when the user asked for any remark; `remarks` may be NULL. */
 bool remarks_wanted(const Remarks *remarks);
 
-/* Says one, about the text of `diag` at `loc`. `remarks` may be NULL. */
+/* Prints and records one remark about the text of `diag` at `loc`, if the user asked for
+ * remarks of `pass`. `remarks` may be NULL. */
 void remark_emit(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
                  const char *format, ...) __attribute__((format(printf, 6, 7)));
 

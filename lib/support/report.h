@@ -1,4 +1,4 @@
-/* Where a check describes the first thing that is wrong. */
+/* A buffer in which a check describes the first fault. */
 #ifndef TILUS_SUPPORT_REPORT_H
 #define TILUS_SUPPORT_REPORT_H
 
@@ -7,7 +7,7 @@
 
 typedef struct Report {
     char *message;
-    size_t size;            /* bytes there; with 0 nobody wants to know */
+    size_t size;            /* in bytes; 0: no description */
 } Report;
 
 /* Describes a fault, cut off where it does not fit; returns false. */

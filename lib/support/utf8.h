@@ -9,7 +9,7 @@
  * NUL counts as malformed. */
 size_t utf8_length(const char *s, size_t left);
 
-/* Whether s[0..len) is well formed throughout, without NUL. */
+/* Returns true when s[0..len) is well-formed UTF-8 without NUL. */
 bool utf8_valid(const char *s, size_t len);
 
 #endif

@@ -26,9 +26,9 @@ typedef struct CpuCall {
     tilus_buffer buffers[CPU_ARGUMENTS_MAX];
 } CpuCall;
 
-/* From arguments whose pointers are addresses. A buffer is what lies between an argument's
- * address and the next one, of another argument or of its block's end, as what lies behind is
- * not the program's. NULL, or why it cannot be launched. */
+/* Makes a call from arguments whose pointers are addresses. A buffer reaches from an
+ * argument's address to the next one, of another argument or of its block's end; memory
+ * behind that is not the program's. Returns NULL, or the reason against a launch. */
 const char *cpu_call_make(CpuCall *call, const CpuMemory *memory,
                           const tilus_kernel_info *info, const tilus_arg *args, size_t count);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where each symbol's address goes in a Driver. */
+/* The member of Driver for each symbol's address. */
 static const struct {
     const char *name;
     size_t offset;

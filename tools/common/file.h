@@ -9,7 +9,7 @@
 
 /* The longest file a tool reads, bytes. */
 #define FILE_SIZE_MAX ((size_t)1 << 36)
-/* The same for program text; the compiler's limit `input` is lower. */
+/* The longest program text, bytes; the compiler's limit `input` is lower. */
 #define TEXT_SIZE_MAX ((size_t)1 << 31)
 
 /* Reads all of `path` ("-": standard input) into `*data`, `*size` bytes and a

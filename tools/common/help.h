@@ -1,4 +1,4 @@
-/* What a tool says of itself, made from its table of options. */
+/* Help texts of a tool, made from its table of options. */
 #ifndef TILUS_TOOLS_HELP_H
 #define TILUS_TOOLS_HELP_H
 

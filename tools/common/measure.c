@@ -95,7 +95,7 @@ typedef struct Graph {
     unsigned launches;
 } Graph;
 
-/* Launches in the graph: whole rounds over the copies, and enough of them that a replay
+/* Launches in the graph: a multiple of the copies, and so many that a replay
  * takes a millisecond, of which its own launch is little. */
 static bool count_launches(const Measure *m, const MeasureWork *work, unsigned *launches)
 {
@@ -135,7 +135,7 @@ static bool replay(const Measure *m, const Graph *g, double *us)
     return ok;
 }
 
-/* What is left of a graph that could not be captured or replayed waits for its launches. */
+/* Frees a graph, also a part of one; waits for its launches. */
 static void graph_close(const Measure *m, Graph *g)
 {
     m->driver.cuStreamSynchronize(m->stream);

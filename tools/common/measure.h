@@ -1,4 +1,4 @@
-/* How long launches take on a device, in two ways.
+/* Measures launches on a device, in two ways.
  *
  * graph: a CUDA graph of many launches, which take one copy of the data after the other.
  *     Where the copies are much larger than the L2 cache, each launch finds its data in
@@ -38,7 +38,7 @@ typedef struct Measure {
 /* Enqueues one launch, on copy `copy` of its data, on the stream of the Measure. */
 typedef bool MeasureLaunch(void *data, unsigned copy);
 
-/* What is measured: launches that go around over `copies` copies. */
+/* Launches to measure, each on the next of `copies` copies of the data. */
 typedef struct MeasureWork {
     MeasureLaunch *launch;
     void *data;

@@ -72,7 +72,7 @@ typedef struct Option {
                                        kind: what a shell offers among others, or NULL */
 } Option;
 
-/* What the help and the man page say of a tool beside its options. */
+/* Texts of the help and the man page of a tool, beside its options. */
 typedef struct ToolInfo {
     const char *name;
     const char *summary;    /* one line, lower case, a verb first */

@@ -17,7 +17,7 @@ typedef struct PassSettings {
     StringList limits;              /* of --limit */
 } PassSettings;
 
-/* What the settings are before a command line is read. */
+/* The settings before a command line is read. */
 #define PASS_SETTINGS {.options = {.verify_each = true}, .bisect_limit = INT_MIN}
 
 /* Rows of a tool's option table; `s` is its PassSettings. */
@@ -57,7 +57,7 @@ typedef struct PassSettings {
     {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",  \
      OPTION_LIST, &(s).limits, NULL}
 
-/* Once the line is read: what one option alone cannot set. */
+/* Sets what depends on several options, once the line is read. */
 static inline void pass_settings_finish(PassSettings *s)
 {
     s->options.opt_bisect = s->bisect_limit != INT_MIN;

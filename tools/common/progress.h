@@ -1,4 +1,4 @@
-/* How far something is, on a terminal: one line that is drawn again, from two seconds on.
+/* Draws progress on a terminal: one line that is drawn again, from two seconds on.
  *
  *   tilus-run: engine interp: 12 of 512 blocks, 3.2 blocks/s, 2 min 36 s left
  */

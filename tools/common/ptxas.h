@@ -1,4 +1,4 @@
-/* Where the ptxas of a CUDA toolkit is. */
+/* Finds the ptxas of a CUDA toolkit. */
 #ifndef TILUS_TOOLS_PTXAS_H
 #define TILUS_TOOLS_PTXAS_H
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the handler writes; NULL while that is being changed. */
+/* The reproducer that the signal handler writes; NULL while it is being changed. */
 static _Atomic(const Reproducer *) armed;
 
 /* ---- writing: async-signal-safe calls only ------------------------------------- */

@@ -38,14 +38,14 @@ bool reproducer_open(Reproducer *r, const char *tool, const char *input,
                      const PassSettings *settings, const StringList *defines,
                      const char *flags);
 
-/* Before `text` (`len` bytes of the input) is parsed, to be run through
+/* Stages `text` (`len` bytes of the input) before it is parsed, to be run through
  * `pipeline`. */
 void reproducer_stage_input(Reproducer *r, const char *pipeline, const char *text, size_t len);
 
-/* Before the module `text` goes through what follows the passes. */
+/* Stages the module `text` before the steps after the passes. */
 void reproducer_stage_module(Reproducer *r, const char *text);
 
-/* What was staged last has failed, not by a fault of ours. */
+/* Notes that the text staged last has failed, without a crash. */
 void reproducer_note_failure(Reproducer *r);
 
 /* tilus_pass_options.observe: stages before each pass, notes what failed. */
@@ -58,8 +58,8 @@ void reproducer_close(Reproducer *r);
 /* Appends ` --name=value` to `out`, quoted as the header and a shell read it. */
 void reproducer_add_option(FILE *out, const char *name, const char *value);
 
-/* For --run-reproducer: argv with the words of the header of inputs' one file
- * put before the given ones, and their number. NULL after a message. The
+/* Returns argv for --run-reproducer, with `*count` words: those of the header of the one
+ * file in `inputs`, and then the given ones. NULL after a message. The
  * caller frees it with free(). */
 char **reproducer_arguments(const char *tool, const StringList *inputs, int argc, char **argv,
                             int *count);

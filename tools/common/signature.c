@@ -20,7 +20,7 @@ typedef struct Codes {
     const tilus_code *codes;
 } Codes;
 
-/* Where the expression begins that ends before `end`. */
+/* Returns the begin of the expression that ends before `end`. */
 static size_t begin_of(const Codes *c, size_t end)
 {
     for (size_t needed = 1; needed > 0; end--) {
@@ -68,7 +68,7 @@ static void print_operator(const Codes *c, size_t end, int64_t op, unsigned prec
     fputs(own < precedence ? ")" : "", c->out);
 }
 
-/* With parentheses when it binds less tightly than `precedence`. */
+/* Prints an expression, with parentheses when it binds less tightly than `precedence`. */
 static void print_in(const Codes *c, size_t end, unsigned precedence)
 {
     tilus_code code = c->codes[end - 1];
@@ -96,7 +96,7 @@ void signature_print_grid(FILE *out, const tilus_kernel_info *info)
     fputs(">", out);
 }
 
-/* Whether the range says more than the type. */
+/* Returns true when the range is narrower than the type's. */
 static bool has_range(const tilus_arg_info *a)
 {
     switch (a->kind) {

@@ -15,7 +15,7 @@ void signature_print_expr(FILE *out, const tilus_kernel_info *info, const tilus_
 void signature_print_grid(FILE *out, const tilus_kernel_info *info);
 
 /* Prints "ptr<f16> {align = 16}", "i32 {divisible = 8, range = [0, 1024]}": the type, and
- * the facts that it does not promise by itself. */
+ * the facts that its type does not imply. */
 void signature_print_arg(FILE *out, const tilus_arg_info *arg);
 
 /* Prints a workspace tensor's elements and extents, and whether it starts as zeros:

@@ -57,7 +57,7 @@ static bool is_part(const CachePart *part, const char *label)
     return strlen(label) == part->label_size && !memcmp(part->label, label, part->label_size);
 }
 
-/* What stands for the program: "  sm_90a  @matmul  W=u4  BK=64". */
+/* Prints the values that name the program: "  sm_90a  @matmul  W=u4  BK=64". */
 static void print_entry(const EntryView *entry)
 {
     CachePart part;
@@ -106,7 +106,7 @@ static int list(const Settings *s, Cache *cache, const CacheFiles *files)
 
 /* ---- verify ----------------------------------------------------------------------- */
 
-/* Of the entries: those that are damaged or cannot be read, and those that are so still. */
+/* Counts of entries: damaged or unreadable ones, and those that remain so. */
 typedef struct Bad {
     size_t found, left;
 } Bad;

@@ -24,7 +24,7 @@ static bool compile(tilus_module *m, const char *target, char **ptx)
     return *ptx != NULL;
 }
 
-/* On the CPU engine, which must double the numbers. */
+/* Runs the program on the CPU engine, which must double the numbers. */
 static bool run(tilus_module *m, const char *target)
 {
     int32_t data[ELEMENTS];

@@ -19,7 +19,7 @@ static unsigned ptx_of(const Doctor *d, const char *target)
     return 0;
 }
 
-/* Whether the driver takes what is compiled for the device; prints the device. */
+/* Prints the device; returns true when the driver loads code compiled for it. */
 static bool check_device(const Doctor *d, const tilus_rt *rt, int device)
 {
     char row[32], memory[TEXT_SIZE];

@@ -30,7 +30,7 @@ static int name_usable(const Doctor *d, char *text, size_t size)
     return count;
 }
 
-/* What works, and what to do about the rest; an exit code. */
+/* Prints what works, and advice about the rest; returns an exit code. */
 static int print_verdict(const Doctor *d)
 {
     char devices[512];

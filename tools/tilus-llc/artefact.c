@@ -1,4 +1,4 @@
-/* One artefact, or header, a program. */
+/* Makes an artefact, or a header, of each program. */
 #define _GNU_SOURCE
 #include "tool.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What machine code is made with, and how long it takes. */
+/* The maker of machine code, and the time that it takes. */
 typedef struct Assembler {
     Times *times;
     bool failed;

@@ -1,4 +1,4 @@
-/* From the input file to the output files. Outputs are written once, at the
+/* Compiles the input file to the output files. Outputs are written once, at the
  * end: a compile that fails leaves older ones alone. */
 #define _GNU_SOURCE
 #include "tool.h"
@@ -71,7 +71,7 @@ static bool generate(const LlcSettings *s, tilus_module *m, Reproducer *reproduc
     return ok;
 }
 
-/* What there is to write for `m`; false after errors. */
+/* Compiles `m` to outputs; false after errors. */
 static bool compile_module(const LlcSettings *s, tilus_module *m, Reproducer *reproducer,
                            Times *times, Outputs *outputs)
 {
@@ -85,7 +85,7 @@ static bool compile_module(const LlcSettings *s, tilus_module *m, Reproducer *re
     return generate(s, m, reproducer, times, outputs);
 }
 
-/* The same for program text; prints diagnostics. */
+/* Compiles program text to outputs; prints diagnostics. */
 static bool compile_text(const LlcSettings *s, const char *source, size_t len,
                          Reproducer *reproducer, Times *times, Outputs *outputs)
 {
@@ -127,7 +127,7 @@ static char *codegen_flags(const LlcSettings *s)
     return NULL;
 }
 
-/* Compiles program text, and what reproduces its failure. */
+/* Compiles program text, with a reproducer of its failure. */
 static bool compile_staged(const LlcSettings *s, const char *source, size_t len, Times *times,
                            Outputs *outputs)
 {

@@ -21,7 +21,7 @@ typedef struct Header {
 
 /* ---- names ------------------------------------------------------------ */
 
-/* What an argument cannot be called: words of C and C++, and what these functions use. */
+/* Names that an argument cannot have: words of C and C++, and names in these functions. */
 static const char *const taken_names[] = {
     "alignas", "alignof", "and", "and_eq", "args", "asm", "auto", "bitand", "bitor", "bool",
     "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await",

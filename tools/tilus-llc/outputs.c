@@ -1,4 +1,4 @@
-/* What a compile has made, until all of it is written. */
+/* Holds the outputs of a compile until all of them are written. */
 #define _GNU_SOURCE
 #include "tool.h"
 

@@ -71,7 +71,7 @@ static bool cut_pipeline(LlcSettings *s)
     return false;
 }
 
-/* What options mean only beside others. */
+/* Checks options that contradict others. */
 static bool check_output(const LlcSettings *s)
 {
     const char *why = NULL;

@@ -38,10 +38,10 @@ typedef struct LlcSettings {
 bool settings_parse(LlcSettings *s, int argc, char **argv, int *status);
 void settings_free(LlcSettings *s);
 
-/* Whether one artefact, or header, a program is written. */
+/* Returns true when an artefact, or a header, of each program is written. */
 bool settings_want_artefacts(const LlcSettings *s);
 
-/* Where time went, in seconds. */
+/* Times of the steps, in seconds. */
 typedef struct Times {
     double parse, passes, ptxas;
     tilus_compile_times compile;
@@ -84,7 +84,7 @@ char *header_make(const void *bytes, size_t size);
  * gives. Returns the cubin (`*size` bytes, freed by the caller), or NULL after
  * printing why. */
 char *assemble(const char *cpu, const char *ptx, size_t *size);
-/* Whether there is a ptxas, or TILUS_PTXAS names what should be one. */
+/* Returns true when there is a ptxas, or TILUS_PTXAS names one. */
 bool assembler_wanted(void);
 
 #endif

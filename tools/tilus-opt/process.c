@@ -1,4 +1,4 @@
-/* What tilus-opt does with its input. */
+/* Processes the input of tilus-opt. */
 #define _GNU_SOURCE
 #include "tool.h"
 
@@ -125,7 +125,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     return ok;
 }
 
-/* One chunk of text, and what reproduces its failure. */
+/* Processes one chunk of text, with a reproducer of its failure. */
 static bool process_chunk(const OptSettings *s, const char *text, size_t len,
                           unsigned first_line, Output *out)
 {

@@ -43,7 +43,7 @@ static Program *program_of(const Op *op)
 
 /* ---- ops ----------------------------------------------------------------------- */
 
-/* Whether taking the op away would only bring another like it. */
+/* Returns true when removing the op would only bring another like it. */
 static bool is_number(const Op *op)
 {
     return op->code == OP_allocate_register ||
@@ -64,7 +64,7 @@ static void drop_op(Op *op)
     op_remove(op);
 }
 
-/* From the last one on: users go before what they use. */
+/* Drops ops from the last one on: users go before their operands. */
 bool edit_drop_ops(Module *m, unsigned site, unsigned count)
 {
     Ops ops = collect(m);

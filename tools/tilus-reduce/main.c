@@ -1,4 +1,4 @@
-/* tilus-reduce: the command line, and the rounds. */
+/* tilus-reduce: the command line, and the loop of reductions. */
 #define _GNU_SOURCE
 #include "reduce.h"
 
@@ -69,7 +69,7 @@ static char *canonical(const Settings *s, const char *text, size_t size)
     return printed;
 }
 
-/* Whether the text shows the fault, as a program or as it stands. */
+/* Returns true when the text shows the fault, as a program or unparsed. */
 static bool begin(Settings *s, char *text, size_t size)
 {
     Reduction *r = &s->reduction;

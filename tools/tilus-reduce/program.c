@@ -25,7 +25,7 @@ static char *edited(const Reduction *r, Step s, unsigned site, bool *there)
     return text;
 }
 
-/* At each place. Where a step is kept, the place's number is the next one's. */
+/* Tries a step at each place. After a step is kept, the next place has the same number. */
 static bool try_step(Reduction *r, Step s)
 {
     bool any = false, there = true;

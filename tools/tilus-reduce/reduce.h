@@ -29,10 +29,10 @@ typedef struct Reduction {
 /* Takes `text` (from malloc, or NULL) as the best one if it is another one, valid
  * where it must be, and interesting: status 0. Frees it otherwise. */
 bool reduction_try(Reduction *r, char *text);
-/* Whether the best text itself is interesting. */
+/* Returns true when the best text itself is interesting. */
 bool reduction_holds(Reduction *r);
 
-/* One round each over what there is; true when something went away. */
+/* Each tries once to remove every part; returns true when one could be removed. */
 bool reduce_program(Reduction *r);
 bool reduce_numbers(Reduction *r);
 bool reduce_text(Reduction *r);

@@ -3,7 +3,7 @@
 
 #include "ir/builder.h"
 
-/* What comes in the place of a value: another one, in expressions maybe a constant. */
+/* The replacement of a value: another value or, in expressions, a constant. */
 typedef struct Replacement {
     Module *m;
     const Value *from;

@@ -29,8 +29,8 @@ static void measure_buffers(Bench *b)
     }
 }
 
-/* How many there shall be: as asked for, else for four times the cache. What is free is
- * not all taken: the driver needs some of it for the graph. */
+/* Counts the copies: as many as requested, else four times the cache. Leaves some free
+ * memory, which the driver needs for the graph. */
 static bool count_copies(Bench *b)
 {
     size_t available, total, wanted = b->run->options.bench_copies;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Its text. */
+/* The program's text. */
 extern const char tilus_flush[];
 extern const size_t tilus_flush_size;
 

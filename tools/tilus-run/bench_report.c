@@ -1,4 +1,4 @@
-/* What was measured, for people: medians, spread, and what of the memory's rate that is. */
+/* Prints measurements: medians, spread, and the share of the memory's rate. */
 #include "bench.h"
 
 #include <stdio.h>

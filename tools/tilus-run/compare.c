@@ -1,4 +1,4 @@
-/* What a run left in its buffers: written, and compared with what is right. */
+/* Writes the buffers of a run, and compares them with references. */
 #define _DEFAULT_SOURCE
 #include "run.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a buffer is compared with. */
+/* The reference of a buffer. */
 typedef struct Reference {
     tilus_buffer buffer;
     Shape shape;
@@ -203,7 +203,7 @@ static int check_list(const Run *run, const StringList *list,
     return status;
 }
 
-/* Before a run that may take long: the names, and whether files can be read. */
+/* Checks names and readable files before a run that may take long. */
 static int preview_file(const Run *run, const char *text)
 {
     const char *path;

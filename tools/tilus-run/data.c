@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where elements come from. */
+/* A source of elements. */
 typedef struct Stream {
     const char *type;
     unsigned bits;
@@ -29,7 +29,7 @@ typedef struct Generator {
     uint64_t (*code)(Stream *s);
 } Generator;
 
-/* What a text asks for. */
+/* The parsed text of --arg: a kind of data and its numbers. */
 typedef struct Request {
     const Generator *generator;
     Stream stream;

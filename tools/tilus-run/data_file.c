@@ -15,8 +15,8 @@ static bool path_is_npy(const char *path)
     return len >= strlen(suffix) && strcmp(path + len - strlen(suffix), suffix) == 0;
 }
 
-/* How elements of `type` lie in a .npy file: kind and bytes. Types that NumPy lacks are
- * unsigned integers of their width, those below a byte the bytes they are packed in. */
+/* Returns the form of `type` in a .npy file: kind and bytes. Types that NumPy lacks are
+ * unsigned integers of their width; types below a byte are the bytes they are packed in. */
 static NpyArray npy_type(const char *type)
 {
     unsigned bits = tilus_type_bits(type);
@@ -27,7 +27,7 @@ static NpyArray npy_type(const char *type)
     return (NpyArray){.kind = kind, .bytes = bits < 8 ? 1 : bits / 8};
 }
 
-/* What ml_dtypes writes for bfloat16 and its like is bytes without a meaning. */
+/* ml_dtypes writes bfloat16 and its like as bytes without a kind, which fit, too. */
 static bool npy_fits(const NpyArray *array, const NpyArray *wanted, const char *type)
 {
     bool is_foreign = wanted->kind == 'u' && type[0] != 'u';

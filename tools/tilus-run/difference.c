@@ -7,7 +7,7 @@
 
 /* ---- measuring ------------------------------------------------------ */
 
-/* Of two numbers whose codes differ. */
+/* Returns true when two numbers differ without a finite distance. */
 static bool is_mismatch(double a, double b)
 {
     bool both_nan = isnan(a) && isnan(b);

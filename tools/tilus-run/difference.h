@@ -1,4 +1,4 @@
-/* How far a buffer is from its reference, measured and printed. */
+/* Measures and prints how far a buffer is from its reference. */
 #ifndef TILUS_RUN_DIFFERENCE_H
 #define TILUS_RUN_DIFFERENCE_H
 

@@ -1,4 +1,4 @@
-/* What can run a program: the interpreter, the CPU engine, a GPU. */
+/* The engines that run a program: the interpreter, the CPU engine, a GPU. */
 #include "run.h"
 
 #include "bench.h"
@@ -37,7 +37,7 @@ int engine_choose(Run *run)
 
 /* ---- output ----------------------------------------------------------- */
 
-/* Where to a program's text goes. */
+/* The stream that a program prints to. */
 typedef struct Printer {
     FILE *out;                  /* NULL: nowhere */
     Progress *progress;
@@ -80,7 +80,7 @@ static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
 
 /* ---- the CPU engine --------------------------------------------------- */
 
-/* As `interpret`. */
+/* Runs the program as `interpret` does, on the CPU engine. */
 static int run_on_cpu(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     enum { LEVEL = 0 };

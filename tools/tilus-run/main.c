@@ -97,7 +97,7 @@ static bool sort_compares(Options *o)
     return true;
 }
 
-/* What one option cannot see of another. */
+/* Checks options that contradict others. */
 static int check_options(Options *o)
 {
     const char *wrong = sort_compares(o) ? NULL : "out of memory";
@@ -129,7 +129,7 @@ static int check_options(Options *o)
     return EXIT_USAGE;
 }
 
-/* What the CPU engine, chosen or fallen back to, cannot do. */
+/* Rejects options that the CPU engine, chosen or fallen back to, lacks. */
 static int check_engine(Run *run)
 {
     const Options *o = &run->options;
