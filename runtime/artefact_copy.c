@@ -1,6 +1,8 @@
 /* Copying an artefact, with all that a launcher knows of its program. */
 #include "rt.h"
 
+#include "support/integer.h"
+
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@ static void *block_add(Block *b, const void *bytes, size_t size)
     char *place = b->base ? b->base + b->used : NULL;
     if (place && size > 0)
         memcpy(place, bytes, size);
-    b->used += (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    b->used += round_up_size(size, alignof(max_align_t));
     return place;
 }
 

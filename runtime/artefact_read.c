@@ -7,6 +7,7 @@
  * damaged; a second one, over the copy, fills them. */
 #include "artefact_format.h"
 
+#include "support/integer.h"
 #include "support/utf8.h"
 
 #include <assert.h>
@@ -46,9 +47,8 @@ static void refuse(Reader *r, const char *format, ...)
 /* Makes `count` structures of `size` bytes; NULL in the first pass. */
 static void *make(Reader *r, size_t count, size_t size)
 {
-    enum { ALIGN = alignof(max_align_t) };
     char *place = r->base ? r->base + r->used : NULL;
-    r->used += (count * size + ALIGN - 1) / ALIGN * ALIGN;
+    r->used += round_up_size(count * size, alignof(max_align_t));
     return place;
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "ir/form.h"
 #include "support/bits.h"
+#include "support/integer.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"
 #include "types/storage.h"
@@ -52,8 +53,8 @@ static bool find_sizes(Pack *p)
     if (packing->k < 1 || packing->n < 1)
         return diag_error(p->m->diag, (Loc){0}, "a matrix of %lld x %lld codes",
                           (long long)packing->k, (long long)packing->n);
-    p->tiles[0] = (packing->k - 1) / p->layout->shape[0] + 1;
-    p->tiles[1] = (packing->n - 1) / p->layout->shape[1] + 1;
+    p->tiles[0] = ceil_div_i64(packing->k, p->layout->shape[0]);
+    p->tiles[1] = ceil_div_i64(packing->n, p->layout->shape[1]);
     p->words = (size_t)(p->layout->slots * p->bits / 32);
     if (__builtin_mul_overflow(packing->k, packing->n, &codes) ||
         __builtin_mul_overflow(codes, (int64_t)p->bits, &codes) ||

@@ -3,6 +3,8 @@
  * exact. */
 #include "cast/internal.h"
 
+#include "support/integer.h"
+
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static Lanes lanes_at(const Planner *p, DType to, unsigned w)
 
 static unsigned word_count(const Planner *p, DType to)
 {
-    return (p->query->elements + lanes_of(to) - 1) / lanes_of(to);
+    return (unsigned)ceil_div_size(p->query->elements, lanes_of(to));
 }
 
 static bool is_signed_integer(const DTypeInfo *t)

@@ -1,6 +1,8 @@
 /* Arena allocation: a stack of malloc'ed chunks with a bump pointer. */
 #include "support/arena.h"
 
+#include "support/integer.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +61,7 @@ void *arena_alloc(Arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2)
         out_of_memory(a);
-    size = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    size = round_up_size(size, ARENA_ALIGN);
     if (!a->top || a->top->capacity - a->top->used < size)
         push_chunk(a, size);
     void *p = a->top->bytes + a->top->used;

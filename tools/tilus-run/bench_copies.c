@@ -1,6 +1,8 @@
 /* Copies of a launch's buffers, so many that the L2 cache never has the next one. */
 #include "bench.h"
 
+#include "support/integer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,11 +12,6 @@ enum {
     COPIES_MAX = 4096           /* that are made unasked */
 };
 
-static size_t round_up(size_t size, size_t align)
-{
-    return (size + align - 1) / align * align;
-}
-
 static void measure_buffers(Bench *b)
 {
     const Run *run = b->run;
@@ -23,7 +20,7 @@ static void measure_buffers(Bench *b)
             continue;
         size_t align = (size_t)run->info->args[i].align;
         size_t size = run->buffers[i].size;
-        b->stride[i] = round_up(size ? size : 1, align > ALIGN ? align : ALIGN);
+        b->stride[i] = round_up_size(size ? size : 1, align > ALIGN ? align : ALIGN);
         b->copy_bytes += b->stride[i];
         b->bytes += size;
     }

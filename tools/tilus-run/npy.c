@@ -5,6 +5,8 @@
  */
 #include "npy.h"
 
+#include "support/integer.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -268,7 +270,7 @@ size_t npy_write_header(const NpyArray *array, char header[NPY_HEADER])
         n += (size_t)snprintf(header + n, NPY_HEADER - n, "%lld, ",
                               (long long)array->extents[d]);
     n += (size_t)snprintf(header + n, NPY_HEADER - n, "), }");
-    size_t end = (n + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    size_t end = round_up_size(n + 1, ALIGN);
     memset(header + n, ' ', end - n);
     header[end - 1] = '\n';
     memcpy(header, magic, sizeof magic);
