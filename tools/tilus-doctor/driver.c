@@ -24,7 +24,7 @@ static bool check_device(const Doctor *d, const tilus_rt *rt, int device)
 {
     char row[32], memory[TEXT_SIZE];
     int capability = tilus_rt_compute_capability(rt, device);
-    unsigned takes = newest_ptx(tilus_rt_driver_version(rt));
+    unsigned takes = rt_newest_ptx(tilus_rt_driver_version(rt));
     const char *target = tilus_target_for(capability);
     unsigned needs = target ? ptx_of(d, target) : 0;
     bool too_old = takes && needs > takes;
@@ -45,7 +45,7 @@ static bool check_device(const Doctor *d, const tilus_rt *rt, int device)
 static void check_devices(Doctor *d, const tilus_rt *rt)
 {
     int version = tilus_rt_driver_version(rt);
-    unsigned takes = newest_ptx(version);
+    unsigned takes = rt_newest_ptx(version);
     d->devices = tilus_rt_device_count(rt);
     if (takes)
         doctor_row("driver", "CUDA %d.%d, takes PTX up to %u.%u", version / 1000,
