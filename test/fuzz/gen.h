@@ -14,6 +14,7 @@
  *   gen_dot.c       dot
  *   gen_lookup.c    look-ups in tables
  *   gen_dequantize.c  dequantize
+ *   gen_stride.c    loops over one shared tensor, by steps
  *   gen_control.c   for, while, if, exit, assert, assume, launches that overlap
  *   gen_group.c     thread_group
  *   gen_registers.c   min_blocks, setmaxnreg
@@ -85,7 +86,8 @@ typedef struct GenRegisters {
     int64_t now, most;
 } GenRegisters;
 
-enum { GEN_WARPGROUPS = 2 };
+/* Bytes of shared tensors after which most statements allocate no more. */
+enum { GEN_WARPGROUPS = 2, GEN_SHARED_LIMIT = 32 << 10 };
 
 typedef struct Gen {
     Arena *arena;
@@ -96,6 +98,8 @@ typedef struct Gen {
     Text arguments, views, body;
     unsigned indent, names;
     bool is_open;           /* some layouts are left out */
+    bool is_tight;          /* one block, most often, that shares much: provable */
+    unsigned drops_one_in;  /* of so many barriers and waits, with `races` */
 
     tilus_arg *args;
     uint32_t arg_count, arg_capacity;
@@ -161,8 +165,13 @@ static inline Object *gen_base(Gen *g, const Object *o) { return &g->objects[o->
 /* Any expression over what is visible; one within [min, max]. */
 Scalar gen_scalar(Gen *g, unsigned depth);
 Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max);
+/* An expression of the index `i` within [0, last]: where a tile begins. */
+Scalar gen_offset(Gen *g, Scalar i, int64_t tile, int64_t last);
 /* An expression over arguments that has this value. */
 const char *gen_exact(Gen *g, int64_t value);
+/* The same for extents and strides of what is written: a number in tight programs, whose
+ * elements are then known to differ. */
+const char *gen_extent(Gen *g, int64_t value);
 void gen_scalar_add(Gen *g, const char *text, int64_t min, int64_t max);
 /* A type for scalars from `min` on, none of which are large; the name of an
  * expression. */
@@ -270,6 +279,20 @@ void gen_wait_all(Gen *g);
 /* A stream of tiles, where the target has them and no region is around. */
 void gen_bulk(Gen *g);
 
+/* What a marked loop adds to its copies: a ring's rows, each copied in its iteration
+ * after it is read. One mbarrier counts all iterations, or each has a phase. */
+typedef struct BulkRows {
+    const char *view, *tensor, *mbarrier, *zeros, *words, *type;
+    bool phased;
+} BulkRows;
+/* Returns false where the target or the place has none, or the tile is no whole chunks. */
+bool gen_bulk_rows(Gen *g, BulkRows *b, DType dtype, const Layout *layout, int64_t rows);
+/* In the loop, for iteration `row`: the value that the row had, or has. */
+unsigned gen_bulk_row(Gen *g, const BulkRows *b, DType dtype, const Layout *layout,
+                      const char *row);
+/* After the loop. */
+void gen_bulk_rows_end(Gen *g, const BulkRows *b, DType dtype, const Layout *layout);
+
 /* ---- register tensors (gen_value.c) ------------------------------------- */
 
 /* Emits "%v = `op`" and makes it visible; its index. `pure`: it may be said
@@ -308,7 +331,22 @@ void gen_lookup(Gen *g);
 
 void gen_dequantize(Gen *g);
 
+/* ---- strides (gen_stride.c) --------------------------------------------- */
+
+/* The bounds of a loop by steps: at most so many iterations. */
+typedef struct Steps {
+    Scalar lower, upper;
+    int64_t step;
+    const char *step_text;      /* " step %n0 / 9", or "" */
+} Steps;
+Steps gen_steps(Gen *g, int64_t trips);
+/* Nested loops that load and store tiles of one shared tensor. */
+void gen_stride(Gen *g);
+
 /* ---- control (gen_control.c) -------------------------------------------- */
+
+/* The most iterations from `lower` to below `upper`, at least 1. */
+int64_t gen_trips(Scalar lower, Scalar upper, int64_t step);
 
 /* Regions, which begin and end a scope; whether one more fits. */
 Scope gen_scope_begin(Gen *g);

@@ -168,7 +168,7 @@ static const char *iter_text(Gen *g, const Carried *c)
     return text_string(&text);
 }
 
-static int64_t trip_limit(Scalar lower, Scalar upper, int64_t step)
+int64_t gen_trips(Scalar lower, Scalar upper, int64_t step)
 {
     return upper.max > lower.min ? (upper.max - lower.min + step - 1) / step : 1;
 }
@@ -189,13 +189,11 @@ static void loop_body(Gen *g, const Carried *c, const char *index, Scalar lower,
     gen_scope_end(g, &s);
 }
 
-/* " step 2 pipelined(3) unroll", which change no result. */
-static const char *loop_words(Gen *g, int64_t step)
+/* " pipelined(3) unroll", which change no result. */
+static const char *loop_words(Gen *g)
 {
     Text text;
     text_init(&text, g->arena);
-    if (step != 1)
-        text_printf(&text, " step %d", (int)step);
     if (choose_rarely(g->choices, 8))
         text_printf(&text, " pipelined(%d)", (int)choose_between(g->choices, 1, 4));
     if (choose_rarely(g->choices, 6))
@@ -205,19 +203,30 @@ static const char *loop_words(Gen *g, int64_t step)
     return text_string(&text);
 }
 
+/* Few iterations between any two expressions. */
+static Steps narrow_steps(Gen *g)
+{
+    Steps s = {.step = choose(g->choices, 3) ? 1 : choose_between(g->choices, 2, 3),
+               .step_text = ""};
+    s.lower = gen_scalar_within(g, -1, 2);
+    int64_t span = choose_between(g->choices, 0, 3);
+    s.upper = gen_scalar_within(g, s.lower.min, s.lower.max + span);
+    if (s.step != 1)
+        s.step_text = arena_printf(g->arena, " step %d", (int)s.step);
+    return s;
+}
+
 void gen_for(Gen *g)
 {
-    int64_t step = choose(g->choices, 3) ? 1 : choose_between(g->choices, 2, 3);
-    Scalar lower = gen_scalar_within(g, -1, 2);
-    Scalar upper = gen_scalar_within(g, lower.min,
-                                     lower.max + choose_between(g->choices, 0, 3));
-    int64_t trips = trip_limit(lower, upper, step);
+    Steps s = choose(g->choices, 3) ? narrow_steps(g) : gen_steps(g, 4);
+    Scalar lower = s.lower, upper = s.upper;
+    int64_t trips = gen_trips(lower, upper, s.step);
     const char *index = gen_name(g, "i");
     if (g->depth >= DEPTH_MAX || g->budget < 4 * g->repeat * trips * gen_threads(g))
         return;
     Carried c = choose_carried(g, lower.max < upper.min);
-    gen_line(g, "%sfor %s in %s .. %s%s%s {", join_names(g, c.result, c.count, " = "), index,
-             lower.text, upper.text, loop_words(g, step), iter_text(g, &c));
+    gen_line(g, "%sfor %s in %s .. %s%s%s%s {", join_names(g, c.result, c.count, " = "), index,
+             lower.text, upper.text, s.step_text, loop_words(g), iter_text(g, &c));
     g->repeat *= trips;
     loop_body(g, &c, index, lower, upper);
     g->repeat /= trips;
@@ -233,7 +242,7 @@ void gen_while(Gen *g)
     int64_t step = choose_between(g->choices, 1, 3);
     Scalar start = gen_scalar_within(g, -2, 2);
     Scalar limit = gen_scalar_within(g, start.min, start.max + choose_between(g->choices, 0, 4));
-    int64_t trips = trip_limit(start, limit, step);
+    int64_t trips = gen_trips(start, limit, step);
     if (g->depth >= DEPTH_MAX || g->budget < 4 * g->repeat * trips * gen_threads(g))
         return;
     Carried c = choose_carried(g, false);

@@ -196,19 +196,44 @@ void gen_copy_ring(Gen *g)
 
 /* ---- pipelined loops ---------------------------------------------------- */
 
-static void pipelined_body(Gen *g, unsigned tile, const Layout *layout, const char *carried)
+/* A loop of this kind. */
+typedef struct Pipelined {
+    DType dtype;
+    const Layout *layout;
+    int64_t step, rounds;       /* the most iterations are `rounds` + 1 */
+    Scalar from;
+    unsigned tile;              /* the tensor that is copied to */
+    const char *index, *carried;
+    bool has_rows;
+    BulkRows rows;              /* bulk copies in the same loop */
+} Pipelined;
+
+/* `value` less the row of this iteration. */
+static unsigned use_row(Gen *g, const Pipelined *p, unsigned value)
 {
-    DType t = g->objects[tile].dtype;
-    start_copy(g, &g->objects[tile], layout->shape);
+    const char *number = arena_printf(g->arena, "(%s - %s) / %d", p->index, p->from.text,
+                                      (int)p->step);
+    unsigned row = gen_bulk_row(g, &p->rows, p->dtype, p->layout, number);
+    const char *a = gen_use(g, value), *b = gen_use(g, row);
+    return gen_define(g, p->dtype, p->layout, false, arena_printf(g->arena, "sub %s, %s", a, b));
+}
+
+static void pipelined_body(Gen *g, const Pipelined *p)
+{
+    const Layout *layout = p->layout;
+    start_copy(g, &g->objects[p->tile], layout->shape);
     gen_line(g, "copy_async_commit_group");
     g->groups++;
     gen_wait_all(g);
     gen_synchronize(g);
-    unsigned value = gen_define(g, t, layout, false,
+    unsigned value = gen_define(g, p->dtype, layout, false,
                                 arena_printf(g->arena, "load_shared %s[%s] : %s",
-                                             g->objects[tile].name, gen_zeros(g, layout->rank),
-                                             gen_type_text(g, t, layout)));
-    g->objects[tile].dirty = DIRTY_READ;
+                                             g->objects[p->tile].name,
+                                             gen_zeros(g, layout->rank),
+                                             gen_type_text(g, p->dtype, layout)));
+    g->objects[p->tile].dirty = DIRTY_READ;
+    if (p->has_rows)
+        value = use_row(g, p, value);
     for (uint64_t n = choose(g->choices, 3); n-- > 0;)
         value = gen_elementwise(g, value);
     if (choose_rarely(g->choices, 3))
@@ -216,36 +241,54 @@ static void pipelined_body(Gen *g, unsigned tile, const Layout *layout, const ch
     gen_wait_all(g);
     gen_synchronize(g);
     const char *next = gen_name(g, "v");
-    gen_line(g, "%s = sub %s, %s", next, g->regs[value].name, carried);
+    gen_line(g, "%s = sub %s, %s", next, g->regs[value].name, p->carried);
     gen_line(g, "yield %s", next);
 }
 
-/* What pipeline-loops takes: a round copies a tile and computes with it. */
-void gen_pipelined(Gen *g)
+/* The loop's head and body. */
+static void pipelined_loop(Gen *g, const Pipelined *p, const char *sum, unsigned initial)
 {
-    DType t = gen_dtype(g);
-    int64_t rounds = choose_between(g->choices, 0, 5), step = choose_between(g->choices, 1, 2);
-    if (!gen_may_nest(g))
-        return;
-    if (!gen_has_arithmetic(t))
-        t = DTYPE_i32;
-    const Layout *layout = gen_small_layout(g);
-    unsigned initial = gen_value_of(g, t, layout);
-    gen_wait_all(g);
-    unsigned tile = gen_allocate_shared(g, t, layout->rank, layout->shape);
-    const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
-    Scalar from = gen_scalar_within(g, -1, 3);
-    gen_line(g, "%s = for %s in %s .. %lld step %d pipelined(%d) iter(%s = %s) {", sum, i,
-             from.text, (long long)(rounds * step), (int)step,
-             (int)choose_between(g->choices, 1, 4), carried, gen_use(g, initial));
+    int64_t end = p->rounds * p->step - (int64_t)choose(g->choices, (uint64_t)p->step);
+    int64_t last = p->from.min > end ? p->from.min : end;
+    const char *upper = gen_exact(g, end);
+    bool may_exit = g->may_exit;
+    gen_line(g, "%s = for %s in %s .. %s step %d pipelined(%d) iter(%s = %s) {", sum, p->index,
+             p->from.text, upper, (int)p->step, (int)choose_between(g->choices, 1, 4),
+             p->carried, gen_use(g, initial));
     Scope s = gen_scope_begin(g);
-    g->repeat *= rounds + 1;
-    gen_scalar_add(g, i, from.min, from.min > rounds * step ? from.min : rounds * step);
-    pipelined_body(g, tile, layout, carried);
-    g->repeat /= rounds + 1;
-    g->objects[tile].rank = 0;      /* perhaps no round wrote it */
+    g->repeat *= p->rounds + 1;
+    g->may_exit = may_exit && !p->has_rows;
+    gen_scalar_add(g, p->index, p->from.min, last);
+    pipelined_body(g, p);
+    g->may_exit = may_exit;
+    g->repeat /= p->rounds + 1;
+    g->objects[p->tile].rank = 0;   /* perhaps no iteration wrote it */
     gen_scope_end(g, &s);
     gen_line(g, "}");
-    Reg result = {.name = sum, .dtype = t, .layout = layout};
+}
+
+/* What pipeline-loops takes: an iteration copies a tile and computes with it. */
+void gen_pipelined(Gen *g)
+{
+    Pipelined p = {.dtype = gen_dtype(g), .rounds = choose_between(g->choices, 0, 5)};
+    p.step = choose_between(g->choices, 1, 3);
+    if (!gen_may_nest(g))
+        return;
+    if (!gen_has_arithmetic(p.dtype))
+        p.dtype = DTYPE_i32;
+    p.layout = gen_small_layout(g);
+    unsigned initial = gen_value_of(g, p.dtype, p.layout);
+    gen_wait_all(g);
+    p.tile = gen_allocate_shared(g, p.dtype, p.layout->rank, p.layout->shape);
+    p.index = gen_name(g, "i");
+    p.carried = gen_name(g, "v");
+    p.from = gen_scalar_within(g, -1, 3);
+    p.has_rows = choose(g->choices, 2) &&
+                 gen_bulk_rows(g, &p.rows, p.dtype, p.layout, p.rounds + 1);
+    const char *sum = gen_name(g, "v");
+    pipelined_loop(g, &p, sum, initial);
+    Reg result = {.name = sum, .dtype = p.dtype, .layout = p.layout};
     arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, result);
+    if (p.has_rows)
+        gen_bulk_rows_end(g, &p.rows, p.dtype, p.layout);
 }

@@ -6,13 +6,11 @@
 
 #include <string.h>
 
-enum { SHARED_LIMIT_BYTES = 32 << 10 };
-
 /* ---- order -------------------------------------------------------------- */
 
 bool gen_drops(Gen *g)
 {
-    bool drops = g->options.races && choose_rarely(g->choices, 5);
+    bool drops = g->options.races && choose_rarely(g->choices, g->drops_one_in);
     g->out->may_race |= drops;
     return drops;
 }
@@ -56,8 +54,8 @@ static void add_block_dims(Gen *g, Result *r, int64_t inner, unsigned bits)
         part *= g->grid[d];
     }
     for (unsigned d = 0; d < g->grid_rank; d++) {
-        text_printf(&r->extents, "%s, ", gen_exact(g, g->grid[d]));
-        text_printf(&r->strides, "%s, ", gen_exact(g, strides[d]));
+        text_printf(&r->extents, "%s, ", gen_extent(g, g->grid[d]));
+        text_printf(&r->strides, "%s, ", gen_extent(g, strides[d]));
         text_printf(&r->lead, "%%b%u, ", d);
     }
     r->elements = part;
@@ -86,7 +84,7 @@ static int64_t choose_part(Gen *g, Object *o, Text *extents, Text *strides)
         elements *= o->shape[d];
     }
     for (unsigned d = 0; d < o->rank; d++) {
-        text_printf(extents, "%s%s", d ? ", " : "", gen_exact(g, o->shape[d]));
+        text_printf(extents, "%s%s", d ? ", " : "", gen_extent(g, o->shape[d]));
         text_printf(strides, "%s%lld", d ? ", " : "", (long long)stride[d]);
     }
     return elements;
@@ -138,7 +136,7 @@ static void new_tiled_result(Gen *g, Object *o)
                              : choose_between(g->choices, tiles * tile - tile + 1,
                                               tiles * tile + 2);
         elements *= extent;
-        text_printf(&extents, "%s%s", d ? ", " : "", gen_exact(g, extent));
+        text_printf(&extents, "%s%s", d ? ", " : "", gen_extent(g, extent));
         if (d < g->grid_rank)
             text_printf(&lead, "%s%%b%u * %lld", d ? ", " : "", d, (long long)tile);
         else
@@ -276,7 +274,7 @@ void gen_new_shared(Gen *g, unsigned reg)
     Object like = object_for(g, reg);
     int64_t shape[LIMIT_RANK], tiles = choose_between(g->choices, 1, 3);
     unsigned extra = like.rank < 4 && choose_rarely(g->choices, 3);
-    if (g->shared_bytes > SHARED_LIMIT_BYTES)
+    if (g->shared_bytes > GEN_SHARED_LIMIT)
         return;
     for (unsigned d = 0; d < like.rank + extra; d++)
         shape[d] = d < extra ? tiles : like.shape[d - extra];

@@ -112,11 +112,9 @@ Scalar gen_scalar(Gen *g, unsigned depth)
     return r.min < -SCALAR_LIMIT || r.max > SCALAR_LIMIT ? leaf(g) : r;
 }
 
-Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max)
+/* `s`, or an expression of it that stays within [min, max]. */
+static Scalar fit(Gen *g, Scalar s, int64_t min, int64_t max)
 {
-    Scalar s = gen_scalar(g, (unsigned)choose(g->choices, 3));
-    if (min >= max || choose_rarely(g->choices, 4))
-        return constant(g, choose_between(g->choices, min, min > max ? min : max));
     if (s.min >= min && s.max <= max)
         return s;
     Scalar low = constant(g, min), high = constant(g, max);
@@ -124,6 +122,59 @@ Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max)
         return greatest(g, least(g, s, high), low);
     s = combine(g, "($0 mod $1)", s, constant(g, max - min + 1), 0, max - min);
     return min ? combine(g, "($0 + $1)", s, low, min, max) : s;
+}
+
+Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max)
+{
+    Scalar s = gen_scalar(g, (unsigned)choose(g->choices, 3));
+    if (min >= max || choose_rarely(g->choices, 4))
+        return constant(g, choose_between(g->choices, min, min > max ? min : max));
+    return fit(g, s, min, max);
+}
+
+/* ---- offsets ------------------------------------------------------------ */
+
+static Scalar sum(Gen *g, Scalar a, Scalar b)
+{
+    return combine(g, "($0 + $1)", a, b, a.min + b.min, a.max + b.max);
+}
+
+/* A remainder, or a quotient, by a positive constant. */
+static Scalar remainder_by(Gen *g, Scalar a, int64_t c)
+{
+    return combine(g, "($0 mod $1)", a, constant(g, c), 0, c - 1);
+}
+
+static Scalar quotient_by(Gen *g, Scalar a, int64_t c)
+{
+    return combine(g, "($0 / $1)", a, constant(g, c), floor_quotient(a.min, c),
+                   floor_quotient(a.max, c));
+}
+
+/* The tile after tile `i` in a ring of as many as lie in [0, last]. */
+static Scalar ring_offset(Gen *g, Scalar i, int64_t tile, int64_t last)
+{
+    return product(g, remainder_by(g, i, last / tile + 1), constant(g, tile));
+}
+
+Scalar gen_offset(Gen *g, Scalar i, int64_t tile, int64_t last)
+{
+    Scalar k = constant(g, choose_between(g->choices, 0, 8));
+    int64_t c = choose_between(g->choices, 2, 4);
+    Scalar s = i;
+    switch (choose(g->choices, 10)) {
+    case 0:
+    case 1:
+    case 2: s = sum(g, i, k); break;
+    case 3: s = sum(g, product(g, i, constant(g, c)), k); break;
+    case 4: s = ring_offset(g, sum(g, i, k), tile, last); break;
+    case 5: s = ring_offset(g, quotient_by(g, i, c), tile, last); break;
+    case 6: s = sum(g, quotient_by(g, i, c), k); break;
+    case 7: s = combine(g, "($0 - $1)", constant(g, last), i, last - i.max, last - i.min); break;
+    case 8: s = sum(g, i, leaf(g)); break;
+    default: s = constant(g, choose_between(g->choices, 0, last)); break;
+    }
+    return fit(g, s, 0, last);
 }
 
 /* ---- named scalars ------------------------------------------------------ */
@@ -206,4 +257,9 @@ const char *gen_exact(Gen *g, int64_t value)
         if (choose(g->choices, 2))
             text = derive(g, g->scalars[i], value);
     return text && choose(g->choices, 4) ? text : constant(g, value).text;
+}
+
+const char *gen_extent(Gen *g, int64_t value)
+{
+    return g->is_tight ? constant(g, value).text : gen_exact(g, value);
 }

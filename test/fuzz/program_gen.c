@@ -93,8 +93,9 @@ static void choose_grid(Gen *g)
 {
     int64_t blocks = 1;
     g->grid_rank = 1 + (unsigned)choose(g->choices, 3);
+    bool one = g->is_tight && choose(g->choices, 6);
     for (unsigned d = 0; d < g->grid_rank; d++) {
-        g->grid[d] = blocks > 3 ? 1 : choose_between(g->choices, 1, 3);
+        g->grid[d] = one || blocks > 3 ? 1 : choose_between(g->choices, 1, 3);
         blocks *= g->grid[d];
     }
     g->repeat = blocks;
@@ -106,7 +107,7 @@ static const char *grid_text(Gen *g)
     Text text;
     text_init(&text, g->arena);
     for (unsigned d = 0; d < g->grid_rank; d++)
-        text_printf(&text, "%s%s", d ? ", " : "", gen_exact(g, g->grid[d]));
+        text_printf(&text, "%s%s", d ? ", " : "", gen_extent(g, g->grid[d]));
     return text_string(&text);
 }
 
@@ -141,21 +142,30 @@ static void share(Gen *g)
     gen_new_shared(g, gen_pick(g));
 }
 
+/* Weights of a statement in most programs, and in tight ones, which access shared
+ * memory and are rarely more than check-hazards understands. */
 static const struct Statement {
-    unsigned weight;
+    unsigned weight, tight;
     void (*emit)(Gen *g);
 } statements[] = {
-    {10, compute}, {3, load}, {4, gen_cast}, {3, gen_reinterpret},
-    {2, gen_reduce}, {2, gen_compare}, {2, gen_repeat}, {3, share},
-    {4, gen_load_object}, {2, gen_store_object},
-    {1, gen_atomic_shared}, {1, gen_atomic_global},
-    {3, gen_copy}, {1, gen_copy_ring}, {1, gen_dot}, {2, gen_assert},
-    {3, gen_for}, {3, gen_if}, {1, gen_exit}, {1, gen_print}, {1, gen_synchronize},
-    {2, gen_rearrange}, {2, gen_dequantize}, {2, gen_scalar_statement}, {2, gen_load_scalar}, {2, gen_alias},
-    {1, gen_part_of_input}, {2, gen_while}, {2, gen_pipelined}, {2, gen_thread_group},
-    {1, gen_workspace}, {2, gen_chain}, {2, gen_form}, {2, gen_lookup}, {2, gen_bulk},
-    {1, gen_launch_dependents}, {1, gen_wait_dependencies}, {2, gen_setmaxnreg},
+    {10, 2, compute}, {3, 1, load}, {4, 1, gen_cast}, {3, 0, gen_reinterpret},
+    {2, 0, gen_reduce}, {2, 0, gen_compare}, {2, 0, gen_repeat}, {3, 2, share},
+    {4, 6, gen_load_object}, {2, 5, gen_store_object},
+    {1, 1, gen_atomic_shared}, {1, 0, gen_atomic_global},
+    {3, 3, gen_copy}, {1, 2, gen_copy_ring}, {1, 0, gen_dot}, {2, 0, gen_assert},
+    {3, 2, gen_for}, {3, 1, gen_if}, {1, 0, gen_exit}, {1, 0, gen_print},
+    {1, 3, gen_synchronize}, {2, 0, gen_rearrange}, {2, 0, gen_dequantize},
+    {2, 1, gen_scalar_statement}, {2, 1, gen_load_scalar}, {2, 2, gen_alias},
+    {1, 0, gen_part_of_input}, {2, 1, gen_while}, {3, 2, gen_pipelined},
+    {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
+    {2, 0, gen_lookup}, {2, 0, gen_bulk}, {1, 0, gen_launch_dependents},
+    {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride},
 };
+
+static unsigned weight_of(const Gen *g, const struct Statement *s)
+{
+    return g->is_tight ? s->tight : s->weight;
+}
 
 void gen_statement(Gen *g)
 {
@@ -164,11 +174,11 @@ void gen_statement(Gen *g)
     if (g->budget <= 0)
         return;
     for (unsigned i = 0; i < COUNT; i++)
-        total += statements[i].weight;
+        total += weight_of(g, &statements[i]);
     uint64_t at = choose(g->choices, total);
     const struct Statement *s = statements;
-    for (; at >= s->weight; s++)
-        at -= s->weight;
+    for (; at >= weight_of(g, s); s++)
+        at -= weight_of(g, s);
     s->emit(g);
 }
 
@@ -208,11 +218,12 @@ static void generate_body(Gen *g)
 {
     Object inner = {.name = "what ended"};
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, inner);
-    load(g);
+    if (!g->is_tight)
+        load(g);
     if (g->min_blocks && choose(g->choices, 2))
         gen_thread_group(g);
     load(g);
-    for (uint64_t n = choose_between(g->choices, 2, 16); n-- > 0;)
+    for (uint64_t n = choose_between(g->choices, 2, g->is_tight ? 9 : 16); n-- > 0;)
         gen_statement(g);
     gen_end_region(g, 0);
 }
@@ -222,17 +233,28 @@ static const char *min_blocks_text(Gen *g)
     return g->min_blocks ? arena_printf(g->arena, " min_blocks(%u)", g->min_blocks) : "";
 }
 
+/* Tight programs lose some barriers, or most. */
+static void choose_kind(Gen *g)
+{
+    static const uint8_t tight[] = {3, 6, 12, 24};
+    g->is_tight = g->options.tight ? choose(g->choices, 8) != 0 : choose_rarely(g->choices, 4);
+    g->budget = g->is_tight ? 12000 : 24000;
+    g->drops_one_in = g->is_tight ? tight[choose(g->choices, sizeof tight)] : 5;
+}
+
 GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *arena)
 {
     static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4, 8};
+    enum { TIGHT_WARPS = 6 };   /* of these numbers, the first */
     GenProgram out = {0};
     Gen g = {.arena = arena, .choices = choices, .options = *options, .out = &out, .indent = 1,
-             .budget = 24000, .groups_exact = true, .may_exit = true};
+             .groups_exact = true, .may_exit = true};
     layout_table_init(&g.layouts, arena);
     text_init(&g.arguments, arena);
     text_init(&g.views, arena);
     text_init(&g.body, arena);
-    g.warps = g.block_warps = warps[choose(choices, sizeof warps)];
+    choose_kind(&g);
+    g.warps = g.block_warps = warps[choose(choices, g.is_tight ? TIGHT_WARPS : sizeof warps)];
     gen_min_blocks(&g);
     g.is_open = choose_rarely(choices, 4);
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)

@@ -40,10 +40,21 @@ static void print_ops(const CheckTotals *t)
         printf("%10" PRIu64 " %s\n", t->ops[op], op_info[op].name);
 }
 
-/* Every op occurred. */
+static void print_forms(const CheckTotals *t)
+{
+    for (unsigned form = 0; form < FORM_COUNT; form++)
+        printf("%10" PRIu64 " %s\n", t->forms[form], form_words[form]);
+}
+
+/* Returns true when every op, and every form of a loop, occurred. */
 static bool check_every_op(const CheckTotals *t)
 {
     bool ok = true;
+    for (unsigned form = 0; form < FORM_COUNT; form++)
+        if (t->forms[form] == 0) {
+            fprintf(stderr, "random_programs: %s never occurs\n", form_words[form]);
+            ok = false;
+        }
     for (unsigned op = 0; op < OP_COUNT; op++)
         if (t->ops[op] == 0) {
             fprintf(stderr, "random_programs: %s never occurs\n", op_info[op].name);
@@ -76,6 +87,7 @@ static bool settings_finish(Settings *s, int *status)
     s->check.target = s->cpu ? s->cpu : s->codegen;
     s->check.cpu = s->check.gen.exact = s->cpu != NULL;
     s->check.gen.bulk = has_bulk(s->check.target);
+    s->check.gen.tight = s->check.hazards_only;
     return true;
 }
 
@@ -94,10 +106,14 @@ static bool parse_settings(int argc, char **argv, Settings *s, int *status)
         {"cpu", "target", "run the target's code on the CPU engine, at -O0 and -O3",
          OPTION_STRING, &s->cpu, NULL},
         {"races", NULL, "leave out some barriers", OPTION_FLAG, &c->gen.races, NULL},
+        {"hazards-only", NULL, "no passes: check-hazards against the interpreter", OPTION_FLAG,
+         &c->hazards_only, NULL},
         {"failures", NULL, "some assertions do not hold", OPTION_FLAG, &c->gen.failures, NULL},
         {"print", NULL, "print the programs", OPTION_FLAG, &c->print, NULL},
-        {"stats", NULL, "print how often each op occurred", OPTION_FLAG, &s->stats, NULL},
-        {"every-op", NULL, "fail unless every op occurred", OPTION_FLAG, &s->every_op, NULL},
+        {"stats", NULL, "print how often each op and form of a loop occurred", OPTION_FLAG,
+         &s->stats, NULL},
+        {"every-op", NULL, "fail unless every op and form of a loop occurred", OPTION_FLAG,
+         &s->every_op, NULL},
     };
     StringList inputs = {0};
     bool ok = options_parse(&tool, table, COUNT(table), argc, argv, &inputs, status) &&
@@ -110,9 +126,10 @@ static bool parse_settings(int argc, char **argv, Settings *s, int *status)
 static void print_summary(const CheckTotals *t, double seconds)
 {
     printf("%u programs agree: %u runs, %u texts alike, %u with races, %u with failures, "
-           "%u compiled, %u on the CPU engine, %.1f s\n%u proved safe; %u with layouts left "
-           "out, %u of them without any\n", t->programs, t->runs, t->repeated, t->races,
-           t->failures, t->compiled, t->cpu_runs, seconds, t->safe, t->open, t->conflicts);
+           "%u compiled, %u on the CPU engine, %.1f s\nproved safe %u of %u race-free; %u with "
+           "layouts left out, %u of them without any\n", t->programs, t->runs, t->repeated,
+           t->races, t->failures, t->compiled, t->cpu_runs, seconds, t->safe, t->judged, t->open,
+           t->conflicts);
 }
 
 int main(int argc, char **argv)
@@ -126,8 +143,10 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < s.count; i++)
         if (!check_seed(&s, &t, (uint64_t)s.seed + i))
             return EXIT_DIAGNOSTICS;
-    if (s.stats)
+    if (s.stats) {
         print_ops(&t);
+        print_forms(&t);
+    }
     print_summary(&t, (double)(clock() - start) / CLOCKS_PER_SEC);
     return s.every_op && !check_every_op(&t) ? EXIT_DIAGNOSTICS : EXIT_OK;
 }
