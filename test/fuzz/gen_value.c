@@ -1,6 +1,10 @@
 /* Register tensors: what makes them and what becomes of them. */
 #include "gen.h"
 
+#include "types/constant.h"
+
+#include <stdlib.h>
+
 /* ---- definitions and uses ----------------------------------------------- */
 
 unsigned gen_define(Gen *g, DType dtype, const Layout *layout, bool pure, const char *op)
@@ -51,7 +55,10 @@ static unsigned make_constant(Gen *g, DType dtype, const Layout *layout)
 {
     static const char *const numbers[] = {"0", "1", "-1", "2", "3", "-0.0", "1.5", "100",
                                           "1e9"};
-    const char *number = numbers[choose(g->choices, sizeof numbers / sizeof *numbers)];
+    uint64_t at = choose(g->choices, sizeof numbers / sizeof *numbers);
+    while (at && !constant_fits(dtype, constant_of_real(strtod(numbers[at], NULL))))
+        at--;
+    const char *number = numbers[at];
     if (dtype_has_nan(dtype) && choose_rarely(g->choices, 10))
         number = "nan";
     if (dtype_has_infinity(dtype) && choose_rarely(g->choices, 10))
