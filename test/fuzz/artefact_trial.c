@@ -1,4 +1,4 @@
-/* What must hold of a reader of artefacts, whatever bytes it is given. */
+/* Checks a reader of artefacts, whatever bytes it is given. */
 #include "artefact_trial.h"
 
 #include "artefact_format.h"

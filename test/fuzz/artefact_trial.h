@@ -1,4 +1,4 @@
-/* What must hold of a reader of artefacts, whatever bytes it is given. */
+/* Checks a reader of artefacts, whatever bytes it is given. */
 #ifndef TILUS_FUZZ_ARTEFACT_TRIAL_H
 #define TILUS_FUZZ_ARTEFACT_TRIAL_H
 
@@ -9,7 +9,7 @@
  * written as the same bytes, and whose expressions run. Returns NULL, or what is wrong. */
 const char *artefact_trial(const uint8_t *bytes, size_t size);
 
-/* Whether artefact_trial's reader takes them. */
+/* Returns true when artefact_trial's reader takes the bytes. */
 int artefact_accepted(const uint8_t *bytes, size_t size);
 
 /* Makes the stated size and the checksum fit, so that a reader looks at the rest. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the registers of all ops together are few enough to compile soon. */
+/* Returns true when the registers of all ops together are few enough to compile soon. */
 static bool is_small(const Region *r, int64_t *slots)
 {
     enum { SLOTS = 6000 };

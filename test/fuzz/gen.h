@@ -71,11 +71,11 @@ typedef struct Object {
     bool hidden;            /* not of this group of threads */
     unsigned dirty;
     unsigned atomic;        /* the op behind DIRTY_ATOMIC */
-    bool pending;           /* a copy_async into it is under way */
+    bool pending;           /* a copy_async into the object is in flight */
     unsigned group;         /* of that copy */
 } Object;
 
-/* What a buffer holds before the launch. */
+/* The contents of a buffer before the launch. */
 typedef struct Buffer {
     DType dtype;
     int64_t bytes;
@@ -134,7 +134,7 @@ typedef struct Gen {
     bool may_exit, exits;   /* blocks may end here; some may have ended before */
 } Gen;
 
-/* What a region restores when it ends. */
+/* The state that a region restores when it ends. */
 typedef struct Scope {
     uint32_t scalars, regs, objects;
     unsigned loop, groups;
@@ -169,7 +169,7 @@ Scalar gen_scalar_within(Gen *g, int64_t min, int64_t max);
 Scalar gen_offset(Gen *g, Scalar i, int64_t tile, int64_t last);
 /* An expression over arguments that has this value. */
 const char *gen_exact(Gen *g, int64_t value);
-/* The same for extents and strides of what is written: a number in tight programs, whose
+/* An extent or a stride of a tensor that is written: a number in tight programs, whose
  * elements are then known to differ. */
 const char *gen_extent(Gen *g, int64_t value);
 void gen_scalar_add(Gen *g, const char *text, int64_t min, int64_t max);
@@ -184,7 +184,7 @@ void gen_load_scalar(Gen *g);
 
 DType gen_dtype(Gen *g);
 bool gen_has_arithmetic(DType t);
-/* Whether compiled code may choose the bits of its NaNs. */
+/* Returns true when compiled code may choose the bits of its NaNs. */
 bool gen_has_free_nan(DType t);
 /* A layout of the block's threads, with so many slots. */
 const Layout *gen_layout(Gen *g, unsigned rank, int64_t slots, bool replicas);
@@ -249,7 +249,7 @@ void gen_synchronize(Gen *g);
 const char *gen_offsets(Gen *g, const Object *o, const int64_t *tile);
 /* "0, 0" */
 const char *gen_zeros(Gen *g, unsigned rank);
-/* Whether a barrier or a wait is left out here. */
+/* Decides whether to leave out a barrier or a wait. */
 bool gen_drops(Gen *g);
 bool gen_any_dirty(const Gen *g);
 
@@ -266,7 +266,7 @@ void gen_chain(Gen *g);
 /* ---- copies (gen_copy.c) ------------------------------------------------ */
 
 void gen_copy(Gen *g);
-/* A loop that copies some rounds ahead. */
+/* A loop that copies some iterations ahead. */
 void gen_copy_ring(Gen *g);
 /* A loop marked pipelined. */
 void gen_pipelined(Gen *g);
@@ -279,7 +279,7 @@ void gen_wait_all(Gen *g);
 /* A stream of tiles, where the target has them and no region is around. */
 void gen_bulk(Gen *g);
 
-/* What a marked loop adds to its copies: a ring's rows, each copied in its iteration
+/* Rows that a marked loop copies beside its own tile: a ring's, each copied in its iteration
  * after it is read. One mbarrier counts all iterations, or each has a phase. */
 typedef struct BulkRows {
     const char *view, *tensor, *mbarrier, *zeros, *words, *type;
@@ -359,7 +359,7 @@ void gen_exit(Gen *g);
 void gen_launch_dependents(Gen *g);
 void gen_wait_dependencies(Gen *g);
 void gen_assert(Gen *g);
-/* Ends what is under way and stores what nothing uses, from value `first` on. */
+/* Ends the copies in flight and stores what nothing uses, from value `first` on. */
 void gen_end_region(Gen *g, uint32_t first);
 
 /* ---- groups of threads (gen_group.c) ------------------------------------ */

@@ -9,7 +9,7 @@ enum { MBARRIERS = 64, BULK_BITS = 128 };
 typedef struct Stream {
     DType dtype;
     const Layout *layout;       /* of a tile */
-    int64_t stages, rounds;     /* slots of the ring; iterations of a loop over it */
+    int64_t stages, iterations;     /* slots of the ring; iterations of a loop over it */
     int64_t first, step;        /* of its index */
     bool stores;                /* load and store in place of a bulk copy */
     const char *view, *ring, *full, *empty;
@@ -44,7 +44,7 @@ static const char *add_mbarriers(Gen *g, unsigned arrivals, int64_t count)
     return name;
 }
 
-/* The tensors, a row of the view for each round. */
+/* The tensors, a row of the view for each iteration. */
 static void add_memory(Gen *g, Stream *s)
 {
     const Layout *l = s->layout;
@@ -52,7 +52,7 @@ static void add_memory(Gen *g, Stream *s)
     text_init(&shape, g->arena);
     text_init(&zeros, g->arena);
     text_init(&words, g->arena);
-    int64_t elements = s->rounds + (int64_t)choose(g->choices, 2);
+    int64_t elements = s->iterations + (int64_t)choose(g->choices, 2);
     const char *rows = gen_exact(g, elements), *hint = gen_hint(g, GEN_EVICT);
     gen_numbers(&shape, l->rank, l->shape);
     for (unsigned d = 0; d < l->rank; d++) {
@@ -95,18 +95,18 @@ static void group_end(Gen *g, const Scope *scope)
     gen_line(g, "}");
 }
 
-/* "0 .. 4 step 2": an index for each round. */
+/* "0 .. 4 step 2": an index for each iteration. */
 static const char *bounds(Gen *g, const Stream *s)
 {
-    int64_t past = s->first + s->rounds * s->step - (int64_t)choose(g->choices, (uint64_t)s->step);
+    int64_t past = s->first + s->iterations * s->step - (int64_t)choose(g->choices, (uint64_t)s->step);
     const char *upper = gen_exact(g, past);
     return s->step == 1 ? arena_printf(g->arena, "%lld .. %s", (long long)s->first, upper)
                         : arena_printf(g->arena, "%lld .. %s step %lld", (long long)s->first,
                                        upper, (long long)s->step);
 }
 
-/* The round of index `i`: 0, 1, .. */
-static const char *round_text(Gen *g, const Stream *s, const char *i)
+/* The number of the iteration of index `i`: 0, 1, .. */
+static const char *iteration_text(Gen *g, const Stream *s, const char *i)
 {
     if (!s->first && s->step == 1)
         return i;
@@ -139,13 +139,13 @@ static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot
 
 static void produce(Gen *g, const Stream *s)
 {
-    const char *i = gen_name(g, "i"), *round = round_text(g, s, i), *row = round;
-    const char *stage = arena_printf(g->arena, "%s mod %lld", round, (long long)s->stages);
+    const char *i = gen_name(g, "i"), *iteration = iteration_text(g, s, i), *row = iteration;
+    const char *stage = arena_printf(g->arena, "%s mod %lld", iteration, (long long)s->stages);
     if (choose(g->choices, 2))
-        row = arena_printf(g->arena, "%lld - %s", (long long)s->rounds - 1, round);
+        row = arena_printf(g->arena, "%lld - %s", (long long)s->iterations - 1, iteration);
     gen_line(g, "for %s in %s {", i, bounds(g, s));
     g->indent++;
-    wait(g, s->empty, stage, arena_printf(g->arena, "%s / %lld + 1", round,
+    wait(g, s->empty, stage, arena_printf(g->arena, "%s / %lld + 1", iteration,
                                           (long long)s->stages));
     fill_slot(g, s, row, stage);
     gen_line(g, "mbarrier_arrive %s[%s]", s->full, stage);
@@ -159,12 +159,12 @@ static void consume(Gen *g, const Stream *s)
     const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
     const char *tile = gen_name(g, "v"), *next = gen_name(g, "v"), *zero = gen_name(g, "v");
     const char *type = gen_type_text(g, s->dtype, s->layout);
-    const char *round = round_text(g, s, i);
-    const char *stage = arena_printf(g->arena, "%s mod %lld", round, (long long)s->stages);
+    const char *iteration = iteration_text(g, s, i);
+    const char *stage = arena_printf(g->arena, "%s mod %lld", iteration, (long long)s->stages);
     gen_line(g, "%s = allocate_register 0 : %s", zero, type);
     gen_line(g, "%s = for %s in %s iter(%s = %s) {", sum, i, bounds(g, s), carried, zero);
     g->indent++;
-    wait(g, s->full, stage, arena_printf(g->arena, "%s / %lld", round, (long long)s->stages));
+    wait(g, s->full, stage, arena_printf(g->arena, "%s / %lld", iteration, (long long)s->stages));
     gen_line(g, "%s = load_shared %s[%s%s] : %s", tile, s->ring, stage, s->zeros, type);
     gen_line(g, "mbarrier_arrive %s[%s]", s->empty, stage);
     gen_line(g, "%s = sub %s, %s", next, tile, carried);
@@ -201,13 +201,13 @@ static const char *stream_loop(Gen *g, const Stream *s, const char *before, cons
 {
     const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
     const char *tile = gen_name(g, "v"), *next = gen_name(g, "v");
-    const char *round = round_text(g, s, i);
+    const char *iteration = iteration_text(g, s, i);
     gen_line(g, "%s = for %s in %s iter(%s = %s) {", sum, i, bounds(g, s), carried, initial);
     g->indent++;
-    gen_line(g, "copy_async_bulk %s[%s%s], %s[0%s], %s[0]%s", s->view, round, s->zeros, s->ring,
+    gen_line(g, "copy_async_bulk %s[%s%s], %s[0%s], %s[0]%s", s->view, iteration, s->zeros, s->ring,
              s->zeros, s->full, s->words);
     gen_line(g, "mbarrier_arrive %s[0]", s->full);
-    wait(g, s->full, "0", arena_printf(g->arena, "%s%s", before, round));
+    wait(g, s->full, "0", arena_printf(g->arena, "%s%s", before, iteration));
     gen_line(g, "%s = load_shared %s[0%s] : %s", tile, s->ring, s->zeros,
              gen_type_text(g, s->dtype, s->layout));
     gen_synchronize(g);
@@ -231,7 +231,7 @@ static void stream_alone(Gen *g, Stream *s, int64_t times)
     gen_line(g, "%s = for %s in 0 .. %lld iter(%s = %s) {", sum, o, (long long)times, carried,
              initial);
     g->indent++;
-    const char *before = arena_printf(g->arena, "%s * %lld + ", o, (long long)s->rounds);
+    const char *before = arena_printf(g->arena, "%s * %lld + ", o, (long long)s->iterations);
     gen_line(g, "yield %s", stream_loop(g, s, before, carried));
     g->indent--;
     gen_line(g, "}");
@@ -240,8 +240,8 @@ static void stream_alone(Gen *g, Stream *s, int64_t times)
 
 void gen_bulk(Gen *g)
 {
-    Stream s = {.stages = choose_between(g->choices, 1, 3),
-                .rounds = choose_between(g->choices, 1, 5)};
+    Stream s = {.stages = choose_between(g->choices, 1, 3)};
+    s.iterations = choose_between(g->choices, 1, 5);
     bool groups = g->warps > 1 && choose(g->choices, 3);
     int64_t times = groups || choose(g->choices, 2) ? 1 : 2;
     if (!g->options.bulk || g->depth || g->mbarriers + 2 * s.stages > MBARRIERS)
@@ -253,7 +253,7 @@ void gen_bulk(Gen *g)
     g->warps -= groups;
     choose_tile(g, &s);
     g->warps = g->block_warps;
-    for (int64_t i = 0; i < 2 * s.rounds * times; i++)
+    for (int64_t i = 0; i < 2 * s.iterations * times; i++)
         gen_spend(g, s.layout);
     add_memory(g, &s);
     if (groups)
@@ -277,10 +277,12 @@ bool gen_bulk_rows(Gen *g, BulkRows *b, DType dtype, const Layout *layout, int64
     if (!g->options.bulk || g->depth || g->mbarriers == MBARRIERS ||
         !is_whole_chunks(dtype, layout))
         return false;
-    Stream s = {.dtype = dtype, .layout = layout, .stages = rows, .rounds = rows};
+    Stream s = {.dtype = dtype, .layout = layout, .stages = rows, .iterations = rows};
     add_memory(g, &s);
-    *b = (BulkRows){s.view, s.ring, add_mbarriers(g, g->warps, 1), s.zeros, s.words,
-                    gen_type_text(g, dtype, layout), choose(g->choices, 2)};
+    *b = (BulkRows){.view = s.view, .tensor = s.ring, .zeros = s.zeros, .words = s.words};
+    b->mbarrier = add_mbarriers(g, g->warps, 1);
+    b->type = gen_type_text(g, dtype, layout);
+    b->phased = choose(g->choices, 2);
     for (int64_t i = 0; i < rows; i++) {
         unsigned reg = gen_value_of(g, dtype, layout);
         gen_spend(g, layout);

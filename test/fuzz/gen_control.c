@@ -14,7 +14,7 @@ typedef struct Carried {
     const char *type[VALUES_MAX];       /* of the scalars */
     int64_t min[VALUES_MAX], max[VALUES_MAX];
     const char *initial[VALUES_MAX], *inside[VALUES_MAX], *result[VALUES_MAX];
-    const char *next;       /* what a round makes of the last scalar; NULL: anything */
+    const char *next;       /* the last scalar's value in the next iteration; NULL: anything */
 } Carried;
 
 Scope gen_scope_begin(Gen *g)
@@ -236,7 +236,7 @@ void gen_for(Gen *g)
 
 /* ---- while -------------------------------------------------------------- */
 
-/* A scalar counts the rounds, and another condition may end the loop before. */
+/* A scalar counts the iterations, and another condition may end the loop before. */
 void gen_while(Gen *g)
 {
     int64_t step = choose_between(g->choices, 1, 3);

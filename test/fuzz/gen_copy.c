@@ -145,15 +145,15 @@ static void ring_fill(Gen *g, const Ring *r)
     g->scalar_count = scalars;
 }
 
-static void ring_use(Gen *g, const Ring *r, int64_t rounds, unsigned initial)
+static void ring_use(Gen *g, const Ring *r, int64_t iterations, unsigned initial)
 {
     const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
     const char *tile = gen_name(g, "v"), *next = gen_name(g, "v");
     uint32_t scalars = g->scalar_count;
-    gen_line(g, "%s = for %s in 0 .. %s iter(%s = %s) {", sum, i, gen_exact(g, rounds),
+    gen_line(g, "%s = for %s in 0 .. %s iter(%s = %s) {", sum, i, gen_exact(g, iterations),
              carried, gen_use(g, initial));
     g->indent++;
-    gen_scalar_add(g, i, 0, rounds - 1);
+    gen_scalar_add(g, i, 0, iterations - 1);
     if (!gen_drops(g))
         gen_line(g, "copy_async_wait_group %lld", (long long)r->stages - 2);
     gen_synchronize(g);
@@ -175,7 +175,7 @@ void gen_copy_ring(Gen *g)
 {
     DType t = gen_dtype(g);
     unsigned rank = 1 + (unsigned)choose(g->choices, 2);
-    int64_t shape[LIMIT_RANK], rounds = choose_between(g->choices, 1, 4);
+    int64_t shape[LIMIT_RANK], iterations = choose_between(g->choices, 1, 4);
     if (!gen_has_arithmetic(t) || dtype_bits(t) % 8)
         t = DTYPE_f16;
     Ring r = {.dtype = t, .stages = choose_between(g->choices, 2, 4)};
@@ -187,9 +187,9 @@ void gen_copy_ring(Gen *g)
     unsigned ring = gen_allocate_shared(g, t, rank + 1, shape);
     r.name = g->objects[ring].name;
     ring_fill(g, &r);
-    g->repeat *= rounds;
-    ring_use(g, &r, rounds, initial);
-    g->repeat /= rounds;
+    g->repeat *= iterations;
+    ring_use(g, &r, iterations, initial);
+    g->repeat /= iterations;
     gen_line(g, "copy_async_wait_group 0");
     g->objects[ring].dirty = DIRTY_WRITE | DIRTY_READ;
 }
@@ -200,7 +200,7 @@ void gen_copy_ring(Gen *g)
 typedef struct Pipelined {
     DType dtype;
     const Layout *layout;
-    int64_t step, rounds;       /* the most iterations are `rounds` + 1 */
+    int64_t step, iterations;       /* the most iterations are `iterations` + 1 */
     Scalar from;
     unsigned tile;              /* the tensor that is copied to */
     const char *index, *carried;
@@ -248,7 +248,7 @@ static void pipelined_body(Gen *g, const Pipelined *p)
 /* The loop's head and body. */
 static void pipelined_loop(Gen *g, const Pipelined *p, const char *sum, unsigned initial)
 {
-    int64_t end = p->rounds * p->step - (int64_t)choose(g->choices, (uint64_t)p->step);
+    int64_t end = p->iterations * p->step - (int64_t)choose(g->choices, (uint64_t)p->step);
     int64_t last = p->from.min > end ? p->from.min : end;
     const char *upper = gen_exact(g, end);
     bool may_exit = g->may_exit;
@@ -256,21 +256,22 @@ static void pipelined_loop(Gen *g, const Pipelined *p, const char *sum, unsigned
              p->from.text, upper, (int)p->step, (int)choose_between(g->choices, 1, 4),
              p->carried, gen_use(g, initial));
     Scope s = gen_scope_begin(g);
-    g->repeat *= p->rounds + 1;
+    g->repeat *= p->iterations + 1;
     g->may_exit = may_exit && !p->has_rows;
     gen_scalar_add(g, p->index, p->from.min, last);
     pipelined_body(g, p);
     g->may_exit = may_exit;
-    g->repeat /= p->rounds + 1;
+    g->repeat /= p->iterations + 1;
     g->objects[p->tile].rank = 0;   /* perhaps no iteration wrote it */
     gen_scope_end(g, &s);
     gen_line(g, "}");
 }
 
-/* What pipeline-loops takes: an iteration copies a tile and computes with it. */
+/* A loop that pipeline-loops takes: an iteration copies a tile and computes with it. */
 void gen_pipelined(Gen *g)
 {
-    Pipelined p = {.dtype = gen_dtype(g), .rounds = choose_between(g->choices, 0, 5)};
+    Pipelined p = {.dtype = gen_dtype(g)};
+    p.iterations = choose_between(g->choices, 0, 5);
     p.step = choose_between(g->choices, 1, 3);
     if (!gen_may_nest(g))
         return;
@@ -284,7 +285,7 @@ void gen_pipelined(Gen *g)
     p.carried = gen_name(g, "v");
     p.from = gen_scalar_within(g, -1, 3);
     p.has_rows = choose(g->choices, 2) &&
-                 gen_bulk_rows(g, &p.rows, p.dtype, p.layout, p.rounds + 1);
+                 gen_bulk_rows(g, &p.rows, p.dtype, p.layout, p.iterations + 1);
     const char *sum = gen_name(g, "v");
     pipelined_loop(g, &p, sum, initial);
     Reg result = {.name = sum, .dtype = p.dtype, .layout = p.layout};

@@ -4,7 +4,7 @@
 #include "cast/plan.h"
 #include "types/storage.h"
 
-/* What a register tensor in a storage order is made of. */
+/* The parts of a register tensor in a storage order. */
 typedef struct Packed {
     const char *name;
     DType dtype, order;

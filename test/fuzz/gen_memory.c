@@ -1,4 +1,4 @@
-/* What the program writes. A result belongs to one store: each block has a part
+/* Tensors that the program writes. A result belongs to one store: each block has a part
  * of its own, in bytes, so blocks never conflict. A shared tensor is written as a
  * whole before it is read. Barriers are placed by what was accessed since the
  * last one, over all paths. */
@@ -61,7 +61,7 @@ static void add_block_dims(Gen *g, Result *r, int64_t inner, unsigned bits)
     r->elements = part;
 }
 
-/* In a loop, each round may have a place of its own. */
+/* In a loop, each iteration may have a place of its own. */
 static int64_t add_loop_dim(Gen *g, Result *r, Text *strides, int64_t inner)
 {
     const Scalar *i = g->loop ? &g->scalars[g->loop - 1] : NULL;

@@ -177,7 +177,7 @@ static const char *permute_input(Gen *g, const View *from, View *to)
     return arena_printf(g->arena, "permute %s {dims = [%s]}", from->name, text_string(&text));
 }
 
-/* It stands among the views, where only arguments and block indices are known. */
+/* Stands among the views, where only arguments and block indices are known. */
 void gen_part_of_input(Gen *g)
 {
     if (!g->input_count)

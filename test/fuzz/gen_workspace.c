@@ -62,7 +62,7 @@ static const char *block_number(Gen *g)
     return text_string(&text);
 }
 
-/* What the block before this one handed on; the first one begins with its own. */
+/* The value that the block before this one handed on; the first one begins with its own. */
 static unsigned take_over(Gen *g, unsigned own, const char *memory, const char *number)
 {
     const Reg r = g->regs[own];

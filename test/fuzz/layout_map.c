@@ -127,7 +127,7 @@ Map *map_reshape(Arena *a, const Map *m, unsigned rank, const int64_t *shape)
     return r;
 }
 
-/* Of a thread's elements that are one now, the first slot stays. */
+/* Keeps the first slot of a thread's elements that are one now. */
 Map *map_reduce(Arena *a, const Map *m, uint32_t dims)
 {
     int64_t shape[LIMIT_RANK], index[LIMIT_RANK];

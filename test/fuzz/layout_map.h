@@ -29,11 +29,11 @@ Map *map_dense(Arena *a, unsigned rank, const int64_t *shape, bool spatial, bool
 Map *map_product(Arena *a, const Map *f, const Map *g);
 Map *map_permute(Arena *a, const Map *m, const int64_t *order);
 Map *map_concat(Arena *a, const Map *f, const Map *g);
-/* The same numbers under another shape. */
+/* Reshapes: equal numbers under another shape. */
 Map *map_reshape(Arena *a, const Map *m, unsigned rank, const int64_t *shape);
 /* After a reduction over `dims`, a bit mask: they get extent 1. */
 Map *map_reduce(Arena *a, const Map *m, uint32_t dims);
-/* What threads hold of the tile at `origin`; NULL where some hold none of it, or
+/* The elements that threads hold of the tile at `origin`; NULL where some hold none of it, or
  * threads hold different numbers of its elements. */
 Map *map_slice(Arena *a, const Map *m, const int64_t *shape, const int64_t *origin);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is tested now; named in reports. */
+/* The test at hand, as reports name it. */
 typedef struct Case {
     const CheckOptions *options;
     CheckTotals *totals;
@@ -20,7 +20,7 @@ typedef struct Case {
     const char *pipeline, *target;  /* of this variant; NULL: none */
 } Case;
 
-/* Says what went wrong in which variant; false. */
+/* Reports `what` went wrong, and the variant; returns false. */
 static bool fail(const Case *c, const char *what, const char *text, const Parsed *p)
 {
     const GenOptions *gen = &c->options->gen;
@@ -214,7 +214,7 @@ static bool check_random_orders(Case *c, Choices *choices)
     return true;
 }
 
-/* What is left out is chosen, and then nothing else changes. */
+/* Chooses the layouts that were left out; then nothing else changes. */
 static bool check_open(Case *c)
 {
     Parsed p = parse(c->program.open_text);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* What the command line asks for. */
+/* The options of the command line. */
 typedef struct Settings {
     unsigned seed, count;
     CheckOptions check;
@@ -79,7 +79,7 @@ static bool has_bulk(const char *target)
     return !target || (sscanf(target, "sm_%u", &sm) == 1 && sm >= 90);
 }
 
-/* What is compiled, and run, is exact: the engines must agree bit by bit. */
+/* Compiled programs are exact: the engines must agree bit by bit. */
 static bool settings_finish(Settings *s, int *status)
 {
     if (s->codegen && s->cpu)

@@ -1,4 +1,4 @@
-/* What the libFuzzer targets share. */
+/* Code that the libFuzzer targets share. */
 #include "target.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What the libFuzzer targets share. A target is a file fuzz_*.c; built by clang with
+/* Code that the libFuzzer targets share. A target is a file fuzz_*.c; built by clang with
  * TILUS_FUZZ it fuzzes, else it runs the files it is given (replay.c). */
 #ifndef TILUS_FUZZ_TARGET_H
 #define TILUS_FUZZ_TARGET_H
