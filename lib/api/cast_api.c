@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cast/plan.h"
 #include "codegen/codegen.h"
+#include "ir/op_attrs.h"
 #include "select/plan.h"
 #include "tilus/tilus.h"
 #include "types/storage.h"

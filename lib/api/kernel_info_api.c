@@ -1,5 +1,6 @@
 /* Public API: what a launcher must know of a program. */
 #include "codegen/codegen.h"
+#include "ir/op_attrs.h"
 #include "ir/verify.h"
 #include "memory/workspace.h"
 #include "tilus/tilus.h"

@@ -12,6 +12,8 @@
  * access would, and one does for all slots. */
 #include "codegen/convert_build.h"
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 
 /* ---- one instruction ------------------------------------------------------ */
 

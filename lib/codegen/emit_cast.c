@@ -3,6 +3,7 @@
 #include "codegen/cast.h"
 
 #include "codegen/convert.h"
+#include "ir/op_attrs.h"
 
 /* Whether two elements at a time become one word: f32 to f16 and bf16 has an
  * instruction for pairs (PTX cvt.rn.f16x2.f32, 9.7.9.21). From f8e5m2 to f16 a

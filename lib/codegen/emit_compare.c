@@ -3,6 +3,7 @@
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
+#include "ir/op_attrs.h"
 
 /* Of floats, ordered: false for a NaN, but `ne` is true. */
 static const LLVMRealPredicate float_predicates[] = {

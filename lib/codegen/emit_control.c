@@ -9,6 +9,7 @@
  *   +---- latch         after          merge (phis)                        */
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
+#include "ir/loop.h"
 #include "select/plan.h"
 
 static int64_t elements_a_thread(const Value *v)

@@ -11,6 +11,7 @@
 #include "codegen/convert_build.h"
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/copy.h"
 

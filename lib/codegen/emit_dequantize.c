@@ -11,6 +11,7 @@
 #include "codegen/cast.h"
 
 #include "codegen/convert_build.h"
+#include "ir/op_attrs.h"
 
 /* A spread word: the lanes are slots `low` and `high`. */
 typedef struct Pair {

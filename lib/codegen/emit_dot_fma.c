@@ -12,6 +12,7 @@
 #include "codegen/convert_build.h"
 #include "codegen/dot.h"
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
 
 #include <string.h>
 

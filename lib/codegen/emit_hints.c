@@ -8,6 +8,7 @@
  *
  * The policy is made where it is used; equal ones are one after inlining. */
 #include "codegen/hints.h"
+#include "ir/op_attrs.h"
 
 bool hint_is_given(const Op *op)
 {

@@ -3,6 +3,7 @@
  *     if (inside) v = load        only checked dimensions
  *     phi(v, 0)                                                              */
 #include "codegen/memory.h"
+#include "ir/tile.h"
 
 /* The code of an element of less than a byte, which may begin at any bit. */
 static LLVMValueRef load_bits_code(MemoryAccess *a)

@@ -4,6 +4,7 @@
  * Where lanes may touch rows that other lanes access just then, the plan has barriers of
  * the warp (select/matrix_order.c). */
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
 
 enum { LANES = 32 };
 

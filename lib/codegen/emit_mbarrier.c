@@ -21,6 +21,8 @@
  * the arrival that follows the copy, so before the phase can end. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 
 enum { MBARRIER_BYTES = 8, LANE_MASK = 31 };
 

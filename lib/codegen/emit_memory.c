@@ -10,6 +10,8 @@
  * for what the slot adds above the swizzle's bits. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "scalar/facts.h"
 
 #include <stdlib.h>

@@ -14,6 +14,7 @@
 #include "codegen/convert_build.h"
 #include "codegen/memory.h"
 #include "ir/print_op.h"
+#include "ir/tile.h"
 
 enum { ARGUMENTS_MAX = 4 };     /* of one call: a number and the block's indices */
 

@@ -14,6 +14,7 @@
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
+#include "ir/op_attrs.h"
 #include "select/plan.h"
 
 typedef struct Reduce {

@@ -8,6 +8,7 @@
  * block's barrier and all behind it (PTX ISA, memory consistency model: causality
  * order). */
 #include "codegen/memory.h"
+#include "ir/tile.h"
 
 static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
 {

@@ -3,6 +3,7 @@
 #define TILUS_CODEGEN_MEMORY_H
 
 #include "codegen/internal.h"
+#include "ir/tile.h"
 #include "select/plan.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "cpu/machine.h"
 
 #include "cpu/shadow.h"
+#include "ir/tile.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Atomic ops: each element once, whoever holds it, thread by thread. */
 #include "interp/tile.h"
 
+#include "ir/tile.h"
 #include "support/bits.h"
 
 /* What a place holds after an op, from what it held and the element's code. */

@@ -2,6 +2,7 @@
  * the results of the op around it; a loop's next iteration takes them up. */
 #include "interp/state.h"
 
+#include "ir/loop.h"
 #include "ir/text.h"
 
 bool interp_block_indices(Interp *in, const Op *op)

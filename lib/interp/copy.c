@@ -11,6 +11,7 @@
  */
 #include "interp/copy.h"
 
+#include "ir/tile.h"
 #include "support/bits.h"
 #include "support/scalar.h"
 

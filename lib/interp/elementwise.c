@@ -1,6 +1,7 @@
 /* Element-wise ops: each is a function of codes, applied to each slot of each
  * thread. Replicas are computed like any other element, so they stay equal. */
 #include "interp/state.h"
+#include "ir/op_attrs.h"
 
 #include <math.h>
 

@@ -10,6 +10,8 @@
  * waits must know that the phases before the one that is meant have ended: else another
  * order of the threads could mean another phase. */
 #include "interp/copy.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 
 struct Mbarrier {
     const Op *allocation;

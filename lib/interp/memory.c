@@ -1,6 +1,8 @@
 /* Memory ops: allocations, views, loads and stores. */
 #include "interp/tile.h"
 
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "support/bits.h"
 #include "support/scalar.h"
 

@@ -2,6 +2,7 @@
 #include "interp/tile.h"
 
 #include "ir/part.h"
+#include "ir/tile.h"
 
 /* ---- memory -------------------------------------------------------------- */
 

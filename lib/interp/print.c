@@ -1,6 +1,7 @@
 /* print: what lib/ir/print_op.h spells, for the caller's function. */
 #include "interp/tile.h"
 #include "ir/print_op.h"
+#include "ir/tile.h"
 
 #include <math.h>
 #include <stdio.h>

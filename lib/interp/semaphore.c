@@ -2,7 +2,9 @@
  * there, or no earlier block gives it. */
 #include "interp/tile.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "support/bits.h"
 
 typedef struct Semaphore {

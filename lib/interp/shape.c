@@ -1,5 +1,6 @@
 /* Ops that change a register tensor's shape: reduce and broadcast. */
 #include "interp/state.h"
+#include "ir/op_attrs.h"
 
 #include <math.h>
 

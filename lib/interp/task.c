@@ -9,6 +9,7 @@
  */
 #include "interp/state.h"
 
+#include "ir/loop.h"
 #include "ir/op_access.h"
 
 /* ---- frames ------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #define TILUS_INTERP_TILE_H
 
 #include "interp/state.h"
+#include "ir/tile.h"
 
 /* Of each dimension of the tile: where in the view it begins, and the extent
  * and stride of the view's dimension it spans. */

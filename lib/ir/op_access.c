@@ -1,6 +1,8 @@
 /* Rows of ops.def, applied to an op's operands and attributes. */
 #include "ir/op_access.h"
 
+#include "ir/tile.h"
+
 #include <assert.h>
 
 static bool is_memory(const Value *v)

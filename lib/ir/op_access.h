@@ -13,6 +13,7 @@
 #define TILUS_IR_OP_ACCESS_H
 
 #include "ir/ir.h"
+#include "ir/tile.h"
 
 typedef struct OpAccess {
     unsigned operand;

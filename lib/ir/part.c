@@ -1,6 +1,8 @@
 /* Types and places of slices. */
 #include "ir/part.h"
 
+#include "ir/tile.h"
+
 const Op *part_op(const Value *v)
 {
     return v->def && op_info[v->def->code].result == RESULT_TENSOR ? v->def : NULL;

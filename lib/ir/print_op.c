@@ -1,5 +1,8 @@
 #include "ir/print_op.h"
 
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
+
 #include <string.h>
 
 PrintShape print_shape(const Op *op)
@@ -31,8 +34,7 @@ MemoryTile print_tile(Module *m, const Op *op)
 
 bool print_first_block(const Op *op)
 {
-    const Attr *blocks = op_attr(op, ATTR_BLOCKS);
-    return !blocks || !strcmp(blocks->word, "first");
+    return print_blocks(op) == BLOCKS_FIRST;
 }
 
 void print_head(Text *out, const Op *op)

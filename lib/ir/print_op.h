@@ -9,6 +9,7 @@
 #define TILUS_IR_PRINT_OP_H
 
 #include "ir/ir.h"
+#include "ir/tile.h"
 #include "support/text.h"
 
 /* A tensor's elements as they are printed, in row-major order. */

@@ -2,6 +2,7 @@
  * op's own rules, in `verify_<op>`. */
 #include "ir/verify.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 
 #include <math.h>
@@ -76,13 +77,30 @@ bool verify_operands(Module *m, const Op *op)
     return ok;
 }
 
+/* A word of the attribute's list. */
+static bool verify_word(Module *m, const Op *op, const Attr *attr)
+{
+    const AttrInfo *info = &attr_info[attr->kind];
+    if (!attr_in_dictionary(attr->kind) || info->value != ATTR_VALUE_WORD ||
+        attr->word < info->word_count)
+        return true;
+    if (attr->kind == ATTR_VIA)
+        return diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
+                          attr_word_text(attr));
+    return diag_error(m->diag, op->loc, "%s is %s, got %s", info->spelling,
+                      attr_words_text(&m->arena, attr->kind), attr_word_text(attr));
+}
+
 static bool verify_attrs(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
-    for (unsigned i = 0; i < op->attr_count; i++)
+    for (unsigned i = 0; i < op->attr_count; i++) {
         if (!(info->attrs & op_attr_bit(op->attrs[i].kind)))
             return diag_error(m->diag, op->loc, "%s has no attribute %s", info->name,
                               attr_info[op->attrs[i].kind].spelling);
+        if (!verify_word(m, op, &op->attrs[i]))
+            return false;
+    }
     return true;
 }
 
@@ -151,22 +169,13 @@ bool verify_view(Module *m, const Op *op)
     return true;
 }
 
-/* The way of a cast or dequantize, where the text names one. */
-static bool verify_cast_via(Module *m, const Op *op)
-{
-    const Attr *via = op_attr(op, ATTR_VIA);
-    Via word = via ? via_find(via->word) : VIA_cast_elements;
-    return (word != VIA_COUNT && via_info[word].op == OP_cast) ||
-           diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
-                      via->word);
-}
-
+/* The conversion that attribute VIA of a cast or dequantize names. */
 bool verify_conversion(Module *m, const Op *op)
 {
-    const Attr *finite = op_attr(op, ATTR_FINITE);
-    if (!finite || !strcmp(finite->word, "true") || !strcmp(finite->word, "false"))
-        return verify_cast_via(m, op);
-    return diag_error(m->diag, op->loc, "finite is true or false, got %s", finite->word);
+    Via via = op_via(op);
+    return via == VIA_units || via_info[via].op == OP_cast ||
+           diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
+                      via_info[via].spelling);
 }
 
 bool verify_cast(Module *m, const Op *op)
@@ -212,9 +221,9 @@ bool verify_dot(Module *m, const Op *op)
     if (!dot_shapes_fit(a, b, c))
         return diag_error(m->diag, op->loc, "dot of %s and %s onto %s", extents_text(m, a),
                           extents_text(m, b), extents_text(m, c));
-    const Attr *via = op_attr(op, ATTR_VIA);
-    if (via && (via_find(via->word) == VIA_COUNT || via_info[via_find(via->word)].op != OP_dot))
-        return diag_error(m->diag, op->loc, "dot cannot go via %s", via->word);
+    const ViaInfo *via = &via_info[op_via(op)];
+    if (op_via(op) != VIA_units && via->op != OP_dot)
+        return diag_error(m->diag, op->loc, "dot cannot go via %s", via->spelling);
     if (c != d)
         return diag_error(m->diag, op->loc, "dot onto %s gives that type, got %s",
                           type_text(m, c), type_text(m, d));

@@ -4,6 +4,7 @@
 #define TILUS_IR_VERIFY_H
 
 #include "ir/ir.h"
+#include "ir/tile.h"
 
 bool verify_module(Module *m);
 
@@ -23,7 +24,7 @@ const char *verify_kind_text(TypeKind kind);
  * its attributes. */
 const Type *verify_reduce_type(Module *m, const Op *op);
 
-/* Checks the attributes FINITE and VIA of a cast or dequantize. */
+/* Checks the attribute VIA of a cast or dequantize. */
 bool verify_conversion(Module *m, const Op *op);
 
 /* That `op` takes tensors in storage orders, and with residual exponents, and may

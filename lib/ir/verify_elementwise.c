@@ -1,5 +1,6 @@
 /* The verifier's rules of element-wise ops: which types must be equal, and for
  * which element types each op is defined. */
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -85,8 +86,9 @@ bool verify_compare(Module *m, const Op *op)
     const Type *a = op->operands[0]->type, *b = op->operands[1]->type;
     const Attr *predicate = op_attr(op, ATTR_PREDICATE);
     if (compare_predicate(op) == PREDICATE_NONE)
-        return diag_error(m->diag, op->loc, "compare needs eq, ne, lt, le, gt or ge, got %s",
-                          predicate ? predicate->word : "none");
+        return diag_error(m->diag, op->loc, "compare needs %s, got %s",
+                          attr_words_text(&m->arena, ATTR_PREDICATE),
+                          predicate ? attr_word_text(predicate) : "none");
     if (a != b)
         return diag_error(m->diag, op->loc, "compare of %s and %s", type_text(m, a),
                           type_text(m, b));

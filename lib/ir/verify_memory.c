@@ -1,6 +1,8 @@
 /* The verifier's rules of views and allocations, loads, stores and copies, prints
  * and atomic ops: tiles and their places in memory. */
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "ir/verify.h"
 
 #include <math.h>
@@ -60,12 +62,12 @@ bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t)
 }
 
 /* The instructions that a load or store asks for by a word. */
-static bool verify_via(Module *m, const Op *op, const char *word)
+static bool verify_via(Module *m, const Op *op, Via via)
 {
     enum { MATRIX_ROW_BYTES = 16 };
     const Attr *width = op_attr(op, ATTR_WIDTH), *unit = op_attr(op, ATTR_UNIT);
-    Via via = via_find(word);
-    if (via == VIA_COUNT || (via_info[via].op != OP_ANY && via_info[via].op != op->code))
+    const char *word = via_info[via].spelling;
+    if (via_info[via].op != OP_ANY && via_info[via].op != op->code)
         return diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name, word);
     if (via == VIA_bits && dtype_bits(op_tile_type(op)->dtype) >= 8)
         return diag_error(m->diag, op->loc, "via = bits is for elements below a byte, got %s",
@@ -120,9 +122,6 @@ static bool verify_hints(Module *m, const Op *op)
     if (bytes != 64 && bytes != 128 && bytes != 256)
         return diag_error(m->diag, op->loc, "prefetch is %lld bytes, it must be 64, 128 or 256",
                           (long long)bytes);
-    if (access_evict(op) == EVICT_NONE)
-        return diag_error(m->diag, op->loc, "evict is normal, first or last, got %s",
-                          op_attr(op, ATTR_EVICT)->word);
     return true;
 }
 
@@ -300,9 +299,9 @@ static bool verify_copy_selection(Module *m, const Op *op)
     const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
     const Attr *checked = op_attr(op, ATTR_CHECKED);
     const Type *source = op->operands[0]->type;
-    if (via && (via_find(via->word) != VIA_bits || dtype_bits(source->dtype) >= 8))
+    if (via && (via->word != VIA_bits || dtype_bits(source->dtype) >= 8))
         return diag_error(m->diag, op->loc, "copy_async of %s elements cannot go via %s",
-                          dtype_name(source->dtype), via->word);
+                          dtype_name(source->dtype), via_info[via->word].spelling);
     if (via && width)
         return diag_error(m->diag, op->loc, "width stands beside via = bits, which fixes it");
     if (checked && !via && !width)
@@ -385,13 +384,10 @@ static bool verify_printed_tile(Module *m, const Op *op)
 
 bool verify_print(Module *m, const Op *op)
 {
-    const Attr *blocks = op_attr(op, ATTR_BLOCKS);
     unsigned things = op->operand_count + (op_expr(op, ATTR_VALUE) != NULL);
     if (!op_attr(op, ATTR_LABEL) || things != 1)
         return diag_error(m->diag, op->loc, "print takes a label and one tensor or number, got "
                           "%u", things);
-    if (blocks && strcmp(blocks->word, "first") && strcmp(blocks->word, "all"))
-        return diag_error(m->diag, op->loc, "blocks is first or all, got %s", blocks->word);
     if (!op->operand_count)
         return true;
     const Value *v = op->operands[0];
@@ -446,18 +442,11 @@ static bool has_atomics(DType t)
 static bool verify_atomic(Module *m, const Op *op)
 {
     DType t = op->operands[0]->type->dtype;
-    const Attr *order = op_attr(op, ATTR_ORDER), *scope = op_attr(op, ATTR_SCOPE);
     if (!verify_atomic_types(m, op) || !verify_place(m, op))
         return false;
     if (!has_atomics(t))
         return diag_error(m->diag, op->loc, "%s is defined for i32, u32, f32, f16 and bf16, got "
                           "%s", op_info[op->code].name, dtype_name(t));
-    if (atomic_order(op) == ORDER_NONE)
-        return diag_error(m->diag, op->loc, "order is relaxed, acquire, release or acq_rel, "
-                          "got %s", order->word);
-    if (atomic_scope(op) == SCOPE_NONE)
-        return diag_error(m->diag, op->loc, "scope is block, gpu or system, got %s",
-                          scope->word);
     return true;
 }
 

@@ -1,4 +1,5 @@
 /* Verification of slices and permutations. */
+#include "ir/tile.h"
 #include "ir/verify.h"
 
 #include "ir/part.h"

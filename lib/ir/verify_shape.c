@@ -1,4 +1,5 @@
 /* The verifier's rules of reduce and broadcast. */
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -19,12 +20,12 @@ static bool verify_reduced_dims(Module *m, const Op *op)
 const Type *verify_reduce_type(Module *m, const Op *op)
 {
     const Type *t = op->operands[0]->type;
-    const Attr *kind = op_attr(op, ATTR_KIND);
     const char *why = NULL;
     const Expr *extents[LIMIT_RANK];
+    const Attr *kind = op_attr(op, ATTR_KIND);
     if (reduce_kind(op) == REDUCE_NONE) {
-        diag_error(m->diag, op->loc, "reduce needs a kind, sum, max or min, got %s",
-                   kind ? kind->word : "none");
+        diag_error(m->diag, op->loc, "reduce needs a kind, %s, got %s",
+                   attr_words_text(&m->arena, ATTR_KIND), kind ? attr_word_text(kind) : "none");
         return NULL;
     }
     if (!verify_reduced_dims(m, op))

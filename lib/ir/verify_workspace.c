@@ -1,5 +1,7 @@
 /* The verifier's rules of workspace tensors and of semaphores. */
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -42,12 +44,10 @@ static bool verify_workspace_extents(Module *m, const Op *op, const Type *t)
 bool verify_allocate_global(Module *m, const Op *op)
 {
     const Type *t = op->results[0]->type;
-    const Attr *zeroed = op_attr(op, ATTR_ZEROED), *place = op_attr(op, ATTR_PLACE);
+    const Attr *place = op_attr(op, ATTR_PLACE);
     if (t->strides)
         return diag_error(m->diag, op->loc, "a workspace tensor is row-major, got %s",
                           type_text(m, t));
-    if (zeroed && strcmp(zeroed->word, "true") != 0 && strcmp(zeroed->word, "false") != 0)
-        return diag_error(m->diag, op->loc, "zeroed is true or false, got %s", zeroed->word);
     if (place && place->integer < 0)
         return diag_error(m->diag, op->loc, "place is %lld, it must be at least 0",
                           (long long)place->integer);

@@ -2,6 +2,7 @@
  * are followed from each use back to its definition. */
 #include "memory/dependence.h"
 
+#include "ir/loop.h"
 #include "ir/op_access.h"
 
 typedef struct Graph {

@@ -3,6 +3,7 @@
 #include "memory/overlap.h"
 
 #include "ir/part.h"
+#include "ir/tile.h"
 
 /* The memory that a tensor lies in: a shared tensor, or what a view is made over. */
 static const Value *footprint_root(const Value *memory)

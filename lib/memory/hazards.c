@@ -14,6 +14,7 @@
  * Loops of few rounds are walked round by round, with the index as a constant. */
 #include "memory/hazards_walk.h"
 
+#include "ir/loop.h"
 #include "scalar/facts.h"
 
 #include <string.h>

@@ -9,6 +9,7 @@
  * permutation of them. */
 #include "memory/overlap.h"
 
+#include "ir/tile.h"
 #include "scalar/facts.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #define TILUS_MEMORY_OVERLAP_H
 
 #include "ir/op_access.h"
+#include "ir/tile.h"
 #include "scalar/difference.h"
 
 /* One memory operand of an op: what it does to a tile. */

@@ -1,6 +1,7 @@
 /* Where the tensors of a program's workspace lie. */
 #include "memory/workspace.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 
 /* ---- order ---------------------------------------------------------------- */

@@ -23,12 +23,12 @@ typedef struct Cse {
 static bool attr_equal(const Attr *a, const Attr *b)
 {
     if (a->kind != b->kind || a->count != b->count || a->expr != b->expr ||
-        a->integer != b->integer)
+        a->integer != b->integer || a->word != b->word)
         return false;
     for (unsigned i = 0; i < a->count; i++)
         if ((a->exprs && a->exprs[i] != b->exprs[i]) || (a->ints && a->ints[i] != b->ints[i]))
             return false;
-    if ((a->word && strcmp(a->word, b->word) != 0) || (a->text && strcmp(a->text, b->text) != 0))
+    if (a->text && strcmp(a->text, b->text) != 0)
         return false;
     return constant_equal(a->number, b->number);
 }

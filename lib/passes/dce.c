@@ -5,6 +5,7 @@
  *   %1 = cast %0
  *   store_global %0, %g[0]    =>    store_global %0, %g[0]
  */
+#include "ir/loop.h"
 #include "passes/report.h"
 
 /* Op.mark of a live op; Value.data of a live value points here. */

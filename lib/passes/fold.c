@@ -12,6 +12,9 @@
  *   while %p < 4 iter(%p = %four)        =>    %four    (%four = scalar 4)
  */
 #include "ir/builder.h"
+#include "ir/loop.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "passes/report.h"
 #include "scalar/facts.h"
 

@@ -19,6 +19,7 @@
 #include "passes/pass.h"
 
 #include "ir/lookup.h"
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/verify.h"

@@ -1,8 +1,10 @@
 /* The web: which ops make layouts depend on each other, and how a choice spreads. */
 #include "passes/layout_web.h"
 
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 
 /* ---- building ------------------------------------------------------------------ */
 

@@ -30,7 +30,9 @@
 #include "passes/pass.h"
 
 #include "ir/builder.h"
+#include "ir/loop.h"
 #include "ir/op_access.h"
+#include "ir/tile.h"
 #include "passes/pipeline_plan.h"
 #include "passes/report.h"
 

@@ -2,7 +2,9 @@
  * order that dependences ask for, the barriers, the end; each step may refuse. */
 #include "passes/pipeline_plan.h"
 
+#include "ir/loop.h"
 #include "ir/op_access.h"
+#include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/select.h"
 

@@ -8,6 +8,7 @@
  * Remarks say what each access costs, and what keeps it from costing less. */
 #include "passes/pass.h"
 
+#include "ir/op_attrs.h"
 #include "passes/report.h"
 #include "select/plan.h"
 

@@ -21,8 +21,10 @@
  * A loop marked `pipelined` stays until pipeline-loops has run: both copies would use its
  * tensors, which cannot become two rings. */
 #include "ir/builder.h"
+#include "ir/loop.h"
 #include "ir/op_access.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
 #include "scalar/facts.h"

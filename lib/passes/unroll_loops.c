@@ -10,6 +10,7 @@
  *
  * The result is canonicalized. */
 #include "ir/builder.h"
+#include "ir/loop.h"
 #include "passes/ops_copy.h"
 #include "passes/report.h"
 #include "scalar/facts.h"

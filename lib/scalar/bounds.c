@@ -15,6 +15,7 @@
  * if no index stands in the offset: it may be 0, as it is in the only round. */
 #include "scalar/bounds.h"
 
+#include "ir/loop.h"
 #include "scalar/conditions.h"
 #include "scalar/facts.h"
 #include "scalar/linear.h"

@@ -11,6 +11,7 @@
  * an op, or before it, uses the values that the op sees. */
 #include "scalar/conditions.h"
 
+#include "ir/loop.h"
 #include "scalar/facts.h"
 #include "scalar/linear.h"
 

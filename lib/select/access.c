@@ -11,8 +11,10 @@
  * element numbers before they count bits. */
 #include "select/access.h"
 
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "tilus/kernel.h"

@@ -3,6 +3,8 @@
 #ifndef TILUS_SELECT_ACCESS_H
 #define TILUS_SELECT_ACCESS_H
 
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "select/matrix.h"
 
 /* A unit is a run of `unit` slots (starting at multiples of `unit`) whose

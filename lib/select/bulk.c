@@ -7,6 +7,7 @@
 
 #include "ir/part.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/plan.h"
 #include "select/traffic.h"

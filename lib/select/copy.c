@@ -6,7 +6,9 @@
  * when every term is, also after a swizzle that keeps it together. */
 #include "select/copy.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "select/access.h"
@@ -167,7 +169,7 @@ void copy_write(Module *m, Op *op, const CopyPlan *plan)
     if (plan->bytes)
         op_set_attr(m, op, (Attr){.kind = ATTR_WIDTH, .integer = plan->bytes});
     else
-        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[VIA_bits].spelling});
+        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = VIA_bits});
     select_write_checked(m, op, plan->checked);
 }
 

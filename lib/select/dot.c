@@ -8,6 +8,7 @@
  * pieces that meet in an instruction are in one warp, and in the same slots of each. */
 #include "select/dot.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 
 #include <stdio.h>
@@ -374,10 +375,11 @@ DotPlan dot_plan(Module *m, const Op *op, unsigned sm)
 /* ---- what is written ------------------------------------------------------- */
 
 /* Reports why the dot does not go the way that `via` names. */
-static bool refuse(const DotPlanner *p, const char *via)
+static bool refuse(const DotPlanner *p, Via wanted)
 {
+    const char *via = via_info[wanted].spelling;
     const DotReason *o = &p->reason;
-    if (p->plan.via != VIA_units && p->plan.via != via_find(via))
+    if (p->plan.via != VIA_units && p->plan.via != wanted)
         return diag_error(p->m->diag, p->op->loc, "via = %s does not fit, types and k = %lld "
                           "make it %s", via, (long long)depth_of(p),
                           via_info[p->plan.via].spelling);
@@ -394,11 +396,11 @@ bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
         *plan = dot_plan(m, op, sm);
         return true;
     }
-    Via wanted = via_find(via->word);
+    Via wanted = via->word;
     if (wanted == VIA_fma_shared)
         plan_fma_shared(&p);
     else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p)) || p.plan.via != wanted)
-        return refuse(&p, via->word);
+        return refuse(&p, wanted);
     *plan = p.plan;
     return true;
 }
@@ -408,7 +410,7 @@ int64_t dot_scratch(Module *m, const Op *op)
     ArenaMark mark = arena_mark(&m->scratch);
     const Attr *via = op_attr(op, ATTR_VIA);
     DotPlanner p = planner_open(m, op, 0);
-    if (via && via_find(via->word) == VIA_fma_shared)
+    if (via && via->word == VIA_fma_shared)
         plan_fma_shared(&p);
     else if (!via)
         p.plan = dot_plan(m, op, 0);

@@ -19,6 +19,7 @@
 #ifndef TILUS_SELECT_DOT_H
 #define TILUS_SELECT_DOT_H
 
+#include "ir/op_attrs.h"
 #include "select/mma.h"
 
 /* One operand cut into pieces. */

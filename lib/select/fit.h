@@ -2,6 +2,7 @@
 #ifndef TILUS_SELECT_FIT_H
 #define TILUS_SELECT_FIT_H
 
+#include "ir/op_attrs.h"
 #include "select/dot.h"
 
 /* ---- tiles that move ------------------------------------------------------- */

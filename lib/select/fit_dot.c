@@ -8,6 +8,7 @@
  * where `over` is replicate(r).spatial(wm, wn).local(..): each worker has a block.
  * With batch dimensions it is replicate(r).spatial(wb.., wm, wn).local(..); workers
  * of different indices there share no operand, so as many as can be are laid there. */
+#include "ir/op_attrs.h"
 #include "select/fit.h"
 #include "select/trial.h"
 

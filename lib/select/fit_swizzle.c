@@ -7,7 +7,9 @@
  *                                     or to the number of the 128 bytes it lies in */
 #include "select/fit.h"
 
+#include "ir/op_attrs.h"
 #include "ir/part.h"
+#include "ir/tile.h"
 #include "select/select.h"
 #include "select/traffic.h"
 #include "select/trial.h"

@@ -1,6 +1,8 @@
 /* Fit of a shared access to ldmatrix and stmatrix. */
 #include "select/matrix.h"
 
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "select/access.h"
 
 enum { LANES_A_ROW = 4, WORD_BITS = 32 };

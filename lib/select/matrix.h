@@ -12,6 +12,7 @@
 #define TILUS_SELECT_MATRIX_H
 
 #include "ir/ir.h"
+#include "ir/op_attrs.h"
 
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 

@@ -3,7 +3,9 @@
 #include "select/plan.h"
 #include "select/traffic.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "support/remark.h"
 
 static bool plan_access(Module *m, const Op *op, unsigned sm, Plan *plan)

@@ -1,5 +1,7 @@
 /* The planner of atomic ops: words of the tile are words of memory, of which pairs of
  * 16-bit elements must be proved to be some. */
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "select/plan.h"
 
 enum { WORD_BYTES = 4 };

@@ -2,6 +2,7 @@
  * cast plan about an op is made here. */
 #include "select/plan.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "support/remark.h"
 
@@ -87,13 +88,13 @@ static CastRuns plan_runs(const Conversion *c)
 static unsigned named_families(const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA);
-    return via ? cast_families_named(via->word) : 0;
+    return via ? cast_families_named(via_info[via->word].spelling) : 0;
 }
 
 static bool is_by_elements(const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA);
-    return via && via_find(via->word) == VIA_cast_elements;
+    return via && via->word == VIA_cast_elements;
 }
 
 static Conversion conversion_of(Module *m, const Op *op, unsigned operand, unsigned sm)
@@ -141,7 +142,7 @@ static bool check_named(Module *m, const Op *op, const CastChoice *c)
     bool moves = c->codes.from == c->codes.to;
     if (!via || (is_by_elements(op) ? !moves : c->codes.planned))
         return true;
-    return diag_error(m->diag, op->loc, "via = %s does not fit: %s", via->word,
+    return diag_error(m->diag, op->loc, "via = %s does not fit: %s", via_info[via->word].spelling,
                       moves ? "types are equal, and nothing is converted"
                             : arena_printf(&m->arena, "this family has no plan from %s to %s",
                                            dtype_name(c->codes.from), dtype_name(c->codes.to)));
@@ -187,7 +188,7 @@ static void write_cast(Module *m, Op *op, const Plan *plan)
     const CastRuns *codes = &plan->cast.codes;
     const char *word = common_word(codes);
     if (word && codes->from != codes->to && op_info[op->code].attrs & op_attr_bit(ATTR_VIA))
-        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = word});
+        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_find(word)});
 }
 
 /* ---- remarks ----------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* The planner of copy_async, and its remarks. */
+#include "ir/tile.h"
 #include "select/plan.h"
 #include "select/traffic.h"
 

@@ -1,6 +1,7 @@
 /* The planner of dot, and its remarks. */
 #include "select/plan.h"
 
+#include "ir/op_attrs.h"
 #include "support/remark.h"
 
 static bool plan_dot(Module *m, const Op *op, unsigned sm, Plan *plan)
@@ -12,7 +13,7 @@ static bool plan_dot(Module *m, const Op *op, unsigned sm, Plan *plan)
 
 static void write_dot(Module *m, Op *op, const Plan *plan)
 {
-    op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[plan->dot.via].spelling});
+    op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = plan->dot.via});
 }
 
 static void remark_dot(Module *m, const Op *op, const Plan *p)

@@ -1,5 +1,6 @@
 /* Splits thread numbers into what butterflies, shared memory and the result's
  * own layout take care of. */
+#include "ir/op_attrs.h"
 #include "select/plan.h"
 
 enum { WARP = 32 };

@@ -1,7 +1,9 @@
 /* Choosing, writing and following the instructions of loads and stores. */
 #include "select/select.h"
 
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "select/plan.h"
 
 /* ---- attributes ----------------------------------------------------------- */
@@ -64,9 +66,9 @@ uint32_t select_read_checked(const Op *op)
 /* The verifier has seen the form of the attributes. */
 static Access read_attributes(const Op *op)
 {
-    const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
+    const Attr *width = op_attr(op, ATTR_WIDTH);
     const Attr *unit = op_attr(op, ATTR_UNIT);
-    Access a = {.via = via ? via_find(via->word) : VIA_units, .unit = 1,
+    Access a = {.via = op_via(op), .unit = 1,
                 .checked = select_read_checked(op)};
     if (via_info[a.via].matrices)
         a.bytes = MATRIX_ROW_BYTES;
@@ -158,7 +160,7 @@ void select_write_checked(Module *m, Op *op, uint32_t checked)
 void select_write(Module *m, Op *op, const Access *a)
 {
     if (a->via != VIA_units)
-        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = via_info[a->via].spelling});
+        op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = a->via});
     if (a->via != VIA_bits)
         op_set_attr(m, op, (Attr){.kind = ATTR_WIDTH, .integer = a->bytes});
     if (a->via == VIA_units)

@@ -9,6 +9,7 @@
 #ifndef TILUS_SELECT_SELECT_H
 #define TILUS_SELECT_SELECT_H
 
+#include "ir/tile.h"
 #include "select/access.h"
 
 enum { SM_STMATRIX = 90 };      /* the least target that has it; all have ldmatrix */

@@ -1,7 +1,9 @@
 /* Memory traffic of one instruction of a warp, by enumeration of its lanes. */
 #include "select/traffic.h"
 
+#include "ir/op_attrs.h"
 #include "ir/part.h"
+#include "ir/tile.h"
 #include "select/matrix.h"
 
 enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };

@@ -256,22 +256,8 @@ static AttrKind find_named_attr(const Token *t, uint64_t allowed)
     return ATTR_COUNT;
 }
 
-/* The attributes that are words before the operands. */
-static bool parse_words(Parser *p, Statement *s, uint64_t allowed)
-{
-    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
-        if (!attr_is_leading_word(kind) || !(allowed & op_attr_bit(kind)))
-            continue;
-        if (p->token.kind != TOKEN_NAME)
-            return parser_expected(p, "a word");
-        statement_add(s, (Attr){.kind = kind, .word = parser_symbol(p, &p->token)->name});
-        parser_advance(p);
-    }
-    return true;
-}
-
-/* name.name. ... */
-static bool parse_word(Parser *p, const char **word)
+/* A word of the attribute's list: name.name. ... The verifier reports another one. */
+static bool parse_word(Parser *p, Attr *attr)
 {
     Text text;
     text_init(&text, &p->m->arena);
@@ -281,7 +267,23 @@ static bool parse_word(Parser *p, const char **word)
         text_printf(&text, "%s%.*s", text.len ? "." : "", (int)p->token.len, p->token.start);
         parser_advance(p);
     } while (parser_accept(p, "."));
-    *word = text_string(&text);
+    attr->word = attr_word_find(attr->kind, text_string(&text));
+    if (attr->word == attr_info[attr->kind].word_count)
+        attr->text = text_string(&text);
+    return true;
+}
+
+/* The attributes that are words before the operands. */
+static bool parse_words(Parser *p, Statement *s, uint64_t allowed)
+{
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
+        Attr attr = {.kind = kind};
+        if (!attr_is_leading_word(kind) || !(allowed & op_attr_bit(kind)))
+            continue;
+        if (!parse_word(p, &attr))
+            return false;
+        statement_add(s, attr);
+    }
     return true;
 }
 
@@ -293,7 +295,7 @@ static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
         if (!parse_constant(p, name, &attr.integer))
             return false;
     } else if (attr_info[kind].value == ATTR_VALUE_WORD) {
-        if (!parse_word(p, &attr.word))
+        if (!parse_word(p, &attr))
             return false;
     } else {
         int64_t ints[LIMIT_RANK];

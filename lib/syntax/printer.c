@@ -1,5 +1,8 @@
 /* The printer: canonical text, from the same tables that the parser reads. */
+#include "ir/loop.h"
+#include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "syntax/syntax.h"
 
 #include <stdio.h>
@@ -121,7 +124,7 @@ static void print_attr_value(Text *out, const Attr *a)
     if (attr_info[a->kind].value == ATTR_VALUE_INT) {
         text_printf(out, "%lld", (long long)a->integer);
     } else if (attr_info[a->kind].value == ATTR_VALUE_WORD) {
-        text_add(out, a->word);
+        text_add(out, attr_word_text(a));
     } else {
         text_add(out, "[");
         for (unsigned j = 0; j < a->count; j++)
@@ -150,7 +153,7 @@ static void print_words(Printer *pr, const Op *op)
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];
         if (attr_is_leading_word(a->kind))
-            text_printf(pr->out, " %s", a->word);
+            text_printf(pr->out, " %s", attr_word_text(a));
     }
 }
 

@@ -5,6 +5,7 @@
  * are not touched). */
 #define _POSIX_C_SOURCE 199309L
 #include "failing_memory.h"
+#include "ir/loop.h"
 #include "ir/verify.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"

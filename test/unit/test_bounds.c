@@ -1,4 +1,5 @@
 /* Bounds proofs and access plans: programs in text, one access each. */
+#include "ir/tile.h"
 #include "ir/verify.h"
 #include "scalar/bounds.h"
 #include "select/access.h"

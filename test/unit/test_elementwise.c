@@ -3,6 +3,7 @@
  * functions are not here: only a GPU has them. */
 #include "codegen/internal.h"
 #include "ir/builder.h"
+#include "ir/op_attrs.h"
 #include "support/bits.h"
 
 #include <setjmp.h>
@@ -102,8 +103,7 @@ static void build_case(Codegen *cg, Program *p, Case c)
     Value *operands[OPERANDS_MAX];
     for (unsigned i = 0; i < count; i++)
         operands[i] = build_argument(p, "x", loc, type_reg(m, operand_type(c, i), layout));
-    static const char *const words[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-    Attr predicate = {.kind = ATTR_PREDICATE, .word = words[c.predicate]};
+    Attr predicate = {.kind = ATTR_PREDICATE, .word = c.predicate};
     Op *op = build_op(m, c.code, loc, operands, count, &predicate, c.code == OP_compare);
     Value *out = build_result(m, op, "out", loc, type_reg(m, result_type(c), layout));
 

@@ -1,6 +1,7 @@
 /* lib/scalar/facts.c, lib/scalar/difference.c and the fold pass against brute force: random
  * expressions over arguments, block indices and loop indices, evaluated for
  * every value that these can have. */
+#include "ir/loop.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"

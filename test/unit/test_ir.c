@@ -1,6 +1,7 @@
 /* lib/ir: expressions, types, surgery on ops, the op table, names when
  * printing, what only hand-built IR can break, and every kernel as text. */
 #include "ir/builder.h"
+#include "ir/loop.h"
 #include "ir/verify.h"
 #include "syntax/syntax.h"
 

@@ -1,5 +1,7 @@
 /* Matrices and memory traffic: ldmatrix is modelled from its description in the
  * PTX ISA, and must give each thread what the tile's layout says. */
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
 #include "ir/verify.h"
 #include "select/matrix.h"
 #include "select/select.h"

@@ -2,6 +2,7 @@
  * generation uses; launches with one on a fake driver. */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
+#include "ir/op_attrs.h"
 #include "memory/workspace.h"
 #include "tilus/runtime.h"
 #include "tilus/tilus.h"

@@ -1,6 +1,8 @@
 /* Edits of a module: ops, regions, values, attributes. */
 #include "reduce.h"
 
+#include "ir/loop.h"
+
 /* ---- places -------------------------------------------------------------------- */
 
 /* The ops of a module, parents before their regions; no yields. */

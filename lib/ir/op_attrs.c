@@ -1,0 +1,117 @@
+/* Queries of attributes, and the table of instructions. */
+#include "ir/op_attrs.h"
+
+#include "ir/tile.h"
+#include "support/text.h"
+
+#include <assert.h>
+
+const ViaInfo via_info[VIA_COUNT] = {
+    [VIA_units] = {"", OP_COUNT, 0, false},
+#define VIA(id, spelling, op, matrices, transposed)                           \
+    [VIA_##id] = {spelling, OP_##op, matrices, transposed},
+#include "ir/via.def"
+};
+
+Via via_find(const char *word)
+{
+    return attr_word_find(ATTR_VIA, word);
+}
+
+/* The number of the attribute's word; `otherwise` when the op has none. */
+static unsigned op_word(const Op *op, AttrKind kind, unsigned otherwise)
+{
+    const Attr *attr = op_attr(op, kind);
+    assert(!attr || attr->word <= attr_info[kind].word_count);
+    return attr ? attr->word : otherwise;
+}
+
+const char *attr_word_text(const Attr *attr)
+{
+    const AttrInfo *info = &attr_info[attr->kind];
+    assert(info->value == ATTR_VALUE_WORD);
+    return attr->word < info->word_count ? info->words[attr->word] : attr->text;
+}
+
+const char *attr_words_text(Arena *arena, AttrKind kind)
+{
+    const AttrInfo *info = &attr_info[kind];
+    Text text;
+    text_init(&text, arena);
+    for (unsigned i = 0; i < info->word_count; i++)
+        if (*info->words[i])
+            text_printf(&text, "%s%s", !text.len ? "" : i + 1 < info->word_count ? ", " : " or ",
+                        info->words[i]);
+    return text_string(&text);
+}
+
+Via op_via(const Op *op)
+{
+    return op_word(op, ATTR_VIA, VIA_units);
+}
+
+int64_t mbarrier_arrivals(const Op *op)
+{
+    return op_attr(op, ATTR_ARRIVALS)->integer;
+}
+
+bool workspace_is_zeroed(const Op *op)
+{
+    return op_word(op, ATTR_ZEROED, FLAG_FALSE) == FLAG_TRUE;
+}
+
+bool cast_is_finite(const Op *op)
+{
+    return op_word(op, ATTR_FINITE, FLAG_FALSE) == FLAG_TRUE;
+}
+
+bool semaphore_holds(const Op *op, int64_t value)
+{
+    return op_memory_operand(op)->type->dtype == DTYPE_i32 ? value == (int32_t)value
+                                                           : value == (uint32_t)value;
+}
+
+ReduceKind reduce_kind(const Op *op)
+{
+    return op_word(op, ATTR_KIND, REDUCE_NONE);
+}
+
+Blocks print_blocks(const Op *op)
+{
+    return op_word(op, ATTR_BLOCKS, BLOCKS_FIRST);
+}
+
+Predicate compare_predicate(const Op *op)
+{
+    return op_word(op, ATTR_PREDICATE, PREDICATE_NONE);
+}
+
+AtomicOrder atomic_order(const Op *op)
+{
+    return op_word(op, ATTR_ORDER, ORDER_RELAXED);
+}
+
+AtomicScope atomic_scope(const Op *op)
+{
+    return op_word(op, ATTR_SCOPE, SCOPE_GPU);
+}
+
+Evict access_evict(const Op *op)
+{
+    return op_word(op, ATTR_EVICT, EVICT_NORMAL);
+}
+
+unsigned access_prefetch(const Op *op)
+{
+    const Attr *bytes = op_attr(op, ATTR_PREFETCH);
+    return bytes ? (unsigned)bytes->integer : 0;
+}
+
+uint32_t reduce_dims(const Op *op)
+{
+    const Attr *dims = op_attr(op, ATTR_DIMS);
+    uint32_t mask = 0;
+    for (unsigned i = 0; dims && i < dims->count; i++)
+        mask |= UINT32_C(1) << dims->ints[i];
+    return mask;
+}

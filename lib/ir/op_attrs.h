@@ -1,0 +1,116 @@
+/* Attributes of op families, as values: words as enums, numbers. */
+#ifndef TILUS_IR_OP_ATTRS_H
+#define TILUS_IR_OP_ATTRS_H
+
+#include "ir/ir.h"
+
+/* ---- words ------------------------------------------------------------- */
+
+/* Enumerators follow the rows of words.def. *_NONE, their number, stands for a word that
+ * is missing or, before the verifier has run, in no row. */
+typedef enum ReduceKind {
+#define REDUCE(id, spelling) REDUCE_##id,
+#include "ir/words.def"
+    REDUCE_NONE
+} ReduceKind;
+
+typedef enum Predicate {
+#define PREDICATE(id, spelling) PREDICATE_##id,
+#include "ir/words.def"
+    PREDICATE_NONE
+} Predicate;
+
+typedef enum AtomicOrder {
+#define ORDER(id, spelling) ORDER_##id,
+#include "ir/words.def"
+    ORDER_NONE
+} AtomicOrder;
+
+typedef enum AtomicScope {
+#define SCOPE(id, spelling) SCOPE_##id,
+#include "ir/words.def"
+    SCOPE_NONE
+} AtomicScope;
+
+typedef enum Evict {
+#define EVICT(id, spelling) EVICT_##id,
+#include "ir/words.def"
+    EVICT_NONE
+} Evict;
+
+typedef enum Blocks {
+#define BLOCKS(id, spelling) BLOCKS_##id,
+#include "ir/words.def"
+    BLOCKS_NONE
+} Blocks;
+
+typedef enum Flag {
+#define FLAG(id, spelling) FLAG_##id,
+#include "ir/words.def"
+    FLAG_NONE
+} Flag;
+
+/* How a load, store or dot is compiled: the words of `via`. */
+typedef enum Via {
+    VIA_units,      /* plain accesses; no word */
+#define VIA(id, spelling, op, matrices, transposed) VIA_##id,
+#include "ir/via.def"
+    VIA_COUNT
+} Via;
+
+typedef struct ViaInfo {
+    const char *spelling;
+    OpCode op;              /* the op that it is for; OP_ANY: any load or store */
+    unsigned matrices;      /* that one instruction moves, or 0 */
+    bool transposed;
+} ViaInfo;
+
+extern const ViaInfo via_info[VIA_COUNT];
+
+/* The one spelled `word`, or VIA_COUNT. */
+Via via_find(const char *word);
+
+/* The word of attribute VIA; VIA_units without one. */
+Via op_via(const Op *op);
+
+/* How a WORD is spelled, and the words that it may be: "sum, max or min". */
+const char *attr_word_text(const Attr *attr);
+const char *attr_words_text(Arena *arena, AttrKind kind);
+
+/* For `reduce`: the function, REDUCE_NONE without one, and a bit for each dimension that
+ * it reduces. */
+ReduceKind reduce_kind(const Op *op);
+uint32_t reduce_dims(const Op *op);
+
+/* For `print`: the blocks that do; the first one when the text says nothing. */
+Blocks print_blocks(const Op *op);
+
+/* For `compare`; PREDICATE_NONE without one. */
+Predicate compare_predicate(const Op *op);
+
+/* For the atomic ops: the accesses that they order, and for whom; relaxed and gpu when the
+ * text says nothing. */
+AtomicOrder atomic_order(const Op *op);
+AtomicScope atomic_scope(const Op *op);
+
+/* For loads, stores and copies of global memory: when the caches should give up what is
+ * accessed, and how many bytes the L2 cache should fetch with what is read, 0: no more
+ * than that. */
+Evict access_evict(const Op *op);
+unsigned access_prefetch(const Op *op);
+
+/* ---- numbers and flags --------------------------------------------------- */
+
+/* For `allocate_mbarrier`: the arrivals that complete a phase. */
+int64_t mbarrier_arrivals(const Op *op);
+
+/* For `allocate_global`: whether its tensor starts as zeros. */
+bool workspace_is_zeroed(const Op *op);
+
+/* For `cast` and `dequantize`: whether its codes are promised to be numbers. */
+bool cast_is_finite(const Op *op);
+
+/* For `lock` and `release`: whether the semaphore's type holds the value. */
+bool semaphore_holds(const Op *op, int64_t value);
+
+#endif

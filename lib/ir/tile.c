@@ -1,0 +1,90 @@
+/* Which operand is memory, and the tile of it that an op accesses. */
+#include "ir/tile.h"
+
+static bool is_tensor_kind(OperandKind kind)
+{
+    return kind == OPERAND_SHARED || kind == OPERAND_GLOBAL || kind == OPERAND_MEMORY ||
+           kind == OPERAND_TENSOR;
+}
+
+unsigned op_memory_number(const Op *op)
+{
+    const OpInfo *info = &op_info[op->code];
+    for (unsigned i = OPERANDS_MAX; i-- > 0;)
+        if (i < op->operand_count && is_tensor_kind(info->operands[i]))
+            return i;
+    return op->operand_count - 1;
+}
+
+Value *op_memory_operand(const Op *op)
+{
+    return op->operands[op_memory_number(op)];
+}
+
+const Type *op_tile_type(const Op *op)
+{
+    return op->result_count ? op->results[0]->type : op->operands[0]->type;
+}
+
+/* Sets the shape: that of attribute SHAPE, or of the tile; a semaphore is one element. */
+static MemoryTile with_shape(const Op *op, MemoryTile t)
+{
+    const Attr *shape = op_attr(op, ATTR_SHAPE);
+    const Type *type = shape ? NULL : op_tile_type(op);
+    t.rank = shape ? shape->count : op_attr(op, ATTR_STATE) ? 0 : type->rank;
+    for (unsigned d = 0; d < t.rank; d++)
+        t.extents[d] = shape                                  ? shape->ints[d]
+                       : expr_is_constant(type->extents[d]) ? type_extent(type, d)
+                                                            : 0;
+    return t;
+}
+
+MemoryTile op_memory_tile(const Op *op)
+{
+    return with_shape(op, (MemoryTile){.memory = op_memory_operand(op),
+                                       .offsets = op_attr(op, ATTR_OFFSETS),
+                                       .dims = op_attr(op, ATTR_DIMS)});
+}
+
+MemoryTile op_source_tile(const Op *op)
+{
+    return with_shape(op, (MemoryTile){.memory = op->operands[0],
+                                       .offsets = op_attr(op, ATTR_SOURCE_OFFSETS),
+                                       .dims = op_attr(op, ATTR_SOURCE_DIMS)});
+}
+
+unsigned memory_tile_dim(const MemoryTile *t, unsigned d)
+{
+    return t->dims ? (unsigned)t->dims->ints[d] : t->memory->type->rank - t->rank + d;
+}
+
+int memory_tile_find(const MemoryTile *t, unsigned d)
+{
+    for (unsigned i = 0; i < t->rank; i++)
+        if (memory_tile_dim(t, i) == d)
+            return (int)i;
+    return -1;
+}
+
+unsigned op_tile_dim(const Op *op, unsigned d)
+{
+    const Attr *dims = op_attr(op, ATTR_DIMS);
+    if (dims)
+        return (unsigned)dims->ints[d];
+    return op_memory_operand(op)->type->rank - op_tile_type(op)->rank + d;
+}
+
+int64_t bulk_elements(const Op *op)
+{
+    MemoryTile t = op_memory_tile(op);
+    int64_t elements = 1;
+    for (unsigned d = 0; d < t.rank; d++)
+        elements *= t.extents[d];
+    return elements;
+}
+
+int64_t bulk_bytes(const Op *op)
+{
+    int64_t bits = bulk_elements(op) * dtype_bits(op->operands[0]->type->dtype);
+    return bits % 8 ? -1 : bits / 8;
+}

@@ -1,0 +1,45 @@
+/* Tiles of memory tensors: of loads, stores, copies, atomic ops and semaphores. */
+#ifndef TILUS_IR_TILE_H
+#define TILUS_IR_TILE_H
+
+#include "ir/ir.h"
+
+/* For loads and stores: the view's dimension that dimension `d` of the register
+ * tile spans (attribute DIMS or the last ones). */
+unsigned op_tile_dim(const Op *op, unsigned d);
+/* The memory operand that attribute OFFSETS is of, of a copy its target, and the register
+ * tile's type of a load or store. */
+Value *op_memory_operand(const Op *op);
+/* The number of that operand: the last one that the row gives a tensor's kind, or the last. */
+unsigned op_memory_number(const Op *op);
+const Type *op_tile_type(const Op *op);
+
+/* The tile of a memory tensor that an op reads or writes; of rank 0, one element,
+ * for a semaphore. */
+typedef struct MemoryTile {
+    Value *memory;
+    const Attr *offsets;        /* one for each dimension of the memory; NULL: missing */
+    const Attr *dims;           /* those that the tile spans; NULL: the last ones */
+    unsigned rank;              /* of the tile */
+    int64_t extents[LIMIT_RANK];    /* 0: no constant, of a slice of a global tensor */
+} MemoryTile;
+
+/* That at OFFSETS of the memory operand; of a copy, the one it writes. */
+MemoryTile op_memory_tile(const Op *op);
+/* That at SOURCE_OFFSETS of the first operand: the one a copy reads. */
+MemoryTile op_source_tile(const Op *op);
+/* The memory's dimension that dimension `d` of the tile spans. */
+unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
+/* The dimension of the tile that spans the memory's dimension `d`, or -1. */
+int memory_tile_find(const MemoryTile *t, unsigned d);
+
+/* Copies of copy_async_bulk begin at multiples of so many bytes, and have so many
+ * (PTX ISA, cp.async.bulk). */
+#define BULK_ALIGN 16
+
+/* For `copy_async_bulk`: the bytes of its tile, and the number of elements; -1 if that
+ * is no whole number of bytes. */
+int64_t bulk_bytes(const Op *op);
+int64_t bulk_elements(const Op *op);
+
+#endif
