@@ -7,6 +7,7 @@
 #           vim     an editor that knows syntax files
 #           cxx     a C++ compiler is there (%cxx)
 #           gnuplot draws plots
+#           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
 #           full    the long form of scripts/check runs (lit --param full)
 import os
@@ -48,6 +49,14 @@ def has_vim():
     return vim and b"+syntax" in subprocess.run([vim, "--version"], capture_output=True).stdout
 
 
+def has_pty():
+    try:
+        os.close(os.openpty()[0])
+    except OSError:
+        return False
+    return True
+
+
 def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
@@ -79,6 +88,8 @@ if shutil.which("gnuplot"):
     config.available_features.add("gnuplot")
 if config.archives:
     config.available_features.add("archives")
+if has_pty():
+    config.available_features.add("pty")
 if "address" in config.sanitize:
     config.available_features.add("asan")
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "common/file.h"
 
+#include "common/options.h"
 #include "support/file.h"
 
 #include <errno.h>
@@ -147,12 +148,41 @@ FILE *file_open(const char *tool, const char *path)
     return file;
 }
 
+/* What has been said of standard output is not said again when the process exits. */
+static bool output_failed;
+
 bool file_close(const char *tool, const char *path, FILE *file)
 {
     if (!file)
         return true;
     bool failed = fflush(file) != 0 || ferror(file);
-    if (file != stdout)
+    if (file == stdout)
+        output_failed |= failed;
+    else
         failed |= fclose(file) != 0;
     return !failed || fail(tool, "write", path, strerror(errno));
+}
+
+static const char *watching_tool;
+
+static void check_at_exit(void)
+{
+    if (!output_failed && !file_close(watching_tool, "-", stdout))
+        _exit(EXIT_DIAGNOSTICS);
+}
+
+void file_watch_output(const char *tool)
+{
+    watching_tool = tool;
+    atexit(check_at_exit);
+}
+
+bool file_check_output(const char *tool, const char *input, const char *output)
+{
+    struct stat in, out;
+    if (is_standard(input) || is_standard(output) || stat(input, &in) != 0 ||
+        stat(output, &out) != 0 || !S_ISREG(out.st_mode) || in.st_dev != out.st_dev ||
+        in.st_ino != out.st_ino)
+        return true;
+    return fail(tool, "write", output, "it is the input");
 }

@@ -28,4 +28,12 @@ bool file_write(const char *tool, const char *path, const void *data, size_t siz
 FILE *file_open(const char *tool, const char *path);
 bool file_close(const char *tool, const char *path, FILE *file);
 
+/* Makes the process, when it exits, end with EXIT_DIAGNOSTICS and a message if standard output
+ * took less than was printed (a full device), whatever its status was. */
+void file_watch_output(const char *tool);
+
+/* Returns true unless `output` is the regular file `input`, which writing would replace; then it
+ * has said so. Either may be "-". */
+bool file_check_output(const char *tool, const char *input, const char *output);
+
 #endif

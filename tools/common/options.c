@@ -1,6 +1,7 @@
 /* Command lines by table. */
 #include "common/options.h"
 
+#include "common/file.h"
 #include "common/help.h"
 
 #include <errno.h>
@@ -63,20 +64,25 @@ static size_t edit_distance(const char *a, size_t na, const char *b)
     return row[nb];
 }
 
+void nearest_try(Nearest *n, const char *candidate)
+{
+    size_t distance = edit_distance(n->name, n->len, candidate);
+    size_t limit = n->found ? n->distance : n->len / 3 + 2;
+    if (distance >= limit || distance >= n->len)
+        return;
+    n->distance = distance;
+    n->found = candidate;
+}
+
 static bool report_unknown(const Parser *p, const char *argument, const char *name, size_t len)
 {
-    const char *nearest = NULL;
-    size_t best = len / 3 + 1;
-    for (size_t i = 0; i < p->count; i++) {
-        size_t distance = edit_distance(name, len, p->table[i].name);
-        if (distance <= best && distance < len) {
-            best = distance - (distance > 0);
-            nearest = p->table[i].name;
-        }
-    }
+    Nearest nearest = {.name = name, .len = len};
+    for (size_t i = 0; i < p->count; i++)
+        nearest_try(&nearest, p->table[i].name);
     fprintf(stderr, "%s: error: unknown option '%s'", p->tool, argument);
-    if (nearest)
-        fprintf(stderr, ", did you mean '%s%s'?\n", option_dashes(nearest), nearest);
+    if (nearest.found)
+        fprintf(stderr, ", did you mean '%s%s'?\n", option_dashes(nearest.found),
+                nearest.found);
     else
         fprintf(stderr, ", see '%s --help'\n", p->tool);
     return false;
@@ -226,6 +232,7 @@ bool options_parse(const ToolInfo *tool, const Option *table, size_t count, int 
     Parser p = {tool->name, table, count, argc, 1, argv};
     Option positional = {"", NULL, NULL, OPTION_LIST, positionals, NULL};
     bool only_positionals = false;
+    file_watch_output(tool->name);
     *status = EXIT_USAGE;
     while (p.next < argc) {
         const char *argument = argv[p.next++];

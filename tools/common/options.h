@@ -87,6 +87,15 @@ typedef struct ToolInfo {
 bool options_parse(const ToolInfo *tool, const Option *table, size_t count, int argc,
                    char **argv, StringList *positionals, int *status);
 
+/* The candidate that is most like a misspelled name, for "did you mean". */
+typedef struct Nearest {
+    const char *name;           /* of `len` bytes; both are set before nearest_try */
+    size_t len, distance;
+    const char *found;          /* NULL: none is like it */
+} Nearest;
+
+void nearest_try(Nearest *n, const char *candidate);
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 #endif

@@ -242,9 +242,17 @@ static bool parse_settings(Settings *s, int argc, char **argv, int *status)
     return read_size(s);
 }
 
+static int report_no_memory(void)
+{
+    fprintf(stderr, "%s: error: out of memory\n", TOOL);
+    return EXIT_DIAGNOSTICS;
+}
+
+/* `user`, unless NULL, is a bool: something was said. */
 static void print_warning(void *user, const char *message)
 {
-    (void)user;
+    if (user)
+        *(bool *)user = true;
     fprintf(stderr, "%s: error: %s\n", TOOL, message);
 }
 
@@ -256,9 +264,10 @@ static int run_in(const Settings *s, Command *command, const char *path)
         return EXIT_OK;
     }
     CacheFiles files;
-    Cache *cache = cache_open(path, false, s->limit, print_warning, NULL);
+    bool warned = false;
+    Cache *cache = cache_open(path, false, s->limit, print_warning, &warned);
     if (!cache)
-        return EXIT_DIAGNOSTICS;
+        return warned ? EXIT_DIAGNOSTICS : report_no_memory();
     int status = cache_list(cache, &files) ? command(s, cache, &files)
                                            : fail(cache, "list", "the files");
     if (!file_close(TOOL, "-", stdout))
@@ -274,9 +283,12 @@ int main(int argc, char **argv)
     int status;
     Command *command = NULL;
     if (parse_settings(&s, argc, argv, &status) && (command = find_command(&s))) {
+        errno = 0;
         char *path = cache_directory(s.directory);
         if (path)
             status = run_in(&s, command, path);
+        else if (errno == ENOMEM)
+            status = report_no_memory();
         else
             print_warning(NULL, "no cache: none of TILUS_CACHE_DIR, XDG_CACHE_HOME and HOME "
                                 "is set");

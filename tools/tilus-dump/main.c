@@ -48,7 +48,8 @@ static bool parse_line(Settings *s, int argc, char **argv, int *status)
 static bool write_cubin(const Settings *s, const File *file, const tilus_artefact *a)
 {
     if (a->cubin)
-        return file_write(TOOL, s->cubin, a->cubin, a->cubin_size);
+        return file_check_output(TOOL, file->name, s->cubin) &&
+               file_write(TOOL, s->cubin, a->cubin, a->cubin_size);
     fprintf(stderr, "%s: error: '%s' has no cubin, only PTX\n", TOOL, file->name);
     return false;
 }

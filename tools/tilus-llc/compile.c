@@ -190,7 +190,7 @@ int compile_input(LlcSettings *s)
     if (ok && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
         ok = assemble_output(s, &outputs.items[0], &times);
     if (ok && s->file_type != FILE_NULL)
-        ok = outputs_write(&outputs);
+        ok = outputs_write(&outputs, s->line.input);
     outputs_free(&outputs);
     if (ok && s->time)
         print_times(&times);

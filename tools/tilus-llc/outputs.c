@@ -21,9 +21,11 @@ bool outputs_add(Outputs *list, const char *path, char *bytes, size_t size)
     return true;
 }
 
-bool outputs_write(const Outputs *list)
+bool outputs_write(const Outputs *list, const char *input)
 {
     bool ok = true;
+    for (size_t i = 0; i < list->count; i++)
+        ok &= file_check_output("tilus-llc", input, list->items[i].path);
     for (size_t i = 0; ok && i < list->count; i++)
         ok = file_write("tilus-llc", list->items[i].path, list->items[i].bytes,
                         list->items[i].size);

@@ -60,9 +60,10 @@ typedef struct Outputs {
 } Outputs;
 
 /* outputs.c: outputs_add copies `path` and takes `bytes`; false when memory runs out.
- * outputs_write writes all, up to the first failure, which it prints. */
+ * outputs_write writes all, up to the first failure, which it prints; nothing when a path is
+ * that of `input`. */
 bool outputs_add(Outputs *list, const char *path, char *bytes, size_t size);
-bool outputs_write(const Outputs *list);
+bool outputs_write(const Outputs *list, const char *input);
 void outputs_free(Outputs *list);
 
 /* compile.c: compiles the input as asked; an exit code. */

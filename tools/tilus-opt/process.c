@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool report_no_memory(void)
+{
+    fputs("tilus-opt: error: out of memory\n", stderr);
+    return false;
+}
+
 int print_version(void)
 {
     printf("tilus %s (%s), LLVM %s\n", tilus_version(), tilus_git_revision(),
@@ -22,6 +28,8 @@ int print_ops(void)
     char *text = tilus_op_reference();
     if (text)
         fputs(text, stdout);
+    else
+        report_no_memory();
     free(text);
     return text ? EXIT_OK : EXIT_DIAGNOSTICS;
 }
@@ -81,7 +89,7 @@ static bool append(Output *out, const char *text)
     size_t len = strlen(text);
     char *longer = realloc(out->text, out->len + len + 1);
     if (!longer)
-        return false;
+        return report_no_memory();
     memcpy(longer + out->len, text, len + 1);
     out->text = longer;
     out->len += len;
@@ -109,7 +117,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     const char *file = strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
     tilus_diag *diag = tilus_diag_new();
     if (!diag)
-        return false;
+        return report_no_memory();
     limits_set("tilus-opt", &s->line.passes.limits, diag);
     tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines, s->line.define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
@@ -182,7 +190,8 @@ int process_input(OptSettings *s)
 {
     char *text;
     size_t len;
-    if (!file_read("tilus-opt", s->line.input, TEXT_SIZE_MAX, &text, &len))
+    if (!file_check_output("tilus-opt", s->line.input, s->output) ||
+        !file_read("tilus-opt", s->line.input, TEXT_SIZE_MAX, &text, &len))
         return EXIT_DIAGNOSTICS;
     Output out = {0};
     bool ok = (!s->line.passes.remarks ||

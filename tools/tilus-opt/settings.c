@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static OptSettings *settings_of(CommandLine *line)
 {
@@ -11,6 +12,41 @@ static OptSettings *settings_of(CommandLine *line)
 static void reset(CommandLine *line)
 {
     *settings_of(line) = (OptSettings){.line.passes = PASS_SETTINGS, .output = "-"};
+}
+
+/* Passes for tests of the tools, which no list names. */
+static bool is_hidden(const char *name, size_t len)
+{
+    static const char prefix[] = "trigger_";
+    return len >= sizeof prefix - 1 && !memcmp(name, prefix, sizeof prefix - 1);
+}
+
+static bool check_pass(const char *name, size_t len)
+{
+    Nearest nearest = {.name = name, .len = len};
+    for (size_t i = 0; tilus_pass_name(i); i++) {
+        if (strlen(tilus_pass_name(i)) == len && !memcmp(tilus_pass_name(i), name, len))
+            return true;
+        nearest_try(&nearest, tilus_pass_name(i));
+    }
+    if (is_hidden(name, len))
+        return true;
+    fprintf(stderr, "tilus-opt: error: unknown pass `%.*s`", (int)len, name);
+    if (nearest.found)
+        fprintf(stderr, ", did you mean `%s`?\n", nearest.found);
+    else
+        fputs(", see --list-passes\n", stderr);
+    return false;
+}
+
+static bool check_passes(const char *list)
+{
+    for (size_t len; *(list += strspn(list, ", ")); list += len) {
+        len = strcspn(list, ", ");
+        if (!check_pass(list, len))
+            return false;
+    }
+    return true;
 }
 
 static bool check(CommandLine *line)
@@ -24,7 +60,7 @@ static bool check(CommandLine *line)
     if (why)
         fprintf(stderr, "tilus-opt: error: %s\n", why);
     s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
-    return !why;
+    return !why && check_passes(s->pipeline);
 }
 
 static bool read_line(CommandLine *line, int argc, char **argv, int *status)

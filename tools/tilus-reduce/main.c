@@ -102,7 +102,8 @@ static int run(Settings *s)
     Reduction *r = &s->reduction;
     char *text;
     size_t size;
-    if (!file_read(TOOL, s->input, FILE_SIZE_MAX, &text, &size))
+    if (!file_check_output(TOOL, s->input, s->output) ||
+        !file_read(TOOL, s->input, FILE_SIZE_MAX, &text, &size))
         return EXIT_DIAGNOSTICS;
     r->output = strcmp(s->output, "-") ? s->output : NULL;
     if (!begin(s, text, size)) {

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "run.h"
 
+#include "common/file.h"
 #include "difference.h"
 
 #include <errno.h>
@@ -35,6 +36,8 @@ int outputs_write(const Run *run)
         size_t arg = find_pointer(run, "out", list->items[i], &path);
         if (arg == SIZE_MAX)
             return EXIT_USAGE;
+        if (!file_check_output(TOOL, run->options.inputs.items[0], path))
+            return EXIT_DIAGNOSTICS;
         int status = data_write(path, run->info->args[arg].dtype, &run->buffers[arg],
                                 &run->shapes[arg]);
         if (status != EXIT_OK)

@@ -15,9 +15,12 @@ enum { PTX_MAX = 1 << 28 };
 
 /* ---- parsing -------------------------------------------------------- */
 
+/* A failure without a diagnostic is one of memory. */
 static int report(const Source *source)
 {
     tilus_diag_print(source->diag, stderr);
+    if (tilus_diag_errors(source->diag) == 0)
+        fprintf(stderr, "%s: error: out of memory\n", TOOL);
     return EXIT_DIAGNOSTICS;
 }
 
@@ -165,7 +168,8 @@ int program_compile(Run *run)
     if (status == EXIT_OK && (run->rt || o->save_ptx))
         status = compile(run);
     if (status == EXIT_OK && o->save_ptx &&
-        !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx)))
+        (!file_check_output(TOOL, o->inputs.items[0], o->save_ptx) ||
+         !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx))))
         status = EXIT_DIAGNOSTICS;
     return status;
 }
