@@ -1,5 +1,5 @@
-# Shared by the scripts here: where things are, and quiet building. Sourced by
-# bash, from any directory.
+# Shared by the scripts here: the checkout's root, and building. Sourced by bash, from any
+# directory.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=$(nproc)
 
@@ -21,8 +21,8 @@ quietly() {
     fi
 }
 
-# Configures (the first time, or when TILUS_WERROR changed) and builds a
-# preset; further arguments are targets.
+# Configures (the first time, or when TILUS_WERROR changed) and builds a preset; further
+# arguments are targets. On a terminal the build shows its progress.
 build_preset() {
     local preset=$1 dir=$root/build/$1 werror=${TILUS_WERROR:-OFF}
     shift
@@ -54,7 +54,7 @@ pack_programs() {
     tar -C "$stripped" -cf - "$@" | xz --lzma2=preset=3,dict=64MiB >"$archive"
 }
 
-# Whether the fuzz preset can be built.
+# Succeeds when the fuzz preset can be built.
 has_libfuzzer() {
     [ -x /usr/lib/llvm-22/bin/clang ] &&
         compgen -G '/usr/lib/llvm-22/lib/clang/22/lib/*/libclang_rt.fuzzer*.a' >/dev/null

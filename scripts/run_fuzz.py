@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs libFuzzer targets of a build directory, each for some seconds, and reports.
 
-A line a target says how long it ran, how often, and how many inputs reached something
-new; or which input it failed on. Exits non-zero when one did. Targets are the programs
-BUILD/test/fuzz/fuzz_*, the inputs they begin with test/fuzz/corpus/*, and everything that
-they leave lies in BUILD/laps: inputs, logs, and findings.
+Prints a line for each target: seconds, executions, and inputs kept because they reached new
+code, or the input that it failed on. Exits non-zero when a target failed. Targets are the
+programs BUILD/test/fuzz/fuzz_*, seeds are test/fuzz/corpus/*, and inputs, logs and findings
+stay in BUILD/laps.
 """
 import argparse
 import os
@@ -28,12 +28,12 @@ SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
-# What a target begins with beside its corpus; larger programs would make it slow.
+# Folders that seed a target beside its corpus; larger programs would make it slow.
 MORE_SEEDS = {"parse": ["kernels", "test/lit/ir"]}
 
 
 class Lap:
-    """One target's run: what it said, and what it found."""
+    """The run of one target, with its log and its failure."""
 
     def __init__(self, target, arguments):
         self.target = target
@@ -69,7 +69,7 @@ class Lap:
             if status != 0:
                 self.failure = self.found() or f"status {status}"
         except subprocess.TimeoutExpired:
-            self.failure = "it does not end"
+            self.failure = f"no end within {self.arguments.seconds + GRACE} s"
         self.seconds = time.monotonic() - start
         print(self.line(), flush=True)
         return self
@@ -78,7 +78,7 @@ class Lap:
         return self.log.read_text(errors="replace")
 
     def found(self):
-        """The input that ended the run; those that were only slow came before it."""
+        """The input that ended the run; slow inputs are written before it."""
         written = re.findall(r"Test unit written to (\S+)", self.text())
         return f"found {written[-1]}" if written else None
 
