@@ -3,13 +3,13 @@
 
 #include "ir/verify.h"
 #include "passes/report.h"
-#include "select/promise.h"
+#include "select/choices.h"
 #include "syntax/syntax.h"
 
 #include <string.h>
 
 const PassInfo pass_info[PASS_ID_COUNT] = {
-#define PASS(id, name, summary) [PASS_ID_##id] = {name, summary, pass_##id},
+#define PASS(id, name, proofs, summary) [PASS_ID_##id] = {name, proofs, summary, pass_##id},
 #include "passes/passes.def"
 };
 
@@ -105,15 +105,15 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     return within;
 }
 
-/* A pass may take away what proved a choice: an `if` that always holds, an index that
- * is a constant in code that never runs. Then a check comes back, or units get
- * narrower; but what the text promised without a proof stays an error. */
+/* A pass may take away what proved a choice: an `if` that always holds, an index that is a
+ * constant in code that never runs. Such a choice is dropped; but one that the text names
+ * without a proof stays, to be an error. */
 static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
-    bool held = promises_hold(p);
+    bool may_lose = pass->proofs == MAY_LOSE_PROOFS && choices_hold(p);
     PassResult result = pass->run(p);
-    if (result == PASS_CHANGED && held)
-        promises_repair(p);
+    if (result == PASS_CHANGED && may_lose)
+        choices_drop(p);
     return result;
 }
 

@@ -13,14 +13,18 @@
 
 typedef enum PassResult { PASS_UNCHANGED, PASS_CHANGED, PASS_FAILED } PassResult;
 
+/* What a pass does to the proofs of written choices (select/choices.h). */
+typedef enum PassProofs { KEEPS_PROOFS, MAY_LOSE_PROOFS } PassProofs;
+
 typedef struct PassInfo {
     const char *name;
+    PassProofs proofs;
     const char *summary;
     PassResult (*run)(Program *p);
 } PassInfo;
 
 enum {
-#define PASS(id, name, summary) PASS_ID_##id,
+#define PASS(id, name, proofs, summary) PASS_ID_##id,
 #include "passes/passes.def"
     PASS_ID_COUNT
 };
@@ -28,13 +32,13 @@ extern const PassInfo pass_info[PASS_ID_COUNT];
 
 /* Those that lists show: the first so many. */
 enum {
-#define PASS(id, name, summary) PASS_LISTED_##id,
-#define TEST_PASS(id, name, summary)
+#define PASS(id, name, proofs, summary) PASS_LISTED_##id,
+#define TEST_PASS(id, name, proofs, summary)
 #include "passes/passes.def"
     PASS_LISTED_COUNT
 };
 
-#define PASS(id, name, summary) PassResult pass_##id(Program *p);
+#define PASS(id, name, proofs, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"
 
 /* What tilus-llc runs; infer-layouts first, as the others want every layout. */

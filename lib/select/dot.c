@@ -11,6 +11,7 @@
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -323,20 +324,53 @@ static int64_t depth_of(const DotPlanner *p)
     return type_extent(p->plan.sides[MMA_A].type, p->plan.rank - 1);
 }
 
-static bool plan_mma(DotPlanner *p)
+static Via via_of_mma(const Mma *mma)
+{
+    char spelling[32];
+    snprintf(spelling, sizeof spelling, "mma.m%lldn%lldk%lld%s", (long long)mma->m,
+             (long long)mma->n, (long long)mma->k, mma_is_converted(mma) ? ".f16" : "");
+    return via_find(spelling);
+}
+
+/* The row for the types and k: of equal fragments, that of `wanted`, if there is one. */
+static const Mma *choose_mma(const DotPlanner *p, const DType types[MMA_OPERANDS], Via wanted)
+{
+    const Mma *best = mma_find(types, p->sm, depth_of(p));
+    for (const Mma *mma = mma_table; best && mma < mma_table + MMA_COUNT; mma++)
+        if (!memcmp(mma->types, types, sizeof mma->types) && mma->k == best->k &&
+            mma->from <= p->sm && p->sm <= mma->to && via_of_mma(mma) == wanted)
+            return mma;
+    return best;
+}
+
+/* Plans how words of a and b become words of f16. */
+static void plan_converted(DotPlanner *p)
+{
+    for (unsigned i = MMA_A; i <= MMA_B; i++) {
+        DType t = p->plan.mma->types[i];
+        CastQuery query = {.from = t, .to = DTYPE_f16, .elements = 32 / dtype_bits(t),
+                           .sm = p->sm};
+        CastPlan *plan = arena_new(&p->m->scratch, CastPlan);
+        bool planned = cast_plan(&p->m->scratch, &query, plan);
+        assert(planned);
+        (void)planned;
+        p->plan.convert[i] = plan;
+    }
+}
+
+static bool plan_mma(DotPlanner *p, Via wanted)
 {
     DType types[MMA_OPERANDS];
-    char spelling[32];
     for (unsigned i = 0; i < MMA_OPERANDS; i++)
         types[i] = p->plan.sides[i].type->dtype;
-    const Mma *mma = p->plan.mma = mma_find(types, p->sm, depth_of(p));
+    const Mma *mma = p->plan.mma = choose_mma(p, types, wanted);
     if (!mma)
         return refuse_plan(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
                                        dtype_name(types[MMA_A]), dtype_name(types[MMA_B]),
                                        dtype_name(types[MMA_C]), p->sm), fitting_types(p));
-    snprintf(spelling, sizeof spelling, "mma.m%lldn%lldk%lld", (long long)mma->m,
-             (long long)mma->n, (long long)mma->k);
-    p->plan.via = via_find(spelling);
+    p->plan.via = via_of_mma(mma);
+    if (mma_is_converted(mma))
+        plan_converted(p);
     return cut_operand(p, MMA_A) && cut_operand(p, MMA_B) && cut_operand(p, MMA_C) &&
            match_slots(p);
 }
@@ -362,7 +396,7 @@ static void plan_fma_shared(DotPlanner *p)
 DotPlan dot_plan(Module *m, const Op *op, unsigned sm)
 {
     DotPlanner mma = planner_open(m, op, sm), fma = mma, shared = mma;
-    if (plan_mma(&mma))
+    if (plan_mma(&mma, VIA_COUNT))
         return mma.plan;
     fma.plan.no_mma = shared.plan.no_mma = mma.reason;
     if (plan_fma(&fma))
@@ -399,7 +433,7 @@ bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
     Via wanted = via->word;
     if (wanted == VIA_fma_shared)
         plan_fma_shared(&p);
-    else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p)) || p.plan.via != wanted)
+    else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p, wanted)) || p.plan.via != wanted)
         return refuse(&p, wanted);
     *plan = p.plan;
     return true;

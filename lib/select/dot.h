@@ -5,6 +5,7 @@
  *
  *     via          a unit is       of          needs
  *     mma.mMnNkK   a fragment      a warp      operands made of pieces of fragments
+ *     mma.mMnNkK.f16   the same, converted to f16
  *     fma          an element      a thread    a thread to hold the rows of a and the
  *                                              columns of b that its part of c needs
  *     fma.shared   an element      the block   room for a and b in shared memory
@@ -19,6 +20,7 @@
 #ifndef TILUS_SELECT_DOT_H
 #define TILUS_SELECT_DOT_H
 
+#include "cast/plan.h"
 #include "ir/op_attrs.h"
 #include "select/mma.h"
 
@@ -43,6 +45,7 @@ typedef struct DotPlan {
     const Mma *mma;             /* NULL: by fma */
     unsigned rank;
     DotSide sides[MMA_OPERANDS];
+    const CastPlan *convert[2]; /* of a word of a and b to words of f16, or NULL */
     int64_t units;              /* of c, in a warp or thread */
     int64_t depth;              /* units along k */
     int64_t scratch;            /* bytes of shared memory, of a and then b in row-major order */

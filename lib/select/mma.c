@@ -15,9 +15,15 @@ const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm, int64_t depth)
     const Mma *found = NULL;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
         if (mma->from <= sm && sm <= mma->to &&
-            !memcmp(mma->types, types, sizeof mma->types) && (!found || depth % found->k))
+            !memcmp(mma->types, types, sizeof mma->types) &&
+            (!found || (depth % found->k && mma->k < found->k)))
             found = mma;
     return found;
+}
+
+bool mma_is_converted(const Mma *mma)
+{
+    return mma->parts > 1 && dtype_is_float(mma->types[MMA_A]);
 }
 
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2])

@@ -40,6 +40,10 @@ extern const Mma mma_table[MMA_COUNT];
  * types have none. */
 const Mma *mma_find(const DType types[MMA_OPERANDS], unsigned sm, int64_t depth);
 
+/* Returns true when words of a and b become `parts` words of f16. */
+bool mma_is_converted(const Mma *mma);
+
+
 /* The extents of an operand of one instruction. */
 void mma_shape(const Mma *mma, unsigned operand, int64_t shape[2]);
 

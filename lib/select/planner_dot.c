@@ -16,14 +16,24 @@ static void write_dot(Module *m, Op *op, const Plan *plan)
     op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = plan->dot.via});
 }
 
+/* What becomes of words of a and b before they are multiplied. */
+static const char *operands_text(Module *m, const DotPlan *plan)
+{
+    if (!plan->mma || plan->mma->parts == 1)
+        return "";
+    if (!mma_is_converted(plan->mma))
+        return ", of unpacked operands";
+    return arena_printf(&m->arena, ", of operands converted to f16: mma of %s is slower here",
+                        dtype_name(plan->mma->types[MMA_A]));
+}
+
 static void remark_dot(Module *m, const Op *op, const Plan *p)
 {
     const DotPlan *plan = &p->dot;
     int64_t units = plan->units * plan->depth;
     REMARK(m, op, PASSED, "dot goes by %s, %lld a %s%s", via_info[plan->via].spelling,
            (long long)(plan->mma ? units * plan->mma->parts : units),
-           plan->mma ? "warp" : "thread",
-           plan->mma && plan->mma->parts > 1 ? ", of unpacked operands" : "");
+           plan->mma ? "warp" : "thread", operands_text(m, plan));
     if (plan->no_mma.why)
         REMARK(m, op, MISSED, "dot does not go by mma: %s; %s", plan->no_mma.why,
                plan->no_mma.fits);

@@ -1,0 +1,15 @@
+/* Written choices (the attributes of select/plan.h) whose proofs lean on the program around
+ * their ops: that their checks are enough, and their widths aligned. A pass that takes such
+ * a proof away drops the choice, and the next select_plan chooses anew. */
+#ifndef TILUS_SELECT_CHOICES_H
+#define TILUS_SELECT_CHOICES_H
+
+#include "ir/ir.h"
+
+/* Returns true when every choice that is written in `p` is proved. */
+bool choices_hold(Program *p);
+
+/* Drops each written choice that is not proved where its op stands. */
+void choices_drop(Program *p);
+
+#endif
