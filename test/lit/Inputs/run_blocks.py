@@ -6,7 +6,7 @@ a document, with TOOLS in PATH. It must succeed. Comments above a block say othe
     <!-- fails -->          the commands must fail
     <!-- file: NAME -->     the block, of any kind, is written to that file
     <!-- output -->         each line of the block is in what the last commands printed, in this
-                            order; a line `...` stands for any
+                            order; `...` stands for any text
 
 Blocks of `sh gpu` need a device and those of `sh elsewhere` another machine or a template filled
 in: they are not run.
@@ -41,13 +41,12 @@ def run_commands(block, folder, tools):
 def missing_line(wanted, printed):
     """The first line of `wanted` that does not follow in `printed`, or None."""
     at = 0
-    for line in filter(None, map(str.strip, wanted.splitlines())):
-        if line == "...":
-            continue
-        found = printed.find(line, at)
-        if found < 0:
-            return line
-        at = found + len(line)
+    for line in wanted.splitlines():
+        for part in filter(None, map(str.strip, line.split("..."))):
+            found = printed.find(part, at)
+            if found < 0:
+                return line
+            at = found + len(part)
     return None
 
 
@@ -71,9 +70,8 @@ def check_document(path, folder, tools):
 
 def main():
     source, tools, out = (Path(word).resolve() for word in sys.argv[1:4])
-    for name in sys.argv[4:]:
-        path = Path(name)
-        folder = out / path.stem
+    for path in map(Path, sys.argv[4:]):
+        folder = out / path.resolve().relative_to(source).with_suffix("")
         make_checkout(source, tools, folder)
         ran = check_document(path, folder, tools)
         print(f"{path.name}: {ran} blocks of commands")
