@@ -30,6 +30,9 @@ TILUS_API const char *tilus_git_revision(void);
 
 /* ---- diagnostics ---------------------------------------------------- */
 
+/* An error makes the call fail. A warning does not: the text is right and compiled, but a
+ * part of it does not do what it seems meant to, as a loop marked `pipelined` that could not
+ * be. A note belongs to the error or warning before it. */
 typedef enum tilus_severity {
     TILUS_SEVERITY_ERROR,
     TILUS_SEVERITY_WARNING,
@@ -60,10 +63,13 @@ TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
  * go up to `value`. With a `diag` of NULL returns the same and sets nothing. */
 TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long value);
 
-/* Messages so far; of message `i` (< count): severity, line and column (from
- * 1; 0 when the message belongs to no place), and text, owned by `diag`. */
+/* Messages so far; errors and warnings, also past the limit of those that are kept; of
+ * message `i` (< count): severity, line and column (from 1; 0 when the message belongs to
+ * no place), and text, owned by `diag`. Parsing, passes and compiling add warnings, which
+ * tilus_diag_print prints; a caller should call it after success, too. */
 TILUS_API size_t tilus_diag_count(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_errors(const tilus_diag *diag);
+TILUS_API size_t tilus_diag_warnings(const tilus_diag *diag);
 TILUS_API tilus_severity tilus_diag_severity(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_line(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_column(const tilus_diag *diag, size_t i);

@@ -39,6 +39,7 @@ bool tilus_set_limit(tilus_diag *diag, const char *name, long long value)
 
 size_t tilus_diag_count(const tilus_diag *diag) { return diag->count; }
 size_t tilus_diag_errors(const tilus_diag *diag) { return diag->errors; }
+size_t tilus_diag_warnings(const tilus_diag *diag) { return diag->warnings; }
 
 tilus_severity tilus_diag_severity(const tilus_diag *diag, size_t i)
 {

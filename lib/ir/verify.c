@@ -211,6 +211,13 @@ static bool dot_shapes_fit(const Type *a, const Type *b, const Type *c)
            b->extents[column] == c->extents[column];
 }
 
+/* Returns true for f16 and bf16: neither holds the other's numbers, so which one to cast is
+ * not for the compiler to choose. */
+static bool mixes_halves(DType a, DType b)
+{
+    return (a == DTYPE_f16 && b == DTYPE_bf16) || (a == DTYPE_bf16 && b == DTYPE_f16);
+}
+
 bool verify_dot(Module *m, const Op *op)
 {
     const Type *a = op->operands[0]->type, *b = op->operands[1]->type, *c = op->operands[2]->type;
@@ -221,6 +228,10 @@ bool verify_dot(Module *m, const Op *op)
     if (!dot_shapes_fit(a, b, c))
         return diag_error(m->diag, op->loc, "dot of %s and %s onto %s", extents_text(m, a),
                           extents_text(m, b), extents_text(m, c));
+    if (mixes_halves(a->dtype, b->dtype))
+        return diag_error(m->diag, op->loc, "dot of %s and %s needs a cast: no tensor core "
+                          "multiplies one by the other", dtype_name(a->dtype),
+                          dtype_name(b->dtype));
     const ViaInfo *via = &via_info[op_via(op)];
     if (op_via(op) != VIA_units && via->op != OP_dot)
         return diag_error(m->diag, op->loc, "dot cannot go via %s", via->spelling);

@@ -115,6 +115,10 @@ static bool choose_dot(Op *op, void *data)
     if (all_given)
         return true;
     unsigned sm = s->m->target_sm;
+    if (!dot_check_given(s->m, op, sm, given)) {
+        s->failed = true;
+        return false;
+    }
     if (fit_dot_mma(s->m, op, sm, s->taste, known, &fit) ||
         fit_dot_mma(s->m, op, sm, s->taste, given, &fit) ||
         fit_dot_fma(s->m, op, sm, known, &fit))

@@ -379,6 +379,17 @@ static void say_pipelined(const Rewrite *r)
         r->plan.guarded ? "; an if ends them" : "");
 }
 
+/* Warns of a mark that had no effect: somebody counts on it. */
+static void warn(const Rewrite *r)
+{
+    const PipelinePlan *plan = &r->plan;
+    diag_warning(r->m->diag, r->loop->loc, "the loop is not pipelined, although it is marked: %s",
+                 plan->why);
+    if (plan->cure)
+        diag_note(r->m->diag, plan->at ? plan->at->loc : r->loop->loc, "to have it pipelined, %s",
+                  plan->cure);
+}
+
 /* Whether the loop was changed. */
 static bool pipeline_loop(Program *program, Op *loop)
 {
@@ -403,6 +414,7 @@ static bool pipeline_loop(Program *program, Op *loop)
         stat_add(m, STAT_pipeline_loops_loops, 1);
     } else {
         SAY(m, loop->loc, MISSED, "this loop is not pipelined: %s", r.plan.why);
+        warn(&r);
     }
     program_clear_data(program);
     arena_reset(&m->scratch, mark);

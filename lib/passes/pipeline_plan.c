@@ -17,6 +17,8 @@ typedef struct Planner {
 #define REFUSE(p, op, ...)                                                    \
     ((p)->plan->at = (op), (p)->plan->why = arena_printf(&(p)->m->scratch, __VA_ARGS__), false)
 
+#define CURE(p, text) ((p)->plan->cure = (text))
+
 /* "load_shared at 12:8" */
 static const char *op_text(const Planner *p, const Op *op)
 {
@@ -88,6 +90,7 @@ static bool check_copies(Planner *p)
         return true;
     const Op *load = find_op(&p->plan->d, OP_load_global);
     const Op *store = find_op(&p->plan->d, OP_store_shared);
+    CURE(p, "copy the tiles to shared memory by copy_async");
     if (!load || !store)
         return REFUSE(p, p->loop, "its body has no copy_async that could run ahead");
     return REFUSE(p, load, "%s and %s keep a tile in registers, which would take as many "
@@ -103,7 +106,8 @@ static bool check_nested(Op *op, void *data)
     const Effect effect = op_info[op->code].effect;
     bool inside = op->parent != p->loop->regions[0];
     if (inside && (is_copy(op) || is_copy_barrier(op)))
-        return REFUSE(p, op, "%s is inside of another op of its body", op_text(p, op));
+        return CURE(p, "move it into the loop's own body"),
+               REFUSE(p, op, "%s is inside of another op of its body", op_text(p, op));
     if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op_sync(op) != SYNC_BARRIER)
         return REFUSE(p, op, "%s orders more than its copies", op_text(p, op));
     if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
@@ -162,17 +166,21 @@ static bool check_use(Op *op, void *data)
             memory_source(op->operands[i]) != c->tensor)
             continue;
         if (!op_is_inside(op, c->p->loop))
-            return REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
+            return CURE(c->p, "copy into a tensor that only the loop uses"),
+                   REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
                           value_text(c->p, c->tensor));
         if (op_completion(op) == COMPLETION_MBARRIER)
             return REFUSE(c->p, op, "an mbarrier counts what %s copies into %s",
                           op_text(c->p, op), value_text(c->p, c->tensor));
         if (op->operands[i] != c->tensor || i != op_memory_number(op) ||
             !op_attr(op, ATTR_OFFSETS))
-            return REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
+            return CURE(c->p, "load the tile from the tensor itself, and permute, slice or look "
+                        "up what is in registers"),
+                   REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
                           value_text(c->p, c->tensor));
         if (plan_is_written(op))
-            return REFUSE(c->p, op, "the instructions of %s are chosen already, for where it "
+            return CURE(c->p, "leave the attributes to the passes"),
+                   REFUSE(c->p, op, "the instructions of %s are chosen already, for where it "
                           "is", op_text(c->p, op));
     }
     return true;

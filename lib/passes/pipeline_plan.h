@@ -23,10 +23,11 @@ typedef struct PipelinePlan {
                                lie outside of their views, read nothing and give zeros */
     const Op *at;           /* when there is no plan: where, and why in words */
     const char *why;
+    const char *cure;       /* a change of the text that removes the reason, or NULL */
 } PipelinePlan;
 
 /* Plans a `for` with at least 2 stages. False when it cannot be pipelined: then only
- * `at` and `why` count. Numbers ops as loop_dependences does. */
+ * `at`, `why` and `cure` count. Numbers ops as loop_dependences does. */
 bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan);
 
 #endif

@@ -43,6 +43,7 @@ static bool select_planned(Select *s, Op *op)
         plan_remark(s->m, op, &plan);
     if (!plan.planner->write || plan_is_written(op))
         return true;
+    plan_warn(s->m, op, &plan);
     plan_write(s->m, op, &plan);
     if (!plan_is_written(op))
         return true;

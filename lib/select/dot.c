@@ -343,6 +343,14 @@ static const Mma *choose_mma(const DotPlanner *p, const DType types[MMA_OPERANDS
     return best;
 }
 
+/* The row for the operands, whose types it fills in; NULL: there is none. */
+static const Mma *find_mma(const DotPlanner *p, DType types[MMA_OPERANDS], Via wanted)
+{
+    for (unsigned i = 0; i < MMA_OPERANDS; i++)
+        types[i] = p->plan.sides[i].type->dtype;
+    return choose_mma(p, types, wanted);
+}
+
 /* Plans how words of a and b become words of f16. */
 static void plan_converted(DotPlanner *p)
 {
@@ -361,9 +369,7 @@ static void plan_converted(DotPlanner *p)
 static bool plan_mma(DotPlanner *p, Via wanted)
 {
     DType types[MMA_OPERANDS];
-    for (unsigned i = 0; i < MMA_OPERANDS; i++)
-        types[i] = p->plan.sides[i].type->dtype;
-    const Mma *mma = p->plan.mma = choose_mma(p, types, wanted);
+    const Mma *mma = p->plan.mma = find_mma(p, types, wanted);
     if (!mma)
         return refuse_plan(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
                                        dtype_name(types[MMA_A]), dtype_name(types[MMA_B]),
@@ -406,6 +412,25 @@ DotPlan dot_plan(Module *m, const Op *op, unsigned sm)
     return shared.plan;
 }
 
+/* Returns true when operand i's tile is made of whole operands of instructions. */
+static bool has_whole_tiles(const DotPlanner *p, const Mma *mma, unsigned i)
+{
+    const Type *t = p->plan.sides[i].type;
+    int64_t shape[2];
+    mma_shape(mma, i, shape);
+    return type_extent(t, t->rank - 2) % shape[0] == 0 &&
+           type_extent(t, t->rank - 1) % shape[1] == 0;
+}
+
+bool dot_suits_tensor_cores(Module *m, const Op *op, unsigned sm)
+{
+    DotPlanner p = planner_open(m, op, sm);
+    DType types[MMA_OPERANDS];
+    const Mma *mma = find_mma(&p, types, VIA_units);
+    return mma && has_whole_tiles(&p, mma, MMA_A) && has_whole_tiles(&p, mma, MMA_B) &&
+           has_whole_tiles(&p, mma, MMA_C);
+}
+
 /* ---- what is written ------------------------------------------------------- */
 
 /* Reports why the dot does not go the way that `via` names. */
@@ -436,6 +461,24 @@ bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan)
     else if (!(wanted == VIA_fma ? plan_fma(&p) : plan_mma(&p, wanted)) || p.plan.via != wanted)
         return refuse(&p, wanted);
     *plan = p.plan;
+    return true;
+}
+
+bool dot_check_given(Module *m, const Op *op, unsigned sm, const Layout *const *given)
+{
+    DotPlanner p = planner_open(m, op, sm);
+    DType types[MMA_OPERANDS];
+    p.plan.mma = find_mma(&p, types, op_via(op));
+    if (!p.plan.mma || op_via(op) != via_of_mma(p.plan.mma))
+        return true;
+    p.plan.via = op_via(op);
+    for (unsigned i = 0; i < MMA_OPERANDS; i++) {
+        if (!given[i])
+            continue;
+        p.plan.sides[i].type = type_with_layout(m, p.plan.sides[i].type, given[i]);
+        if (!cut_operand(&p, i))
+            return refuse(&p, op_via(op));
+    }
     return true;
 }
 

@@ -71,9 +71,18 @@ DotNumbers dot_numbers(const Op *op);
  * scratch arena. */
 DotPlan dot_plan(Module *m, const Op *op, unsigned sm);
 
+/* Returns true when tensor cores of targets from number `sm` on multiply tiles of these types
+ * and extents, in layouts that are made of their pieces. */
+bool dot_suits_tensor_cores(Module *m, const Op *op, unsigned sm);
+
 /* The plan that the attribute `via` names, after a proof that it fits, or else the
  * best. False after an error. */
 bool dot_follow(Module *m, const Op *op, unsigned sm, DotPlan *plan);
+
+/* Checks operands whose layouts the text gives, while others are open (NULL): where `via` names
+ * an instruction, each must be made of its pieces. False after an error, which blames a layout
+ * that was written and none that was inferred from it. */
+bool dot_check_given(Module *m, const Op *op, unsigned sm, const Layout *const *given);
 
 /* Bytes of shared memory that a dot may need on any target. */
 int64_t dot_scratch(Module *m, const Op *op);

@@ -44,6 +44,12 @@ void plan_remark(Module *m, const Op *op, const Plan *plan)
         plan->planner->remark(m, op, plan);
 }
 
+void plan_warn(Module *m, const Op *op, const Plan *plan)
+{
+    if (plan->planner->warn)
+        plan->planner->warn(m, op, plan);
+}
+
 int64_t plan_scratch(Module *m, const Op *op)
 {
     const Planner *planner = planner_of(op->code);

@@ -52,6 +52,8 @@ struct Planner {
     void (*write)(Module *m, Op *op, const Plan *plan);
     /* Reports the plan, and what keeps it from being better. NULL: no remarks. */
     void (*remark)(Module *m, const Op *op, const Plan *plan);
+    /* Warns of a plan that was chosen and that the text can hardly mean. NULL: there is none. */
+    void (*warn)(Module *m, const Op *op, const Plan *plan);
     /* Why no better plan is possible; NULL when this is the best there is. */
     const char *(*reason)(Module *m, const Op *op, const Plan *plan);
     /* Bytes of shared memory that the op may need on any target, without an error where
@@ -80,6 +82,10 @@ const char *plan_reason(Module *m, const Op *op, const Plan *plan);
 
 /* Reports the plan as remarks of select-instructions. */
 void plan_remark(Module *m, const Op *op, const Plan *plan);
+
+/* Warns of a plan that select_plan chose, where no text asks for it, and the text can hardly
+ * mean it. */
+void plan_warn(Module *m, const Op *op, const Plan *plan);
 
 /* Bytes of shared memory that the op may need while it runs, on any target. */
 int64_t plan_scratch(Module *m, const Op *op);

@@ -42,6 +42,18 @@ static void remark_dot(Module *m, const Op *op, const Plan *p)
                (long long)plan->scratch, plan->no_fma.why, plan->no_fma.fits);
 }
 
+/* Warns of a dot that tensor cores would compute in other layouts. */
+static void warn_of_fma(Module *m, const Op *op, const Plan *p)
+{
+    const DotReason *no_mma = &p->dot.no_mma;
+    if (p->dot.mma || no_mma->operand < 0 || !dot_suits_tensor_cores(m, op, m->target_sm))
+        return;
+    diag_warning(m->diag, op->loc, "dot runs on CUDA cores, not on tensor cores: %s",
+                 no_mma->why);
+    diag_note(m->diag, op->operands[no_mma->operand]->loc, "%s; {via = %s} keeps it on CUDA "
+              "cores without a warning", no_mma->fits, via_info[p->dot.via].spelling);
+}
+
 static const char *reason_for_fma(Module *m, const Op *op, const Plan *plan)
 {
     (void)m;
@@ -51,5 +63,5 @@ static const char *reason_for_fma(Module *m, const Op *op, const Plan *plan)
 
 const Planner planner_dot = {
     .family = PLAN_dot, .plan = plan_dot, .write = write_dot, .remark = remark_dot,
-    .reason = reason_for_fma, .scratch = dot_scratch,
+    .warn = warn_of_fma, .reason = reason_for_fma, .scratch = dot_scratch,
 };

@@ -74,21 +74,45 @@ void diag_check_time(Diag *d, Loc loc)
 
 /* ---- messages ------------------------------------------------------- */
 
-static void record(Diag *d, Severity severity, Loc loc, const char *format,
-                   va_list args)
+/* Returns true when the warning was recorded before, at the same place. */
+static bool is_repeated(const Diag *d, const Message *m)
 {
-    if (severity != SEVERITY_NOTE) {
-        d->errors += severity == SEVERITY_ERROR;
-        d->dropping = d->errors > diag_limit(d, LIMIT_ID_ERRORS);
+    for (uint32_t i = 0; i < d->count; i++) {
+        const Message *old = &d->messages[i];
+        if (old->severity == m->severity && old->loc.line == m->loc.line &&
+            old->loc.column == m->loc.column && !strcmp(old->text, m->text))
+            return true;
     }
-    if (d->dropping)
-        return;
+    return false;
+}
+
+/* Counts an error or warning, and returns true when it is kept. Both have the limit of
+ * errors, each by itself. */
+static bool admit(Diag *d, const Message *m)
+{
+    if (m->severity == SEVERITY_WARNING && is_repeated(d, m))
+        return false;
+    uint32_t *count = m->severity == SEVERITY_ERROR ? &d->errors : &d->warnings;
+    return ++*count <= diag_limit(d, LIMIT_ID_ERRORS);
+}
+
+static const char *message_text(Diag *d, const char *format, va_list args)
+{
     const char *raw = arena_vprintf(&d->arena, format, args);
     Text text;
     text_init(&text, &d->arena);
     text_add_escaped(&text, raw, strlen(raw));
-    Message message = {severity, loc, text_string(&text)};
-    arena_push(&d->arena, d->messages, d->count, d->capacity, message);
+    return text_string(&text);
+}
+
+static void record(Diag *d, Severity severity, Loc loc, const char *format,
+                   va_list args)
+{
+    Message message = {severity, loc, message_text(d, format, args)};
+    if (severity != SEVERITY_NOTE)
+        d->dropping = !admit(d, &message);
+    if (!d->dropping)
+        arena_push(&d->arena, d->messages, d->count, d->capacity, message);
 }
 
 #define RECORD(severity)                                                      \
@@ -154,6 +178,13 @@ static void print_line(const Diag *d, Loc loc, FILE *out)
     fputc('\n', out);
 }
 
+static void print_dropped(const Diag *d, uint32_t count, const char *name, FILE *out)
+{
+    int64_t kept = diag_limit(d, LIMIT_ID_ERRORS);
+    if (count > kept)
+        fprintf(out, "%lld more %s were not kept\n", (long long)(count - kept), name);
+}
+
 void diag_print(const Diag *d, FILE *out)
 {
     static const char *const names[] = {"error", "warning", "note"};
@@ -168,7 +199,6 @@ void diag_print(const Diag *d, FILE *out)
         if (m->loc.line)
             print_line(d, m->loc, out);
     }
-    if (d->errors > diag_limit(d, LIMIT_ID_ERRORS))
-        fprintf(out, "%lld more errors were not kept\n",
-                (long long)(d->errors - diag_limit(d, LIMIT_ID_ERRORS)));
+    print_dropped(d, d->errors, "errors", out);
+    print_dropped(d, d->warnings, "warnings", out);
 }

@@ -1,4 +1,4 @@
-/* Diagnostics: the user's mistakes, located in the program text.
+/* Diagnostics: the user's mistakes, and what probably is one, located in the program text.
  *
  * Errors are values: `diag_error` records a message and returns false, so
  * that reporting and failing are one statement. Messages start in lower case,
@@ -40,8 +40,8 @@ struct tilus_diag {
     uint32_t first_line;    /* line number of source[0] in the file */
     Message *messages;
     uint32_t count, capacity;
-    uint32_t errors;        /* reported, including those past the limit */
-    bool dropping;          /* past the limit: the notes of dropped errors too */
+    uint32_t errors, warnings;  /* reported, including those past the limit */
+    bool dropping;          /* the last error or warning was not kept, nor are its notes */
     int64_t limits[LIMIT_ID_COUNT];
     int64_t deadline;       /* of a compile, in nanoseconds of CLOCK_MONOTONIC; 0: none */
 };
@@ -73,8 +73,9 @@ bool limit_allows(LimitId id, int64_t value);
  * below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 
-/* Record a message; all return false. A note belongs to the error or warning
- * before it. */
+/* Record a message; all return false. A note belongs to the error or warning before it. A
+ * warning fails nothing: the text is right, but something in it does not do what it seems
+ * meant to. One that was recorded already is not repeated, as for copies of an op. */
 bool diag_error(Diag *d, Loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool diag_warning(Diag *d, Loc loc, const char *format, ...)

@@ -225,14 +225,28 @@ static bool check_threads(LayoutTable *t, const DigitList *spatial, const int64_
     return true;
 }
 
-/* Appends of each digit what steps inside a tile. */
+/* Returns the digits without those that only choose among tiles. Digits that were apart
+ * join where one of these lay between, and only then can be cut as one:
+ *
+ *     column_local(2, 3).local(1, 2)     3@1 2@0 2@1     slice [1, 3]: 6@1, cut to 3@1 */
+static DigitList without_outer(const DigitList *from, const int64_t *shape)
+{
+    DigitList inner = {0};
+    for (unsigned i = 0; i < from->count; i++) {
+        const Digit *d = &from->digit[i];
+        if (!leaves_tile(d, shape) || d->stride < shape[d->dim])
+            digit_push(&inner, *d);
+    }
+    return inner;
+}
+
+/* Appends of each digit the steps inside a tile. */
 static bool append_inside(LayoutTable *t, DigitList *to, const DigitList *from,
                           const int64_t *shape, const char **why)
 {
-    for (unsigned i = 0; i < from->count; i++) {
-        Digit d = from->digit[i];
-        if (leaves_tile(&d, shape) && d.stride >= shape[d.dim])
-            continue;
+    DigitList inner = without_outer(from, shape);
+    for (unsigned i = 0; i < inner.count; i++) {
+        Digit d = inner.digit[i];
         if (leaves_tile(&d, shape)) {
             int64_t inside = shape[d.dim] / d.stride;
             if (shape[d.dim] % d.stride || d.extent % inside)

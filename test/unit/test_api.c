@@ -112,6 +112,38 @@ static void expect_text(const tilus_diag *diag, size_t i, const char *text)
 
 /* ---- parsing -------------------------------------------------------------------- */
 
+/* Two loops that stay as they are: warnings fail nothing, and past the limit they are counted. */
+static void warnings_are_counted_apart(void **state)
+{
+    (void)state;
+    static const char text[] = "program @p<1>(%n: i32) warps(1) {\n"
+                               "  for %i in 0 .. %n pipelined(2) {\n"
+                               "    synchronize\n"
+                               "  }\n"
+                               "  for %j in 0 .. %n pipelined(2) {\n"
+                               "    synchronize\n"
+                               "  }\n"
+                               "}\n";
+    for (int limit = 1; limit <= 2; limit++) {
+        tilus_diag *diag = tilus_diag_new();
+        assert_true(tilus_set_limit(diag, "errors", limit));
+        tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
+        assert_true(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}));
+        assert_int_equal(tilus_diag_errors(diag), 0);
+        assert_int_equal(tilus_diag_warnings(diag), 2);
+        assert_int_equal(tilus_diag_count(diag), 2 * limit);
+        assert_int_equal(tilus_diag_severity(diag, 0), TILUS_SEVERITY_WARNING);
+        assert_int_equal(tilus_diag_line(diag, 0), 5);
+        expect_text(diag, 0, "the loop is not pipelined, although it is marked: its body has no");
+        assert_int_equal(tilus_diag_severity(diag, 1), TILUS_SEVERITY_NOTE);
+        /* The same once more is not said again. */
+        assert_true(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}));
+        assert_int_equal(tilus_diag_warnings(diag), limit == 2 ? 2 : 3);
+        tilus_module_free(m);
+        tilus_diag_free(diag);
+    }
+}
+
 static void errors_have_a_place(void **state)
 {
     (void)state;
@@ -944,6 +976,7 @@ static void the_cpu_engine_compiles_in_time_or_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(warnings_are_counted_apart),
         cmocka_unit_test(errors_have_a_place),
         cmocka_unit_test(text_ends_at_its_length),
         cmocka_unit_test(defines_choose_parameters),

@@ -326,7 +326,7 @@ static void examples(void **state)
 {
     (void)state;
     static const int64_t two[] = {2}, both[] = {0, 1}, one[] = {1}, shape[] = {8, 8};
-    static const int64_t cube[] = {2, 8, 8};
+    static const int64_t cube[] = {2, 8, 8}, row[] = {1, 3};
     const Layout *c = read("local(2, 1).spatial(8, 4).local(1, 2)");
     /* Tilus VM paper, Figure 14 and appendix B.2. */
     assert_string_equal(text_of(layout_drop(&table, read("spatial(1, 1, 4)"), 1, two, &why)),
@@ -335,6 +335,9 @@ static void examples(void **state)
                         "local(2).spatial(8).replicate(4)");
     assert_string_equal(text_of(layout_slice(&table, c, 2, shape, &why)),
                         "spatial(8, 4).local(1, 2)");
+    /* Slots of one row follow each other only once the row is chosen. */
+    assert_string_equal(text_of(layout_slice(&table, read("column_local(2, 3).local(1, 2)"), 2,
+                                             row, &why)), "local(1, 3)");
     assert_string_equal(text_of(layout_reshape(&table, c, 3, cube, &why)),
                         "spatial(1, 8, 4).local(2, 1, 2)");
     assert_string_equal(text_of(layout_divide_left(&table, c, read("local(2, 1)"), &why)),
