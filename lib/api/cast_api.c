@@ -37,7 +37,7 @@ static bool is_same_query(const CastQuery *a, const CastQuery *b)
 {
     return a->from == b->from && a->to == b->to && a->elements == b->elements &&
            a->packed == b->packed && a->families == b->families && a->finite == b->finite &&
-           a->residual == b->residual;
+           a->deferred == b->deferred;
 }
 
 static bool is_seen(Printer *p, const CastQuery *query)
@@ -122,7 +122,7 @@ static void print_pair(Printer *p, DType from, DType to)
     if (dtype_info[from].special != SPECIAL_FINITE && dtype_is_float(from))
         print_query(p, &query);
     query.finite = false;
-    query.residual = true;
+    query.deferred = true;
     print_query(p, &query);
 }
 

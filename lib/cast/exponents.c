@@ -7,7 +7,7 @@ bool cast_exponents(Arena *arena, DType from, DType to, int16_t *exponents)
 {
     CastPlan plan;
     CastQuery query = {.from = from, .to = to, .elements = cast_group(from), .sm = 80,
-                       .packed = to, .residual = true};
+                       .packed = to, .deferred = true};
     if (!cast_has_storage(from, to) || !cast_plan(arena, &query, &plan))
         return false;
     for (unsigned e = 0; e < query.elements; e++)

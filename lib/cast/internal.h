@@ -25,7 +25,7 @@ typedef struct Planner {
     uint32_t window_count, window_capacity;
     uint16_t words[CAST_WORDS_MAX]; /* what the family decoded */
     unsigned word_count;
-    int16_t exponents[CAST_ELEMENTS_MAX];   /* residual ones */
+    int16_t exponents[CAST_ELEMENTS_MAX];   /* of deferred scales */
 } Planner;
 
 /* ---- nodes (node.c) -------------------------------------------------- */

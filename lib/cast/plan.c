@@ -72,7 +72,7 @@ bool is_narrowing(const CastQuery *query)
 {
     DType from = query->from;
     return (from == DTYPE_f16 || from == DTYPE_bf16 || from == DTYPE_f32) &&
-           is_source(query->to) && !query->packed && !query->residual;
+           is_source(query->to) && !query->packed && !query->deferred;
 }
 
 unsigned cast_source_words(const CastQuery *query)
@@ -125,7 +125,7 @@ static bool does_family(const CastQuery *query, const CastZeros *zeros, CastFami
         return false;
     if (query->families && !(query->families >> family & 1))
         return false;
-    return query->residual == (family == CAST_FAMILY_bare) &&
+    return query->deferred == (family == CAST_FAMILY_bare) &&
            is_narrowing(query) == (family >= CAST_FAMILY_linear);
 }
 
@@ -156,7 +156,7 @@ static Ways ways_of(const CastQuery *query)
     if (is_narrowing(query))
         return (Ways){query->from, query->from == DTYPE_f32 ? DTYPE_none : DTYPE_f32,
                       DTYPE_none};
-    if (query->residual)
+    if (query->deferred)
         return (Ways){.first = query->to};
     switch (query->to) {
     case DTYPE_bf16:
@@ -207,7 +207,7 @@ bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan)
 {
     Ways ways = ways_of(query);
     bool known = is_source(query->from) || is_narrowing(query);
-    if (!known || query->from == query->to || (query->residual && query->packed != query->to))
+    if (!known || query->from == query->to || (query->deferred && query->packed != query->to))
         return false;
     unsigned best = choose(arena, query, NULL, ways.first, plan, UINT32_MAX);
     best = choose(arena, query, NULL, ways.second, plan, best);

@@ -68,8 +68,8 @@ typedef struct CastQuery {
                                    DTYPE_none: in plain order */
     unsigned families;          /* bit f: family f may do it; 0: any */
     bool finite;                /* codes that are no numbers may become anything */
-    bool residual;              /* elements are left times powers of 2, those of
-                                   cast_exponents: no arithmetic; only of packed(to) */
+    bool deferred;              /* results keep a deferred power-of-two scale, that of
+                                   cast_exponents: no arithmetic; only from packed(to) */
 } CastQuery;
 
 typedef struct CastPlan {
@@ -88,7 +88,7 @@ typedef struct CastPlan {
                                        [s * w, (s + 1) * w) of these words; bits past the
                                        last element are unspecified */
     unsigned out_words;
-    int16_t exponents[CAST_ELEMENTS_MAX];   /* of a residual plan, one an element */
+    int16_t exponents[CAST_ELEMENTS_MAX];   /* of deferred scales, one an element */
 } CastPlan;
 
 /* Plans a cast; the operations lie in `arena`. False when no family fits: such

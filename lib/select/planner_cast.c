@@ -153,7 +153,7 @@ bool cast_choose(Module *m, const Op *op, unsigned sm, CastChoice *choice)
     Conversion codes = conversion_of(m, op, 0, sm);
     *choice = (CastChoice){0};
     codes.codebook = op->code == OP_lookup;
-    codes.query.residual = op->code == OP_decode;
+    codes.query.deferred = op->code == OP_decode;
     codes.query.finite = (op->code == OP_cast || op->code == OP_dequantize) && cast_is_finite(op);
     codes.query.families = named_families(op);
     if (op->code == OP_dequantize)

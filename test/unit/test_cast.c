@@ -60,7 +60,7 @@ static void store_codes(const CastQuery *q, const uint8_t *codes, uint32_t *word
 static uint64_t expected_code(const CastPlan *plan, unsigned e, unsigned code)
 {
     const CastQuery *q = &plan->query;
-    if (!q->residual)
+    if (!q->deferred)
         return dtype_cast(q->to, q->from, code);
     double value = ldexp(dtype_decode(q->from, code), plan->exponents[e]);
     uint64_t exact = dtype_encode(q->to, value);
@@ -82,7 +82,7 @@ static void check_codes(const CastPlan *plan, const uint8_t *codes)
     assert_memory_equal(in, before, sizeof in);
     for (unsigned e = 0; e < q->elements; e++) {
         uint64_t got = bits_get(out, e, dtype_bits(q->to));
-        if ((q->finite || q->residual) && !isfinite(dtype_decode(q->from, codes[e])))
+        if ((q->finite || q->deferred) && !isfinite(dtype_decode(q->from, codes[e])))
             continue;
         uint64_t expected = expected_code(plan, e, codes[e]);
         if (!is_same(q->to, got, expected))
@@ -214,7 +214,7 @@ static void test_decode(void **state)
         for (unsigned i = 0; is_source(from) && i < 2; i++) {
             CastQuery q = {.from = from, .to = to[i], .elements = CAST_ELEMENTS_MAX,
                            .sm = 90, .packed = to[i],
-                           .residual = true};
+                           .deferred = true};
             if (check_cast(q) != is_decoded(from, to[i]))
                 fail_msg("decode of %s to %s", dtype_name(from), dtype_name(to[i]));
         }
@@ -237,7 +237,7 @@ static void test_exponents(void **state)
                 CastPlan plan;
                 CastQuery q = {.from = from, .to = to[i], .elements = CAST_ELEMENTS_MAX,
                                .sm = machines[s], .packed = to[i],
-                               .residual = true};
+                               .deferred = true};
                 bool planned = cast_plan(&arena, &q, &plan);
                 assert_int_equal(planned, cast_exponents(&arena, from, to[i], exponents));
                 for (unsigned e = 0; planned && e < CAST_ELEMENTS_MAX; e++)

@@ -18,13 +18,13 @@ typedef struct Operations {
     bool planned, half;         /* there is a plan; it has arithmetic of halves */
 } Operations;
 
-static Operations operations(DType from, DType to, bool residual)
+static Operations operations(DType from, DType to, bool deferred)
 {
     Arena arena;
     OutOfMemory oom;
     CastPlan plan;
     CastQuery query = {.from = from, .to = to, .elements = CAST_ELEMENTS_MAX, .sm = 90,
-                       .packed = to, .finite = true, .residual = residual};
+                       .packed = to, .finite = true, .deferred = deferred};
     Operations n = {0};
     arena_init(&arena, &oom);
     if (setjmp(oom.jump))
@@ -96,7 +96,7 @@ static void test_promises(void **state)
 /* Where a goal is not met, what is: operations of 32 elements. */
 typedef struct Limit {
     DType from, to;
-    bool residual;
+    bool deferred;
     unsigned ints;
 } Limit;
 
@@ -137,12 +137,12 @@ static unsigned decode_goal(DType from)
     return is_power && !dtype_is_float(from) ? goals[bits] : 32;
 }
 
-static unsigned goal_of(DType from, DType to, bool residual)
+static unsigned goal_of(DType from, DType to, bool deferred)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].from == from && limits[i].to == to && limits[i].residual == residual)
+        if (limits[i].from == from && limits[i].to == to && limits[i].deferred == deferred)
             return limits[i].ints;
-    return residual ? decode_goal(from) : cast_goal(from, to);
+    return deferred ? decode_goal(from) : cast_goal(from, to);
 }
 
 static void test_goals(void **state)
@@ -151,15 +151,15 @@ static void test_goals(void **state)
     static const DType to[] = {DTYPE_f16, DTYPE_bf16};
     for (DType from = DTYPE_none + 1; from < DTYPE_COUNT; from++)
         for (unsigned i = 0; i < 4; i++) {
-            bool residual = i % 2;
+            bool deferred = i % 2;
             if (from == DTYPE_bool || !cast_has_storage(from, to[i / 2]))
                 continue;
-            Operations n = operations(from, to[i / 2], residual);
-            if (n.ints > goal_of(from, to[i / 2], residual))
+            Operations n = operations(from, to[i / 2], deferred);
+            if (n.ints > goal_of(from, to[i / 2], deferred))
                 fail_msg("%s of %s to %s takes %u operations, more than %u",
-                         residual ? "decode" : "cast", dtype_name(from),
-                         dtype_name(to[i / 2]), n.ints, goal_of(from, to[i / 2], residual));
-            assert_false(residual && n.half);
+                         deferred ? "decode" : "cast", dtype_name(from),
+                         dtype_name(to[i / 2]), n.ints, goal_of(from, to[i / 2], deferred));
+            assert_false(deferred && n.half);
         }
 }
 
