@@ -6,12 +6,12 @@
 #include "codegen/internal.h"
 
 #include "ir/verify.h"
+#include "support/clock.h"
 
 #include <llvm-c/DebugInfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void name_types(Codegen *cg)
 {
@@ -267,13 +267,6 @@ bool codegen_lower(Codegen *cg, const char *cpu, const Program *only)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static char *copy_ir(Codegen *cg)
 {
     char *printed = LLVMPrintModuleToString(cg->llvm);
@@ -310,13 +303,13 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 char *codegen_module(Codegen *cg, const tilus_compile_options *options,
                      tilus_compile_times *times)
 {
-    double start = seconds_now();
+    double start = clock_seconds();
     bool ok = build_llvm(cg, options);
-    double middle = seconds_now();
+    double middle = clock_seconds();
     char *text = !ok                                          ? NULL
                  : options->output == TILUS_OUTPUT_LLVM_IR ? copy_ir(cg)
                                                            : nvptx_print(cg);
     if (times)
-        *times = (tilus_compile_times){middle - start, seconds_now() - middle};
+        *times = (tilus_compile_times){middle - start, clock_seconds() - middle};
     return text;
 }

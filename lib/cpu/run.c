@@ -9,10 +9,10 @@
 #include "cpu/machine.h"
 #include "cpu/tensors.h"
 #include "ir/op_access.h"
+#include "support/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A host thread and what it runs on. */
 typedef struct Station {
@@ -59,13 +59,6 @@ void cpu_free(CpuRun *run)
     mtx_destroy(&run->machine.printing);
     codegen_free(run->cg);
     free(run);
-}
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -288,14 +281,14 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
 tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_options *options,
                      tilus_cpu_times *times)
 {
-    double start = seconds_now();
+    double start = clock_seconds();
     tilus_status status = prepare(run, launch, options);
-    double middle = seconds_now();
+    double middle = clock_seconds();
     if (status != TILUS_OK)
         return status;
     run_blocks(run);
     copy_back(run, launch);
     if (times)
-        *times = (tilus_cpu_times){middle - start, seconds_now() - middle};
+        *times = (tilus_cpu_times){middle - start, clock_seconds() - middle};
     return finish(run);
 }

@@ -1,10 +1,8 @@
 /* Counters and times, and how they are printed. */
-#define _GNU_SOURCE
 #include "passes/report.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- counters ----------------------------------------------------------- */
 
@@ -39,13 +37,6 @@ void stats_print(const Module *m, FILE *out)
 }
 
 /* ---- times ------------------------------------------------------------------ */
-
-double pass_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct Row {
     double seconds;

@@ -28,8 +28,6 @@ typedef struct PassTimes {
     unsigned pass_runs[PASS_ID_COUNT], verify_runs;
 } PassTimes;
 
-/* Seconds from some fixed moment. */
-double pass_clock(void);
 /* Prints a table of what ran, the longest first, with shares of the total. */
 void pass_times_print(const PassTimes *times, FILE *out);
 

@@ -1,11 +1,10 @@
 /* Recording and printing of diagnostics; the limits of a text. */
-#define _POSIX_C_SOURCE 199309L
 #include "support/diag.h"
 
+#include "support/clock.h"
 #include "support/text.h"
 
 #include <string.h>
-#include <time.h>
 
 const LimitInfo limit_info[LIMIT_ID_COUNT] = {
 #define LIMIT(id, value, name, most, what) [LIMIT_ID_##id] = {name, what, value, most},
@@ -39,14 +38,6 @@ void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
 
 enum { NANOSECONDS = 1000000 };     /* of a millisecond */
 
-/* Nanoseconds from some moment on, that only go forward. */
-static int64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 * NANOSECONDS + t.tv_nsec;
-}
-
 bool limit_allows(LimitId id, int64_t value)
 {
     return value >= (id == LIMIT_ID_MILLISECONDS ? 0 : 1) && value <= limit_info[id].most;
@@ -58,13 +49,13 @@ bool diag_set_limit(Diag *d, LimitId id, int64_t value)
         return false;
     d->limits[id] = value;
     if (id == LIMIT_ID_MILLISECONDS)
-        d->deadline = value ? clock_now() + value * NANOSECONDS : 0;
+        d->deadline = value ? clock_nanoseconds() + value * NANOSECONDS : 0;
     return true;
 }
 
 void diag_check_time(Diag *d, Loc loc)
 {
-    if (!d->deadline || clock_now() < d->deadline)
+    if (!d->deadline || clock_nanoseconds() < d->deadline)
         return;
     d->deadline = 0;    /* what now ends is not interrupted again */
     diag_error(d, loc, "the compile has come so far in %lld ms, its limit",
