@@ -36,7 +36,7 @@ static CastQuery choose_query(Choices *choices, Arena *arena)
         unsigned group = cast_group(q.from);
         q.packed = packed;
         q.elements = q.elements < group ? group : q.elements / group * group;
-        q.residual = q.to == packed && choose(choices, 2) &&
+        q.deferred = q.to == packed && choose(choices, 2) &&
                      cast_exponents(arena, q.from, packed, exponents);
     }
     return q;
@@ -82,9 +82,9 @@ static bool is_right(const CastPlan *plan, unsigned e, uint64_t code, uint64_t g
 {
     const CastQuery *q = &plan->query;
     double value = dtype_decode(q->from, code);
-    if ((q->finite || q->residual) && !isfinite(value))
+    if ((q->finite || q->deferred) && !isfinite(value))
         return true;
-    if (!q->residual)
+    if (!q->deferred)
         return is_same(q->to, got, dtype_cast(q->to, q->from, code));
     return dtype_decode(q->to, got) == ldexp(value, plan->exponents[e]);
 }
@@ -109,7 +109,7 @@ static void check_plan(const CastPlan *plan, Choices *choices)
             target_fail("%s %s(%s) to %s%s on sm_%u, element %u of %u, code 0x%llx: 0x%llx",
                         dtype_name(q->from), q->packed ? "packed" : "plain",
                         q->packed ? dtype_name(q->packed) : "", dtype_name(q->to),
-                        q->residual ? ", residual" : q->finite ? ", finite" : "", q->sm, e,
+                        q->deferred ? ", residual" : q->finite ? ", finite" : "", q->sm, e,
                         q->elements, (unsigned long long)codes[e], (unsigned long long)got);
     }
 }
