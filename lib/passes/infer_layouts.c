@@ -1,10 +1,10 @@
-/* Chooses the layouts and swizzles that the text leaves open. What the text gives
- * spreads first, to whatever must have the same layout, and tables of `lookup` get
- * the one that does; then
+/* Chooses the layouts and swizzles that the text leaves open. Layouts in the text
+ * spread first, along the edges of the constraint graph, and tables of `lookup` get
+ * the one layout that their op takes; then
  *
  *   1. dots get fragments, the warps shared out over m and n;
- *   2. of what is still open, the largest tile first, a tile that memory gives or
- *      takes gets the widest accesses, lanes side by side;
+ *   2. of what is still open, the largest tile first, a tile that is loaded or
+ *      stored gets the widest accesses, lanes side by side;
  *   3. shared tensors get the swizzle with the fewest bank conflicts.
  *
  * Each choice spreads before the next is made. Where two ops want different
@@ -15,7 +15,7 @@
  *     =>  %s = allocate_shared : f16[16, 64] shared swizzle(3, 3, 3)
  *         %x = load_global %g[0, 0] : f16[16, 64] @ local(4, 1).spatial(4, 8).local(1, 8)
  *
- * Remarks say for each what decided it. */
+ * A remark names what decided each. */
 #include "passes/pass.h"
 
 #include "ir/lookup.h"
@@ -23,7 +23,7 @@
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "passes/layout_web.h"
+#include "passes/layout_graph.h"
 #include "passes/report.h"
 #include "select/fit.h"
 
@@ -32,39 +32,39 @@
 typedef struct Infer {
     Module *m;
     Program *p;
-    Web web;
-    DotTaste taste;
+    Graph graph;
+    DotPreference preference;
     bool failed;            /* with an error that is no conflict, reported already */
 } Infer;
 
-#define SAY(s, loc, kind, ...)                                                \
+#define REMARK_AT(s, loc, kind, ...)                                          \
     remark_emit((s)->m->remarks, REMARK_##kind, "infer-layouts", (s)->m->diag, loc, __VA_ARGS__)
 
 /* ---- views ------------------------------------------------------------------- */
 
-/* Where elements change their places the layouts are the meaning, and not ours to
- * choose. */
+/* Rejects open layouts of a view that moves elements: there the layouts are the
+ * meaning, which no pass may choose. */
 static bool check_view(Op *op, void *data)
 {
     Infer *s = data;
     if (op->code != OP_view || view_keeps_places(op))
         return true;
     const Value *from = op->operands[0], *to = op->results[0];
-    const Value *open = !cell_is_given(web_cell(from)) ? from
-                        : !cell_is_given(web_cell(to)) ? to
+    const Value *open = !node_is_given(graph_node(from)) ? from
+                        : !node_is_given(graph_node(to)) ? to
                                                        : NULL;
     if (!open)
         return true;
     diag_error(s->m->diag, op->loc, "the layouts of %s and %s say what this view means: the "
-               "layout of %s must be written", web_value_text(s->m, from),
-               web_value_text(s->m, to), web_value_text(s->m, open));
+               "layout of %s must be written", graph_value_text(s->m, from),
+               graph_value_text(s->m, to), graph_value_text(s->m, open));
     s->failed = true;
     return true;
 }
 
 /* ---- tables -------------------------------------------------------------------- */
 
-/* A table in registers has one layout that does. */
+/* Gives a table in registers the one layout that `lookup` takes. */
 static bool choose_table(Op *op, void *data)
 {
     Infer *s = data;
@@ -75,7 +75,7 @@ static bool choose_table(Op *op, void *data)
     const Layout *l = lookup_layout(s->m, region_threads(op->parent).count,
                                     type_extent(table->type, 0), &why);
     if (l)
-        return web_choose(&s->web, web_cell(table), l, op, "every entry in every thread");
+        return graph_choose(&s->graph, graph_node(table), l, op, "every entry in every thread");
     diag_error(s->m->diag, op->loc, "no layout of %s: %s", type_text(s->m, table->type), why);
     s->failed = true;
     return false;
@@ -90,14 +90,14 @@ static bool choose_operands(Infer *s, const Op *op, const DotFit *fit)
         const char *why = arena_printf(&s->m->scratch, "%s %c of %s",
                                        fit->via == VIA_fma ? "operand" : "fragments", "abc"[i],
                                        via_info[fit->via].spelling);
-        if (!web_choose(&s->web, web_cell(op->operands[i]), fit->layouts[i], op, why))
+        if (!graph_choose(&s->graph, graph_node(op->operands[i]), fit->layouts[i], op, why))
             return false;
     }
     return true;
 }
 
-/* Tensor cores if what is known allows them. What the text gives may rule them out;
- * another op's wish that does is a conflict. */
+/* Chooses tensor cores if the known layouts allow them. A layout in the text may rule
+ * them out; another op's request that does is a conflict. */
 static bool choose_dot(Op *op, void *data)
 {
     Infer *s = data;
@@ -107,10 +107,10 @@ static bool choose_dot(Op *op, void *data)
     if (op->code != OP_dot)
         return true;
     for (unsigned i = 0; i < MMA_OPERANDS; i++) {
-        const Cell *c = web_cell(op->operands[i]);
-        known[i] = c->layout;
-        given[i] = cell_is_given(c) ? c->layout : NULL;
-        all_given &= cell_is_given(c);
+        const Node *node = graph_node(op->operands[i]);
+        known[i] = node->layout;
+        given[i] = node_is_given(node) ? node->layout : NULL;
+        all_given &= node_is_given(node);
     }
     if (all_given)
         return true;
@@ -119,8 +119,8 @@ static bool choose_dot(Op *op, void *data)
         s->failed = true;
         return false;
     }
-    if (fit_dot_mma(s->m, op, sm, s->taste, known, &fit) ||
-        fit_dot_mma(s->m, op, sm, s->taste, given, &fit) ||
+    if (fit_dot_mma(s->m, op, sm, s->preference, known, &fit) ||
+        fit_dot_mma(s->m, op, sm, s->preference, given, &fit) ||
         fit_dot_fma(s->m, op, sm, known, &fit))
         return choose_operands(s, op, &fit);
     return true;
@@ -128,19 +128,19 @@ static bool choose_dot(Op *op, void *data)
 
 /* ---- tiles ------------------------------------------------------------------- */
 
-static int64_t cell_elements(const Cell *c)
+static int64_t node_elements(const Node *node)
 {
     int64_t n = 1;
-    for (unsigned d = 0; d < c->value->type->rank; d++)
-        n *= type_extent(c->value->type, d);
+    for (unsigned d = 0; d < node->value->type->rank; d++)
+        n *= type_extent(node->value->type, d);
     return n;
 }
 
-/* The largest first, so that reductions and what is broadcast follow them. */
-static int compare_cells(const void *x, const void *y)
+/* Orders the largest first, so that reductions and sources of broadcasts follow. */
+static int compare_nodes(const void *x, const void *y)
 {
-    const Cell *a = *(const Cell *const *)x, *b = *(const Cell *const *)y;
-    int64_t na = cell_elements(a), nb = cell_elements(b);
+    const Node *a = *(const Node *const *)x, *b = *(const Node *const *)y;
+    int64_t na = node_elements(a), nb = node_elements(b);
     if (na != nb)
         return na < nb ? 1 : -1;
     if (a->weight != b->weight)
@@ -148,40 +148,40 @@ static int compare_cells(const void *x, const void *y)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* A link over which the layout of `c` is one of many that suit the other end. */
-static const Cell *find_smaller(const Cell *c)
+/* Returns a neighbor of which `node` is a broadcast, or the operand of its reduction. */
+static const Node *find_smaller(const Node *node)
 {
-    for (const Link *link = c->links; link; link = link->next[link->ends[1] == c]) {
-        unsigned end = link->ends[1] == c;
-        if (link->ends[!end]->layout && link->kind == (end ? LINK_REPEAT : LINK_REDUCE))
-            return link->ends[!end];
+    for (const Edge *edge = node->edges; edge; edge = edge->next[edge->ends[1] == node]) {
+        unsigned end = edge->ends[1] == node;
+        if (edge->ends[!end]->layout && edge->kind == (end ? EDGE_REPEAT : EDGE_REDUCE))
+            return edge->ends[!end];
     }
     return NULL;
 }
 
-static bool choose_tile(Infer *s, Cell *c)
+static bool choose_tile(Infer *s, Node *node)
 {
     Module *m = s->m;
-    const Cell *smaller = find_smaller(c);
-    const Value *v = c->value;
+    const Node *smaller = find_smaller(node);
+    const Value *v = node->value;
     int64_t threads = region_threads(v->def ? v->def->parent : v->region).count;
     const char *reason = "no op decides", *why = "";
     const Op *by = v->def ? v->def : v->region->parent;
     const Layout *l;
     if (smaller) {
         l = fit_repeat(m, smaller->layout, v->type, &why);
-        reason = arena_printf(&m->scratch, "repeats %s", web_value_text(m, smaller->value));
-    } else if (c->access) {
+        reason = arena_printf(&m->scratch, "repeats %s", graph_value_text(m, smaller->value));
+    } else if (node->access) {
         unsigned bytes;
-        by = c->access;
-        l = fit_access(m, by, c->value, threads, &bytes, &why);
+        by = node->access;
+        l = fit_access(m, by, node->value, threads, &bytes, &why);
         reason = arena_printf(&m->scratch, "%u byte%s a lane, coalesced", bytes,
                               bytes == 1 ? "" : "s");
     } else {
         l = fit_plain(m, v->type, threads, &why);
     }
     if (l)
-        return web_choose(&s->web, c, l, by, reason);
+        return graph_choose(&s->graph, node, l, by, reason);
     diag_error(m->diag, v->loc, "no layout of %s: %s", type_text(m, v->type), why);
     s->failed = true;
     return false;
@@ -189,30 +189,31 @@ static bool choose_tile(Infer *s, Cell *c)
 
 static bool choose_tiles(Infer *s)
 {
-    Web *w = &s->web;
-    Cell **order = arena_copy(&s->m->scratch, w->cells, w->count * sizeof *order);
-    qsort(order, w->count, sizeof *order, compare_cells);
-    for (uint32_t i = 0; i < w->count; i++)
+    Graph *g = &s->graph;
+    Node **order = arena_copy(&s->m->scratch, g->nodes, g->count * sizeof *order);
+    qsort(order, g->count, sizeof *order, compare_nodes);
+    for (uint32_t i = 0; i < g->count; i++)
         if (!order[i]->layout && !choose_tile(s, order[i]))
             return false;
     return true;
 }
 
-/* ---- the whole ---------------------------------------------------------------- */
+/* ---- the pass ----------------------------------------------------------------- */
 
 static bool choose(Infer *s)
 {
-    return web_build(&s->web, s->p) && region_walk(s->p->body, check_view, s) && !s->failed &&
+    return graph_build(&s->graph, s->p) && region_walk(s->p->body, check_view, s) &&
+           !s->failed &&
            region_walk(s->p->body, choose_table, s) &&
            region_walk(s->p->body, choose_dot, s) && choose_tiles(s);
 }
 
-/* Dots that feed dots may need their warps over the rows: that is the second try.
- * The first one's conflict is the one to report. */
+/* Tries twice: dots that feed dots may need their warps over the rows. Reports the
+ * conflict of the first try. */
 static bool choose_or_report(Infer *s)
 {
     Infer second = *s;
-    second.taste = DOT_ROWS;
+    second.preference = DOT_ROWS;
     if (choose(s))
         return true;
     if (!s->failed && choose(&second)) {
@@ -220,28 +221,29 @@ static bool choose_or_report(Infer *s)
         return true;
     }
     if (!s->failed)
-        web_report(&s->web);
+        graph_report(&s->graph);
     return false;
 }
 
-static void say_layout(const Infer *s, const Cell *c)
+static void remark_layout(const Infer *s, const Node *node)
 {
-    const char *as = c->from ? arena_printf(&s->m->scratch, "as %s",
-                                            web_value_text(s->m, c->from->value)) : c->why;
-    SAY(s, c->value->loc, PASSED, "%s @ %s: %s", web_value_text(s->m, c->value),
-        web_layout_text(s->m, c->layout), as);
+    const char *as = node->from ? arena_printf(&s->m->scratch, "as %s",
+                                               graph_value_text(s->m, node->from->value))
+                                : node->why;
+    REMARK_AT(s, node->value->loc, PASSED, "%s @ %s: %s", graph_value_text(s->m, node->value),
+        graph_layout_text(s->m, node->layout), as);
 }
 
 static void write_layouts(const Infer *s)
 {
-    for (uint32_t i = 0; i < s->web.count; i++) {
-        const Cell *c = s->web.cells[i];
-        const Type *t = c->value->type;
+    for (uint32_t i = 0; i < s->graph.count; i++) {
+        const Node *node = s->graph.nodes[i];
+        const Type *t = node->value->type;
         if (!type_is_open(t))
             continue;
         if (remarks_wanted(s->m->remarks))
-            say_layout(s, c);
-        c->value->type = type_with_layout(s->m, t, c->layout);
+            remark_layout(s, node);
+        node->value->type = type_with_layout(s->m, t, node->layout);
         stat_add(s->m, STAT_infer_layouts_layouts, 1);
     }
 }
@@ -272,15 +274,15 @@ static bool choose_swizzle(Op *op, void *data)
     Swizzle w = fit_swizzle(s->p, v, &ways);
     write_swizzle(s, v, w);
     stat_add(s->m, STAT_infer_layouts_swizzles, 1);
-    const char *name = web_value_text(s->m, v);
+    const char *name = graph_value_text(s->m, v);
     const char *word = w.bits ? arena_printf(&s->m->scratch, "swizzle(%d, %d, %d)", w.bits,
                                              w.base, w.shift) : "no swizzle";
     if (ways == 1) {
-        SAY(s, v->loc, PASSED, "%s gets %s: no bank conflicts", name, word);
+        REMARK_AT(s, v->loc, PASSED, "%s gets %s: no bank conflicts", name, word);
         return true;
     }
-    SAY(s, v->loc, PASSED, "%s gets %s: %u-way bank conflicts at worst", name, word, ways);
-    SAY(s, v->loc, MISSED, "no swizzle of %s avoids %u-way bank conflicts", name, ways);
+    REMARK_AT(s, v->loc, PASSED, "%s gets %s: %u-way bank conflicts at worst", name, word, ways);
+    REMARK_AT(s, v->loc, MISSED, "no swizzle of %s avoids %u-way bank conflicts", name, ways);
     return true;
 }
 

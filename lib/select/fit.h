@@ -7,47 +7,47 @@
 
 /* ---- tiles that move ------------------------------------------------------- */
 
-/* The layout in which `threads` threads move `tile`, the register tensor of the
- * load, store or atomic `op`, in the widest accesses that are proved: neighbouring
+/* Returns the layout in which `threads` threads move `tile`, the register tensor of the
+ * load, store or atomic `op`, in the widest accesses that are proved: neighboring
  * lanes along the dimension that is contiguous in memory, warps over the rest.
- * `*bytes` is what a lane moves at a time. NULL with the reason in `*why`: a
+ * `*bytes` is the width of a lane's access. NULL with the reason in `*why`: a
  * thread would hold too many elements. */
 const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
                          unsigned *bytes, const char **why);
 
-/* The same of a tensor that no op moves: along its last dimension. */
+/* Returns such a layout of a tensor that no op moves: along its last dimension. */
 const Layout *fit_plain(Module *m, const Type *t, int64_t threads, const char **why);
 
-/* The layout of shape `to` in which a thread holds what it holds in `from`, as
+/* Returns the layout of shape `to` in which a thread holds what it holds in `from`, as
  * often as dimensions of extent 1 repeat: a broadcast of `from`, and `from` is its
  * reduction. */
 const Layout *fit_repeat(Module *m, const Layout *from, const Type *to, const char **why);
 
 /* ---- dots ------------------------------------------------------------------- */
 
-/* What a dot prefers when warps may be arranged in several ways. */
-typedef enum DotTaste {
+/* The preferred arrangement of a dot's warps where there are several. */
+typedef enum DotPreference {
     DOT_SQUARE,     /* the fewest elements to load: warps over m and n */
     DOT_ROWS        /* as many warps over m as there are rows: the result is then
                        made of fragments a of a following dot */
-} DotTaste;
+} DotPreference;
 
 typedef struct DotFit {
     Via via;
     const Layout *layouts[MMA_OPERANDS];    /* of the result too: that of c */
 } DotFit;
 
-/* Layouts of a dot's operands, of which `known` are fixed (NULL: free), so that it
- * goes by an mma of target `sm` (0: of every target), or by fma. False if it
- * cannot. */
-bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotTaste taste,
+/* Chooses layouts of a dot's operands, of which `known` are fixed (NULL: free), so that
+ * it goes by an mma of target `sm` (0: of every target), or by fma. False if there are
+ * none. */
+bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotPreference preference,
                  const Layout *const known[MMA_OPERANDS], DotFit *fit);
 bool fit_dot_fma(Module *m, const Op *op, unsigned sm, const Layout *const known[MMA_OPERANDS],
                  DotFit *fit);
 
 /* ---- swizzles ---------------------------------------------------------------- */
 
-/* The swizzle with which the accesses of `shared`, the result of an allocate_shared with
+/* Returns the swizzle with which the accesses of `shared`, the result of an allocate_shared with
  * swizzle(auto), take the fewest turns; `*ways` is the worst bank conflict that is left. */
 Swizzle fit_swizzle(Program *p, const Value *shared, unsigned *ways);
 

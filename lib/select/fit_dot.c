@@ -27,7 +27,7 @@ typedef struct Fitter {
     Module *m;
     const Op *op;
     unsigned sm;
-    DotTaste taste;
+    DotPreference preference;
     const Mma *mma;         /* NULL: by fma */
     const Layout *const *known;
     const Layout *units[MMA_OPERANDS];
@@ -147,7 +147,7 @@ static bool is_better(const Fitter *f, const Arrangement *a, const Arrangement *
         return a->repeats < b->repeats;
     if (a->wb != b->wb)
         return a->wb > b->wb;
-    if (f->taste == DOT_ROWS && a->wm != b->wm)
+    if (f->preference == DOT_ROWS && a->wm != b->wm)
         return a->wm > b->wm;
     return a->loads < b->loads || (a->loads == b->loads && a->wm > b->wm);
 }
@@ -238,10 +238,10 @@ static bool count_units(Fitter *f)
     return type_extent(a, last) % of_a->shape[last] == 0;
 }
 
-bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotTaste taste,
+bool fit_dot_mma(Module *m, const Op *op, unsigned sm, DotPreference preference,
                  const Layout *const known[MMA_OPERANDS], DotFit *dot_fit)
 {
-    Fitter f = {.m = m, .op = op, .sm = sm, .taste = taste, .known = known,
+    Fitter f = {.m = m, .op = op, .sm = sm, .preference = preference, .known = known,
                 .rank = op->operands[MMA_C]->type->rank,
                 .workers = region_threads(op->parent).count / WARP};
     DType types[MMA_OPERANDS];

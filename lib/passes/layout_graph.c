@@ -1,0 +1,403 @@
+/* The constraint graph: which ops make layouts depend on each other, and how a choice
+ * spreads. */
+#include "passes/layout_graph.h"
+
+#include "ir/op_attrs.h"
+#include "ir/part.h"
+#include "ir/text.h"
+#include "ir/tile.h"
+
+/* ---- building ------------------------------------------------------------------ */
+
+Node *graph_node(const Value *v)
+{
+    return v->type->kind == TYPE_REG ? v->data : NULL;
+}
+
+bool node_is_given(const Node *node)
+{
+    return node->root && node->root->given;
+}
+
+/* Returns the op that defines the value or, of a region's argument, the region's op. */
+static const Op *definition(const Value *v)
+{
+    return v->def ? v->def : v->region->parent;
+}
+
+static void add_node(Graph *g, Value *v)
+{
+    if (v->type->kind != TYPE_REG)
+        return;
+    Node *node = arena_new(&g->m->scratch, Node);
+    *node = (Node){.value = v, .number = g->count};
+    v->data = node;
+    arena_push(&g->m->scratch, g->nodes, g->count, g->capacity, node);
+}
+
+static void add_edge(Graph *g, EdgeKind kind, const Op *op, const Value *a, const Value *b)
+{
+    Node *ends[2] = {graph_node(a), graph_node(b)};
+    if (!ends[0] || !ends[1] || ends[0] == ends[1])
+        return;
+    Edge *edge = arena_new(&g->m->scratch, Edge);
+    *edge = (Edge){.kind = kind, .op = op, .ends = {ends[0], ends[1]},
+                   .next = {ends[0]->edges, ends[1]->edges}};
+    ends[0]->edges = ends[1]->edges = edge;
+}
+
+/* Connects carried values: initial ones, region arguments, yielded ones, and results. */
+static void connect_carried(Graph *g, const Op *op)
+{
+    for (unsigned r = 0; r < op->region_count; r++) {
+        const Region *region = op->regions[r];
+        const Op *yield = region_yield(region);
+        unsigned first = region->arg_count - op->operand_count;     /* behind an index */
+        for (unsigned i = 0; i < op->result_count; i++)
+            add_edge(g, EDGE_SAME, yield, yield->operands[i], op->results[i]);
+        for (unsigned i = 0; i < op->operand_count; i++)
+            add_edge(g, EDGE_SAME, op, op->operands[i], region->args[first + i]);
+    }
+    for (unsigned i = 0; i < op->operand_count; i++)
+        add_edge(g, EDGE_SAME, op, op->operands[i], op->results[i]);
+}
+
+/* Connects all register tensors of an op that works element by element. */
+static void connect_elements(Graph *g, const Op *op)
+{
+    const Value *first = op->operands[0];
+    for (unsigned i = 1; i < op->operand_count; i++)
+        add_edge(g, EDGE_SAME, op, first, op->operands[i]);
+    for (unsigned i = 0; i < op->result_count; i++)
+        add_edge(g, EDGE_SAME, op, first, op->results[i]);
+}
+
+bool view_keeps_places(const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    bool same = dtype_bits(from->dtype) == dtype_bits(to->dtype) &&
+                from->packed == to->packed && from->rank == to->rank;
+    for (unsigned d = 0; same && d < from->rank; d++)
+        same = from->extents[d] == to->extents[d];
+    return same;
+}
+
+/* Connects the ends of a view, unless the text gives both layouts: they may differ. */
+static void connect_view(Graph *g, const Op *op)
+{
+    bool open = type_is_open(op->operands[0]->type) || type_is_open(op->results[0]->type);
+    if (open && view_keeps_places(op))
+        add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
+}
+
+/* Connects the result with the codes, whose layout gives that of scales and zero points. */
+static void connect_dequantize(Graph *g, const Op *op)
+{
+    add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
+    for (unsigned i = 1; i < op->operand_count; i++)
+        add_edge(g, EDGE_GROUP, op, op->operands[0], op->operands[i]);
+}
+
+static void connect_op(Graph *g, const Op *op)
+{
+    switch (op_info[op->code].rule) {
+    case RULE_CARRIED:
+        connect_carried(g, op);
+        break;
+    case RULE_REDUCE:
+        add_edge(g, EDGE_REDUCE, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_PERMUTE:
+        add_edge(g, EDGE_PERMUTE, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_SLICE:
+        add_edge(g, EDGE_SLICE, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_ENTRY:    /* the table's layout is chosen by itself */
+        add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_SAME:
+    case RULE_ELEMENT:
+    case RULE_BOOL:
+    case RULE_LAST:
+        if (op->code == OP_dot)
+            add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
+        else if (op->code == OP_dequantize)
+            connect_dequantize(g, op);
+        else
+            connect_elements(g, op);
+        break;
+    default:
+        if (op->code == OP_view)
+            connect_view(g, op);
+        else if (op->code == OP_broadcast)
+            add_edge(g, EDGE_REPEAT, op, op->operands[0], op->results[0]);
+    }
+}
+
+static bool add_op_nodes(Op *op, void *data)
+{
+    for (unsigned i = 0; i < op->result_count; i++)
+        add_node(data, op->results[i]);
+    for (unsigned r = 0; r < op->region_count; r++)
+        for (unsigned i = 0; i < op->regions[r]->arg_count; i++)
+            add_node(data, op->regions[r]->args[i]);
+    return true;
+}
+
+/* Weighs an op that moves a tile as the one to decide its layout. Atomic ops on pairs
+ * of 16-bit elements have no other layout; accesses of global memory gain the most. */
+static int access_weight(const Op *op)
+{
+    bool atomic = op_info[op->code].attrs & op_attr_bit(ATTR_ORDER);
+    if (atomic && dtype_bits(op_tile_type(op)->dtype) < 32)
+        return 3;
+    return op_memory_operand(op)->type->kind == TYPE_GLOBAL ? 2 : 1;
+}
+
+/* Records the access that decides a tile's layout: the first of the greatest weight. */
+static void note_access(const Op *op)
+{
+    if (!(op_info[op->code].attrs & (op_attr_bit(ATTR_UNIT) | op_attr_bit(ATTR_ORDER))))
+        return;
+    Node *node = graph_node(op->result_count ? op->results[0] : op->operands[0]);
+    int weight = access_weight(op);
+    if (weight <= node->weight)
+        return;
+    node->access = op;
+    node->weight = weight;
+}
+
+static bool connect_visited(Op *op, void *data)
+{
+    connect_op(data, op);
+    note_access(op);
+    return true;
+}
+
+/* ---- spreading ------------------------------------------------------------------ */
+
+/* Returns the mask of dimensions that a broadcast repeats. */
+static uint32_t repeated_dims(const Type *from, const Type *to)
+{
+    uint32_t dims = 0;
+    for (unsigned d = 0; d < to->rank; d++)
+        if (from->extents[d] != to->extents[d])
+            dims |= UINT32_C(1) << d;
+    return dims;
+}
+
+/* Returns the layout of a permute's other end. */
+static const Layout *permuted(Graph *g, const Edge *edge, unsigned end)
+{
+    const Attr *dims = op_attr(edge->op, ATTR_DIMS);
+    int64_t inverse[LIMIT_RANK];
+    const char *why;
+    for (unsigned d = 0; d < dims->count; d++)
+        inverse[dims->ints[d]] = d;
+    return layout_permute(&g->m->layouts, edge->ends[end]->layout, dims->count,
+                          end ? inverse : dims->ints, &why);
+}
+
+/* Returns the layout of a slice of the operand; NULL if its threads hold unequal parts. */
+static const Layout *sliced(Graph *g, const Edge *edge)
+{
+    const Type *from = edge->ends[0]->value->type, *to = edge->ends[1]->value->type;
+    const char *why;
+    const Type *t = slice_type(g->m, type_reg(g->m, from->dtype, edge->ends[0]->layout),
+                               op_attr(edge->op, ATTR_DIMS), from->dtype, to->rank,
+                               to->extents, &why);
+    return t ? t->layout : NULL;
+}
+
+/* Returns the layout of the groups of the codes; NULL if there is none. */
+static const Layout *grouped(Graph *g, const Edge *edge)
+{
+    const Type *groups = edge->ends[1]->value->type;
+    int64_t shape[LIMIT_RANK];
+    const char *why;
+    for (unsigned d = 0; d < groups->rank; d++)
+        shape[d] = type_extent(groups, d);
+    return layout_group(&g->m->layouts, edge->ends[0]->layout, shape, &why);
+}
+
+/* Returns the layout of the edge's other end that follows from `end`; NULL: several
+ * layouts satisfy the edge, or none. */
+static const Layout *follows(Graph *g, const Edge *edge, unsigned end)
+{
+    const Node *node = edge->ends[end], *other = edge->ends[!end];
+    LayoutTable *t = &g->m->layouts;
+    const char *why;
+    switch (edge->kind) {
+    case EDGE_SAME:
+        return node->layout;
+    case EDGE_PERMUTE:
+        return permuted(g, edge, end);
+    case EDGE_SLICE:
+        return end ? NULL : sliced(g, edge);
+    case EDGE_REDUCE:
+        return end ? NULL : layout_reduce(t, node->layout, reduce_dims(edge->op), &why);
+    case EDGE_GROUP:
+        return end ? NULL : grouped(g, edge);
+    case EDGE_REPEAT:
+        break;
+    }
+    return end ? layout_reduce(t, node->layout,
+                               repeated_dims(other->value->type, node->value->type), &why)
+               : NULL;
+}
+
+/* Returns true when the layouts that both ends have satisfy the edge. */
+static bool agree(Graph *g, const Edge *edge)
+{
+    const Layout *first = edge->ends[0]->layout, *second = edge->ends[1]->layout;
+    int64_t thread;
+    if (edge->kind == EDGE_REPEAT)
+        return first->threads == second->threads && layout_broadcasts(first, second, &thread);
+    if (edge->kind == EDGE_GROUP)
+        return first->threads == second->threads && grouped(g, edge) &&
+               layout_broadcasts(second, first, &thread);
+    return follows(g, edge, 0) == second;
+}
+
+static bool conflict(Graph *g, Conflict c)
+{
+    g->conflict = c;
+    g->failed = true;
+    return false;
+}
+
+static bool spread_over(Graph *g, const Edge *edge, unsigned end)
+{
+    Node *node = edge->ends[end], *other = edge->ends[!end];
+    if (other->layout)
+        return agree(g, edge) ||
+               conflict(g, (Conflict){.edge = edge, .node = other, .layout = other->layout,
+                                      .by = other->root->by, .why = other->root->why});
+    other->layout = follows(g, edge, end);
+    if (!other->layout)
+        return true;
+    other->root = node->root;
+    other->from = node;
+    arena_push(&g->m->scratch, g->spreading, g->spreading_count, g->spreading_capacity, other);
+    return true;
+}
+
+static bool spread(Graph *g)
+{
+    while (g->spreading_count && !g->failed) {
+        Node *node = g->spreading[--g->spreading_count];
+        for (const Edge *edge = node->edges; edge && !g->failed;) {
+            unsigned end = edge->ends[1] == node;
+            spread_over(g, edge, end);
+            edge = edge->next[end];
+        }
+    }
+    return !g->failed;
+}
+
+bool graph_choose(Graph *g, Node *node, const Layout *l, const Op *by, const char *why)
+{
+    if (node->layout)
+        return node->layout == l ||
+               conflict(g, (Conflict){.node = node, .layout = l, .by = by, .why = why});
+    node->layout = l;
+    node->root = node;
+    node->by = by;
+    node->why = why;
+    arena_push(&g->m->scratch, g->spreading, g->spreading_count, g->spreading_capacity, node);
+    return spread(g);
+}
+
+/* Sets all layouts that the text gives before any of them spreads, so that a remark
+ * names the nearest. */
+static bool spread_given(Graph *g)
+{
+    for (uint32_t i = 0; i < g->count; i++) {
+        Node *node = g->nodes[i];
+        if (type_is_open(node->value->type))
+            continue;
+        node->layout = node->value->type->layout;
+        node->root = node;
+        node->by = definition(node->value);
+        node->why = "as written";
+        node->given = true;
+        arena_push(&g->m->scratch, g->spreading, g->spreading_count, g->spreading_capacity, node);
+    }
+    return spread(g);
+}
+
+bool graph_build(Graph *g, Program *p)
+{
+    *g = (Graph){.m = p->module, .p = p};
+    region_walk(p->body, add_op_nodes, g);
+    region_walk(p->body, connect_visited, g);
+    return spread_given(g);
+}
+
+/* ---- words ------------------------------------------------------------------------ */
+
+const char *graph_value_text(Module *m, const Value *v)
+{
+    return arena_printf(&m->scratch, "%%%s", v->name ? v->name : "?");
+}
+
+const char *graph_layout_text(Module *m, const Layout *l)
+{
+    Text text;
+    text_init(&text, &m->scratch);
+    layout_print(&text, l);
+    return text_string(&text);
+}
+
+/* Returns "load_global wants %x @ local(2).spatial(32) (16 bytes a lane, coalesced)" */
+static const char *request_text(Module *m, const Op *by, const Value *v, const Layout *l,
+                        const char *why)
+{
+    return arena_printf(&m->scratch, "%s wants %s @ %s (%s)", op_info[by->code].name,
+                        graph_value_text(m, v), graph_layout_text(m, l), why);
+}
+
+static const char *root_request(Module *m, const Node *root)
+{
+    return request_text(m, root->by, root->value, root->layout, root->why);
+}
+
+/* Reports two requests for one value. */
+static void report_apart(const Graph *g)
+{
+    const Conflict *c = &g->conflict;
+    const Node *root = c->node->root;
+    diag_error(g->m->diag, c->by->loc, "%s, but it is already @ %s",
+               request_text(g->m, c->by, c->node->value, c->layout, c->why),
+               graph_layout_text(g->m, c->node->layout));
+    diag_note(g->m->diag, root->by->loc, "%s", root_request(g->m, root));
+}
+
+/* Reports two requests that meet in a third op. */
+static void report_meeting(const Graph *g)
+{
+    const Edge *edge = g->conflict.edge;
+    const Node *a = edge->ends[0], *b = edge->ends[1];
+    Module *m = g->m;
+    const char *name = op_info[edge->op->code].name;
+    if (edge->kind == EDGE_SAME)
+        diag_error(m->diag, edge->op->loc, "%s needs one layout for %s and %s, which %s and "
+                   "%s want to differ", name, graph_value_text(m, a->value),
+                   graph_value_text(m, b->value), op_info[a->root->by->code].name,
+                   op_info[b->root->by->code].name);
+    else
+        diag_error(m->diag, edge->op->loc, "%s has no way from %s @ %s to %s @ %s", name,
+                   graph_value_text(m, a->value), graph_layout_text(m, a->layout),
+                   graph_value_text(m, b->value), graph_layout_text(m, b->layout));
+    diag_note(m->diag, a->root->by->loc, "%s", root_request(m, a->root));
+    diag_note(m->diag, b->root->by->loc, "%s", root_request(m, b->root));
+}
+
+void graph_report(const Graph *g)
+{
+    if (g->conflict.edge)
+        report_meeting(g);
+    else
+        report_apart(g);
+}
