@@ -2,7 +2,7 @@
 and how many it has. Fails when one is missing.
 
 A file is a path or its end, `lib/ir/ir.h` or `ir.h`, where `*` stands for any part; a C name has
-an underscore: `emit_region`.
+an underscore: `emit_region`; so does a library: `libtilus_rt`.
 """
 import re
 import sys
@@ -34,7 +34,7 @@ def main():
             if FILE.fullmatch(quoted):
                 there = any(path.match(quoted.rstrip("/")) for path in files)
             elif NAME.fullmatch(quoted):
-                there = quoted in words
+                there = quoted in words or quoted.removeprefix("lib") in words
             else:
                 continue
             if there:
