@@ -37,7 +37,7 @@ void mbarriers_end_block(Worker *w)
     char block[FAULT_TEXT];
     if (w->fault.found || !c)
         return;
-    fault_set(w, c->place, "%s ends while this copy_async_bulk of thread %u is under way: nobody "
+    fault_set(w, c->place, "%s ends while this copy_async_bulk of thread %u is in flight: nobody "
               "waits for its phase", fault_block(w, block), c->thread);
 }
 

@@ -37,7 +37,7 @@ const MmaPlaces *mma_places(Module *m)
     return places;
 }
 
-/* One instruction under way: its row, and where each operand's words begin. */
+/* One instruction in flight: its row, and where each operand's words begin. */
 typedef struct Product {
     const Mma *mma;
     const MmaPlaces *places;

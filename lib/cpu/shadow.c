@@ -569,7 +569,7 @@ void shadow_thread_ends(void)
     if (!w->shadow || c->begin == c->end)
         return;
     fault_set(w, c->items[c->begin].place, "thread %u of %s ends while this copy_async is "
-              "under way, no copy_async_wait_group has ended it", t->number,
+              "in flight, no copy_async_wait_group has ended it", t->number,
               fault_block(w, block));
     fault_leave();
 }

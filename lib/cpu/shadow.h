@@ -35,11 +35,11 @@ void shadow_warp_access(AccessKind kind, const Thread *lane, const void *at, siz
 /* What is there now does not matter to the running thread's next access. */
 void shadow_ignore_old(const void *at, size_t size);
 
-/* A copy of the running thread is under way: its source and target are nobody's, not
+/* A copy of the running thread is in flight: its source and target are nobody's, not
  * even the thread's own. Then its wait has come. */
 void shadow_copy_begins(const Copy *copy);
 void shadow_copy_ends(const Copy *copy);
-/* A bulk copy of the running thread is under way, as one of its mbarrier's phase that now
+/* A bulk copy of the running thread is in flight, as one of its mbarrier's phase that now
  * goes on. Somebody has waited for that phase. */
 void shadow_bulk_begins(const BulkCopy *copy);
 void shadow_bulk_lands(const BulkCopy *copy);

@@ -216,7 +216,7 @@ bool interp_copy_async_commit_group(Interp *in, const Op *op)
     return true;
 }
 
-/* The first warp whose part is under way; WARPS when there is none. */
+/* The first warp whose part is in flight; WARPS when there is none. */
 static int64_t find_waiting(const Copy *c)
 {
     int64_t w = 0;
@@ -268,10 +268,10 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op)
                                                   : "no copy_async_wait_group waits for it";
     if (!op)
         return diag_error(in->diag, c->op->loc,
-                          "%s ends while this copy_async is under way: %s",
+                          "%s ends while this copy_async is in flight: %s",
                           interp_block_name(in, in->block_count - 1), why);
     diag_error(in->diag, op->loc,
-               "%s is allocated again while a copy_async into it is under way",
+               "%s is allocated again while a copy_async into it is in flight",
                c->target_view.name);
     return diag_note(in->diag, c->op->loc, "%s", why);
 }

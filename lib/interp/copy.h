@@ -1,4 +1,4 @@
-/* Copies from global to shared memory while they are under way. */
+/* Copies from global to shared memory while they are in flight. */
 #ifndef TILUS_INTERP_COPY_H
 #define TILUS_INTERP_COPY_H
 

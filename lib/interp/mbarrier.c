@@ -226,7 +226,7 @@ bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op)
                               "way: no mbarrier_wait waits for its phase",
                               interp_block_name(in, in->block_count - 1));
         diag_error(in->diag, op->loc, "%s is allocated again while a copy_async_bulk into it is "
-                   "under way", c->target_view.name);
+                   "in flight", c->target_view.name);
         return diag_note(in->diag, c->op->loc, "no mbarrier_wait waits for its phase");
     }
     return true;

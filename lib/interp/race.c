@@ -431,7 +431,7 @@ static void copy_set(const Interp *in, Access *a)
                   .other_op = in->op, .warps = running_warps(in), .more = a->more};
 }
 
-/* The one of those from `a` on that copies under way share, or NULL. */
+/* The one of those from `a` on that copies in flight share, or NULL. */
 static Access *find_copy(const Interp *in, Access *a)
 {
     while (a && a->time != TIME_UNDER_WAY)

@@ -79,7 +79,7 @@ typedef struct Release Release;     /* one execution of a `release` (order.c) */
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
-    uint32_t copies;        /* elements of copies under way that read it */
+    uint32_t copies;        /* elements of copies in flight that read it */
     Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
@@ -112,7 +112,7 @@ typedef struct View {
     Swizzle swizzle;            /* of element numbers */
 } View;
 
-typedef struct Copy Copy;   /* one that is under way (copy.c) */
+typedef struct Copy Copy;   /* one that is in flight (copy.c) */
 typedef struct Mbarrier Mbarrier;   /* mbarrier.c */
 
 /* ---- values --------------------------------------------------------- */
@@ -207,7 +207,7 @@ struct Interp {
     tilus_line_profile *lines;      /* by number; NULL: nobody counts */
     size_t line_count;
 
-    Copy *copies;                   /* under way, the oldest first ... */
+    Copy *copies;                   /* in flight, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
     int64_t copy_groups[WARPS];     /* that each warp has committed */
     Mbarrier *mbarriers;            /* all of the program */
@@ -333,7 +333,7 @@ bool order_holds(const Interp *in, uint64_t time);
 
 /* ---- copies (copy.c) -------------------------------------------------- */
 
-/* Whether no copy is under way into `memory` (any memory when NULL); else
+/* Whether no copy is in flight into `memory` (any memory when NULL); else
  * reports one, for `op` (NULL: the end of the program). */
 bool copies_ended(Interp *in, const Memory *memory, const Op *op);
 

@@ -61,15 +61,15 @@ static bool verify_loop(Module *m, const Op *op)
 
 static bool verify_unroll(Module *m, const Op *op)
 {
-    const Expr *rounds = op_expr(op, ATTR_UNROLL);
-    if (!rounds)
+    const Expr *iterations = op_expr(op, ATTR_UNROLL);
+    if (!iterations)
         return true;
-    if (!expr_is_constant(rounds))
-        return diag_error(m->diag, op->loc, "the rounds to unroll must be a constant, got %s",
-                          expr_text(m, rounds));
-    if (rounds->constant < 1 || rounds->constant > LIMIT_UNROLL)
-        return diag_error(m->diag, op->loc, "unroll of %lld rounds, it must be 1 to %d",
-                          (long long)rounds->constant, LIMIT_UNROLL);
+    if (!expr_is_constant(iterations))
+        return diag_error(m->diag, op->loc, "the iterations to unroll must be a constant, got %s",
+                          expr_text(m, iterations));
+    if (iterations->constant < 1 || iterations->constant > LIMIT_UNROLL)
+        return diag_error(m->diag, op->loc, "unroll of %lld iterations, it must be 1 to %d",
+                          (long long)iterations->constant, LIMIT_UNROLL);
     return true;
 }
 

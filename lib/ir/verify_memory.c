@@ -410,10 +410,10 @@ bool verify_copy_async_wait_group(Module *m, const Op *op)
 {
     const Expr *pending = op_expr(op, ATTR_NUMBER);
     if (!expr_is_constant(pending))
-        return diag_error(m->diag, op->loc, "the number of groups that may stay under way must "
+        return diag_error(m->diag, op->loc, "the number of groups that may stay in flight must "
                           "be a constant");
     if (pending->constant < 0 || pending->constant > INT32_MAX)
-        return diag_error(m->diag, op->loc, "%lld groups that may stay under way, it must be 0 to "
+        return diag_error(m->diag, op->loc, "%lld groups that may stay in flight, it must be 0 to "
                           "%d", (long long)pending->constant, INT32_MAX);
     return true;
 }

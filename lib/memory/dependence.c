@@ -51,8 +51,8 @@ static void add_edge(Graph *g, const BodyAccess *from, const BodyAccess *to, uns
     arena_push(g->arena, g->d.edges, g->d.edge_count, g->edge_capacity, e);
 }
 
-/* The later op follows the earlier one in this round, and the earlier one of the
- * next rounds follows the later one. */
+/* The later op follows the earlier one in this iteration, and the earlier one of the
+ * next iterations follows the later one. */
 static void compare_accesses(Graph *g)
 {
     for (uint32_t i = 0; i < g->d.access_count; i++)
@@ -75,7 +75,7 @@ static const Op *top_around(const Graph *g, const Op *op)
     return op;
 }
 
-/* What a carried value was given in the round before; NULL for others. */
+/* Returns the value that the iteration before gave a carried value; NULL for others. */
 static Value *carried_source(const Graph *g, const Value *v)
 {
     int i = v->region == g->body ? loop_carried_number(v) : -1;

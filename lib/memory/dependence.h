@@ -1,13 +1,13 @@
 /* Dependences between the ops of a loop's body: which must come after which, and in
- * which round.
+ * which iteration.
  *
- *     for %i in .. {                     round    i      i + 1
+ *     for %i in .. {                     iteration    i      i + 1
  *       a: copy_async %g[%i], %s[0]               a        a        RAW  a -> b   0
  *       b: %x = load_shared %s[0]                 b        b        WAR  b -> a   1
  *       c: %t = add %sum, %x                      c        c        VALUE b -> c  0
  *     }                                                             VALUE c -> c  1
  *
- * A distance of 0 is the same round, 1 stands for every later one: offsets are not
+ * A distance of 0 is the same iteration, 1 stands for every later one: offsets are not
  * compared. Shared tensors are distinct; any two views of global memory may be
  * the same bytes, for pointers may be equal. */
 #ifndef TILUS_MEMORY_DEPENDENCE_H

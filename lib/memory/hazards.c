@@ -1,17 +1,17 @@
-/* A walk in program order carries along the accesses that no `synchronize` has
- * ordered yet, on some path: what is Past. What reaches the top of a loop body
- * grows until it holds for every round (as in lifetimes.c); then one more walk
- * compares each access with the past.
+/* A walk in program order carries along the pending accesses, which no `synchronize`
+ * has ordered yet, on some path. The set at the top of a loop body grows until it holds
+ * for every iteration (as in lifetimes.c); then one more walk compares each access with
+ * the pending ones.
  *
- * A past access remembers how many rounds of each loop around the walk have gone
- * by since, so that both accesses can speak of one round's index:
+ * A pending access counts the iterations of each loop around the walk that have gone by
+ * since, so that both accesses can speak of one iteration's index:
  *
  *     for %i in 0 .. %n {
- *       load_shared %s[%i mod 3]           1 round ago: (%i - 1) mod 3
+ *       load_shared %s[%i mod 3]           1 iteration ago: (%i - 1) mod 3
  *       copy_async .., %s[(%i + 2) mod 3]  <-- compared here
  *     }
  *
- * Loops of few rounds are walked round by round, with the index as a constant. */
+ * A loop of few iterations is walked once an iteration, with the index as a constant. */
 #include "memory/hazards_walk.h"
 
 #include "ir/loop.h"
@@ -20,19 +20,19 @@
 #include <string.h>
 
 enum {
-    UNROLLED = 8,           /* rounds of a loop that is walked round by round, ... */
+    UNROLLED = 8,           /* iterations of a loop that is walked once an iteration, ... */
     UNROLLED_IN_ALL = 64,   /* ... and of all such loops around one op */
-    PAST_LIMIT = 1024,
+    PENDING_LIMIT = 1024,
     AGE_LIMIT = 15
 };
 
 /* ---- states ------------------------------------------------------------ */
 
-static bool same_past(const Walk *w, const Past *a, const Past *b)
+static bool same_pending(const Walk *w, const Pending *a, const Pending *b)
 {
     if (a->footprint != b->footprint || a->age != b->age || a->shared != b->shared ||
         a->grouped != b->grouped ||
-        memcmp(a->rounds, b->rounds, w->depth) != 0)
+        memcmp(a->iterations, b->iterations, w->depth) != 0)
         return false;
     for (unsigned d = 0; d < a->footprint->tile.offsets->count; d++)
         if (a->offsets[d] != b->offsets[d])
@@ -40,24 +40,24 @@ static bool same_past(const Walk *w, const Past *a, const Past *b)
     return true;
 }
 
-static Past *state_find(const Walk *w, const State *s, const Past *p)
+static Pending *state_find(const Walk *w, const State *s, const Pending *p)
 {
     for (unsigned i = 0; i < s->count; i++)
-        if (same_past(w, &s->items[i], p))
+        if (same_pending(w, &s->items[i], p))
             return &s->items[i];
     return NULL;
 }
 
-/* Adds `p`, or lets the known one be as certain as both; whether `s` changed. */
-static bool state_add(Walk *w, State *s, Past p)
+/* Adds `p`, or lets the known one be as certain as both. Returns true when `s` changed. */
+static bool state_add(Walk *w, State *s, Pending p)
 {
-    Past *known = state_find(w, s, &p);
+    Pending *known = state_find(w, s, &p);
     if (known) {
         bool less = known->certain && !p.certain;
         known->certain = known->certain && p.certain;
         return less;
     }
-    if (s->count == PAST_LIMIT) {
+    if (s->count == PENDING_LIMIT) {
         hazards_report(w, (Hazard){.kind = HAZARD_UNKNOWN, .first = p.footprint->op});
         return false;
     }
@@ -73,7 +73,7 @@ static State state_copy(const Walk *w, const State *s)
     return copy;
 }
 
-/* Of two branches: certain is what both have. */
+/* Joins two branches: an access is certain when both have it. */
 static void state_join(Walk *w, State *to, const State *from)
 {
     if (from->dead)
@@ -86,7 +86,7 @@ static void state_join(Walk *w, State *to, const State *from)
         if (!state_find(w, from, &to->items[i]))
             to->items[i].certain = false;
     for (unsigned i = 0; i < from->count; i++) {
-        Past p = from->items[i];
+        Pending p = from->items[i];
         p.certain = p.certain && state_find(w, to, &p);
         state_add(w, to, p);
     }
@@ -97,13 +97,13 @@ static bool by_whole_block(const Walk *w)
     return w->threads.count == program_threads(w->p);
 }
 
-/* One of the whole block orders all that is done; one of a thread_group what its own
- * threads did, and only before what they will do. */
+/* A `synchronize` of the whole block orders every access that is over; one of a
+ * thread_group orders those of its threads, and only before their later ones. */
 static void state_synchronize(const Walk *w, State *s)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < s->count; i++) {
-        Past p = s->items[i];
+        Pending p = s->items[i];
         if (p.age == AGE_DONE && by_whole_block(w))
             continue;
         p.grouped |= p.age == AGE_DONE && thread_range_equal(p.threads, w->threads);
@@ -128,14 +128,14 @@ static void state_arrive(State *s)
 }
 
 /* Replaces the items of completion `c` by what `change` makes of them, merging equal ones.
- * What a thread_group commits, and waits for, are its own copies. */
-static void state_change(Walk *w, State *s, Completion c, void (*change)(Past *p, int64_t n),
-                         int64_t n)
+ * A thread_group commits, and waits for, its own copies. */
+static void state_change(Walk *w, State *s, Completion c,
+                         void (*change)(Pending *p, int64_t n), int64_t n)
 {
     State old = *s;
     s->count = 0;
     for (unsigned i = 0; i < old.count; i++) {
-        Past p = old.items[i];
+        Pending p = old.items[i];
         bool own = by_whole_block(w) || thread_range_equal(p.threads, w->threads);
         if (own && p.footprint->completion == c)
             change(&p, n);
@@ -143,13 +143,13 @@ static void state_change(Walk *w, State *s, Completion c, void (*change)(Past *p
     }
 }
 
-static void change_commit(Past *p, int64_t n)
+static void change_commit(Pending *p, int64_t n)
 {
     (void)n;
     p->age = p->age != AGE_DONE && p->age < AGE_LIMIT ? (uint8_t)(p->age + 1) : p->age;
 }
 
-static void change_wait(Past *p, int64_t pending)
+static void change_wait(Pending *p, int64_t pending)
 {
     if (p->age - AGE_STARTED > pending)
         p->age = AGE_DONE;
@@ -158,7 +158,7 @@ static void change_wait(Past *p, int64_t pending)
 static void report_unfinished(Walk *w, const State *s, const Op *now, const Value *memory)
 {
     for (unsigned i = 0; w->comparing && !s->dead && i < s->count; i++) {
-        const Past *p = &s->items[i];
+        const Pending *p = &s->items[i];
         if (p->age != AGE_DONE && p->footprint->mode == MODE_WRITE &&
             (!memory || p->footprint->root == memory))
             hazards_report(w, (Hazard){HAZARD_UNFINISHED, p->certain, p->footprint->op, now,
@@ -201,7 +201,7 @@ static void flow_access(Walk *w, const Op *op, State *s)
             hazards_compare_with_itself(w, &f[count]);
     }
     for (unsigned i = 0; i < count; i++) {
-        Past p = {.footprint = &f[i], .offsets = offsets[i], .shared = (uint8_t)w->depth,
+        Pending p = {.footprint = &f[i], .offsets = offsets[i], .shared = (uint8_t)w->depth,
                   .age = op_is_async(op) ? AGE_STARTED : AGE_DONE,
                   .certain = w->certain, .threads = w->threads};
         if (is_written(w, f[i].root))
@@ -219,8 +219,8 @@ static State *loop_entry(Walk *w)
     return &w->entries[n];
 }
 
-/* The most rounds a loop can have, as far as is known. */
-static int64_t most_rounds(const Op *op, const Loop *loop)
+/* Returns an upper bound of the iterations of a loop. */
+static int64_t most_iterations(const Op *op, const Loop *loop)
 {
     ScalarFacts lower = facts_of_expr(loop->lower);
     ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
@@ -231,32 +231,32 @@ static int64_t most_rounds(const Op *op, const Loop *loop)
     return span <= 0 ? 0 : (span - 1) / step + 1;
 }
 
-/* What was true at the end of a round, at the top of the next one. */
-static void enter_round(Walk *w, State *entry, const State *end, int64_t most)
+/* Hands pending accesses at the end of an iteration on to the top of the next one. */
+static void enter_iteration(Walk *w, State *entry, const State *end, int64_t most)
 {
     unsigned n = w->depth - 1;
     for (unsigned i = 0; !end->dead && i < end->count; i++) {
-        Past p = end->items[i];
-        if (p.rounds[n] < HAZARD_ROUNDS)
-            p.rounds[n]++;
-        if (p.rounds[n] < most)
+        Pending p = end->items[i];
+        if (p.iterations[n] < HAZARD_ITERATIONS)
+            p.iterations[n]++;
+        if (p.iterations[n] < most)
             w->grown |= state_add(w, entry, p);
     }
 }
 
-/* After the loop: its rounds count no more. An access before it is certain when
- * no number of rounds has ordered it, one of the last round when it was. */
+/* Drops the iterations of the loop that ends. An access before the loop is certain when
+ * no number of iterations has ordered it, one of the last iteration when it was. */
 static void leave_loop(Walk *w, State *s, const State *end)
 {
     unsigned n = w->depth - 1;
     w->depth = n;
     for (unsigned i = 0; !end->dead && i < end->count; i++) {
-        Past p = end->items[i];
+        Pending p = end->items[i];
         bool inside = p.shared > n;
-        p.certain = p.certain && p.rounds[n] == (inside ? 0 : HAZARD_ROUNDS);
+        p.certain = p.certain && p.iterations[n] == (inside ? 0 : HAZARD_ITERATIONS);
         p.shared = inside ? (uint8_t)n : p.shared;
-        p.rounds[n] = 0;
-        Past *known = state_find(w, s, &p);
+        p.iterations[n] = 0;
+        Pending *known = state_find(w, s, &p);
         if (known)
             known->certain = known->certain || p.certain;
         else
@@ -265,10 +265,10 @@ static void leave_loop(Walk *w, State *s, const State *end)
     s->dead = s->dead && end->dead;
 }
 
-static void flow_rounds(Walk *w, const Op *op, State *s, const Loop *loop)
+static void flow_iterations(Walk *w, const Op *op, State *s, const Loop *loop)
 {
     bool is_for = op->code == OP_for, was_certain = w->certain;
-    int64_t most = is_for ? most_rounds(op, loop) : INT64_MAX;
+    int64_t most = is_for ? most_iterations(op, loop) : INT64_MAX;
     State *entry = loop_entry(w);
     unsigned number = w->loop - 1;
     w->loops[w->depth++] = *loop;
@@ -276,37 +276,38 @@ static void flow_rounds(Walk *w, const Op *op, State *s, const Loop *loop)
     w->grown |= entry->dead && !s->dead;
     entry->dead = entry->dead && s->dead;
     for (unsigned i = 0; i < s->count; i++) {
-        Past p = s->items[i];
-        p.rounds[w->depth - 1] = 0;
+        Pending p = s->items[i];
+        p.iterations[w->depth - 1] = 0;
         w->grown |= state_add(w, entry, p);
     }
     State end = state_copy(w, entry);
     for (unsigned r = 0; r < op->region_count; r++)
         flow_region(w, op->regions[r], &end);
-    enter_round(w, &w->entries[number], &end, most);
+    enter_iteration(w, &w->entries[number], &end, most);
     w->certain = was_certain;
     for (unsigned i = 0; i < s->count; i++)
         s->items[i].certain = false;
     leave_loop(w, s, &end);
 }
 
-/* A loop whose rounds are known and few. */
-static bool is_unrolled(const Walk *w, const Op *op, const Loop *loop, int64_t *rounds)
+/* Returns true when the iterations of the loop are known and few. */
+static bool is_unrolled(const Walk *w, const Op *op, const Loop *loop, int64_t *iterations)
 {
     const Expr *upper = op_expr(op, ATTR_UPPER);
     if (!expr_is_constant(loop->lower) || !expr_is_constant(upper) ||
         (loop->step && !expr_is_constant(loop->step)))
         return false;
-    *rounds = most_rounds(op, loop);
-    return *rounds <= UNROLLED && w->unrolled * *rounds <= UNROLLED_IN_ALL;
+    *iterations = most_iterations(op, loop);
+    return *iterations <= UNROLLED && w->unrolled * *iterations <= UNROLLED_IN_ALL;
 }
 
-static void flow_unrolled(Walk *w, const Op *op, State *s, const Loop *loop, int64_t rounds)
+static void flow_unrolled(Walk *w, const Op *op, State *s, const Loop *loop,
+                          int64_t iterations)
 {
     Value *index = for_index(op);
     int64_t step = loop->step ? loop->step->constant : 1, unrolled = w->unrolled;
-    w->unrolled *= rounds ? rounds : 1;
-    for (int64_t i = 0; i < rounds; i++) {
+    w->unrolled *= iterations ? iterations : 1;
+    for (int64_t i = 0; i < iterations; i++) {
         index->data = (void *)expr_constant(&w->m->exprs, loop->lower->constant + i * step);
         flow_region(w, op->regions[0], s);
     }
@@ -317,21 +318,21 @@ static void flow_unrolled(Walk *w, const Op *op, State *s, const Loop *loop, int
 static void flow_loop(Walk *w, const Op *op, State *s)
 {
     Loop loop = {.op = op};
-    int64_t rounds;
+    int64_t iterations;
     if (op->code == OP_for) {
         const Expr *step = op_expr(op, ATTR_STEP);
         loop.lower = expr_substitute(&w->m->exprs, op_expr(op, ATTR_LOWER), unrolled_value,
                                      NULL);
         loop.step = step ? expr_substitute(&w->m->exprs, step, unrolled_value, NULL) : NULL;
-        if (is_unrolled(w, op, &loop, &rounds)) {
-            flow_unrolled(w, op, s, &loop, rounds);
+        if (is_unrolled(w, op, &loop, &iterations)) {
+            flow_unrolled(w, op, s, &loop, iterations);
             return;
         }
     }
     if (w->depth == HAZARD_LOOPS)
         hazards_report(w, (Hazard){.kind = HAZARD_UNKNOWN, .first = op});
     else
-        flow_rounds(w, op, s, &loop);
+        flow_iterations(w, op, s, &loop);
 }
 
 static void flow_if(Walk *w, const Op *op, State *s)
@@ -342,8 +343,8 @@ static void flow_if(Walk *w, const Op *op, State *s)
     state_join(w, s, &before);
 }
 
-/* Other groups may run at the same time: what they do is not ordered, and not certain
- * to meet. */
+/* Other groups may run at the same time: their accesses are not ordered, and not certain
+ * to be reached. */
 static void flow_group(Walk *w, const Op *op, State *s)
 {
     ThreadRange threads = w->threads;

@@ -1,5 +1,5 @@
-/* Two accesses, of one block or of two: their offsets as expressions of one time,
- * and what follows of the bytes. */
+/* Compares two accesses, of one block or of two: their offsets as expressions of one
+ * time, and from these the bytes that both touch. */
 #include "memory/hazards_walk.h"
 
 #include "memory/replicas.h"
@@ -22,25 +22,25 @@ void hazards_report(Walk *w, Hazard h)
 
 /* ---- earlier times ----------------------------------------------------- */
 
-static const Expr *ghost_of(Walk *w, const Value *of, bool far, Facts facts)
+static const Expr *fresh_symbol(Walk *w, const Value *of, bool far, Facts facts)
 {
-    for (unsigned i = 0; i < w->ghost_count; i++)
-        if (w->ghosts[i].of == of && w->ghosts[i].far == far)
-            return w->ghosts[i].expr;
-    /* An expression keeps it, so it lives as long. */
+    for (unsigned i = 0; i < w->symbol_count; i++)
+        if (w->symbols[i].of == of && w->symbols[i].far == far)
+            return w->symbols[i].expr;
+    /* An expression keeps the value, so it lives as long. */
     Value *v = arena_new(&w->m->arena, Value);
     *v = (Value){.type = of->type, .name = of->name, .program = w->p, .facts = facts};
-    Ghost ghost = {of, far, expr_value(&w->m->exprs, v)};
-    arena_push(w->arena, w->ghosts, w->ghost_count, w->ghost_capacity, ghost);
-    return ghost.expr;
+    FreshSymbol symbol = {of, far, expr_value(&w->m->exprs, v)};
+    arena_push(w->arena, w->symbols, w->symbol_count, w->symbol_capacity, symbol);
+    return symbol.expr;
 }
 
-/* Some value that `of` may have. */
+/* Returns a fresh symbol for any value that `of` may have. */
 static const Expr *other_value(Walk *w, const Value *of)
 {
     ScalarFacts f = facts_of_value(of);
-    return ghost_of(w, of, false, (Facts){.divisible = f.divisor > 0 ? f.divisor : 1,
-                                          .min = f.min, .max = f.max, .align = 1});
+    return fresh_symbol(w, of, false, (Facts){.divisible = f.divisor > 0 ? f.divisor : 1,
+                                              .min = f.min, .max = f.max, .align = 1});
 }
 
 /* from +- step * n */
@@ -62,50 +62,51 @@ static const Loop *find_loop(const Walk *w, const Value *v, unsigned *at)
     return NULL;
 }
 
-typedef struct Moment {
+/* The substitution of scalars, for one pending access. */
+typedef struct Substitution {
     Walk *w;
-    const Past *past;
-} Moment;
+    const Pending *pending;
+} Substitution;
 
 static bool is_constant_in_block(const Value *v)
 {
     return v->program || (v->def && v->def->code == OP_block_indices);
 }
 
-/* A scalar at the time of the past access, as an expression of now. */
+/* Maps a scalar at the time of the pending access to an expression of now. */
 static const Expr *value_then(Value *v, void *data)
 {
-    Moment *at = data;
+    Substitution *at = data;
     Walk *w = at->w;
     unsigned n;
     if (is_constant_in_block(v))
         return NULL;
     const Loop *loop = find_loop(w, v, &n);
-    if (!loop || n >= at->past->shared)
+    if (!loop || n >= at->pending->shared)
         return other_value(w, v);
-    unsigned rounds = at->past->rounds[n];
-    if (rounds == 0)
+    unsigned iterations = at->pending->iterations[n];
+    if (iterations == 0)
         return NULL;
-    const Expr *count = rounds < HAZARD_ROUNDS
-        ? expr_constant(&w->m->exprs, rounds)
-        : ghost_of(w, v, true, (Facts){.divisible = 1, .min = HAZARD_ROUNDS, .max = INT64_MAX,
-                                       .align = 1});
+    const Expr *count = iterations < HAZARD_ITERATIONS
+        ? expr_constant(&w->m->exprs, iterations)
+        : fresh_symbol(w, v, true, (Facts){.divisible = 1, .min = HAZARD_ITERATIONS,
+                                           .max = INT64_MAX, .align = 1});
     const Expr *then = move(w, expr_value(&w->m->exprs, v), SCALAR_sub, loop->step, count);
     return then ? then : other_value(w, v);
 }
 
-/* A scalar now: the index of a loop that began after the past access is known
- * by its rounds. */
+/* Maps a scalar of now: the index of a loop that began after the pending access is known
+ * by its iterations. */
 static const Expr *value_now(Value *v, void *data)
 {
-    Moment *at = data;
+    Substitution *at = data;
     Walk *w = at->w;
     unsigned n;
     const Loop *loop = find_loop(w, v, &n);
-    if (!loop || n < at->past->shared || at->past->rounds[n] == HAZARD_ROUNDS)
+    if (!loop || n < at->pending->shared || at->pending->iterations[n] == HAZARD_ITERATIONS)
         return NULL;
     return move(w, loop->lower, SCALAR_add, loop->step,
-                expr_constant(&w->m->exprs, at->past->rounds[n]));
+                expr_constant(&w->m->exprs, at->pending->iterations[n]));
 }
 
 void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprMap map,
@@ -133,23 +134,23 @@ static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
     return footprints_overlap(w->m, a, b, apart, then, blocks);
 }
 
-void hazards_compare(Walk *w, const Past *past, const Footprint *now,
+void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                     const Expr *const *offsets)
 {
-    const Footprint *then = past->footprint;
+    const Footprint *then = pending->footprint;
     if (!touches_conflict(then, now) ||
-        (past->grouped && thread_range_equal(past->threads, w->threads)))
+        (pending->grouped && thread_range_equal(pending->threads, w->threads)))
         return;
-    Moment at = {w, past};
+    Substitution at = {w, pending};
     const Expr *before[LIMIT_RANK], *after[LIMIT_RANK];
-    hazards_substitute(w, past->offsets, then->tile.offsets->count, value_then, &at, before);
+    hazards_substitute(w, pending->offsets, then->tile.offsets->count, value_then, &at, before);
     hazards_substitute(w, offsets, now->tile.offsets->count, value_now, &at, after);
-    bool strangers = !thread_range_equal(past->threads, w->threads);
-    Overlap o = overlap_of(w, then, before, now, after, strangers);
+    bool other_threads = !thread_range_equal(pending->threads, w->threads);
+    Overlap o = overlap_of(w, then, before, now, after, other_threads);
     w->found.pairs++;
     if (o != OVERLAP_NEVER)
-        hazards_report(w, (Hazard){past->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
-                           o == OVERLAP_SURE && past->certain, then->op, now->op, then->mode,
+        hazards_report(w, (Hazard){pending->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
+                           o == OVERLAP_SURE && pending->certain, then->op, now->op, then->mode,
                            now->mode, now->tile.memory});
 }
 
@@ -172,7 +173,7 @@ typedef struct Blocks {
     unsigned dim;
 } Blocks;
 
-/* A scalar of the one, where it is not that of the other. */
+/* Maps a scalar of the first block that the second need not share. */
 static const Expr *value_here(Value *v, void *data)
 {
     Blocks *b = data;
@@ -181,14 +182,14 @@ static const Expr *value_here(Value *v, void *data)
     return other_value(b->w, v);
 }
 
-/* The other's index is greater in that dimension. */
+/* Maps a scalar of the second block, whose index is greater in that dimension. */
 static const Expr *value_there(Value *v, void *data)
 {
     Blocks *b = data;
     if (!v->def || v->def->code != OP_block_indices || v->index != b->dim)
         return NULL;
-    const Expr *more = ghost_of(b->w, v, true, (Facts){.divisible = 1, .min = 1,
-                                                       .max = INT64_MAX, .align = 1});
+    const Expr *more = fresh_symbol(b->w, v, true, (Facts){.divisible = 1, .min = 1,
+                                                           .max = INT64_MAX, .align = 1});
     return move(b->w, expr_value(&b->w->m->exprs, v), SCALAR_add, NULL, more);
 }
 

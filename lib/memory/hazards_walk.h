@@ -1,5 +1,5 @@
-/* What the parts of the search for races share: the walk (hazards.c), which knows
- * what is unordered, and the comparison of two accesses (hazards_pairs.c). */
+/* Shared by the parts of the search for races: the walk (hazards.c), which knows the
+ * pending accesses, and the comparison of two accesses (hazards_pairs.c). */
 #ifndef TILUS_MEMORY_HAZARDS_WALK_H
 #define TILUS_MEMORY_HAZARDS_WALK_H
 
@@ -7,7 +7,7 @@
 
 enum {
     HAZARD_LOOPS = 8,       /* nested; more are not understood */
-    HAZARD_ROUNDS = 8       /* stands for "so many or more" */
+    HAZARD_ITERATIONS = 8   /* stands for "so many or more" */
 };
 
 /* How far an access has come: it is over; it is in flight and in no group; or its group
@@ -15,20 +15,22 @@ enum {
  * AGE_STARTED: no proof looks at phases. */
 enum { AGE_DONE = 0, AGE_STARTED = 1 };
 
-typedef struct Past {
+/* A pending access: no barrier has ordered it yet, on some path. */
+typedef struct Pending {
     const Footprint *footprint;
     const Expr *const *offsets;
     uint8_t age;
     uint8_t shared;             /* loops around the walk that it was in, in this run */
-    uint8_t rounds[HAZARD_LOOPS];   /* of each loop around the walk: since the access in
-                                   those, since their start in the others */
+    uint8_t iterations[HAZARD_LOOPS];   /* of each loop around the walk: since the access in
+                                           the first `shared`, since their start in the
+                                           others */
     bool certain;               /* on every path that leads from the access to here */
     bool grouped;               /* of a thread_group, whose own synchronize lies between */
     ThreadRange threads;        /* that ran the op */
-} Past;
+} Pending;
 
 typedef struct State {
-    Past *items;
+    Pending *items;
     unsigned count;
     uint32_t capacity;
     bool dead;                  /* no path leads here */
@@ -40,13 +42,13 @@ typedef struct Loop {
     const Expr *lower, *step;   /* step NULL: 1 */
 } Loop;
 
-/* An index, or another scalar, of an earlier time; `far`: the number of index
- * steps that lie between. */
-typedef struct Ghost {
+/* A fresh symbol for an index, or another scalar, of an earlier time; `far`: for the
+ * number of index steps that lie between. */
+typedef struct FreshSymbol {
     const Value *of;
     bool far;
     const Expr *expr;
-} Ghost;
+} FreshSymbol;
 
 typedef struct Walk {
     Program *p;
@@ -56,25 +58,25 @@ typedef struct Walk {
     unsigned footprint_count;
     Loop loops[HAZARD_LOOPS];
     unsigned depth;
-    int64_t unrolled;           /* rounds of unrolled loops around the walk */
+    int64_t unrolled;           /* iterations of unrolled loops around the walk */
     bool certain;               /* what is met now is met by the whole block */
     ThreadRange threads;        /* that run what is met now */
     State *entries;             /* of each loop met, what reaches the top of its body */
     unsigned loop, loop_count;
     uint32_t loop_capacity;
     bool grown, comparing;
-    Ghost *ghosts;
-    unsigned ghost_count;
-    uint32_t ghost_capacity;
+    FreshSymbol *symbols;
+    unsigned symbol_count;
+    uint32_t symbol_capacity;
     Hazards found;
 } Walk;
 
 /* Adds what was found, unless it is known. */
 void hazards_report(Walk *w, Hazard h);
 
-/* Compares an access with one of the past that nothing orders before it; its
- * offsets are expressions of now. */
-void hazards_compare(Walk *w, const Past *past, const Footprint *now,
+/* Compares an access with a pending one, which nothing orders before it; `offsets` are
+ * those of `now`. */
+void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                      const Expr *const *offsets);
 
 /* Threads of one store, or parts of one copy, and the same place. */

@@ -1,6 +1,6 @@
 /* A walk in program order notes where each tensor is accessed, and carries along
  * which tensors were accessed since the last barrier, on some path. What reaches
- * the top of a loop body grows until it holds for every round: the walk repeats
+ * the top of a loop body grows until it holds for every iteration: the walk repeats
  * until no loop has more to say. */
 #include "memory/lifetimes.h"
 
@@ -22,10 +22,10 @@ typedef struct Walk {
     Lifetimes *l;
     Arena *arena;
     unsigned position;
-    unsigned loop, loop_count;  /* loops met in this round; in any */
+    unsigned loop, loop_count;  /* loops met in this iteration; in any */
     uint32_t loop_capacity;
     uint8_t **entries;          /* of each loop, what reaches the top of its body */
-    bool grown;                 /* one of these has, in this round */
+    bool grown;                 /* one of these has, in this iteration */
 } Walk;
 
 /* ---- tensors ------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void flow_access(Walk *w, const Op *op, const OpAccess *access, uint8_t *
 
 static void flow_region(Walk *w, const Region *r, uint8_t *state);
 
-/* The first round meets each loop for the first time. */
+/* The first iteration meets each loop for the first time. */
 static uint8_t *loop_entry(Walk *w)
 {
     unsigned n = w->loop++;
@@ -120,7 +120,7 @@ static uint8_t *loop_entry(Walk *w)
     return w->entries[n];
 }
 
-/* Data of a tensor from outside stays from round to round. */
+/* Data of a tensor from outside stays from iteration to iteration. */
 static void loop_extend(Walk *w, unsigned begin)
 {
     for (unsigned i = 0; i < w->l->count; i++) {

@@ -11,7 +11,7 @@ PassResult pass_canonicalize(Program *p)
         changed |= pass_cse(p) == PASS_CHANGED;
         changed |= pass_dce(p) == PASS_CHANGED;
         result = changed ? PASS_CHANGED : result;
-        stat_add(p->module, STAT_canonicalize_rounds, 1);
+        stat_add(p->module, STAT_canonicalize_iterations, 1);
     }
     return result;
 }

@@ -35,7 +35,13 @@ static const char *missing_wait(Module *m, const Hazard *h)
     return arena_printf(&m->scratch, "no %s lies between", completion_wait_name(c));
 }
 
-/* What a race is, in words. Of one that is sure they state a fact. */
+/* Names the op of the earlier access, seen from the later one. */
+static const char *first_name(const Hazard *h)
+{
+    return h->first == h->second ? "an earlier iteration of it" : op_name(h->first);
+}
+
+/* Describes a race; a proved one as a fact. */
 static const char *pair_text(Module *m, const Hazard *h)
 {
     const char *memory = memory_name(m, h->memory);
@@ -43,14 +49,12 @@ static const char *pair_text(Module *m, const Hazard *h)
     const char *verb = (h->proved ? verbs : infinitives)[h->second_mode];
     if (h->kind == HAZARD_COPY)
         return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s %s, and %s", name, may,
-                            verb, memory,
-                            h->first == h->second ? "an earlier round of it" : op_name(h->first),
+                            verb, memory, first_name(h),
                             h->first_mode == MODE_READ ? "still reads" : "still writes",
                             missing_wait(m, h));
     return arena_printf(&m->scratch, "%s %s%s bytes of %s that %s has %s, and no "
                         "synchronize lies between", name, may, verb, memory,
-                        h->first == h->second ? "an earlier round of it" : op_name(h->first),
-                        participles[h->first_mode]);
+                        first_name(h), participles[h->first_mode]);
 }
 
 static const char *blocks_text(Module *m, const Hazard *h)
@@ -65,9 +69,9 @@ static const char *unfinished_text(Module *m, const Hazard *h)
 {
     const char *may = h->proved ? "is" : "may be";
     if (h->second && h->second->code == OP_allocate_shared)
-        return arena_printf(&m->scratch, "%s is allocated again while a %s into it %s under way",
+        return arena_printf(&m->scratch, "%s is allocated again while a %s into it %s in flight",
                             memory_name(m, h->memory), op_name(h->first), may);
-    return arena_printf(&m->scratch, "the block ends while this %s %s under way",
+    return arena_printf(&m->scratch, "the block ends while this %s %s in flight",
                         op_name(h->first), may);
 }
 
@@ -87,7 +91,7 @@ static const char *hazard_text(Module *m, const Hazard *h)
            "races";
 }
 
-/* Where the message stands: the later access, if that is an op of the text. */
+/* Places the message at the later access, if that is an op of the text. */
 static Loc hazard_loc(const Hazard *h)
 {
     bool later = h->second && h->second->code != OP_exit;

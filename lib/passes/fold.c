@@ -266,7 +266,7 @@ static bool fold_check(Fold *fold, Op *op)
     return true;
 }
 
-/* What the loop `data` carries as `v`, before the first round. */
+/* What the loop `data` carries as `v`, before the first iteration. */
 static const Expr *initial_value(Value *v, void *data)
 {
     const Op *loop = data;
@@ -276,7 +276,7 @@ static const Expr *initial_value(Value *v, void *data)
                       loop->operands[loop_carried_number(v)]);
 }
 
-/* Whether a loop runs no round. */
+/* Whether a loop runs no iteration. */
 static bool never_runs(Fold *fold, Op *op)
 {
     if (op->code == OP_while) {

@@ -1,6 +1,6 @@
 /* Loops marked `pipelined(stages)`: their copies to shared memory start stages - 1
- * rounds before the round that computes with them. What is copied becomes a ring of
- * tensors; one wait and one barrier end each round.
+ * iterations before the iteration that computes with them. What is copied becomes a ring of
+ * tensors; one wait and one barrier end each iteration.
  *
  *   for %i in 0 .. %n pipelined(3) {            %s = allocate_shared : f16[3, 64]
  *     copy_async %g[%i, 0], %s[0] ..            for %i in 0 .. 2 {
@@ -19,12 +19,12 @@
  *                                               }
  *                                               copy_async_wait_group 0
  *
- * A round's copies go into the tensor that the round before has used: its last barrier
- * lies between. They come first in the round, where they have the whole of it to end.
- * Groups and tiles have one number: when round i ends, groups 0 .. i + stages - 1 exist,
+ * An iteration's copies go into the tensor that the iteration before has used: its last
+ * barrier lies between. They come first in the iteration and have all of it to end.
+ * Groups and tiles have one number: when iteration i ends, groups 0 .. i + stages - 1 exist,
  * and all but the newest stages - 2 have ended, so tile i + 1 is there.
  *
- * The last rounds copy tiles that do not exist. Where these lie outside of their views
+ * The last iterations copy tiles that do not exist. Where these lie outside of their views
  * (a view of %n rows above) they read nothing, and nobody reads the zeros; else an `if`
  * holds them back, and only the groups stay, which waits count. */
 #include "passes/pass.h"
@@ -73,26 +73,26 @@ static const Expr *apply(const Rewrite *r, ScalarOp op, const Expr *e, const Exp
     return expr_make(&r->m->exprs, op, e, by, &why);
 }
 
-/* The round of index `i`: 0, 1, .. */
-static const Expr *round_of(const Rewrite *r, const Expr *i)
+/* The iteration of index `i`: 0, 1, .. */
+static const Expr *iteration_of(const Rewrite *r, const Expr *i)
 {
     return apply(r, SCALAR_div, apply(r, SCALAR_sub, i, r->lower), r->step);
 }
 
-/* The index `rounds` rounds after `i`. */
-static const Expr *index_after(const Rewrite *r, const Expr *i, int64_t rounds)
+/* The index `iterations` iterations after `i`. */
+static const Expr *index_after(const Rewrite *r, const Expr *i, int64_t iterations)
 {
-    return apply(r, SCALAR_add, i, apply(r, SCALAR_mul, constant(r, rounds), r->step));
+    return apply(r, SCALAR_add, i, apply(r, SCALAR_mul, constant(r, iterations), r->step));
 }
 
-/* The place in the ring of the round `rounds` after that of index `i`. */
-static const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t rounds)
+/* The place in the ring of the iteration `iterations` after that of index `i`. */
+static const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations)
 {
-    return apply(r, SCALAR_mod, apply(r, SCALAR_add, round_of(r, i), constant(r, rounds)),
-                 constant(r, r->stages));
+    const Expr *later = apply(r, SCALAR_add, iteration_of(r, i), constant(r, iterations));
+    return apply(r, SCALAR_mod, later, constant(r, r->stages));
 }
 
-/* The index of round `n`. */
+/* The index of iteration `n`. */
 static const Expr *index_of(const Rewrite *r, const Expr *n)
 {
     const Expr *distance = apply(r, SCALAR_mul, n, r->step);
@@ -188,7 +188,7 @@ static bool enter_rings(Op *op, void *data)
 
 /* ---- copies --------------------------------------------------------------------- */
 
-/* Early ops for the round of index `index`; Value.data of their results points to
+/* Early ops for the iteration of index `index`; Value.data of their results points to
  * those of the copies, as that of tensors to rings. */
 typedef struct Ahead {
     const Rewrite *r;
@@ -273,7 +273,7 @@ static void insert_wait(const Rewrite *r, int64_t pending, Region *into, Op *bef
               before);
 }
 
-/* The copies of one round into `into` before `before`, and their group. */
+/* The copies of one iteration into `into` before `before`, and their group. */
 static void insert_copies(const Rewrite *r, const Expr *index, const Expr *slot, Region *into,
                           Op *before)
 {
@@ -295,18 +295,18 @@ static void insert_copies(const Rewrite *r, const Expr *index, const Expr *slot,
 static void build_prologue(const Rewrite *r)
 {
     Region *around = r->loop->parent;
-    const Expr *zero = constant(r, 0), *rounds = constant(r, r->stages - 1);
+    const Expr *zero = constant(r, 0), *iterations = constant(r, r->stages - 1);
     if (r->stages == 2) {
         insert_copies(r, r->lower, zero, around, r->loop);
     } else {
         Value *old = for_index(r->loop);
         Attr bounds[] = {{.kind = ATTR_LOWER, .expr = zero},
-                         {.kind = ATTR_UPPER, .expr = rounds}};
+                         {.kind = ATTR_UPPER, .expr = iterations}};
         Op *op = build_op(r->m, OP_for, r->loop->loc, NULL, 0, bounds, 2);
         Region *body = build_region(r->program, op);
         build_op_region(r->m, op, body);
-        Value *round = build_region_argument(body, old->name, old->loc, old->type);
-        const Expr *n = expr_value(&r->m->exprs, round);
+        Value *iteration = build_region_argument(body, old->name, old->loc, old->type);
+        const Expr *n = expr_value(&r->m->exprs, iteration);
         insert_copies(r, index_of(r, n), n, body, NULL);
         insert_plain(r, OP_yield, body, NULL);
         op_insert(around, op, r->loop);
@@ -315,7 +315,7 @@ static void build_prologue(const Rewrite *r)
     insert_plain(r, OP_synchronize, around, r->loop);
 }
 
-/* What is left of the body computes; the copies of a later round come before it. */
+/* What is left of the body computes; the copies of a later iteration come before it. */
 static void build_body(Rewrite *r)
 {
     Region *body = r->loop->regions[0];
@@ -333,7 +333,7 @@ static void build_body(Rewrite *r)
     insert_plain(r, OP_synchronize, body, region_yield(body));
 }
 
-/* Zeros may still be under way. Where the loop comes again, its first copies must not
+/* Zeros may still be in flight. Where the loop comes again, its first copies must not
  * meet them. */
 static void build_drain(const Rewrite *r)
 {
@@ -373,7 +373,7 @@ static void say_pipelined(const Rewrite *r)
     for (uint32_t i = 0; i < r->plan.tensor_count; i++)
         bytes += ring_stride(r->plan.tensors[i]->type) *
                  dtype_bits(r->plan.tensors[i]->type->dtype) / 8;
-    SAY(r->m, r->loop->loc, PASSED, "copies run %lld round%s ahead, in %lld bytes of shared "
+    SAY(r->m, r->loop->loc, PASSED, "copies run %lld iteration%s ahead, in %lld bytes of shared "
         "memory instead of %lld%s", (long long)r->stages - 1, r->stages == 2 ? "" : "s",
         (long long)(bytes * r->stages), (long long)bytes,
         r->plan.guarded ? "; an if ends them" : "");

@@ -111,7 +111,7 @@ static bool check_nested(Op *op, void *data)
     if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op_sync(op) != SYNC_BARRIER)
         return REFUSE(p, op, "%s orders more than its copies", op_text(p, op));
     if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
-        return REFUSE(p, op, "%s would leave copies under way", op_text(p, op));
+        return REFUSE(p, op, "%s would leave copies in flight", op_text(p, op));
     return true;
 }
 
@@ -226,8 +226,8 @@ static int64_t copy_elements(const Op *copy)
     return count;
 }
 
-/* Whether each round's copies write the whole tensor, so that nothing is left of the
- * round before: disjoint tiles, as many elements as it has. */
+/* Whether each iteration's copies write the whole tensor, so that nothing is left of the
+ * iteration before: disjoint tiles, as many elements as it has. */
 static bool copies_fill(const LoopDependences *d, const Value *tensor)
 {
     int64_t count = 0;
@@ -242,7 +242,7 @@ static bool copies_fill(const LoopDependences *d, const Value *tensor)
     return count == tensor_elements(tensor->type);
 }
 
-/* How far the copies into a tensor have come in a round. */
+/* How far the copies into a tensor have come in an iteration. */
 typedef enum CopyState { NOT_COPIED, STARTED, COMMITTED, WAITED, SEEN } CopyState;
 
 static CopyState next_state(CopyState state, const Op *op)
@@ -264,7 +264,7 @@ static const Op *find_access(const LoopDependences *d, const Value *tensor, uint
     return NULL;
 }
 
-/* In a round, a tensor is copied into, waited for, and only then looked at. */
+/* In an iteration, a tensor is copied into, waited for, and only then looked at. */
 static bool check_order(Planner *p, const Value *tensor)
 {
     const LoopDependences *d = &p->plan->d;
@@ -275,14 +275,14 @@ static bool check_order(Planner *p, const Value *tensor)
         state = next_state(state, d->ops[i]);
         if (access && is_copy(access)) {
             if (use)
-                return REFUSE(p, access, "%s follows %s of the same round", op_text(p, access),
+                return REFUSE(p, access, "%s follows %s of the same iteration", op_text(p, access),
                               op_text(p, use));
             copy = access;
             state = STARTED;
         } else if (access) {
             use = access;
             if (!copy)
-                return REFUSE(p, use, "%s sees what an earlier round left in %s",
+                return REFUSE(p, use, "%s sees what an earlier iteration left in %s",
                               op_text(p, use), value_text(p, tensor));
             if (state != SEEN)
                 return REFUSE(p, use, "no copy_async_wait_group 0 and synchronize lie between "
@@ -320,8 +320,8 @@ static bool check_tensor(Planner *p, Value *tensor)
     if (copies_fill(&p->plan->d, tensor))
         return true;
     const Op *reader = find_reader(&p->plan->d, tensor);
-    return REFUSE(p, reader, "%s may see what an earlier round left: the copies of a round "
-                  "are not proved to fill %s", op_text(p, reader), name);
+    return REFUSE(p, reader, "%s may see what an earlier iteration left: the copies of an "
+                  "iteration are not proved to fill %s", op_text(p, reader), name);
 }
 
 static bool check_tensors(Planner *p)
@@ -334,8 +334,8 @@ static bool check_tensors(Planner *p)
 
 /* ---- order ---------------------------------------------------------------------- */
 
-/* An op of round i runs in round i, or stages - 1 rounds before it. Rings lie before
- * the loop, and have met already what lies rounds apart. */
+/* An op of iteration i runs in iteration i, or stages - 1 iterations before it. Rings lie
+ * before the loop, and have met already what lies iterations apart. */
 static bool edge_holds(const Planner *p, const Dependence *e)
 {
     const PipelinePlan *plan = p->plan;
@@ -357,7 +357,7 @@ static bool check_edges(Planner *p)
     for (uint32_t i = 0; i < p->plan->d.edge_count; i++) {
         const Dependence *e = &p->plan->d.edges[i];
         if (!edge_holds(p, e))
-            return REFUSE(p, e->to, "%s %s %s in %s round", op_text(p, e->to), what[e->kind],
+            return REFUSE(p, e->to, "%s %s %s in %s iteration", op_text(p, e->to), what[e->kind],
                           op_text(p, e->from), e->distance ? "an earlier" : "the same");
     }
     return true;
@@ -381,7 +381,7 @@ static bool needs_barrier(const PipelinePlan *plan, int64_t begin, int64_t at, i
     return false;
 }
 
-/* A round will end with a barrier. Of those inside, one stays when without it accesses
+/* An iteration will end with a barrier. Of those inside, one stays when without it accesses
  * since the last one would meet those up to the next. */
 static void drop_barriers(PipelinePlan *plan)
 {
@@ -406,7 +406,7 @@ static bool is_other(Value *v, void *index)
     return v != index;
 }
 
-/* Whether `e` is no less than 0 and the same in each round. */
+/* Whether `e` is no less than 0 and the same in each iteration. */
 static bool is_fixed_rest(Value *index, const Expr *e)
 {
     return expr_visit_values(e, is_other, index) && facts_of_expr(e).min >= 0;
@@ -447,7 +447,7 @@ static bool reaches(const Expr *upper, int64_t factor, const Expr *extent)
            (upper->op == SCALAR_div && facts_of_expr(extent).divisor % factor == 0);
 }
 
-/* Whether the tile that the copy would read in a round past the last lies outside of
+/* Whether the tile that the copy would read in an iteration past the last lies outside of
  * its view, in one dimension: nothing is read, and nobody reads the zeros. */
 static bool copy_ends_outside(const Op *loop, const Op *copy)
 {

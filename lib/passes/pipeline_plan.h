@@ -1,11 +1,11 @@
 /* Whether and how the copies of a loop can run ahead of its computing.
  *
- *     round            0    1    2    3    ..          3 stages
- *     copies of   0 1  2    3    4    5                2 rounds ahead: early
+ *     iteration        0    1    2    3    ..          3 stages
+ *     copies of   0 1  2    3    4    5                2 iterations ahead: early
  *     computes         0    1    2    3
  *
  * Each tensor that is copied into becomes a ring of as many tensors as there are
- * stages. That removes what orders a copy after the accesses of earlier rounds (WAR,
+ * stages. That removes what orders a copy after the accesses of earlier iterations (WAR,
  * WAW); whatever else the dependences say must hold in the new order too. */
 #ifndef TILUS_PASSES_PIPELINE_PLAN_H
 #define TILUS_PASSES_PIPELINE_PLAN_H
@@ -19,7 +19,7 @@ typedef struct PipelinePlan {
     bool *dropped;          /* a group, a wait or a barrier that the new ones replace */
     Value **tensors;        /* that become rings */
     uint32_t tensor_count, tensor_capacity;
-    bool guarded;           /* copies past the last round must not run; without it they
+    bool guarded;           /* copies past the last iteration must not run; without it they
                                lie outside of their views, read nothing and give zeros */
     const Op *at;           /* when there is no plan: where, and why in words */
     const char *why;

@@ -9,7 +9,7 @@
  *                                            }
  *
  * In dimensions that it does move along, a loop ends where its tiles begin to leave the
- * view, and one for the rounds that are left follows.
+ * view, and one for the iterations that are left follows.
  *
  *   for %i in 0 .. ceil_div(%n, 16) {        for %i in 0 .. %n / 16 {
  *     %x = load_global %g[%i * 16] ..          %x = load_global %g[%i * 16] ..    is proved
@@ -44,8 +44,8 @@ typedef struct Split {
     const Expr *conditions[CONDITIONS];
     unsigned count;
     unsigned checks;        /* that they save: pairs of an access and a dimension */
-    const Expr *end;        /* of the rounds whose tiles are inside; NULL: not known */
-    unsigned end_checks;    /* that these rounds save */
+    const Expr *end;        /* of the iterations whose tiles are inside; NULL: not known */
+    unsigned end_checks;    /* that these iterations save */
     unsigned scalars;
     int64_t ops;
     bool allocates;
@@ -133,10 +133,10 @@ static const Expr *make(const Split *s, ScalarOp op, const Expr *a, const Expr *
     return a && b ? expr_make(&s->m->exprs, op, a, b, &why) : NULL;
 }
 
-/* The rounds below the result keep a tile at `c` times the index and at most `rest` more,
+/* The iterations below the result keep a tile at `c` times the index and at most `rest` more,
  * of `span` elements, inside the extent. */
-static const Expr *inner_rounds(const Split *s, const Expr *extent, int64_t c, int64_t rest,
-                                int64_t span)
+static const Expr *inner_iterations(const Split *s, const Expr *extent, int64_t c,
+                                    int64_t rest, int64_t span)
 {
     int64_t taken;
     if (__builtin_add_overflow(rest, span, &taken) || __builtin_sub_overflow(taken, c, &taken))
@@ -163,8 +163,8 @@ static void add_end(Split *s, const MemoryTile *t, unsigned d)
     if (at == sum.count || sum.terms[at].factor < 1 || !linear_range(&sum, at, &min, &max) ||
         min < 0 || !expr_visit_values(extent, is_outer, s->loop))
         return;
-    const Expr *end = inner_rounds(s, extent, sum.terms[at].factor, max,
-                                   dim < 0 ? 1 : t->extents[dim]);
+    const Expr *end = inner_iterations(s, extent, sum.terms[at].factor, max,
+                                       dim < 0 ? 1 : t->extents[dim]);
     const Expr *both = s->end && end != s->end ? make(s, SCALAR_min, s->end, end) : end;
     if (!both || !never_fails(both))
         return;
@@ -261,7 +261,7 @@ static Op *split_loop(Split *s)
     return inside->first;
 }
 
-/* The upper bound of the rounds inside: the end, but not past the loop's own. */
+/* The upper bound of the iterations inside: the end, but not past the loop's own. */
 static const Expr *inner_upper(const Split *s)
 {
     const Expr *upper = op_expr(s->loop, ATTR_UPPER), *end = s->end;
@@ -281,7 +281,8 @@ static const Expr *rest_lower(const Split *s, const Expr *upper)
     return make(s, SCALAR_mul, make(s, SCALAR_ceil_div, from, step), step);
 }
 
-/* Whether the loop was cut in two, a copy for the rounds inside and itself for the rest. */
+/* Whether the loop was cut in two, a copy for the iterations inside and itself for the
+ * rest. */
 static bool cut_loop(Split *s)
 {
     Module *m = s->m;
@@ -300,7 +301,7 @@ static bool cut_loop(Split *s)
     op_set_attr(m, loop, (Attr){.kind = ATTR_LOWER, .expr = rest});
     for (unsigned i = 0; i < loop->result_count; i++)
         loop->operands[i] = inside->results[i];
-    SAY(m, loop, PASSED, "rounds below %s run without %u bounds check%s", expr_text(m, upper),
+    SAY(m, loop, PASSED, "iterations below %s run without %u bounds check%s", expr_text(m, upper),
         s->end_checks, s->end_checks == 1 ? "" : "s");
     stat_add(m, STAT_simplify_bounds_cuts, 1);
     stat_add(m, STAT_simplify_bounds_checks, s->end_checks);
@@ -309,7 +310,7 @@ static bool cut_loop(Split *s)
 
 /* ---- the pass ----------------------------------------------------------------- */
 
-static bool has_few_rounds(const Op *loop)
+static bool has_few_iterations(const Op *loop)
 {
     const Expr *lower = op_expr(loop, ATTR_LOWER), *upper = op_expr(loop, ATTR_UPPER);
     const Expr *step = op_expr(loop, ATTR_STEP);
@@ -330,7 +331,7 @@ static const char *obstacle(const Split *s)
         return "it has more than 256 ops";
     if (op_depth(s->loop) == LIMIT_NESTING)
         return "its copies would be nested too deeply";
-    return has_few_rounds(s->loop) ? "it has 8 rounds or less" : NULL;
+    return has_few_iterations(s->loop) ? "it has 8 iterations or less" : NULL;
 }
 
 static Split read_loop(Op *loop)

@@ -1,7 +1,7 @@
-/* Unrolling: a loop marked `unroll(n)` runs n rounds in one; what is left over runs
- * in a loop of its own. `unroll` alone copies all rounds of a loop whose bounds are
+/* Unrolling: a loop marked `unroll(n)` runs n iterations in one; what is left over runs
+ * in a loop of its own. `unroll` alone copies all iterations of a loop whose bounds are
  * constant. LLVM cannot cut loops with barriers or tensor core instructions, as it
- * does not know that all threads run the same rounds.
+ * does not know that all threads run the same iterations.
  *
  *   %s = for %i in 0 .. %n unroll(2) iter(%a = %x) { A }
  *     =>
@@ -24,10 +24,10 @@ typedef struct Unroll {
 /* How a loop is written anew. */
 typedef struct Cut {
     const Expr *lower, *upper;
-    const Expr *split;      /* where the whole rounds of copies end; NULL: at `upper` */
+    const Expr *split;      /* where the whole iterations of copies end; NULL: at `upper` */
     int64_t step;
-    int64_t copies;         /* of the body in one round */
-    bool whole;             /* all rounds are copied, and no loop is left */
+    int64_t copies;         /* of the body in one iteration */
+    bool whole;             /* all iterations are copied, and no loop is left */
 } Cut;
 
 #define SAY(u, op, kind, ...)                                                 \
@@ -66,8 +66,8 @@ static bool too_large(Unroll *u, const Op *op, int64_t copies)
     return false;
 }
 
-/* The rounds of a loop with constant bounds, at most INT64_MAX. */
-static int64_t constant_rounds(const Cut *cut)
+/* The iterations of a loop with constant bounds, at most INT64_MAX. */
+static int64_t constant_iterations(const Cut *cut)
 {
     int64_t lower = cut->lower->constant, upper = cut->upper->constant;
     if (upper <= lower)
@@ -86,9 +86,9 @@ static const Expr *make(Module *m, ScalarOp op, const Expr *a, const Expr *b)
     return a && b ? expr_make(&m->exprs, op, a, b, &why) : NULL;
 }
 
-/* The number of rounds, at least 0; NULL when it may be over 64 bits, or its
+/* The number of iterations, at least 0; NULL when it may be over 64 bits, or its
  * expression too deep. */
-static const Expr *rounds_of(Module *m, const Cut *cut)
+static const Expr *iterations_of(Module *m, const Cut *cut)
 {
     ScalarFacts lower = facts_of_expr(cut->lower), upper = facts_of_expr(cut->upper);
     const Expr *end = cut->upper;
@@ -101,16 +101,17 @@ static const Expr *rounds_of(Module *m, const Cut *cut)
                 expr_constant(&m->exprs, cut->step));
 }
 
-/* Sets `split`, lower + rounds / copies * (copies * step), where rounds are left over. */
+/* Sets `split`, lower + iterations / copies * (copies * step), where iterations are left
+ * over. */
 static bool find_split(Module *m, Cut *cut)
 {
-    const Expr *rounds = rounds_of(m, cut);
+    const Expr *iterations = iterations_of(m, cut);
     int64_t by;
-    if (!rounds || __builtin_mul_overflow(cut->copies, cut->step, &by))
+    if (!iterations || __builtin_mul_overflow(cut->copies, cut->step, &by))
         return false;
-    if (facts_of_expr(rounds).divisor % cut->copies == 0)
+    if (facts_of_expr(iterations).divisor % cut->copies == 0)
         return true;
-    const Expr *whole = make(m, SCALAR_div, rounds, expr_constant(&m->exprs, cut->copies));
+    const Expr *whole = make(m, SCALAR_div, iterations, expr_constant(&m->exprs, cut->copies));
     cut->split = make(m, SCALAR_mul, whole, expr_constant(&m->exprs, by));
     if (cut->split && !(expr_is_constant(cut->lower) && cut->lower->constant == 0))
         cut->split = make(m, SCALAR_add, cut->lower, cut->split);
@@ -128,11 +129,11 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
     bool constant = expr_is_constant(cut->lower) && expr_is_constant(cut->upper);
     if (!copies && !constant)
         return missed(u, op, "its bounds are not constants");
-    int64_t rounds = constant ? constant_rounds(cut) : INT64_MAX;
-    cut->whole = !copies || rounds <= copies->constant;
-    cut->copies = cut->whole ? rounds : copies->constant;
+    int64_t iterations = constant ? constant_iterations(cut) : INT64_MAX;
+    cut->whole = !copies || iterations <= copies->constant;
+    cut->copies = cut->whole ? iterations : copies->constant;
     if (!cut->whole && !find_split(u->m, cut))
-        return missed(u, op, "no expression of 64 bits counts its rounds");
+        return missed(u, op, "no expression of 64 bits counts its iterations");
     return !too_large(u, op, cut->copies);
 }
 
@@ -140,8 +141,8 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
 
 /* Copies the body of `loop` once: `index` is its index, `carried` what enters and
  * then what it hands on. */
-static void copy_round(Module *m, const Op *loop, Region *to, Op *before, Value *index,
-                       Value **carried)
+static void copy_iteration(Module *m, const Op *loop, Region *to, Op *before, Value *index,
+                           Value **carried)
 {
     const Op *yield = region_yield(loop->regions[0]);
     value_forward(for_index(loop), index);
@@ -168,15 +169,15 @@ static Value *build_index(Module *m, const Op *loop, Region *to, Op *before, con
 
 /* ---- loops --------------------------------------------------------------------- */
 
-static void copy_all_rounds(Module *m, const Cut *cut, Op *loop, Value **carried)
+static void copy_all_iterations(Module *m, const Cut *cut, Op *loop, Value **carried)
 {
     for (int64_t i = 0; i < cut->copies; i++) {
         Value *index = build_index(m, loop, loop->parent, loop, cut->lower, i * cut->step);
-        copy_round(m, loop, loop->parent, loop, index, carried);
+        copy_iteration(m, loop, loop->parent, loop, index, carried);
     }
 }
 
-/* A loop of `copies` rounds of `loop` in one, before it; `carried` enters, and is
+/* A loop of `copies` iterations of `loop` in one, before it; `carried` enters, and is
  * then what it gives. */
 static void build_loop(Module *m, const Cut *cut, Op *loop, const Expr *lower,
                        const Expr *upper, int64_t copies, Value **carried)
@@ -196,9 +197,10 @@ static void build_loop(Module *m, const Cut *cut, Op *loop, const Expr *lower,
         carried[i] = loop_carried(made, i);
     const Expr *base = expr_value(&m->exprs, for_index(made));
     for (int64_t i = 0; i < copies; i++)
-        copy_round(m, loop, body, NULL,
-                   i ? build_index(m, loop, body, NULL, base, i * cut->step) : for_index(made),
-                   carried);
+        copy_iteration(m, loop, body, NULL,
+                       i ? build_index(m, loop, body, NULL, base, i * cut->step)
+                         : for_index(made),
+                       carried);
     op_insert(body, build_op(m, OP_yield, loop->loc, carried, count, NULL, 0), NULL);
     for (unsigned i = 0; i < count; i++) {
         Value *v = loop->results[i];
@@ -216,7 +218,7 @@ static void unroll(Unroll *u, Op *loop)
     for (unsigned i = 0; i < loop->result_count; i++)
         carried[i] = loop->operands[i];
     if (cut.whole)
-        copy_all_rounds(u->m, &cut, loop, carried);
+        copy_all_iterations(u->m, &cut, loop, carried);
     else
         build_loop(u->m, &cut, loop, cut.lower, cut.split ? cut.split : cut.upper, cut.copies,
                    carried);
@@ -225,8 +227,8 @@ static void unroll(Unroll *u, Op *loop)
     for (unsigned i = 0; i < loop->result_count; i++)
         value_forward(loop->results[i], carried[i]);
     op_remove(loop);
-    SAY(u, loop, PASSED, cut.whole ? "all %lld rounds of the loop are unrolled"
-                                   : "%lld rounds of the loop are unrolled into one",
+    SAY(u, loop, PASSED, cut.whole ? "all %lld iterations of the loop are unrolled"
+                                   : "%lld iterations of the loop are unrolled into one",
         (long long)cut.copies);
     stat_add(u->m, STAT_unroll_loops_loops, 1);
     stat_add(u->m, STAT_unroll_loops_copies, (uint64_t)cut.copies);

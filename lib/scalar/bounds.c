@@ -11,8 +11,8 @@
  *
  *     v * c + rest + span <= (n - g) * c + g * c = n * c <= E.
  *
- * Where an op runs, each block and each loop around it has a round, so n >= g even
- * if no index stands in the offset: it may be 0, as it is in the only round. */
+ * Where an op runs, each block and each loop around it has an iteration, so n >= g even
+ * if no index stands in the offset: it may be 0, as it is in the only iteration. */
 #include "scalar/bounds.h"
 
 #include "ir/loop.h"
@@ -32,7 +32,7 @@ static const Expr *index_count(const Value *v)
     return facts_of_expr(op_expr(loop, ATTR_LOWER)).min >= 0 ? op_expr(loop, ATTR_UPPER) : NULL;
 }
 
-/* What the count n >= 1 of a loop that was cut into whole rounds is at most: x of
+/* What the count n >= 1 of a loop that was cut into whole iterations is at most: x of
  * x / a * a, and x of max(x, 0). */
 static const Expr *uncut(const Expr *n)
 {
@@ -82,9 +82,9 @@ static bool proved_by_index(const LinearSum *s, unsigned i, int64_t span, const 
            (count_fits(n, t->factor, extent) || count_fits(uncut(n), t->factor, extent));
 }
 
-/* Whether the first `end` elements are inside as there is a round of the index
+/* Whether the first `end` elements are inside as there is an iteration of the index
  * that runs below `n` (NULL: none): n >= g, and end <= g * c. */
-static bool proved_by_round(const Expr *n, int64_t end, const Expr *extent)
+static bool proved_by_iteration(const Expr *n, int64_t end, const Expr *extent)
 {
     if (!n)
         return false;
@@ -93,14 +93,15 @@ static bool proved_by_round(const Expr *n, int64_t end, const Expr *extent)
 }
 
 /* The same for each block and loop around `op`. */
-static bool proved_by_rounds(const Op *op, int64_t end, const Expr *extent)
+static bool proved_by_iterations(const Op *op, int64_t end, const Expr *extent)
 {
     const Program *p = op->parent->program;
     for (unsigned d = 0; d < p->grid_rank; d++)
-        if (proved_by_round(p->grid[d], end, extent))
+        if (proved_by_iteration(p->grid[d], end, extent))
             return true;
     for (const Op *loop = op->parent->parent; loop; loop = loop->parent->parent)
-        if (loop->code == OP_for && proved_by_round(index_count(for_index(loop)), end, extent))
+        if (loop->code == OP_for &&
+            proved_by_iteration(index_count(for_index(loop)), end, extent))
             return true;
     return false;
 }
@@ -112,7 +113,7 @@ static bool proved_by_structure(const Op *op, const Expr *offset, int64_t span,
     int64_t end;
     ScalarFacts f = facts_of_expr(offset);
     if (f.min >= 0 && !__builtin_add_overflow(f.max, span, &end) &&
-        (end <= facts_of_expr(extent).min || proved_by_rounds(op, end, extent)))
+        (end <= facts_of_expr(extent).min || proved_by_iterations(op, end, extent)))
         return true;
     if (!linear_add(&s, offset, 1))
         return false;

@@ -172,7 +172,7 @@ static bool parse_count(Parser *p, Statement *s, OpCode code)
     if (p->token.begins_line)
         return parser_expected(p, code == OP_setmaxnreg
                                       ? "the number of registers of a thread"
-                                      : "the number of groups that may stay under way");
+                                      : "the number of groups that may stay in flight");
     const Expr *number = parse_expr(p, PRECEDENCE_ANY);
     if (number)
         statement_add_expr(s, ATTR_NUMBER, number);

@@ -104,7 +104,7 @@ static const BoundsCase bounds_cases[] = {
     {false, "%m: i32", "%m / 128", "0 .. 5", "%m", "%b * 128 + %i * 32", 32},
     {false, "%m: i32", "%m / 128", "0 .. 4", "%m", "%b * 128 - %i * 32", 32},
     {true, "%m: i32", "%m / 128", "0 .. 4", "%m", "%b * 128 - %i * 32 + 96", 32},
-    /* an offset without indices, where a round is sure */
+    /* an offset without indices, where an iteration is sure */
     {true, "%m: i32", "%m", "0 .. 1", "%m", "0", 1},
     {false, "%m: i32", "%m", "0 .. 1", "%m", "0", 2},
     {false, "%m: i32", "%m", "0 .. 1", "%m", "1", 1},

@@ -254,7 +254,7 @@ static bool run_races(tilus_diag *diag, tilus_module *m, int64_t n, const char *
     if (tilus_interpret(m, "p", args, 3, buffers, 2, NULL) == TILUS_OK)
         return false;
     const char *message = tilus_diag_text(diag, before);
-    if (!strstr(message, "race") && !strstr(message, "under way"))
+    if (!strstr(message, "race") && !strstr(message, "in flight"))
         refuse(diag, message, text);
     return true;
 }

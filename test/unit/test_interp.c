@@ -1046,10 +1046,10 @@ static void copies_conflict_with_earlier_accesses(void **state)
 static void copies_must_end(void **state)
 {
     (void)state;
-    expect_error(START, 5, "block (0) ends while this copy_async is under way: no "
+    expect_error(START, 5, "block (0) ends while this copy_async is in flight: no "
                  "copy_async_commit_group follows it", 0, NULL);
     expect_error(START "  copy_async_commit_group\n  copy_async_wait_group 1\n", 5,
-                 "block (0) ends while this copy_async is under way: no copy_async_wait_group "
+                 "block (0) ends while this copy_async is in flight: no copy_async_wait_group "
                  "waits for it", 0, NULL);
     expect_error("  %g = view_global %a : u8[32]\n"
                  "  for %i in 0 .. 2 {\n"
@@ -1057,7 +1057,7 @@ static void copies_must_end(void **state)
                  "    copy_async %g[0], %s[0] {shape = [32]}\n"
                  "    copy_async_commit_group\n"
                  "  }\n",
-                 5, "shared tensor %s is allocated again while a copy_async into it is under way",
+                 5, "shared tensor %s is allocated again while a copy_async into it is in flight",
                  6, "no copy_async_wait_group waits for it");
 }
 

@@ -131,10 +131,10 @@ typedef struct Machine {
     const Op *tensors[TENSORS];
     unsigned tensor_count;
     bool given[TENSORS];                /* since it was allocated */
-    unsigned pending[TENSORS];          /* copies under way */
+    unsigned pending[TENSORS];          /* copies in flight */
     int data[UNITS];                    /* whose it is, or -1 */
     int toucher[UNITS];                 /* in this interval, or -1 */
-    unsigned copy_group[CHOICES];       /* of each copy under way; 0: none yet */
+    unsigned copy_group[CHOICES];       /* of each copy in flight; 0: none yet */
     unsigned copy_tensor[CHOICES], copies, groups;
     uint8_t choice[CHOICES], choices_of[CHOICES];
     unsigned choices, chosen;           /* of the path; so far */
@@ -178,7 +178,7 @@ static void touch(Machine *m, unsigned tensor, bool writes, bool reads)
         if (m->toucher[u] >= 0 && m->toucher[u] != (int)tensor)
             m->fault = "two tensors in one interval";
         if (copy_overlaps(m, tensor, u))
-            m->fault = "a copy is under way";
+            m->fault = "a copy is in flight";
         if (reads && m->given[tensor] && m->data[u] != (int)tensor)
             m->fault = "data is lost";
         m->toucher[u] = (int)tensor;

@@ -1,6 +1,6 @@
-/* Pipelined loops mean what they meant: random loops run on the interpreter as they
- * are written and after the pass, which must give the same bytes and no race. Some are
- * wrong on purpose (a barrier or a wait left out, data kept from round to round): those
+/* Pipelined loops mean what they meant: random loops run on the interpreter as they are
+ * written and after the pass, which must give the same bytes and no race. Some are wrong
+ * on purpose (a barrier or a wait left out, data kept from iteration to iteration): those
  * that the interpreter accepts must still be right after the pass. */
 #include "support/text.h"
 #include "tilus/tilus.h"
@@ -23,7 +23,7 @@ typedef struct Generator {
     unsigned stages, tensors, names;
     unsigned tiles[TENSORS];    /* of 4 x 8 elements, in each tensor */
     bool inside;                /* tensors are allocated in the loop */
-    const char *row;            /* of the view, that a round copies */
+    const char *row;            /* of the view, that an iteration copies */
     unsigned flaw;              /* what is wrong; FLAW_NONE for a proper loop */
 } Generator;
 
@@ -87,7 +87,7 @@ static void write_use(Generator *g)
     char tile[16];
     snprintf(tile, sizeof tile, "%%v%u", n);
     switch (draw(g, 5)) {
-    case 0:         /* kept in shared memory from round to round */
+    case 0:         /* kept in shared memory from iteration to iteration */
         WRITE(g, "%%v%u = load_shared %%w[0, 0] : u32[4, 8] @ ROW\n", n);
         write_sum(g, tile);
         write_barrier(g);

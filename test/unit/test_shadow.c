@@ -487,7 +487,7 @@ static void wait_copies(uint64_t pending)
     cpu_copy_wait(&pending, NULL);
 }
 
-/* Thread 0 copies twice; `wait` leaves so many under way, -1: none is waited for. */
+/* Thread 0 copies twice; `wait` leaves so many in flight, -1: none is waited for. */
 static void copy_and_read(int wait, unsigned reader, bool ordered, unsigned byte)
 {
     at_line(2);
@@ -605,7 +605,7 @@ static void test_copies(void **state)
                  "copy_async of thread 0 has read it, and no copy_async_wait_group lies "
                  "between");
     Fault f = run(never_waited, 32);
-    assert_fault(f, "thread 5 of block (0) ends while this copy_async is under way");
+    assert_fault(f, "thread 5 of block (0) ends while this copy_async is in flight");
     assert_int_equal(f.message.place >> 32, 2);
 }
 
