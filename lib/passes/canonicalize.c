@@ -1,6 +1,6 @@
-/* Canonicalization: fold, cse and dce feed each other, so they run in turn
- * until none changes anything. Each shrinks the program or its expressions,
- * so this ends. */
+/* Canonicalization: iterates fold, cse and dce, which feed each other, until
+ * none changes anything. Each shrinks the program or its expressions, so the
+ * iteration ends. */
 #include "passes/report.h"
 
 PassResult pass_canonicalize(Program *p)

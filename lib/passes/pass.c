@@ -7,6 +7,7 @@
 #include "support/clock.h"
 #include "syntax/syntax.h"
 
+#include <assert.h>
 #include <string.h>
 
 const PassInfo pass_info[PASS_ID_COUNT] = {
@@ -16,7 +17,7 @@ const PassInfo pass_info[PASS_ID_COUNT] = {
 
 /* ---- names -------------------------------------------------------------- */
 
-/* The next name of a comma-separated list; false at its end. */
+/* Takes the next name of a comma-separated list; false at its end. */
 static bool next_name(const char **list, const char **name, size_t *len)
 {
     while (**list == ',' || **list == ' ')
@@ -55,6 +56,12 @@ static bool check_names(Module *m, const char *list)
     return true;
 }
 
+#ifdef NDEBUG
+enum { CHECKS_PROOFS = false };
+#else
+enum { CHECKS_PROOFS = true };      /* that passes which keep proofs do */
+#endif
+
 /* ---- running -------------------------------------------------------------- */
 
 typedef struct Runner {
@@ -65,7 +72,7 @@ typedef struct Runner {
     PassTimes times;
 } Runner;
 
-/* The module's text, on the module's arena. */
+/* Prints the module, on the module's arena. */
 static const char *module_text(Module *m)
 {
     Text text;
@@ -106,20 +113,21 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     return within;
 }
 
-/* A pass may take away what proved a choice: an `if` that always holds, an index that is a
- * constant in code that never runs. Such a choice is dropped; but one that the text names
- * without a proof stays, to be an error. */
+/* Drops choices whose proof the pass lost: it may fold an `if` that always holds, or turn an
+ * index into a constant in code that never runs. A choice that the text names without a
+ * proof stays, to be an error. */
 static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
-    bool may_lose = pass->proofs == MAY_LOSE_PROOFS && choices_hold(p);
+    bool may_lose = pass->proofs == MAY_LOSE_PROOFS;
+    bool held = (may_lose || CHECKS_PROOFS) && choices_hold(p);
     PassResult result = pass->run(p);
-    if (result == PASS_CHANGED && may_lose)
+    if (result == PASS_CHANGED && held && may_lose)
         choices_drop(p);
+    assert(result != PASS_CHANGED || !held || may_lose || choices_hold(p));
     return result;
 }
 
-/* Only infer-layouts takes a program whose layouts are left open: nothing is proved of
- * it yet. */
+/* Rejects open layouts before all passes but infer-layouts, which finds no choice written. */
 static PassResult run_on_program(const PassInfo *pass, Program *p)
 {
     if (pass == &pass_info[PASS_ID_infer_layouts])

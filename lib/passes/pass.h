@@ -13,7 +13,7 @@
 
 typedef enum PassResult { PASS_UNCHANGED, PASS_CHANGED, PASS_FAILED } PassResult;
 
-/* What a pass does to the proofs of written choices (select/choices.h). */
+/* Effect of a pass on the proofs of written choices (select/choices.h). */
 typedef enum PassProofs { KEEPS_PROOFS, MAY_LOSE_PROOFS } PassProofs;
 
 typedef struct PassInfo {
@@ -30,7 +30,7 @@ enum {
 };
 extern const PassInfo pass_info[PASS_ID_COUNT];
 
-/* Those that lists show: the first so many. */
+/* Counts the passes that lists show, which stand first. */
 enum {
 #define PASS(id, name, proofs, summary) PASS_LISTED_##id,
 #define TEST_PASS(id, name, proofs, summary)
@@ -41,7 +41,7 @@ enum {
 #define PASS(id, name, proofs, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"
 
-/* What tilus-llc runs; infer-layouts first, as the others want every layout. */
+/* The pipeline of tilus-llc; infer-layouts first, as all later passes need every layout. */
 #define PASS_DEFAULT_PIPELINE                                                 \
     "infer-layouts,canonicalize,pipeline-loops,unroll-loops,"                 \
     "select-instructions,plan-shared,plan-workspace"

@@ -1,4 +1,4 @@
-/* What a run of passes leaves to read at its end: counters and times. */
+/* Reports of a run of passes: counters and times. */
 #ifndef TILUS_PASSES_REPORT_H
 #define TILUS_PASSES_REPORT_H
 
@@ -10,7 +10,7 @@ typedef enum Stat {
     STAT_COUNT
 } Stat;
 
-/* Adds `n` to a counter, when somebody asked for them. */
+/* Adds `n` to a counter, when counters are requested. */
 static inline void stat_add(Module *m, Stat stat, uint64_t n)
 {
     if (m->pass_stats)

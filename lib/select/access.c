@@ -6,7 +6,7 @@
  *            * bits
  *
  * where T and S are sums of the layout's spatial and local modes and `first` is the
- * number of a part's first element, 0 of others (ir/part.h). A power of
+ * number of a part's first element (ir/part.h), 0 of a whole tensor. A power of
  * two that divides every term divides the address. A swizzle permutes the
  * element numbers before they count bits. */
 #include "select/access.h"
@@ -183,7 +183,7 @@ static uint32_t unproved_dims(const Op *op)
     return access_checked_dims(op, &tile);
 }
 
-/* Whether units of `unit` slots lie inside the view or outside as a whole. */
+/* Returns true when no unit of `unit` slots is part inside the view and part outside. */
 static bool unit_is_whole(const Op *op, uint32_t unproved, unsigned along, int64_t unit)
 {
     unsigned d = op_tile_dim(op, along);

@@ -1,5 +1,5 @@
-/* How a load or store of a register tile reaches memory: in which units, how
- * wide, and with which bounds checks. */
+/* Accesses of a register tile by loads and stores: their units (runs of slots), their
+ * width, and their bounds checks. */
 #ifndef TILUS_SELECT_ACCESS_H
 #define TILUS_SELECT_ACCESS_H
 
@@ -7,12 +7,12 @@
 #include "ir/tile.h"
 #include "select/matrix.h"
 
-/* A unit is a run of `unit` slots (starting at multiples of `unit`) whose
- * elements follow each other in memory too, all inside the view or all
- * outside. It is moved by accesses of `bytes` bytes, a power of two up to 16,
- * each aligned to its size. bytes = 0: an element's bits start anywhere, and
- * unit is 1. By matrices, bytes is 16, the length of a matrix's row, and unit is
- * 1. */
+/* The plan of an access. A unit, here and in the attribute of that name, is a run of `unit`
+ * slots (starting at multiples of `unit`) whose elements follow each other in memory too,
+ * all inside the view or all outside. A unit is moved by accesses of `bytes` bytes,
+ * a power of two up to 16, each aligned to its size. bytes = 0: an element's bits start
+ * anywhere, and unit is 1. By matrices, bytes is 16, the length of a matrix's row, and unit
+ * is 1. */
 typedef struct Access {
     Via via;
     int64_t unit;
@@ -25,7 +25,7 @@ typedef struct Access {
  * narrower ones go without. */
 enum { HINT_LEAST = 4 };
 
-/* The best plain accesses for load_global, store_global, load_shared and
+/* Returns the best plain accesses for load_global, store_global, load_shared and
  * store_shared: via units or bits. */
 Access access_plan(Module *m, const Op *op);
 
@@ -38,12 +38,12 @@ int64_t access_first_alignment(Module *m, const Value *memory);
  * shared tensor. */
 uint32_t access_checked_dims(const Op *op, const MemoryTile *t);
 
-/* The most slots that a unit can have: what follows each other in a lane and in
- * memory. */
+/* Returns the most slots that a unit can have: elements that follow each other in a lane
+ * and in memory. */
 int64_t access_run(Module *m, const Op *op);
 
-/* The widest accesses, in bytes, that are proved for units of `unit` slots; 0:
- * none, such units do not exist. */
+/* Returns the widest accesses, in bytes, that are proved for units of `unit` slots; 0:
+ * no such units exist. */
 unsigned access_unit_width(Module *m, const Op *op, int64_t unit);
 
 /* Why units of `unit` slots cannot be moved `bytes` bytes at a time, in words

@@ -75,7 +75,7 @@ static bool check_copy(Module *m, const Op *op, const MemoryTile *source)
 
 /* ---- fences -------------------------------------------------------------- */
 
-/* What tells a tensor's memory from other memory: its allocation, or the pointer. */
+/* Returns the value that stands for a tensor's memory: its allocation, or the pointer. */
 static const Value *memory_origin(const Value *memory)
 {
     const Value *root = memory_root(memory);
@@ -106,7 +106,7 @@ static bool is_memory(const Type *t)
     return t->kind == TYPE_SHARED || t->kind == TYPE_GLOBAL;
 }
 
-/* Whether `op` is no write, by the threads, of what the copy `data` accesses. */
+/* Returns false when the threads write, by `op`, memory that the copy `data` accesses. */
 static bool leaves_alone(Op *op, void *data)
 {
     const Op *copy = data;

@@ -1,5 +1,5 @@
-/* What a copy_async_bulk needs beyond its op's own rules: its bytes follow each other in
- * both memories and begin at multiples of BULK_ALIGN there. */
+/* Plans of copy_async_bulk, and proofs beyond its op's own rules: its bytes follow each
+ * other in both memories and begin at multiples of BULK_ALIGN there. */
 #ifndef TILUS_SELECT_BULK_H
 #define TILUS_SELECT_BULK_H
 
@@ -8,7 +8,7 @@
 typedef struct BulkPlan {
     int64_t bytes;
     uint32_t checked;   /* bit d: the kernel traps unless the tile lies inside dimension d of
-                           the source: nobody writes zeros for what is outside */
+                           the source: cp.async.bulk fills no zeros in */
     bool fence;         /* fence.proxy.async before the copy */
 } BulkPlan;
 

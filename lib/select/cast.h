@@ -1,4 +1,4 @@
-/* By which cast plans (cast/plan.h) a cast, dequantize, decode or lookup converts the
+/* The cast plans (cast/plan.h) by which a cast, dequantize, decode or lookup converts the
  * elements of a thread.
  *
  *     %y = cast %x {via = magic} : f16

@@ -1,6 +1,6 @@
-/* Written choices (the attributes of select/plan.h) whose proofs lean on the program around
- * their ops: that their checks are enough, and their widths aligned. A pass that takes such
- * a proof away drops the choice, and the next select_plan chooses anew. */
+/* Written choices (the attributes of select/plan.h) whose proofs depend on the program around
+ * their ops: that their checks are enough, and their widths aligned. A pass that loses such
+ * a proof drops the choice, and the next select_plan chooses anew. */
 #ifndef TILUS_SELECT_CHOICES_H
 #define TILUS_SELECT_CHOICES_H
 

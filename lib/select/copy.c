@@ -68,7 +68,7 @@ static int64_t chunk_alignment(Module *m, const MemoryTile *t, int along)
     return least;
 }
 
-/* Whether the part of the source that lies inside along dimension `d` of its
+/* Returns true when the part of the source that lies inside along dimension `d` of its
  * view is a multiple of `bits` bits. */
 static bool end_is_multiple(const MemoryTile *source, unsigned d, int64_t bits)
 {
@@ -77,8 +77,8 @@ static bool end_is_multiple(const MemoryTile *source, unsigned d, int64_t bits)
     return extent * (width & -width) % bits == 0;
 }
 
-/* Whether a swizzle of the target keeps chunks of so many bytes together: they
- * are whole elements, aligned, and no more than its runs. */
+/* Returns true when a swizzle of the target keeps chunks of `bytes` bytes together: they
+ * are whole elements, aligned, and no longer than its runs. */
 static bool swizzle_keeps(const Type *target, int64_t bytes)
 {
     int64_t width = dtype_bits(target->dtype);
@@ -86,7 +86,7 @@ static bool swizzle_keeps(const Type *target, int64_t bytes)
                                      8 * bytes / width <= INT64_C(1) << target->swizzle.base);
 }
 
-/* Whether chunks of plan->bytes bytes, aligned as they must be, make up the
+/* Returns true when chunks of plan->bytes bytes, aligned as they must be, make up the
  * tile; decides plan->partial. */
 static bool chunks_fit(const MemoryTile *source, const Type *target, CopyPlan *plan)
 {

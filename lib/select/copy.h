@@ -1,10 +1,10 @@
-/* How copy_async cuts its tile into chunks: what the attributes of the op say, or
- * the best there is.
+/* Plans of copy_async, which cuts its tile into chunks as the op's attributes say, or
+ * else in the best way.
  *
  *     copy_async %g[%i, 0], %s[0, 0] {shape = [16, 64], width = 16, checked = [0]}
  *     copy_async %g[%i], %s[0] {shape = [5], via = bits}
  *
- * checked left out means that no dimension is. */
+ * Without `checked`, no dimension is checked. */
 #ifndef TILUS_SELECT_COPY_H
 #define TILUS_SELECT_COPY_H
 
@@ -18,13 +18,13 @@ enum { CP_ASYNC_LEAST = 4 };    /* bytes; PTX ISA, cp.async: 4, 8 or 16 */
  * chunk is an element whose bits start anywhere.
  *
  * The tile is a grid of chunks: along dimension `along` of the tile, where
- * neighbours are neighbours in both memories, a step is a chunk; along the
- * others, and when `along` is -1 along all, it is an element. */
+ * neighbors are neighbors in both memories, a step is a chunk; along other
+ * dimensions, and when `along` is -1 along all, a step is an element. */
 typedef struct CopyPlan {
     unsigned bytes;
     int along;
     int64_t grid[LIMIT_RANK];       /* the steps of each dimension of the tile */
-    unsigned order[LIMIT_RANK];     /* the tile's dimensions, chunks' neighbours last */
+    unsigned order[LIMIT_RANK];     /* the tile's dimensions, chunks' neighbors last */
     uint32_t checked;   /* bit d: the index in dimension d of the source needs a check */
     bool partial;       /* a chunk may reach past the end of the source: only its
                            first bytes lie inside */
@@ -33,7 +33,7 @@ typedef struct CopyPlan {
 /* The best plan. */
 CopyPlan copy_plan(Module *m, const Op *op);
 
-/* The plan that is written, after a proof of what it promises, or else the best.
+/* Follows the plan that is written, after its proof, or else chooses the best.
  * False after an error. */
 bool copy_follow(Module *m, const Op *op, CopyPlan *plan);
 

@@ -71,7 +71,7 @@ DotNumbers dot_numbers(const Op *op)
     return n;
 }
 
-/* Which types (a, b, c) have an instruction on the target, each triple once. */
+/* Lists the types (a, b, c) that have an instruction on the target, each triple once. */
 static const char *fitting_types(const DotPlanner *p)
 {
     Text text;
@@ -100,7 +100,7 @@ static const Layout *fragment_of(const DotPlanner *p, unsigned i)
     return mma_with_batch(t, mma_fragment(t, p->plan.mma, i), p->plan.rank);
 }
 
-/* A layout of operand i that fits, in words. */
+/* Describes a layout of operand i that fits. */
 static const char *fitting_layout(DotPlanner *p, unsigned i)
 {
     const Layout *l = p->plan.sides[i].type->layout, *atom = fragment_of(p, i);
@@ -218,8 +218,8 @@ int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k)
     return s->slots + (side == MMA_C ? unit : unit * plan->depth + k) * dot_pieces(s);
 }
 
-/* Finds the slots of the unit of side `side` whose first piece is `first`. What the
- * first thread finds is put into `slots`; the others must find the same. */
+/* Finds the slots of the unit of side `side` whose first piece is `first`. Records the
+ * slots of the first thread in `slots`; all other threads must have the same. */
 static bool match_pieces(DotPlanner *p, unsigned side, int64_t thread, const int64_t *first,
                          int64_t *slots)
 {
@@ -291,7 +291,7 @@ static void open_slots(DotPlanner *p, unsigned side)
 }
 
 /* Threads that hold one piece hold the same pieces. So if all that hold the first piece
- * of a unit have the rest of it, nobody has part of one; until that is shown, the units
+ * of a unit have the rest of it, no thread has part of one; until that is shown, the units
  * of a thread are rounded up. */
 static bool match_slots(DotPlanner *p)
 {

@@ -1,5 +1,5 @@
-/* How a `dot` is computed: by which instructions, and which elements of a thread
- * or fragments of a warp meet in them.
+/* Plans of `dot`: its instructions, and the elements of a thread or the fragments of a
+ * warp that are their operands.
  *
  *     %d = dot %a, %b, %c {via = mma.m16n8k16}
  *
@@ -10,7 +10,8 @@
  *                                              columns of b that its part of c needs
  *     fma.shared   an element      the block   room for a and b in shared memory
  *
- * A fragment is pieces (select/mma.h), each of whole words, which may lie in any slots:
+ * A unit of a dot is thus a fragment or an element, no run of slots as in access plans. A
+ * fragment is pieces (select/mma.h), each of whole words, which may lie in any slots:
  * code generation gathers their words. An element is its own piece.
  *
  * All threads, or warps, run the same code on the same slots, so for unit (i, j) of c,
@@ -24,7 +25,7 @@
 #include "ir/op_attrs.h"
 #include "select/mma.h"
 
-/* One operand cut into pieces. */
+/* An operand cut into pieces. */
 typedef struct DotSide {
     const Type *type;
     const Layout *quotient;     /* its layout over pieces: a thread for each warp or thread */
@@ -33,7 +34,7 @@ typedef struct DotSide {
     int64_t *slots;             /* see dot_slots; NULL for fma.shared */
 } DotSide;
 
-/* What keeps a dot from an instruction. */
+/* The reason that keeps a dot from an instruction. */
 typedef struct DotReason {
     int operand;                /* 0 .. 2: the operand at fault, or -1: the types */
     const char *why;            /* in words; NULL: nothing; scratch memory, as is `fits` */
@@ -56,8 +57,8 @@ typedef struct DotPlan {
 /* Pieces of a unit. */
 int64_t dot_pieces(const DotSide *s);
 
-/* In which slots of `quotient` the pieces of a unit lie, column by column: of c's unit
- * `unit`, or of the unit of a or b that is multiplied into it in step `k`. */
+/* Returns the slots of `quotient` where the pieces of a unit lie, column by column: of c's
+ * unit `unit`, or of the unit of a or b that is multiplied into it in step `k`. */
 int64_t *dot_slots(const DotPlan *plan, unsigned side, int64_t unit, int64_t k);
 
 /* Accumulators of fma: f64 or f32, i64 or i32, by the operands' types. */

@@ -1,5 +1,5 @@
-/* Layouts of dots. c is cut into units, fragments of an mma or elements, and these
- * among the workers, warps or threads; what each worker needs of a and b follows:
+/* Layouts of dots. c is cut into units, fragments of an mma or elements, which are shared
+ * out among the workers, warps or threads; the parts of a and b of each worker follow:
  *
  *     c = over . unit of c
  *     a = over without n, times all of k . unit of a
@@ -16,7 +16,7 @@
 
 enum { LEAST_TARGET = 80, WARP = 32 };
 
-/* How the workers share c: wb * wm * wn of them, each share `repeats` times. */
+/* Shares of the workers in c: wb * wm * wn of them, each share `repeats` times. */
 typedef struct Arrangement {
     int64_t wb, wm, wn, repeats;
     int64_t loads;          /* elements of a and b that a worker needs, for one k and
@@ -105,7 +105,7 @@ static bool agree(const Op *op, const Layout *const layouts[MMA_OPERANDS])
     return true;
 }
 
-/* Tries the dot with these layouts: true when it goes by mma, or fma, as is wanted. */
+/* Tries the dot with these layouts: true when it goes by mma, or fma, as requested. */
 static bool goes(Fitter *f, const Layout *const layouts[MMA_OPERANDS], Via *via)
 {
     OpTrial t;
@@ -140,7 +140,7 @@ static bool complete(Fitter *f, const Layout *over, DotFit *fit)
 
 /* ---- the best arrangement ------------------------------------------------------ */
 
-/* Whether `a` is to be tried before `b`. */
+/* Returns true when `a` is to be tried before `b`. */
 static bool is_better(const Fitter *f, const Arrangement *a, const Arrangement *b)
 {
     if (a->repeats != b->repeats)
@@ -192,7 +192,7 @@ static bool next_arrangement(const Fitter *f, const Arrangement *last, Arrangeme
     return next->repeats > 0;
 }
 
-/* Whether c can go by tensor cores though it is not laid out over fragments. */
+/* Returns true when c, though not laid out over fragments, is made of their pieces. */
 static bool is_of_pieces(const Fitter *f, const Layout *c)
 {
     LayoutTable *t = &f->m->layouts;
@@ -201,9 +201,9 @@ static bool is_of_pieces(const Fitter *f, const Layout *c)
            layout_divide(t, c, mma_with_batch(t, mma_piece(t, f->mma, MMA_C), f->rank), &why);
 }
 
-/* How workers share c follows from it where it is known; only where the pieces of its
- * fragments lie apart it is tried, too. On CUDA cores more repeats than necessary are
- * worse than a way through shared memory. */
+/* Divides the layout of c, where it is known, by that of a unit; tries arrangements where
+ * it is open, or where pieces of its fragments lie apart. On CUDA cores more repeats than
+ * necessary are worse than fma.shared. */
 static bool fit(Fitter *f, DotFit *fit)
 {
     const Layout *c = f->known[MMA_C];
@@ -221,7 +221,7 @@ static bool fit(Fitter *f, DotFit *fit)
     return false;
 }
 
-/* ---- the two ways --------------------------------------------------------------- */
+/* ---- mma and fma ---------------------------------------------------------------- */
 
 /* Counts the units; false if the tiles are no multiples of them. */
 static bool count_units(Fitter *f)

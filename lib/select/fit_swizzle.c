@@ -1,6 +1,6 @@
 /* Swizzles by trial. Of the candidates that keep runs of 16, 8 and 4 bytes together,
- * that one is chosen with which the accesses of the tensor take the fewest turns of
- * the banks, and then the fewest instructions.
+ * the one is chosen with which the accesses of the tensor take the fewest wavefronts
+ * (cycles of the banks), and then the fewest instructions.
  *
  *     swizzle(bits, base, shift)      base: a run           2^base elements
  *                                     shift: from a run's number up to the row's,
@@ -22,19 +22,19 @@ typedef struct Cost {
     Program *p;
     const Value *shared;
     Swizzle swizzle;
-    int64_t turns, instructions;
+    int64_t wavefronts, instructions;
     unsigned ways;          /* the worst */
 } Cost;
 
 static void add_cost(Cost *c, unsigned bytes, int64_t instructions, unsigned ways)
 {
     int64_t phases = bytes > BANK_BYTES ? bytes / BANK_BYTES : 1;
-    c->turns += instructions * phases * ways;
+    c->wavefronts += instructions * phases * ways;
     c->instructions += instructions;
     c->ways = ways > c->ways ? ways : c->ways;
 }
 
-/* A load or store, of all warps alike. */
+/* Adds the cost of a load or store, which all warps run alike. */
 static void cost_access(Cost *c, Module *m, const Op *op)
 {
     Access a = select_access(m, op, m->target_sm);
@@ -90,7 +90,7 @@ static unsigned log2_of(int64_t n)
     return log;
 }
 
-/* Whether the swizzle permutes the tensor's own elements. */
+/* Returns true when the swizzle permutes the tensor's own elements. */
 static bool is_legal(const Type *t, Swizzle s)
 {
     int64_t elements = type_shared_bits(t) / dtype_bits(t->dtype);
@@ -112,15 +112,15 @@ static void try_swizzle(Best *best, Swizzle s)
     if (!is_legal(t, s))
         return;
     Cost c = cost_of(best->p, best->shared, s);
-    if (c.turns > best->cost.turns ||
-        (c.turns == best->cost.turns && c.instructions >= best->cost.instructions))
+    if (c.wavefronts > best->cost.wavefronts ||
+        (c.wavefronts == best->cost.wavefronts && c.instructions >= best->cost.instructions))
         return;
     best->cost = c;
     best->swizzle = s;
 }
 
-/* Those of runs of 2^base elements: from the row's number, and from that of the
- * 128 bytes. */
+/* Tries swizzles of runs of 2^base elements: from the row's number, and from that of
+ * the 128 bytes. */
 static void try_runs(Best *best, unsigned base)
 {
     const Type *t = best->shared->type;

@@ -11,7 +11,7 @@
 
 enum { WIDEST_BITS = 128, VECTOR_MAX = 128 };
 
-/* A tile to be laid out. */
+/* Tile to be laid out. */
 typedef struct Tile {
     Module *m;
     const Type *type;
@@ -66,7 +66,8 @@ static const Layout *lay_out(const Tile *t, int64_t vector, const char **why)
     return product(t->m, layout_local(&t->m->layouts, rank, left, why), l, why);
 }
 
-/* Whether a vector of so many elements exists and leaves work for all threads. */
+/* Returns true when a vector of `vector` elements divides the tile and leaves work for
+ * all threads. */
 static bool vector_fits(const Tile *t, int64_t vector)
 {
     int64_t elements = 1;

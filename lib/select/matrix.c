@@ -86,7 +86,7 @@ void matrix_steps(const MatrixPlan *plan, int64_t *low, int64_t *high)
         matrix_index(plan, 2, high);
 }
 
-/* Whether matrices i .. i + n - 1 lie to each other as the first n do. */
+/* Returns true when matrices i .. i + n - 1 lie to each other as the first n do. */
 static bool group_fits(const MatrixPlan *plan, int64_t i, unsigned n)
 {
     int64_t first[LIMIT_RANK], other[LIMIT_RANK], low[LIMIT_RANK], high[LIMIT_RANK];

@@ -25,8 +25,8 @@ typedef struct MatrixPlan {
     bool barrier_before, barrier_after;     /* bar.warp.sync beside the instructions */
 } MatrixPlan;
 
-/* Whether load_shared or store_shared can move its tile by matrices on a target
- * that has the instruction; `*why` says in words why not. */
+/* Plans a load_shared or store_shared by matrices, for targets that have the
+ * instruction. False if it cannot, with the reason in `*why`. */
 bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why);
 
 /* Decides the plan's barriers. Lanes of ldmatrix and stmatrix touch rows that other lanes
@@ -34,7 +34,7 @@ bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why);
  * `synchronize`: where such an access may be near, a barrier of the warp stands between. */
 void matrix_order(const Op *op, MatrixPlan *plan);
 
-/* For matrices m = 0, 1, .. of one instruction: the tile's index of matrix
+/* Returns the steps between matrices m = 0, 1, .. of one instruction: the tile's index of matrix
  * n * g + m is that of n * g plus (m & 1) * low[d] + (m >> 1) * high[d]. */
 void matrix_steps(const MatrixPlan *plan, int64_t *low, int64_t *high);
 

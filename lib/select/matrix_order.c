@@ -1,10 +1,10 @@
-/* Where ldmatrix and stmatrix need barriers of the warp: where an access that a thread of
- * its own may order with the op has no `synchronize` between. */
+/* Warp barriers of ldmatrix and stmatrix: needed where no `synchronize` lies between the op
+ * and an access that a single thread may order with it. */
 #include "select/matrix.h"
 
 #include "ir/op_access.h"
 
-/* One way to look from `op`. */
+/* Search from `op` in one direction. */
 typedef struct Search {
     const Op *op;
     bool before;

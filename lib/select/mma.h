@@ -2,7 +2,7 @@
  *
  * A warp holds an operand of an instruction, a fragment, in pieces: 8 rows of 4 threads
  * for a and c, 4 threads in each of 8 columns for b. Of a piece of a or b, a thread has one
- * word, which covers as many neighbouring elements along k as fit, the `run`; of a piece of
+ * word, which covers as many neighboring elements along k as fit, the `run`; of a piece of
  * c it has two elements along n. The first factor puts the pieces into the order in which
  * the instruction takes them:
  *
@@ -54,8 +54,8 @@ const Layout *mma_piece(LayoutTable *t, const Mma *mma, unsigned operand);
  * elements in the instruction's words. Its pieces follow each other column by column. */
 const Layout *mma_fragment(LayoutTable *t, const Mma *mma, unsigned operand);
 
-/* One of these in rank `rank`, at least 2: extent 1 in the batch dimensions, which come
- * first. */
+/* Returns the layout in rank `rank`, at least 2: extent 1 in the batch dimensions, which
+ * come first. */
 const Layout *mma_with_batch(LayoutTable *t, const Layout *l, unsigned rank);
 
 #endif

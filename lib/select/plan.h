@@ -1,5 +1,5 @@
-/* Plans: by which instructions an op is computed, and in which pieces. Each op that leaves
- * a choice has a planner, a row of planners.def:
+/* Plans: the instructions that compute an op, and its pieces. Each op that leaves a choice
+ * has a planner, a row of planners.def:
  *
  *     choose    select_plan     the best plan for a target, where the text names none
  *     write     plan_write      the plan as attributes: {via = ldmatrix.x4, width = 16}
@@ -27,7 +27,7 @@ typedef enum PlanFamily {
 typedef struct Plan Plan;
 typedef struct Planner Planner;
 
-/* What a plan points to lies on the module's scratch arena. */
+/* The pointers of a plan lead to the module's scratch arena. */
 struct Plan {
     const Planner *planner;     /* NULL: the op leaves no choice */
     int64_t scratch;            /* bytes of shared memory, while the op runs */
@@ -54,20 +54,20 @@ struct Planner {
     void (*remark)(Module *m, const Op *op, const Plan *plan);
     /* Warns of a plan that was chosen and that the text can hardly mean. NULL: there is none. */
     void (*warn)(Module *m, const Op *op, const Plan *plan);
-    /* Why no better plan is possible; NULL when this is the best there is. */
+    /* Returns the reason why no better plan is possible; NULL when there is none better. */
     const char *(*reason)(Module *m, const Op *op, const Plan *plan);
     /* Bytes of shared memory that the op may need on any target, without an error where
      * it has no plan. NULL: none. */
     int64_t (*scratch)(Module *m, const Op *op);
-    /* Tells whether a written choice is proved where the op stands. NULL: it leans on
-     * nothing that passes change. */
+    /* Tells whether a written choice is proved where the op stands. NULL: its proof
+     * depends on nothing that passes change. */
     bool (*holds)(Module *m, const Op *op);
 };
 
 #define FAMILY(id) extern const Planner planner_##id;
 #include "select/planners.def"
 
-/* The planner of ops of this code, or NULL. */
+/* Returns the planner of ops of this code, or NULL. */
 const Planner *planner_of(OpCode code);
 
 /* Chooses for targets from number `sm` on (90 for sm_90a; 0: for every target), or proves
@@ -77,7 +77,7 @@ bool select_plan(Module *m, const Op *op, unsigned sm, Plan *plan);
 /* Writes the plan into the op's attributes, where the family has some. */
 void plan_write(Module *m, Op *op, const Plan *plan);
 
-/* Why no better plan is possible, in words; NULL when this is the best there is. */
+/* Returns the reason why no better plan is possible; NULL when there is none better. */
 const char *plan_reason(Module *m, const Op *op, const Plan *plan);
 
 /* Reports the plan as remarks of select-instructions. */
@@ -87,10 +87,10 @@ void plan_remark(Module *m, const Op *op, const Plan *plan);
  * mean it. */
 void plan_warn(Module *m, const Op *op, const Plan *plan);
 
-/* Bytes of shared memory that the op may need while it runs, on any target. */
+/* Returns the bytes of shared memory that the op may need while it runs, on any target. */
 int64_t plan_scratch(Module *m, const Op *op);
 
-/* One remark about `op`. */
+/* Emits one remark about `op`. */
 #define REMARK(m, op, kind, ...)                                              \
     remark_emit((m)->remarks, REMARK_##kind, "select-instructions", (m)->diag, (op)->loc, \
                 __VA_ARGS__)

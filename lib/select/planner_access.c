@@ -95,7 +95,7 @@ static void remark_width(Module *m, const Op *op, const Plan *plan)
                a->via == VIA_bits ? "with a width of " : "", wanted_width(m, op, a), why);
 }
 
-/* Only 16-bit tiles of two dimensions are meant for matrices. */
+/* Reports why a 16-bit tile of two dimensions does not go by matrices. */
 static void remark_matrix(Module *m, const Op *op)
 {
     const Type *tile = op_tile_type(op);

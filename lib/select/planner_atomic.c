@@ -6,7 +6,7 @@
 
 enum { WORD_BYTES = 4 };
 
-/* A word from each thread, for the replicas of its elements. */
+/* Returns the bytes of a word from each thread, for the replicas of its elements. */
 static int64_t scratch_of(Module *m, const Op *op)
 {
     (void)m;

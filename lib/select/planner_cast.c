@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What is asked of the runs of one operand. */
+/* The query for the runs of one operand. */
 typedef struct Conversion {
     Module *m;
     CastQuery query;            /* but for the number of elements */
@@ -113,8 +113,8 @@ static CastRuns plan_codes(const Conversion *codes, const Op *op)
                       .packed = codes->query.packed, .slots = codes->layout->slots};
 }
 
-/* The codes with the zero points off, if plans can; no plan knows codes that are numbers
- * from others then. */
+/* Plans the codes with the zero points subtracted, if plans can: no plan then tells codes
+ * that are numbers from other codes. */
 static bool plan_folded(Conversion codes, const Op *op, CastRuns *runs)
 {
     codes.zeros = op->operands[2]->type;
@@ -135,7 +135,7 @@ static void plan_dequantize(Module *m, const Op *op, unsigned sm, const Conversi
     }
 }
 
-/* What the text names is possible; false after an error. */
+/* Checks that the family in the text is possible; false after an error. */
 static bool check_named(Module *m, const Op *op, const CastChoice *c)
 {
     const Attr *via = op_attr(op, ATTR_VIA);
@@ -182,7 +182,7 @@ static const char *common_word(const CastRuns *runs)
     return cast_family_word(runs->plans[0]->family);
 }
 
-/* Of decode and lookup there is one family; equal types have none. */
+/* Writes the family; decode and lookup have one only, equal types none. */
 static void write_cast(Module *m, Op *op, const Plan *plan)
 {
     const CastRuns *codes = &plan->cast.codes;
@@ -222,7 +222,7 @@ static void remark_codes(Module *m, const Op *op, const CastRuns *codes)
                                                          : "it has no plan");
 }
 
-/* What the zero points of a dequantize come to. */
+/* Reports the conversion of a dequantize's zero points. */
 static void remark_zeros(Module *m, const Op *op, const CastChoice *c)
 {
     const char *zero = dtype_name(c->zeros.from);

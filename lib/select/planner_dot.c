@@ -16,7 +16,7 @@ static void write_dot(Module *m, Op *op, const Plan *plan)
     op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = plan->dot.via});
 }
 
-/* What becomes of words of a and b before they are multiplied. */
+/* Describes the conversion of words of a and b before they are multiplied. */
 static const char *operands_text(Module *m, const DotPlan *plan)
 {
     if (!plan->mma || plan->mma->parts == 1)

@@ -23,7 +23,7 @@ static void digits_push(ThreadDigits *digits, int64_t weight, int64_t extent)
     digits->size *= extent;
 }
 
-/* How many threads of a digit butterflies join: while it is a whole number of
+/* Counts the threads of a digit that butterflies join: while it is a whole number of
  * pairs of lanes, lanes that differ in one bit differ in this digit alone. */
 static int64_t butterfly_extent(int64_t weight, int64_t extent)
 {

@@ -1,6 +1,5 @@
-/* How a `reduce` runs on the machine: first each thread reduces its own slots,
- * then lanes of a warp exchange by butterflies, then what is left is combined
- * through shared memory.
+/* Plans of `reduce`: first each thread reduces its own slots, then lanes of a warp
+ * exchange by butterflies, then the partial results are combined through shared memory.
  *
  *     spatial(6, 16), dimension 0 reduced: thread = 16 * i + j
  *

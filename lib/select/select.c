@@ -41,7 +41,7 @@ const char *select_matrix_reason(Module *m, const Op *op, unsigned sm)
     return plan_matrices(m, op, sm, &plan, &why) ? NULL : why;
 }
 
-/* A tile that fits the matrices has plain accesses of 4 bytes at most. */
+/* Prefers matrices: a tile that they fit has plain accesses of 4 bytes at most. */
 Access select_access(Module *m, const Op *op, unsigned sm)
 {
     Access a = {.unit = 1, .bytes = MATRIX_ROW_BYTES};

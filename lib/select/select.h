@@ -1,11 +1,11 @@
-/* Which instructions move a load's or store's tile: what the attributes of the
- * op say, or the best there is.
+/* The instructions that move a load's or store's tile: those that the attributes of the
+ * op say, or else the best.
  *
  *     load_shared %s[0, 0] {via = ldmatrix.x4, width = 16}
  *     load_global %g[%i, 0] {width = 16, unit = 8, checked = [0]}
  *     store_global %x, %g[%i] {via = bits, checked = [0]}
  *
- * checked left out means that no dimension is. */
+ * Without `checked`, no dimension is checked. */
 #ifndef TILUS_SELECT_SELECT_H
 #define TILUS_SELECT_SELECT_H
 
@@ -27,7 +27,7 @@ Access select_access(Module *m, const Op *op, unsigned sm);
 /* Why a shared access does not go by matrices, in words; NULL when it can. */
 const char *select_matrix_reason(Module *m, const Op *op, unsigned sm);
 
-/* The choice that is written, after a proof of what it promises, or else
+/* Follows the choice that is written, after its proof, or else calls
  * select_access. False after an error. */
 bool select_follow(Module *m, const Op *op, unsigned sm, Access *a);
 
@@ -42,7 +42,7 @@ bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t
 /* The dimensions that `op`, a load, store or copy, must check where it stands. */
 uint32_t select_needed_checks(const Op *op);
 
-/* Whether units of a written choice are proved to exist. */
+/* Returns true when units of a written choice are proved to exist. */
 bool select_has_units(Module *m, const Op *op);
 
 #endif

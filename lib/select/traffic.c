@@ -8,13 +8,13 @@
 
 enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
-/* Where a lane's access begins: a byte, behind steps of strides that are not
- * constant, numbered. */
+/* The begin of a lane's access: a byte, behind steps of strides that are not constant,
+ * numbered. */
 typedef struct Place {
     int64_t far, byte;
 } Place;
 
-/* Where a part begins, as far as offsets and strides are constants. */
+/* Returns the element where a part begins, as far as offsets and strides are constants. */
 static uint64_t first_element(Module *m, const Value *memory)
 {
     uint64_t first = 0;
@@ -195,8 +195,7 @@ static unsigned count_blocks(const Place *places, unsigned count, int64_t bytes)
     return blocks;
 }
 
-/* Counts the sectors of one warp's request, if they are more than those of the
- * others so far. */
+/* Counts the sectors of one warp's request; keeps the most of all warps so far. */
 static void worst_sectors(const Place *places, unsigned count, unsigned bytes, unsigned *worst,
                           unsigned *least)
 {

@@ -1,4 +1,4 @@
-/* What an access costs in memory traffic, for remarks. Each query looks at one
+/* Costs of accesses in memory traffic, for remarks. Each query looks at one
  * instruction of a warp: the one that moves the lanes' first slots (those of
  * later slots lie a constant further). Offsets that are not constant count as
  * 0, so a tile is taken to begin where the tensor does. The worst warp of the
@@ -22,8 +22,8 @@ unsigned access_conflict_ways(Module *m, const Op *op, const Access *a);
  * sector. */
 unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *least);
 
-/* The same of a copy_async: of its writes into the shared tensor, and of its
- * reads. The lanes of a warp take neighbouring chunks. */
+/* Returns bank conflicts and sectors of a copy_async: of its writes into the shared tensor,
+ * and of its reads. The lanes of a warp take neighboring chunks. */
 unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan);
 unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least);
 

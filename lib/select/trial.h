@@ -8,7 +8,7 @@
 enum { TRIAL_VALUES = 8 };
 
 typedef struct OpTrial {
-    Op op;                          /* in its place, as far as others can see */
+    Op op;                          /* a copy, in the place of the op that is tried */
     Value values[TRIAL_VALUES];     /* its operands, then its results */
     Value *pointers[TRIAL_VALUES];
 } OpTrial;
