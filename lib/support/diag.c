@@ -57,7 +57,7 @@ void diag_check_time(Diag *d, Loc loc)
 {
     if (!d->deadline || clock_nanoseconds() < d->deadline)
         return;
-    d->deadline = 0;    /* what now ends is not interrupted again */
+    d->deadline = 0;    /* the compile ends now, without another interruption */
     diag_error(d, loc, "the compile has come so far in %lld ms, its limit",
                (long long)diag_limit(d, LIMIT_ID_MILLISECONDS));
     longjmp(d->oom.jump, 1);

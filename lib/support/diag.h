@@ -1,4 +1,4 @@
-/* Diagnostics: the user's mistakes, and what probably is one, located in the program text.
+/* Diagnostics: the user's mistakes, certain and probable ones, located in the program text.
  *
  * Errors are values: `diag_error` records a message and returns false, so
  * that reporting and failing are one statement. Messages start in lower case,
@@ -54,7 +54,7 @@ void diag_free(Diag *d);
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line);
 
-/* A row of limits.def. `most`: what it can be set to; 0: it cannot. */
+/* A row of limits.def. `most`: the largest value it can be set to; 0: it cannot be set. */
 typedef struct LimitInfo {
     const char *name, *what;
     int64_t value, most;
@@ -68,9 +68,9 @@ static inline int64_t diag_limit(const Diag *d, LimitId id) { return d->limits[i
 bool diag_set_limit(Diag *d, LimitId id, int64_t value);
 bool limit_allows(LimitId id, int64_t value);
 
-/* Where a compile takes long, once an op or so: past the deadline an error at `loc`,
- * and a jump to the guard of the API entry, as when memory runs out. Not to be called
- * below foreign frames, nor while something is freed. */
+/* Ends a compile that is past its deadline: an error at `loc`, and a jump to the guard of
+ * the API entry, as when memory runs out. Called about once an op where a compile takes
+ * long, but never below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 
 /* Record a message; all return false. A note belongs to the error or warning before it. A

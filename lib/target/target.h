@@ -1,5 +1,5 @@
-/* The targets that can be compiled for, and which of them suits a device. Depends on nothing
- * but the table, so the matmul library shares it. Pure functions; thread safe. */
+/* The targets that can be compiled for, and the choice of one for a device. Depends on
+ * nothing but the table, so the matmul library shares it. Pure functions; thread safe. */
 #ifndef TILUS_TARGET_TARGET_H
 #define TILUS_TARGET_TARGET_H
 
@@ -25,7 +25,7 @@ const Target *target_find(const char *name);
  * newest, with the architecture's own features where the device has exactly these. NULL for
  * devices older than every target. */
 const Target *target_for(int capability);
-/* Its name, static storage, or NULL. */
+/* The name of that target, static storage, or NULL. */
 const char *target_name_for(int capability);
 
 #endif

@@ -185,8 +185,8 @@ double dtype_decode(DType t, uint64_t code)
 
 /* ---- encode ---------------------------------------------------------- */
 
-/* A value's significand cut by `drop` bits gave `magnitude`: one more, or the
- * same, by what was cut off. */
+/* Rounds to nearest even: `magnitude` came of the significand without its low `drop`
+ * bits, which decide whether it grows by one. */
 static uint64_t round_up(uint64_t magnitude, uint64_t significand, unsigned drop)
 {
     uint64_t half = (uint64_t)1 << (drop - 1);
@@ -203,8 +203,8 @@ static uint64_t encode_magnitude(const DTypeInfo *t, uint64_t bits)
     int exponent = (int)(bits >> F64_MANTISSA) - F64_BIAS + float_bias(t);
     unsigned drop = F64_MANTISSA - t->mantissa;
     if (exponent < 1) {
-        /* Subnormal. When one bit more than the significand is dropped, all of
-         * it is less than half: more makes no difference. */
+        /* Subnormal. When one bit more than the significand has is dropped, the
+         * significand is less than half a unit: more makes no difference. */
         drop += (unsigned)(1 - exponent);
         drop = drop < F64_MANTISSA + 2 ? drop : F64_MANTISSA + 2;
         exponent = 1;

@@ -1,5 +1,5 @@
-/* Arithmetic, comparison and bit operations on codes: what the element-wise ops
- * mean. */
+/* Arithmetic, comparison and bit operations on codes: the meaning of the
+ * element-wise ops. */
 #include "types/dtype.h"
 
 #include "support/bits.h"
@@ -21,7 +21,7 @@ static int64_t signed_value(DType t, uint64_t code)
 
 /* ---- sums and products ----------------------------------------------- */
 
-/* Why f64 in between does no harm. A product of two significands of at most 24
+/* Rounding to f64 in between does no harm. A product of two significands of at most 24
  * bits has 48, and its exponent is far inside f64's range: it is exact. A sum
  * that f64 cannot hold spans more than 53 bits, so one term is less than 1/16
  * of the other one's last place. The sum then lies that close to the larger
@@ -140,7 +140,7 @@ DOrder dtype_order(DType t, uint64_t a, uint64_t b)
     return x < y ? DORDER_LESS : x > y ? DORDER_GREATER : DORDER_EQUAL;
 }
 
-/* Whether `a` is the lesser of two codes, -0 being less than +0. */
+/* Returns true when `a` is the lesser of two codes, -0 being less than +0. */
 static bool is_lesser(DType t, uint64_t a, uint64_t b)
 {
     DOrder order = dtype_order(t, a, b);

@@ -3,6 +3,8 @@
 
 #include "support/limits.h"
 
+#include <assert.h>
+
 static bool expr_equal(const void *x, const void *y)
 {
     const Expr *a = x, *b = y;
@@ -50,6 +52,7 @@ static const Expr *make_unfolded(ExprTable *t, ScalarOp op, const Expr *a, const
 
 const Expr *expr_make(ExprTable *t, ScalarOp op, const Expr *a, const Expr *b, const char **why)
 {
+    assert(scalar_op_info[op].operands == (b ? 2 : 1));
     if (expr_is_constant(a) && (!b || expr_is_constant(b))) {
         int64_t folded;
         *why = scalar_apply(op, a->constant, b ? b->constant : 0, &folded);

@@ -36,6 +36,7 @@ void digit_push(DigitList *list, Digit d)
         last->stride = d.stride;
         return;
     }
+    assert(d.extent > 1 && (d.dim == REPLICA) == (d.stride == 0));
     assert(list->count < LAYOUT_MODES);
     list->digit[list->count++] = d;
 }

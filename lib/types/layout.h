@@ -14,8 +14,8 @@
  *
  * Layouts are interned in a LayoutTable in canonical form, so that equal
  * functions are equal pointers. Canonical: no mode of extent 1; two modes that
- * are neighbours in one dimension and follow each other in one list are one
- * mode; neighbouring replicas are one replica. Immutable once made. */
+ * are neighbors in one dimension and follow each other in one list are one
+ * mode; neighboring replicas are one replica. Immutable once made. */
 #ifndef TILUS_TYPES_LAYOUT_H
 #define TILUS_TYPES_LAYOUT_H
 
@@ -98,9 +98,9 @@ const Layout *layout_drop(LayoutTable *t, const Layout *l, unsigned count, const
 const Layout *layout_permute(LayoutTable *t, const Layout *l, unsigned count,
                              const int64_t *order, const char **why);
 
-/* The same elements under another shape, numbered in row-major order before
- * and after. So dimensions of extent 1 come and go, neighbours become one, and
- * one splits where its modes do; other splits are refused. */
+/* `l` under another shape of as many elements, which keep their row-major numbers.
+ * So dimensions of extent 1 come and go, neighbors become one, and one splits where
+ * its modes do; other splits are refused. */
 const Layout *layout_reshape(LayoutTable *t, const Layout *l, unsigned rank,
                              const int64_t *shape, const char **why);
 
@@ -132,25 +132,26 @@ const Layout *layout_from_modes(LayoutTable *t, unsigned rank, const int64_t *sh
 const Layout *layout_reduce(LayoutTable *t, const Layout *l, uint32_t dims, const char **why);
 
 /* The layout of the groups into which extents of `l` are cut, `shape` of them, which
- * divides l's: each thread holds the groups of what it holds in `l`. Refused where
- * groups cut a mode unevenly. */
+ * divides l's: each thread holds the groups of the elements that it holds in `l`.
+ * Refused where groups cut a mode unevenly. */
 const Layout *layout_group(LayoutTable *t, const Layout *l, const int64_t *shape,
                            const char **why);
 
-/* Whether each thread holds in `from` what it holds in `to` when each element of
- * `from` repeats to as many, side by side, as fill the extents of `to`, in a slot that
- * does not depend on the thread. Otherwise names a thread that lacks there what slot 0
- * in `to` needs. Ranks and threads are equal, and layout_group gives a layout of
- * from's shape. */
+/* Returns true when each thread holds in `from` the elements that it holds in `to`, where
+ * each element of `from` repeats to as many, side by side, as fill the extents of `to`, in
+ * a slot that does not depend on the thread. Otherwise names a thread whose `from` lacks
+ * the element of slot 0 in `to`. Ranks and threads are equal, and layout_group gives a
+ * layout of from's shape. */
 bool layout_broadcasts(const Layout *from, const Layout *to, int64_t *thread);
 
-/* The slot in `from` of what `slot` in `to` holds, when layout_broadcasts. */
+/* The slot in `from` of the element in `slot` of `to`, when layout_broadcasts. */
 int64_t layout_broadcast_slot(const Layout *from, const Layout *to, int64_t slot);
 
 /* The index of the element in `slot` of `thread`; index[rank] is written. */
 void layout_index(const Layout *l, int64_t thread, int64_t slot, int64_t *index);
 
-/* The inverse: where the element is. Of its replicas, thread is the least. */
+/* Finds the element at `index`, the inverse of layout_index: its slot, and the least of
+ * the threads that hold it. */
 void layout_place(const Layout *l, const int64_t *index, int64_t *thread, int64_t *slot);
 
 /* The number of threads that hold each element (1 without replicas). */
@@ -167,7 +168,7 @@ int64_t layout_run(const Layout *l, unsigned dim);
  * local_modes = [..]). Parsing the text gives the same layout. */
 void layout_print(Text *text, const Layout *l);
 
-/* Append a drawing: which thread holds each element, in which slot. Two
+/* Append a drawing: the thread and the slot of each element. Two
  * dimensions are a grid, more are a grid for each index of the others; meant
  * for at most LAYOUT_DRAWN elements. */
 enum { LAYOUT_DRAWN = 1 << 16 };

@@ -1,5 +1,4 @@
-/* What the files of layouts share: digits (see layout.c) and refusals. Nothing
- * else includes this. */
+/* Digits of layouts (see layout.c), and refusals. Included by the files of layouts alone. */
 #ifndef TILUS_TYPES_LAYOUT_DIGITS_H
 #define TILUS_TYPES_LAYOUT_DIGITS_H
 
@@ -30,7 +29,7 @@ typedef struct Strided {
 } Strided;
 
 /* Appends a less significant digit, joined to the last one where both are one
- * walk. A replica's stride of 0 makes neighbouring replicas one, too. */
+ * walk. A replica's stride of 0 makes neighboring replicas one, too. */
 void digit_push(DigitList *list, Digit d);
 
 /* The layout's digits. */

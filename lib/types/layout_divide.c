@@ -78,9 +78,8 @@ static void list_unscale(DigitList *list, const int64_t *scale)
     }
 }
 
-/* With both tails equal to g's digits, which cover a tile of g's shape, what
- * is left of each dimension's tower begins at g's extent: no stride can fail
- * to be its multiple. */
+/* With both tails equal to g's digits, which cover a tile of g's shape, the rest of each
+ * dimension's tower begins at g's extent: every stride is a multiple of that. */
 const Layout *layout_divide(LayoutTable *t, const Layout *h, const Layout *g,
                             const char **why)
 {
@@ -129,8 +128,8 @@ static bool list_remove_head(DigitList *list, const DigitList *head, const int64
     return true;
 }
 
-/* As above: with both heads equal to f's digits, what is left of each
- * dimension's tower is what a tile of g's shape needs. */
+/* With both heads equal to f's digits, the rest of each dimension's tower covers a tile of
+ * g's shape exactly. */
 const Layout *layout_divide_left(LayoutTable *t, const Layout *h, const Layout *f,
                                  const char **why)
 {

@@ -1,6 +1,6 @@
 /* Drawing layouts: a grid of cells that name thread and slot, as text or SVG.
  *
- * Both draw the same: slices of two dimensions, below each other. A layout of
+ * Text and SVG show slices of two dimensions, below each other. A layout of
  * rank 1 is one slice, broken into rows. */
 #include "types/layout.h"
 
@@ -9,7 +9,7 @@
 
 enum { LINE = 16, SHOWN_HOLDERS = 4 };
 
-/* What every cell needs. A slice is `rows` x `columns` cells. */
+/* Sizes and holders that the cells share. A slice is `rows` x `columns` cells. */
 typedef struct Drawing {
     Text *out;
     const Layout *l;
@@ -108,7 +108,7 @@ static int digits_of(int64_t number)
     return digits;
 }
 
-/* What begins a row: its index, or its first element's where the rank is 1. */
+/* The label of a row: its index, or its first element's where the rank is 1. */
 static int64_t row_label(const Drawing *g, int64_t row)
 {
     return g->l->rank == 1 ? row * g->columns : row;
@@ -173,7 +173,7 @@ void layout_draw_text(Text *out, const Layout *l)
 
 /* ---- SVG -------------------------------------------------------------------- */
 
-/* In pixels. A character of the font is at most CHARACTER wide. */
+/* Sizes in pixels. A character of the font is at most CHARACTER wide. */
 enum { CHARACTER = 8, CELL_HEIGHT = 24, MARGIN = 16, BASELINE = 16 };
 
 typedef struct Sheet {
@@ -194,8 +194,8 @@ static void svg_number(const Sheet *s, int64_t x, int64_t y, const char *anchor,
     svg_text(s, x, y, anchor, arena_printf(s->g->out->arena, "%" PRId64, number));
 }
 
-/* Neighbouring threads differ most in hue when it steps by the golden angle;
- * the lightness lets black text be read on every colour. */
+/* Neighboring threads differ most in hue when it steps by the golden angle;
+ * the lightness lets black text be read on every color. */
 static void svg_cell(const Sheet *s, int64_t x, int64_t y, const int64_t *index)
 {
     int64_t thread;

@@ -199,7 +199,7 @@ const Layout *layout_concat(LayoutTable *t, const Layout *f, const Layout *g,
 
 /* ---- slice ------------------------------------------------------------------- */
 
-/* Whether the digit chooses among tiles, wholly or in part. */
+/* Returns true when the digit chooses among tiles, wholly or in part. */
 static bool leaves_tile(const Digit *d, const int64_t *shape)
 {
     return d->dim != REPLICA && d->stride * d->extent > shape[d->dim];

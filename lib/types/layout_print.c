@@ -1,8 +1,8 @@
 /* Printing layouts: a product of primitives where there is one.
  *
- * Factors are taken off the left. What is left of a layout is an end of its
+ * Factors are taken off the left. The rest of a layout is an end of its
  * spatial list and an end of its local list, so a state is two positions. A
- * digit can be taken next when it is first in what is left of its list and its
+ * digit can be taken next when it is first in the rest of its list and its
  * mode is the outermost left in its dimension; a factor is a run of such
  * digits of one list whose dimensions ascend (row-major) or descend
  * (column-major), or one replica.
@@ -24,6 +24,7 @@
  * the fewest column-major factors, and then the one with threads first. */
 #include "types/layout.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum { FACTOR = 64, UNREACHED = 1 << 15 };  /* cost: 64 * factors + columns */
@@ -61,7 +62,7 @@ static void search_init(Search *s, const Layout *l)
         }
 }
 
-/* Whether the modes outside `mode` in its dimension are taken. */
+/* Returns true when the modes outside `mode` in its dimension are taken. */
 static bool is_outermost(const Search *s, int mode, const unsigned *taken)
 {
     const LayoutMode *modes = s->l->modes;
@@ -160,6 +161,7 @@ static void print_product(Text *text, const Search *s)
         taken[step->list] += step->take;
         first = false;
     }
+    assert(taken[SPATIAL] == s->count[SPATIAL] && taken[LOCAL] == s->count[LOCAL]);
     if (shows_rank)
         return;
     text_add(text, first ? "local(" : ".local(");

@@ -2,7 +2,7 @@
  * one, or repeated. */
 #include "types/layout.h"
 
-/* A mode of the grouped layout, and what lies inside a group: extent = outer * inner. */
+/* A mode of the grouped layout, cut at a group's border: extent = outer * inner. */
 typedef struct Cut {
     int64_t outer, inner, number;
 } Cut;
@@ -74,7 +74,7 @@ const Layout *layout_reduce(LayoutTable *t, const Layout *l, uint32_t dims, cons
     return layout_group(t, l, shape, why);
 }
 
-/* The index, in `from`, of what `slot` of `thread` holds in `to`. */
+/* The index, in `from`, of the element that `slot` of `thread` holds in `to`. */
 static void source_index(const Layout *from, const Layout *to, int64_t thread, int64_t slot,
                          int64_t *index)
 {

@@ -6,6 +6,7 @@
  * high half, or crosswise where a cast turns the word. */
 #include "types/storage.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { PLACES = 16, WORDS_MAX = 7 };
@@ -70,6 +71,7 @@ static const Order *float_order(unsigned bits, unsigned low)
  * each, the pair, in capitals for its odd element, and the bit. */
 static void place_words(CastStorage *s, unsigned bits, const Order *order)
 {
+    assert(order && "orders.def has a row for every float");
     for (unsigned w = 0; w < s->words; w++)
         for (unsigned place = 0; place < PLACES; place++) {
             const char *at = order->words[w] + 2 * (PLACES - 1 - place);
@@ -91,8 +93,8 @@ static void place_halves(CastStorage *s, unsigned bits)
                                                 e / 2 % each * bits + b);
 }
 
-/* Whether halves of type `to` hold the codes of a float, and none of its numbers would be
- * infinity. */
+/* Returns true when halves of type `to` hold the codes of a float, and none of its numbers
+ * would be infinity. */
 static bool fits_half(const DTypeInfo *from, const DTypeInfo *to)
 {
     return from->exponent < to->exponent ||
@@ -100,7 +102,8 @@ static bool fits_half(const DTypeInfo *from, const DTypeInfo *to)
             (from->special != SPECIAL_FINITE || !from->mantissa));
 }
 
-/* Where no half of `to` holds the codes, casts go by bf16. */
+/* Orders the bits of floats for casts to `to`, or by bf16 where no half of `to` holds the
+ * codes. */
 static void order_floats(const DTypeInfo *f, DType to, CastStorage *s)
 {
     s->to = fits_half(f, &dtype_info[to]) ? to : DTYPE_bf16;
@@ -127,6 +130,7 @@ static void order_integers(unsigned bits, DType to, CastStorage *s)
 
 void cast_storage(DType from, DType to, CastStorage *storage)
 {
+    assert(cast_has_storage(from, to));
     const DTypeInfo *f = &dtype_info[from];
     *storage = (CastStorage){.elements = cast_group(from), .flips = f->kind == DKIND_INT};
     storage->words = storage->elements * f->bits / 32;
@@ -143,7 +147,7 @@ static unsigned bit_of(const uint32_t *words, unsigned i)
     return words[i / 32] >> i % 32 & 1;
 }
 
-/* Whether bit `i` of a group in plain order is stored inverted. */
+/* Returns true when bit `i` of a group in plain order is stored inverted. */
 static bool is_flipped(const CastStorage *s, unsigned i)
 {
     unsigned bits = 32 * s->words / s->elements;

@@ -8,7 +8,7 @@
  * makes them offset binary. Most orders are recorded in types/orders.def, which
  * test/cast_orders.c writes.
  *
- * An order is part of what packed weights are on disk: it depends on the types
+ * An order is part of the disk format of packed weights: it depends on the types
  * alone, never on the target, and changing one is a new format
  * (CAST_STORAGE_VERSION). Pure functions; thread safe. */
 #ifndef TILUS_TYPES_STORAGE_H
@@ -36,14 +36,14 @@ typedef struct CastStorage {
  * 16 of u2 and u6, 8 of u4, 4 of u8; 8 of floats of 8 bits. */
 unsigned cast_group(DType from);
 
-/* Whether packed(to) exists of `from`: integers and floats of 1 to 8 bits, for
+/* Returns true when packed(to) exists of `from`: integers and floats of 1 to 8 bits, for
  * casts to f16 and bf16. */
 bool cast_has_storage(DType from, DType to);
 
 /* packed(to) of `from`; requires cast_has_storage. */
 void cast_storage(DType from, DType to, CastStorage *storage);
 
-/* One group between plain order and `storage`: `in` and `out` have
+/* Move one group between plain order and `storage`: `in` and `out` have
  * storage->words words and must not overlap. */
 void cast_pack_group(const CastStorage *storage, const uint32_t *in, uint32_t *out);
 void cast_unpack_group(const CastStorage *storage, const uint32_t *in, uint32_t *out);
