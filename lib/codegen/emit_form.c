@@ -1,5 +1,5 @@
-/* Storage orders and residual exponents: decode, rescale, and what cast does to
- * change orders. */
+/* Storage orders and deferred scales: decode, rescale, and how cast changes
+ * orders. */
 #include "codegen/cast.h"
 
 #include "codegen/convert.h"

@@ -64,7 +64,7 @@ bool interp_cast(Interp *in, const Op *op)
 }
 
 /* The operand's elements as those of the result, times the powers of 2 by which their
- * residual exponents differ, rounded to nearest even. */
+ * deferred scales differ, rounded to nearest even. */
 static bool scale_elements(Interp *in, const Op *op)
 {
     const Type *from_type = op->operands[0]->type, *to_type = op->results[0]->type;

@@ -20,7 +20,7 @@ bool form_allows_packed(Module *m, const Type *t, DType to, const char **why)
     return false;
 }
 
-/* ---- residual exponents ----------------------------------------------------- */
+/* ---- deferred scales ----------------------------------------------------------- */
 
 void form_exponent_range(const Type *t, int *least, int *most)
 {
@@ -91,8 +91,8 @@ const Type *form_decoded(Module *m, const Type *t, const char **why)
         if (t->layout->shape[d] <= SCALING_COUNT_LIMIT &&
             spread(t->layout, slots, group, d, exponents, &conflict))
             return type_scaled(m, plain, d, (unsigned)t->layout->shape[d], exponents);
-    *why = arena_printf(&m->scratch, "residual exponents must follow from the index along one "
-                        "dimension, but at %lld along dimension %u are %d and %d",
+    *why = arena_printf(&m->scratch, "deferred scales must follow from the index along one "
+                        "dimension, but at %lld along dimension %u are 2^%d and 2^%d",
                         (long long)conflict.index, t->rank - 1, conflict.exponents[0],
                         conflict.exponents[1]);
     return NULL;

@@ -16,7 +16,7 @@ bool form_allows_packed(Module *m, const Type *t, DType to, const char **why);
  * dimension; `why` says what is wrong, in m->scratch. */
 const Type *form_decoded(Module *m, const Type *t, const char **why);
 
-/* The least and the largest residual exponent; 0 and 0 without a scaling. */
+/* The least and the largest exponent of a deferred scale; 0 and 0 without a scaling. */
 void form_exponent_range(const Type *t, int *least, int *most);
 
 #endif

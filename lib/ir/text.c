@@ -51,7 +51,7 @@ void print_exprs(Text *out, const Expr *const *exprs, unsigned count)
     }
 }
 
-/* Storage order and residual exponents. */
+/* Storage order and deferred scales. */
 static void print_form(Text *out, const Type *t)
 {
     const Scaling *s = t->scaling;

@@ -35,7 +35,7 @@ static inline int64_t swizzle_element(Swizzle s, int64_t element)
     return element ^ ((element >> s.shift) & mask);
 }
 
-/* Residual exponents of a REG type: an element of value v is stored as v * 2^e, and
+/* Deferred scales of a REG type: an element of value v is stored as v * 2^e, and
  * e is exponents[i mod count] for the index i along dimension `dim`. `count` is
  * the least period, a divisor of the extent; 1 where all are equal, and dim is 0
  * then. Not all are 0. */
@@ -78,11 +78,11 @@ const Type *type_like(Module *m, const Type *t, DType dtype);
 const Type *type_with_layout(Module *m, const Type *t, const Layout *layout);
 /* The REG type `t` in storage order packed(to); DTYPE_none: in plain order. */
 const Type *type_packed(Module *m, const Type *t, DType to);
-/* The REG type `t` with residual exponents, `count` of them, a divisor of the
+/* The REG type `t` with exponents of deferred scales, `count` of them, a divisor of the
  * extent of `dim`, from 1 to SCALING_COUNT_LIMIT. */
 const Type *type_scaled(Module *m, const Type *t, unsigned dim, unsigned count,
                         const int16_t *exponents);
-/* The residual exponent at `index`, whose entry for the scaling's dimension is
+/* The exponent of the deferred scale at `index`, whose entry for the scaling's dimension is
  * what matters; 0 where there are none. */
 static inline int type_exponent(const Type *t, const int64_t *index)
 {

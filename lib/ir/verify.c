@@ -42,7 +42,7 @@ static bool note_definition(Module *m, const Value *v)
     return diag_note(m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
 }
 
-/* ---- what every op obeys ------------------------------------------------ */
+/* ---- rules of every op -------------------------------------------------- */
 
 static bool verify_operand_count(Module *m, const Op *op)
 {
@@ -77,7 +77,7 @@ bool verify_operands(Module *m, const Op *op)
     return ok;
 }
 
-/* A word of the attribute's list. */
+/* Checks a word against the attribute's list. */
 static bool verify_word(Module *m, const Op *op, const Attr *attr)
 {
     const AttrInfo *info = &attr_info[attr->kind];
@@ -273,7 +273,7 @@ static void make_visible(Value *const *values, unsigned count)
         values[i]->data = &visible;
 }
 
-/* The condition of a `while` may use what the loop carries. */
+/* The condition of a `while` may use the carried values. */
 static bool verify_uses(Op *op)
 {
     for (unsigned i = 0; i < op->operand_count; i++)

@@ -1,4 +1,4 @@
-/* The verifier's rules of loops and branches, and of what ends or conditions them. */
+/* The verifier's rules of loops and branches, and of the ops that end or condition them. */
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -44,7 +44,7 @@ static bool verify_stages(Module *m, const Op *op)
     return true;
 }
 
-/* Initial values, results and what the body hands on, one by one. */
+/* Checks initial values, results and the values that the body hands on, one by one. */
 static bool verify_loop(Module *m, const Op *op)
 {
     const char *name = op_info[op->code].name;

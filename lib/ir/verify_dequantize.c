@@ -73,7 +73,7 @@ static const char *index_text(Module *m, unsigned rank, const int64_t *index)
     return text_string(&text);
 }
 
-/* Says what `thread` lacks, and where it would have it. */
+/* Reports the element that `thread` lacks, and the layout in which it would have that. */
 static bool report_lacking(Module *m, const Op *op, unsigned i, int64_t thread,
                            const Layout *suits)
 {
@@ -93,7 +93,7 @@ static bool report_lacking(Module *m, const Op *op, unsigned i, int64_t thread,
                       text_string(&would));
 }
 
-/* Whether each thread has the elements of operand `i` that its codes need. */
+/* Checks that each thread has the elements of operand `i` that its codes need. */
 static bool verify_groups_held(Module *m, const Op *op, unsigned i)
 {
     const Layout *codes = op->operands[0]->type->layout, *groups = op->operands[i]->type->layout;

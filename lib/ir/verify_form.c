@@ -1,4 +1,4 @@
-/* The verifier's rules of storage orders and residual exponents. */
+/* The verifier's rules of storage orders and deferred power-of-two scales. */
 #include "ir/form.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -43,8 +43,8 @@ static bool verify_operand_form(Module *m, const Op *op, const Value *v)
                           "packed(%s): cast or view it first", op_info[op->code].name, name,
                           dtype_name(t->packed));
     if (t->scaling && !takes_scaled(op->code))
-        return diag_error(m->diag, op->loc, "%s takes values as they are, %%%s has residual "
-                          "exponents: rescale it first: %s", op_info[op->code].name, name,
+        return diag_error(m->diag, op->loc, "%s takes values as they are, %%%s has deferred "
+                          "scales: rescale it first: %s", op_info[op->code].name, name,
                           type_text(m, t));
     return true;
 }
@@ -54,14 +54,14 @@ static bool verify_result_form(Module *m, const Op *op, const Type *t)
     const char *why = NULL;
     if ((t->packed && !gives_packed(op)) || (t->scaling && !gives_scaled(op)))
         return diag_error(m->diag, op->loc, "%s%s does not give a tensor in a storage order or "
-                          "with residual exponents, got %s", op_info[op->code].name,
+                          "with deferred scales, got %s", op_info[op->code].name,
                           op_attr(op, ATTR_INIT) ? " with a number" : "", type_text(m, t));
     if (t->scaling && !dtype_is_float(t->dtype))
-        return diag_error(m->diag, op->loc, "only floats have residual exponents, got %s",
+        return diag_error(m->diag, op->loc, "only floats have deferred scales, got %s",
                           type_text(m, t));
     if (t->packed && t->scaling)
-        return diag_error(m->diag, op->loc, "a tensor in a storage order has no residual "
-                          "exponents, got %s", type_text(m, t));
+        return diag_error(m->diag, op->loc, "a tensor in a storage order has no deferred "
+                          "scales, got %s", type_text(m, t));
     if (!t->packed || type_is_open(t))
         return true;
     return form_allows_packed(m, t, t->packed, &why) || diag_error(m->diag, op->loc, "%s", why);
@@ -125,7 +125,7 @@ bool verify_rescale(Module *m, const Op *op)
                           dtype_name(from->dtype));
     if (from->scaling && to->scaling && from->scaling->count > 1 && to->scaling->count > 1 &&
         from->scaling->dim != to->scaling->dim)
-        return diag_error(m->diag, op->loc, "rescale between residual exponents along dimension "
+        return diag_error(m->diag, op->loc, "rescale between deferred scales along dimension "
                           "%u and along dimension %u", from->scaling->dim, to->scaling->dim);
     form_exponent_range(from, &from_least, &from_most);
     form_exponent_range(to, &to_least, &to_most);
@@ -138,7 +138,7 @@ bool verify_rescale(Module *m, const Op *op)
 
 /* ---- dot ------------------------------------------------------------------------- */
 
-/* Whether all exponents are equal, or follow from dimension `dim`. */
+/* Returns true when all exponents are equal, or follow from dimension `dim`. */
 static bool runs_along(const Type *t, unsigned dim)
 {
     return !t->scaling || t->scaling->count == 1 || t->scaling->dim == dim;
@@ -160,15 +160,15 @@ bool verify_dot_forms(Module *m, const Op *op)
         return true;
     if (!runs_along(a, of_a) || !runs_along(b, of_b) || !runs_along(c, 0) ||
         (c->scaling && c->scaling->count > 1))
-        return diag_error(m->diag, op->loc, "dot needs residual exponents that depend on k only, "
+        return diag_error(m->diag, op->loc, "dot needs deferred scales that depend on k only, "
                           "and equal ones of its sums: %s, %s and %s", type_text(m, a),
                           type_text(m, b), type_text(m, c));
     int sum = exponent_at(c, 0, 0);
     for (int64_t k = 0; k < type_extent(a, of_a); k++) {
         int e = exponent_at(a, of_a, k), f = exponent_at(b, of_b, k);
         if (e + f != sum)
-            return diag_error(m->diag, op->loc, "at k = %lld the residual exponents of dot's "
-                              "operands are %d and %d, %d in all, but that of its sums is %d",
+            return diag_error(m->diag, op->loc, "at k = %lld the deferred scales of dot's operands "
+                              "are 2^%d and 2^%d, 2^%d in all, but that of its sums is 2^%d",
                               (long long)k, e, f, e + f, sum);
     }
     return true;

@@ -1,4 +1,4 @@
-/* The verifier's rules of mbarriers: how many there are, and which one is meant. */
+/* The verifier's rules of mbarriers: their number, and the index of an op's mbarrier. */
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -18,7 +18,7 @@ bool verify_mbarrier_element(Module *m, const Op *op)
     return true;
 }
 
-/* Those of the program up to `op`, which are all in its body. */
+/* Counts the mbarriers of the program up to `op`, which are all in its body. */
 static int64_t count_mbarriers(const Op *op)
 {
     int64_t count = 0;

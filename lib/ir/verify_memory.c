@@ -91,8 +91,8 @@ static bool verify_width(Module *m, const Op *op, int64_t width)
                       (long long)width, WIDEST);
 }
 
-/* Attributes that say how the tile is moved: their form; select/select.h
- * checks what they promise. */
+/* Checks the form of the attributes that say how the tile is moved; select/select.h
+ * checks their meaning. */
 static bool verify_selection(Module *m, const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA), *checked = op_attr(op, ATTR_CHECKED);
@@ -191,7 +191,7 @@ static bool verify_swizzle(Module *m, const Op *op, const Type *t)
     return true;
 }
 
-/* Where the tensor lies; memory/lifetimes.h checks that it may. */
+/* Checks the tensor's offset by itself; memory/lifetimes.h checks it against others. */
 static bool verify_offset(Module *m, const Op *op, const Type *t)
 {
     const Attr *offset = op_attr(op, ATTR_OFFSET);
@@ -292,8 +292,8 @@ static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
     return verify_constant_bounds(m, op, t);
 }
 
-/* Attributes that say how the chunks of a copy are moved: their form;
- * select/copy.h checks what they promise. */
+/* Checks the form of the attributes that say how the chunks of a copy are moved;
+ * select/copy.h checks their meaning. */
 static bool verify_copy_selection(Module *m, const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA), *width = op_attr(op, ATTR_WIDTH);
@@ -325,7 +325,7 @@ bool verify_copy_async(Module *m, const Op *op)
            verify_hints(m, op);
 }
 
-/* Where the bytes lie, and that they are aligned, is select/bulk.h's. */
+/* Leaves the place of the bytes, and their alignment, to select/bulk.h. */
 bool verify_copy_async_bulk(Module *m, const Op *op)
 {
     DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;

@@ -13,7 +13,7 @@ bool verify_types_agree(Module *m, const Type *a, const Type *b)
     return a == b || (open && without_layout(m, a) == without_layout(m, b));
 }
 
-/* Whether a register tensor among the values has no layout yet. */
+/* Returns true when a register tensor among the values has no layout yet. */
 static bool any_open(Value *const *values, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -22,7 +22,7 @@ static bool any_open(Value *const *values, unsigned count)
     return false;
 }
 
-/* Gives the values their types without layouts; returns those they had. */
+/* Gives the values their types without layouts; returns their former types. */
 static const Type **hide_layouts(Module *m, Value **values, unsigned count)
 {
     const Type **types = arena_array(&m->scratch, const Type *, count);

@@ -16,8 +16,8 @@ static bool find_exit(Op *op, void *data)
     return !*exit;
 }
 
-/* An `exit` between the last wait_dependencies and this one, or NULL: what comes before
- * that has been looked at. */
+/* An `exit` between the last wait_dependencies and this one, or NULL: ops before the last
+ * one have been looked at. */
 static const Op *exit_before(const Op *op)
 {
     const Op *exit = NULL;

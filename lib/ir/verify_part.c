@@ -7,7 +7,7 @@
 
 /* ---- slice ------------------------------------------------------------------ */
 
-/* Where a slice of registers begins: constants, and multiples of its extents, as
+/* Checks that a slice of registers begins at constants, and multiples of its extents, as
  * all such slices lie alike in the threads. */
 static bool verify_register_offsets(Module *m, const Op *op, const MemoryTile *t)
 {

@@ -1,7 +1,7 @@
 /* The verifier's rules of setmaxnreg. By the PTX ISA a warpgroup runs it as one, knows whether
  * it takes or gives, and synchronizes before the next one: so no loop and no branch is around
- * it, and the text shows what each warpgroup has. What one gives up, others of the block may
- * take; who asks for more than comes free would wait for ever. */
+ * it, and the text shows the registers of each warpgroup. Registers that one gives up, others of
+ * the block may take; a warpgroup that asks for more than come free would wait forever. */
 #include "ir/verify.h"
 
 enum { LEAST = 24, MOST = 256, STEP = 8 };
@@ -72,7 +72,7 @@ static bool has_warpgroup(ThreadRange threads, int64_t group)
            threads.begin + threads.count >= (group + 1) * WARPGROUP;
 }
 
-/* Whether `group`, which has `before` registers a thread, may run `op` now. */
+/* Checks that `group`, which has `before` registers a thread, may run `op` now. */
 static bool verify_change(Module *m, const Op *op, const Warpgroup *group, int64_t before)
 {
     if (group->registers != before)
@@ -116,8 +116,8 @@ static bool follow_op(Op *op, void *data)
     return true;
 }
 
-/* That all warpgroups can have the most they ask for at one time: so each gets it, once the
- * others have given up what they do not ask for. */
+/* Checks that all warpgroups can have the most they ask for at one time: so each gets that,
+ * once the others have given up the registers that they do not ask for. */
 static bool verify_sum(Module *m, const Program *p, const Registers *r)
 {
     int64_t begin = program_registers(p), had = begin * program_threads(p), sum = had;

@@ -54,7 +54,7 @@ bool verify_reduce(Module *m, const Op *op)
     return true;
 }
 
-/* "[2, 0]": what slot 0 of `thread` holds in `l`; 0 where `operand` has extent 1. */
+/* "[2, 0]": the index in slot 0 of `thread` in `l`; 0 where `operand` has extent 1. */
 static const char *element_text(Module *m, const Layout *l, const Layout *operand,
                                 int64_t thread)
 {

@@ -1,4 +1,4 @@
-/* Which threads run what: groups of whole warps, the register tensors that they
+/* The verifier's rules of threads: groups of whole warps, the register tensors that they
  * hold, and `exit`, which is for the whole block. */
 #include "ir/verify.h"
 
@@ -35,8 +35,8 @@ bool verify_result_threads(Module *m, const Op *op)
     return ok;
 }
 
-/* A group is part of what is around it: as many threads are the same ones. What
- * the op's own region defines was reported there if it is wrong. */
+/* A group is part of the group or block around it: as many threads are the same ones.
+ * Values that the op's own region defines were reported there if they are wrong. */
 bool verify_operand_threads(Module *m, const Op *op)
 {
     int64_t threads = region_threads(op->parent).count;
@@ -87,8 +87,8 @@ bool verify_thread_group(Module *m, const Op *op)
                       "carries none", yield->operand_count);
 }
 
-/* Ending a part of the block would leave the others waiting at barriers that count
- * it: what the machine does there is no meaning to give to a program. */
+/* Ending a part of the block would leave other threads waiting at barriers that count
+ * it: the language gives such programs no meaning. */
 bool verify_exit(Module *m, const Op *op)
 {
     const Op *group = region_thread_group(op->parent);

@@ -14,7 +14,7 @@ typedef struct ExtentCheck {
     unsigned dim;
 } ExtentCheck;
 
-/* All blocks must agree about the extents, and so must the launcher. */
+/* Blocks and the launcher must agree about the extents. */
 static bool check_leaf(Value *v, void *data)
 {
     const ExtentCheck *c = data;

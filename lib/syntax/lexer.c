@@ -102,7 +102,7 @@ static bool lex_number(Lexer *lx, Token *t)
     return true;
 }
 
-/* Up to the closing quote on the same line; nothing escapes it. */
+/* Reads up to the closing quote on the same line; no character escapes it. */
 static void lex_text(Lexer *lx, Token *t)
 {
     t->start = ++lx->at;

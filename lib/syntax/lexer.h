@@ -37,7 +37,7 @@ typedef struct Lexer {
 void lexer_init(Lexer *lx, const char *text, size_t len, uint32_t first_line);
 Token lexer_next(Lexer *lx);
 
-/* Whether the token is the punctuation or name `text`. */
+/* Returns true when the token is the punctuation or name `text`. */
 bool token_is(const Token *t, const char *text);
 
 #endif

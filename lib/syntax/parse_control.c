@@ -39,7 +39,7 @@ static bool parse_pipelined(Parser *p, Statement *s)
     return parser_expect(p, ")", "after the number of stages");
 }
 
-/* unroll [(ROUNDS)] */
+/* unroll [(ITERATIONS)] */
 static bool parse_unroll(Parser *p, Statement *s)
 {
     const Expr *rounds = NULL;
@@ -137,7 +137,7 @@ static void go_to(Parser *p, Bookmark place)
     p->token = place.token;
 }
 
-/* Whether `iter` `(` follow, which no expression holds. */
+/* Returns true where `iter` `(` follow, which no expression holds. */
 static bool at_iter(Parser *p)
 {
     Bookmark here = bookmark(p);
@@ -146,8 +146,8 @@ static bool at_iter(Parser *p)
     return found;
 }
 
-/* COND [iter(...)] [: types]. The condition may use what the loop carries, which
- * is named after it, so it is only passed here. */
+/* COND [iter(...)] [: types]. The condition may use the carried values, which are named
+ * after it, so it is only passed here. */
 static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
                                const char **cond_end)
 {

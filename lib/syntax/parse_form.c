@@ -14,19 +14,18 @@ static bool parse_exponent(Parser *p, Form *f)
     Loc loc = p->token.loc;
     int64_t e;
     if (f->count == SCALING_COUNT_LIMIT)
-        return diag_error(p->diag, loc, "more than %d residual exponents",
+        return diag_error(p->diag, loc, "more than %d deferred scales",
                           SCALING_COUNT_LIMIT);
-    if (!parse_constant(p, "a residual exponent", &e))
+    if (!parse_constant(p, "the exponent of a deferred scale", &e))
         return false;
     if (e < -SCALING_EXPONENT_LIMIT || e > SCALING_EXPONENT_LIMIT)
-        return diag_error(p->diag, loc, "a residual exponent is %d to %d, got %lld",
+        return diag_error(p->diag, loc, "the exponent of a deferred scale is %d to %d, got %lld",
                           -SCALING_EXPONENT_LIMIT, SCALING_EXPONENT_LIMIT, (long long)e);
     f->exponents[f->count++] = (int16_t)e;
     return true;
 }
 
-/* `against(W @ LAYOUT, DIM, TOTAL)`: what is missing to TOTAL from the exponents of
- * decoded elements of W. */
+/* `against(W @ LAYOUT, DIM, TOTAL)`: TOTAL less the exponents of decoded elements of W. */
 static bool parse_against(Parser *p, DType dtype, Form *f)
 {
     Loc loc = p->token.loc;
@@ -56,7 +55,7 @@ static bool parse_against(Parser *p, DType dtype, Form *f)
     if (!t)
         return diag_error(p->diag, loc, "%s", why);
     if (t->scaling && t->scaling->count > 1 && t->scaling->dim != dim)
-        return diag_error(p->diag, loc, "the residual exponents of %s are along dimension %u, "
+        return diag_error(p->diag, loc, "the deferred scales of %s are along dimension %u, "
                           "not %lld", dtype_name(from), t->scaling->dim, (long long)dim);
     f->count = t->scaling ? t->scaling->count : 1;
     for (unsigned i = 0; i < f->count; i++)
@@ -82,7 +81,7 @@ static bool parse_scaling(Parser *p, DType dtype, Form *f)
             while (parser_accept(p, ","));
         }
     }
-    return parser_expect(p, ")", "after the residual exponents");
+    return parser_expect(p, ")", "after the exponents of deferred scales");
 }
 
 bool parse_form(Parser *p, DType dtype, Form *f)
@@ -107,12 +106,12 @@ const Type *apply_form(Parser *p, const Type *t, const Form *f)
     int64_t extent = f->dim >= 0 && f->dim < (int64_t)t->rank ? type_extent(t, (unsigned)f->dim)
                                                                 : 0;
     if (f->count > 1 && !extent) {
-        diag_error(p->diag, f->loc, "residual exponents along dimension %lld of a tensor of "
+        diag_error(p->diag, f->loc, "deferred scales along dimension %lld of a tensor of "
                    "rank %u", (long long)f->dim, t->rank);
         return NULL;
     }
     if (f->count > 1 && extent % f->count) {
-        diag_error(p->diag, f->loc, "%u residual exponents along a dimension of extent %lld, "
+        diag_error(p->diag, f->loc, "%u deferred scales along a dimension of extent %lld, "
                    "which they do not divide", f->count, (long long)extent);
         return NULL;
     }

@@ -133,7 +133,7 @@ static bool parse_condition(Parser *p, Statement *s, uint64_t allowed)
     return parse_text(p, s, ATTR_MESSAGE, "a message in quotes");
 }
 
-/* Whether the token names a value that is no scalar, or none at all. */
+/* Returns true when the token names a value that is no scalar, or none at all. */
 static bool at_operand(Parser *p)
 {
     if (p->token.kind != TOKEN_VALUE)
@@ -142,7 +142,7 @@ static bool at_operand(Parser *p)
     return !v || !v->type || v->type->kind != TYPE_SCALAR;
 }
 
-/* "label", and what is printed: an expression, or an operand that follows. */
+/* "label", and the printed expression, or an operand that follows. */
 static bool parse_label(Parser *p, Statement *s)
 {
     if (!parse_text(p, s, ATTR_LABEL, "a label in quotes") ||
@@ -329,7 +329,7 @@ static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
     return parser_expect(p, "}", "after the attributes");
 }
 
-/* After an error inside: past the closing brace, which is not the region's. */
+/* Skips, after an error inside, past the closing brace, which is not the region's. */
 static void skip_attr_dictionary(Parser *p)
 {
     while (p->token.kind != TOKEN_END && !p->token.begins_line && !parser_at(p, "}"))

@@ -20,7 +20,7 @@ static bool parse_named_op(Parser *p, Statement *s)
     return parse_plain_op(p, s, code);
 }
 
-/* An op must stand alone on its line: what is left over was not understood. */
+/* Requires that an op stands alone on its line: the rest would not have been understood. */
 static bool check_statement_end(Parser *p)
 {
     if (p->token.begins_line || p->token.kind == TOKEN_END || parser_at(p, "}"))

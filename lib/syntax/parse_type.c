@@ -156,7 +156,7 @@ static bool parse_extents(Parser *p, Loc loc, const Expr **extents, unsigned *ra
            (*rank || diag_error(p->diag, loc, "a tensor of rank 0"));
 }
 
-/* [extents] and what follows, after the element type. */
+/* [extents] and the rest of a type, after the element type. */
 static const Type *parse_tensor_tail(Parser *p, Loc loc, TypeKind kind, DType dtype)
 {
     const Expr *extents[LIMIT_RANK];
@@ -221,7 +221,7 @@ const Type *parse_element_type(Parser *p, const Type *operand)
     return dtype ? parse_reg_type(p, loc, dtype, operand, false) : NULL;
 }
 
-/* Whether the type goes on after its extents. */
+/* Returns true when the type goes on after its extents. */
 static bool at_tail(const Parser *p)
 {
     static const char *const words[] = {"@", "shared", "global", "strides", "swizzle"};
@@ -231,7 +231,7 @@ static bool at_tail(const Parser *p)
     return false;
 }
 
-/* What the tail tells of the kind. */
+/* The kind that the tail names. */
 static TypeKind tail_kind(const Parser *p)
 {
     return parser_at(p, "@") ? TYPE_REG : parser_at(p, "global") ? TYPE_GLOBAL : TYPE_SHARED;

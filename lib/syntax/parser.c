@@ -4,6 +4,7 @@
 #include "support/limits.h"
 #include "support/utf8.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,7 @@ static bool at_item(const Parser *p)
            parser_at(p, "program");
 }
 
-/* Whether reading can go on at the token after an error. */
+/* Returns true when reading can go on at the token after an error. */
 static bool can_resume(const Parser *p)
 {
     if (p->region)
@@ -164,6 +165,7 @@ uint32_t scope_mark(const Parser *p)
 
 void scope_reset(Parser *p, uint32_t mark)
 {
+    assert(mark <= p->scope_count);
     while (p->scope_count > mark) {
         Shadow shadow = p->scope[--p->scope_count];
         shadow.symbol->value = shadow.before;
@@ -264,7 +266,7 @@ static bool parse_type_param(Parser *p, Symbol *s)
 }
 
 /* param NAME = integer, NAME: type = type, ... A wrong -D leaves the default,
- * so that what follows is still checked. */
+ * so that the text after it is still checked. */
 static bool parse_params(Parser *p)
 {
     bool ok = true;
@@ -315,7 +317,7 @@ static bool parse_fact(Parser *p, Value *v)
     return parser_expected(p, scalar ? "`divisible` or `range`, once each" : "`align`, once");
 }
 
-/* What a type promises by itself. */
+/* Sets the facts that follow from the type alone. */
 static void set_default_facts(Value *v)
 {
     Facts *f = &v->facts;
@@ -476,6 +478,7 @@ static bool parse_program(Parser *p)
     uint32_t mark = scope_mark(p);
     bool ok = parse_program_header(p) && parse_region_body(p, p->program->body);
     scope_reset(p, mark);
+    assert(p->scope_count == mark && !p->nesting);
     p->program = NULL;
     p->region = NULL;
     return ok;
@@ -554,7 +557,7 @@ static bool check_defines_used(const Parser *p)
     return ok;
 }
 
-/* Makes the first token of the source the one that is looked at. */
+/* Makes the first token of the source the current one. */
 static bool parser_start(Parser *p)
 {
     const Diag *diag = p->diag;

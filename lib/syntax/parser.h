@@ -1,11 +1,11 @@
 /* The parser's state and its parts. The parser reads, instantiates (param,
  * layout, when) and builds; it reports all it can and resumes at the next
- * line. What it cannot know while reading is left to the verifier.
+ * line. Rules that it cannot check while reading are left to the verifier.
  *
  *   parser.c        module, parameters, programs, recovery
  *   parse_expr.c    scalar expressions
  *   parse_type.c    types
- *   parse_form.c    storage orders and residual exponents
+ *   parse_form.c    storage orders and deferred scales
  *   parse_layout.c  layouts
  *   parse_op.c      statements: ops, for, while, if, when
  *
@@ -22,7 +22,7 @@ typedef enum BindingKind {
     BINDING_NONE, BINDING_INTEGER, BINDING_TYPE, BINDING_LAYOUT
 } BindingKind;
 
-/* A spelling and what it stands for: BM (in `binding`), %acc (in `value`). */
+/* A spelling and its meaning: BM (in `binding`), %acc (in `value`). */
 typedef struct Symbol {
     const char *name;       /* NUL-terminated, in the module's arena */
     uint32_t len;
@@ -35,7 +35,7 @@ typedef struct Symbol {
     const Program *program; /* of this name, or NULL */
 } Symbol;
 
-/* An entry of the scope stack: what the symbol meant before. */
+/* An entry of the scope stack: the symbol's value before. */
 typedef struct Shadow {
     Symbol *symbol;
     Value *before;
@@ -45,7 +45,7 @@ typedef struct Parser {
     Module *m;
     Diag *diag;
     Lexer lexer;
-    Token token;            /* the one that is looked at */
+    Token token;            /* the current one */
     InternSet symbols;
     Shadow *scope;
     uint32_t scope_count, scope_capacity;
@@ -66,13 +66,13 @@ void parser_advance(Parser *p);
 static inline bool parser_at(const Parser *p, const char *text) { return token_is(&p->token, text); }
 /* Takes the token if it is `text`. */
 bool parser_accept(Parser *p, const char *text);
-/* As accept, but an error names what was found: "expected `)` after ..., got". */
+/* As accept, but an error names the token found: "expected `)` after ..., got". */
 bool parser_expect(Parser *p, const char *text, const char *where);
 /* Reports "expected WHAT, got TOKEN" at the token. */
 bool parser_expected(Parser *p, const char *what);
 /* The spelling of a token for messages, quoted. */
 const char *token_text(Parser *p, const Token *t);
-/* One more of p->regions or p->nesting, which who enters takes back; false after an
+/* Adds one to p->regions or p->nesting, which the caller takes back; false after an
  * error past the limit. */
 bool parser_enter(Parser *p, unsigned *levels);
 /* Skips the rest of a broken statement that began at `start`: over whole
@@ -126,12 +126,12 @@ const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims);
 
 /* ---- forms of register tensors (parse_form.c) ----------------------- */
 
-/* What stands between element type and extents. */
+/* The form of a register tensor: storage order, or exponents of deferred scales. */
 typedef struct Form {
     Loc loc;
     DType packed;                   /* or DTYPE_none */
     int64_t dim;
-    unsigned count;                 /* of residual exponents, 0: none */
+    unsigned count;                 /* of exponents, 0: none */
     int16_t exponents[SCALING_COUNT_LIMIT];
 } Form;
 
@@ -144,7 +144,7 @@ const Type *apply_form(Parser *p, const Type *t, const Form *f);
 
 /* A layout expression; `rank` is for a layout of replicate(n) alone. */
 const Layout *parse_layout(Parser *p, unsigned rank);
-/* Whether the token is a word of layouts: a primitive or a function. */
+/* Returns true when the token is a word of layouts: a primitive or a function. */
 bool parse_is_layout_word(const Token *t);
 
 /* ---- statements (parse_op.c) ---------------------------------------- */
@@ -152,7 +152,7 @@ bool parse_is_layout_word(const Token *t);
 /* `{` statements `}` into `region`; ends it with a yield unless it is a
  * program's body. */
 bool parse_region_body(Parser *p, Region *region);
-/* when COND { .. } else { .. } around what `items` reads. */
+/* when COND { .. } else { .. } around the text that `items` reads. */
 bool parse_when(Parser *p, bool (*items)(Parser *p));
 
 #endif

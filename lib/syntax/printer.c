@@ -94,7 +94,7 @@ static void print_result_types(Printer *pr, const Op *op)
     }
 }
 
-/* The i-th operand, with what stands in brackets after it. */
+/* The i-th operand, with the brackets after it. */
 static void print_operand(Printer *pr, const Op *op, unsigned i)
 {
     bool is_memory = i == op_memory_number(op);
@@ -204,7 +204,7 @@ static void print_unroll(Printer *pr, const Op *op)
     }
 }
 
-/* What a loop carries, named before. */
+/* The values that a loop carries, named before. */
 static void print_iter(Printer *pr, const Op *op)
 {
     for (unsigned i = 0; i < op->operand_count; i++) {

@@ -1,11 +1,11 @@
-/* One statement while it is read: what the parsers of ops share. */
+/* One statement while it is read, shared by the parsers of ops. */
 #ifndef TILUS_SYNTAX_STATEMENT_H
 #define TILUS_SYNTAX_STATEMENT_H
 
 #include "syntax/parser.h"
 
-/* What is read of one statement before its op can be built. It lies on the module's
- * scratch arena: those around it wait for it, and a stack may be small. */
+/* The parts of one statement, read before its op can be built. A statement lies on the
+ * module's scratch arena: statements nest, and a stack may be small. */
 typedef struct Statement {
     Loc loc;
     Token names[LIMIT_NAMES];       /* to the left of `=` */
@@ -30,7 +30,7 @@ static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e
     statement_add(s, (Attr){.kind = kind, .expr = e});
 }
 
-/* All of these are false after an error. */
+/* The functions below return false after an error. */
 
 /* Reads %a, %b = (parse_op.c). */
 bool parse_result_names(Parser *p, Statement *s);
@@ -44,8 +44,8 @@ bool parse_result_types(Parser *p, Statement *s, OpCode code);
  * `op` is NULL for structured ops, whose types follow from the operands alone. */
 bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op);
 
-/* The rest of a statement from the op's name on: an op without regions (parse_op.c),
- * those with some (parse_control.c). */
+/* Parse the rest of a statement from the op's name on: of an op without regions
+ * (parse_op.c), and of each op that has some (parse_control.c). */
 bool parse_plain_op(Parser *p, Statement *s, OpCode code);
 bool parse_for(Parser *p, Statement *s);
 bool parse_while(Parser *p, Statement *s);

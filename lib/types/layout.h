@@ -150,8 +150,7 @@ int64_t layout_broadcast_slot(const Layout *from, const Layout *to, int64_t slot
 /* The index of the element in `slot` of `thread`; index[rank] is written. */
 void layout_index(const Layout *l, int64_t thread, int64_t slot, int64_t *index);
 
-/* Finds the element at `index`, the inverse of layout_index: its slot, and the least of
- * the threads that hold it. */
+/* The inverse of layout_index: the element's slot, and the least thread that holds it. */
 void layout_place(const Layout *l, const int64_t *index, int64_t *thread, int64_t *slot);
 
 /* The number of threads that hold each element (1 without replicas). */
