@@ -27,7 +27,7 @@ static const Expr *make_product(Module *m, const Expr *a, const Expr *b)
     return expr_make(&m->exprs, SCALAR_mul, a, b, &why);
 }
 
-/* Whether the strides are the products of the extents in some order of the
+/* Returns true when the strides are the products of the extents in some order of the
  * dimensions, as those of a transposed row-major view are. */
 static bool strides_are_nested(Module *m, const Type *t)
 {
@@ -57,7 +57,7 @@ static unsigned next_stride(const Type *t, const int64_t *stride, uint32_t used)
     return next;
 }
 
-/* Whether each constant stride steps over all that the lesser ones reach. */
+/* Returns true when each constant stride steps over all that the lesser ones reach. */
 static bool strides_step_over(const Type *t)
 {
     int64_t stride[LIMIT_RANK], reach = 0, span;
@@ -96,7 +96,7 @@ static bool value_is_argument(Value *v, void *data)
     return v->program != NULL;
 }
 
-/* Whether a global view has the same extents and strides whenever it is made. */
+/* Returns true when each making of a global view has equal extents and strides. */
 static bool view_is_fixed(const Type *t)
 {
     for (unsigned d = 0; d < t->rank; d++)
@@ -106,7 +106,7 @@ static bool view_is_fixed(const Type *t)
     return true;
 }
 
-/* Whether indices of the two mean the same places. */
+/* Returns true when equal indices of the two name one place. */
 static bool same_view(const Value *a, const Value *b)
 {
     const Op *x = a->def, *y = b->def;
@@ -129,21 +129,21 @@ typedef struct Comparison {
     bool injective, blocks;
 } Comparison;
 
-/* What the tile spans of the memory's dimension `d`. */
+/* The tile's extent in the memory's dimension `d`. */
 static int64_t tile_extent(const MemoryTile *t, unsigned d)
 {
     int i = memory_tile_find(t, d);
     return i < 0 ? 1 : t->extents[i];
 }
 
-/* Whether the swizzle moves whole bytes. */
+/* Returns true when the swizzle moves whole bytes. */
 static bool swizzle_keeps_bytes(const Comparison *c)
 {
     Swizzle s = c->type->swizzle;
     return c->bits % BITS_A_BYTE == 0 || s.bits == 0 || (c->bits << s.base) % BITS_A_BYTE == 0;
 }
 
-/* Whether rows of the dimension `d` of a row-major tensor begin at whole bytes. */
+/* Returns true when rows of the dimension `d` of a row-major tensor begin at whole bytes. */
 static bool rows_are_bytes(const Comparison *c, unsigned d)
 {
     if (c->bits % BITS_A_BYTE == 0)
@@ -153,7 +153,7 @@ static bool rows_are_bytes(const Comparison *c, unsigned d)
     return stride && facts_of_expr(stride).divisor % unit == 0;
 }
 
-/* Whether both tiles begin and end at whole bytes of a row in the last
+/* Returns true when both tiles begin and end at whole bytes of a row in the last
  * dimension, `d`. */
 static bool tiles_are_bytes(const Comparison *c, unsigned d)
 {

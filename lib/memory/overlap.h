@@ -25,15 +25,15 @@ unsigned footprints_of(Module *m, const Op *op, Footprint footprint[ACCESSES_MAX
 
 typedef enum Overlap { OVERLAP_NEVER, OVERLAP_UNKNOWN, OVERLAP_SURE } Overlap;
 
-/* Whether some byte is touched by `a` and, in another thread, by `b`. Both have
+/* Tells whether some byte is touched by `a` and, in another thread, by `b`. Both have
  * one root; apart[d] is what is known of b's offset less a's in dimension d of
  * the memory, and `offsets` are a's. `blocks`: they are of different blocks, so
  * that threads do not count. In the scratch arena, which is left as it was. */
 Overlap footprints_overlap(Module *m, const Footprint *a, const Footprint *b,
                            const Difference *apart, const Expr *const *offsets, bool blocks);
 
-/* Whether different elements of the memory are different bits. Of global views
- * that is about elements inside. */
+/* Returns true when different elements of the memory are different bits; of a global
+ * view, the elements inside. */
 bool memory_is_injective(Module *m, const Value *memory);
 
 #endif

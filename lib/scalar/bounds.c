@@ -32,7 +32,7 @@ static const Expr *index_count(const Value *v)
     return facts_of_expr(op_expr(loop, ATTR_LOWER)).min >= 0 ? op_expr(loop, ATTR_UPPER) : NULL;
 }
 
-/* What the count n >= 1 of a loop that was cut into whole iterations is at most: x of
+/* The most that the count n >= 1 of a loop cut into whole iterations can be: x of
  * x / a * a, and x of max(x, 0). */
 static const Expr *uncut(const Expr *n)
 {
@@ -46,7 +46,7 @@ static const Expr *uncut(const Expr *n)
     return n;
 }
 
-/* Whether n * c <= extent, for c >= 1 and every n >= 0. */
+/* Returns true when n * c <= extent, for c >= 1 and every n >= 0. */
 static bool count_fits(const Expr *n, int64_t c, const Expr *extent)
 {
     int64_t product;
@@ -82,7 +82,7 @@ static bool proved_by_index(const LinearSum *s, unsigned i, int64_t span, const 
            (count_fits(n, t->factor, extent) || count_fits(uncut(n), t->factor, extent));
 }
 
-/* Whether the first `end` elements are inside as there is an iteration of the index
+/* Proves that the first `end` elements are inside as there is an iteration of the index
  * that runs below `n` (NULL: none): n >= g, and end <= g * c. */
 static bool proved_by_iteration(const Expr *n, int64_t end, const Expr *extent)
 {
@@ -92,7 +92,7 @@ static bool proved_by_iteration(const Expr *n, int64_t end, const Expr *extent)
     return count_fits(n, g > 0 ? (end - 1) / g + 1 : end, extent);
 }
 
-/* The same for each block and loop around `op`. */
+/* Tries proved_by_iteration for each block and loop around `op`. */
 static bool proved_by_iterations(const Op *op, int64_t end, const Expr *extent)
 {
     const Program *p = op->parent->program;

@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 
-/* Whether 0 <= offset and offset + span <= extent hold whenever `op` runs; span >= 1.
+/* Proves that 0 <= offset and offset + span <= extent hold whenever `op` runs; span >= 1.
  * What is used: ranges, the structure of blocks and loops, and the conditions around `op`
  * and before it (conditions.h). True is a proof, false means only that none was found.
  * Pure. */

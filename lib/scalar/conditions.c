@@ -34,7 +34,7 @@ typedef struct Known {
 
 /* ---- what is known ------------------------------------------------------------ */
 
-/* That s >= 0. */
+/* Learns that s >= 0. */
 static void learn_sum(Known *k, const LinearSum *s)
 {
     for (unsigned i = 0; i < k->count; i++)
@@ -44,7 +44,7 @@ static void learn_sum(Known *k, const LinearSum *s)
         k->sums[k->count++] = *s;
 }
 
-/* What a quotient by a constant c is at most: c * (E / c) <= E, and c - 1 more when it
+/* Bounds a quotient by a constant c: c * (E / c) <= E, and c - 1 more when it
  * is rounded up. */
 static void learn_leaf(Known *k, const Expr *leaf)
 {
@@ -62,7 +62,7 @@ static bool is_call(const Expr *e, ScalarOp op)
     return e->kind == EXPR_OP && e->op == op;
 }
 
-/* That larger - smaller - gap >= 0. */
+/* Learns that larger - smaller - gap >= 0. */
 static void learn_order(Known *k, const Expr *smaller, const Expr *larger, int64_t gap)
 {
     LinearSum s = {.count = 0};
@@ -91,7 +91,7 @@ static void learn_both(Known *k, const Expr *cond, bool holds)
     learn(k, cond->b, holds);
 }
 
-/* That `cond` is not 0, or is. */
+/* Learns that `cond` is not 0, or is. */
 static void learn(Known *k, const Expr *cond, bool holds)
 {
     if (cond->kind == EXPR_VALUE && cond->value->def && cond->value->def->code == OP_scalar)
@@ -124,7 +124,7 @@ static void learn(Known *k, const Expr *cond, bool holds)
     }
 }
 
-/* What the op `around` says of the ops in its region `r`. */
+/* Learns what holds for the ops in region `r` of the op `around`. */
 static void learn_around(Known *k, Module *m, const Op *around, const Region *r)
 {
     if (around->code == OP_if)
@@ -158,7 +158,7 @@ static void learn_all(Known *k, const Op *op)
 
 static bool follows(Known *k, const LinearSum *goal, unsigned steps);
 
-/* Whether the goal is some times `known`, which cancels one of its terms, and a rest
+/* Returns true when the goal is some times `known`, which cancels one of its terms, and a rest
  * that follows. */
 static bool follows_by(Known *k, const LinearSum *goal, const LinearSum *known,
                        unsigned steps)

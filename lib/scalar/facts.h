@@ -1,5 +1,5 @@
 /* Facts about scalar expressions: a divisor and a range, computed from what
- * arguments promise, from the grid, from loop bounds and from what the types of
+ * arguments state, from the grid, from loop bounds and from what the types of
  * loaded and carried values hold. Facts come before
  * checks: a bounds check, or a narrower vector, is what remains when a fact is
  * missing. */

@@ -24,8 +24,8 @@ static void choose_tile(Gen *g, Stream *s)
     s->dtype = gen_dtype(g);
     if (!gen_has_arithmetic(s->dtype))
         s->dtype = DTYPE_u4;
-    s->layout = gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                           choose_between(g->choices, 1, 4), true);
+    unsigned rank = 1 + (unsigned)choose(g->choices, 2);
+    s->layout = gen_layout(g, rank, choose_between(g->choices, 1, 4), true);
     for (unsigned d = 0; d < s->layout->rank; d++)
         bits *= s->layout->shape[d];
     if (bits * dtype_bits(s->dtype) % BULK_BITS == 0)
@@ -98,8 +98,9 @@ static void group_end(Gen *g, const Scope *scope)
 /* "0 .. 4 step 2": an index for each iteration. */
 static const char *bounds(Gen *g, const Stream *s)
 {
-    int64_t past = s->first + s->iterations * s->step - (int64_t)choose(g->choices, (uint64_t)s->step);
-    const char *upper = gen_exact(g, past);
+    int64_t end = s->first + s->iterations * s->step;
+    end -= (int64_t)choose(g->choices, (uint64_t)s->step);
+    const char *upper = gen_exact(g, end);
     return s->step == 1 ? arena_printf(g->arena, "%lld .. %s", (long long)s->first, upper)
                         : arena_printf(g->arena, "%lld .. %s step %lld", (long long)s->first,
                                        upper, (long long)s->step);

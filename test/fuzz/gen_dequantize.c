@@ -67,10 +67,12 @@ void gen_dequantize(Gen *g)
     Text text;
     text_init(&text, g->arena);
     text_printf(&text, "dequantize %s", codes_in_order(g, codes));
-    unsigned scale = gen_value_of(g, scales[choose(g->choices, 5)], groups_of(g, layout));
+    DType scale_type = scales[choose(g->choices, 5)];
+    unsigned scale = gen_value_of(g, scale_type, groups_of(g, layout));
     text_printf(&text, ", %s", gen_use(g, scale));
     if (choose(g->choices, 2)) {
-        unsigned zero = gen_value_of(g, zero_type(g, from), groups_of(g, layout));
+        DType type = zero_type(g, from);
+        unsigned zero = gen_value_of(g, type, groups_of(g, layout));
         text_printf(&text, ", %s", gen_use(g, zero));
     }
     text_printf(&text, " : %s", dtype_name(to));

@@ -39,9 +39,9 @@ static void lookup_registers(Gen *g)
     const Layout *all = gen_primitive(g, GEN_REPLICATE, 1, &threads);
     const Layout *own = gen_primitive(g, GEN_LOCAL, 1, &entries);
     const char *why;
-    unsigned codes = gen_value_of(g, code_type(bits),
-                                  gen_layout(g, 1 + (unsigned)choose(g->choices, 2),
-                                             slots[choose(g->choices, sizeof slots)], true));
+    unsigned rank = 1 + (unsigned)choose(g->choices, 2);
+    const Layout *layout = gen_layout(g, rank, slots[choose(g->choices, sizeof slots)], true);
+    unsigned codes = gen_value_of(g, code_type(bits), layout);
     unsigned table = gen_value_of(g, t, layout_product(&g->layouts, all, own, &why));
     define_lookup(g, "lookup", codes, gen_use(g, table), t, true);
 }

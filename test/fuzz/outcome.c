@@ -61,11 +61,18 @@ static tilus_buffer *copy_buffers(const GenProgram *g, Arena *arena)
     return copies;
 }
 
+const char *parsed_error(const Parsed *p)
+{
+    for (size_t i = 0; i < tilus_diag_count(p->diag); i++)
+        if (tilus_diag_severity(p->diag, i) == TILUS_SEVERITY_ERROR)
+            return tilus_diag_text(p->diag, i);
+    return "";
+}
+
 static void keep_messages(Outcome *o, const Parsed *p, Text *printed, Arena *arena)
 {
     o->printed = text_string(printed);
-    o->message = tilus_diag_count(p->diag) ? arena_strdup(arena, tilus_diag_text(p->diag, 0))
-                                           : "";
+    o->message = arena_strdup(arena, parsed_error(p));
 }
 
 Outcome outcome_interpreted(const GenProgram *g, const Parsed *p, Arena *arena)

@@ -14,6 +14,9 @@ typedef struct Parsed {
 Parsed parsed_new(const char *text, size_t len);
 void parsed_release(Parsed p);
 
+/* The first error, "" for none; warnings are not looked at. */
+const char *parsed_error(const Parsed *p);
+
 /* The module's text, on the arena. */
 const char *parsed_print(const Parsed *p, Arena *arena);
 
@@ -24,7 +27,7 @@ const char *text_fixpoint_fault(const char *text, Arena *arena);
 /* How a program ended, and what it left; on an arena. */
 typedef struct Outcome {
     tilus_status status;
-    const char *message;        /* the first one, "" for none */
+    const char *message;        /* the first error, "" for none */
     const char *printed;        /* what the program printed */
     tilus_buffer *buffers;
 } Outcome;

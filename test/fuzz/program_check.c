@@ -181,10 +181,9 @@ static bool infers(const char *text, const char *target)
 /* check-hazards refuses what surely races, and infer-layouts what has no layouts. */
 static bool may_refuse(const Case *c, const Parsed *p)
 {
-    const char *message = tilus_diag_count(p->diag) ? tilus_diag_text(p->diag, 0) : "";
     if (c->source == c->program.open_text && !infers(c->source, c->target))
         return true;
-    return c->program.may_race && is_race(message);
+    return c->program.may_race && is_race(parsed_error(p));
 }
 
 /* Runs the case's program after the passes `pipeline`, for `target` (NULL: any). */

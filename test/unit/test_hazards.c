@@ -38,7 +38,7 @@ static const char *pick(Generator *g, const char *const *words, unsigned count)
 
 static const char *const types[] = {"u8", "u8", "u4", "u16", "i6"};
 
-/* Of 32 elements, by one warp. */
+/* Layouts of 32 elements, for one warp. */
 static const char *const layouts[] = {
     "spatial(32)", "spatial(32)", "spatial(32)", "local(4).spatial(8).replicate(4)",
     "replicate(32).local(32)", "local(2).replicate(2).spatial(16)",
@@ -242,7 +242,7 @@ static void refuse(const tilus_diag *diag, const char *why, const char *text)
     fail();
 }
 
-/* Whether a run meets a race; any other error is the generator's fault. */
+/* Returns true when a run meets a race; any other error is the generator's fault. */
 static bool run_races(tilus_diag *diag, tilus_module *m, int64_t n, const char *text)
 {
     static unsigned char x[BUFFER], y[BUFFER];
@@ -259,7 +259,7 @@ static bool run_races(tilus_diag *diag, tilus_module *m, int64_t n, const char *
     return true;
 }
 
-/* What is proved supposes that branches are taken, which may never be. */
+/* A proof of a race supposes that branches are taken, which may never be. */
 static void judge(Verdicts *v, bool branches, const char *text)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 4, 7, 12};
