@@ -47,13 +47,14 @@ typedef struct LoopDependences {
     uint32_t op_count, access_count, edge_count;
 } LoopDependences;
 
-/* Those of a `for`. Its ops' numbers are in Op.mark until program_clear_data. */
+/* Returns the dependences of a `for`. Its ops' numbers are in Op.mark until
+ * program_clear_data. */
 LoopDependences loop_dependences(const Op *loop);
 
 /* The tensor or the pointer that a shared or global value stands for. */
 Value *memory_source(Value *v);
 
-/* Whether two accesses may touch the same bytes and one of them writes. */
+/* Returns true when two accesses may touch the same bytes and one of them writes. */
 bool accesses_conflict(const BodyAccess *a, const BodyAccess *b);
 
 #endif

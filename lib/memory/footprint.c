@@ -1,4 +1,4 @@
-/* What an op touches: its tile as one of the tensor that was allocated or made over
+/* The footprint of an op: its tile as one of the tensor that was allocated or made over
  * a pointer, whatever slices lie between. */
 #include "memory/overlap.h"
 
@@ -20,7 +20,7 @@ static unsigned operand_dim(const Op *op, unsigned d)
     return dims ? (unsigned)dims->ints[d] : skipped + d;
 }
 
-/* Where the operand's tile begins: the slice's offsets, if any, plus the tile's.
+/* Returns the origin of the operand's tile: the slice's offsets, if any, plus the tile's.
  * NULL when a sum is too deep. */
 static const Attr *operand_offsets(Module *m, const Op *op, const Attr *offsets)
 {
@@ -41,7 +41,7 @@ static const Attr *operand_offsets(Module *m, const Op *op, const Attr *offsets)
     return sums;
 }
 
-/* The same tile of the tensor that slices and permutes name parts of. */
+/* Maps a tile of slices and permutes to one of the tensor that they name parts of. */
 static MemoryTile tile_of_whole(Module *m, MemoryTile t)
 {
     const Op *op;

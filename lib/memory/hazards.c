@@ -17,6 +17,7 @@
 #include "ir/loop.h"
 #include "scalar/facts.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -151,6 +152,7 @@ static void change_commit(Pending *p, int64_t n)
 
 static void change_wait(Pending *p, int64_t pending)
 {
+    assert(pending >= 0);
     if (p->age - AGE_STARTED > pending)
         p->age = AGE_DONE;
 }
@@ -234,6 +236,7 @@ static int64_t most_iterations(const Op *op, const Loop *loop)
 /* Hands pending accesses at the end of an iteration on to the top of the next one. */
 static void enter_iteration(Walk *w, State *entry, const State *end, int64_t most)
 {
+    assert(w->depth > 0);
     unsigned n = w->depth - 1;
     for (unsigned i = 0; !end->dead && i < end->count; i++) {
         Pending p = end->items[i];
@@ -248,6 +251,7 @@ static void enter_iteration(Walk *w, State *entry, const State *end, int64_t mos
  * no number of iterations has ordered it, one of the last iteration when it was. */
 static void leave_loop(Walk *w, State *s, const State *end)
 {
+    assert(w->depth > 0);
     unsigned n = w->depth - 1;
     w->depth = n;
     for (unsigned i = 0; !end->dead && i < end->count; i++) {

@@ -154,7 +154,7 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                            now->mode, now->tile.memory});
 }
 
-/* Threads of one store, or parts of one copy, and the same place. */
+/* Compares threads of one store, or parts of one copy, at the same place. */
 void hazards_compare_with_itself(Walk *w, const Footprint *f)
 {
     if (f->mode != MODE_WRITE)

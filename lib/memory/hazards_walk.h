@@ -10,7 +10,7 @@ enum {
     HAZARD_ITERATIONS = 8   /* stands for "so many or more" */
 };
 
-/* How far an access has come: it is over; it is in flight and in no group; or its group
+/* The progress of an access: it is over; it is in flight and in no group; or its group
  * is the n-th newest (n = age - AGE_STARTED). An access that an mbarrier counts stays at
  * AGE_STARTED: no proof looks at phases. */
 enum { AGE_DONE = 0, AGE_STARTED = 1 };
@@ -79,10 +79,10 @@ void hazards_report(Walk *w, Hazard h);
 void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                      const Expr *const *offsets);
 
-/* Threads of one store, or parts of one copy, and the same place. */
+/* Compares threads of one store, or parts of one copy, at the same place. */
 void hazards_compare_with_itself(Walk *w, const Footprint *f);
 
-/* All accesses of different blocks. */
+/* Compares all accesses of different blocks. */
 void hazards_compare_blocks(Walk *w);
 
 /* Each expression with its values mapped, as expr_substitute does. */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* What a path has done to a tensor since the last `synchronize`; the last two
+/* Accesses of a tensor on a path since the last `synchronize`; the last two
  * outlive barriers. */
 enum {
     TOUCHED = 1,
@@ -61,13 +61,13 @@ static unsigned tensor_find(const Lifetimes *l, const Op *op)
 
 /* ---- states ---------------------------------------------------------------- */
 
-/* One byte a tensor. */
+/* Copies a state, one byte a tensor. */
 static uint8_t *state_copy(const Walk *w, const uint8_t *state)
 {
     return arena_copy(w->arena, state, w->l->count);
 }
 
-/* Whether `to` has grown. */
+/* Returns true when `to` has grown. */
 static bool state_join(const Walk *w, uint8_t *to, const uint8_t *from)
 {
     bool grown = false;
@@ -78,7 +78,7 @@ static bool state_join(const Walk *w, uint8_t *to, const uint8_t *from)
     return grown;
 }
 
-/* What was `from` is `to` instead (0: over). */
+/* Replaces `from` by `to` (0: over). */
 static void state_move(const Walk *w, uint8_t *state, uint8_t from, uint8_t to)
 {
     for (unsigned i = 0; i < w->l->count; i++)
@@ -157,8 +157,8 @@ static void flow_if(Walk *w, const Op *op, uint8_t *state)
     }
 }
 
-/* Whether the whole block runs `op`. What only some of its threads wait for orders
- * no accesses of the others, which the walk does not tell from theirs. */
+/* Returns true when the whole block runs `op`. A wait of only some of its threads
+ * orders no accesses of the others, which the walk does not tell from theirs. */
 static bool is_block_wide(const Op *op)
 {
     const Program *p = op->parent->program;

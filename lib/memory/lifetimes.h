@@ -1,4 +1,4 @@
-/* Which shared tensors of a program may use the same bytes: two may when no data
+/* Sharing of bytes between shared tensors of a program: two may share when no data
  * of the one must survive accesses of the other, and a `synchronize` lies on every
  * path between their accesses.
  *
@@ -34,20 +34,20 @@ typedef struct Lifetimes {
     const Op **unordered;       /* [a * count + b]: see lifetimes_unordered */
 } Lifetimes;
 
-/* Those of `p`, on the module's scratch arena. */
+/* Returns the lifetimes of `p`, on the module's scratch arena. */
 Lifetimes lifetimes_of(Program *p);
 
-/* Whether the lives of tensors `a` and `b` have no position in common. */
+/* Returns true when the lives of tensors `a` and `b` have no position in common. */
 bool lifetimes_disjoint(const Lifetimes *l, unsigned a, unsigned b);
 
 /* An access of `b` that may follow one of `a` with no `synchronize` between
  * them, or NULL. */
 const Op *lifetimes_unordered(const Lifetimes *l, unsigned a, unsigned b);
 
-/* Whether `a` and `b` may use the same bytes. */
+/* Returns true when `a` and `b` may use the same bytes. */
 bool lifetimes_may_share(const Lifetimes *l, unsigned a, unsigned b);
 
-/* Whether the tensors that have an attribute `offset` may all lie there; false
+/* Returns true when the tensors that have an attribute `offset` may all lie there; false
  * after an error. */
 bool lifetimes_check_offsets(Module *m, const Lifetimes *l);
 

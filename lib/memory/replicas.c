@@ -34,7 +34,7 @@ static int64_t least_holder(const Layout *l, int64_t thread)
     return least;
 }
 
-/* Whether threads that share elements under `to` do so under `from`. */
+/* Returns true when threads that share elements under `to` do so under `from`. */
 static bool replicas_stay(const Layout *from, const Layout *to)
 {
     for (int64_t t = 0; t < to->threads; t++)
@@ -66,7 +66,8 @@ static void add_yielded(Search *s, const Op *op, unsigned i)
         search_add(s, region_yield(op->regions[r])->operands[i]);
 }
 
-/* Whether threads read rows of their own, which the program may have made differ. */
+/* Returns true when threads read rows of their own, which the program may have made
+ * differ. */
 static bool table_has_copies(const Op *op)
 {
     LookupTable table;

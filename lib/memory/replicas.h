@@ -1,4 +1,4 @@
-/* Whether threads that hold one element hold the same value of it. */
+/* Replicas: tells whether threads that hold one element hold the same value of it. */
 #ifndef TILUS_MEMORY_REPLICAS_H
 #define TILUS_MEMORY_REPLICAS_H
 

@@ -1,4 +1,4 @@
-/* Where the tensors of a program's workspace lie. */
+/* Places the tensors of a program's workspace. */
 #include "memory/workspace.h"
 
 #include "ir/op_attrs.h"
@@ -21,7 +21,7 @@ static bool has_constant_size(const Op *op)
     return true;
 }
 
-/* Whether the tensor of `a` lies before that of `b`, whose op comes first. */
+/* Returns true when the tensor of `a` lies before that of `b`, whose op comes first. */
 static bool lies_before(const Op *a, const Op *b)
 {
     const Attr *x = op_attr(a, ATTR_PLACE), *y = op_attr(b, ATTR_PLACE);

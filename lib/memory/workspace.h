@@ -28,7 +28,7 @@ typedef struct Workspace {
     const Expr *zeroed;         /* where the zeroed tensors end */
 } Workspace;
 
-/* That of `p`, without offsets; the arrays are on `arena`. */
+/* Returns the workspace of `p`, without offsets; the arrays are on `arena`. */
 Workspace workspace_of(Program *p, Arena *arena);
 
 /* Computes the offsets. False after an error: a constant is over 63 bits. */

@@ -63,7 +63,7 @@ static uint64_t op_hash(const Op *op)
     return hash;
 }
 
-/* Whether `outer` is `inner` or a region around it. */
+/* Returns true when `outer` is `inner` or a region around it. */
 static bool encloses(const Region *outer, const Region *inner)
 {
     while (inner && inner != outer)

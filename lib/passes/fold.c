@@ -96,7 +96,7 @@ static const Expr *simplify(Module *m, const Expr *e)
     return made ? made : e;
 }
 
-/* Whether the tile, moved to constant `offset` of dimension `dim`, leaves its
+/* Returns true when the tile, moved to constant `offset` of dimension `dim`, leaves its
  * shared tensor. */
 static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
 {
@@ -108,7 +108,7 @@ static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
     return offset < 0 || offset > last;
 }
 
-/* Whether a `scalar` cannot give the constant. */
+/* Returns true when a `scalar` cannot give the constant. */
 static bool leaves_type(const Op *op, int64_t value)
 {
     int64_t least, most;
@@ -116,7 +116,7 @@ static bool leaves_type(const Op *op, int64_t value)
            (value < least || value > most);
 }
 
-/* Whether the verifier refuses `e` in the op: undefined behaviour came to
+/* Returns true when the verifier refuses `e` in the op: undefined behaviour came to
  * light, but maybe in a branch that never runs, so the program stays legal. */
 static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
 {
@@ -180,8 +180,8 @@ static bool fold_cast_of_fill(Fold *fold, Op *op)
     return true;
 }
 
-/* Whether applying the op twice changes nothing: neg makes each NaN the same one,
- * not of a bool makes it 0 or 1. */
+/* Returns true when applying the op twice changes nothing: neg makes each NaN the same
+ * one, not of a bool makes it 0 or 1. */
 static bool is_involution(const Op *op)
 {
     DType t = op->results[0]->type->dtype;
@@ -266,7 +266,7 @@ static bool fold_check(Fold *fold, Op *op)
     return true;
 }
 
-/* What the loop `data` carries as `v`, before the first iteration. */
+/* Returns the initial value of `v`, which the loop `data` carries. */
 static const Expr *initial_value(Value *v, void *data)
 {
     const Op *loop = data;
@@ -276,7 +276,7 @@ static const Expr *initial_value(Value *v, void *data)
                       loop->operands[loop_carried_number(v)]);
 }
 
-/* Whether a loop runs no iteration. */
+/* Returns true when a loop runs no iteration. */
 static bool never_runs(Fold *fold, Op *op)
 {
     if (op->code == OP_while) {

@@ -9,7 +9,7 @@
 /* Copies `op` with its regions into `to` before `before`, or to the end when NULL. */
 void op_copy(Module *m, const Op *op, Region *to, Op *before);
 
-/* The same for all ops of `from`; its last one, the yield, only when `yields`. */
+/* Copies all ops of `from`; its last one, the yield, only when `yields`. */
 void ops_copy(Module *m, const Region *from, Region *to, Op *before, bool yields);
 
 #endif

@@ -104,7 +104,8 @@ static const Expr *is_below_upper(const Rewrite *r, const Expr *index)
     return apply(r, SCALAR_lt, index, r->upper);
 }
 
-/* Whether everything above exists: not with bounds near 2^63 or nested very deeply. */
+/* Returns true when everything above exists: not with bounds near 2^63 or nested very
+ * deeply. */
 static bool expressions_exist(const Rewrite *r)
 {
     const Expr *i = expr_value(&r->m->exprs, for_index(r->loop));
@@ -315,7 +316,8 @@ static void build_prologue(const Rewrite *r)
     insert_plain(r, OP_synchronize, around, r->loop);
 }
 
-/* What is left of the body computes; the copies of a later iteration come before it. */
+/* Leaves the rest of the body, which computes; the copies of a later iteration come
+ * before it. */
 static void build_body(Rewrite *r)
 {
     Region *body = r->loop->regions[0];
@@ -390,7 +392,7 @@ static void warn(const Rewrite *r)
                   plan->cure);
 }
 
-/* Whether the loop was changed. */
+/* Returns true when the loop was changed. */
 static bool pipeline_loop(Program *program, Op *loop)
 {
     Module *m = program->module;

@@ -124,7 +124,7 @@ static bool check_form(Planner *p)
     return region_walk(p->loop->regions[0], check_nested, p);
 }
 
-/* What copies are made from must be free to run early, too. */
+/* Operands of copies must be free to run early, too. */
 static bool find_early(Planner *p)
 {
     PipelinePlan *plan = p->plan;
@@ -186,7 +186,8 @@ static bool check_use(Op *op, void *data)
     return true;
 }
 
-/* Where the copy writes in dimension `d` of its tensor; false if that varies. */
+/* Returns the range that the copy writes in dimension `d` of its tensor; false if that
+ * varies. */
 static bool copy_range(const Op *copy, unsigned d, int64_t *begin, int64_t *extent)
 {
     MemoryTile t = op_memory_tile(copy);
@@ -217,7 +218,7 @@ static int64_t tensor_elements(const Type *t)
     return count;
 }
 
-/* How many elements of the tensor a copy writes; 0 if its place varies. */
+/* Counts the elements of the tensor that a copy writes; 0 if its place varies. */
 static int64_t copy_elements(const Op *copy)
 {
     int64_t count = 1, begin, extent;
@@ -226,8 +227,8 @@ static int64_t copy_elements(const Op *copy)
     return count;
 }
 
-/* Whether each iteration's copies write the whole tensor, so that nothing is left of the
- * iteration before: disjoint tiles, as many elements as it has. */
+/* Returns true when each iteration's copies write the whole tensor, so that nothing is
+ * left of the iteration before: disjoint tiles, as many elements as it has. */
 static bool copies_fill(const LoopDependences *d, const Value *tensor)
 {
     int64_t count = 0;
@@ -242,7 +243,7 @@ static bool copies_fill(const LoopDependences *d, const Value *tensor)
     return count == tensor_elements(tensor->type);
 }
 
-/* How far the copies into a tensor have come in an iteration. */
+/* The progress of the copies into a tensor in an iteration. */
 typedef enum CopyState { NOT_COPIED, STARTED, COMMITTED, WAITED, SEEN } CopyState;
 
 static CopyState next_state(CopyState state, const Op *op)
@@ -365,7 +366,7 @@ static bool check_edges(Planner *p)
 
 /* ---- barriers -------------------------------------------------------------------- */
 
-/* Whether accesses of the ops begin .. at and at .. end need a barrier between. */
+/* Returns true when accesses of the ops begin .. at and at .. end need a barrier between. */
 static bool needs_barrier(const PipelinePlan *plan, int64_t begin, int64_t at, int64_t end)
 {
     const LoopDependences *d = &plan->d;
@@ -406,7 +407,7 @@ static bool is_other(Value *v, void *index)
     return v != index;
 }
 
-/* Whether `e` is no less than 0 and the same in each iteration. */
+/* Returns true when `e` is no less than 0 and the same in each iteration. */
 static bool is_fixed_rest(Value *index, const Expr *e)
 {
     return expr_visit_values(e, is_other, index) && facts_of_expr(e).min >= 0;
@@ -431,7 +432,7 @@ static int64_t index_factor(Value *index, const Expr *e)
     return 0;
 }
 
-/* Whether upper * factor >= extent. */
+/* Returns true when upper * factor >= extent. */
 static bool reaches(const Expr *upper, int64_t factor, const Expr *extent)
 {
     int64_t product;
@@ -447,8 +448,8 @@ static bool reaches(const Expr *upper, int64_t factor, const Expr *extent)
            (upper->op == SCALAR_div && facts_of_expr(extent).divisor % factor == 0);
 }
 
-/* Whether the tile that the copy would read in an iteration past the last lies outside of
- * its view, in one dimension: nothing is read, and nobody reads the zeros. */
+/* Returns true when the tile that the copy would read in an iteration past the last lies
+ * outside of its view, in one dimension: nothing is read, and nobody reads the zeros. */
 static bool copy_ends_outside(const Op *loop, const Op *copy)
 {
     const Attr *offsets = op_attr(copy, ATTR_SOURCE_OFFSETS);

@@ -1,4 +1,4 @@
-/* Whether and how the copies of a loop can run ahead of its computing.
+/* Plans how the copies of a loop can run ahead of its computing.
  *
  *     iteration        0    1    2    3    ..          3 stages
  *     copies of   0 1  2    3    4    5                2 iterations ahead: early

@@ -80,8 +80,8 @@ static const Expr *expand_leaf(Value *v, void *data)
     return expr_substitute(&s->m->exprs, op_expr(v->def, ATTR_VALUE), expand_leaf, s);
 }
 
-/* Whether the expression has a value whatever happens: the condition is evaluated where
- * the access may not be. */
+/* Returns true when the expression has a value whatever happens: the condition is
+ * evaluated where the access may not be. */
 static bool never_fails(const Expr *e)
 {
     if (e->kind != EXPR_OP)
@@ -146,7 +146,7 @@ static const Expr *inner_iterations(const Split *s, const Expr *extent, int64_t 
     return c == 1 ? sum : make(s, SCALAR_div, sum, expr_constant(&s->m->exprs, c));
 }
 
-/* Where the loop must end so that the tile stays inside dimension `d` of its view. */
+/* Lowers the end of the loop so that the tile stays inside dimension `d` of its view. */
 static void add_end(Split *s, const MemoryTile *t, unsigned d)
 {
     const Expr *index = expr_value(&s->m->exprs, for_index(s->loop));
@@ -281,8 +281,8 @@ static const Expr *rest_lower(const Split *s, const Expr *upper)
     return make(s, SCALAR_mul, make(s, SCALAR_ceil_div, from, step), step);
 }
 
-/* Whether the loop was cut in two, a copy for the iterations inside and itself for the
- * rest. */
+/* Returns true when the loop was cut in two, a copy for the iterations inside and itself
+ * for the rest. */
 static bool cut_loop(Split *s)
 {
     Module *m = s->m;
@@ -351,7 +351,7 @@ static void split_by_condition(Split *s)
     s->loop = split_loop(s);
 }
 
-/* Whether the loop was split. */
+/* Returns true when the loop was split. */
 static bool try_loop(Op *loop)
 {
     Split s = read_loop(loop);

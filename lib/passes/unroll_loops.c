@@ -21,7 +21,7 @@ typedef struct Unroll {
     bool changed;
 } Unroll;
 
-/* How a loop is written anew. */
+/* The plan of one unrolled loop. */
 typedef struct Cut {
     const Expr *lower, *upper;
     const Expr *split;      /* where the whole iterations of copies end; NULL: at `upper` */
@@ -50,7 +50,7 @@ static bool count_op(Op *op, void *data)
     return true;
 }
 
-/* Whether the loop would become too much, or the program; else counts its ops. */
+/* Returns true when the loop would become too much, or the program; else counts its ops. */
 static bool too_large(Unroll *u, const Op *op, int64_t copies)
 {
     int64_t ops = 0, most = diag_limit(u->m->diag, LIMIT_ID_UNROLLED);
@@ -118,7 +118,7 @@ static bool find_split(Module *m, Cut *cut)
     return cut->split;
 }
 
-/* Whether the loop can be cut; else a remark says why not. */
+/* Returns true when the loop can be cut; else a remark says why not. */
 static bool find_cut(Unroll *u, const Op *op, Cut *cut)
 {
     const Expr *step = op_expr(op, ATTR_STEP), *copies = op_expr(op, ATTR_UNROLL);

@@ -224,7 +224,7 @@ static void substitution_folds_where_it_can(void **state)
     g.value = f->a;
     assert_ptr_equal(expr_substitute(&f->m->exprs, both, given_expr, &g), both);
 
-    /* What cannot fold stays as a tree that says so when evaluated. */
+    /* An expression that cannot fold stays as a tree that says so when evaluated. */
     static const struct { ScalarOp op; int64_t number; const char *why; } stuck[] = {
         {SCALAR_mul, INT64_MAX, "overflow of 64 bits"}, {SCALAR_div, 0, "division by zero"}};
     for (size_t i = 0; i < 2; i++) {

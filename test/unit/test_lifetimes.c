@@ -126,7 +126,7 @@ static const char *write_program(Generator *g, Arena *arena)
 
 /* ---- running ---------------------------------------------------------------- */
 
-/* One path. Times count barriers; a unit is 16 bytes. */
+/* A path. Times count barriers; a unit is 16 bytes. */
 typedef struct Machine {
     const Op *tensors[TENSORS];
     unsigned tensor_count;
@@ -304,7 +304,7 @@ static bool add_sizes(Op *op, void *data)
     return true;
 }
 
-/* Whether the plan saves bytes. */
+/* Returns true when the plan saves bytes. */
 static bool check_seed(uint64_t seed)
 {
     Generator g = {.seed = seed, .budget = 60, .copies = seed & 1};

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* What an op may be moved across follows from what it does to memory. */
+/* The effect column, which says how ops may be reordered, agrees with the accesses. */
 static void effects_agree_with_accesses(void **state)
 {
     (void)state;

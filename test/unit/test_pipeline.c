@@ -208,7 +208,7 @@ static tilus_module *parse(tilus_diag *diag, const char *text)
     return m;
 }
 
-/* Whether the pass took the mark away. */
+/* Returns true when the pass took the mark away. */
 static bool is_pipelined(tilus_module *m)
 {
     char *text = tilus_print(m);
