@@ -1,4 +1,4 @@
-/* One compile: module -> LLVM module -> optimised -> PTX.
+/* Compiles: module -> LLVM module -> optimized -> PTX.
  *
  *     options ──▶ Target, PTX version ──┐
  *     module ──▶ LLVM functions, calls of @tilus.* ──▶ bodies ──▶ passes ──▶ PTX
@@ -184,8 +184,8 @@ static void lower_arguments(Codegen *cg, const Program *p)
     }
 }
 
-/* Of the names that programs can have, PTX takes all but two (PTX ISA, 4.4), and
- * the driver has one that `print` calls. */
+/* Rejects names that programs can have and PTX cannot: two that PTX reserves (PTX ISA,
+ * 4.4), and the driver's function that `print` calls. */
 static bool check_name(Codegen *cg, const Program *p)
 {
     if (!strcmp(p->name, "vprintf"))
@@ -245,7 +245,7 @@ unsigned codegen_target_sm(Module *m, const char *name)
     return target ? target->sm : 0;
 }
 
-/* All kernels are declared first, so that nothing else can take their names. */
+/* Declares all kernels first, so that nothing else can take their names. */
 bool codegen_lower(Codegen *cg, const char *cpu, const Program *only)
 {
     bool ok = true;
@@ -278,7 +278,7 @@ static char *copy_ir(Codegen *cg)
     return copy;
 }
 
-/* Lowers and optimises. What is in use decides the PTX version, so the target
+/* Lowers and optimizes. The intrinsics in use decide the PTX version, so the target
  * machine comes after lowering; nothing before it asks for the data layout. */
 static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 {

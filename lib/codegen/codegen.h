@@ -10,7 +10,7 @@
 #include "ir/ir.h"
 #include "tilus/tilus.h"
 
-/* One compile: the LLVM objects that it holds. NULL when memory runs out. Freed
+/* A compile: the LLVM objects that it holds. NULL when memory runs out. Freed
  * in any state, also when an arena's guard was taken in the middle. */
 typedef struct Codegen Codegen;
 Codegen *codegen_new(Module *m);

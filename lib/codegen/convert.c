@@ -3,7 +3,7 @@
 
 #include "codegen/convert_build.h"
 
-/* A bool counts as an unsigned integer of one digit. */
+/* Counts a bool as an unsigned integer of one digit. */
 static bool is_whole(DType t)
 {
     return dtype_is_integer(t) || t == DTYPE_bool;

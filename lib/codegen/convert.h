@@ -22,7 +22,7 @@
  * for the payload of NaNs of f16, bf16, tf32, f32 and f64. */
 LLVMValueRef convert_code(LLVMBuilderRef b, DType to, DType from, LLVMValueRef code);
 
-/* Whether every value of `t` is exact in f32. */
+/* Returns true when every value of `t` is exact in f32. */
 bool convert_fits_f32(DType t);
 
 /* The value of a code as a float. Requires convert_fits_f32(from). */

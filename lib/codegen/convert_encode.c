@@ -7,7 +7,7 @@
 
 enum { F32_MAGNITUDE = 0x7fffffff };    /* every bit but the sign */
 
-/* Adds what rounds `bits` to a multiple of 2^drop, ties to even, when the low
+/* Adds the term that rounds `bits` to a multiple of 2^drop, ties to even, when the low
  * `drop` bits are then cut off. */
 static LLVMValueRef round_bits(LLVMBuilderRef b, LLVMValueRef bits, unsigned drop)
 {
@@ -16,7 +16,7 @@ static LLVMValueRef round_bits(LLVMBuilderRef b, LLVMValueRef bits, unsigned dro
     return LLVMBuildAdd(b, half, odd, "");
 }
 
-/* Below the least normal number, adding a float whose unit in the last place
+/* Rounds numbers below the least normal one: adding a float whose unit in the last place
  * is the least subnormal rounds, and leaves the code in the low bits. */
 static LLVMValueRef encode_subnormal(LLVMBuilderRef b, const DTypeInfo *t, int bias,
                                      LLVMValueRef magnitude)
@@ -70,7 +70,7 @@ static LLVMValueRef encode_small(LLVMBuilderRef b, DType to, LLVMValueRef value)
     return build_select(b, build_is_nan(b, value), const_i32(b, nan_code(t)), code);
 }
 
-/* Powers of two: rounds the exponent; what is not positive becomes code 0.
+/* Powers of two: rounds the exponent; numbers not above 0 become code 0.
  * Subnormals of f32 lie around the two least codes, 2^-127 and 2^-126. */
 static LLVMValueRef encode_exponent(LLVMBuilderRef b, LLVMValueRef value)
 {

@@ -1,5 +1,5 @@
-/* What element-wise emitters share: the walk over slots or words, and integers
- * as values. */
+/* Helpers of element-wise emitters: the walk over slots or words, and integers as
+ * values. */
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 

@@ -1,12 +1,12 @@
-/* Element-wise arithmetic: add, sub, mul, neg, div, mod, abs, min, max, fma. What
- * dtype_add and its kin define, in the machine's arithmetic that rounds alike.
+/* Element-wise arithmetic: add, sub, mul, neg, div, mod, abs, min, max, fma, as
+ * dtype_add and its kin define them, in the machine's arithmetic that rounds alike.
  *
  *   f16, bf16        in their own type, two slots of a word at once
  *   f32, f64         in their own type
  *   i32, i64, ...    wrapping: in i32 or i64, cut to the type's width
  *   other floats     decoded to f32 or f64, which is rounded once more
  *
- * Why f32 does no harm to floats of at most 8 bits and 6 exponent bits: their
+ * f32 does no harm to floats of at most 8 bits and 6 exponent bits: their
  * products have at most 14 bits, so f32 holds them exactly. A sum that f32
  * cannot hold is far above the type's smallest numbers, has at most 7 bits of
  * precision to keep, and rounding to p bits through 24 >= 2p + 2 bits equals
@@ -47,7 +47,7 @@ static LLVMValueRef apply_float(LLVMBuilderRef b, OpCode f, LLVMValueRef *v)
     }
 }
 
-/* A sum rounded to odd: what was lost shows in the last bit, so that rounding
+/* Adds, rounding to odd: the last bit shows that bits were lost, so that rounding
  * once more is right. `lost` is exact (Knuth's TwoSum), and NaN for infinities. */
 static LLVMValueRef build_add_to_odd(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y)
 {
@@ -69,8 +69,8 @@ static LLVMValueRef build_add_to_odd(LLVMBuilderRef b, LLVMValueRef x, LLVMValue
     return build_bitcast(b, bits, LLVMTypeOf(sum));
 }
 
-/* Whether f32 in between gives what is defined: it is what defines mod, the
- * others give one of their operands, or the file's head tells why. */
+/* Returns true when computing in f32 gives the defined result: mod is defined so, min, max
+ * and abs give one of their operands, and the file's head shows it for the rest. */
 static bool goes_through_f32(OpCode f, DType t)
 {
     if (f == OP_mod || f == OP_abs || f == OP_neg || f == OP_min || f == OP_max)
@@ -78,7 +78,7 @@ static bool goes_through_f32(OpCode f, DType t)
     return dtype_bits(t) <= 8 && dtype_info[t].exponent <= 6;
 }
 
-/* Other floats: decoded, computed exactly or rounded harmlessly, and encoded. */
+/* Decodes floats, computes exactly or rounds harmlessly, and encodes. */
 static LLVMValueRef float_through(Codegen *cg, const Op *op, DType t, LLVMValueRef *codes)
 {
     LLVMBuilderRef b = cg->builder;

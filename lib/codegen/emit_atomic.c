@@ -49,14 +49,14 @@ static IntrinsicId family(const Op *op)
     }
 }
 
-/* Whether another family follows, which gives what was there. */
+/* Returns true when a family follows that returns the old value. */
 static bool has_fetch(IntrinsicId first)
 {
     return *intrinsic_info[first].signature == ':';
 }
 
 /* Calls the row of a family that has the op's scope. `args` is the address and words
- * of operands. What was there comes back where the family gives it. */
+ * of operands. The result is the old value where the family returns it. */
 static LLVMValueRef call_row(const MemoryAccess *a, IntrinsicId first, LLVMValueRef *args,
                              unsigned count)
 {
@@ -68,7 +68,7 @@ static LLVMValueRef call_row(const MemoryAccess *a, IntrinsicId first, LLVMValue
 
 /* ---- the loop --------------------------------------------------------------- */
 
-/* Whether no instruction of the target does what the op does. */
+/* Returns true when the target has no instruction for the op. */
 static bool needs_loop(const Codegen *cg, const Op *op)
 {
     DType t = op_tile_type(op)->dtype;
@@ -119,7 +119,7 @@ static LLVMValueRef replace_equal(Codegen *cg, LLVMValueRef old, LLVMValueRef co
     return next;
 }
 
-/* What the op leaves where it finds the word `old`; `words` are its operands'. */
+/* Computes the word that the op stores over `old`; `words` are its operands'. */
 static LLVMValueRef next_word(Codegen *cg, const Op *op, LLVMValueRef old,
                               const LLVMValueRef *words)
 {
@@ -177,7 +177,7 @@ static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words
         words[word] = before;
 }
 
-/* Only the block sees its shared memory. */
+/* Fences: only the block sees its shared memory. */
 static void fence(Codegen *cg, const Op *op)
 {
     bool global = op_memory_operand(op)->type->kind == TYPE_GLOBAL;
@@ -214,7 +214,7 @@ static LLVMValueRef scratch_at(Codegen *cg, LLVMValueRef base, LLVMValueRef thre
     return LLVMBuildGEP2(cg->builder, cg->i32, base, &thread, 1, "");
 }
 
-/* Each word of the result becomes that of the least holder. */
+/* Replaces each word of the result by that of its least holder. */
 static bool share_words(Codegen *cg, const Op *op, const Plan *plan, LLVMValueRef replica,
                         LLVMValueRef *words)
 {

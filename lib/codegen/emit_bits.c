@@ -8,10 +8,10 @@
  *      |......ee|eeee....|     (both >> first bit) & mask
  *
  * Store: a byte, and so a word, may belong to several threads, and plain
- * read-modify-write would lose what a neighbour writes in between. An atomic
+ * read-modify-write would lose a neighbor's write in between. An atomic
  * `and` clears and an atomic `or` sets the element's own bits in the aligned
  * 32-bit word that holds them, and in the next one if the element crosses into
- * it. Neighbours' bits pass through both unchanged, so the order of threads does
+ * it. Neighbors' bits pass through both unchanged, so the order of threads does
  * not matter. Storing one element twice gives the same bits. The aligned word
  * may reach up to 3 bytes past the tensor, whose bits stay as they are;
  * allocations of device memory are multiples of a word. */

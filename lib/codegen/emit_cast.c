@@ -5,9 +5,9 @@
 #include "codegen/convert.h"
 #include "ir/op_attrs.h"
 
-/* Whether two elements at a time become one word: f32 to f16 and bf16 has an
- * instruction for pairs (PTX cvt.rn.f16x2.f32, 9.7.9.21). From f8e5m2 to f16 a
- * shift is enough, which the optimiser finds only for single elements. */
+/* Returns true when two elements at a time become one word: f32 to f16 and bf16 has an
+ * instruction for pairs (PTX cvt.rn.f16x2.f32, 9.7.9.21). From f8e5m2 to f16 a shift is
+ * enough, which the optimizer finds only for single elements. */
 static bool is_pairwise(DType to, DType from)
 {
     if (to == from || !convert_fits_f32(from))

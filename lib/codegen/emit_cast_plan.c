@@ -6,7 +6,7 @@
 
 #include "codegen/convert_build.h"
 
-/* What the words of a plan are made of while it is emitted. */
+/* State of a plan's words while it is emitted. */
 typedef struct Emission {
     Codegen *cg;
     Loc at;

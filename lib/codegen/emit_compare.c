@@ -5,7 +5,7 @@
 #include "codegen/internal.h"
 #include "ir/op_attrs.h"
 
-/* Of floats, ordered: false for a NaN, but `ne` is true. */
+/* Predicates of floats, ordered: false for a NaN, but `ne` is true. */
 static const LLVMRealPredicate float_predicates[] = {
     [PREDICATE_EQ] = LLVMRealOEQ, [PREDICATE_NE] = LLVMRealUNE, [PREDICATE_LT] = LLVMRealOLT,
     [PREDICATE_LE] = LLVMRealOLE, [PREDICATE_GT] = LLVMRealOGT, [PREDICATE_GE] = LLVMRealOGE};

@@ -106,8 +106,8 @@ static void add_incoming(const Value *v, const Value *from, LLVMBasicBlockRef bl
         LLVMAddIncoming(phis[i], &words[i], &block, 1);
 }
 
-/* At the top of a loop: what it carries, from `before`. The results are the same,
- * as the loop ends there. */
+/* Begins the phis of carried values at the top of a loop, from `before`. The loop ends
+ * there, so they are its results too. */
 static void begin_carried(Codegen *cg, const Op *op, LLVMBasicBlockRef before)
 {
     for (unsigned i = 0; i < op->result_count; i++) {
@@ -117,7 +117,7 @@ static void begin_carried(Codegen *cg, const Op *op, LLVMBasicBlockRef before)
     }
 }
 
-/* At the end of the body: what it hands on to the next round. */
+/* Adds the yielded values, at the end of the body, to the phis of the next iteration. */
 static void end_carried(Codegen *cg, const Op *op)
 {
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(cg->builder);
@@ -241,8 +241,8 @@ bool emit_assume(Codegen *cg, const Op *op)
     return true;
 }
 
-/* What follows can never run; it is lowered all the same, into a block that
- * nothing enters, so that regions and their phis need not know. */
+/* Lowers ops behind it, which never run, into a block that nothing enters, so that
+ * regions and their phis are the same as ever. */
 bool emit_exit(Codegen *cg, const Op *op)
 {
     (void)op;
@@ -332,7 +332,7 @@ bool emit_allocate_register(Codegen *cg, const Op *op)
     return true;
 }
 
-/* The same words under another name. */
+/* Gives the operand's words another name. */
 bool emit_view(Codegen *cg, const Op *op)
 {
     lower_words(cg, op->results[0], lowered_words(op->operands[0]));

@@ -1,13 +1,13 @@
-/* copy_async: lib/analysis/copy cuts the tile into chunks, which the threads of
+/* copy_async: the plan (select/copy.h) cuts the tile into chunks, which the threads of
  * the block take in turn.
  *
  *     number      0    1    2  ..  T-1 | T   T+1 ..          in row-major order
  *     thread      0    1    2  ..  T-1 | 0    1  ..
- *     round               0            |      1
+ *     iteration           0            |      1
  *
  * A chunk of 4 bytes or more is one cp.async, which writes zeros for bytes past
- * the end of the source. Others pass through registers at once, which the
- * language allows: nobody may look between the start of a copy and its wait. */
+ * the end of the source. Narrower chunks pass through registers at once, which
+ * the language allows: no thread may look between the start of a copy and its wait. */
 #include "codegen/convert_build.h"
 #include "codegen/hints.h"
 #include "codegen/memory.h"
@@ -19,7 +19,7 @@
  * arithmetic; more become a loop. */
 enum { ROUNDS_ASYNC = 32, ROUNDS_REGISTERS = 4 };
 
-/* One of the two memories: where the tile begins in each of its dimensions. */
+/* The source or the target: its tensor, and the tile's offset in each dimension. */
 typedef struct Side {
     MemoryTile tile;
     MemoryAccess access;                /* for elements of bits */
@@ -43,8 +43,8 @@ typedef struct Number {
     int64_t limit, add;
 } Number;
 
-/* A number's quotient. Where no carry goes from one part to the other, both
- * are divided alone, and every round shares the variable part. */
+/* Divides a number. Where no carry goes from one part to the other, both are divided
+ * alone, and all iterations share the variable part. */
 static Number number_divide(Codegen *cg, Number n, int64_t by)
 {
     int64_t rest = n.add % by;
@@ -194,8 +194,8 @@ static void chunk_in_row(const AsyncCopy *c, const Number *steps, LLVMValueRef *
     *end = element_bytes(c, c->source.access.memory->extents[d]);
 }
 
-/* Whether the chunk, at least its first byte, is inside the source; NULL when
- * nothing is checked. */
+/* Builds the predicate that the chunk, at least its first byte, is inside the source; NULL
+ * when nothing is checked. */
 static LLVMValueRef chunk_inside(const AsyncCopy *c, const Number *steps)
 {
     Codegen *cg = c->cg;
@@ -305,9 +305,9 @@ static bool copy_chunk(const AsyncCopy *c, Number n)
     return true;
 }
 
-/* ---- rounds ---------------------------------------------------------------- */
+/* ---- iterations ------------------------------------------------------------ */
 
-/* One round: the last one may have fewer chunks than threads. */
+/* Copies a chunk by each thread: the last iteration may have fewer chunks than threads. */
 static bool copy_round(const AsyncCopy *c, int64_t begin, int64_t threads)
 {
     Codegen *cg = c->cg;

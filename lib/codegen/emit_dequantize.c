@@ -13,7 +13,7 @@
 #include "codegen/convert_build.h"
 #include "ir/op_attrs.h"
 
-/* A spread word: the lanes are slots `low` and `high`. */
+/* Source slots of a spread word's lanes, `low` and `high`. */
 typedef struct Pair {
     int64_t high;
     LLVMValueRef word;
@@ -55,7 +55,8 @@ static LLVMValueRef build_pair(const Spread *s, int64_t low, int64_t high)
     return call_intrinsic(s->cg, INTR_prmt, s->at, args, 3);
 }
 
-/* What the elements of result word `word` need, in their lanes. NULL after an error. */
+/* Spreads the values for the elements of result word `word` over their lanes. NULL after an
+ * error. */
 static LLVMValueRef spread_word(Spread *s, int64_t word)
 {
     int64_t slot = word * s->lanes, low = s->slots[slot];
@@ -93,7 +94,7 @@ static bool apply(Spread *s, LLVMOpcode code, DType t, LLVMValueRef *words)
 
 /* ---- zero points in the cast --------------------------------------------------- */
 
-/* A run by its plan: inputs are the codes' words, and a spread word for each of the
+/* Converts a run by its plan: inputs are the codes' words, and a spread word for each of the
  * result's. */
 static bool emit_run(Spread *zeros, const CastPlan *plan, LLVMValueRef *codes, int64_t first,
                      LLVMValueRef *out)

@@ -108,8 +108,8 @@ static bool emit_mma(Dot *dot, int64_t unit, int64_t k)
     return true;
 }
 
-/* Every fragment of c, k ascending in each. The k loop is outside so that
- * neighbouring instructions do not wait for each other. */
+/* Multiplies every fragment of c, k ascending in each. The k loop is outside so that
+ * neighboring instructions do not wait for each other. */
 static bool emit_fragments(Dot *dot)
 {
     for (int64_t k = 0; k < dot->plan->depth; k++)

@@ -144,7 +144,7 @@ static LLVMValueRef load(const FmaDot *d, LLVMValueRef at)
     return v;
 }
 
-/* One step of k: all of the thread's elements of c. */
+/* Multiplies one step of k into all of the thread's elements of c. */
 static void multiply_step(const FmaDot *d, LLVMValueRef k)
 {
     const Layout *c = d->op->operands[MMA_C]->type->layout;

@@ -1,4 +1,4 @@
-/* Storage orders and deferred scales: decode, rescale, and how cast changes
+/* Storage orders and deferred power-of-two scales: decode, rescale, and casts that change
  * orders. */
 #include "codegen/cast.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- storage orders -------------------------------------------------------- */
 
-/* Where the bits of a group go: bits of word `from` by `left` (below 0: to the
+/* A move of a group's bits: those of word `from` by `left` (below 0: to the
  * right) to those of word `to`, for each bit of `mask`, a mask of the target. */
 typedef struct Move {
     unsigned from, to;
@@ -103,8 +103,8 @@ typedef struct Factors {
     LLVMValueRef tables[PARTS];     /* of f32, made when a thread must look one up */
 } Factors;
 
-/* What goes beyond FACTOR_MAX comes first: rounding, if any, is left to the second
- * product, or nothing is left to round. */
+/* Splits a power of two: the part beyond FACTOR_MAX comes first, so that only the second
+ * product rounds, if any. */
 static double factor_part(int by, unsigned part)
 {
     int second = by > FACTOR_MAX ? FACTOR_MAX : by < -FACTOR_MAX ? -FACTOR_MAX : by;
@@ -170,7 +170,7 @@ static LLVMValueRef slot_factor(Codegen *cg, Factors *f, int64_t slot, unsigned 
     return LLVMBuildLoad2(b, cg->f32, place, "");
 }
 
-/* In f32, which holds every product but those that its result rounds anyway: of
+/* Multiplies in f32, which holds every product but those that the result rounds anyway: of
  * 16-bit floats, no bit that f32 loses below 2^-149 could change the rounding. */
 bool emit_rescale(Codegen *cg, const Op *op)
 {

@@ -1,4 +1,4 @@
-/* Groups of threads: what they run, and how they wait for each other.
+/* Groups of threads: their branches and their barriers.
  *
  *          before
  *            | number = thread - begin
@@ -6,7 +6,7 @@
  *            |                           |
  *          after <-----------------------+
  *
- * Groups are whole warps, so no warp diverges, and the others go on at once. Each
+ * Groups are whole warps, so no warp diverges, and other threads go on at once. Each
  * range of threads has a barrier of its own: two that wait at the same time never
  * share one, and the same threads come to all of theirs in one order. A warp alone
  * needs none. Groups of four warps may hand registers to each other. */
@@ -73,8 +73,9 @@ bool emit_synchronize(Codegen *cg, const Op *op)
     return emit_barrier(cg, op);
 }
 
-/* Whether threads can hand registers over. ptxas heeds min_blocks, and so gives them what the
- * verifier counts on, only where a multiprocessor has room for so many blocks. */
+/* Returns true when threads can hand registers over. ptxas heeds min_blocks, and so gives
+ * them the registers that the verifier counts on, only where a multiprocessor has room for so
+ * many blocks. */
 static bool target_hands_over(const Target *t, const Program *p)
 {
     return t->own && p->min_blocks * p->warps <= t->warps;

@@ -34,8 +34,8 @@ static LLVMValueRef load_value(MemoryAccess *a)
                                            : LLVMBuildZExt(cg->builder, v, cg->i64, "");
 }
 
-/* Whether the element is inside the view, by the dimensions `checked`, of which there
- * is one at least. */
+/* Builds the predicate that the element is inside the view, by the dimensions `checked`, of
+ * which there is one at least. */
 static LLVMValueRef element_inside(const MemoryAccess *a, uint32_t checked)
 {
     LLVMValueRef all = NULL;

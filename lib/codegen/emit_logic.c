@@ -1,5 +1,5 @@
-/* Bit operations: and, or, xor, not of integers take whole words, whatever lies in
- * them; those of bools and the shifts go slot by slot. */
+/* Bit operations: and, or, xor, not of integers take whole words, unused bits too; bools
+ * and shifts go slot by slot. */
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 

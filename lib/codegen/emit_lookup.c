@@ -63,7 +63,7 @@ static bool is_power_of_two(int64_t n)
     return n > 0 && !(n & (n - 1));
 }
 
-/* Bytes to the copy of a row that the thread reads. */
+/* Builds the bytes to the copy of a row that the thread reads. */
 static LLVMValueRef build_copy(const Rows *r)
 {
     Codegen *cg = r->cg;
@@ -75,7 +75,7 @@ static LLVMValueRef build_copy(const Rows *r)
     return LLVMBuildMul(cg->builder, copy, const_i32_of(cg, stride), "");
 }
 
-/* Whether loads of `width` elements are aligned wherever a row lies, and inside it. */
+/* Returns true when loads of `width` elements are aligned in every row, and inside it. */
 static bool is_width(const Rows *r, Module *m, const Value *memory, unsigned width)
 {
     int64_t bytes = width * r->bits / 8;
@@ -107,7 +107,7 @@ static Rows rows_open(Codegen *cg, const Op *op)
     return r;
 }
 
-/* Whether a group's codes, taken as one number, count rows at equal distances. */
+/* Returns true when a group's codes, taken as one number, count rows at equal distances. */
 static bool counts_rows(const Rows *r)
 {
     unsigned last = r->table.group - 1;
@@ -117,7 +117,7 @@ static bool counts_rows(const Rows *r)
     return true;
 }
 
-/* Bytes to the row of the group from `bit` on: its codes one after another. */
+/* Builds the bytes to the row of the group from `bit` on: its codes one after another. */
 static LLVMValueRef add_codes(const Rows *r, int64_t bit)
 {
     Codegen *cg = r->cg;
@@ -131,7 +131,7 @@ static LLVMValueRef add_codes(const Rows *r, int64_t bit)
     return sum;
 }
 
-/* A byte of codes above the byte of the copy. */
+/* Puts a byte of codes above the byte of the copy. */
 static LLVMValueRef permute_address(const Rows *r, int64_t bit)
 {
     enum { COPY_BYTE = 4, ZERO_BYTE = 5 };
@@ -141,7 +141,7 @@ static LLVMValueRef permute_address(const Rows *r, int64_t bit)
     return call_intrinsic(r->cg, INTR_prmt, r->op->loc, args, 3);
 }
 
-/* Codes from place `log` on, above the bits of the copy. */
+/* Puts codes, from bit `log` on, above the bits of the copy. */
 static LLVMValueRef mask_address(const Rows *r, int64_t bit, unsigned log)
 {
     enum { AND_OR = 0xea };
@@ -160,7 +160,8 @@ static LLVMValueRef mask_address(const Rows *r, int64_t bit, unsigned log)
     return call_intrinsic(r->cg, INTR_lop3, r->op->loc, args, 4);
 }
 
-/* Bytes from the first row to the row, and copy, of the group from `bit` on; an i32. */
+/* Builds the bytes from the first row to the row, and copy, of the group from `bit` on; an
+ * i32. */
 static LLVMValueRef row_offset(const Rows *r, int64_t bit)
 {
     enum { PERMUTED_BYTES = 256 };

@@ -20,7 +20,7 @@ static LLVMValueRef apply(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRe
     return result ? convert_encode_f32(b, t, build_bitcast(b, result, cg->f32)) : NULL;
 }
 
-/* Of `scale` times the operand. */
+/* Applies a function to `scale` times the operand. */
 #define FUNCTION(id, intrinsic, scale)                                        \
     static LLVMValueRef code_##id(Codegen *cg, const Op *op, LLVMValueRef *codes) \
     {                                                                         \

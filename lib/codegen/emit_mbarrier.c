@@ -10,12 +10,12 @@
  * carry this to and from its other lanes. A bulk copy accesses memory through the async
  * proxy: the fence orders it behind writes through the generic proxy that are ordered
  * before it (PTX ISA, memory consistency model: proxy-preserved base causality order).
- * Reads of what it overwrites need none, as in CUTLASS's pipelines: values are in
- * registers before their warp arrives. Who has seen that the phase ended sees what the
- * copies wrote without one.
+ * Reads of bytes that the copy overwrites need no fence, as in CUTLASS's pipelines:
+ * values are in registers before their warp arrives. A thread that has seen the phase end
+ * sees the copies' bytes without a fence.
  *
- * Nobody writes zeros for what is outside of the source's view: where the tile is not
- * proved to lie inside, the kernel traps unless it does.
+ * cp.async.bulk fills no zeros in beyond the source's view: where the tile is not proved
+ * to lie inside, the kernel traps unless it does.
  *
  * A copy expects its own bytes, so that no program counts them wrong; that comes before
  * the arrival that follows the copy, so before the phase can end. */
@@ -44,8 +44,8 @@ static LLVMValueRef mbarrier_pointer(Codegen *cg, const Op *op)
     return mbarrier_at(cg, lowered(v)->value, emit_expr(cg, op_expr(op, ATTR_ELEMENT)));
 }
 
-/* Begins what only the threads do whose `number` (an i32) is 0; they join the others in
- * the block that is returned. */
+/* Begins code of the threads alone whose `number` (an i32) is 0; all threads join in the
+ * block that is returned. */
 static LLVMBasicBlockRef begin_single(Codegen *cg, LLVMValueRef number)
 {
     LLVMBasicBlockRef one = new_block(cg, "one"), all = new_block(cg, "all");

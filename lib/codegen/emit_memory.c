@@ -1,4 +1,4 @@
-/* Loads and stores of register tiles: lib/analysis/access decides units, width
+/* Loads and stores of register tiles: select/access.h decides units, width
  * and checks; here they become instructions.
  *
  *     if (units with one predicate are inside) {      only checked dimensions
@@ -171,8 +171,8 @@ LLVMValueRef access_swizzled_pointer(const MemoryAccess *a, LLVMValueRef linear,
     return advance(a, access_pointer(a, byte), const_i64_of(cg, high * a->bits / 8));
 }
 
-/* Of types below a byte, the two parts of the address are whole bytes on their
- * own when the slot's part is a constant number of bytes. */
+/* Adds the two parts of the address, of types below a byte too: each is a whole number of
+ * bytes when the slot's part is a constant number of bytes. */
 LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
@@ -202,8 +202,8 @@ LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent)
     return LLVMBuildAnd(b, low, high, "");
 }
 
-/* Whether the element in `slot` is inside the view, by the checked dimensions;
- * NULL when none is checked. */
+/* Builds the predicate that the element in `slot` is inside the view, by the checked
+ * dimensions; NULL when none is checked. */
 static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
@@ -223,7 +223,7 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
     return all;
 }
 
-/* A unit and what its predicate depends on: units with equal keys share it. */
+/* A unit, a run of slots, and the key of its predicate: units with equal keys share it. */
 typedef struct Unit {
     int64_t key, slot;
 } Unit;
@@ -287,7 +287,7 @@ static void load_chunk(const MemoryAccess *a, LLVMValueRef pointer, int64_t bit,
         words[bit / 32 + i] = LLVMBuildExtractElement(b, v, const_i32_of(cg, i), "");
 }
 
-/* One or two bytes of the words, from `bit` on. They pass through a 16-bit
+/* Takes one or two bytes of the words, from `bit` on. They pass through a 16-bit
  * register: LLVM would store from the 32-bit register that holds them, and when
  * a float instruction wrote that one, ptxas (13.0, and the driver's) takes the
  * narrow store for a conversion of the float to an integer. */

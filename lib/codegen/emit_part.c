@@ -5,7 +5,7 @@
 #include "ir/part.h"
 #include "select/access.h"
 
-/* Whether the part can begin at a base of its own, with number 0: its elements are
+/* Returns true when the part can begin at a base of its own, with number 0: its elements are
  * whole bytes, and a swizzle treats its numbers alike from there, as
  *
  *     swizzle(first + n) = first + swizzle(n)

@@ -34,7 +34,7 @@ static LLVMBasicBlockRef new_block(const Print *p, const char *name)
     return LLVMAppendBasicBlockInContext(p->cg->context, p->cg->function, name);
 }
 
-/* What follows runs where `condition` holds, up to end_if with the result. */
+/* Begins code that runs where `condition` holds, up to end_if with the result. */
 static LLVMBasicBlockRef begin_if(const Print *p, LLVMValueRef condition)
 {
     LLVMBasicBlockRef then = new_block(p, "then"), done = new_block(p, "done");
@@ -55,7 +55,7 @@ typedef struct Loop {
     LLVMBasicBlockRef header, after;
 } Loop;
 
-/* What follows runs for index = from, from + step, .. below `to`, up to end_for. */
+/* Begins code that runs for index = from, from + step, .. below `to`, up to end_for. */
 static Loop begin_for(const Print *p, LLVMValueRef from, LLVMValueRef to, int64_t step)
 {
     LLVMBuilderRef b = p->cg->builder;
@@ -114,7 +114,7 @@ static LLVMValueRef text_constant(Codegen *cg, const char *text)
     return LLVMConstAddrSpaceCast(global, cg->any_ptr);
 }
 
-/* Each argument is of 64 bits. */
+/* Calls vprintf with arguments of 64 bits each. */
 static void call_print(const Print *p, const char *format, LLVMValueRef *args, unsigned count)
 {
     enum { BYTES = 8 };
@@ -353,7 +353,7 @@ static LLVMValueRef load_inside(const Print *p, const MemoryAccess *a, const Mem
     return phi;
 }
 
-/* All of it by thread 0. */
+/* Prints a tensor in memory, all of it by thread 0. */
 static bool print_memory(const Print *p)
 {
     Codegen *cg = p->cg;

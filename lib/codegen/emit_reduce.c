@@ -53,7 +53,7 @@ static LLVMValueRef encode(const Reduce *r, LLVMValueRef v)
                                  : convert_encode_f32(b, r->dtype, v);
 }
 
-/* As fold_float and fold_integer of the interpreter; llvm.maximumnum lets a
+/* Combines as fold_float and fold_integer of the interpreter; llvm.maximumnum lets a
  * number win over a NaN. */
 static LLVMValueRef fold(const Reduce *r, LLVMValueRef x, LLVMValueRef y)
 {
@@ -149,7 +149,7 @@ static LLVMValueRef scratch_at(const Reduce *r, LLVMValueRef base, int64_t slot,
     return LLVMBuildGEP2(r->cg->builder, r->cg->i8, base, &bytes, 1, "");
 }
 
-/* Of the threads that a butterfly joined, the first stores. */
+/* Stores by the first of the threads that a butterfly joined. */
 static void store_partials(const Reduce *r, LLVMValueRef base)
 {
     Codegen *cg = r->cg;
@@ -221,7 +221,7 @@ bool emit_reduce(Codegen *cg, const Op *op, const Plan *plan)
     return true;
 }
 
-/* Each thread repeats slots of its own. */
+/* Repeats slots of each thread. */
 bool emit_broadcast(Codegen *cg, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;

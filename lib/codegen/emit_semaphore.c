@@ -31,7 +31,7 @@ static LLVMValueRef semaphore_value(Codegen *cg, const Op *op)
     return LLVMBuildTrunc(cg->builder, emit_expr(cg, op_expr(op, ATTR_STATE)), cg->i32, "");
 }
 
-/* Goes to `act` in thread 0, to `others` elsewhere; the builder stands in `act`. */
+/* Branches to `act` in thread 0, else to `others`; the builder stands in `act`. */
 static void branch_on_first(Codegen *cg, LLVMBasicBlockRef act, LLVMBasicBlockRef others)
 {
     LLVMValueRef is_first = LLVMBuildICmp(cg->builder, LLVMIntEQ, cg->thread,

@@ -5,7 +5,7 @@
 
 #include "codegen/memory.h"
 
-/* Whether `op` gives a hint. */
+/* Returns true when `op` gives a hint. */
 bool hint_is_given(const Op *op);
 
 /* Loads and stores `bytes` bytes, HINT_LEAST or more, at `pointer` as i32 words.

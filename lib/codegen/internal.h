@@ -1,4 +1,4 @@
-/* What the files of lib/codegen share: the state of one compile, lowered
+/* Internals that the files of lib/codegen share: the state of one compile, lowered
  * values, the helpers that emitters call, and the back end's entry points.
  *
  * Lowered values:
@@ -9,7 +9,7 @@
  *            bits past the last element are unspecified
  *   GLOBAL   the base, the number of the first element, and an i64 for each
  *            extent and stride
- *   SHARED   the same, with a ptr addrspace(3); extents and strides are constants
+ *   SHARED   as GLOBAL, with a ptr addrspace(3); extents and strides are constants
  *
  * One Codegen serves one compile in one thread. Its memory comes from the
  * module's scratch arena. */
@@ -35,9 +35,9 @@ typedef enum IntrinsicId {
     INTR_COUNT
 } IntrinsicId;
 
-/* How the NVPTX back end fills a body; lib/cpu has a helper for each row. */
+/* The NVPTX back end's ways to fill a body; lib/cpu has a helper for each row. */
 typedef enum BodyKind {
-    BODY_NVVM, BODY_CALL, BODY_SHARED, BODY_ATOMIC, BODY_ASM, BODY_ACT
+    BODY_NVVM, BODY_CALL, BODY_SHARED, BODY_ATOMIC, BODY_ASM, BODY_VOLATILE_ASM
 } BodyKind;
 
 typedef struct IntrinsicInfo {
@@ -47,7 +47,7 @@ typedef struct IntrinsicInfo {
     bool convergent;        /* all threads of a warp execute it together */
     BodyKind body;
     const char *text;               /* BODY_NVVM, BODY_CALL: the callee; else PTX */
-    const char *constraints;        /* BODY_ASM, BODY_ACT */
+    const char *constraints;        /* BODY_ASM, BODY_VOLATILE_ASM */
     LLVMAtomicRMWBinOp atomic;      /* BODY_ATOMIC */
 } IntrinsicInfo;
 
@@ -106,7 +106,7 @@ typedef struct Lowered {
     const Type *type;
     LLVMValueRef value;         /* scalar, ptr, or the base of a memory tensor */
     LLVMValueRef first;         /* memory tensors: the first element's number there, of
-                                   some parts of others not 0 */
+                                   some parts not 0 */
     LLVMValueRef *words;        /* REG */
     LLVMValueRef extents[LIMIT_RANK], strides[LIMIT_RANK];  /* memory tensors */
 } Lowered;
@@ -115,7 +115,7 @@ typedef struct Lowered {
 
 /* The lowered form of a value that was defined before. */
 const Lowered *lowered(const Value *v);
-/* A fresh one for `v`, to be filled. */
+/* Makes a lowered value for `v`, to be filled. */
 Lowered *lower_value(Codegen *cg, Value *v);
 /* The words of a REG value; sets those of `v`. */
 LLVMValueRef *lowered_words(const Value *v);
@@ -213,11 +213,11 @@ bool emit_barrier(Codegen *cg, const Op *op);
 
 /* ---- places in the program text (lines.c) ------------------------------- */
 
-/* From here on what is lowered carries its place. */
+/* Gives code that is lowered from here on its source line. */
 void lines_open(Codegen *cg);
-/* Makes the metadata whole; before anybody reads it. */
+/* Completes the metadata, which must precede all reads. */
 void lines_close(Codegen *cg);
-/* What follows belongs to a program, to an op. Nothing happens without lines. */
+/* Set the program, or the op, whose lines follow. Nothing happens without lines. */
 void lines_program(Codegen *cg, const Program *p);
 void lines_op(Codegen *cg, const Op *op);
 
@@ -257,7 +257,7 @@ void nvptx_initialize(void);
 bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level);
 /* Gives each used @tilus.* declaration its body. */
 void nvptx_fill_intrinsics(Codegen *cg);
-/* Verifies and optimises the LLVM module. */
+/* Verifies and optimizes the LLVM module. */
 bool nvptx_optimize(Codegen *cg, unsigned opt_level);
 /* PTX text, malloc'ed; NULL after errors. */
 char *nvptx_print(Codegen *cg);

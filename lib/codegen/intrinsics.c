@@ -9,7 +9,7 @@ const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #define SHARED() .body = BODY_SHARED
 #define ATOMIC(op) .body = BODY_ATOMIC, .atomic = LLVMAtomicRMWBinOp##op
 #define ASM(ptx, operands) .body = BODY_ASM, .text = ptx, .constraints = operands
-#define ACT(ptx, operands) .body = BODY_ACT, .text = ptx, .constraints = operands
+#define VOLATILE_ASM(ptx, operands) .body = BODY_VOLATILE_ASM, .text = ptx, .constraints = operands
 #define INTRINSIC(id, name, signature, sm, ptx, convergent, ...)              \
     [INTR_##id] = {name, signature, sm, ptx, convergent, __VA_ARGS__},
 #include "codegen/intrinsics.def"
@@ -18,7 +18,7 @@ const IntrinsicInfo intrinsic_info[INTR_COUNT] = {
 #undef SHARED
 #undef ATOMIC
 #undef ASM
-#undef ACT
+#undef VOLATILE_ASM
 };
 
 static LLVMTypeRef letter_type(Codegen *cg, char letter)

@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* LLVM's DICompileUnit::DebugDirectivesOnly, which llvm-c does not name: `.loc`
- * lines without tables, so that ptxas optimises as ever. */
+ * lines without tables, so that ptxas optimizes as ever. */
 enum { DIRECTIVES_ONLY = 3 };
 
-/* Where the last slash of `path` ends the directory: 0 without one. */
+/* Finds the last slash of `path`, which ends the directory: 0 without one. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');

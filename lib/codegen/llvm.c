@@ -1,4 +1,4 @@
-/* What every back end asks of LLVM: its errors, and its optimiser. */
+/* LLVM's part of every back end: its errors, and its optimizer. */
 #include "codegen/internal.h"
 
 #include <llvm-c/Analysis.h>

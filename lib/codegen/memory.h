@@ -1,4 +1,4 @@
-/* One load, store or atomic op of a register tile while it is lowered. */
+/* A load, store or atomic op of a register tile while it is lowered. */
 #ifndef TILUS_CODEGEN_MEMORY_H
 #define TILUS_CODEGEN_MEMORY_H
 
@@ -33,13 +33,13 @@ struct MemoryAccess {
 /* a + b and a * b in i64, without neutral terms: most strides are 1. */
 LLVMValueRef add_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef mul_i64(Codegen *cg, LLVMValueRef a, LLVMValueRef b);
-/* Whether 0 <= index < extent, i64s. */
+/* Builds 0 <= index < extent, of i64s. */
 LLVMValueRef index_inside(Codegen *cg, LLVMValueRef index, LLVMValueRef extent);
 /* Returns the dimensions of the tile's memory in which an offset may be so large that a sum of it
  * and an index of the tile wraps. */
 uint32_t tile_wrapping_dims(const MemoryTile *t);
-/* The index offset + add in dimension `d`, i64s; of `wrapping` dimensions without a promise to
- * LLVM, as the sum may wrap, to a number below 0, which a check then finds outside. */
+/* Builds the index offset + add in dimension `d`, i64s; without nsw in `wrapping` dimensions,
+ * as the sum may wrap, to a number below 0, which a check then finds outside. */
 LLVMValueRef add_offset(Codegen *cg, uint32_t wrapping, unsigned d, LLVMValueRef offset,
                         LLVMValueRef add);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
@@ -68,7 +68,7 @@ LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot);
 LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot);
 /* The address of byte `byte` (an i64) of the tensor. */
 LLVMValueRef access_pointer(const MemoryAccess *a, LLVMValueRef byte);
-/* Where the element with number `linear` (an i64) lies: swizzle_element. */
+/* Builds the place of the element with number `linear` (an i64): swizzle_element. */
 LLVMValueRef access_swizzle(const MemoryAccess *a, LLVMValueRef linear);
 /* The address of the byte where the element `linear + rest` of a swizzled tensor
  * begins. What `rest` adds above the swizzle's bits stays a constant offset. */
@@ -78,8 +78,8 @@ LLVMValueRef access_swizzled_pointer(const MemoryAccess *a, LLVMValueRef linear,
  * `slot` in `words`. */
 void load_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
 void store_bits(const MemoryAccess *a, int64_t slot, LLVMValueRef *words);
-/* The same of one element at `bit` (an i64), as the low bits of an i32; of
- * `a`, cg, op, bits, memory and global are asked. */
+/* Loads one element at `bit` (an i64), as the low bits of an i32; reads cg, op, bits, memory
+ * and global of `a`. */
 LLVMValueRef load_bits_at(const MemoryAccess *a, LLVMValueRef bit);
 void store_bits_at(const MemoryAccess *a, LLVMValueRef bit, LLVMValueRef v);
 

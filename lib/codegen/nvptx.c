@@ -169,20 +169,20 @@ static void fill_atomic(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 }
 
 /* PTX text. BODY_ASM computes its result from its operands alone, so that calls
- * may be merged, moved and dropped; BODY_ACT keeps its place among accesses. */
+ * may be merged, moved and dropped; BODY_VOLATILE_ASM keeps its place among accesses. */
 static void fill_asm(Codegen *cg, const IntrinsicInfo *info, LLVMValueRef f)
 {
     enum { NO_MEMORY = 0 };
-    bool acts = info->body == BODY_ACT;
+    bool is_volatile = info->body == BODY_VOLATILE_ASM;
     LLVMTypeRef type = LLVMGlobalGetValueType(f);
     LLVMValueRef args[MOST_PARAMETERS];
     LLVMGetParams(f, args);
     LLVMValueRef text = LLVMGetInlineAsm(type, info->text, strlen(info->text), info->constraints,
-                                         strlen(info->constraints), acts, 0,
+                                         strlen(info->constraints), is_volatile, 0,
                                          LLVMInlineAsmDialectATT, 0);
     LLVMValueRef call = LLVMBuildCall2(cg->builder, type, text, args, LLVMCountParams(f), "");
     unsigned memory = LLVMGetEnumAttributeKindForName("memory", strlen("memory"));
-    if (!acts)
+    if (!is_volatile)
         LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
                                  LLVMCreateEnumAttribute(cg->context, memory, NO_MEMORY));
     LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, attribute(cg, "nounwind"));
@@ -193,7 +193,7 @@ void nvptx_fill_intrinsics(Codegen *cg)
 {
     static void (*const fill[])(Codegen *, const IntrinsicInfo *, LLVMValueRef) = {
         [BODY_NVVM] = fill_nvvm, [BODY_CALL] = fill_call, [BODY_SHARED] = fill_shared,
-        [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm, [BODY_ACT] = fill_asm};
+        [BODY_ATOMIC] = fill_atomic, [BODY_ASM] = fill_asm, [BODY_VOLATILE_ASM] = fill_asm};
     for (IntrinsicId id = 0; id < INTR_COUNT; id++) {
         const IntrinsicInfo *info = &intrinsic_info[id];
         LLVMValueRef f = cg->intrinsics[id];

@@ -1,11 +1,11 @@
-/* Shared memory, one array: first the tensors that have an offset, then the
- * others and mbarriers in order, then scratch.
+/* Shared memory, one array: first the tensors that have an offset, then all
+ * other tensors and mbarriers in order, then scratch.
  *
  *     0        planned        tensors
  *     | planned   | in order     | of one op at a time     | of a group's | ..
  *
  * All ops of the same threads that need scratch have the same: each one ends with a
- * barrier, after which nobody reads it. Other threads may use theirs meanwhile. */
+ * barrier, after which no thread reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
 #include "ir/part.h"
@@ -45,7 +45,7 @@ static int64_t shared_end(int64_t used, int64_t bytes, int64_t *offset)
     return __builtin_add_overflow(*offset, bytes, &end) ? INT64_MAX : end;
 }
 
-/* The same for the bytes of `op`, which may have a place of its own. */
+/* Places the bytes of `op`, which may have an offset already. */
 static int64_t tensor_end(const Op *op, int64_t used, int64_t *offset)
 {
     const Attr *planned = op_attr(op, ATTR_OFFSET);

@@ -28,7 +28,7 @@ static LLVMValueRef mask_low(Codegen *cg, LLVMValueRef v, unsigned nbits)
     return LLVMBuildAnd(cg->builder, v, const_i32_of(cg, (UINT32_C(1) << nbits) - 1), "");
 }
 
-/* Or that leaves out constant zeros, so that unoptimised IR stays readable. */
+/* Builds an `or` without constant zeros, so that unoptimized IR stays readable. */
 static LLVMValueRef merge(Codegen *cg, LLVMValueRef a, LLVMValueRef b)
 {
     if (LLVMIsAConstantInt(a) && LLVMConstIntGetZExtValue(a) == 0)
