@@ -40,7 +40,7 @@ typedef uint32_t Set;
 
 static const Set words_themselves = 0x00010001;
 
-/* What a half of the result wants of a code. */
+/* The places of a code's bits that a half of the result needs. */
 typedef struct Form {
     const char *to;                     /* of integers */
     bool sign;
@@ -408,8 +408,8 @@ static const char *const head =
     " * the even code of pair a; A3 of the odd one. The upper half has the same of the other\n"
     " * code. */\n";
 
-/* Whether magnitudes of floats go to place `low` of a half of bf16, which is 7 less the bits
- * of mantissa, or of f16, 10 less these; but no half of f16 is one of f7e5m1. */
+/* Returns true when magnitudes of floats go to place `low` of a half of bf16, which is 7 less
+ * the bits of mantissa, or of f16, 10 less these; but no half of f16 is one of f7e5m1. */
 static bool is_wanted(unsigned bits, unsigned low)
 {
     bool is_f16 = low + bits >= 12 && low + bits <= 16;     /* 1 to 5 bits of exponent */

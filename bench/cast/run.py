@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What casts cost on a GPU: operations in its machine code, and elements a second.
+"""The cost of casts on a GPU: operations in its machine code, and elements a second.
 
     bench/cast/run.py --tools DIR --out DIR [--only u4,f6e3m2] [--arch sm_90a]
     bench/cast/run.py --record DIR/cast.json
@@ -208,7 +208,7 @@ def run(options):
 # ---- records -----------------------------------------------------------------------
 
 def limit(r, clock):
-    """Elements a second that the pipes allow, with what a round adds to the casts."""
+    """Elements a second that the pipes allow, with the operations that an iteration adds."""
     pipes, bits = r["pipes"], width(r["target"])
     words = width(r["source"]) / 32
     integer = pipes["int"] + words + (0.25 if bits == 8 else 0)

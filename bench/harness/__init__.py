@@ -1,1 +1,1 @@
-"""What bench/run is made of. Python's standard library alone."""
+"""The parts of bench/run. Python's standard library alone."""

@@ -11,11 +11,11 @@ ROOT = BENCH.parent
 
 
 class Failure(Exception):
-    """What the user is told, without a stack."""
+    """An error that the user is told of, without a stack."""
 
 
 def command(words, **options):
-    """Runs it; its standard output, or a Failure with what it said."""
+    """Runs a command; its standard output, or a Failure with its error text."""
     result = subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, **options)
     if result.returncode != 0:
@@ -63,7 +63,7 @@ def kernels(options):
 
 
 def revision(options):
-    """Of what is measured."""
+    """The revision that is measured."""
     if options.revision:
         return options.revision
     pack = pack_folder()

@@ -24,7 +24,7 @@ def compile_artefact(llc, source, target, path, program=None, defines=()):
 
 
 def needed_kernels(program, chosen):
-    """What runs of the parts take: artefacts' names, with program and values of -D."""
+    """Inputs of the parts' runs: artefacts' names, with program and values of -D."""
     def list_case(case):
         return machine.command([program, "--list-kernels",
                                 *measure.flags(case.problem, case.sizes)])

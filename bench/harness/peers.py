@@ -1,4 +1,4 @@
-"""What other systems take, as bench/peers.csv has it."""
+"""Times of other systems, from bench/peers.csv."""
 from . import machine, results
 
 

@@ -63,7 +63,7 @@ def replace(text, label, lines):
 
 
 def run(options):
-    """Writes the tables; with --check only compares. Whether they stand there now."""
+    """Writes the tables; with --check only compares. Returns true when they stand there now."""
     known, text = peers.read(), README.read_text()
     wanted = text
     for label, table in (("types", types_table), ("batch", batch_table)):

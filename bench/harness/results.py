@@ -95,7 +95,7 @@ def repair(path):
 
 
 def key(row):
-    """What was measured: a problem and its m."""
+    """The key of a measurement: a problem and its m."""
     return (parts.Problem(row["weights"], row["activations"], row["k"], row["n"],
                           row["group"], row["zeros"]), row["m"])
 

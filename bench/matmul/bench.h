@@ -125,7 +125,7 @@ double row_bytes(const MatmulSpec *spec, int64_t m);
  * least. */
 unsigned device_copies(const Settings *settings, size_t bytes);
 
-/* Both print, and return an exit code: "NAME,DRIVER"; rows. */
+/* Print, and return an exit code: "NAME,DRIVER"; rows. */
 int device_print(void);
 int device_measure(const Settings *settings, const MatmulSpec *spec);
 

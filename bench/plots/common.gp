@@ -1,4 +1,4 @@
-# What all plots share. Set before: kind (svg or png), out, wide, high.
+# Settings of every plot. Set before: kind (svg or png), out, wide, high.
 if (kind eq 'svg') {
   set terminal svg size wide,high font 'Helvetica,13' background '#ffffff' dynamic
 } else {

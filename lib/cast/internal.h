@@ -130,7 +130,7 @@ bool is_narrowing(const CastQuery *query);
 /* p->words are halves with codes of `bits` bits from place `at` on and zeros
  * elsewhere; bytes may lie at 0 or 8, among anything. They become whole words. */
 void pack_halves(Planner *p, unsigned bits, unsigned at);
-/* The same of words whose lowest bits, fewer than 8, are codes. */
+/* As above, of words whose lowest bits, fewer than 8, are codes. */
 void pack_singles(Planner *p, unsigned bits);
 /* Flips the uppermost bit of each code of whole words. */
 void flip_signs(Planner *p, unsigned bits);

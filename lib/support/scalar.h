@@ -1,5 +1,5 @@
-/* Scalar arithmetic: one definition of what each operator of a scalar
- * expression means, shared by constant folding, the interpreter and the
+/* Scalar arithmetic: one meaning of each operator of a scalar
+ * expression, shared by constant folding, the interpreter and the
  * runtime (which evaluates grid expressions). Exact in i64: an overflow is an
  * error, never a wrapped number. */
 #ifndef TILUS_SUPPORT_SCALAR_H

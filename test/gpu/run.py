@@ -152,7 +152,7 @@ def cast_case(options, source, scratch):
     return Case(f"casts: {source} to {len(targets)} types", command)
 
 
-# What codes in every place of a thread's words are cast to.
+# Casts of codes in every place of a thread's words.
 PLAN_TARGETS = ["f16", "bf16", "f32", "tf32", "i8", "u8", "f8e4m3", "f8e5m2"]
 ORDERS = ["f16", "bf16"]
 

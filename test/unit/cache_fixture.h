@@ -18,7 +18,7 @@
 
 enum { TEST_PATH = 512 };
 
-/* What the cache warned of: how often, and the last text. */
+/* Warnings of the cache: how many, and the last text. */
 typedef struct Warnings {
     atomic_int count;
     char last[1024];
@@ -128,7 +128,7 @@ static inline bool put_number(Cache *cache, unsigned i, const char *data)
     return ok;
 }
 
-/* Whether number i is there; it must then be `data`. */
+/* Returns true when entry i is there, whose bytes must be `data`. */
 static inline bool has_number(Cache *cache, unsigned i, const char *data)
 {
     CacheKey key = numbered_key(i);

@@ -1,4 +1,4 @@
-/* What a driver needs beyond fake_cuda.c for `tilus-run --bench`: graphs, events, a clock.
+/* Functions of a driver beyond fake_cuda.c for `tilus-run --bench`: graphs, events, a clock.
  *
  * A launch takes 10 microseconds, and a graph's k-th replay k mod 10 more. The stream that
  * is made is the default one. Environment: TILUS_FAKE_FAIL as in fake_cuda.c, by name;

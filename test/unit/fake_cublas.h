@@ -1,4 +1,4 @@
-/* What the fake cuBLAS lets a test see and set. The library exports one `fake_cublas`. */
+/* State of the fake cuBLAS that a test sees and sets. The library exports one `fake_cublas`. */
 #ifndef TILUS_TEST_FAKE_CUBLAS_H
 #define TILUS_TEST_FAKE_CUBLAS_H
 

@@ -402,7 +402,7 @@ static char *load(const char *image)
     return copy;
 }
 
-/* Of an image only the parameters' widths are read. */
+/* Reads only the parameters' widths of an image. */
 static void read_function(struct CUfunc_st *f, const char *image)
 {
     static const char declaration[] = ".param .u";
@@ -567,7 +567,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 }
 
 #ifndef FAKE_OLD
-/* Of attributes it knows the one that lets a launch begin early, behind a kernel. */
+/* Knows one attribute, which lets a launch begin early, behind a kernel. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params,
                           void **extra)
 {

@@ -1,4 +1,4 @@
-/* What the fake driver lets a test see and set. The library exports one
+/* State of the fake driver that a test sees and sets. The library exports one
  * `fake_cuda`. */
 #ifndef TILUS_TEST_FAKE_CUDA_H
 #define TILUS_TEST_FAKE_CUDA_H

@@ -188,7 +188,7 @@ static inline void store_words(Codegen *cg, Value *v, LLVMValueRef to)
     }
 }
 
-/* Of f16 and wider types any NaN is as good as another. */
+/* Takes any NaN of f16 and wider types for any other. */
 static inline bool is_same(DType t, uint64_t a, uint64_t b)
 {
     bool is_free = dtype_has_nan(t) && dtype_bits(t) > 8;

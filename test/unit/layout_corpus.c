@@ -240,7 +240,7 @@ static void corpus_add(Corpus *c, const Layout *l, const Map *m, unsigned factor
     arena_push(&arena, c->entries, c->count, c->capacity, ((Entry){l, m, factors}));
 }
 
-/* Whether the extents in use, 2, 3 and their products, contain `n`. */
+/* Returns true when the extents in use, 2, 3 and their products, contain `n`. */
 static bool is_extent(int n)
 {
     while (n % 2 == 0)

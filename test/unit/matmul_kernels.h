@@ -9,7 +9,7 @@
 
 enum { ARGUMENTS_MAX = 18 };
 
-/* What each program takes: pointers, then 32-bit integers; and its grid, as postfix code. */
+/* Parameters of each program: pointers, then 32-bit integers; and its grid, as postfix code. */
 typedef struct FakeProgram {
     const char *name;
     size_t pointers, integers;

@@ -40,7 +40,7 @@ static const tilus_kernel_info scale = {
     .grid = {grid_x, grid_y, grid_z}, .threads = 64, .shared_bytes = 96 * 1024,
 };
 
-/* The same with a workspace of 256 bytes, all zeroed. */
+/* A fixture with a workspace of 256 bytes, all zeroed. */
 static const size_t one_code = 1;
 static const tilus_code *const sixteen[] = {(const tilus_code[]){C(16)}};
 static const tilus_workspace_tensor tensor = {"w", 32, true, 1, &one_code, sixteen};
@@ -93,7 +93,7 @@ static inline void assert_contains(const char *text, const char *part)
         fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
-/* That a call failed like this, with this in its text. */
+/* Checks that a call failed like this, with this in its text. */
 static inline void assert_fails(tilus_status got, tilus_status status, const char *part)
 {
     if (got != status)
@@ -109,7 +109,7 @@ static inline void assert_fails(tilus_status got, tilus_status status, const cha
             fail_msg("%s: %s", tilus_status_name(status_), tilus_rt_error()); \
     } while (0)
 
-/* Of driver calls that a function makes, their names, in order. */
+/* Names of the driver calls that a function makes, in order. */
 #define assert_calls(call, expected)                                          \
     do {                                                                      \
         char trace_[FAKE_TRACE] = "";                                         \

@@ -136,7 +136,7 @@ static void warnings_are_counted_apart(void **state)
         assert_int_equal(tilus_diag_line(diag, 0), 5);
         expect_text(diag, 0, "the loop is not pipelined, although it is marked: its body has no");
         assert_int_equal(tilus_diag_severity(diag, 1), TILUS_SEVERITY_NOTE);
-        /* The same once more is not said again. */
+        /* A repeated warning is not reported again. */
         assert_true(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}));
         assert_int_equal(tilus_diag_warnings(diag), limit == 2 ? 2 : 3);
         tilus_module_free(m);
@@ -651,7 +651,7 @@ static void versions_are_told(void **state)
 
 typedef enum Entry { PRINT, PASSES, INFO, INTERPRET, COMPILE, ENTRIES } Entry;
 
-/* Whether there is a text, which must contain `within`; frees it. */
+/* Returns true when there is a text, which must contain `within`; frees the text. */
 static bool call_text(char *text, const char *within)
 {
     bool ok = text != NULL;

@@ -23,7 +23,7 @@ enum { WRONG = 3 };     /* exit code of a process that got a wrong result */
 
 static int seconds = 2;
 
-/* What a thread does with key i; false when it got a wrong result. */
+/* A thread's work with key i; false when the thread got a wrong result. */
 typedef bool Use(Cache *cache, unsigned i, unsigned char data[DATA_MAX]);
 
 /* ---- results ---------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* What belongs to key i; returns its size. */
+/* Writes the bytes of key i; returns their number. */
 static size_t make_data(unsigned i, unsigned char data[DATA_MAX])
 {
     uint64_t state = i + 1;
@@ -94,7 +94,7 @@ static tilus_status compile_program(Cache *cache, unsigned i, void **bytes, size
     return status;
 }
 
-/* Whether a launcher takes the bytes. */
+/* Returns true when a launcher takes the bytes. */
 static bool loads(const void *bytes, size_t size)
 {
     tilus_artefact *artefact;
@@ -125,7 +125,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What the threads of a process share. */
+/* State that the threads of a process share. */
 typedef struct Worker {
     Cache *cache;
     Use *use;

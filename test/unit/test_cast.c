@@ -32,7 +32,7 @@ static bool is_source(DType t)
     return dtype_bits(t) <= 8 && t != DTYPE_bool;
 }
 
-/* Of f16 and wider types any NaN is as good as another. */
+/* Takes any NaN of f16 and wider types for any other. */
 static bool is_same(DType t, uint64_t a, uint64_t b)
 {
     bool is_free = dtype_bits(t) > 8;
@@ -56,7 +56,7 @@ static void store_codes(const CastQuery *q, const uint8_t *codes, uint32_t *word
         cast_pack_group(&storage, plain + w, words + w);
 }
 
-/* What element `e` shall become. */
+/* The expected result of element `e`. */
 static uint64_t expected_code(const CastPlan *plan, unsigned e, unsigned code)
 {
     const CastQuery *q = &plan->query;

@@ -13,7 +13,7 @@
 
 static const DType codes_of[] = {DTYPE_none, DTYPE_u1, DTYPE_u2, DTYPE_u3, DTYPE_u4};
 
-/* What a plan reads: words of codes, then those of the table. */
+/* Inputs of a plan: words of codes, then words of the table. */
 enum { CODE_WORDS = 4, TABLE_WORDS = 8, BITS_MAX = 4 };
 
 static uint64_t random_u64(void)

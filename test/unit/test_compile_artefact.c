@@ -51,7 +51,7 @@ static void subject_free(Subject *s)
     tilus_diag_free(s->diag);
 }
 
-/* What one compile gave. */
+/* Results of one compile. */
 typedef struct Result {
     tilus_status status;
     void *bytes;

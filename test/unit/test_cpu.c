@@ -112,7 +112,7 @@ static void test_ldmatrix(void **state)
         }
 }
 
-/* What stmatrix stores, ldmatrix of the same kind loads. */
+/* Elements that stmatrix stores, ldmatrix of the same kind loads. */
 static void store_matrices(const uint64_t *unused)
 {
     (void)unused;

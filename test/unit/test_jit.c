@@ -254,7 +254,7 @@ static void keeps_no_failures(void **state)
     tilus_cache_close(cache);
 }
 
-/* What four threads share. */
+/* State that four threads share. */
 static void *jit_in_thread(void *cache)
 {
     enum { ROUNDS = 12, KERNELS = 4 };

@@ -110,7 +110,7 @@ static void random_products_divide(void **state)
 
 /* ---- drop ---------------------------------------------------------------- */
 
-/* Of a thread's elements that are one now, the first slot stays. */
+/* Elements of a thread that became one keep the first slot. */
 static Map *map_reduce(const Map *m, unsigned dim)
 {
     int columns = m->shape[1], kept[SIZE], count = 0, extent = m->shape[1 - dim];
@@ -290,7 +290,7 @@ static const Layout *read(const char *text)
     return l;
 }
 
-/* Of any rank: what permutes, splits or joins comes back. */
+/* Permutes, splits or joins dimensions of any rank, and comes back. */
 static void random_round_trips(void **state)
 {
     (void)state;

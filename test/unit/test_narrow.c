@@ -104,7 +104,7 @@ static bool plan_cast(Fixture *f, DType from, DType to, unsigned elements, unsig
     return cast_plan(&f->arena, &query, plan);
 }
 
-/* Whether two plans are the same operations. */
+/* Returns true when two plans are the same operations. */
 static bool is_same_plan(const CastPlan *a, const CastPlan *b)
 {
     return a->count == b->count && !memcmp(a->out, b->out, a->out_words * sizeof *a->out) &&

@@ -75,7 +75,7 @@ static char *read_kernel(size_t *len)
     return text;
 }
 
-/* What @pack of the kernel writes for the same matrix. */
+/* The bytes that @pack of the kernel writes for the same matrix. */
 static void interpret(const Matrix *m, unsigned char *packed)
 {
     tilus_define defines[] = {{"W", m->packing.type},

@@ -184,7 +184,7 @@ static bool has_race(const Generator *g)
 
 /* ---- the test ----------------------------------------------------------------- */
 
-/* Whether there is a race. */
+/* Returns true when there is a race. */
 static bool check_seed(uint64_t seed)
 {
     Generator g = {.seed = seed, .budget = 3 + (unsigned)(seed >> 40) % 14};

@@ -123,7 +123,7 @@ static void prepares_a_kernel(void **state)
     assert_nothing_left();
 }
 
-/* Whether the code that is loaded for a device of 8.6 begins with `image`. */
+/* Returns true when the code loaded for a device of 8.6 begins with `image`. */
 static void assert_loads(const char *driver, const char *target, const char *cubin,
                          const char *image)
 {

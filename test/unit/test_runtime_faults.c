@@ -20,7 +20,7 @@ static const char *const drivers[] = {TILUS_FAKE_CUDA, TILUS_FAKE_CUDA_OLD};
 
 /* ---- each call in turn ---------------------------------------------- */
 
-/* What a session has, so that it can be ended from any point. */
+/* Handles of a session, so that it can be ended from any point. */
 typedef struct Session {
     tilus_rt *rt;
     tilus_kernel *kernel;
@@ -170,7 +170,7 @@ static void any_call_may_lose_the_device(void **state)
     }
 }
 
-/* What fails while it is released is told to the log. */
+/* Failures during a release go to the log. */
 static int logged;
 static char log_text[1024];
 

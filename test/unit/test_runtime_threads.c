@@ -13,7 +13,7 @@
 
 enum { LAUNCHERS = 6, PREPARERS = 4, LAUNCHES = 400, ROUNDS = 40 };
 
-/* What all threads share. */
+/* State that all threads share. */
 typedef struct Shared {
     tilus_rt *rt;
     tilus_kernel *kernel;

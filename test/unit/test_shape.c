@@ -265,7 +265,7 @@ static void random_groups(uint64_t *seed, const Layout *l, int64_t *shape)
     }
 }
 
-/* Whether the thread's groups in `l` are those that it holds in `g`. */
+/* Returns true when the thread's groups in `l` are the ones that it holds in `g`. */
 static bool holds_its_groups(const Layout *l, const Layout *g, int64_t thread)
 {
     for (int64_t slot = 0; slot < l->slots; slot++)

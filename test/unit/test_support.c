@@ -256,7 +256,7 @@ static void text_escapes(void **state)
 
 /* ---- diagnostics ----------------------------------------------------- */
 
-/* What diag_print prints. */
+/* The text that diag_print prints. */
 static void print_to(char text[PRINTED_MAX], const Diag *d)
 {
     FILE *out = fmemopen(text, PRINTED_MAX, "w");
@@ -339,7 +339,7 @@ static void diag_cleans_the_source_line(void **state)
     diag_free(&d);
 }
 
-/* Of a line of 400 bytes a window is shown, with the caret in place. */
+/* Shows a window of a line of 400 bytes, with the caret in place. */
 static void diag_cuts_long_lines(void **state)
 {
     (void)state;
@@ -462,7 +462,7 @@ static int64_t slow_floor(int64_t a, int64_t b)
     return q;
 }
 
-/* What `op` means, for small operands and divisors other than 0. */
+/* The meaning of `op`, for small operands and divisors other than 0. */
 static int64_t slow_apply(ScalarOp op, int64_t a, int64_t b)
 {
     switch (op) {

@@ -1,4 +1,4 @@
-/* What tilus-tune checks results with: one wrong element is seen in any column. */
+/* The check of results by tilus-tune: one wrong element is seen in any column. */
 #include "tilus-tune/data.h"
 
 #include <math.h>

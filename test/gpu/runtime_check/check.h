@@ -40,13 +40,13 @@ typedef struct Buffers {
 void fail_check(Check *c, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* It cannot run here. */
+/* Skips a check that cannot run here. */
 void skip_check(Check *c, const char *name, const char *why);
 
 void expect_ok(Check *c, const char *name, tilus_status status);
 void expect_raw(Check *c, const char *name, int result);
 
-/* That a call failed like this, and its text has both parts. */
+/* Checks that a call failed like this, and that its text has both parts. */
 void expect_error(Check *c, const char *name, tilus_status got, tilus_status status,
                   const char *part, const char *other);
 

@@ -81,7 +81,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* It is prepared by whichever is first. */
+/* Prepared by the thread that comes first. */
 void threads_share_a_kernel(Check *c, const char *name)
 {
     Worker workers[STREAMS];

@@ -1,4 +1,4 @@
-/* What launching and loading cost this machine's processor. */
+/* Processor time of launching and loading on this machine. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -11,7 +11,7 @@ enum {
     LOADS = 9
 };
 
-/* What a launch may cost beside the driver's own time, ns. */
+/* The limit of a launch's time beside the driver's own, ns. */
 static const double overhead_limit = 1000;
 
 static void number(const char *name, double value, const char *unit)
@@ -71,7 +71,7 @@ void measures_loading(Check *c, const char *name)
         time_load(c, name, "load_cubin", true);
 }
 
-/* What is compared: the same launch, by the driver and by the runtime. */
+/* One launch, by the driver and by the runtime, to be compared. */
 typedef struct Timing {
     Check *c;
     tilus_kernel *kernel;
