@@ -195,6 +195,19 @@ static bool check_name(Codegen *cg, const Program *p)
     return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);
 }
 
+/* Has LLVM optimize a program of very many instructions little: it would take minutes. */
+static void limit_optimizations(Codegen *cg, const Program *p, LLVMValueRef f)
+{
+    int64_t count = llvm_count_instructions(f);
+    int64_t most = diag_limit(cg->diag, LIMIT_ID_OPTIMIZED);
+    if (cg->opt_level == 0 || count <= most)
+        return;
+    diag_warning(cg->diag, p->loc, "@%s has %lld LLVM instructions, of which at most %lld are "
+                 "optimized fully: its code is slower (--limit optimized=N)", p->name,
+                 (long long)count, (long long)most);
+    llvm_mark_large(cg, f);
+}
+
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 {
     if (!check_name(cg, p))
@@ -218,6 +231,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     if (!cg->thread || !emit_region(cg, p->body))
         return false;
     LLVMBuildRetVoid(cg->builder);
+    limit_optimizations(cg, p, f);
     return true;
 }
 
@@ -283,6 +297,7 @@ static char *copy_ir(Codegen *cg)
 static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
 {
     unsigned ptx;
+    cg->opt_level = options->opt_level;
     nvptx_initialize();
     const Program *only = options->program
                               ? module_find_program(cg->module, options->program) : NULL;
@@ -291,11 +306,11 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
     if (options->debug_lines)
         lines_open(cg);
     if (!codegen_lower(cg, options->cpu, only) || !select_ptx(cg, options->features, &ptx) ||
-        !nvptx_open(cg, ptx, options->opt_level))
+        !nvptx_open(cg, ptx))
         return false;
     nvptx_fill_intrinsics(cg);
     diag_check_time(cg->diag, module_loc(cg->module));
-    bool ok = nvptx_optimize(cg, options->opt_level);
+    bool ok = nvptx_optimize(cg);
     diag_check_time(cg->diag, module_loc(cg->module));
     return ok;
 }

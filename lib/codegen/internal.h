@@ -81,6 +81,8 @@ struct Codegen {
     LLVMDIBuilderRef lines;     /* NULL: instructions have no places in the text */
     LLVMMetadataRef text_file, scope;   /* while there are: the text, the program */
     LLVMTargetMachineRef machine;
+    unsigned opt_level;         /* 0 .. 3, what the user asked for */
+    bool large;                 /* a program is past LIMIT_OPTIMIZED */
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
@@ -234,7 +236,8 @@ bool emit_region(Codegen *cg, const Region *r);
 
 /* ---- lowering (codegen.c) ----------------------------------------------- */
 
-/* Lowers `only`, or every program if it is NULL, for the target called `cpu`. The
+/* Lowers `only`, or every program if it is NULL, for the target called `cpu`. A program past
+ * LIMIT_OPTIMIZED is marked, with a warning, if cg->opt_level asks for optimizations. The
  * LLVM module has no triple yet, and its @tilus.* functions no bodies. False after
  * errors. */
 bool codegen_lower(Codegen *cg, const char *cpu, const Program *only);
@@ -244,8 +247,15 @@ void llvm_watch(Codegen *cg);
 bool llvm_check(Codegen *cg, const char *doing);
 /* Reports that LLVM refused, and disposes of `error`; true if it is NULL. */
 bool llvm_succeeded(Codegen *cg, const char *doing, LLVMErrorRef error);
-/* Verifies the LLVM module and runs default<O`opt_level`> over it. */
-bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level,
+/* Returns the number of instructions in `f`. */
+int64_t llvm_count_instructions(LLVMValueRef f);
+/* Marks `f` as too large for passes whose time grows with the square of its size. */
+void llvm_mark_large(Codegen *cg, LLVMValueRef f);
+/* Returns the optimization level of a target machine for the lowered programs. */
+unsigned llvm_machine_level(const Codegen *cg);
+/* Verifies the LLVM module and runs default<O`cg->opt_level`> over it, of which functions
+ * marked as large get only passes that take linear time. */
+bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine,
                    LLVMPassBuilderOptionsRef options);
 
 /* ---- the back end (nvptx.c) ----------------------------------------- */
@@ -254,11 +264,11 @@ bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level
 void nvptx_initialize(void);
 /* Makes cg->machine, for PTX version `ptx` (80 for 8.0), and gives the LLVM
  * module its triple and data layout. */
-bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level);
+bool nvptx_open(Codegen *cg, unsigned ptx);
 /* Gives each used @tilus.* declaration its body. */
 void nvptx_fill_intrinsics(Codegen *cg);
 /* Verifies and optimizes the LLVM module. */
-bool nvptx_optimize(Codegen *cg, unsigned opt_level);
+bool nvptx_optimize(Codegen *cg);
 /* PTX text, malloc'ed; NULL after errors. */
 char *nvptx_print(Codegen *cg);
 

@@ -55,14 +55,72 @@ static bool verify(Codegen *cg)
     return !broken;
 }
 
-bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level,
-                   LLVMPassBuilderOptionsRef options)
+/* ---- large functions ------------------------------------------------- */
+
+int64_t llvm_count_instructions(LLVMValueRef f)
+{
+    int64_t count = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+            count++;
+    return count;
+}
+
+static unsigned attribute_kind(const char *name)
+{
+    return LLVMGetEnumAttributeKindForName(name, strlen(name));
+}
+
+static void add_attribute(Codegen *cg, LLVMValueRef f, const char *name)
+{
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(cg->context, attribute_kind(name), 0));
+}
+
+/* Adds LLVM's `optnone`, which keeps passes out of this function alone; the verifier wants
+ * `noinline` beside it. */
+void llvm_mark_large(Codegen *cg, LLVMValueRef f)
+{
+    cg->large = true;
+    add_attribute(cg, f, "optnone");
+    add_attribute(cg, f, "noinline");
+}
+
+/* Code generation has analyses that run in spite of `optnone`, in quadratic time and deep
+ * recursion (IVUsers), so that one large function decides for its module. */
+unsigned llvm_machine_level(const Codegen *cg)
+{
+    return cg->large ? 0 : cg->opt_level;
+}
+
+/* Runs passes that take linear time on the functions marked as large, which lose their mark
+ * meanwhile: it would keep these passes out, too. */
+static LLVMErrorRef optimize_large(Codegen *cg, LLVMTargetMachineRef machine,
+                                   LLVMPassBuilderOptionsRef options)
+{
+    unsigned mark = attribute_kind("optnone");
+    LLVMErrorRef error = NULL;
+    for (LLVMValueRef f = LLVMGetFirstFunction(cg->llvm); f && !error; f = LLVMGetNextFunction(f)) {
+        if (!LLVMGetEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, mark))
+            continue;
+        LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, mark);
+        error = LLVMRunPassesOnFunction(f, "sroa,early-cse,simplifycfg,adce", machine, options);
+        add_attribute(cg, f, "optnone");
+    }
+    return error;
+}
+
+/* ---- optimization ------------------------------------------------------ */
+
+bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, LLVMPassBuilderOptionsRef options)
 {
     char pipeline[] = "default<O?>";
-    *strchr(pipeline, '?') = (char)('0' + opt_level);
+    *strchr(pipeline, '?') = (char)('0' + cg->opt_level);
     if (!verify(cg))
         return false;
     LLVMErrorRef error = LLVMRunPasses(cg->llvm, pipeline, machine, options);
-    return llvm_succeeded(cg, "optimising", error) && llvm_check(cg, "optimising") &&
+    if (!error)
+        error = optimize_large(cg, machine, options);
+    return llvm_succeeded(cg, "optimizing", error) && llvm_check(cg, "optimizing") &&
            verify(cg);
 }

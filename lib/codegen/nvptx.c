@@ -56,7 +56,7 @@ static void set_layout(Codegen *cg)
     LLVMDisposeTargetData(layout);
 }
 
-bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level)
+bool nvptx_open(Codegen *cg, unsigned ptx)
 {
     static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
                                                  LLVMCodeGenLevelDefault,
@@ -71,7 +71,7 @@ bool nvptx_open(Codegen *cg, unsigned ptx, unsigned opt_level)
     }
     snprintf(features, sizeof features, "+ptx%u", ptx);
     cg->machine = LLVMCreateTargetMachine(target, triple, cg->target->name, features,
-                                          levels[opt_level], LLVMRelocDefault,
+                                          levels[llvm_machine_level(cg)], LLVMRelocDefault,
                                           LLVMCodeModelDefault);
     if (!cg->machine)
         return diag_error(cg->diag, (Loc){0}, "LLVM has no target machine for %s",
@@ -209,10 +209,10 @@ void nvptx_fill_intrinsics(Codegen *cg)
 
 /* ---- optimisation and printing ------------------------------------------- */
 
-bool nvptx_optimize(Codegen *cg, unsigned opt_level)
+bool nvptx_optimize(Codegen *cg)
 {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    bool ok = llvm_optimize(cg, cg->machine, opt_level, options);
+    bool ok = llvm_optimize(cg, cg->machine, options);
     LLVMDisposePassBuilderOptions(options);
     return ok;
 }

@@ -258,13 +258,13 @@ static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p
     LLVMStripModuleDebugInfo(cg->llvm);
 }
 
-static bool optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_level)
+static bool optimize(Codegen *cg, LLVMTargetMachineRef machine)
 {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
     LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
     LLVMPassBuilderOptionsSetLoopUnrolling(options, 0);
-    bool ok = llvm_optimize(cg, machine, opt_level, options);
+    bool ok = llvm_optimize(cg, machine, options);
     LLVMDisposePassBuilderOptions(options);
     return ok;
 }
@@ -272,20 +272,20 @@ static bool optimize(Codegen *cg, LLVMTargetMachineRef machine, unsigned opt_lev
 HostCode *host_compile(Codegen *cg, const tilus_cpu_options *options, Program *p,
                        void (**entry)(const uint64_t *args))
 {
-    unsigned opt_level = options->opt_level;
     uintptr_t address;
+    cg->opt_level = options->opt_level;
     llvm_watch(cg);
     lines_open(cg);
-    LLVMTargetMachineRef machine = jit_machine(cg, opt_level);
+    LLVMTargetMachineRef machine = jit_machine(cg, cg->opt_level);
     if (!machine)
         return NULL;
     cg->machine = machine;
     if (!codegen_lower(cg, options->cpu, p))
         return NULL;
     retarget(cg, machine, p, options->check_races);
-    if (!optimize(cg, machine, opt_level))
+    if (!optimize(cg, machine))
         return NULL;
-    HostCode *code = jit_load(cg, opt_level, entry_name, &address);
+    HostCode *code = jit_load(cg, llvm_machine_level(cg), entry_name, &address);
     if (code)
         *entry = (void (*)(const uint64_t *))address;
     return code;

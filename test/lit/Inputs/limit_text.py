@@ -82,6 +82,25 @@ def guarded_loop(n):
                    "}\n" * (n - 1), "%n: i32, %g: ptr<u32> {align = 16}")
 
 
+def moved(n, cast_to):
+    """Loads n elements a thread, of 3 bits, and stores them as `cast_to`."""
+    count = 32 * n
+    return program(f"%v = view_global %x : u3[{count}]\n%w = view_global %y : {cast_to}[{count}]\n"
+                   f"%r = load_global %v[0] : u3[{count}] @ local({n}).spatial(32)\n"
+                   f"%s = cast %r : {cast_to}\nstore_global %s, %w[0]",
+                   f"%x: ptr<u3>, %y: ptr<{cast_to}>")
+
+
+def loops(n):
+    """Loops one after the other, each of which copies %x to %y."""
+    text = "%v = view_global %x : f32[%n]\n%w = view_global %y : f32[%n]\n"
+    for i in range(n):
+        text += (f"for %i{i} in 0 .. ceil_div(%n, 32) {{\n"
+                 f"%r{i} = load_global %v[%i{i} * 32] : f32[32] @ spatial(32)\n"
+                 f"store_global %r{i}, %w[%i{i} * 32]\n}}\n")
+    return program(text, "%x: ptr<f32>, %y: ptr<f32>, %n: i32")
+
+
 # The text, and the most levels that are legal.
 DEEP = {
     "if": (nest("if %n > 1 {\n", "}"), 255),
@@ -135,6 +154,9 @@ COUNTED = {
     "errors": lambda n: "param ?\n" * n,
     "chained-loops": chained_loops,
     "chained-scalars": chained_scalars,
+    "casts": lambda n: moved(n, "f16"),
+    "copies": lambda n: moved(n, "u3"),
+    "loops": loops,
     "split-loop": split_loop,
     "guarded-loop": guarded_loop,
     "programs": lambda n: "".join(f"program @p{i}<1>() warps(1) {{\n}}\n" for i in range(n)),
