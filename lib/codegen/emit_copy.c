@@ -15,9 +15,7 @@
 #include "scalar/facts.h"
 #include "select/copy.h"
 
-/* Rounds up to this many are written out, so that they share their address
- * arithmetic; more become a loop. */
-enum { ROUNDS_ASYNC = 32, ROUNDS_REGISTERS = 4 };
+#include <assert.h>
 
 /* The source or the target: its tensor, and the tile's offset in each dimension. */
 typedef struct Side {
@@ -308,7 +306,7 @@ static bool copy_chunk(const AsyncCopy *c, Number n)
 /* ---- iterations ------------------------------------------------------------ */
 
 /* Copies a chunk by each thread: the last iteration may have fewer chunks than threads. */
-static bool copy_round(const AsyncCopy *c, int64_t begin, int64_t threads)
+static bool copy_iteration(const AsyncCopy *c, int64_t begin, int64_t threads)
 {
     Codegen *cg = c->cg;
     LLVMBuilderRef b = cg->builder;
@@ -373,12 +371,12 @@ bool emit_copy_async(Codegen *cg, const Op *op, const Plan *plan)
     int64_t threads = cg->threads.count;
     c.bits = c.source.access.bits;
     c.chunks = copy_chunks(&c.plan, c.source.tile.rank);
-    int64_t rounds = c.plan.bytes >= CP_ASYNC_LEAST ? ROUNDS_ASYNC : ROUNDS_REGISTERS;
-    if (c.chunks > rounds * threads)
+    assert(c.plan.iterations == (c.chunks + threads - 1) / threads);
+    if (c.plan.loop)
         return copy_loop(&c, threads);
     bool ok = true;
     for (int64_t begin = 0; ok && begin < c.chunks; begin += threads)
-        ok = copy_round(&c, begin, threads);
+        ok = copy_iteration(&c, begin, threads);
     return ok;
 }
 

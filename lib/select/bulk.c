@@ -5,6 +5,7 @@
  * and it is aligned when every term is. */
 #include "select/bulk.h"
 
+#include "ir/op_access.h"
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/tile.h"
@@ -101,6 +102,11 @@ static bool may_meet(const Value *a, const Value *b)
                       first[0] < end[1] && first[1] < end[0]);
 }
 
+static bool is_by_async_proxy(const Op *op)
+{
+    return completion_is_async_proxy(op_completion(op));
+}
+
 static bool is_memory(const Type *t)
 {
     return t->kind == TYPE_SHARED || t->kind == TYPE_GLOBAL;
@@ -110,7 +116,7 @@ static bool is_memory(const Type *t)
 static bool leaves_alone(Op *op, void *data)
 {
     const Op *copy = data;
-    if (op_info[op->code].effect != EFFECT_WRITES || op->code == OP_copy_async_bulk ||
+    if (op_info[op->code].effect != EFFECT_WRITES || is_by_async_proxy(op) ||
         !op->operand_count || !is_memory(op_memory_operand(op)->type))
         return true;
     const Value *written = memory_origin(op_memory_operand(op));
@@ -134,8 +140,8 @@ static bool is_fenced(const Op *op)
     do
         op = op->prev;
     while (op && (op_info[op->code].effect == EFFECT_PURE ||
-                  (op->code == OP_copy_async_bulk && !has_writers(op))));
-    return op && op->code == OP_copy_async_bulk;
+                  (is_by_async_proxy(op) && !has_writers(op))));
+    return op && is_by_async_proxy(op);
 }
 
 /* ---- plans -------------------------------------------------------------------- */

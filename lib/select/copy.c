@@ -16,6 +16,8 @@
 #include "select/select.h"
 
 enum { CHUNK_MOST = 16, ALIGN_LIMIT = 8 * CHUNK_MOST };     /* bytes, bits */
+/* Iterations that are unrolled; more become a loop. */
+enum { UNROLLED_ASYNC = 32, UNROLLED_REGISTERS = 4 };
 
 static bool has_unit_stride(Module *m, const MemoryTile *t, unsigned d)
 {
@@ -120,7 +122,16 @@ static void set_grid(const MemoryTile *source, CopyPlan *plan)
     plan->grid[plan->along] = source->extents[plan->along] * width / (8 * plan->bytes);
 }
 
-/* The widest chunks of at most `most` bytes. */
+/* Counts iterations; a few are unrolled, so that they share their address arithmetic. */
+static void set_iterations(const Op *op, unsigned rank, CopyPlan *plan)
+{
+    int64_t threads = region_threads(op->parent).count;
+    int64_t unrolled = plan->bytes >= CP_ASYNC_LEAST ? UNROLLED_ASYNC : UNROLLED_REGISTERS;
+    plan->iterations = (copy_chunks(plan, rank) + threads - 1) / threads;
+    plan->loop = plan->iterations > unrolled;
+}
+
+/* Plans the widest chunks of at most `most` bytes. */
 static CopyPlan plan_chunks(Module *m, const Op *op, unsigned most)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
@@ -137,6 +148,7 @@ static CopyPlan plan_chunks(Module *m, const Op *op, unsigned most)
         plan.partial = false;
     }
     set_grid(&source, &plan);
+    set_iterations(op, source.rank, &plan);
     return plan;
 }
 

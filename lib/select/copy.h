@@ -28,9 +28,11 @@ typedef struct CopyPlan {
     uint32_t checked;   /* bit d: the index in dimension d of the source needs a check */
     bool partial;       /* a chunk may reach past the end of the source: only its
                            first bytes lie inside */
+    int64_t iterations; /* until each chunk has had its thread */
+    bool loop;          /* the iterations are a loop, not unrolled */
 } CopyPlan;
 
-/* The best plan. */
+/* Returns the best plan. */
 CopyPlan copy_plan(Module *m, const Op *op);
 
 /* Follows the plan that is written, after its proof, or else chooses the best.
@@ -40,15 +42,15 @@ bool copy_follow(Module *m, const Op *op, CopyPlan *plan);
 /* Writes the plan into the op's attributes. */
 void copy_write(Module *m, Op *op, const CopyPlan *plan);
 
-/* Why chunks cannot have `bytes` bytes, in words on the module's arena; NULL
- * when they can. */
+/* Returns the reason why chunks cannot have `bytes` bytes, on the module's arena; NULL when
+ * they can. */
 const char *copy_reason(Module *m, const Op *op, unsigned bytes);
 
-/* The tile's index of the chunk with number `number`, in elements; along the
- * contiguous dimension it counts chunks. */
+/* Finds the tile's index of the chunk with number `number`, in elements; along the
+ * contiguous dimension the index counts chunks. */
 void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64_t *index);
 
-/* Chunks of the tile. */
+/* Counts the chunks of the tile. */
 int64_t copy_chunks(const CopyPlan *plan, unsigned rank);
 
 #endif

@@ -48,10 +48,7 @@ static void cost_access(Cost *c, Module *m, const Op *op)
 static void cost_copy(Cost *c, Module *m, const Op *op)
 {
     CopyPlan plan = copy_plan(m, op);
-    MemoryTile target = op_memory_tile(op);
-    int64_t threads = region_threads(op->parent).count;
-    int64_t times = (copy_chunks(&plan, target.rank) + threads - 1) / threads;
-    add_cost(c, plan.bytes, times, copy_conflict_ways(m, op, &plan));
+    add_cost(c, plan.bytes, plan.iterations, copy_conflict_ways(m, op, &plan));
 }
 
 static bool cost_op(Op *op, void *data)

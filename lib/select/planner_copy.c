@@ -60,8 +60,7 @@ static void remark_copy(Module *m, const Op *op, const Plan *p)
     const CopyPlan *plan = &p->copy;
     unsigned least, sectors = copy_sectors(m, op, plan, &least);
     unsigned ways = copy_conflict_ways(m, op, plan);
-    int64_t threads = region_threads(op->parent).count;
-    long long times = (copy_chunks(plan, op_source_tile(op).rank) + threads - 1) / threads;
+    long long times = plan->iterations;
     REMARK(m, op, PASSED, "copy_async moves %s, %lld time%s, %u sector%s a warp request, with%s "
            "bank conflicts", copy_moves(m, op, plan), times, times == 1 ? "" : "s", sectors,
            sectors == 1 ? "" : "s", ways == 1 ? "out" : arena_printf(&m->arena, " %u-way", ways));

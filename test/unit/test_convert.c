@@ -107,8 +107,8 @@ static void add_code(Codes *codes, DType t, uint64_t code)
         codes->at[codes->count++] = code & bits_mask(dtype_bits(t));
 }
 
-/* The codes of `from` next to a value: it, its neighbours, and for wide types
- * also those that differ in the last bits of an f32. */
+/* The codes of `from` next to a value: its own, its neighbors, and for wide types
+ * also codes that differ in the last bits of an f32. */
 static void add_around(Codes *codes, DType from, double value)
 {
     uint64_t code = dtype_encode(from, value);
@@ -120,7 +120,7 @@ static void add_around(Codes *codes, DType from, double value)
     }
 }
 
-/* Where casts to `to` change their result: its values and the ties between. */
+/* Adds the codes where casts to `to` change their result: its values, and ties between. */
 static void add_boundaries(Codes *codes, DType from, DType to)
 {
     uint64_t stride = dtype_bits(to) <= 8 ? 1 : 509;
@@ -243,7 +243,7 @@ static const DType word_types[] = {
 };
 enum { WORD_TYPES = sizeof word_types / sizeof *word_types };
 
-/* A function of (ptr in, ptr out) for one cast op. */
+/* Builds a function of (ptr in, ptr out) for one cast op. */
 static void build_words_cast(Codegen *cg, Program *p, DType to, DType from)
 {
     Module *m = cg->module;

@@ -198,7 +198,7 @@ static const DotCase cases[] = {
     {": extent 48 in dimension 1 is no multiple of 32", 1,
      {"i8[16, 48] @ local(2, 3)." A8, "i8[48, 8] @ local(3, 1)." B8,
       "i32[16, 8] @ local(2, 1)." A}},
-    /* A piece that another warp has. */
+    /* Needs a piece that another warp has. */
     {": warp 0 does not hold piece (0, 2), which its part of c needs", 2,
      {"f16[16, 32] @ spatial(1, 2).local(2, 2)." A, "f16[32, 8] @ replicate(2).local(4, 1)." B,
       "f32[16, 8] @ replicate(2).local(2, 1)." A}},

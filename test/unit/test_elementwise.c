@@ -26,7 +26,7 @@ typedef void TileFunction(const uint32_t *a, const uint32_t *b, const uint32_t *
                           uint32_t *out);
 typedef bool Emitter(Codegen *cg, const Op *op);
 
-/* One op on one type. */
+/* An op on a type. */
 typedef struct Case {
     OpCode code;
     DType type;             /* of the operands, but for select's first */

@@ -183,7 +183,7 @@ static void compiles_once(void **state)
     assert_int_equal(warnings.count, 0);
 }
 
-/* Whatever the result depends on is in the key. */
+/* Changes each input of a compilation: the key must change. */
 static void everything_counts(void **state)
 {
     (void)state;
@@ -254,7 +254,7 @@ static void keeps_no_failures(void **state)
     tilus_cache_close(cache);
 }
 
-/* State that four threads share. */
+/* Compiles through the cache that four threads share. */
 static void *jit_in_thread(void *cache)
 {
     enum { ROUNDS = 12, KERNELS = 4 };
@@ -292,7 +292,7 @@ static void threads_share_a_cache(void **state)
     tilus_cache_close(cache);
 }
 
-/* At each allocation in turn; what is left fits another try. */
+/* Fails each allocation in turn; another try then succeeds. */
 static void memory_may_run_out(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ typedef struct Place {
     int64_t row, column;
 } Place;
 
-/* How the manual numbers the elements of an operand. */
+/* Numbers the elements of an operand as the manual does. */
 typedef Place Formula(int g, int t, int i);
 
 static Place a_tf32(int g, int t, int i)
@@ -67,7 +67,7 @@ static Place c_any(int g, int t, int i)
     return (Place){i < 2 ? g : g + 8, t * 2 + (i & 1)};
 }
 
-/* By the width of an element. */
+/* Returns the formula for the width of an element. */
 static Formula *formula_of(unsigned operand, unsigned bits)
 {
     static Formula *const of_a[] = {a_nibble, a_byte, a_half, a_tf32};
