@@ -9,6 +9,7 @@
 #           gnuplot draws plots
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
+#           terminal  pseudo-terminals and script(1) are there
 #           full    the long form of scripts/check runs (lit --param full)
 import os
 import shutil
@@ -57,6 +58,15 @@ def has_pty():
     return True
 
 
+def has_terminal():
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError:
+        return False
+    return shutil.which("script") is not None
+
+
 def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
@@ -82,6 +92,8 @@ if shutil.which("groff") or shutil.which("mandoc"):
 cxx = shutil.which("c++") or shutil.which("g++")
 if cxx:
     config.available_features.add("cxx")
+if has_terminal():
+    config.available_features.add("terminal")
 if has_vim():
     config.available_features.add("vim")
 if shutil.which("gnuplot"):
