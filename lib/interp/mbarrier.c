@@ -222,8 +222,8 @@ bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op)
         if (!c)
             continue;
         if (!op)
-            return diag_error(in->diag, c->op->loc, "%s ends while this copy_async_bulk is under "
-                              "way: no mbarrier_wait waits for its phase",
+            return diag_error(in->diag, c->op->loc, "%s ends while this copy_async_bulk is in "
+                              "flight: no mbarrier_wait waits for its phase",
                               interp_block_name(in, in->block_count - 1));
         diag_error(in->diag, op->loc, "%s is allocated again while a copy_async_bulk into it is "
                    "in flight", c->target_view.name);
