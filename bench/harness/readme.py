@@ -12,8 +12,14 @@ def time(value):
     return "" if value is None else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
+def short_name(peer):
+    """Its first word; of the Tilus papers' own program another one, as ours is called so, too."""
+    word = peer["peer"].split()[0]
+    return "upstream" if word == "Tilus" else word
+
+
 def peer_cell(peer):
-    return f"{time(peer['us'])} {peer['peer'].split()[0]}" if peer else "–"
+    return f"{time(peer['us'])} {short_name(peer)}" if peer else "–"
 
 
 def lead(peer, row):
