@@ -41,7 +41,7 @@ typedef enum tilus_arg_kind {
     TILUS_ARG_I64
 } tilus_arg_kind;
 
-/* One argument and its facts. */
+/* An argument and its facts. */
 typedef struct tilus_arg_info {
     const char *name;       /* without % */
     tilus_arg_kind kind;
@@ -94,7 +94,7 @@ typedef struct tilus_kernel_info {
                                        launch may begin before earlier ones have ended */
 } tilus_kernel_info;
 
-/* One launch argument; the kind of its arg_info says which member is read. */
+/* A launch argument; the kind of its arg_info says which member is read. */
 typedef union tilus_arg {
     uint64_t pointer;
     int64_t integer;

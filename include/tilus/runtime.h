@@ -71,7 +71,7 @@ TILUS_API const char *tilus_rt_error(void);
 TILUS_API int tilus_rt_driver_version(const tilus_rt *rt);
 TILUS_API int tilus_rt_device_count(const tilus_rt *rt);
 
-/* Of a device: its name ("NVIDIA H200"), compute capability (90 for 9.0), bytes of
+/* A device's name ("NVIDIA H200"), compute capability (90 for 9.0), bytes of
  * memory, streaming multiprocessors, and bytes of shared memory that a block can have.
  * "" or 0 when there is no such device. They call no driver. */
 TILUS_API const char *tilus_rt_device_name(const tilus_rt *rt, int device);
@@ -124,9 +124,9 @@ TILUS_API tilus_status tilus_workspace_size(const tilus_kernel *kernel, const ti
  * no allocation, no file, no lock. It may be captured into a graph. TILUS_ERROR_ARGUMENT
  * comes with the broken fact. A grid with an extent of 0 runs nothing, and asks no device.
  *
- * It runs on the device of the stream's context; of NULL and the driver's special streams
- * (1 legacy, 2 per thread) that is the current one and, where there is none, the only
- * device that the kernel is prepared on (else TILUS_ERROR_STATE). A kernel that is not
+ * The kernel runs on the device of the stream's context; of NULL and the driver's special
+ * streams (1 legacy, 2 per thread) that is the current one and, where there is none, the
+ * only device that the kernel is prepared on (else TILUS_ERROR_STATE). A kernel that is not
  * prepared there is so now, as by tilus_kernel_prepare; but while `stream` is captured
  * that is TILUS_ERROR_STATE. Contexts that are not primary are TILUS_ERROR_ARGUMENT.
  *

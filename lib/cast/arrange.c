@@ -285,7 +285,7 @@ static void consider(Arrangement *best, uint32_t fields, bool permute, const Win
 }
 
 /* No leaf takes less than one operation, and none by two windows less than two.
- * Of a single field only whole bytes are worth moving. */
+ * Only whole bytes of a single field are worth moving. */
 static void search_leaf(const Planner *p, Arrangement *best, uint32_t fields)
 {
     Candidates list;

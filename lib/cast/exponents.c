@@ -1,4 +1,4 @@
-/* Residual exponents of storage orders, by plans. Packing itself needs none, so a library
+/* Deferred power-of-two scales of storage orders, by plans. Packing needs none, so a library
  * that only packs has storage.c alone. */
 #include "cast/plan.h"
 #include "types/storage.h"

@@ -134,7 +134,7 @@ void pack_halves(Planner *p, unsigned bits, unsigned at);
 void pack_singles(Planner *p, unsigned bits);
 /* Flips the uppermost bit of each code of whole words. */
 void flip_signs(Planner *p, unsigned bits);
-/* One byte of each half of two words, or of one, by `selector` (finish.c). */
+/* A byte of each half of two words, or of one, by `selector` (finish.c). */
 void pack_words(Planner *p, uint32_t selector);
 
 /* Turns p->words, elements in `via`, into the query's type (finish.c); false

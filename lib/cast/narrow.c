@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* One operation with a number in every lane. */
+/* Emits an operation with a number in every lane. */
 static unsigned with_number(Planner *p, DType t, Arithmetic what, unsigned v, double number)
 {
     return node_op(p, arithmetic_op(t, what), v, node_number(p, t, number), 0);

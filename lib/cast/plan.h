@@ -155,7 +155,7 @@ void cast_print_query(Text *out, const CastQuery *query);
 void cast_print_row(Text *out, const CastPlan *plan);
 void cast_print_ops(Text *out, const CastPlan *plan);
 
-/* Residual exponents: `decode` of elements of `from` in packed(to) gives their
+/* Deferred scales: `decode` of elements of `from` in packed(to) gives their
  * values times 2^exponents[slot % cast_group(from)], exactly, without arithmetic.
  * False where there is no such decode: `from` is a signed integer (view it as an
  * unsigned one: its codes are offset binary), or `to` is not f16 or bf16, or does

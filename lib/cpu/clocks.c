@@ -9,7 +9,7 @@ void clocks_reset(Clocks *c, unsigned warps)
     c->mbarriers = 0;
     for (unsigned w = 0; w < warps; w++)
         for (unsigned u = 0; u < warps; u++)
-            c->known[w][u] = c->settled[u] = 1;
+            c->known[w][u] = c->covered[u] = 1;
 }
 
 /* The later of each. */
@@ -21,34 +21,34 @@ static void join(const Clocks *c, uint64_t *to, const uint64_t *from)
         to[u] = to[u] > from[u] ? to[u] : from[u];
 }
 
-static void settle_agent(Clocks *c, unsigned u)
+static void cover_owner(Clocks *c, unsigned u)
 {
-    c->settled[u] = UINT64_MAX;
+    c->covered[u] = UINT64_MAX;
     for (unsigned w = 0; w < c->warps; w++)
-        if (c->settled[u] > c->known[w][u])
-            c->settled[u] = c->known[w][u];
+        if (c->covered[u] > c->known[w][u])
+            c->covered[u] = c->known[w][u];
 }
 
-static void settle(Clocks *c)
+static void cover_owners(Clocks *c)
 {
     for (unsigned u = 0; u < c->warps; u++)
-        settle_agent(c, u);
+        cover_owner(c, u);
     for (unsigned u = WARPS; u < WARPS + c->mbarriers; u++)
-        settle_agent(c, u);
+        cover_owner(c, u);
 }
 
-void clocks_meet(Clocks *c, uint32_t met)
+void clocks_join_barrier(Clocks *c, uint32_t warps)
 {
-    uint64_t joined[AGENTS] = {0};
+    uint64_t joined[CLOCK_OWNERS] = {0};
     for (unsigned w = 0; w < c->warps; w++)
-        if (met >> w & 1)
+        if (warps >> w & 1)
             join(c, joined, c->known[w]);
     for (unsigned w = 0; w < c->warps; w++)
-        joined[w] += met >> w & 1;
+        joined[w] += warps >> w & 1;
     for (unsigned w = 0; w < c->warps; w++)
-        if (met >> w & 1)
+        if (warps >> w & 1)
             memcpy(c->known[w], joined, sizeof joined);
-    settle(c);
+    cover_owners(c);
 }
 
 /* ---- mbarriers ------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void use_mbarrier(Clocks *c, unsigned b)
         memset(c->released[c->mbarriers], 0, sizeof c->released[b]);
         for (unsigned i = 0; i < c->mbarriers; i++)
             c->arrived[i][u] = c->released[i][u] = 0;
-        c->settled[u] = c->released[c->mbarriers][u] = 1;
+        c->covered[u] = c->released[c->mbarriers][u] = 1;
         for (unsigned w = 0; w < c->warps; w++)
             c->known[w][u] = 1;
     }
@@ -92,5 +92,5 @@ void clocks_wait(Clocks *c, unsigned warp, unsigned b)
 {
     use_mbarrier(c, b);
     join(c, c->known[warp], c->released[b]);
-    settle(c);
+    cover_owners(c);
 }

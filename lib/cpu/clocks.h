@@ -1,9 +1,9 @@
-/* What barriers have ordered. A warp's time is cut into epochs by the barriers that it
- * comes to, and whole warps meet there, so one clock a warp is enough:
+/* Vector clocks of what barriers have ordered. A warp's time is cut into epochs by the
+ * barriers that it waits at, and whole warps wait, so one clock a warp is enough:
  *
- *     known[w][u]     what warp u did in epochs before it, is before what w does now
+ *     known[w][u]     accesses of warp u in epochs before it are before those of w now
  *     known[w][w]     the epoch of w, within which lanes are in no order
- *     settled[u]      the least known[w][u]: before it, everything is before everybody
+ *     covered[u]      the least known[w][u]: every warp is behind all epochs before it
  *
  *     w  ---- epoch 1 ----|--- epoch 2 ---     known[w][u] = 4
  *                         |  bar.sync
@@ -23,20 +23,20 @@
 
 #include <stdint.h>
 
-enum { WARPS = LIMIT_THREADS / 32, AGENTS = WARPS + LIMIT_MBARRIERS };
+enum { WARPS = LIMIT_THREADS / 32, CLOCK_OWNERS = WARPS + LIMIT_MBARRIERS };
 
-/* Agents are the block's warps, and WARPS + b is mbarrier b. */
+/* Owners of a clock are the block's warps; owner WARPS + b is mbarrier b. */
 typedef struct Clocks {
     unsigned warps, mbarriers;      /* so many have been used */
-    uint64_t known[WARPS][AGENTS], settled[AGENTS];
-    uint64_t arrived[LIMIT_MBARRIERS][AGENTS];      /* what those know who did, so far */
-    uint64_t released[LIMIT_MBARRIERS][AGENTS];     /* what those did of the last phase */
+    uint64_t known[WARPS][CLOCK_OWNERS], covered[CLOCK_OWNERS];
+    uint64_t arrived[LIMIT_MBARRIERS][CLOCK_OWNERS];    /* joined from each arrival so far */
+    uint64_t released[LIMIT_MBARRIERS][CLOCK_OWNERS];   /* and in the phase that ended last */
 } Clocks;
 
 /* A block of so many warps begins: nothing is before anything. */
 void clocks_reset(Clocks *c, unsigned warps);
-/* Those with a bit in `met` have met at a barrier. */
-void clocks_meet(Clocks *c, uint32_t met);
+/* The warps with a bit in `warps` have all come to a barrier. */
+void clocks_join_barrier(Clocks *c, uint32_t warps);
 
 /* `warp` arrives at mbarrier `b`; its phase ends; `warp` has waited for that. */
 void clocks_arrive(Clocks *c, unsigned warp, unsigned b);

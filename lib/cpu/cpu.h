@@ -1,20 +1,20 @@
 /* The CPU engine: compiled programs on this machine, without a GPU.
  *
- * It runs what code generation emits, so it finds faults of code generation; what a
- * program means is the interpreter's to say. See docs/cpu-engine.md. */
+ * The engine runs the module that code generation emits, so it finds faults of code
+ * generation; the interpreter defines what a program means. See docs/cpu-engine.md. */
 #ifndef TILUS_CPU_CPU_H
 #define TILUS_CPU_CPU_H
 
 #include "ir/ir.h"
 #include "tilus/tilus.h"
 
-/* One run: LLVM objects, code, memory, host threads. NULL when memory runs out.
+/* A run: LLVM objects, code, memory, host threads. NULL when memory runs out.
  * Freed in any state, also when an arena's guard was taken in the middle. */
 typedef struct CpuRun CpuRun;
 CpuRun *cpu_new(Module *m);
 void cpu_free(CpuRun *run);
 
-/* What a run needs to know, checked as a launcher does. */
+/* A launch's arguments and buffers, checked as a launcher does. */
 typedef struct CpuLaunch {
     Program *program;
     const tilus_kernel_info *info;

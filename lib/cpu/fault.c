@@ -1,4 +1,4 @@
-/* What a run reports when it ends badly. Nothing is allocated: this happens on a
+/* Reports of a run that ends in a fault. Nothing is allocated: this happens on a
  * fiber's stack, or after a signal. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
@@ -65,7 +65,7 @@ static void name_threads(const Worker *w, const Thread *like, char *text, size_t
     }
 }
 
-/* Whether no thread before `t` is where `t` is. */
+/* Returns true when no thread before `t` is where `t` is. */
 static bool is_first(const Worker *w, const Thread *t)
 {
     for (const Thread *before = w->threads; before < t; before++)
@@ -87,7 +87,7 @@ static void say_thread(Worker *w, const Thread *t)
         fault_note(w, t->place, "%s: waiting here in %s", threads, intrinsic_info[t->at].name);
 }
 
-/* Those that wait come first, one of them is the message. */
+/* Waiting threads come first: the first of them is the message, the others are notes. */
 void fault_deadlock(Worker *w)
 {
     for (unsigned ended = 0; ended < 2; ended++)

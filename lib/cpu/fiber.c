@@ -149,7 +149,7 @@ static void switch_stacks(void **from, void *to)
 
 #ifdef FIBER_ASAN
 
-/* What was left for the one that runs; NULL: for good. */
+/* The fiber left for the one that runs; NULL: it was left for good. */
 static _Thread_local Fiber *left;
 
 static void depart(Fiber *from, const Fiber *to)

@@ -16,7 +16,7 @@
 #endif
 #endif
 
-/* One that does not run, or what a host thread did before it ran the first one: then
+/* A fiber that does not run, or the host thread's own stack while it runs fibers: then
  * nobody prepares it. */
 typedef struct Fiber {
     void *saved;                /* where on its own stack its registers are */

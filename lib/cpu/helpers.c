@@ -1,4 +1,4 @@
-/* The helpers of control: who am I, meetings, the end, print. A row of
+/* The helpers of control: who am I, barriers, the end, print. A row of
  * intrinsics.def without a helper is a link error. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
@@ -51,24 +51,24 @@ void cpu_shared_memory(const uint64_t *args, uint64_t *results)
     results[0] = (uintptr_t)cpu_worker->shared.data;
 }
 
-/* ---- meetings ------------------------------------------------------------ */
+/* ---- barriers ------------------------------------------------------------ */
 
 void cpu_barrier(const uint64_t *args, uint64_t *results)
 {
     (void)results;
-    meet_barrier(INTR_barrier, args[0], cpu_worker->machine->thread_count);
+    wait_barrier(INTR_barrier, args[0], cpu_worker->machine->thread_count);
 }
 
 void cpu_group_barrier(const uint64_t *args, uint64_t *results)
 {
     (void)results;
-    meet_barrier(INTR_group_barrier, args[0], args[1]);
+    wait_barrier(INTR_group_barrier, args[0], args[1]);
 }
 
 /* Compiled code always names all lanes. */
 void cpu_warp_barrier(const uint64_t *args, uint64_t *results)
 {
-    meet_warp(INTR_warp_barrier, args, results, NULL);
+    wait_warp(INTR_warp_barrier, args, results, NULL);
 }
 
 /* Threads have the registers of a CPU, and launches run one after the other. */
@@ -101,7 +101,7 @@ static void say(const char *text, size_t len)
         o->print(o->printer, text, len);
 }
 
-/* One conversion of `spec`, of a long long or of a double. */
+/* Prints by a conversion `spec` of a long long or a double. */
 static void say_argument(const char *spec, uint64_t word)
 {
     char text[512];

@@ -50,7 +50,7 @@ void cpu_copy_commit(const uint64_t *args, uint64_t *results)
     this_thread()->copies.committed++;
 }
 
-/* All groups but the last `args[0]` are there. */
+/* Waits for all groups but the last `args[0]`. */
 void cpu_copy_wait(const uint64_t *args, uint64_t *results)
 {
     Copies *c = &this_thread()->copies;

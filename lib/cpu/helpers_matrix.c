@@ -24,7 +24,7 @@ static void shuffle_xor(Thread *lanes, IntrinsicId id)
 
 void cpu_shuffle_xor(const uint64_t *args, uint64_t *results)
 {
-    meet_warp(INTR_shuffle_xor, args, results, shuffle_xor);
+    wait_warp(INTR_shuffle_xor, args, results, shuffle_xor);
 }
 
 /* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
@@ -70,7 +70,7 @@ static void load(Matrices m, Thread *lanes)
         }
 }
 
-/* Of equal addresses the last row wins: each is checked against those before. */
+/* Rows with equal addresses: the last one wins, each is checked against those before. */
 static void store(Matrices m, Thread *lanes)
 {
     unsigned char rows[4 * MATRIX_ROWS][ROW_BYTES];
@@ -98,7 +98,7 @@ static void store(Matrices m, Thread *lanes)
     }                                                                         \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
     {                                                                         \
-        meet_warp(INTR_##id, args, results, act##_##id);                      \
+        wait_warp(INTR_##id, args, results, act##_##id);                      \
     }
 
 MATRIX(load, ldmatrix_x1, 1, false)

@@ -125,7 +125,7 @@ static void land_copies(const Mbarrier *b)
     }
 }
 
-/* It waits rather than say that the phase goes on. */
+/* Waits rather than return that the phase goes on. */
 void cpu_mbarrier_try_wait(const uint64_t *args, uint64_t *results)
 {
     Mbarrier *b = find_mbarrier(args[0]);
@@ -136,7 +136,7 @@ void cpu_mbarrier_try_wait(const uint64_t *args, uint64_t *results)
     results[0] = 1;
 }
 
-/* What this orders, nobody does later here. */
+/* Does nothing: no access that the fence orders is delayed here. */
 void cpu_async_fence(const uint64_t *args, uint64_t *results)
 {
     (void)args;

@@ -98,7 +98,7 @@ void cpu_store_release_gpu(const uint64_t *args, uint64_t *results)
 
 /* ---- atomic operations --------------------------------------------------- */
 
-/* What becomes of the word that was `old`, with the operands that follow the address. */
+/* Returns the new value of a word that was `old`; `operands` follow the address. */
 typedef uint32_t Change(uint32_t old, const uint64_t *operands);
 
 /* Returns what was there. */

@@ -37,7 +37,7 @@ const MmaPlaces *mma_places(Module *m)
     return places;
 }
 
-/* One instruction in flight: its row, and where each operand's words begin. */
+/* An instruction in flight: its row, and where each operand's words begin. */
 typedef struct Product {
     const Mma *mma;
     const MmaPlaces *places;
@@ -59,7 +59,7 @@ static uint64_t get_code(const uint64_t *args, unsigned first, unsigned slot, un
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* Of f16, made once in a process. */
+/* The value of each f16 code, made once in a process. */
 static float halves[1 << 16];
 
 static void decode_halves(void)
@@ -115,7 +115,7 @@ static void gather_integer(DType t, uint64_t code, void *to, size_t place)
                                                                        : code);
 }
 
-/* All lanes' elements of an operand, row by row. */
+/* The elements of an operand of all lanes, row by row. */
 static void gather(const Product *p, const Thread *lanes, unsigned operand, Gather *one,
                    void *to)
 {
@@ -208,7 +208,7 @@ static void multiply(Thread *lanes, IntrinsicId id)
 #define MMA_HELPER(id)                                                        \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
     {                                                                         \
-        meet_warp(INTR_##id, args, results, multiply);                        \
+        wait_warp(INTR_##id, args, results, multiply);                        \
     }
 
 MMA_HELPER(mma_f32_f16)

@@ -1,4 +1,4 @@
-/* The same LLVM module that becomes PTX, made code of this machine. */
+/* Host code from the LLVM module that becomes PTX. */
 #ifndef TILUS_CPU_HOST_H
 #define TILUS_CPU_HOST_H
 

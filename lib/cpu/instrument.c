@@ -25,7 +25,7 @@ static void check_write(uint64_t address, uint64_t bytes, uint64_t align, const 
     shadow_access(ACCESS_WRITE, helper_address(address, (unsigned)align), bytes, value);
 }
 
-/* What both checks have in common. */
+/* State that both checks share. */
 typedef struct Instrument {
     Codegen *cg;
     LLVMTargetDataRef layout;

@@ -69,8 +69,8 @@ LLVMTargetMachineRef jit_machine(Codegen *cg, unsigned opt_level)
 
 /* ---- the runtime of conversions ------------------------------------------ */
 
-/* What LLVM calls where a machine lacks the instruction, and C libraries may lack
- * too. Values of 16 bits travel in the low bits of a vector register, as floats do. */
+/* Functions that LLVM calls where a machine lacks the instruction; C libraries may lack
+ * them too. Values of 16 bits travel in the low bits of a vector register, as floats do. */
 static float in_register(uint64_t code)
 {
     uint32_t bits = (uint32_t)code;

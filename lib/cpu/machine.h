@@ -4,9 +4,9 @@
  *     Machine ──▶ Worker (a host thread, a block) ──▶ Thread (a fiber) .. warps of 32
  *
  * Threads of a block run one after the other, each until it must wait: a warp's
- * lanes meet at collectives, where the last one acts for all; a barrier's threads
- * meet there. When nobody can run and some have not ended, they wait for what never
- * comes, and that is reported. */
+ * lanes wait at collectives, where the last one acts for all; a barrier's threads
+ * wait there. When no thread can run and some have not ended, that is a deadlock, which
+ * is reported. */
 #ifndef TILUS_CPU_MACHINE_H
 #define TILUS_CPU_MACHINE_H
 
@@ -35,7 +35,7 @@ typedef struct FaultLine {
     char text[FAULT_TEXT];
 } FaultLine;
 
-/* What ended a run: a message and notes. Filled while a fiber runs, reported by
+/* The fault that ended a run: a message and notes. Filled while a fiber runs, reported by
  * the thread that owns the diag. */
 typedef struct Fault {
     bool found, no_memory, is_race;
@@ -81,7 +81,7 @@ typedef struct Mbarrier {
     uint64_t phase;                 /* how many have ended */
 } Mbarrier;
 
-/* Those of a block. */
+/* The mbarriers of a block. */
 typedef struct Mbarriers {
     Mbarrier of[LIMIT_MBARRIERS];
     unsigned count;
@@ -102,12 +102,12 @@ typedef struct Thread {
     Copies copies;
 } Thread;
 
-/* Threads that wait for others: lanes of a warp, or a barrier's. */
-typedef struct Meeting {
+/* The lanes of a warp that wait at a collective, or threads at a barrier. */
+typedef struct Barrier {
     IntrinsicId at;             /* of the first that came */
     Place place;
     unsigned arrived, expected;
-} Meeting;
+} Barrier;
 
 /* The number in row-major order of each element of an mma's operand: of slot s of
  * lane l at [l * slots + s]. */
@@ -124,7 +124,7 @@ typedef struct Worker {
     int64_t block, index[3];    /* of the block that runs, and in each dimension */
     Thread *threads;
     Thread *running;
-    Meeting *warps, barriers[NAMED_BARRIERS];
+    Barrier *warps, barriers[NAMED_BARRIERS];
     uint16_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
     unsigned mask, ready_begin, ready_count;
     unsigned ended;
@@ -170,13 +170,13 @@ void worker_close(Worker *w);
 /* Runs block number `block`; false after a fault. */
 bool worker_run_block(Worker *w, int64_t block);
 
-/* What the last lane of a warp does for all: lanes[i].args and .results. */
+/* An action of the last lane of a warp for all: lanes[i].args and .results. */
 typedef void WarpAction(Thread *lanes, IntrinsicId id);
 
-/* The lanes of the running thread's warp meet; the last one acts. */
-void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act);
+/* The lanes of the running thread's warp wait for each other; the last one acts. */
+void wait_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act);
 /* The running thread waits at a barrier for `count` threads. */
-void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count);
+void wait_barrier(IntrinsicId id, uint64_t number, uint64_t count);
 /* The running thread waits until a phase of `b` has ended; one has: who waits can run. */
 void wait_for_phase(IntrinsicId id, const Mbarrier *b);
 void end_wait_for_phase(const Mbarrier *b);
@@ -188,7 +188,7 @@ void poll_again(IntrinsicId id);
  * stack that it does not know. */
 void fault_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fault_memory(void);
-/* The same for a fault that is set. */
+/* Ends the run likewise for a fault that is set. */
 void fault_leave(void);
 
 /* ---- mbarriers (helpers_mbarrier.c) --------------------------------------- */
@@ -223,7 +223,7 @@ bool fault_report(const Fault *f, Diag *diag);
 
 /* ---- helpers (helpers.c) ------------------------------------------------- */
 
-/* What a @tilus.* function does: its parameters and results, each in 64 bits. */
+/* The host's @tilus.* function: its parameters and results, each in 64 bits. */
 typedef void Helper(const uint64_t *args, uint64_t *results);
 extern Helper *const cpu_helpers[INTR_COUNT];
 
@@ -240,7 +240,7 @@ static inline Thread *this_thread(void)
  * two. */
 void *helper_address(uint64_t word, unsigned align);
 
-/* Those of each row of mma.def, on the module's scratch arena. */
+/* The places of each row of mma.def, on the module's scratch arena. */
 const MmaPlaces *mma_places(Module *m);
 
 #endif

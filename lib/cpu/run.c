@@ -1,4 +1,4 @@
-/* One run: compile, lay out memory, run the blocks, say what went wrong.
+/* A run: compiles, lays out memory, runs the blocks, reports the fault.
  *
  * Buffers are copied between guards, so that an access past either end is found, and
  * copied back. */
@@ -80,7 +80,7 @@ static const char *buffer_name(const CpuLaunch *launch, Arena *arena, size_t num
     return name;
 }
 
-/* One region a buffer, and one for the workspace. */
+/* Opens a region for each buffer, and one for the workspace. */
 static bool open_regions(CpuRun *run, const CpuLaunch *launch)
 {
     Machine *m = &run->machine;
@@ -115,7 +115,7 @@ static void copy_back(const CpuRun *run, const CpuLaunch *launch)
                    launch->buffers[i].size);
 }
 
-/* What compiled code gets: 64 bits an argument, the workspace last. */
+/* Lays out the arguments of compiled code: 64 bits each, the workspace last. */
 static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
 {
     size_t count = launch->info->arg_count;
@@ -206,7 +206,7 @@ static void run_blocks(CpuRun *run)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* That of the least block, or NULL. */
+/* Finds the fault of the least block, or NULL. */
 static const Fault *find_fault(const CpuRun *run)
 {
     const Fault *first = NULL;

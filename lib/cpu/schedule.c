@@ -1,8 +1,8 @@
-/* The threads of a block: whose turn it is, and where they meet.
+/* The scheduler of a block's threads: whose turn it is, and barriers.
  *
  * A thread that must wait hands over to the next one that can run; the queue is in
- * the order in which they became able to. The last one to come to a meeting goes on
- * at once, and the others join the queue. */
+ * the order in which they became able to. The last one to come to a barrier goes on
+ * at once, and the threads that waited join the queue. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
@@ -106,53 +106,53 @@ static void run_thread(void *argument)
     fiber_leave(next_fiber(w));
 }
 
-/* ---- meetings ------------------------------------------------------------ */
+/* ---- barriers ------------------------------------------------------------ */
 
-/* Whether the running thread is the last one to come to `m`; else it is to hand over,
+/* Returns true for the last thread to come to `b`; else the running one is to hand over,
  * as the last thing that its caller does: the processor predicts no return to another
  * stack, so that each one less is a gain. */
-static inline bool come_last(Meeting *m, IntrinsicId id)
+static inline bool come_last(Barrier *b, IntrinsicId id)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running;
     t->at = id;
     w->polls = 0;
-    if (m->arrived++ == 0) {
-        m->at = id;
-        m->place = t->place;
+    if (b->arrived++ == 0) {
+        b->at = id;
+        b->place = t->place;
     }
-    if (m->arrived == m->expected)
+    if (b->arrived == b->expected)
         return true;
     t->state = THREAD_WAITS;
     return false;
 }
 
-/* Those that meet run the same op: what they do together depends on it. */
-static void check_same(const Meeting *m, IntrinsicId id)
+/* Threads of a barrier wait at the same op: their common action depends on it. */
+static void check_same(const Barrier *b, IntrinsicId id)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running;
     char block[FAULT_TEXT];
-    if (m->arrived == 0 || (m->at == id && m->place == t->place))
+    if (b->arrived == 0 || (b->at == id && b->place == t->place))
         return;
-    fault_set(w, t->place, "thread %u of %s comes here to %s, others that it must meet do not",
-              t->number, fault_block(w, block), intrinsic_info[id].name);
-    fault_note(w, m->place, "they wait here, in %s", intrinsic_info[m->at].name);
+    fault_set(w, t->place, "thread %u of %s comes here to %s, other threads that take part "
+              "do not", t->number, fault_block(w, block), intrinsic_info[id].name);
+    fault_note(w, b->place, "they wait here, in %s", intrinsic_info[b->at].name);
     fault_leave();
 }
 
-static bool waits_at(const Thread *t, const Meeting *m, IntrinsicId id)
+static bool waits_at(const Thread *t, const Barrier *b, IntrinsicId id)
 {
-    return t->state == THREAD_WAITS && t->at == id && t->place == m->place;
+    return t->state == THREAD_WAITS && t->at == id && t->place == b->place;
 }
 
-/* Ends the meeting: all others of `threads` that wait at `id` can run. */
-static void release(Meeting *m, IntrinsicId id, Thread *threads, unsigned count)
+/* Opens the barrier: each of `threads` that waits at `id` can run. */
+static void release(Barrier *b, IntrinsicId id, Thread *threads, unsigned count)
 {
     Worker *w = cpu_worker;
-    m->arrived = 0;
+    b->arrived = 0;
     for (unsigned i = 0; i < count; i++)
-        if (waits_at(&threads[i], m, id))
+        if (waits_at(&threads[i], b, id))
             push_ready(w, &threads[i]);
 }
 
@@ -161,50 +161,50 @@ static uint32_t warp_bit(const Thread *t)
     return UINT32_C(1) << t->number / LANES;
 }
 
-/* The running thread is the last one to come to a barrier: what all warps did that met
- * there is before what they do. */
-static void order_warps(Worker *w, const Meeting *m, IntrinsicId id)
+/* The running thread is the last one to come to a barrier: accesses before it of all warps
+ * that wait there are ordered before their later ones. */
+static void order_warps(Worker *w, const Barrier *b, IntrinsicId id)
 {
     uint32_t warps = warp_bit(w->running);
     for (unsigned i = 0; i < w->machine->thread_count; i++)
-        if (waits_at(&w->threads[i], m, id))
+        if (waits_at(&w->threads[i], b, id))
             warps |= warp_bit(&w->threads[i]);
-    shadow_meet(w, warps);
+    shadow_join_barrier(w, warps);
 }
 
-void meet_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
+void wait_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running, *lanes = t - t->number % LANES;
-    Meeting *m = &w->warps[t->number / LANES];
-    m->expected = LANES;
+    Barrier *b = &w->warps[t->number / LANES];
+    b->expected = LANES;
     t->args = args;
     t->results = results;
-    check_same(m, id);
-    if (!come_last(m, id)) {
+    check_same(b, id);
+    if (!come_last(b, id)) {
         hand_over(w);
         return;
     }
     if (act)
         act(lanes, id);
     if (id == INTR_warp_barrier)
-        shadow_meet(w, warp_bit(t));
-    release(m, id, lanes, LANES);
+        shadow_join_barrier(w, warp_bit(t));
+    release(b, id, lanes, LANES);
 }
 
-void meet_barrier(IntrinsicId id, uint64_t number, uint64_t count)
+void wait_barrier(IntrinsicId id, uint64_t number, uint64_t count)
 {
     Worker *w = cpu_worker;
-    Meeting *m = &w->barriers[number % NAMED_BARRIERS];
-    m->expected = (unsigned)count;
-    check_same(m, id);
-    if (!come_last(m, id)) {
+    Barrier *b = &w->barriers[number % NAMED_BARRIERS];
+    b->expected = (unsigned)count;
+    check_same(b, id);
+    if (!come_last(b, id)) {
         hand_over(w);
         return;
     }
     if (w->shadow)
-        order_warps(w, m, id);
-    release(m, id, w->threads, w->machine->thread_count);
+        order_warps(w, b, id);
+    release(b, id, w->threads, w->machine->thread_count);
 }
 
 void wait_for_phase(IntrinsicId id, const Mbarrier *b)
@@ -286,7 +286,7 @@ static void begin_block(Worker *w, int64_t block)
         w->index[d] = block % machine->grid[d];
         block /= machine->grid[d];
     }
-    /* What nobody wrote is no number, and no index that fits. */
+    /* Bytes that nobody wrote are no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
     shadow_begin_block(w);
     mbarriers_begin_block(w);

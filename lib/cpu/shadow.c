@@ -14,16 +14,16 @@
 enum { CELL = 4, ACCESSOR = 40 };
 
 /* The epoch of copies whose wait is still to come. */
-#define UNDER_WAY UINT64_MAX
+#define IN_FLIGHT UINT64_MAX
 
 typedef struct Record {
-    uint64_t epoch;                 /* of its agent */
+    uint64_t epoch;                 /* of its owner */
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
     unsigned warp : 5, lane : 5, other : 5;     /* other = lane: no other */
     unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1;
-    unsigned agent : 7;             /* its warp, or of a bulk copy the mbarrier */
+    unsigned owner : 7;             /* its warp, or of a bulk copy the mbarrier */
 } Record;
 
 /* A list that another block made is empty. */
@@ -31,7 +31,7 @@ typedef struct Cell {
     uint32_t block, records;        /* records: the first one; 0: none */
 } Cell;
 
-/* What belongs to a region of memory. */
+/* The cells of a region of memory. */
 typedef struct Cells {
     const Guarded *memory;
     const unsigned char *origin;    /* of cell 0: a multiple of CELL */
@@ -66,8 +66,8 @@ typedef struct Access {
     uint32_t thread;
     unsigned warp, lane;
     bool all_lanes, is_copy;
-    bool is_bulk;                   /* is_copy, too: of the agent's `epoch` */
-    unsigned agent;
+    bool is_bulk;                   /* is_copy, too: of the owner's `epoch` */
+    unsigned owner;
     uint64_t epoch;
     Place place;
     const unsigned char *at, *value;    /* what is written there, or NULL */
@@ -142,20 +142,20 @@ static void say_undefined(Worker *w)
               "written", u->thread, fault_block(w, block), u->byte);
 }
 
-void shadow_meet(Worker *w, uint32_t warps)
+void shadow_join_barrier(Worker *w, uint32_t warps)
 {
     Shadow *s = w->shadow;
     if (!s)
         return;
-    clocks_meet(&s->clocks, warps);
+    clocks_join_barrier(&s->clocks, warps);
     const Undefined *u = &s->undefined;
-    if (u->found && u->epoch < s->clocks.settled[u->thread / LANES]) {
+    if (u->found && u->epoch < s->clocks.covered[u->thread / LANES]) {
         say_undefined(w);
         fault_leave();
     }
 }
 
-/* What a block that has read such a byte did afterwards, may come of it. */
+/* Reports such a byte over another fault, which may come of it. */
 void shadow_end_block(Worker *w)
 {
     const Shadow *s = w->shadow;
@@ -165,7 +165,7 @@ void shadow_end_block(Worker *w)
 
 /* ---- records ------------------------------------------------------------- */
 
-/* One for the list that begins with number `next`; its number. */
+/* Adds a record to the list that begins with number `next`; returns its number. */
 static uint32_t new_record(Shadow *s, uint32_t next)
 {
     enum { FIRST = 1024 };
@@ -203,7 +203,7 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     Record *r = &s->records[number];
     cell->records = number;
     r->epoch = a->is_bulk   ? a->epoch
-               : a->is_copy ? UNDER_WAY
+               : a->is_copy ? IN_FLIGHT
                             : clocks_epoch(&s->clocks, a->warp);
     r->place = r->other_place = a->place;
     r->warp = a->warp;
@@ -212,12 +212,12 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->kind = a->kind;
     r->mask = mask;
     r->is_copy = a->is_copy;
-    r->agent = a->agent;
+    r->owner = a->owner;
 }
 
 static bool is_bulk(const Record *r)
 {
-    return r->agent >= WARPS;
+    return r->owner >= WARPS;
 }
 
 /* ---- conflicts ----------------------------------------------------------- */
@@ -228,14 +228,14 @@ static bool is_own(const Record *r, const Access *a)
            !is_bulk(r);
 }
 
-/* Whether all of `r` is before `a`. */
+/* Returns true when all of `r` is ordered before `a`. */
 static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
 {
-    return r->epoch != UNDER_WAY &&
-           (r->epoch < s->clocks.known[a->warp][r->agent] || is_own(r, a));
+    return r->epoch != IN_FLIGHT &&
+           (r->epoch < s->clocks.known[a->warp][r->owner] || is_own(r, a));
 }
 
-/* Those of `bytes` of the cell at `word` where `a` will write something else. */
+/* Keeps the `bytes` of the cell at `word` where `a` will write another value. */
 static unsigned changed_bytes(const Access *a, const unsigned char *word, unsigned bytes)
 {
     for (unsigned i = 0; i < CELL; i++)
@@ -244,7 +244,7 @@ static unsigned changed_bytes(const Access *a, const unsigned char *word, unsign
     return bytes;
 }
 
-/* Those of `bytes`, which both access, where they conflict if they are in no order. */
+/* Keeps the `bytes`, which both access, where they conflict if they are unordered. */
 static unsigned conflicting_bytes(const Record *r, const Access *a, const unsigned char *word,
                                   unsigned bytes)
 {
@@ -266,11 +266,11 @@ static void name_accessor(bool is_copy, bool is_bulk, unsigned thread, char text
                                                       : "", thread);
 }
 
-/* What should have come after `r`. */
+/* Names the op that should have come after `r`. */
 static const char *missing_op(const Record *r)
 {
     return is_bulk(r) ? "mbarrier_wait"
-           : r->epoch == UNDER_WAY ? "copy_async_wait_group" : "synchronize";
+           : r->epoch == IN_FLIGHT ? "copy_async_wait_group" : "synchronize";
 }
 
 static void report_race(const Access *a, const Record *r, const Guarded *memory,
@@ -280,7 +280,7 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     static const char *const done[] = {"read", "written", "atomically changed", "written"};
     Worker *w = a->worker;
     char block[FAULT_TEXT], who[ACCESSOR], first[ACCESSOR];
-    bool is_other = r->epoch != UNDER_WAY && r->warp == a->warp && r->lane == a->lane;
+    bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
     bool is_one = a->all_lanes && is_other && r->other == r->lane;
     fault_block(w, block);
     name_accessor(a->is_copy, a->is_bulk, is_one ? a->thread ^ 1 : a->thread, who);
@@ -301,7 +301,7 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
 
 /* ---- cells --------------------------------------------------------------- */
 
-/* Whether to later accesses, `r` is what `a` is. */
+/* Returns true when every later access conflicts with both `r` and `a` or neither. */
 static bool is_alike(const Record *r, const Access *a)
 {
     return r->kind == a->kind && r->is_copy == a->is_copy &&
@@ -312,7 +312,7 @@ static bool is_alike(const Record *r, const Access *a)
  * fit in. */
 static bool join_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
 {
-    bool is_now = r->agent == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
+    bool is_now = r->owner == a->warp && r->epoch == clocks_epoch(&s->clocks, a->warp);
     if (!is_now || !is_alike(r, a) || a->is_copy)
         return false;
     bool is_known = r->other != r->lane || (r->lane == a->lane && !a->all_lanes);
@@ -350,7 +350,7 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
             joined = true;
         else if (common)
             forget_bytes(s, r, a, mask);
-        if (!r->mask || r->epoch < s->clocks.settled[r->agent])
+        if (!r->mask || r->epoch < s->clocks.covered[r->owner])
             drop_record(s, link);
         else
             link = &r->next;
@@ -438,7 +438,7 @@ static Access access_of(AccessKind kind, const Thread *t, const void *at, const 
 {
     return (Access){.worker = cpu_worker, .kind = kind, .thread = t->number,
                     .warp = t->number / LANES, .lane = t->number % LANES,
-                    .agent = t->number / LANES, .place = t->place, .at = at, .value = value};
+                    .owner = t->number / LANES, .place = t->place, .at = at, .value = value};
 }
 
 void shadow_access(AccessKind kind, const void *at, size_t size, const void *value)
@@ -480,7 +480,7 @@ static void end_copy(const Access *a, const Cells *c, const unsigned char *word,
     uint32_t number = cell->records;
     while (number) {
         Record *r = &s->records[number];
-        if (r->epoch == UNDER_WAY && r->warp == a->warp && r->lane == a->lane &&
+        if (r->epoch == IN_FLIGHT && r->warp == a->warp && r->lane == a->lane &&
             r->kind == a->kind && r->mask == mask && r->place == a->place) {
             r->epoch = clocks_epoch(&s->clocks, a->warp);
             return;
@@ -534,7 +534,7 @@ static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
 {
     Access a = access_of(kind, this_thread(), at, NULL);
     a.is_copy = a.is_bulk = true;
-    a.agent = WARPS + copy->mbarrier;
+    a.owner = WARPS + copy->mbarrier;
     a.epoch = clocks_phase(&a.worker->shadow->clocks, copy->mbarrier);
     return a;
 }

@@ -1,5 +1,5 @@
-/* What the threads of a block did to memory, kept to find races and reads of bytes
- * that nobody wrote (--check-races). One for each worker, whose accesses come in as
+/* Shadow memory: accesses by the threads of a block, kept to find races and reads of
+ * bytes that nobody wrote (--check-races). One for each worker, whose accesses come in as
  * they happen; without one, in Worker.shadow, nothing here does anything.
  *
  * Faults end the run, as fault_now does. */
@@ -8,7 +8,7 @@
 
 #include "cpu/machine.h"
 
-/* What an access conflicts with, of another thread and in no order with it. */
+/* Kinds of access, by the unordered accesses of other threads that each conflicts with. */
 typedef enum AccessKind {
     ACCESS_READ,                /* all but its like */
     ACCESS_WRITE,               /* all but the same op that writes the same */
@@ -32,7 +32,7 @@ void shadow_access(AccessKind kind, const void *at, size_t size, const void *val
 void shadow_warp_access(AccessKind kind, const Thread *lane, const void *at, size_t size,
                         const void *value);
 
-/* What is there now does not matter to the running thread's next access. */
+/* The running thread's next access does not depend on the bytes there now. */
 void shadow_ignore_old(const void *at, size_t size);
 
 /* A copy of the running thread is in flight: its source and target are nobody's, not
@@ -52,7 +52,7 @@ void shadow_wait(unsigned mbarrier);
 /* The running thread has come to its end. */
 void shadow_thread_ends(void);
 
-/* The warps with a bit in `warps` have met: what they did is before what they do. */
-void shadow_meet(Worker *w, uint32_t warps);
+/* The warps with a bit in `warps` have come to a barrier, which orders their accesses. */
+void shadow_join_barrier(Worker *w, uint32_t warps);
 
 #endif

@@ -4,7 +4,7 @@
 #include "ir/tile.h"
 #include "support/bits.h"
 
-/* What a place holds after an op, from what it held and the element's code. */
+/* Returns the code of an element after an op, from its code before and the operand's. */
 typedef uint64_t Combine(DType t, uint64_t before, uint64_t code);
 
 static uint64_t exchange(DType t, uint64_t before, uint64_t code)
@@ -20,7 +20,7 @@ typedef struct Change {
     Tensor *before;             /* gets what places held; NULL: not wanted */
 } Change;
 
-/* Whether the op depends on what a place held. An exchange alone may be the first
+/* Returns true when the op depends on the old value. An exchange alone may be the first
  * to write there. */
 static bool change_reads(const Change *c)
 {

@@ -1,4 +1,4 @@
-/* What is ordered before what, by warp: barriers join whole warps, those of the block
+/* Vector clocks of the order between warps: barriers join whole warps, those of the block
  * or of a thread_group. ordered[w][u] is a time, when warp u came to a barrier, so
  * accesses of u between two of its barriers are alike for everybody:
  *
@@ -8,9 +8,9 @@
  *                                                 barrier's other warps
  *
  * Barriers carry on what their warps know: w is also behind a warp that it never
- * met, if somebody met both in turn. So do mbarriers, from those who arrive to those
- * who wait; either is a barrier of each warp alone. Behind the warps, each mbarrier
- * is an agent of its own, as which copy_async_bulk accesses memory. */
+ * waited with, if a third one waited with both in turn. So do mbarriers, from the warps
+ * that arrive to the warps that wait; either is a barrier of each warp alone. Behind the
+ * warps, each mbarrier owns a clock, as which copy_async_bulk accesses memory. */
 #include "interp/state.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ void race_block(Interp *in)
     in->block_start = in->time + 1;
     for (unsigned w = 0; w < WARPS; w++) {
         in->all_ordered[w] = in->block_start;
-        for (unsigned u = 0; u < AGENTS; u++)
+        for (unsigned u = 0; u < CLOCK_OWNERS; u++)
             in->ordered[w][u] = in->block_start;
     }
 }
@@ -28,7 +28,7 @@ void race_block(Interp *in)
 /* The later of each. */
 static void join(const Interp *in, uint64_t *to, const uint64_t *from)
 {
-    for (unsigned u = 0; u < in->agent_count; u++)
+    for (unsigned u = 0; u < in->owner_count; u++)
         to[u] = to[u] > from[u] ? to[u] : from[u];
 }
 
@@ -44,7 +44,7 @@ static void set_known(Interp *in, unsigned w, const uint64_t *known)
 
 void race_barrier(Interp *in)
 {
-    uint64_t known[AGENTS] = {0};
+    uint64_t known[CLOCK_OWNERS] = {0};
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
         join(in, known, in->ordered[w]);
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
@@ -53,18 +53,18 @@ void race_barrier(Interp *in)
         set_known(in, w, known);
 }
 
-void race_arrive(Interp *in, unsigned warp, uint64_t clock[AGENTS])
+void race_arrive(Interp *in, unsigned warp, uint64_t clock[CLOCK_OWNERS])
 {
-    uint64_t known[AGENTS];
+    uint64_t known[CLOCK_OWNERS];
     memcpy(known, in->ordered[warp], sizeof known);
     known[warp] = in->time + 1;
     set_known(in, warp, known);
     join(in, clock, known);
 }
 
-void race_acquire(Interp *in, unsigned warp, const uint64_t clock[AGENTS])
+void race_acquire(Interp *in, unsigned warp, const uint64_t clock[CLOCK_OWNERS])
 {
-    uint64_t known[AGENTS];
+    uint64_t known[CLOCK_OWNERS];
     memcpy(known, in->ordered[warp], sizeof known);
     join(in, known, clock);
     known[warp] = in->time + 1;

@@ -24,7 +24,7 @@ bool interp_scalar(Interp *in, const Op *op)
                       (long long)*value, dtype_name(t));
 }
 
-/* All threads run together, so nothing waits: what came before is ordered. */
+/* Threads run together, so none waits: accesses before are ordered. */
 bool interp_synchronize(Interp *in, const Op *op)
 {
     (void)op;
@@ -124,7 +124,7 @@ static bool loop_bounds(Interp *in, const Op *op, int64_t *lower, int64_t *upper
                       (long long)*step);
 }
 
-/* What the last round handed on, or the initial values, enters the next one. */
+/* Carries the last iteration's values, or the initial ones, into the next one. */
 static void carry(const Op *op)
 {
     for (unsigned i = 0; i < op->result_count; i++)
@@ -160,7 +160,7 @@ static void for_next(Interp *in, const Op *op)
     task_repeat(in);
 }
 
-/* What is carried enters, for the condition. */
+/* Carries values in, then evaluates the condition. */
 static bool while_holds(Interp *in, const Op *op, int64_t *condition)
 {
     carry(op);

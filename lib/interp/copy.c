@@ -166,7 +166,7 @@ bool interp_copy_async(Interp *in, const Op *op)
 
 /* ---- bulk copies --------------------------------------------------------- */
 
-/* All of the source is inside: no thread is there to write zeros. */
+/* The whole source is inside: no thread is there to write zeros. */
 static bool check_bulk_element(Interp *in, const Copy *c, const Element *e)
 {
     return e->inside ? check_element(in, c, e)
@@ -176,9 +176,9 @@ static bool check_bulk_element(Interp *in, const Copy *c, const Element *e)
 static bool start_bulk_element(Interp *in, const Copy *c, const Element *e)
 {
     race_bulk_start(in, &c->source_view, false, first_byte(e->source), last_byte(c, e->source),
-                    c->agent);
+                    c->owner);
     race_bulk_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target),
-                    c->agent);
+                    c->owner);
     profile_moved(in, c->op, &c->source_view, false, 1);
     profile_moved(in, c->op, &c->target_view, true, 1);
     return true;

@@ -4,9 +4,9 @@
 
 #include "interp/tile.h"
 
-/* Of a copy_async each thread copies a part, and waits for its own groups: the copy has
- * ended when all its warps have waited. Views are kept by value: view_global may run
- * again before that. */
+/* A copy in flight. Each thread of a copy_async copies a part and waits for its own
+ * groups: it has ended when all its warps have waited. Views are kept by value:
+ * view_global may run again before that. */
 struct Copy {
     const Op *op;
     View source_view, target_view;
@@ -15,7 +15,7 @@ struct Copy {
     int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
     uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */
     uint64_t begun;         /* copy_async_bulk: its time, and who counts its bytes */
-    unsigned agent;
+    unsigned owner;
     Copy *next;
 };
 

@@ -313,7 +313,7 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
         return false;
     Interp *in = arena_new(&m->scratch, Interp);
     *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options,
-                    .agent_count = WARPS};
+                    .owner_count = WARPS};
     memcpy(in->grid, grid, sizeof in->grid);
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);

@@ -40,7 +40,7 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
 /* Clears what a run that memory ended left in `p` and the scratch arena. */
 void interp_discard(Program *p);
 
-/* One function an op, found by name from ops.def. */
+/* A function for each op, found by name from ops.def. */
 #define OP(id, ...) bool interp_##id(Interp *in, const Op *op);
 #include "ir/ops.def"
 

@@ -16,12 +16,12 @@
 struct Mbarrier {
     const Op *allocation;
     int64_t element;            /* which one of those */
-    unsigned agent;
+    unsigned owner;
     int64_t arrivals, pending;  /* of a phase, and still to come */
     uint64_t phase;             /* how many have ended */
     uint64_t ended[2];          /* when the last one did, and the one before it */
     int64_t bytes;              /* of the copies of this phase */
-    uint64_t clock[AGENTS], released[AGENTS];   /* of this phase, of the last one */
+    uint64_t clock[CLOCK_OWNERS], released[CLOCK_OWNERS];   /* of this phase, of the last */
     Copy *copies, *landed;      /* of this phase; of the last one, until somebody waits */
     Mbarrier *next;             /* in Interp.mbarriers */
 };
@@ -31,7 +31,7 @@ void mbarriers_bind(Interp *in, const Value *v)
     int64_t count = type_extent(v->type, 0);
     Mbarrier *all = arena_array(in->arena, Mbarrier, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
-        all[i] = (Mbarrier){.allocation = v->def, .element = i, .agent = in->agent_count++,
+        all[i] = (Mbarrier){.allocation = v->def, .element = i, .owner = in->owner_count++,
                             .arrivals = mbarrier_arrivals(v->def), .next = in->mbarriers};
         in->mbarriers = &all[i];
     }
@@ -43,7 +43,7 @@ bool interp_allocate_mbarrier(Interp *in, const Op *op)
     Mbarrier *all = value_binding(op->results[0])->mbarriers;
     (void)in;
     for (int64_t i = 0; i < type_extent(op->results[0]->type, 0); i++)
-        all[i] = (Mbarrier){.allocation = op, .element = i, .agent = all[i].agent,
+        all[i] = (Mbarrier){.allocation = op, .element = i, .owner = all[i].owner,
                             .arrivals = all[i].arrivals, .pending = all[i].arrivals,
                             .next = all[i].next};
     return true;
@@ -70,13 +70,13 @@ static Mbarrier *find_mbarrier(Interp *in, const Op *op)
     return NULL;
 }
 
-/* Whether `warp` knows that the phase which ended at `time` is over. */
+/* Returns true when `warp` knows that the phase which ended at `time` is over. */
 static bool knows(const Interp *in, unsigned warp, const Mbarrier *b, uint64_t time)
 {
-    return in->ordered[warp][b->agent] > time;
+    return in->ordered[warp][b->owner] > time;
 }
 
-/* Whether what `warp` does with `op` is of the phase that it means, where `behind`
+/* Checks that `op` of `warp` acts on the phase that the warp means, where `behind`
  * phases may have ended without its knowing. */
 static bool check_phase(Interp *in, const Op *op, const Mbarrier *b, unsigned warp,
                         unsigned behind)
@@ -103,7 +103,7 @@ bool mbarrier_expect(Interp *in, Copy *c)
                           "%d", mbarrier_name(in, b), (long long)(b->bytes + bytes),
                           LIMIT_ARRIVALS);
     b->bytes += bytes;
-    c->agent = b->agent;
+    c->owner = b->owner;
     c->begun = in->time;
     c->next = b->copies;
     b->copies = c;
@@ -146,11 +146,11 @@ static bool end_phase(Interp *in, Mbarrier *b)
 {
     if (!land_copies(in, b))
         return false;
-    for (unsigned u = 0; u < AGENTS; u++) {
+    for (unsigned u = 0; u < CLOCK_OWNERS; u++) {
         b->released[u] = b->clock[u];
         b->clock[u] = 0;
     }
-    b->released[b->agent] = in->time + 1;
+    b->released[b->owner] = in->time + 1;
     b->ended[1] = b->ended[0];
     b->ended[0] = in->time;
     b->pending = b->arrivals;

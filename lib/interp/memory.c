@@ -34,7 +34,7 @@ static bool view_strides(Interp *in, const Op *op, const Type *t, View *view)
     return true;
 }
 
-/* Whether every element's bit number, and every part of the sum that makes
+/* Returns true when every element's bit number, and every part of the sum that makes
  * it, is less than 2^63. */
 static bool view_is_addressable(const View *view)
 {
@@ -258,7 +258,7 @@ bool interp_load_shared(Interp *in, const Op *op)
     return load(in, op);
 }
 
-/* All threads read the element; of two in each warp, every write conflicts with one. */
+/* Every thread reads the element; a write conflicts with one of two in each warp. */
 static bool load_by_warps(Interp *in, const Tile *tile, int64_t bit, uint64_t *code)
 {
     for (int64_t first = 0; first < in->threads.count; first += WARP)

@@ -1,4 +1,4 @@
-/* What each line of the text did: ops that blocks executed, and elements that their
+/* Counters of each line of the text: ops that blocks executed, and elements that their
  * threads moved. Counted only when somebody wants to know. */
 #include "interp/state.h"
 

@@ -4,7 +4,7 @@
  * writers and the readers that a later write could conflict with; in the same way
  * the atomic ops that changed it, which conflict with both but not with each other.
  *
- * What is ordered is known by warp (clocks.c).
+ * Order is kept by warp (clocks.c).
  *
  * Blocks run one after the other, so without semaphores a foreign reader
  * conflicts with every later write: it is kept, and nothing need be noted beside
@@ -13,7 +13,7 @@
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
  * A copy_async is noted as two threads of its warps, which conflict with any; its
- * time is TIME_UNDER_WAY, later than every barrier, until its wait. A copy_async_bulk
+ * time is TIME_IN_FLIGHT, later than every barrier, until its wait. A copy_async_bulk
  * is noted as its mbarrier's, at the time when it starts: nobody knows that to be over
  * before its phase has ended, and who has not waited for that does not know. */
 #include "interp/state.h"
@@ -58,7 +58,7 @@ static uint32_t running_warps(const Interp *in)
 
 bool race_begin(Interp *in, const Op *op)
 {
-    if (in->time + 1 >= TIME_UNDER_WAY)
+    if (in->time + 1 >= TIME_IN_FLIGHT)
         return diag_error(in->diag, op->loc, "the interpreter runs at most 2^%d memory ops",
                           TIME_BITS);
     in->time++;
@@ -83,7 +83,7 @@ static bool is_foreign(const Interp *in, const Access *a)
     return a->time && a->time < in->block_start;
 }
 
-/* Whether some of `a`, of this block, is not ordered before what `warp` does now. */
+/* Returns true when `a`, of this block, is not all ordered before `warp` now. */
 static bool is_unordered(const Interp *in, const Access *a, unsigned warp)
 {
     if (a->is_bulk)
@@ -96,7 +96,7 @@ static bool is_unordered(const Interp *in, const Access *a, unsigned warp)
     return false;
 }
 
-/* Of a copy, whatever thread it is that copies the byte. */
+/* Returns true when `a` is unordered with a copy, whatever thread copies the byte. */
 static bool is_copy_concurrent(const Interp *in, const Access *a)
 {
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
@@ -105,7 +105,7 @@ static bool is_copy_concurrent(const Interp *in, const Access *a)
     return false;
 }
 
-/* Whether `a`, which is foreign, is not ordered before this block. Shared memory
+/* Returns true when `a`, which is foreign, is not ordered before this block. Shared memory
  * starts anew in each block. */
 static bool is_foreign_concurrent(const Interp *in, const Memory *memory, const Access *a)
 {
@@ -115,8 +115,8 @@ static bool is_foreign_concurrent(const Interp *in, const Memory *memory, const 
 /* No thread: the accesses of a copy_async. */
 enum { COPY = -1 };
 
-/* Whether some of `a` and an access of `thread` now are in no order. No warp is before its own last barrier: since then
- * nothing of others is ordered before the thread. */
+/* Returns true when `a` and an access of `thread` now are unordered. No warp is before its
+ * own last barrier: no access of another thread since then is ordered before the thread. */
 static bool is_concurrent(const Interp *in, const Memory *memory, const Access *a,
                           int64_t thread)
 {
@@ -137,7 +137,7 @@ static Access *next_access(const Interp *in, const Access *a)
     return a->more ? in->extra[a->more - 1] : NULL;
 }
 
-/* One more of the byte of `a`, at the end. */
+/* Appends an access to the list of the byte of `a`. */
 static Access *append_access(Interp *in, Access *a)
 {
     while (a->more)
@@ -196,7 +196,7 @@ static void note_access(Interp *in, const Memory *memory, Access *first, int64_t
     Access *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
         bool same = !a->is_bulk && (a->warps & warp_bit(thread) || a->op == in->op);
-        if (same && a->time >= in->ordered[warp][warp] && a->time != TIME_UNDER_WAY) {
+        if (same && a->time >= in->ordered[warp][warp] && a->time != TIME_IN_FLIGHT) {
             access_join(in, a, thread);
             return;
         }
@@ -206,8 +206,8 @@ static void note_access(Interp *in, const Memory *memory, Access *first, int64_t
     access_set(in, unused ? unused : append_access(in, first), thread, 0);
 }
 
-/* Whether a foreign access conflicts with all that comes later anyway. */
-static bool is_settled(const Interp *in, const Memory *memory, const Access *a)
+/* Returns true when a foreign access conflicts with all later ones anyway. */
+static bool is_covered(const Interp *in, const Memory *memory, const Access *a)
 {
     while (a && !is_foreign(in, a))
         a = next_access(in, a);
@@ -261,12 +261,12 @@ static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t b
                : arena_printf(in->arena, "thread %lld of %s", (long long)thread, name);
 }
 
-/* Whether it may be `who`, one of the two threads of `a`, that is in no order with
+/* Returns true when `who`, one of the two threads of `a`, may be the one unordered with
  * `thread`. */
 static bool is_culprit(const Interp *in, const Access *a, uint64_t who, int64_t thread)
 {
     unsigned warp = (unsigned)(thread == COPY ? in->threads.begin : thread) / WARP;
-    return is_foreign(in, a) || a->time == TIME_UNDER_WAY || a->is_bulk ||
+    return is_foreign(in, a) || a->time == TIME_IN_FLIGHT || a->is_bulk ||
            ((int64_t)who != thread && a->time >= in->ordered[warp][who / WARP]);
 }
 
@@ -287,12 +287,12 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
     return arena_printf(in->arena, "another warp of %s", interp_block_name(in, block));
 }
 
-/* What should have ordered the access `a` before this one. */
+/* Names the op that should have ordered the access `a` before this one. */
 static const char *missing_order(const Interp *in, const Access *a)
 {
     return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
                                                        : "and blocks are not ordered"
-           : a->time == TIME_UNDER_WAY ? "and no copy_async_wait_group lies between"
+           : a->time == TIME_IN_FLIGHT ? "and no copy_async_wait_group lies between"
            : a->is_bulk                ? "and no mbarrier_wait for it lies between"
                                        : "and no synchronize lies between";
 }
@@ -328,7 +328,7 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
 
 /* ---- the accesses --------------------------------------------------- */
 
-/* Whether no access of those from `a` on conflicts with that of `thread`; else
+/* Returns true when no access from `a` on conflicts with that of `thread`; else
  * reports. */
 static bool check_accesses(Interp *in, const View *view, const Access *a, int64_t thread,
                            int64_t byte, const char *verb, const char *done)
@@ -351,7 +351,7 @@ static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, in
     return check_accesses(in, view, &h->atomic, thread, byte, verb, "atomically changed");
 }
 
-/* What was written before this op began. */
+/* Checks the access against writes before this op began. */
 static bool check_writes(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
                          int64_t byte, const char *verb)
 {
@@ -369,7 +369,7 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
         if (!check_writes(in, view, h, thread, byte, "reads") ||
             !check_atomics(in, view, h, thread, byte, "reads"))
             return false;
-        if (!is_settled(in, memory, &h->read))
+        if (!is_covered(in, memory, &h->read))
             note_access(in, memory, &h->read, thread);
     }
     return true;
@@ -402,7 +402,7 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
         if (!check_writes(in, view, h, thread, byte, verb) ||
             !check_reads(in, view, h, thread, byte, verb))
             return false;
-        if (!is_settled(in, memory, &h->atomic))
+        if (!is_covered(in, memory, &h->atomic))
             note_access(in, memory, &h->atomic, thread);
     }
     return true;
@@ -427,14 +427,14 @@ bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, in
 static void copy_set(const Interp *in, Access *a)
 {
     uint64_t first = (uint64_t)in->threads.begin;
-    *a = (Access){.time = TIME_UNDER_WAY, .thread = first, .other = first + 1, .op = in->op,
+    *a = (Access){.time = TIME_IN_FLIGHT, .thread = first, .other = first + 1, .op = in->op,
                   .other_op = in->op, .warps = running_warps(in), .more = a->more};
 }
 
 /* The one of those from `a` on that copies in flight share, or NULL. */
 static Access *find_copy(const Interp *in, Access *a)
 {
-    while (a && a->time != TIME_UNDER_WAY)
+    while (a && a->time != TIME_IN_FLIGHT)
         a = next_access(in, a);
     return a;
 }
@@ -473,7 +473,7 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
             continue;
         }
         h->copies++;
-        if (!is_settled(in, view->memory, &h->read))
+        if (!is_covered(in, view->memory, &h->read))
             note_copy_read(in, view->memory, &h->read);
     }
 }
@@ -502,35 +502,35 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
 
 /* ---- bulk copies --------------------------------------------------------- */
 
-static void bulk_set(const Interp *in, Access *a, unsigned agent)
+static void bulk_set(const Interp *in, Access *a, unsigned owner)
 {
-    *a = (Access){.time = in->time, .is_bulk = true, .warps = agent, .op = in->op,
+    *a = (Access){.time = in->time, .is_bulk = true, .warps = owner, .op = in->op,
                   .other_op = in->op, .more = a->more};
 }
 
-/* Those of an mbarrier are ordered as they come: the last one stands for all. */
-static void note_bulk_read(Interp *in, Access *first, unsigned agent)
+/* Bulk reads of an mbarrier are ordered as they come: the last one stands for all. */
+static void note_bulk_read(Interp *in, Access *first, unsigned owner)
 {
     Access *place = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
-        bool same = a->is_bulk && a->warps == agent && !is_foreign(in, a);
+        bool same = a->is_bulk && a->warps == owner && !is_foreign(in, a);
         place = same || (!a->time && !place) ? a : place;
         if (same)
             break;
     }
-    bulk_set(in, place ? place : append_access(in, first), agent);
+    bulk_set(in, place ? place : append_access(in, first), owner);
 }
 
 void race_bulk_start(Interp *in, const View *view, bool write, int64_t first, int64_t last,
-                     unsigned agent)
+                     unsigned owner)
 {
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, view->memory, byte);
         if (write && h->write.more)
             next_access(in, &h->write)->time = 0;
         if (write)
-            bulk_set(in, &h->write, agent);
-        else if (!is_settled(in, view->memory, &h->read))
-            note_bulk_read(in, &h->read, agent);
+            bulk_set(in, &h->write, owner);
+        else if (!is_covered(in, view->memory, &h->read))
+            note_bulk_read(in, &h->read, owner);
     }
 }

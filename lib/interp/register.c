@@ -103,7 +103,7 @@ static double *matrix_values(Interp *in, const Tensor *t)
     return values;
 }
 
-/* The same of integers, sign-extended and then taken modulo 2^64. */
+/* Elements that are integers, sign-extended and then taken modulo 2^64. */
 static uint64_t *matrix_integers(Interp *in, const Tensor *t)
 {
     uint64_t *values = arena_array(in->arena, uint64_t, (size_t)t->map->elements);

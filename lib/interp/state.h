@@ -60,19 +60,19 @@ static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t 
  * decide whether some thread other than a given one was there. Of warps, all that
  * were there are known. */
 typedef struct Access {
-    uint64_t time : 35;     /* of the memory op's execution; 0: never; TIME_UNDER_WAY:
+    uint64_t time : 35;     /* of the memory op's execution; 0: never; TIME_IN_FLIGHT:
                                of a copy_async whose wait is still to come */
     uint64_t mask : 8;      /* writes: the bits written at that time */
     uint64_t thread : 10;
     uint64_t other : 10;
     uint64_t is_bulk : 1;   /* of a copy_async_bulk */
     uint32_t op, other_op;  /* numbers in Interp.ops */
-    uint32_t warps;         /* a bit each; is_bulk: the number of the agent, an mbarrier */
+    uint32_t warps;         /* a bit each; is_bulk: the owner's number, an mbarrier's */
     uint32_t more;          /* another Access of this byte, Interp.extra[more - 1]; 0: none */
 } Access;
 
 enum { TIME_BITS = 35 };
-#define TIME_UNDER_WAY ((UINT64_C(1) << TIME_BITS) - 1)
+#define TIME_IN_FLIGHT ((UINT64_C(1) << TIME_BITS) - 1)
 
 typedef struct Release Release;     /* one execution of a `release` (order.c) */
 
@@ -95,7 +95,7 @@ typedef struct Memory {
 
 enum { HISTORY_PAGE = 1024 };
 
-/* One of `size` bytes at `data`, all defined. */
+/* Makes memory of `size` bytes at `data`, all defined. */
 Memory *memory_new(Interp *in, void *data, int64_t size);
 
 /* A global view or a shared tensor. The bits that its elements can span are
@@ -142,8 +142,8 @@ void value_assign(const Value *to, const Value *from);
 
 enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
 
-/* Who may be ordered before a warp: warps, and behind them mbarriers. */
-enum { AGENTS = WARPS + LIMIT_MBARRIERS };
+/* Owners of a clock: warps, and behind them mbarriers. */
+enum { CLOCK_OWNERS = WARPS + LIMIT_MBARRIERS };
 
 /* A region that is being run. */
 typedef struct Frame {
@@ -153,7 +153,7 @@ typedef struct Frame {
     struct Frame *outer;
 } Frame;
 
-/* What runs the ops of the block, or of a thread_group (task.c). */
+/* A task runs the ops of the block, or of a thread_group (task.c). */
 typedef struct Task {
     ThreadRange threads;
     Frame *top;                     /* NULL: it has ended */
@@ -184,15 +184,15 @@ struct Interp {
      * time is below block_start; what warp u did before ordered[w][u] is ordered
      * before what warp w does now, and all_ordered[w] is the least of that row. */
     uint64_t time, block_start;
-    uint64_t ordered[WARPS][AGENTS], all_ordered[WARPS];
-    unsigned agent_count;           /* WARPS and the mbarriers */
+    uint64_t ordered[WARPS][CLOCK_OWNERS], all_ordered[WARPS];
+    unsigned owner_count;           /* WARPS and the mbarriers */
     uint64_t op_ordered;            /* the least of all_ordered of the warps that run the op */
     Access **extra;                 /* accesses beyond the first of their byte */
     uint32_t extra_count, extra_capacity;
     uint64_t *block_starts;         /* of each block so far */
     uint32_t block_count, block_capacity;
 
-    /* What this block's locks have ordered before it; see order.c. */
+    /* Accesses that this block's locks have ordered before it; see order.c. */
     bool has_locks;                 /* the program does */
     struct Acquired *acquired;      /* releases, the latest first */
     struct KnownBlock *known;       /* of each block so far, when has_locks */
@@ -270,17 +270,17 @@ void profile_report(Interp *in);
 /* Starts an execution of a memory op: a new time, the op's number. */
 bool race_begin(Interp *in, const Op *op);
 
-/* All warps begin a block, which nothing orders with the blocks before it. */
+/* Begins a block for all warps; nothing orders it with the blocks before it. */
 void race_block(Interp *in);
 
 /* The threads that run the ops wait for each other: what any of them has done, or
  * knows to be ordered before, is ordered before what they do from now on. */
 void race_barrier(Interp *in);
 
-/* What `warp` has done and knows joins `clock`; what `clock` tells, `warp` knows. Both
+/* Joins the clock of `warp` into `clock`; joins `clock` into that of `warp`. Both
  * order the accesses of the warp's own threads. */
-void race_arrive(Interp *in, unsigned warp, uint64_t clock[AGENTS]);
-void race_acquire(Interp *in, unsigned warp, const uint64_t clock[AGENTS]);
+void race_arrive(Interp *in, unsigned warp, uint64_t clock[CLOCK_OWNERS]);
+void race_acquire(Interp *in, unsigned warp, const uint64_t clock[CLOCK_OWNERS]);
 
 /* `thread`, counted from the first of those that run the op, reads bytes
  * [first, last] of `view`, or writes the bits `mask` of `byte`, which hold
@@ -304,12 +304,12 @@ void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t la
 bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
                           unsigned before, unsigned after);
 
-/* A copy_async_bulk that `agent` counts begins to read or write bytes [first, last] of
+/* A copy_async_bulk of mbarrier `owner` begins to read or write bytes [first, last] of
  * `view`, after race_copy_check. */
 void race_bulk_start(Interp *in, const View *view, bool write, int64_t first, int64_t last,
-                     unsigned agent);
+                     unsigned owner);
 
-/* What is remembered of `byte` of `memory`. */
+/* The history of `byte` of `memory`. */
 ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte);
 
 /* The number of the block that ran at `time`. */
@@ -327,19 +327,19 @@ void order_begin_block(Interp *in);
 void order_release(Interp *in, Memory *memory, int64_t byte);
 void order_acquire(Interp *in, Memory *memory, int64_t byte);
 
-/* Whether an access that an earlier block made at `time` is ordered before what
- * this block does now. */
+/* Returns true when an access that an earlier block made at `time` is ordered before
+ * this block's next one. */
 bool order_holds(const Interp *in, uint64_t time);
 
 /* ---- copies (copy.c) -------------------------------------------------- */
 
-/* Whether no copy is in flight into `memory` (any memory when NULL); else
+/* Returns true when no copy is in flight into `memory` (any memory when NULL); else
  * reports one, for `op` (NULL: the end of the program). */
 bool copies_ended(Interp *in, const Memory *memory, const Op *op);
 
 /* ---- mbarriers (mbarrier.c) -------------------------------------------- */
 
-/* Those of the result of an allocate_mbarrier. */
+/* Makes the mbarriers of the result of an allocate_mbarrier. */
 void mbarriers_bind(Interp *in, const Value *v);
 /* As copies_ended, of bulk copies. */
 bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op);

@@ -50,7 +50,7 @@ void task_leave(Interp *in)
 
 /* ---- who must wait ------------------------------------------------------------- */
 
-/* Whether all threads of the task run `op`, those of its groups after them. */
+/* Returns true when all threads of the task run `op`, its groups' threads last. */
 static bool needs_all(const Op *op)
 {
     Effect effect = op_info[op->code].effect;
@@ -63,8 +63,8 @@ static bool share_threads(ThreadRange a, ThreadRange b)
     return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
-/* Whether `op` of the task `t`, NULL for the end of its innermost region, must come after
- * `group`, which runs. The next round of a loop gives the values that the group uses anew. */
+/* Returns true when `op` of the task `t`, NULL for the end of its innermost region, must
+ * follow `group`, which runs. A loop's next iteration redefines values that `group` uses. */
 static bool must_follow(const Task *t, const Op *op, const Task *group)
 {
     if (!op && t->top->region->parent && t->top->region->parent->code == OP_if)
@@ -138,7 +138,7 @@ static Task *add_task(Interp *in, ThreadRange threads)
     return *end = t;
 }
 
-/* Those that have ended leave the list. */
+/* Removes ended tasks from the list. */
 static void drop_ended(Interp *in)
 {
     for (Task **at = &in->tasks; *at;) {

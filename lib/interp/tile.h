@@ -5,7 +5,7 @@
 #include "interp/state.h"
 #include "ir/tile.h"
 
-/* Of each dimension of the tile: where in the view it begins, and the extent
+/* A tile of a view. Each dimension: where in the view it begins, and the extent
  * and stride of the view's dimension it spans. */
 typedef struct Tile {
     const Op *op;

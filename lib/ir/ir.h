@@ -22,7 +22,7 @@ typedef struct Op Op;
 typedef struct Region Region;
 typedef struct Program Program;
 
-/* One attribute's value; which members count is attr_info[kind].value. */
+/* An attribute's value; which members count is attr_info[kind].value. */
 typedef struct Attr {
     AttrKind kind;
     unsigned count;                 /* EXPRS, INTS */
@@ -36,8 +36,8 @@ typedef struct Attr {
                                        of a word that is not in the list */
 } Attr;
 
-/* What an argument promises; the launcher checks each. Of scalars: divisible
- * and [min, max]. Of pointers: align, in bytes. */
+/* Facts of an argument; the launcher checks each. Scalars have divisible and
+ * [min, max], pointers align, in bytes. */
 typedef struct Facts {
     int64_t divisible;      /* >= 1 */
     int64_t min, max;
@@ -154,7 +154,7 @@ static inline bool thread_range_equal(ThreadRange a, ThreadRange b)
     return a.begin == b.begin && a.count == b.count;
 }
 
-/* Those that run the ops of `r`: the block's, or those of the thread_group around
+/* The threads that run the ops of `r`: the block's, or those of the thread_group around
  * them. In a register tensor they count from 0. */
 ThreadRange region_threads(const Region *r);
 /* The thread_group around the ops of `r`, the innermost one, or NULL. */

@@ -30,7 +30,7 @@ typedef struct LookupTable {
     bool has_row;       /* then the last dimension has `group` elements of a row */
 } LookupTable;
 
-/* What the shape of `t`, a SHARED type, says; false if its rank is that of no
+/* Reads the shape of `t`, a SHARED type; false if its rank is that of no
  * table. */
 bool lookup_table(const Type *t, LookupTable *table);
 

@@ -12,7 +12,7 @@ int64_t for_stages(const Op *op);
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);
 Value *for_carried(const Op *op, unsigned i);
-/* Whether the op is a `for` or `while`, and the i-th carried value inside its body. */
+/* Returns true for a `for` or `while`; the i-th carried value inside its body. */
 bool op_is_loop(const Op *op);
 Value *loop_carried(const Op *op, unsigned i);
 /* Which carried value of the loop around it an argument of its body is; -1: the index. */

@@ -10,7 +10,7 @@ static bool is_memory(const Value *v)
     return v->type->kind == TYPE_SHARED || v->type->kind == TYPE_GLOBAL;
 }
 
-/* All of a shared tensor. */
+/* The whole of a shared tensor. */
 static MemoryTile whole_tensor(Value *memory)
 {
     MemoryTile t = {.memory = memory, .rank = memory->type->rank};

@@ -22,7 +22,7 @@ typedef struct OpAccess {
     Completion completion;
     Value *counter;         /* COMPLETION_MBARRIER: the mbarriers that count; else NULL */
     MemoryTile tile;        /* no offsets: it begins at zeros */
-    bool data_dependent;    /* not all of the tile, but elements that data choose */
+    bool data_dependent;    /* elements of the tile that data choose, not all */
 } OpAccess;
 
 /* The accesses of `op`, and how many. A row's operand that holds registers has none. */
@@ -50,7 +50,7 @@ static inline bool completion_is_async_proxy(Completion c)
     return c == COMPLETION_MBARRIER;
 }
 
-/* What `op` orders. */
+/* The order that `op` makes. */
 static inline SyncKind op_sync(const Op *op)
 {
     return op_info[op->code].sync.kind;

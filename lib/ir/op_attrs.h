@@ -67,7 +67,7 @@ typedef struct ViaInfo {
 
 extern const ViaInfo via_info[VIA_COUNT];
 
-/* The one spelled `word`, or VIA_COUNT. */
+/* The row spelled `word`, or VIA_COUNT. */
 Via via_find(const char *word);
 
 /* The word of attribute VIA; VIA_units without one. */

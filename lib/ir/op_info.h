@@ -29,13 +29,13 @@ typedef struct AttrInfo {
 
 extern const AttrInfo attr_info[ATTR_COUNT];
 
-/* Whether the attribute is a word that stands before the operands. */
+/* Returns true when the attribute is a word that stands before the operands. */
 static inline bool attr_is_leading_word(AttrKind kind)
 {
     return attr_info[kind].value == ATTR_VALUE_WORD && !*attr_info[kind].spelling;
 }
 
-/* Whether it is written {name = value}. */
+/* Returns true when the attribute is written {name = value}. */
 static inline bool attr_in_dictionary(AttrKind kind)
 {
     return attr_info[kind].value >= ATTR_VALUE_INT && !attr_is_leading_word(kind);
@@ -121,7 +121,7 @@ typedef struct AccessRow {
     unsigned operand;
 } AccessRow;
 
-/* All accesses of an op. */
+/* The accesses of an op to memory. */
 typedef struct MemoryRow {
     AccessThreads threads;
     Completion completion;
@@ -130,7 +130,7 @@ typedef struct MemoryRow {
     AccessRow accesses[ACCESSES_MAX];
 } MemoryRow;
 
-/* What an op does to the order of accesses. */
+/* An op's effect on the order of accesses. */
 typedef enum SyncKind {
     SYNC_NONE,
     SYNC_BARRIER,           /* of all threads of the block or thread_group */

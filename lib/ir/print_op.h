@@ -1,4 +1,4 @@
-/* What a `print` writes: its texts, which the interpreter and compiled code share.
+/* The texts that a `print` writes, which the interpreter and compiled code share.
  *
  *     acc: f32[2, 3], block (0, 1)          a head, then " (", the block's indices, ")"
  *     [[1, 2, 3],                           before an element: what begins there
@@ -21,14 +21,14 @@ typedef struct PrintShape {
     DType dtype;
 } PrintShape;
 
-/* Of a print with an operand: the tensor's shape, or the tile's. */
+/* The shape of the printed tensor or tile of a print with an operand. */
 PrintShape print_shape(const Op *op);
 
 /* The tile of memory that `op` prints. One without offsets begins at zeros, made
  * in the module's scratch arena. */
 MemoryTile print_tile(Module *m, const Op *op);
 
-/* Whether only the block with indices 0 prints. */
+/* Returns true when only the block with indices 0 prints. */
 bool print_first_block(const Op *op);
 
 /* The label, and the type of a tensor, which the block follows. */
@@ -37,7 +37,7 @@ void print_head(Text *out, const Op *op);
 /* A text between elements, and its size at most, NUL included. */
 enum { PRINT_TEXT_SIZE = 3 * LIMIT_RANK + 4 };
 
-/* What stands before the first element; before another one, with which the inner
+/* The text before the first element; before another one, with which the inner
  * `dims` dimensions begin anew; after the last one. */
 void print_open(char text[PRINT_TEXT_SIZE], const PrintShape *s);
 void print_separator(char text[PRINT_TEXT_SIZE], const PrintShape *s, unsigned dims);

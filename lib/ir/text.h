@@ -8,7 +8,7 @@
 /* Each appends to `out`, which must not lie on the module's scratch arena. */
 void print_type(Text *out, const Type *t);
 void print_expr(Text *out, const Expr *e);
-/* The same, in parentheses when `e` binds less tightly than `precedence` (scalar_ops.def). */
+/* Prints `e`, in parentheses when it binds less tightly than `precedence` (scalar_ops.def). */
 void print_expr_within(Text *out, const Expr *e, unsigned precedence);
 /* Expressions separated by commas. */
 void print_exprs(Text *out, const Expr *const *exprs, unsigned count);

@@ -24,9 +24,9 @@ typedef struct MemoryTile {
     int64_t extents[LIMIT_RANK];    /* 0: no constant, of a slice of a global tensor */
 } MemoryTile;
 
-/* That at OFFSETS of the memory operand; of a copy, the one it writes. */
+/* The tile at OFFSETS of the memory operand; of a copy, the one it writes. */
 MemoryTile op_memory_tile(const Op *op);
-/* That at SOURCE_OFFSETS of the first operand: the one a copy reads. */
+/* The tile at SOURCE_OFFSETS of the first operand: the one a copy reads. */
 MemoryTile op_source_tile(const Op *op);
 /* The memory's dimension that dimension `d` of the tile spans. */
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);

@@ -89,8 +89,8 @@ static inline int type_exponent(const Type *t, const int64_t *index)
     const Scaling *s = t->scaling;
     return s ? s->exponents[index[s->dim] % s->count] : 0;
 }
-/* Whether infer-layouts has yet to choose the layout or the swizzle. Only the
- * parser, the printer, the verifier and that pass meet such types. */
+/* Returns true when infer-layouts has yet to choose the layout or the swizzle. Only the
+ * parser, the printer, the verifier and that pass see such types. */
 static inline bool type_is_open(const Type *t)
 {
     return t->kind == TYPE_REG ? !t->layout : t->swizzle_open;

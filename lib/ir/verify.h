@@ -74,7 +74,7 @@ bool verify_types_agree(Module *m, const Type *a, const Type *b);
  * value without one, in the way of `user`: "compiling". */
 bool verify_chosen(Program *p, const char *user);
 
-/* One function an op, found by name from ops.def: the rules beyond its row. */
+/* A function for each op, found by name from ops.def: the rules beyond its row. */
 #define OP(id, ...) bool verify_##id(Module *m, const Op *op);
 #include "ir/ops.def"
 

@@ -1,5 +1,5 @@
 /* The CPU engine's machine: helpers called by C functions in place of compiled code,
- * against the formulas of the PTX ISA; meetings, faults, memory between guards; runs
+ * against the formulas of the PTX ISA; barriers, faults, memory between guards; runs
  * through the public function. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
@@ -374,11 +374,11 @@ static void test_mbarrier_faults(void **state)
     expect_fault(wait_for_bytes, LANES, "waiting here in tilus.mbarrier.try_wait");
 }
 
-/* ---- meetings ------------------------------------------------------------ */
+/* ---- barriers ------------------------------------------------------------ */
 
 static unsigned order[3];
 
-/* Warps 0 and 1 meet at a barrier of their own, all four at the block's. */
+/* Warps 0 and 1 wait at a barrier of their own, all four at the block's. */
 static void named_barriers(const uint64_t *unused)
 {
     (void)unused;
@@ -455,8 +455,8 @@ static void test_faults(void **state)
     (void)state;
     expect_fault(leave_one_out, 64, "threads 0..39, 41..63 of block (0): waiting here in "
                  "tilus.barrier for threads that do not come");
-    expect_fault(half_a_warp, 32, "comes here to tilus.warp_barrier, others that it must "
-                 "meet do not");
+    expect_fault(half_a_warp, 32, "comes here to tilus.warp_barrier, other threads "
+                 "that take part do not");
     expect_fault(two_places, 32, "thread 1 of block (0) comes here to tilus.barrier");
     expect_fault(spin, 64, "the semaphore never gets the value that is waited for");
     expect_fault(past_shared, 32, "accesses shared memory at byte 4096, it has 4096 bytes");

@@ -99,7 +99,7 @@ static void warp_barrier(void)
     cpu_warp_barrier(&all, NULL);
 }
 
-/* The lanes meet, but nothing is ordered. */
+/* The lanes wait for each other, but nothing is ordered. */
 static void shuffle(void)
 {
     uint64_t result;
@@ -248,7 +248,7 @@ static void test_warps(void **state)
     expect_fault(other_warp, "thread 32 of block (0) reads byte 0");
 }
 
-/* Warp 0 writes; warps 0 and 1 meet; warp `reader` reads. */
+/* Warp 0 writes; a barrier of warps 0 and 1; warp `reader` reads. */
 static void in_groups(unsigned reader, bool all)
 {
     if (is(WARP0))

@@ -148,7 +148,7 @@ FILE *file_open(const char *tool, const char *path)
     return file;
 }
 
-/* What has been said of standard output is not said again when the process exits. */
+/* Set after an error of standard output is reported: exit does not report it again. */
 static bool output_failed;
 
 bool file_close(const char *tool, const char *path, FILE *file)

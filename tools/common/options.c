@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One parse: what is given, and how far it is. */
+/* A parse: the arguments, and how far it is. */
 typedef struct Parser {
     const char *tool;
     const Option *table;

@@ -61,7 +61,7 @@ typedef enum OptionKind {
     OPTION_CHOICE       /* int: index into `choices` */
 } OptionKind;
 
-/* One option. Its default is what the target holds before the parse. */
+/* An option. Its default is what the target holds before the parse. */
 typedef struct Option {
     const char *name;       /* without dashes */
     const char *metavar;    /* the value's name in --help; NULL: a flag or choice */

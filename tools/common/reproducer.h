@@ -18,7 +18,7 @@
 
 #include "common/pass_settings.h"
 
-/* One at a time in a process. */
+/* At most one in flight in a process. */
 typedef struct Reproducer {
     const char *tool, *input;
     const PassSettings *settings;
