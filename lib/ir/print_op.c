@@ -20,16 +20,7 @@ PrintShape print_shape(const Op *op)
 
 MemoryTile print_tile(Module *m, const Op *op)
 {
-    MemoryTile t = op_memory_tile(op);
-    if (t.offsets)
-        return t;
-    Attr *zeros = arena_new(&m->scratch, Attr);
-    const Expr **exprs = arena_array(&m->scratch, const Expr *, t.rank);
-    for (unsigned d = 0; d < t.rank; d++)
-        exprs[d] = expr_constant(&m->exprs, 0);
-    *zeros = (Attr){.kind = ATTR_OFFSETS, .count = t.rank, .exprs = exprs};
-    t.offsets = zeros;
-    return t;
+    return memory_tile_with_offsets(m, op_memory_tile(op));
 }
 
 bool print_first_block(const Op *op)

@@ -88,3 +88,16 @@ int64_t bulk_bytes(const Op *op)
     int64_t bits = bulk_elements(op) * dtype_bits(op->operands[0]->type->dtype);
     return bits % 8 ? -1 : bits / 8;
 }
+
+MemoryTile memory_tile_with_offsets(Module *m, MemoryTile t)
+{
+    if (t.offsets)
+        return t;
+    Attr *zeros = arena_new(&m->scratch, Attr);
+    const Expr **exprs = arena_array(&m->scratch, const Expr *, t.rank);
+    for (unsigned d = 0; d < t.rank; d++)
+        exprs[d] = expr_constant(&m->exprs, 0);
+    *zeros = (Attr){.kind = ATTR_OFFSETS, .count = t.rank, .exprs = exprs};
+    t.offsets = zeros;
+    return t;
+}

@@ -42,4 +42,7 @@ int memory_tile_find(const MemoryTile *t, unsigned d);
 int64_t bulk_bytes(const Op *op);
 int64_t bulk_elements(const Op *op);
 
+/* The tile `t`; one without offsets gets zeros, on the module's scratch arena. */
+MemoryTile memory_tile_with_offsets(Module *m, MemoryTile t);
+
 #endif

@@ -61,25 +61,11 @@ static MemoryTile tile_of_whole(Module *m, MemoryTile t)
     return t;
 }
 
-/* A tile without offsets begins at zeros. */
-static MemoryTile with_offsets(Module *m, MemoryTile t)
-{
-    if (t.offsets)
-        return t;
-    Attr *zeros = arena_new(&m->scratch, Attr);
-    const Expr **exprs = arena_array(&m->scratch, const Expr *, t.rank);
-    for (unsigned d = 0; d < t.rank; d++)
-        exprs[d] = expr_constant(&m->exprs, 0);
-    *zeros = (Attr){.kind = ATTR_OFFSETS, .count = t.rank, .exprs = exprs};
-    t.offsets = zeros;
-    return t;
-}
-
 static Footprint footprint_of(Module *m, const Op *op, const OpAccess *access)
 {
     bool held = access->threads == ACCESS_BY_HOLDERS;
     Footprint f = {.op = op,
-                   .tile = tile_of_whole(m, with_offsets(m, access->tile)),
+                   .tile = tile_of_whole(m, memory_tile_with_offsets(m, access->tile)),
                    .layout = held ? op_tile_type(op)->layout : NULL,
                    .mode = access->mode,
                    .completion = access->completion,

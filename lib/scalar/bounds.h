@@ -5,7 +5,7 @@
 #include "ir/ir.h"
 
 /* Proves that 0 <= offset and offset + span <= extent hold whenever `op` runs; span >= 1.
- * What is used: ranges, the structure of blocks and loops, and the conditions around `op`
+ * Proofs use ranges, the structure of blocks and loops, and the conditions around `op`
  * and before it (conditions.h). True is a proof, false means only that none was found.
  * Pure. */
 bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent);
