@@ -48,8 +48,11 @@ static bool verify_operand_count(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
     int least = info->operand_least, most = info->operand_count, count = (int)op->operand_count;
-    if (count >= least && count <= most)
+    if (count >= least && (count <= most || most == OPERANDS_ANY))
         return true;
+    if (most == OPERANDS_ANY)
+        return diag_error(m->diag, op->loc, "%s takes at least %d operands, got %d", info->name,
+                          least, count);
     if (least < most)
         return diag_error(m->diag, op->loc, "%s takes %d to %d operands, got %d", info->name,
                           least, most, count);
@@ -60,17 +63,18 @@ static bool verify_operand_count(Module *m, const Op *op)
 bool verify_operands(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
-    bool ok = true;
-    if (info->operand_count == OPERANDS_ANY)
+    bool any = info->operand_count == OPERANDS_ANY, ok = true;
+    if (any && !info->operand_least)
         return true;
     if (!verify_operand_count(m, op))
         return false;
     for (unsigned i = 0; i < op->operand_count; i++) {
         const Value *v = op->operands[i];
-        if (kind_matches(info->operands[i], v->type->kind))
+        OperandKind kind = info->operands[any ? 0 : i];
+        if (kind_matches(kind, v->type->kind))
             continue;
         diag_error(m->diag, op->loc, "operand %u of %s is a %s, %%%s is a %s: %s", i + 1,
-                   info->name, operand_kind_text(info->operands[i]), v->name ? v->name : "?",
+                   info->name, operand_kind_text(kind), v->name ? v->name : "?",
                    verify_kind_text(v->type->kind), type_text(m, v->type));
         ok = note_definition(m, v);
     }
