@@ -169,7 +169,7 @@ static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words
     int64_t word = slot / a->plan->unit;
     LLVMValueRef args[3] = {access_unit_pointer(a, slot)};
     unsigned count = 1;
-    for (unsigned i = 0; i + 1 < op->operand_count; i++)
+    for (unsigned i = 0; i < op_memory_number(op); i++)
         args[count++] = lowered_words(op->operands[i])[word];
     LLVMValueRef before = needs_loop(a->cg, op) ? change_in_loop(a, args)
                                                 : call_row(a, family(op), args, count);

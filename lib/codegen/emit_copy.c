@@ -5,6 +5,9 @@
  *     thread      0    1    2  ..  T-1 | 0    1  ..
  *     iteration           0            |      1
  *
+ * Where a register tensor says which rows to copy, those of a thread are the rows that it
+ * holds, slot by slot; the threads that hold the same row take its chunks in turn.
+ *
  * A chunk of 4 bytes or more is one cp.async, which writes zeros for bytes past
  * the end of the source. Narrower chunks pass through registers at once, which
  * the language allows: no thread may look between the start of a copy and its wait. */
@@ -14,8 +17,6 @@
 #include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/copy.h"
-
-#include <assert.h>
 
 /* The source or the target: its tensor, and the tile's offset in each dimension. */
 typedef struct Side {
@@ -29,7 +30,11 @@ typedef struct AsyncCopy {
     const Op *op;
     CopyPlan plan;
     unsigned bits;                      /* of an element */
-    int64_t chunks;
+    int64_t chunks;                     /* that the workers share */
+    LLVMValueRef worker;                /* i32: which of them the thread is */
+    int64_t workers;
+    int64_t slot;                       /* an indexed source: of the index, */
+    LLVMValueRef row;                   /* and what it holds there, an i64 */
     Side source, target;
 } AsyncCopy;
 
@@ -67,11 +72,25 @@ static Number number_modulo(Codegen *cg, Number n, int64_t by)
     return (Number){LLVMBuildURem(b, sum, const_i32_of(cg, (uint32_t)by), ""), by, 0};
 }
 
+/* The step to the row that the thread holds in its slot of the index. */
+static Number row_step(const AsyncCopy *c, unsigned d)
+{
+    const Layout *l = c->source.tile.index->type->layout;
+    int64_t index[LIMIT_RANK];
+    layout_index(l, 0, c->slot, index);
+    LLVMValueRef first = emit_thread_index(c->cg, l, d, c->cg->thread);
+    return (Number){LLVMBuildTrunc(c->cg->builder, first, c->cg->i32, ""), l->shape[d], index[d]};
+}
+
 /* The chunk's step in each dimension of the tile. */
 static void chunk_steps(const AsyncCopy *c, Number n, Number *steps)
 {
     for (unsigned i = c->source.tile.rank; i-- > 0;) {
         unsigned d = c->plan.order[i];
+        if (!memory_tile_is_uniform(&c->source.tile, d)) {
+            steps[d] = row_step(c, d);
+            continue;
+        }
         steps[d] = i ? number_modulo(c->cg, n, c->plan.grid[d]) : n;
         n = number_divide(c->cg, n, c->plan.grid[d]);
     }
@@ -94,6 +113,13 @@ static LLVMValueRef element_bytes(const AsyncCopy *c, LLVMValueRef elements)
     return LLVMBuildExactSDiv(cg->builder, bits, const_i64_of(cg, 8), "");
 }
 
+/* The index, an i64, of the tile's first element in dimension `d` of one of the memories, or
+ * of the row. */
+static LLVMValueRef side_index(const AsyncCopy *c, const Side *s, unsigned d)
+{
+    return memory_tile_is_indexed(&s->tile, d) ? c->row : s->offset[d];
+}
+
 /* The number of the element at `steps`, or the parts of it that vary with the
  * thread and do not; chunks along the contiguous dimension left out. */
 static void side_elements(const AsyncCopy *c, const Side *s, const Number *steps,
@@ -105,6 +131,10 @@ static void side_elements(const AsyncCopy *c, const Side *s, const Number *steps
     for (unsigned d = 0; d < s->tile.memory->type->rank; d++) {
         LLVMValueRef stride = s->access.memory->strides[d], index = s->offset[d];
         int dim = memory_tile_find(&s->tile, d);
+        if (memory_tile_is_indexed(&s->tile, d)) {
+            *variable = add_row(cg, *variable, c->row, stride);
+            continue;
+        }
         if (dim >= 0 && dim != c->plan.along) {
             LLVMValueRef add = const_i64_of(cg, steps[dim].add);
             index = add_i64(cg, index, variable_part(cg, &steps[dim]));
@@ -202,7 +232,7 @@ static LLVMValueRef chunk_inside(const AsyncCopy *c, const Number *steps)
         if (!(c->plan.checked >> d & 1))
             continue;
         int dim = memory_tile_find(&c->source.tile, d);
-        LLVMValueRef index = c->source.offset[d], end = c->source.access.memory->extents[d];
+        LLVMValueRef index = side_index(c, &c->source, d), end = c->source.access.memory->extents[d];
         if (dim >= 0 && dim == c->plan.along)
             chunk_in_row(c, steps, &index, &end);
         else if (dim >= 0)
@@ -305,17 +335,17 @@ static bool copy_chunk(const AsyncCopy *c, Number n)
 
 /* ---- iterations ------------------------------------------------------------ */
 
-/* Copies a chunk by each thread: the last iteration may have fewer chunks than threads. */
-static bool copy_iteration(const AsyncCopy *c, int64_t begin, int64_t threads)
+/* Copies a chunk by each worker: the last iteration may have fewer chunks. */
+static bool copy_iteration(const AsyncCopy *c, int64_t begin)
 {
     Codegen *cg = c->cg;
     LLVMBuilderRef b = cg->builder;
-    Number n = {cg->thread, threads, begin};
-    if (begin + threads <= c->chunks)
+    Number n = {c->worker, c->workers, begin};
+    if (begin + c->workers <= c->chunks)
         return copy_chunk(c, n);
     LLVMBasicBlockRef then = new_block(cg, "copy"), done = new_block(cg, "copied");
     LLVMValueRef rest = const_i32_of(cg, (uint32_t)(c->chunks - begin));
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, rest, ""), then, done);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, c->worker, rest, ""), then, done);
     LLVMPositionBuilderAtEnd(b, then);
     bool ok = copy_chunk(c, n);
     LLVMBuildBr(b, done);
@@ -323,8 +353,8 @@ static bool copy_iteration(const AsyncCopy *c, int64_t begin, int64_t threads)
     return ok;
 }
 
-/* for (number = thread; number < chunks; number += threads) */
-static bool copy_loop(const AsyncCopy *c, int64_t threads)
+/* for (number = worker; number < chunks; number += workers) */
+static bool copy_loop(const AsyncCopy *c)
 {
     Codegen *cg = c->cg;
     LLVMBuilderRef b = cg->builder;
@@ -333,13 +363,14 @@ static bool copy_loop(const AsyncCopy *c, int64_t threads)
     LLVMBuildBr(b, header);
     LLVMPositionBuilderAtEnd(b, header);
     LLVMValueRef number = LLVMBuildPhi(b, cg->i32, "");
-    LLVMAddIncoming(number, &cg->thread, &before, 1);
+    LLVMValueRef worker = c->worker;
+    LLVMAddIncoming(number, &worker, &before, 1);
     LLVMValueRef more = LLVMBuildICmp(b, LLVMIntULT, number,
                                       const_i32_of(cg, (uint32_t)c->chunks), "");
     LLVMBuildCondBr(b, more, body, after);
     LLVMPositionBuilderAtEnd(b, body);
     bool ok = copy_chunk(c, (Number){number, c->chunks, 0});
-    LLVMValueRef next = LLVMBuildNUWAdd(b, number, const_i32_of(cg, (uint32_t)threads), "");
+    LLVMValueRef next = LLVMBuildNUWAdd(b, number, const_i32_of(cg, (uint32_t)c->workers), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(number, &next, &latch, 1);
     LLVMBuildBr(b, header);
@@ -363,21 +394,61 @@ static Side side_open(Codegen *cg, const Op *op, MemoryTile tile)
     return s;
 }
 
+/* Copies the chunks that the workers share. */
+static bool copy_shared_chunks(const AsyncCopy *c)
+{
+    bool ok = true;
+    if (c->plan.loop && c->chunks > c->workers)
+        return copy_loop(c);
+    for (int64_t begin = 0; ok && begin < c->chunks; begin += c->workers)
+        ok = copy_iteration(c, begin);
+    return ok;
+}
+
+/* The number of the thread among those that hold the same elements, an i32. */
+static LLVMValueRef replica_number(Codegen *cg, const Layout *l)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef number = const_i32_of(cg, 0);
+    int64_t below = l->threads;
+    for (unsigned i = 0; i < l->spatial_count; i++) {
+        const LayoutDigit *digit = &l->spatial[i];
+        below /= digit->extent;
+        if (digit->mode >= 0)
+            continue;
+        LLVMValueRef extent = const_i32_of(cg, (uint32_t)digit->extent);
+        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)below), "");
+        v = LLVMBuildURem(b, v, extent, "");
+        number = LLVMBuildNUWAdd(b, LLVMBuildNUWMul(b, number, extent, ""), v, "");
+    }
+    return number;
+}
+
+/* Copies the rows that the thread holds in the index. */
+static bool copy_rows(AsyncCopy *c)
+{
+    const Value *index = c->source.tile.index;
+    const Layout *l = index->type->layout;
+    bool ok = true;
+    c->chunks = copy_row_chunks(&c->plan, &c->source.tile);
+    c->worker = replica_number(c->cg, l);
+    c->workers = layout_replicas(l);
+    for (c->slot = 0; ok && c->slot < l->slots; c->slot++) {
+        c->row = emit_index(c->cg, index, c->slot);
+        ok = copy_shared_chunks(c);
+    }
+    return ok;
+}
+
 bool emit_copy_async(Codegen *cg, const Op *op, const Plan *plan)
 {
-    AsyncCopy c = {.cg = cg, .op = op, .plan = plan->copy,
+    AsyncCopy c = {.cg = cg, .op = op, .plan = plan->copy, .worker = cg->thread,
+                   .workers = cg->threads.count,
                    .source = side_open(cg, op, op_source_tile(op)),
                    .target = side_open(cg, op, op_memory_tile(op))};
-    int64_t threads = cg->threads.count;
     c.bits = c.source.access.bits;
     c.chunks = copy_chunks(&c.plan, c.source.tile.rank);
-    assert(c.plan.iterations == (c.chunks + threads - 1) / threads);
-    if (c.plan.loop)
-        return copy_loop(&c, threads);
-    bool ok = true;
-    for (int64_t begin = 0; ok && begin < c.chunks; begin += threads)
-        ok = copy_iteration(&c, begin, threads);
-    return ok;
+    return c.source.tile.index ? copy_rows(&c) : copy_shared_chunks(&c);
 }
 
 bool emit_copy_async_commit_group(Codegen *cg, const Op *op)

@@ -54,6 +54,22 @@ LLVMValueRef add_offset(Codegen *cg, uint32_t wrapping, unsigned d, LLVMValueRef
                              : add_i64(cg, offset, add);
 }
 
+LLVMValueRef emit_index(Codegen *cg, const Value *index, int64_t slot)
+{
+    unsigned bits = dtype_bits(index->type->dtype);
+    LLVMValueRef code = emit_get_bits(cg, lowered_words(index), slot * bits, bits);
+    bool is_signed = dtype_info[index->type->dtype].kind == DKIND_INT;
+    return bits == 64  ? code
+           : is_signed ? LLVMBuildSExt(cg->builder, code, cg->i64, "")
+                       : LLVMBuildZExt(cg->builder, code, cg->i64, "");
+}
+
+LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMValueRef stride)
+{
+    row = is_constant(stride, 1) ? row : LLVMBuildMul(cg->builder, row, stride, "");
+    return is_constant(linear, 0) ? row : LLVMBuildAdd(cg->builder, linear, row, "");
+}
+
 /* The sum of its spatial digits, each times the elements that one step moves. */
 LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread)
 {
@@ -86,7 +102,7 @@ void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
                         .tile = op_tile_type(op), .memory = lowered(memory),
                         .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
-                        .global = memory->type->kind == TYPE_GLOBAL};
+                        .global = memory->type->kind == TYPE_GLOBAL, .place = tile};
     for (unsigned d = 0; d < memory->type->rank; d++)
         a->index[d] = emit_expr(cg, tile.offsets->exprs[d]);
     a->wrapping = tile_wrapping_dims(&tile);
@@ -97,6 +113,8 @@ void access_locate(MemoryAccess *a, LLVMValueRef *index)
     Codegen *cg = a->cg;
     for (unsigned d = 0; d < a->tile->rank; d++) {
         unsigned of = op_tile_dim(a->op, d);
+        if (memory_tile_is_indexed(&a->place, of))
+            continue;
         a->index[of] = add_offset(cg, a->wrapping, of, a->index[of], index[d]);
     }
     a->linear = a->memory->first;
@@ -113,7 +131,27 @@ void access_locate_thread(MemoryAccess *a)
     access_locate(a, index);
 }
 
-/* The slot's share of the element's number, an i64, often constant. */
+/* The slot of the index that belongs to a slot of the tile. */
+static int64_t index_slot(const MemoryAccess *a, int64_t slot)
+{
+    return layout_broadcast_slot(a->place.index->type->layout, a->tile->layout, slot);
+}
+
+/* The index of the element in `slot` in the indexed dimension, an i64. */
+static LLVMValueRef slot_row(const MemoryAccess *a, int64_t slot)
+{
+    return emit_index(a->cg, a->place.index, index_slot(a, slot));
+}
+
+/* The thread's share of the element's number and, of an indexed tile, the row's. */
+static LLVMValueRef slot_begin(const MemoryAccess *a, int64_t slot)
+{
+    return a->place.index ? add_row(a->cg, a->linear, slot_row(a, slot),
+                                    a->memory->strides[a->place.indexed])
+                          : a->linear;
+}
+
+/* The slot's own share of the element's number, an i64, often constant. */
 static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
@@ -121,8 +159,9 @@ static LLVMValueRef slot_linear(const MemoryAccess *a, int64_t slot)
     layout_index(a->tile->layout, 0, slot, index);
     LLVMValueRef sum = const_i64_of(cg, 0);
     for (unsigned d = 0; d < a->tile->rank; d++) {
-        LLVMValueRef stride = a->memory->strides[op_tile_dim(a->op, d)];
-        if (index[d])
+        unsigned of = op_tile_dim(a->op, d);
+        LLVMValueRef stride = a->memory->strides[of];
+        if (index[d] && !memory_tile_is_indexed(&a->place, of))
             sum = add_i64(cg, sum, mul_i64(cg, const_i64_of(cg, index[d]), stride));
     }
     return sum;
@@ -142,7 +181,7 @@ LLVMValueRef access_swizzle(const MemoryAccess *a, LLVMValueRef linear)
 
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot)
 {
-    LLVMValueRef linear = add_i64(a->cg, a->linear, slot_linear(a, slot));
+    LLVMValueRef linear = add_i64(a->cg, slot_begin(a, slot), slot_linear(a, slot));
     linear = access_swizzle(a, linear);
     return mul_i64(a->cg, linear, const_i64_of(a->cg, a->bits));
 }
@@ -177,17 +216,18 @@ LLVMValueRef access_unit_pointer(const MemoryAccess *a, int64_t slot)
 {
     Codegen *cg = a->cg;
     LLVMBuilderRef b = cg->builder;
+    LLVMValueRef begin = slot_begin(a, slot);
     LLVMValueRef rest = slot_linear(a, slot), eight = const_i64_of(cg, 8);
     if (a->swizzle.bits)
-        return access_swizzled_pointer(a, a->linear, LLVMConstIntGetSExtValue(rest));
+        return access_swizzled_pointer(a, begin, LLVMConstIntGetSExtValue(rest));
     if (a->bits % 8 == 0) {
         LLVMValueRef width = const_i64_of(cg, a->bits / 8);
-        LLVMValueRef base = access_pointer(a, mul_i64(cg, a->linear, width));
+        LLVMValueRef base = access_pointer(a, mul_i64(cg, begin, width));
         return advance(a, base, mul_i64(cg, rest, width));
     }
     if (!LLVMIsAConstantInt(rest) || LLVMConstIntGetSExtValue(rest) * a->bits % 8)
         return access_pointer(a, LLVMBuildExactSDiv(b, access_slot_bit(a, slot), eight, ""));
-    LLVMValueRef first = mul_i64(cg, a->linear, const_i64_of(cg, a->bits));
+    LLVMValueRef first = mul_i64(cg, begin, const_i64_of(cg, a->bits));
     LLVMValueRef base = access_pointer(a, LLVMBuildExactSDiv(b, first, eight, ""));
     return advance(a, base, const_i64_of(cg, LLVMConstIntGetSExtValue(rest) * a->bits / 8));
 }
@@ -215,8 +255,10 @@ static LLVMValueRef slot_inside(const MemoryAccess *a, int64_t slot)
     for (unsigned d = 0; d < a->memory->type->rank; d++) {
         if (!(a->plan->checked >> d & 1))
             continue;
-        LLVMValueRef index = add_offset(cg, a->wrapping, d, a->index[d],
-                                        const_i64_of(cg, of_view[d]));
+        LLVMValueRef index = memory_tile_is_indexed(&a->place, d)
+                                 ? slot_row(a, slot)
+                                 : add_offset(cg, a->wrapping, d, a->index[d],
+                                              const_i64_of(cg, of_view[d]));
         LLVMValueRef one = index_inside(cg, index, a->memory->extents[d]);
         all = all ? LLVMBuildAnd(cg->builder, all, one, "") : one;
     }
@@ -236,13 +278,14 @@ static int unit_order(const void *x, const void *y)
     return a->slot < b->slot ? -1 : a->slot > b->slot;
 }
 
-/* The slot's index in the checked dimensions as one number. */
+/* The slot's index in the checked dimensions as one number, behind its row's. */
 static int64_t predicate_key(const MemoryAccess *a, int64_t slot)
 {
-    int64_t index[LIMIT_RANK], key = 0;
+    int64_t index[LIMIT_RANK], key = a->place.index && a->plan->checked ? index_slot(a, slot) : 0;
     layout_index(a->tile->layout, 0, slot, index);
     for (unsigned d = 0; d < a->tile->rank; d++)
-        if (a->plan->checked >> op_tile_dim(a->op, d) & 1)
+        if (a->plan->checked >> op_tile_dim(a->op, d) & 1 &&
+            !memory_tile_is_indexed(&a->place, op_tile_dim(a->op, d)))
             key = key * a->tile->layout->shape[d] + index[d];
     return key;
 }

@@ -24,6 +24,7 @@ struct MemoryAccess {
     const Lowered *memory;
     Swizzle swizzle;                    /* of the memory's type */
     bool global;
+    MemoryTile place;                   /* the tile's; its index says where slots lie */
     uint32_t wrapping;                  /* tile_wrapping_dims */
     LLVMValueRef index[LIMIT_RANK];     /* in the view, of the tile's first element, and
                                            once located of this thread's: i64 */
@@ -42,6 +43,10 @@ uint32_t tile_wrapping_dims(const MemoryTile *t);
  * as the sum may wrap, to a number below 0, which a check then finds outside. */
 LLVMValueRef add_offset(Codegen *cg, uint32_t wrapping, unsigned d, LLVMValueRef offset,
                         LLVMValueRef add);
+/* Builds the element in `slot` of a register tensor of indices, an i64. */
+LLVMValueRef emit_index(Codegen *cg, const Value *index, int64_t slot);
+/* Builds row * stride + linear, of which any row is defined: those outside are not accessed. */
+LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMValueRef stride);
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
 

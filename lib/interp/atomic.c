@@ -60,7 +60,8 @@ static bool change_elements(Interp *in, const Change *c, const Tile *tile, int64
     for (int64_t slot = 0; slot < c->code->slots; slot++) {
         int64_t bit, index = 0;
         const int32_t *place = tensor_place(c->code, thread, slot);
-        unsigned outside = tile_locate(tile, place, &bit, &index);
+        int64_t row = tile_row(tile, c->code->map->layout, thread, slot);
+        unsigned outside = tile_locate(tile, place, row, &bit, &index);
         if (outside != tile->view->rank && tile->view->memory->shared)
             return tile_report_outside(in, tile, outside, index);
         if (c->before)
@@ -89,7 +90,7 @@ static void share_before(Tensor *before)
 
 static bool change(Interp *in, const Op *op, Combine *combine)
 {
-    const Tensor *code = value_tensor(op->operands[op->operand_count - 2]);
+    const Tensor *code = value_tensor(op->operands[op_memory_number(op) - 1]);
     Change c = {.combine = combine, .code = code,
                 .compare = op->code == OP_atomic_cas ? value_tensor(op->operands[0]) : NULL,
                 .before = op->result_count ? value_tensor(op->results[0]) : NULL};

@@ -109,6 +109,25 @@ static bool next_place(const MemoryTile *t, int32_t *place)
     return false;
 }
 
+static int64_t copy_row(const Copy *c, const int32_t *place)
+{
+    return c->source.index ? c->rows[tile_index_number(&c->source, place)] : 0;
+}
+
+/* Keeps the rows of an indexed source, whose tensor may change while the copy is in
+ * flight. */
+static void keep_rows(Interp *in, Copy *c)
+{
+    const Tensor *index = c->source.index;
+    int64_t count = index ? index->map->elements : 0;
+    if (count > c->row_capacity) {
+        c->rows = arena_array(in->arena, int64_t, (size_t)count);
+        c->row_capacity = count;
+    }
+    for (int64_t i = 0; i < count; i++)
+        c->rows[i] = tile_index_element(&c->source, i);
+}
+
 static bool each_element(Interp *in, const Copy *c,
                          bool (*visit)(Interp *, const Copy *, const Element *))
 {
@@ -117,10 +136,10 @@ static bool each_element(Interp *in, const Copy *c,
     do {
         Element e = {.inside = true};
         int64_t index = 0;
-        unsigned outside = tile_locate(&c->target, place, &e.target, &index);
+        unsigned outside = tile_locate(&c->target, place, 0, &e.target, &index);
         if (outside != c->target_view.rank)
             return tile_report_outside(in, &c->target, outside, index);
-        e.outside = tile_locate(&c->source, place, &e.source, &e.index);
+        e.outside = tile_locate(&c->source, place, copy_row(c, place), &e.source, &e.index);
         e.inside = e.outside == c->source_view.rank;
         if (!visit(in, c, &e))
             return false;
@@ -142,11 +161,13 @@ static Copy *copy_begin(Interp *in, const Op *op)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     Copy *c = new_copy(in);
-    *c = (Copy){.op = op, .source_view = value_binding(source.memory)->view,
+    *c = (Copy){.op = op, .rows = c->rows, .row_capacity = c->row_capacity, .source_view = value_binding(source.memory)->view,
                 .target_view = value_binding(target.memory)->view, .threads = in->threads};
     if (!tile_begin(in, op, &source, false, &c->source) ||
-        !tile_begin(in, op, &target, true, &c->target) || !race_begin(in, op))
+        !tile_begin(in, op, &target, true, &c->target) ||
+        (c->source.index && !interp_operands_defined(in, op)) || !race_begin(in, op))
         return NULL;
+    keep_rows(in, c);
     c->source.view = &c->source_view;
     c->target.view = &c->target_view;
     return c;

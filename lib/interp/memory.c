@@ -106,7 +106,8 @@ bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile 
 {
     const View *view = &value_binding(t->memory)->view;
     *tile = (Tile){.op = op, .view = view, .write = write, .rank = t->rank,
-                   .base = view->first, .outside_dim = view->rank};
+                   .base = view->first, .outside_dim = view->rank,
+                   .index = t->index ? value_tensor(t->index) : NULL, .indexed = t->indexed};
     int64_t offset[LIMIT_RANK] = {0};
     for (unsigned d = 0; d < t->offsets->count; d++)
         if (!interp_evaluate(in, op, t->offsets->exprs[d], &offset[d]))
@@ -118,7 +119,7 @@ bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile 
         tile->stride[i] = view->stride[d];
     }
     for (unsigned d = 0; d < view->rank; d++) {
-        if (memory_tile_find(t, d) >= 0)
+        if (memory_tile_find(t, d) >= 0 || memory_tile_is_indexed(t, d))
             continue;
         if (offset[d] >= 0 && offset[d] < view->extent[d]) {
             tile->base += offset[d] * view->stride[d];
@@ -130,14 +131,52 @@ bool tile_begin(Interp *in, const Op *op, const MemoryTile *t, bool write, Tile 
     return true;
 }
 
-unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64_t *index)
+static int64_t tensor_integer(const Tensor *t, int64_t thread, int64_t slot)
+{
+    uint64_t code = tensor_get(t, thread, slot);
+    return t->dtype == DTYPE_i32 ? (int32_t)code : (int64_t)code;
+}
+
+int64_t tile_row(const Tile *tile, const Layout *l, int64_t thread, int64_t slot)
+{
+    if (!tile->index)
+        return 0;
+    return tensor_integer(tile->index, thread,
+                          layout_broadcast_slot(tile->index->map->layout, l, slot));
+}
+
+int64_t tile_index_number(const Tile *tile, const int32_t *place)
+{
+    const Layout *l = tile->index->map->layout;
+    int64_t number = 0;
+    for (unsigned d = 0; d < tile->rank; d++)
+        number = number * l->shape[d] + (l->shape[d] == 1 ? 0 : place[d]);
+    return number;
+}
+
+int64_t tile_index_element(const Tile *tile, int64_t number)
+{
+    Place p = tile->index->map->place[number];
+    return tensor_integer(tile->index, p.thread, p.slot);
+}
+
+unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t row, int64_t *bit,
+                     int64_t *index)
 {
     int64_t element = tile->base;
     if (tile->outside_dim != tile->view->rank) {
         *index = tile->outside_index;
         return tile->outside_dim;
     }
+    if (tile->index) {
+        *index = row;
+        if (row < 0 || row >= tile->view->extent[tile->indexed])
+            return tile->indexed;
+        element += row * tile->view->stride[tile->indexed];
+    }
     for (unsigned d = 0; d < tile->rank; d++) {
+        if (tile->index && tile->dim[d] == tile->indexed)
+            continue;
         /* The sum's only overflow is upward, and then it is outside. */
         if (__builtin_add_overflow(tile->offset[d], (int64_t)place[d], index))
             *index = INT64_MAX;
@@ -231,12 +270,15 @@ static bool load(Interp *in, const Op *op)
     Tile tile;
     if (!access_begin(in, op, &tile))
         return false;
+    if (tile.index && !interp_operands_defined(in, op))
+        return false;
     t->undefined = NULL;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {
-            int64_t bit, index = 0;
+            int64_t bit, index = 0, row = tile_row(&tile, t->map->layout, thread, slot);
             uint64_t code = 0;
-            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), &bit, &index);
+            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), row, &bit,
+                                           &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
                 return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank && !tile_load(in, &tile, thread, bit, &code))
@@ -275,7 +317,7 @@ bool interp_load_scalar(Interp *in, const Op *op)
     Tile tile;
     if (!tile_begin(in, op, &place, false, &tile) || !race_begin(in, op))
         return false;
-    unsigned outside = tile_locate(&tile, NULL, &bit, &index);
+    unsigned outside = tile_locate(&tile, NULL, 0, &bit, &index);
     if (outside != tile.view->rank && tile.view->memory->shared)
         return tile_report_outside(in, &tile, outside, index);
     if (outside == tile.view->rank && !load_by_warps(in, &tile, bit, &code))
@@ -322,8 +364,9 @@ static bool store(Interp *in, const Op *op)
         return false;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {
-            int64_t bit, index = 0;
-            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), &bit, &index);
+            int64_t bit, index = 0, row = tile_row(&tile, t->map->layout, thread, slot);
+            unsigned outside = tile_locate(&tile, tensor_place(t, thread, slot), row, &bit,
+                                           &index);
             if (outside != tile.view->rank && tile.view->memory->shared)
                 return tile_report_outside(in, &tile, outside, index);
             if (outside == tile.view->rank &&

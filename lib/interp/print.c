@@ -106,7 +106,7 @@ static bool read_element(Interp *in, const Tile *tile, const PrintShape *s, int6
     int64_t bit, index = 0;
     for (unsigned d = 0; d < s->rank; d++)
         place[d] = (int32_t)(e % s->span[d] / (s->span[d] / s->extents[d]));
-    unsigned outside = tile_locate(tile, place, &bit, &index);
+    unsigned outside = tile_locate(tile, place, 0, &bit, &index);
     *code = 0;
     if (outside == tile->view->rank)
         return tile_load(in, tile, 0, bit, code);

@@ -19,6 +19,7 @@
 #include "interp/state.h"
 
 #include "ir/op_access.h"
+#include "ir/tile.h"
 
 #include <string.h>
 
@@ -63,6 +64,7 @@ bool race_begin(Interp *in, const Op *op)
                           TIME_BITS);
     in->time++;
     in->op = op_number(in, op);
+    in->op_indexed = op_index(op);
     in->op_ordered = UINT64_MAX;
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
         if (in->op_ordered > in->all_ordered[w])
@@ -316,7 +318,9 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
     unsigned first = (int64_t)a->thread == thread ? a->other : a->thread;
     const char *block = interp_block_name(in, in->block_count - 1);
     const Op *now = in->ops[in->op];
-    const char *who = thread == COPY
+    const char *who = thread == first
+                          ? arena_printf(in->arena, "thread %u of %s writes", first, block)
+                      : thread == COPY
                           ? arena_printf(in->arena, "the %s of %s writes",
                                          op_info[now->code].name, block)
                           : arena_printf(in->arena, "threads %u and %lld of %s write", first,
@@ -375,14 +379,15 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
     return true;
 }
 
-/* In one store several threads may write a byte, but no bit differently. */
+/* In one store several threads may write a byte, but no bit differently; neither may elements
+ * of one thread that an index sends to one place, as layouts would decide who is last. */
 bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsigned mask,
                 unsigned before, unsigned after)
 {
     ByteHistory *h = byte_history(in, view->memory, byte);
     thread += in->threads.begin;
     if (h->write.time == in->time && (before ^ after) & h->write.mask &&
-        is_concurrent(in, view->memory, &h->write, thread))
+        (in->op_indexed || is_concurrent(in, view->memory, &h->write, thread)))
         return report_disagreement(in, view, &h->write, thread, byte);
     if (!check_writes(in, view, h, thread, byte, "writes") ||
         !check_reads(in, view, h, thread, byte, "writes") ||

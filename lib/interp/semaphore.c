@@ -38,7 +38,7 @@ static bool semaphore_begin(Interp *in, const Op *op, Semaphore *s)
         !tile_begin(in, op, &place, op->code == OP_release, &tile) || !race_begin(in, op))
         return false;
     s->view = tile.view;
-    unsigned outside = tile_locate(&tile, NULL, &s->bit, &index);
+    unsigned outside = tile_locate(&tile, NULL, 0, &s->bit, &index);
     if (outside != tile.view->rank)
         return tile_report_outside(in, &tile, outside, index);
     int64_t first = first_byte(s), last = first + s->view->bits / 8 - 1;

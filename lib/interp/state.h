@@ -36,7 +36,7 @@ typedef struct Tensor {
 
     /* The allocate_register that left all of it undefined, or NULL. One flag
      * serves all bits: only allocate_register makes undefined ones, in whole
-     * tensors, and only view, slice, permute, reshape and carrying pass them on. */
+     * tensors, and only view, slice, permute and carrying pass them on. */
     const Op *undefined;
 } Tensor;
 
@@ -203,6 +203,7 @@ struct Interp {
     uint32_t op_count, op_capacity;
     InternSet op_numbers;
     uint32_t op;                    /* the memory op being executed */
+    bool op_indexed;                /* its index may name a place twice, in one thread, too */
 
     tilus_line_profile *lines;      /* by number; NULL: nobody counts */
     size_t line_count;

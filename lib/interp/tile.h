@@ -15,6 +15,8 @@ typedef struct Tile {
     unsigned dim[LIMIT_RANK];
     int64_t offset[LIMIT_RANK], extent[LIMIT_RANK], stride[LIMIT_RANK];
     int64_t base;           /* the first element, in the dimensions that it does not span */
+    const Tensor *index;    /* in dimension `indexed` of the view; NULL: none */
+    unsigned indexed;
     int64_t outside_index;  /* in one of those, when outside_dim is one */
     unsigned outside_dim;   /* the view's rank: all are inside */
 } Tile;
@@ -31,8 +33,17 @@ static inline const int32_t *tensor_place(const Tensor *t, int64_t thread, int64
 
 /* Where the element at `place` of the tile lies: sets `*bit` and gives the
  * view's rank, or gives the view's dimension in which it is outside and sets
- * `*index`, its index there. */
-unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t *bit, int64_t *index);
+ * `*index`, its index there. In an indexed dimension it lies at `row`. */
+unsigned tile_locate(const Tile *tile, const int32_t *place, int64_t row, int64_t *bit,
+                     int64_t *index);
+
+/* The index in the indexed dimension that `thread` holds for its element in `slot` of a
+ * register tile with layout `l`; 0 without an index. */
+int64_t tile_row(const Tile *tile, const Layout *l, int64_t thread, int64_t slot);
+/* The row-major number of the index's element for the element at `place` of the tile, and
+ * such an element, as the first thread that holds it says. */
+int64_t tile_index_number(const Tile *tile, const int32_t *place);
+int64_t tile_index_element(const Tile *tile, int64_t number);
 
 /* The bits that an element of `width` bits from `bit` on occupies of memory's
  * byte `byte`. */

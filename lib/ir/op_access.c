@@ -10,20 +10,31 @@ static bool is_memory(const Value *v)
     return v->type->kind == TYPE_SHARED || v->type->kind == TYPE_GLOBAL;
 }
 
-/* The whole of a shared tensor. */
+/* The whole of a tensor; an extent that is no constant counts as all there can be. */
 static MemoryTile whole_tensor(Value *memory)
 {
+    static const int64_t most = INT64_C(1) << 62;
     MemoryTile t = {.memory = memory, .rank = memory->type->rank};
     for (unsigned d = 0; d < t.rank; d++)
-        t.extents[d] = type_extent(memory->type, d);
+        t.extents[d] = expr_is_constant(memory->type->extents[d]) ? type_extent(memory->type, d)
+                                                                  : most;
     return t;
+}
+
+/* Where the op's access of a row is: at data, too, when a register tensor indexes the tile. */
+static AccessPlace access_place(const Op *op, const AccessRow *row)
+{
+    bool has_source = op_info[op->code].attrs & op_attr_bit(ATTR_SOURCE_OFFSETS);
+    AccessPlace indexed = has_source ? ACCESS_AT_SOURCE : ACCESS_AT_OFFSETS;
+    return op_index(op) && row->place == indexed ? ACCESS_AT_DATA : row->place;
 }
 
 static MemoryTile access_tile(const Op *op, const AccessRow *row)
 {
-    MemoryTile t = row->place == ACCESS_AT_OFFSETS  ? op_memory_tile(op)
-                   : row->place == ACCESS_AT_SOURCE ? op_source_tile(op)
-                                                    : whole_tensor(op->operands[row->operand]);
+    AccessPlace place = access_place(op, row);
+    MemoryTile t = place == ACCESS_AT_OFFSETS  ? op_memory_tile(op)
+                   : place == ACCESS_AT_SOURCE ? op_source_tile(op)
+                                               : whole_tensor(op->operands[row->operand]);
     assert(t.memory == op->operands[row->operand]);
     return t;
 }
@@ -38,7 +49,7 @@ static OpAccess access_of(const Op *op, const MemoryRow *memory, const AccessRow
                       .completion = memory->completion,
                       .counter = counted ? op->operands[memory->counter] : NULL,
                       .tile = access_tile(op, row),
-                      .data_dependent = row->place == ACCESS_AT_DATA};
+                      .data_dependent = access_place(op, row) == ACCESS_AT_DATA};
 }
 
 unsigned op_accesses(const Op *op, OpAccess out[ACCESSES_MAX])

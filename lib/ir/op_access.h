@@ -7,6 +7,9 @@
  *     0        READ   ANY      MBARRIER    %b       %g[%i, 0], extents [128]
  *     1        WRITE  ANY      MBARRIER    %b       %s[0], extents [128]
  *
+ * An access at rows that a register tensor names is one of the whole tensor, of elements
+ * that data choose.
+ *
  * A new kind of access is a row's: a tensor copy to global memory would be complete by
  * a group of its own, an asynchronous product read its operands until a wait for it. */
 #ifndef TILUS_IR_OP_ACCESS_H

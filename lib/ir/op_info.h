@@ -38,7 +38,7 @@ static inline bool attr_is_leading_word(AttrKind kind)
 /* Returns true when the attribute is written {name = value}. */
 static inline bool attr_in_dictionary(AttrKind kind)
 {
-    return attr_info[kind].value >= ATTR_VALUE_INT && !attr_is_leading_word(kind);
+    return attr_info[kind].value >= ATTR_VALUE_INT && *attr_info[kind].spelling;
 }
 
 /* The bit of OpInfo.attrs that allows the attribute. */
@@ -83,8 +83,7 @@ typedef enum Effect {
 
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_ENTRY, RULE_BOOL, RULE_REDUCE,
-    RULE_SLICE, RULE_PERMUTE, RULE_RESHAPE, RULE_JOIN, RULE_DECODE, RULE_SCALAR, RULE_INDICES,
-    RULE_CARRIED, RULE_NONE
+    RULE_SLICE, RULE_PERMUTE, RULE_DECODE, RULE_SCALAR, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -154,8 +153,7 @@ typedef struct OpInfo {
     const char *name;
     ResultKind result;
     int operand_least;              /* how many of them must be there */
-    int operand_count;              /* or OPERANDS_ANY, of kind operands[0] if `operand_least`
-                                       are needed, else of any kind */
+    int operand_count;              /* or OPERANDS_ANY */
     OperandKind operands[OPERANDS_MAX];
     uint64_t attrs;                 /* op_attr_bit(ATTR_x) of each allowed one */
     Effect effect;

@@ -26,6 +26,19 @@ const Type *op_tile_type(const Op *op)
     return op->result_count ? op->results[0]->type : op->operands[0]->type;
 }
 
+Value *op_index(const Op *op)
+{
+    return op_attr(op, ATTR_INDEXED) ? op->operands[op->operand_count - 1] : NULL;
+}
+
+/* Sets the index, of the tile that the op's brackets with a register tensor belong to. */
+static MemoryTile with_index(const Op *op, MemoryTile t)
+{
+    t.index = op_index(op);
+    t.indexed = t.index ? (unsigned)op_attr(op, ATTR_INDEXED)->integer : 0;
+    return t;
+}
+
 /* Sets the shape: that of attribute SHAPE, or of the tile; a semaphore is one element. */
 static MemoryTile with_shape(const Op *op, MemoryTile t)
 {
@@ -41,16 +54,19 @@ static MemoryTile with_shape(const Op *op, MemoryTile t)
 
 MemoryTile op_memory_tile(const Op *op)
 {
-    return with_shape(op, (MemoryTile){.memory = op_memory_operand(op),
-                                       .offsets = op_attr(op, ATTR_OFFSETS),
-                                       .dims = op_attr(op, ATTR_DIMS)});
+    bool has_source = op_info[op->code].attrs & op_attr_bit(ATTR_SOURCE_OFFSETS);
+    MemoryTile t = with_shape(op, (MemoryTile){.memory = op_memory_operand(op),
+                                               .offsets = op_attr(op, ATTR_OFFSETS),
+                                               .dims = op_attr(op, ATTR_DIMS)});
+    return has_source ? t : with_index(op, t);
 }
 
 MemoryTile op_source_tile(const Op *op)
 {
-    return with_shape(op, (MemoryTile){.memory = op->operands[0],
-                                       .offsets = op_attr(op, ATTR_SOURCE_OFFSETS),
-                                       .dims = op_attr(op, ATTR_SOURCE_DIMS)});
+    MemoryTile t = with_shape(op, (MemoryTile){.memory = op->operands[0],
+                                               .offsets = op_attr(op, ATTR_SOURCE_OFFSETS),
+                                               .dims = op_attr(op, ATTR_SOURCE_DIMS)});
+    return with_index(op, t);
 }
 
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d)
@@ -61,9 +77,14 @@ unsigned memory_tile_dim(const MemoryTile *t, unsigned d)
 int memory_tile_find(const MemoryTile *t, unsigned d)
 {
     for (unsigned i = 0; i < t->rank; i++)
-        if (memory_tile_dim(t, i) == d)
+        if (memory_tile_dim(t, i) == d && !memory_tile_is_indexed(t, d))
             return (int)i;
     return -1;
+}
+
+bool memory_tile_is_uniform(const MemoryTile *t, unsigned d)
+{
+    return !t->index || type_extent(t->index->type, d) == 1;
 }
 
 unsigned op_tile_dim(const Op *op, unsigned d)

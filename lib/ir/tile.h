@@ -14,6 +14,10 @@ Value *op_memory_operand(const Op *op);
 unsigned op_memory_number(const Op *op);
 const Type *op_tile_type(const Op *op);
 
+/* The register tensor that stands among the offsets of an op's tile (attribute INDEXED), or
+ * NULL. */
+Value *op_index(const Op *op);
+
 /* The tile of a memory tensor that an op reads or writes; of rank 0, one element,
  * for a semaphore. */
 typedef struct MemoryTile {
@@ -22,6 +26,9 @@ typedef struct MemoryTile {
     const Attr *dims;           /* those that the tile spans; NULL: the last ones */
     unsigned rank;              /* of the tile */
     int64_t extents[LIMIT_RANK];    /* 0: no constant, of a slice of a global tensor */
+    Value *index;               /* the register tensor that says where each element lies in
+                                   the memory's dimension `indexed`; NULL: none does */
+    unsigned indexed;
 } MemoryTile;
 
 /* The tile at OFFSETS of the memory operand; of a copy, the one it writes. */
@@ -30,8 +37,17 @@ MemoryTile op_memory_tile(const Op *op);
 MemoryTile op_source_tile(const Op *op);
 /* The memory's dimension that dimension `d` of the tile spans. */
 unsigned memory_tile_dim(const MemoryTile *t, unsigned d);
-/* The dimension of the tile that spans the memory's dimension `d`, or -1. */
+/* Returns true when a register tensor says where elements lie in the memory's dimension `d`:
+ * the tile's index does not count there. */
+static inline bool memory_tile_is_indexed(const MemoryTile *t, unsigned d)
+{
+    return t->index && t->indexed == d;
+}
+/* The dimension of the tile whose index counts in the memory's dimension `d`, or -1. */
 int memory_tile_find(const MemoryTile *t, unsigned d);
+/* Returns true when elements that differ in dimension `d` of the tile alone lie in one place of
+ * the indexed dimension; true without an index. */
+bool memory_tile_is_uniform(const MemoryTile *t, unsigned d);
 
 /* Copies of copy_async_bulk begin at multiples of so many bytes, and have so many
  * (PTX ISA, cp.async.bulk). */

@@ -22,6 +22,71 @@ static bool verify_dims(Module *m, const Op *op, const Attr *dims, unsigned rank
     return true;
 }
 
+static const char *index_name(const MemoryTile *t)
+{
+    return t->index->name ? t->index->name : "?";
+}
+
+/* "[2, 0]": the element of the index that `thread` holds in slot 0. */
+static const char *held_text(Module *m, const Layout *l, int64_t thread)
+{
+    Text text;
+    int64_t index[LIMIT_RANK];
+    text_init(&text, &m->arena);
+    layout_index(l, thread, 0, index);
+    for (unsigned d = 0; d < l->rank; d++)
+        text_printf(&text, "%s%lld", d ? ", " : "[", (long long)index[d]);
+    text_char(&text, ']');
+    return text_string(&text);
+}
+
+/* Each thread that moves elements of a register tile must hold where they lie. The threads
+ * that copy a tile are those that hold its index. */
+static bool verify_index_threads(Module *m, const Op *op, const MemoryTile *t)
+{
+    bool copies = op_info[op->code].attrs & op_attr_bit(ATTR_SHAPE);
+    const Layout *from = t->index->type->layout, *to = copies ? NULL : op_tile_type(op)->layout;
+    int64_t thread;
+    if (!from || !to || from->threads != to->threads || layout_broadcasts(from, to, &thread))
+        return true;
+    return diag_error(m->diag, op->loc, "the index %%%s has no element for what thread %lld "
+                      "holds of the tile at %s: the thread holds element %s there; the layouts "
+                      "are %s and %s", index_name(t), (long long)thread,
+                      held_text(m, to, thread), held_text(m, from, thread),
+                      type_text(m, t->index->type), type_text(m, op_tile_type(op)));
+}
+
+/* The register tensor among the offsets. */
+static bool verify_index(Module *m, const Op *op, const MemoryTile *t)
+{
+    const Type *index = t->index ? t->index->type : NULL;
+    if (!index)
+        return true;
+    if (index->dtype != DTYPE_i32 && index->dtype != DTYPE_u32 && index->dtype != DTYPE_i64)
+        return diag_error(m->diag, op->loc, "an index is i32, u32 or i64, %%%s is %s",
+                          index_name(t), dtype_name(index->dtype));
+    if (index->rank != t->rank)
+        return diag_error(m->diag, op->loc, "the index %%%s has rank %u, the tile has rank %u",
+                          index_name(t), index->rank, t->rank);
+    for (unsigned d = 0; d < t->rank; d++)
+        if (type_extent(index, d) != 1 && type_extent(index, d) != t->extents[d])
+            return diag_error(m->diag, op->loc, "extent %u of the index %%%s is %lld, it must be "
+                              "1 or the tile's, %lld", d, index_name(t),
+                              (long long)type_extent(index, d), (long long)t->extents[d]);
+    return verify_index_threads(m, op, t);
+}
+
+/* The dimensions that the tile spans. */
+static bool verify_tile_dims(Module *m, const Op *op, const MemoryTile *t)
+{
+    if (!t->dims)
+        return true;
+    if (t->dims->count != t->rank)
+        return diag_error(m->diag, op->loc, "%s names %u dimensions, the tile has rank %u",
+                          attr_info[t->dims->kind].spelling, t->dims->count, t->rank);
+    return verify_dims(m, op, t->dims, t->memory->type->rank);
+}
+
 bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
 {
     const char *name = op_info[op->code].name;
@@ -32,12 +97,7 @@ bool verify_tile(Module *m, const Op *op, const MemoryTile *t)
     if (t->rank > memory->rank)
         return diag_error(m->diag, op->loc, "%s of a tile of rank %u in a tensor of rank %u",
                           name, t->rank, memory->rank);
-    if (!t->dims)
-        return true;
-    if (t->dims->count != t->rank)
-        return diag_error(m->diag, op->loc, "%s names %u dimensions, the tile has rank %u",
-                          attr_info[t->dims->kind].spelling, t->dims->count, t->rank);
-    return verify_dims(m, op, t->dims, memory->rank);
+    return verify_tile_dims(m, op, t) && verify_index(m, op, t);
 }
 
 bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t)
@@ -48,7 +108,7 @@ bool verify_constant_bounds(Module *m, const Op *op, const MemoryTile *t)
         int dim = memory_tile_find(t, d);
         int64_t span = dim < 0 ? 0 : t->extents[dim] - 1;
         int64_t last, extent = type_extent(memory, d);
-        if (!expr_is_constant(offset))
+        if (!expr_is_constant(offset) || memory_tile_is_indexed(t, d))
             continue;
         if (__builtin_add_overflow(offset->constant, span, &last))
             last = INT64_MAX;
@@ -422,7 +482,7 @@ bool verify_copy_async_wait_group(Module *m, const Op *op)
 static bool verify_atomic_types(Module *m, const Op *op)
 {
     const Type *t = op->operands[0]->type;
-    if (op->operands[op->operand_count - 2]->type != t)
+    if (op->operands[op_memory_number(op) - 1]->type != t)
         return diag_error(m->diag, op->loc, "%s takes elements of one type, got %s and %s",
                           op_info[op->code].name, type_text(m, t),
                           type_text(m, op->operands[1]->type));

@@ -66,7 +66,7 @@ static Footprint footprint_of(Module *m, const Op *op, const OpAccess *access)
     bool held = access->threads == ACCESS_BY_HOLDERS;
     Footprint f = {.op = op,
                    .tile = tile_of_whole(m, memory_tile_with_offsets(m, access->tile)),
-                   .layout = held ? op_tile_type(op)->layout : NULL,
+                   .layout = held && !access->data_dependent ? op_tile_type(op)->layout : NULL,
                    .mode = access->mode,
                    .completion = access->completion,
                    .some = access->data_dependent};

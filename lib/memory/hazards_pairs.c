@@ -159,7 +159,7 @@ void hazards_compare_with_itself(Walk *w, const Footprint *f)
 {
     if (f->mode != MODE_WRITE)
         return;
-    if (!memory_is_injective(w->m, f->tile.memory) ||
+    if (f->some || !memory_is_injective(w->m, f->tile.memory) ||
         (f->layout && !replicas_are_equal(w->m, f->op->operands[0])))
         hazards_report(w, (Hazard){HAZARD_VALUES, false, f->op, f->op, f->mode, f->mode,
                            f->tile.memory});

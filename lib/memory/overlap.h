@@ -12,8 +12,8 @@ typedef struct Footprint {
     const Op *op;
     MemoryTile tile;
     const Value *root;      /* an allocate_shared's result, or a pointer argument */
-    const Layout *layout;   /* who touches which element; NULL: any thread, of a copy, or
-                               the first one, of a print */
+    const Layout *layout;   /* who touches which element; NULL: any thread, of a copy or where
+                               data choose, or the first one, of a print */
     AccessMode mode;
     Completion completion;
     bool some;              /* not all of it, but elements that data choose */

@@ -7,6 +7,7 @@
 #include "memory/replicas.h"
 
 #include "ir/lookup.h"
+#include "ir/tile.h"
 
 typedef struct Search {
     Arena *arena;
@@ -84,8 +85,10 @@ static bool add_sources(Search *s, const Value *v)
         search_add(s, op->operands[0]);
         return !table_has_copies(op);
     }
-    /* Of loads, and what an atomic op found. */
+    /* Of loads, and what an atomic op found: where replicas of an index agree. */
     Effect effect = op_info[op->code].effect;
+    if (op_index(op))
+        search_add(s, op_index(op));
     if (effect == EFFECT_READS || effect == EFFECT_WRITES)
         return true;
     if (op->code == OP_for) {

@@ -164,6 +164,9 @@ static void enter_ring(const Rewrite *r, Op *op, Value *ring, const Expr *slot)
     op->operands[op_memory_number(op)] = ring;
     op_set_attr(r->m, op, (Attr){.kind = ATTR_OFFSETS, .count = offsets->count + 1,
                                  .exprs = longer});
+    if (op_memory_tile(op).index)
+        op_set_attr(r->m, op, (Attr){.kind = ATTR_INDEXED,
+                                     .integer = op_attr(op, ATTR_INDEXED)->integer + 1});
     if (!dims)
         return;
     int64_t *moved = arena_array(&r->m->arena, int64_t, dims->count);

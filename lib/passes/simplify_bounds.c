@@ -176,10 +176,20 @@ static void add_checks(Split *s, const Op *op, const MemoryTile *t)
 {
     uint32_t checked = access_checked_dims(op, t);
     for (unsigned d = 0; checked >> d; d++)
-        if (checked >> d & 1) {
+        if (checked >> d & 1 && !memory_tile_is_indexed(t, d)) {
             add_dimension(s, t, d);
             add_end(s, t, d);
         }
+}
+
+/* Of an indexed tile the other dimensions count. */
+static void add_tile_checks(Split *s, const Op *op, const OpAccess *access)
+{
+    bool has_source = op_info[op->code].attrs & op_attr_bit(ATTR_SOURCE_OFFSETS);
+    MemoryTile t = !access->data_dependent ? access->tile
+                   : has_source            ? op_source_tile(op)
+                                           : op_memory_tile(op);
+    add_checks(s, op, &t);
 }
 
 static bool visit_op(Op *op, void *data)
@@ -194,7 +204,7 @@ static bool visit_op(Op *op, void *data)
     unsigned count = op_accesses(op, accesses);
     for (unsigned i = 0; i < count; i++)
         if (accesses[i].tile.memory->type->kind == TYPE_GLOBAL)
-            add_checks(s, op, &accesses[i].tile);
+            add_tile_checks(s, op, &accesses[i]);
     return true;
 }
 
@@ -325,8 +335,6 @@ static const char *obstacle(const Split *s)
 {
     if (for_stages(s->loop) > 1)
         return "it is marked pipelined; its copies run ahead first";
-    if (for_unrolls_all(s->loop))
-        return "it is marked unroll; its copies have constant indices";
     if (s->allocates)
         return "it allocates memory";
     if (s->ops > COPIED_OPS)

@@ -88,11 +88,14 @@ int64_t access_first_alignment(Module *m, const Value *memory)
 static int64_t longest_run(Module *m, const Op *op, unsigned *dim)
 {
     const Type *tile = op_tile_type(op), *memory = op_memory_operand(op)->type;
+    MemoryTile t = op_memory_tile(op);
     int64_t longest = 1;
     *dim = 0;
     for (unsigned d = 0; d < tile->rank; d++) {
-        const Expr *stride = type_stride(m, memory, op_tile_dim(op, d));
-        if (!expr_is_constant(stride) || stride->constant != 1)
+        unsigned of = op_tile_dim(op, d);
+        const Expr *stride = type_stride(m, memory, of);
+        if (!expr_is_constant(stride) || stride->constant != 1 ||
+            memory_tile_is_indexed(&t, of) || !memory_tile_is_uniform(&t, d))
             continue;
         int64_t run = layout_run(tile->layout, d);
         if (run > longest) {
@@ -109,7 +112,7 @@ int64_t access_step(const Op *op, unsigned d)
     MemoryTile t = op_memory_tile(op);
     int dim = memory_tile_find(&t, d);
     if (dim < 0)
-        return 0;
+        return memory_tile_is_indexed(&t, d);
     return gcd_i64(access_thread_step(l, (unsigned)dim),
                    digits_step(l, l->local, l->local_count, (unsigned)dim));
 }
@@ -166,7 +169,8 @@ uint32_t access_checked_dims(const Op *op, const MemoryTile *t)
     for (unsigned d = 0; memory->kind == TYPE_GLOBAL && d < memory->rank; d++) {
         int dim = memory_tile_find(t, d);
         int64_t span = dim < 0 ? 1 : t->extents[dim];
-        if (!bounds_proved(op, t->offsets->exprs[d], span, memory->extents[d]))
+        if (memory_tile_is_indexed(t, d) ||
+            !bounds_proved(op, t->offsets->exprs[d], span, memory->extents[d]))
             dims |= UINT32_C(1) << d;
     }
     return dims;

@@ -56,7 +56,7 @@ const char *access_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
 const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, unsigned bytes);
 
 /* The least step between the tile's indices in dimension `d` of the tensor, of
- * all lanes and slots; 0 when there is one index only. */
+ * all lanes and slots; 0 when there is one index only, 1 where data choose. */
 int64_t access_step(const Op *op, unsigned d);
 
 /* The largest step that every thread's share of the index in `dim` of the tile

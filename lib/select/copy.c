@@ -32,7 +32,8 @@ static int contiguous_dim(Module *m, const MemoryTile *source, const MemoryTile 
     int64_t longest = 1;
     for (unsigned d = 0; d < source->rank; d++)
         if (source->extents[d] > longest && has_unit_stride(m, source, d) &&
-            has_unit_stride(m, target, d)) {
+            has_unit_stride(m, target, d) && memory_tile_is_uniform(source, d) &&
+            !memory_tile_is_indexed(source, memory_tile_dim(source, d))) {
             along = (int)d;
             longest = source->extents[d];
         }
@@ -52,7 +53,8 @@ static int64_t dim_alignment(Module *m, const MemoryTile *t, unsigned d, int alo
 {
     int64_t bits = dtype_bits(t->memory->type->dtype);
     int dim = memory_tile_find(t, d);
-    bool steps = dim >= 0 && dim != along && t->extents[dim] > 1;
+    bool steps = memory_tile_is_indexed(t, d) ||
+                 (dim >= 0 && dim != along && t->extents[dim] > 1);
     int64_t index = steps ? 1 : facts_alignment(t->offsets->exprs[d], ALIGN_LIMIT);
     return index * facts_alignment(type_stride(m, t->memory->type, d), ALIGN_LIMIT) *
            (bits & -bits);
@@ -122,12 +124,23 @@ static void set_grid(const MemoryTile *source, CopyPlan *plan)
     plan->grid[plan->along] = source->extents[plan->along] * width / (8 * plan->bytes);
 }
 
-/* Counts iterations; a few are unrolled, so that they share their address arithmetic. */
-static void set_iterations(const Op *op, unsigned rank, CopyPlan *plan)
+int64_t copy_row_chunks(const CopyPlan *plan, const MemoryTile *source)
 {
-    int64_t threads = region_threads(op->parent).count;
+    int64_t chunks = 1;
+    for (unsigned d = 0; d < source->rank; d++)
+        chunks *= memory_tile_is_uniform(source, d) ? plan->grid[d] : 1;
+    return chunks;
+}
+
+/* Counts iterations; a few are unrolled, so that they share their address arithmetic. Threads
+ * that hold an index share the chunks of its row. */
+static void set_iterations(const Op *op, const MemoryTile *source, CopyPlan *plan)
+{
+    const Layout *index = source->index ? source->index->type->layout : NULL;
+    int64_t threads = index ? layout_replicas(index) : region_threads(op->parent).count;
     int64_t unrolled = plan->bytes >= CP_ASYNC_LEAST ? UNROLLED_ASYNC : UNROLLED_REGISTERS;
-    plan->iterations = (copy_chunks(plan, rank) + threads - 1) / threads;
+    int64_t chunks = index ? copy_row_chunks(plan, source) : copy_chunks(plan, source->rank);
+    plan->iterations = (chunks + threads - 1) / threads * (index ? index->slots : 1);
     plan->loop = plan->iterations > unrolled;
 }
 
@@ -148,7 +161,7 @@ static CopyPlan plan_chunks(Module *m, const Op *op, unsigned most)
         plan.partial = false;
     }
     set_grid(&source, &plan);
-    set_iterations(op, source.rank, &plan);
+    set_iterations(op, &source, &plan);
     return plan;
 }
 
@@ -172,6 +185,39 @@ void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64
         index[d] = number % plan->grid[d];
         number /= plan->grid[d];
     }
+}
+
+/* The number of `thread` among those that hold the same elements. */
+static int64_t replica_number(const Layout *l, int64_t thread)
+{
+    int64_t number = 0, below = l->threads;
+    for (unsigned i = 0; i < l->spatial_count; i++) {
+        int64_t extent = l->spatial[i].extent;
+        below /= extent;
+        if (l->spatial[i].mode < 0)
+            number = number * extent + thread / below % extent;
+    }
+    return number;
+}
+
+bool copy_thread_index(const CopyPlan *plan, const MemoryTile *source, int64_t thread,
+                       int64_t *index)
+{
+    if (!source->index) {
+        copy_chunk_index(plan, source->rank, thread, index);
+        return thread < copy_chunks(plan, source->rank);
+    }
+    const Layout *l = source->index->type->layout;
+    int64_t number = replica_number(l, thread);
+    layout_index(l, thread, 0, index);
+    for (unsigned i = source->rank; i-- > 0;) {
+        unsigned d = plan->order[i];
+        if (!memory_tile_is_uniform(source, d))
+            continue;
+        index[d] = number % plan->grid[d];
+        number /= plan->grid[d];
+    }
+    return number == 0;
 }
 
 /* ---- what is written ------------------------------------------------------ */

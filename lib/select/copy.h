@@ -8,7 +8,7 @@
 #ifndef TILUS_SELECT_COPY_H
 #define TILUS_SELECT_COPY_H
 
-#include "ir/ir.h"
+#include "ir/tile.h"
 
 enum { CP_ASYNC_LEAST = 4 };    /* bytes; PTX ISA, cp.async: 4, 8 or 16 */
 
@@ -49,6 +49,14 @@ const char *copy_reason(Module *m, const Op *op, unsigned bytes);
 /* Finds the tile's index of the chunk with number `number`, in elements; along the
  * contiguous dimension the index counts chunks. */
 void copy_chunk_index(const CopyPlan *plan, unsigned rank, int64_t number, int64_t *index);
+
+/* Finds the index of the chunk that `thread` copies first; false when it copies none. */
+bool copy_thread_index(const CopyPlan *plan, const MemoryTile *source, int64_t thread,
+                       int64_t *index);
+
+/* Counts the chunks of the tile that lie at one row of an indexed source. The threads that
+ * hold the row's index in one slot copy them in turn. */
+int64_t copy_row_chunks(const CopyPlan *plan, const MemoryTile *source);
 
 /* Counts the chunks of the tile. */
 int64_t copy_chunks(const CopyPlan *plan, unsigned rank);

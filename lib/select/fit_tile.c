@@ -8,6 +8,7 @@
 #include "select/trial.h"
 
 #include "select/access.h"
+#include "select/copy.h"
 
 enum { WIDEST_BITS = 128, VECTOR_MAX = 128 };
 
@@ -92,11 +93,36 @@ static unsigned contiguous_dim(Module *m, const MemoryTile *t)
 {
     const Type *memory = t->memory->type;
     for (unsigned d = t->rank; d-- > 0;) {
-        const Expr *stride = type_stride(m, memory, memory_tile_dim(t, d));
-        if (t->extents[d] > 1 && expr_is_constant(stride) && stride->constant == 1)
+        unsigned of = memory_tile_dim(t, d);
+        const Expr *stride = type_stride(m, memory, of);
+        if (t->extents[d] > 1 && expr_is_constant(stride) && stride->constant == 1 &&
+            memory_tile_is_uniform(t, d) && !memory_tile_is_indexed(t, of))
             return d;
     }
     return t->rank - 1;
+}
+
+/* Lays out the index of a copy: neighbors in a warp hold one row's index, as many threads as
+ * can share the row's chunks, and copy them side by side.
+ *
+ *     16 rows of 8 chunks, 128 threads     spatial(16, 1).replicate(8)
+ */
+static const Layout *fit_rows(Module *m, const Op *op, const Type *index, int64_t threads,
+                              unsigned *bytes, const char **why)
+{
+    MemoryTile source = op_source_tile(op);
+    CopyPlan plan = copy_plan(m, op);
+    int64_t rows[LIMIT_RANK], left[LIMIT_RANK], spread = threads;
+    int64_t together = share(copy_row_chunks(&plan, &source), &spread);
+    for (unsigned d = index->rank; d-- > 0;) {
+        rows[d] = share(type_extent(index, d), &spread);
+        left[d] = type_extent(index, d) / rows[d];
+    }
+    *bytes = plan.bytes;
+    const Layout *l = layout_replicate(&m->layouts, index->rank, together, why);
+    l = product(m, layout_spatial(&m->layouts, index->rank, rows, why), l, why);
+    l = product(m, layout_replicate(&m->layouts, index->rank, spread, why), l, why);
+    return product(m, layout_local(&m->layouts, index->rank, left, why), l, why);
 }
 
 /* Bytes of an access when `tile` has the layout. */
@@ -120,6 +146,8 @@ static const Layout *fit_atomic(const Tile *t, unsigned *bytes, const char **why
 const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
                          unsigned *bytes, const char **why)
 {
+    if (op_index(op) == tile)
+        return fit_rows(m, op, tile->type, threads, bytes, why);
     MemoryTile memory = op_memory_tile(op);
     Tile t = {m, tile->type, contiguous_dim(m, &memory), threads};
     if (!(op_info[op->code].attrs & op_attr_bit(ATTR_WIDTH)))

@@ -38,6 +38,10 @@ static const char *moves_text(Module *m, const Op *op, const Access *a)
 
 static void remark_shared(Module *m, const Op *op, const Access *a)
 {
+    if (op_index(op)) {
+        REMARK(m, op, PASSED, "%s, at places that data choose", moves_text(m, op, a));
+        return;
+    }
     unsigned ways = access_conflict_ways(m, op, a);
     if (ways == 1) {
         REMARK(m, op, PASSED, "%s, without bank conflicts", moves_text(m, op, a));
@@ -121,7 +125,10 @@ static void remark_access(Module *m, const Op *op, const Plan *plan)
 void remark_checked(Module *m, const Op *op, uint32_t checked)
 {
     for (unsigned d = 0; checked >> d; d++)
-        if (checked >> d & 1)
+        if (checked >> d & 1 && op_index(op) && op_attr(op, ATTR_INDEXED)->integer == d)
+            REMARK(m, op, PASSED, "%s checks dimension %u, where data choose",
+                   op_info[op->code].name, d);
+        else if (checked >> d & 1)
             REMARK(m, op, MISSED, "%s checks dimension %u: nothing proves that the tile lies "
                    "inside", op_info[op->code].name, d);
 }

@@ -27,8 +27,9 @@ static bool plan_matrices(Module *m, const Op *op, unsigned sm, MatrixPlan *plan
                           const char **why)
 {
     bool shared = op_memory_operand(op)->type->kind == TYPE_SHARED, load = op->result_count > 0;
-    *why = "only shared memory has matrices";
-    if (!shared || !matrix_plan(m, op, plan, why))
+    *why = op_index(op) ? "a register tensor says where its elements lie"
+                        : "only shared memory has matrices";
+    if (!shared || op_index(op) || !matrix_plan(m, op, plan, why))
         return false;
     *why = "stmatrix needs sm_90 or later";
     return load || sm >= SM_STMATRIX;
@@ -82,8 +83,8 @@ static Access read_attributes(const Op *op)
 static bool check_matrices(Module *m, const Op *op, Access *a)
 {
     const ViaInfo *info = &via_info[a->via];
-    const char *why;
-    if (!matrix_plan(m, op, &a->matrix, &why))
+    const char *why = "a register tensor says where its elements lie";
+    if (op_index(op) || !matrix_plan(m, op, &a->matrix, &why))
         return diag_error(m->diag, op->loc, "via = %s cannot be proved: %s",
                           info->spelling, why);
     const ViaInfo *proved = &via_info[a->matrix.via];
@@ -111,7 +112,12 @@ bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t
 {
     uint32_t lacking = access_checked_dims(op, t) & ~checked;
     for (unsigned d = 0; lacking >> d; d++)
-        if (lacking >> d & 1)
+        if (lacking >> d & 1 && memory_tile_is_indexed(t, d))
+            return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing "
+                              "proves that the indices %%%s stay inside extent %s", d,
+                              t->index->name ? t->index->name : "?",
+                              expr_text(m, t->memory->type->extents[d]));
+        else if (lacking >> d & 1)
             return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing proves "
                               "that the tile at offset %s stays inside extent %s", d,
                               expr_text(m, t->offsets->exprs[d]),

@@ -8,8 +8,8 @@
 
 enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
-/* The begin of a lane's access: a byte, behind steps of strides that are not constant,
- * numbered. */
+/* The begin of a lane's access: a byte, behind steps of strides that are not constant, or
+ * at indices that data choose, numbered. */
 typedef struct Place {
     int64_t far, byte;
 } Place;
@@ -40,11 +40,12 @@ static Place place_in_tile(Module *m, const MemoryTile *t, const int64_t *index)
         full[d] = expr_is_constant(t->offsets->exprs[d])
                       ? (uint64_t)t->offsets->exprs[d]->constant : 0;
     for (unsigned d = 0; d < t->rank; d++) {
-        const Expr *stride = type_stride(m, memory, memory_tile_dim(t, d));
-        if (expr_is_constant(stride))
-            full[memory_tile_dim(t, d)] += (uint64_t)index[d];
-        else
+        unsigned of = memory_tile_dim(t, d);
+        bool indexed = memory_tile_is_indexed(t, of), uniform = memory_tile_is_uniform(t, d);
+        if (!uniform || (!indexed && !expr_is_constant(type_stride(m, memory, of))))
             p.far = p.far * t->extents[d] + index[d];
+        if (!indexed && expr_is_constant(type_stride(m, memory, of)))
+            full[of] += (uint64_t)index[d];
     }
     for (unsigned d = 0; d < memory->rank; d++) {
         const Expr *stride = type_stride(m, memory, d);
@@ -97,24 +98,24 @@ unsigned access_lane_bytes(const Op *op, const Access *a)
 
 /* ---- copies --------------------------------------------------------------- */
 
-/* Fills `places` with where the chunks from number `first` on begin in tile `t`,
- * one of the copy's; returns how many lanes have one. */
-static unsigned place_chunks(Module *m, const MemoryTile *t, const CopyPlan *plan, int64_t first,
-                             Place *places)
+/* Fills `places` with where the first chunks of threads `first` and on, a warp, begin in tile
+ * `t`, one of the copy's; returns how many have one. */
+static unsigned place_chunks(Module *m, const MemoryTile *t, const MemoryTile *source,
+                             const CopyPlan *plan, int64_t first, Place *places)
 {
-    int64_t index[LIMIT_RANK], chunks = copy_chunks(plan, t->rank);
-    int64_t width = dtype_bits(t->memory->type->dtype), bits = plan->bytes * 8;
+    int64_t index[LIMIT_RANK], width = dtype_bits(t->memory->type->dtype);
     unsigned count = 0;
-    for (; count < LANES && first + count < chunks; count++) {
+    for (int64_t lane = 0; lane < LANES; lane++) {
         int64_t before = 0;     /* whole chunks of a row, in bits */
-        copy_chunk_index(plan, t->rank, first + count, index);
+        if (!copy_thread_index(plan, source, first + lane, index))
+            continue;
         if (plan->along >= 0) {
-            before = index[plan->along] * bits;
+            before = index[plan->along] * plan->bytes * 8;
             index[plan->along] = before / width;
             before -= index[plan->along] * width;
         }
         places[count] = place_in_tile(m, t, index);
-        places[count].byte += before / 8;
+        places[count++].byte += before / 8;
     }
     return count;
 }
@@ -166,13 +167,11 @@ unsigned access_conflict_ways(Module *m, const Op *op, const Access *a)
 
 unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan)
 {
-    MemoryTile target = op_memory_tile(op);
-    int64_t chunks = copy_chunks(plan, target.rank);
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     unsigned worst = 1;
-    for (int64_t first = 0; first < chunks && first < region_threads(op->parent).count;
-         first += LANES) {
+    for (int64_t first = 0; first < region_threads(op->parent).count; first += LANES) {
         Place places[LANES];
-        unsigned count = place_chunks(m, &target, plan, first, places);
+        unsigned count = place_chunks(m, &target, &source, plan, first, places);
         unsigned ways = warp_ways(places, count, plan->bytes ? plan->bytes : 1);
         worst = ways > worst ? ways : worst;
     }
@@ -221,13 +220,11 @@ unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *leas
 unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least)
 {
     MemoryTile source = op_source_tile(op);
-    int64_t chunks = copy_chunks(plan, source.rank);
     unsigned worst = 0;
     *least = 0;
-    for (int64_t first = 0; first < chunks && first < region_threads(op->parent).count;
-         first += LANES) {
+    for (int64_t first = 0; first < region_threads(op->parent).count; first += LANES) {
         Place places[LANES];
-        unsigned count = place_chunks(m, &source, plan, first, places);
+        unsigned count = place_chunks(m, &source, &source, plan, first, places);
         worst_sectors(places, count, plan->bytes ? plan->bytes : 1, &worst, least);
     }
     return worst;

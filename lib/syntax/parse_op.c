@@ -179,15 +179,53 @@ static bool parse_count(Parser *p, Statement *s, OpCode code)
     return number;
 }
 
-static bool parse_offsets(Parser *p, Statement *s, AttrKind kind)
+/* Returns true when the token names a register tensor. */
+static bool at_register(Parser *p)
+{
+    const Value *v = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token)->value : NULL;
+    return v && v->type && v->type->kind == TYPE_REG;
+}
+
+/* The register tensor that says where elements lie in dimension `d`. */
+static bool parse_place(Parser *p, Statement *s, unsigned d)
+{
+    if (s->place)
+        return diag_error(p->diag, p->token.loc, "one register tensor says where elements lie, "
+                          "got %%%s and %s", s->place->name, token_text(p, &p->token));
+    s->place = parse_value_use(p);
+    statement_add(s, (Attr){.kind = ATTR_INDEXED, .integer = d});
+    return true;
+}
+
+/* An offset: an expression or, where the op takes one, a register tensor, for which 0
+ * stands. NULL after an error. */
+static const Expr *parse_offset(Parser *p, Statement *s, bool indexed, unsigned d)
+{
+    if (!indexed || !at_register(p))
+        return parse_expr(p, PRECEDENCE_ANY);
+    return parse_place(p, s, d) ? expr_constant(&p->m->exprs, 0) : NULL;
+}
+
+/* [offset, ..]. Of two tensors in memory, the first one's may hold a register tensor. */
+static bool parse_offsets(Parser *p, Statement *s, AttrKind kind, uint64_t allowed)
 {
     const Expr *offsets[LIMIT_RANK];
-    unsigned count;
-    if (!parse_expr_list(p, "[", "]", offsets, &count))
-        return false;
+    unsigned count = 0;
+    bool indexed = allowed & op_attr_bit(ATTR_INDEXED) &&
+                   (kind == ATTR_SOURCE_OFFSETS || !find_attr(s, ATTR_SOURCE_OFFSETS));
+    parser_advance(p);
+    while (!parser_at(p, "]")) {
+        if (count == LIMIT_RANK)
+            return diag_error(p->diag, p->token.loc, "a list of more than %d entries", LIMIT_RANK);
+        if (!(offsets[count] = parse_offset(p, s, indexed, count)))
+            return false;
+        count++;
+        if (!parser_accept(p, ","))
+            break;
+    }
     statement_add(s, (Attr){.kind = kind, .count = count,
                        .exprs = keep(p, offsets, count, sizeof *offsets)});
-    return true;
+    return parser_expect(p, "]", "after the list");
 }
 
 /* The value of a semaphore, or the phase of an mbarrier, behind the comma. */
@@ -232,7 +270,7 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
         AttrKind offsets = offsets_kind(s, allowed);
         if (parser_at(p, "[") && allowed & op_attr_bit(offsets)) {
             allowed &= ~op_attr_bit(offsets);
-            if (!parse_offsets(p, s, offsets))
+            if (!parse_offsets(p, s, offsets, allowed))
                 return false;
         } else if (parser_at(p, "[") && allowed & op_attr_bit(ATTR_ELEMENT)) {
             allowed &= ~op_attr_bit(ATTR_ELEMENT);
@@ -245,6 +283,16 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
             return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
     }
     return s->operand_count == 0 || parser_expected(p, "an operand");
+}
+
+/* Puts the register tensor among the offsets behind the other operands. */
+static bool add_place(Parser *p, Statement *s)
+{
+    if (s->place && s->operand_count == LIMIT_NAMES)
+        return diag_error(p->diag, s->loc, "more than %d operands", LIMIT_NAMES);
+    if (s->place)
+        s->operands[s->operand_count++] = s->place;
+    return true;
 }
 
 static AttrKind find_named_attr(const Token *t, uint64_t allowed)
@@ -359,8 +407,6 @@ static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo
                 info->rule == RULE_BOOL;
     if (s->operand_count && like)
         return parse_element_type(p, operand);
-    if (info->rule == RULE_RESHAPE)
-        return parse_reshape_type(p, operand && operand->kind == TYPE_REG ? operand : NULL);
     if (info->result != RESULT_TENSOR)
         return parse_type(p, result_type_kind(info->result));
     bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR &&
@@ -395,9 +441,6 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_PERMUTE:
         s->types[s->type_count] = verify_permute_type(p->m, op);
         return s->types[s->type_count++];
-    case RULE_JOIN:
-        s->types[s->type_count] = verify_join_type(p->m, op);
-        return s->types[s->type_count++];
     case RULE_DECODE:
         s->types[s->type_count] = verify_decode_type(p->m, op);
         return s->types[s->type_count++];
@@ -429,7 +472,6 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_GIVEN:
     case RULE_ELEMENT:
     case RULE_SLICE:
-    case RULE_RESHAPE:
         return diag_error(p->diag, s->loc, "%s needs the type of its result", info->name);
     case RULE_NONE:
         break;
@@ -455,7 +497,8 @@ bool parse_plain_op(Parser *p, Statement *s, OpCode code)
         return false;
     if (info->attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
         return false;
-    if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs))
+    if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs) ||
+        !add_place(p, s))
         return false;
     if (parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
         skip_attr_dictionary(p);

@@ -94,10 +94,24 @@ static void print_result_types(Printer *pr, const Op *op)
     }
 }
 
+/* [%i * 16, %rows]: offsets, and the register tensor `index` among them, unless NULL. */
+static void print_offsets(Printer *pr, const Op *op, const Attr *offsets, const Value *index)
+{
+    for (unsigned d = 0; d < offsets->count; d++) {
+        text_add(pr->out, d ? ", " : "[");
+        if (index && op_attr(op, ATTR_INDEXED)->integer == d)
+            print_value_name(pr->out, index);
+        else
+            print_expr(pr->out, offsets->exprs[d]);
+    }
+    text_add(pr->out, offsets->count ? "]" : "[]");
+}
+
 /* The i-th operand, with the brackets after it. */
 static void print_operand(Printer *pr, const Op *op, unsigned i)
 {
     bool is_memory = i == op_memory_number(op);
+    const Attr *source = op_attr(op, ATTR_SOURCE_OFFSETS);
     const Attr *offsets = op_attr(op, is_memory ? ATTR_OFFSETS : ATTR_SOURCE_OFFSETS);
     print_value_name(pr->out, op->operands[i]);
     if (op->operands[i]->type->kind == TYPE_MBARRIER && op_expr(op, ATTR_ELEMENT)) {
@@ -105,15 +119,14 @@ static void print_operand(Printer *pr, const Op *op, unsigned i)
         print_expr(pr->out, op_expr(op, ATTR_ELEMENT));
         text_add(pr->out, "]");
     } else if (offsets && (is_memory || i == 0)) {
-        text_add(pr->out, "[");
-        print_exprs(pr->out, offsets->exprs, offsets->count);
-        text_add(pr->out, "]");
+        print_offsets(pr, op, offsets, !source || offsets == source ? op_index(op) : NULL);
     }
 }
 
 static void print_operands(Printer *pr, const Op *op)
 {
-    for (unsigned i = 0; i < op->operand_count; i++) {
+    unsigned count = op->operand_count - (op_index(op) ? 1 : 0);
+    for (unsigned i = 0; i < count; i++) {
         text_add(pr->out, i ? ", " : " ");
         print_operand(pr, op, i);
     }

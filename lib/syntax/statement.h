@@ -13,6 +13,7 @@ typedef struct Statement {
     Token index, carried[LIMIT_NAMES];  /* of loops: names inside */
     Value *operands[LIMIT_NAMES];
     unsigned operand_count;
+    Value *place;                   /* a register tensor among offsets, or NULL */
     Attr attrs[ATTR_COUNT];
     unsigned attr_count;
     const Type *types[LIMIT_NAMES]; /* after the colon, or following from the op */

@@ -215,6 +215,9 @@ typedef struct Source {
     const char *place, *dims;
 } Source;
 Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape);
+/* The same where a register tensor `index` names the places in one dimension. */
+Source gen_source_at(Gen *g, DType dtype, unsigned rank, const int64_t *shape,
+                     const char *index);
 /* A slice of one, or one permuted, is one more. */
 void gen_part_of_input(Gen *g);
 /* "prefetch = 128", "evict = first" or "", and " {dims = [0, 2], evict = first}" or "":
@@ -227,6 +230,8 @@ const char *gen_words(Gen *g, const char *dims, unsigned hints);
 
 /* Stores the value to a result of its own. */
 void gen_store_result(Gen *g, unsigned reg);
+/* A view for the value, with a part for each block, which is not read again. */
+Object gen_result(Gen *g, unsigned reg);
 /* A shared tensor that holds the value. */
 void gen_new_shared(Gen *g, unsigned reg);
 /* A shared tensor of this shape, undefined; its index. */
@@ -257,6 +262,16 @@ bool gen_any_dirty(const Gen *g);
 
 void gen_atomic_shared(Gen *g);
 void gen_atomic_global(Gen *g);
+
+/* ---- indices (gen_index.c) ----------------------------------------------- */
+
+/* Loads of rows; stores of ones; a shared tensor's elements; counters. */
+void gen_gather(Gen *g);
+void gen_scatter(Gen *g);
+void gen_index_shared(Gen *g);
+void gen_histogram(Gen *g);
+/* Indices for the rows of a copy of this tile: a name. */
+const char *gen_copied_rows(Gen *g, unsigned rank, const int64_t *tile);
 
 /* ---- workspace (gen_workspace.c) ---------------------------------------- */
 

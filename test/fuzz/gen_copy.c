@@ -22,8 +22,11 @@ static const char *copy_words(Gen *g, unsigned rank, const int64_t *tile,
 
 static void start_copy(Gen *g, Object *o, const int64_t *tile)
 {
+    uint32_t number = (uint32_t)(o - g->objects);
+    const char *rows = choose_rarely(g->choices, 4) ? gen_copied_rows(g, o->rank, tile) : NULL;
+    o = &g->objects[number];
     gen_order(g, o, DIRTY_WRITE);
-    Source source = gen_source(g, o->dtype, o->rank, tile);
+    Source source = gen_source_at(g, o->dtype, o->rank, tile, rows);
     const char *words = copy_words(g, o->rank, tile, source.dims);
     gen_line(g, "copy_async %s, %s%s%s", source.place, o->name, gen_offsets(g, o, tile),
              words);

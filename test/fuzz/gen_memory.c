@@ -157,6 +157,13 @@ static Object object_for(Gen *g, unsigned reg)
     return o;
 }
 
+Object gen_result(Gen *g, unsigned reg)
+{
+    Object o = object_for(g, reg);
+    new_result(g, &o);
+    return o;
+}
+
 Object *gen_add_object(Gen *g, Object o)
 {
     o.base = g->object_count;

@@ -119,7 +119,8 @@ static const char *covered_text(Gen *g, unsigned rank, unsigned skip)
     return text_string(&text);
 }
 
-Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape)
+Source gen_source_at(Gen *g, DType dtype, unsigned rank, const int64_t *shape,
+                     const char *index)
 {
     const View *v = choose(g->choices, 3) ? find_input(g, dtype, rank) : NULL;
     if (!v || v->rank > rank + 1) {
@@ -130,15 +131,23 @@ Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape)
         v = new_input(g, dtype, rank + extra, extents);
     }
     unsigned fixed = fixed_dim(g, v, rank);
+    unsigned at = index ? (unsigned)choose(g->choices, v->rank) : v->rank;
     Text text;
     text_init(&text, g->arena);
     text_printf(&text, "%s[", v->name);
-    for (unsigned d = 0, t = 0; d < v->rank; d++)
+    for (unsigned d = 0, t = 0; d < v->rank; d++) {
+        int64_t tile = d == fixed ? 1 : shape[t++];
         text_printf(&text, "%s%s", d ? ", " : "",
-                    choose_offset(g, v->shape[d], d == fixed ? 1 : shape[t++]).text);
+                    d == at ? index : choose_offset(g, v->shape[d], tile).text);
+    }
     text_char(&text, ']');
     return (Source){text_string(&text),
                     v->rank == rank ? "" : covered_text(g, v->rank, fixed)};
+}
+
+Source gen_source(Gen *g, DType dtype, unsigned rank, const int64_t *shape)
+{
+    return gen_source_at(g, dtype, rank, shape, NULL);
 }
 
 /* ---- parts -------------------------------------------------------------- */

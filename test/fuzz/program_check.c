@@ -1,6 +1,7 @@
 /* Checks of one random program; see program_check.h. */
 #include "program_check.h"
 
+#include "ir/op_access.h"
 #include "passes/pass.h"
 
 #include <stdlib.h>
@@ -93,10 +94,25 @@ static void count_forms(CheckTotals *t, const Op *loop)
     t->forms[FORM_PHASES_NESTED] += in.loops_that_wait > 0;
 }
 
+/* Counts an access at indices that a register tensor holds. */
+static void count_index(CheckTotals *t, const Op *op)
+{
+    bool is_shared = op_memory_operand(op)->type->kind == TYPE_SHARED;
+    bool is_atomic = op_info[op->code].attrs & op_attr_bit(ATTR_ORDER);
+    Form form = op_is_async(op)      ? FORM_INDEXED_COPY
+                : is_atomic          ? FORM_INDEXED_ATOMIC
+                : is_shared          ? FORM_INDEXED_SHARED
+                : op->result_count   ? FORM_INDEXED_READ
+                                     : FORM_INDEXED_WRITE;
+    t->forms[form]++;
+}
+
 static bool count_op(Op *op, void *data)
 {
     CheckTotals *t = data;
     t->ops[op->code]++;
+    if (op_index(op))
+        count_index(t, op);
     if (op->code == OP_for)
         count_forms(t, op);
     return true;

@@ -35,7 +35,7 @@ typedef struct CheckOptions {
     GenOptions gen;
 } CheckOptions;
 
-/* Forms of loops that the texts must have. */
+/* Forms of loops and of accesses that the texts must have. */
 typedef enum Form {
 #define FORM(id, words) FORM_##id,
 #include "forms.def"

@@ -131,6 +131,50 @@ static void accesses_of_a_bulk_copy(void **state)
     diag_free(&diag);
 }
 
+/* A copy of rows that a register tensor names may read all of the view, but writes its tile;
+ * the op's own tiles know which dimension is indexed. */
+static void accesses_of_copied_rows(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "program @p<1>(%x: ptr<u32> {align = 16}, %i: ptr<i32>, %n: i32) warps(1) {\n"
+        "  %g = view_global %x : u32[%n, 64]\n"
+        "  %gi = view_global %i : i32[32, 1]\n"
+        "  %s = allocate_shared : u32[32, 64]\n"
+        "  %rows = load_global %gi[0, 0] : i32[32, 1] @ spatial(32, 1)\n"
+        "  copy_async %g[%rows, 8], %s[0, 0] {shape = [32, 16]}\n"
+        "  %v = load_shared %s[%rows, 8] : u32[32, 2] @ spatial(32, 1).local(1, 2)\n"
+        "}\n";
+    Diag diag;
+    diag_init(&diag);
+    diag_set_source(&diag, "test", text, strlen(text), 1);
+    Module *m = module_new(&diag);
+    assert_non_null(m);
+    assert_true(parse_module(m, NULL, 0) && verify_module(m));
+    Program *p = m->programs;
+    OpAccess a[ACCESSES_MAX];
+    const Op *load = p->body->last, *copy = load->prev;
+    assert_int_equal(op_accesses(copy, a), 2);
+    assert_true(a[0].data_dependent);
+    assert_null(a[0].tile.offsets);
+    assert_true(a[0].tile.extents[0] > INT32_MAX);
+    assert_int_equal(a[0].tile.extents[1], 64);
+    assert_false(a[1].data_dependent);
+    assert_int_equal(a[1].tile.extents[1], 16);
+    assert_null(a[1].tile.index);
+    MemoryTile source = op_source_tile(copy);
+    assert_ptr_equal(source.index, find_value(p, "rows"));
+    assert_int_equal(memory_tile_find(&source, 0), -1);
+    assert_int_equal(memory_tile_find(&source, 1), 1);
+    assert_true(memory_tile_is_uniform(&source, 1) && !memory_tile_is_uniform(&source, 0));
+    assert_int_equal(op_accesses(load, a), 1);
+    assert_true(a[0].data_dependent);
+    assert_int_equal(a[0].tile.extents[0], 32);
+    assert_ptr_equal(op_index(load), source.index);
+    module_free(m);
+    diag_free(&diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +183,7 @@ int main(void)
         cmocka_unit_test(no_memory_operand_is_forgotten),
         cmocka_unit_test(waits_have_names),
         cmocka_unit_test(accesses_of_a_bulk_copy),
+        cmocka_unit_test(accesses_of_copied_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
