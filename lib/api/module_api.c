@@ -132,7 +132,7 @@ static void print_operand_kinds(Text *out, const OpInfo *info)
     static const char *const names[] = {"register", "shared", "global", "pointer", "memory",
                                         "tensor", "mbarrier"};
     if (info->operand_count == OPERANDS_ANY)
-        text_add(out, "any");
+        text_add(out, info->operand_least ? "registers" : "any");
     for (int i = 0; i < info->operand_count; i++)
         text_printf(out, "%s%s%s", i ? ", " : "", names[info->operands[i]],
                     i < info->operand_least ? "" : " or none");

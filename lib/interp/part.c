@@ -1,4 +1,5 @@
-/* slice and permute: parts of memory are views of it, parts of registers copies. */
+/* slice and permute, whose parts of memory are views of it, parts of registers copies; and
+ * register tensors under other dimensions. */
 #include "interp/tile.h"
 
 #include "ir/part.h"
@@ -77,15 +78,29 @@ static void permute_memory(const Op *op)
 
 /* ---- ops -------------------------------------------------------------------- */
 
+/* Offsets of registers may be the index of a loop that is not unrolled yet. */
+static bool evaluate_offsets(Interp *in, const Op *op, int64_t *offsets)
+{
+    const Attr *written = op_attr(op, ATTR_OFFSETS);
+    for (unsigned d = 0; d < written->count; d++)
+        if (!interp_evaluate(in, op, written->exprs[d], &offsets[d]) ||
+            !slice_check_offset(in->diag, op, d, offsets[d]))
+            return false;
+    return true;
+}
+
 bool interp_slice(Interp *in, const Op *op)
 {
+    int64_t offsets[LIMIT_RANK];
     if (op->results[0]->type->kind != TYPE_REG)
         return slice_memory(in, op);
+    if (!evaluate_offsets(in, op, offsets))
+        return false;
     const Tensor *from = value_tensor(op->operands[0]);
     Tensor *to = value_tensor(op->results[0]);
     to->undefined = from->undefined;
     for (int64_t slot = 0; slot < to->slots; slot++) {
-        int64_t source = slice_slot(op, slot);
+        int64_t source = slice_slot(op, offsets, slot);
         for (int64_t thread = 0; thread < to->threads; thread++)
             tensor_set(to, thread, slot, tensor_get(from, thread, source));
     }
@@ -101,4 +116,36 @@ bool interp_permute(Interp *in, const Op *op)
     else
         permute_memory(op);
     return true;
+}
+
+bool interp_reshape(Interp *in, const Op *op)
+{
+    (void)in;
+    value_assign(op->results[0], op->operands[0]);
+    return true;
+}
+
+static bool interp_join(Interp *in, const Op *op)
+{
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t slot = 0; slot < to->slots; slot++) {
+        PartSlot source = join_slot(op, slot);
+        const Tensor *from = value_tensor(op->operands[source.part]);
+        for (int64_t thread = 0; thread < to->threads; thread++)
+            tensor_set(to, thread, slot, tensor_get(from, thread, source.slot));
+    }
+    return true;
+}
+
+bool interp_concat(Interp *in, const Op *op)
+{
+    return interp_join(in, op);
+}
+
+bool interp_interleave(Interp *in, const Op *op)
+{
+    return interp_join(in, op);
 }

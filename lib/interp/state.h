@@ -36,7 +36,7 @@ typedef struct Tensor {
 
     /* The allocate_register that left all of it undefined, or NULL. One flag
      * serves all bits: only allocate_register makes undefined ones, in whole
-     * tensors, and only view, slice, permute and carrying pass them on. */
+     * tensors, and only view, slice, permute, reshape and carrying pass them on. */
     const Op *undefined;
 } Tensor;
 

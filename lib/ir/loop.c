@@ -7,6 +7,28 @@ int64_t for_stages(const Op *op)
     return stages ? stages->constant : 0;
 }
 
+int64_t for_iterations(const Op *op)
+{
+    const Expr *lower = op_expr(op, ATTR_LOWER), *upper = op_expr(op, ATTR_UPPER);
+    const Expr *step = op_expr(op, ATTR_STEP);
+    if (!expr_is_constant(lower) || !expr_is_constant(upper) ||
+        (step && !expr_is_constant(step)))
+        return -1;
+    if (upper->constant <= lower->constant)
+        return 0;
+    uint64_t last = (uint64_t)upper->constant - (uint64_t)lower->constant - 1;
+    last /= step ? (uint64_t)step->constant : 1;
+    return last < INT64_MAX ? (int64_t)last + 1 : INT64_MAX;
+}
+
+bool for_unrolls_all(const Op *op)
+{
+    const Expr *copies = op_expr(op, ATTR_UNROLL);
+    int64_t iterations = for_iterations(op);
+    return op_attr(op, ATTR_UNROLL) && iterations >= 0 &&
+           (!copies || (copies->constant > 1 && iterations <= copies->constant));
+}
+
 Value *for_index(const Op *op)
 {
     return op->regions[0]->args[0];

@@ -8,6 +8,13 @@
  * it. */
 int64_t for_stages(const Op *op);
 
+/* For `for`: the iterations of a loop whose bounds and step are constants, at most
+ * INT64_MAX; -1 for others. */
+int64_t for_iterations(const Op *op);
+/* Returns true for a `for` that is marked to become copies of its body, one for each
+ * iteration, in which the index is a constant. */
+bool for_unrolls_all(const Op *op);
+
 /* For `for`: its index value, and the i-th carried value inside the body.
  * A missing STEP attribute means 1. */
 Value *for_index(const Op *op);

@@ -75,6 +75,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define K2(a, b) 2, 2, {OPERAND_##a, OPERAND_##b}
 #define K3(a, b, c) 3, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
 #define K2_3(a, b, c) 2, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
+#define K2_N(a) 2, OPERANDS_ANY, {OPERAND_##a}
 #define KN 0, OPERANDS_ANY, {0}
 #define R(n) {MODE_READ, ACCESS_AT_OFFSETS, n}
 #define W(n) {MODE_WRITE, ACCESS_AT_OFFSETS, n}

@@ -83,7 +83,8 @@ typedef enum Effect {
 
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_ENTRY, RULE_BOOL, RULE_REDUCE,
-    RULE_SLICE, RULE_PERMUTE, RULE_DECODE, RULE_SCALAR, RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_SLICE, RULE_PERMUTE, RULE_RESHAPE, RULE_JOIN, RULE_DECODE, RULE_SCALAR, RULE_INDICES,
+    RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -153,7 +154,8 @@ typedef struct OpInfo {
     const char *name;
     ResultKind result;
     int operand_least;              /* how many of them must be there */
-    int operand_count;              /* or OPERANDS_ANY */
+    int operand_count;              /* or OPERANDS_ANY, of kind operands[0] if `operand_least`
+                                       are needed, else of any kind */
     OperandKind operands[OPERANDS_MAX];
     uint64_t attrs;                 /* op_attr_bit(ATTR_x) of each allowed one */
     Effect effect;

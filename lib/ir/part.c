@@ -1,4 +1,4 @@
-/* Types and places of slices. */
+/* Types and places of slices and of register tensors under other dimensions. */
 #include "ir/part.h"
 
 #include "ir/tile.h"
@@ -108,17 +108,117 @@ const Type *permute_type(Module *m, const Type *operand, const int64_t *order,
     return memory_part(m, operand, dims, operand->dtype, operand->rank, extents, why);
 }
 
+/* The elements of a REG type, INT64_MAX when there are more. */
+static int64_t count_elements(unsigned rank, const Expr *const *extents)
+{
+    int64_t count = 1;
+    for (unsigned d = 0; d < rank; d++)
+        if (__builtin_mul_overflow(count, extents[d]->constant, &count))
+            return INT64_MAX;
+    return count;
+}
+
+const Type *reshape_type(Module *m, const Type *operand, unsigned rank,
+                         const Expr *const *extents, const char **why)
+{
+    int64_t shape[LIMIT_RANK], from = count_elements(operand->rank, operand->extents);
+    int64_t to = count_elements(rank, extents);
+    if (from != to) {
+        *why = arena_printf(&m->arena, "reshape keeps the elements, got %lld from %lld",
+                            (long long)to, (long long)from);
+        return NULL;
+    }
+    if (type_is_open(operand))
+        return type_reg_open(m, operand->dtype, rank, extents);
+    for (unsigned d = 0; d < rank; d++)
+        shape[d] = extents[d]->constant;
+    const Layout *l = layout_reshape(&m->layouts, operand->layout, rank, shape, why);
+    return l ? type_reg(m, operand->dtype, l) : NULL;
+}
+
+/* The layout of `count` elements along dimension `dim`, which all threads have in slots. */
+static const Layout *layout_of_parts(Module *m, unsigned rank, unsigned count, unsigned dim,
+                                     const char **why)
+{
+    int64_t shape[LIMIT_RANK];
+    for (unsigned d = 0; d < rank; d++)
+        shape[d] = d == dim ? count : 1;
+    return layout_local(&m->layouts, rank, shape, why);
+}
+
+static const Layout *join_layout(Module *m, OpCode code, const Layout *part, unsigned count,
+                                 unsigned dim, const char **why)
+{
+    const Layout *parts = layout_of_parts(m, part->rank, count, dim, why);
+    if (!parts)
+        return NULL;
+    return code == OP_concat ? layout_product(&m->layouts, parts, part, why)
+                             : layout_product(&m->layouts, part, parts, why);
+}
+
+const Layout *join_part(Module *m, OpCode code, const Layout *whole, unsigned count,
+                        unsigned dim, const char **why)
+{
+    const Layout *parts = layout_of_parts(m, whole->rank, count, dim, why);
+    if (!parts)
+        return NULL;
+    return code == OP_concat ? layout_divide_left(&m->layouts, whole, parts, why)
+                             : layout_divide(&m->layouts, whole, parts, why);
+}
+
+const Type *join_type(Module *m, OpCode code, const Type *part, unsigned count, unsigned dim,
+                      const char **why)
+{
+    const Expr *extents[LIMIT_RANK];
+    if (!type_is_open(part)) {
+        const Layout *l = join_layout(m, code, part->layout, count, dim, why);
+        return l ? type_reg(m, part->dtype, l) : NULL;
+    }
+    if (count_elements(part->rank, part->extents) > INT64_MAX / count) {
+        *why = "the product of the extents is over 63 bits";
+        return NULL;
+    }
+    for (unsigned d = 0; d < part->rank; d++)
+        extents[d] = part->extents[d];
+    extents[dim] = expr_constant(&m->exprs, type_extent(part, dim) * count);
+    return type_reg_open(m, part->dtype, part->rank, extents);
+}
+
 /* ---- slots --------------------------------------------------------------- */
 
-int64_t slice_slot(const Op *op, int64_t slot)
+int64_t slice_slot(const Op *op, const int64_t *offsets, int64_t slot)
 {
     MemoryTile t = op_memory_tile(op);
     int64_t index[LIMIT_RANK], of_slice[LIMIT_RANK], thread, source;
     layout_index(op->results[0]->type->layout, 0, slot, of_slice);
     for (unsigned d = 0; d < t.memory->type->rank; d++)
-        index[d] = t.offsets->exprs[d]->constant;
+        index[d] = offsets[d];
     for (unsigned d = 0; d < t.rank; d++)
         index[memory_tile_dim(&t, d)] += of_slice[d];
     layout_place(t.memory->type->layout, index, &thread, &source);
     return source;
+}
+
+bool slice_check_offset(Diag *diag, const Op *op, unsigned d, int64_t offset)
+{
+    MemoryTile t = op_memory_tile(op);
+    int dim = memory_tile_find(&t, d);
+    int64_t extent = dim < 0 ? 1 : t.extents[dim], whole = type_extent(t.memory->type, d), last;
+    if (offset % extent)
+        return diag_error(diag, op->loc, "offset %u is %lld, a slice of registers begins at a "
+                          "multiple of its extent %lld", d, (long long)offset,
+                          (long long)extent);
+    if (__builtin_add_overflow(offset, extent - 1, &last))
+        last = INT64_MAX;
+    return (offset >= 0 && last < whole) ||
+           diag_error(diag, op->loc, "the tile covers %lld .. %lld of dimension %u, the "
+                      "register tensor has extent %lld", (long long)offset, (long long)last, d,
+                      (long long)whole);
+}
+
+PartSlot join_slot(const Op *op, int64_t slot)
+{
+    int64_t slots = op->operands[0]->type->layout->slots, parts = op->operand_count;
+    return op->code == OP_concat ? (PartSlot){(unsigned)(slot / slots), slot % slots}
+                                 : (PartSlot){(unsigned)(slot % parts), slot / parts};
 }

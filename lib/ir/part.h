@@ -1,4 +1,6 @@
-/* Tensors that are parts of others: what `slice` and `permute` give.
+/* Tensors that are parts of others, `slice` and `permute`; and register tensors whose
+ * elements stay in their registers under other dimensions: `reshape`, `concat`,
+ * `interleave`.
  *
  *     %ring = allocate_shared : f16[3, 16, 64] shared swizzle(3, 3, 3)      the root
  *     %tile = slice %ring[%i mod 3, 0, 0] : f16[16, 64] shared swizzle(3, 3, 3)
@@ -36,8 +38,37 @@ const Type *slice_type(Module *m, const Type *operand, const Attr *dims, DType d
 const Type *permute_type(Module *m, const Type *operand, const int64_t *order,
                          const char **why);
 
-/* For `slice` of a register tensor: the operand's slot that has what `slot` of the
- * result holds, in each thread. */
-int64_t slice_slot(const Op *op, int64_t slot);
+/* The type of an `operand` register tensor's elements, in row-major order, under other
+ * extents. NULL with the reason: there are more elements or fewer, or a mode of the layout
+ * would lie across dimensions. */
+const Type *reshape_type(Module *m, const Type *operand, unsigned rank,
+                         const Expr *const *extents, const char **why);
+
+/* The type that `count` register tensors of type `part` make, along dimension `dim` one
+ * after another (OP_concat) or taking turns (OP_interleave). The parts are the most
+ * significant digit of the slots, or the least:
+ *
+ *     concat       slot = part * slots + s         interleave    slot = s * parts + part
+ *
+ * NULL with the reason. */
+const Type *join_type(Module *m, OpCode code, const Type *part, unsigned count, unsigned dim,
+                      const char **why);
+/* The layout of the parts of a `whole` that join_type gives; NULL: there is none. */
+const Layout *join_part(Module *m, OpCode code, const Layout *whole, unsigned count,
+                        unsigned dim, const char **why);
+/* The part of the `op`, a concat or interleave, that has what `slot` of the result holds,
+ * and its slot there. */
+typedef struct PartSlot {
+    unsigned part;
+    int64_t slot;
+} PartSlot;
+PartSlot join_slot(const Op *op, int64_t slot);
+
+/* For `slice` of a register tensor at `offsets`: the operand's slot that has what `slot`
+ * of the result holds, in each thread. */
+int64_t slice_slot(const Op *op, const int64_t *offsets, int64_t slot);
+/* Checks one offset of a slice of registers: it is a multiple of the slice's extent, as all
+ * such slices lie alike in the threads, and keeps the slice inside the operand. */
+bool slice_check_offset(Diag *diag, const Op *op, unsigned d, int64_t offset);
 
 #endif

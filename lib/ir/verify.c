@@ -47,11 +47,13 @@ static bool note_definition(Module *m, const Value *v)
 static bool verify_operand_count(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
-    int index = op_attr(op, ATTR_INDEXED) != NULL;
-    int least = info->operand_least + index, most = info->operand_count + index;
-    int count = (int)op->operand_count;
-    if (count >= least && count <= most)
+    int index = op_attr(op, ATTR_INDEXED) != NULL, count = (int)op->operand_count - index;
+    int least = info->operand_least, most = info->operand_count;
+    if (count >= least && (count <= most || most == OPERANDS_ANY))
         return true;
+    if (most == OPERANDS_ANY)
+        return diag_error(m->diag, op->loc, "%s takes at least %d operands, got %d", info->name,
+                          least, count);
     if (least < most)
         return diag_error(m->diag, op->loc, "%s takes %d to %d operands, got %d", info->name,
                           least, most, count);
@@ -62,14 +64,16 @@ static bool verify_operand_count(Module *m, const Op *op)
 bool verify_operands(Module *m, const Op *op)
 {
     const OpInfo *info = &op_info[op->code];
-    bool ok = true;
-    if (info->operand_count == OPERANDS_ANY)
+    bool any = info->operand_count == OPERANDS_ANY, ok = true;
+    if (any && !info->operand_least)
         return true;
     if (!verify_operand_count(m, op))
         return false;
     for (unsigned i = 0; i < op->operand_count; i++) {
         const Value *v = op->operands[i];
-        OperandKind kind = (int)i < info->operand_count ? info->operands[i] : OPERAND_REG;
+        OperandKind kind = any                            ? info->operands[0]
+                           : (int)i < info->operand_count ? info->operands[i]
+                                                          : OPERAND_REG;
         if (kind_matches(kind, v->type->kind))
             continue;
         diag_error(m->diag, op->loc, "operand %u of %s is a %s, %%%s is a %s: %s", i + 1,

@@ -42,6 +42,10 @@ const Type *verify_decode_type(Module *m, const Op *op);
  * its attributes. */
 const Type *verify_permute_type(Module *m, const Op *op);
 
+/* The type that a `concat` or `interleave` with checked operands gives; NULL after an error
+ * in its attributes. */
+const Type *verify_join_type(Module *m, const Op *op);
+
 /* Checks the tile of a load, store or slice: as many offsets as the tensor has
  * dimensions, dimensions of the tile that exist; and constant offsets that
  * keep the tile inside a tensor of constant extents. */

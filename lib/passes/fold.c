@@ -2,7 +2,7 @@
  * give way to it; decided branches and empty loops dissolve.
  *
  *   %y = cast %x : f16   (%x is f16)     =>    %x
- *   %y = view (view %x)                  =>    view %x
+ *   %y = view (view %x)                  =>    view %x            reshape, too
  *   neg (neg %x), not (not %x)           =>    %x
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
  *   if 1 { A } else { B }                =>    A
@@ -97,15 +97,17 @@ static const Expr *simplify(Module *m, const Expr *e)
 }
 
 /* Returns true when the tile, moved to constant `offset` of dimension `dim`, leaves its
- * shared tensor. */
-static bool leaves_shared(const Op *op, unsigned dim, int64_t offset)
+ * shared or register tensor, or does not begin at a multiple of a slice of registers. */
+static bool leaves_tensor(const Op *op, unsigned dim, int64_t offset)
 {
     MemoryTile t = op_memory_tile(op);
-    if (t.memory->type->kind != TYPE_SHARED)
+    TypeKind kind = t.memory->type->kind;
+    if (kind != TYPE_SHARED && !(kind == TYPE_REG && op->code == OP_slice))
         return false;
     int d = memory_tile_find(&t, dim);
-    int64_t last = type_extent(t.memory->type, dim) - (d < 0 ? 1 : t.extents[d]);
-    return offset < 0 || offset > last;
+    int64_t extent = d < 0 ? 1 : t.extents[d];
+    int64_t last = type_extent(t.memory->type, dim) - extent;
+    return offset < 0 || offset > last || (kind == TYPE_REG && offset % extent);
 }
 
 /* Returns true when a `scalar` cannot give the constant. */
@@ -124,7 +126,7 @@ static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
            ((kind == ATTR_STEP && e->constant < 1) ||
             (kind == ATTR_STATE && !semaphore_holds(op, e->constant)) ||
             (op->code == OP_scalar && leaves_type(op, e->constant)) ||
-            (kind == ATTR_OFFSETS && leaves_shared(op, i, e->constant)));
+            (kind == ATTR_OFFSETS && leaves_tensor(op, i, e->constant)));
 }
 
 /* The i-th expression of an attribute. */
@@ -197,7 +199,8 @@ static bool fold_op(Fold *fold, Op *op)
         return false;
     Value *x = op->operands[0], *result = op->results[0];
     Op *inner = x->def;
-    bool converts = op->code == OP_view || op->code == OP_cast;
+    bool views = op->code == OP_view || op->code == OP_reshape;
+    bool converts = views || op->code == OP_cast;
     if (converts && x->type == result->type) {
         value_forward(result, x);
     } else if (is_involution(op) && inner && inner->code == op->code) {
@@ -205,7 +208,7 @@ static bool fold_op(Fold *fold, Op *op)
     } else if (op->code == OP_cast && fold_cast_of_fill(fold, op)) {
         /* Forwarded there. */
     } else {
-        if (op->code == OP_view && inner && inner->code == OP_view) {
+        if (views && inner && inner->code == op->code) {
             op->operands[0] = inner->operands[0];
             note_change(fold, STAT_fold_views);
         }

@@ -136,11 +136,21 @@ static int64_t node_elements(const Node *node)
     return n;
 }
 
-/* Orders the largest first, so that reductions and sources of broadcasts follow. */
+/* Returns true for the result of a join, whose layout follows from its parts'. */
+static bool is_joined(const Node *node)
+{
+    const Op *op = node->value->def;
+    return op && op_info[op->code].rule == RULE_JOIN;
+}
+
+/* Orders the largest first, so that reductions and sources of broadcasts follow. Joins come
+ * last: few layouts of a whole can be parted. */
 static int compare_nodes(const void *x, const void *y)
 {
     const Node *a = *(const Node *const *)x, *b = *(const Node *const *)y;
     int64_t na = node_elements(a), nb = node_elements(b);
+    if (is_joined(a) != is_joined(b))
+        return is_joined(a) ? 1 : -1;
     if (na != nb)
         return na < nb ? 1 : -1;
     if (a->weight != b->weight)

@@ -73,22 +73,55 @@ static void connect_elements(Graph *g, const Op *op)
         add_edge(g, EDGE_SAME, op, first, op->results[i]);
 }
 
-bool view_keeps_places(const Op *op)
+static bool same_extents(const Type *from, const Type *to)
 {
-    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
-    bool same = dtype_bits(from->dtype) == dtype_bits(to->dtype) &&
-                from->packed == to->packed && from->rank == to->rank;
+    bool same = from->rank == to->rank;
     for (unsigned d = 0; same && d < from->rank; d++)
         same = from->extents[d] == to->extents[d];
     return same;
 }
 
+/* Returns the first dimension from `d` on whose extent is not 1, or the rank. */
+static unsigned skip_units(const Type *t, unsigned d)
+{
+    while (d < t->rank && type_extent(t, d) == 1)
+        d++;
+    return d;
+}
+
+/* Returns true when extents are equal but for those of 1. */
+static bool same_but_units(const Type *from, const Type *to)
+{
+    unsigned i = skip_units(from, 0), j = skip_units(to, 0);
+    while (i < from->rank && j < to->rank && from->extents[i] == to->extents[j]) {
+        i = skip_units(from, i + 1);
+        j = skip_units(to, j + 1);
+    }
+    return i == from->rank && j == to->rank;
+}
+
+bool view_keeps_places(const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    return dtype_bits(from->dtype) == dtype_bits(to->dtype) && from->packed == to->packed &&
+           same_but_units(from, to);
+}
+
 /* Connects the ends of a view, unless the text gives both layouts: they may differ. */
 static void connect_view(Graph *g, const Op *op)
 {
-    bool open = type_is_open(op->operands[0]->type) || type_is_open(op->results[0]->type);
-    if (open && view_keeps_places(op))
-        add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    if ((type_is_open(from) || type_is_open(to)) && view_keeps_places(op))
+        add_edge(g, same_extents(from, to) ? EDGE_SAME : EDGE_RESHAPE, op, op->operands[0],
+                 op->results[0]);
+}
+
+/* Connects the parts, which have one layout, with each other and with the result. */
+static void connect_join(Graph *g, const Op *op)
+{
+    for (unsigned i = 1; i < op->operand_count; i++)
+        add_edge(g, EDGE_SAME, op, op->operands[0], op->operands[i]);
+    add_edge(g, EDGE_JOIN, op, op->operands[0], op->results[0]);
 }
 
 /* Connects the result with the codes, whose layout gives that of scales and zero points. */
@@ -122,6 +155,12 @@ static void connect_op(Graph *g, const Op *op)
         break;
     case RULE_SLICE:
         add_edge(g, EDGE_SLICE, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_RESHAPE:
+        add_edge(g, EDGE_RESHAPE, op, op->operands[0], op->results[0]);
+        break;
+    case RULE_JOIN:
+        connect_join(g, op);
         break;
     case RULE_ENTRY:    /* the table's layout is chosen by itself */
         add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
@@ -237,13 +276,39 @@ static const Layout *grouped(Graph *g, const Edge *edge)
     return layout_group(&g->m->layouts, edge->ends[0]->layout, shape, &why);
 }
 
+/* Returns the layout of a reshape's other end; NULL with the reason. */
+static const Layout *reshaped(Graph *g, const Edge *edge, unsigned end, const char **none)
+{
+    const Type *to = edge->ends[!end]->value->type;
+    int64_t shape[LIMIT_RANK];
+    for (unsigned d = 0; d < to->rank; d++)
+        shape[d] = type_extent(to, d);
+    return layout_reshape(&g->m->layouts, edge->ends[end]->layout, to->rank, shape, none);
+}
+
+/* Returns the layout of the whole from its parts', or theirs from its; NULL with the
+ * reason. */
+static const Layout *joined(Graph *g, const Edge *edge, unsigned end, const char **none)
+{
+    const Op *op = edge->op;
+    const Layout *l = edge->ends[end]->layout;
+    unsigned dim = (unsigned)op_attr(op, ATTR_DIM)->integer;
+    if (end)
+        return join_part(g->m, op->code, l, op->operand_count, dim, none);
+    DType dtype = edge->ends[0]->value->type->dtype;
+    const Type *t = join_type(g->m, op->code, type_reg(g->m, dtype, l), op->operand_count, dim,
+                              none);
+    return t ? t->layout : NULL;
+}
+
 /* Returns the layout of the edge's other end that follows from `end`; NULL: several
- * layouts satisfy the edge, or none. */
-static const Layout *follows(Graph *g, const Edge *edge, unsigned end)
+ * layouts satisfy the edge, or none, for the reason `*none`. */
+static const Layout *follows(Graph *g, const Edge *edge, unsigned end, const char **none)
 {
     const Node *node = edge->ends[end], *other = edge->ends[!end];
     LayoutTable *t = &g->m->layouts;
     const char *why;
+    *none = NULL;
     switch (edge->kind) {
     case EDGE_SAME:
         return node->layout;
@@ -255,6 +320,10 @@ static const Layout *follows(Graph *g, const Edge *edge, unsigned end)
         return end ? NULL : layout_reduce(t, node->layout, reduce_dims(edge->op), &why);
     case EDGE_GROUP:
         return end ? NULL : grouped(g, edge);
+    case EDGE_RESHAPE:
+        return reshaped(g, edge, end, none);
+    case EDGE_JOIN:
+        return joined(g, edge, end, none);
     case EDGE_REPEAT:
         break;
     }
@@ -267,13 +336,14 @@ static const Layout *follows(Graph *g, const Edge *edge, unsigned end)
 static bool agree(Graph *g, const Edge *edge)
 {
     const Layout *first = edge->ends[0]->layout, *second = edge->ends[1]->layout;
+    const char *none;
     int64_t thread;
     if (edge->kind == EDGE_REPEAT)
         return first->threads == second->threads && layout_broadcasts(first, second, &thread);
     if (edge->kind == EDGE_GROUP)
         return first->threads == second->threads && grouped(g, edge) &&
                layout_broadcasts(second, first, &thread);
-    return follows(g, edge, 0) == second;
+    return follows(g, edge, 0, &none) == second;
 }
 
 static bool conflict(Graph *g, Conflict c)
@@ -286,13 +356,14 @@ static bool conflict(Graph *g, Conflict c)
 static bool spread_over(Graph *g, const Edge *edge, unsigned end)
 {
     Node *node = edge->ends[end], *other = edge->ends[!end];
+    const char *none;
     if (other->layout)
         return agree(g, edge) ||
                conflict(g, (Conflict){.edge = edge, .node = other, .layout = other->layout,
                                       .by = other->root->by, .why = other->root->why});
-    other->layout = follows(g, edge, end);
+    other->layout = follows(g, edge, end, &none);
     if (!other->layout)
-        return true;
+        return !none || conflict(g, (Conflict){.edge = edge, .node = node, .why = none});
     other->root = node->root;
     other->from = node;
     arena_push(&g->m->scratch, g->spreading, g->spreading_count, g->spreading_capacity, other);
@@ -410,9 +481,25 @@ static void report_meeting(const Graph *g)
     diag_note(m->diag, b->root->by->loc, "%s", root_request(m, b->root));
 }
 
+/* Reports a layout for which the other end of an edge has none. */
+static void report_none(const Graph *g)
+{
+    const Conflict *c = &g->conflict;
+    const Node *root = c->node->root;
+    Module *m = g->m;
+    diag_error(m->diag, c->edge->op->loc, "%s has no layout for %s, as %s has %s: %s",
+               op_info[c->edge->op->code].name,
+               graph_value_text(m, c->edge->ends[c->edge->ends[0] == c->node]->value),
+               graph_value_text(m, c->node->value), graph_layout_text(m, c->node->layout),
+               c->why);
+    diag_note(m->diag, root->by->loc, "%s", root_request(m, root));
+}
+
 void graph_report(const Graph *g)
 {
-    if (g->conflict.edge)
+    if (g->conflict.edge && !g->conflict.layout)
+        report_none(g);
+    else if (g->conflict.edge)
         report_meeting(g);
     else
         report_apart(g);

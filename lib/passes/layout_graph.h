@@ -10,6 +10,8 @@
  *     %s ──slice── %u                     %u = slice %s[..]   of %s follows %u
  *     %i ──repeat── %x                    %x = load_global %v[%i, 0]  of %x follows %i
  *     %w ──group── %g                     dequantize %w, %g   of %w follows %g
+ *     %s ──reshape── %v                   %v = reshape %s     each of the other
+ *     %a ──join── %c                      %c = concat %a, %b  each of the other
  */
 #ifndef TILUS_PASSES_LAYOUT_GRAPH_H
 #define TILUS_PASSES_LAYOUT_GRAPH_H
@@ -17,7 +19,8 @@
 #include "ir/ir.h"
 
 typedef enum EdgeKind {
-    EDGE_SAME, EDGE_REDUCE, EDGE_REPEAT, EDGE_PERMUTE, EDGE_SLICE, EDGE_GROUP
+    EDGE_SAME, EDGE_REDUCE, EDGE_REPEAT, EDGE_PERMUTE, EDGE_SLICE, EDGE_GROUP,
+    EDGE_RESHAPE, EDGE_JOIN
 } EdgeKind;
 
 typedef struct Node Node;
@@ -47,11 +50,12 @@ struct Node {
     int weight;                 /* of `access`, for its choice; 0 without one */
 };
 
-/* Two ops' requests for different layouts of one value. */
+/* Two ops' requests for different layouts of one value, or a layout of `node` for which the
+ * other end of the edge has none. */
 typedef struct Conflict {
     const Edge *edge;           /* between the two layouts; NULL: both are of `node` */
     const Node *node;           /* the subject of `by`'s request for `layout` */
-    const Layout *layout;
+    const Layout *layout;       /* NULL: the other end has none, `why` */
     const Op *by;
     const char *why;
 } Conflict;
@@ -81,8 +85,8 @@ Node *graph_node(const Value *v);
 /* Returns true when the node's layout is in the text, or follows from one that is. */
 bool node_is_given(const Node *node);
 
-/* Returns true when a `view` keeps the shape and the width of elements, and so each
- * element in its place. */
+/* Returns true when a `view` keeps the shape, but for dimensions of extent 1, and the width
+ * of elements, and so each element in its place. */
 bool view_keeps_places(const Op *op);
 
 /* Reports the conflict, with both ops. */

@@ -335,6 +335,8 @@ static const char *obstacle(const Split *s)
 {
     if (for_stages(s->loop) > 1)
         return "it is marked pipelined; its copies run ahead first";
+    if (for_unrolls_all(s->loop))
+        return "it is marked unroll; its copies have constant indices";
     if (s->allocates)
         return "it allocates memory";
     if (s->ops > COPIED_OPS)

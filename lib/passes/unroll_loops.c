@@ -66,16 +66,6 @@ static bool too_large(Unroll *u, const Op *op, int64_t copies)
     return false;
 }
 
-/* The iterations of a loop with constant bounds, at most INT64_MAX. */
-static int64_t constant_iterations(const Cut *cut)
-{
-    int64_t lower = cut->lower->constant, upper = cut->upper->constant;
-    if (upper <= lower)
-        return 0;
-    uint64_t last = ((uint64_t)upper - (uint64_t)lower - 1) / (uint64_t)cut->step;
-    return last < INT64_MAX ? (int64_t)last + 1 : INT64_MAX;
-}
-
 /* op(a, b), or `a` where that is the same. */
 static const Expr *make(Module *m, ScalarOp op, const Expr *a, const Expr *b)
 {
@@ -126,11 +116,10 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
     if (step && !expr_is_constant(step))
         return missed(u, op, "its step is not a constant");
     cut->step = step ? step->constant : 1;
-    bool constant = expr_is_constant(cut->lower) && expr_is_constant(cut->upper);
-    if (!copies && !constant)
+    int64_t iterations = for_iterations(op);
+    if (!copies && iterations < 0)
         return missed(u, op, "its bounds are not constants");
-    int64_t iterations = constant ? constant_iterations(cut) : INT64_MAX;
-    cut->whole = !copies || iterations <= copies->constant;
+    cut->whole = for_unrolls_all(op);
     cut->copies = cut->whole ? iterations : copies->constant;
     if (!cut->whole && !find_split(u->m, cut))
         return missed(u, op, "no expression of 64 bits counts its iterations");

@@ -407,6 +407,8 @@ static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo
                 info->rule == RULE_BOOL;
     if (s->operand_count && like)
         return parse_element_type(p, operand);
+    if (info->rule == RULE_RESHAPE)
+        return parse_reshape_type(p, operand && operand->kind == TYPE_REG ? operand : NULL);
     if (info->result != RESULT_TENSOR)
         return parse_type(p, result_type_kind(info->result));
     bool tensor = operand && operand->kind != TYPE_SCALAR && operand->kind != TYPE_PTR &&
@@ -441,6 +443,9 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_PERMUTE:
         s->types[s->type_count] = verify_permute_type(p->m, op);
         return s->types[s->type_count++];
+    case RULE_JOIN:
+        s->types[s->type_count] = verify_join_type(p->m, op);
+        return s->types[s->type_count++];
     case RULE_DECODE:
         s->types[s->type_count] = verify_decode_type(p->m, op);
         return s->types[s->type_count++];
@@ -472,6 +477,7 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_GIVEN:
     case RULE_ELEMENT:
     case RULE_SLICE:
+    case RULE_RESHAPE:
         return diag_error(p->diag, s->loc, "%s needs the type of its result", info->name);
     case RULE_NONE:
         break;

@@ -258,3 +258,17 @@ const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims)
         diag_error(p->diag, loc, "%s", why);
     return t;
 }
+
+const Type *parse_reshape_type(Parser *p, const Type *operand)
+{
+    Loc loc = p->token.loc;
+    const char *why = NULL;
+    const Type *t = parse_type(p, TYPE_REG);
+    if (!t || !operand || t->layout || type_is_open(operand))
+        return t;
+    const Type *follows = reshape_type(p->m, operand, t->rank, t->extents, &why);
+    if (follows)
+        return type_with_layout(p->m, t, follows->layout);
+    diag_error(p->diag, loc, "%s", why);
+    return NULL;
+}

@@ -123,6 +123,9 @@ const Type *parse_element_type(Parser *p, const Type *operand);
  * element type and extents: strides, swizzle and layout follow. `dims`: as in
  * slice_type. */
 const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims);
+/* The type of a reshape of an `operand` register tensor (NULL: a broken one), whose layout
+ * follows where the text leaves it out. */
+const Type *parse_reshape_type(Parser *p, const Type *operand);
 
 /* ---- forms of register tensors (parse_form.c) ----------------------- */
 

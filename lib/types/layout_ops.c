@@ -95,15 +95,18 @@ static void append_flat(DigitList *to, const DigitList *from, const int64_t *wei
 /* Appends the digit, which steps in row-major numbers, to `list`, cut where
  * dimensions of the new shape meet inside it. A weight at or below the digit's
  * stride divides it, unless it lies inside another digit, which is refused. */
-static bool push_cut(DigitList *list, Digit digit, unsigned rank, const int64_t *weights)
+static bool push_cut(LayoutTable *t, DigitList *list, Digit digit, unsigned rank,
+                     const int64_t *weights, const char **why)
 {
+    int64_t mode = digit.extent;
     for (unsigned d = 0; d < rank; d++) {
         int64_t end = digit.stride * digit.extent, weight = weights[d];
         if (weight >= end || digit.extent == 1)
             continue;
         bool cut = weight > digit.stride;
         if (cut && (weight % digit.stride || end % weight))
-            return false;
+            return refuse(t, why, "a mode of extent %" PRId64 " would lie across dimensions %u "
+                          "and %u of the new shape", mode, d, d + 1);
         int64_t inner = cut ? weight / digit.stride : 1;
         digit_push(list, (Digit){digit.extent / inner, digit.stride * inner / weight, (int)d});
         digit.extent = inner;
@@ -118,9 +121,8 @@ static bool cut_digits(LayoutTable *t, const DigitList *from, unsigned rank,
         Digit d = from->digit[i];
         if (d.dim == REPLICA)
             digit_push(to, d);
-        else if (!push_cut(to, d, rank, weights))
-            return refuse(t, why, "a mode of extent %" PRId64 " would lie across dimensions "
-                          "of the new shape", d.extent);
+        else if (!push_cut(t, to, d, rank, weights, why))
+            return false;
     }
     return true;
 }

@@ -289,13 +289,105 @@ static void make_permute(Gen *g, unsigned reg)
     gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
 }
 
+/* Other dimensions for the same elements: factors of their number, in any order. */
+static void make_reshape(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t shape[LIMIT_RANK], left = 1;
+    unsigned rank = 1 + (unsigned)choose(g->choices, 4);
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++)
+        left *= from->shape[d];
+    for (unsigned d = rank - 1; d > 0; d--) {
+        shape[d] = choose_between(g->choices, 1, left < 8 ? left : 8);
+        while (left % shape[d])
+            shape[d]--;
+        left /= shape[d];
+    }
+    shape[0] = left;
+    const Layout *to = layout_reshape(&g->layouts, from, rank, shape, &why);
+    if (!to)
+        return;
+    const char *op = "reshape";
+    if (rank == 1 && from->rank == 2 && from->shape[0] == 1 && choose(g->choices, 2))
+        op = "view";
+    gen_define(g, g->regs[reg].dtype, to, true,
+               arena_printf(g->arena, "%s %s : %s", op, gen_use(g, reg),
+                            gen_type_text(g, g->regs[reg].dtype, to)));
+}
+
+/* Two or three tensors of one type, side by side. */
+static void make_join(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t shape[LIMIT_RANK];
+    unsigned dim = (unsigned)choose(g->choices, from->rank);
+    unsigned parts = 2 + (unsigned)choose_rarely(g->choices, 3);
+    bool concat = choose(g->choices, 2);
+    const char *why = NULL;
+    for (unsigned d = 0; d < from->rank; d++)
+        shape[d] = d == dim ? parts : 1;
+    const Layout *outer = layout_local(&g->layouts, from->rank, shape, &why);
+    const Layout *to = from->slots * parts > 24 ? NULL
+                       : concat ? layout_product(&g->layouts, outer, from, &why)
+                                : layout_product(&g->layouts, from, outer, &why);
+    if (!to)
+        return;
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "%s %s", concat ? "concat" : "interleave", gen_use(g, reg));
+    for (unsigned i = 1; i < parts; i++)
+        text_printf(&text, ", %s", gen_use(g, gen_value_of(g, g->regs[reg].dtype, from)));
+    text_printf(&text, " {dim = %u}", dim);
+    gen_define(g, g->regs[reg].dtype, to, true, text_string(&text));
+}
+
+/* A slice by the index of a loop that is unrolled, stored in each iteration. */
+static void make_unrolled_slice(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    int64_t shape[LIMIT_RANK];
+    unsigned dim = (unsigned)choose(g->choices, from->rank);
+    const char *why = NULL, *index = gen_name(g, "i");
+    for (unsigned d = 0; d < from->rank; d++)
+        shape[d] = from->shape[d];
+    int64_t trips = choose_between(g->choices, 1, 4);
+    while (shape[dim] % trips)
+        trips--;
+    shape[dim] /= trips;
+    const Layout *to = layout_slice(&g->layouts, from, from->rank, shape, &why);
+    if (!to || !gen_may_nest(g) || g->budget < 2 * g->repeat * to->slots * to->threads * trips)
+        return;
+    Text text;
+    text_init(&text, g->arena);
+    text_printf(&text, "slice %s[", gen_use(g, reg));
+    for (unsigned d = 0; d < from->rank; d++)
+        text_printf(&text, d == dim ? "%s%s * %lld" : "%s0", d ? ", " : "", index,
+                    (long long)shape[d]);
+    text_printf(&text, "] : %s[", dtype_name(g->regs[reg].dtype));
+    gen_numbers(&text, from->rank, shape);
+    text_char(&text, ']');
+    gen_line(g, "for %s in 0 .. %lld unroll%s {", index, (long long)trips,
+             choose(g->choices, 2) ? "" : "(4)");
+    Scope s = gen_scope_begin(g);
+    gen_scalar_add(g, index, 0, trips - 1);
+    g->loop = g->scalar_count;
+    g->repeat *= trips;
+    unsigned part = gen_define(g, g->regs[reg].dtype, to, false, text_string(&text));
+    gen_store_result(g, part);
+    if (gen_any_dirty(g))
+        gen_synchronize(g);
+    g->repeat /= trips;
+    gen_scope_end(g, &s);
+    gen_line(g, "}");
+}
+
 void gen_rearrange(Gen *g)
 {
+    static void (*const makers[])(Gen *g, unsigned reg) = {
+        make_slice, make_permute, make_reshape, make_join, make_unrolled_slice};
     unsigned reg = gen_pick(g);
-    if (choose(g->choices, 2))
-        make_slice(g, reg);
-    else
-        make_permute(g, reg);
+    makers[choose(g->choices, sizeof makers / sizeof *makers)](g, reg);
 }
 
 void gen_reduce(Gen *g)

@@ -155,7 +155,7 @@ static const struct Statement {
     {2, 0, gen_gather}, {1, 0, gen_scatter}, {2, 2, gen_index_shared}, {1, 1, gen_histogram},
     {3, 3, gen_copy}, {1, 2, gen_copy_ring}, {1, 0, gen_dot}, {2, 0, gen_assert},
     {3, 2, gen_for}, {3, 1, gen_if}, {1, 0, gen_exit}, {1, 0, gen_print},
-    {1, 3, gen_synchronize}, {2, 0, gen_rearrange}, {2, 0, gen_dequantize},
+    {1, 3, gen_synchronize}, {4, 0, gen_rearrange}, {2, 0, gen_dequantize},
     {2, 1, gen_scalar_statement}, {2, 1, gen_load_scalar}, {2, 2, gen_alias},
     {1, 0, gen_part_of_input}, {2, 1, gen_while}, {3, 2, gen_pipelined},
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},

@@ -553,6 +553,7 @@ static void rows_of_the_op_table_make_sense(void **state)
         int needed = info->rule == RULE_LAST ? 3
                      : info->rule == RULE_SAME || info->rule == RULE_ELEMENT ||
                              info->rule == RULE_BOOL || info->rule == RULE_REDUCE ||
+                             info->rule == RULE_RESHAPE || info->rule == RULE_JOIN ||
                              info->result == RESULT_TENSOR ? 1 : 0;
         assert_true(info->operand_count == OPERANDS_ANY || info->operand_count >= needed);
         if (info->attrs & op_attr_bit(ATTR_OFFSETS) && info->operand_count != OPERANDS_ANY) {

@@ -368,7 +368,7 @@ static void refusals(void **state)
     refuses(layout_reshape(&table, c, 2, shape, &why),
             "a layout of 128 elements has no shape of 144");
     refuses(layout_reshape(&table, read("column_local(3, 2)"), 2, split, &why),
-            "a mode of extent 3 would lie across dimensions of the new shape");
+            "a mode of extent 3 would lie across dimensions 0 and 1 of the new shape");
     refuses(layout_reshape(&table, three, 0, NULL, &why),
             "a layout has 1 to 8 dimensions, got 0");
     refuses(layout_slice(&table, c, 2, tile, &why),
