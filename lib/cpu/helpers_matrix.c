@@ -8,24 +8,39 @@
 
 enum { MATRIX_ROWS = 8, ROW_BYTES = 16, ROW_HALVES = 8 };
 
-/* ---- shfl.sync.bfly (PTX ISA, 9.7.9.6) ----------------------------------- */
+/* ---- shfl.sync (PTX ISA, 9.7.9.6) ----------------------------------------- */
 
-/* args: membermask, value, lane mask, clamp and segment mask. */
-static void shuffle_xor(Thread *lanes, IntrinsicId id)
+/* The lane that `lane` reads from by operand b, in a segment from lane `first` on; `within` are
+ * the bits of a lane's number in its segment. It may be outside. */
+static int shuffle_source(IntrinsicId id, int lane, int b, int first, int within)
 {
-    (void)id;
-    for (unsigned lane = 0; lane < LANES; lane++) {
-        uint64_t xor = lanes[lane].args[2] & 31, clamp = lanes[lane].args[3] & 31;
-        uint64_t segment = lanes[lane].args[3] >> 8 & 31;
-        uint64_t last = (lane & segment) | (clamp & ~segment), from = lane ^ xor;
-        lanes[lane].results[0] = lanes[from <= last ? from : lane].args[1];
+    if (id == INTR_shuffle_up)
+        return lane - b;
+    return id == INTR_shuffle_index ? first | (b & within) : lane ^ b;
+}
+
+/* args: membermask, value, operand b, clamp and segment mask. */
+static void shuffle(Thread *lanes, IntrinsicId id)
+{
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint64_t *args = lanes[lane].args;
+        int clamp = (int)(args[3] & 31), segment = (int)(args[3] >> 8 & 31);
+        int end = (lane & segment) | (clamp & ~segment);
+        int from = shuffle_source(id, lane, (int)(args[2] & 31), lane & segment, ~segment);
+        bool inside = id == INTR_shuffle_up ? from >= end : from <= end;
+        lanes[lane].results[0] = lanes[inside ? from : lane].args[1];
     }
 }
 
-void cpu_shuffle_xor(const uint64_t *args, uint64_t *results)
-{
-    wait_warp(INTR_shuffle_xor, args, results, shuffle_xor);
-}
+#define SHUFFLE(id)                                                           \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        wait_warp(INTR_##id, args, results, shuffle);                         \
+    }
+
+SHUFFLE(shuffle_xor)
+SHUFFLE(shuffle_up)
+SHUFFLE(shuffle_index)
 
 /* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
 

@@ -76,6 +76,16 @@ ReduceKind reduce_kind(const Op *op)
     return op_word(op, ATTR_KIND, REDUCE_NONE);
 }
 
+unsigned op_dim(const Op *op)
+{
+    return (unsigned)op_attr(op, ATTR_DIM)->integer;
+}
+
+bool scan_is_exclusive(const Op *op)
+{
+    return op_word(op, ATTR_EXCLUSIVE, FLAG_FALSE) == FLAG_TRUE;
+}
+
 Blocks print_blocks(const Op *op)
 {
     return op_word(op, ATTR_BLOCKS, BLOCKS_FIRST);

@@ -77,10 +77,32 @@ Via op_via(const Op *op);
 const char *attr_word_text(const Attr *attr);
 const char *attr_words_text(Arena *arena, AttrKind kind);
 
-/* For `reduce`: the function, REDUCE_NONE without one, and a bit for each dimension that
- * it reduces. */
+/* For `reduce` and `scan`: the function, REDUCE_NONE without one. For `reduce`: a bit for
+ * each dimension that it reduces. */
 ReduceKind reduce_kind(const Op *op);
 uint32_t reduce_dims(const Op *op);
+
+/* Returns true when a reduction gives the index of an element; when it takes bools. */
+static inline bool reduce_gives_index(ReduceKind kind)
+{
+    return kind == REDUCE_ARGMAX || kind == REDUCE_ARGMIN;
+}
+
+static inline bool reduce_takes_bools(ReduceKind kind)
+{
+    return kind == REDUCE_ANY || kind == REDUCE_ALL;
+}
+
+/* Returns true when the greater element counts. */
+static inline bool reduce_prefers_greater(ReduceKind kind)
+{
+    return kind == REDUCE_MAX || kind == REDUCE_ARGMAX;
+}
+
+/* For `scan` and `shuffle`: the dimension along which they work. For `scan`: whether each
+ * element is left out of its own result. */
+unsigned op_dim(const Op *op);
+bool scan_is_exclusive(const Op *op);
 
 /* For `print`: the blocks that do; the first one when the text says nothing. */
 Blocks print_blocks(const Op *op);

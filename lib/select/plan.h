@@ -16,6 +16,7 @@
 #include "select/copy.h"
 #include "select/dot.h"
 #include "select/reduce.h"
+#include "select/scan.h"
 #include "select/select.h"
 
 typedef enum PlanFamily {
@@ -38,6 +39,8 @@ struct Plan {
         BulkPlan bulk;
         DotPlan dot;
         ReducePlan reduce;
+        ScanPlan scan;
+        ShufflePlan shuffle;
         CastChoice cast;
     };
 };

@@ -15,7 +15,7 @@ static bool is_power_of_two(int64_t v)
     return (v & (v - 1)) == 0;
 }
 
-static void digits_push(ThreadDigits *digits, int64_t weight, int64_t extent)
+void thread_digits_push(ThreadDigits *digits, int64_t weight, int64_t extent)
 {
     if (extent == 1)
         return;
@@ -23,9 +23,7 @@ static void digits_push(ThreadDigits *digits, int64_t weight, int64_t extent)
     digits->size *= extent;
 }
 
-/* Counts the threads of a digit that butterflies join: while it is a whole number of
- * pairs of lanes, lanes that differ in one bit differ in this digit alone. */
-static int64_t butterfly_extent(int64_t weight, int64_t extent)
+int64_t lanes_of_digit(int64_t weight, int64_t extent)
 {
     int64_t joined = 1;
     if (is_power_of_two(weight))
@@ -34,27 +32,47 @@ static int64_t butterfly_extent(int64_t weight, int64_t extent)
     return joined;
 }
 
+/* Max and min of 16-bit floats are those of f16x2 and bf16x2. */
+static bool reduces_pairs(const Op *op)
+{
+    ReduceKind kind = reduce_kind(op);
+    DType t = op->operands[0]->type->dtype;
+    return (kind == REDUCE_MAX || kind == REDUCE_MIN) && (t == DTYPE_f16 || t == DTYPE_bf16);
+}
+
+/* Counts the bytes of shared memory for partial results, and behind them for indices. */
+static void plan_scratch_bytes(ReducePlan *plan, const Op *op)
+{
+    int64_t entries = plan->count * plan->partials.size * plan->places.size;
+    if (plan->partials.size == 1)
+        return;
+    plan->indices = entries * reduce_bytes(op->operands[0]->type->dtype);
+    plan->scratch = plan->indices;
+    if (reduce_gives_index(reduce_kind(op)))
+        plan->scratch += entries * REDUCE_INDEX_BYTES;
+}
+
 ReducePlan reduce_plan(const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
     const Layout *l = from->layout;
     uint32_t dims = reduce_dims(op);
-    ReducePlan plan = {.partials = {.size = 1}, .places = {.size = 1}};
+    ReducePlan plan = {.pairs = reduces_pairs(op), .result_slots = to->layout->slots,
+                       .partials = {.size = 1}, .places = {.size = 1}};
+    plan.count = plan.pairs ? (plan.result_slots + 1) / 2 : plan.result_slots;
     int64_t weight = l->threads;
     for (unsigned i = 0; i < l->spatial_count; i++) {
         const LayoutDigit *d = &l->spatial[i];
         weight /= d->extent;
         if (d->mode < 0 || !(dims >> l->modes[d->mode].dim & 1)) {
-            digits_push(&plan.places, weight, d->extent);
+            thread_digits_push(&plan.places, weight, d->extent);
             continue;
         }
-        int64_t joined = butterfly_extent(weight, d->extent);
+        int64_t joined = lanes_of_digit(weight, d->extent);
         plan.lanes |= (uint32_t)(weight * (joined - 1));
-        digits_push(&plan.partials, weight * joined, d->extent / joined);
+        thread_digits_push(&plan.partials, weight * joined, d->extent / joined);
     }
-    if (plan.partials.size > 1)
-        plan.scratch = to->layout->slots * plan.partials.size * plan.places.size *
-                       reduce_bytes(to->dtype);
+    plan_scratch_bytes(&plan, op);
     return plan;
 }
 

@@ -23,16 +23,29 @@ typedef struct ThreadDigits {
     ThreadDigit digit[LAYOUT_MODES];
 } ThreadDigits;
 
+enum { REDUCE_INDEX_BYTES = 4 };
+
 typedef struct ReducePlan {
+    bool pairs;             /* partial results are pairs of 16-bit elements, side by side */
+    int64_t result_slots;
+    int64_t count;          /* of partial results in a thread: for each slot, or pair of slots */
     uint32_t lanes;         /* bit k: butterflies join lanes 2^k apart */
     ThreadDigits partials;  /* which partial result a thread has; of size 1: the whole one */
     ThreadDigits places;    /* for which elements of the result it has one */
+    int64_t indices;        /* where indices begin in the scratch, of argmax and argmin */
     int64_t scratch;        /* bytes of shared memory, 0 without partial results */
 } ReducePlan;
 
-/* Bytes of one partial result in shared memory: 4, and 8 of 64-bit types. */
+/* Bytes of one partial result in shared memory, without its index: 4, and 8 of 64-bit types. */
 unsigned reduce_bytes(DType t);
 
 ReducePlan reduce_plan(const Op *op);
+
+/* Appends a digit, unless its extent is 1. */
+void thread_digits_push(ThreadDigits *digits, int64_t weight, int64_t extent);
+
+/* Counts the lanes of a warp that a digit of the thread's number joins: while it is a whole
+ * number of pairs of lanes, lanes that differ in one bit differ in this digit alone. */
+int64_t lanes_of_digit(int64_t weight, int64_t extent);
 
 #endif

@@ -488,6 +488,23 @@ void layout_place(const Layout *l, const int64_t *index, int64_t *thread, int64_
     *slot = ravel(l->local_count, l->local, values);
 }
 
+/* Returns the product of the extents after the entry of `mode`, or 0 where it has none. */
+static int64_t weight_in(const LayoutDigit *list, unsigned count, unsigned mode)
+{
+    int64_t weight = 1;
+    for (unsigned i = count; i-- > 0; weight *= list[i].extent)
+        if (list[i].mode == (int)mode)
+            return weight;
+    return 0;
+}
+
+int64_t layout_mode_weight(const Layout *l, unsigned mode, bool *spatial)
+{
+    int64_t weight = weight_in(l->spatial, l->spatial_count, mode);
+    *spatial = weight > 0;
+    return *spatial ? weight : weight_in(l->local, l->local_count, mode);
+}
+
 int64_t layout_replicas(const Layout *l)
 {
     int64_t n = 1;

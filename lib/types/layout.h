@@ -153,6 +153,10 @@ void layout_index(const Layout *l, int64_t thread, int64_t slot, int64_t *index)
 /* The inverse of layout_index: the element's slot, and the least thread that holds it. */
 void layout_place(const Layout *l, const int64_t *index, int64_t *thread, int64_t *slot);
 
+/* The weight of the digit of mode `mode`, in the thread's number if `*spatial`, else in the
+ * slot's. */
+int64_t layout_mode_weight(const Layout *l, unsigned mode, bool *spatial);
+
 /* The number of threads that hold each element (1 without replicas). */
 int64_t layout_replicas(const Layout *l);
 

@@ -326,6 +326,8 @@ unsigned gen_elementwise(Gen *g, unsigned reg);
 void gen_cast(Gen *g);
 void gen_reinterpret(Gen *g);
 void gen_reduce(Gen *g);
+/* A scan, or a shuffle. */
+void gen_along(Gen *g);
 void gen_rearrange(Gen *g);
 void gen_compare(Gen *g);
 void gen_repeat(Gen *g);

@@ -4,6 +4,7 @@
 #include "types/constant.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- definitions and uses ----------------------------------------------- */
 
@@ -390,29 +391,110 @@ void gen_rearrange(Gen *g)
     makers[choose(g->choices, sizeof makers / sizeof *makers)](g, reg);
 }
 
+/* ---- ops along dimensions ---------------------------------------------- */
+
+/* A kind of reduction of elements of type `t`; sums and products of floats depend on an order. */
+static const char *reduce_kind_of(Gen *g, DType t)
+{
+    static const char *const kinds[] = {"sum", "product", "max", "min", "argmax", "argmin"};
+    static const char *const of_bools[] = {"any", "all"};
+    if (t == DTYPE_bool)
+        return of_bools[choose(g->choices, 2)];
+    return kinds[choose_between(g->choices, g->options.exact && dtype_is_float(t) ? 2 : 0, 5)];
+}
+
 void gen_reduce(Gen *g)
 {
-    static const char *const kinds[] = {"sum", "max", "min"};
     unsigned reg = gen_pick(g);
     const Layout *from = g->regs[reg].layout, *to;
     DType t = g->regs[reg].dtype;
-    uint32_t dims = (uint32_t)choose_between(g->choices, 1, (1 << from->rank) - 1);
     const char *why = NULL;
-    if (!gen_has_arithmetic(t) || !(to = layout_reduce(&g->layouts, from, dims, &why)))
+    if (!gen_has_arithmetic(t) && t != DTYPE_bool)
+        return;
+    const char *kind = reduce_kind_of(g, t);
+    bool index = !strncmp(kind, "arg", 3);
+    uint32_t dims = index ? UINT32_C(1) << choose(g->choices, from->rank)
+                          : (uint32_t)choose_between(g->choices, 1, (1 << from->rank) - 1);
+    if (!(to = layout_reduce(&g->layouts, from, dims, &why)))
         return;
     Text text;
     text_init(&text, g->arena);
-    text_printf(&text, "reduce %s {kind = %s, dims = [", gen_use(g, reg),
-                kinds[choose_between(g->choices, g->options.exact && dtype_is_float(t), 2)]);
+    text_printf(&text, "reduce %s {kind = %s, dims = [", gen_use(g, reg), kind);
     for (unsigned d = 0, n = 0; d < from->rank; d++)
         if (dims >> d & 1)
             text_printf(&text, "%s%u", n++ ? ", " : "", d);
     text_add(&text, "]}");
+    t = index ? DTYPE_i32 : t;
     unsigned reduced = gen_define(g, t, to, true, text_string(&text));
     if (choose(g->choices, 2))
         gen_define(g, t, from, true,
                    arena_printf(g->arena, "broadcast %s : %s", gen_use(g, reduced),
                                 gen_type_text(g, t, from)));
+}
+
+static void make_scan(Gen *g, unsigned reg)
+{
+    static const char *const kinds[] = {"sum", "product", "max", "min"};
+    const Layout *layout = g->regs[reg].layout;
+    DType t = g->regs[reg].dtype;
+    if (!gen_has_arithmetic(t))
+        return;
+    bool ordered = g->options.exact && dtype_is_float(t);
+    const char *kind = kinds[choose_between(g->choices, ordered ? 2 : 0, 3)];
+    unsigned dim = (unsigned)choose(g->choices, layout->rank);
+    const char *exclusive = choose(g->choices, 2) ? ", exclusive = true" : "";
+    gen_define(g, t, layout, true,
+               arena_printf(g->arena, "scan %s {kind = %s, dim = %u%s}", gen_use(g, reg), kind,
+                            dim, exclusive));
+}
+
+/* Returns true when a dimension's elements lie within each warp. */
+static bool is_in_warp(const Layout *l, unsigned dim)
+{
+    enum { WARP = 32 };
+    bool inside = true, spatial;
+    for (unsigned i = 0; i < l->mode_count; i++) {
+        int64_t end = layout_mode_weight(l, i, &spatial) * l->modes[i].extent;
+        inside &= l->modes[i].dim != dim || !spatial || WARP % end == 0;
+    }
+    return inside;
+}
+
+/* Indices of which most are inside, or any. */
+static unsigned make_indices(Gen *g, const Layout *layout, int64_t extent)
+{
+    DType t = choose(g->choices, 2) ? DTYPE_i32 : DTYPE_u8;
+    unsigned any = gen_value_of(g, t, layout);
+    if (choose_rarely(g->choices, 4))
+        return any;
+    unsigned divisor = gen_define(g, t, layout, true,
+                                  arena_printf(g->arena, "allocate_register %d : %s",
+                                               (int)extent, gen_type_text(g, t, layout)));
+    return gen_define(g, t, layout, true,
+                      arena_printf(g->arena, "mod %s, %s", gen_use(g, any),
+                                   gen_use(g, divisor)));
+}
+
+/* Where the text leaves layouts out, others may be chosen, whose warps lack elements. */
+static void make_shuffle(Gen *g, unsigned reg)
+{
+    const Layout *layout = g->regs[reg].layout;
+    unsigned dim = (unsigned)choose(g->choices, layout->rank);
+    if (g->is_open || !is_in_warp(layout, dim) || layout->shape[dim] > 255)
+        return;
+    unsigned index = make_indices(g, layout, layout->shape[dim]);
+    gen_define(g, g->regs[reg].dtype, layout, true,
+               arena_printf(g->arena, "shuffle %s, %s {dim = %u}", gen_use(g, reg),
+                            gen_use(g, index), dim));
+}
+
+void gen_along(Gen *g)
+{
+    unsigned reg = gen_pick(g);
+    if (choose(g->choices, 3))
+        make_scan(g, reg);
+    else
+        make_shuffle(g, reg);
 }
 
 void gen_repeat(Gen *g)

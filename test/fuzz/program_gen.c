@@ -149,7 +149,7 @@ static const struct Statement {
     void (*emit)(Gen *g);
 } statements[] = {
     {10, 2, compute}, {3, 1, load}, {4, 1, gen_cast}, {3, 0, gen_reinterpret},
-    {2, 0, gen_reduce}, {2, 0, gen_compare}, {2, 0, gen_repeat}, {3, 2, share},
+    {2, 0, gen_reduce}, {2, 0, gen_along}, {2, 0, gen_compare}, {2, 0, gen_repeat}, {3, 2, share},
     {4, 6, gen_load_object}, {2, 5, gen_store_object},
     {1, 1, gen_atomic_shared}, {1, 0, gen_atomic_global},
     {2, 0, gen_gather}, {1, 0, gen_scatter}, {2, 2, gen_index_shared}, {1, 1, gen_histogram},

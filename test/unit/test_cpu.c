@@ -14,7 +14,7 @@
 #include "cpu_threads.h"
 
 /* Threads report here what they found. */
-static uint64_t seen[256][8];
+static uint64_t seen[256][9];
 
 static uint32_t lane(void)
 {
@@ -51,6 +51,14 @@ static void shuffle_all(const uint64_t *unused)
     }
     const uint64_t halves[] = {UINT32_MAX, t->number, 16, 16 << 8 | 15};
     cpu_shuffle_xor(halves, &seen[t->number][4]);
+    const uint64_t up[] = {UINT32_MAX, t->number, 3, 0};
+    cpu_shuffle_up(up, &seen[t->number][5]);
+    const uint64_t up_halves[] = {UINT32_MAX, t->number, 3, 16 << 8};
+    cpu_shuffle_up(up_halves, &seen[t->number][6]);
+    const uint64_t index[] = {UINT32_MAX, t->number, 5 * t->number, 31};
+    cpu_shuffle_index(index, &seen[t->number][7]);
+    const uint64_t index_halves[] = {UINT32_MAX, t->number, 5 * t->number, 16 << 8 | 15};
+    cpu_shuffle_index(index_halves, &seen[t->number][8]);
 }
 
 /* Of segments of 16 lanes, a lane beyond the segment gives the own value. */
@@ -62,6 +70,10 @@ static void test_shuffle(void **state)
         for (unsigned xor = 0; xor < 4; xor++)
             assert_int_equal(seen[t][xor], 100 + (t ^ 1u << xor));
         assert_int_equal(seen[t][4], t % LANES < 16 ? t : t - 16);
+        assert_int_equal(seen[t][5], t % LANES < 3 ? t : t - 3);
+        assert_int_equal(seen[t][6], t % 16 < 3 ? t : t - 3);
+        assert_int_equal(seen[t][7], t / LANES * LANES + 5 * t % LANES);
+        assert_int_equal(seen[t][8], t / 16 * 16 + 5 * t % 16);
     }
 }
 

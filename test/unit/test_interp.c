@@ -414,6 +414,113 @@ static void reductions_follow_the_types(void **state)
     expect_reduced("f16", "sum", 0x7C00, 0, 0xFC00, 0, 0x7E00);
 }
 
+/* Four codes, in order. */
+typedef struct Column {
+    uint64_t code[4];
+} Column;
+
+/* Holds the column that `op` makes of one of type `type` against `expected`, of type `to`. */
+static void expect_column(const char *type, const char *op, const char *to, Column from,
+                          Column expected, size_t rows)
+{
+    static const char format[] =
+        "param T: type = %s, R: type = %s\n"
+        "program @p<1>(%%a: ptr<u8> {align = 16}, %%b: ptr<u8> {align = 16}, %%n: i32) {\n"
+        "  %%in = view_global %%a : T[4, 32]\n"
+        "  %%out = view_global %%b : R[%zu, 32]\n"
+        "  %%x = load_global %%in[0, 0] : T[4, 32] @ spatial(2, 16).local(2, 2)\n"
+        "  %%y = %s\n"
+        "  store_global %%y, %%out[0, 0]\n"
+        "}\n";
+    char text[sizeof format + 128];
+    snprintf(text, sizeof text, format, type, to, rows, op);
+    Run *r = run_new(text);
+    for (size_t i = 0; i < 4; i++)
+        tilus_set_bits(r->a, i * 32, tilus_type_bits(type), from.code[i]);
+    run_ok(r);
+    for (size_t i = 0; i < rows; i++)
+        assert_int_equal(tilus_get_bits(r->b, i * 32, tilus_type_bits(to)), expected.code[i]);
+    run_free(r);
+}
+
+static void expect_index(const char *type, const char *kind, Column from, uint64_t index)
+{
+    char op[64];
+    snprintf(op, sizeof op, "reduce %%x {kind = %s, dims = [0]}", kind);
+    expect_column(type, op, "i32", from, (Column){{index}}, 1);
+}
+
+static void indices_are_of_the_first_of_equals(void **state)
+{
+    (void)state;
+    expect_index("i8", "argmax", (Column){{1, 0x80, 7, 7}}, 2);
+    expect_index("i8", "argmin", (Column){{1, 0x80, 7, 0x80}}, 1);
+    expect_index("u8", "argmax", (Column){{1, 0x80, 7, 0x80}}, 1);
+    expect_index("u64", "argmin", (Column){{UINT64_MAX, 1, 2, 1}}, 1);
+    /* Zeros of both signs are equal; a NaN is preferred to nothing. */
+    expect_index("f16", "argmax", (Column){{0x8000, 0, 0x8000, 0}}, 0);
+    expect_index("f16", "argmin", (Column){{0x7E00, 0, 0x8000, 0}}, 1);
+    expect_index("f16", "argmax", (Column){{0x7E00, 0xFC00, 0xFE01, 0xFC00}}, 1);
+    expect_index("f16", "argmax", (Column){{0x7E00, 0x7E01, 0xFE00, 0x7E00}}, 0);
+}
+
+static void products_and_bools_are_reduced(void **state)
+{
+    (void)state;
+    expect_reduced("i4", "product", 3, 0xF, 2, 1, 0xA);
+    expect_reduced("u64", "product", UINT64_C(1) << 63, 3, 1, 1, UINT64_C(1) << 63);
+    expect_reduced("f16", "product", 0x8000, 0x3C00, 0x3C00, 0x3C00, 0x8000);
+    /* Rounded once: 2^-24 * 2^-1 is no f16, but times 2 it is. */
+    expect_reduced("f16", "product", 1, 0x3800, 0x4000, 0x3C00, 1);
+    expect_reduced("bool", "any", 0, 0, 2, 0, 1);
+    expect_reduced("bool", "any", 0, 0, 0, 0, 0);
+    expect_reduced("bool", "all", 1, 2, 3, 255, 1);
+    expect_reduced("bool", "all", 1, 1, 0, 1, 0);
+}
+
+static void expect_scan(const char *type, const char *attrs, Column from, Column expected)
+{
+    char op[64];
+    snprintf(op, sizeof op, "scan %%x {dim = 0, %s}", attrs);
+    expect_column(type, op, type, from, expected, 4);
+}
+
+static void scans_combine_what_comes_before(void **state)
+{
+    (void)state;
+    expect_scan("i4", "kind = sum", (Column){{3, 4, 5, 6}}, (Column){{3, 7, 12, 2}});
+    expect_scan("i4", "kind = sum, exclusive = true", (Column){{3, 4, 5, 6}},
+                (Column){{0, 3, 7, 12}});
+    expect_scan("i4", "kind = product", (Column){{3, 2, 0xF, 6}}, (Column){{3, 6, 10, 12}});
+    expect_scan("i4", "kind = max, exclusive = true", (Column){{0xE, 0xF, 2, 1}},
+                (Column){{0x8, 0xE, 0xF, 2}});
+    expect_scan("u4", "kind = min, exclusive = true", (Column){{9, 0xC, 2, 1}},
+                (Column){{0xF, 9, 9, 2}});
+    /* An exclusive scan of floats begins with 0, an infinity, or the last number. */
+    expect_scan("f16", "kind = sum, exclusive = true", (Column){{0x8000, 0x8000, 0x3C00, 0}},
+                (Column){{0, 0, 0, 0x3C00}});
+    expect_scan("f16", "kind = sum", (Column){{0x8000, 0x8000, 0x3C00, 0xBC00}},
+                (Column){{0x8000, 0x8000, 0x3C00, 0}});
+    expect_scan("f16", "kind = max, exclusive = true", (Column){{0x7E00, 0x3C00, 0x7E00, 0}},
+                (Column){{0xFC00, 0xFC00, 0x3C00, 0x3C00}});
+    expect_scan("f16", "kind = max", (Column){{0x7E01, 0x3C00, 0x7E00, 0}},
+                (Column){{0x7E00, 0x3C00, 0x3C00, 0x3C00}});
+    expect_scan("f6e3m2", "kind = min, exclusive = true", (Column){{4, 2, 0x21, 0}},
+                (Column){{0x1F, 4, 2, 0x21}});
+    /* Each is rounded once: 2048 + 1 + 1. */
+    expect_scan("f16", "kind = sum", (Column){{0x6800, 0x3C00, 0x3C00, 0}},
+                (Column){{0x6800, 0x6800, 0x6801, 0x6801}});
+}
+
+static void shuffles_take_zeros_from_outside(void **state)
+{
+    (void)state;
+    expect_column("i8", "shuffle %x, %x {dim = 0}", "i8", (Column){{3, 0, 0xFF, 4}},
+                  (Column){{4, 3, 0, 0}}, 4);
+    expect_column("u8", "shuffle %x, %x {dim = 0}", "u8", (Column){{1, 2, 3, 0xFF}},
+                  (Column){{2, 3, 0xFF, 0}}, 4);
+}
+
 static void broadcast_repeats_elements(void **state)
 {
     (void)state;
@@ -1297,6 +1404,10 @@ int main(void)
         cmocka_unit_test(casts_and_arithmetic_follow_the_types),
         cmocka_unit_test(integers_wrap),
         cmocka_unit_test(reductions_follow_the_types),
+        cmocka_unit_test(indices_are_of_the_first_of_equals),
+        cmocka_unit_test(products_and_bools_are_reduced),
+        cmocka_unit_test(scans_combine_what_comes_before),
+        cmocka_unit_test(shuffles_take_zeros_from_outside),
         cmocka_unit_test(broadcast_repeats_elements),
         cmocka_unit_test(dequantize_rounds_each_step),
         cmocka_unit_test(dequantize_groups_elements),

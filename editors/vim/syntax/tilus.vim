@@ -27,7 +27,8 @@ syn keyword tilusOp
   \ synchronize lock release launch_dependents wait_dependencies setmaxnreg view slice
   \ permute reshape concat interleave cast decode rescale lookup lookup_shared dequantize
   \ add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh compare
-  \ select and or xor not shl shr dot reduce broadcast assert assume exit print
+  \ select and or xor not shl shr dot reduce scan broadcast shuffle assert assume exit
+  \ print
 syn keyword tilusControl
   \ for while if thread_group yield
 syn keyword tilusType

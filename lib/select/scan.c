@@ -1,0 +1,183 @@
+/* Splits the modes of a scan's dimension into levels. */
+#include "ir/op_attrs.h"
+#include "ir/text.h"
+#include "select/plan.h"
+#include "support/remark.h"
+
+enum { WORD_BYTES = 4 };
+
+/* ---- scan ------------------------------------------------------------------ */
+
+static void push_level(ScanPlan *plan, ScanLevel level)
+{
+    if (level.extent > 1)
+        plan->levels[plan->level_count++] = level;
+}
+
+/* Appends the levels of a digit of the thread's number: lanes, and what is left of it. */
+static void push_threads(ScanPlan *plan, int64_t weight, int64_t extent)
+{
+    int64_t lanes = lanes_of_digit(weight, extent);
+    push_level(plan, (ScanLevel){.step = SCAN_LANES, .extent = lanes, .weight = weight});
+    push_level(plan, (ScanLevel){.step = SCAN_SHARED, .extent = extent / lanes,
+                                 .weight = weight * lanes});
+}
+
+static void push_modes(ScanPlan *plan, const Layout *l, unsigned dim)
+{
+    for (unsigned mode = l->mode_count; mode-- > 0;) {
+        bool spatial;
+        int64_t weight = layout_mode_weight(l, mode, &spatial), extent = l->modes[mode].extent;
+        if (l->modes[mode].dim != dim)
+            continue;
+        if (spatial)
+            push_threads(plan, weight, extent);
+        else
+            push_level(plan, (ScanLevel){.step = SCAN_SLOTS, .extent = extent, .weight = weight});
+    }
+}
+
+static void count_totals(ScanPlan *plan, int64_t slots)
+{
+    for (unsigned i = 0; i < plan->level_count; i++) {
+        plan->levels[i].totals = slots;
+        if (plan->levels[i].step == SCAN_SLOTS)
+            slots /= plan->levels[i].extent;
+    }
+}
+
+/* Divides the digits of the thread's number among those of levels below level `at`, which have
+ * its totals together, and others, which have their own. */
+static void find_places(ScanPlan *plan, unsigned at, const Layout *l, unsigned dim)
+{
+    ScanLevel *level = &plan->levels[at];
+    int64_t weight = l->threads;
+    level->inner.size = level->places.size = 1;
+    for (unsigned i = 0; i < l->spatial_count; i++) {
+        const LayoutDigit *d = &l->spatial[i];
+        weight /= d->extent;
+        if (d->mode < 0 || l->modes[d->mode].dim != dim)
+            thread_digits_push(&level->places, weight, d->extent);
+    }
+    for (unsigned i = 0; i < plan->level_count; i++) {
+        const ScanLevel *other = &plan->levels[i];
+        if (i != at && other->step != SCAN_SLOTS)
+            thread_digits_push(i < at ? &level->inner : &level->places, other->weight,
+                               other->extent);
+    }
+}
+
+/* Counts shuffles: steps, one for the carry and, below other levels, one for the total. The
+ * innermost level of an inclusive scan gives its own results. */
+static int64_t count_shuffles(const ScanPlan *plan, const Op *op)
+{
+    int64_t count = 0;
+    for (unsigned i = 0; i < plan->level_count; i++) {
+        const ScanLevel *level = &plan->levels[i];
+        int64_t steps = __builtin_ctzll((uint64_t)level->extent);
+        bool carry = i > 0 || scan_is_exclusive(op), total = i + 1 < plan->level_count;
+        if (level->step == SCAN_LANES)
+            count += level->totals * (steps + carry + total);
+    }
+    return count * reduce_bytes(op->operands[0]->type->dtype) / WORD_BYTES;
+}
+
+ScanPlan scan_plan(Module *m, const Op *op)
+{
+    const Type *t = op->operands[0]->type;
+    size_t most = 2 * t->layout->mode_count + 1;    /* lanes and the rest, of each mode */
+    ScanPlan plan = {.levels = arena_array(&m->scratch, ScanLevel, most)};
+    push_modes(&plan, t->layout, op_dim(op));
+    count_totals(&plan, t->layout->slots);
+    plan.shuffles = count_shuffles(&plan, op);
+    for (unsigned i = 0; i < plan.level_count; i++) {
+        ScanLevel *level = &plan.levels[i];
+        if (level->step != SCAN_SHARED)
+            continue;
+        find_places(&plan, i, t->layout, op_dim(op));
+        int64_t bytes = level->totals * level->extent * level->places.size *
+                        reduce_bytes(t->dtype);
+        plan.scratch = plan.scratch > bytes ? plan.scratch : bytes;
+    }
+    return plan;
+}
+
+static bool plan_scan(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)sm;
+    plan->scan = scan_plan(m, op);
+    plan->scratch = plan->scan.scratch;
+    return true;
+}
+
+static int64_t scan_scratch(Module *m, const Op *op)
+{
+    ArenaMark mark = arena_mark(&m->scratch);
+    int64_t bytes = scan_plan(m, op).scratch;
+    arena_reset(&m->scratch, mark);
+    return bytes;
+}
+
+/* "slots 4, lanes 32, 8 warps", from the innermost level outwards. */
+static const char *levels_text(Module *m, const ScanPlan *plan)
+{
+    Text text;
+    text_init(&text, &m->arena);
+    for (unsigned i = 0; i < plan->level_count; i++) {
+        const ScanLevel *level = &plan->levels[i];
+        const char *step = level->step == SCAN_SLOTS   ? "slots"
+                           : level->step == SCAN_LANES ? "lanes"
+                                                       : "groups by shared memory";
+        text_printf(&text, "%s%lld %s", i ? ", " : "", (long long)level->extent, step);
+    }
+    return plan->level_count ? text_string(&text) : "single elements";
+}
+
+static void remark_scan(Module *m, const Op *op, const Plan *plan)
+{
+    REMARK(m, op, PASSED, "scan goes over %s; %lld shuffles a thread, %lld bytes of shared memory",
+           levels_text(m, &plan->scan), (long long)plan->scan.shuffles, (long long)plan->scratch);
+}
+
+const Planner planner_scan = {
+    .family = PLAN_scan, .plan = plan_scan, .remark = remark_scan, .scratch = scan_scratch,
+};
+
+/* ---- shuffle ----------------------------------------------------------------- */
+
+ShufflePlan shuffle_plan(const Op *op)
+{
+    const Type *t = op->operands[0]->type;
+    const Layout *l = t->layout;
+    ShufflePlan plan = {.candidates = 1};
+    bool moves = false;
+    for (unsigned mode = 0; mode < l->mode_count; mode++) {
+        bool spatial;
+        layout_mode_weight(l, mode, &spatial);
+        if (l->modes[mode].dim != op_dim(op))
+            continue;
+        plan.candidates *= spatial ? 1 : l->modes[mode].extent;
+        moves |= spatial;
+    }
+    if (moves)
+        plan.shuffles = l->slots * plan.candidates * reduce_bytes(t->dtype) / WORD_BYTES;
+    return plan;
+}
+
+static bool plan_shuffle(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)m;
+    (void)sm;
+    plan->shuffle = shuffle_plan(op);
+    return true;
+}
+
+static void remark_shuffle(Module *m, const Op *op, const Plan *plan)
+{
+    REMARK(m, op, PASSED, "shuffle goes by %lld shfl.sync a thread, each element chosen of %lld "
+           "slots", (long long)plan->shuffle.shuffles, (long long)plan->shuffle.candidates);
+}
+
+const Planner planner_shuffle = {
+    .family = PLAN_shuffle, .plan = plan_shuffle, .remark = remark_shuffle,
+};
