@@ -22,6 +22,7 @@
 #include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
+#include "ir/tile.h"
 #include "ir/verify.h"
 #include "passes/layout_graph.h"
 #include "passes/report.h"
@@ -169,6 +170,13 @@ static const Node *find_smaller(const Node *node)
     return NULL;
 }
 
+/* Returns the layout of the index of the access that decides about a tile, if it is known. */
+static const Layout *known_index(const Node *node)
+{
+    const Value *index = node->access ? op_index(node->access) : NULL;
+    return index && index != node->value ? graph_node(index)->layout : NULL;
+}
+
 static bool choose_tile(Infer *s, Node *node)
 {
     Module *m = s->m;
@@ -177,17 +185,18 @@ static bool choose_tile(Infer *s, Node *node)
     int64_t threads = region_threads(v->def ? v->def->parent : v->region).count;
     const char *reason = "no op decides", *why = "";
     const Op *by = v->def ? v->def : v->region->parent;
-    const Layout *l;
-    if (smaller) {
+    const Layout *l = NULL, *index = known_index(node);
+    unsigned bytes = 0;
+    if (node->access && (!smaller || index))
+        l = fit_access(m, node->access, v, index, threads, &bytes, &why);
+    if (l) {
+        by = node->access;
+        reason = arena_printf(&m->scratch, "%u byte%s a lane, %s", bytes, bytes == 1 ? "" : "s",
+                              index ? "as the index allows" : "coalesced");
+    } else if (smaller) {
         l = fit_repeat(m, smaller->layout, v->type, &why);
         reason = arena_printf(&m->scratch, "repeats %s", graph_value_text(m, smaller->value));
-    } else if (node->access) {
-        unsigned bytes;
-        by = node->access;
-        l = fit_access(m, by, node->value, threads, &bytes, &why);
-        reason = arena_printf(&m->scratch, "%u byte%s a lane, coalesced", bytes,
-                              bytes == 1 ? "" : "s");
-    } else {
+    } else if (!node->access) {
         l = fit_plain(m, v->type, threads, &why);
     }
     if (l)

@@ -11,9 +11,10 @@
  * load, store or atomic `op`, in the widest accesses that are proved: neighboring
  * lanes along the dimension that is contiguous in memory, warps over the rest.
  * `*bytes` is the width of a lane's access. NULL with the reason in `*why`: a
- * thread would hold too many elements. */
-const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
-                         unsigned *bytes, const char **why);
+ * thread would hold too many elements, or no layout found gives each thread what it holds of
+ * the op's index, whose layout is `index` (NULL: open, or there is none). */
+const Layout *fit_access(Module *m, const Op *op, const Value *tile, const Layout *index,
+                         int64_t threads, unsigned *bytes, const char **why);
 
 /* Returns such a layout of a tensor that no op moves: along its last dimension. */
 const Layout *fit_plain(Module *m, const Type *t, int64_t threads, const char **why);

@@ -143,24 +143,43 @@ static const Layout *fit_atomic(const Tile *t, unsigned *bytes, const char **why
     return lay_out(t, vector, why);
 }
 
-const Layout *fit_access(Module *m, const Op *op, const Value *tile, int64_t threads,
-                         unsigned *bytes, const char **why)
+/* Returns true when threads that hold elements by `l` hold what an index of layout `index`, if
+ * there is one, says of them. */
+static bool holds_index(const Layout *index, const Layout *l)
+{
+    int64_t thread;
+    return !index || (index->threads == l->threads && layout_broadcasts(index, l, &thread));
+}
+
+/* The layout of the widest accesses among those that keep to the index; NULL if there is
+ * none. Of equal ones it is that of the shortest runs. */
+static const Layout *fit_widest(const Tile *t, const Op *op, const Value *tile,
+                                const Layout *index, unsigned *bytes, const char **why)
+{
+    const Layout *best = NULL;
+    *bytes = 0;
+    for (int64_t vector = 1; vector <= VECTOR_MAX; vector *= 2) {
+        const Layout *l = vector == 1 || vector_fits(t, vector) ? lay_out(t, vector, why) : NULL;
+        if (!l || !holds_index(index, l))
+            continue;
+        unsigned wide = access_bytes(t->m, op, tile, l);
+        best = !best || wide > *bytes ? l : best;
+        *bytes = wide > *bytes ? wide : *bytes;
+    }
+    return best;
+}
+
+const Layout *fit_access(Module *m, const Op *op, const Value *tile, const Layout *index,
+                         int64_t threads, unsigned *bytes, const char **why)
 {
     if (op_index(op) == tile)
         return fit_rows(m, op, tile->type, threads, bytes, why);
     MemoryTile memory = op_memory_tile(op);
     Tile t = {m, tile->type, contiguous_dim(m, &memory), threads};
-    if (!(op_info[op->code].attrs & op_attr_bit(ATTR_WIDTH)))
-        return fit_atomic(&t, bytes, why);
-    const Layout *best = lay_out(&t, 1, why);
-    *bytes = best ? access_bytes(m, op, tile, best) : 0;
-    for (int64_t vector = 2; best && vector <= VECTOR_MAX; vector *= 2) {
-        const Layout *l = vector_fits(&t, vector) ? lay_out(&t, vector, why) : NULL;
-        unsigned wide = l ? access_bytes(m, op, tile, l) : 0;
-        best = wide > *bytes ? l : best;
-        *bytes = wide > *bytes ? wide : *bytes;
-    }
-    return best;
+    if (op_info[op->code].attrs & op_attr_bit(ATTR_WIDTH))
+        return fit_widest(&t, op, tile, index, bytes, why);
+    const Layout *l = fit_atomic(&t, bytes, why);
+    return l && holds_index(index, l) ? l : NULL;
 }
 
 const Layout *fit_repeat(Module *m, const Layout *from, const Type *to, const char **why)
