@@ -60,13 +60,16 @@ static const struct {
     [TILUS_ARG_I32] = {"i32", INT32_MIN, INT32_MAX},
     [TILUS_ARG_U32] = {"u32", 0, UINT32_MAX},
     [TILUS_ARG_I64] = {"i64", INT64_MIN, INT64_MAX},
+    [TILUS_ARG_F16] = {"f16", INT64_MIN, INT64_MAX},
+    [TILUS_ARG_BF16] = {"bf16", INT64_MIN, INT64_MAX},
+    [TILUS_ARG_F32] = {"f32", INT64_MIN, INT64_MAX},
 };
 
 static bool check_type(const tilus_arg_info *a, size_t i, Report r)
 {
-    if ((unsigned)a->kind > TILUS_ARG_I64)
+    if ((unsigned)a->kind > TILUS_ARG_F32)
         return report_fault(r, "argument %zu is of kind %u, the last is %u", i, (unsigned)a->kind,
-                            (unsigned)TILUS_ARG_I64);
+                            (unsigned)TILUS_ARG_F32);
     if (!is_name(a->name) || !is_dtype(a->dtype))
         return report_fault(r, "argument %zu has no proper %s", i,
                             is_name(a->name) ? "type" : "name");

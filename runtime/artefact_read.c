@@ -8,6 +8,7 @@
 #include "artefact_format.h"
 
 #include "support/integer.h"
+#include "support/kernel_info.h"
 #include "support/utf8.h"
 
 #include <assert.h>
@@ -138,6 +139,8 @@ static tilus_arg_info take_arg(Reader *r)
     tilus_arg_info a = {.name = take_word(r)};
     a.dtype = take_word(r);
     a.kind = (tilus_arg_kind)take_number(r, 1);
+    if (r->version < 3 && kernel_arg_is_float(a.kind))
+        refuse(r, "argument %%%s is a float, in a file of version %u", a.name, r->version);
     a.divisible = take_signed(r);
     a.min = take_signed(r);
     a.max = take_signed(r);

@@ -13,6 +13,7 @@
 #include "rt.h"
 
 #include <assert.h>
+#include "support/kernel_info.h"
 #include "support/limits.h"
 
 /* One parameter in the form that its PTX declaration has. */
@@ -21,6 +22,7 @@ typedef union Parameter {
     int64_t s64;
     uint32_t u32;
     int32_t s32;
+    uint16_t u16;
 } Parameter;
 
 /* A launch. */
@@ -88,6 +90,11 @@ static void pack_parameters(const Launch *l, const tilus_arg *args, Parameter *p
         case TILUS_ARG_I32: p->s32 = (int32_t)args[i].integer; break;
         case TILUS_ARG_U32: p->u32 = (uint32_t)args[i].integer; break;
         case TILUS_ARG_I64: p->s64 = args[i].integer; break;
+        case TILUS_ARG_F16:
+        case TILUS_ARG_BF16:
+            p->u16 = (uint16_t)kernel_float_code(info->args[i].kind, args[i].real);
+            break;
+        case TILUS_ARG_F32: p->u32 = kernel_float_code(TILUS_ARG_F32, args[i].real); break;
         }
         l->parameters[i] = p;
     }

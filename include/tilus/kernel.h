@@ -38,7 +38,10 @@ typedef enum tilus_arg_kind {
     TILUS_ARG_POINTER,  /* 64-bit address of device memory */
     TILUS_ARG_I32,
     TILUS_ARG_U32,
-    TILUS_ARG_I64
+    TILUS_ARG_I64,
+    TILUS_ARG_F16,
+    TILUS_ARG_BF16,
+    TILUS_ARG_F32
 } tilus_arg_kind;
 
 /* An argument and its facts. */
@@ -46,8 +49,8 @@ typedef struct tilus_arg_info {
     const char *name;       /* without % */
     tilus_arg_kind kind;
     const char *dtype;      /* element type of a pointer, else the scalar's type */
-    int64_t divisible;      /* scalars: the value is a multiple of this; >= 1 */
-    int64_t min, max;       /* scalars: inclusive */
+    int64_t divisible;      /* integers: the value is a multiple of this; >= 1 */
+    int64_t min, max;       /* integers: inclusive */
     int64_t align;          /* pointers: bytes, a power of two */
 } tilus_arg_info;
 
@@ -97,7 +100,8 @@ typedef struct tilus_kernel_info {
 /* A launch argument; the kind of its arg_info says which member is read. */
 typedef union tilus_arg {
     uint64_t pointer;
-    int64_t integer;
+    int64_t integer;            /* I32, U32, I64 */
+    double real;                /* F16, BF16, F32: rounded to the type, to nearest even */
 } tilus_arg;
 
 /* Checks `args` against every fact and computes the grid (unused dimensions

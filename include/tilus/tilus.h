@@ -246,8 +246,8 @@ typedef struct tilus_interpret_options {
     void *profiler;
 } tilus_interpret_options;
 
-/* Runs `program` (without @) over its whole grid. args[i].integer is a
- * scalar's value; for a pointer, args[i].pointer is an index into `buffers`.
+/* Runs `program` (without @) over its whole grid. args[i].integer is the value of a
+ * scalar of integers, args[i].real of floats; for a pointer, args[i].pointer is an index into `buffers`.
  * Facts are checked as a launcher does (a buffer's address counts as aligned
  * to 256 bytes). Undefined behaviour of the program (out-of-bounds access,
  * race, read of undefined data) is an error that names both lines. Layouts that

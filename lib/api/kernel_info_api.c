@@ -37,7 +37,10 @@ static tilus_arg_kind arg_kind(const Type *t)
     return t->kind == TYPE_PTR       ? TILUS_ARG_POINTER
            : t->dtype == DTYPE_i32 ? TILUS_ARG_I32
            : t->dtype == DTYPE_u32 ? TILUS_ARG_U32
-                                     : TILUS_ARG_I64;
+           : t->dtype == DTYPE_i64 ? TILUS_ARG_I64
+           : t->dtype == DTYPE_f16 ? TILUS_ARG_F16
+           : t->dtype == DTYPE_bf16 ? TILUS_ARG_BF16
+                                    : TILUS_ARG_F32;
 }
 
 static const tilus_arg_info *describe_args(Module *m, const Program *p)

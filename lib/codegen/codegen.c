@@ -102,11 +102,13 @@ static bool select_ptx(Codegen *cg, const char *features, unsigned *ptx)
 
 /* ---- programs ---------------------------------------------------------------- */
 
+/* Floats come as their codes. */
 static LLVMTypeRef parameter_type(Codegen *cg, const Type *t)
 {
     if (t->kind == TYPE_PTR)
         return cg->global_ptr;
-    return dtype_bits(t->dtype) == 64 ? cg->i64 : cg->i32;
+    unsigned bits = dtype_bits(t->dtype);
+    return bits == 64 ? cg->i64 : bits == 16 ? cg->i16 : cg->i32;
 }
 
 static LLVMAttributeRef enum_attribute(Codegen *cg, const char *name, uint64_t value)
@@ -176,7 +178,9 @@ static void lower_arguments(Codegen *cg, const Program *p)
     for (unsigned i = 0; i < p->arg_count; i++) {
         LLVMValueRef v = LLVMGetParam(cg->function, i);
         const Type *t = p->args[i]->type;
-        if (t->kind == TYPE_SCALAR && dtype_bits(t->dtype) < 64)
+        if (t->kind == TYPE_SCALAR && dtype_is_float(t->dtype))
+            v = dtype_bits(t->dtype) < 32 ? LLVMBuildZExt(cg->builder, v, cg->i32, "") : v;
+        else if (t->kind == TYPE_SCALAR && dtype_bits(t->dtype) < 64)
             v = dtype_info[t->dtype].kind == DKIND_UINT
                     ? LLVMBuildZExt(cg->builder, v, cg->i64, "")
                     : LLVMBuildSExt(cg->builder, v, cg->i64, "");

@@ -1,5 +1,5 @@
-/* Element-wise arithmetic: add, sub, mul, neg, div, mod, abs, min, max, fma, as
- * dtype_add and its kin define them, in the machine's arithmetic that rounds alike.
+/* Element-wise arithmetic: add, sub, mul, neg, div, mod, abs, min, max, fma, floor, ceil and
+ * round, as dtype_add and its kin define them, in the machine's arithmetic that rounds alike.
  *
  *   f16, bf16        in their own type, two slots of a word at once
  *   f32, f64         in their own type
@@ -43,6 +43,9 @@ static LLVMValueRef apply_float(LLVMBuilderRef b, OpCode f, LLVMValueRef *v)
     case OP_min: return build_binary(b, "llvm.minimumnum", v[0], v[1]);
     case OP_max: return build_binary(b, "llvm.maximumnum", v[0], v[1]);
     case OP_fma: return build_fma(b, v[0], v[1], v[2]);
+    case OP_floor: return build_unary(b, "llvm.floor", v[0]);
+    case OP_ceil: return build_unary(b, "llvm.ceil", v[0]);
+    case OP_round: return build_unary(b, "llvm.roundeven", v[0]);
     default: return LLVMBuildFNeg(b, v[0], "");
     }
 }
@@ -70,10 +73,12 @@ static LLVMValueRef build_add_to_odd(LLVMBuilderRef b, LLVMValueRef x, LLVMValue
 }
 
 /* Returns true when computing in f32 gives the defined result: mod is defined so, min, max
- * and abs give one of their operands, and the file's head shows it for the rest. */
+ * and abs give one of their operands, f32 holds the integer next to each number, and the
+ * file's head shows it for the rest. */
 static bool goes_through_f32(OpCode f, DType t)
 {
-    if (f == OP_mod || f == OP_abs || f == OP_neg || f == OP_min || f == OP_max)
+    if (f == OP_mod || f == OP_abs || f == OP_neg || f == OP_min || f == OP_max ||
+        f == OP_floor || f == OP_ceil || f == OP_round)
         return true;
     return dtype_bits(t) <= 8 && dtype_info[t].exponent <= 6;
 }
@@ -215,3 +220,6 @@ bool emit_abs(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
 bool emit_min(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
 bool emit_max(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
 bool emit_fma(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
+bool emit_floor(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
+bool emit_ceil(Codegen *cg, const Op *op) { return emit_arith(cg, op); }
+bool emit_round(Codegen *cg, const Op *op) { return emit_arith(cg, op); }

@@ -13,6 +13,7 @@
 #include "codegen/convert.h"
 #include "codegen/convert_build.h"
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
 #include "ir/print_op.h"
 #include "ir/tile.h"
 
@@ -180,10 +181,9 @@ static void call_separator(const Print *p, LLVMValueRef e)
 }
 
 /* The value of a code as vprintf takes it. */
-static LLVMValueRef element_argument(const Print *p, LLVMValueRef code)
+static LLVMValueRef code_argument(const Print *p, DType t, LLVMValueRef code)
 {
     LLVMBuilderRef b = p->cg->builder;
-    DType t = p->shape.dtype;
     if (dtype_is_float(t)) {
         LLVMValueRef v = convert_decode_f64(b, t, code);
         LLVMValueRef nan = build_bitcast(b, const_i64_of(p->cg, INT64_C(0x7FF8) << 48),
@@ -199,7 +199,7 @@ static LLVMValueRef element_argument(const Print *p, LLVMValueRef code)
 
 static void call_element(const Print *p, LLVMValueRef e, LLVMValueRef code)
 {
-    LLVMValueRef argument = element_argument(p, code);
+    LLVMValueRef argument = code_argument(p, p->shape.dtype, code);
     call_separator(p, e);
     call_print(p, print_format(p->shape.dtype), &argument, 1);
 }
@@ -374,8 +374,13 @@ static bool print_memory(const Print *p)
 
 static bool print_number(const Print *p)
 {
+    const Value *v = value_float_scalar(p->op);
     LLVMBasicBlockRef done = begin_if(p, is_thread_0(p));
-    call_head(p, "%lld", emit_expr(p->cg, op_expr(p->op, ATTR_VALUE)));
+    if (v)
+        call_head(p, print_format(v->type->dtype),
+                  code_argument(p, v->type->dtype, lowered(v)->value));
+    else
+        call_head(p, "%lld", emit_expr(p->cg, op_expr(p->op, ATTR_VALUE)));
     end_if(p, done);
     return true;
 }

@@ -2,7 +2,7 @@
  * values, the helpers that emitters call, and the back end's entry points.
  *
  * Lowered values:
- *   scalar   one i64
+ *   scalar   one i64; of floats the code, an i32
  *   ptr      one ptr addrspace(1)
  *   REG      type_thread_words(type) values of type i32; element slot s of
  *            width w lies in bits [s * w, (s + 1) * w) of their concatenation,

@@ -1,4 +1,5 @@
-/* Functions of f32 that PTX approximates: here what the C library rounds to. */
+/* Functions of f32 that PTX approximates: here what the C library rounds to; and arithmetic
+ * that code generation asks for by name. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
@@ -33,6 +34,15 @@ MATH(rcp_f32, x == 0 ? copysignf(INFINITY, x) : 1 / x)
 MATH(rsqrt_f32, x == 0 ? copysignf(INFINITY, x) : 1 / sqrtf(x))
 MATH(sqrt_f32, sqrtf(x))
 MATH(tanh_f32, tanhf(x))
+MATH(sin_f32, sinf(x))
+MATH(cos_f32, cosf(x))
+
+void cpu_mul_wide(const uint64_t *args, uint64_t *results)
+{
+    uint64_t product = args[0] * args[1];       /* of two words */
+    results[0] = (uint32_t)product;
+    results[1] = product >> 32;
+}
 
 void cpu_low_half(const uint64_t *args, uint64_t *results)
 {

@@ -120,10 +120,13 @@ static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
 {
     size_t count = launch->info->arg_count;
     uint64_t *words = arena_array(&run->module->scratch, uint64_t, count + 1);
-    for (size_t i = 0; i < count; i++)
-        words[i] = launch->info->args[i].kind == TILUS_ARG_POINTER
-                       ? (uintptr_t)run->machine.regions[launch->args[i].pointer].data
-                       : (uint64_t)launch->args[i].integer;
+    for (size_t i = 0; i < count; i++) {
+        const Type *t = launch->program->args[i]->type;
+        tilus_arg arg = launch->args[i];
+        words[i] = t->kind == TYPE_PTR        ? (uintptr_t)run->machine.regions[arg.pointer].data
+                   : dtype_is_float(t->dtype) ? dtype_encode(t->dtype, arg.real)
+                                              : (uint64_t)arg.integer;
+    }
     words[count] = (uintptr_t)run->machine.regions[launch->buffer_count].data;
     return words;
 }

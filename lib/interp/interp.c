@@ -150,12 +150,15 @@ static bool bind_op(Op *op, void *data)
     return true;
 }
 
-static int64_t scalar_argument(const Type *t, int64_t value)
+/* The value of an integer, the code of a float. */
+static int64_t scalar_argument(const Type *t, tilus_arg arg)
 {
+    if (dtype_is_float(t->dtype))
+        return (int64_t)dtype_encode(t->dtype, arg.real);
     switch (t->dtype) {
-    case DTYPE_i32: return (int32_t)value;
-    case DTYPE_u32: return (uint32_t)value;
-    default: return value;
+    case DTYPE_i32: return (int32_t)arg.integer;
+    case DTYPE_u32: return (uint32_t)arg.integer;
+    default: return arg.integer;
     }
 }
 
@@ -176,7 +179,7 @@ static void bind_arguments(Interp *in, const tilus_arg *args, const tilus_buffer
             b->view.memory = memories[args[i].pointer];
             b->view.name = arena_printf(in->arena, "argument %%%s", v->name);
         } else {
-            b->integer = scalar_argument(v->type, args[i].integer);
+            b->integer = scalar_argument(v->type, args[i]);
         }
     }
 }

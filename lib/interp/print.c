@@ -1,5 +1,6 @@
 /* print: what lib/ir/print_op.h spells, for the caller's function. */
 #include "interp/tile.h"
+#include "ir/op_attrs.h"
 #include "ir/print_op.h"
 #include "ir/tile.h"
 
@@ -49,19 +50,24 @@ static int64_t integer_value(DType t, uint64_t code)
     return dtype_info[t].kind == DKIND_BOOL ? code != 0 : (int64_t)code;
 }
 
+enum { LONGEST = 32 };
+
+/* The number that a code stands for. */
+static void value_text(char text[LONGEST], DType t, uint64_t code)
+{
+    double number = dtype_is_float(t) ? dtype_decode(t, code) : 0;
+    number = isnan(number) ? fabs((double)NAN) : number;
+    if (dtype_is_float(t))
+        snprintf(text, LONGEST, print_format(t), number);
+    else
+        snprintf(text, LONGEST, print_format(t), (long long)integer_value(t, code));
+}
+
 static void say_element(const Interp *in, const PrintShape *s, int64_t e, uint64_t code)
 {
-    enum { LONGEST = 32 };
     char text[LONGEST];
-    DType t = s->dtype;
     say_separator(in, s, e);
-    if (dtype_is_float(t)) {
-        double number = dtype_decode(t, code);
-        number = isnan(number) ? fabs((double)NAN) : number;
-        snprintf(text, sizeof text, print_format(t), number);
-    } else {
-        snprintf(text, sizeof text, print_format(t), (long long)integer_value(t, code));
-    }
+    value_text(text, s->dtype, code);
     say(in, text);
     if (e + 1 < s->count)
         return;
@@ -74,11 +80,15 @@ static void say_element(const Interp *in, const PrintShape *s, int64_t e, uint64
 
 static bool print_number(Interp *in, const Op *op)
 {
-    char text[32];
+    char text[LONGEST];
+    const Value *v = value_float_scalar(op);
     int64_t value;
-    if (!interp_evaluate(in, op, op_expr(op, ATTR_VALUE), &value))
+    if (v)
+        value_text(text, v->type->dtype, (uint64_t)value_binding(v)->integer);
+    else if (interp_evaluate(in, op, op_expr(op, ATTR_VALUE), &value))
+        snprintf(text, sizeof text, "%lld", (long long)value);
+    else
         return false;
-    snprintf(text, sizeof text, "%lld", (long long)value);
     say_head(in, op, text);
     return true;
 }

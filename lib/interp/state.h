@@ -119,7 +119,7 @@ typedef struct Mbarrier Mbarrier;   /* mbarrier.c */
 
 /* Which member counts follows from the value's type. */
 typedef struct Binding {
-    int64_t integer;        /* TYPE_SCALAR */
+    int64_t integer;        /* TYPE_SCALAR; of floats the code */
     Tensor tensor;          /* TYPE_REG; owns its words */
     View view;              /* TYPE_SHARED, TYPE_GLOBAL; TYPE_PTR: memory and name */
     Mbarrier *mbarriers;    /* TYPE_MBARRIER */

@@ -65,6 +65,47 @@ bool cast_is_finite(const Op *op)
     return op_word(op, ATTR_FINITE, FLAG_FALSE) == FLAG_TRUE;
 }
 
+unsigned iota_dim(const Op *op)
+{
+    const Attr *dim = op_attr(op, ATTR_DIM);
+    return dim ? (unsigned)dim->integer : 0;
+}
+
+/* The index of the last element that an iota counts; 0 for other ops. */
+static int64_t last_index(const Op *op)
+{
+    return op->code == OP_iota ? type_extent(op->results[0]->type, iota_dim(op)) - 1 : 0;
+}
+
+bool value_holds(const Op *op, int64_t value)
+{
+    DType t = op->results[0]->type->dtype;
+    int64_t least = 0, most = t == DTYPE_bool ? 1 : INT64_MAX;  /* u64: as far as i64 goes */
+    dtype_integer_range(t, &least, &most);
+    return value >= least && value <= most - last_index(op);
+}
+
+const char *value_misfit_text(Arena *arena, const Op *op, int64_t value)
+{
+    DType t = op->results[0]->type->dtype;
+    Text range;
+    text_init(&range, arena);
+    constant_print_range(&range, t);
+    if (op->code != OP_iota)
+        return arena_printf(arena, "%s of %lld, the numbers of %s are %s", op_info[op->code].name,
+                            (long long)value, dtype_name(t), text_string(&range));
+    return arena_printf(arena, "iota counts %lld elements from %lld on, the numbers of %s are %s",
+                        (long long)last_index(op) + 1, (long long)value, dtype_name(t),
+                        text_string(&range));
+}
+
+const Value *value_float_scalar(const Op *op)
+{
+    const Expr *e = op_expr(op, ATTR_VALUE);
+    bool single = e && e->kind == EXPR_VALUE && dtype_is_float(e->value->type->dtype);
+    return single ? e->value : NULL;
+}
+
 bool semaphore_holds(const Op *op, int64_t value)
 {
     return op_memory_operand(op)->type->dtype == DTYPE_i32 ? value == (int32_t)value

@@ -132,6 +132,18 @@ bool workspace_is_zeroed(const Op *op);
 /* For `cast` and `dequantize`: whether its codes are promised to be numbers. */
 bool cast_is_finite(const Op *op);
 
+/* For `iota`: the dimension that it counts. */
+unsigned iota_dim(const Op *op);
+
+/* For `scalar`, `iota` and `splat` of an integer: whether the type of the result holds each
+ * element when VALUE is `value`. */
+bool value_holds(const Op *op, int64_t value);
+/* What is wrong with `value` when an iota or splat does not hold it, on `arena`. */
+const char *value_misfit_text(Arena *arena, const Op *op, int64_t value);
+
+/* For `splat` and `print`: the scalar of floats that VALUE is, or NULL. */
+const Value *value_float_scalar(const Op *op);
+
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);
 

@@ -369,11 +369,13 @@ static bool verify_scalar_facts(Module *m, const Value *v)
 static bool verify_argument(Module *m, const Value *v)
 {
     DType t = v->type->dtype;
+    if (v->type->kind == TYPE_SCALAR && (t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32))
+        return true;
     if (v->type->kind == TYPE_SCALAR)
         return t == DTYPE_i32 || t == DTYPE_u32 || t == DTYPE_i64
                    ? verify_scalar_facts(m, v)
-                   : diag_error(m->diag, v->loc, "%%%s is %s, a scalar argument is i32, u32 or "
-                                "i64", v->name, dtype_name(t));
+                   : diag_error(m->diag, v->loc, "%%%s is %s, a scalar argument is i32, u32, "
+                                "i64, f16, bf16 or f32", v->name, dtype_name(t));
     int64_t align = v->facts.align;
     if (align < dtype_align(t) || align & (align - 1))
         return diag_error(m->diag, v->loc, "%%%s is aligned to %lld, it must be a power of two "

@@ -29,6 +29,11 @@ static bool has_functions(DType t)
     return t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32;
 }
 
+static bool has_fractions(DType t)
+{
+    return dtype_is_float(t) && has_arithmetic(t);
+}
+
 static bool has_bits(DType t)
 {
     return dtype_is_integer(t) || t == DTYPE_bool;
@@ -63,6 +68,12 @@ VERIFY(rcp, has_functions)
 VERIFY(rsqrt, has_functions)
 VERIFY(sqrt, has_functions)
 VERIFY(tanh, has_functions)
+VERIFY(floor, has_fractions)
+VERIFY(ceil, has_fractions)
+VERIFY(round, has_fractions)
+VERIFY(sin, has_functions)
+VERIFY(cos, has_functions)
+VERIFY(erf, has_functions)
 VERIFY(and, has_bits)
 VERIFY(or, has_bits)
 VERIFY(xor, has_bits)

@@ -48,7 +48,7 @@ static bool add_operands(Search *s, const Op *op, const Layout *to)
 {
     bool computed = op->code == OP_dot || op->code == OP_reduce;
     if (op_info[op->code].effect != EFFECT_PURE || (!op->operand_count &&
-                                                   op->code != OP_allocate_register))
+                                                   op_info[op->code].result != RESULT_REG))
         return false;
     for (unsigned i = 0; i < op->operand_count; i++) {
         Value *v = op->operands[i];

@@ -8,6 +8,7 @@
  *   if 1 { A } else { B }                =>    A
  *   assert 1                             =>    nothing
  *   %j = scalar %i : i64 (%i is i64)     =>    %i
+ *   %x = splat 3 : i32[32]               =>    %x = allocate_register 3 : i32[32]
  *   for %i in 4 .. 4 iter(%s = %x)       =>    %x
  *   while %p < 4 iter(%p = %four)        =>    %four    (%four = scalar 4)
  */
@@ -110,12 +111,11 @@ static bool leaves_tensor(const Op *op, unsigned dim, int64_t offset)
     return offset < 0 || offset > last || (kind == TYPE_REG && offset % extent);
 }
 
-/* Returns true when a `scalar` cannot give the constant. */
+/* Returns true when the type of the op's result cannot hold the constant. */
 static bool leaves_type(const Op *op, int64_t value)
 {
-    int64_t least, most;
-    return dtype_integer_range(op->results[0]->type->dtype, &least, &most) &&
-           (value < least || value > most);
+    return (op->code == OP_scalar || op->code == OP_iota || op->code == OP_splat) &&
+           !value_holds(op, value);
 }
 
 /* Returns true when the verifier refuses `e` in the op: undefined behaviour came to
@@ -125,7 +125,7 @@ static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
     return expr_is_constant(e) &&
            ((kind == ATTR_STEP && e->constant < 1) ||
             (kind == ATTR_STATE && !semaphore_holds(op, e->constant)) ||
-            (op->code == OP_scalar && leaves_type(op, e->constant)) ||
+            (kind == ATTR_VALUE && leaves_type(op, e->constant)) ||
             (kind == ATTR_OFFSETS && leaves_tensor(op, i, e->constant)));
 }
 
@@ -179,6 +179,22 @@ static bool fold_cast_of_fill(Fold *fold, Op *op)
     Value *old = op->results[0];
     op_insert(op->parent, made, op);
     value_forward(old, build_result(fold->m, made, old->name, old->loc, old->type));
+    return true;
+}
+
+/* Replaces a splat of a constant by a tensor filled with the number. */
+static bool fold_splat(Fold *fold, Op *op)
+{
+    const Expr *e = op->code == OP_splat ? op_expr(op, ATTR_VALUE) : NULL;
+    if (!e || !expr_is_constant(e))
+        return false;
+    Attr attr = {.kind = ATTR_INIT, .number = constant_of_integer(e->constant)};
+    Op *made = build_op(fold->m, OP_allocate_register, op->loc, NULL, 0, &attr, 1);
+    Value *old = op->results[0];
+    op_insert(op->parent, made, op);
+    value_forward(old, build_result(fold->m, made, old->name, old->loc, old->type));
+    op_remove(op);
+    note_change(fold, STAT_fold_ops);
     return true;
 }
 
@@ -329,8 +345,8 @@ static void fold_one(Fold *fold, Op *op)
         op_resolve(fold->m, op);    /* the condition of a while uses what it carries */
     }
     simplify_attrs(fold, op);
-    if (fold_op(fold, op) || fold_scalar(fold, op) || fold_check(fold, op) ||
-        (op_is_loop(op) && fold_loop(fold, op)))
+    if (fold_op(fold, op) || fold_scalar(fold, op) || fold_splat(fold, op) ||
+        fold_check(fold, op) || (op_is_loop(op) && fold_loop(fold, op)))
         return;
     for (unsigned i = 0; i < op->region_count; i++)
         fold_region(fold, op->regions[i]);

@@ -2,10 +2,12 @@
 #include "support/kernel_info.h"
 
 #include "support/limits.h"
+#include "support/real.h"
 #include "support/report.h"
 #include "support/scalar.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Limits of a CUDA grid (CUDA programming guide, 16.2). */
 static const int64_t grid_limit[3] = {LIMIT_GRID_X, LIMIT_GRID_YZ, LIMIT_GRID_YZ};
@@ -32,6 +34,19 @@ const char *tilus_status_name(tilus_status status)
 }
 
 /* ---- arguments ------------------------------------------------------ */
+
+uint32_t kernel_float_code(tilus_arg_kind kind, double value)
+{
+    unsigned exponent = kind == TILUS_ARG_F16 ? 5 : 8;
+    unsigned mantissa = kind == TILUS_ARG_F16 ? 10 : kind == TILUS_ARG_BF16 ? 7 : 23;
+    uint64_t bits, infinity = ((UINT64_C(1) << exponent) - 1) << mantissa;
+    memcpy(&bits, &value, sizeof bits);
+    if (value != value)
+        return (uint32_t)(infinity | UINT64_C(1) << (mantissa - 1));
+    uint64_t magnitude = real_magnitude(bits & (UINT64_MAX >> 1), exponent, mantissa);
+    magnitude = magnitude < infinity ? magnitude : infinity;
+    return (uint32_t)(magnitude | bits >> 63 << (exponent + mantissa));
+}
 
 static bool check_pointer(const tilus_arg_info *info, uint64_t address, Report r)
 {
@@ -75,8 +90,8 @@ static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, siz
                             info->arg_count == 1 ? "" : "s", count);
     for (size_t i = 0; i < count; i++) {
         const tilus_arg_info *arg = &info->args[i];
-        if (arg->kind == TILUS_ARG_POINTER ? !check_pointer(arg, args[i].pointer, r)
-                                           : !check_scalar(arg, args[i].integer, r))
+        if ((arg->kind == TILUS_ARG_POINTER && !check_pointer(arg, args[i].pointer, r)) ||
+            (kernel_arg_is_integer(arg->kind) && !check_scalar(arg, args[i].integer, r)))
             return false;
     }
     return true;
@@ -132,7 +147,7 @@ static int code_operands(const tilus_kernel_info *info, tilus_code code)
         return 0;
     case TILUS_CODE_ARGUMENT:
         return code.value >= 0 && (uint64_t)code.value < info->arg_count &&
-               info->args[code.value].kind != TILUS_ARG_POINTER ? 0 : -1;
+               kernel_arg_is_integer(info->args[code.value].kind) ? 0 : -1;
     case TILUS_CODE_OPERATOR:
         return code.value >= 0 && code.value < SCALAR_OP_COUNT
                    ? (int)scalar_op_info[code.value].operands : -1;

@@ -41,6 +41,16 @@ static const Expr *parse_call(Parser *p, ScalarOp op)
     return combine(p, op, loc, args[0], args[1]);
 }
 
+/* A scalar of integers: expressions have no others. */
+static const Expr *integer_leaf(Parser *p, Loc loc, Value *v)
+{
+    if (!dtype_is_float(v->type->dtype))
+        return expr_value(&p->m->exprs, v);
+    diag_error(p->diag, loc, "%%%s is %s, expressions are of integers: `splat` makes a tensor "
+               "of it", v->name, dtype_name(v->type->dtype));
+    return NULL;
+}
+
 static const Expr *parse_value_leaf(Parser *p)
 {
     Loc loc = p->token.loc;
@@ -48,7 +58,7 @@ static const Expr *parse_value_leaf(Parser *p)
     if (!v || !v->type)
         return NULL;
     if (v->type->kind == TYPE_SCALAR)
-        return expr_value(&p->m->exprs, v);
+        return integer_leaf(p, loc, v);
     diag_error(p->diag, loc, "%%%s is %s, not a scalar", v->name, type_text(p->m, v->type));
     return NULL;
 }

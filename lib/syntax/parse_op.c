@@ -142,6 +142,20 @@ static bool at_operand(Parser *p)
     return !v || !v->type || v->type->kind != TYPE_SCALAR;
 }
 
+/* A scalar expression, or a scalar of floats, which stands alone. */
+static const Expr *parse_any_scalar(Parser *p)
+{
+    Value *v = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token)->value : NULL;
+    if (!v || !v->type || v->type->kind != TYPE_SCALAR || !dtype_is_float(v->type->dtype))
+        return parse_expr(p, PRECEDENCE_ANY);
+    parser_advance(p);
+    if (!parser_at_infix(p))
+        return expr_value(&p->m->exprs, v);
+    diag_error(p->diag, p->token.loc, "%s takes integers, %%%s is %s: `splat` makes a tensor of "
+               "it", token_text(p, &p->token), v->name, dtype_name(v->type->dtype));
+    return NULL;
+}
+
 /* "label", and the printed expression, or an operand that follows. */
 static bool parse_label(Parser *p, Statement *s)
 {
@@ -150,20 +164,33 @@ static bool parse_label(Parser *p, Statement *s)
         return false;
     if (at_operand(p))
         return true;
-    const Expr *value = parse_expr(p, PRECEDENCE_ANY);
+    const Expr *value = parse_any_scalar(p);
     if (value)
         statement_add_expr(s, ATTR_VALUE, value);
     return value;
 }
 
-/* The expression of `scalar`. */
-static bool parse_value(Parser *p, Statement *s)
+/* The number of `random`'s first element, after the seed. */
+static bool parse_counter(Parser *p, Statement *s)
 {
-    const Expr *value = p->token.begins_line ? NULL : parse_expr(p, PRECEDENCE_ANY);
+    const Expr *e = parser_expect(p, ",", "after the seed") ? parse_expr(p, PRECEDENCE_ANY) : NULL;
+    if (e)
+        statement_add_expr(s, ATTR_COUNTER, e);
+    return e;
+}
+
+/* The expression of `scalar` and of ops that make tensors of scalars; `iota` may lack it. */
+static bool parse_value(Parser *p, Statement *s, OpCode code)
+{
+    if (code == OP_iota && (parser_at(p, ":") || parser_at(p, "{")))
+        return true;
+    if (p->token.begins_line)
+        return parser_expected(p, "a scalar expression");
+    const Expr *value = code == OP_splat ? parse_any_scalar(p) : parse_expr(p, PRECEDENCE_ANY);
     if (!value)
-        return p->token.begins_line ? parser_expected(p, "a scalar expression") : false;
+        return false;
     statement_add_expr(s, ATTR_VALUE, value);
-    return true;
+    return !(op_info[code].attrs & op_attr_bit(ATTR_COUNTER)) || parse_counter(p, s);
 }
 
 /* The constant of copy_async_wait_group or setmaxnreg. */
@@ -499,7 +526,7 @@ bool parse_plain_op(Parser *p, Statement *s, OpCode code)
     if (info->attrs & op_attr_bit(ATTR_LABEL)) {
         if (!parse_label(p, s))
             return false;
-    } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s))
+    } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s, code))
         return false;
     if (info->attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
         return false;

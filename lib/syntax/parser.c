@@ -299,6 +299,9 @@ static bool parse_fact(Parser *p, Value *v)
 {
     Facts *f = &v->facts;
     bool scalar = v->type->kind == TYPE_SCALAR;
+    if (scalar && dtype_is_float(v->type->dtype))
+        return diag_error(p->diag, p->token.loc, "%%%s is %s, facts are of integers and pointers",
+                          v->name, dtype_name(v->type->dtype));
     if (scalar && !f->has_divisible && parser_accept(p, "divisible")) {
         f->has_divisible = true;
         return parser_expect(p, "=", "after `divisible`") &&

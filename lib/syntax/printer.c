@@ -190,6 +190,10 @@ static void print_plain_op(Printer *pr, const Op *op)
         text_add(pr->out, " ");
         print_expr(pr->out, op_expr(op, ATTR_VALUE));
     }
+    if (op_expr(op, ATTR_COUNTER)) {
+        text_add(pr->out, ", ");
+        print_expr(pr->out, op_expr(op, ATTR_COUNTER));
+    }
     if (op_expr(op, ATTR_NUMBER)) {
         text_add(pr->out, " ");
         print_expr(pr->out, op_expr(op, ATTR_NUMBER));

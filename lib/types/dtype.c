@@ -15,6 +15,7 @@
 #include "types/dtype.h"
 
 #include "support/bits.h"
+#include "support/real.h"
 
 #include <math.h>
 #include <string.h>
@@ -185,33 +186,11 @@ double dtype_decode(DType t, uint64_t code)
 
 /* ---- encode ---------------------------------------------------------- */
 
-/* Rounds to nearest even: `magnitude` came of the significand without its low `drop`
- * bits, which decide whether it grows by one. */
-static uint64_t round_up(uint64_t magnitude, uint64_t significand, unsigned drop)
-{
-    uint64_t half = (uint64_t)1 << (drop - 1);
-    uint64_t rest = significand & (2 * half - 1);
-    return magnitude + (rest > half || (rest == half && magnitude & 1));
-}
-
 /* The magnitude nearest to the non-negative double, infinity included, whose
  * bits are given, in a format narrower than f64. */
 static uint64_t encode_magnitude(const DTypeInfo *t, uint64_t bits)
 {
-    /* Zero and f64's subnormals get a leading one too: all round to zero. */
-    uint64_t significand = (bits & bits_mask(F64_MANTISSA)) | (uint64_t)1 << F64_MANTISSA;
-    int exponent = (int)(bits >> F64_MANTISSA) - F64_BIAS + float_bias(t);
-    unsigned drop = F64_MANTISSA - t->mantissa;
-    if (exponent < 1) {
-        /* Subnormal. When one bit more than the significand has is dropped, the
-         * significand is less than half a unit: more makes no difference. */
-        drop += (unsigned)(1 - exponent);
-        drop = drop < F64_MANTISSA + 2 ? drop : F64_MANTISSA + 2;
-        exponent = 1;
-    }
-    /* The significand's leading one adds the last 1 to the exponent field. */
-    uint64_t magnitude = ((uint64_t)(exponent - 1) << t->mantissa) + (significand >> drop);
-    magnitude = round_up(magnitude, significand, drop);
+    uint64_t magnitude = real_magnitude(bits, t->exponent, t->mantissa);
     uint64_t most = magnitude_max_finite(t) + (t->special == SPECIAL_IEEE);
     return magnitude < most ? magnitude : most;
 }
@@ -245,7 +224,7 @@ static uint64_t encode_e8m0(double value)
         return 0;
     uint64_t bits = double_bits(value);
     uint64_t code = (bits >> F64_MANTISSA) - (F64_BIAS - E8M0_BIAS);
-    code = round_up(code, bits & bits_mask(F64_MANTISSA), F64_MANTISSA);
+    code = real_round(code, bits & bits_mask(F64_MANTISSA), F64_MANTISSA);
     return code < E8M0_NAN ? code : E8M0_NAN - 1;
 }
 

@@ -99,6 +99,13 @@ uint64_t dtype_fma(DType t, uint64_t a, uint64_t b, uint64_t c);
 /* The magnitude; the least signed integer wraps to itself. */
 uint64_t dtype_abs(DType t, uint64_t a);
 
+/* Of a float: the greatest integer that is not above it, the least that is not below it, the
+ * nearest one, of two the even one. -0 and what rounds to 0 from below give -0. A type that
+ * does not hold the integer rounds it as `cast` does. They define floor, ceil and round. */
+uint64_t dtype_floor(DType t, uint64_t a);
+uint64_t dtype_ceil(DType t, uint64_t a);
+uint64_t dtype_round(DType t, uint64_t a);
+
 /* How two codes of a type compare. NONE: one is a NaN. -0 equals +0. */
 typedef enum DOrder { DORDER_LESS, DORDER_EQUAL, DORDER_GREATER, DORDER_NONE } DOrder;
 DOrder dtype_order(DType t, uint64_t a, uint64_t b);

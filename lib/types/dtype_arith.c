@@ -118,6 +118,12 @@ uint64_t dtype_fma(DType t, uint64_t a, uint64_t b, uint64_t c)
     return dtype_encode(t, t == DTYPE_f64 ? fma(x, y, z) : add_to_odd(x * y, z));
 }
 
+/* ---- integers next to floats ------------------------------------------ */
+
+uint64_t dtype_floor(DType t, uint64_t a) { return dtype_encode(t, floor(dtype_decode(t, a))); }
+uint64_t dtype_ceil(DType t, uint64_t a) { return dtype_encode(t, ceil(dtype_decode(t, a))); }
+uint64_t dtype_round(DType t, uint64_t a) { return dtype_encode(t, rint(dtype_decode(t, a))); }
+
 /* ---- order ----------------------------------------------------------- */
 
 uint64_t dtype_abs(DType t, uint64_t a)

@@ -108,6 +108,7 @@ typedef struct Gen {
     View *inputs;
     uint32_t input_count, input_capacity;
 
+    const char *float_name; /* an argument, or NULL */
     Scalar *scalars;        /* leaves: arguments, block indices, then the others */
     uint32_t scalar_count, scalar_capacity, argument_scalars;
     Reg *regs;
@@ -319,6 +320,7 @@ unsigned gen_pick(Gen *g);
 unsigned gen_value_of(Gen *g, DType dtype, const Layout *layout);
 /* The name of a value that is used now. */
 const char *gen_use(Gen *g, unsigned reg);
+void gen_fill(Gen *g);
 unsigned gen_load(Gen *g, DType dtype, const Layout *layout);
 /* An element-wise op on the value, of its type. */
 unsigned gen_elementwise(Gen *g, unsigned reg);

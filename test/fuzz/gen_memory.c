@@ -423,7 +423,9 @@ void gen_print(Gen *g)
     Object *o = gen_pick_object(g);
     switch (choose(g->choices, 3)) {
     case 0:
-        gen_line(g, "print \"number\", %s%s", gen_scalar(g, 2).text, blocks);
+        gen_line(g, "print \"number\", %s%s",
+                 g->float_name && choose_rarely(g->choices, 3) ? g->float_name
+                                                               : gen_scalar(g, 2).text, blocks);
         return;
     case 1:
         gen_line(g, "print \"value\", %s%s", gen_use(g, gen_pick(g)), blocks);

@@ -78,6 +78,76 @@ unsigned gen_load(Gen *g, DType dtype, const Layout *layout)
                       arena_printf(g->arena, "load_global %s%s : %s", s.place, words, type));
 }
 
+/* The numbers of a type, as far as scalars of the generator go; bool has 0 and 1. */
+static void scalar_range(DType t, int64_t *least, int64_t *most)
+{
+    static const int64_t limit = INT64_C(1) << 30;
+    *least = 0;
+    *most = t == DTYPE_bool ? 1 : limit;
+    if (!dtype_integer_range(t, least, most))
+        return;
+    *least = *least < -limit ? -limit : *least;
+    *most = *most > limit ? limit : *most;
+}
+
+/* Counts a dimension; NULL where the type has too few numbers. */
+static const char *iota_text(Gen *g, DType dtype, const Layout *layout)
+{
+    unsigned dim = (unsigned)choose(g->choices, layout->rank);
+    int64_t least, most;
+    scalar_range(dtype, &least, &most);
+    most -= layout->shape[dim] - 1;
+    if (most < least)
+        return NULL;
+    const char *first = least > 0 || most < 0 || choose(g->choices, 3)
+                            ? arena_printf(g->arena, " %s",
+                                           gen_scalar_within(g, least, most).text)
+                            : "";
+    const char *which = layout->rank == 1 && choose(g->choices, 2)
+                            ? "" : arena_printf(g->arena, " {dim = %u}", dim);
+    return arena_printf(g->arena, "iota%s%s : %s", first, which, gen_type_text(g, dtype, layout));
+}
+
+static const char *splat_text(Gen *g, DType dtype, const Layout *layout)
+{
+    int64_t least, most;
+    const char *value = g->float_name;
+    scalar_range(dtype, &least, &most);
+    if (!dtype_is_float(dtype))
+        value = gen_scalar_within(g, least, most).text;
+    return value ? arena_printf(g->arena, "splat %s : %s", value,
+                                gen_type_text(g, dtype, layout)) : NULL;
+}
+
+static const char *random_text(Gen *g, const Layout *layout)
+{
+    const char *seed = gen_scalar(g, 2).text, *first = gen_scalar(g, 2).text;
+    if (choose(g->choices, 2))
+        first = arena_printf(g->arena, "%s * 4", first);
+    return arena_printf(g->arena, "random %s, %s : %s", seed, first,
+                        gen_type_text(g, DTYPE_u32, layout));
+}
+
+/* A value made of scalars, or a number. */
+static unsigned make_fill(Gen *g, DType dtype, const Layout *layout)
+{
+    const char *op = NULL;
+    if (dtype == DTYPE_u32 && choose(g->choices, 2))
+        op = random_text(g, layout);
+    else if (dtype_is_integer(dtype) && choose(g->choices, 2))
+        op = iota_text(g, dtype, layout);
+    else
+        op = splat_text(g, dtype, layout);
+    return op ? gen_define(g, dtype, layout, true, op) : make_constant(g, dtype, layout);
+}
+
+/* Makes one of a new layout: random bits once in three times. */
+void gen_fill(Gen *g)
+{
+    DType t = choose(g->choices, 3) ? gen_dtype(g) : DTYPE_u32;
+    make_fill(g, t, gen_small_layout(g));
+}
+
 static unsigned make_cast(Gen *g, unsigned reg, DType dtype)
 {
     const Layout *layout = g->regs[reg].layout;
@@ -104,7 +174,8 @@ unsigned gen_value_of(Gen *g, DType dtype, const Layout *layout)
             return make_cast(g, reg, dtype);
         break;
     case 4:
-        return make_constant(g, dtype, layout);
+        return choose(g->choices, 2) ? make_fill(g, dtype, layout)
+                                     : make_constant(g, dtype, layout);
     default:
         break;
     }
@@ -118,6 +189,11 @@ typedef bool (*Domain)(DType t);
 static bool has_functions(DType t)
 {
     return t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32;
+}
+
+static bool has_fractions(DType t)
+{
+    return dtype_is_float(t) && gen_has_arithmetic(t);
 }
 
 static bool has_bits(DType t)
@@ -153,6 +229,12 @@ static const struct ElementwiseOp {
     {"rsqrt", 1, has_functions, never},
     {"sqrt", 1, has_functions, never},
     {"tanh", 1, has_functions, never},
+    {"floor", 1, has_fractions, NULL},
+    {"ceil", 1, has_fractions, NULL},
+    {"round", 1, has_fractions, NULL},
+    {"sin", 1, has_functions, never},
+    {"cos", 1, has_functions, never},
+    {"erf", 1, has_functions, never},
     {"and", 2, has_bits, NULL},
     {"or", 2, has_bits, NULL},
     {"xor", 2, has_bits, NULL},

@@ -3,6 +3,7 @@
 
 #include "support/bits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,19 @@ static void add_scalar(Gen *g, unsigned number)
     arena_push(g->arena, g->args, g->arg_count, g->arg_capacity, argument);
 }
 
+/* A scalar argument of floats, which some programs have. */
+static void add_float(Gen *g)
+{
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    static const double values[] = {1.5, -0.0, 1e-5, 0.1, -3, 1e9, (double)INFINITY, (double)NAN};
+    if (choose(g->choices, 2))
+        return;
+    g->float_name = "%f0";
+    text_printf(&g->arguments, ", %s: %s", g->float_name, types[choose(g->choices, 3)]);
+    tilus_arg argument = {.real = values[choose(g->choices, sizeof values / sizeof *values)]};
+    arena_push(g->arena, g->args, g->arg_count, g->arg_capacity, argument);
+}
+
 static void choose_grid(Gen *g)
 {
     int64_t blocks = 1;
@@ -148,7 +162,7 @@ static const struct Statement {
     unsigned weight, tight;
     void (*emit)(Gen *g);
 } statements[] = {
-    {10, 2, compute}, {3, 1, load}, {4, 1, gen_cast}, {3, 0, gen_reinterpret},
+    {10, 2, compute}, {3, 1, load}, {2, 1, gen_fill}, {4, 1, gen_cast}, {3, 0, gen_reinterpret},
     {2, 0, gen_reduce}, {2, 0, gen_along}, {2, 0, gen_compare}, {2, 0, gen_repeat}, {3, 2, share},
     {4, 6, gen_load_object}, {2, 5, gen_store_object},
     {1, 1, gen_atomic_shared}, {1, 0, gen_atomic_global},
@@ -261,6 +275,7 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
         add_scalar(&g, i);
     g.argument_scalars = g.scalar_count;
+    add_float(&g);
     choose_grid(&g);
     const char *grid = grid_text(&g);
     add_block_indices(&g);

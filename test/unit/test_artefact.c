@@ -270,12 +270,40 @@ static void test_versions(void **state)
     size_t size;
     uint8_t *bytes = write_bytes(&sample, &size);
     bytes[ARTEFACT_AT_VERSION] = TILUS_ARTEFACT_VERSION + 1;
-    assert_refused(bytes, size, "version 3, this is a reader of version 2");
+    assert_refused(bytes, size, "version 4, this is a reader of version 3");
     bytes[ARTEFACT_AT_VERSION] = 0;
     assert_refused(bytes, size, "version 0, the first is 1");
     bytes[0] = 'x';
     assert_refused(bytes, size, "no artefact");
     free(bytes);
+}
+
+static void assert_check(const tilus_artefact *a, const char *reason);
+
+/* Floats came with version 3. */
+static void test_floats(void **state)
+{
+    (void)state;
+    static const tilus_arg_info floats[] = {
+        {"h", TILUS_ARG_F16, "f16", 1, INT64_MIN, INT64_MAX, 1},
+        {"b", TILUS_ARG_BF16, "bf16", 1, INT64_MIN, INT64_MAX, 1},
+        {"eps", TILUS_ARG_F32, "f32", 1, INT64_MIN, INT64_MAX, 1}};
+    tilus_kernel_info i = {.name = "f", .arg_count = 3, .args = floats, .grid_rank = 1,
+                           .grid_length = {1}, .grid = {one}, .threads = 32};
+    tilus_artefact a = sample;
+    size_t size;
+    a.info = &i;
+    uint8_t *bytes = write_bytes(&a, &size);
+    tilus_artefact *read = read_bytes(bytes, size);
+    assert_infos_equal(read->info, &i);
+    free(read);
+    bytes[ARTEFACT_AT_VERSION] = 2;
+    artefact_mend(bytes, size);
+    assert_refused(bytes, size, "argument %h is a float, in a file of version 2");
+    free(bytes);
+    static const tilus_code of_float[] = {{TILUS_CODE_ARGUMENT, 2}};
+    i.grid[0] = of_float;
+    assert_check(&a, "a code that does not exist");
 }
 
 /* Version 1 ends the signature before the byte that says whether launches overlap. */
@@ -473,7 +501,7 @@ static void test_bad_args(void **state)
     a.name = NULL, assert_arg_check(a, "argument 2 has no proper name");
     a = args[2], a.dtype = "U32", assert_arg_check(a, "argument 2 has no proper type");
     a = args[2], a.dtype = "i32", assert_arg_check(a, "%n is of kind u32 and of type i32");
-    a = args[2], a.kind = (tilus_arg_kind)4, assert_arg_check(a, "of kind 4, the last is 3");
+    a = args[2], a.kind = (tilus_arg_kind)7, assert_arg_check(a, "of kind 7, the last is 6");
     a = args[2], a.divisible = 0, assert_arg_check(a, "%n is divisible by 0, the least is 1");
     a = args[2], a.min = 5, a.max = 4, assert_arg_check(a, "[5, 4] of argument %n");
     a = args[2], a.min = -1, assert_arg_check(a, "[-1, 4294967295] of argument %n");
@@ -573,7 +601,7 @@ int main(void)
         cmocka_unit_test(test_equal_bytes), cmocka_unit_test(test_operator_numbers),
         cmocka_unit_test(test_checksum), cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_1),
+        cmocka_unit_test(test_version_1), cmocka_unit_test(test_floats),
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bad_args), cmocka_unit_test(test_bad_launch),

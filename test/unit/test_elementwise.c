@@ -77,6 +77,9 @@ static uint64_t expected_code(Case c, const uint64_t *v)
     case OP_min: return dtype_lesser(c.type, v[0], v[1]);
     case OP_max: return dtype_greater(c.type, v[0], v[1]);
     case OP_fma: return dtype_fma(c.type, v[0], v[1], v[2]);
+    case OP_floor: return dtype_floor(c.type, v[0]);
+    case OP_ceil: return dtype_ceil(c.type, v[0]);
+    case OP_round: return dtype_round(c.type, v[0]);
     case OP_compare: return compare_codes(c, v);
     case OP_select: return v[0] ? v[1] : v[2];
     case OP_and: return dtype_and(c.type, v[0], v[1]);
@@ -229,7 +232,7 @@ static void arithmetic_of_floats(void **state)
 {
     (void)state;
     static const OpCode ops[] = {OP_add, OP_sub, OP_mul, OP_neg, OP_div, OP_mod,
-                                 OP_abs, OP_min, OP_max};
+                                 OP_abs, OP_min, OP_max, OP_floor, OP_ceil, OP_round};
     Case cases[CASES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)

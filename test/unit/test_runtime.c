@@ -285,6 +285,30 @@ static void packs_arguments(void **state)
     assert_nothing_left();
 }
 
+/* Each float is rounded to its type, and its code passed in as many bytes. */
+static void packs_floats(void **state)
+{
+    (void)state;
+    static const tilus_arg_info args_info[] = {{"h", TILUS_ARG_F16, "f16", 1, 0, 0, 1},
+                                               {"b", TILUS_ARG_BF16, "bf16", 1, 0, 0, 1},
+                                               {"f", TILUS_ARG_F32, "f32", 1, 0, 0, 1}};
+    static const tilus_code one[] = {C(1)};
+    const tilus_kernel_info info = {.name = "scale", .arg_count = COUNT(args_info),
+                                    .args = args_info, .grid_rank = 1, .grid_length = {1},
+                                    .grid = {one}, .threads = 32};
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create(
+        rt, &info, ".entry scale(.param .u16 h, .param .u16 b, .param .u32 f)");
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    tilus_arg args[] = {{.real = 0.1}, {.real = -1e-5}, {.real = 1e-5}};
+    assert_ok(tilus_launch(kernel, NULL, args, 3, 0, 0));
+    assert_memory_equal(fake->parameters, ((uint64_t[]){0x2e66, 0xb728, 0x3727c5ac}),
+                        3 * sizeof(uint64_t));
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 static void names_the_misaligned_pointer(void **state)
 {
     (void)state;
@@ -526,6 +550,7 @@ int main(void)
         cmocka_unit_test_setup(copies_the_artefact, set_up),
         cmocka_unit_test_setup(loads_an_artefacts_bytes, set_up),
         cmocka_unit_test_setup(packs_arguments, set_up),
+        cmocka_unit_test_setup(packs_floats, set_up),
         cmocka_unit_test_setup(names_the_misaligned_pointer, set_up),
         cmocka_unit_test_setup(an_empty_grid_runs_nothing, set_up),
         cmocka_unit_test_setup(a_warm_launch_makes_two_calls, set_up),

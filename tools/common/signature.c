@@ -103,7 +103,10 @@ static bool has_range(const tilus_arg_info *a)
     case TILUS_ARG_I32: return a->min != INT32_MIN || a->max != INT32_MAX;
     case TILUS_ARG_U32: return a->min != 0 || a->max != UINT32_MAX;
     case TILUS_ARG_I64: return a->min != INT64_MIN || a->max != INT64_MAX;
-    case TILUS_ARG_POINTER: break;
+    case TILUS_ARG_POINTER:
+    case TILUS_ARG_F16:
+    case TILUS_ARG_BF16:
+    case TILUS_ARG_F32: break;
     }
     return false;
 }

@@ -33,7 +33,8 @@ static void print_args(const tilus_kernel_info *info)
 {
     static const char *const kinds[] = {
         [TILUS_ARG_POINTER] = "pointer", [TILUS_ARG_I32] = "i32", [TILUS_ARG_U32] = "u32",
-        [TILUS_ARG_I64] = "i64"};
+        [TILUS_ARG_I64] = "i64", [TILUS_ARG_F16] = "f16", [TILUS_ARG_BF16] = "bf16",
+        [TILUS_ARG_F32] = "f32"};
     fputs("  \"args\": [", stdout);
     for (size_t i = 0; i < info->arg_count; i++) {
         const tilus_arg_info *a = &info->args[i];

@@ -4,6 +4,7 @@
 #include "tool.h"
 
 #include "common/signature.h"
+#include "support/kernel_info.h"
 #include "tilus/artefact.h"
 
 #include <stdio.h>
@@ -161,9 +162,18 @@ static void print_parameters(const Header *h)
 {
     static const char *const types[] = {
         [TILUS_ARG_POINTER] = "uint64_t", [TILUS_ARG_I32] = "int32_t",
-        [TILUS_ARG_U32] = "uint32_t", [TILUS_ARG_I64] = "int64_t"};
+        [TILUS_ARG_U32] = "uint32_t", [TILUS_ARG_I64] = "int64_t", [TILUS_ARG_F16] = "float",
+        [TILUS_ARG_BF16] = "float", [TILUS_ARG_F32] = "float"};
     for (size_t i = 0; i < h->info->arg_count; i++)
         fprintf(h->out, ",\n    %s %s", types[h->info->args[i].kind], h->names[i]);
+}
+
+/* The member of tilus_arg that an argument of `kind` is. */
+static const char *argument_member(tilus_arg_kind kind)
+{
+    return kind == TILUS_ARG_POINTER    ? "pointer"
+           : kernel_arg_is_float(kind) ? "real"
+                                        : "integer";
 }
 
 /* The array `args`, if there are any. */
@@ -172,8 +182,8 @@ static void print_args(const Header *h)
     if (h->info->arg_count)
         fprintf(h->out, "    tilus_arg args[%zu];\n", h->info->arg_count);
     for (size_t i = 0; i < h->info->arg_count; i++)
-        fprintf(h->out, "    args[%zu].%s = %s;\n", i,
-                h->info->args[i].kind == TILUS_ARG_POINTER ? "pointer" : "integer", h->names[i]);
+        fprintf(h->out, "    args[%zu].%s = %s;\n", i, argument_member(h->info->args[i].kind),
+                h->names[i]);
 }
 
 static void print_workspace(const Header *h)

@@ -1,6 +1,8 @@
 /* The arguments' values, from --arg. */
 #include "run.h"
 
+#include "support/kernel_info.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +41,24 @@ static int allocate(Run *run)
     return EXIT_DIAGNOSTICS;
 }
 
+/* Reads a number with or without a fraction, inf or nan. */
+static const char *read_real(const char **text, double *value)
+{
+    char *end;
+    *value = strtod(*text, &end);
+    const char *error = end == *text ? "a number is missing" : NULL;
+    *text = end;
+    return error;
+}
+
 static int make_scalar(Run *run, size_t arg, const char *text)
 {
     const char *at = text;
-    const char *error = run_evaluate(run, &at, &run->args[arg].integer);
+    const char *error = kernel_arg_is_float(run->info->args[arg].kind)
+                            ? read_real(&at, &run->args[arg].real)
+                            : run_evaluate(run, &at, &run->args[arg].integer);
     if (!error && *at)
-        error = "something follows the expression";
+        error = "something follows the number";
     if (!error)
         return EXIT_OK;
     fprintf(stderr, "%s: error: --arg %s=%s: %s\n", TOOL, run->info->args[arg].name, text,

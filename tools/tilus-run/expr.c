@@ -1,6 +1,8 @@
 /* Integer expressions over the scalar arguments: counts such as m*k/2. */
 #include "run.h"
 
+#include "support/kernel_info.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -52,6 +54,8 @@ static int64_t parse_name(Parser *p)
             continue;
         if (info->kind == TILUS_ARG_POINTER)
             return fail(p, "a pointer is no number");
+        if (!kernel_arg_is_integer(info->kind))
+            return fail(p, "a scalar of floats is no integer");
         if (!p->run->known[i])
             return fail(p, "a scalar is used that no --arg before it gives");
         p->at += len;

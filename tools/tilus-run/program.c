@@ -4,6 +4,7 @@
 #include "common/defines.h"
 #include "common/file.h"
 #include "common/limits.h"
+#include "support/kernel_info.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,6 +69,10 @@ static void list_argument(const tilus_arg_info *arg)
 {
     if (arg->kind == TILUS_ARG_POINTER) {
         printf("  %%%s: ptr<%s> {align = %" PRId64 "}\n", arg->name, arg->dtype, arg->align);
+        return;
+    }
+    if (kernel_arg_is_float(arg->kind)) {
+        printf("  %%%s: %s\n", arg->name, arg->dtype);
         return;
     }
     printf("  %%%s: %s {divisible = %" PRId64 ", range = [%" PRId64 ", %" PRId64 "]}\n",

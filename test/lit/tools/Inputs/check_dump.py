@@ -25,7 +25,7 @@ expected = {
     "ptx_version": 80,
     "cubin_bytes": 0,
     "parameters": "",
-    "format": 2,
+    "format": 3,
     "file_bytes": os.path.getsize(sys.argv[2]),
 }
 for key, value in expected.items():
