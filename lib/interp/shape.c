@@ -1,4 +1,5 @@
-/* Ops that combine or move a register tensor's elements: reduce, scan, shuffle, broadcast. */
+/* Ops that combine or move a register tensor's elements: reduce, scan, shuffle, broadcast,
+ * convert_layout. */
 #include "interp/fold.h"
 #include "interp/state.h"
 
@@ -232,5 +233,22 @@ bool interp_broadcast(Interp *in, const Op *op)
         for (int64_t thread = 0; thread < to->threads; thread++)
             tensor_set(to, thread, slot, tensor_get(from, thread, source));
     }
+    return true;
+}
+
+/* ---- convert_layout --------------------------------------------------- */
+
+bool interp_convert_layout(Interp *in, const Op *op)
+{
+    const Tensor *from = value_tensor(op->operands[0]);
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++) {
+            uint32_t element = to->map->linear[thread * to->slots + slot];
+            tensor_set(to, thread, slot, element_code(from, element));
+        }
     return true;
 }

@@ -1,4 +1,4 @@
-/* The verifier's rules of reduce, scan, broadcast and shuffle. */
+/* The verifier's rules of reduce, scan, broadcast, shuffle and convert_layout. */
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -176,4 +176,16 @@ bool verify_broadcast(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "broadcast from %lld threads to %lld",
                           (long long)from->layout->threads, (long long)to->layout->threads);
     return verify_broadcast_threads(m, op);
+}
+
+bool verify_convert_layout(Module *m, const Op *op)
+{
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
+    if (type_with_layout(m, from, NULL) != type_with_layout(m, to, NULL))
+        return diag_error(m->diag, op->loc, "convert_layout keeps the shape and the element "
+                          "type, got %s from %s", type_text(m, to), type_text(m, from));
+    if (type_is_open(to) || from->layout->threads == to->layout->threads)
+        return true;
+    return diag_error(m->diag, op->loc, "convert_layout from %lld threads to %lld",
+                      (long long)from->layout->threads, (long long)to->layout->threads);
 }

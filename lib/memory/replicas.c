@@ -46,7 +46,8 @@ static bool replicas_stay(const Layout *from, const Layout *to)
 
 static bool add_operands(Search *s, const Op *op, const Layout *to)
 {
-    bool computed = op->code == OP_dot || op->code == OP_reduce;
+    bool computed = op->code == OP_dot || op->code == OP_reduce ||
+                    op->code == OP_convert_layout;
     if (op_info[op->code].effect != EFFECT_PURE || (!op->operand_count &&
                                                    op_info[op->code].result != RESULT_REG))
         return false;

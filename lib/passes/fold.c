@@ -2,7 +2,7 @@
  * give way to it; decided branches and empty loops dissolve.
  *
  *   %y = cast %x : f16   (%x is f16)     =>    %x
- *   %y = view (view %x)                  =>    view %x            reshape, too
+ *   %y = view (view %x)                  =>    view %x            reshape, convert_layout, too
  *   neg (neg %x), not (not %x)           =>    %x
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
  *   if 1 { A } else { B }                =>    A
@@ -215,7 +215,7 @@ static bool fold_op(Fold *fold, Op *op)
         return false;
     Value *x = op->operands[0], *result = op->results[0];
     Op *inner = x->def;
-    bool views = op->code == OP_view || op->code == OP_reshape;
+    bool views = op->code == OP_view || op->code == OP_reshape || op->code == OP_convert_layout;
     bool converts = views || op->code == OP_cast;
     if (converts && x->type == result->type) {
         value_forward(result, x);

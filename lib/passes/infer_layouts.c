@@ -8,7 +8,7 @@
  *   3. shared tensors get the swizzle with the fewest bank conflicts.
  *
  * Each choice spreads before the next is made. Where two ops want different
- * layouts of one value, nothing is converted: that is an error.
+ * layouts of one value, that is an error: convert_layout alone converts.
  *
  *   %s = allocate_shared : f16[16, 64] shared swizzle(auto)
  *   %x = load_global %g[0, 0] : f16[16, 64]

@@ -16,6 +16,7 @@
 #include "select/copy.h"
 #include "select/dot.h"
 #include "select/reduce.h"
+#include "select/relayout.h"
 #include "select/scan.h"
 #include "select/select.h"
 
@@ -39,6 +40,7 @@ struct Plan {
         BulkPlan bulk;
         DotPlan dot;
         ReducePlan reduce;
+        RelayoutPlan relayout;
         ScanPlan scan;
         ShufflePlan shuffle;
         CastChoice cast;

@@ -482,6 +482,9 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_LAST:
         s->types[s->type_count++] = s->operands[2]->type;
         return true;
+    case RULE_OPEN:
+        s->types[s->type_count++] = type_with_layout(p->m, s->operands[0]->type, NULL);
+        return true;
     case RULE_ENTRY:
         s->types[s->type_count++] = type_like(p->m, s->operands[0]->type,
                                               s->operands[1]->type->dtype);

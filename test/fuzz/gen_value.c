@@ -399,6 +399,18 @@ static void make_reshape(Gen *g, unsigned reg)
                             gen_type_text(g, g->regs[reg].dtype, to)));
 }
 
+/* Another layout of the same shape. */
+static void make_conversion(Gen *g, unsigned reg)
+{
+    const Layout *from = g->regs[reg].layout;
+    const Layout *to = gen_layout_of(g, from->rank, from->shape);
+    if (to->slots > 64)
+        return;
+    gen_define(g, g->regs[reg].dtype, to, true,
+               arena_printf(g->arena, "convert_layout %s : %s", gen_use(g, reg),
+                            gen_type_text(g, g->regs[reg].dtype, to)));
+}
+
 /* Two or three tensors of one type, side by side. */
 static void make_join(Gen *g, unsigned reg)
 {
@@ -468,7 +480,8 @@ static void make_unrolled_slice(Gen *g, unsigned reg)
 void gen_rearrange(Gen *g)
 {
     static void (*const makers[])(Gen *g, unsigned reg) = {
-        make_slice, make_permute, make_reshape, make_join, make_unrolled_slice};
+        make_slice, make_permute, make_reshape, make_join, make_unrolled_slice,
+        make_conversion, make_conversion};
     unsigned reg = gen_pick(g);
     makers[choose(g->choices, sizeof makers / sizeof *makers)](g, reg);
 }
