@@ -63,14 +63,21 @@ TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
  * go up to `value`. With a `diag` of NULL returns the same and sets nothing. */
 TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long value);
 
+/* Adds a directory in which `import` looks for files that are not beside the file that
+ * imports them; to be called before tilus_parse. Copies the string. False when memory runs
+ * out. */
+TILUS_API bool tilus_add_import_path(tilus_diag *diag, const char *directory);
+
 /* Messages so far; errors and warnings, also past the limit of those that are kept; of
- * message `i` (< count): severity, line and column (from 1; 0 when the message belongs to
+ * message `i` (< count): severity, file (that of tilus_parse, which may be NULL, or one that is
+ * imported), line and column (from 1; 0 when the message belongs to
  * no place), and text, owned by `diag`. Parsing, passes and compiling add warnings, which
  * tilus_diag_print prints; a caller should call it after success, too. */
 TILUS_API size_t tilus_diag_count(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_errors(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_warnings(const tilus_diag *diag);
 TILUS_API tilus_severity tilus_diag_severity(const tilus_diag *diag, size_t i);
+TILUS_API const char *tilus_diag_file(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_line(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_column(const tilus_diag *diag, size_t i);
 TILUS_API const char *tilus_diag_text(const tilus_diag *diag, size_t i);
@@ -388,6 +395,8 @@ typedef struct tilus_jit_options {
     unsigned opt_level;         /* 0..3 */
     bool debug_lines;           /* as of tilus_compile_options */
     tilus_cache *cache;         /* NULL: none */
+    const char *const *import_paths;    /* as of tilus_add_import_path */
+    size_t import_path_count;
 } tilus_jit_options;
 
 /* Compiles a program of `text` (`len` bytes) to an artefact (tilus/artefact.h), without

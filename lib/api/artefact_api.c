@@ -69,7 +69,7 @@ tilus_status tilus_compile_artefact(tilus_module *module, const tilus_compile_op
     name_compiler(compiler, sizeof compiler);
     tilus_artefact a = {
         .info = info, .target = one.cpu, .ptx_version = ptx_version(ptx), .ptx = ptx,
-        .source = module->diag->source, .parameters = extra ? extra->parameters : NULL,
+        .source = diag_texts(module->diag), .parameters = extra ? extra->parameters : NULL,
         .compiler = compiler};
     tilus_status status = assemble(&a, extra);
     if (status == TILUS_OK)

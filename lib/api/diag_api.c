@@ -2,6 +2,7 @@
 #include "support/diag.h"
 #include "tilus/tilus.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,14 @@ bool tilus_set_limit(tilus_diag *diag, const char *name, long long value)
     return false;
 }
 
+bool tilus_add_import_path(tilus_diag *diag, const char *directory)
+{
+    if (setjmp(diag->oom.jump))
+        return false;
+    diag_add_import_path(diag, directory);
+    return true;
+}
+
 size_t tilus_diag_count(const tilus_diag *diag) { return diag->count; }
 size_t tilus_diag_errors(const tilus_diag *diag) { return diag->errors; }
 size_t tilus_diag_warnings(const tilus_diag *diag) { return diag->warnings; }
@@ -44,6 +53,11 @@ size_t tilus_diag_warnings(const tilus_diag *diag) { return diag->warnings; }
 tilus_severity tilus_diag_severity(const tilus_diag *diag, size_t i)
 {
     return (tilus_severity)diag->messages[i].severity;
+}
+
+const char *tilus_diag_file(const tilus_diag *diag, size_t i)
+{
+    return diag_source(diag, diag->messages[i].loc)->file;
 }
 
 unsigned tilus_diag_line(const tilus_diag *diag, size_t i) { return diag->messages[i].loc.line; }

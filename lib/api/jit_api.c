@@ -31,7 +31,7 @@ static const char *file_name(const Jit *jit)
 /* ---- the key ---------------------------------------------------------------------- */
 
 /* Everything that an artefact depends on. tilus-cache shows target, program and defines. */
-static CacheKey make_key(const Jit *jit)
+static CacheKey make_key(const Jit *jit, const char *text, size_t len)
 {
     const tilus_jit_options *o = jit->options;
     char numbers[64];
@@ -51,7 +51,7 @@ static CacheKey make_key(const Jit *jit)
         cache_key_add_text(&key, "file", file_name(jit));
     cache_key_add_text(&key, "compiler", build_identity());
     cache_key_add_text(&key, "LLVM", tilus_llvm_version());
-    cache_key_add(&key, "text", jit->text, jit->len);
+    cache_key_add(&key, "text", text, len);
     return key;
 }
 
@@ -111,11 +111,19 @@ static tilus_status compile_module(const Jit *jit, tilus_module *m)
     return status;
 }
 
-static tilus_status compile(const Jit *jit)
+static tilus_module *parse(const Jit *jit)
 {
     const tilus_jit_options *o = jit->options;
-    tilus_module *m = tilus_parse(jit->diag, file_name(jit), jit->text, jit->len, 1,
-                                  o->defines, o->define_count);
+    for (size_t i = 0; i < o->import_path_count; i++)
+        if (!tilus_add_import_path(jit->diag, o->import_paths[i]))
+            return NULL;
+    return tilus_parse(jit->diag, file_name(jit), jit->text, jit->len, 1, o->defines,
+                       o->define_count);
+}
+
+static tilus_status compile(const Jit *jit)
+{
+    tilus_module *m = parse(jit);
     tilus_status status = m ? compile_module(jit, m) : failure(jit);
     tilus_module_free(m);
     return status;
@@ -134,13 +142,38 @@ static const char *choose_target(const Jit *jit)
     return target;
 }
 
+/* The key of a text that imports files holds theirs, which are known once it is parsed. */
+static tilus_status compile_imports(const Jit *jit, Cache *cache)
+{
+    tilus_module *m = parse(jit);
+    if (!m)
+        return failure(jit);
+    if (setjmp(jit->diag->oom.jump)) {
+        tilus_module_free(m);
+        return TILUS_ERROR_MEMORY;
+    }
+    const char *texts = diag_texts(jit->diag);
+    CacheKey key = make_key(jit, texts, strlen(texts));
+    tilus_status status = TILUS_OK;
+    if (!cache_get(cache, &key, jit->bytes, jit->size)) {
+        status = compile_module(jit, m);
+        if (status == TILUS_OK)
+            cache_put(cache, &key, *jit->bytes, *jit->size);
+    }
+    cache_key_free(&key);
+    tilus_module_free(m);
+    return status;
+}
+
 /* Through the cache: what it does not have is compiled, and kept. */
 static tilus_status compile_cached(const Jit *jit)
 {
     Cache *cache = jit->options->cache;
     if (!cache)
         return compile(jit);
-    CacheKey key = make_key(jit);
+    if (memmem(jit->text, jit->len, "import", strlen("import")))
+        return compile_imports(jit, cache);
+    CacheKey key = make_key(jit, jit->text, jit->len);
     tilus_status status = TILUS_OK;
     if (!cache_get(cache, &key, jit->bytes, jit->size)) {
         status = compile(jit);

@@ -11,7 +11,7 @@ static bool check_size(Module *m, const Layout *l)
     int64_t elements = l->threads / layout_replicas(l) * l->slots;
     if (elements <= LAYOUT_DRAWN)
         return true;
-    return diag_error(m->diag, (Loc){1, 1, 1}, "a layout of up to %d elements can be drawn, "
+    return diag_error(m->diag, (Loc){1, 1, 1, 0}, "a layout of up to %d elements can be drawn, "
                       "this one has %lld", LAYOUT_DRAWN, (long long)elements);
 }
 

@@ -72,13 +72,13 @@ static bool check_layout(Pack *p)
 {
     const Layout *l = p->layout;
     if (l->rank != 2)
-        return diag_error(p->m->diag, (Loc){1, 1, 1}, "the layout of a tile has rank 2, got %u",
+        return diag_error(p->m->diag, (Loc){1, 1, 1, 0}, "the layout of a tile has rank 2, got %u",
                           l->rank);
     if (layout_replicas(l) != 1)
-        return diag_error(p->m->diag, (Loc){1, 1, 1}, "%lld threads hold each element of the "
+        return diag_error(p->m->diag, (Loc){1, 1, 1, 0}, "%lld threads hold each element of the "
                           "tile, it must be 1", (long long)layout_replicas(l));
     if (l->slots * dtype_bits(p->type) % 32)
-        return diag_error(p->m->diag, (Loc){1, 1, 1}, "%lld elements of %s a thread fill no whole "
+        return diag_error(p->m->diag, (Loc){1, 1, 1, 0}, "%lld elements of %s a thread fill no whole "
                           "words", (long long)l->slots, dtype_name(p->type));
     return true;
 }

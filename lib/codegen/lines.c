@@ -19,7 +19,7 @@ static size_t directory_length(const char *path)
 void lines_open(Codegen *cg)
 {
     static const char key[] = "Debug Info Version";
-    const char *path = cg->diag->file ? cg->diag->file : "";
+    const char *path = cg->diag->source.file ? cg->diag->source.file : "";
     size_t directory = directory_length(path);
     const char *name = path + directory + (directory > 0);
     LLVMValueRef version = const_i32_of(cg, LLVMDebugMetadataVersion());
@@ -58,6 +58,7 @@ void lines_op(Codegen *cg, const Op *op)
 {
     if (!cg->lines || !op->loc.line)
         return;
+    Loc loc = diag_root(cg->diag, op->loc);     /* of an op of a function, the call */
     LLVMSetCurrentDebugLocation2(cg->builder, LLVMDIBuilderCreateDebugLocation(
-        cg->context, op->loc.line, op->loc.column, cg->scope, NULL));
+        cg->context, loc.line, loc.column, cg->scope, NULL));
 }

@@ -139,7 +139,7 @@ void fault_signal(Worker *w)
 
 static Loc place_loc(Place place)
 {
-    return (Loc){(uint32_t)(place >> 32), (uint32_t)place, 1};
+    return (Loc){.line = (uint32_t)(place >> 32), .column = (uint32_t)place, .length = 1};
 }
 
 bool fault_report(const Fault *f, Diag *diag)

@@ -15,7 +15,7 @@ void diag_init(Diag *d)
 {
     memset(d, 0, sizeof *d);
     arena_init(&d->arena, &d->oom);
-    d->first_line = 1;
+    d->source.first_line = 1;
     for (LimitId id = 0; id < LIMIT_ID_COUNT; id++)
         d->limits[id] = limit_info[id].value;
 }
@@ -28,10 +28,57 @@ void diag_free(Diag *d)
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line)
 {
-    d->file = arena_strdup(&d->arena, file);
-    d->source = arena_strndup(&d->arena, text, len);
-    d->source_len = len;
-    d->first_line = first_line;
+    d->source = (SourceText){arena_strdup(&d->arena, file), arena_strndup(&d->arena, text, len), len,
+                         first_line};
+}
+
+void diag_add_import_path(Diag *d, const char *directory)
+{
+    arena_push(&d->arena, d->import_paths, d->import_path_count, d->import_path_capacity,
+               arena_strdup(&d->arena, directory));
+}
+
+uint32_t diag_add_frame(Diag *d, const SourceText *source, Loc from, const char *what)
+{
+    if (!d->frame_count)
+        arena_push(&d->arena, d->frames, d->frame_count, d->frame_capacity,
+                   ((SourceFrame){&d->source, {0}, NULL}));
+    arena_push(&d->arena, d->frames, d->frame_count, d->frame_capacity,
+               ((SourceFrame){source, from, what}));
+    return d->frame_count - 1;
+}
+
+const SourceText *diag_source(const Diag *d, Loc loc)
+{
+    return loc.frame ? d->frames[loc.frame].source : &d->source;
+}
+
+Loc diag_root(const Diag *d, Loc loc)
+{
+    while (loc.frame)
+        loc = d->frames[loc.frame].from;
+    return loc;
+}
+
+/* Returns true when frame `i` is the first of its text. */
+static bool is_first_frame(const Diag *d, uint32_t i)
+{
+    for (uint32_t j = 0; j < i; j++)
+        if (d->frames[j].source == d->frames[i].source)
+            return false;
+    return true;
+}
+
+const char *diag_texts(Diag *d)
+{
+    Text text;
+    text_init(&text, &d->arena);
+    text_add(&text, d->source.text);
+    for (uint32_t i = 1; i < d->frame_count; i++)
+        if (is_first_frame(d, i))
+            text_printf(&text, "\n// ---- %s\n%s", d->frames[i].source->file,
+                        d->frames[i].source->text);
+    return text_string(&text);
 }
 
 /* ---- limits --------------------------------------------------------- */
@@ -71,7 +118,8 @@ static bool is_repeated(const Diag *d, const Message *m)
     for (uint32_t i = 0; i < d->count; i++) {
         const Message *old = &d->messages[i];
         if (old->severity == m->severity && old->loc.line == m->loc.line &&
-            old->loc.column == m->loc.column && !strcmp(old->text, m->text))
+            old->loc.column == m->loc.column && old->loc.frame == m->loc.frame &&
+            !strcmp(old->text, m->text))
             return true;
     }
     return false;
@@ -96,14 +144,35 @@ static const char *message_text(Diag *d, const char *format, va_list args)
     return text_string(&text);
 }
 
+static void keep_message(Diag *d, Severity severity, Loc loc, const char *text)
+{
+    arena_push(&d->arena, d->messages, d->count, d->capacity,
+               ((Message){severity, loc, text}));
+}
+
+/* Notes the calls and imports from which the text at `loc` is read: of a long way both ends. */
+static void note_frames(Diag *d, Loc loc)
+{
+    enum { SHOWN = 8 };
+    unsigned depth = 0, i = 0;
+    for (Loc at = loc; at.frame; at = d->frames[at.frame].from)
+        depth++;
+    for (; loc.frame; loc = d->frames[loc.frame].from, i++)
+        if (i < SHOWN || i + SHOWN >= depth)
+            keep_message(d, SEVERITY_NOTE, d->frames[loc.frame].from, d->frames[loc.frame].what);
+}
+
 static void record(Diag *d, Severity severity, Loc loc, const char *format,
                    va_list args)
 {
     Message message = {severity, loc, message_text(d, format, args)};
     if (severity != SEVERITY_NOTE)
         d->dropping = !admit(d, &message);
-    if (!d->dropping)
-        arena_push(&d->arena, d->messages, d->count, d->capacity, message);
+    if (d->dropping)
+        return;
+    keep_message(d, severity, loc, message.text);
+    if (severity != SEVERITY_NOTE)
+        note_frames(d, loc);
 }
 
 #define RECORD(severity)                                                      \
@@ -130,12 +199,12 @@ bool diag_note(Diag *d, Loc loc, const char *format, ...)
     RECORD(SEVERITY_NOTE);
 }
 
-const char *diag_line(const Diag *d, uint32_t line, size_t *len)
+const char *source_line(const SourceText *s, uint32_t line, size_t *len)
 {
-    if (!d->source || line < d->first_line)
+    if (!s->text || line < s->first_line)
         return NULL;
-    const char *p = d->source, *end = d->source + d->source_len;
-    for (uint32_t i = d->first_line; i < line; i++) {
+    const char *p = s->text, *end = s->text + s->len;
+    for (uint32_t i = s->first_line; i < line; i++) {
         p = memchr(p, '\n', (size_t)(end - p));
         if (!p)
             return NULL;
@@ -153,7 +222,7 @@ static void print_line(const Diag *d, Loc loc, FILE *out)
 {
     enum { WINDOW = 160, LEAD = 60 };
     size_t len;
-    const char *line = diag_line(d, loc.line, &len);
+    const char *line = source_line(diag_source(d, loc), loc.line, &len);
     size_t caret = loc.column ? loc.column - 1 : 0;
     if (!line || caret > len)
         return;
@@ -181,11 +250,12 @@ void diag_print(const Diag *d, FILE *out)
     static const char *const names[] = {"error", "warning", "note"};
     for (uint32_t i = 0; i < d->count; i++) {
         const Message *m = &d->messages[i];
-        if (d->file)
-            fprintf(out, "%s:", d->file);
+        const char *file = diag_source(d, m->loc)->file;
+        if (file)
+            fprintf(out, "%s:", file);
         if (m->loc.line)
             fprintf(out, "%u:%u:", m->loc.line, m->loc.column);
-        fprintf(out, "%s%s: %s\n", d->file || m->loc.line ? " " : "", names[m->severity],
+        fprintf(out, "%s%s: %s\n", file || m->loc.line ? " " : "", names[m->severity],
                 m->text);
         if (m->loc.line)
             print_line(d, m->loc, out);

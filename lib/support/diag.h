@@ -18,7 +18,23 @@ typedef struct Loc {
     uint32_t line;      /* from 1, in the whole file */
     uint32_t column;    /* from 1, in bytes */
     uint32_t length;    /* bytes to underline, at least 1 */
+    uint32_t frame;     /* of Diag.frames: the text, and how it came to be read; 0: the main one */
 } Loc;
+
+/* A text: the one that is parsed, or a file that it imports. */
+typedef struct SourceText {
+    const char *file;
+    const char *text;       /* NUL-terminated copy */
+    size_t len;
+    uint32_t first_line;    /* line number of text[0] in the file */
+} SourceText;
+
+/* Why a text is read: an import, or a call of a function, which reads its body once more. */
+typedef struct SourceFrame {
+    const SourceText *source;
+    Loc from;               /* the import or call, in a frame with a smaller number */
+    const char *what;       /* "in the call of @silu" */
+} SourceFrame;
 
 typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_NOTE } Severity;
 
@@ -28,16 +44,17 @@ typedef struct Message {
     const char *text;
 } Message;
 
-/* One parse's text and messages. Owns copies of both; one thread at a time. */
+/* One parse's texts and messages. Owns copies of both; one thread at a time. */
 typedef struct tilus_diag Diag;
 
 struct tilus_diag {
     OutOfMemory oom;
     Arena arena;
-    const char *file;
-    const char *source;     /* NUL-terminated copy */
-    size_t source_len;
-    uint32_t first_line;    /* line number of source[0] in the file */
+    SourceText source;          /* the main text */
+    SourceFrame *frames;          /* frames[0] stands for the main text */
+    uint32_t frame_count, frame_capacity;
+    const char **import_paths;  /* directories of files that are imported */
+    uint32_t import_path_count, import_path_capacity;
     Message *messages;
     uint32_t count, capacity;
     uint32_t errors, warnings;  /* reported, including those past the limit */
@@ -53,6 +70,18 @@ void diag_free(Diag *d);
 /* Sets the text that later locations refer to; copies both strings. */
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line);
+
+/* Adds a directory in which imported files are looked for; copies the string. */
+void diag_add_import_path(Diag *d, const char *directory);
+
+/* Adds a frame and returns its number. `source` and `what` live as long as `d`. */
+uint32_t diag_add_frame(Diag *d, const SourceText *source, Loc from, const char *what);
+/* The text of a place, and the place in the main text from which it is read. */
+const SourceText *diag_source(const Diag *d, Loc loc);
+Loc diag_root(const Diag *d, Loc loc);
+
+/* The main text, with each imported file behind it under a comment that names it. */
+const char *diag_texts(Diag *d);
 
 /* A row of limits.def. `most`: the largest value it can be set to; 0: it cannot be set. */
 typedef struct LimitInfo {
@@ -73,7 +102,8 @@ bool limit_allows(LimitId id, int64_t value);
  * long, but never below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 
-/* Record a message; all return false. A note belongs to the error or warning before it. A
+/* Record a message; all return false. A note belongs to the error or warning before it; those
+ * that are not in the main text get notes that lead there, from call to call. A
  * warning fails nothing: the text is right, but something in it does not do what it seems
  * meant to. One that was recorded already is not repeated, as for copies of an op. */
 bool diag_error(Diag *d, Loc loc, const char *format, ...)
@@ -83,8 +113,8 @@ bool diag_warning(Diag *d, Loc loc, const char *format, ...)
 bool diag_note(Diag *d, Loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The line of source text, without its newline, or NULL if there is none. */
-const char *diag_line(const Diag *d, uint32_t line, size_t *len);
+/* The line of text, without its newline, or NULL if there is none. */
+const char *source_line(const SourceText *s, uint32_t line, size_t *len);
 
 /* Prints "file:line:col: error: text", the source line and a caret, for each
  * message. */

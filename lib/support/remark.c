@@ -51,12 +51,18 @@ static void write_quoted(FILE *file, const char *text)
     fputc('\'', file);
 }
 
+static const char *file_name(const Diag *diag, Loc loc)
+{
+    const char *file = diag_source(diag, loc)->file;
+    return file ? file : "";
+}
+
 static void write_yaml(FILE *file, RemarkKind kind, const char *pass, const Diag *diag, Loc loc,
                        const char *text)
 {
     fprintf(file, "--- !%s\nPass: %s\nDebugLoc: { File: ",
             kind == REMARK_PASSED ? "Passed" : "Missed", pass);
-    write_quoted(file, diag->file ? diag->file : "");
+    write_quoted(file, file_name(diag, loc));
     fprintf(file, ", Line: %u, Column: %u }\nText: ", loc.line, loc.column);
     write_quoted(file, text);
     fprintf(file, "\n...\n");
@@ -74,7 +80,7 @@ void remark_emit(const Remarks *remarks, RemarkKind kind, const char *pass, Diag
     const char *text = arena_vprintf(&diag->arena, format, args);
     va_end(args);
     if (print)
-        fprintf(remarks->out, "%s:%u:%u: remark: %s [%s=%s]\n", diag->file ? diag->file : "",
+        fprintf(remarks->out, "%s:%u:%u: remark: %s [%s=%s]\n", file_name(diag, loc),
                 loc.line, loc.column, text, option_names[kind], pass);
     if (remarks->file)
         write_yaml(remarks->file, kind, pass, diag, loc, text);

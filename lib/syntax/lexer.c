@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lexer_init(Lexer *lx, const char *text, size_t len, uint32_t first_line)
+void lexer_init(Lexer *lx, const SourceText *s, uint32_t frame)
 {
-    *lx = (Lexer){.at = text, .end = text + len, .line_start = text,
-                  .line = first_line, .begins_line = true};
+    *lx = (Lexer){.at = s->text, .end = s->text + s->len, .line_start = s->text,
+                  .line = s->first_line, .frame = frame, .begins_line = true};
 }
 
 /* Locale-free character classes. */
@@ -120,13 +120,13 @@ static void lex_text(Lexer *lx, Token *t)
 
 static void lex_punct(Lexer *lx, Token *t)
 {
-    static const char *const two[] = {"<=", ">=", "==", "!=", ".."};
+    static const char *const two[] = {"<=", ">=", "==", "!=", "..", "<<", ">>", "->"};
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
         if (peek(lx, 0) == two[i][0] && peek(lx, 1) == two[i][1]) {
             lx->at += 2;
             return;
         }
-    if (*lx->at == '\0' || !strchr("()[]{}<>=,:@.+-*/", *lx->at)) {
+    if (*lx->at == '\0' || !strchr("()[]{}<>=,:@.+-*/?", *lx->at)) {
         t->kind = TOKEN_BAD;
         t->problem = *lx->at == '%' ? "a % without a name" : "a character that begins nothing";
     }
@@ -159,7 +159,7 @@ Token lexer_next(Lexer *lx)
     if (t.start == from || t.kind == TOKEN_VALUE)
         t.len = (uint32_t)(lx->at - t.start);
     t.loc = (Loc){lx->line, (uint32_t)(from - lx->line_start) + 1,
-                  lx->at > from ? (uint32_t)(lx->at - from) : 1};
+                  lx->at > from ? (uint32_t)(lx->at - from) : 1, lx->frame};
     return t;
 }
 
@@ -167,4 +167,9 @@ bool token_is(const Token *t, const char *text)
 {
     return (t->kind == TOKEN_PUNCT || t->kind == TOKEN_NAME) && strlen(text) == t->len &&
            !memcmp(t->start, text, t->len);
+}
+
+bool token_equal(const Token *a, const Token *b)
+{
+    return a->kind == b->kind && a->len == b->len && !memcmp(a->start, b->start, a->len);
 }

@@ -12,7 +12,7 @@ typedef enum TokenKind {
     TOKEN_INTEGER,  /* 42, 0x2a */
     TOKEN_NUMBER,   /* 0.5, 1e-3 */
     TOKEN_TEXT,     /* "a message"; start and len leave the quotes out */
-    TOKEN_PUNCT,    /* ( ) [ ] { } < > <= >= == != = , : @ . .. + - * / */
+    TOKEN_PUNCT,    /* ( ) [ ] { } < > <= >= == != << >> -> = , : @ . .. + - * / ? */
     TOKEN_BAD
 } TokenKind;
 
@@ -31,13 +31,16 @@ typedef struct Token {
 typedef struct Lexer {
     const char *at, *end, *line_start;
     uint32_t line;
+    uint32_t frame;         /* of the tokens' places */
     bool begins_line;
 } Lexer;
 
-void lexer_init(Lexer *lx, const char *text, size_t len, uint32_t first_line);
+void lexer_init(Lexer *lx, const SourceText *s, uint32_t frame);
 Token lexer_next(Lexer *lx);
 
 /* Returns true when the token is the punctuation or name `text`. */
 bool token_is(const Token *t, const char *text);
+/* Returns true when both are spelled alike. */
+bool token_equal(const Token *a, const Token *b);
 
 #endif

@@ -14,13 +14,11 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
         parser_advance(p);
         if (!parser_expect(p, "=", "after the carried value's name"))
             return false;
-        if (p->token.kind != TOKEN_VALUE)
-            return parser_expected(p, "a value");
-        Value *v = parse_value_use(p);
-        if (!v)
+        Term t;
+        if (!parse_typed_term(p, &t) ||
+            !(s->operands[s->operand_count] = term_value(p, &t, NULL)))
             return false;
-        s->broken |= !v->type;
-        s->operands[s->operand_count++] = v;
+        s->operand_count++;
         if (!parser_accept(p, ","))
             break;
     }
@@ -86,23 +84,24 @@ static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carri
     return !parser_accept(p, ":") || parse_result_types(p, s, OP_for);
 }
 
-static bool define_region_argument(Parser *p, Region *r, const Token *name, const Type *t)
+static bool define_region_argument(Parser *p, Region *r, const Token *name, const Type *t,
+                                   Rebinding how)
 {
-    return parser_define(p, name, build_region_argument(r, parser_symbol(p, name)->name,
-                                                        name->loc, t));
+    Value *v = build_region_argument(r, parser_symbol(p, name)->name, name->loc, t);
+    return parser_define(p, name, v, r, how);
 }
 
 static bool define_carried(Parser *p, const Statement *s, Region *body, const Token *carried)
 {
     for (unsigned i = 0; i < s->operand_count; i++)
-        if (!define_region_argument(p, body, &carried[i], s->operands[i]->type))
+        if (!define_region_argument(p, body, &carried[i], s->operands[i]->type, REBIND_OUTER))
             return false;
     return true;
 }
 
 bool parse_for(Parser *p, Statement *s)
 {
-    if (!parse_for_header(p, s, &s->index, s->carried) || s->broken ||
+    if (!parse_for_header(p, s, &s->index, s->carried) ||
         (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
         return false;
     Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
@@ -111,7 +110,7 @@ bool parse_for(Parser *p, Statement *s)
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
     const Type *i64 = type_scalar(p->m, DTYPE_i64);
-    bool ok = define_region_argument(p, body, &s->index, i64) &&
+    bool ok = define_region_argument(p, body, &s->index, i64, REBIND_NOT) &&
               define_carried(p, s, body, s->carried) && parse_region_body(p, body);
     scope_reset(p, mark);
     if (!ok)
@@ -120,29 +119,12 @@ bool parse_for(Parser *p, Statement *s)
     return define_results(p, s, op);
 }
 
-/* A place in the text to come back to. */
-typedef struct Bookmark {
-    Lexer lexer;
-    Token token;
-} Bookmark;
-
-static Bookmark bookmark(const Parser *p)
-{
-    return (Bookmark){p->lexer, p->token};
-}
-
-static void go_to(Parser *p, Bookmark place)
-{
-    p->lexer = place.lexer;
-    p->token = place.token;
-}
-
 /* Returns true where `iter` `(` follow, which no expression holds. */
 static bool at_iter(Parser *p)
 {
-    Bookmark here = bookmark(p);
+    Bookmark here = parser_bookmark(p);
     bool found = parser_accept(p, "iter") && parser_at(p, "(");
-    go_to(p, here);
+    parser_go_to(p, here);
     return found;
 }
 
@@ -152,7 +134,7 @@ static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark
                                const char **cond_end)
 {
     parser_advance(p);
-    *cond = bookmark(p);
+    *cond = parser_bookmark(p);
     while (!at_iter(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
            p->token.kind != TOKEN_END)
         parser_advance(p);
@@ -167,15 +149,17 @@ static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark
 /* The condition at `cond`, which ends where the header was read on. */
 static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *cond_end)
 {
-    Bookmark body = bookmark(p);
-    go_to(p, cond);
+    Bookmark body = parser_bookmark(p);
+    parser_go_to(p, cond);
+    p->no_ops = "in the condition of a while, which is computed again and again";
     const Expr *e = parse_expr(p, PRECEDENCE_ANY);
+    p->no_ops = NULL;
     if (!e)
         return false;
     if (p->token.start != cond_end)
         return parser_expected(p, "`iter` or a region after the condition");
     op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
-    go_to(p, body);
+    parser_go_to(p, body);
     return true;
 }
 
@@ -184,7 +168,7 @@ bool parse_while(Parser *p, Statement *s)
 {
     Bookmark cond;
     const char *cond_end;
-    if (!parse_while_header(p, s, s->carried, &cond, &cond_end) || s->broken)
+    if (!parse_while_header(p, s, s->carried, &cond, &cond_end))
         return false;
     Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, NULL, 0);
     Region *body = build_region(p->program, op);

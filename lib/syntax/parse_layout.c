@@ -21,7 +21,7 @@ typedef const Layout *(*ListMaker)(LayoutTable *, const Layout *, unsigned, cons
                                    const char **);
 
 /* Functions of a layout and a list. */
-static const struct Function {
+static const struct LayoutFunction {
     const char *name, *attribute, *what;    /* attribute: what stands before the list */
     ListMaker apply;
 } functions[] = {
@@ -136,7 +136,7 @@ static bool parse_attribute_name(Parser *p, const char *name)
 }
 
 /* function(L, [..]), reduce(L, dims = [..]). */
-static const Layout *parse_function(Parser *p, const struct Function *function)
+static const Layout *parse_layout_function(Parser *p, const struct LayoutFunction *function)
 {
     Loc loc = p->token.loc;
     int64_t list[LIMIT_RANK];
@@ -172,7 +172,7 @@ static const Layout *parse_parenthesised(Parser *p, unsigned rank)
 static const Layout *parse_named(Parser *p)
 {
     Symbol *s = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
-    if (!s || s->binding != BINDING_LAYOUT) {
+    if (!s || symbol_binding(p, s) != BINDING_LAYOUT) {
         parser_expected(p, "a layout");
         return NULL;
     }
@@ -187,7 +187,7 @@ static const Layout *parse_factor(Parser *p, unsigned rank)
             return parse_primitive(p, primitives[i].make);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (parser_at(p, functions[i].name))
-            return parse_function(p, &functions[i]);
+            return parse_layout_function(p, &functions[i]);
     if (parser_at(p, "replicate")) {
         Loc loc = p->token.loc;
         int64_t n;

@@ -3,8 +3,8 @@
 #include "ir/part.h"
 #include "ir/verify.h"
 #include "syntax/statement.h"
+#include "syntax/term.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +28,10 @@ bool parse_result_names(Parser *p, Statement *s)
     while (p->token.kind == TOKEN_VALUE) {
         if (s->name_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d results", LIMIT_NAMES);
+        for (unsigned i = 0; i < s->name_count; i++)
+            if (token_equal(&s->names[i], &p->token))
+                return diag_error(p->diag, p->token.loc, "%s is defined twice",
+                                  token_text(p, &p->token));
         s->names[s->name_count++] = p->token;
         parser_advance(p);
         if (!parser_accept(p, ","))
@@ -39,12 +43,48 @@ bool parse_result_names(Parser *p, Statement *s)
 void define_broken_results(Parser *p, const Statement *s)
 {
     for (unsigned i = 0; i < s->name_count; i++) {
-        if (parser_symbol(p, &s->names[i])->value)
+        if (symbol_value(p, parser_symbol(p, &s->names[i])))
             continue;
         Value *v = arena_new(&p->m->arena, Value);
         v->loc = s->names[i].loc;
-        parser_define(p, &s->names[i], v);
+        parser_define(p, &s->names[i], v, p->region, REBIND_REGION);
     }
+}
+
+/* Gives a value that an expression made the name; another one gets it as well. */
+static bool bind_value(Parser *p, const Token *name, Value *v)
+{
+    if (!v->name) {
+        v->name = parser_symbol(p, name)->name;
+        v->loc = name->loc;
+    }
+    return parser_define(p, name, v, p->region, REBIND_REGION);
+}
+
+bool bind_term(Parser *p, Statement *s, const Term *t)
+{
+    const Type *type = NULL;
+    if (s->name_count != 1)
+        return diag_error(p->diag, s->loc, "an expression gives 1 result, %u names are bound",
+                          s->name_count);
+    if (parser_accept(p, ":") && !(type = parse_term_type(p, t)))
+        return false;
+    Value *v = term_value(p, t, type);
+    return v && term_check_type(p, t, v, type) && bind_value(p, &s->names[0], v);
+}
+
+bool bind_terms(Parser *p, const Statement *s, const Sink *sink)
+{
+    if (s->name_count != sink->count)
+        return diag_error(p->diag, s->loc, "%s gives %u result%s, %u name%s bound", sink->word,
+                          sink->count, sink->count == 1 ? "" : "s", s->name_count,
+                          s->name_count == 1 ? " is" : "s are");
+    for (unsigned i = 0; i < sink->count; i++) {
+        Value *v = term_value(p, &sink->terms[i], NULL);
+        if (!v || !bind_value(p, &s->names[i], v))
+            return false;
+    }
+    return true;
 }
 
 bool define_results(Parser *p, const Statement *s, Op *op)
@@ -56,56 +96,24 @@ bool define_results(Parser *p, const Statement *s, Op *op)
     bool ok = true;
     for (unsigned i = 0; i < s->type_count; i++) {
         const char *name = parser_symbol(p, &s->names[i])->name;
-        ok &= parser_define(p, &s->names[i],
-                            build_result(p->m, op, name, s->names[i].loc, s->types[i]));
+        Value *v = build_result(p->m, op, name, s->names[i].loc, s->types[i]);
+        ok &= parser_define(p, &s->names[i], v, p->region, REBIND_REGION);
     }
     return ok;
 }
 
 /* ---- operands and attributes ---------------------------------------- */
 
-/* A single number or parameter; false, without an error, where there is none. */
-static bool take_single_number(Parser *p, Constant *n)
-{
-    const Symbol *name = p->token.kind == TOKEN_NAME ? parser_symbol(p, &p->token) : NULL;
-    if (p->token.kind == TOKEN_INTEGER)
-        *n = constant_of_magnitude(false, p->token.integer);
-    else if (p->token.kind == TOKEN_NUMBER)
-        *n = constant_of_real(p->token.number);
-    else if (parser_at(p, "inf"))
-        *n = constant_of_real(INFINITY);
-    else if (parser_at(p, "nan"))
-        *n = constant_of_real(NAN);
-    else if (name && name->binding == BINDING_INTEGER)
-        *n = constant_of_integer(name->integer);
-    else
-        return false;
-    parser_advance(p);
-    return true;
-}
-
-/* A number, of integers also a constant expression: 0.5, -inf, 0xffffffffffffffff, N - 1.
- * A number alone is read first: expressions have neither fractions nor -0, and hold i64 only. */
+/* A number of any kind, also a constant expression: 0.5, -inf, 0xffffffffffffffff, N - 1. */
 static bool parse_number(Parser *p, Statement *s)
 {
-    Lexer lexer = p->lexer;
-    Token token = p->token;
+    Term t;
     Attr attr = {.kind = ATTR_INIT};
-    bool negative = parser_accept(p, "-"), fraction = p->token.kind == TOKEN_NUMBER;
-    bool single = take_single_number(p, &attr.number);
-    if (fraction && parser_at_infix(p))
-        return diag_error(p->diag, p->token.loc, "%s takes integers, a number with a fraction "
-                          "stands alone", token_text(p, &p->token));
-    if (single && !parser_at_infix(p)) {
-        attr.number = negative ? constant_negate(attr.number) : attr.number;
-    } else {
-        int64_t value;
-        p->lexer = lexer;
-        p->token = token;
-        if (!parse_constant(p, "the number of allocate_register", &value))
-            return false;
-        attr.number = constant_of_integer(value);
-    }
+    if (!parse_term(p, PRECEDENCE_ANY, &t))
+        return false;
+    if (!term_constant(&t, &attr.number))
+        return diag_error(p->diag, t.loc, "the number of allocate_register must be a constant, "
+                          "got %s", term_text(p, &t));
     statement_add(s, attr);
     return true;
 }
@@ -138,22 +146,18 @@ static bool at_operand(Parser *p)
 {
     if (p->token.kind != TOKEN_VALUE)
         return false;
-    const Value *v = parser_symbol(p, &p->token)->value;
+    const Value *v = symbol_value(p, parser_symbol(p, &p->token));
     return !v || !v->type || v->type->kind != TYPE_SCALAR;
 }
 
-/* A scalar expression, or a scalar of floats, which stands alone. */
+/* A scalar expression, or an argument of floats, which stands alone. */
 static const Expr *parse_any_scalar(Parser *p)
 {
-    Value *v = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token)->value : NULL;
-    if (!v || !v->type || v->type->kind != TYPE_SCALAR || !dtype_is_float(v->type->dtype))
-        return parse_expr(p, PRECEDENCE_ANY);
-    parser_advance(p);
-    if (!parser_at_infix(p))
-        return expr_value(&p->m->exprs, v);
-    diag_error(p->diag, p->token.loc, "%s takes integers, %%%s is %s: `splat` makes a tensor of "
-               "it", token_text(p, &p->token), v->name, dtype_name(v->type->dtype));
-    return NULL;
+    Term t;
+    if (!parse_term(p, PRECEDENCE_ANY, &t))
+        return NULL;
+    Value *v = t.kind == TERM_REAL ? real_argument(t.real) : NULL;
+    return v ? expr_value(&p->m->exprs, v) : term_scalar(p, &t);
 }
 
 /* "label", and the printed expression, or an operand that follows. */
@@ -206,20 +210,13 @@ static bool parse_count(Parser *p, Statement *s, OpCode code)
     return number;
 }
 
-/* Returns true when the token names a register tensor. */
-static bool at_register(Parser *p)
-{
-    const Value *v = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token)->value : NULL;
-    return v && v->type && v->type->kind == TYPE_REG;
-}
-
 /* The register tensor that says where elements lie in dimension `d`. */
-static bool parse_place(Parser *p, Statement *s, unsigned d)
+static bool add_indexed(Parser *p, Statement *s, const Term *t, unsigned d)
 {
     if (s->place)
-        return diag_error(p->diag, p->token.loc, "one register tensor says where elements lie, "
-                          "got %%%s and %s", s->place->name, token_text(p, &p->token));
-    s->place = parse_value_use(p);
+        return diag_error(p->diag, t->loc, "one register tensor says where elements lie, got "
+                          "%%%s and %s", s->place->name ? s->place->name : "?", term_text(p, t));
+    s->place = t->value;
     statement_add(s, (Attr){.kind = ATTR_INDEXED, .integer = d});
     return true;
 }
@@ -228,9 +225,12 @@ static bool parse_place(Parser *p, Statement *s, unsigned d)
  * stands. NULL after an error. */
 static const Expr *parse_offset(Parser *p, Statement *s, bool indexed, unsigned d)
 {
-    if (!indexed || !at_register(p))
-        return parse_expr(p, PRECEDENCE_ANY);
-    return parse_place(p, s, d) ? expr_constant(&p->m->exprs, 0) : NULL;
+    Term t;
+    if (!parse_term(p, PRECEDENCE_ANY, &t))
+        return NULL;
+    if (!indexed || t.kind != TERM_VALUE || t.value->type->kind != TYPE_REG)
+        return term_scalar(p, &t);
+    return add_indexed(p, s, &t, d) ? expr_constant(&p->m->exprs, 0) : NULL;
 }
 
 /* [offset, ..]. Of two tensors in memory, the first one's may hold a register tensor. */
@@ -253,6 +253,14 @@ static bool parse_offsets(Parser *p, Statement *s, AttrKind kind, uint64_t allow
     statement_add(s, (Attr){.kind = kind, .count = count,
                        .exprs = keep(p, offsets, count, sizeof *offsets)});
     return parser_expect(p, "]", "after the list");
+}
+
+/* Returns true where a term can begin. */
+static bool at_term(const Parser *p)
+{
+    const Token *t = &p->token;
+    return t->kind == TOKEN_VALUE || t->kind == TOKEN_NAME || t->kind == TOKEN_INTEGER ||
+           t->kind == TOKEN_NUMBER || token_is(t, "-") || token_is(t, "(") || token_is(t, "@");
 }
 
 /* The value of a semaphore, or the phase of an mbarrier, behind the comma. */
@@ -283,33 +291,124 @@ static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
                                                                         : ATTR_OFFSETS;
 }
 
-static bool parse_operands(Parser *p, Statement *s, uint64_t allowed)
+/* What may follow an operand in brackets: offsets or the index of an mbarrier, each once. */
+static bool parse_operand_place(Parser *p, Statement *s, uint64_t *allowed)
+{
+    AttrKind kinds[] = {offsets_kind(s, *allowed), ATTR_ELEMENT};
+    for (unsigned i = 0; i < 2; i++) {
+        if (!parser_at(p, "[") || !(*allowed & op_attr_bit(kinds[i])))
+            continue;
+        *allowed &= ~op_attr_bit(kinds[i]);
+        return i ? parse_element(p, s) : parse_offsets(p, s, kinds[i], *allowed);
+    }
+    return true;
+}
+
+/* Takes an operand alone whose definition was broken, so that the others are still read. */
+static bool take_broken_operand(Parser *p, Statement *s)
+{
+    const Symbol *name = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token) : NULL;
+    const Value *v = name ? symbol_value(p, name) : NULL;
+    if (!v || v->type)
+        return false;
+    parser_advance(p);
+    s->broken = true;
+    return !parser_at_infix(p);
+}
+
+/* Operands, each a term, separated by commas; `close` ends a call, else NULL. */
+static bool parse_operands(Parser *p, Statement *s, uint64_t allowed, const char *close)
 {
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
-    while (p->token.kind == TOKEN_VALUE && (s->operand_count || !p->token.begins_line)) {
+    if (close ? parser_at(p, close) : p->token.begins_line || !at_term(p))
+        return true;
+    do {
+        if (allowed & op_attr_bit(ATTR_STATE) && s->operand_count)
+            return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
         if (s->operand_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d operands", LIMIT_NAMES);
-        Value *v = parse_value_use(p);
-        if (!v)
+        if (!at_term(p))
+            return parser_expected(p, "an operand");
+        if (take_broken_operand(p, s))
+            continue;
+        if (!parse_term(p, PRECEDENCE_ANY, &s->terms[s->operand_count]))
             return false;
-        s->broken |= !v->type;
-        s->operands[s->operand_count++] = v;
-        AttrKind offsets = offsets_kind(s, allowed);
-        if (parser_at(p, "[") && allowed & op_attr_bit(offsets)) {
-            allowed &= ~op_attr_bit(offsets);
-            if (!parse_offsets(p, s, offsets, allowed))
+        s->operand_count++;
+        if (!parse_operand_place(p, s, &allowed))
+            return false;
+    } while (parser_accept(p, ","));
+    return true;
+}
+
+/* The type of c where a dot gets a constant: the sums of a and b. */
+static const Type *dot_sum_type(Parser *p, const Statement *s)
+{
+    if (s->terms[0].kind != TERM_VALUE || s->terms[1].kind != TERM_VALUE)
+        return NULL;
+    const Type *a = s->terms[0].value->type, *b = s->terms[1].value->type;
+    const Expr *extents[LIMIT_RANK];
+    if (a->kind != TYPE_REG || b->kind != TYPE_REG || a->rank != b->rank || a->rank < 2)
+        return NULL;
+    for (unsigned d = 0; d < a->rank; d++)
+        extents[d] = d + 1 < a->rank ? a->extents[d] : b->extents[d];
+    return type_reg_open(p->m, dtype_is_integer(a->dtype) ? DTYPE_i32 : DTYPE_f32, a->rank,
+                         extents);
+}
+
+/* The type that a constant has as operand `i` of an op that is not element-wise, or NULL. */
+static const Type *constant_type(Parser *p, const Statement *s, OpCode code, unsigned i)
+{
+    const Op *parent = p->region ? p->region->parent : NULL;
+    if (code == OP_dot && i == 2)
+        return dot_sum_type(p, s);
+    if (code == OP_yield && parent && i < parent->operand_count)
+        return parent->operands[i]->type;
+    return NULL;
+}
+
+/* Returns true when the operands are not tensors of one shape yet, but may become some. The
+ * verifier reports the others. */
+static bool must_unify(const Statement *s, OpCode code)
+{
+    const Type *first = NULL;
+    bool constants = false, repeats = false;
+    for (unsigned i = 0; i < s->operand_count; i++) {
+        const Type *t = s->terms[i].kind == TERM_VALUE ? s->terms[i].value->type : NULL;
+        constants |= !t;
+        if (!t)
+            continue;
+        first = first ? first : t;
+        if (t->kind != TYPE_REG || t->rank != first->rank)
+            return false;
+        for (unsigned d = 0; d < t->rank; d++) {
+            bool differ = t->extents[d] != first->extents[d];
+            if (differ && type_extent(t, d) != 1 && type_extent(first, d) != 1)
                 return false;
-        } else if (parser_at(p, "[") && allowed & op_attr_bit(ATTR_ELEMENT)) {
-            allowed &= ~op_attr_bit(ATTR_ELEMENT);
-            if (!parse_element(p, s))
-                return false;
+            repeats |= differ;
         }
-        if (!parser_accept(p, ","))
-            return true;
-        if (allowed & op_attr_bit(ATTR_STATE))
-            return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
     }
-    return s->operand_count == 0 || parser_expected(p, "an operand");
+    return first && (constants || repeats) &&
+           s->operand_count == (unsigned)op_info[code].operand_count;
+}
+
+/* Makes values of the terms. */
+static bool resolve_operands(Parser *p, Statement *s, OpCode code)
+{
+    Constant n;
+    if (op_is_elementwise(code) && must_unify(s, code))
+        return term_unify(p, code, s->loc, s->terms, s->operand_count, s->operands);
+    for (unsigned i = 0; i < s->operand_count; i++) {
+        const Term *t = &s->terms[i];
+        bool bare = (t->kind == TERM_INTEGER && t->expr->kind == EXPR_VALUE) ||
+                    (t->kind == TERM_REAL && real_argument(t->real));
+        const Type *like = bare ? NULL : constant_type(p, s, code, i);
+        if (term_constant(t, &n) && !like && op_info[code].operand_count != OPERANDS_ANY)
+            return diag_error(p->diag, t->loc, "operand %u of %s is a tensor, got %s", i + 1,
+                              op_info[code].name, term_text(p, t));
+        if (!(s->operands[i] = term_value(p, t, like)))
+            return false;
+    }
+    return true;
 }
 
 /* Puts the register tensor among the offsets behind the other operands. */
@@ -454,14 +553,14 @@ bool parse_result_types(Parser *p, Statement *s, OpCode code)
         if (!t)
             return false;
         s->types[s->type_count++] = t;
-    } while (parser_accept(p, ","));
+    } while (!s->nested && parser_accept(p, ","));
     return true;
 }
 
 bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 {
     const OpInfo *info = &op_info[code];
-    if (info->result == RESULT_OPTIONAL && !s->name_count)
+    if (info->result == RESULT_OPTIONAL && !s->name_count && !s->nested)
         return true;
     switch (info->rule) {
     case RULE_REDUCE:
@@ -517,42 +616,120 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 
 /* ---- ops ------------------------------------------------------------- */
 
-bool parse_plain_op(Parser *p, Statement *s, OpCode code)
+/* The words, numbers and texts that stand before the operands. */
+static bool parse_op_head(Parser *p, Statement *s, OpCode code)
 {
-    const OpInfo *info = &op_info[code];
-    parser_advance(p);
-    if (info->attrs & op_attr_bit(ATTR_INIT) && !parser_at(p, ":") && !parser_at(p, "{") &&
+    uint64_t attrs = op_info[code].attrs;
+    if (attrs & op_attr_bit(ATTR_INIT) && !parser_at(p, ":") && !parser_at(p, "{") &&
         !parse_number(p, s))
         return false;
-    if (info->attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, info->attrs))
+    if (attrs & op_attr_bit(ATTR_COND) && !parse_condition(p, s, attrs))
         return false;
-    if (info->attrs & op_attr_bit(ATTR_LABEL)) {
+    if (attrs & op_attr_bit(ATTR_LABEL)) {
         if (!parse_label(p, s))
             return false;
-    } else if (info->attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s, code))
+    } else if (attrs & op_attr_bit(ATTR_VALUE) && !parse_value(p, s, code)) {
         return false;
-    if (info->attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
+    }
+    if (attrs & op_attr_bit(ATTR_NUMBER) && !parse_count(p, s, code))
         return false;
-    if (!parse_words(p, s, info->attrs) || !parse_operands(p, s, info->attrs) ||
-        !add_place(p, s))
-        return false;
+    return parse_words(p, s, attrs);
+}
+
+static bool parse_op_operands(Parser *p, Statement *s, OpCode code)
+{
+    const OpInfo *info = &op_info[code];
+    bool call = op_is_callable(code) && parser_accept(p, "(");
+    if (!info->operand_count && p->token.kind != TOKEN_VALUE)
+        return true;
+    return parse_operands(p, s, info->attrs, call ? ")" : NULL) &&
+           (!call || parser_expect(p, ")", "after the operands"));
+}
+
+/* Reads {attributes} : types. */
+static bool parse_op_tail(Parser *p, Statement *s, OpCode code)
+{
     if (parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
         skip_attr_dictionary(p);
         return false;
     }
-    if (parser_at(p, ":")) {
-        if (info->rule == RULE_NONE)
-            return diag_error(p->diag, p->token.loc, "%s has no result to give a type to",
-                              info->name);
-        parser_advance(p);
-        if (!parse_result_types(p, s, code))
-            return false;
-    }
-    if (s->broken)
-        return false;
+    if (!parser_at(p, ":"))
+        return true;
+    if (op_info[code].rule == RULE_NONE)
+        return diag_error(p->diag, p->token.loc, "%s has no result to give a type to",
+                          op_info[code].name);
+    parser_advance(p);
+    return parse_result_types(p, s, code);
+}
+
+/* A permute of a matrix without dims transposes it. */
+static void add_default_dims(Parser *p, Statement *s, OpCode code)
+{
+    const Type *t = s->operand_count ? s->operands[0]->type : NULL;
+    if (code != OP_permute || !t || t->rank != 2 || find_attr(s, ATTR_DIMS))
+        return;
+    int64_t *dims = arena_array(&p->m->arena, int64_t, t->rank);
+    for (unsigned d = 0; d < t->rank; d++)
+        dims[d] = t->rank - 1 - d;
+    statement_add(s, (Attr){.kind = ATTR_DIMS, .count = t->rank, .ints = dims});
+}
+
+/* Reads an op without regions from its name on, and inserts it; s->types are those of its
+ * results. NULL after an error. */
+static Op *parse_op_text(Parser *p, Statement *s, OpCode code)
+{
+    parser_advance(p);
+    if (!parse_op_head(p, s, code) || !parse_op_operands(p, s, code) || s->broken ||
+        !resolve_operands(p, s, code) || !add_place(p, s) || !parse_op_tail(p, s, code))
+        return NULL;
+    add_default_dims(p, s, code);
     Op *op = build_op(p->m, code, s->loc, s->operands, s->operand_count, s->attrs, s->attr_count);
     if (!verify_operands(p->m, op) || (!s->type_count && !infer_result_types(p, s, code, op)))
-        return false;
+        return NULL;
     op_insert(p->region, op, NULL);
-    return define_results(p, s, op);
+    return op;
+}
+
+bool parse_plain_op(Parser *p, Statement *s, OpCode code)
+{
+    Op *op = parse_op_text(p, s, code);
+    if (!op)
+        return false;
+    if (s->type_count != 1 || s->name_count != 1 || p->token.begins_line ||
+        !parser_at_infix(p))
+        return define_results(p, s, op);
+    Term t = term_of_any(p, s->loc, build_result(p->m, op, NULL, s->loc, s->types[0]));
+    return parse_term_rest(p, PRECEDENCE_ANY, &t) && bind_term(p, s, &t);
+}
+
+/* The op at the token; OP_COUNT after an error. */
+static OpCode find_leaf_op(Parser *p)
+{
+    OpCode code = op_find(p->token.start, p->token.len);
+    if (code == OP_COUNT)
+        diag_error(p->diag, p->token.loc, "%s is not an integer parameter, an op or a type",
+                   token_text(p, &p->token));
+    else if (op_info[code].effect == EFFECT_CONTROL || op_info[code].result == RESULT_NONE ||
+             op_info[code].result == RESULT_INDICES)
+        diag_error(p->diag, p->token.loc, "%s cannot stand in an expression",
+                   op_info[code].name);
+    else
+        return term_can_build(p, p->token.loc) ? code : OP_COUNT;
+    return OP_COUNT;
+}
+
+bool parse_op_leaf(Parser *p, Term *out)
+{
+    OpCode code = find_leaf_op(p);
+    if (code == OP_COUNT)
+        return false;
+    ArenaMark mark = arena_mark(&p->m->scratch);
+    Statement *s = arena_new(&p->m->scratch, Statement);
+    s->loc = p->token.loc;
+    s->nested = true;
+    Op *op = parse_op_text(p, s, code);
+    if (op)
+        *out = term_of_any(p, s->loc, build_result(p->m, op, NULL, s->loc, s->types[0]));
+    arena_reset(&p->m->scratch, mark);
+    return op;
 }

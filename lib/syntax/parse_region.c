@@ -1,9 +1,63 @@
 /* Parsing of statements one after another: regions, and parts of them under `when`. */
 #include "syntax/statement.h"
 
+/* Returns true where an expression begins, and no op in its own form. */
+static bool at_expression(Parser *p)
+{
+    if (p->token.kind != TOKEN_NAME)
+        return !parser_at(p, "{") && !parser_at(p, "}");
+    OpCode code = op_find(p->token.start, p->token.len);
+    if (code != OP_COUNT)
+        return op_is_callable(code) && parser_at_call(p);
+    return symbol_binding(p, parser_symbol(p, &p->token)) != BINDING_NONE || parser_at_call(p) ||
+           parser_at(p, "inf") || parser_at(p, "nan");
+}
+
+/* Reads the terms of `yield` or `return` that end the text of the sink. */
+static bool parse_sink(Parser *p, Sink *sink)
+{
+    sink->filled = true;
+    sink->loc = p->token.loc;
+    parser_advance(p);
+    if (p->token.begins_line || parser_at(p, "}"))
+        return true;
+    do {
+        if (sink->count == LIMIT_NAMES)
+            return diag_error(p->diag, p->token.loc, "more than %d results", LIMIT_NAMES);
+        if (!parse_typed_term(p, &sink->terms[sink->count]))
+            return false;
+        sink->count++;
+    } while (parser_accept(p, ","));
+    return true;
+}
+
+/* Returns true where the text ends that gives its values to p->sink. */
+static bool at_sink(const Parser *p)
+{
+    return p->sink && p->sink->region == p->region && parser_at(p, p->sink->word);
+}
+
+/* %x = EXPRESSION */
+static bool parse_binding(Parser *p, Statement *s)
+{
+    Term t;
+    return parse_term(p, PRECEDENCE_ANY, &t) && bind_term(p, s, &t);
+}
+
+/* @f(%x), or %a, %b = @f(%x) */
+static bool parse_call_statement(Parser *p, Statement *s)
+{
+    Sink *sink = arena_new(&p->m->scratch, Sink);
+    return parse_call(p, sink) && bind_terms(p, s, sink);
+}
+
 static bool parse_named_op(Parser *p, Statement *s)
 {
     s->loc = p->token.loc;
+    if (parser_at(p, "@") && s->name_count != 1)
+        return parse_call_statement(p, s);
+    if (s->name_count && at_expression(p))
+        return parse_binding(p, s);
     if (p->token.kind != TOKEN_NAME)
         return parser_expected(p, "an op");
     OpCode code = op_find(p->token.start, p->token.len);
@@ -28,13 +82,51 @@ static bool check_statement_end(Parser *p)
     return parser_expected(p, "the end of the line");
 }
 
+bool parse_sink_text(Parser *p, Sink *sink, bool (*read)(Parser *p))
+{
+    Sink *outer = p->sink;
+    uint32_t mark = scope_mark(p);
+    sink->region = p->region;
+    p->sink = sink;
+    bool ok = read(p);
+    p->sink = outer;
+    scope_reset(p, mark);
+    return ok;
+}
+
+static bool parse_statements(Parser *p);
+
+static bool parse_when_statements(Parser *p)
+{
+    return parse_when(p, parse_statements);
+}
+
+/* %a, %b = when COND { .. yield %p, %q } else { .. }: the branch is read as part of the
+ * region around it. */
+static bool parse_when_value(Parser *p, Statement *s)
+{
+    Sink *sink = arena_new(&p->m->scratch, Sink);
+    *sink = (Sink){.word = "yield"};
+    s->loc = p->token.loc;
+    return parse_sink_text(p, sink, parse_when_statements) && bind_terms(p, s, sink);
+}
+
+static bool parse_statement_text(Parser *p, Statement *s)
+{
+    if (!parse_result_names(p, s))
+        return false;
+    if (s->name_count && parser_at(p, "when"))
+        return parse_when_value(p, s);
+    return parse_named_op(p, s);
+}
+
 static bool parse_statement(Parser *p)
 {
     ArenaMark mark = arena_mark(&p->m->scratch);
     Statement *s = arena_new(&p->m->scratch, Statement);
     const char *start = p->token.start;
     s->loc = p->token.loc;
-    bool parsed = parse_result_names(p, s) && parse_named_op(p, s) && check_statement_end(p);
+    bool parsed = parse_statement_text(p, s) && check_statement_end(p);
     if (!parsed) {
         define_broken_results(p, s);
         parser_skip_statement(p, start);
@@ -47,6 +139,10 @@ static bool parse_statements(Parser *p)
 {
     bool ok = true;
     while (!parser_at(p, "}") && p->token.kind != TOKEN_END) {
+        if (at_sink(p)) {
+            ok &= parse_sink(p, p->sink) && check_statement_end(p);
+            return ok;
+        }
         if (parser_at(p, "when")) {
             ok &= parse_when(p, parse_statements);
             continue;
@@ -54,6 +150,16 @@ static bool parse_statements(Parser *p)
         diag_check_time(p->diag, p->token.loc);
         ok &= parse_statement(p);
     }
+    return ok;
+}
+
+bool parse_sink_body(Parser *p)
+{
+    if (!parser_enter(p, &p->regions))
+        return false;
+    bool ok = parser_expect(p, "{", "before a function's body") && parse_statements(p) &&
+              parser_expect(p, "}", "after a function's body");
+    p->regions--;
     return ok;
 }
 

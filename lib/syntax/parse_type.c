@@ -12,7 +12,7 @@ DType parse_dtype(Parser *p)
     }
     DType t = dtype_find(p->token.start, p->token.len);
     Symbol *s = t ? NULL : parser_symbol(p, &p->token);
-    if (s && s->binding == BINDING_TYPE)
+    if (s && symbol_binding(p, s) == BINDING_TYPE)
         t = s->dtype;
     if (t)
         parser_advance(p);

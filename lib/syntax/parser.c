@@ -1,8 +1,7 @@
 /* The parser's frame: tokens, names, recovery, module items, programs. */
-#include "syntax/parser.h"
+#include "syntax/term.h"
 
 #include "support/limits.h"
-#include "support/utf8.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,6 +19,18 @@ void parser_advance(Parser *p)
     t->kind = TOKEN_BAD;
     t->problem = arena_printf(&p->m->arena, "a name of %u bytes, the limit is %lld", t->len,
                               (long long)most);
+}
+
+bool parser_before(const Parser *p, const char *text)
+{
+    Lexer ahead = p->lexer;
+    Token next = lexer_next(&ahead);
+    return token_is(&next, text);
+}
+
+bool parser_at_call(const Parser *p)
+{
+    return p->token.kind == TOKEN_NAME && parser_before(p, "(");
 }
 
 bool parser_accept(Parser *p, const char *text)
@@ -84,7 +95,7 @@ bool parser_skip_braces(Parser *p)
 static bool at_item(const Parser *p)
 {
     return parser_at(p, "param") || parser_at(p, "layout") || parser_at(p, "when") ||
-           parser_at(p, "program");
+           parser_at(p, "program") || parser_at(p, "function") || parser_at(p, "import");
 }
 
 /* Returns true when reading can go on at the token after an error. */
@@ -129,13 +140,30 @@ Symbol *parser_symbol(Parser *p, const Token *t)
     return s;
 }
 
-bool parser_define(Parser *p, const Token *name, Value *v)
+/* Returns true when `s`, which is visible, may be bound again in `region`. */
+static bool can_rebind(const Symbol *s, const Region *region, Rebinding how)
+{
+    bool program_body = region && !region->parent;
+    if (how == REBIND_REGION)
+        return s->region == region || (!s->region && program_body);
+    return how == REBIND_OUTER && s->region != region;
+}
+
+static bool report_rebinding(Parser *p, const Token *name, const Symbol *s, Rebinding how)
+{
+    if (how == REBIND_REGION && s->region)
+        diag_error(p->diag, name->loc, "%%%s would hide the value of an outer region, which only "
+                   "iter and yield change", s->name);
+    else
+        diag_error(p->diag, name->loc, "%%%s is defined twice", s->name);
+    return diag_note(p->diag, s->value->loc, "%%%s is defined here", s->name);
+}
+
+bool parser_define(Parser *p, const Token *name, Value *v, const Region *region, Rebinding how)
 {
     Symbol *s = parser_symbol(p, name);
-    if (s->value) {
-        diag_error(p->diag, name->loc, "%%%s is defined twice", s->name);
-        return diag_note(p->diag, s->value->loc, "%%%s is defined here", s->name);
-    }
+    if (symbol_value(p, s) && !can_rebind(s, region, how))
+        return report_rebinding(p, name, s, how);
     int64_t most = diag_limit(p->diag, LIMIT_ID_VALUES);
     if (p->m->value_count > most) {
         if (!p->values_reported)
@@ -144,18 +172,21 @@ bool parser_define(Parser *p, const Token *name, Value *v)
         return false;
     }
     arena_push(&p->m->arena, p->scope, p->scope_count, p->scope_capacity,
-               ((Shadow){s, s->value}));
+               ((Shadow){s, s->value, s->region, s->scope}));
     s->value = v;
+    s->region = region;
+    s->scope = p->scope_id;
     return true;
 }
 
 Value *parse_value_use(Parser *p)
 {
     Symbol *s = parser_symbol(p, &p->token);
-    if (!s->value)
+    Value *v = symbol_value(p, s);
+    if (!v)
         diag_error(p->diag, p->token.loc, "%%%s is not defined", s->name);
     parser_advance(p);
-    return s->value;
+    return v;
 }
 
 uint32_t scope_mark(const Parser *p)
@@ -169,14 +200,16 @@ void scope_reset(Parser *p, uint32_t mark)
     while (p->scope_count > mark) {
         Shadow shadow = p->scope[--p->scope_count];
         shadow.symbol->value = shadow.before;
+        shadow.symbol->region = shadow.region;
+        shadow.symbol->scope = shadow.scope;
     }
 }
 
 /* ---- parameters and layouts ------------------------------------------ */
 
-static bool is_reserved(const Token *t)
+bool parser_is_reserved(const Token *t)
 {
-    static const char *const words[] = {"bits", "ptr", "when"};
+    static const char *const words[] = {"bits", "ptr", "when", "log2", "inf", "nan"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (token_is(t, words[i]))
             return true;
@@ -193,7 +226,7 @@ static Symbol *parse_binding_name(Parser *p, const char *what)
         parser_expected(p, what);
         return NULL;
     }
-    if (is_reserved(&p->token)) {
+    if (parser_is_reserved(&p->token)) {
         diag_error(p->diag, p->token.loc, "%s is a word of the language",
                    token_text(p, &p->token));
         return NULL;
@@ -224,7 +257,7 @@ static const char *find_define(Parser *p, const Symbol *s)
 static bool define_integer(Parser *p, Symbol *s, const char *text)
 {
     Lexer lx;
-    lexer_init(&lx, text, strlen(text), 1);
+    lexer_init(&lx, &(SourceText){NULL, text, strlen(text), 1}, 0);
     Token t = lexer_next(&lx);
     bool negative = token_is(&t, "-");
     if (negative)
@@ -236,13 +269,36 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
     return true;
 }
 
-static bool parse_integer_param(Parser *p, Symbol *s)
+/* A number with a fraction, as -D gives it. */
+static bool define_number(Parser *p, Symbol *s, const char *text)
 {
-    if (!parse_constant(p, "a parameter", &s->integer))
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end)
+        return diag_error(p->diag, s->loc, "parameter %s is a number, -D gives it `%s`", s->name,
+                          text);
+    s->number = constant_of_real(value);
+    return true;
+}
+
+/* NAME = 128 or NAME = 0.5: the kind of the default is the parameter's. */
+static bool parse_number_param(Parser *p, Symbol *s)
+{
+    Term t;
+    if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
-    s->binding = BINDING_INTEGER;
+    if (t.kind == TERM_NUMBER && !t.number.is_real && t.number.magnitude)
+        return diag_error(p->diag, t.loc, "integer %s%llu is over 64 bits",
+                          t.number.negative ? "-" : "", (unsigned long long)t.number.magnitude);
+    if (!term_constant(&t, &s->number))
+        return diag_error(p->diag, t.loc, "a parameter must be a constant, got %s",
+                          term_text(p, &t));
+    bool integer = t.kind == TERM_INTEGER;
+    if (integer)
+        s->integer = t.expr->constant;
+    s->binding = integer ? BINDING_INTEGER : BINDING_NUMBER;
     const char *given = find_define(p, s);
-    return !given || define_integer(p, s, given);
+    return !given || (integer ? define_integer : define_number)(p, s, given);
 }
 
 static bool parse_type_param(Parser *p, Symbol *s)
@@ -277,7 +333,7 @@ static bool parse_params(Parser *p)
             return false;
         ok &= parser_accept(p, ":") ? parse_type_param(p, s)
                                     : parser_expect(p, "=", "after the parameter's name") &&
-                                          parse_integer_param(p, s);
+                                          parse_number_param(p, s);
     } while (parser_accept(p, ","));
     return ok;
 }
@@ -346,7 +402,7 @@ static bool parse_argument(Parser *p)
         return false;
     Value *v = build_argument(p->program, parser_symbol(p, &name)->name, name.loc, type);
     set_default_facts(v);
-    if (!parser_define(p, &name, v))
+    if (!parser_define(p, &name, v, NULL, REBIND_NOT))
         return false;
     if (!parser_accept(p, "{"))
         return true;
@@ -458,6 +514,10 @@ static bool parse_program_name(Parser *p)
         diag_error(p->diag, p->token.loc, "@%s is defined twice", s->name);
         return diag_note(p->diag, s->program->loc, "@%s is defined here", s->name);
     }
+    if (s->function) {
+        diag_error(p->diag, p->token.loc, "@%s is a function, too", s->name);
+        return function_note(p, s->function);
+    }
     p->program = build_program(p->m, s->name, p->token.loc);
     s->program = p->program;
     parser_advance(p);
@@ -497,10 +557,14 @@ static bool parse_item(Parser *p)
         return parse_layout_binding(p);
     if (parser_at(p, "program"))
         return parse_program(p);
-    return parser_expected(p, "`param`, `layout`, `when` or `program`");
+    if (parser_at(p, "function"))
+        return parse_function(p);
+    if (parser_at(p, "import"))
+        return parse_import(p);
+    return parser_expected(p, "`import`, `param`, `layout`, `when`, `function` or `program`");
 }
 
-static bool parse_items(Parser *p)
+bool parse_items(Parser *p)
 {
     bool ok = true;
     while (p->token.kind != TOKEN_END && !(p->regions && parser_at(p, "}"))) {
@@ -515,7 +579,7 @@ static bool parse_items(Parser *p)
 }
 
 /* tilus 1 */
-static bool parse_version(Parser *p)
+bool parse_version(Parser *p)
 {
     if (!parser_accept(p, "tilus"))
         return true;
@@ -525,28 +589,6 @@ static bool parse_version(Parser *p)
         return diag_error(p->diag, p->token.loc, "version %llu of the language, this is a reader "
                           "of version 1", (unsigned long long)p->token.integer);
     parser_advance(p);
-    return true;
-}
-
-static bool check_bytes(Diag *d)
-{
-    uint32_t line = d->first_line;
-    int64_t most = diag_limit(d, LIMIT_ID_INPUT);
-    if (d->source_len > (size_t)most)
-        return diag_error(d, (Loc){0}, "a text of %zu bytes, the limit is %lld", d->source_len,
-                          (long long)most);
-    const unsigned char *s = (const unsigned char *)d->source;
-    for (size_t i = 0, line_start = 0, n; i < d->source_len; i += n) {
-        n = utf8_length(d->source + i, d->source_len - i);
-        Loc loc = {line, (uint32_t)(i - line_start) + 1, 1};
-        if (!n)
-            return diag_error(d, loc, s[i] ? "byte 0x%02x is not UTF-8" : "a NUL byte (0x%02x)",
-                              s[i]);
-        if (s[i] == '\n') {
-            line++;
-            line_start = i + 1;
-        }
-    }
     return true;
 }
 
@@ -560,15 +602,13 @@ static bool check_defines_used(const Parser *p)
     return ok;
 }
 
-/* Makes the first token of the source the current one. */
+/* Makes the first token of the main text the current one. */
 static bool parser_start(Parser *p)
 {
-    const Diag *diag = p->diag;
-    if (!check_bytes(p->diag))
-        return false;
     intern_init(&p->symbols, &p->m->arena, symbol_equal);
-    lexer_init(&p->lexer, diag->source, diag->source_len, diag->first_line);
-    parser_advance(p);
+    if (!source_check(p->diag, &p->diag->source, (Loc){0}))
+        return false;
+    parser_enter_source(p, &p->diag->source, 0);
     return true;
 }
 

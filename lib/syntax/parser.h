@@ -3,11 +3,14 @@
  * line. Rules that it cannot check while reading are left to the verifier.
  *
  *   parser.c        module, parameters, programs, recovery
- *   parse_expr.c    scalar expressions
+ *   parse_expr.c    expressions; term.c: operators on scalars and tensors
+ *   parse_choice.c  COND ? A : B
  *   parse_type.c    types
  *   parse_form.c    storage orders and deferred scales
  *   parse_layout.c  layouts
- *   parse_op.c      statements: ops, for, while, if, when
+ *   parse_region.c  statements one after another, `when`
+ *   parse_op.c      ops; parse_control.c: for, while, if, thread_group
+ *   parse_function.c  functions and their calls; import.c: imported files
  *
  * Each parse_* returns false (or NULL) after reporting an error. */
 #ifndef TILUS_SYNTAX_PARSER_H
@@ -19,7 +22,7 @@
 #include "syntax/syntax.h"
 
 typedef enum BindingKind {
-    BINDING_NONE, BINDING_INTEGER, BINDING_TYPE, BINDING_LAYOUT
+    BINDING_NONE, BINDING_INTEGER, BINDING_NUMBER, BINDING_TYPE, BINDING_LAYOUT
 } BindingKind;
 
 /* A spelling and its meaning: BM (in `binding`), %acc (in `value`). */
@@ -29,9 +32,14 @@ typedef struct Symbol {
     BindingKind binding;
     Loc loc;                /* of the binding */
     int64_t integer;
+    Constant number;
     DType dtype;
     const Layout *layout;
-    Value *value;           /* visible now, or NULL */
+    uint32_t binding_scope; /* of parameters of functions; 0: of the file */
+    Value *value;           /* visible in `scope`, or NULL */
+    const Region *region;   /* in which the value was bound; NULL: an argument */
+    uint32_t scope;         /* Parser.scope_id then */
+    struct Function *function;  /* of this name, or NULL */
     const Program *program; /* of this name, or NULL */
 } Symbol;
 
@@ -39,7 +47,15 @@ typedef struct Symbol {
 typedef struct Shadow {
     Symbol *symbol;
     Value *before;
+    const Region *region;
+    uint32_t scope;
 } Shadow;
+
+typedef struct Term Term;   /* syntax/term.h */
+
+/* Where the values go that end a text which is read in place: a `when` that gives a value, the
+ * body of a function. */
+typedef struct Sink Sink;
 
 typedef struct Parser {
     Module *m;
@@ -54,11 +70,30 @@ typedef struct Parser {
     size_t define_count;
     Program *program;       /* being read, or NULL */
     Region *region;
+    uint32_t scope_id;      /* of the call whose body is read: names of others are not seen */
+    uint32_t call_count;
+    struct Import *imports; /* files, in the order of their ends; syntax/import.c */
+    Sink *sink;             /* of the text being read, or NULL */
+    const char *no_ops;     /* where expressions may not become ops: "in a condition"; or NULL */
     unsigned regions;       /* that are open, those of `when` too */
     unsigned nesting;       /* open parentheses and unary operators */
     bool end_reported;      /* "unexpected end" is said once */
     bool values_reported;   /* too many: the same */
 } Parser;
+
+/* A place in the text to come back to. */
+typedef struct Bookmark {
+    Lexer lexer;
+    Token token;
+} Bookmark;
+
+static inline Bookmark parser_bookmark(const Parser *p) { return (Bookmark){p->lexer, p->token}; }
+
+static inline void parser_go_to(Parser *p, Bookmark place)
+{
+    p->lexer = place.lexer;
+    p->token = place.token;
+}
 
 /* ---- tokens (parser.c) ---------------------------------------------- */
 
@@ -85,8 +120,29 @@ bool parser_skip_braces(Parser *p);
 /* ---- names (parser.c) ----------------------------------------------- */
 
 Symbol *parser_symbol(Parser *p, const Token *t);
-/* Makes %name visible in the current scope; a visible namesake is an error. */
-bool parser_define(Parser *p, const Token *name, Value *v);
+/* Returns true of words of the language, which name no parameter. */
+bool parser_is_reserved(const Token *t);
+
+/* What the symbol means where the parser stands. */
+static inline Value *symbol_value(const Parser *p, const Symbol *s)
+{
+    return s->scope == p->scope_id ? s->value : NULL;
+}
+
+static inline BindingKind symbol_binding(const Parser *p, const Symbol *s)
+{
+    return !s->binding_scope || s->binding_scope == p->scope_id ? s->binding : BINDING_NONE;
+}
+
+/* How a name may be bound where it is visible already. */
+typedef enum Rebinding {
+    REBIND_NOT,         /* arguments, indices of loops */
+    REBIND_REGION,      /* results: again in the same region, as a new value */
+    REBIND_OUTER        /* carried values: what is outside of the loop */
+} Rebinding;
+
+/* Makes %name visible in `region` (NULL: an argument of a program). */
+bool parser_define(Parser *p, const Token *name, Value *v, const Region *region, Rebinding how);
 /* The visible value of a TOKEN_VALUE, which is taken; NULL after an error. A
  * value whose definition was broken has type NULL: its users stay silent. */
 Value *parse_value_use(Parser *p);
@@ -98,9 +154,21 @@ void scope_reset(Parser *p, uint32_t mark);
 /* An expression of operators that bind at least as tightly as `precedence`
  * (1: any; PRECEDENCE_SUM: no bare comparison, as between < and >). */
 enum { PRECEDENCE_ANY = 1, PRECEDENCE_SUM = 5 };
+bool parse_term(Parser *p, unsigned precedence, Term *out);
+/* The operators after the term `a`, into it. */
+bool parse_term_rest(Parser *p, unsigned precedence, Term *a);
+/* COND ? A : B, of which `t` is COND and becomes the result; the parser stands at the `?`
+ * (parse_choice.c). */
+bool parse_choice(Parser *p, Term *t);
+/* (a, b, ..): at most `capacity` terms. */
+bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count);
+/* A scalar expression. */
 const Expr *parse_expr(Parser *p, unsigned precedence);
-/* Returns true where an operator between two operands stands. */
+/* Returns true where an operator between two operands stands, and at a name before `(`. */
 bool parser_at_infix(const Parser *p);
+bool parser_at_call(const Parser *p);
+/* Returns true when the token after the current one is `text`. */
+bool parser_before(const Parser *p, const char *text);
 /* An expression that must be a constant; `what` names it in the error. */
 bool parse_constant(Parser *p, const char *what, int64_t *out);
 /* `open` expr, expr, ... `close`; at most LIMIT_RANK. */
@@ -150,11 +218,40 @@ const Layout *parse_layout(Parser *p, unsigned rank);
 /* Returns true when the token is a word of layouts: a primitive or a function. */
 bool parse_is_layout_word(const Token *t);
 
+/* ---- files (source.c, import.c) -------------------------------------- */
+
+/* Checks a text's size and bytes; `loc`: where it was asked for. */
+bool source_check(Diag *d, const SourceText *s, Loc loc);
+/* Makes the first token of a text the current one. */
+void parser_enter_source(Parser *p, const SourceText *s, uint32_t frame);
+/* import "file" */
+bool parse_import(Parser *p);
+/* The items of a file or of `when`, and `tilus 1` before them (parser.c). */
+bool parse_items(Parser *p);
+bool parse_version(Parser *p);
+
+/* ---- functions (parse_function.c) -------------------------------------- */
+
+typedef struct Function Function;
+
+/* function @name<parameters>(values) -> types { .. } */
+bool parse_function(Parser *p);
+/* Reads a call, @name<..>(..), and the function's body in its place. */
+bool parse_call(Parser *p, Sink *results);
+/* The same with one result, in an expression. */
+bool parse_call_leaf(Parser *p, Term *out);
+/* Notes where the function is defined; returns false. */
+bool function_note(Parser *p, const Function *f);
+
 /* ---- statements (parse_op.c) ---------------------------------------- */
 
 /* `{` statements `}` into `region`; ends it with a yield unless it is a
  * program's body. */
 bool parse_region_body(Parser *p, Region *region);
+/* `{` statements `}` into the region that is read already, to the sink's end. */
+bool parse_sink_body(Parser *p);
+/* An op with one result, or a call, as an operand of an expression. */
+bool parse_op_leaf(Parser *p, Term *out);
 /* when COND { .. } else { .. } around the text that `items` reads. */
 bool parse_when(Parser *p, bool (*items)(Parser *p));
 

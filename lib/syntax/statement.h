@@ -2,7 +2,7 @@
 #ifndef TILUS_SYNTAX_STATEMENT_H
 #define TILUS_SYNTAX_STATEMENT_H
 
-#include "syntax/parser.h"
+#include "syntax/term.h"
 
 /* The parts of one statement, read before its op can be built. A statement lies on the
  * module's scratch arena: statements nest, and a stack may be small. */
@@ -11,6 +11,7 @@ typedef struct Statement {
     Token names[LIMIT_NAMES];       /* to the left of `=` */
     unsigned name_count;
     Token index, carried[LIMIT_NAMES];  /* of loops: names inside */
+    Term terms[LIMIT_NAMES];        /* operands as they were read */
     Value *operands[LIMIT_NAMES];
     unsigned operand_count;
     Value *place;                   /* a register tensor among offsets, or NULL */
@@ -19,6 +20,7 @@ typedef struct Statement {
     const Type *types[LIMIT_NAMES]; /* after the colon, or following from the op */
     unsigned type_count;
     bool broken;                    /* uses a value whose definition was broken */
+    bool nested;                    /* an operand of an expression, without names */
 } Statement;
 
 static inline void statement_add(Statement *s, Attr attr)
@@ -37,6 +39,10 @@ static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e
 bool parse_result_names(Parser *p, Statement *s);
 /* Keeps the names of a broken statement from giving errors where used. */
 void define_broken_results(Parser *p, const Statement *s);
+/* Binds the term, and its type after a colon, to the statement's one name. */
+bool bind_term(Parser *p, Statement *s, const Term *t);
+/* Binds the values of the sink to the statement's names. */
+bool bind_terms(Parser *p, const Statement *s, const Sink *sink);
 /* Gives `op` its results, of s->types and by s->names. */
 bool define_results(Parser *p, const Statement *s, Op *op);
 /* Reads T, T after the colon. */

@@ -23,7 +23,7 @@ typedef struct Fixture {
     const Type *tile;   /* f16[32] @ spatial(32) */
 } Fixture;
 
-static const Loc here = {1, 1, 1};
+static const Loc here = {1, 1, 1, 0};
 
 static Fixture *fixture_new(void)
 {

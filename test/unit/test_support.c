@@ -283,9 +283,9 @@ static void diag_prints_place_line_and_caret(void **state)
     (void)state;
     Diag d;
     start(&d, "one\n%d = dot %a, %b\n", 1);
-    assert_false(diag_error(&d, (Loc){2, 6, 3}, "dot takes %d operands, got %d", 3, 2));
-    assert_false(diag_note(&d, (Loc){1, 1, 1}, "%s", "here"));
-    assert_false(diag_warning(&d, (Loc){0, 0, 0}, "no place"));
+    assert_false(diag_error(&d, (Loc){2, 6, 3, 0}, "dot takes %d operands, got %d", 3, 2));
+    assert_false(diag_note(&d, (Loc){1, 1, 1, 0}, "%s", "here"));
+    assert_false(diag_warning(&d, (Loc){0, 0, 0, 0}, "no place"));
     assert_int_equal(d.errors, 1);
     check_printed(&d, "a.tilus:2:6: error: dot takes 3 operands, got 2\n"
                       "%d = dot %a, %b\n"
@@ -302,8 +302,8 @@ static void diag_prints_without_a_source(void **state)
     (void)state;
     Diag d;
     diag_init(&d);
-    diag_error(&d, (Loc){3, 4, 1}, "lost");
-    diag_error(&d, (Loc){0, 0, 0}, "nowhere");
+    diag_error(&d, (Loc){3, 4, 1, 0}, "lost");
+    diag_error(&d, (Loc){0, 0, 0, 0}, "nowhere");
     check_printed(&d, "3:4: error: lost\nerror: nowhere\n");
     diag_free(&d);
 }
@@ -314,14 +314,14 @@ static void diag_counts_lines_from_the_first(void **state)
     Diag d;
     size_t len = 0;
     start(&d, "ten\neleven", 10);
-    assert_null(diag_line(&d, 9, &len));
-    assert_memory_equal(diag_line(&d, 10, &len), "ten", 3);
+    assert_null(source_line(&d.source, 9, &len));
+    assert_memory_equal(source_line(&d.source, 10, &len), "ten", 3);
     assert_int_equal(len, 3);
-    assert_memory_equal(diag_line(&d, 11, &len), "eleven", 6);
+    assert_memory_equal(source_line(&d.source, 11, &len), "eleven", 6);
     assert_int_equal(len, 6);
-    assert_null(diag_line(&d, 12, &len));
-    diag_error(&d, (Loc){11, 7, 1}, "at the end");
-    diag_error(&d, (Loc){9, 1, 1}, "too early");
+    assert_null(source_line(&d.source, 12, &len));
+    diag_error(&d, (Loc){11, 7, 1, 0}, "at the end");
+    diag_error(&d, (Loc){9, 1, 1, 0}, "too early");
     check_printed(&d, "a.tilus:11:7: error: at the end\n"
                       "eleven\n"
                       "      ^\n"
@@ -334,7 +334,7 @@ static void diag_cleans_the_source_line(void **state)
     (void)state;
     Diag d;
     start(&d, "\ta\x01g", 1);
-    diag_error(&d, (Loc){1, 2, 99}, "the rest");
+    diag_error(&d, (Loc){1, 2, 99, 0}, "the rest");
     check_printed(&d, "a.tilus:1:2: error: the rest\n a?g\n ^~~\n");
     diag_free(&d);
 }
@@ -349,7 +349,7 @@ static void diag_cuts_long_lines(void **state)
     line[400] = '\0';
     line[300] = '#';
     start(&d, line, 1);
-    diag_error(&d, (Loc){1, 301, 1}, "far");
+    diag_error(&d, (Loc){1, 301, 1, 0}, "far");
     char text[PRINTED_MAX];
     print_to(text, &d);
     const char *shown = strchr(text, '\n') + 1, *mark = strchr(shown, '#');
@@ -365,7 +365,7 @@ static void diag_escapes_what_it_quotes(void **state)
     (void)state;
     Diag d;
     diag_init(&d);
-    diag_error(&d, (Loc){0, 0, 0}, "unknown op '%s'", "\x1b[31m");
+    diag_error(&d, (Loc){0, 0, 0, 0}, "unknown op '%s'", "\x1b[31m");
     assert_string_equal(d.messages[0].text, "unknown op '\\x1b[31m'");
     diag_free(&d);
 }
@@ -376,8 +376,8 @@ static void diag_stops_at_the_error_limit(void **state)
     Diag d;
     diag_init(&d);
     for (unsigned i = 0; i < LIMIT_ERRORS + 5; i++) {
-        diag_error(&d, (Loc){0, 0, 0}, "error %u", i);
-        diag_note(&d, (Loc){0, 0, 0}, "note %u", i);
+        diag_error(&d, (Loc){0, 0, 0, 0}, "error %u", i);
+        diag_note(&d, (Loc){0, 0, 0, 0}, "note %u", i);
     }
     assert_int_equal(d.errors, LIMIT_ERRORS + 5);
     assert_int_equal(d.count, 2 * LIMIT_ERRORS);

@@ -58,6 +58,7 @@ void command_line_free(const CommandLineTool *tool, CommandLine *line)
     defines_free(line->defines, line->define_count);
     string_list_free(&line->define_texts);
     string_list_free(&line->passes.limits);
+    string_list_free(&line->passes.import_paths);
     string_list_free(&line->inputs);
     free(line->arguments);
 }

@@ -51,6 +51,12 @@ bool limits_set(const char *tool, const StringList *list, tilus_diag *diag)
     return true;
 }
 
+void import_paths_set(const StringList *paths, tilus_diag *diag)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        tilus_add_import_path(diag, paths->items[i]);
+}
+
 void limits_print(void)
 {
     tilus_limit limit;

@@ -1,4 +1,4 @@
-/* Limits from the command line: `--limit NAME=N`. */
+/* Options of a text from the command line: `--limit NAME=N`, `-I DIRECTORY`. */
 #ifndef TILUS_TOOLS_LIMITS_H
 #define TILUS_TOOLS_LIMITS_H
 
@@ -8,6 +8,9 @@
 /* Sets every "NAME=N" of `list` in `diag`; without one it only checks them. The first
  * that is wrong is printed to stderr as a message of `tool`, and gives false. */
 bool limits_set(const char *tool, const StringList *list, tilus_diag *diag);
+
+/* Gives the diag of a text the directories of -I. */
+void import_paths_set(const StringList *paths, tilus_diag *diag);
 
 /* Prints the table of all limits, in Markdown. */
 void limits_print(void);

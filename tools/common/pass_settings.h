@@ -15,6 +15,7 @@ typedef struct PassSettings {
     const char *reproducer;         /* a path, or NULL */
     bool run_reproducer;
     StringList limits;              /* of --limit */
+    StringList import_paths;        /* of -I */
 } PassSettings;
 
 /* The settings before a command line is read. */
@@ -54,6 +55,8 @@ typedef struct PassSettings {
      OPTION_STRING, &(s).reproducer, NULL},                                                   \
     {"run-reproducer", NULL, "take the command line from the input's first line",             \
      OPTION_FLAG, &(s).run_reproducer, NULL},                                                 \
+    {"I", "directory", "look for imported files here, too; repeatable", OPTION_LIST,          \
+     &(s).import_paths, NULL},                                                                \
     {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",  \
      OPTION_LIST, &(s).limits, NULL}
 

@@ -92,8 +92,10 @@ static bool compile_text(const LlcSettings *s, const char *source, size_t len,
     tilus_diag *diag = tilus_diag_new();
     const char *file = strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
     double start = clock_seconds();
-    if (diag)
+    if (diag) {
         limits_set("tilus-llc", &s->line.passes.limits, diag);
+        import_paths_set(&s->line.passes.import_paths, diag);
+    }
     tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->line.defines,
                                          s->line.define_count) : NULL;
     times->parse = clock_seconds() - start;

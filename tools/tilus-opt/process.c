@@ -119,6 +119,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     if (!diag)
         return report_no_memory();
     limits_set("tilus-opt", &s->line.passes.limits, diag);
+    import_paths_set(&s->line.passes.import_paths, diag);
     tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines, s->line.define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {

@@ -50,6 +50,8 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          references},
         {"tolerance", "rel", "largest relative Frobenius error; 0: bit exact", OPTION_REAL,
          &o->tolerance, NULL},
+        {"I", "directory", "look for imported files here, too; repeatable", OPTION_LIST,
+         &o->import_paths, NULL},
         {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",
          OPTION_LIST, &o->limits, NULL},
         {"allow-zero", NULL, "accept a reference that is all zero, or changed nothing",
@@ -197,6 +199,7 @@ static void run_free(Run *run)
     string_list_free(&run->options.defines);
     string_list_free(&run->options.args);
     string_list_free(&run->options.limits);
+    string_list_free(&run->options.import_paths);
     string_list_free(&run->options.outs);
     string_list_free(&run->options.expects);
     string_list_free(&run->options.compares);

@@ -35,6 +35,7 @@ static int parse(Run *run, Source *source)
         return EXIT_DIAGNOSTICS;
     }
     limits_set(TOOL, &o->limits, source->diag);
+    import_paths_set(&o->import_paths, source->diag);
     source->module = tilus_parse(source->diag, file, run->text, run->text_size, 1,
                                  run->defines, o->defines.count);
     return source->module ? EXIT_OK : report(source);

@@ -36,6 +36,7 @@ typedef struct Options {
     int engine;                 /* Engine; engine_choose leaves no AUTO */
     StringList args;            /* NAME=VALUE */
     StringList limits;          /* NAME=N */
+    StringList import_paths;    /* of -I */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
     StringList compares;        /* as given: an engine, FILE or NAME=FILE */
