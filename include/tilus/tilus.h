@@ -32,7 +32,8 @@ TILUS_API const char *tilus_git_revision(void);
 
 /* An error makes the call fail. A warning does not: the text is right and compiled, but a
  * part of it does not do what it seems meant to, as a loop marked `pipelined` that could not
- * be. A note belongs to the error or warning before it. */
+ * be. A note belongs to the error or warning before it. A warning is of a group, which can
+ * be turned off, or make it an error. */
 typedef enum tilus_severity {
     TILUS_SEVERITY_ERROR,
     TILUS_SEVERITY_WARNING,
@@ -68,10 +69,29 @@ TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long val
  * out. */
 TILUS_API bool tilus_add_import_path(tilus_diag *diag, const char *directory);
 
+/* A group of warnings (docs/tools.md has the table). */
+typedef struct tilus_warning {
+    const char *name;           /* "pipeline" */
+    const char *what;           /* it warns of, in words */
+    bool on;                    /* without any flag */
+} tilus_warning;
+
+/* The i-th group; false past the last. Thread safe. */
+TILUS_API bool tilus_warning_at(size_t i, tilus_warning *warning);
+
+/* Sets groups of warnings for the text that `diag` will hold, and for its module, as the
+ * tools' option -W does: "pipeline" turns the group on, "no-pipeline" off;
+ * "error=pipeline" makes its warnings errors, "no-error=pipeline" warnings again; "error"
+ * does so for all groups, and "all" is all of them. Later calls prevail. To be called before
+ * tilus_parse. False, and nothing has happened, when there is no such group. With a `diag`
+ * of NULL returns the same and sets nothing. */
+TILUS_API bool tilus_set_warning(tilus_diag *diag, const char *flag);
+
 /* Messages so far; errors and warnings, also past the limit of those that are kept; of
  * message `i` (< count): severity, file (that of tilus_parse, which may be NULL, or one that is
- * imported), line and column (from 1; 0 when the message belongs to
- * no place), and text, owned by `diag`. Parsing, passes and compiling add warnings, which
+ * imported), line and column (from 1; 0 when the message belongs to no place), text, owned by
+ * `diag`, and the name of its group of warnings, or NULL; an error has one, too, where warnings
+ * of the group are errors. Parsing, passes and compiling add warnings, which
  * tilus_diag_print prints; a caller should call it after success, too. */
 TILUS_API size_t tilus_diag_count(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_errors(const tilus_diag *diag);
@@ -81,6 +101,7 @@ TILUS_API const char *tilus_diag_file(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_line(const tilus_diag *diag, size_t i);
 TILUS_API unsigned tilus_diag_column(const tilus_diag *diag, size_t i);
 TILUS_API const char *tilus_diag_text(const tilus_diag *diag, size_t i);
+TILUS_API const char *tilus_diag_group(const tilus_diag *diag, size_t i);
 
 /* Prints every message as file:line:col: severity: text, with the source line
  * and a caret. */
@@ -314,6 +335,12 @@ TILUS_API tilus_status tilus_compile_artefact(tilus_module *module,
                                               const tilus_artefact_options *extra,
                                               tilus_compile_times *times, void **bytes,
                                               size_t *size);
+
+/* Warns, in the group "spills", of each program of the module whose registers spill. `log` is
+ * what ptxas -v has printed, or what the driver left in CU_JIT_INFO_LOG_BUFFER with
+ * CU_JIT_LOG_VERBOSE; programs that it does not name are passed over. False when such a
+ * warning is an error, and when memory runs out. */
+TILUS_API bool tilus_report_spills(tilus_module *module, const char *log);
 
 /* Lists how casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations

@@ -46,6 +46,21 @@ bool tilus_add_import_path(tilus_diag *diag, const char *directory)
     return true;
 }
 
+bool tilus_warning_at(size_t i, tilus_warning *warning)
+{
+    if (i >= WARNING_COUNT)
+        return false;
+    const WarningInfo *info = &warning_info[i];
+    *warning = (tilus_warning){info->name, info->what, info->on};
+    return true;
+}
+
+bool tilus_set_warning(tilus_diag *diag, const char *flag)
+{
+    WarningSet ignored = {0};
+    return warning_set_apply(diag ? &diag->groups : &ignored, flag);
+}
+
 size_t tilus_diag_count(const tilus_diag *diag) { return diag->count; }
 size_t tilus_diag_errors(const tilus_diag *diag) { return diag->errors; }
 size_t tilus_diag_warnings(const tilus_diag *diag) { return diag->warnings; }
@@ -68,5 +83,11 @@ unsigned tilus_diag_column(const tilus_diag *diag, size_t i)
 }
 
 const char *tilus_diag_text(const tilus_diag *diag, size_t i) { return diag->messages[i].text; }
+
+const char *tilus_diag_group(const tilus_diag *diag, size_t i)
+{
+    WarningId group = diag->messages[i].group;
+    return group == WARNING_COUNT ? NULL : warning_info[group].name;
+}
 
 void tilus_diag_print(const tilus_diag *diag, FILE *out) { diag_print(diag, out); }

@@ -199,17 +199,19 @@ static bool check_name(Codegen *cg, const Program *p)
     return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);
 }
 
-/* Has LLVM optimize a program of very many instructions little: it would take minutes. */
-static void limit_optimizations(Codegen *cg, const Program *p, LLVMValueRef f)
+/* Has LLVM optimize a program of very many instructions little: it would take minutes. False
+ * after an error. */
+static bool limit_optimizations(Codegen *cg, const Program *p, LLVMValueRef f)
 {
     int64_t count = llvm_count_instructions(f);
     int64_t most = diag_limit(cg->diag, LIMIT_ID_OPTIMIZED);
     if (cg->opt_level == 0 || count <= most)
-        return;
-    diag_warning(cg->diag, p->loc, "@%s has %lld LLVM instructions, of which at most %lld are "
-                 "optimized fully: its code is slower (--limit optimized=N)", p->name,
-                 (long long)count, (long long)most);
+        return true;
     llvm_mark_large(cg, f);
+    return diag_warning(cg->diag, WARNING_LIMITS, p->loc,
+                        "@%s has %lld LLVM instructions, of which at most %lld are optimized "
+                        "fully: its code is slower (--limit optimized=N)", p->name,
+                        (long long)count, (long long)most);
 }
 
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
@@ -235,8 +237,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     if (!cg->thread || !emit_region(cg, p->body))
         return false;
     LLVMBuildRetVoid(cg->builder);
-    limit_optimizations(cg, p, f);
-    return true;
+    return limit_optimizations(cg, p, f);
 }
 
 /* "sm_80, sm_86, ..." */

@@ -109,7 +109,9 @@ static void report_error(Module *m, const Hazard *h, const char *text)
         diag_note(m->diag, h->first->loc, "%s is here", op_name(h->first));
 }
 
-static void report_remark(Module *m, const Hazard *h, const char *text)
+/* Reports what is not proved: as a remark, and where the user wants it as a warning. Returns
+ * true unless such a warning is an error. */
+static bool report_unproved(Module *m, const Hazard *h, const char *text)
 {
     bool other = h->second && h->first != h->second;
     Loc there = other && h->second->code == OP_exit ? h->second->loc : h->first->loc;
@@ -118,6 +120,7 @@ static void report_remark(Module *m, const Hazard *h, const char *text)
                                              there.line) : "";
     remark_emit(m->remarks, REMARK_MISSED, "check-hazards", m->diag, hazard_loc(h), "%s%s", text,
                 where);
+    return diag_warning(m->diag, WARNING_HAZARDS, hazard_loc(h), "not proved: %s%s", text, where);
 }
 
 PassResult pass_check_hazards(Program *p)
@@ -131,11 +134,9 @@ PassResult pass_check_hazards(Program *p)
         const char *text = hazard_text(m, h);
         bool error = h->proved || m->strict_hazards;
         stat_add(m, h->proved ? STAT_check_hazards_proved : STAT_check_hazards_unproved, 1);
-        failed = failed || error;
         if (error)
             report_error(m, h, text);
-        else
-            report_remark(m, h, text);
+        failed |= error || !report_unproved(m, h, text);
     }
     stat_add(m, STAT_check_hazards_pairs, found.pairs);
     arena_reset(&m->scratch, mark);

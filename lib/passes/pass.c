@@ -165,7 +165,10 @@ static bool run_pass(Runner *r, const PassInfo *pass, const char *pipeline)
     diag_check_time(r->m->diag, module_loc(r->m));
     if (o->print_before_all || list_names(o->print_before, pass))
         print_after_name(r, "before", pass);
+    uint32_t errors = r->m->diag->errors;
     PassResult result = run_over_programs(r, pass);
+    if (r->m->diag->errors > errors)    /* warnings that are errors fail it, too */
+        result = PASS_FAILED;
     bool changed = result == PASS_CHANGED, failed = result == PASS_FAILED;
     if (!failed && (o->print_after_all || list_names(o->print_after, pass) ||
                     (changed && o->print_changed)))

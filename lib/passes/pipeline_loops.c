@@ -175,18 +175,58 @@ static void enter_ring(const Rewrite *r, Op *op, Value *ring, const Expr *slot)
     op_set_attr(r->m, op, (Attr){.kind = ATTR_DIMS, .count = dims->count, .ints = moved});
 }
 
+/* Builds tensor `slot` of the ring of `tensor` before `op`, as a part of the ring. */
+static Value *build_slot(const Rewrite *r, Op *op, const Value *tensor, const Expr *slot)
+{
+    unsigned rank = tensor->type->rank + 1;
+    const Expr **offsets = arena_array(&r->m->arena, const Expr *, rank);
+    Attr attr = {.kind = ATTR_OFFSETS, .count = rank, .exprs = offsets};
+    Value *ring = tensor->data;
+    for (unsigned i = 0; i < rank; i++)
+        offsets[i] = i ? constant(r, 0) : slot;
+    Op *part = build_op(r->m, OP_slice, op->loc, &ring, 1, &attr, 1);
+    op_insert(op->parent, part, op);
+    return build_result(r->m, part, NULL, op->loc, tensor->type);
+}
+
 typedef struct Enter {
     const Rewrite *r;
     const Expr *slot;
 } Enter;
 
-/* Value.data of a tensor points to its ring. */
+/* Value.data of a tensor points to its ring. An op that has offsets in the tensor gets a
+ * longer list of them; another, as `permute`, gets a part of the ring. */
 static bool enter_rings(Op *op, void *data)
 {
     const Enter *e = data;
-    Value *last = op->operand_count ? op_memory_operand(op) : NULL;
-    if (last && last->type->kind == TYPE_SHARED && last->data)
-        enter_ring(e->r, op, last->data, e->slot);
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        Value *v = op->operands[i];
+        if (v->type->kind != TYPE_SHARED || !v->data)
+            continue;
+        if (i == op_memory_number(op) && op_attr(op, ATTR_OFFSETS))
+            enter_ring(e->r, op, v->data, e->slot);
+        else
+            op->operands[i] = build_slot(e->r, op, v, e->slot);
+    }
+    return true;
+}
+
+typedef struct Sink {
+    Op *loop, *first;       /* of the loop's body */
+} Sink;
+
+/* Moves a part of a ring's tensor that stands before the loop to the beginning of its body. */
+static bool sink_part(Op *op, void *data)
+{
+    const Sink *s = data;
+    if (op == s->loop)
+        return false;
+    bool is_part = op_info[op->code].result == RESULT_TENSOR &&
+                   op->operands[0]->type->kind == TYPE_SHARED;
+    if (!is_part || !memory_source(op->operands[0])->data)
+        return true;
+    op_remove(op);
+    op_insert(s->loop->regions[0], op, s->first);
     return true;
 }
 
@@ -362,8 +402,10 @@ static void drop_mark(Op *loop)
 
 static void rewrite(Rewrite *r)
 {
+    Sink sink = {r->loop, r->loop->regions[0]->first};
     for (uint32_t i = 0; i < r->plan.tensor_count; i++)
         r->plan.tensors[i]->data = build_ring(r, r->plan.tensors[i]);
+    region_walk(r->program->body, sink_part, &sink);
     build_prologue(r);
     build_body(r);
     build_drain(r);
@@ -388,8 +430,8 @@ static void say_pipelined(const Rewrite *r)
 static void warn(const Rewrite *r)
 {
     const PipelinePlan *plan = &r->plan;
-    diag_warning(r->m->diag, r->loop->loc, "the loop is not pipelined, although it is marked: %s",
-                 plan->why);
+    diag_warning(r->m->diag, WARNING_PIPELINE, r->loop->loc,
+                 "the loop is not pipelined, although it is marked: %s", plan->why);
     if (plan->cure)
         diag_note(r->m->diag, plan->at ? plan->at->loc : r->loop->loc, "to have it pipelined, %s",
                   plan->cure);

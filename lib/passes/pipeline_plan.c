@@ -157,31 +157,62 @@ static bool op_is_inside(const Op *op, const Op *loop)
     return op == loop;
 }
 
-/* A use that a place in the ring can be given to. */
+/* Returns true when `op` stands before the loop, in its region or in one around it. */
+static bool stands_before(const Op *op, const Op *loop)
+{
+    while (loop && loop->parent != op->parent)
+        loop = loop->parent->parent;
+    while (loop && op && op != loop)
+        op = op->next;
+    return loop && op;
+}
+
+static bool is_accessed(const Op *op, unsigned operand)
+{
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++)
+        if (accesses[i].operand == operand)
+            return true;
+    return false;
+}
+
+/* An op that accesses the tensor, or a part of it, in the loop. */
+static bool check_access(Planner *p, const Op *op, unsigned operand, const Value *tensor)
+{
+    if (op_completion(op) == COMPLETION_MBARRIER)
+        return REFUSE(p, op, "an mbarrier counts what %s copies into %s", op_text(p, op),
+                      value_text(p, tensor));
+    if (!is_accessed(op, operand))
+        return REFUSE(p, op, "%s uses %s as a value", op_text(p, op), value_text(p, tensor));
+    if (is_copy(op) && op->operands[operand] != tensor)
+        return CURE(p, "copy into the tensor itself, and take the part where it is loaded"),
+               REFUSE(p, op, "%s copies into a part of %s", op_text(p, op),
+                      value_text(p, tensor));
+    if (plan_is_written(op))
+        return CURE(p, "leave the attributes to the passes"),
+               REFUSE(p, op, "the instructions of %s are chosen already, for where it is",
+                      op_text(p, op));
+    return true;
+}
+
+/* A use that a place in the ring can be given to: an access in the loop, or an op that makes
+ * a part of the tensor and can move there. */
 static bool check_use(Op *op, void *data)
 {
     UseCheck *c = data;
+    bool inside = op_is_inside(op, c->p->loop);
     for (unsigned i = 0; i < op->operand_count; i++) {
         if (op->operands[i]->type->kind != TYPE_SHARED ||
             memory_source(op->operands[i]) != c->tensor)
             continue;
-        if (!op_is_inside(op, c->p->loop))
+        bool is_part = op_info[op->code].result == RESULT_TENSOR;
+        if (!inside && !(is_part && stands_before(op, c->p->loop)))
             return CURE(c->p, "copy into a tensor that only the loop uses"),
                    REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
                           value_text(c->p, c->tensor));
-        if (op_completion(op) == COMPLETION_MBARRIER)
-            return REFUSE(c->p, op, "an mbarrier counts what %s copies into %s",
-                          op_text(c->p, op), value_text(c->p, c->tensor));
-        if (op->operands[i] != c->tensor || i != op_memory_number(op) ||
-            !op_attr(op, ATTR_OFFSETS))
-            return CURE(c->p, "load the tile from the tensor itself, and permute, slice or look "
-                        "up what is in registers"),
-                   REFUSE(c->p, op, "%s uses %s without offsets", op_text(c->p, op),
-                          value_text(c->p, c->tensor));
-        if (plan_is_written(op))
-            return CURE(c->p, "leave the attributes to the passes"),
-                   REFUSE(c->p, op, "the instructions of %s are chosen already, for where it "
-                          "is", op_text(c->p, op));
+        if (!is_part && !check_access(c->p, op, i, c->tensor))
+            return false;
     }
     return true;
 }

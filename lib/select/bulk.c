@@ -10,8 +10,8 @@
 #include "ir/text.h"
 #include "ir/tile.h"
 #include "scalar/facts.h"
+#include "select/checks.h"
 #include "select/plan.h"
-#include "select/traffic.h"
 #include "support/remark.h"
 
 enum { ALIGN_BITS = 8 * BULK_ALIGN };
@@ -165,7 +165,8 @@ static void remark_bulk(Module *m, const Op *op, const Plan *plan)
     REMARK(m, op, PASSED, "copy_async_bulk moves %lld bytes by one thread%s",
            (long long)plan->bulk.bytes,
            plan->bulk.fence ? ", behind a fence: threads write its source or target too" : "");
-    remark_checked(m, op, plan->bulk.checked);
+    MemoryTile source = op_source_tile(op);
+    remark_checked(m, op, &source, plan->bulk.checked);
 }
 
 const Planner planner_bulk = {

@@ -412,23 +412,15 @@ DotPlan dot_plan(Module *m, const Op *op, unsigned sm)
     return shared.plan;
 }
 
-/* Returns true when operand i's tile is made of whole operands of instructions. */
-static bool has_whole_tiles(const DotPlanner *p, const Mma *mma, unsigned i)
+bool dot_suits_tensor_cores(const Op *op)
 {
-    const Type *t = p->plan.sides[i].type;
-    int64_t shape[2];
-    mma_shape(mma, i, shape);
-    return type_extent(t, t->rank - 2) % shape[0] == 0 &&
-           type_extent(t, t->rank - 1) % shape[1] == 0;
-}
-
-bool dot_suits_tensor_cores(Module *m, const Op *op, unsigned sm)
-{
-    DotPlanner p = planner_open(m, op, sm);
-    DType types[MMA_OPERANDS];
-    const Mma *mma = find_mma(&p, types, VIA_units);
-    return mma && has_whole_tiles(&p, mma, MMA_A) && has_whole_tiles(&p, mma, MMA_B) &&
-           has_whole_tiles(&p, mma, MMA_C);
+    for (unsigned i = MMA_A; i < MMA_OPERANDS; i++) {
+        const Type *t = op->operands[i]->type;
+        if (type_extent(t, t->rank - 2) < DOT_LEAST_EXTENT ||
+            type_extent(t, t->rank - 1) < DOT_LEAST_EXTENT)
+            return false;
+    }
+    return true;
 }
 
 /* ---- what is written ------------------------------------------------------- */

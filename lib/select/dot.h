@@ -54,6 +54,9 @@ typedef struct DotPlan {
     DotReason no_mma, no_fma;   /* what keeps it from tensor cores, and from registers */
 } DotPlan;
 
+/* The least extent of m, n and k that a row of mma.def has. */
+enum { DOT_LEAST_EXTENT = 8 };
+
 /* Pieces of a unit. */
 int64_t dot_pieces(const DotSide *s);
 
@@ -72,9 +75,9 @@ DotNumbers dot_numbers(const Op *op);
  * scratch arena. */
 DotPlan dot_plan(Module *m, const Op *op, unsigned sm);
 
-/* Returns true when tensor cores of targets from number `sm` on multiply tiles of these types
- * and extents, in layouts that are made of their pieces. */
-bool dot_suits_tensor_cores(Module *m, const Op *op, unsigned sm);
+/* Returns true when a dot by `plan`, which tensor cores do not compute, is work for them: each
+ * extent is DOT_LEAST_EXTENT at least. */
+bool dot_suits_tensor_cores(const Op *op);
 
 /* The plan that the attribute `via` names, after a proof that it fits, or else the
  * best. False after an error. */

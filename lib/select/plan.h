@@ -19,6 +19,7 @@
 #include "select/relayout.h"
 #include "select/scan.h"
 #include "select/select.h"
+#include "select/table.h"
 
 typedef enum PlanFamily {
 #define FAMILY(id) PLAN_##id,
@@ -44,6 +45,7 @@ struct Plan {
         ScanPlan scan;
         ShufflePlan shuffle;
         CastChoice cast;
+        TablePlan table;
     };
 };
 

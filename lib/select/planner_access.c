@@ -1,5 +1,6 @@
 /* The planner of loads and stores, and its remarks: what each access costs, and what keeps
  * it from costing less. */
+#include "select/checks.h"
 #include "select/plan.h"
 #include "select/traffic.h"
 
@@ -60,7 +61,8 @@ static void remark_global(Module *m, const Op *op, const Access *a)
     if (sectors > least)
         REMARK(m, op, MISSED, "%s touches %u sectors a warp request, %u would hold its bytes",
                name, sectors, least);
-    remark_checked(m, op, a->checked);
+    MemoryTile tile = op_memory_tile(op);
+    remark_checked(m, op, &tile, a->checked);
 }
 
 /* The widest access that `bits` bits in a row could fill, in bytes. */
@@ -122,17 +124,6 @@ static void remark_access(Module *m, const Op *op, const Plan *plan)
         remark_matrix(m, op);
 }
 
-void remark_checked(Module *m, const Op *op, uint32_t checked)
-{
-    for (unsigned d = 0; checked >> d; d++)
-        if (checked >> d & 1 && op_index(op) && op_attr(op, ATTR_INDEXED)->integer == d)
-            REMARK(m, op, PASSED, "%s checks dimension %u, where data choose",
-                   op_info[op->code].name, d);
-        else if (checked >> d & 1)
-            REMARK(m, op, MISSED, "%s checks dimension %u: nothing proves that the tile lies "
-                   "inside", op_info[op->code].name, d);
-}
-
 void remark_hints(Module *m, const Op *op, unsigned bytes)
 {
     bool given = access_evict(op) != EVICT_NORMAL || access_prefetch(op);
@@ -142,6 +133,12 @@ void remark_hints(Module *m, const Op *op, unsigned bytes)
                bytes ? bytes : 1);
 }
 
+static void warn_access(Module *m, const Op *op, const Plan *plan)
+{
+    MemoryTile tile = op_memory_tile(op);
+    warn_checked(m, op, &tile, plan->access.checked & ~select_read_checked(op));
+}
+
 static bool access_holds(Module *m, const Op *op)
 {
     return !(select_needed_checks(op) & ~select_read_checked(op)) && select_has_units(m, op);
@@ -149,5 +146,5 @@ static bool access_holds(Module *m, const Op *op)
 
 const Planner planner_access = {
     .family = PLAN_access, .plan = plan_access, .write = write_access, .remark = remark_access,
-    .reason = reason_for_width, .holds = access_holds,
+    .warn = warn_access, .reason = reason_for_width, .holds = access_holds,
 };

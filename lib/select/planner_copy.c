@@ -1,5 +1,6 @@
 /* The planner of copy_async, and its remarks. */
 #include "ir/tile.h"
+#include "select/checks.h"
 #include "select/plan.h"
 #include "select/traffic.h"
 
@@ -69,7 +70,8 @@ static void remark_copy(Module *m, const Op *op, const Plan *p)
     if (sectors > least)
         REMARK(m, op, MISSED, "copy_async touches %u sectors a warp request, %u would hold its "
                "bytes", sectors, least);
-    remark_checked(m, op, plan->checked);
+    MemoryTile source = op_source_tile(op);
+    remark_checked(m, op, &source, plan->checked);
     remark_hints(m, op, plan->bytes);
     remark_width(m, op, p);
 }

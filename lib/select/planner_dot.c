@@ -4,6 +4,8 @@
 #include "ir/op_attrs.h"
 #include "support/remark.h"
 
+enum { SM_WITHOUT_I4 = 90 };     /* the first target without 4-bit multipliers */
+
 static bool plan_dot(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
     bool ok = dot_follow(m, op, sm, &plan->dot);
@@ -42,16 +44,46 @@ static void remark_dot(Module *m, const Op *op, const Plan *p)
                (long long)plan->scratch, plan->no_fma.why, plan->no_fma.fits);
 }
 
-/* Warns of a dot that tensor cores would compute in other layouts. */
-static void warn_of_fma(Module *m, const Op *op, const Plan *p)
+/* A change of the text that has tensor cores compute the dot. */
+static const char *fallback_cure(Module *m, const Op *op, const DotReason *no_mma)
 {
-    const DotReason *no_mma = &p->dot.no_mma;
-    if (p->dot.mma || no_mma->operand < 0 || !dot_suits_tensor_cores(m, op, m->target_sm))
-        return;
-    diag_warning(m->diag, op->loc, "dot runs on CUDA cores, not on tensor cores: %s",
-                 no_mma->why);
-    diag_note(m->diag, op->operands[no_mma->operand]->loc, "%s; {via = %s} keeps it on CUDA "
-              "cores without a warning", no_mma->fits, via_info[p->dot.via].spelling);
+    if (no_mma->operand >= 0)
+        return no_mma->fits;
+    if (dot_numbers(op).is_float)
+        return "tensor cores multiply f16, bf16 and tf32 and sum in f32: cast the operands";
+    return arena_printf(&m->scratch, "tensor cores multiply %si8 and u8 and sum in i32: cast the "
+                        "operands", m->target_sm < SM_WITHOUT_I4 ? "i4, u4, " : "");
+}
+
+static void warn_of_fma(Module *m, const Op *op, const DotPlan *plan)
+{
+    const DotReason *no_mma = &plan->no_mma;
+    Loc at = no_mma->operand < 0 ? op->loc : op->operands[no_mma->operand]->loc;
+    diag_warning(m->diag, WARNING_DOT_FALLBACK, op->loc,
+                 "dot runs on CUDA cores, not on tensor cores: %s", no_mma->why);
+    diag_note(m->diag, at, "%s; {via = %s} keeps it on CUDA cores without a warning",
+              fallback_cure(m, op, no_mma), via_info[plan->via].spelling);
+}
+
+static void warn_of_emulation(Module *m, const Op *op, const DotPlan *plan)
+{
+    diag_warning(m->diag, WARNING_DOT_FALLBACK, op->loc,
+                 "dot of %s and %s is emulated on sm_%u: it has no 4-bit multipliers, and each dot "
+                 "unpacks its operands to bytes", dtype_name(plan->mma->types[MMA_A]),
+                 dtype_name(plan->mma->types[MMA_B]), m->target_sm);
+    diag_note(m->diag, op->loc, "cast operands that several dots use to i8 or u8 once; {via = %s} "
+              "keeps it without a warning", via_info[plan->via].spelling);
+}
+
+/* Warns of a dot that is slower than its text looks. Tensor cores have nothing of 64 bits, so
+ * a dot of such types is no surprise. */
+static void warn_of_fallback(Module *m, const Op *op, const Plan *p)
+{
+    const DotPlan *plan = &p->dot;
+    if (plan->mma && plan->mma->parts > 1 && !mma_is_converted(plan->mma))
+        warn_of_emulation(m, op, plan);
+    if (!plan->mma && dot_numbers(op).bytes < 8 && dot_suits_tensor_cores(op))
+        warn_of_fma(m, op, plan);
 }
 
 static const char *reason_for_fma(Module *m, const Op *op, const Plan *plan)
@@ -63,5 +95,5 @@ static const char *reason_for_fma(Module *m, const Op *op, const Plan *plan)
 
 const Planner planner_dot = {
     .family = PLAN_dot, .plan = plan_dot, .write = write_dot, .remark = remark_dot,
-    .warn = warn_of_fma, .reason = reason_for_fma, .scratch = dot_scratch,
+    .warn = warn_of_fallback, .reason = reason_for_fma, .scratch = dot_scratch,
 };

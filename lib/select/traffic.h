@@ -27,10 +27,6 @@ unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *leas
 unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan);
 unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least);
 
-/* ---- remarks that families share ----------------------------------------- */
-
-/* Reports each dimension that is `checked`. */
-void remark_checked(Module *m, const Op *op, uint32_t checked);
 /* Reports that accesses of so many bytes drop the op's hints, if it has some. */
 void remark_hints(Module *m, const Op *op, unsigned bytes);
 

@@ -16,6 +16,7 @@ void diag_init(Diag *d)
     memset(d, 0, sizeof *d);
     arena_init(&d->arena, &d->oom);
     d->source.first_line = 1;
+    d->groups = warning_defaults();
     for (LimitId id = 0; id < LIMIT_ID_COUNT; id++)
         d->limits[id] = limit_info[id].value;
 }
@@ -129,25 +130,28 @@ static bool is_repeated(const Diag *d, const Message *m)
  * errors, each by itself. */
 static bool admit(Diag *d, const Message *m)
 {
-    if (m->severity == SEVERITY_WARNING && is_repeated(d, m))
+    if (m->group != WARNING_COUNT && is_repeated(d, m))
         return false;
     uint32_t *count = m->severity == SEVERITY_ERROR ? &d->errors : &d->warnings;
     return ++*count <= diag_limit(d, LIMIT_ID_ERRORS);
 }
 
-static const char *message_text(Diag *d, const char *format, va_list args)
+/* Appends the flag that is to blame: " [-Werror=pipeline]". */
+static void add_flag(Text *text, Severity severity, WarningId group)
 {
-    const char *raw = arena_vprintf(&d->arena, format, args);
-    Text text;
-    text_init(&text, &d->arena);
-    text_add_escaped(&text, raw, strlen(raw));
-    return text_string(&text);
+    if (group != WARNING_COUNT)
+        text_printf(text, " [-W%s%s]", severity == SEVERITY_ERROR ? "error=" : "",
+                    warning_info[group].name);
 }
 
-static void keep_message(Diag *d, Severity severity, Loc loc, const char *text)
+static void keep_message(Diag *d, Message message)
 {
-    arena_push(&d->arena, d->messages, d->count, d->capacity,
-               ((Message){severity, loc, text}));
+    arena_push(&d->arena, d->messages, d->count, d->capacity, message);
+}
+
+static void keep_frame(Diag *d, const SourceFrame *frame)
+{
+    keep_message(d, (Message){SEVERITY_NOTE, frame->from, frame->what, WARNING_COUNT});
 }
 
 /* Notes the calls and imports from which the text at `loc` is read: of a long way both ends. */
@@ -159,44 +163,68 @@ static void note_frames(Diag *d, Loc loc)
         depth++;
     for (; loc.frame; loc = d->frames[loc.frame].from, i++)
         if (i < SHOWN || i + SHOWN >= depth)
-            keep_message(d, SEVERITY_NOTE, d->frames[loc.frame].from, d->frames[loc.frame].what);
+            keep_frame(d, &d->frames[loc.frame]);
 }
 
-static void record(Diag *d, Severity severity, Loc loc, const char *format,
-                   va_list args)
+static void record(Diag *d, Message message, const char *format, va_list args)
 {
-    Message message = {severity, loc, message_text(d, format, args)};
-    if (severity != SEVERITY_NOTE)
+    const char *raw = arena_vprintf(&d->arena, format, args);
+    Text text;
+    text_init(&text, &d->arena);
+    text_add_escaped(&text, raw, strlen(raw));
+    add_flag(&text, message.severity, message.group);
+    message.text = text_string(&text);
+    if (message.severity != SEVERITY_NOTE)
         d->dropping = !admit(d, &message);
     if (d->dropping)
         return;
-    keep_message(d, severity, loc, message.text);
-    if (severity != SEVERITY_NOTE)
-        note_frames(d, loc);
+    keep_message(d, message);
+    if (message.severity != SEVERITY_NOTE)
+        note_frames(d, message.loc);
 }
 
-#define RECORD(severity)                                                      \
+#define RECORD(severity, group)                                               \
     do {                                                                      \
         va_list args;                                                         \
         va_start(args, format);                                               \
-        record(d, severity, loc, format, args);                               \
+        record(d, (Message){severity, loc, NULL, group}, format, args);       \
         va_end(args);                                                         \
-        return false;                                                         \
     } while (0)
 
 bool diag_error(Diag *d, Loc loc, const char *format, ...)
 {
-    RECORD(SEVERITY_ERROR);
-}
-
-bool diag_warning(Diag *d, Loc loc, const char *format, ...)
-{
-    RECORD(SEVERITY_WARNING);
+    RECORD(SEVERITY_ERROR, WARNING_COUNT);
+    return false;
 }
 
 bool diag_note(Diag *d, Loc loc, const char *format, ...)
 {
-    RECORD(SEVERITY_NOTE);
+    RECORD(SEVERITY_NOTE, WARNING_COUNT);
+    return false;
+}
+
+bool diag_warning(Diag *d, WarningId group, Loc loc, const char *format, ...)
+{
+    bool fatal = d->groups.fatal >> group & 1;
+    if (!diag_warns(d, group)) {
+        d->dropping = true;
+        return true;
+    }
+    RECORD(fatal ? SEVERITY_ERROR : SEVERITY_WARNING, group);
+    return !fatal;
+}
+
+bool diag_is_noted(const Diag *d, WarningId group, Loc loc)
+{
+    WarningId noted = WARNING_COUNT;    /* the group of the message that notes belong to */
+    for (uint32_t i = 0; i < d->count; i++) {
+        const Message *m = &d->messages[i];
+        noted = m->severity == SEVERITY_NOTE ? noted : m->group;
+        if (m->severity == SEVERITY_NOTE && noted == group && m->loc.line == loc.line &&
+            m->loc.column == loc.column && m->loc.frame == loc.frame)
+            return true;
+    }
+    return false;
 }
 
 const char *source_line(const SourceText *s, uint32_t line, size_t *len)

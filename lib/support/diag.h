@@ -9,6 +9,7 @@
 
 #include "support/arena.h"
 #include "support/limits.h"
+#include "support/warnings.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ typedef struct Message {
     Severity severity;
     Loc loc;
     const char *text;
+    WarningId group;        /* of a warning, also of one that is an error; else WARNING_COUNT */
 } Message;
 
 /* One parse's texts and messages. Owns copies of both; one thread at a time. */
@@ -59,6 +61,7 @@ struct tilus_diag {
     uint32_t count, capacity;
     uint32_t errors, warnings;  /* reported, including those past the limit */
     bool dropping;          /* the last error or warning was not kept, nor are its notes */
+    WarningSet groups;      /* of warnings, as the user set them */
     int64_t limits[LIMIT_ID_COUNT];
     int64_t deadline;       /* of a compile, in nanoseconds of CLOCK_MONOTONIC; 0: none */
 };
@@ -102,16 +105,30 @@ bool limit_allows(LimitId id, int64_t value);
  * long, but never below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 
-/* Record a message; all return false. A note belongs to the error or warning before it; those
- * that are not in the main text get notes that lead there, from call to call. A
- * warning fails nothing: the text is right, but something in it does not do what it seems
- * meant to. One that was recorded already is not repeated, as for copies of an op. */
+/* Record a message and return false. A note belongs to the error or warning before it; those
+ * that are not in the main text get notes that lead there, from call to call. */
 bool diag_error(Diag *d, Loc loc, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-bool diag_warning(Diag *d, Loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool diag_note(Diag *d, Loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Records a warning, whose text ends with the flag of its group, "[-Wpipeline]". It fails
+ * nothing, and returns true: the text is right, but something in it does not do what it
+ * seems meant to. Where the user made the group's warnings errors, it is an error, and
+ * returns false; where the group is off, it and its notes are dropped. A warning that was
+ * recorded already is not repeated, as for copies of an op. */
+bool diag_warning(Diag *d, WarningId group, Loc loc, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Returns true when a warning of the group has a note at `loc`: where the note's cure is one
+ * for many warnings, one of them is enough. */
+bool diag_is_noted(const Diag *d, WarningId group, Loc loc);
+
+/* Returns true when warnings of the group are recorded. */
+static inline bool diag_warns(const Diag *d, WarningId group)
+{
+    return d->groups.on >> group & 1;
+}
 
 /* The line of text, without its newline, or NULL if there is none. */
 const char *source_line(const SourceText *s, uint32_t line, size_t *len);

@@ -144,6 +144,65 @@ static void warnings_are_counted_apart(void **state)
     }
 }
 
+/* The groups that tilus_warning_at lists can be set, and messages name theirs. */
+static void warnings_have_groups(void **state)
+{
+    (void)state;
+    static const char text[] = "program @p<1>(%n: i32) warps(1) {\n"
+                               "  for %i in 0 .. %n pipelined(2) {\n"
+                               "    synchronize\n"
+                               "  }\n"
+                               "}\n";
+    tilus_warning warning;
+    size_t count = 0;
+    for (; tilus_warning_at(count, &warning); count++)
+        assert_true(tilus_set_warning(NULL, warning.name));
+    assert_true(count > 1);
+    assert_false(tilus_set_warning(NULL, "none"));
+    for (int fatal = 0; fatal <= 1; fatal++) {
+        tilus_diag *diag = tilus_diag_new();
+        assert_true(tilus_set_warning(diag, fatal ? "error=pipeline" : "error=limits"));
+        tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
+        assert_int_equal(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}), !fatal);
+        assert_int_equal(tilus_diag_errors(diag), fatal);
+        assert_int_equal(tilus_diag_warnings(diag), !fatal);
+        assert_string_equal(tilus_diag_group(diag, 0), "pipeline");
+        assert_null(tilus_diag_group(diag, 1));
+        tilus_module_free(m);
+        tilus_diag_free(diag);
+    }
+}
+
+/* What ptxas -v prints, and the driver's log: of programs that spill, once each. */
+static void spills_are_read_from_logs(void **state)
+{
+    (void)state;
+    static const char text[] = "program @one<1>() warps(1) {\n}\n"
+                               "program @two<1>() warps(1) min_blocks(2) {\n}\n";
+    static const char log[] =
+        "ptxas info    : Function properties for two\n"
+        "    16 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads\n"
+        "ptxas info    : Function properties for one\n"
+        "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Function properties for other\n"
+        "    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
+        "ptxas info    : Function properties for one";
+    for (int fatal = 0; fatal <= 1; fatal++) {
+        tilus_diag *diag = tilus_diag_new();
+        assert_true(tilus_set_warning(diag, fatal ? "error=spills" : "spills"));
+        tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
+        assert_int_equal(tilus_report_spills(m, log), !fatal);
+        assert_int_equal(tilus_diag_count(diag), 2);
+        assert_int_equal(tilus_diag_line(diag, 0), 3);
+        expect_text(diag, 0, "registers of @two spill: a thread stores 12 bytes to local memory "
+                             "and loads 20 [-W");
+        expect_text(diag, 1, "`min_blocks` limits the registers");
+        assert_true(tilus_report_spills(m, ""));
+        tilus_module_free(m);
+        tilus_diag_free(diag);
+    }
+}
+
 static void errors_have_a_place(void **state)
 {
     (void)state;
@@ -977,6 +1036,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warnings_are_counted_apart),
+        cmocka_unit_test(warnings_have_groups),
+        cmocka_unit_test(spills_are_read_from_logs),
         cmocka_unit_test(errors_have_a_place),
         cmocka_unit_test(text_ends_at_its_length),
         cmocka_unit_test(defines_choose_parameters),

@@ -285,7 +285,7 @@ static void diag_prints_place_line_and_caret(void **state)
     start(&d, "one\n%d = dot %a, %b\n", 1);
     assert_false(diag_error(&d, (Loc){2, 6, 3, 0}, "dot takes %d operands, got %d", 3, 2));
     assert_false(diag_note(&d, (Loc){1, 1, 1, 0}, "%s", "here"));
-    assert_false(diag_warning(&d, (Loc){0, 0, 0, 0}, "no place"));
+    assert_true(diag_warning(&d, WARNING_PIPELINE, (Loc){0, 0, 0, 0}, "no place"));
     assert_int_equal(d.errors, 1);
     check_printed(&d, "a.tilus:2:6: error: dot takes 3 operands, got 2\n"
                       "%d = dot %a, %b\n"
@@ -293,8 +293,72 @@ static void diag_prints_place_line_and_caret(void **state)
                       "a.tilus:1:1: note: here\n"
                       "one\n"
                       "^\n"
-                      "a.tilus: warning: no place\n");
+                      "a.tilus: warning: no place [-Wpipeline]\n");
     diag_free(&d);
+}
+
+/* A group that is off drops its notes, one whose warnings are errors counts them as such, and
+ * a repeated message is recorded once. */
+static void diag_obeys_groups_of_warnings(void **state)
+{
+    (void)state;
+    static const Loc at = {1, 1, 1, 0};
+    Diag d;
+    start(&d, "one\n", 1);
+    assert_true(warning_set_apply(&d.groups, "no-limits"));
+    assert_true(warning_set_apply(&d.groups, "error=spills"));
+    assert_true(diag_warning(&d, WARNING_LIMITS, at, "off"));
+    assert_false(diag_note(&d, at, "of what is off"));
+    assert_int_equal(d.count, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_false(diag_warning(&d, WARNING_SPILLS, at, "fatal"));
+        diag_note(&d, at, "of an error");
+        assert_true(diag_warning(&d, WARNING_BOUNDS, at, "on"));
+        assert_true(diag_is_noted(&d, WARNING_SPILLS, at));
+        assert_false(diag_is_noted(&d, WARNING_BOUNDS, at));
+        assert_false(diag_is_noted(&d, WARNING_SPILLS, (Loc){1, 2, 1, 0}));
+    }
+    assert_int_equal(d.errors, 1);
+    assert_int_equal(d.warnings, 1);
+    check_printed(&d, "a.tilus:1:1: error: fatal [-Werror=spills]\none\n^\n"
+                      "a.tilus:1:1: note: of an error\none\n^\n"
+                      "a.tilus:1:1: warning: on [-Wbounds]\none\n^\n");
+    diag_free(&d);
+}
+
+static void check_set(const char *flag, uint32_t on, uint32_t fatal)
+{
+    WarningSet set = {.on = 1 << WARNING_PIPELINE, .fatal = 1 << WARNING_BOUNDS};
+    assert_true(warning_set_apply(&set, flag));
+    assert_int_equal(set.on, on);
+    assert_int_equal(set.fatal, fatal);
+}
+
+static void flags_set_groups_of_warnings(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"", "x", "no-", "no-x", "error=", "error=x", "no-no-all",
+                                        "error=error", "pipeline=1", "no-error=no-all"};
+    const uint32_t p = 1 << WARNING_PIPELINE, b = 1 << WARNING_BOUNDS, h = 1 << WARNING_HAZARDS;
+    const uint32_t all = (1 << WARNING_COUNT) - 1;
+    check_set("hazards", p | h, b);
+    check_set("no-pipeline", 0, b);
+    check_set("error=hazards", p | h, b | h);
+    check_set("no-error=bounds", p, 0);
+    check_set("error", p, all);
+    check_set("no-error", p, 0);
+    check_set("all", all, b);
+    check_set("no-all", 0, b);
+    check_set("error=all", all, all);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        WarningSet set = {p, b};
+        assert_false(warning_set_apply(&set, wrong[i]));
+        assert_int_equal(set.on, p);
+        assert_int_equal(set.fatal, b);
+    }
+    assert_true(warning_defaults().on & p);
+    assert_false(warning_defaults().on & h);
+    assert_int_equal(warning_defaults().fatal, 0);
 }
 
 static void diag_prints_without_a_source(void **state)
@@ -655,6 +719,8 @@ int main(void)
         cmocka_unit_test(text_owns_its_end),
         cmocka_unit_test(text_escapes),
         cmocka_unit_test(diag_prints_place_line_and_caret),
+        cmocka_unit_test(diag_obeys_groups_of_warnings),
+        cmocka_unit_test(flags_set_groups_of_warnings),
         cmocka_unit_test(diag_prints_without_a_source),
         cmocka_unit_test(diag_counts_lines_from_the_first),
         cmocka_unit_test(diag_cleans_the_source_line),

@@ -33,6 +33,7 @@ static bool check(const CommandLineTool *tool, CommandLine *line)
     line->define_count = line->define_texts.count;
     pass_settings_finish(&line->passes);
     return tool->check(line) && limits_set(tool->name, &line->passes.limits, NULL) &&
+           warnings_set(tool->name, &line->passes.warnings, NULL) &&
            defines_parse(tool->name, &line->define_texts, &line->defines);
 }
 
@@ -59,6 +60,7 @@ void command_line_free(const CommandLineTool *tool, CommandLine *line)
     string_list_free(&line->define_texts);
     string_list_free(&line->passes.limits);
     string_list_free(&line->passes.import_paths);
+    string_list_free(&line->passes.warnings);
     string_list_free(&line->inputs);
     free(line->arguments);
 }

@@ -4,6 +4,7 @@
 
 #include "common/limits.h"
 #include "common/options.h"
+#include "common/warnings.h"
 #include "tilus/tilus.h"
 
 #include <limits.h>
@@ -16,6 +17,7 @@ typedef struct PassSettings {
     bool run_reproducer;
     StringList limits;              /* of --limit */
     StringList import_paths;        /* of -I */
+    StringList warnings;            /* of -W */
 } PassSettings;
 
 /* The settings before a command line is read. */
@@ -58,7 +60,8 @@ typedef struct PassSettings {
     {"I", "directory", "look for imported files here, too; repeatable", OPTION_LIST,          \
      &(s).import_paths, NULL},                                                                \
     {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",  \
-     OPTION_LIST, &(s).limits, NULL}
+     OPTION_LIST, &(s).limits, NULL},                                                         \
+    WARNING_OPTION((s).warnings)
 
 /* Sets what depends on several options, once the line is read. */
 static inline void pass_settings_finish(PassSettings *s)

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The maker of machine code, and the time that it takes. */
+/* The maker of machine code, the time that it takes, and what ptxas says. */
 typedef struct Assembler {
+    const LlcSettings *settings;
     Times *times;
+    char *log;
     bool failed;
 } Assembler;
 
@@ -20,7 +22,8 @@ static void *assemble_timed(void *data, const char *cpu, const char *ptx, size_t
 {
     Assembler *a = data;
     double start = clock_seconds();
-    char *cubin = assemble(cpu, ptx, size);
+    (void)cpu;      /* that of the settings */
+    char *cubin = assemble(a->settings, ptx, size, &a->log);
     a->times->ptxas += clock_seconds() - start;
     a->failed = !cubin;
     return cubin;
@@ -102,8 +105,15 @@ static bool make_one(const LlcSettings *s, tilus_module *m, const char *program,
     tilus_status status = tilus_compile_artefact(m, &options, extra, &times, &bytes, &size);
     sum->llvm_seconds += times.llvm_seconds;
     sum->ptx_seconds += times.ptx_seconds;
+    bool quiet = !assembler->log || tilus_report_spills(m, assembler->log);
+    free(assembler->log);
+    assembler->log = NULL;
     if (status != TILUS_OK)
         return fail(extra, status, outputs);
+    if (!quiet) {
+        free(bytes);
+        return false;
+    }
     if (s->file_type == FILE_HEADER) {
         char *header = header_make(bytes, size);
         free(bytes);
@@ -122,9 +132,9 @@ static bool make_one(const LlcSettings *s, tilus_module *m, const char *program,
 
 bool artefacts_make(const LlcSettings *s, tilus_module *m, Times *times, Outputs *outputs)
 {
-    Assembler assembler = {.times = times};
+    Assembler assembler = {.settings = s, .times = times};
     tilus_artefact_options extra = {.parameters = join_parameters(s), .assembler = &assembler};
-    if (s->cubin == CUBIN_ALWAYS || (s->cubin == CUBIN_AUTO && assembler_wanted()))
+    if (s->cubin == CUBIN_ALWAYS || (s->cubin == CUBIN_AUTO && assembler_wanted(s)))
         extra.assemble = assemble_timed;
     bool ok = extra.parameters && check_count(s, m, outputs);
     if (ok && s->program)

@@ -6,6 +6,7 @@
 #include "common/ptxas.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +16,60 @@
 
 extern char **environ;
 
-/* Runs ptxas, whose messages go where ours go. */
-static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const char *out)
+/* The files of one run, in a folder of their own. */
+typedef struct Files {
+    char folder[PTXAS_PATH], in[PTXAS_PATH + 16], out[PTXAS_PATH + 16], log[PTXAS_PATH + 16];
+} Files;
+
+static bool files_open(Files *f)
+{
+    const char *temporary = getenv("TMPDIR");
+    snprintf(f->folder, sizeof f->folder, "%s/tilus-XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(f->folder)) {
+        fprintf(stderr, "tilus-llc: error: cannot make '%s': %s\n", f->folder, strerror(errno));
+        return false;
+    }
+    snprintf(f->in, sizeof f->in, "%s/in.ptx", f->folder);
+    snprintf(f->out, sizeof f->out, "%s/out.cubin", f->folder);
+    snprintf(f->log, sizeof f->log, "%s/log", f->folder);
+    return true;
+}
+
+static void files_close(const Files *f)
+{
+    unlink(f->in);
+    unlink(f->out);
+    unlink(f->log);
+    rmdir(f->folder);
+}
+
+/* ---- running ptxas ------------------------------------------------------------ */
+
+/* Starts ptxas, which writes its messages to a file. */
+static int start_ptxas(const char *ptxas, const char *cpu, const Files *f, pid_t *child)
 {
     char arch[64];
+    posix_spawn_file_actions_t actions;
     snprintf(arch, sizeof arch, "-arch=%s", cpu);
-    char *const argv[] = {(char *)ptxas, arch, "-o", (char *)out, (char *)in, NULL};
+    char *const argv[] = {(char *)ptxas, "-v", arch, "-o", (char *)f->out, (char *)f->in, NULL};
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, f->log,
+                                              O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (!failed)
+        failed = posix_spawn(child, ptxas, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static bool run_ptxas(const char *ptxas, const char *cpu, const Files *f)
+{
     pid_t child;
-    int status, failed = posix_spawn(&child, ptxas, NULL, NULL, argv, environ);
+    int status, failed = start_ptxas(ptxas, cpu, f, &child);
     if (failed) {
         fprintf(stderr, "tilus-llc: error: cannot run '%s': %s\n", ptxas, strerror(failed));
         return false;
@@ -40,34 +87,51 @@ static bool run_ptxas(const char *ptxas, const char *cpu, const char *in, const 
     return false;
 }
 
-bool assembler_wanted(void)
+/* Prints the messages of ptxas but for its figures, which -v asks for: "ptxas info : .." and
+ * lines that begin with spaces. */
+static void print_messages(const char *log)
+{
+    static const char info[] = "ptxas info";
+    for (size_t len; *log; log += len) {
+        len = strcspn(log, "\n");
+        len += log[len] == '\n';
+        if (*log != ' ' && strncmp(log, info, sizeof info - 1) != 0)
+            fwrite(log, 1, len, stderr);
+    }
+}
+
+/* ---- the interface -------------------------------------------------------------- */
+
+bool assembler_wanted(const LlcSettings *s)
 {
     const char *given = getenv("TILUS_PTXAS");
     char path[PTXAS_PATH], why[PTXAS_PATH + 128];
-    return (given && *given) || ptxas_find(path, why, sizeof why);
+    return s->ptxas || (given && *given) || ptxas_find(path, why, sizeof why);
 }
 
-char *assemble(const char *cpu, const char *ptx, size_t *size)
+static char *assemble_by(const char *ptxas, const char *cpu, const char *ptx, size_t *size,
+                         char **log)
 {
-    char ptxas[PTXAS_PATH], dir[PTXAS_PATH], in[PTXAS_PATH + 16], out[PTXAS_PATH + 16];
-    char why[PTXAS_PATH + 128];
-    const char *temporary = getenv("TMPDIR");
+    Files f;
     char *cubin = NULL;
-    if (!ptxas_find(ptxas, why, sizeof why)) {
-        fprintf(stderr, "tilus-llc: error: %s\n", why);
+    size_t log_size;
+    if (!files_open(&f))
         return NULL;
-    }
-    snprintf(dir, sizeof dir, "%s/tilus-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-    if (!mkdtemp(dir)) {
-        fprintf(stderr, "tilus-llc: error: cannot make '%s': %s\n", dir, strerror(errno));
-        return NULL;
-    }
-    snprintf(in, sizeof in, "%s/in.ptx", dir);
-    snprintf(out, sizeof out, "%s/out.cubin", dir);
-    if (file_write("tilus-llc", in, ptx, strlen(ptx)) && run_ptxas(ptxas, cpu, in, out))
-        file_read("tilus-llc", out, FILE_SIZE_MAX, &cubin, size);
-    unlink(in);
-    unlink(out);
-    rmdir(dir);
+    bool ok = file_write("tilus-llc", f.in, ptx, strlen(ptx)) && run_ptxas(ptxas, cpu, &f);
+    if (access(f.log, R_OK) == 0 && file_read("tilus-llc", f.log, TEXT_SIZE_MAX, log, &log_size))
+        print_messages(*log);
+    if (ok)
+        file_read("tilus-llc", f.out, FILE_SIZE_MAX, &cubin, size);
+    files_close(&f);
     return cubin;
+}
+
+char *assemble(const LlcSettings *s, const char *ptx, size_t *size, char **log)
+{
+    char path[PTXAS_PATH], why[PTXAS_PATH + 128];
+    *log = NULL;
+    if (s->ptxas || ptxas_find(path, why, sizeof why))
+        return assemble_by(s->ptxas ? s->ptxas : path, s->cpu, ptx, size, log);
+    fprintf(stderr, "tilus-llc: error: %s\n", why);
+    return NULL;
 }

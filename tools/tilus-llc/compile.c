@@ -43,13 +43,38 @@ static char *make_text(const LlcSettings *s, tilus_module *m, Times *times)
     return tilus_compile(m, &options, &times->compile);
 }
 
+/* Assembles PTX, where a cubin is wanted or --ptxas is given, and warns of what spills. Returns
+ * the cubin in place of the PTX where that is what is written. NULL after errors. */
+static char *assemble_text(const LlcSettings *s, tilus_module *m, char *ptx, size_t *size,
+                           Times *times, Outputs *outputs)
+{
+    double start = clock_seconds();
+    size_t cubin_size = 0;
+    char *log, *cubin = assemble(s, ptx, &cubin_size, &log);
+    times->ptxas = clock_seconds() - start;
+    outputs->reported = !cubin;
+    bool ok = cubin && (!log || tilus_report_spills(m, log)), is_written = s->file_type == FILE_OBJ;
+    free(log);
+    char *kept = is_written ? cubin : ptx;
+    free(is_written ? ptx : cubin);
+    *size = is_written ? cubin_size : *size;
+    if (ok)
+        return kept;
+    free(kept);
+    return NULL;
+}
+
 static bool make_outputs(const LlcSettings *s, tilus_module *m, Times *times,
                          Outputs *outputs)
 {
     if (settings_want_artefacts(s))
         return artefacts_make(s, m, times, outputs);
     char *text = make_text(s, m, times);
-    return text && outputs_add(outputs, s->output, text, strlen(text));
+    size_t size = text ? strlen(text) : 0;
+    bool is_ptx = !s->stop_after && !s->cast_plans;
+    if (text && is_ptx && (s->file_type == FILE_OBJ || s->ptxas))
+        text = assemble_text(s, m, text, &size, times, outputs);
+    return text && outputs_add(outputs, s->output, text, size);
 }
 
 /* Code generation, after the passes; what reproduces its failure is kept. */
@@ -95,6 +120,7 @@ static bool compile_text(const LlcSettings *s, const char *source, size_t len,
     if (diag) {
         limits_set("tilus-llc", &s->line.passes.limits, diag);
         import_paths_set(&s->line.passes.import_paths, diag);
+        warnings_set("tilus-llc", &s->line.passes.warnings, diag);
     }
     tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->line.defines,
                                          s->line.define_count) : NULL;
@@ -148,17 +174,6 @@ static bool compile_staged(const LlcSettings *s, const char *source, size_t len,
     return ok;
 }
 
-/* Replaces PTX by the cubin that ptxas makes of it. */
-static bool assemble_output(const LlcSettings *s, Output *output, Times *times)
-{
-    double start = clock_seconds();
-    char *ptx = output->bytes;
-    output->bytes = assemble(s->cpu, ptx, &output->size);
-    times->ptxas = clock_seconds() - start;
-    free(ptx);
-    return output->bytes != NULL;
-}
-
 int print_all_cast_plans(const LlcSettings *s)
 {
     tilus_diag *diag = tilus_diag_new();
@@ -189,8 +204,6 @@ int compile_input(LlcSettings *s)
               compile_staged(s, source, len, &times, &outputs);
     ok &= file_close("tilus-llc", s->line.passes.remarks, s->line.passes.options.remarks_file);
     free(source);
-    if (ok && s->file_type == FILE_OBJ && !s->stop_after && !s->cast_plans)
-        ok = assemble_output(s, &outputs.items[0], &times);
     if (ok && s->file_type != FILE_NULL)
         ok = outputs_write(&outputs, s->line.input);
     outputs_free(&outputs);

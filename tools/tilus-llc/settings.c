@@ -79,6 +79,8 @@ static bool check_output(const LlcSettings *s)
         why = "--emit-llvm writes text; give --filetype=asm or null";
     else if (s->cubin != CUBIN_AUTO && !settings_want_artefacts(s))
         why = "--cubin is of artefacts; give --filetype=artefact or header";
+    else if (s->ptxas && (s->emit_llvm || s->file_type == FILE_NULL || writes_text(s)))
+        why = "--ptxas assembles PTX, and none is written";
     else if (s->program && writes_text(s))
         why = "--program chooses what is compiled; --stop-after and --print-cast-plans "
               "show the whole file";
@@ -123,7 +125,7 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         "tilus-llc", "compile program text to PTX, a cubin, LLVM IR or artefacts",
         "[options] [file | -]",
         "Writes what it makes of prog.tilus to prog.ptx (.cubin, .ll, .tilusk, .h), of\n"
-        "standard input to standard output. A cubin is made by ptxas, which TILUS_PTXAS,\n"
+        "standard input to standard output. A cubin is made by ptxas, which --ptxas, TILUS_PTXAS,\n"
         "PATH or /usr/local/cuda/bin has. An artefact (.tilusk) is one program with all that\n"
         "launching it needs; a header embeds one in C or C++. Of a file with several\n"
         "programs choose one, or have each written as -o folder/.\n"};
@@ -144,6 +146,8 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"program", "name", "compile only this program", OPTION_STRING, &s->program, NULL},
         {"cubin", NULL, "put machine code into artefacts (auto: where there is a ptxas)",
          OPTION_CHOICE, &s->cubin, cubins},
+        {"ptxas", "path", "assemble by this ptxas; PTX is assembled, too, to warn of registers "
+         "that spill", OPTION_STRING, &s->ptxas, NULL},
         {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
         {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
          NULL},

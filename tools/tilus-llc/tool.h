@@ -26,6 +26,7 @@ typedef struct LlcSettings {
     int file_type;              /* FileType, not BY_NAME after the parse */
     int cubin;                  /* CubinUse, of artefacts */
     const char *program;        /* without @: only this one; NULL: all */
+    const char *ptxas;          /* a path; NULL: the one that is found */
     int cast_plans;             /* CastPlans: what to print instead of compiling */
     bool emit_llvm, debug_lines, time, version, list_targets;
     bool print_llvm_before, print_llvm_after;
@@ -81,11 +82,11 @@ bool artefacts_make(const LlcSettings *s, tilus_module *m, Times *times, Outputs
  * freed by the caller. NULL when memory runs out. */
 char *header_make(const void *bytes, size_t size);
 
-/* Assembles PTX with ptxas, which TILUS_PTXAS, PATH or CUDA's usual place
+/* Assembles PTX with the ptxas that --ptxas, TILUS_PTXAS, PATH or CUDA's usual place
  * gives. Returns the cubin (`*size` bytes, freed by the caller), or NULL after
- * printing why. */
-char *assemble(const char *cpu, const char *ptx, size_t *size);
-/* Returns true when there is a ptxas, or TILUS_PTXAS names one. */
-bool assembler_wanted(void);
+ * printing why. What ptxas says of registers is `*log` then, freed by the caller, or NULL. */
+char *assemble(const LlcSettings *s, const char *ptx, size_t *size, char **log);
+/* Returns true when there is a ptxas, or TILUS_PTXAS or --ptxas names one. */
+bool assembler_wanted(const LlcSettings *s);
 
 #endif

@@ -19,6 +19,8 @@ int main(int argc, char **argv)
         status = print_passes();
     else if (s.list_limits)
         status = print_limits();
+    else if (s.list_warnings)
+        status = print_warnings();
     else if (s.layout)
         status = print_layout(&s);
     else

@@ -78,6 +78,12 @@ int print_limits(void)
     return EXIT_OK;
 }
 
+int print_warnings(void)
+{
+    warnings_print();
+    return EXIT_OK;
+}
+
 /* The output so far, of all chunks. */
 typedef struct Output {
     char *text;
@@ -120,6 +126,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
         return report_no_memory();
     limits_set("tilus-opt", &s->line.passes.limits, diag);
     import_paths_set(&s->line.passes.import_paths, diag);
+    warnings_set("tilus-opt", &s->line.passes.warnings, diag);
     tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines, s->line.define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {

@@ -91,6 +91,8 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
         {"list-limits", NULL, "print the limits and what they can be set to", OPTION_FLAG,
          &s->list_limits, NULL},
+        {"list-warnings", NULL, "print the groups of warnings", OPTION_FLAG, &s->list_warnings,
+         NULL},
         {"print-layout", "layout", "draw a layout: thread:slot of each element", OPTION_STRING,
          &s->layout, NULL},
         {"svg", "file", "draw the layout of --print-layout as SVG, too", OPTION_STRING,

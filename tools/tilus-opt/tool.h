@@ -12,7 +12,7 @@ typedef struct OptSettings {
     const char *pipeline;       /* "" runs no pass */
     bool verify_diagnostics, split_input;
     const char *layout, *svg;   /* to be drawn, and where to as SVG; or NULL */
-    bool version, list_ops, list_types, list_passes, list_limits;
+    bool version, list_ops, list_types, list_passes, list_limits, list_warnings;
     const char *passes_text, *pipeline_text;
 } OptSettings;
 
@@ -27,6 +27,7 @@ int print_ops(void);
 int print_types(void);
 int print_passes(void);
 int print_limits(void);
+int print_warnings(void);
 int print_layout(const OptSettings *s);
 int process_input(OptSettings *s);
 

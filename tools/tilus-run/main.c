@@ -3,6 +3,7 @@
 
 #include "common/defines.h"
 #include "common/limits.h"
+#include "common/warnings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          &o->import_paths, NULL},
         {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",
          OPTION_LIST, &o->limits, NULL},
+        WARNING_OPTION(o->warnings),
         {"allow-zero", NULL, "accept a reference that is all zero, or changed nothing",
          OPTION_FLAG, &o->allow_zero, NULL},
         {"mcpu", "target", "compile for this target, not the device's own", OPTION_STRING,
@@ -126,7 +128,8 @@ static int check_options(Options *o)
     if (o->check_races)
         o->engine = ENGINE_CPU;
     if (!wrong)
-        return limits_set(TOOL, &o->limits, NULL) ? EXIT_OK : EXIT_USAGE;
+        return limits_set(TOOL, &o->limits, NULL) && warnings_set(TOOL, &o->warnings, NULL)
+                   ? EXIT_OK : EXIT_USAGE;
     fprintf(stderr, "%s: error: %s\n", TOOL, wrong);
     return EXIT_USAGE;
 }
@@ -200,6 +203,7 @@ static void run_free(Run *run)
     string_list_free(&run->options.args);
     string_list_free(&run->options.limits);
     string_list_free(&run->options.import_paths);
+    string_list_free(&run->options.warnings);
     string_list_free(&run->options.outs);
     string_list_free(&run->options.expects);
     string_list_free(&run->options.compares);

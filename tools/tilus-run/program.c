@@ -4,6 +4,7 @@
 #include "common/defines.h"
 #include "common/file.h"
 #include "common/limits.h"
+#include "common/warnings.h"
 #include "support/kernel_info.h"
 
 #include <inttypes.h>
@@ -36,6 +37,7 @@ static int parse(Run *run, Source *source)
     }
     limits_set(TOOL, &o->limits, source->diag);
     import_paths_set(&o->import_paths, source->diag);
+    warnings_set(TOOL, &o->warnings, source->diag);
     source->module = tilus_parse(source->diag, file, run->text, run->text_size, 1,
                                  run->defines, o->defines.count);
     return source->module ? EXIT_OK : report(source);
@@ -118,6 +120,12 @@ int program_select(Run *run)
 
 /* ---- compiling ------------------------------------------------------ */
 
+/* The CPU engine compiles, and prints warnings, itself. */
+static bool is_for_cpu(const Options *o)
+{
+    return o->engine == ENGINE_CPU || o->reference == REFERENCE_CPU;
+}
+
 /* The target: what was asked for, else the device's; of the CPU engine the one that
  * is tested on a device, else the oldest. */
 static const char *choose_target(const Run *run)
@@ -173,6 +181,8 @@ int program_compile(Run *run)
     int status = run_passes(run);
     if (status == EXIT_OK && (run->rt || o->save_ptx))
         status = compile(run);
+    if (status == EXIT_OK && !is_for_cpu(o))
+        tilus_diag_print(run->compiled.diag, stderr);
     if (status == EXIT_OK && o->save_ptx &&
         (!file_check_output(TOOL, o->inputs.items[0], o->save_ptx) ||
          !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx))))

@@ -37,6 +37,7 @@ typedef struct Options {
     StringList args;            /* NAME=VALUE */
     StringList limits;          /* NAME=N */
     StringList import_paths;    /* of -I */
+    StringList warnings;        /* of -W */
     StringList outs;            /* NAME=FILE */
     StringList expects;         /* NAME=VALUE */
     StringList compares;        /* as given: an engine, FILE or NAME=FILE */
