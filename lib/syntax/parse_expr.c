@@ -262,7 +262,7 @@ static bool parse_leaf(Parser *p, unsigned precedence, Term *out)
     if (parser_at(p, "@"))
         return parse_call_leaf(p, out);
     if (parser_accept(p, "("))
-        return parse_term(p, PRECEDENCE_ANY, out) && parser_expect(p, ")", "after the expression");
+        return parse_typed_term(p, out) && parser_expect(p, ")", "after the expression");
     return parser_expected(p, "an expression");
 }
 
@@ -335,7 +335,7 @@ const Expr *term_scalar(Parser *p, const Term *t)
         return t->expr;
     if (t->kind == TERM_NUMBER && !t->number.is_real && !t->number.magnitude)
         return expr_constant(&p->m->exprs, 0);
-    if (t->kind == TERM_NUMBER && !t->number.is_real)
+    if (t->kind == TERM_NUMBER && !t->number.is_real && t->number.magnitude > INT64_MAX)
         diag_error(p->diag, t->loc, "integer %s%llu is over 64 bits", t->number.negative ? "-" : "",
                    (unsigned long long)t->number.magnitude);
     else if (t->kind == TERM_REAL)

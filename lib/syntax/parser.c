@@ -287,7 +287,7 @@ static bool parse_number_param(Parser *p, Symbol *s)
     Term t;
     if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
-    if (t.kind == TERM_NUMBER && !t.number.is_real && t.number.magnitude)
+    if (t.kind == TERM_NUMBER && !t.number.is_real && t.number.magnitude > INT64_MAX)
         return diag_error(p->diag, t.loc, "integer %s%llu is over 64 bits",
                           t.number.negative ? "-" : "", (unsigned long long)t.number.magnitude);
     if (!term_constant(&t, &s->number))
