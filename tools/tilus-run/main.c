@@ -10,7 +10,8 @@
 #include <string.h>
 
 static const char details[] =
-    "VALUE of a scalar is an integer expression. VALUE of a pointer is one of\n"
+    "VALUE of a scalar is an integer expression, of a scalar of floats a number (1e-5, -inf,\n"
+    "nan). VALUE of a pointer is one of\n"
     "  randn(SIZE)  randn(SIZE; scale)    normal numbers, times scale\n"
     "  uniform(SIZE; lo, hi)              numbers of [lo, hi)\n"
     "  codes(SIZE)  codes(SIZE; lo, hi)   codes of [lo, hi], without NaN and infinity\n"
