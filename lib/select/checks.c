@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "scalar/facts.h"
 #include "scalar/missing.h"
+#include "select/access.h"
 #include "select/plan.h"
 #include "support/remark.h"
 
@@ -113,16 +114,31 @@ static bool is_fixed(Value *v, void *data)
            expr_visit_values(op_expr(v->def, ATTR_VALUE), is_fixed, motion);
 }
 
-/* Without a fact about an argument there is nothing to say: the text may well mean the check.
- * One warning for each argument is enough. */
+/* The bytes of the accesses that would be chosen with the fact. */
+static unsigned width_with(Module *m, const Op *op, const MissingFact *fact)
+{
+    Value *argument = (Value *)fact->argument;
+    const Facts before = argument->facts;
+    argument->facts = fact->facts;
+    unsigned bytes = access_plan(m, op).bytes;
+    argument->facts = before;
+    return bytes;
+}
+
+/* A check that makes no access narrower costs little, and the text may well mean it. One
+ * warning for each argument is enough. */
 static void warn_dimension(Module *m, const Op *op, const MemoryTile *t, unsigned d)
 {
     const MissingFact fact = find_fact(op, t, d);
     if (!fact.argument || diag_is_noted(m->diag, WARNING_BOUNDS, fact.argument->loc))
         return;
+    unsigned bytes = access_plan(m, op).bytes, wider = width_with(m, op, &fact);
+    if (wider <= bytes)
+        return;
     diag_warning(m->diag, WARNING_BOUNDS, op->loc, "%s checks dimension %u of its tile in every "
-                 "iteration of the loop; %s would prove that the tile lies inside",
-                 op_info[op->code].name, d, fact_text(m, &fact));
+                 "iteration of the loop, in accesses of %u bytes, not %u; %s would prove that the "
+                 "tile lies inside", op_info[op->code].name, d, bytes, wider,
+                 fact_text(m, &fact));
     diag_note(m->diag, fact.argument->loc, "the fact would stand here; {checked = [%u]} of the %s "
               "keeps the check without a warning", d, op_info[op->code].name);
 }

@@ -10,8 +10,8 @@
 void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked);
 
 /* Warns of a load or store in an innermost loop along whose iterations a dimension of `checked`
- * moves, where a fact about an argument would remove the check: it is made anew in each
- * iteration. A copy_async has its check for free, as an operand. */
+ * moves, where a fact about an argument would remove the check and make accesses wider: it is
+ * made anew in each iteration. A copy_async has its check for free, as an operand. */
 void warn_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked);
 
 #endif
