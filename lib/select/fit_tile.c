@@ -172,7 +172,7 @@ static const Layout *fit_widest(const Tile *t, const Op *op, const Value *tile,
 const Layout *fit_access(Module *m, const Op *op, const Value *tile, const Layout *index,
                          int64_t threads, unsigned *bytes, const char **why)
 {
-    if (op_index(op) == tile)
+    if (op_attr(op, ATTR_SHAPE))    /* a copy, whose index has the layout */
         return fit_rows(m, op, tile->type, threads, bytes, why);
     MemoryTile memory = op_memory_tile(op);
     Tile t = {m, tile->type, contiguous_dim(m, &memory), threads};
