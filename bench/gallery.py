@@ -31,10 +31,11 @@ class Kernel:
     `outputs` name the kernel's results and give a tensor of their type and shape."""
 
     def __init__(self, name, file, program, defines, scalars, make, outputs, ways, compile_way=None,
-                 tolerance=2e-3, bound="memory", flops=None):
+                 tolerance=2e-3, bound="memory", flops=None, before=None):
         self.name, self.file, self.program, self.defines = name, file, program, defines
         self.scalars, self.make, self.outputs, self.ways = scalars, make, outputs, ways
         self.compile_way, self.tolerance, self.bound, self.flops = compile_way, tolerance, bound, flops
+        self.before = before        # a program that runs first, and its pointers
 
 
 def randn(*shape, dtype=torch.float16):
@@ -62,6 +63,13 @@ def quantize(i):
     return q if x.dtype == torch.float64 else q.to(torch.float8_e4m3fn)
 
 
+def scan_inputs(small):
+    """The sums of parts are an input of @scan, which @totals computes: both are measured."""
+    x = integers(10, 100000 if small else 1 << 26)
+    parts = F.pad(x, (0, -x.numel() % 65536)).view(-1, 65536).sum(-1, dtype=torch.int32)
+    return {"x": x, "sums": parts}
+
+
 def sdpa(backend):
     def run(i):
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -83,8 +91,7 @@ def kernels():
                  lambda small: {"x": randn(64 if small else 16384, 4096), "w": randn(4096), "b": randn(4096)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: F.layer_norm(i["x"], (4096,), i["w"], i["b"], 1e-5)}, "eager")
-    yield Kernel("softmax", "softmax", "softmax", {},
-                 lambda i: {"rows": i["x"].shape[0], "n": i["x"].shape[1]},
+    yield Kernel("softmax", "softmax", "softmax_row", {}, lambda i: {"rows": i["x"].shape[0]},
                  lambda small: {"x": randn(16 if small else 4096, 32768)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: torch.softmax(i["x"], -1)}, "eager")
@@ -124,10 +131,10 @@ def kernels():
                  lambda i: {"values": empty(i["x"].shape[0], 8, dtype=torch.float32),
                             "places": empty(i["x"].shape[0], 8, dtype=torch.int32)},
                  {"eager": lambda i: torch.topk(i["x"], 8, -1).values}, None, tolerance=1e-7)
-    yield Kernel("scan", "scan", "scan", {}, lambda i: {"n": i["x"].shape[0]},
-                 lambda small: {"x": integers(10, 100000 if small else 1 << 26)},
+    yield Kernel("scan", "scan", "scan", {}, lambda i: {"n": i["x"].shape[0]}, scan_inputs,
                  lambda i: {"y": empty(i["x"].shape[0], dtype=torch.int32)},
-                 {"eager": lambda i: torch.cumsum(i["x"], 0, dtype=i["x"].dtype)}, None, tolerance=0)
+                 {"eager": lambda i: torch.cumsum(i["x"], 0, dtype=i["x"].dtype)}, None, tolerance=0,
+                 before=("totals", ["x", "sums"]))
     yield Kernel("gemm", "gemm", "gemm", {},
                  lambda i: {"m": i["a"].shape[0], "n": i["b"].shape[1], "k": i["a"].shape[1]},
                  lambda small: {"a": randn(*((256, 512) if small else (4096, 4096))),
@@ -184,15 +191,26 @@ def check(tools, k):
     return ((ours - reference).norm() / reference.norm()).item()
 
 
+def data(t):
+    if t.is_floating_point():
+        return f"uniform({t.numel()}, -1, 1)"
+    return f"codes({t.numel()}, 0, {int(t.max())})"
+
+
+def bench_us(words):
+    return float(re.search(r"bench: median +([0-9.]+) us", run(words)).group(1))
+
+
 def measure(tools, k, inputs):
     words = command(tools, k, inputs) + ["--bench"]
-    for name, t in inputs.items():
-        words.append(f"--arg={name}=" + (f"uniform({t.numel()}, -1, 1)" if t.is_floating_point() else
-                                        f"codes({t.numel()}, 0, {int(t.max()) + 1})"))
-    for name, t in k.outputs(inputs).items():
-        words.append(f"--arg={name}=zeros({t.numel()})")
-    found = re.search(r"bench: median +([0-9.]+) us", run(words))
-    return float(found.group(1)), words
+    arguments = [f"--arg={name}={data(t)}" for name, t in inputs.items()]
+    outputs = [f"--arg={name}=zeros({t.numel()})" for name, t in k.outputs(inputs).items()]
+    us = bench_us(words + arguments + outputs)
+    if k.before:
+        program, names = k.before
+        words[2] = f"--program=@{program}"
+        us += bench_us(words + [a for a in arguments if a.split("=")[1] in names])
+    return us
 
 
 # ---- PyTorch --------------------------------------------------------------------------------
@@ -262,7 +280,7 @@ def row(tools, k):
     assert float(result["error"]) <= k.tolerance, result
     inputs = k.make(False)
     size = moved(k, inputs)
-    result["us"], words = measure(tools, k, inputs)
+    result["us"] = round(measure(tools, k, inputs), 2)
     result["bytes"] = size
     result["copy_us"] = round(copy_us(size), 2)
     if k.flops:

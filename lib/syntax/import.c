@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A file that is read, or was. The main file is one too. */
 typedef struct Import {
@@ -21,15 +22,13 @@ static size_t directory_length(const char *file)
     return slash ? (size_t)(slash - file) + 1 : 0;
 }
 
-/* DIRECTORY/NAME where that is a readable file; else NULL. */
+/* DIRECTORY/NAME where that is a regular file; else NULL. */
 static const char *try_path(Parser *p, const char *directory, size_t len, const char *name)
 {
     const char *sep = len && directory[len - 1] != '/' ? "/" : "";
     const char *path = arena_printf(&p->m->arena, "%.*s%s%s", (int)len, directory, sep, name);
-    FILE *file = fopen(path, "rb");
-    if (file)
-        fclose(file);
-    return file ? path : NULL;
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? path : NULL;
 }
 
 /* Beside the file that imports, then in the directories of -I, in their order. */
