@@ -2,7 +2,7 @@
  * lib/select/reduce.h plans it:
  *
  *   slots    acc[r] = (slot + slot) + (slot + slot)    in each thread, a balanced tree
- *   lanes    acc[r] = acc[r] + acc[r] of lane ^ 2^k
+ *   lanes    acc[r] = acc[r] + acc[r] of lane ^ 2^k       or one redux.sync
  *   warps    scratch[r][partial][place] = acc[r]    one thread of each butterfly
  *            barrier
  *            acc[r] = scratch[r][0][place] + scratch[r][1][place] + ..
@@ -245,6 +245,10 @@ static Partial shuffle(const Reduce *r, Partial x, uint32_t distance)
 
 static void reduce_lanes(const Reduce *r)
 {
+    for (int64_t i = 0; r->plan->redux && i < r->plan->count; i++)
+        r->acc[i].value = fold_lanes(&r->fold, r->acc[i].value);
+    if (r->plan->redux)
+        return;
     for (uint32_t distance = 1; distance <= r->plan->lanes; distance *= 2)
         for (int64_t i = 0; r->plan->lanes & distance && i < r->plan->count; i++)
             r->acc[i] = combine(r, r->acc[i], shuffle(r, r->acc[i], distance));

@@ -101,6 +101,17 @@ static LLVMValueRef of_last_lane(const Scan *s, const ScanLevel *level, LLVMValu
     return fold_shuffle(cg, s->fold.op, INTR_shuffle_index, v, lane);
 }
 
+/* Builds what comes before a lane's own total, of which `sum` is the sum with it. */
+static LLVMValueRef before_own(const Scan *s, const ScanLevel *level, LLVMValueRef sum,
+                               LLVMValueRef own)
+{
+    LLVMBuilderRef b = s->fold.cg->builder;
+    if (s->plan->subtracts)
+        return LLVMBuildSub(b, sum, own, "");
+    return build_select(b, has_before(s, level, 1), shuffle_up(s, level, sum, 1),
+                        fold_neutral(&s->fold));
+}
+
 static void scan_lanes(Scan *s, unsigned at, int64_t slot)
 {
     const ScanLevel *level = &s->plan->levels[at];
@@ -111,8 +122,7 @@ static void scan_lanes(Scan *s, unsigned at, int64_t slot)
         sum = build_select(b, has_before(s, level, distance), more, sum);
     }
     if (at > 0 || s->exclusive)
-        before = build_select(b, has_before(s, level, 1), shuffle_up(s, level, sum, 1),
-                              fold_neutral(&s->fold));
+        before = before_own(s, level, sum, s->totals[slot]);
     set_carry(s, at, slot, before, sum);
     if (needs_total(s, at))
         s->totals[slot] = of_last_lane(s, level, sum);

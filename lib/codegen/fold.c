@@ -122,6 +122,24 @@ LLVMValueRef fold_shuffle(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRe
     return build_bitcast(b, build_or(b, high, low), type);
 }
 
+static IntrinsicId redux_of(const Fold *f)
+{
+    bool is_signed = dtype_info[f->dtype].kind == DKIND_INT;
+    switch (f->kind) {
+    case REDUCE_SUM: return INTR_redux_add;
+    case REDUCE_ANY: return INTR_redux_or;
+    case REDUCE_ALL: return INTR_redux_and;
+    case REDUCE_MAX: return is_signed ? INTR_redux_smax : INTR_redux_umax;
+    default: return is_signed ? INTR_redux_smin : INTR_redux_umin;
+    }
+}
+
+LLVMValueRef fold_lanes(const Fold *f, LLVMValueRef v)
+{
+    LLVMValueRef args[] = {v, const_i32_of(f->cg, UINT32_MAX)};
+    return call_intrinsic(f->cg, redux_of(f), f->op->loc, args, 2);
+}
+
 LLVMValueRef emit_thread_digit(Codegen *cg, ThreadDigit digit)
 {
     LLVMValueRef weight = const_i32_of(cg, (uint32_t)digit.weight);

@@ -35,6 +35,9 @@ LLVMValueRef fold_start(const Fold *f);
 LLVMValueRef fold_shuffle(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRef v,
                           LLVMValueRef lane);
 
+/* Combines an integer of 32 bits with those of all lanes, by redux.sync. */
+LLVMValueRef fold_lanes(const Fold *f, LLVMValueRef v);
+
 /* Builds the number that the thread's digits make, an i32. */
 LLVMValueRef emit_thread_number(Codegen *cg, const ThreadDigits *digits);
 

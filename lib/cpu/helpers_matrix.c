@@ -1,4 +1,4 @@
-/* Collectives of a warp: shuffles, ldmatrix and stmatrix, by the PTX ISA. */
+/* Collectives of a warp: shuffles, redux, ldmatrix and stmatrix, by the PTX ISA. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
@@ -41,6 +41,46 @@ static void shuffle(Thread *lanes, IntrinsicId id)
 SHUFFLE(shuffle_xor)
 SHUFFLE(shuffle_up)
 SHUFFLE(shuffle_index)
+
+/* ---- redux.sync (PTX ISA, 9.7.13.8) ---------------------------------------- */
+
+static uint32_t redux_combine(IntrinsicId id, uint32_t a, uint32_t b)
+{
+    bool is_less = (int32_t)a < (int32_t)b;
+    switch (id) {
+    case INTR_redux_add: return a + b;
+    case INTR_redux_and: return a & b;
+    case INTR_redux_or: return a | b;
+    case INTR_redux_smax: return is_less ? b : a;
+    case INTR_redux_smin: return is_less ? a : b;
+    case INTR_redux_umax: return a < b ? b : a;
+    default: return a < b ? a : b;
+    }
+}
+
+/* args: value, membermask, which names all lanes. */
+static void redux(Thread *lanes, IntrinsicId id)
+{
+    uint32_t v = (uint32_t)lanes[0].args[0];
+    for (unsigned lane = 1; lane < LANES; lane++)
+        v = redux_combine(id, v, (uint32_t)lanes[lane].args[0]);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        lanes[lane].results[0] = v;
+}
+
+#define REDUX(id)                                                             \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        wait_warp(INTR_##id, args, results, redux);                           \
+    }
+
+REDUX(redux_add)
+REDUX(redux_and)
+REDUX(redux_or)
+REDUX(redux_smax)
+REDUX(redux_smin)
+REDUX(redux_umax)
+REDUX(redux_umin)
 
 /* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
 

@@ -1,9 +1,11 @@
 /* Splits thread numbers into what butterflies, shared memory and the result's
  * own layout take care of. */
 #include "ir/op_attrs.h"
+#include "ir/text.h"
 #include "select/plan.h"
+#include "support/remark.h"
 
-enum { WARP = 32 };
+enum { WARP = 32, WORD_BYTES = 4 };
 
 unsigned reduce_bytes(DType t)
 {
@@ -40,6 +42,15 @@ static bool reduces_pairs(const Op *op)
     return (kind == REDUCE_MAX || kind == REDUCE_MIN) && (t == DTYPE_f16 || t == DTYPE_bf16);
 }
 
+/* Integers of a word, of all lanes of a warp. */
+static bool reduces_by_redux(const Op *op, uint32_t lanes)
+{
+    ReduceKind kind = reduce_kind(op);
+    DType t = op->operands[0]->type->dtype;
+    return lanes == WARP - 1 && !dtype_is_float(t) && reduce_bytes(t) == WORD_BYTES &&
+           kind != REDUCE_PRODUCT && !reduce_gives_index(kind);
+}
+
 /* Counts the bytes of shared memory for partial results, and behind them for indices. */
 static void plan_scratch_bytes(ReducePlan *plan, const Op *op)
 {
@@ -72,6 +83,7 @@ ReducePlan reduce_plan(const Op *op)
         plan.lanes |= (uint32_t)(weight * (joined - 1));
         thread_digits_push(&plan.partials, weight * joined, d->extent / joined);
     }
+    plan.redux = reduces_by_redux(op, plan.lanes);
     plan_scratch_bytes(&plan, op);
     return plan;
 }
@@ -91,6 +103,36 @@ static int64_t reduce_scratch(Module *m, const Op *op)
     return reduce_plan(op).scratch;
 }
 
+/* Counts shfl.sync, or redux.sync, of one thread. */
+static int64_t count_exchanges(const ReducePlan *plan, const Op *op)
+{
+    unsigned words = reduce_bytes(op->operands[0]->type->dtype) / WORD_BYTES;
+    int64_t steps = plan->redux ? 1 : __builtin_popcount(plan->lanes);
+    return steps * plan->count * (words + reduce_gives_index(reduce_kind(op)));
+}
+
+/* Appends "8 lanes", unless it is one alone. */
+static void add_step(Text *text, int64_t count, const char *step)
+{
+    if (count > 1)
+        text_printf(text, "%s%lld %s", text->len ? ", " : "", (long long)count, step);
+}
+
+static void remark_reduce(Module *m, const Op *op, const Plan *plan)
+{
+    const ReducePlan *p = &plan->reduce;
+    Text text;
+    text_init(&text, &m->arena);
+    add_step(&text, op->operands[0]->type->layout->slots / p->result_slots,
+             p->pairs ? "slots in pairs" : "slots");
+    add_step(&text, INT64_C(1) << __builtin_popcount(p->lanes), "lanes");
+    add_step(&text, p->partials.size, "groups by shared memory");
+    REMARK(m, op, PASSED, "reduce goes over %s; %lld %s a thread, %lld bytes of shared memory",
+           text.len ? text_string(&text) : "single elements", (long long)count_exchanges(p, op),
+           p->redux ? "redux.sync" : "shuffles", (long long)p->scratch);
+}
+
 const Planner planner_reduce = {
-    .family = PLAN_reduce, .plan = plan_reduce, .scratch = reduce_scratch,
+    .family = PLAN_reduce, .plan = plan_reduce, .remark = remark_reduce,
+    .scratch = reduce_scratch,
 };

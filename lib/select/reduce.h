@@ -1,5 +1,5 @@
 /* Plans of `reduce`: first each thread reduces its own slots, then lanes of a warp
- * exchange by butterflies, then the partial results are combined through shared memory.
+ * exchange by butterflies, or all of them by redux.sync, then the partial results are combined through shared memory.
  *
  *     spatial(6, 16), dimension 0 reduced: thread = 16 * i + j
  *
@@ -30,6 +30,7 @@ typedef struct ReducePlan {
     int64_t result_slots;
     int64_t count;          /* of partial results in a thread: for each slot, or pair of slots */
     uint32_t lanes;         /* bit k: butterflies join lanes 2^k apart */
+    bool redux;             /* one redux.sync joins all lanes instead */
     ThreadDigits partials;  /* which partial result a thread has; of size 1: the whole one */
     ThreadDigits places;    /* for which elements of the result it has one */
     int64_t indices;        /* where indices begin in the scratch, of argmax and argmin */

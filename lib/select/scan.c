@@ -67,15 +67,15 @@ static void find_places(ScanPlan *plan, unsigned at, const Layout *l, unsigned d
     }
 }
 
-/* Counts shuffles: steps, one for the carry and, below other levels, one for the total. The
- * innermost level of an inclusive scan gives its own results. */
+/* Counts shuffles: steps, one for the carry unless it is a difference and, below other levels, one
+ * for the total. The innermost level of an inclusive scan gives its own results. */
 static int64_t count_shuffles(const ScanPlan *plan, const Op *op)
 {
     int64_t count = 0;
     for (unsigned i = 0; i < plan->level_count; i++) {
         const ScanLevel *level = &plan->levels[i];
         int64_t steps = __builtin_ctzll((uint64_t)level->extent);
-        bool carry = i > 0 || scan_is_exclusive(op), total = i + 1 < plan->level_count;
+        bool carry = !plan->subtracts && (i > 0 || scan_is_exclusive(op)), total = i + 1 < plan->level_count;
         if (level->step == SCAN_LANES)
             count += level->totals * (steps + carry + total);
     }
@@ -87,6 +87,7 @@ ScanPlan scan_plan(Module *m, const Op *op)
     const Type *t = op->operands[0]->type;
     size_t most = 2 * t->layout->mode_count + 1;    /* lanes and the rest, of each mode */
     ScanPlan plan = {.levels = arena_array(&m->scratch, ScanLevel, most)};
+    plan.subtracts = reduce_kind(op) == REDUCE_SUM && !dtype_is_float(t->dtype);
     push_modes(&plan, t->layout, op_dim(op));
     count_totals(&plan, t->layout->slots);
     plan.shuffles = count_shuffles(&plan, op);

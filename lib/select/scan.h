@@ -31,6 +31,7 @@ typedef struct ScanLevel {
 typedef struct ScanPlan {
     unsigned level_count;
     ScanLevel *levels;      /* innermost first */
+    bool subtracts;         /* of integers' sums: a lane's carry is its sum less its own */
     int64_t shuffles;       /* shfl.sync of one thread */
     int64_t scratch;        /* bytes of shared memory */
 } ScanPlan;

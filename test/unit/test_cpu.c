@@ -77,6 +77,35 @@ static void test_shuffle(void **state)
     }
 }
 
+static void redux_all(const uint64_t *unused)
+{
+    (void)unused;
+    Thread *t = this_thread();
+    uint64_t v = t->number % LANES * UINT32_C(0x08000001), all = UINT32_MAX;
+    Helper *helpers[] = {cpu_redux_add, cpu_redux_and, cpu_redux_or, cpu_redux_smax,
+                         cpu_redux_smin, cpu_redux_umax, cpu_redux_umin};
+    for (unsigned i = 0; i < sizeof helpers / sizeof *helpers; i++) {
+        const uint64_t args[] = {i == 1 ? v | 4 : v, all};
+        helpers[i](args, &seen[t->number][i]);
+    }
+}
+
+/* Lane l has l in its high and its low five bits. */
+static void test_redux(void **state)
+{
+    (void)state;
+    run_well(redux_all, 64, NULL);
+    for (unsigned t = 0; t < 64; t++) {
+        assert_int_equal(seen[t][0], (uint32_t)(496u * 0x08000001u));
+        assert_int_equal(seen[t][1], 4);
+        assert_int_equal(seen[t][2], 0xF800001F);
+        assert_int_equal(seen[t][3], 0x7800000F);
+        assert_int_equal(seen[t][4], 0x80000010);
+        assert_int_equal(seen[t][5], 0xF800001F);
+        assert_int_equal(seen[t][6], 0);
+    }
+}
+
 /* ---- matrices ------------------------------------------------------------ */
 
 /* Element (row, column) of matrix i in shared memory, rows 16 bytes apart. */
@@ -544,7 +573,8 @@ static void test_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shuffle),  cmocka_unit_test(test_ldmatrix),
+        cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_redux),  cmocka_unit_test(test_ldmatrix),
         cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_mma),
         cmocka_unit_test(test_bulk_copy_is_late),
         cmocka_unit_test(test_mbarrier_faults),
