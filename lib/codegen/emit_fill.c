@@ -174,7 +174,7 @@ static LLVMValueRef aligned_word(Random *r, int64_t number)
     return r->blocks[i].words[number % PHILOX_WORDS];
 }
 
-/* The same from any first number: a block for each word. */
+/* Computes a word whatever the first number is: a Philox block for each word. */
 static LLVMValueRef single_word(Random *r, int64_t number)
 {
     LLVMBuilderRef b = r->cg->builder;

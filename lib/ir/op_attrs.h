@@ -138,7 +138,7 @@ unsigned iota_dim(const Op *op);
 /* For `scalar`, `iota` and `splat` of an integer: whether the type of the result holds each
  * element when VALUE is `value`. */
 bool value_holds(const Op *op, int64_t value);
-/* What is wrong with `value` when an iota or splat does not hold it, on `arena`. */
+/* Says, on `arena`, why the result of an iota or splat does not hold `value`. */
 const char *value_misfit_text(Arena *arena, const Op *op, int64_t value);
 
 /* For `splat` and `print`: the scalar of floats that VALUE is, or NULL. */

@@ -86,7 +86,7 @@ static bool add_sources(Search *s, const Value *v)
         search_add(s, op->operands[0]);
         return !table_has_copies(op);
     }
-    /* Of loads, and what an atomic op found: where replicas of an index agree. */
+    /* Replicas of a load's or atomic op's result agree where those of its index do. */
     Effect effect = op_info[op->code].effect;
     if (op_index(op))
         search_add(s, op_index(op));

@@ -182,7 +182,7 @@ static void add_checks(Split *s, const Op *op, const MemoryTile *t)
         }
 }
 
-/* Of an indexed tile the other dimensions count. */
+/* Adds the checks of a tile; of an indexed one, those of its other dimensions. */
 static void add_tile_checks(Split *s, const Op *op, const OpAccess *access)
 {
     bool has_source = op_info[op->code].attrs & op_attr_bit(ATTR_SOURCE_OFFSETS);

@@ -13,7 +13,7 @@
  *     slots     lanes     x         a lane of the new layout takes one of x groups ..
  *     lanes     slots     y         .. of each of y lanes
  *
- * It takes max(x, y) rounds. In round r a lane with y-digits b supplies its group b ^ r, and
+ * The exchange takes max(x, y) rounds of shuffles (PTX ISA, shfl.sync). In round r a lane with y-digits b supplies its group b ^ r, and
  * a lane with x-digits a reads group a from the lane with y-digits a ^ r:
  *
  *     from spatial(4).local(4) to local(4).spatial(4), x = y = 4
@@ -43,8 +43,8 @@ typedef struct DigitMoves {
     DigitMove move[LAYOUT_MODES];
 } DigitMoves;
 
-/* Of `number`, whose digits are the moves': the threads or slots that it counts on the old
- * side, and on the new one. */
+/* Return the threads or slots that `number`, in the digits of the moves, counts on the old
+ * side and on the new one. */
 int64_t digits_from(const DigitMoves *moves, int64_t number);
 int64_t digits_to(const DigitMoves *moves, int64_t number);
 

@@ -25,17 +25,26 @@ static bool parse_bits(Parser *p, Term *out)
     return true;
 }
 
+/* Takes the name and the operands of a call, `wanted` of them. */
+static bool parse_call_terms(Parser *p, unsigned wanted, Term *terms)
+{
+    Token name = p->token;
+    unsigned count;
+    parser_advance(p);
+    if (!parse_terms(p, terms, CALL_TERMS, &count))
+        return false;
+    return count == wanted || diag_error(p->diag, name.loc, "%s takes %u operand%s, got %u",
+                                         token_text(p, &name), wanted, wanted == 1 ? "" : "s",
+                                         count);
+}
+
 /* min(a, b), max(a, b) and ceil_div(a, b). */
 static bool parse_operator_call(Parser *p, const Operator *o, Term *out)
 {
     Loc loc = p->token.loc;
     Term terms[CALL_TERMS];
-    unsigned count;
-    parser_advance(p);
-    if (!parse_terms(p, terms, CALL_TERMS, &count))
+    if (!parse_call_terms(p, 2, terms))
         return false;
-    if (count != 2)
-        return diag_error(p->diag, loc, "`%s` takes 2 operands, got %u", o->spelling, count);
     *out = terms[0];
     return term_combine(p, o, loc, out, &terms[1]);
 }
@@ -45,14 +54,9 @@ static bool parse_elementwise_call(Parser *p, OpCode code, Term *out)
 {
     Loc loc = p->token.loc;
     Term terms[CALL_TERMS];
-    unsigned count, wanted = (unsigned)op_info[code].operand_count;
-    parser_advance(p);
-    if (!parse_terms(p, terms, CALL_TERMS, &count))
-        return false;
-    if (count != wanted)
-        return diag_error(p->diag, loc, "%s takes %u operand%s, got %u", op_info[code].name, wanted,
-                          wanted == 1 ? "" : "s", count);
-    return term_elementwise(p, code, loc, terms, count, out);
+    unsigned count = (unsigned)op_info[code].operand_count;
+    return parse_call_terms(p, count, terms) &&
+           term_elementwise(p, code, loc, terms, count, out);
 }
 
 /* log2(N) of a constant power of two, or the op. */
@@ -60,14 +64,10 @@ static bool parse_log2(Parser *p, Term *out)
 {
     Loc loc = p->token.loc;
     Term terms[CALL_TERMS];
-    unsigned count;
-    parser_advance(p);
-    if (!parse_terms(p, terms, CALL_TERMS, &count))
+    if (!parse_call_terms(p, 1, terms))
         return false;
-    if (count != 1)
-        return diag_error(p->diag, loc, "`log2` takes 1 operand, got %u", count);
     if (terms[0].kind >= TERM_REAL)
-        return term_elementwise(p, OP_log2, loc, terms, count, out);
+        return term_elementwise(p, OP_log2, loc, terms, 1, out);
     int64_t n = terms[0].kind == TERM_INTEGER && expr_is_constant(terms[0].expr)
                     ? terms[0].expr->constant : 0;
     if (n < 1 || n & (n - 1))

@@ -547,8 +547,7 @@ bool parse_call(Parser *p, Sink *results)
         return false;
     parser_advance(p);
     return parse_given(p, c) && parse_terms(p, c->terms, LIMIT_NAMES, &c->count) &&
-           check_call(p, c) && parser_enter(p, &p->regions) &&
-           (p->regions--, expand_call(p, c, results));
+           check_call(p, c) && expand_call(p, c, results);
 }
 
 bool parse_call_leaf(Parser *p, Term *out)
