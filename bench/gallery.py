@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The kernels of the gallery (kernels/*.tilus) beside PyTorch, on a GPU.
 
-    bench/gallery.py --tools DIR [--only NAME,..] [--out FILE.csv]
+    bench/run kernels [NAME...]                 measures, and keeps the rows in bench/results/gallery.csv
+    bench/gallery.py --tools DIR [--only NAME,..] [--out FILE.csv] [--revision TEXT]
 
 Each row first compares the kernel's result with PyTorch's in f64 on the same data, then measures
 both in CUDA graphs of launches that take turns over copies of all buffers, more than 4 times the
@@ -21,18 +22,17 @@ import torch.nn.functional as F
 
 KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 DEVICE = "cuda"
-TYPES = {torch.float16: "f16", torch.float32: "f32", torch.int32: "i32", torch.uint8: "u8",
-         torch.float8_e4m3fn: "f8e4m3"}
 
 
 class Kernel:
-    """One row. `make(scale)` gives inputs by argument name, smaller for the check than for the
-    measurement; `ways` are PyTorch's, each of the same inputs, the first one the reference;
-    `outputs` name the kernel's results and give a tensor of their type and shape."""
+    """One row. `problem` says of a reader's table what is measured; `make(small)` gives inputs by
+    argument name, smaller for the check than for the measurement; `ways` are PyTorch's, each of
+    the same inputs, the first one the reference; `outputs` name the kernel's results and give a
+    tensor of their type and shape."""
 
-    def __init__(self, name, file, program, defines, scalars, make, outputs, ways, compile_way=None,
+    def __init__(self, name, problem, file, program, defines, scalars, make, outputs, ways, compile_way=None,
                  tolerance=2e-3, bound="memory", flops=None, before=None):
-        self.name, self.file, self.program, self.defines = name, file, program, defines
+        self.name, self.problem, self.file, self.program, self.defines = name, problem, file, program, defines
         self.scalars, self.make, self.outputs, self.ways = scalars, make, outputs, ways
         self.compile_way, self.tolerance, self.bound, self.flops = compile_way, tolerance, bound, flops
         self.before = before        # a program that runs first, and its pointers
@@ -70,85 +70,192 @@ def scan_inputs(small):
     return {"x": x, "sums": parts}
 
 
-def sdpa(backend):
+def sdpa(backend, causal=False):
     def run(i):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         q, k, v = (i[n][None] for n in "qkv")
+        mask = i["mask"][None] if "mask" in i else None
         if q.dtype == torch.float64:
-            return F.scaled_dot_product_attention(q, k, v, is_causal=False)[0]
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)[0]
         with sdpa_kernel(getattr(SDPBackend, backend)):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=False)[0]
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)[0]
     return run
+
+
+def attention(name, problem, defines, mask, ways, pairs):
+    """A row of 64 heads with d = 128; `pairs` is the part of n x n that is multiplied."""
+    def make(small):
+        heads, n = (4, 200) if small else (64, 4096)
+        inputs = {x: randn(heads, n, 128) for x in "qkv"}
+        return inputs | ({"mask": randn(1, n, n)} if mask else {})
+    return Kernel(name, problem, "attention", "attention", defines,
+                  lambda i: {"heads": i["q"].shape[0], "n": i["q"].shape[1], "nk": i["k"].shape[1],
+                             "scale": 128 ** -0.5} | ({"mask_heads": 1} if mask else {}),
+                  make, lambda i: {"o": empty(*i["q"].shape)}, ways, None, bound="math",
+                  flops=lambda i: 4 * pairs * i["q"].shape[0] * i["q"].shape[1] ** 2 * 128)
+
+
+TOPK = 8
+
+
+def moe_inputs(small):
+    """Tokens go to TOPK experts each, at random; slots (token * TOPK + place) sorted by expert."""
+    tokens, experts, n, k = (50, 64, 128, 128) if small else (4096, 64, 2048, 2048)
+    chosen = torch.rand(tokens, experts, device=DEVICE).topk(TOPK, -1).indices.flatten()
+    ends = torch.bincount(chosen, minlength=experts).cumsum(0)
+    return {"x": randn(tokens, k, dtype=torch.bfloat16), "w": randn(experts, n, k, dtype=torch.bfloat16),
+            "ids": torch.argsort(chosen, stable=True).to(torch.int32),
+            "offsets": F.pad(ends, (1, 0)).to(torch.int32)}
+
+
+def moe_loop(i):
+    bounds = i["offsets"].tolist()
+    y = torch.empty(i["ids"].shape[0], i["w"].shape[1], device=DEVICE, dtype=i["x"].dtype)
+    for expert, (begin, end) in enumerate(zip(bounds, bounds[1:])):
+        ids = i["ids"][begin:end].long()
+        y[ids] = i["x"][ids // TOPK] @ i["w"][expert].t()
+    return y
+
+
+def moe_grouped(i):
+    """Gather, CUTLASS's grouped GEMM, scatter."""
+    ids = i["ids"].long()
+    sums = torch._grouped_mm(i["x"][ids // TOPK], i["w"].transpose(1, 2), offs=i["offsets"][1:])
+    y = torch.empty_like(sums)
+    y[ids] = sums
+    return y
+
+
+def gptq_inputs(small):
+    m, n, k, groups = (64, 256, 512, 4) if small else (2048, 8192, 8192, 64)
+    words = [torch.randint(-2 ** 31, 2 ** 31 - 1, shape, device=DEVICE, dtype=torch.int32)
+             for shape in ((k // 8, n), (groups, n // 8))]
+    return {"x": randn(m, k), "qweight": words[0], "qzeros": words[1],
+            "scales": torch.rand(groups, n, device=DEVICE).to(torch.float16) / 64,
+            "g_idx": integers(groups, k)}
+
+
+def gptq(i):
+    """Dequantizes, then multiplies."""
+    shifts = torch.arange(0, 32, 4, device=DEVICE, dtype=torch.int32)
+    codes = (i["qweight"][:, None, :] >> shifts[None, :, None] & 15).flatten(0, 1)
+    zeros = (i["qzeros"][:, :, None] >> shifts & 15).flatten(1, 2) + 1
+    group = i["g_idx"].long()
+    return i["x"] @ ((codes - zeros[group]) * i["scales"][group])
+
+
+def mamba2_inputs(small):
+    batch, length, heads, chunk = 1 if small else 4, 512 if small else 4096, 64, 256
+    dt = torch.rand(batch, heads, length // chunk, chunk, device=DEVICE)
+    return {"x": randn(batch, length, heads, 64), "b": randn(batch, length, 1, 128), "dt": dt,
+            "a": torch.cumsum(-dt * torch.rand(heads, 1, 1, device=DEVICE), -1)}
+
+
+def mamba2(i):
+    """Without the product B * factor of all heads, which einsum of all four would make."""
+    batch, length = i["x"].shape[:2]
+    factor = (i["dt"] * torch.exp(i["a"][..., -1:] - i["a"])).permute(0, 2, 3, 1)[..., None]
+    x = i["x"].view(batch, length // 256, 256, 64, 64) * factor.to(i["x"].dtype)
+    b = i["b"].view(batch, length // 256, 256, 128)
+    return torch.einsum("bclhp,bcln->bchpn", x, b).to(i["dt"].dtype)
 
 
 def kernels():
     norm = {"eps": 1e-5}
-    yield Kernel("rms_norm", "norm", "rms_norm", {}, lambda i: {"rows": i["x"].shape[0], **norm},
+    yield Kernel("rms_norm", "RMS norm, [16384, 4096]",
+                 "norm", "rms_norm", {}, lambda i: {"rows": i["x"].shape[0], **norm},
                  lambda small: {"x": randn(64 if small else 16384, 4096), "w": randn(4096)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: F.rms_norm(i["x"], (4096,), i["w"], 1e-5)}, "eager")
-    yield Kernel("layer_norm", "norm", "layer_norm", {}, lambda i: {"rows": i["x"].shape[0], **norm},
+    yield Kernel("layer_norm", "layer norm, [16384, 4096]",
+                 "norm", "layer_norm", {}, lambda i: {"rows": i["x"].shape[0], **norm},
                  lambda small: {"x": randn(64 if small else 16384, 4096), "w": randn(4096), "b": randn(4096)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: F.layer_norm(i["x"], (4096,), i["w"], i["b"], 1e-5)}, "eager")
-    yield Kernel("softmax", "softmax", "softmax", {},
+    yield Kernel("softmax", "softmax of rows of any length, [4096, 32768]",
+                 "softmax", "softmax", {},
                  lambda i: {"rows": i["x"].shape[0], "n": i["x"].shape[1]},
                  lambda small: {"x": randn(16 if small else 4096, 32768)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: torch.softmax(i["x"], -1)}, "eager")
-    yield Kernel("rope", "rope", "rope", {}, lambda i: {"tokens": i["x"].shape[0]},
+    yield Kernel("rope", "rotary embedding, 16384 tokens, 32 heads of 128",
+                 "rope", "rope", {}, lambda i: {"tokens": i["x"].shape[0]},
                  lambda small: {"x": randn(16 if small else 16384, 32, 128),
                                 "cosine": torch.rand(16 if small else 16384, 64, device=DEVICE) * 2 - 1,
                                 "sine": torch.rand(16 if small else 16384, 64, device=DEVICE) * 2 - 1},
                  lambda i: {"y": empty(*i["x"].shape)}, {"eager": rope}, "eager")
-    yield Kernel("silu_mul", "silu_mul", "silu_mul", {},
+    yield Kernel("silu_mul", "silu(gate) * up, [8192, 14336]",
+                 "silu_mul", "silu_mul", {},
                  lambda i: {"rows": i["x"].shape[0], "n": i["x"].shape[1] // 2},
                  lambda small: {"x": randn(16 if small else 8192, 28672)},
                  lambda i: {"y": empty(i["x"].shape[0], 14336)},
                  {"eager": lambda i: F.silu(i["x"][:, :14336]) * i["x"][:, 14336:]}, "eager")
-    yield Kernel("quantize", "quantize", "quantize", {}, lambda i: {"rows": i["x"].shape[0]},
+    yield Kernel("quantize", "f16 to f8e4m3 with a scale a token, [16384, 4096]",
+                 "quantize", "quantize", {}, lambda i: {"rows": i["x"].shape[0]},
                  lambda small: {"x": randn(64 if small else 16384, 4096)},
                  lambda i: {"q": empty(*i["x"].shape, dtype=torch.float8_e4m3fn),
                             "scale": empty(i["x"].shape[0], dtype=torch.float32)},
                  {"eager": quantize}, "eager", tolerance=4e-2)
-    yield Kernel("transpose", "transpose", "transpose", {},
+    yield Kernel("transpose", "[8192, 16384] of f16",
+                 "transpose", "transpose", {},
                  lambda i: {"m": i["x"].shape[0], "n": i["x"].shape[1]},
                  lambda small: {"x": randn(*((256, 512) if small else (8192, 16384)))},
                  lambda i: {"y": empty(i["x"].shape[1], i["x"].shape[0])},
                  {"eager": lambda i: i["x"].t().contiguous()}, None, tolerance=0)
-    yield Kernel("embedding", "embedding", "embedding", {},
+    yield Kernel("embedding", "16384 rows of 4096 by their ids",
+                 "embedding", "embedding", {},
                  lambda i: {"tokens": i["ids"].shape[0], "rows": i["table"].shape[0]},
                  lambda small: {"table": randn(*((500, 4096) if small else (32000, 4096))),
                                 "ids": integers(*((500, 100) if small else (32000, 16384)))},
                  lambda i: {"y": empty(i["ids"].shape[0], 4096)},
                  {"eager": lambda i: F.embedding(i["ids"], i["table"])}, None, tolerance=0)
-    yield Kernel("histogram", "histogram", "histogram", {},
+    yield Kernel("histogram", "256 bins of 2^28 bytes",
+                 "histogram", "histogram", {},
                  lambda i: {"n": i["x"].shape[0], "blocks": 132 * 8},
                  lambda small: {"x": integers(256, 100000 if small else 1 << 28, dtype=torch.uint8)},
                  lambda i: {"counts": torch.zeros(256, device=DEVICE, dtype=torch.int32)},
                  {"eager": lambda i: torch.bincount(i["x"].to(torch.uint8), minlength=256)}, None, tolerance=0)
-    yield Kernel("topk", "topk", "topk", {}, lambda i: {"rows": i["x"].shape[0]},
+    yield Kernel("topk", "8 greatest of rows of 4096 f32, with places, 16384 rows",
+                 "topk", "topk", {}, lambda i: {"rows": i["x"].shape[0]},
                  lambda small: {"x": randn(64 if small else 16384, 4096, dtype=torch.float32)},
                  lambda i: {"values": empty(i["x"].shape[0], 8, dtype=torch.float32),
                             "places": empty(i["x"].shape[0], 8, dtype=torch.int32)},
                  {"eager": lambda i: torch.topk(i["x"], 8, -1).values}, None, tolerance=1e-7)
-    yield Kernel("scan", "scan", "scan", {}, lambda i: {"n": i["x"].shape[0]}, scan_inputs,
+    yield Kernel("scan", "sums of 2^26 i32, in two launches",
+                 "scan", "scan", {}, lambda i: {"n": i["x"].shape[0]}, scan_inputs,
                  lambda i: {"y": empty(i["x"].shape[0], dtype=torch.int32)},
                  {"eager": lambda i: torch.cumsum(i["x"], 0, dtype=i["x"].dtype)}, None, tolerance=0,
                  before=("totals", ["x", "sums"]))
-    yield Kernel("gemm", "gemm", "gemm", {},
+    yield Kernel("gemm", "f16, 4096 x 4096 x 4096",
+                 "gemm", "gemm", {},
                  lambda i: {"m": i["a"].shape[0], "n": i["b"].shape[1], "k": i["a"].shape[1]},
                  lambda small: {"a": randn(*((256, 512) if small else (4096, 4096))),
                                 "b": randn(*((512, 256) if small else (4096, 4096)))},
                  lambda i: {"c": empty(i["a"].shape[0], i["b"].shape[1])},
                  {"cuBLAS": lambda i: i["a"] @ i["b"]}, None, bound="math",
                  flops=lambda i: 2 * i["a"].shape[0] * i["b"].shape[1] * i["a"].shape[1])
-    yield Kernel("attention", "attention", "attention", {},
-                 lambda i: {"heads": i["q"].shape[0], "n": i["q"].shape[1], "scale": 128 ** -0.5},
-                 lambda small: {n: randn(*((4, 200, 128) if small else (64, 4096, 128))) for n in "qkv"},
-                 lambda i: {"o": empty(*i["q"].shape)},
-                 {"flash": sdpa("FLASH_ATTENTION"), "cudnn": sdpa("CUDNN_ATTENTION")}, None, bound="math",
-                 flops=lambda i: 4 * i["q"].shape[0] * i["q"].shape[1] ** 2 * 128)
+    flash, cudnn = "FLASH_ATTENTION", "CUDNN_ATTENTION"
+    yield attention("attention", "forward, 64 heads, n = 4096, d = 128, not causal", {}, False,
+                    {"flash": sdpa(flash), "cudnn": sdpa(cudnn)}, 1)
+    yield attention("attention_causal", "the same, causal", {"CAUSAL": 1}, False,
+                    {"flash": sdpa(flash, True), "cudnn": sdpa(cudnn, True)}, 0.5)
+    yield attention("attention_mask", "the same, with a mask [n, n] of f16 that is added", {"MASK": 1}, True,
+                    {"efficient": sdpa("EFFICIENT_ATTENTION"), "cudnn": sdpa(cudnn)}, 1)
+    yield Kernel("moe_gemm", "64 experts of 2048 x 2048, bf16, 4096 tokens to 8 each", "moe_gemm", "moe_gemm",
+                 {"T": "bf16", "E": 64, "TOPK": TOPK},
+                 lambda i: {"slots": i["ids"].shape[0], "n": i["w"].shape[1], "k": i["w"].shape[2]}, moe_inputs,
+                 lambda i: {"y": empty(i["ids"].shape[0], i["w"].shape[1], dtype=torch.bfloat16)},
+                 {"loop": moe_loop, "grouped_mm": moe_grouped}, None, tolerance=1e-2, bound="math",
+                 flops=lambda i: 2 * i["ids"].shape[0] * i["w"].shape[1] * i["w"].shape[2])
+    yield Kernel("gptq", "4 bits, groups of 128 in act-order, m = 2048, n = k = 8192", "gptq", "gptq", {},
+                 lambda i: {"m": i["x"].shape[0], "n": i["scales"].shape[1], "k": i["x"].shape[1],
+                            "groups": i["scales"].shape[0]}, gptq_inputs,
+                 lambda i: {"y": empty(i["x"].shape[0], i["scales"].shape[1])}, {"eager": gptq}, "eager",
+                 bound="math", flops=lambda i: 2 * i["x"].shape[0] * i["x"].shape[1] * i["scales"].shape[1])
+    yield Kernel("mamba2", "states of chunks of 256, 64 heads of 64 x 128, 4 x 4096 tokens", "mamba2", "chunk_state", {},
+                 lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
+                 lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
+                                            dtype=torch.float32)}, {"eager": mamba2}, "eager")
 
 
 # ---- ours ---------------------------------------------------------------------------------
@@ -192,10 +299,14 @@ def check(tools, k):
     return ((ours - reference).norm() / reference.norm()).item()
 
 
-def data(t):
+def data(name, t, folder):
+    """A generator of such numbers, or a file where the numbers decide what is done: indices."""
     if t.is_floating_point():
         return f"uniform({t.numel()}, -1, 1)"
-    if t.dtype == torch.int32 and int(t.max()) < 10 or t.numel() < 2048:
+    if t.dtype == torch.int32 and t.numel() <= 1 << 20:
+        store(t, folder / name)
+        return f"@{folder / name}"
+    if t.dtype == torch.int32 and int(t.max()) < 10:
         return f"fill({t.numel()}, 1)"      # sums, whose time does not depend on the numbers
     return f"codes({t.numel()}, 0, {int(t.max())})"
 
@@ -204,9 +315,9 @@ def bench_us(words):
     return float(re.search(r"bench: median +([0-9.]+) us", run(words)).group(1))
 
 
-def measure(tools, k, inputs):
+def measure(tools, k, inputs, folder):
     words = command(tools, k, inputs) + ["--bench"]
-    arguments = [f"--arg={name}={data(t)}" for name, t in inputs.items()]
+    arguments = [f"--arg={name}={data(name, t, folder)}" for name, t in inputs.items()]
     outputs = [f"--arg={name}=zeros({t.numel()})" for name, t in k.outputs(inputs).items()]
     us = bench_us(words + arguments + outputs)
     if k.before:
@@ -253,13 +364,15 @@ def eager_us(function, copies):
     return sorted(times)[len(times) // 2]
 
 
-def time_way(function, copies):
-    try:
-        return graph_us(function, copies)
-    except RuntimeError as error:
-        print(f"  not in a graph: {str(error).splitlines()[0]}", file=sys.stderr)
-        torch.cuda.synchronize()
-        return eager_us(function, copies)
+def time_way(name, function, copies):
+    """Microseconds; None where this PyTorch cannot do it so."""
+    for time in (graph_us, eager_us):
+        try:
+            return round(time(function, copies), 2)
+        except (RuntimeError, AttributeError, NotImplementedError) as error:
+            print(f"  {name}: {time.__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+            torch.cuda.synchronize()
+    return None
 
 
 def moved(k, inputs):
@@ -279,11 +392,13 @@ def copy_us(size):
 def row(tools, k):
     lines = sum(1 for line in (KERNELS / f"{k.file}.tilus").read_text().splitlines()
                 if line.strip() and not line.startswith("//"))
-    result = {"kernel": k.name, "lines": lines, "error": f"{check(tools, k):.2e}", "bound": k.bound}
+    result = {"kernel": k.name, "problem": k.problem, "file": k.file, "lines": lines,
+              "error": f"{check(tools, k):.2e}", "bound": k.bound}
     assert float(result["error"]) <= k.tolerance, result
     inputs = k.make(False)
     size = moved(k, inputs)
-    result["us"] = round(measure(tools, k, inputs), 2)
+    with tempfile.TemporaryDirectory() as folder:
+        result["us"] = round(measure(tools, k, inputs, pathlib.Path(folder)), 2)
     result["bytes"] = size
     result["copy_us"] = round(copy_us(size), 2)
     if k.flops:
@@ -293,15 +408,29 @@ def row(tools, k):
     ways = dict(k.ways)
     if k.compile_way:
         ways["compile"] = torch.compile(ways[k.compile_way], dynamic=False)
-    times = {name: round(time_way(way, copies), 2) for name, way in ways.items()}
+    times = {name: time_way(name, way, copies) for name, way in ways.items()}
+    times = {name: us for name, us in times.items() if us}
     result["torch"] = " ".join(f"{name}={us}" for name, us in times.items())
     result["over_best"] = round(result["us"] / min(times.values()), 3)
     result["over_copy"] = round(result["us"] / result["copy_us"], 3)
     return result
 
 
-FIELDS = ["kernel", "lines", "error", "bound", "us", "copy_us", "over_copy", "torch", "over_best", "tflops",
-          "bytes", "device", "torch_version"]
+FIELDS = ["kernel", "problem", "file", "lines", "error", "bound", "us", "copy_us", "over_copy", "torch", "over_best",
+          "tflops", "bytes", "device", "torch_version", "revision"]
+
+
+def write(path, names, rows):
+    """Adds rows to the file, or replaces those of the same kernels; in the order of `names`."""
+    kept = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            kept = {r["kernel"]: r for r in csv.DictReader(file)}
+    kept |= {r["kernel"]: r for r in rows}
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept[name] for name in names if name in kept)
 
 
 def main():
@@ -309,21 +438,21 @@ def main():
     parser.add_argument("--tools", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--revision", default="", help="of what is measured")
     options = parser.parse_args()
-    rows = []
-    for k in kernels():
-        if options.only and k.name not in options.only.split(","):
-            continue
-        r = row(options.tools, k)
-        r |= {"device": torch.cuda.get_device_name(), "torch_version": torch.__version__}
-        rows.append(r)
-        print({f: r.get(f) for f in FIELDS[:-2]}, flush=True)
+    all_kernels = {k.name: k for k in kernels()}
+    chosen = options.only.split(",") if options.only else all_kernels
+    unknown = [name for name in chosen if name not in all_kernels]
+    if unknown:
+        parser.error(f"no kernel '{unknown[0]}'; there are {', '.join(all_kernels)}")
+    for name in chosen:
+        r = row(options.tools, all_kernels[name])
+        r |= {"device": torch.cuda.get_device_name(), "torch_version": torch.__version__,
+              "revision": options.revision}
+        print({f: r.get(f) for f in FIELDS[:-3]}, flush=True)
+        if options.out:
+            write(options.out, all_kernels, [r])
         torch.cuda.empty_cache()
-    if options.out:
-        with options.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
 
 
 if __name__ == "__main__":

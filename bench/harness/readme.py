@@ -1,5 +1,5 @@
-"""The tables of README.md, between its markers, from the newest complete sets and peers.csv."""
-from . import machine, parts, peers, results, show
+"""The tables of README.md and docs/gallery.md, between their markers, from bench/results and peers.csv."""
+from . import kernels, machine, parts, peers, results, show
 
 README = machine.ROOT / "README.md"
 
@@ -63,20 +63,25 @@ def replace(text, label, lines):
     """The text with what stands between the markers of `label` replaced."""
     begin, end = f"<!-- {label}:begin -->\n", f"<!-- {label}:end -->"
     if begin not in text or end not in text:
-        raise machine.Failure(f"README.md has no markers of {label}")
+        raise machine.Failure(f"no markers of {label}")
     head, rest = text.split(begin, 1)
     return head + begin + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1]
 
 
+def update(path, wanted, options):
+    """Writes a document; with --check only compares."""
+    if options.check and wanted != path.read_text():
+        raise machine.Failure(f"{path.name}'s tables are not what the results say: bench/run readme")
+    path.write_text(wanted)
+
+
 def run(options):
-    """Writes the tables; with --check only compares. Returns true when they stand there now."""
-    known, text = peers.read(), README.read_text()
-    wanted = text
+    """Writes the tables. Returns true when they stand there now."""
+    known, wanted = peers.read(), README.read_text()
     for label, table in (("types", types_table), ("batch", batch_table)):
         name, lines = table(options, known)
         wanted = replace(wanted, label, [*lines, "", f"{name.device}, driver {name.driver}, "
                                          f"revision {name.revision}."])
-    if options.check and wanted != text:
-        raise machine.Failure("README.md's tables are not what the results say: bench/run readme")
-    README.write_text(wanted)
+    update(README, wanted, options)
+    update(kernels.DOCUMENT, replace(kernels.DOCUMENT.read_text(), "kernels", kernels.table(options)), options)
     return True

@@ -1,0 +1,130 @@
+"""gallery_reference.py TOOLS KERNELS: kernels whose inputs no generator of tilus-run makes, beside sums in f64.
+
+Each case makes small inputs and what the kernel should give, and runs it on the CPU engine.
+"""
+import math
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+TOOLS, KERNELS = map(pathlib.Path, sys.argv[1:])
+
+
+def half(number):
+    return struct.unpack("<e", struct.pack("<e", number))[0]
+
+
+def halves(count, scale=1.0):
+    return [half(random.gauss(0, scale)) for _ in range(count)]
+
+
+def run(file, defines, scalars, inputs, output):
+    """`inputs` and `output` are (format of struct, numbers) by name; output is one of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [TOOLS / "tilus-run", KERNELS / f"{file}.tilus", "--engine=cpu", "--tolerance=1e-3"]
+        command += [f"-D{name}={value}" for name, value in defines.items()]
+        command += [f"--arg={name}={value}" for name, value in scalars.items()]
+        for name, (kind, numbers) in {**inputs, **output}.items():
+            path = pathlib.Path(folder) / name
+            path.write_bytes(struct.pack(f"<{len(numbers)}{kind}", *numbers))
+            if name in output:
+                command += [f"--arg={name}=undef({len(numbers)})", f"--compare={name}={path}"]
+            else:
+                command += [f"--arg={name}=@{path}"]
+        print(file, defines, flush=True)
+        subprocess.run(command, check=True)
+
+
+def moe_gemm(sizes, top, n, k):
+    """An expert of `sizes` gets so many of the slots; there are `top` slots a token."""
+    slots, experts = sum(sizes), len(sizes)
+    x, w = halves(slots // top * k), halves(experts * n * k)
+    ids = random.sample(range(slots), slots)
+    offsets = [sum(sizes[:e]) for e in range(experts + 1)]
+    y = [0.0] * (slots * n)
+    for e in range(experts):
+        for i in ids[offsets[e]:offsets[e + 1]]:
+            for j in range(n):
+                y[i * n + j] = sum(x[i // top * k + l] * w[(e * n + j) * k + l] for l in range(k))
+    run("moe_gemm", {"E": experts, "TOPK": top, "BM": 32, "BN": 32, "WARPS": 2}, {"slots": slots, "n": n, "k": k},
+        {"x": ("e", x), "w": ("e", w), "ids": ("i", ids), "offsets": ("i", offsets)}, {"y": ("e", y)})
+
+
+def gptq(m, n, k, groups):
+    x, scales = halves(m * k), [abs(s) for s in halves(groups * n, 0.1)]
+    codes = [random.randrange(16) for _ in range(k * n)]
+    zeros = [random.randrange(16) for _ in range(groups * n)]
+    group = [random.randrange(groups) for _ in range(k)]
+    qweight = [sum(codes[(8 * i + b) * n + j] << 4 * b for b in range(8)) for i in range(k // 8) for j in range(n)]
+    qzeros = [sum(zeros[8 * i + b] << 4 * b for b in range(8)) for i in range(groups * n // 8)]
+    w = [(codes[i * n + j] - zeros[group[i] * n + j] - 1) * scales[group[i] * n + j]
+         for i in range(k) for j in range(n)]
+    y = [sum(x[i * k + l] * w[l * n + j] for l in range(k)) for i in range(m) for j in range(n)]
+    run("gptq", {}, {"m": m, "n": n, "k": k, "groups": groups},
+        {"x": ("e", x), "qweight": ("I", qweight), "qzeros": ("I", qzeros), "scales": ("e", scales),
+         "g_idx": ("i", group)}, {"y": ("e", y)})
+
+
+def mamba2(batch, length, heads, shared, chunk, p, n):
+    chunks = -(-length // chunk)
+    x, b = halves(batch * length * heads * p), halves(batch * length * (heads // shared) * n)
+    dt = [random.random() for _ in range(batch * heads * chunks * chunk)]
+    a = [-3 * i / chunk - random.random() for _ in range(batch * heads * chunks) for i in range(chunk)]
+    states = [0.0] * (batch * chunks * heads * p * n)
+    for i, c, h in ((i, c, h) for i in range(batch) for c in range(chunks) for h in range(heads)):
+        row = ((i * heads + h) * chunks + c) * chunk
+        for l in range(min(chunk, length - c * chunk)):
+            factor = dt[row + l] * math.exp(a[row + chunk - 1] - a[row + l])
+            token = i * length + c * chunk + l
+            xs = x[(token * heads + h) * p:][:p]
+            bs = b[(token * (heads // shared) + h // shared) * n:][:n]
+            at = ((i * chunks + c) * heads + h) * p * n
+            for r in range(p):
+                for s in range(n):
+                    states[at + r * n + s] += xs[r] * factor * bs[s]
+    run("mamba2", {"HEADS": heads, "GROUP": shared, "CHUNK": chunk, "P": p, "N": n, "BL": 32},
+        {"batch": batch, "length": length},
+        {"x": ("e", x), "b": ("e", b), "dt": ("f", dt), "a": ("f", a)}, {"states": ("f", states)})
+
+
+def attention_row(q, keys, values, scale, seen, added):
+    scores = [sum(a * b for a, b in zip(q, key)) * scale + more for key, more in zip(keys, added)]
+    top = max((s for s, see in zip(scores, seen) if see), default=0.0)
+    weights = [math.exp(s - top) if see else 0.0 for s, see in zip(scores, seen)]
+    total = sum(weights) or 1.0
+    return [sum(w * v[d] for w, v in zip(weights, values)) / total for d in range(len(q))]
+
+
+def attention(heads, n, nk, d, causal, mask, mask_heads):
+    q, k, v = halves(heads * n * d), halves(heads * nk * d), halves(heads * nk * d)
+    added = halves(mask_heads * n * nk) if mask == 1 else [0.0] * (mask_heads * n * nk)
+    seen = [random.randrange(3) if mask == 2 and i >= nk else mask != 2 for i in range(mask_heads * n * nk)]
+    o = []
+    for h, i in ((h, i) for h in range(heads) for i in range(n)):
+        row = (h % mask_heads * n + i) * nk
+        sees = [bool(seen[row + j]) and not (causal and j > i + nk - n) for j in range(nk)]
+        o += attention_row(q[(h * n + i) * d:][:d], [k[(h * nk + j) * d:][:d] for j in range(nk)],
+                           [v[(h * nk + j) * d:][:d] for j in range(nk)], d ** -0.5, sees, added[row:row + nk])
+    masks = {"mask": ("e", added) if mask == 1 else ("B", map(int, seen))} if mask else {}
+    masks = {name: (kind, list(numbers)) for name, (kind, numbers) in masks.items()}
+    run("attention", {"D": d, "CAUSAL": int(causal), "MASK": mask, "M": "f16" if mask == 1 else "bool"},
+        {"heads": heads, "n": n, "nk": nk, "scale": d ** -0.5} | ({"mask_heads": mask_heads} if mask else {}),
+        {"q": ("e", q), "k": ("e", k), "v": ("e", v)} | masks, {"o": ("e", o)})
+
+
+def main():
+    random.seed(1)
+    moe_gemm([40, 0, 33, 7], 2, 40, 72)
+    moe_gemm([0, 0, 1], 1, 8, 8)
+    gptq(20, 136, 64, 3)
+    mamba2(1, 150, 2, 2, 128, 32, 32)
+    attention(1, 30, 30, 32, True, 0, 1)
+    attention(2, 20, 90, 32, True, 1, 1)
+    attention(2, 20, 90, 32, False, 2, 2)
+    attention(1, 20, 10, 32, True, 0, 1)        # rows that see nothing
+
+
+main()
