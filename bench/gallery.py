@@ -3,6 +3,7 @@
 
     bench/run kernels [NAME...]                 measures, and keeps the rows in bench/results/gallery.csv
     bench/gallery.py --tools DIR [--only NAME,..] [--out FILE.csv] [--revision TEXT]
+    bench/gallery.py --tools DIR --only NAME -D BM=64,WARPS=8 [-D ...]      times variants
 
 Each row first compares the kernel's result with PyTorch's in f64 on the same data, then measures
 both in CUDA graphs of launches that take turns over copies of all buffers, more than 4 times the
@@ -10,7 +11,9 @@ L2 cache together: tilus-run --bench does that for ours. `copy_us` is a copy tha
 bytes (read and written) as the kernel must, the floor of those that memory binds.
 """
 import argparse
+import copy
 import csv
+import ctypes
 import pathlib
 import re
 import subprocess
@@ -261,7 +264,10 @@ def kernels():
 # ---- ours ---------------------------------------------------------------------------------
 
 def store(tensor, path):
-    path.write_bytes(bytes(tensor.contiguous().cpu().untyped_storage()))
+    """Writes its bytes; gives the value of --arg that reads them."""
+    tensor = tensor.contiguous().cpu()
+    path.write_bytes(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
+    return f"@{path}"
 
 
 def command(tools, k, inputs):
@@ -287,8 +293,7 @@ def check(tools, k):
         folder = pathlib.Path(folder)
         words = command(tools, k, inputs)
         for name, tensor in {**inputs, **outputs}.items():
-            store(tensor, folder / name)
-            words.append(f"--arg={name}=@{folder / name}")
+            words.append(f"--arg={name}={store(tensor, folder / name)}")
         first = next(iter(outputs))
         run(words + [f"--out={first}={folder / 'out'}"])
         shape = outputs[first]
@@ -299,25 +304,13 @@ def check(tools, k):
     return ((ours - reference).norm() / reference.norm()).item()
 
 
-def data(name, t, folder):
-    """A generator of such numbers, or a file where the numbers decide what is done: indices."""
-    if t.is_floating_point():
-        return f"uniform({t.numel()}, -1, 1)"
-    if t.dtype == torch.int32 and t.numel() <= 1 << 20:
-        store(t, folder / name)
-        return f"@{folder / name}"
-    if t.dtype == torch.int32 and int(t.max()) < 10:
-        return f"fill({t.numel()}, 1)"      # sums, whose time does not depend on the numbers
-    return f"codes({t.numel()}, 0, {int(t.max())})"
-
-
 def bench_us(words):
     return float(re.search(r"bench: median +([0-9.]+) us", run(words)).group(1))
 
 
 def measure(tools, k, inputs, folder):
     words = command(tools, k, inputs) + ["--bench"]
-    arguments = [f"--arg={name}={data(name, t, folder)}" for name, t in inputs.items()]
+    arguments = [f"--arg={name}={store(t, folder / name)}" for name, t in inputs.items()]
     outputs = [f"--arg={name}=zeros({t.numel()})" for name, t in k.outputs(inputs).items()]
     us = bench_us(words + arguments + outputs)
     if k.before:
@@ -389,20 +382,25 @@ def copy_us(size):
     return graph_us(lambda i: i["y"].copy_(i["x"]), copies)
 
 
+def ours(tools, k):
+    """What does not need PyTorch's times: of a variant, too."""
+    error = check(tools, k)
+    assert error <= k.tolerance, (k.name, error)
+    inputs = k.make(False)
+    with tempfile.TemporaryDirectory() as folder:
+        us = round(measure(tools, k, inputs, pathlib.Path(folder)), 2)
+    rate = {"tflops": round(k.flops(inputs) / us * 1e-6, 1)} if k.flops else {}
+    return inputs, {"error": f"{error:.2e}", "us": us} | rate
+
+
 def row(tools, k):
     lines = sum(1 for line in (KERNELS / f"{k.file}.tilus").read_text().splitlines()
                 if line.strip() and not line.startswith("//"))
-    result = {"kernel": k.name, "problem": k.problem, "file": k.file, "lines": lines,
-              "error": f"{check(tools, k):.2e}", "bound": k.bound}
-    assert float(result["error"]) <= k.tolerance, result
-    inputs = k.make(False)
+    inputs, result = ours(tools, k)
+    result |= {"kernel": k.name, "problem": k.problem, "file": k.file, "lines": lines, "bound": k.bound}
     size = moved(k, inputs)
-    with tempfile.TemporaryDirectory() as folder:
-        result["us"] = round(measure(tools, k, inputs, pathlib.Path(folder)), 2)
     result["bytes"] = size
     result["copy_us"] = round(copy_us(size), 2)
-    if k.flops:
-        result["tflops"] = round(k.flops(inputs) / result["us"] * 1e-6, 1)
     copies = [inputs] + [{n: t.clone() for n, t in inputs.items()}
                          for _ in range(max(0, min(7, (1 << 28) // size)))]
     ways = dict(k.ways)
@@ -411,7 +409,7 @@ def row(tools, k):
     times = {name: time_way(name, way, copies) for name, way in ways.items()}
     times = {name: us for name, us in times.items() if us}
     result["torch"] = " ".join(f"{name}={us}" for name, us in times.items())
-    result["over_best"] = round(result["us"] / min(times.values()), 3)
+    result["over_best"] = round(result["us"] / min(times.values()), 3) if times else ""
     result["over_copy"] = round(result["us"] / result["copy_us"], 3)
     return result
 
@@ -433,11 +431,24 @@ def write(path, names, rows):
         writer.writerows(kept[name] for name in names if name in kept)
 
 
+def variants(options, k):
+    """Our times with other parameters; of one that fails, why."""
+    for words in options.defines:
+        variant = copy.copy(k)
+        variant.defines = k.defines | dict(word.split("=") for word in words.split(","))
+        try:
+            print(k.name, words, ours(options.tools, variant)[1], flush=True)
+        except (SystemExit, AssertionError) as error:
+            print(k.name, words, error, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME=VALUE",
+                        help="another parameter of the kernel: prints our time alone; several by commas")
     parser.add_argument("--revision", default="", help="of what is measured")
     options = parser.parse_args()
     all_kernels = {k.name: k for k in kernels()}
@@ -445,6 +456,8 @@ def main():
     unknown = [name for name in chosen if name not in all_kernels]
     if unknown:
         parser.error(f"no kernel '{unknown[0]}'; there are {', '.join(all_kernels)}")
+    if options.defines:
+        return [variants(options, all_kernels[name]) for name in chosen]
     for name in chosen:
         r = row(options.tools, all_kernels[name])
         r |= {"device": torch.cuda.get_device_name(), "torch_version": torch.__version__,

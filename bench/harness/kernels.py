@@ -21,7 +21,7 @@ def cells(row):
     rate = f" ({row['tflops']} TFLOP/s)" if row["tflops"] else ""
     return [f"[{row['kernel']}](../kernels/{row['file']}.tilus)", row["problem"], row["lines"], row["error"],
             f"{float(row['us']):.1f}{rate}", "" if row["tflops"] else f"{float(row['over_copy']):.2f}",
-            row["torch"].replace("=", " "), f"{float(row['over_best']):.2f}"]
+            row["torch"].replace("=", " "), f"{float(row['over_best']):.2f}" if row["over_best"] else ""]
 
 
 def table(options):
