@@ -186,6 +186,18 @@ done:
 
 /* ---- preparing ------------------------------------------------------ */
 
+/* Logs that registers spill (the group "spills" of the compiler's warnings): the function has
+ * local memory, although its PTX declares none, as that of `print` does. */
+static void log_spills(const Loaded *l)
+{
+    const tilus_artefact *a = l->kernel->artefact;
+    if (l->local_bytes > 0 && !strstr(a->ptx, ".local"))
+        rt_log(l->kernel->rt, "kernel @%s (%s) on device %d (%s): warning: registers spill: a "
+               "thread keeps %d bytes in local memory; smaller tiles or more warps need fewer "
+               "registers a thread [-Wspills]", a->info->name, a->target, l->device->ordinal,
+               l->device->name, l->local_bytes);
+}
+
 static tilus_status prepare_in_context(Loaded *l)
 {
     const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
@@ -210,6 +222,7 @@ static tilus_status prepare_in_context(Loaded *l)
            l->kernel->artefact->info->name, l->kernel->artefact->target, l->device->ordinal,
            l->device->name, 1e3 * (clock_seconds() - start),
            image == IMAGE_CUBIN ? "machine code" : "PTX", l->registers, l->local_bytes);
+    log_spills(l);
     return device_leave(&at, pushed, TILUS_OK);
 }
 

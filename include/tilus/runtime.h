@@ -45,7 +45,7 @@ typedef struct tilus_rt_options {
 
     /* Gets a line (without its end) for what is worth a server's log: a kernel that
        was prepared, machine code that the driver refused so that its PTX was compiled,
-       a lost context, a failure to release something. Failures that a function returns
+       a lost context, registers that spill, a failure to release something. Failures that a function returns
        are not among them. Any thread that is inside of this library calls it, several
        at once, and may hold locks then: it must not call the library, nor wait for a
        thread that does. NULL: nobody. */

@@ -1,45 +1,76 @@
 /* Public API: drawing of layouts. */
 #define _GNU_SOURCE
+#include "api/defines.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
 #include <string.h>
 
+/* One call. */
+typedef struct Drawing {
+    const char *file, *text;    /* whose names the layout may use; NULL: none */
+    size_t len;
+    const tilus_define *defines;
+    size_t define_count;
+    const char *layout;
+    tilus_drawing kind;
+} Drawing;
+
 /* The elements of a layout, from which a drawing has a limit. */
 static bool check_size(Module *m, const Layout *l)
 {
     int64_t elements = l->threads / layout_replicas(l) * l->slots;
+    uint32_t frames = m->diag->frame_count;
     if (elements <= LAYOUT_DRAWN)
         return true;
-    return diag_error(m->diag, (Loc){1, 1, 1, 0}, "a layout of up to %d elements can be drawn, "
-                      "this one has %lld", LAYOUT_DRAWN, (long long)elements);
+    return diag_error(m->diag, (Loc){1, 1, 1, frames ? frames - 1 : 0}, "a layout of up to %d "
+                      "elements can be drawn, this one has %lld", LAYOUT_DRAWN,
+                      (long long)elements);
 }
 
-static char *draw(Module *m, tilus_drawing kind)
+static const Layout *parse(Module *m, const Drawing *d)
 {
-    const Layout *l = parse_layout_text(m);
+    if (d->text) {
+        diag_set_source(m->diag, d->file, d->text, d->len, 1);
+        return parse_layout_of_text(m, api_defines(m, d->defines, d->define_count),
+                                    d->define_count, d->layout);
+    }
+    diag_set_source(m->diag, "<layout>", d->layout, strlen(d->layout), 1);
+    return parse_layout_text(m);
+}
+
+static char *draw(Module *m, const Drawing *d)
+{
+    const Layout *l = parse(m, d);
     if (!l || !check_size(m, l))
         return NULL;
     Text out;
     text_init(&out, &m->arena);
-    if (kind == TILUS_DRAWING_SVG)
+    if (d->kind == TILUS_DRAWING_SVG)
         layout_draw_svg(&out, l);
     else
         layout_draw_text(&out, l);
     return strdup(text_string(&out));
 }
 
-char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind)
+static char *draw_guarded(tilus_diag *diag, const Drawing *d)
 {
     Module *m = module_new(diag);
     if (!m)
         return NULL;
-    if (setjmp(diag->oom.jump) == 0) {
-        diag_set_source(diag, "<layout>", layout, strlen(layout), 1);
-        char *drawing = draw(m, kind);
-        module_free(m);
-        return drawing;
-    }
+    char *drawing = setjmp(diag->oom.jump) == 0 ? draw(m, d) : NULL;
     module_free(m);
-    return NULL;
+    return drawing;
+}
+
+char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind)
+{
+    return draw_guarded(diag, &(Drawing){.layout = layout, .kind = kind});
+}
+
+char *tilus_text_layout_draw(tilus_diag *diag, const char *file, const char *text, size_t len,
+                             const tilus_define *defines, size_t define_count,
+                             const char *layout, tilus_drawing kind)
+{
+    return draw_guarded(diag, &(Drawing){file, text, len, defines, define_count, layout, kind});
 }

@@ -1,6 +1,7 @@
 /* Public API: modules, passes, the op reference. Each entry that allocates
  * sets the guard to which arenas jump when memory runs out. */
 #define _GNU_SOURCE
+#include "api/defines.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
@@ -10,19 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Define *copy_defines(Module *m, const tilus_define *defines, size_t count)
-{
-    Define *copy = arena_array(&m->arena, Define, count);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = (Define){defines[i].name, defines[i].value};
-    return copy;
-}
-
 static bool parse_and_verify(Module *m, const char *file, const char *text, size_t len,
                              unsigned first_line, const tilus_define *defines, size_t count)
 {
     diag_set_source(m->diag, file, text, len, first_line);
-    return parse_module(m, copy_defines(m, defines, count), count) && verify_module(m);
+    return parse_module(m, api_defines(m, defines, count), count) && verify_module(m);
 }
 
 tilus_module *tilus_parse(tilus_diag *diag, const char *file, const char *text, size_t len,

@@ -309,7 +309,7 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
     if (options->program && !only)
         return diag_error(cg->diag, (Loc){0}, "the module has no program @%s", options->program);
     if (options->debug_lines)
-        lines_open(cg);
+        lines_open(cg, LINES_INLINED);
     if (!codegen_lower(cg, options->cpu, only) || !select_ptx(cg, options->features, &ptx) ||
         !nvptx_open(cg, ptx))
         return false;

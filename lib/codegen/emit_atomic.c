@@ -193,16 +193,11 @@ static LLVMValueRef replica_part(Codegen *cg, const Layout *l)
 {
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef sum = NULL;
-    int64_t below = l->threads;
-    for (unsigned i = 0; i < l->spatial_count; i++) {
-        const LayoutDigit *digit = &l->spatial[i];
-        below /= digit->extent;
-        if (digit->mode >= 0)
-            continue;
-        LLVMValueRef weight = const_i32_of(cg, (uint32_t)below);
-        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, weight, "");
-        v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)digit->extent), "");
-        v = LLVMBuildNUWMul(b, v, weight, "");
+    ThreadDigits replicas = replica_digits(l);
+    for (unsigned i = 0; i < replicas.count; i++) {
+        ThreadDigit digit = replicas.digit[i];
+        LLVMValueRef weight = const_i32_of(cg, (uint32_t)digit.weight);
+        LLVMValueRef v = LLVMBuildNUWMul(b, emit_thread_digit(cg, digit), weight, "");
         sum = sum ? LLVMBuildNUWAdd(b, sum, v, "") : v;
     }
     return sum;

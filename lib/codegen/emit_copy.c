@@ -405,25 +405,6 @@ static bool copy_shared_chunks(const AsyncCopy *c)
     return ok;
 }
 
-/* The number of the thread among those that hold the same elements, an i32. */
-static LLVMValueRef replica_number(Codegen *cg, const Layout *l)
-{
-    LLVMBuilderRef b = cg->builder;
-    LLVMValueRef number = const_i32_of(cg, 0);
-    int64_t below = l->threads;
-    for (unsigned i = 0; i < l->spatial_count; i++) {
-        const LayoutDigit *digit = &l->spatial[i];
-        below /= digit->extent;
-        if (digit->mode >= 0)
-            continue;
-        LLVMValueRef extent = const_i32_of(cg, (uint32_t)digit->extent);
-        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)below), "");
-        v = LLVMBuildURem(b, v, extent, "");
-        number = LLVMBuildNUWAdd(b, LLVMBuildNUWMul(b, number, extent, ""), v, "");
-    }
-    return number;
-}
-
 /* Copies the rows that the thread holds in the index. */
 static bool copy_rows(AsyncCopy *c)
 {
@@ -431,8 +412,9 @@ static bool copy_rows(AsyncCopy *c)
     const Layout *l = index->type->layout;
     bool ok = true;
     c->chunks = copy_row_chunks(&c->plan, &c->source.tile);
-    c->worker = replica_number(c->cg, l);
-    c->workers = layout_replicas(l);
+    ThreadDigits replicas = replica_digits(l);
+    c->worker = emit_thread_number(c->cg, &replicas);
+    c->workers = replicas.size;
     for (c->slot = 0; ok && c->slot < l->slots; c->slot++) {
         c->row = emit_index(c->cg, index, c->slot);
         ok = copy_shared_chunks(c);

@@ -70,29 +70,6 @@ LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMVal
     return is_constant(linear, 0) ? row : LLVMBuildAdd(cg->builder, linear, row, "");
 }
 
-/* The sum of its spatial digits, each times the elements that one step moves. */
-LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread)
-{
-    LLVMBuilderRef b = cg->builder;
-    LLVMValueRef sum = const_i32_of(cg, 0);
-    int64_t below = l->threads;
-    for (unsigned i = 0; i < l->spatial_count; i++) {
-        const LayoutDigit *digit = &l->spatial[i];
-        below /= digit->extent;
-        if (digit->mode < 0 || l->modes[digit->mode].dim != dim)
-            continue;
-        int64_t weight = 1;
-        for (unsigned j = (unsigned)digit->mode + 1; j < l->mode_count; j++)
-            weight *= l->modes[j].dim == dim ? l->modes[j].extent : 1;
-        LLVMValueRef v = LLVMBuildUDiv(b, thread, const_i32_of(cg, (uint32_t)below), "");
-        if (i > 0)      /* the first digit's quotient is below its extent already */
-            v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)digit->extent), "");
-        v = LLVMBuildNUWMul(b, v, const_i32_of(cg, (uint32_t)weight), "");
-        sum = LLVMBuildNUWAdd(b, sum, v, "");
-    }
-    return LLVMBuildZExt(b, sum, cg->i64, "");
-}
-
 void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
                  MemoryAccess *a)
 {

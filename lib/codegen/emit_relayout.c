@@ -283,16 +283,9 @@ static LLVMValueRef is_first_holder(const Relayout *r)
     Codegen *cg = r->cg;
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef all = const_i32_of(cg, 0);
-    int64_t weight = r->from->threads;
-    for (unsigned i = 0; i < r->from->spatial_count; i++) {
-        const LayoutDigit *d = &r->from->spatial[i];
-        weight /= d->extent;
-        if (d->mode >= 0)
-            continue;
-        LLVMValueRef v = LLVMBuildUDiv(b, cg->thread, const_i32_of(cg, (uint32_t)weight), "");
-        v = LLVMBuildURem(b, v, const_i32_of(cg, (uint32_t)d->extent), "");
-        all = LLVMBuildOr(b, all, v, "");
-    }
+    ThreadDigits replicas = replica_digits(r->from);
+    for (unsigned i = 0; i < replicas.count; i++)
+        all = LLVMBuildOr(b, all, emit_thread_digit(cg, replicas.digit[i]), "");
     return build_test(b, LLVMIntEQ, all, 0);
 }
 

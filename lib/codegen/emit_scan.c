@@ -8,6 +8,7 @@
  * and warps without a block before them take the neutral element instead. */
 #include "codegen/convert_build.h"
 #include "codegen/fold.h"
+#include "codegen/memory.h"
 
 typedef struct Scan {
     Fold fold;

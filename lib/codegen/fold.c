@@ -139,24 +139,3 @@ LLVMValueRef fold_lanes(const Fold *f, LLVMValueRef v)
     LLVMValueRef args[] = {v, const_i32_of(f->cg, UINT32_MAX)};
     return call_intrinsic(f->cg, redux_of(f), f->op->loc, args, 2);
 }
-
-LLVMValueRef emit_thread_digit(Codegen *cg, ThreadDigit digit)
-{
-    LLVMValueRef weight = const_i32_of(cg, (uint32_t)digit.weight);
-    LLVMValueRef v = LLVMBuildUDiv(cg->builder, cg->thread, weight, "");
-    if (digit.weight * digit.extent == cg->threads.count)
-        return v;
-    return LLVMBuildURem(cg->builder, v, const_i32_of(cg, (uint32_t)digit.extent), "");
-}
-
-LLVMValueRef emit_thread_number(Codegen *cg, const ThreadDigits *digits)
-{
-    LLVMBuilderRef b = cg->builder;
-    LLVMValueRef number = const_i32_of(cg, 0);
-    for (unsigned i = 0; i < digits->count; i++) {
-        LLVMValueRef extent = const_i32_of(cg, (uint32_t)digits->digit[i].extent);
-        number = LLVMBuildNUWAdd(b, LLVMBuildNUWMul(b, number, extent, ""),
-                                 emit_thread_digit(cg, digits->digit[i]), "");
-    }
-    return number;
-}

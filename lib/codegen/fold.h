@@ -38,10 +38,4 @@ LLVMValueRef fold_shuffle(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRe
 /* Combines an integer of 32 bits with those of all lanes, by redux.sync. */
 LLVMValueRef fold_lanes(const Fold *f, LLVMValueRef v);
 
-/* Builds the number that the thread's digits make, an i32. */
-LLVMValueRef emit_thread_number(Codegen *cg, const ThreadDigits *digits);
-
-/* Builds the digit thread / weight mod extent, an i32. */
-LLVMValueRef emit_thread_digit(Codegen *cg, ThreadDigit digit);
-
 #endif

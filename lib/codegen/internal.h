@@ -71,6 +71,12 @@ typedef struct SharedScratch {
     uint32_t count, capacity;
 } SharedScratch;
 
+/* How places become debug locations. */
+typedef enum LineForm {
+    LINES_INLINED,      /* as DWARF has them: of a function's op, with the calls */
+    LINES_NUMBERED      /* with the number of the frame, for lines_location */
+} LineForm;
+
 struct Codegen {
     Module *module;
     Diag *diag;                 /* the module's */
@@ -79,7 +85,9 @@ struct Codegen {
     LLVMModuleRef llvm;
     LLVMBuilderRef builder;
     LLVMDIBuilderRef lines;     /* NULL: instructions have no places in the text */
-    LLVMMetadataRef text_file, scope;   /* while there are: the text, the program */
+    LineForm line_form;
+    LLVMMetadataRef scope;              /* of the program, while there are places */
+    LLVMMetadataRef *function_scopes;   /* by the frame of their first call, or NULL */
     LLVMTargetMachineRef machine;
     unsigned opt_level;         /* 0 .. 3, what the user asked for */
     bool large;                 /* a program is past LIMIT_OPTIMIZED */
@@ -215,13 +223,15 @@ bool emit_barrier(Codegen *cg, const Op *op);
 
 /* ---- places in the program text (lines.c) ------------------------------- */
 
-/* Gives code that is lowered from here on its source line. */
-void lines_open(Codegen *cg);
+/* Gives code that is lowered from here on its place. */
+void lines_open(Codegen *cg, LineForm form);
 /* Completes the metadata, which must precede all reads. */
 void lines_close(Codegen *cg);
 /* Set the program, or the op, whose lines follow. Nothing happens without lines. */
 void lines_program(Codegen *cg, const Program *p);
 void lines_op(Codegen *cg, const Op *op);
+/* The place that a NUMBERED location stands for, but for its length. */
+Loc lines_location(LLVMMetadataRef location);
 
 /* ---- emitters ------------------------------------------------------- */
 

@@ -62,6 +62,10 @@ void access_move_units(const MemoryAccess *a, LLVMValueRef *words);
  * the tile. Once for an access. */
 void access_locate(MemoryAccess *a, LLVMValueRef *index);
 
+/* Builds the digit thread / weight mod extent, an i32. */
+LLVMValueRef emit_thread_digit(Codegen *cg, ThreadDigit digit);
+/* Builds the number that the thread's digits make, an i32. */
+LLVMValueRef emit_thread_number(Codegen *cg, const ThreadDigits *digits);
 /* The share of `thread` (an i32) of the index in `dim` of a tile with layout
  * `l`, an i64. */
 LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread);

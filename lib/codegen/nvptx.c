@@ -221,6 +221,8 @@ char *nvptx_print(Codegen *cg)
 {
     char *why = NULL, *text = NULL;
     LLVMMemoryBufferRef buffer = NULL;
+    if (cg->lines)      /* comments then show the calls that a line was inlined at */
+        LLVMSetTargetMachineAsmVerbosity(cg->machine, 1);
     if (LLVMTargetMachineEmitToMemoryBuffer(cg->machine, cg->llvm, LLVMAssemblyFile, &why,
                                             &buffer)) {
         diag_error(cg->diag, (Loc){0}, "LLVM failed while writing PTX: %s", why);

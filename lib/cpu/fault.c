@@ -139,7 +139,10 @@ void fault_signal(Worker *w)
 
 static Loc place_loc(Place place)
 {
-    return (Loc){.line = (uint32_t)(place >> 32), .column = (uint32_t)place, .length = 1};
+    uint64_t line = place >> PLACE_COLUMN;
+    return (Loc){.line = line & ((UINT64_C(1) << PLACE_LINE) - 1),
+                 .column = place & ((1u << PLACE_COLUMN) - 1), .length = 1,
+                 .frame = (uint32_t)(line >> PLACE_LINE)};
 }
 
 bool fault_report(const Fault *f, Diag *diag)

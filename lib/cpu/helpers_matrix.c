@@ -32,15 +32,9 @@ static void shuffle(Thread *lanes, IntrinsicId id)
     }
 }
 
-#define SHUFFLE(id)                                                           \
-    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
-    {                                                                         \
-        wait_warp(INTR_##id, args, results, shuffle);                         \
-    }
-
-SHUFFLE(shuffle_xor)
-SHUFFLE(shuffle_up)
-SHUFFLE(shuffle_index)
+WARP_HELPER(shuffle_xor, shuffle)
+WARP_HELPER(shuffle_up, shuffle)
+WARP_HELPER(shuffle_index, shuffle)
 
 /* ---- redux.sync (PTX ISA, 9.7.13.8) ---------------------------------------- */
 
@@ -68,19 +62,13 @@ static void redux(Thread *lanes, IntrinsicId id)
         lanes[lane].results[0] = v;
 }
 
-#define REDUX(id)                                                             \
-    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
-    {                                                                         \
-        wait_warp(INTR_##id, args, results, redux);                           \
-    }
-
-REDUX(redux_add)
-REDUX(redux_and)
-REDUX(redux_or)
-REDUX(redux_smax)
-REDUX(redux_smin)
-REDUX(redux_umax)
-REDUX(redux_umin)
+WARP_HELPER(redux_add, redux)
+WARP_HELPER(redux_and, redux)
+WARP_HELPER(redux_or, redux)
+WARP_HELPER(redux_smax, redux)
+WARP_HELPER(redux_smin, redux)
+WARP_HELPER(redux_umax, redux)
+WARP_HELPER(redux_umin, redux)
 
 /* ---- ldmatrix, stmatrix (PTX ISA, 9.7.14.5.15 and .16) ------------------- */
 
@@ -151,10 +139,7 @@ static void store(Matrices m, Thread *lanes)
         (void)intrinsic;                                                      \
         act((Matrices){count, transposed, {NULL}}, lanes);                    \
     }                                                                         \
-    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
-    {                                                                         \
-        wait_warp(INTR_##id, args, results, act##_##id);                      \
-    }
+    WARP_HELPER(id, act##_##id)
 
 MATRIX(load, ldmatrix_x1, 1, false)
 MATRIX(load, ldmatrix_x2, 2, false)

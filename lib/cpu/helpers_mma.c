@@ -205,28 +205,22 @@ static void multiply(Thread *lanes, IntrinsicId id)
         multiply_integers(&p, lanes);
 }
 
-#define MMA_HELPER(id)                                                        \
-    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
-    {                                                                         \
-        wait_warp(INTR_##id, args, results, multiply);                        \
-    }
-
-MMA_HELPER(mma_f32_f16)
-MMA_HELPER(mma_f32_bf16)
-MMA_HELPER(mma_f16_f16)
-MMA_HELPER(mma_f32_f16_k8)
-MMA_HELPER(mma_f32_bf16_k8)
-MMA_HELPER(mma_f16_f16_k8)
-MMA_HELPER(mma_f32_tf32)
-MMA_HELPER(mma_i32_i8_i8)
-MMA_HELPER(mma_i32_i8_u8)
-MMA_HELPER(mma_i32_u8_i8)
-MMA_HELPER(mma_i32_u8_u8)
-MMA_HELPER(mma_i32_i4_i4)
-MMA_HELPER(mma_i32_i4_u4)
-MMA_HELPER(mma_i32_u4_i4)
-MMA_HELPER(mma_i32_u4_u4)
-MMA_HELPER(mma_f32_e4m3_e4m3)
-MMA_HELPER(mma_f32_e4m3_e5m2)
-MMA_HELPER(mma_f32_e5m2_e4m3)
-MMA_HELPER(mma_f32_e5m2_e5m2)
+WARP_HELPER(mma_f32_f16, multiply)
+WARP_HELPER(mma_f32_bf16, multiply)
+WARP_HELPER(mma_f16_f16, multiply)
+WARP_HELPER(mma_f32_f16_k8, multiply)
+WARP_HELPER(mma_f32_bf16_k8, multiply)
+WARP_HELPER(mma_f16_f16_k8, multiply)
+WARP_HELPER(mma_f32_tf32, multiply)
+WARP_HELPER(mma_i32_i8_i8, multiply)
+WARP_HELPER(mma_i32_i8_u8, multiply)
+WARP_HELPER(mma_i32_u8_i8, multiply)
+WARP_HELPER(mma_i32_u8_u8, multiply)
+WARP_HELPER(mma_i32_i4_i4, multiply)
+WARP_HELPER(mma_i32_i4_u4, multiply)
+WARP_HELPER(mma_i32_u4_i4, multiply)
+WARP_HELPER(mma_i32_u4_u4, multiply)
+WARP_HELPER(mma_f32_e4m3_e4m3, multiply)
+WARP_HELPER(mma_f32_e4m3_e5m2, multiply)
+WARP_HELPER(mma_f32_e5m2_e4m3, multiply)
+WARP_HELPER(mma_f32_e5m2_e5m2, multiply)

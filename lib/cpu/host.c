@@ -173,9 +173,7 @@ static bool may_fault(LLVMValueRef instruction)
 static Place instruction_place(LLVMValueRef instruction)
 {
     LLVMMetadataRef location = LLVMInstructionGetDebugLoc(instruction);
-    if (!location)
-        return 0;
-    return (Place)LLVMDILocationGetLine(location) << 32 | LLVMDILocationGetColumn(location);
+    return location ? place_of(lines_location(location)) : 0;
 }
 
 /* Before the first instruction of a block that may fault, and where the place
@@ -275,7 +273,7 @@ HostCode *host_compile(Codegen *cg, const tilus_cpu_options *options, Program *p
     uintptr_t address;
     cg->opt_level = options->opt_level;
     llvm_watch(cg);
-    lines_open(cg);
+    lines_open(cg, LINES_NUMBERED);
     LLVMTargetMachineRef machine = jit_machine(cg, cg->opt_level);
     if (!machine)
         return NULL;

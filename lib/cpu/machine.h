@@ -25,8 +25,19 @@ enum { LANES = 32, NAMED_BARRIERS = 16 };
 
 /* ---- faults (fault.c) ---------------------------------------------------- */
 
-/* A place in the program text as compiled code stores it: line << 32 | column. */
+/* A place in the program text as compiled code stores it: frame, line and column. */
 typedef uint64_t Place;
+
+enum { PLACE_FRAME = 20, PLACE_LINE = 28, PLACE_COLUMN = 16 };  /* bits */
+
+/* The place of `at`, without a part that takes more bits than it has. */
+static inline Place place_of(Loc at)
+{
+    Place frame = at.frame >> PLACE_FRAME ? 0 : at.frame;
+    Place line = at.line >> PLACE_LINE ? 0 : at.line;
+    return (frame << PLACE_LINE | line) << PLACE_COLUMN |
+           (at.column >> PLACE_COLUMN ? 0 : at.column);
+}
 
 enum { FAULT_NOTES = 4, FAULT_TEXT = 256 };
 
@@ -175,6 +186,14 @@ typedef void WarpAction(Thread *lanes, IntrinsicId id);
 
 /* The lanes of the running thread's warp wait for each other; the last one acts. */
 void wait_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpAction *act);
+
+/* The helper of an intrinsic that the lanes of a warp execute together. */
+#define WARP_HELPER(id, act)                                                  \
+    void cpu_##id(const uint64_t *args, uint64_t *results)                    \
+    {                                                                         \
+        wait_warp(INTR_##id, args, results, act);                             \
+    }
+
 /* The running thread waits at a barrier for `count` threads. */
 void wait_barrier(IntrinsicId id, uint64_t number, uint64_t count);
 /* The running thread waits until a phase of `b` has ended; one has: who waits can run. */

@@ -297,7 +297,7 @@ static void begin_block(Worker *w, int64_t block)
         Thread *t = &w->threads[i];
         t->number = i;
         t->mbarrier = NULL;
-        t->place = (Place)machine->program->loc.line << 32 | machine->program->loc.column;
+        t->place = place_of(machine->program->loc);
         t->copies.begin = t->copies.end = t->copies.committed = 0;
         fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
                       t);

@@ -5,11 +5,6 @@
 
 #include <stdlib.h>
 
-static Place place_of(Loc at)
-{
-    return (Place)at.line << 32 | at.column;
-}
-
 static int compare_places(const void *x, const void *y)
 {
     const SharedRange *a = x, *b = y;

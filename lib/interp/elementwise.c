@@ -74,6 +74,16 @@ bool interp_fma(Interp *in, const Op *op)
     return apply(in, op, slot_fma);
 }
 
+static uint64_t slot_cast(const Op *op, const uint64_t *codes)
+{
+    return dtype_cast(op->results[0]->type->dtype, operand_type(op), codes[0]);
+}
+
+bool interp_cast(Interp *in, const Op *op)
+{
+    return apply(in, op, slot_cast);
+}
+
 /* ---- functions --------------------------------------------------------- */
 
 static double reciprocal(double x)

@@ -230,6 +230,18 @@ bool interp_operands_defined(Interp *in, const Op *op)
     return true;
 }
 
+bool interp_fill_slots(Interp *in, const Op *op, SlotCode *code)
+{
+    Tensor *to = value_tensor(op->results[0]);
+    if (!interp_operands_defined(in, op))
+        return false;
+    to->undefined = NULL;
+    for (int64_t thread = 0; thread < to->threads; thread++)
+        for (int64_t slot = 0; slot < to->slots; slot++)
+            tensor_set(to, thread, slot, code(in, op, thread, slot));
+    return true;
+}
+
 double interp_value(Interp *in, DType t, uint64_t code)
 {
     if (dtype_bits(t) > 16)

@@ -4,20 +4,17 @@
 
 #include "ir/lookup.h"
 
+/* The element of the thread's table that its code chooses. */
+static uint64_t chosen_code(Interp *in, const Op *op, int64_t thread, int64_t slot)
+{
+    (void)in;
+    int64_t number = (int64_t)tensor_get(value_tensor(op->operands[0]), thread, slot);
+    return tensor_get(value_tensor(op->operands[1]), thread, number);
+}
+
 bool interp_lookup(Interp *in, const Op *op)
 {
-    const Tensor *codes = value_tensor(op->operands[0]);
-    const Tensor *table = value_tensor(op->operands[1]);
-    Tensor *to = value_tensor(op->results[0]);
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++) {
-            int64_t code = (int64_t)tensor_get(codes, thread, slot);
-            tensor_set(to, thread, slot, tensor_get(table, thread, code));
-        }
-    return true;
+    return interp_fill_slots(in, op, chosen_code);
 }
 
 /* The number of the table's element that is for `slot` of `thread`. */

@@ -49,45 +49,22 @@ bool interp_view(Interp *in, const Op *op)
     return true;
 }
 
-bool interp_cast(Interp *in, const Op *op)
+/* The operand's element as that of the result, times the power of 2 by which their deferred
+ * scales differ, rounded to nearest even. */
+static uint64_t scaled_code(Interp *in, const Op *op, int64_t thread, int64_t slot)
 {
-    const Tensor *from = value_tensor(op->operands[0]);
-    Tensor *to = value_tensor(op->results[0]);
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++)
-            tensor_set(to, thread, slot,
-                       dtype_cast(to->dtype, from->dtype, tensor_get(from, thread, slot)));
-    return true;
-}
-
-/* The operand's elements as those of the result, times the powers of 2 by which their
- * deferred scales differ, rounded to nearest even. */
-static bool scale_elements(Interp *in, const Op *op)
-{
-    const Type *from_type = op->operands[0]->type, *to_type = op->results[0]->type;
-    const Tensor *from = value_tensor(op->operands[0]);
-    Tensor *to = value_tensor(op->results[0]);
+    const Type *from = op->operands[0]->type, *to = op->results[0]->type;
     int64_t index[LIMIT_RANK];
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++) {
-            layout_index(to_type->layout, thread, slot, index);
-            int by = type_exponent(to_type, index) - type_exponent(from_type, index);
-            double v = interp_value(in, from->dtype, tensor_get(from, thread, slot));
-            tensor_set(to, thread, slot, dtype_encode(to->dtype, ldexp(v, by)));
-        }
-    return true;
+    layout_index(to->layout, thread, slot, index);
+    int by = type_exponent(to, index) - type_exponent(from, index);
+    uint64_t code = tensor_get(value_tensor(op->operands[0]), thread, slot);
+    return dtype_encode(to->dtype, ldexp(interp_value(in, from->dtype, code), by));
 }
 
 /* Exact: there is no decode whose results would be rounded. */
-bool interp_decode(Interp *in, const Op *op) { return scale_elements(in, op); }
+bool interp_decode(Interp *in, const Op *op) { return interp_fill_slots(in, op, scaled_code); }
 
-bool interp_rescale(Interp *in, const Op *op) { return scale_elements(in, op); }
+bool interp_rescale(Interp *in, const Op *op) { return interp_fill_slots(in, op, scaled_code); }
 
 /* ---- dot ------------------------------------------------------------ */
 

@@ -238,17 +238,15 @@ bool interp_broadcast(Interp *in, const Op *op)
 
 /* ---- convert_layout --------------------------------------------------- */
 
+/* The element of the operand that the result has in the slot. */
+static uint64_t moved_code(Interp *in, const Op *op, int64_t thread, int64_t slot)
+{
+    (void)in;
+    const Tensor *to = value_tensor(op->results[0]);
+    return element_code(value_tensor(op->operands[0]), to->map->linear[thread * to->slots + slot]);
+}
+
 bool interp_convert_layout(Interp *in, const Op *op)
 {
-    const Tensor *from = value_tensor(op->operands[0]);
-    Tensor *to = value_tensor(op->results[0]);
-    if (!interp_operands_defined(in, op))
-        return false;
-    to->undefined = NULL;
-    for (int64_t thread = 0; thread < to->threads; thread++)
-        for (int64_t slot = 0; slot < to->slots; slot++) {
-            uint32_t element = to->map->linear[thread * to->slots + slot];
-            tensor_set(to, thread, slot, element_code(from, element));
-        }
-    return true;
+    return interp_fill_slots(in, op, moved_code);
 }

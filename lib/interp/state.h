@@ -251,6 +251,11 @@ bool loop_next(Interp *in, const Op *op);
 /* Reports operands of `op` that hold undefined elements. */
 bool interp_operands_defined(Interp *in, const Op *op);
 
+/* Fills the register tensor that `op` gives, whose operands must be defined: `code` tells the
+ * code of each slot of each thread. */
+typedef uint64_t SlotCode(Interp *in, const Op *op, int64_t thread, int64_t slot);
+bool interp_fill_slots(Interp *in, const Op *op, SlotCode *code);
+
 /* The value of a code, from a table when the type is narrow. */
 double interp_value(Interp *in, DType t, uint64_t code);
 

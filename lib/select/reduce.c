@@ -25,6 +25,18 @@ void thread_digits_push(ThreadDigits *digits, int64_t weight, int64_t extent)
     digits->size *= extent;
 }
 
+ThreadDigits replica_digits(const Layout *l)
+{
+    ThreadDigits digits = {.size = 1};
+    int64_t weight = l->threads;
+    for (unsigned i = 0; i < l->spatial_count; i++) {
+        weight /= l->spatial[i].extent;
+        if (l->spatial[i].mode < 0)
+            thread_digits_push(&digits, weight, l->spatial[i].extent);
+    }
+    return digits;
+}
+
 int64_t lanes_of_digit(int64_t weight, int64_t extent)
 {
     int64_t joined = 1;

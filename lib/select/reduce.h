@@ -45,6 +45,9 @@ ReducePlan reduce_plan(const Op *op);
 /* Appends a digit, unless its extent is 1. */
 void thread_digits_push(ThreadDigits *digits, int64_t weight, int64_t extent);
 
+/* The digits that tell threads apart that hold the same elements. */
+ThreadDigits replica_digits(const Layout *l);
+
 /* Counts the lanes of a warp that a digit of the thread's number joins: while it is a whole
  * number of pairs of lanes, lanes that differ in one bit differ in this digit alone. */
 int64_t lanes_of_digit(int64_t weight, int64_t extent);

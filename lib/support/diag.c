@@ -39,13 +39,12 @@ void diag_add_import_path(Diag *d, const char *directory)
                arena_strdup(&d->arena, directory));
 }
 
-uint32_t diag_add_frame(Diag *d, const SourceText *source, Loc from, const char *what)
+uint32_t diag_add_frame(Diag *d, const SourceFrame *frame)
 {
     if (!d->frame_count)
         arena_push(&d->arena, d->frames, d->frame_count, d->frame_capacity,
-                   ((SourceFrame){&d->source, {0}, NULL}));
-    arena_push(&d->arena, d->frames, d->frame_count, d->frame_capacity,
-               ((SourceFrame){source, from, what}));
+                   ((SourceFrame){.source = &d->source}));
+    arena_push(&d->arena, d->frames, d->frame_count, d->frame_capacity, *frame);
     return d->frame_count - 1;
 }
 

@@ -35,6 +35,9 @@ typedef struct SourceFrame {
     const SourceText *source;
     Loc from;               /* the import or call, in a frame with a smaller number */
     const char *what;       /* "in the call of @silu" */
+    const char *function;   /* that is called; NULL: an import */
+    uint32_t line;          /* on which the function is defined */
+    uint32_t first;         /* the frame of its first call; 0: this one is it */
 } SourceFrame;
 
 typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_NOTE } Severity;
@@ -77,8 +80,8 @@ void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
 /* Adds a directory in which imported files are looked for; copies the string. */
 void diag_add_import_path(Diag *d, const char *directory);
 
-/* Adds a frame and returns its number. `source` and `what` live as long as `d`. */
-uint32_t diag_add_frame(Diag *d, const SourceText *source, Loc from, const char *what);
+/* Adds a frame and returns its number. The texts of `frame` live as long as `d`. */
+uint32_t diag_add_frame(Diag *d, const SourceFrame *frame);
 /* The text of a place, and the place in the main text from which it is read. */
 const SourceText *diag_source(const Diag *d, Loc loc);
 Loc diag_root(const Diag *d, Loc loc);

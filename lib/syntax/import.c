@@ -110,7 +110,8 @@ static bool read_items(Parser *p, const SourceText *s, Loc loc)
 {
     Bookmark after = parser_bookmark(p);
     unsigned regions = p->regions;
-    uint32_t frame = diag_add_frame(p->diag, s, loc, "in the file imported here");
+    uint32_t frame = diag_add_frame(p->diag, &(SourceFrame){.source = s, .from = loc,
+                                                            .what = "in the file imported here"});
     bool ok = source_check(p->diag, s, (Loc){.frame = frame});
     if (ok) {
         p->regions = 0;

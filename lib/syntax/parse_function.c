@@ -39,6 +39,7 @@ struct Function {
     Bookmark results;           /* types after -> */
     Bookmark body;
     bool active;                /* being read for a call */
+    uint32_t frame;             /* of the first call; 0: none yet */
 };
 
 bool function_note(Parser *p, const Function *f)
@@ -218,6 +219,7 @@ static bool parse_parameter_value(Parser *p, const Parameter *q, Symbol *s)
     }
     if (!parse_term(p, PRECEDENCE_SUM, &t))
         return false;
+    t = term_scalar_zero(p, &t);
     return set_number(s, &t) || diag_error(p->diag, t.loc, "parameter %s is a constant, got %s",
                                            q->symbol->name, term_text(p, &t));
 }
@@ -488,6 +490,18 @@ static void set_frame(Function *f, uint32_t frame)
         f->parameters[i].value.lexer.frame = f->parameters[i].value.token.loc.frame = frame;
 }
 
+/* The frame of the call in diagnostics and debug info. */
+static uint32_t add_frame(Parser *p, const Call *c)
+{
+    Function *f = c->f;
+    uint32_t frame = diag_add_frame(p->diag, &(SourceFrame){
+        .source = diag_source(p->diag, f->loc), .from = c->loc,
+        .what = arena_printf(&p->diag->arena, "in the call of @%s", f->name),
+        .function = f->name, .line = f->loc.line, .first = f->frame});
+    f->frame = f->frame ? f->frame : frame;
+    return frame;
+}
+
 /* Reads the body in a scope of its own; the parser then stands where it stood. */
 static bool expand_call(Parser *p, Call *c, Sink *results)
 {
@@ -495,12 +509,11 @@ static bool expand_call(Parser *p, Call *c, Sink *results)
     Bookmark after = parser_bookmark(p);
     uint32_t scope = p->scope_id, mark = scope_mark(p), home = f->body.lexer.frame;
     unsigned regions = p->regions, nesting = p->nesting;
-    const char *what = arena_printf(&p->diag->arena, "in the call of @%s", f->name);
     for (unsigned i = 0; i < f->parameter_count; i++)
         c->before[i] = *f->parameters[i].symbol;
     p->scope_id = ++p->call_count;
     f->active = true;
-    set_frame(f, diag_add_frame(p->diag, diag_source(p->diag, f->loc), c->loc, what));
+    set_frame(f, add_frame(p, c));
     bool ok = read_body(p, c, results);
     set_frame(f, home);
     f->active = false;

@@ -51,6 +51,19 @@ static bool parse_call_statement(Parser *p, Statement *s)
     return parse_call(p, sink) && bind_terms(p, s, sink);
 }
 
+/* Reports a name that is no op's; for jumps out of a loop's body, how to do without. */
+static bool report_unknown_op(Parser *p)
+{
+    Loc loc = p->token.loc;
+    if (parser_at(p, "break"))
+        return diag_error(p->diag, loc, "a loop has no `break`: it ends where its condition does, "
+                          "as in `while %%i < 8 and not %%found iter(%%i = 0, %%found = 0)`");
+    if (parser_at(p, "continue"))
+        return diag_error(p->diag, loc, "a loop has no `continue`: put the statements that it "
+                          "would pass over into `if`, which may give values to `yield`");
+    return diag_error(p->diag, loc, "unknown op %s", token_text(p, &p->token));
+}
+
 static bool parse_named_op(Parser *p, Statement *s)
 {
     s->loc = p->token.loc;
@@ -69,9 +82,7 @@ static bool parse_named_op(Parser *p, Statement *s)
         return parse_if(p, s);
     if (code == OP_thread_group)
         return parse_thread_group(p, s);
-    if (code == OP_COUNT)
-        return diag_error(p->diag, p->token.loc, "unknown op %s", token_text(p, &p->token));
-    return parse_plain_op(p, s, code);
+    return code == OP_COUNT ? report_unknown_op(p) : parse_plain_op(p, s, code);
 }
 
 /* Requires that an op stands alone on its line: the rest would not have been understood. */

@@ -287,6 +287,7 @@ static bool parse_number_param(Parser *p, Symbol *s)
     Term t;
     if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
+    t = term_scalar_zero(p, &t);
     if (t.kind == TERM_NUMBER && !t.number.is_real && t.number.magnitude > INT64_MAX)
         return diag_error(p->diag, t.loc, "integer %s%llu is over 64 bits",
                           t.number.negative ? "-" : "", (unsigned long long)t.number.magnitude);
@@ -612,19 +613,48 @@ static bool parser_start(Parser *p)
     return true;
 }
 
+/* Reads the main text to its end. */
+static bool parse_main_text(Parser *p)
+{
+    p->define_used = arena_array(&p->m->arena, bool, p->define_count + 1);
+    return parser_start(p) && parse_version(p) && parse_items(p) && check_defines_used(p);
+}
+
 bool parse_module(Module *m, const Define *defines, size_t define_count)
 {
     Parser p = {.m = m, .diag = m->diag, .defines = defines, .define_count = define_count};
-    p.define_used = arena_array(&m->arena, bool, define_count + 1);
-    return parser_start(&p) && parse_version(&p) && parse_items(&p) && check_defines_used(&p);
+    return parse_main_text(&p);
+}
+
+/* A layout, behind which the text ends. */
+static const Layout *parse_layout_alone(Parser *p)
+{
+    const Layout *l = parse_layout(p, 1);
+    if (!l || p->token.kind == TOKEN_END)
+        return l;
+    parser_expected(p, "the end of the layout");
+    return NULL;
 }
 
 const Layout *parse_layout_text(Module *m)
 {
     Parser p = {.m = m, .diag = m->diag};
-    const Layout *l = parser_start(&p) ? parse_layout(&p, 1) : NULL;
-    if (!l || p.token.kind == TOKEN_END)
-        return l;
-    parser_expected(&p, "the end of the layout");
-    return NULL;
+    return parser_start(&p) ? parse_layout_alone(&p) : NULL;
+}
+
+const Layout *parse_layout_of_text(Module *m, const Define *defines, size_t define_count,
+                                   const char *layout)
+{
+    Parser p = {.m = m, .diag = m->diag, .defines = defines, .define_count = define_count};
+    const SourceText s = {"<layout>", layout, strlen(layout), 1};
+    const SourceText *kept = arena_copy(&m->diag->arena, &s, sizeof s);
+    if (!parse_main_text(&p))
+        return NULL;
+    uint32_t frame = diag_add_frame(m->diag, &(SourceFrame){
+        .source = kept, .what = "in a layout of the names of this file"});
+    if (!source_check(m->diag, kept, (Loc){.frame = frame}))
+        return NULL;
+    p.end_reported = false;
+    parser_enter_source(&p, kept, frame);
+    return parse_layout_alone(&p);
 }

@@ -19,6 +19,11 @@ bool parse_module(Module *m, const Define *defines, size_t define_count);
  * alone has rank 1. */
 const Layout *parse_layout_text(Module *m);
 
+/* Parses the diag's source, and then a layout that may use its parameters and layouts. The
+ * diag's last frame is the layout's, whose text lives as long as the diag. */
+const Layout *parse_layout_of_text(Module *m, const Define *defines, size_t define_count,
+                                   const char *layout);
+
 /* Each appends to `out`, which must not lie on the module's scratch arena.
  * Canonical text of a module, or of one program; parsing it gives the same
  * module, and printing that gives the same text. */

@@ -241,6 +241,20 @@ static Value *build_scalar(Parser *p, const Term *t, const Type *like)
     return term_build(p, OP_scalar, t->loc, NULL, 0, &attr, 1, type, &out) ? out.value : NULL;
 }
 
+/* Reports that a term, which is no tensor, is no value of type `like` either. */
+static void report_no_value(Parser *p, const Term *t, const Type *like)
+{
+    if (!like)
+        diag_error(p->diag, t->loc, "%s needs a type here, as in `0.0 : f32[16, 8]`",
+                   term_text(p, t));
+    else if (like->kind == TYPE_REG)
+        diag_error(p->diag, t->loc, "%s beside a tensor of floats: convert it, as in f32(..)",
+                   term_text(p, t));
+    else
+        diag_error(p->diag, t->loc, "expected a %s, %s, got %s", verify_kind_text(like->kind),
+                   type_text(p->m, like), term_text(p, t));
+}
+
 Value *term_value(Parser *p, const Term *t, const Type *like)
 {
     Constant n;
@@ -257,9 +271,7 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
         return integer_value(p, t->loc, t->expr, like);
     if (t->kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
         return build_scalar(p, t, like);
-    diag_error(p->diag, t->loc, like ? "%s beside a tensor of floats: convert it, as in f32(..)"
-                                     : "%s needs a type here, as in `0.0 : f32[16, 8]`",
-               term_text(p, t));
+    report_no_value(p, t, like);
     return NULL;
 }
 
@@ -427,8 +439,7 @@ bool term_elementwise(Parser *p, OpCode code, Loc loc, const Term *terms, unsign
 
 /* ---- operators of both --------------------------------------------------- */
 
-/* -0 is a number for tensors' sake; beside a scalar it is 0. */
-static Term scalar_zero(Parser *p, const Term *t)
+Term term_scalar_zero(Parser *p, const Term *t)
 {
     bool zero = t->kind == TERM_NUMBER && !t->number.is_real && !t->number.magnitude;
     return zero ? term_of_expr(t->loc, expr_constant(&p->m->exprs, 0)) : *t;
@@ -440,9 +451,9 @@ bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *ri
     Term other = *right;
     const Term *b = &other;
     if (b->kind == TERM_INTEGER)
-        *a = scalar_zero(p, a);
+        *a = term_scalar_zero(p, a);
     else if (a->kind == TERM_INTEGER)
-        other = scalar_zero(p, b);
+        other = term_scalar_zero(p, b);
     if (a->kind == TERM_INTEGER && b->kind == TERM_INTEGER)
         return o->shift ? shift_expr(p, o, loc, a, b->expr)
                         : combine_expr(p, o->scalar, o->spelling, loc, a, b->expr);

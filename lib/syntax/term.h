@@ -50,6 +50,9 @@ Term term_of_value(Loc loc, Value *v);
 /* A scalar as an expression, another value as itself. */
 Term term_of_any(Parser *p, Loc loc, Value *v);
 
+/* The integer 0 for -0, which is a number for the sake of tensors; other terms as they are. */
+Term term_scalar_zero(Parser *p, const Term *t);
+
 /* Returns true, and the number, of a constant. */
 bool term_constant(const Term *t, Constant *out);
 /* "the number 0.5", "a shared tensor, f16[16, 8] shared", for messages. */

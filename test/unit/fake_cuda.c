@@ -511,7 +511,9 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
     CALLED_IN_CONTEXT();
     (void)function;
     *value = attribute == CU_FUNC_ATTRIBUTE_NUM_REGS ? 40
-           : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? 16 : -1;
+           : attribute != CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? -1
+           : fake_cuda.without_local                         ? 0
+                                                             : 16;
     return CUDA_SUCCESS;
 }
 

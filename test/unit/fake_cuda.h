@@ -39,6 +39,7 @@ typedef struct FakeCuda {
     int capability;         /* of every device; 0: 86 */
     const char *fail;       /* "cuX:code" or "N:code": the call that fails, by name or
                                number from 1, and its error; NULL: TILUS_FAKE_FAIL */
+    int without_local;      /* functions have no local memory; else 16 bytes a thread */
     int strict;             /* streams are asked about only where a context is current */
     int late;               /* a library is compiled when its function is asked for, and
                                then has no log */

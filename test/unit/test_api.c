@@ -439,6 +439,20 @@ static void a_layout_is_drawn(void **state)
     tilus_diag_free(diag);
 }
 
+static void layouts_of_names_can_be_drawn(void **state)
+{
+    (void)state;
+    static const char names[] = "param N = 4\nlayout L = spatial(N).local(2)\n";
+    const tilus_define define = {"N", "1"};
+    tilus_diag *diag = tilus_diag_new();
+    char *text = tilus_text_layout_draw(diag, "n.tilus", names, strlen(names), &define, 1,
+                                        "L.spatial(N + 1)", TILUS_DRAWING_TEXT);
+    assert_non_null(text);
+    assert_memory_equal(text, "local(2).spatial(2)  [4], 2 threads, 2 slots\n", 45);
+    free(text);
+    tilus_diag_free(diag);
+}
+
 /* ---- what a launcher must know ---------------------------------------------------- */
 
 static void kernel_info_tells_the_launcher(void **state)
@@ -1050,6 +1064,7 @@ int main(void)
         cmocka_unit_test(observers_see_passes_begin_and_fail),
         cmocka_unit_test(the_op_reference_is_a_table),
         cmocka_unit_test(a_layout_is_drawn),
+        cmocka_unit_test(layouts_of_names_can_be_drawn),
         cmocka_unit_test(kernel_info_tells_the_launcher),
         cmocka_unit_test(kernel_info_says_what_overlaps),
         cmocka_unit_test(launches_are_checked_with_the_info),

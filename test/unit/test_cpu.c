@@ -467,7 +467,7 @@ static void two_places(const uint64_t *unused)
 {
     (void)unused;
     const uint64_t all = 0;
-    this_thread()->place = (Place)(5 + lane() % 2) << 32 | 1;
+    this_thread()->place = place_of((Loc){.line = 5 + lane() % 2, .column = 1});
     cpu_barrier(&all, NULL);
 }
 

@@ -238,6 +238,47 @@ static void nothing_else_counts(void **state)
     tilus_cache_close(cache);
 }
 
+/* Writes `step.tilus`, whose function adds `step`. */
+static void write_import(const char *folder, const char *step)
+{
+    char path[TEST_PATH + 16];
+    snprintf(path, sizeof path, "%s/step.tilus", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "function @step(%%x) { return %%x + %s }\n", step);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A text that did not change is compiled anew when a file has that it imports. */
+static void imported_files_count(void **state)
+{
+    (void)state;
+    static const char importing[] =
+        "import \"step.tilus\"\n"
+        "program @fill<1>(%a: ptr<f32>) warps(1) {\n"
+        "  %g = view_global %a : f32[32]\n"
+        "  store_global @step(load_global %g[0] : f32[32] @ spatial(32)), %g[0]\n"
+        "}\n";
+    static const struct {
+        const char *step;
+        uint64_t hits;          /* of the call and all before it */
+    } calls[] = {{"1", 0}, {"1", 1}, {"2", 1}, {"2", 2}, {"1", 3}};
+    const char *paths[] = {directory};
+    tilus_cache *cache = open_cache();
+    const tilus_jit_options options = {.target = "sm_80", .cache = cache, .import_paths = paths,
+                                       .import_path_count = 1};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        write_import(directory, calls[i].step);
+        Result r = jit(importing, &options);
+        tilus_artefact *artefact = read_artefact(&r);
+        assert_non_null(strstr(artefact->ptx, *calls[i].step == '1' ? "0f3F800000" : "0f40000000"));
+        assert_int_equal(hits_of(cache), calls[i].hits);
+        free(artefact);
+        free(r.bytes);
+    }
+    tilus_cache_close(cache);
+}
+
 static void keeps_no_failures(void **state)
 {
     (void)state;
@@ -328,6 +369,7 @@ int main(void)
         TEST(compiles_once),
         TEST(everything_counts),
         TEST(nothing_else_counts),
+        TEST(imported_files_count),
         TEST(keeps_no_failures),
         TEST(threads_share_a_cache),
         TEST(memory_may_run_out),

@@ -84,6 +84,29 @@ static void waits_have_names(void **state)
     assert_string_equal(completion_wait_name(COMPLETION_MBARRIER), "mbarrier_wait");
 }
 
+/* A text's only program. */
+typedef struct Subject {
+    Diag diag;
+    Module *module;
+    Program *program;
+} Subject;
+
+static void subject_open(Subject *s, const char *text)
+{
+    diag_init(&s->diag);
+    diag_set_source(&s->diag, "test", text, strlen(text), 1);
+    s->module = module_new(&s->diag);
+    assert_non_null(s->module);
+    assert_true(parse_module(s->module, NULL, 0) && verify_module(s->module));
+    s->program = s->module->programs;
+}
+
+static void subject_free(Subject *s)
+{
+    module_free(s->module);
+    diag_free(&s->diag);
+}
+
 static Value *find_value(Program *p, const char *name)
 {
     for (Op *op = p->body->first; op; op = op->next)
@@ -103,32 +126,26 @@ static void accesses_of_a_bulk_copy(void **state)
         "  %b = allocate_mbarrier {count = 1} : mbarrier[3]\n"
         "  copy_async_bulk %g[3, 0], %s[1, 0], %b[2] {shape = [64]}\n"
         "}\n";
-    Diag diag;
-    diag_init(&diag);
-    diag_set_source(&diag, "test", text, strlen(text), 1);
-    Module *m = module_new(&diag);
-    assert_non_null(m);
-    assert_true(parse_module(m, NULL, 0) && verify_module(m));
-    Program *p = m->programs;
+    Subject s;
+    subject_open(&s, text);
     OpAccess a[ACCESSES_MAX], written;
-    const Op *copy = p->body->last;
+    const Op *copy = s.program->body->last;
     assert_int_equal(op_accesses(copy, a), 2);
     assert_int_equal(a[0].operand, 0);
     assert_int_equal(a[0].mode, MODE_READ);
-    assert_ptr_equal(a[0].tile.memory, find_value(p, "g"));
+    assert_ptr_equal(a[0].tile.memory, find_value(s.program, "g"));
     assert_ptr_equal(a[0].tile.offsets, op_attr(copy, ATTR_SOURCE_OFFSETS));
     assert_int_equal(a[1].operand, 1);
     assert_int_equal(a[1].mode, MODE_WRITE);
     assert_int_equal(a[1].threads, ACCESS_BY_ANY);
     assert_int_equal(a[1].completion, COMPLETION_MBARRIER);
-    assert_ptr_equal(a[1].counter, find_value(p, "b"));
+    assert_ptr_equal(a[1].counter, find_value(s.program, "b"));
     assert_ptr_equal(a[1].tile.offsets, op_attr(copy, ATTR_OFFSETS));
     assert_int_equal(a[1].tile.extents[0], 64);
     assert_true(op_access_written(copy, &written));
     assert_int_equal(written.operand, 1);
     assert_true(op_is_async(copy));
-    module_free(m);
-    diag_free(&diag);
+    subject_free(&s);
 }
 
 /* A copy of rows that a register tensor names may read all of the view, but writes its tile;
@@ -145,15 +162,10 @@ static void accesses_of_copied_rows(void **state)
         "  copy_async %g[%rows, 8], %s[0, 0] {shape = [32, 16]}\n"
         "  %v = load_shared %s[%rows, 8] : u32[32, 2] @ spatial(32, 1).local(1, 2)\n"
         "}\n";
-    Diag diag;
-    diag_init(&diag);
-    diag_set_source(&diag, "test", text, strlen(text), 1);
-    Module *m = module_new(&diag);
-    assert_non_null(m);
-    assert_true(parse_module(m, NULL, 0) && verify_module(m));
-    Program *p = m->programs;
+    Subject s;
+    subject_open(&s, text);
     OpAccess a[ACCESSES_MAX];
-    const Op *load = p->body->last, *copy = load->prev;
+    const Op *load = s.program->body->last, *copy = load->prev;
     assert_int_equal(op_accesses(copy, a), 2);
     assert_true(a[0].data_dependent);
     assert_null(a[0].tile.offsets);
@@ -163,7 +175,7 @@ static void accesses_of_copied_rows(void **state)
     assert_int_equal(a[1].tile.extents[1], 16);
     assert_null(a[1].tile.index);
     MemoryTile source = op_source_tile(copy);
-    assert_ptr_equal(source.index, find_value(p, "rows"));
+    assert_ptr_equal(source.index, find_value(s.program, "rows"));
     assert_int_equal(memory_tile_find(&source, 0), -1);
     assert_int_equal(memory_tile_find(&source, 1), 1);
     assert_true(memory_tile_is_uniform(&source, 1) && !memory_tile_is_uniform(&source, 0));
@@ -171,8 +183,7 @@ static void accesses_of_copied_rows(void **state)
     assert_true(a[0].data_dependent);
     assert_int_equal(a[0].tile.extents[0], 32);
     assert_ptr_equal(op_index(load), source.index);
-    module_free(m);
-    diag_free(&diag);
+    subject_free(&s);
 }
 
 int main(void)

@@ -194,12 +194,13 @@ static tilus_rt *open_with_log(void)
 static void logs_what_it_cannot_return(void **state)
 {
     (void)state;
+    fake->without_local = 1;
     tilus_rt *rt = open_with_log();
     tilus_kernel *kernel = create(rt, &scale, ptx);
     assert_ok(tilus_kernel_prepare(kernel, 0));
     assert_int_equal(logged, 1);
     assert_contains(log_text, "kernel @scale (sm_80) is prepared on device 0 (Fake 100) in ");
-    assert_contains(log_text, " ms: PTX, 40 registers and 16 bytes");
+    assert_contains(log_text, " ms: PTX, 40 registers and 0 bytes");
     fake->fail = "cuLibraryUnload:1";
     tilus_kernel_unload(kernel);
     assert_int_equal(logged, 2);
@@ -207,6 +208,27 @@ static void logs_what_it_cannot_return(void **state)
     fake->fail = "cuDevicePrimaryCtxRelease_v2:1";
     tilus_rt_close(rt);
     assert_int_equal(logged, 3);
+    assert_nothing_left();
+}
+
+/* Local memory that the PTX does not declare itself is for registers. */
+static void logs_spills(void **state)
+{
+    (void)state;
+    tilus_rt *rt = open_with_log();
+    tilus_kernel *spilling = create(rt, &scale, ptx);
+    assert_ok(tilus_kernel_prepare(spilling, 0));
+    assert_int_equal(logged, 2);
+    assert_contains(log_text, "kernel @scale (sm_80) on device 0 (Fake 100): warning: registers "
+                              "spill: a thread keeps 16 bytes in local memory");
+    assert_contains(log_text, "[-Wspills]");
+    static const char printing[] = ".entry scale" SCALE_PARAMETERS " .local .b8 depot[16];";
+    tilus_kernel *kernel = create(rt, &scale, printing);
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    assert_int_equal(logged, 3);
+    tilus_kernel_unload(spilling);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
     assert_nothing_left();
 }
 
@@ -479,6 +501,7 @@ int main(void)
         cmocka_unit_test_setup(any_call_may_fail, set_up),
         cmocka_unit_test_setup(any_call_may_lose_the_device, set_up),
         cmocka_unit_test_setup(logs_what_it_cannot_return, set_up),
+        cmocka_unit_test_setup(logs_spills, set_up),
         cmocka_unit_test_setup(reports_the_jit_log, set_up),
         cmocka_unit_test_setup(says_which_ptx_the_driver_takes, set_up),
         cmocka_unit_test_setup(says_what_the_device_lacks, set_up),

@@ -49,10 +49,15 @@ static unsigned char *shared(unsigned byte)
     return cpu_worker->shared.data + byte;
 }
 
+static Place place_on(unsigned line)
+{
+    return place_of((Loc){.line = line, .column = 1});
+}
+
 /* From now on the thread is at an op of this line. */
 static void at_line(unsigned line)
 {
-    this_thread()->place = (Place)line << 32 | 1;
+    this_thread()->place = place_on(line);
 }
 
 static void load(unsigned byte, unsigned bytes)
@@ -191,14 +196,14 @@ static void test_block(void **state)
     expect_fault(write_then_read, "race: thread 40 of block (0) reads byte 2 of shared "
                  "memory, thread 3 has written it, and no synchronize lies between");
     Fault f = run(write_then_read, 64);
-    assert_int_equal(f.message.place >> 32, 3);
+    assert_int_equal(f.message.place, place_on(3));
     assert_int_equal(f.note_count, 1);
-    assert_int_equal(f.notes[0].place >> 32, 2);
+    assert_int_equal(f.notes[0].place, place_on(2));
     assert_string_equal(f.notes[0].text, "thread 3 has written it here");
     f = run(read_then_write, 64);
     assert_fault(f, "race: thread 32 of block (0) writes byte 0 of shared memory, thread 0 "
                     "has read it, and no synchronize lies between");
-    assert_int_equal(f.notes[0].place >> 32, 4);
+    assert_int_equal(f.notes[0].place, place_on(4));
     expect_well(other_bytes);
     expect_well(own_byte);
     expect_fault(read_parts, "thread 32 of block (0) writes byte 2 of shared memory, thread 0 has "
@@ -606,7 +611,7 @@ static void test_copies(void **state)
                  "between");
     Fault f = run(never_waited, 32);
     assert_fault(f, "thread 5 of block (0) ends while this copy_async is in flight");
-    assert_int_equal(f.message.place >> 32, 2);
+    assert_int_equal(f.message.place, place_on(2));
 }
 
 /* ---- global memory ------------------------------------------------------------- */
@@ -709,11 +714,11 @@ static void test_undefined(void **state)
     Fault f = run(never_written, 64);
     assert_fault(f, "thread 0 of block (0) reads byte 0 of shared memory, which was never "
                     "written");
-    assert_int_equal(f.message.place >> 32, 2);
+    assert_int_equal(f.message.place, place_on(2));
     f = run(written_too_late, 64);
     assert_fault(f, "race: thread 32 of block (0) writes byte 2 of shared memory, thread 0 "
                     "has read it");
-    assert_int_equal(f.message.place >> 32, 3);
+    assert_int_equal(f.message.place, place_on(3));
     expect_fault(never_written_at_end, "thread 9 of block (0) reads byte 3 of shared memory, "
                  "which was never written");
     expect_well(written_in_parts);
@@ -802,7 +807,7 @@ static void test_compiled(void **state)
     cg->machine = jit_machine(cg, 0);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(cg->machine);
     LLVMSetModuleDataLayout(cg->llvm, layout);
-    lines_open(cg);
+    lines_open(cg, LINES_NUMBERED);
     build_copy(cg);
     HostCode *code = jit_load(cg, 0, "copy", &address);
     assert_non_null(code);

@@ -1,0 +1,17 @@
+/* Template parameters as the parser takes them. */
+#ifndef TILUS_API_DEFINES_H
+#define TILUS_API_DEFINES_H
+
+#include "syntax/syntax.h"
+#include "tilus/tilus.h"
+
+/* The public -D as the parser's, on the module's arena; texts are shared. */
+static inline Define *api_defines(Module *m, const tilus_define *defines, size_t count)
+{
+    Define *copy = arena_array(&m->arena, Define, count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = (Define){defines[i].name, defines[i].value};
+    return copy;
+}
+
+#endif
