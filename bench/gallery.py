@@ -66,10 +66,13 @@ def quantize(i):
     return q if x.dtype == torch.float64 else q.to(torch.float8_e4m3fn)
 
 
+SCAN_PART = 32768       # PART of kernels/scan.tilus
+
+
 def scan_inputs(small):
     """The sums of parts are an input of @scan, which @totals computes: both are measured."""
     x = integers(10, 100000 if small else 1 << 26)
-    parts = F.pad(x, (0, -x.numel() % 65536)).view(-1, 65536).sum(-1, dtype=torch.int32)
+    parts = F.pad(x, (0, -x.numel() % SCAN_PART)).view(-1, SCAN_PART).sum(-1, dtype=torch.int32)
     return {"x": x, "sums": parts}
 
 
@@ -175,7 +178,7 @@ def kernels():
                  lambda small: {"x": randn(64 if small else 16384, 4096), "w": randn(4096), "b": randn(4096)},
                  lambda i: {"y": empty(*i["x"].shape)},
                  {"eager": lambda i: F.layer_norm(i["x"], (4096,), i["w"], i["b"], 1e-5)}, "eager")
-    yield Kernel("softmax", "softmax of rows of any length, [4096, 32768]",
+    yield Kernel("softmax", "softmax of rows, [4096, 32768]",
                  "softmax", "softmax", {},
                  lambda i: {"rows": i["x"].shape[0], "n": i["x"].shape[1]},
                  lambda small: {"x": randn(16 if small else 4096, 32768)},
@@ -214,7 +217,7 @@ def kernels():
                  {"eager": lambda i: F.embedding(i["ids"], i["table"])}, None, tolerance=0)
     yield Kernel("histogram", "256 bins of 2^28 bytes",
                  "histogram", "histogram", {},
-                 lambda i: {"n": i["x"].shape[0], "blocks": 132 * 8},
+                 lambda i: {"n": i["x"].shape[0], "blocks": 132 * 6},
                  lambda small: {"x": integers(256, 100000 if small else 1 << 28, dtype=torch.uint8)},
                  lambda i: {"counts": torch.zeros(256, device=DEVICE, dtype=torch.int32)},
                  {"eager": lambda i: torch.bincount(i["x"].to(torch.uint8), minlength=256)}, None, tolerance=0)

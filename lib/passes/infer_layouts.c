@@ -177,27 +177,42 @@ static const Layout *known_index(const Node *node)
     return index && index != node->value ? graph_node(index)->layout : NULL;
 }
 
+static const Region *value_region(const Value *v)
+{
+    return v->def ? v->def->parent : v->region;
+}
+
+/* Returns the layout that the access of a tile decides, NULL if none does: beside a smaller tensor
+ * that is known it must fit, unless an index decides anyway. */
+static const Layout *fit_moved(Infer *s, Node *node, bool has_smaller, const char **reason,
+                               const char **why)
+{
+    const Layout *index = known_index(node);
+    int64_t threads = region_threads(value_region(node->value)).count;
+    unsigned bytes = 0;
+    const Layout *l = fit_access(s->m, node->access, node->value, index, threads, &bytes, why);
+    if (l && has_smaller && !index && !graph_fits(&s->graph, node, l))
+        return NULL;
+    *reason = arena_printf(&s->m->scratch, "%u byte%s a lane, %s", bytes, bytes == 1 ? "" : "s",
+                           index ? "as the index allows" : "coalesced");
+    return l;
+}
+
 static bool choose_tile(Infer *s, Node *node)
 {
     Module *m = s->m;
     const Node *smaller = find_smaller(node);
     const Value *v = node->value;
-    int64_t threads = region_threads(v->def ? v->def->parent : v->region).count;
     const char *reason = "no op decides", *why = "";
     const Op *by = v->def ? v->def : v->region->parent;
-    const Layout *l = NULL, *index = known_index(node);
-    unsigned bytes = 0;
-    if (node->access && (!smaller || index))
-        l = fit_access(m, node->access, v, index, threads, &bytes, &why);
+    const Layout *l = node->access ? fit_moved(s, node, smaller, &reason, &why) : NULL;
     if (l) {
         by = node->access;
-        reason = arena_printf(&m->scratch, "%u byte%s a lane, %s", bytes, bytes == 1 ? "" : "s",
-                              index ? "as the index allows" : "coalesced");
     } else if (smaller) {
         l = fit_repeat(m, smaller->layout, v->type, &why);
         reason = arena_printf(&m->scratch, "repeats %s", graph_value_text(m, smaller->value));
     } else if (!node->access) {
-        l = fit_plain(m, v->type, threads, &why);
+        l = fit_plain(m, v->type, region_threads(value_region(v)).count, &why);
     }
     if (l)
         return graph_choose(&s->graph, node, l, by, reason);

@@ -383,6 +383,37 @@ static bool spread(Graph *g)
     return !g->failed;
 }
 
+/* Lays out the open neighbors that have the same layout; false at a known one that disagrees. */
+static bool try_neighbors(Graph *g, Node *node, Node ***tried, uint32_t *count, uint32_t *capacity)
+{
+    bool fits = true;
+    for (const Edge *edge = node->edges; fits && edge;
+         edge = edge->next[edge->ends[1] == node]) {
+        Node *other = edge->ends[edge->ends[0] == node];
+        if (other->layout) {
+            fits = agree(g, edge);
+        } else if (edge->kind == EDGE_SAME) {
+            other->layout = node->layout;
+            arena_push(&g->m->scratch, *tried, *count, *capacity, other);
+        }
+    }
+    return fits;
+}
+
+bool graph_fits(Graph *g, Node *node, const Layout *l)
+{
+    Node **tried = NULL;
+    uint32_t count = 0, capacity = 0;
+    bool fits = true;
+    node->layout = l;
+    arena_push(&g->m->scratch, tried, count, capacity, node);
+    for (uint32_t i = 0; fits && i < count; i++)
+        fits = try_neighbors(g, tried[i], &tried, &count, &capacity);
+    for (uint32_t i = 0; i < count; i++)
+        tried[i]->layout = NULL;
+    return fits;
+}
+
 bool graph_choose(Graph *g, Node *node, const Layout *l, const Op *by, const char *why)
 {
     if (node->layout)

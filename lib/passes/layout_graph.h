@@ -79,6 +79,10 @@ bool graph_build(Graph *g, Program *p);
  * it. Fails at a node that has another layout already. */
 bool graph_choose(Graph *g, Node *node, const Layout *l, const Op *by, const char *why);
 
+/* Returns true when `l` for the open `node`, and for those that have its layout, agrees with all
+ * neighbors whose layouts are known. */
+bool graph_fits(Graph *g, Node *node, const Layout *l);
+
 /* Returns the node of a value, or NULL of one that is no register tensor. */
 Node *graph_node(const Value *v);
 

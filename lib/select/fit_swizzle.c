@@ -4,7 +4,9 @@
  *
  *     swizzle(bits, base, shift)      base: a run           2^base elements
  *                                     shift: from a run's number up to the row's,
- *                                     or to the number of the 128 bytes it lies in */
+ *                                     or to the number of the 128 bytes it lies in;
+ *                                     where conflicts are left, to that of 2, 4 or 8 rows,
+ *                                     as for a transposed store */
 #include "select/fit.h"
 
 #include "ir/op_attrs.h"
@@ -116,20 +118,26 @@ static void try_swizzle(Best *best, Swizzle s)
     best->swizzle = s;
 }
 
+static void try_from(Best *best, unsigned bits, unsigned base, unsigned from)
+{
+    if (from > base)
+        try_swizzle(best, (Swizzle){(uint8_t)bits, (uint8_t)base, (uint8_t)(from - base)});
+}
+
 /* Tries swizzles of runs of 2^base elements: from the row's number, and from that of
- * the 128 bytes. */
+ * the 128 bytes; then from that of several rows. */
 static void try_runs(Best *best, unsigned base)
 {
     const Type *t = best->shared->type;
     unsigned row = log2_of(type_extent(t, t->rank - 1));
     unsigned banks = log2_of(ALL_BANKS_BITS / (int64_t)dtype_bits(t->dtype));
-    for (unsigned bits = MOST_BITS; bits > 0; bits--)
-        for (unsigned way = 0; way < 2; way++) {
-            unsigned from = way ? banks : row;
-            if (from > base)
-                try_swizzle(best, (Swizzle){(uint8_t)bits, (uint8_t)base,
-                                            (uint8_t)(from - base)});
-        }
+    for (unsigned bits = MOST_BITS; bits > 0; bits--) {
+        try_from(best, bits, base, row);
+        try_from(best, bits, base, banks);
+    }
+    for (unsigned rows = 1; rows <= MOST_BITS && best->cost.ways > 1; rows++)
+        for (unsigned bits = MOST_BITS; bits > 0; bits--)
+            try_from(best, bits, base, row + rows);
 }
 
 Swizzle fit_swizzle(Program *p, const Value *shared, unsigned *ways)
