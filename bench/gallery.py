@@ -434,6 +434,22 @@ def write(path, names, rows):
         writer.writerows(kept[name] for name in names if name in kept)
 
 
+def measure_row(options, all_kernels, name):
+    """Returns true when it is measured; a kernel that fails does not hold up the others."""
+    try:
+        r = row(options.tools, all_kernels[name])
+    except (SystemExit, AssertionError, RuntimeError) as error:
+        print(f"{name}: {error}", file=sys.stderr, flush=True)
+        return False
+    r |= {"device": torch.cuda.get_device_name(), "torch_version": torch.__version__,
+          "revision": options.revision}
+    print({f: r.get(f) for f in FIELDS[:-3]}, flush=True)
+    if options.out:
+        write(options.out, all_kernels, [r])
+    torch.cuda.empty_cache()
+    return True
+
+
 def variants(options, k):
     """Our times with other parameters; of one that fails, why."""
     for words in options.defines:
@@ -441,7 +457,7 @@ def variants(options, k):
         variant.defines = k.defines | dict(word.split("=") for word in words.split(","))
         try:
             print(k.name, words, ours(options.tools, variant)[1], flush=True)
-        except (SystemExit, AssertionError) as error:
+        except (SystemExit, AssertionError, RuntimeError) as error:
             print(k.name, words, error, flush=True)
 
 
@@ -461,14 +477,9 @@ def main():
         parser.error(f"no kernel '{unknown[0]}'; there are {', '.join(all_kernels)}")
     if options.defines:
         return [variants(options, all_kernels[name]) for name in chosen]
-    for name in chosen:
-        r = row(options.tools, all_kernels[name])
-        r |= {"device": torch.cuda.get_device_name(), "torch_version": torch.__version__,
-              "revision": options.revision}
-        print({f: r.get(f) for f in FIELDS[:-3]}, flush=True)
-        if options.out:
-            write(options.out, all_kernels, [r])
-        torch.cuda.empty_cache()
+    failed = [name for name in chosen if not measure_row(options, all_kernels, name)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
