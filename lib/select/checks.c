@@ -71,7 +71,7 @@ void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t check
 
 /* ---- checks in loops --------------------------------------------------------------- */
 
-static const Op *loop_around(const Op *op)
+const Op *loop_around(const Op *op)
 {
     const Op *around = op->parent->parent;
     while (around && !op_is_loop(around))

@@ -5,6 +5,9 @@
 
 #include "ir/tile.h"
 
+/* Returns the innermost loop around the op; NULL outside of loops. */
+const Op *loop_around(const Op *op);
+
 /* Reports each dimension of the tile `t` of `op` that is `checked`, as remarks of
  * select-instructions. */
 void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked);

@@ -76,6 +76,19 @@ static void remark_copy(Module *m, const Op *op, const Plan *p)
     remark_width(m, op, p);
 }
 
+/* Warns of a copy in a loop that passes through registers: each iteration waits for its loads. */
+static void warn_of_registers(Module *m, const Op *op, const Plan *plan)
+{
+    bool written = op_attr(op, ATTR_WIDTH) || op_attr(op, ATTR_VIA);
+    if (written || plan->copy.bytes >= CP_ASYNC_LEAST || !loop_around(op))
+        return;
+    diag_warning(m->diag, WARNING_PIPELINE, op->loc, "copy_async goes by registers, so that each "
+                 "iteration waits for its loads, not by cp.async, which takes %d bytes: %s",
+                 CP_ASYNC_LEAST, copy_reason(m, op, CP_ASYNC_LEAST));
+    diag_note(m->diag, op->operands[0]->loc, "{align = 16} of the pointer and {divisible = N} of "
+              "the extents would prove wider chunks");
+}
+
 static bool copy_holds(Module *m, const Op *op)
 {
     const Attr *width = op_attr(op, ATTR_WIDTH);
@@ -85,5 +98,5 @@ static bool copy_holds(Module *m, const Op *op)
 
 const Planner planner_copy = {
     .family = PLAN_copy, .plan = plan_copy, .write = write_copy, .remark = remark_copy,
-    .reason = reason_for_chunks, .holds = copy_holds,
+    .warn = warn_of_registers, .reason = reason_for_chunks, .holds = copy_holds,
 };
