@@ -39,6 +39,13 @@ bool emit_words(Codegen *cg, const Op *op, CodeEmitter *emit)
     return true;
 }
 
+LLVMValueRef allow_contraction(Codegen *cg, LLVMValueRef v)
+{
+    if (cg->program->contract && LLVMIsAInstruction(v) && LLVMCanValueUseFastMathFlags(v))
+        LLVMSetFastMathFlags(v, LLVMFastMathAllowContract);
+    return v;
+}
+
 LLVMValueRef emit_integer_value(Codegen *cg, DType t, LLVMValueRef code)
 {
     unsigned above = LLVMGetIntTypeWidth(LLVMTypeOf(code)) - dtype_bits(t);

@@ -107,6 +107,8 @@ static LLVMValueRef float_code(Codegen *cg, const Op *op, DType t, LLVMValueRef 
     for (unsigned i = 0; i < op->operand_count; i++)
         v[i] = LLVMBuildBitCast(cg->builder, codes[i], type, "");
     LLVMValueRef result = apply_float(cg->builder, op->code, v);
+    if (op->code == OP_mul)
+        allow_contraction(cg, result);
     return LLVMBuildBitCast(cg->builder, result, LLVMTypeOf(codes[0]), "");
 }
 

@@ -1,7 +1,8 @@
 /* reduce and broadcast. A reduction goes from the inside out, as
  * lib/select/reduce.h plans it:
  *
- *   slots    acc[r] = (slot + slot) + (slot + slot)    in each thread, a balanced tree
+ *   slots    acc[r] = (slot + slot) + (slot + slot)    in each thread, a balanced tree,
+ *                                             whose leaves are runs where these become fma
  *   lanes    acc[r] = acc[r] + acc[r] of lane ^ 2^k       or one redux.sync
  *   warps    scratch[r][partial][place] = acc[r]    one thread of each butterfly
  *            barrier
@@ -129,11 +130,30 @@ static Partial source_partial(const Reduce *r, const Source *s)
                      r->indexed ? const_i32_of(cg, (uint32_t)s->index) : NULL};
 }
 
+/* Returns how many sources are combined one after another: sums of products that may be
+ * contracted, of which each but the first then is one fma. */
+static int64_t run_length(const Reduce *r)
+{
+    enum { FMA_RUN = 8 };
+    const Op *def = r->fold.op->operands[0]->def;
+    bool fuses = r->fold.cg->program->contract && r->fold.kind == REDUCE_SUM &&
+                 (r->fold.dtype == DTYPE_f32 || r->fold.dtype == DTYPE_f64);
+    return fuses && def && def->code == OP_mul ? FMA_RUN : 1;
+}
+
+static Partial reduce_run(const Reduce *r, const Source *s, int64_t count)
+{
+    Partial sum = source_partial(r, s);
+    for (int64_t i = 1; i < count; i++)
+        sum = combine_in_order(r, sum, source_partial(r, s + i));
+    return sum;
+}
+
 /* Combines sources in a balanced tree. */
 static Partial reduce_sources(const Reduce *r, const Source *s, int64_t count)
 {
-    if (count == 1)
-        return source_partial(r, s);
+    if (count <= run_length(r))
+        return reduce_run(r, s, count);
     int64_t half = count / 2;
     Partial x = reduce_sources(r, s, half);
     return combine_in_order(r, x, reduce_sources(r, s + half, count - half));

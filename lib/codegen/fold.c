@@ -36,7 +36,7 @@ static LLVMValueRef combine_floats(const Fold *f, LLVMValueRef x, LLVMValueRef y
 {
     LLVMBuilderRef b = f->cg->builder;
     if (f->kind == REDUCE_SUM)
-        return LLVMBuildFAdd(b, x, y, "");
+        return allow_contraction(f->cg, LLVMBuildFAdd(b, x, y, ""));
     if (f->kind == REDUCE_PRODUCT)
         return LLVMBuildFMul(b, x, y, "");
     return build_binary(b, f->kind == REDUCE_MAX ? "llvm.maximumnum" : "llvm.minimumnum", x, y);

@@ -158,6 +158,10 @@ bool emit_slots(Codegen *cg, const Op *op, CodeEmitter *emit);
  * have one type, and past the last slot anything will do. */
 bool emit_words(Codegen *cg, const Op *op, CodeEmitter *emit);
 
+/* Allows an f32 or f64 operation to be one with an operation that also allows it (LLVM's
+ * `contract`), where the program does. Returns `v`. */
+LLVMValueRef allow_contraction(Codegen *cg, LLVMValueRef v);
+
 /* The value of an integer's code, sign-extended to the code's LLVM type if `t`
  * is signed; and the code of a value, of which the low bits count. */
 LLVMValueRef emit_integer_value(Codegen *cg, DType t, LLVMValueRef code);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,14 @@ static uint64_t to_word(float v)
         results[0] = to_word(expression);                                     \
     }
 
-MATH(exp2_f32, exp2f(x))
+/* Gives zero for a subnormal result, as `.ftz` does; a subnormal argument makes 1 anyway. */
+static float exp2_flushed(float x)
+{
+    float power = exp2f(x);
+    return power < FLT_MIN ? 0 : power;
+}
+
+MATH(exp2_f32, exp2_flushed(x))
 MATH(log2_f32, log2f(x))
 MATH(rcp_f32, x == 0 ? copysignf(INFINITY, x) : 1 / x)
 MATH(rsqrt_f32, x == 0 ? copysignf(INFINITY, x) : 1 / sqrtf(x))

@@ -92,6 +92,7 @@ struct Program {
     unsigned arg_count;
     unsigned warps;
     unsigned min_blocks;    /* of which registers suffice in a multiprocessor; 0: any */
+    bool contract;          /* a product and the sum that uses it may round once */
     Region *body;
     Program *next;
 };

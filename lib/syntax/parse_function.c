@@ -575,6 +575,7 @@ bool parse_call_leaf(Parser *p, Term *out)
     if (ok) {
         *out = results->terms[0];
         out->loc = loc;
+        out->product = false;
     }
     arena_reset(&p->m->scratch, mark);
     return ok;

@@ -489,7 +489,7 @@ static bool parse_block_number(Parser *p, const char *word, unsigned most, const
     return true;
 }
 
-/* warps(4) min_blocks(2) */
+/* warps(4) min_blocks(2) contract */
 static bool parse_block(Parser *p)
 {
     Loc loc = p->token.loc;
@@ -498,6 +498,7 @@ static bool parse_block(Parser *p)
               parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
                                  "%lld blocks in a multiprocessor, it has 1 to %u",
                                  &p->program->min_blocks);
+    p->program->contract = ok && parser_accept(p, "contract");
     if (ok && p->program->min_blocks * p->program->warps > LIMIT_RESIDENT_WARPS)
         return diag_error(p->diag, loc, "%u blocks of %u warps, a multiprocessor has room for %d "
                           "warps", p->program->min_blocks, p->program->warps,

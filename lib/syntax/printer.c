@@ -380,6 +380,8 @@ static void print_program_header(Printer *pr, Program *p)
     text_printf(pr->out, ") warps(%u)", p->warps);
     if (p->min_blocks)
         text_printf(pr->out, " min_blocks(%u)", p->min_blocks);
+    if (p->contract)
+        text_add(pr->out, " contract");
 }
 
 static void forget_region(Region *r)

@@ -414,6 +414,51 @@ bool term_unify(Parser *p, OpCode code, Loc loc, const Term *terms, unsigned cou
     return true;
 }
 
+/* ---- contraction ------------------------------------------------------------ */
+
+static bool has_fma(DType t)
+{
+    return t == DTYPE_f16 || t == DTYPE_bf16 || t == DTYPE_f32 || t == DTYPE_f64;
+}
+
+/* Returns the one of two operands of a sum or difference that is a product of the whole shape,
+ * where the program allows contraction; of two products the first. 2: none. */
+static unsigned contracted_operand(const Parser *p, OpCode code, const Term *terms,
+                                   Value *const *operands)
+{
+    unsigned i = 0;
+    bool sums = code == OP_add || code == OP_sub;
+    if (!sums || !p->program || !p->program->contract || !has_fma(operands[0]->type->dtype))
+        return 2;
+    while (i < 2 && !(terms[i].product && operands[i] == terms[i].value))
+        i++;
+    return i;
+}
+
+static bool negate_operand(Parser *p, Loc loc, Value **v)
+{
+    Term out;
+    if (!term_build(p, OP_neg, loc, v, 1, NULL, 0, (*v)->type, &out))
+        return false;
+    *v = out.value;
+    return true;
+}
+
+/* Builds the fma of a sum or difference whose operand `at` is a product, which goes:
+ *
+ *     a * b + c, c + a * b    fma(a, b, c)
+ *     a * b - c               fma(a, b, -c)
+ *     c - a * b               fma(-a, b, c)          */
+static bool build_contracted(Parser *p, OpCode code, Loc loc, unsigned at, Value *const *operands,
+                             Term *out)
+{
+    Op *mul = operands[at]->def;
+    Value *factors[] = {mul->operands[0], mul->operands[1], operands[1 - at]};
+    op_remove(mul);
+    return (code == OP_add || negate_operand(p, loc, &factors[at ? 0 : 2])) &&
+           term_build(p, OP_fma, loc, factors, 3, NULL, 0, factors[2]->type, out);
+}
+
 static bool combine_tensors(Parser *p, OpCode code, Predicate predicate, Loc loc,
                             const Term *terms, unsigned count, Term *out)
 {
@@ -426,9 +471,14 @@ static bool combine_tensors(Parser *p, OpCode code, Predicate predicate, Loc loc
         return real_combine(p, code, loc, terms, count, out);
     if (!term_unify(p, code, loc, terms, count, operands))
         return false;
+    unsigned at = contracted_operand(p, code, terms, operands);
+    if (at < 2)
+        return build_contracted(p, code, loc, at, operands, out);
     const Type *t = operands[count - 1]->type;
-    return term_build(p, code, loc, operands, count, &attr, compares,
-                      compares ? type_like(p->m, t, DTYPE_bool) : t, out);
+    bool ok = term_build(p, code, loc, operands, count, &attr, compares,
+                         compares ? type_like(p->m, t, DTYPE_bool) : t, out);
+    out->product = ok && code == OP_mul;
+    return ok;
 }
 
 bool term_elementwise(Parser *p, OpCode code, Loc loc, const Term *terms, unsigned count,

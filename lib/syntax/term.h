@@ -30,6 +30,7 @@ struct Term {
     Constant number;        /* NUMBER */
     const Real *real;       /* REAL */
     Value *value;           /* VALUE */
+    bool product;           /* VALUE: of a `mul` that this term alone uses */
 };
 
 struct Sink {

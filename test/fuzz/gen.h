@@ -121,6 +121,7 @@ typedef struct Gen {
     unsigned block_warps, grid_rank;
     int64_t grid[3];
     unsigned min_blocks;    /* 0: not said */
+    bool contract;
     GenRegisters registers[GEN_WARPGROUPS];
     int64_t spare_registers;    /* of a thread in each, which nobody asks for any more */
     unsigned depth;         /* of regions */

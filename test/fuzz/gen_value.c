@@ -265,6 +265,19 @@ static unsigned make_select(Gen *g, unsigned reg)
                                    gen_use(g, reg), gen_use(g, other)));
 }
 
+/* A sum or difference of a product, which `contract` makes an fma. */
+static unsigned make_contracted(Gen *g, unsigned reg)
+{
+    static const char *const signs[][2] = {{"*", "+"}, {"+", "*"}, {"*", "-"}, {"-", "*"}};
+    DType t = g->regs[reg].dtype;
+    const Layout *layout = g->regs[reg].layout;
+    const char *const *sign = signs[choose(g->choices, sizeof signs / sizeof *signs)];
+    unsigned second = gen_value_of(g, t, layout), third = gen_value_of(g, t, layout);
+    return gen_define(g, t, layout, true,
+                      arena_printf(g->arena, "%s %s %s %s %s", gen_use(g, reg), sign[0],
+                                   gen_use(g, second), sign[1], gen_use(g, third)));
+}
+
 static bool is_wanted(const Gen *g, const struct ElementwiseOp *op, DType t)
 {
     return op->is_defined(t) && (!g->options.exact || !op->is_exact || op->is_exact(t));
@@ -280,6 +293,8 @@ unsigned gen_elementwise(Gen *g, unsigned reg)
         op = &elementwise_ops[choose(g->choices, OPS)];
     if (!is_wanted(g, op, t))
         return make_select(g, reg);
+    if (!strcmp(op->name, "fma") && choose(g->choices, 2))
+        return make_contracted(g, reg);
     unsigned place = (unsigned)choose(g->choices, op->operands);
     Text text;
     text_init(&text, g->arena);

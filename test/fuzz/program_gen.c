@@ -271,6 +271,7 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     choose_kind(&g);
     g.warps = g.block_warps = warps[choose(choices, g.is_tight ? TIGHT_WARPS : sizeof warps)];
     gen_min_blocks(&g);
+    g.contract = choose_rarely(choices, 3);
     g.is_open = choose_rarely(choices, 4);
     for (unsigned i = 0, n = (unsigned)choose_between(choices, 1, 3); i < n; i++)
         add_scalar(&g, i);
@@ -282,9 +283,9 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     generate_body(&g);
     fill_buffers(&g);
     const char *text = arena_printf(
-        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
-        text_string(&g.arguments), g.warps, min_blocks_text(&g), text_string(&g.views),
-        text_string(&g.body));
+        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
+        text_string(&g.arguments), g.warps, min_blocks_text(&g), g.contract ? " contract" : "",
+        text_string(&g.views), text_string(&g.body));
     out.text = resolve(&g, text, EITHER_GIVEN);
     out.open_text = g.is_open ? resolve(&g, text, EITHER_OPEN) : NULL;
     out.args = g.args;
