@@ -178,6 +178,7 @@ static void check_cases(const Case *cases, size_t count)
     assert_non_null(m);
     Codegen cg = codegen_for_host(m);
     Program *p = build_program(m, "cases", (Loc){0});
+    cg.program = p;
     for (size_t i = 0; i < count; i++)
         build_case(&cg, p, cases[i]);
     LLVMDisposeBuilder(cg.builder);
