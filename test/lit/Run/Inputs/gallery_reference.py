@@ -122,8 +122,8 @@ def main():
     gptq(20, 136, 64, 3)
     mamba2(1, 150, 2, 2, 128, 32, 32)
     attention(1, 30, 30, 32, True, 0, 1)
-    attention(2, 20, 90, 32, True, 1, 1)
-    attention(2, 20, 90, 32, False, 2, 2)
+    attention(2, 20, 88, 32, True, 1, 1)
+    attention(2, 20, 88, 32, False, 2, 2)
     attention(1, 20, 10, 32, True, 0, 1)        # rows that see nothing
 
 
