@@ -254,7 +254,8 @@ static const char *parse_data(const Run *run, const char *text, Request *r)
     if (error)
         return error;
     if (strcmp(at, ")") != 0)
-        return "expected ')' at the end";
+        return *at == ';' ? "numbers follow a count after ',', and a type and extents after ';'"
+                          : "expected ')' at the end";
     unsigned given = r->stream.number_count, least = r->generator->least;
     unsigned most = r->generator->most;
     const char *size = r->shape.rank ? "shape" : "count";
