@@ -84,6 +84,8 @@ static unsigned read_feature(const char *s, size_t len)
 static bool select_ptx(Codegen *cg, const char *features, unsigned *ptx)
 {
     *ptx = cg->target->ptx;
+    if (lines_have_calls(cg) && *ptx < INLINED_AT_PTX)
+        *ptx = INLINED_AT_PTX;
     for (IntrinsicId id = 0; id < INTR_COUNT; id++)
         if (cg->intrinsics[id] && intrinsic_info[id].ptx > *ptx)
             *ptx = intrinsic_info[id].ptx;
@@ -309,7 +311,7 @@ static bool build_llvm(Codegen *cg, const tilus_compile_options *options)
     if (options->program && !only)
         return diag_error(cg->diag, (Loc){0}, "the module has no program @%s", options->program);
     if (options->debug_lines)
-        lines_open(cg, LINES_INLINED);
+        lines_open(cg, options->output == TILUS_OUTPUT_PTX ? LINES_NUMBERED : LINES_INLINED);
     if (!codegen_lower(cg, options->cpu, only) || !select_ptx(cg, options->features, &ptx) ||
         !nvptx_open(cg, ptx))
         return false;

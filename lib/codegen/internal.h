@@ -74,8 +74,10 @@ typedef struct SharedScratch {
 /* How places become debug locations. */
 typedef enum LineForm {
     LINES_INLINED,      /* as DWARF has them: of a function's op, with the calls */
-    LINES_NUMBERED      /* with the number of the frame, for lines_location */
+    LINES_NUMBERED      /* with the number of the frame, for lines_location and lines_write */
 } LineForm;
+
+#define LINES_FILE "t"  /* the text's name in NUMBERED locations */
 
 struct Codegen {
     Module *module;
@@ -236,6 +238,12 @@ void lines_program(Codegen *cg, const Program *p);
 void lines_op(Codegen *cg, const Op *op);
 /* The place that a NUMBERED location stands for, but for its length. */
 Loc lines_location(LLVMMetadataRef location);
+/* PTX of NUMBERED locations with their places instead, malloc'ed (lines_ptx.c); NULL when memory
+ * runs out. */
+char *lines_write(const Diag *diag, const char *ptx);
+/* Returns true when places are inlined at calls, which PTX knows since INLINED_AT_PTX. */
+bool lines_have_calls(const Codegen *cg);
+enum { INLINED_AT_PTX = 72 };
 
 /* ---- emitters ------------------------------------------------------- */
 

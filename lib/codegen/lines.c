@@ -19,7 +19,7 @@ static size_t directory_length(const char *path)
 
 static LLVMMetadataRef create_file(Codegen *cg, const SourceText *text)
 {
-    const char *path = text->file ? text->file : "";
+    const char *path = cg->line_form == LINES_NUMBERED ? LINES_FILE : text->file ? text->file : "";
     size_t directory = directory_length(path);
     const char *name = path + directory + (directory > 0);
     return LLVMDIBuilderCreateFile(cg->lines, name, strlen(name), path, directory);
@@ -87,10 +87,10 @@ static LLVMMetadataRef location_of(Codegen *cg, Loc loc)
                            location_of(cg, f->from));
 }
 
-/* The location whose number of the frame stands as the line that it is inlined at. */
+/* The location whose frame stands as the line that it is inlined at: its number and 1. */
 static LLVMMetadataRef numbered_location(Codegen *cg, Loc loc)
 {
-    LLVMMetadataRef frame = create_location(cg, loc.frame, 0, cg->scope, NULL);
+    LLVMMetadataRef frame = create_location(cg, loc.frame + 1, 0, cg->scope, NULL);
     return create_location(cg, loc.line, loc.column, cg->scope, frame);
 }
 
@@ -99,7 +99,7 @@ Loc lines_location(LLVMMetadataRef location)
     LLVMMetadataRef frame = LLVMDILocationGetInlinedAt(location);
     return (Loc){.line = LLVMDILocationGetLine(location),
                  .column = LLVMDILocationGetColumn(location),
-                 .frame = frame ? LLVMDILocationGetLine(frame) : 0};
+                 .frame = frame ? LLVMDILocationGetLine(frame) - 1 : 0};
 }
 
 static void set_location(Codegen *cg, Loc loc)

@@ -4,6 +4,7 @@
  * LLVM's fatal errors end the process, so everything that it would refuse is
  * refused before it is called; other errors arrive at llvm_watch's handler, also
  * when the call that caused one reports success. */
+#define _GNU_SOURCE
 #include "codegen/internal.h"
 
 #include <llvm-c/Support.h>
@@ -217,11 +218,22 @@ bool nvptx_optimize(Codegen *cg)
     return ok;
 }
 
+/* The PTX in the buffer as a text; NULL when memory runs out. */
+static char *copy_ptx(Codegen *cg, LLVMMemoryBufferRef buffer)
+{
+    char *text = strndup(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+    if (!text || !cg->lines)
+        return text;
+    char *placed = lines_write(cg->diag, text);
+    free(text);
+    return placed;
+}
+
 char *nvptx_print(Codegen *cg)
 {
     char *why = NULL, *text = NULL;
     LLVMMemoryBufferRef buffer = NULL;
-    if (cg->lines)      /* comments then show the calls that a line was inlined at */
+    if (cg->lines)      /* for comments, from which lines_write has the frames */
         LLVMSetTargetMachineAsmVerbosity(cg->machine, 1);
     if (LLVMTargetMachineEmitToMemoryBuffer(cg->machine, cg->llvm, LLVMAssemblyFile, &why,
                                             &buffer)) {
@@ -229,14 +241,8 @@ char *nvptx_print(Codegen *cg)
         LLVMDisposeMessage(why);
         return NULL;
     }
-    if (llvm_check(cg, "writing PTX")) {
-        size_t size = LLVMGetBufferSize(buffer);
-        text = malloc(size + 1);
-        if (text) {
-            memcpy(text, LLVMGetBufferStart(buffer), size);
-            text[size] = '\0';
-        }
-    }
+    if (llvm_check(cg, "writing PTX"))
+        text = copy_ptx(cg, buffer);
     LLVMDisposeMemoryBuffer(buffer);
     return text;
 }

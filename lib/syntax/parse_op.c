@@ -557,44 +557,31 @@ bool parse_result_types(Parser *p, Statement *s, OpCode code)
     return true;
 }
 
+/* The type that a rule of one result gives, from `op` or the operands; NULL after an error. */
+static const Type *inferred_type(Parser *p, const Statement *s, TypeRule rule, const Op *op)
+{
+    const Type *first = s->operand_count ? s->operands[0]->type : NULL;
+    switch (rule) {
+    case RULE_REDUCE: return verify_reduce_type(p->m, op);
+    case RULE_PERMUTE: return verify_permute_type(p->m, op);
+    case RULE_JOIN: return verify_join_type(p->m, op);
+    case RULE_DECODE: return verify_decode_type(p->m, op);
+    case RULE_LAST: return s->operands[2]->type;
+    case RULE_OPEN: return type_with_layout(p->m, first, NULL);
+    case RULE_ENTRY: return type_like(p->m, first, s->operands[1]->type->dtype);
+    case RULE_BOOL: return type_like(p->m, first, DTYPE_bool);
+    case RULE_SCALAR: return type_scalar(p->m, first ? first->dtype : DTYPE_i64);
+    default: return first;      /* RULE_SAME */
+    }
+}
+
 bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 {
     const OpInfo *info = &op_info[code];
-    if (info->result == RESULT_OPTIONAL && !s->name_count && !s->nested)
+    if (info->rule == RULE_NONE ||
+        (info->result == RESULT_OPTIONAL && !s->name_count && !s->nested))
         return true;
     switch (info->rule) {
-    case RULE_REDUCE:
-        s->types[s->type_count] = verify_reduce_type(p->m, op);
-        return s->types[s->type_count++];
-    case RULE_PERMUTE:
-        s->types[s->type_count] = verify_permute_type(p->m, op);
-        return s->types[s->type_count++];
-    case RULE_JOIN:
-        s->types[s->type_count] = verify_join_type(p->m, op);
-        return s->types[s->type_count++];
-    case RULE_DECODE:
-        s->types[s->type_count] = verify_decode_type(p->m, op);
-        return s->types[s->type_count++];
-    case RULE_SAME:
-        s->types[s->type_count++] = s->operands[0]->type;
-        return true;
-    case RULE_LAST:
-        s->types[s->type_count++] = s->operands[2]->type;
-        return true;
-    case RULE_OPEN:
-        s->types[s->type_count++] = type_with_layout(p->m, s->operands[0]->type, NULL);
-        return true;
-    case RULE_ENTRY:
-        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type,
-                                              s->operands[1]->type->dtype);
-        return true;
-    case RULE_BOOL:
-        s->types[s->type_count++] = type_like(p->m, s->operands[0]->type, DTYPE_bool);
-        return true;
-    case RULE_SCALAR:
-        s->types[s->type_count++] =
-            type_scalar(p->m, s->operand_count ? s->operands[0]->type->dtype : DTYPE_i64);
-        return true;
     case RULE_INDICES:
         while (s->type_count < p->program->grid_rank)
             s->types[s->type_count++] = type_scalar(p->m, DTYPE_i32);
@@ -608,10 +595,9 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
     case RULE_SLICE:
     case RULE_RESHAPE:
         return diag_error(p->diag, s->loc, "%s needs the type of its result", info->name);
-    case RULE_NONE:
-        break;
+    default:
+        return (s->types[s->type_count++] = inferred_type(p, s, info->rule, op)) != NULL;
     }
-    return true;
 }
 
 /* ---- ops ------------------------------------------------------------- */

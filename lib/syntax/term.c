@@ -315,8 +315,9 @@ bool parse_typed_term(Parser *p, Term *out)
 typedef struct Shape {
     unsigned rank;
     const Expr *extents[LIMIT_RANK];
+    const Type *first;      /* of the first operand that is a tensor */
+    const Type *typed;      /* of the first one of the element type of all; NULL: none yet */
     const Type *full;
-    DType dtype;            /* of operands from the first value on */
 } Shape;
 
 static bool extents_equal(const Shape *s, const Type *t)
@@ -327,8 +328,7 @@ static bool extents_equal(const Shape *s, const Type *t)
     return true;
 }
 
-static bool grow_shape(Parser *p, Loc loc, OpCode code, Shape *s, const Type *t,
-                       const Type *first)
+static bool grow_shape(Parser *p, Loc loc, OpCode code, Shape *s, const Type *t)
 {
     bool fits = t->rank == s->rank;
     for (unsigned d = 0; fits && d < s->rank; d++) {
@@ -338,43 +338,50 @@ static bool grow_shape(Parser *p, Loc loc, OpCode code, Shape *s, const Type *t,
             s->extents[d] = t->extents[d];
     }
     return fits || diag_error(p->diag, loc, "%s of %s and %s: extents must be equal, or 1",
-                              op_info[code].name, type_text(p->m, first), type_text(p->m, t));
+                              op_info[code].name, type_text(p->m, s->first), type_text(p->m, t));
+}
+
+/* Joins the extents of the register tensor `term` with those before it. */
+static bool add_extents(Parser *p, OpCode code, Loc loc, const Term *term, Shape *s)
+{
+    const Type *t = term->value->type;
+    if (t->kind != TYPE_REG)
+        return diag_error(p->diag, term->loc, "%s takes register tensors, got %s",
+                          op_info[code].name, term_text(p, term));
+    if (s->first)
+        return grow_shape(p, loc, code, s, t);
+    s->first = t;
+    s->rank = t->rank;
+    for (unsigned d = 0; d < t->rank; d++)
+        s->extents[d] = t->extents[d];
+    return true;
+}
+
+/* Checks the element type of an operand against those before it. */
+static bool add_dtype(Parser *p, OpCode code, Loc loc, const Type *t, Shape *s)
+{
+    if (!s->typed)
+        s->typed = t;
+    return s->typed->dtype == t->dtype ||
+           diag_error(p->diag, loc, "%s of %s and %s: cast one, as in %s(..)", op_info[code].name,
+                      dtype_name(s->typed->dtype), dtype_name(t->dtype),
+                      dtype_name(s->typed->dtype));
 }
 
 /* Finds the shape of the register tensors among `terms`. */
 static bool find_shape(Parser *p, OpCode code, Loc loc, const Term *terms, unsigned count,
                        Shape *s)
 {
-    const Type *first = NULL, *typed = NULL;
     unsigned values = code == OP_select;    /* the first operand of the result's type */
     *s = (Shape){0};
-    for (unsigned i = 0; i < count; i++) {
-        if (terms[i].kind != TERM_VALUE)
-            continue;
-        const Type *t = terms[i].value->type;
-        if (t->kind != TYPE_REG)
-            return diag_error(p->diag, terms[i].loc, "%s takes register tensors, got %s",
-                              op_info[code].name, term_text(p, &terms[i]));
-        if (!first) {
-            first = t;
-            s->rank = t->rank;
-            for (unsigned d = 0; d < t->rank; d++)
-                s->extents[d] = t->extents[d];
-        } else if (!grow_shape(p, loc, code, s, t, first)) {
+    for (unsigned i = 0; i < count; i++)
+        if (terms[i].kind == TERM_VALUE &&
+            (!add_extents(p, code, loc, &terms[i], s) ||
+             (i >= values && !add_dtype(p, code, loc, terms[i].value->type, s))))
             return false;
-        }
-        if (i < values)
-            continue;
-        if (typed && typed->dtype != t->dtype)
-            return diag_error(p->diag, loc, "%s of %s and %s: cast one, as in %s(..)",
-                              op_info[code].name, dtype_name(typed->dtype), dtype_name(t->dtype),
-                              dtype_name(typed->dtype));
-        typed = t;
-    }
-    if (!typed)
+    if (!s->typed)
         return diag_error(p->diag, loc, "%s needs a tensor, got %s", op_info[code].name,
                           term_text(p, &terms[count - 1]));
-    s->dtype = typed->dtype;
     for (unsigned i = 0; i < count && !s->full; i++)
         if (is_register(&terms[i]) && extents_equal(s, terms[i].value->type))
             s->full = terms[i].value->type;
@@ -409,7 +416,7 @@ bool term_unify(Parser *p, OpCode code, Loc loc, const Term *terms, unsigned cou
         return false;
     for (unsigned i = 0; i < count; i++)
         if (!(operands[i] = unify_operand(p, &terms[i], &s,
-                                          code == OP_select && !i ? DTYPE_bool : s.dtype)))
+                                          code == OP_select && !i ? DTYPE_bool : s.typed->dtype)))
             return false;
     return true;
 }
