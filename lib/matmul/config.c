@@ -248,7 +248,7 @@ static int sum_scale(const MatmulSpec *s)
 }
 
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
- * decoding leaves to A, and on whether sums begin at zero points or at the offset. All programs
+ * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
  * so that names of artefacts stay. */
 static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
@@ -258,9 +258,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
-    bool plain_sums = s->zeros != TILUS_ZEROS_NONE || zeros_by_mma;
-    int zero = prepare ? plain_sums : (int)s->zeros;
-    bool no_offset = prepare ? plain_sums : pack && s->zeros != TILUS_ZEROS_INTEGER;
+    bool offset = !prepare && (!pack || s->zeros == TILUS_ZEROS_INTEGER);
+    int zero = prepare ? s->zeros != TILUS_ZEROS_NONE || s->offset : (int)s->zeros;
     add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
     add_type(&l, true, "U", NULL, s->codes);
     add_type(&l, converts, "F", "", s->weights);
@@ -268,7 +267,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_type(&l, true, "T", "", s->product);
     add_type(&l, !prepare, "S", "", s->scales);
     add_type(&l, product, "C", "", s->result);
-    add_number(&l, true, "OFFSET", prepare ? "o" : NULL, no_offset ? 0 : s->offset);
+    add_number(&l, !prepare, "OFFSET", NULL, offset ? s->offset : 0);
     add_number(&l, s->fraction && !prepare, "FRACTION", pack ? NULL : "q", s->fraction);
     add_number(&l, true, "GROUP", "g", s->group);
     add_number(&l, true, "ZERO", "z", zero);

@@ -118,15 +118,21 @@ void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgr
  * have 16 bytes, else 1. */
 int matmul_divisor(const MatmulSpec *spec);
 
-/* Count slices of 128 of k, bytes of a packed block, and packed blocks. Slices are
- * ceil(k / 128), rounded up to 8 where that adds at most 1/16, else to 4 on that condition, else
+/* A packed block of some rows, and a panel: 8 columns of pre-arranged A, of which `columns` are
+ * there, x 128 k. */
+typedef struct PackedForm {
+    int64_t groups;             /* of scales, in a packed block: 1 where all of k has one */
+    int64_t codes, scales, zeros;       /* bytes of each, 0 where they lie in tables ... */
+    int64_t block;              /* ... and of all three */
+    int64_t panel;              /* bytes */
+} PackedForm;
+
+PackedForm matmul_packed_form(const MatmulSpec *spec, int rows, int columns);
+
+/* Count slices of 128 of k, and packed blocks. Slices are ceil(k / 128), rounded up to 8 where that adds at most 1/16, else to 4 on that condition, else
  * to 2; in configurations that fit, WARPS_K * STAGE_K_TILES divides them. n is padded to 256. */
 int64_t matmul_slices(const MatmulSpec *spec);
-int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows);
 int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows);
-
-/* Counts the 32-bit words of a panel: 8 columns of pre-arranged A x 128 k. */
-int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Count the mainloop iterations of all tiles of a launch, and its blocks: `per_sm` for each
  * multiprocessor, at most the iterations. */

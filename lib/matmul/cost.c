@@ -103,7 +103,8 @@ static double wave_time(const MatmulSpec *s, const MatmulConfig *c, const Matmul
     double most = ceil(iterations);
     int64_t warps = ceil_div_i64(blocks, d->multiprocessors) * c->warps_n * c->warps_k;
     double packed = iterations * c->warps_n * c->warps_k * c->stage_k_tiles;
-    double bytes = (double)blocks * packed * (double)matmul_packed_block_bytes(s, c->rows);
+    int64_t block = matmul_packed_form(s, c->rows, c->columns).block;
+    double bytes = (double)blocks * packed * (double)block;
     double busy = (double)warps * rates.busy;
     return exposed_iterations(c, most) * busy +
            pow(pow(most * rates.alone, sharpness) + pow(most * busy, sharpness) +

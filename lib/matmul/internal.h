@@ -19,7 +19,6 @@ enum {
     MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
-    MATMUL_ARGUMENTS = 18,      /* of a program at most */
     MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster */
 };
@@ -34,6 +33,31 @@ tilus_status matmul_fail_memory(void);
 
 /* ---- kernels ------------------------------------------------------------ */
 
+/* The arguments of the programs, of these names in kernels/matmul. */
+#define MATMUL_ARGUMENT_NAMES(ARGUMENT)                                                        \
+    ARGUMENT(weights) ARGUMENT(scales) ARGUMENT(zeros) ARGUMENT(plain) ARGUMENT(plain_scales)  \
+    ARGUMENT(plain_zeros) ARGUMENT(to) ARGUMENT(a) ARGUMENT(prearranged) ARGUMENT(flags)       \
+    ARGUMENT(partials) ARGUMENT(bias) ARGUMENT(residual) ARGUMENT(c) ARGUMENT(m) ARGUMENT(n)   \
+    ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(share)             \
+    ARGUMENT(extra)
+
+typedef enum MatmulArgument {
+#define ARGUMENT(name) MATMUL_ARGUMENT_##name,
+    MATMUL_ARGUMENT_NAMES(ARGUMENT)
+#undef ARGUMENT
+    MATMUL_ARGUMENTS
+} MatmulArgument;
+
+/* The arguments that a kernel takes, in its order. */
+typedef struct ArgumentOrder {
+    size_t count;
+    unsigned char numbers[MATMUL_ARGUMENTS];    /* MatmulArgument */
+} ArgumentOrder;
+
+/* Finds a kernel's arguments by their names. False: numbers[count] would be one of another
+ * name. */
+bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order);
+
 /* A program with its parameters for a target, once for all plans of a library. */
 typedef struct Kernel {
     struct Kernel *next;
@@ -42,6 +66,7 @@ typedef struct Kernel {
     const char *target;                 /* static storage */
     char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
     pthread_mutex_t lock;               /* of loading */
+    ArgumentOrder order;                /* of what is loaded */
     _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
 } Kernel;
 
@@ -160,12 +185,15 @@ tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *bloc
 
 /* ---- runs --------------------------------------------------------------- */
 
-/* A launch, as it goes to tilus_launch. */
+/* A launch, with values of all that its program takes. */
 typedef struct Launch {
     Kernel *kernel;
-    size_t count;
-    tilus_arg args[MATMUL_ARGUMENTS];
+    tilus_arg args[MATMUL_ARGUMENTS];   /* by MatmulArgument */
 } Launch;
+
+/* Puts the values into a kernel's order, as tilus_launch takes them. */
+void launch_arguments(const Launch *l, const ArgumentOrder *order,
+                      tilus_arg args[static MATMUL_ARGUMENTS]);
 
 /* The launches of a product of many rows: blocks, mainloop iterations of each (`share`, and one
  * more for the first `extra`), and offsets of buffers in the workspace, bytes. */

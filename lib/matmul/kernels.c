@@ -70,6 +70,15 @@ static tilus_status check_artefact(const Kernel *kernel, const tilus_artefact *a
     return TILUS_OK;
 }
 
+static tilus_status check_arguments(Kernel *kernel, const tilus_kernel_info *info)
+{
+    if (argument_order(info, &kernel->order))
+        return TILUS_OK;
+    return matmul_fail(TILUS_ERROR_ARTEFACT, "the artefact %s takes %%%s, which this library "
+                       "does not know: it is of another version", kernel->name,
+                       info->args[kernel->order.count].name);
+}
+
 static tilus_status load_bytes(Kernel *kernel, const void *bytes, size_t size)
 {
     tilus_kernel *loaded;
@@ -77,6 +86,8 @@ static tilus_status load_bytes(Kernel *kernel, const void *bytes, size_t size)
     if (status != TILUS_OK)
         return matmul_fail(status, "%s: %s", kernel->name, tilus_rt_error());
     status = check_artefact(kernel, tilus_kernel_artefact(loaded));
+    if (status == TILUS_OK)
+        status = check_arguments(kernel, tilus_kernel_artefact(loaded)->info);
     if (status == TILUS_OK)
         atomic_store_explicit(&kernel->loaded, loaded, memory_order_release);
     else

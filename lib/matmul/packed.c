@@ -26,12 +26,10 @@ int64_t packed_groups(const MatmulSpec *spec)
 
 void packed_place(Packed *p, const MatmulSpec *spec, int rows)
 {
-    size_t codes = (size_t)rows * MATMUL_PACKED_K * dtype_bits(spec->weights) / 8;
-    size_t groups = spec->group ? (size_t)(MATMUL_PACKED_K / spec->group) : 1;
-    *p = (Packed){.rows = rows, .slices = matmul_slices(spec),
-                  .block = (size_t)matmul_packed_block_bytes(spec, rows),
-                  .block_scales = codes,
-                  .block_zeros = codes + 2 * groups * (size_t)rows};
+    PackedForm form = matmul_packed_form(spec, rows, 1);
+    *p = (Packed){.rows = rows, .slices = matmul_slices(spec), .block = (size_t)form.block,
+                  .block_scales = (size_t)form.codes,
+                  .block_zeros = (size_t)(form.codes + form.scales)};
     p->tiles = matmul_packed_blocks(spec, rows) / p->slices;
     size_t tables = (size_t)p->tiles * (size_t)rows;
     p->size = round_up_size((size_t)p->tiles * (size_t)p->slices * p->block, MATMUL_ALIGN);

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- the workspace ---------------------------------------------------------- */
 
@@ -52,8 +53,9 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
     int64_t columns = columns_of(&p, (m - 1) / (8 * c->tiles) + 1);
     int64_t partials = p.shares_tiles ? columns * p.blocks * c->warps_n * c->rows : 0;
     p.rows = columns * 8 * c->tiles;
-    p.prearranged_a = place(&p.size, c->prearranged_a ? columns * slices * c->tiles *
-                                                   matmul_panel_words(s, c) * 4 : 0);
+    int64_t panel = matmul_packed_form(s, c->rows, c->columns).panel;
+    p.prearranged_a = place(&p.size,
+                            c->prearranged_a ? columns * slices * c->tiles * panel : 0);
     p.partials = place(&p.size, partials * c->columns * c->tiles * 4);
     return p;
 }
@@ -140,25 +142,43 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 
 /* ---- launches ----------------------------------------------------------- */
 
-static void add_pointer(Launch *l, uint64_t address)
+bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order)
 {
-    assert(l->count < MATMUL_ARGUMENTS);
-    l->args[l->count++].pointer = address;
+    static const char *const names[MATMUL_ARGUMENTS] = {
+#define ARGUMENT(name) #name,
+        MATMUL_ARGUMENT_NAMES(ARGUMENT)
+#undef ARGUMENT
+    };
+    order->count = 0;
+    while (order->count < info->arg_count) {
+        unsigned char number = 0;
+        while (number < MATMUL_ARGUMENTS && strcmp(names[number], info->args[order->count].name))
+            number++;
+        if (number == MATMUL_ARGUMENTS)
+            return false;
+        order->numbers[order->count++] = number;
+    }
+    return true;
 }
 
-static void add_integer(Launch *l, int64_t value)
+void launch_arguments(const Launch *l, const ArgumentOrder *order,
+                      tilus_arg args[static MATMUL_ARGUMENTS])
 {
-    assert(l->count < MATMUL_ARGUMENTS);
-    l->args[l->count++].integer = value;
+    for (size_t i = 0; i < order->count; i++)
+        args[i] = l->args[order->numbers[i]];
 }
 
-/* Adds weights and the tables of scales and zero points, without which any aligned address
- * will do. */
-static void add_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weights)
+/* Sets packed weights, and the tables of scales and zero points: without these, the packed
+ * blocks. */
+static void set_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weights)
 {
-    add_pointer(l, weights);
-    add_pointer(l, weights + plan->packed.scales);
-    add_pointer(l, weights + plan->packed.zeros);
+    const Packed *p = &plan->packed;
+    l->args[MATMUL_ARGUMENT_weights].pointer = weights;
+    l->args[MATMUL_ARGUMENT_scales].pointer = weights + p->scales;
+    l->args[MATMUL_ARGUMENT_zeros].pointer = weights + p->zeros;
+    l->args[MATMUL_ARGUMENT_n].integer = plan->spec.n;
+    l->args[MATMUL_ARGUMENT_k].integer = plan->spec.k;
+    l->args[MATMUL_ARGUMENT_slices].integer = p->slices;
 }
 
 /* The rows of a call that one product takes. */
@@ -179,16 +199,21 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
                    .m = at_most(p->rows, call->m - first)};
 }
 
+/* Sets A as the caller has it, and pre-arranged. */
+static void set_activations(Launch *l, const Piece *piece, uint64_t prearranged)
+{
+    l->args[MATMUL_ARGUMENT_a].pointer = piece->a;
+    l->args[MATMUL_ARGUMENT_prearranged].pointer = prearranged;
+    l->args[MATMUL_ARGUMENT_m].integer = piece->m;
+    l->args[MATMUL_ARGUMENT_stride].integer = piece->stride;
+}
+
 static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
-                             const Piece *piece, uint64_t workspace)
+                             const Piece *piece, const tilus_matmul_call *call)
 {
     Launch l = {.kernel = p->choice->prepare};
-    add_pointer(&l, piece->a);
-    add_pointer(&l, workspace + p->prearranged_a);
-    add_integer(&l, piece->m);
-    add_integer(&l, plan->spec.k);
-    add_integer(&l, piece->stride);
-    add_integer(&l, plan->packed.slices);
+    set_weights(&l, plan, call->weights);
+    set_activations(&l, piece, call->workspace + p->prearranged_a);
     return l;
 }
 
@@ -196,33 +221,24 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
                             const Piece *piece, const tilus_matmul_call *call)
 {
     Launch l = {.kernel = p->choice->product};
-    add_weights(&l, plan, call->weights);
-    add_pointer(&l, piece->a);
-    add_pointer(&l, call->workspace + p->prearranged_a);
-    add_pointer(&l, call->workspace);
-    add_pointer(&l, call->workspace + p->partials);
-    add_pointer(&l, plan->spec.bias ? call->bias : call->c);
-    add_pointer(&l, piece->residual);
-    add_pointer(&l, piece->c);
-    add_integer(&l, piece->m);
-    add_integer(&l, plan->spec.n);
-    add_integer(&l, plan->spec.k);
-    add_integer(&l, piece->stride);
-    add_integer(&l, plan->packed.slices);
-    add_integer(&l, p->blocks);
-    add_integer(&l, p->share);
-    add_integer(&l, p->extra);
+    set_weights(&l, plan, call->weights);
+    set_activations(&l, piece, call->workspace + p->prearranged_a);
+    l.args[MATMUL_ARGUMENT_flags].pointer = call->workspace;
+    l.args[MATMUL_ARGUMENT_partials].pointer = call->workspace + p->partials;
+    l.args[MATMUL_ARGUMENT_bias].pointer = plan->spec.bias ? call->bias : call->c;
+    l.args[MATMUL_ARGUMENT_residual].pointer = piece->residual;
+    l.args[MATMUL_ARGUMENT_c].pointer = piece->c;
+    l.args[MATMUL_ARGUMENT_blocks].integer = p->blocks;
+    l.args[MATMUL_ARGUMENT_share].integer = p->share;
+    l.args[MATMUL_ARGUMENT_extra].integer = p->extra;
     return l;
 }
 
 Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
     Launch l = {.kernel = plan->dense.decode};
-    add_weights(&l, plan, call->weights);
-    add_pointer(&l, call->workspace + TILUS_MATMUL_SEMAPHORES);
-    add_integer(&l, plan->spec.n);
-    add_integer(&l, plan->spec.k);
-    add_integer(&l, plan->packed.slices);
+    set_weights(&l, plan, call->weights);
+    l.args[MATMUL_ARGUMENT_to].pointer = call->workspace + TILUS_MATMUL_SEMAPHORES;
     return l;
 }
 
@@ -232,7 +248,7 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     const Piece piece = piece_of(plan, call, p, first);
     size_t count = 0;
     if (p->choice->prepare)
-        launches[count++] = prepare_launch(plan, p, &piece, call->workspace);
+        launches[count++] = prepare_launch(plan, p, &piece, call);
     launches[count++] = matmul_launch(plan, p, &piece, call);
     return count;
 }
@@ -240,10 +256,13 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 static tilus_status enqueue(const Launch *launches, size_t count, tilus_stream stream)
 {
     tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < count && status == TILUS_OK; i++)
-        status = tilus_launch(atomic_load_explicit(&launches[i].kernel->loaded,
-                                                   memory_order_acquire),
-                              stream, launches[i].args, launches[i].count, 0, 0);
+    for (size_t i = 0; i < count && status == TILUS_OK; i++) {
+        const Kernel *kernel = launches[i].kernel;
+        tilus_kernel *loaded = atomic_load_explicit(&kernel->loaded, memory_order_acquire);
+        tilus_arg args[MATMUL_ARGUMENTS];
+        launch_arguments(&launches[i], &kernel->order, args);
+        status = tilus_launch(loaded, stream, args, kernel->order.count, 0, 0);
+    }
     return status;
 }
 
@@ -294,18 +313,12 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
 Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                    uint64_t packed)
 {
-    const Packed *p = &plan->packed;
     const void *zeros = weights->zeros ? weights->zeros : weights->scales;
     Launch l = {.kernel = plan->pack[weights->transposed]};
-    add_pointer(&l, (uint64_t)(uintptr_t)weights->codes);
-    add_pointer(&l, (uint64_t)(uintptr_t)weights->scales);
-    add_pointer(&l, (uint64_t)(uintptr_t)zeros);
-    add_pointer(&l, packed);
-    add_pointer(&l, packed + p->scales);
-    add_pointer(&l, packed + p->zeros);
-    add_integer(&l, plan->spec.n);
-    add_integer(&l, plan->spec.k);
-    add_integer(&l, p->slices);
+    set_weights(&l, plan, packed);
+    l.args[MATMUL_ARGUMENT_plain].pointer = (uint64_t)(uintptr_t)weights->codes;
+    l.args[MATMUL_ARGUMENT_plain_scales].pointer = (uint64_t)(uintptr_t)weights->scales;
+    l.args[MATMUL_ARGUMENT_plain_zeros].pointer = (uint64_t)(uintptr_t)zeros;
     return l;
 }
 

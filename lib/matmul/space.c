@@ -26,15 +26,6 @@ int64_t matmul_slices(const MatmulSpec *spec)
     return round_up_i64(slices, 2);
 }
 
-int64_t matmul_packed_block_bytes(const MatmulSpec *spec, int rows)
-{
-    int64_t codes = (int64_t)rows * MATMUL_PACKED_K * dtype_bits(spec->weights) / 8;
-    if (spec->group == 0)
-        return codes;
-    int64_t zero = (int64_t[]){0, 1, 2}[spec->zeros];
-    return codes + (int64_t)rows * (MATMUL_PACKED_K / spec->group) * (2 + zero);
-}
-
 /* Returns the rows of packed weights: n, rounded up to 256. */
 static int64_t padded_rows(const MatmulSpec *spec)
 {
@@ -45,12 +36,6 @@ static int64_t padded_rows(const MatmulSpec *spec)
 int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows)
 {
     return padded_rows(spec) / rows * matmul_slices(spec);
-}
-
-int64_t matmul_panel_words(const MatmulSpec *spec, const MatmulConfig *c)
-{
-    int64_t groups = spec->group ? MATMUL_PACKED_K / spec->group : 1;
-    return 64 * c->columns + round_up_i64(groups * (c->columns > 2 ? c->columns : 2), 4);
 }
 
 int matmul_divisor(const MatmulSpec *spec)
@@ -118,8 +103,9 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
  * warps, in columns of 4 more than the rows, the last without them. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    int64_t panels = c->prearranged_a > 1 ? 4 * c->tiles * matmul_panel_words(spec, c) : 0;
-    int64_t k_tile = c->warps_n * matmul_packed_block_bytes(spec, c->rows) + panels;
+    PackedForm form = matmul_packed_form(spec, c->rows, c->columns);
+    int64_t panels = c->prearranged_a > 1 ? c->tiles * form.panel : 0;
+    int64_t k_tile = c->warps_n * form.block + panels;
     int64_t barriers = round_up_i64(8 * c->stages, 16) + 8 * c->stages;
     bool whole = c->warps_k == 1 && c->columns == 8;
     int64_t sums = (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;

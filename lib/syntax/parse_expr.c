@@ -318,7 +318,7 @@ bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count)
     while (!parser_at(p, ")")) {
         if (*count == capacity)
             return diag_error(p->diag, p->token.loc, "more than %u operands", capacity);
-        if (!parse_term(p, PRECEDENCE_ANY, &terms[*count]))
+        if (!parse_typed_term(p, &terms[*count]))
             return false;
         ++*count;
         if (!parser_accept(p, ","))

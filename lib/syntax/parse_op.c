@@ -316,7 +316,8 @@ static bool take_broken_operand(Parser *p, Statement *s)
     return !parser_at_infix(p);
 }
 
-/* Operands, each a term, separated by commas; `close` ends a call, else NULL. */
+/* Operands, each a term, separated by commas; `close` ends a call, whose terms may say their
+ * types, else NULL. */
 static bool parse_operands(Parser *p, Statement *s, uint64_t allowed, const char *close)
 {
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
@@ -331,7 +332,8 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed, const char
             return parser_expected(p, "an operand");
         if (take_broken_operand(p, s))
             continue;
-        if (!parse_term(p, PRECEDENCE_ANY, &s->terms[s->operand_count]))
+        Term *t = &s->terms[s->operand_count];
+        if (close ? !parse_typed_term(p, t) : !parse_term(p, PRECEDENCE_ANY, t))
             return false;
         s->operand_count++;
         if (!parse_operand_place(p, s, &allowed))

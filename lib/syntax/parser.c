@@ -302,12 +302,45 @@ static bool parse_number_param(Parser *p, Symbol *s)
     return !given || (integer ? define_integer : define_number)(p, s, given);
 }
 
+/* Returns true when a constant condition can begin with the token: a type's name cannot, nor
+ * can an unknown name. */
+static bool at_condition(Parser *p)
+{
+    const Token *t = &p->token;
+    if (t->kind != TOKEN_NAME)
+        return t->kind != TOKEN_END;
+    if (dtype_find(t->start, t->len) != DTYPE_none)
+        return false;
+    BindingKind kind = symbol_binding(p, parser_symbol(p, t));
+    return parser_is_reserved(t) || kind == BINDING_INTEGER || kind == BINDING_NUMBER;
+}
+
+/* T, or COND ? T : T with a constant condition. */
+static DType parse_dtype_choice(Parser *p)
+{
+    if (!at_condition(p))
+        return parse_dtype(p);
+    Loc loc = p->token.loc;
+    const Expr *condition = parse_expr(p, PRECEDENCE_OR);
+    if (!condition)
+        return DTYPE_none;
+    if (!expr_is_constant(condition) || !parser_accept(p, "?")) {
+        diag_error(p->diag, loc, "expected a type, got `%s`", expr_text(p->m, condition));
+        return DTYPE_none;
+    }
+    DType yes = parse_dtype_choice(p);
+    if (!yes || !parser_expect(p, ":", "between the types of a choice"))
+        return DTYPE_none;
+    DType no = parse_dtype_choice(p);
+    return no ? (condition->constant ? yes : no) : DTYPE_none;
+}
+
 static bool parse_type_param(Parser *p, Symbol *s)
 {
     if (!parser_expect(p, "type", "after the colon of a parameter") ||
         !parser_expect(p, "=", "after `type`"))
         return false;
-    s->dtype = parse_dtype(p);
+    s->dtype = parse_dtype_choice(p);
     if (!s->dtype)
         return false;
     s->binding = BINDING_TYPE;

@@ -152,8 +152,9 @@ void scope_reset(Parser *p, uint32_t mark);
 /* ---- expressions (parse_expr.c) ------------------------------------- */
 
 /* An expression of operators that bind at least as tightly as `precedence`
- * (1: any; PRECEDENCE_SUM: no bare comparison, as between < and >). */
-enum { PRECEDENCE_ANY = 1, PRECEDENCE_SUM = 5 };
+ * (PRECEDENCE_ANY: any, and COND ? A : B; PRECEDENCE_OR: any operator; PRECEDENCE_SUM: no bare
+ * comparison, as between < and >). */
+enum { PRECEDENCE_ANY, PRECEDENCE_OR, PRECEDENCE_SUM = 5 };
 bool parse_term(Parser *p, unsigned precedence, Term *out);
 /* The operators after the term `a`, into it. */
 bool parse_term_rest(Parser *p, unsigned precedence, Term *a);

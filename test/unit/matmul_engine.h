@@ -22,7 +22,7 @@ static inline uintptr_t region_end(const Region *r)
 
 /* Of the region that holds the address, or ends there, the bytes up to the next pointer of
  * the launch: what lies behind is not the program's. */
-static inline tilus_buffer buffer_at(const Launch *l, const tilus_kernel_info *info,
+static inline tilus_buffer buffer_at(const tilus_arg *args, const tilus_kernel_info *info,
                                      uintptr_t address, const Region *regions, size_t count)
 {
     const Region *in = NULL;
@@ -34,18 +34,18 @@ static inline tilus_buffer buffer_at(const Launch *l, const tilus_kernel_info *i
         fail_msg("@%s gets an address of no memory", info->name);
     uintptr_t end = region_end(in);
     for (size_t i = 0; i < info->arg_count; i++)
-        if (info->args[i].kind == TILUS_ARG_POINTER && l->args[i].pointer > address &&
-            l->args[i].pointer < end)
-            end = (uintptr_t)l->args[i].pointer;
+        if (info->args[i].kind == TILUS_ARG_POINTER && args[i].pointer > address &&
+            args[i].pointer < end)
+            end = (uintptr_t)args[i].pointer;
     return (tilus_buffer){(void *)address, end - address};
 }
 
 /* The engine keeps buffers apart, so equal addresses are one. */
-static inline size_t first_with(const Launch *l, const tilus_kernel_info *info,
+static inline size_t first_with(const tilus_arg *args, const tilus_kernel_info *info,
                                 uint64_t address)
 {
     size_t i = 0;
-    while (info->args[i].kind != TILUS_ARG_POINTER || l->args[i].pointer != address)
+    while (info->args[i].kind != TILUS_ARG_POINTER || args[i].pointer != address)
         i++;
     return i;
 }
@@ -66,20 +66,22 @@ static inline void run_on_cpu(const Launch *l, const Region *regions, size_t reg
     tilus_diag *diag = tilus_diag_new();
     tilus_module *module = module_of(l->kernel, diag);
     const tilus_kernel_info *info = tilus_module_kernel_info(module, program);
-    tilus_arg args[MATMUL_ARGUMENTS];
+    tilus_arg values[MATMUL_ARGUMENTS], args[MATMUL_ARGUMENTS];
+    ArgumentOrder order;
     tilus_buffer buffers[MATMUL_ARGUMENTS] = {{0}};
-    assert_int_equal(info->arg_count, l->count);
-    for (size_t i = 0; i < l->count; i++) {
-        args[i] = l->args[i];
+    assert_true(argument_order(info, &order));
+    launch_arguments(l, &order, values);
+    for (size_t i = 0; i < order.count; i++) {
+        args[i] = values[i];
         if (info->args[i].kind != TILUS_ARG_POINTER)
             continue;
-        buffers[i] = buffer_at(l, info, (uintptr_t)l->args[i].pointer, regions, region_count);
-        assert_int_equal(l->args[i].pointer % (uint64_t)info->args[i].align, 0);
-        args[i].pointer = first_with(l, info, l->args[i].pointer);
+        buffers[i] = buffer_at(values, info, (uintptr_t)values[i].pointer, regions, region_count);
+        assert_int_equal(values[i].pointer % (uint64_t)info->args[i].align, 0);
+        args[i].pointer = first_with(values, info, values[i].pointer);
     }
     const tilus_cpu_options options = {.cpu = l->kernel->target, .opt_level = 0};
-    tilus_status status = tilus_run_on_cpu(module, program, args, l->count, buffers, l->count,
-                                           &options, NULL);
+    tilus_status status = tilus_run_on_cpu(module, program, args, order.count, buffers,
+                                           order.count, &options, NULL);
     tilus_diag_print(diag, stderr);
     assert_int_equal(status, TILUS_OK);
     tilus_module_free(module);

@@ -9,20 +9,25 @@
 
 enum { ARGUMENTS_MAX = 18 };
 
-/* Parameters of each program: pointers, then 32-bit integers; and its grid, as postfix code. */
+/* Arguments of each program: pointers, then 32-bit integers; and its grid, as postfix code. */
 typedef struct FakeProgram {
-    const char *name;
-    size_t pointers, integers;
+    const char *name, *arguments[ARGUMENTS_MAX + 1];
+    size_t pointers;
     size_t x;                   /* the grid's first extent is this argument ... */
     tilus_code y[6];            /* ... and its second this; MC and TILES stand for -1, -2 */
     size_t y_length;
 } FakeProgram;
 
 static const FakeProgram fake_programs[] = {
-    {"prepare", 2, 4, 5, {A(2), C(-1), OP(ceil_div), C(-2), OP(mul)}, 5},
-    {"matmul", 10, 8, 15, {A(10), C(-1), OP(ceil_div)}, 3},
-    {"pack", 6, 3, 8, {A(6), C(64), OP(ceil_div)}, 3},
-    {"decode", 4, 3, 6, {A(4), C(64), OP(ceil_div)}, 3},
+    {"prepare", {"a", "prearranged", "m", "k", "stride", "slices"}, 2, 5,
+     {A(2), C(-1), OP(ceil_div), C(-2), OP(mul)}, 5},
+    {"matmul", {"weights", "scales", "zeros", "a", "prearranged", "flags", "partials", "bias",
+                "residual", "c", "m", "n", "k", "stride", "slices", "blocks", "share", "extra"},
+     10, 15, {A(10), C(-1), OP(ceil_div)}, 3},
+    {"pack", {"plain", "plain_scales", "plain_zeros", "weights", "scales", "zeros", "n", "k",
+              "slices"}, 6, 8, {A(6), C(64), OP(ceil_div)}, 3},
+    {"decode", {"weights", "scales", "zeros", "to", "n", "k", "slices"}, 4, 6,
+     {A(4), C(64), OP(ceil_div)}, 3},
 };
 
 /* Compiles by writing down what was asked for. Calls are counted; `refuse` says why it does
@@ -32,6 +37,7 @@ typedef struct FakeCompiler {
     const char *refuse;
     const char *program;        /* what artefacts say they are of; NULL: what is right */
     const char *parameters;
+    const char *argument;       /* what kernels call their first argument; NULL: what is right */
 } FakeCompiler;
 
 static inline int number_of(const char *parameters, const char *name)
@@ -40,25 +46,24 @@ static inline int number_of(const char *parameters, const char *name)
     return at ? atoi(at + strlen(name)) : 1;
 }
 
-static inline tilus_status write_artefact(const FakeProgram *p, const char *name,
-                                          const char *parameters, const char *target,
-                                          void **bytes, size_t *size)
+static inline tilus_status write_artefact(const FakeProgram *p, const FakeCompiler *c,
+                                          const char *name, const char *parameters,
+                                          const char *target, void **bytes, size_t *size)
 {
     int tiles = number_of(parameters, " TILES=");
     const tilus_code x = A((int64_t)p->x);
     tilus_code y[6];
     tilus_arg_info args[ARGUMENTS_MAX];
-    char names[ARGUMENTS_MAX][24], text[1024];
-    size_t count = p->pointers + p->integers, at;
-    at = (size_t)snprintf(text, sizeof text, ".entry %s(", name);
-    for (size_t i = 0; i < count; i++) {
-        bool pointer = i < p->pointers;
-        snprintf(names[i], sizeof names[i], "x%zu", i);
-        args[i] = (tilus_arg_info){names[i], pointer ? TILUS_ARG_POINTER : TILUS_ARG_I32,
-                                   pointer ? "u32" : "i32", 1, INT32_MIN, INT32_MAX,
-                                   pointer ? 16 : 1};
+    char text[1024];
+    size_t count = 0, at = (size_t)snprintf(text, sizeof text, ".entry %s(", name);
+    for (; p->arguments[count]; count++) {
+        bool pointer = count < p->pointers;
+        const char *argument = c->argument && !count ? c->argument : p->arguments[count];
+        args[count] = (tilus_arg_info){
+            argument, pointer ? TILUS_ARG_POINTER : TILUS_ARG_I32, pointer ? "u32" : "i32", 1,
+            INT32_MIN, INT32_MAX, pointer ? 16 : 1};
         at += (size_t)snprintf(text + at, sizeof text - at, ".param .u%d %s ",
-                               pointer ? 64 : 32, names[i]);
+                               pointer ? 64 : 32, argument);
     }
     memcpy(y, p->y, sizeof y);
     for (size_t i = 0; i < p->y_length; i++)
@@ -86,7 +91,7 @@ static inline tilus_status fake_compile(void *data, const char *program,
     }
     for (size_t i = 0; i < COUNT(fake_programs); i++)
         if (!strcmp(fake_programs[i].name, program))
-            return write_artefact(&fake_programs[i], c->program ? c->program : program,
+            return write_artefact(&fake_programs[i], c, c->program ? c->program : program,
                                   c->parameters ? c->parameters : parameters, target, bytes,
                                   size);
     return TILUS_ERROR_INTERNAL;

@@ -181,7 +181,7 @@ static void test_parameters(void **state)
                 "matmul-i4-f16-f16-f16-f32-g128-z1-r64-x2-w4-e1-b3-s2-p2-c8-t2-function1-d128-"
                 "sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "W=u4 U=u4 A=f16 T=f16 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
                 "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u4-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=8 GROUP=128 ZERO=1 REPEATS=1 ROWS=64 "
@@ -189,7 +189,7 @@ static void test_parameters(void **state)
     c.scale_weights = 1;
     s.k = 24;
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=1 "
+                "W=u4 U=u4 A=f16 T=f16 GROUP=128 ZERO=1 SCALE_WEIGHTS=1 "
                 "DEFERRED_SCALE=0 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=8", "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d8-sm_90a");
     c.scale_weights = 0;
     s.k = 25;
@@ -198,8 +198,8 @@ static void test_parameters(void **state)
                 "W=i4 U=u4 T=f16 S=f16 OFFSET=0 GROUP=128 ZERO=0 REPEATS=1 ROWS=64 "
                 "TRANSPOSED=1", "pack-i4-f16-f16-g128-x1-r64-across1-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=f16 T=f16 OFFSET=8 GROUP=128 ZERO=0 SCALE_WEIGHTS=0 "
-                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-o8-g128-c8-t2-d1-sm_90a");
+                "W=u4 U=u4 A=f16 T=f16 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-g128-z1-c8-t2-d1-sm_90a");
 }
 
 /* Signed integers lift their offset, in a @prepare that is as of any integers with zero
@@ -218,7 +218,7 @@ static void test_lifted_parameters(void **state)
                 "matmul-i4-bf16-bf16-bf16-bf16-g128-i1-r64-x1-w8-e1-b1-n232-s2-p2-c8-t2-"
                 "d128-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u4 U=u4 A=bf16 T=bf16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "W=u4 U=u4 A=bf16 T=bf16 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
                 "DEFERRED_SCALE=-60 ZEROS_BY_MMA=1 A_SUM_SCALE=71 COLUMNS=8 TILES=2 "
                 "DIVISOR=128",
                 "prepare-u4-bf16-bf16-g128-z1-i1-c8-t2-d128-sm_90a");
@@ -258,7 +258,7 @@ static void test_parameters_of_floats_as_integers(void **state)
                 "COLUMNS=8 TILES=2 BIAS=0 RESIDUAL=0 FUNCTION=0 DIVISOR=128",
                 "matmul-i6-f16-f16-f16-f16-q3-g128-z2-r64-x2-w4-e1-b3-s2-p2-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PREPARE,
-                "W=u6 U=u6 A=f16 T=f16 OFFSET=0 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
+                "W=u6 U=u6 A=f16 T=f16 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
                 "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=128", "prepare-u6-f16-f16-g128-z1-c8-t2-d128-sm_90a");
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 "
@@ -283,9 +283,13 @@ static void test_sizes(void **state)
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
         .group = 128, .zeros = TILUS_ZEROS_INTEGER});
     MatmulConfig c = {64, 2, 4, 2, 2, 1, 1, 2, 0, 2, 0, 0};
-    assert_int_equal(matmul_packed_block_bytes(&s, 64), 4096 + 128 + 64);
+    PackedForm form = matmul_packed_form(&s, 64, 1);
+    assert_int_equal(form.codes, 4096);
+    assert_int_equal(form.scales, 128);
+    assert_int_equal(form.zeros, 64);
+    assert_int_equal(form.block, 4096 + 128 + 64);
+    assert_int_equal(form.panel, 4 * (64 + 4));
     assert_int_equal(matmul_packed_blocks(&s, 64), 128 * 448);
-    assert_int_equal(matmul_panel_words(&s, &c), 64 + 4);
     assert_int_equal(matmul_iterations(&s, &c), 64 * 56);
     assert_int_equal(matmul_blocks(&s, &c, 132), 264);
     c.per_sm = 0;
@@ -300,16 +304,8 @@ static void test_sizes(void **state)
 
 /* ---- against the compiler --------------------------------------------- */
 
-static char *template_text(size_t *len)
-{
-    FILE *f = fopen(TILUS_KERNELS "/matmul.tilus", "rb");
-    assert_non_null(f);
-    char *text = malloc(1 << 17);
-    *len = fread(text, 1, 1 << 17, f);
-    assert_in_range(*len, 1, (1 << 17) - 1);
-    fclose(f);
-    return text;
-}
+extern const char matmul_template[];
+extern const size_t matmul_template_size;
 
 /* "A=1 B=2" cut in place at its spaces and signs. */
 static size_t split_defines(char *text, tilus_define *defines, size_t most)
@@ -331,14 +327,15 @@ static size_t compiled_shared_bytes(const MatmulSpec *s, const MatmulConfig *c,
     char parameters[MATMUL_TEXT_MAX];
     matmul_parameters(s, c, program, parameters);
     tilus_define defines[32];
-    size_t len, size, count = split_defines(parameters, defines, COUNT(defines));
-    char *text = template_text(&len), message[256];
+    size_t size, count = split_defines(parameters, defines, COUNT(defines));
+    char message[256];
     void *bytes;
     tilus_diag *diag = tilus_diag_new();
     tilus_jit_options options = {.defines = defines, .define_count = count,
                                  .program = matmul_program_name(program),
                                  .target = "sm_90a", .opt_level = 0};
-    tilus_status status = tilus_jit(diag, text, len, &options, &bytes, &size);
+    tilus_status status = tilus_jit(diag, matmul_template, matmul_template_size, &options,
+                                    &bytes, &size);
     tilus_diag_print(diag, stderr);
     assert_int_equal(status, TILUS_OK);
     tilus_artefact *artefact;
@@ -347,7 +344,6 @@ static size_t compiled_shared_bytes(const MatmulSpec *s, const MatmulConfig *c,
     size_t shared = artefact->info->shared_bytes;
     free(artefact);
     free(bytes);
-    free(text);
     tilus_diag_free(diag);
     return shared;
 }

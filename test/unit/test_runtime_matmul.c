@@ -392,6 +392,10 @@ static void names_what_it_does_not_find(void **state)
     compiler.program = NULL;
     compiler.parameters = "W=u3";
     assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, "was compiled with \"W=u3\", not");
+    compiler.parameters = NULL;
+    compiler.argument = "activations";
+    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, "takes %activations, which");
+    compiler.argument = NULL;
 
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, NULL);

@@ -56,7 +56,16 @@ void shape_close(Shape *s)
 static bool launch(const Trial *t, const Launch *l)
 {
     Engine *e = t->shape->engine;
-    return e->launch(e, t->kernels[l->kernel->program], l->args, l->count);
+    EngineKernel *kernel = t->kernels[l->kernel->program];
+    tilus_arg args[MATMUL_ARGUMENTS];
+    ArgumentOrder order;
+    if (!argument_order(kernel->info, &order)) {
+        snprintf(e->message, sizeof e->message, "%s takes %%%s, which this tuner does not know",
+                 kernel->info->name, kernel->info->args[order.count].name);
+        return false;
+    }
+    launch_arguments(l, &order, args);
+    return e->launch(e, kernel, args, order.count);
 }
 
 bool trial_launch(void *trial, unsigned copy)

@@ -82,13 +82,18 @@ static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
     CpuCall call;
     if (!info)
         return fail(l->kernel, TILUS_ERROR_INTERNAL, "the template has no such program");
-    const char *wrong = cpu_call_make(&call, &c->memory, info, l->args, l->count);
+    ArgumentOrder order;
+    if (!argument_order(info, &order))
+        return fail(l->kernel, TILUS_ERROR_ARGUMENT, info->args[order.count].name);
+    tilus_arg args[MATMUL_ARGUMENTS];
+    launch_arguments(l, &order, args);
+    const char *wrong = cpu_call_make(&call, &c->memory, info, args, order.count);
     if (wrong)
         return fail(l->kernel, TILUS_ERROR_ARGUMENT, wrong);
     const tilus_cpu_options options = {.cpu = l->kernel->target, .host_threads = 1,
                                        .check_races = true};
-    tilus_status status = tilus_run_on_cpu(module, program, call.args, l->count, call.buffers,
-                                           l->count, &options, NULL);
+    tilus_status status = tilus_run_on_cpu(module, program, call.args, order.count,
+                                           call.buffers, order.count, &options, NULL);
     return status == TILUS_OK ? status
                               : fail(l->kernel, status, cpu_module_reason(diag, status));
 }
