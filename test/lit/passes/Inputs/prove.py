@@ -20,9 +20,9 @@ def runs(text):
     return sorted(found)
 
 
-def errors(text, defines):
+def errors(text, defines, folder):
     command = ["tilus-opt", "-", "--passes=infer-layouts,canonicalize,check-hazards", "--strict-hazards",
-               "-o", "/dev/null"] + ["-D" + d for d in defines]
+               "-o", "/dev/null", f"-I{folder}"] + ["-D" + d for d in defines]
     run = subprocess.run(command, input=text, capture_output=True, text=True)
     return [line for line in run.stderr.splitlines() if "error: " in line]
 
@@ -34,7 +34,7 @@ options = parser.parse_args()
 known = options.unproved.split(",")
 proved, unproved = 0, []
 for path in sorted(p for folder in options.folders for p in folder.glob("*.tilus")):
-    found = [e for text, defines in runs(path.read_text()) for e in errors(text, defines)]
+    found = [e for text, defines in runs(path.read_text()) for e in errors(text, defines, path.parent)]
     proved += not found
     if found:
         unproved.append(path.name)
