@@ -45,6 +45,28 @@ MATH(tanh_f32, tanhf(x))
 MATH(sin_f32, sinf(x))
 MATH(cos_f32, cosf(x))
 
+/* The mask of two comparisons of halves of type `t`. */
+#define SET(id, t, compare)                                                   \
+    void cpu_set_##id(const uint64_t *args, uint64_t *results)                \
+    {                                                                         \
+        uint32_t mask = 0;                                                    \
+        for (unsigned at = 0; at < 32; at += 16)                              \
+            if (dtype_decode(t, args[0] >> at & 0xffff) compare               \
+                dtype_decode(t, args[1] >> at & 0xffff))                      \
+                mask |= UINT32_C(0xffff) << at;                               \
+        results[0] = mask;                                                    \
+    }
+#define SETS(id, compare)                                                     \
+    SET(id##_f16, DTYPE_f16, compare)                                         \
+    SET(id##_bf16, DTYPE_bf16, compare)
+
+SETS(eq, ==)
+SETS(ne, !=)
+SETS(lt, <)
+SETS(le, <=)
+SETS(gt, >)
+SETS(ge, >=)
+
 void cpu_mul_wide(const uint64_t *args, uint64_t *results)
 {
     uint64_t product = args[0] * args[1];       /* of two words */
