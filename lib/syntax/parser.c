@@ -574,9 +574,11 @@ static bool parse_program_header(Parser *p)
 static bool parse_program(Parser *p)
 {
     uint32_t mark = scope_mark(p);
+    unsigned nesting = p->nesting;      /* of imports */
     bool ok = parse_program_header(p) && parse_region_body(p, p->program->body);
     scope_reset(p, mark);
-    assert(p->scope_count == mark && !p->nesting);
+    assert(p->scope_count == mark && p->nesting == nesting);
+    (void)nesting;
     p->program = NULL;
     p->region = NULL;
     return ok;
