@@ -66,7 +66,7 @@ def quantize(i):
     return q if x.dtype == torch.float64 else q.to(torch.float8_e4m3fn)
 
 
-SCAN_PART = 32768       # PART of kernels/scan.tilus
+SCAN_PART = 16384       # PART of kernels/scan.tilus
 
 
 def scan_inputs(small):

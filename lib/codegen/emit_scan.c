@@ -113,20 +113,35 @@ static LLVMValueRef before_own(const Scan *s, const ScanLevel *level, LLVMValueR
                         fold_neutral(&s->fold));
 }
 
-static void scan_lanes(Scan *s, unsigned at, int64_t slot)
+/* Adds to each sum that of the lanes below, one distance after another: a step's shuffles do not
+ * wait for each other. */
+static void sum_lanes(const Scan *s, const ScanLevel *level, LLVMValueRef *sums, int64_t count)
+{
+    for (int64_t distance = 1; distance < level->extent; distance *= 2) {
+        LLVMValueRef has = has_before(s, level, distance);
+        for (int64_t i = 0; i < count; i++) {
+            LLVMValueRef below = shuffle_up(s, level, sums[i], distance);
+            LLVMValueRef more = fold_combine(&s->fold, below, sums[i]);
+            sums[i] = build_select(s->fold.cg->builder, has, more, sums[i]);
+        }
+    }
+}
+
+static void scan_lanes(Scan *s, unsigned at, const int64_t *slots, int64_t count)
 {
     const ScanLevel *level = &s->plan->levels[at];
-    LLVMBuilderRef b = s->fold.cg->builder;
-    LLVMValueRef sum = s->totals[slot], before = NULL;
-    for (int64_t distance = 1; distance < level->extent; distance *= 2) {
-        LLVMValueRef more = fold_combine(&s->fold, shuffle_up(s, level, sum, distance), sum);
-        sum = build_select(b, has_before(s, level, distance), more, sum);
+    LLVMValueRef *sums = arena_array(&s->fold.cg->module->scratch, LLVMValueRef, (size_t)count);
+    for (int64_t i = 0; i < count; i++)
+        sums[i] = s->totals[slots[i]];
+    sum_lanes(s, level, sums, count);
+    for (int64_t i = 0; i < count; i++) {
+        LLVMValueRef before = NULL;
+        if (at > 0 || s->exclusive)
+            before = before_own(s, level, sums[i], s->totals[slots[i]]);
+        set_carry(s, at, slots[i], before, sums[i]);
+        if (needs_total(s, at))
+            s->totals[slots[i]] = of_last_lane(s, level, sums[i]);
     }
-    if (at > 0 || s->exclusive)
-        before = before_own(s, level, sum, s->totals[slot]);
-    set_carry(s, at, slot, before, sum);
-    if (needs_total(s, at))
-        s->totals[slot] = of_last_lane(s, level, sum);
 }
 
 /* ---- shared memory ---------------------------------------------------------- */
@@ -198,6 +213,71 @@ static void read_row(Scan *s, unsigned at, int64_t slot, LLVMValueRef row, LLVMV
     s->totals[slot] = sum;
 }
 
+/* Builds the offset of the lane's total: of row lane / extent, at most `last`, and digit
+ * lane mod extent. */
+static LLVMValueRef lane_offset(const Scan *s, const ScanLevel *level, int64_t last)
+{
+    enum { WARP_LANES = 32 };
+    Codegen *cg = s->fold.cg;
+    LLVMBuilderRef b = cg->builder;
+    uint32_t bytes = reduce_bytes(s->fold.dtype), extent = (uint32_t)level->extent;
+    LLVMValueRef lane = emit_thread_digit(cg, (ThreadDigit){1, WARP_LANES});
+    LLVMValueRef row = LLVMBuildUDiv(b, lane, const_i32_of(cg, extent), "");
+    LLVMValueRef digit = emit_thread_digit(cg, (ThreadDigit){1, extent});
+    LLVMValueRef stride = const_i32_of(cg, (uint32_t)level->places.size * extent * bytes);
+    if (last + 1 < level->group)
+        row = build_binary(b, "llvm.umin", row, const_i32_of(cg, (uint32_t)last));
+    return LLVMBuildNUWAdd(b, LLVMBuildNUWMul(b, row, stride, ""),
+                           LLVMBuildNUWMul(b, digit, const_i32_of(cg, bytes), ""), "");
+}
+
+/* Reads the totals of a group of rows from row `first` on, one in each lane, and scans each row.
+ * The last row repeats where there are fewer. */
+static LLVMValueRef read_group(const Scan *s, const ScanLevel *level, LLVMTypeRef type,
+                               LLVMValueRef place, int64_t first)
+{
+    Codegen *cg = s->fold.cg;
+    LLVMBuilderRef b = cg->builder;
+    int64_t last = level->totals - first - 1;
+    LLVMValueRef at = lane_offset(s, level, last);
+    LLVMValueRef from = LLVMBuildGEP2(b, cg->i8, row_of(s, level, place, first), &at, 1, "");
+    LLVMValueRef sum = LLVMBuildLoad2(b, type, from, "");
+    LLVMSetAlignment(sum, reduce_bytes(s->fold.dtype));
+    sum_lanes(s, &(ScanLevel){.extent = level->extent, .weight = 1}, &sum, 1);
+    return sum;
+}
+
+/* Moves what comes before the thread's block of row `i`, and the row's total, from the lanes that
+ * have them in `sums`. */
+static void set_row(Scan *s, unsigned at, int64_t slot, int64_t i, LLVMValueRef sums,
+                    LLVMValueRef digit)
+{
+    const ScanLevel *level = &s->plan->levels[at];
+    Codegen *cg = s->fold.cg;
+    LLVMBuilderRef b = cg->builder;
+    uint32_t first = (uint32_t)(i % level->group * level->extent);
+    uint32_t last = first + (uint32_t)level->extent - 1;
+    LLVMValueRef own = s->totals[slot], lane = build_add(b, digit, (uint32_t)(first - 1));
+    LLVMValueRef before = fold_shuffle(cg, s->fold.op, INTR_shuffle_index, sums, lane);
+    before = build_select(b, build_test(b, LLVMIntEQ, digit, 0), fold_neutral(&s->fold), before);
+    set_carry(s, at, slot, before, fold_combine(&s->fold, before, own));
+    if (needs_total(s, at))
+        s->totals[slot] = fold_shuffle(cg, s->fold.op, INTR_shuffle_index, sums,
+                                       const_i32_of(cg, last));
+}
+
+static void read_groups(Scan *s, unsigned at, const int64_t *slots, LLVMValueRef place,
+                        LLVMValueRef digit)
+{
+    const ScanLevel *level = &s->plan->levels[at];
+    LLVMValueRef sums = NULL;
+    for (int64_t i = 0; i < level->totals; i++) {
+        if (i % level->group == 0)
+            sums = read_group(s, level, LLVMTypeOf(s->totals[slots[i]]), place, i);
+        set_row(s, at, slots[i], i, sums, digit);
+    }
+}
+
 static bool scan_shared(Scan *s, unsigned at, const int64_t *slots)
 {
     Codegen *cg = s->fold.cg;
@@ -207,7 +287,9 @@ static bool scan_shared(Scan *s, unsigned at, const int64_t *slots)
     store_totals(s, level, slots, place, digit);
     if (!emit_barrier(cg, s->fold.op))
         return false;
-    for (int64_t i = 0; i < level->totals; i++)
+    if (level->group)
+        read_groups(s, at, slots, place, digit);
+    for (int64_t i = 0; !level->group && i < level->totals; i++)
         read_row(s, at, slots[i], row_of(s, level, place, i), digit);
     return emit_barrier(cg, s->fold.op);
 }
@@ -230,10 +312,10 @@ static bool scan_level(Scan *s, unsigned at, int64_t *slots)
     int64_t count = list_blocks(s, at, slots);
     if (level->step == SCAN_SHARED)
         return scan_shared(s, at, slots);
-    for (int64_t i = 0; i < count; i++)
-        if (level->step == SCAN_LANES)
-            scan_lanes(s, at, slots[i]);
-        else if (slot_digit(level, slots[i]) == 0)
+    if (level->step == SCAN_LANES)
+        scan_lanes(s, at, slots, count);
+    for (int64_t i = 0; level->step == SCAN_SLOTS && i < count; i++)
+        if (slot_digit(level, slots[i]) == 0)
             scan_slots(s, at, slots[i]);
     return true;
 }

@@ -67,18 +67,38 @@ static void find_places(ScanPlan *plan, unsigned at, const Layout *l, unsigned d
     }
 }
 
-/* Counts shuffles: steps, one for the carry unless it is a difference and, below other levels, one
- * for the total. The innermost level of an inclusive scan gives its own results. */
+enum { LANES = 32 };
+
+/* Chooses whether the lanes of a warp share the totals: each lane of the warp must have the same
+ * ones, and more than one run of them. */
+static void group_totals(ScanLevel *level)
+{
+    bool same = level->totals > 1 && level->extent <= LANES && LANES % level->extent == 0 &&
+                level->weight % LANES == 0;
+    for (unsigned i = 0; i < level->places.count; i++)
+        same &= level->places.digit[i].weight % LANES == 0;
+    level->group = same ? LANES / level->extent : 0;
+}
+
+/* Counts the shuffles of a level: steps, one for the carry unless it is a difference and, below
+ * other levels, one for the total. The innermost level of an inclusive scan gives its own results. */
+static int64_t count_level(const ScanPlan *plan, unsigned at, bool exclusive)
+{
+    const ScanLevel *level = &plan->levels[at];
+    int64_t steps = __builtin_ctzll((uint64_t)level->extent);
+    bool carry = !plan->subtracts && (at > 0 || exclusive), total = at + 1 < plan->level_count;
+    if (level->step == SCAN_LANES)
+        return level->totals * (steps + carry + total);
+    if (level->step == SCAN_SLOTS || !level->group)
+        return 0;
+    return (level->totals + level->group - 1) / level->group * steps + level->totals * (1 + total);
+}
+
 static int64_t count_shuffles(const ScanPlan *plan, const Op *op)
 {
     int64_t count = 0;
-    for (unsigned i = 0; i < plan->level_count; i++) {
-        const ScanLevel *level = &plan->levels[i];
-        int64_t steps = __builtin_ctzll((uint64_t)level->extent);
-        bool carry = !plan->subtracts && (i > 0 || scan_is_exclusive(op)), total = i + 1 < plan->level_count;
-        if (level->step == SCAN_LANES)
-            count += level->totals * (steps + carry + total);
-    }
+    for (unsigned i = 0; i < plan->level_count; i++)
+        count += count_level(plan, i, scan_is_exclusive(op));
     return count * reduce_bytes(op->operands[0]->type->dtype) / WORD_BYTES;
 }
 
@@ -90,16 +110,17 @@ ScanPlan scan_plan(Module *m, const Op *op)
     plan.subtracts = reduce_kind(op) == REDUCE_SUM && !dtype_is_float(t->dtype);
     push_modes(&plan, t->layout, op_dim(op));
     count_totals(&plan, t->layout->slots);
-    plan.shuffles = count_shuffles(&plan, op);
     for (unsigned i = 0; i < plan.level_count; i++) {
         ScanLevel *level = &plan.levels[i];
         if (level->step != SCAN_SHARED)
             continue;
         find_places(&plan, i, t->layout, op_dim(op));
+        group_totals(level);
         int64_t bytes = level->totals * level->extent * level->places.size *
                         reduce_bytes(t->dtype);
         plan.scratch = plan.scratch > bytes ? plan.scratch : bytes;
     }
+    plan.shuffles = count_shuffles(&plan, op);
     return plan;
 }
 

@@ -10,7 +10,8 @@
  *     lanes 32   total   | total   | ..    by shfl.sync.up, 5 steps
  *     slots 2    total             | ..    the total of the last lane, by shfl.sync.idx
  *
- * Lanes of a digit that is no power of two, and warps, pass totals through shared memory. */
+ * Lanes of a digit that is no power of two, and warps, pass totals through shared memory. Where a
+ * thread has several, and those of a warp are the same, its lanes share the work: each reads one. */
 #ifndef TILUS_SELECT_SCAN_H
 #define TILUS_SELECT_SCAN_H
 
@@ -25,6 +26,8 @@ typedef struct ScanLevel {
     int64_t totals;         /* of blocks that follow each other, in each thread */
     ThreadDigits inner;     /* SHARED: threads that have the same total; the first stores it */
     ThreadDigits places;    /* SHARED: which totals the thread has */
+    int64_t group;          /* SHARED: runs of `extent` totals that the lanes of a warp read at
+                               once, and scan by shuffles; 0: each thread reads all of them */
 } ScanLevel;
 
 /* `levels` lies on the module's scratch arena. */
