@@ -217,7 +217,7 @@ def kernels():
                  {"eager": lambda i: F.embedding(i["ids"], i["table"])}, None, tolerance=0)
     yield Kernel("histogram", "256 bins of 2^28 bytes",
                  "histogram", "histogram", {},
-                 lambda i: {"n": i["x"].shape[0], "blocks": 132 * 6},
+                 lambda i: {"n": i["x"].shape[0], "blocks": 132 * 4},
                  lambda small: {"x": integers(256, 100000 if small else 1 << 28, dtype=torch.uint8)},
                  lambda i: {"counts": torch.zeros(256, device=DEVICE, dtype=torch.int32)},
                  {"eager": lambda i: torch.bincount(i["x"].to(torch.uint8), minlength=256)}, None, tolerance=0)
@@ -233,7 +233,7 @@ def kernels():
                  {"eager": lambda i: torch.cumsum(i["x"], 0, dtype=i["x"].dtype)}, None, tolerance=0,
                  before=("totals", ["x", "sums"]))
     yield Kernel("gemm", "f16, 4096 x 4096 x 4096",
-                 "gemm", "gemm", {},
+                 "gemm", "gemm", {"BK": 64, "STAGES": 3},
                  lambda i: {"m": i["a"].shape[0], "n": i["b"].shape[1], "k": i["a"].shape[1]},
                  lambda small: {"a": randn(*((256, 512) if small else (4096, 4096))),
                                 "b": randn(*((512, 256) if small else (4096, 4096)))},
@@ -241,9 +241,9 @@ def kernels():
                  {"cuBLAS": lambda i: i["a"] @ i["b"]}, None, bound="math",
                  flops=lambda i: 2 * i["a"].shape[0] * i["b"].shape[1] * i["a"].shape[1])
     flash, cudnn = "FLASH_ATTENTION", "CUDNN_ATTENTION"
-    yield attention("attention", "forward, 64 heads, n = 4096, d = 128, not causal", {}, False,
+    yield attention("attention", "forward, 64 heads, n = 4096, d = 128, not causal", {"BN": 128}, False,
                     {"flash": sdpa(flash), "cudnn": sdpa(cudnn)}, 1)
-    yield attention("attention_causal", "the same, causal", {"CAUSAL": 1}, False,
+    yield attention("attention_causal", "the same, causal", {"BN": 128, "CAUSAL": 1}, False,
                     {"flash": sdpa(flash, True), "cudnn": sdpa(cudnn, True)}, 0.5)
     yield attention("attention_mask", "the same, with a mask [n, n] of f16 that is added", {"MASK": 1}, True,
                     {"efficient": sdpa("EFFICIENT_ATTENTION"), "cudnn": sdpa(cudnn)}, 1)
