@@ -211,8 +211,8 @@ typedef enum tilus_drawing {
  * it with free(). NULL after errors, which `diag` holds; it serves one call. */
 TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind);
 
-/* The same of a layout that may use the parameters and layouts of a program text, which is
- * read as tilus_parse does from line 1, with its errors. `layout` must live as long as `diag`. */
+/* Draws, as tilus_layout_draw, a layout that may use the parameters and layouts of a text, which
+ * is read as tilus_parse does from line 1, with its errors. `layout` must outlive `diag`. */
 TILUS_API char *tilus_text_layout_draw(tilus_diag *diag, const char *file, const char *text,
                                        size_t len, const tilus_define *defines,
                                        size_t define_count, const char *layout,

@@ -118,19 +118,20 @@ void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgr
  * have 16 bytes, else 1. */
 int matmul_divisor(const MatmulSpec *spec);
 
-/* A packed block of some rows, and a panel: 8 columns of pre-arranged A, of which `columns` are
- * there, x 128 k. */
+/* Sizes of a packed block of some rows, and of a panel: 8 columns of pre-arranged A, of which
+ * `columns` are there, x 128 k. */
 typedef struct PackedForm {
-    int64_t groups;             /* of scales, in a packed block: 1 where all of k has one */
     int64_t codes, scales, zeros;       /* bytes of each, 0 where they lie in tables ... */
     int64_t block;              /* ... and of all three */
     int64_t panel;              /* bytes */
 } PackedForm;
 
+/* Computes them by the definitions of kernels/matmul/common.tilus. */
 PackedForm matmul_packed_form(const MatmulSpec *spec, int rows, int columns);
 
-/* Count slices of 128 of k, and packed blocks. Slices are ceil(k / 128), rounded up to 8 where that adds at most 1/16, else to 4 on that condition, else
- * to 2; in configurations that fit, WARPS_K * STAGE_K_TILES divides them. n is padded to 256. */
+/* Count slices of 128 of k, and packed blocks. Slices are ceil(k / 128), rounded up to 8 where
+ * that adds at most 1/16, else to 4 on that condition, else to 2; in configurations that fit,
+ * WARPS_K * STAGE_K_TILES divides them. n is padded to 256. */
 int64_t matmul_slices(const MatmulSpec *spec);
 int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows);
 

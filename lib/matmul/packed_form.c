@@ -31,7 +31,6 @@ PackedForm matmul_packed_form(const MatmulSpec *spec, int rows, int columns)
     const int64_t GROUP = spec->group, ZERO = spec->zeros, ROWS = rows, COLUMNS = columns;
 #include "packed_form.inc"
     enum { WORD = 4 };
-    return (PackedForm){.groups = GROUPS, .codes = WORD * CODES, .scales = WORD * SCALES,
-                        .zeros = WORD * ZEROS, .block = WORD * PACKED_BLOCK,
-                        .panel = WORD * PANEL};
+    return (PackedForm){.codes = WORD * CODES, .scales = WORD * SCALES, .zeros = WORD * ZEROS,
+                        .block = WORD * PACKED_BLOCK, .panel = WORD * PANEL};
 }
