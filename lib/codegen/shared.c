@@ -8,6 +8,7 @@
  * barrier, after which no thread reads it. Other threads may use theirs meanwhile. */
 #include "codegen/internal.h"
 
+#include "ir/op_access.h"
 #include "ir/part.h"
 #include "memory/lifetimes.h"
 #include "select/plan.h"
@@ -34,22 +35,30 @@ static int64_t tensor_bytes(const Op *op)
     return bits < 0 ? INT64_MAX : bits / 8 + (bits % 8 != 0);
 }
 
-/* Places `bytes` after the first `used`, at `*offset`; returns their end. */
-static int64_t shared_end(int64_t used, int64_t bytes, int64_t *offset)
+/* Places `bytes` after the first `used`, at `*offset`, a multiple of `align`; returns their
+ * end. */
+static int64_t aligned_end(int64_t used, int64_t bytes, int64_t align, int64_t *offset)
 {
     int64_t end;
     *offset = 0;
-    if (used > INT64_MAX - SHARED_ALIGN)
+    if (used > INT64_MAX - align)
         return INT64_MAX;
-    *offset = (used + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+    *offset = (used + align - 1) / align * align;
     return __builtin_add_overflow(*offset, bytes, &end) ? INT64_MAX : end;
+}
+
+static int64_t shared_end(int64_t used, int64_t bytes, int64_t *offset)
+{
+    return aligned_end(used, bytes, SHARED_ALIGN, offset);
 }
 
 /* Places the bytes of `op`, which may have an offset already. */
 static int64_t tensor_end(const Op *op, int64_t used, int64_t *offset)
 {
     const Attr *planned = op_attr(op, ATTR_OFFSET);
-    return shared_end(planned ? planned->integer : used, tensor_bytes(op), offset);
+    int64_t align = op->code == OP_allocate_shared ? shared_alignment(op->results[0])
+                                                   : SHARED_ALIGN;
+    return aligned_end(planned ? planned->integer : used, tensor_bytes(op), align, offset);
 }
 
 /* ---- scratch --------------------------------------------------------------- */

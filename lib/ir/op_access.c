@@ -1,6 +1,7 @@
 /* Rows of ops.def, applied to an op's operands and attributes. */
 #include "ir/op_access.h"
 
+#include "ir/part.h"
 #include "ir/tile.h"
 
 #include <assert.h>
@@ -74,6 +75,32 @@ bool op_access_written(const Op *op, OpAccess *out)
             return true;
         }
     return false;
+}
+
+/* ---- alignment ------------------------------------------------------------- */
+
+bool op_needs_swizzle_alignment(const Op *op)
+{
+    return op_completion(op) == COMPLETION_PRODUCT;
+}
+
+/* Returns false when `op` needs the allocation `data` aligned. */
+static bool leaves_unaligned(Op *op, void *data)
+{
+    if (!op_needs_swizzle_alignment(op))
+        return true;
+    for (unsigned i = 0; i < op->operand_count; i++)
+        if (op->operands[i]->type->kind == TYPE_SHARED && memory_root(op->operands[i]) == data)
+            return false;
+    return true;
+}
+
+int64_t shared_alignment(const Value *allocation)
+{
+    enum { UNSWIZZLED = 128 };
+    Region *body = allocation->def->parent->program->body;
+    return region_walk(body, leaves_unaligned, (void *)allocation)
+               ? SHARED_ALIGN : (int64_t)UNSWIZZLED << allocation->type->swizzle.bits;
 }
 
 const char *completion_wait_name(Completion c)

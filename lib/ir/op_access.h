@@ -65,6 +65,15 @@ static inline bool op_syncs(const Op *op, SyncKind kind, Completion c)
     return op_sync(op) == kind && op_info[op->code].sync.completion == c;
 }
 
+/* Returns true when hardware that swizzles by address bits accesses the tensors in shared
+ * memory of `op`: wgmma and tensor copies (PTX ISA, 9.7.15.5.1 and 5.5.7). */
+bool op_needs_swizzle_alignment(const Op *op);
+
+/* The bytes of which the place of an allocate_shared in shared memory is a multiple:
+ * SHARED_ALIGN or, where an op needs it, one repetition of the pattern of its swizzle
+ * (1024, 512 or 256 bytes for the swizzles of 128, 64 and 32 bytes; 128 without one). */
+int64_t shared_alignment(const Value *allocation);
+
 /* The op that waits for accesses of completion `c`, by name: "copy_async_wait_group". */
 const char *completion_wait_name(Completion c);
 

@@ -103,6 +103,7 @@ typedef enum AccessThreads {
 /* When the accesses of an op are over. */
 typedef enum Completion {
     COMPLETION_NOW,         /* when the op is */
+    COMPLETION_PRODUCT,     /* when its group has been waited for (wgmma.wait_group) */
     COMPLETION_GROUP,       /* when its group has been waited for (PTX ISA, cp.async.wait_group) */
     COMPLETION_MBARRIER     /* when the phase of an mbarrier ends that counts its bytes */
 } Completion;

@@ -116,8 +116,8 @@ int64_t type_thread_words(const Type *t);
  * that overflows. A legal swizzle keeps elements in that span. */
 int64_t type_shared_bits(const Type *t);
 
-/* Shared tensors start at multiples of SHARED_ALIGN bytes, and an attribute
- * OFFSET keeps one within LIMIT_SHARED_BYTES. */
+/* Shared tensors start at multiples of SHARED_ALIGN bytes at least (shared_alignment), and
+ * an attribute OFFSET keeps one within LIMIT_SHARED_BYTES. */
 #define SHARED_ALIGN 16
 
 #endif

@@ -1,5 +1,6 @@
 /* The verifier's rules of views and allocations, loads, stores and copies, prints
  * and atomic ops: tiles and their places in memory. */
+#include "ir/op_access.h"
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/tile.h"
@@ -257,9 +258,10 @@ static bool verify_offset(Module *m, const Op *op, const Type *t)
     const Attr *offset = op_attr(op, ATTR_OFFSET);
     if (!offset)
         return true;
-    if (offset->integer < 0 || offset->integer % SHARED_ALIGN)
-        return diag_error(m->diag, op->loc, "offset is %lld, it must be a multiple of %d from 0",
-                          (long long)offset->integer, SHARED_ALIGN);
+    int64_t align = shared_alignment(op->results[0]);
+    if (offset->integer < 0 || offset->integer % align)
+        return diag_error(m->diag, op->loc, "offset is %lld, it must be a multiple of %lld from 0",
+                          (long long)offset->integer, (long long)align);
     if (offset->integer > LIMIT_SHARED_BYTES ||
         type_shared_bits(t) > 8 * ((int64_t)LIMIT_SHARED_BYTES - offset->integer))
         return diag_error(m->diag, op->loc, "a tensor at offset %lld ends after byte 2^31",

@@ -47,7 +47,8 @@ static bool add_tensor(Op *op, void *data)
     Lifetimes *l = data;
     if (op->code == OP_allocate_shared)
         l->tensors[l->count++] = (SharedTensor){
-            .op = op, .bytes = tensor_bytes(op->results[0]->type), .first = UINT32_MAX};
+            .op = op, .bytes = tensor_bytes(op->results[0]->type),
+            .align = shared_alignment(op->results[0]), .first = UINT32_MAX};
     return true;
 }
 

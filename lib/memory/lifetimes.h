@@ -24,6 +24,7 @@
 typedef struct SharedTensor {
     Op *op;                 /* allocate_shared */
     int64_t bytes;          /* that it takes, a multiple of SHARED_ALIGN */
+    int64_t align;          /* its offset is a multiple of it: shared_alignment */
     unsigned position;      /* of `op`; ops count from 1, in program order */
     unsigned first, last;   /* it lives between these; first > last: never accessed */
 } SharedTensor;

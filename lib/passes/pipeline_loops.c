@@ -117,21 +117,23 @@ static bool expressions_exist(const Rewrite *r)
 /* ---- rings ---------------------------------------------------------------------- */
 
 /* Elements from one tensor of a ring to the next: each begins at a multiple of
- * SHARED_ALIGN bytes, and of what a swizzle permutes. */
-static int64_t ring_stride(const Type *t)
+ * its shared_alignment, and of what a swizzle permutes. */
+static int64_t ring_stride(const Value *tensor)
 {
-    int64_t bits = dtype_bits(t->dtype);
+    const Type *t = tensor->type;
+    int64_t align = 8 * shared_alignment(tensor), bits = dtype_bits(t->dtype);
     int64_t unit = INT64_C(1) << (t->swizzle.base + t->swizzle.bits);
-    int64_t aligned = 8 * SHARED_ALIGN / gcd_i64(8 * SHARED_ALIGN, bits);
+    int64_t aligned = align / gcd_i64(align, bits);
     unit = unit > aligned ? unit : aligned;
     return (type_shared_bits(t) / bits + unit - 1) / unit * unit;
 }
 
-static const Type *ring_type(const Rewrite *r, const Type *t)
+static const Type *ring_type(const Rewrite *r, const Value *tensor)
 {
+    const Type *t = tensor->type;
     const Expr *extents[LIMIT_RANK] = {constant(r, r->stages)};
     const Expr **strides = arena_array(&r->m->arena, const Expr *, t->rank + 1);
-    strides[0] = constant(r, ring_stride(t));
+    strides[0] = constant(r, ring_stride(tensor));
     for (unsigned d = 0; d < t->rank; d++) {
         extents[d + 1] = t->extents[d];
         strides[d + 1] = type_stride(r->m, t, d);
@@ -146,7 +148,7 @@ static Value *build_ring(const Rewrite *r, Value *tensor)
     Op *old = tensor->def;
     Op *op = build_op(r->m, OP_allocate_shared, old->loc, NULL, 0, NULL, 0);
     Value *ring = build_result(r->m, op, tensor->name, tensor->loc,
-                               ring_type(r, tensor->type));
+                               ring_type(r, tensor));
     bool inside = old->parent == r->loop->regions[0];
     op_insert(inside ? r->loop->parent : old->parent, op, inside ? r->loop : old);
     op_remove(old);
@@ -418,7 +420,7 @@ static void say_pipelined(const Rewrite *r)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < r->plan.tensor_count; i++)
-        bytes += ring_stride(r->plan.tensors[i]->type) *
+        bytes += ring_stride(r->plan.tensors[i]) *
                  dtype_bits(r->plan.tensors[i]->type->dtype) / 8;
     SAY(r->m, r->loop->loc, PASSED, "copies run %lld iteration%s ahead, in %lld bytes of shared "
         "memory instead of %lld%s", (long long)r->stages - 1, r->stages == 2 ? "" : "s",

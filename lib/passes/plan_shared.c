@@ -54,13 +54,18 @@ static bool plan_end(Plan *p, unsigned i)
     return p->end <= LIMIT_SHARED_BYTES;
 }
 
+static int64_t align_up(int64_t offset, int64_t align)
+{
+    return (offset + align - 1) / align * align;
+}
+
 /* Behind each obstacle: no lower offset is free. */
 static bool place(Plan *p, unsigned i)
 {
     unsigned a;
     p->offset[i] = 0;
     while ((a = find_obstacle(p, i)) < p->l.count)
-        p->offset[i] = p->offset[a] + p->l.tensors[a].bytes;
+        p->offset[i] = align_up(p->offset[a] + p->l.tensors[a].bytes, p->l.tensors[i].align);
     return plan_end(p, i);
 }
 
