@@ -1,6 +1,6 @@
 /* The plan of a pipelined loop: what is copied, the form of the body, the tensors, the
  * order that dependences ask for, the barriers, the end; each step may refuse. */
-#include "passes/pipeline_plan.h"
+#include "passes/pipeline_refuse.h"
 
 #include "ir/loop.h"
 #include "ir/op_access.h"
@@ -8,45 +8,36 @@
 #include "scalar/facts.h"
 #include "select/select.h"
 
-typedef struct Planner {
-    Module *m;
-    const Op *loop;
-    PipelinePlan *plan;
-} Planner;
-
-#define REFUSE(p, op, ...)                                                    \
-    ((p)->plan->at = (op), (p)->plan->why = arena_printf(&(p)->m->scratch, __VA_ARGS__), false)
-
-#define CURE(p, text) ((p)->plan->cure = (text))
-
-/* "load_shared at 12:8" */
-static const char *op_text(const Planner *p, const Op *op)
+const char *planner_op_text(const Planner *p, const Op *op)
 {
     return arena_printf(&p->m->scratch, "%s at %u:%u", op_info[op->code].name, op->loc.line,
                         op->loc.column);
 }
 
-static const char *value_text(const Planner *p, const Value *v)
+const char *planner_value_text(const Planner *p, const Value *v)
 {
     return v->name ? arena_printf(&p->m->scratch, "%%%s", v->name) : "the tensor";
 }
 
-/* A copy that commit and wait ops end, which can run ahead. */
-static bool is_copy(const Op *op)
+bool planner_is_copy(const Planner *p, const Op *op)
 {
-    return op_completion(op) == COMPLETION_GROUP;
+    return op_completion(op) == p->plan->completion;
 }
 
-static bool is_copy_barrier(const Op *op)
+/* Returns true for an op that makes the copies complete: of a group, commit and wait; of an
+ * mbarrier, its arrival and wait. */
+static bool is_copy_barrier(const Planner *p, const Op *op)
 {
-    return op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP) ||
-           op_syncs(op, SYNC_WAIT, COMPLETION_GROUP);
+    Completion c = p->plan->completion;
+    return op_syncs(op, SYNC_COMMIT, c) || op_syncs(op, SYNC_ARRIVE, c) ||
+           op_syncs(op, SYNC_WAIT, c);
 }
 
-static bool is_copy_into(const Op *op, const Value *tensor)
+static bool is_copy_into(const Planner *p, const Op *op, const Value *tensor)
 {
     OpAccess written;
-    return is_copy(op) && op_access_written(op, &written) && written.tile.memory == tensor;
+    return planner_is_copy(p, op) && op_access_written(op, &written) &&
+           written.tile.memory == tensor;
 }
 
 /* ---- what is copied --------------------------------------------------------- */
@@ -59,13 +50,29 @@ static bool has_tensor(const PipelinePlan *plan, const Value *v)
     return false;
 }
 
+/* Returns how the loop's copies are complete: where some are in groups, these run ahead. */
+static Completion find_completion(const LoopDependences *d)
+{
+    Completion found = COMPLETION_GROUP;
+    for (uint32_t i = 0; i < d->op_count; i++) {
+        OpAccess written;
+        if (!op_is_async(d->ops[i]) || !op_access_written(d->ops[i], &written) ||
+            written.tile.memory->type->kind != TYPE_SHARED)
+            continue;
+        found = op_completion(d->ops[i]);
+        if (found == COMPLETION_GROUP)
+            break;
+    }
+    return found;
+}
+
 static void find_copies(Planner *p)
 {
     PipelinePlan *plan = p->plan;
     for (uint32_t i = 0; i < plan->d.op_count; i++) {
         const Op *op = plan->d.ops[i];
         OpAccess written;
-        if (!is_copy(op) || !op_access_written(op, &written))
+        if (!planner_is_copy(p, op) || !op_access_written(op, &written))
             continue;
         plan->early[i] = true;
         Value *tensor = memory_source(written.tile.memory);
@@ -94,8 +101,8 @@ static bool check_copies(Planner *p)
     if (!load || !store)
         return REFUSE(p, p->loop, "its body has no copy_async that could run ahead");
     return REFUSE(p, load, "%s and %s keep a tile in registers, which would take as many "
-                  "registers for each stage; copy_async would not", op_text(p, load),
-                  op_text(p, store));
+                  "registers for each stage; copy_async would not", planner_op_text(p, load),
+                  planner_op_text(p, store));
 }
 
 /* ---- the form of the body ----------------------------------------------------- */
@@ -105,13 +112,13 @@ static bool check_nested(Op *op, void *data)
     const Planner *p = data;
     const Effect effect = op_info[op->code].effect;
     bool inside = op->parent != p->loop->regions[0];
-    if (inside && (is_copy(op) || is_copy_barrier(op)))
+    if (inside && (planner_is_copy(p, op) || is_copy_barrier(p, op)))
         return CURE(p, "move it into the loop's own body"),
-               REFUSE(p, op, "%s is inside of another op of its body", op_text(p, op));
-    if (effect == EFFECT_BARRIER && !is_copy_barrier(op) && op_sync(op) != SYNC_BARRIER)
-        return REFUSE(p, op, "%s orders more than its copies", op_text(p, op));
+               REFUSE(p, op, "%s is inside of another op of its body", planner_op_text(p, op));
+    if (effect == EFFECT_BARRIER && !is_copy_barrier(p, op) && op_sync(op) != SYNC_BARRIER)
+        return REFUSE(p, op, "%s orders more than its copies", planner_op_text(p, op));
     if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
-        return REFUSE(p, op, "%s would leave copies in flight", op_text(p, op));
+        return REFUSE(p, op, "%s would leave copies in flight", planner_op_text(p, op));
     return true;
 }
 
@@ -120,7 +127,7 @@ static bool check_form(Planner *p)
 {
     for (const Op *op = p->loop->parent->parent; op; op = op->parent->parent)
         if (!op_is_loop(op) && op->code != OP_if)
-            return REFUSE(p, op, "it is inside of %s", op_text(p, op));
+            return REFUSE(p, op, "it is inside of %s", planner_op_text(p, op));
     return region_walk(p->loop->regions[0], check_nested, p);
 }
 
@@ -136,7 +143,7 @@ static bool find_early(Planner *p)
         if (e->distance || op_info[e->from->code].effect != EFFECT_PURE ||
             e->from != plan->d.ops[e->from_top])
             return REFUSE(p, e->to, "%s needs the result of %s, which cannot run ahead",
-                          op_text(p, e->to), op_text(p, e->from));
+                          planner_op_text(p, e->to), planner_op_text(p, e->from));
         plan->early[e->from_top] = true;
         i = plan->d.edge_count;
     }
@@ -180,19 +187,20 @@ static bool is_accessed(const Op *op, unsigned operand)
 /* An op that accesses the tensor, or a part of it, in the loop. */
 static bool check_access(Planner *p, const Op *op, unsigned operand, const Value *tensor)
 {
-    if (op_completion(op) == COMPLETION_MBARRIER)
-        return REFUSE(p, op, "an mbarrier counts what %s copies into %s", op_text(p, op),
-                      value_text(p, tensor));
+    if (op_completion(op) == COMPLETION_MBARRIER && !planner_is_copy(p, op))
+        return REFUSE(p, op, "an mbarrier counts what %s copies into %s", planner_op_text(p, op),
+                      planner_value_text(p, tensor));
     if (!is_accessed(op, operand))
-        return REFUSE(p, op, "%s uses %s as a value", op_text(p, op), value_text(p, tensor));
-    if (is_copy(op) && op->operands[operand] != tensor)
+        return REFUSE(p, op, "%s uses %s as a value", planner_op_text(p, op),
+                      planner_value_text(p, tensor));
+    if (planner_is_copy(p, op) && op->operands[operand] != tensor)
         return CURE(p, "copy into the tensor itself, and take the part where it is loaded"),
-               REFUSE(p, op, "%s copies into a part of %s", op_text(p, op),
-                      value_text(p, tensor));
+               REFUSE(p, op, "%s copies into a part of %s", planner_op_text(p, op),
+                      planner_value_text(p, tensor));
     if (plan_is_written(op))
         return CURE(p, "leave the attributes to the passes"),
                REFUSE(p, op, "the instructions of %s are chosen already, for where it is",
-                      op_text(p, op));
+                      planner_op_text(p, op));
     return true;
 }
 
@@ -209,8 +217,8 @@ static bool check_use(Op *op, void *data)
         bool is_part = op_info[op->code].result == RESULT_TENSOR;
         if (!inside && !(is_part && stands_before(op, c->p->loop)))
             return CURE(c->p, "copy into a tensor that only the loop uses"),
-                   REFUSE(c->p, op, "%s uses %s outside of the loop", op_text(c->p, op),
-                          value_text(c->p, c->tensor));
+                   REFUSE(c->p, op, "%s uses %s outside of the loop", planner_op_text(c->p, op),
+                          planner_value_text(c->p, c->tensor));
         if (!is_part && !check_access(c->p, op, i, c->tensor))
             return false;
     }
@@ -260,15 +268,16 @@ static int64_t copy_elements(const Op *copy)
 
 /* Returns true when each iteration's copies write the whole tensor, so that nothing is
  * left of the iteration before: disjoint tiles, as many elements as it has. */
-static bool copies_fill(const LoopDependences *d, const Value *tensor)
+static bool copies_fill(const Planner *p, const Value *tensor)
 {
+    const LoopDependences *d = &p->plan->d;
     int64_t count = 0;
     for (uint32_t i = 0; i < d->op_count; i++) {
-        if (!is_copy_into(d->ops[i], tensor))
+        if (!is_copy_into(p, d->ops[i], tensor))
             continue;
         count += copy_elements(d->ops[i]);
         for (uint32_t j = 0; j < i; j++)
-            if (is_copy_into(d->ops[j], tensor) && copies_overlap(d->ops[j], d->ops[i]))
+            if (is_copy_into(p, d->ops[j], tensor) && copies_overlap(d->ops[j], d->ops[i]))
                 return false;
     }
     return count == tensor_elements(tensor->type);
@@ -277,8 +286,12 @@ static bool copies_fill(const LoopDependences *d, const Value *tensor)
 /* The progress of the copies into a tensor in an iteration. */
 typedef enum CopyState { NOT_COPIED, STARTED, COMMITTED, WAITED, SEEN } CopyState;
 
-static CopyState next_state(CopyState state, const Op *op)
+static CopyState next_state(const Planner *p, CopyState state, const Op *op)
 {
+    if (op == p->plan->arrive && state == STARTED)
+        return COMMITTED;
+    if (op == p->plan->wait && state == COMMITTED)
+        return SEEN;
     if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP) && state == STARTED)
         return COMMITTED;
     if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) && state == COMMITTED &&
@@ -304,21 +317,23 @@ static bool check_order(Planner *p, const Value *tensor)
     CopyState state = NOT_COPIED;
     for (uint32_t i = 0; i < d->op_count; i++) {
         const Op *access = find_access(d, tensor, i);
-        state = next_state(state, d->ops[i]);
-        if (access && is_copy(access)) {
+        state = next_state(p, state, d->ops[i]);
+        if (access && planner_is_copy(p, access)) {
             if (use)
-                return REFUSE(p, access, "%s follows %s of the same iteration", op_text(p, access),
-                              op_text(p, use));
+                return REFUSE(p, access, "%s follows %s of the same iteration",
+                              planner_op_text(p, access), planner_op_text(p, use));
             copy = access;
             state = STARTED;
         } else if (access) {
             use = access;
             if (!copy)
                 return REFUSE(p, use, "%s sees what an earlier iteration left in %s",
-                              op_text(p, use), value_text(p, tensor));
+                              planner_op_text(p, use), planner_value_text(p, tensor));
             if (state != SEEN)
-                return REFUSE(p, use, "no copy_async_wait_group 0 and synchronize lie between "
-                              "%s and %s", op_text(p, copy), op_text(p, use));
+                return REFUSE(p, use, "no %s lie between %s and %s",
+                              p->plan->arrive ? "mbarrier_arrive and mbarrier_wait"
+                                              : "copy_async_wait_group 0 and synchronize",
+                              planner_op_text(p, copy), planner_op_text(p, use));
         }
     }
     return true;
@@ -340,7 +355,7 @@ static const Op *find_reader(const LoopDependences *d, const Value *tensor)
 
 static bool check_tensor(Planner *p, Value *tensor)
 {
-    const char *name = value_text(p, tensor);
+    const char *name = planner_value_text(p, tensor);
     if (tensor->def->code != OP_allocate_shared || op_attr(tensor->def, ATTR_OFFSET))
         return REFUSE(p, tensor->def, "%s already has its place", name);
     if (tensor->type->rank == LIMIT_RANK)
@@ -349,11 +364,11 @@ static bool check_tensor(Planner *p, Value *tensor)
     if (!region_walk(p->loop->parent->program->body, check_use, &(UseCheck){p, tensor}) ||
         !check_order(p, tensor))
         return false;
-    if (copies_fill(&p->plan->d, tensor))
+    if (copies_fill(p, tensor))
         return true;
     const Op *reader = find_reader(&p->plan->d, tensor);
     return REFUSE(p, reader, "%s may see what an earlier iteration left: the copies of an "
-                  "iteration are not proved to fill %s", op_text(p, reader), name);
+                  "iteration are not proved to fill %s", planner_op_text(p, reader), name);
 }
 
 static bool check_tensors(Planner *p)
@@ -389,8 +404,8 @@ static bool check_edges(Planner *p)
     for (uint32_t i = 0; i < p->plan->d.edge_count; i++) {
         const Dependence *e = &p->plan->d.edges[i];
         if (!edge_holds(p, e))
-            return REFUSE(p, e->to, "%s %s %s in %s iteration", op_text(p, e->to), what[e->kind],
-                          op_text(p, e->from), e->distance ? "an earlier" : "the same");
+            return REFUSE(p, e->to, "%s %s %s in %s iteration", planner_op_text(p, e->to),
+                          what[e->kind], planner_op_text(p, e->from), e->distance ? "an earlier" : "the same");
     }
     return true;
 }
@@ -415,13 +430,14 @@ static bool needs_barrier(const PipelinePlan *plan, int64_t begin, int64_t at, i
 
 /* An iteration will end with a barrier. Of those inside, one stays when without it accesses
  * since the last one would meet those up to the next. */
-static void drop_barriers(PipelinePlan *plan)
+static void drop_barriers(const Planner *p)
 {
+    PipelinePlan *plan = p->plan;
     int64_t last = -1;
     for (uint32_t i = 0; i < plan->d.op_count; i++) {
         const Op *op = plan->d.ops[i];
         uint32_t next = i + 1;
-        plan->dropped[i] = is_copy_barrier(op);
+        plan->dropped[i] = is_copy_barrier(p, op);
         if (op_sync(op) != SYNC_BARRIER)
             continue;
         while (next < plan->d.op_count && op_sync(plan->d.ops[next]) != SYNC_BARRIER)
@@ -496,7 +512,7 @@ static bool copy_ends_outside(const Op *loop, const Op *copy)
 static void plan_end(Planner *p)
 {
     for (uint32_t i = 0; i < p->plan->d.op_count; i++)
-        if (is_copy(p->plan->d.ops[i]))
+        if (planner_is_copy(p, p->plan->d.ops[i]))
             p->plan->guarded |= !copy_ends_outside(p->loop, p->plan->d.ops[i]);
 }
 
@@ -506,11 +522,15 @@ bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan)
     Planner p = {m, loop, plan};
     plan->early = arena_array(&m->scratch, bool, plan->d.op_count);
     plan->dropped = arena_array(&m->scratch, bool, plan->d.op_count);
+    plan->completion = find_completion(&plan->d);
     find_copies(&p);
-    if (!check_form(&p) || !check_copies(&p) || !check_tensors(&p) || !find_early(&p) ||
+    if (!check_form(&p) || !check_copies(&p) ||
+        (plan->completion == COMPLETION_MBARRIER && !plan_roles(&p)) || !check_tensors(&p) || !find_early(&p) || !plan_producer_values(&p) ||
         !check_edges(&p))
         return false;
-    drop_barriers(plan);
+    if (plan->mbarrier)
+        return true;
+    drop_barriers(&p);
     plan_end(&p);
     return true;
 }

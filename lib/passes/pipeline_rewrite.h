@@ -1,0 +1,67 @@
+/* What both forms of a pipelined loop are built from: indices of iterations, rings of shared
+ * tensors, and copies of the ops that run ahead.
+ *
+ *     pipeline_loops.c   copies that groups end: the block starts them stages - 1 ahead
+ *     pipeline_roles.c   copies that an mbarrier counts: a warp of their own starts them */
+#ifndef TILUS_PASSES_PIPELINE_REWRITE_H
+#define TILUS_PASSES_PIPELINE_REWRITE_H
+
+#include "ir/builder.h"
+#include "passes/pipeline_plan.h"
+
+typedef struct Rewrite {
+    Module *m;
+    Program *program;
+    Op *loop;
+    int64_t stages;
+    const Expr *lower, *upper, *step;
+    PipelinePlan plan;
+} Rewrite;
+
+/* ---- expressions ---------------------------------------------------------------- */
+
+const Expr *rewrite_constant(const Rewrite *r, int64_t value);
+/* `e` op `by`, or `e` where that is equal; NULL where there is no such number, or for one of
+ * NULL. */
+const Expr *rewrite_apply(const Rewrite *r, ScalarOp op, const Expr *e, const Expr *by);
+/* The iteration of index `i`: 0, 1, .. */
+const Expr *iteration_of(const Rewrite *r, const Expr *i);
+/* The index `iterations` iterations after `i`. */
+const Expr *index_after(const Rewrite *r, const Expr *i, int64_t iterations);
+/* The place in the ring of the iteration `iterations` after that of index `i`. */
+const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations);
+
+/* ---- rings ---------------------------------------------------------------------- */
+
+/* Elements from one tensor of a ring to the next. */
+int64_t ring_stride(const Value *tensor);
+/* Puts a ring in the place of each tensor of the plan, to which Value.data of the tensor
+ * points from then on. Parts of the tensors that stand before the loop move into it. */
+void build_rings(const Rewrite *r);
+/* Gives each op of `region`, or `op` alone, tensor `slot` of the rings in place of the
+ * tensor. */
+void enter_rings(const Rewrite *r, Region *region, const Expr *slot);
+void enter_rings_of(const Rewrite *r, Op *op, const Expr *slot);
+
+/* ---- ops that run ahead ---------------------------------------------------------- */
+
+/* Those of the iteration of index `index`, into `slot`; Value.data of results points to the
+ * copies' results. */
+typedef struct Ahead {
+    const Rewrite *r;
+    const Expr *index, *slot;
+} Ahead;
+
+/* Inserts copies of the plan's early ops into `region` before `before`. */
+void insert_early(const Ahead *a, Region *region, Op *before);
+
+/* Inserts an op of that code without operands. */
+void insert_plain(const Rewrite *r, OpCode code, Region *into, Op *before);
+
+/* ---- roles (pipeline_roles.c) ----------------------------------------------------- */
+
+/* Splits the program into a producer warp and the consumers, for a plan whose copies an
+ * mbarrier counts. */
+void rewrite_roles(Rewrite *r);
+
+#endif
