@@ -213,11 +213,17 @@ static bool check_op(Op *op, void *data)
     return true;
 }
 
+/* Returns true for an op that only the program's body may have. */
+static bool is_for_all_warps(const Op *op)
+{
+    return op_sync(op) == SYNC_INIT || op_sync(op) == SYNC_LAUNCH_WAIT;
+}
+
 static bool check_after(Planner *p)
 {
     for (Op *op = p->loop->next; op; op = op->next)
-        if (op_sync(op) == SYNC_INIT)
-            return CURE(p, "make it before the loop"),
+        if (is_for_all_warps(op))
+            return CURE(p, "put it before the loop"),
                    REFUSE(p, op, "%s is for all warps, and stands behind the loop",
                           planner_op_text(p, op));
     return true;

@@ -196,6 +196,13 @@ static void stream_between_groups(Gen *g, Stream *s)
 
 /* ---- the whole block ----------------------------------------------------------- */
 
+/* " pipelined(3)", for a producer warp where the loop allows it. */
+static const char *mark(Gen *g)
+{
+    return choose(g->choices, 2) ? "" : arena_printf(g->arena, " pipelined(%d)",
+                                                     (int)choose_between(g->choices, 2, 4));
+}
+
 /* A loop that copies a row, waits for it and subtracts the carried value; its phases
  * begin at `before`. */
 static const char *stream_loop(Gen *g, const Stream *s, const char *before, const char *initial)
@@ -203,7 +210,8 @@ static const char *stream_loop(Gen *g, const Stream *s, const char *before, cons
     const char *i = gen_name(g, "i"), *sum = gen_name(g, "v"), *carried = gen_name(g, "v");
     const char *tile = gen_name(g, "v"), *next = gen_name(g, "v");
     const char *iteration = iteration_text(g, s, i);
-    gen_line(g, "%s = for %s in %s iter(%s = %s) {", sum, i, bounds(g, s), carried, initial);
+    gen_line(g, "%s = for %s in %s%s iter(%s = %s) {", sum, i, bounds(g, s), mark(g), carried,
+             initial);
     g->indent++;
     gen_line(g, "copy_async_bulk %s[%s%s], %s[0%s], %s[0]%s", s->view, iteration, s->zeros, s->ring,
              s->zeros, s->full, s->words);
