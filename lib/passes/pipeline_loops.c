@@ -215,10 +215,7 @@ static bool pipeline_loop(Program *program, Op *loop)
 {
     Module *m = program->module;
     ArenaMark mark = arena_mark(&m->scratch);
-    const Expr *step = op_expr(loop, ATTR_STEP);
-    Rewrite r = {.m = m, .program = program, .loop = loop, .stages = for_stages(loop),
-                 .lower = op_expr(loop, ATTR_LOWER), .upper = op_expr(loop, ATTR_UPPER),
-                 .step = step ? step : expr_constant(&m->exprs, 1)};
+    Rewrite r = rewrite_of(loop);
     bool ok = pipeline_plan(m, loop, &r.plan);
     if (ok && region_depth(loop->regions[0]) >= LIMIT_NESTING) {
         r.plan.why = "the guards of its copies would be nested too deeply";

@@ -4,6 +4,16 @@
 #include "ir/op_access.h"
 #include "ir/tile.h"
 
+Rewrite rewrite_of(Op *loop)
+{
+    Program *program = loop->parent->program;
+    const Expr *step = op_expr(loop, ATTR_STEP);
+    return (Rewrite){.m = program->module, .program = program, .loop = loop,
+                     .stages = for_stages(loop), .lower = op_expr(loop, ATTR_LOWER),
+                     .upper = op_expr(loop, ATTR_UPPER),
+                     .step = step ? step : expr_constant(&program->module->exprs, 1)};
+}
+
 /* ---- expressions ------------------------------------------------------------- */
 
 static bool is_constant(const Expr *e, int64_t value)

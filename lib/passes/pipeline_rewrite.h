@@ -18,6 +18,9 @@ typedef struct Rewrite {
     PipelinePlan plan;
 } Rewrite;
 
+/* A rewrite of `loop`, which is marked, without a plan yet. */
+Rewrite rewrite_of(Op *loop);
+
 /* ---- expressions ---------------------------------------------------------------- */
 
 const Expr *rewrite_constant(const Rewrite *r, int64_t value);

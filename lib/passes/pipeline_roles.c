@@ -95,8 +95,11 @@ static Region *build_group(const Rewrite *r, int64_t begin, int64_t threads)
 static Op *build_loop(const Rewrite *r, Region *into)
 {
     Value *old = for_index(r->loop);
-    Attr bounds[] = {{.kind = ATTR_LOWER, .expr = r->lower}, {.kind = ATTR_UPPER, .expr = r->upper}};
-    Op *op = build_op(r->m, OP_for, r->loop->loc, NULL, 0, bounds, 2);
+    Attr bounds[] = {{.kind = ATTR_LOWER, .expr = r->lower},
+                     {.kind = ATTR_UPPER, .expr = r->upper},
+                     {.kind = ATTR_STEP, .expr = r->step}};
+    unsigned count = op_expr(r->loop, ATTR_STEP) ? 3 : 2;
+    Op *op = build_op(r->m, OP_for, r->loop->loc, NULL, 0, bounds, count);
     Region *body = build_region(r->program, op);
     build_op_region(r->m, op, body);
     build_region_argument(body, old->name, old->loc, old->type);

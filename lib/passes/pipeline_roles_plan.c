@@ -4,6 +4,7 @@
 #include "ir/op_access.h"
 #include "ir/op_attrs.h"
 #include "passes/pipeline_refuse.h"
+#include "passes/pipeline_rewrite.h"
 
 static bool is_mbarrier_op(const Op *op, const Value *mbarrier)
 {
@@ -64,13 +65,11 @@ static bool find_ends(Planner *p)
 static bool check_phase(Planner *p)
 {
     const Op *wait = p->plan->wait;
-    const Expr *phase = op_expr(wait, ATTR_STATE), *step = op_expr(p->loop, ATTR_STEP);
-    const Expr *lower = op_expr(p->loop, ATTR_LOWER);
-    bool counts = expr_is_constant(lower) && !lower->constant &&
-                  (!step || (expr_is_constant(step) && step->constant == 1));
-    if (counts && phase->kind == EXPR_VALUE && phase->value == for_index(p->loop))
+    Rewrite r = rewrite_of((Op *)p->loop);
+    const Expr *index = expr_value(&p->m->exprs, for_index(p->loop));
+    if (op_expr(wait, ATTR_STATE) == iteration_of(&r, index))
         return true;
-    return CURE(p, "count from 0 by 1, and wait for the phase that the index numbers"),
+    return CURE(p, "wait for the phase of the iteration's number: 0, 1, .."),
            REFUSE(p, wait, "%s is not known to wait for the phase of its iteration",
                   planner_op_text(p, wait));
 }

@@ -258,6 +258,8 @@ void gen_bulk(Gen *g)
     s.first = choose(g->choices, 2) ? 0 : choose_between(g->choices, 1, 4);
     s.step = choose(g->choices, 2) ? 1 : choose_between(g->choices, 2, 3);
     s.stores = groups && choose_rarely(g->choices, 3);
+    if (!groups && choose(g->choices, 3))
+        s.stages = 1;   /* a tensor that each iteration fills */
     gen_wait_all(g);
     g->warps -= groups;
     choose_tile(g, &s);
