@@ -166,12 +166,71 @@ static bool check_workspace(const tilus_kernel_info *info, Report r)
     return true;
 }
 
+/* ---- tensor maps ------------------------------------------------------ */
+
+static bool is_one_of(unsigned value, unsigned a, unsigned b, unsigned c)
+{
+    return value == 0 || value == a || value == b || value == c;
+}
+
+static bool check_map_dim(const tilus_kernel_info *info, size_t i, unsigned d, Report r)
+{
+    const tilus_tensor_map *t = &info->maps[i];
+    const char *fault = kernel_codes_fault(info, t->extents[d], t->extent_length[d]);
+    if (fault)
+        return report_fault(r, "extent %u of tensor map %zu has %s", d, i, fault);
+    fault = d + 1 < t->rank ? kernel_codes_fault(info, t->strides[d], t->stride_length[d]) : NULL;
+    if (fault)
+        return report_fault(r, "stride %u of tensor map %zu has %s", d, i, fault);
+    if (t->box[d] < 1 || t->box[d] > TILUS_MAP_BOX_MAX)
+        return report_fault(r, "tensor map %zu has a box of %u in dimension %u, there are 1 to %d",
+                            i, t->box[d], d, TILUS_MAP_BOX_MAX);
+    return true;
+}
+
+static bool check_map(const tilus_kernel_info *info, size_t i, Report r)
+{
+    const tilus_tensor_map *t = &info->maps[i];
+    if (t->argument >= info->arg_count || info->args[t->argument].kind != TILUS_ARG_POINTER)
+        return report_fault(r, "tensor map %zu is of argument %u, which is no pointer", i,
+                            t->argument);
+    if ((unsigned)t->type > TILUS_MAP_BF16)
+        return report_fault(r, "tensor map %zu has elements of kind %u, the last is %u", i,
+                            (unsigned)t->type, (unsigned)TILUS_MAP_BF16);
+    if (t->rank < 1 || t->rank > TILUS_MAP_RANK)
+        return report_fault(r, "tensor map %zu has %u dimensions, there are 1 to %d", i, t->rank,
+                            TILUS_MAP_RANK);
+    if (!is_one_of(t->swizzle, 32, 64, 128))
+        return report_fault(r, "tensor map %zu has a swizzle of %u bytes", i, t->swizzle);
+    if (!is_one_of(t->promotion, 64, 128, 256))
+        return report_fault(r, "tensor map %zu has a promotion of %u bytes", i, t->promotion);
+    for (unsigned d = 0; d < t->rank; d++)
+        if (!check_map_dim(info, i, d, r))
+            return false;
+    unsigned row = t->box[t->rank - 1] * kernel_map_element(t->type);
+    if (row % TILUS_MAP_ALIGN || (t->swizzle && row > t->swizzle))
+        return report_fault(r, "tensor map %zu has a row of %u bytes, no multiple of %d, or past "
+                            "its swizzle of %u", i, row, TILUS_MAP_ALIGN, t->swizzle);
+    return true;
+}
+
+static bool check_maps(const tilus_kernel_info *info, Report r)
+{
+    if (info->map_count > LIMIT_TENSOR_MAPS)
+        return report_fault(r, "%zu tensor maps, the limit is %d", info->map_count,
+                            LIMIT_TENSOR_MAPS);
+    for (size_t i = 0; i < info->map_count; i++)
+        if (!check_map(info, i, r))
+            return false;
+    return true;
+}
+
 static bool check_info(const tilus_kernel_info *info, Report r)
 {
     if (!info || !is_name(info->name))
         return report_fault(r, "the program has no proper name");
     return check_args(info, r) && check_grid(info, r) && check_block(info, r) &&
-           check_workspace(info, r);
+           check_workspace(info, r) && check_maps(info, r);
 }
 
 /* ---- the whole ------------------------------------------------------ */

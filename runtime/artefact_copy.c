@@ -52,6 +52,35 @@ static const tilus_workspace_tensor *copy_workspace(Block *b, const tilus_kernel
     return copy;
 }
 
+/* The codes of `count` expressions, whose lengths are at *lengths. */
+static const tilus_code **copy_codes(Block *b, const tilus_code *const *codes, unsigned count,
+                                     const size_t **lengths)
+{
+    const size_t *lengths_of = *lengths;
+    *lengths = block_add(b, lengths_of, count * sizeof *lengths_of);
+    const tilus_code **copy = block_add(b, codes, count * sizeof *copy);
+    for (unsigned d = 0; d < count; d++) {
+        const tilus_code *one = block_add(b, codes[d], lengths_of[d] * sizeof *one);
+        if (copy)
+            copy[d] = one;
+    }
+    return copy;
+}
+
+static const tilus_tensor_map *copy_maps(Block *b, const tilus_kernel_info *info)
+{
+    size_t count = info->map_count;
+    tilus_tensor_map *copy = block_add(b, info->maps, count * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        tilus_tensor_map t = info->maps[i];
+        t.extents = copy_codes(b, t.extents, t.rank, &t.extent_length);
+        t.strides = copy_codes(b, t.strides, t.rank - 1, &t.stride_length);
+        if (copy)
+            copy[i] = t;
+    }
+    return copy;
+}
+
 static tilus_kernel_info *copy_info(Block *b, const tilus_kernel_info *info)
 {
     tilus_kernel_info *copy = block_add(b, info, sizeof *info);
@@ -66,7 +95,9 @@ static tilus_kernel_info *copy_info(Block *b, const tilus_kernel_info *info)
     }
     const char *name = block_string(b, info->name);
     const tilus_workspace_tensor *workspace = copy_workspace(b, info);
+    const tilus_tensor_map *maps = copy_maps(b, info);
     if (copy) {
+        copy->maps = maps;
         copy->name = name;
         copy->args = args;
         copy->workspace = workspace;

@@ -206,6 +206,55 @@ static void take_workspace(Reader *r, tilus_kernel_info *info)
     }
 }
 
+/* Each dimension's box and extent, and its stride but for the last one's. */
+static void take_map_dims(Reader *r, tilus_tensor_map *t)
+{
+    size_t *lengths = make(r, 2 * t->rank, sizeof *lengths);
+    const tilus_code **codes = make(r, 2 * t->rank, sizeof *codes);
+    t->extent_length = lengths;
+    t->extents = codes;
+    t->stride_length = lengths ? lengths + t->rank : NULL;
+    t->strides = codes ? codes + t->rank : NULL;
+    for (unsigned d = 0; d < 2 * t->rank - 1; d++) {
+        unsigned at = d % 2 ? t->rank + d / 2 : d / 2;
+        size_t length;
+        if (d % 2 == 0)
+            t->box[d / 2] = (unsigned)take_number(r, 4);
+        const tilus_code *taken = take_codes(r, &length);
+        if (codes) {
+            lengths[at] = length;
+            codes[at] = taken;
+        }
+    }
+}
+
+static tilus_tensor_map take_map(Reader *r)
+{
+    tilus_tensor_map t = {.argument = (unsigned)take_number(r, 4)};
+    t.type = (tilus_map_type)take_number(r, 1);
+    t.swizzle = (unsigned)take_number(r, 4);
+    t.promotion = (unsigned)take_number(r, 4);
+    t.rank = (unsigned)take_number(r, 4);
+    if (!r->failed && (t.rank < 1 || t.rank > TILUS_MAP_RANK))
+        refuse(r, "a tensor map of %u dimensions, there are 1 to %d", t.rank, TILUS_MAP_RANK);
+    if (!r->failed)
+        take_map_dims(r, &t);
+    return t;
+}
+
+static void take_maps(Reader *r, tilus_kernel_info *info)
+{
+    enum { LEAST = 4 + 1 + 4 + 4 + 4 + 4 + 4 };
+    info->map_count = take_count(r, LEAST);
+    tilus_tensor_map *maps = make(r, info->map_count, sizeof *maps);
+    info->maps = maps;
+    for (size_t i = 0; i < info->map_count; i++) {
+        tilus_tensor_map t = take_map(r);
+        if (maps)
+            maps[i] = t;
+    }
+}
+
 static const tilus_kernel_info *take_info(Reader *r)
 {
     tilus_kernel_info *place = make(r, 1, sizeof *place);
@@ -216,6 +265,8 @@ static const tilus_kernel_info *take_info(Reader *r)
     take_grid(r, &info);
     take_workspace(r, &info);
     info.overlaps = r->version >= 2 && take_flag(r);
+    if (r->version >= 4)
+        take_maps(r, &info);
     if (place)
         *place = info;
     return place;

@@ -79,6 +79,21 @@ static void put_tensor(Output *o, const tilus_workspace_tensor *t)
         put_codes(o, t->extents[d], t->extent_length[d]);
 }
 
+static void put_map(Output *o, const tilus_tensor_map *t)
+{
+    put_number(o, t->argument, 4);
+    put_number(o, t->type, 1);
+    put_number(o, t->swizzle, 4);
+    put_number(o, t->promotion, 4);
+    put_number(o, t->rank, 4);
+    for (unsigned d = 0; d < t->rank; d++) {
+        put_number(o, t->box[d], 4);
+        put_codes(o, t->extents[d], t->extent_length[d]);
+        if (d + 1 < t->rank)
+            put_codes(o, t->strides[d], t->stride_length[d]);
+    }
+}
+
 static void put_info(Output *o, const tilus_kernel_info *info)
 {
     put_word(o, info->name);
@@ -94,6 +109,9 @@ static void put_info(Output *o, const tilus_kernel_info *info)
     for (size_t i = 0; i < info->workspace_count; i++)
         put_tensor(o, &info->workspace[i]);
     put_number(o, info->overlaps, 1);
+    put_number(o, info->map_count, 4);
+    for (size_t i = 0; i < info->map_count; i++)
+        put_map(o, &info->maps[i]);
 }
 
 /* ---- sections ------------------------------------------------------- */

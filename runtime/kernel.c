@@ -16,6 +16,9 @@ static tilus_status check_artefact(const tilus_artefact *a)
     if (a->info->arg_count > LIMIT_ARGUMENTS)
         return rt_fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu arguments, more than %d",
                        a->info->name, a->info->arg_count, LIMIT_ARGUMENTS);
+    if (a->info->map_count > LIMIT_TENSOR_MAPS)
+        return rt_fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu tensor maps, more than %d",
+                       a->info->name, a->info->map_count, LIMIT_TENSOR_MAPS);
     return TILUS_OK;
 }
 
@@ -31,6 +34,11 @@ static tilus_status make_kernel(tilus_rt *rt, tilus_artefact *artefact, tilus_ke
     }
     kernel->rt = rt;
     kernel->artefact = artefact;
+    if (artefact->info->map_count && !(kernel->maps = maps_open(artefact->info))) {
+        free(artefact);
+        free(kernel);
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
+    }
     pthread_mutex_init(&kernel->lock, NULL);
     for (size_t i = 0; i < count; i++) {
         kernel->on[i].kernel = kernel;
@@ -99,6 +107,7 @@ void tilus_kernel_unload(tilus_kernel *kernel)
     if (fork_mark_is_mine(&kernel->rt->mark))
         unload_everywhere(kernel);
     pthread_mutex_destroy(&kernel->lock);
+    maps_close(kernel->maps);
     free(kernel->artefact);
     free(kernel);
 }

@@ -4,6 +4,7 @@
  * the device's context current, makes two driver calls:
  *
  *     cuCtxGetCurrent     is it the context of a device that has the kernel?
+ *     (cuTensorMapEncodeTiled of each tensor map that no recent launch had)
  *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros;
  *                         cuLaunchKernelEx where it may begin early)
  *
@@ -32,6 +33,8 @@ typedef struct Launch {
     int64_t grid[3];
     size_t needed, zeroed;      /* bytes of workspace, and of them those filled before */
     uint64_t workspace;
+    const tilus_arg *args;
+    EncodedMap *maps;           /* encoded in the device's context */
     void **parameters;
 } Launch;
 
@@ -80,8 +83,10 @@ tilus_status tilus_workspace_size(const tilus_kernel *kernel, const tilus_arg *a
     return status;
 }
 
-static void pack_parameters(const Launch *l, const tilus_arg *args, Parameter *parameters)
+/* The arguments, the tensor maps, then the workspace. */
+static void pack_parameters(const Launch *l, Parameter *parameters)
 {
+    const tilus_arg *args = l->args;
     const tilus_kernel_info *info = l->kernel->artefact->info;
     for (size_t i = 0; i < info->arg_count; i++) {
         Parameter *p = &parameters[i];
@@ -98,8 +103,10 @@ static void pack_parameters(const Launch *l, const tilus_arg *args, Parameter *p
         }
         l->parameters[i] = p;
     }
+    for (size_t i = 0; i < info->map_count; i++)
+        l->parameters[info->arg_count + i] = &l->maps[i];
     parameters[info->arg_count].u64 = l->workspace;
-    l->parameters[info->arg_count] = &parameters[info->arg_count];
+    l->parameters[info->arg_count + info->map_count] = &parameters[info->arg_count];
 }
 
 /* ---- the device ----------------------------------------------------- */
@@ -303,7 +310,9 @@ static tilus_status enqueue(const Launch *l, Loaded *loaded)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
     const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
-    tilus_status status = TILUS_OK;
+    tilus_status status = maps_encode(&at, l->args, l->maps);
+    if (status != TILUS_OK)
+        return status;
     /* Behind a fill a launch cannot begin early: only kernels let others begin, and in a
        graph the edge between the two must be of the usual kind. */
     if (loaded->overlaps && !l->zeroed)
@@ -382,15 +391,16 @@ tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus
                           size_t count, uint64_t workspace, size_t size)
 {
     Parameter parameters[LIMIT_ARGUMENTS + 1];  /* the last is the workspace */
-    void *pointers[LIMIT_ARGUMENTS + 1];
-    Launch l = {.kernel = kernel, .stream = stream, .workspace = workspace,
-                .parameters = pointers};
+    void *pointers[LIMIT_ARGUMENTS + LIMIT_TENSOR_MAPS + 1];
+    EncodedMap maps[LIMIT_TENSOR_MAPS];
+    Launch l = {.kernel = kernel, .stream = stream, .workspace = workspace, .args = args,
+                .maps = maps, .parameters = pointers};
     tilus_status status = check_arguments(kernel, args, count, &l);
     if (status != TILUS_OK || l.grid[0] == 0 || l.grid[1] == 0 || l.grid[2] == 0)
         return status;      /* an empty grid runs nothing; the driver would refuse it */
     status = check_workspace(&l, size);
     if (status != TILUS_OK)
         return status;
-    pack_parameters(&l, args, parameters);
+    pack_parameters(&l, parameters);
     return launch_checked(&l);
 }

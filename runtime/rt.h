@@ -70,9 +70,13 @@ typedef struct Jit {
     char log[RT_JIT_LOG];
 } Jit;
 
+/* Encoded tensor maps of a kernel's latest launches. */
+typedef struct MapCache MapCache;
+
 struct tilus_kernel {
     tilus_rt *rt;
     tilus_artefact *artefact;
+    MapCache *maps;             /* NULL: the kernel takes none */
     pthread_mutex_t lock;       /* of preparing: of `libraries` and `jit` */
     CUlibrary libraries[IMAGE_COUNT];
     Jit jit;
@@ -157,6 +161,22 @@ void device_note_launch(Device *device, Loaded *loaded, const int64_t grid[3]);
 
 /* Forgets a kernel that is unloaded, but for its name. */
 void device_forget(Device *device, Loaded *loaded);
+
+/* ---- tensor maps (maps.c) ------------------------------------------- */
+
+/* A tensor map's parameter: 128 bytes that only the driver understands. */
+typedef struct EncodedMap {
+    _Alignas(64) unsigned char bytes[TILUS_MAP_BYTES];
+} EncodedMap;
+
+/* A cache for kernels of `info`, which takes maps. NULL when memory runs out. */
+MapCache *maps_open(const tilus_kernel_info *info);
+void maps_close(MapCache *maps);
+
+/* Fills the map parameters of a launch of the kernel `at` with `args`, which
+ * tilus_kernel_check has accepted, in the device's current context. Thread safe; waits for
+ * nobody. */
+tilus_status maps_encode(const ErrorContext *at, const tilus_arg *args, EncodedMap *out);
 
 /* ---- kernels -------------------------------------------------------- */
 

@@ -82,6 +82,38 @@ typedef struct tilus_workspace_tensor {
 /* The alignment of the workspace and of each of its tensors, bytes. */
 enum { TILUS_WORKSPACE_ALIGN = 256 };
 
+/* Types of a tensor map's elements, by CUtensorMapDataType's numbers. Each 8-bit type is a
+ * U8, other 16-bit ones a U16: a copy leaves bits as they are. */
+typedef enum tilus_map_type {
+    TILUS_MAP_U8, TILUS_MAP_U16, TILUS_MAP_U32, TILUS_MAP_I32, TILUS_MAP_U64, TILUS_MAP_I64,
+    TILUS_MAP_F16, TILUS_MAP_F32, TILUS_MAP_F64, TILUS_MAP_BF16
+} tilus_map_type;
+
+/* Limits of a tensor map; a coordinate is an i32. */
+enum {
+    TILUS_MAP_RANK = 5,
+    TILUS_MAP_BOX_MAX = 256,
+    TILUS_MAP_BYTES = 128,          /* of an encoded one, the kernel's parameter */
+    TILUS_MAP_ALIGN = 16,           /* bytes, of the tensor's address and strides */
+    TILUS_MAP_EXTENT_MAX = INT32_MAX - TILUS_MAP_BOX_MAX + 1
+};
+
+/* A tensor that the kernel copies boxes of, by a parameter which the launcher encodes
+ * (cuTensorMapEncodeTiled) behind the arguments. Dimensions are in row-major order, the
+ * innermost last, whose stride is one element. */
+typedef struct tilus_tensor_map {
+    unsigned argument;              /* the number of the pointer */
+    tilus_map_type type;
+    unsigned rank;                  /* 1 .. TILUS_MAP_RANK */
+    const size_t *extent_length;    /* codes of each extent */
+    const tilus_code *const *extents;
+    const size_t *stride_length;    /* codes of each stride, in bytes: rank - 1 of them */
+    const tilus_code *const *strides;
+    unsigned box[TILUS_MAP_RANK];   /* elements of a copy */
+    unsigned swizzle;               /* bytes in shared memory: 0, 32, 64 or 128 */
+    unsigned promotion;             /* bytes that L2 fetches at once: 0, 64, 128 or 256 */
+} tilus_tensor_map;
+
 typedef struct tilus_kernel_info {
     const char *name;               /* the PTX entry */
     size_t arg_count;
@@ -95,6 +127,8 @@ typedef struct tilus_kernel_info {
     const tilus_workspace_tensor *workspace;    /* in order, zeroed ones first */
     bool overlaps;                  /* it has wait_dependencies: compiled for sm_90 or newer, a
                                        launch may begin before earlier ones have ended */
+    size_t map_count;               /* PTX parameters between the arguments and the workspace */
+    const tilus_tensor_map *maps;
 } tilus_kernel_info;
 
 /* A launch argument; the kind of its arg_info says which member is read. */

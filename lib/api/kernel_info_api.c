@@ -3,6 +3,7 @@
 #include "ir/op_attrs.h"
 #include "ir/verify.h"
 #include "memory/workspace.h"
+#include "select/bulk.h"
 #include "tilus/tilus.h"
 
 /* Postfix code under construction. */
@@ -87,6 +88,49 @@ static void describe_workspace(Module *m, Program *p, tilus_kernel_info *info)
     info->workspace_count = w.count;
 }
 
+/* ---- tensor maps ------------------------------------------------------ */
+
+/* The stride in bytes; over the arguments, as the stride is. */
+static const Expr *stride_bytes(Module *m, const TensorMap *map, unsigned d)
+{
+    const char *why;
+    const Expr *bytes = expr_make(&m->exprs, SCALAR_mul, map->strides[d],
+                                  expr_constant(&m->exprs, dtype_bits(map->dtype) / 8), &why);
+    return bytes ? bytes : expr_constant(&m->exprs, INT64_MAX);     /* which no launch takes */
+}
+
+static tilus_tensor_map describe_map(Module *m, const TensorMap *map)
+{
+    enum { PROMOTION = 256 };
+    size_t *lengths = arena_array(&m->arena, size_t, 2 * map->rank);
+    const tilus_code **codes = arena_array(&m->arena, const tilus_code *, 2 * map->rank);
+    tilus_tensor_map out = {
+        .argument = map->pointer->index, .rank = map->rank, .extent_length = lengths,
+        .extents = codes, .stride_length = lengths + map->rank, .strides = codes + map->rank,
+        .swizzle = map->swizzle, .promotion = PROMOTION};
+    tensor_map_type(map->dtype, &out.type);
+    for (unsigned d = 0; d < map->rank; d++) {
+        out.box[d] = (unsigned)map->box[d];
+        codes[d] = describe_expr(m, map->extents[d], &lengths[d]);
+        if (d + 1 < map->rank)
+            codes[map->rank + d] = describe_expr(m, stride_bytes(m, map, d),
+                                                 &lengths[map->rank + d]);
+    }
+    return out;
+}
+
+static void describe_maps(Module *m, Program *p, tilus_kernel_info *info)
+{
+    TensorMaps maps = bulk_maps(p, &m->arena);
+    tilus_tensor_map *described = arena_array(&m->arena, tilus_tensor_map, maps.count);
+    for (uint32_t i = 0; i < maps.count; i++)
+        described[i] = describe_map(m, &maps.of[i]);
+    info->maps = described;
+    info->map_count = maps.count;
+}
+
+/* ---- the whole --------------------------------------------------------- */
+
 /* `wait_dependencies` stands in the body, not in a region of it. */
 static bool waits_for_launches(const Program *p)
 {
@@ -105,6 +149,7 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
         return NULL;
     if (!verify_chosen(p, "a launch"))
         return NULL;
+    bulk_settle(p);
     tilus_kernel_info *info = arena_new(&module->arena, tilus_kernel_info);
     *info = (tilus_kernel_info){.name = p->name, .arg_count = p->arg_count,
                                 .args = describe_args(module, p), .grid_rank = p->grid_rank,
@@ -114,5 +159,6 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
     for (unsigned d = 0; d < p->grid_rank; d++)
         info->grid[d] = describe_expr(module, p->grid[d], &info->grid_length[d]);
     describe_workspace(module, p, info);
+    describe_maps(module, p, info);
     return info;
 }

@@ -16,6 +16,7 @@
 static void name_types(Codegen *cg)
 {
     LLVMContextRef c = cg->context;
+    cg->i1 = LLVMInt1TypeInContext(c);
     cg->i8 = LLVMInt8TypeInContext(c);
     cg->i16 = LLVMInt16TypeInContext(c);
     cg->i32 = LLVMInt32TypeInContext(c);
@@ -119,17 +120,19 @@ static LLVMAttributeRef enum_attribute(Codegen *cg, const char *name, uint64_t v
     return LLVMCreateEnumAttribute(cg->context, kind, value);
 }
 
-/* The arguments, then the workspace where there is one. */
+/* The arguments, the tensor maps, then the workspace where there is one. */
 static LLVMTypeRef program_type(Codegen *cg, Program *p)
 {
     Arena *scratch = &cg->module->scratch;
-    LLVMTypeRef *types = arena_array(scratch, LLVMTypeRef, p->arg_count + 1);
-    bool has_workspace = workspace_of(p, scratch).count > 0;
+    unsigned maps = bulk_maps(p, scratch).count, count = 0;
+    LLVMTypeRef *types = arena_array(scratch, LLVMTypeRef, p->arg_count + maps + 1);
     for (unsigned i = 0; i < p->arg_count; i++)
-        types[i] = parameter_type(cg, p->args[i]->type);
-    types[p->arg_count] = cg->global_ptr;
-    return LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types,
-                            p->arg_count + has_workspace, 0);
+        types[count++] = parameter_type(cg, p->args[i]->type);
+    for (unsigned i = 0; i < maps; i++)
+        types[count++] = cg->any_ptr;
+    if (workspace_of(p, scratch).count)
+        types[count++] = cg->global_ptr;
+    return LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types, count, 0);
 }
 
 static void align_parameter(Codegen *cg, LLVMValueRef f, unsigned i, int64_t align)
@@ -137,11 +140,23 @@ static void align_parameter(Codegen *cg, LLVMValueRef f, unsigned i, int64_t ali
     LLVMAddAttributeAtIndex(f, i + 1, enum_attribute(cg, "align", (uint64_t)align));
 }
 
-static void add_text_attribute(Codegen *cg, LLVMValueRef f, const char *name, const char *text)
+static void add_text_attribute(Codegen *cg, LLVMValueRef f, LLVMAttributeIndex at,
+                               const char *name, const char *text)
 {
     LLVMAttributeRef attribute = LLVMCreateStringAttribute(
         cg->context, name, (unsigned)strlen(name), text, (unsigned)strlen(text));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute);
+    LLVMAddAttributeAtIndex(f, at, attribute);
+}
+
+/* Parameter `i` is an encoded tensor map, in the constant bank (PTX ISA, 5.5.8). */
+static void declare_map(Codegen *cg, LLVMValueRef f, unsigned i)
+{
+    enum { MAP_ALIGN = 64 };
+    LLVMTypeRef bytes = LLVMArrayType2(cg->i8, TILUS_MAP_BYTES);
+    unsigned kind = LLVMGetEnumAttributeKindForName("byval", strlen("byval"));
+    LLVMAddAttributeAtIndex(f, i + 1, LLVMCreateTypeAttribute(cg->context, kind, bytes));
+    align_parameter(cg, f, i, MAP_ALIGN);
+    add_text_attribute(cg, f, i + 1, "nvvm.grid_constant", "");
 }
 
 /* The exact number of threads, and how many blocks must fit (PTX .reqntid and
@@ -150,10 +165,10 @@ static void declare_block(Codegen *cg, const Program *p, LLVMValueRef f)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld,1,1", (long long)program_threads(p));
-    add_text_attribute(cg, f, "nvvm.reqntid", text);
+    add_text_attribute(cg, f, LLVMAttributeFunctionIndex, "nvvm.reqntid", text);
     snprintf(text, sizeof text, "%u", p->min_blocks);
     if (p->min_blocks)
-        add_text_attribute(cg, f, "nvvm.minctasm", text);
+        add_text_attribute(cg, f, LLVMAttributeFunctionIndex, "nvvm.minctasm", text);
 }
 
 /* The kernel's declaration: calling convention, what its blocks are, and what the
@@ -170,8 +185,11 @@ static LLVMValueRef declare_program(Codegen *cg, Program *p)
         if (v->type->kind == TYPE_PTR)
             align_parameter(cg, f, i, v->facts.align);
     }
-    if (LLVMCountParams(f) > p->arg_count)
-        align_parameter(cg, f, p->arg_count, TILUS_WORKSPACE_ALIGN);
+    unsigned maps = bulk_maps(p, &cg->module->scratch).count;
+    for (unsigned i = 0; i < maps; i++)
+        declare_map(cg, f, p->arg_count + i);
+    if (LLVMCountParams(f) > p->arg_count + maps)
+        align_parameter(cg, f, p->arg_count + maps, TILUS_WORKSPACE_ALIGN);
     return f;
 }
 
@@ -216,16 +234,24 @@ static bool limit_optimizations(Codegen *cg, const Program *p, LLVMValueRef f)
                         (long long)count, (long long)most);
 }
 
+static bool check_maps(Codegen *cg, const Program *p, uint32_t count)
+{
+    return count <= LIMIT_TENSOR_MAPS ||
+           diag_error(cg->diag, p->loc, "@%s copies by %u tensor maps, a program has at most %d",
+                      p->name, count, LIMIT_TENSOR_MAPS);
+}
+
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 {
-    if (!check_name(cg, p))
-        return false;
     cg->program = p;
     cg->function = f;
     cg->threads = cg->barriers[0] = (ThreadRange){0, program_threads(p)};
     cg->barrier_count = 1;
     for (int64_t i = 0; i < WARPGROUPS; i++)
         cg->registers[i] = program_registers(p);
+    cg->maps = bulk_maps(p, &cg->module->scratch);
+    if (!check_name(cg, p) || !check_maps(cg, p, cg->maps.count))
+        return false;
     cg->workspace = workspace_of(p, &cg->module->scratch);
     if (!shared_open(cg, p) ||
         !workspace_place(cg->module, &cg->workspace, &cg->module->scratch))
@@ -277,8 +303,10 @@ bool codegen_lower(Codegen *cg, const char *cpu, const Program *only)
         if ((!only || p == only) && !verify_chosen(p, "code generation"))
             return false;
     for (Program *p = cg->module->programs; p; p = p->next)
-        if (!only || p == only)
+        if (!only || p == only) {
+            bulk_settle(p);
             declare_program(cg, p);
+        }
     for (Program *p = cg->module->programs; p; p = p->next)
         if (!only || p == only)
             ok = lower_program(cg, p, LLVMGetNamedFunction(cg->llvm, p->name)) && ok;

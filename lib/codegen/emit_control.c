@@ -302,7 +302,8 @@ bool emit_allocate_global(Codegen *cg, const Op *op)
     while (cg->workspace.ops[i] != op)
         i++;
     LLVMValueRef offset = emit_expr(cg, cg->workspace.offsets[i]);
-    LLVMValueRef workspace = LLVMGetParam(cg->function, cg->program->arg_count);
+    LLVMValueRef workspace = LLVMGetParam(cg->function,
+                                          cg->program->arg_count + cg->maps.count);
     LLVMValueRef base = LLVMBuildGEP2(cg->builder, cg->i8, workspace, &offset, 1, "");
     return lower_memory(cg, op, base, const_i64_of(cg, 0));
 }

@@ -4,6 +4,7 @@
 
 #include "ir/part.h"
 #include "ir/text.h"
+#include "memory/tensor_map.h"
 #include "scalar/facts.h"
 #include "select/access.h"
 
@@ -18,7 +19,7 @@ static bool has_own_base(Module *m, const Value *part)
     Swizzle s = part->type->swizzle;
     int period = s.bits ? s.base + s.bits + s.shift : 0;
     return dtype_bits(part->type->dtype) % 8 == 0 && period < 32 &&
-           access_first_alignment(m, part) >> period > 0;
+           memory_first_alignment(m, part) >> period > 0;
 }
 
 static bool slice_memory(Codegen *cg, const Op *op)

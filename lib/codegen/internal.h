@@ -18,6 +18,7 @@
 
 #include "codegen/codegen.h"
 #include "memory/workspace.h"
+#include "select/bulk.h"
 #include "target/target.h"
 
 #include <llvm-c/Core.h>
@@ -96,7 +97,7 @@ struct Codegen {
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
-    LLVMTypeRef i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, any_ptr;
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, any_ptr;
 
     LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
 
@@ -109,6 +110,7 @@ struct Codegen {
     unsigned barrier_count;
     int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
     Workspace workspace;        /* its tensors, in the function's last parameter */
+    TensorMaps maps;            /* in the parameters behind the arguments */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
     SharedScratch scratch;      /* behind all shared tensors */
     int64_t operations;         /* unrolled, so far (LIMIT_OPERATIONS) */

@@ -158,29 +158,40 @@ static BulkCopy *new_copy(size_t bytes)
     return c;
 }
 
-void cpu_copy_bulk(const uint64_t *args, uint64_t *results)
+BulkCopy *bulk_begin(uint64_t mbarrier, unsigned char *to, uint64_t bytes)
 {
-    Mbarriers *m = &cpu_worker->mbarriers;
-    Mbarrier *b = find_mbarrier(args[3]);
-    unsigned char *to = helper_address(args[0], BULK_ALIGN);
-    const unsigned char *from = helper_address(args[1], BULK_ALIGN);
-    (void)results;
-    if ((int64_t)args[2] > b->bytes || args[2] % BULK_ALIGN)
+    Mbarrier *b = find_mbarrier(mbarrier);
+    if ((int64_t)bytes > b->bytes || bytes % BULK_ALIGN)
         fault_now("a bulk copy of %llu bytes: they must be a multiple of %d, and the mbarrier "
-                  "expects %lld", (unsigned long long)args[2], BULK_ALIGN, (long long)b->bytes);
-    BulkCopy *c = new_copy(args[2]);
+                  "expects %lld", (unsigned long long)bytes, BULK_ALIGN, (long long)b->bytes);
+    BulkCopy *c = new_copy(bytes);
     c->to = to;
-    c->from = from;
     c->place = this_thread()->place;
     c->thread = this_thread()->number;
     c->mbarrier = mbarrier_number(b);
     c->phase = b->phase;
-    c->next = m->copies;
-    m->copies = c;
-    memcpy(c->data, from, c->bytes);
-    shadow_bulk_begins(c);
+    c->next = cpu_worker->mbarriers.copies;
+    cpu_worker->mbarriers.copies = c;
+    return c;
+}
+
+void bulk_end(BulkCopy *c)
+{
+    Mbarrier *b = &cpu_worker->mbarriers.of[c->mbarrier];
+    shadow_bulk_write(c);
     b->bytes -= c->bytes;
     end_phase(b);
+}
+
+void cpu_copy_bulk(const uint64_t *args, uint64_t *results)
+{
+    unsigned char *to = helper_address(args[0], BULK_ALIGN);
+    const unsigned char *from = helper_address(args[1], BULK_ALIGN);
+    (void)results;
+    BulkCopy *c = bulk_begin(args[3], to, args[2]);
+    memcpy(c->data, from, c->bytes);
+    shadow_bulk_read(c, from, c->bytes);
+    bulk_end(c);
 }
 
 void cpu_copy_bulk_policy(const uint64_t *args, uint64_t *results)

@@ -211,6 +211,9 @@ static void adopt_kernel(Codegen *cg, LLVMValueRef f)
 {
     LLVMSetValueName2(f, kernel_name, sizeof kernel_name - 1);
     static const char key[] = "probe-stack", value[] = "inline-asm";
+    unsigned byval = LLVMGetEnumAttributeKindForName("byval", strlen("byval"));
+    for (unsigned i = 0; i < LLVMCountParams(f); i++)       /* of tensor maps */
+        LLVMRemoveEnumAttributeAtIndex(f, i + 1, byval);
     LLVMSetFunctionCallConv(f, LLVMCCallConv);
     LLVMSetLinkage(f, LLVMInternalLinkage);
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,

@@ -77,13 +77,24 @@ typedef struct Copies {
  * issued. */
 typedef struct BulkCopy {
     unsigned char *to, *data;       /* data: malloc'ed */
-    const unsigned char *from;
     Place place;
     uint32_t bytes, thread;
     unsigned mbarrier;              /* its number in Mbarriers */
     uint64_t phase;                 /* of that */
     struct BulkCopy *next;
 } BulkCopy;
+
+/* A tensor map, as the launcher of this engine makes it: dimensions as in
+ * tilus_tensor_map. Its bytes are the parameter of compiled code. */
+typedef struct CpuMap {
+    unsigned char *base;
+    int64_t extents[TILUS_MAP_RANK], strides[TILUS_MAP_RANK];   /* strides: bytes */
+    uint32_t box[TILUS_MAP_RANK];
+    uint16_t rank, element;         /* element: bytes */
+    uint32_t swizzle;               /* bytes */
+} CpuMap;
+
+_Static_assert(sizeof(CpuMap) <= TILUS_MAP_BYTES, "a map is a parameter of TILUS_MAP_BYTES");
 
 typedef struct Mbarrier {
     const void *at;                 /* in shared memory */
@@ -216,6 +227,11 @@ void fault_leave(void);
  * its fault is set. */
 void mbarriers_begin_block(Worker *w);
 void mbarriers_end_block(Worker *w);
+
+/* The running thread begins a copy of `bytes` bytes, which the mbarrier at the address
+ * `mbarrier` counts; its `data` is to be filled, and then bulk_end called. */
+BulkCopy *bulk_begin(uint64_t mbarrier, unsigned char *to, uint64_t bytes);
+void bulk_end(BulkCopy *copy);
 
 /* ---- signals (signals.c) ------------------------------------------------- */
 

@@ -10,7 +10,9 @@
 #include "cpu/tensors.h"
 #include "ir/op_access.h"
 #include "support/clock.h"
+#include "support/kernel_map.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,8 +65,8 @@ void cpu_free(CpuRun *run)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* The strictest alignment that arguments promise of buffer `number`, and the name of
- * the first of them; NULL when none points to it. */
+/* The strictest alignment that arguments promise of buffer `number`, or that a tensor map
+ * wants, and the name of the first argument; NULL when none points to it. */
 static const char *buffer_name(const CpuLaunch *launch, Arena *arena, size_t number,
                                size_t *align)
 {
@@ -77,6 +79,10 @@ static const char *buffer_name(const CpuLaunch *launch, Arena *arena, size_t num
         name = name ? name : arena_printf(arena, "argument %%%s", arg->name);
         *align = (size_t)arg->align > *align ? (size_t)arg->align : *align;
     }
+    for (size_t i = 0; i < launch->info->map_count; i++)
+        if (launch->args[launch->info->maps[i].argument].pointer == number &&
+            *align < TILUS_MAP_ALIGN)
+            *align = TILUS_MAP_ALIGN;
     return name;
 }
 
@@ -115,19 +121,47 @@ static void copy_back(const CpuRun *run, const CpuLaunch *launch)
                    launch->buffers[i].size);
 }
 
-/* Lays out the arguments of compiled code: 64 bits each, the workspace last. */
+/* Makes map `number`, whose numbers the launch's check has approved: pointers among `args`
+ * are addresses. */
+static CpuMap make_map(const CpuLaunch *launch, const tilus_arg *args, size_t number)
+{
+    const tilus_tensor_map *map = &launch->info->maps[number];
+    KernelMapValues values;
+    bool ok = kernel_map_values(launch->info, number, args, &values, (Report){0});
+    assert(ok);
+    (void)ok;
+    CpuMap out = {.base = (unsigned char *)(uintptr_t)values.address,
+                  .rank = (uint16_t)map->rank, .swizzle = map->swizzle,
+                  .element = (uint16_t)kernel_map_element(map->type)};
+    memcpy(out.extents, values.extents, sizeof out.extents);
+    memcpy(out.strides, values.strides, sizeof out.strides);
+    memcpy(out.box, map->box, sizeof out.box);
+    return out;
+}
+
+/* Lays out the arguments of compiled code: 64 bits each, pointers to tensor maps behind
+ * them, the workspace last. */
 static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
 {
-    size_t count = launch->info->arg_count;
-    uint64_t *words = arena_array(&run->module->scratch, uint64_t, count + 1);
+    size_t count = launch->info->arg_count, maps = launch->info->map_count;
+    uint64_t *words = arena_array(&run->module->scratch, uint64_t, count + maps + 1);
+    CpuMap *made = arena_array(&run->module->scratch, CpuMap, maps);
+    tilus_arg *args = arena_array(&run->module->scratch, tilus_arg, count);
     for (size_t i = 0; i < count; i++) {
         const Type *t = launch->program->args[i]->type;
         tilus_arg arg = launch->args[i];
-        words[i] = t->kind == TYPE_PTR        ? (uintptr_t)run->machine.regions[arg.pointer].data
+        args[i] = arg;
+        if (t->kind == TYPE_PTR)
+            args[i].pointer = (uintptr_t)run->machine.regions[arg.pointer].data;
+        words[i] = t->kind == TYPE_PTR        ? args[i].pointer
                    : dtype_is_float(t->dtype) ? dtype_encode(t->dtype, arg.real)
                                               : (uint64_t)arg.integer;
     }
-    words[count] = (uintptr_t)run->machine.regions[launch->buffer_count].data;
+    for (size_t i = 0; i < maps; i++) {
+        made[i] = make_map(launch, args, i);
+        words[count + i] = (uintptr_t)&made[i];
+    }
+    words[count + maps] = (uintptr_t)run->machine.regions[launch->buffer_count].data;
     return words;
 }
 

@@ -539,13 +539,19 @@ static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
     return a;
 }
 
-void shadow_bulk_begins(const BulkCopy *copy)
+void shadow_bulk_read(const BulkCopy *copy, const void *at, size_t size)
 {
     if (!cpu_worker->shadow)
         return;
-    Access read = bulk_access(ACCESS_READ, copy, copy->from);
+    Access read = bulk_access(ACCESS_READ, copy, at);
+    check(&read, size);
+}
+
+void shadow_bulk_write(const BulkCopy *copy)
+{
+    if (!cpu_worker->shadow)
+        return;
     Access write = bulk_access(ACCESS_WRITE, copy, copy->to);
-    check(&read, copy->bytes);
     check(&write, copy->bytes);
 }
 

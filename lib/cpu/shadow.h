@@ -39,9 +39,11 @@ void shadow_ignore_old(const void *at, size_t size);
  * even the thread's own. Then its wait has come. */
 void shadow_copy_begins(const Copy *copy);
 void shadow_copy_ends(const Copy *copy);
-/* A bulk copy of the running thread is in flight, as one of its mbarrier's phase that now
- * goes on. Somebody has waited for that phase. */
-void shadow_bulk_begins(const BulkCopy *copy);
+/* A bulk copy of the running thread, one of its mbarrier's phase that now goes on, is in
+ * flight: it reads `size` bytes at `at`, and writes its target. Somebody has waited for that
+ * phase. */
+void shadow_bulk_read(const BulkCopy *copy, const void *at, size_t size);
+void shadow_bulk_write(const BulkCopy *copy);
 void shadow_bulk_lands(const BulkCopy *copy);
 /* The running thread's warp arrives at an mbarrier, whose number in the block this is;
  * the phase ends; the running thread has waited for the end. */

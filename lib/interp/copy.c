@@ -12,6 +12,7 @@
 #include "interp/copy.h"
 
 #include "ir/tile.h"
+#include "memory/tensor_map.h"
 #include "support/bits.h"
 #include "support/scalar.h"
 
@@ -187,27 +188,39 @@ bool interp_copy_async(Interp *in, const Op *op)
 
 /* ---- bulk copies --------------------------------------------------------- */
 
-/* The whole source is inside: no thread is there to write zeros. */
+/* Only a tensor map fills zeros in: else the whole source is inside. */
+static bool fills_zeros(Interp *in, const Op *op)
+{
+    Module *m = in->program->module;
+    ArenaMark mark = arena_mark(&m->scratch);
+    TensorMap map;
+    const char *why;
+    bool fills = tensor_map_find(m, op, &map, &why);
+    arena_reset(&m->scratch, mark);
+    return fills;
+}
+
 static bool check_bulk_element(Interp *in, const Copy *c, const Element *e)
 {
-    return e->inside ? check_element(in, c, e)
-                     : tile_report_outside(in, &c->source, e->outside, e->index);
+    return e->inside || c->fills ? check_element(in, c, e)
+                                 : tile_report_outside(in, &c->source, e->outside, e->index);
 }
 
 static bool start_bulk_element(Interp *in, const Copy *c, const Element *e)
 {
-    race_bulk_start(in, &c->source_view, false, first_byte(e->source), last_byte(c, e->source),
-                    c->owner);
+    if (e->inside)
+        race_bulk_start(in, &c->source_view, false, first_byte(e->source),
+                        last_byte(c, e->source), c->owner);
     race_bulk_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target),
                     c->owner);
-    profile_moved(in, c->op, &c->source_view, false, 1);
+    profile_moved(in, c->op, &c->source_view, false, e->inside);
     profile_moved(in, c->op, &c->target_view, true, 1);
     return true;
 }
 
 static bool land_element(Interp *in, const Copy *c, const Element *e)
 {
-    return write_element(in, c, e->target, source_code(c, e));
+    return write_element(in, c, e->target, e->inside ? source_code(c, e) : 0);
 }
 
 bool bulk_land(Interp *in, const Copy *c)
@@ -218,6 +231,8 @@ bool bulk_land(Interp *in, const Copy *c)
 bool interp_copy_async_bulk(Interp *in, const Op *op)
 {
     Copy *c = copy_begin(in, op);
+    if (c)
+        c->fills = fills_zeros(in, op);
     return c && each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
            each_element(in, c, start_bulk_element);
 }

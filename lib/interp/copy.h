@@ -14,6 +14,7 @@ struct Copy {
     int64_t *rows;          /* of an indexed source: each element of the index, in row-major
                                order, when the copy began */
     int64_t row_capacity;
+    bool fills;             /* copy_async_bulk: elements outside of the view are zeros */
     ThreadRange threads;    /* that copy, or one of which starts the bulk copy */
     int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
     uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */

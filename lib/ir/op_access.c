@@ -1,6 +1,7 @@
 /* Rows of ops.def, applied to an op's operands and attributes. */
 #include "ir/op_access.h"
 
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/tile.h"
 
@@ -81,7 +82,7 @@ bool op_access_written(const Op *op, OpAccess *out)
 
 bool op_needs_swizzle_alignment(const Op *op)
 {
-    return op_completion(op) == COMPLETION_PRODUCT;
+    return op_completion(op) == COMPLETION_PRODUCT || op_via(op) == VIA_tensor;
 }
 
 /* Returns false when `op` needs the allocation `data` aligned. */

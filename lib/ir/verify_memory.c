@@ -387,6 +387,14 @@ bool verify_copy_async(Module *m, const Op *op)
            verify_hints(m, op);
 }
 
+static bool verify_bulk_selection(Module *m, const Op *op)
+{
+    const Attr *via = op_attr(op, ATTR_VIA);
+    return !via || via->word == VIA_tensor ||
+           diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
+                      via_info[via->word].spelling);
+}
+
 /* Leaves the place of the bytes, and their alignment, to select/bulk.h. */
 bool verify_copy_async_bulk(Module *m, const Op *op)
 {
@@ -406,7 +414,7 @@ bool verify_copy_async_bulk(Module *m, const Op *op)
                           LIMIT_ARRIVALS, (long long)bulk_elements(op), dtype_bits(from),
                           (long long)(bulk_elements(op) * dtype_bits(from)));
     return verify_tile_fits(m, op, &target) && verify_hints(m, op) &&
-           verify_mbarrier_element(m, op);
+           verify_bulk_selection(m, op) && verify_mbarrier_element(m, op);
 }
 
 /* The extents of a memory tensor of which all is printed. */

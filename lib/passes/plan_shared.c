@@ -1,7 +1,8 @@
 /* Places shared tensors: those that are never in use at the same time get the
  * same bytes, where a `synchronize` already stands between them. The larger ones
  * come first, each at the lowest offset where it may lie. Offsets that the text
- * has are proved and kept.
+ * has are proved and kept. Copies that go by tensor maps are marked before: they decide
+ * about alignments.
  *
  *   %a = allocate_shared : f16[64, 64] shared
  *   ..  synchronize  ..
@@ -14,6 +15,7 @@
 
 #include "memory/lifetimes.h"
 #include "passes/report.h"
+#include "select/bulk.h"
 
 enum { NOWHERE = -1 };
 
@@ -162,14 +164,17 @@ PassResult pass_plan_shared(Program *program)
     Plan p = {.m = program->module, .p = program};
     ArenaMark mark = arena_mark(&p.m->scratch);
     PassResult result = PASS_UNCHANGED;
+    bool settled = bulk_settle(program);
     p.l = lifetimes_of(program);
     if (!lifetimes_check_offsets(p.m, &p.l)) {
         result = PASS_FAILED;
     } else if (p.l.count && place_all(&p)) {
         if (remarks_wanted(p.m->remarks))
             say(&p);
-        result = write_offsets(&p) ? PASS_CHANGED : PASS_UNCHANGED;
+        settled |= write_offsets(&p);
     }
+    if (settled && result == PASS_UNCHANGED)
+        result = PASS_CHANGED;
     arena_reset(&p.m->scratch, mark);
     return result;
 }

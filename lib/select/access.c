@@ -15,6 +15,7 @@
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "memory/tensor_map.h"
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "tilus/kernel.h"
@@ -66,21 +67,6 @@ int64_t access_base_alignment(const Value *memory)
         return min_i64(8 * TILUS_WORKSPACE_ALIGN, ALIGN_LIMIT);
     const Value *pointer = root->operands[0];
     return min_i64(pointer->facts.align, ALIGN_LIMIT / 8) * 8;
-}
-
-int64_t access_first_alignment(Module *m, const Value *memory)
-{
-    int64_t limit = INT64_C(1) << 31, alignment = limit;
-    for (const Op *op; (op = part_op(memory)); memory = op->operands[0]) {
-        const Attr *offsets = op_attr(op, ATTR_OFFSETS);
-        for (unsigned d = 0; offsets && d < offsets->count; d++) {
-            const Expr *stride = type_stride(m, op->operands[0]->type, d);
-            int64_t of_stride = facts_alignment(stride, limit);
-            int64_t of_offset = facts_alignment(offsets->exprs[d], limit / of_stride);
-            alignment = min_i64(alignment, of_stride * of_offset);
-        }
-    }
-    return alignment;
 }
 
 /* The tile's dimension with stride 1 in memory and the longest run of slots;
@@ -149,7 +135,7 @@ static int64_t swizzle_run(const Op *op)
 static int64_t unit_alignment(Module *m, const Op *op, unsigned along, int64_t unit)
 {
     const Value *memory = op_memory_operand(op);
-    int64_t steps[LIMIT_RANK], of_offset, of_steps, index = access_first_alignment(m, memory);
+    int64_t steps[LIMIT_RANK], of_offset, of_steps, index = memory_first_alignment(m, memory);
     int64_t width = power_in(dtype_bits(memory->type->dtype));
     unit_steps(op, along, unit, steps);
     for (unsigned d = 0; d < memory->type->rank; d++) {
@@ -288,7 +274,7 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
                             pointer->name, (long long)pointer->facts.align, bytes, bytes);
     }
     int64_t width = power_in(dtype_bits(memory->type->dtype));
-    if (access_first_alignment(m, memory) * width < 8 * bytes)
+    if (memory_first_alignment(m, memory) * width < 8 * bytes)
         return arena_printf(&m->arena, "%%%s is not known to begin at a multiple of %lld "
                             "elements, a width of %u needs that",
                             memory->name ? memory->name : "?", (long long)(8 * bytes / width),

@@ -29,10 +29,8 @@ enum { HINT_LEAST = 4 };
  * store_shared: via units or bits. */
 Access access_plan(Module *m, const Op *op);
 
-/* Proved alignment, in bits, of the first bit of a tensor's memory; and a power of
- * two, at most 2^31, that divides the number of the tensor's first element there. */
+/* Proved alignment, in bits, of the first bit of a tensor's memory. */
 int64_t access_base_alignment(const Value *memory);
-int64_t access_first_alignment(Module *m, const Value *memory);
 
 /* Bit d: the tile of `op` may reach outside dimension d of its global view; none of a
  * shared tensor. */

@@ -6,6 +6,7 @@
 #include "select/bulk.h"
 
 #include "ir/op_access.h"
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/tile.h"
@@ -21,57 +22,62 @@ static const char *value_name(const Value *v)
     return v->name ? v->name : "?";
 }
 
-/* The elements of the tile follow each other in row-major order. */
-static bool check_contiguous(Module *m, const Op *op, const MemoryTile *t)
+/* Returns the reason why the elements of the tile do not follow each other in row-major
+ * order; NULL when they do. */
+static const char *scattered_reason(Module *m, const MemoryTile *t)
 {
     int64_t expected = 1;
     if (t->memory->type->swizzle.bits)
-        return diag_error(m->diag, op->loc, "copy_async_bulk copies bytes as they lie, %%%s has a "
-                          "swizzle: %s", value_name(t->memory), type_text(m, t->memory->type));
+        return arena_printf(&m->scratch, "copies bytes as they lie, %%%s has a swizzle: %s",
+                            value_name(t->memory), type_text(m, t->memory->type));
     for (unsigned i = t->rank; i-- > 0;) {
         unsigned d = memory_tile_dim(t, i);
         const Expr *stride = type_stride(m, t->memory->type, d);
         if (t->extents[i] == 1)
             continue;
         if (!expr_is_constant(stride) || stride->constant != expected)
-            return diag_error(m->diag, op->loc, "copy_async_bulk copies elements that follow each "
-                              "other: in dimension %u of %%%s the stride is %s, it must be %lld",
-                              d, value_name(t->memory), expr_text(m, stride),
-                              (long long)expected);
+            return arena_printf(&m->scratch, "copies elements that follow each other: in "
+                                "dimension %u of %%%s the stride is %s, it must be %lld", d,
+                                value_name(t->memory), expr_text(m, stride),
+                                (long long)expected);
         expected *= t->extents[i];
     }
-    return true;
+    return NULL;
 }
 
-static bool check_aligned(Module *m, const Op *op, const MemoryTile *t)
+/* Returns the reason why the tile may begin off multiples of BULK_ALIGN bytes, or NULL. */
+static const char *misaligned_reason(Module *m, const MemoryTile *t)
 {
     const Type *type = t->memory->type;
     int64_t bits = dtype_bits(type->dtype), whole = bits & -bits;
     int64_t base = access_base_alignment(t->memory);
-    int64_t first = access_first_alignment(m, t->memory) * whole;
+    int64_t first = memory_first_alignment(m, t->memory) * whole;
     if (base < ALIGN_BITS || first < ALIGN_BITS)
-        return diag_error(m->diag, op->loc, "copy_async_bulk needs addresses that are multiples "
-                          "of %d bytes, %%%s is known to begin at one of %lld bits", BULK_ALIGN,
-                          value_name(t->memory), (long long)(base < first ? base : first));
+        return arena_printf(&m->scratch, "needs addresses that are multiples of %d bytes, %%%s is "
+                            "known to begin at one of %lld bits", BULK_ALIGN,
+                            value_name(t->memory), (long long)(base < first ? base : first));
     for (unsigned d = 0; d < type->rank; d++) {
         const Expr *offset = t->offsets->exprs[d], *stride = type_stride(m, type, d);
         int64_t known = facts_alignment(offset, ALIGN_BITS) *
                         facts_alignment(stride, ALIGN_BITS) * whole;
         if (known < ALIGN_BITS)
-            return diag_error(m->diag, op->loc, "copy_async_bulk needs addresses that are "
-                              "multiples of %d bytes: in dimension %u of %%%s, offset %s and "
-                              "stride %s of %lld-bit elements give multiples of %lld bits",
-                              BULK_ALIGN, d, value_name(t->memory), expr_text(m, offset),
-                              expr_text(m, stride), (long long)bits, (long long)known);
+            return arena_printf(&m->scratch, "needs addresses that are multiples of %d bytes: in "
+                                "dimension %u of %%%s, offset %s and stride %s of %lld-bit "
+                                "elements give multiples of %lld bits", BULK_ALIGN, d,
+                                value_name(t->memory), expr_text(m, offset), expr_text(m, stride),
+                                (long long)bits, (long long)known);
     }
-    return true;
+    return NULL;
 }
 
-static bool check_copy(Module *m, const Op *op, const MemoryTile *source)
+/* Returns the reason why one cp.async.bulk does not do, or NULL. */
+static const char *bulk_reason(Module *m, const Op *op, const MemoryTile *source)
 {
     MemoryTile target = op_memory_tile(op);
-    return check_contiguous(m, op, source) && check_contiguous(m, op, &target) &&
-           check_aligned(m, op, source) && check_aligned(m, op, &target);
+    const char *why = scattered_reason(m, source);
+    why = why ? why : scattered_reason(m, &target);
+    why = why ? why : misaligned_reason(m, source);
+    return why ? why : misaligned_reason(m, &target);
 }
 
 /* ---- fences -------------------------------------------------------------- */
@@ -146,13 +152,96 @@ static bool is_fenced(const Op *op)
 
 /* ---- plans -------------------------------------------------------------------- */
 
+/* Chooses between one cp.async.bulk, which `plan` describes and for which `why` is NULL, and
+ * a map: false after an error. A tile that bulk has to check goes by a map where it can. */
+static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
+{
+    const char *no_map;
+    bool asked = op_via(op) == VIA_tensor;
+    if (!why && !plan->checked && !asked)
+        return true;
+    plan->tensor = tensor_map_find(m, op, &plan->map, &no_map);
+    plan->why = plan->tensor ? why : no_map;
+    if (plan->tensor)
+        plan->checked = 0;
+    else if (asked)
+        return diag_error(m->diag, op->loc, "via = tensor is not possible: %s", no_map);
+    if (plan->tensor || !why)
+        return true;
+    diag_error(m->diag, op->loc, "copy_async_bulk %s", why);
+    return diag_note(m->diag, op->loc, "a tensor map is not possible either: %s", no_map);
+}
+
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
 {
     MemoryTile source = op_source_tile(op);
     *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
                        .fence = has_writers(op) && !is_fenced(op)};
-    return check_copy(m, op, &source);
+    return choose(m, op, bulk_reason(m, op, &source), plan);
 }
+
+/* Returns true when a map serves the op, a copy_async_bulk, where cp.async.bulk does not. */
+static bool goes_by_map(Module *m, const Op *op, TensorMap *map)
+{
+    const char *why;
+    MemoryTile source = op_source_tile(op);
+    bool wanted = access_checked_dims(op, &source) || bulk_reason(m, op, &source);
+    return wanted && tensor_map_find(m, op, map, &why);
+}
+
+static void write_via(Module *m, Op *op)
+{
+    op_set_attr(m, op, (Attr){.kind = ATTR_VIA, .word = VIA_tensor});
+}
+
+static bool settle(Op *op, void *changed)
+{
+    Module *m = op->parent->program->module;
+    ArenaMark mark = arena_mark(&m->scratch);
+    TensorMap map;
+    if (op->code == OP_copy_async_bulk && !op_attr(op, ATTR_VIA) && goes_by_map(m, op, &map)) {
+        write_via(m, op);
+        *(bool *)changed = true;
+    }
+    arena_reset(&m->scratch, mark);
+    return true;
+}
+
+bool bulk_settle(Program *p)
+{
+    bool changed = false;
+    region_walk(p->body, settle, &changed);
+    return changed;
+}
+
+typedef struct MapSearch {
+    TensorMaps maps;
+    Arena *arena;
+} MapSearch;
+
+static bool add_map(Op *op, void *data)
+{
+    MapSearch *s = data;
+    TensorMap map;
+    const char *why;
+    if (op_via(op) != VIA_tensor ||
+        !tensor_map_find(op->parent->program->module, op, &map, &why))
+        return true;
+    for (uint32_t i = 0; i < s->maps.count; i++)
+        if (tensor_map_equal(&s->maps.of[i], &map))
+            return true;
+    arena_push(s->arena, s->maps.of, s->maps.count, s->maps.capacity, map);
+    return true;
+}
+
+TensorMaps bulk_maps(Program *p, Arena *arena)
+{
+    MapSearch s = {.arena = arena};
+    region_walk(p->body, add_map, &s);
+    return s.maps;
+}
+
+/* ---- the planner ---------------------------------------------------------------- */
 
 static bool plan_bulk(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
@@ -160,15 +249,53 @@ static bool plan_bulk(Module *m, const Op *op, unsigned sm, Plan *plan)
     return bulk_plan(m, op, &plan->bulk);
 }
 
-static void remark_bulk(Module *m, const Op *op, const Plan *plan)
+static void write_bulk(Module *m, Op *op, const Plan *plan)
 {
+    if (plan->bulk.tensor)
+        write_via(m, op);
+}
+
+static const char *fence_text(const BulkPlan *plan)
+{
+    return plan->fence ? ", behind a fence: threads write its source or target too" : "";
+}
+
+/* "64 x 128 elements" */
+static const char *box_text(Module *m, const TensorMap *map)
+{
+    Text text;
+    text_init(&text, &m->scratch);
+    for (unsigned d = 0; d < map->rank; d++)
+        text_printf(&text, "%s%lld", d ? " x " : "", (long long)map->box[d]);
+    return text_string(&text);
+}
+
+static void remark_bulk(Module *m, const Op *op, const Plan *p)
+{
+    const BulkPlan *plan = &p->bulk;
+    if (plan->tensor) {
+        REMARK(m, op, PASSED, "copy_async_bulk moves a box of %s elements by a tensor map of "
+               "%%%s%s", box_text(m, &plan->map), value_name(plan->map.pointer),
+               fence_text(plan));
+        return;
+    }
     REMARK(m, op, PASSED, "copy_async_bulk moves %lld bytes by one thread%s",
-           (long long)plan->bulk.bytes,
-           plan->bulk.fence ? ", behind a fence: threads write its source or target too" : "");
+           (long long)plan->bytes, fence_text(plan));
     MemoryTile source = op_source_tile(op);
-    remark_checked(m, op, &source, plan->bulk.checked);
+    remark_checked(m, op, &source, plan->checked);
+    if (plan->checked)
+        REMARK(m, op, MISSED, "copy_async_bulk traps outside of the view, where a tensor map would "
+               "give zeros: %s", plan->why);
+}
+
+static bool bulk_holds(Module *m, const Op *op)
+{
+    TensorMap map;
+    const char *why;
+    return tensor_map_find(m, op, &map, &why);
 }
 
 const Planner planner_bulk = {
-    .family = PLAN_bulk, .plan = plan_bulk, .remark = remark_bulk,
+    .family = PLAN_bulk, .plan = plan_bulk, .write = write_bulk, .remark = remark_bulk,
+    .holds = bulk_holds,
 };

@@ -1,18 +1,37 @@
-/* Plans of copy_async_bulk, and proofs beyond its op's own rules: its bytes follow each
- * other in both memories and begin at multiples of BULK_ALIGN there. */
+/* Plans of copy_async_bulk: by cp.async.bulk where its bytes follow each other in both
+ * memories and begin at multiples of BULK_ALIGN there; else, or where the tile may reach
+ * outside of its view, by a tensor map (memory/tensor_map.h). */
 #ifndef TILUS_SELECT_BULK_H
 #define TILUS_SELECT_BULK_H
 
-#include "ir/ir.h"
+#include "memory/tensor_map.h"
 
 typedef struct BulkPlan {
     int64_t bytes;
     uint32_t checked;   /* bit d: the kernel traps unless the tile lies inside dimension d of
                            the source: cp.async.bulk fills no zeros in */
     bool fence;         /* fence.proxy.async before the copy */
+    bool tensor;        /* by `map` */
+    TensorMap map;
+    const char *why;    /* no cp.async.bulk, or no map, in words; NULL: both are possible */
 } BulkPlan;
 
 /* Plans the copy; false after an error that says what is missing. */
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan);
+
+/* Writes `via = tensor` on each copy of `p` that goes by a map, as select-instructions does:
+ * its shared tensor is aligned for it from then on (shared_alignment). Returns true when
+ * that changed the program. */
+bool bulk_settle(Program *p);
+
+/* The maps that the copies of a program go by, in the order of the kernel's parameters:
+ * of one that is settled. */
+typedef struct TensorMaps {
+    TensorMap *of;
+    uint32_t count, capacity;
+} TensorMaps;
+
+/* Returns the maps of `p`, on `arena`; a copy that has no plan has no map. */
+TensorMaps bulk_maps(Program *p, Arena *arena);
 
 #endif

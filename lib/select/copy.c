@@ -9,6 +9,7 @@
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "memory/tensor_map.h"
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "select/access.h"
@@ -44,7 +45,7 @@ static int contiguous_dim(Module *m, const MemoryTile *source, const MemoryTile 
 static int64_t first_alignment(Module *m, const MemoryTile *t)
 {
     int64_t bits = dtype_bits(t->memory->type->dtype);
-    return access_first_alignment(m, t->memory) * (bits & -bits);
+    return memory_first_alignment(m, t->memory) * (bits & -bits);
 }
 
 /* Proved alignment, in bits, of what dimension `d` of one of the memories adds to

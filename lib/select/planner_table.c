@@ -1,4 +1,5 @@
 /* The planner of lookup_shared, and its remarks. */
+#include "memory/tensor_map.h"
 #include "select/plan.h"
 
 #include "support/remark.h"
@@ -11,7 +12,7 @@ static const char *reason_for_width(Module *m, const Value *memory, const TableP
                                     unsigned width)
 {
     int64_t bytes = width * p->bits / 8;
-    if (access_base_alignment(memory) % (8 * bytes) || access_first_alignment(m, memory) % width)
+    if (access_base_alignment(memory) % (8 * bytes) || memory_first_alignment(m, memory) % width)
         return "the table does not begin at a multiple of these";
     for (unsigned d = 0; d < memory->type->rank; d++) {
         bool in_row = p->table.has_row && d + 1 == memory->type->rank;

@@ -99,46 +99,6 @@ static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, siz
 
 /* ---- the grid ------------------------------------------------------- */
 
-/* Operands that the machine holds at once. Expressions nest less deep than
- * this (LIMIT_DEPTH), and each level adds at most one. */
-enum { STACK = 1024 };
-
-/* Pops the operands of one operator and pushes its result; returns NULL, or
- * what is wrong. */
-static const char *apply_operator(int64_t op, int64_t *stack, size_t *depth)
-{
-    if (op < 0 || op >= SCALAR_OP_COUNT || *depth < scalar_op_info[op].operands)
-        return "malformed code";
-    int64_t b = scalar_op_info[op].operands == 2 ? stack[--*depth] : 0;
-    int64_t a = stack[*depth - 1];
-    return scalar_apply((ScalarOp)op, a, b, &stack[*depth - 1]);
-}
-
-/* Runs `length` codes; returns NULL and sets `*out`, or what is wrong. */
-static const char *run_codes(const tilus_code *code, size_t length, const tilus_arg *args,
-                             size_t arg_count, int64_t *out)
-{
-    int64_t stack[STACK];
-    size_t depth = 0;
-    for (size_t i = 0; i < length; i++) {
-        int64_t value = code[i].value;
-        if (code[i].kind == TILUS_CODE_OPERATOR) {
-            const char *error = apply_operator(value, stack, &depth);
-            if (error)
-                return error;
-            continue;
-        }
-        bool is_argument = code[i].kind == TILUS_CODE_ARGUMENT;
-        if (depth == STACK || (is_argument && (value < 0 || (uint64_t)value >= arg_count)))
-            return "malformed code";
-        stack[depth++] = is_argument ? args[value].integer : value;
-    }
-    if (depth != 1)
-        return "malformed code";
-    *out = stack[0];
-    return NULL;
-}
-
 /* The operands that one code takes off the stack; -1 when it cannot be run. */
 static int code_operands(const tilus_kernel_info *info, tilus_code code)
 {
@@ -158,7 +118,7 @@ static int code_operands(const tilus_kernel_info *info, tilus_code code)
 const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *code,
                                size_t length)
 {
-    unsigned nested[STACK];     /* operators one in the other, of each operand */
+    unsigned nested[KERNEL_STACK];     /* operators one in the other, of each operand */
     size_t depth = 0;
     for (size_t i = 0; i < length; i++) {
         int operands = code_operands(info, code[i]);
@@ -167,7 +127,7 @@ const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *
         if (depth < (size_t)operands)
             return "an operator without operands";
         depth += 1 - (size_t)operands;
-        if (depth > STACK)
+        if (depth > KERNEL_STACK)
             return "too many operands at once";
         unsigned *top = &nested[depth - 1];
         if (operands == 2 && top[1] > top[0])
@@ -182,7 +142,7 @@ const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *
 static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_arg *args,
                          int64_t *extent, Report r)
 {
-    const char *error = run_codes(info->grid[i], info->grid_length[i], args,
+    const char *error = kernel_codes_run(info->grid[i], info->grid_length[i], args,
                                   info->arg_count, extent);
     if (error)
         return report_fault(r, "grid extent %u: %s", i, error);
@@ -191,6 +151,19 @@ static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_
     if (*extent > grid_limit[i])
         return report_fault(r, "grid extent %u is %" PRId64 ", more than %" PRId64, i, *extent,
                             grid_limit[i]);
+    return true;
+}
+
+/* ---- tensor maps ----------------------------------------------------- */
+
+/* A launch without blocks needs no maps: its tensors may be empty. */
+static bool check_maps(const tilus_kernel_info *info, const tilus_arg *args,
+                       const int64_t grid[3], Report r)
+{
+    KernelMapValues values;
+    for (size_t i = 0; i < info->map_count && grid[0] && grid[1] && grid[2]; i++)
+        if (!kernel_map_values(info, i, args, &values, r))
+            return false;
     return true;
 }
 
@@ -206,7 +179,7 @@ tilus_status tilus_kernel_check(const tilus_kernel_info *info, const tilus_arg *
     for (unsigned i = 0; i < info->grid_rank && i < 3; i++)
         if (!check_extent(info, i, args, &grid[i], r))
             return TILUS_ERROR_ARGUMENT;
-    return TILUS_OK;
+    return check_maps(info, args, grid, r) ? TILUS_OK : TILUS_ERROR_ARGUMENT;
 }
 
 /* ---- the workspace -------------------------------------------------- */
@@ -219,7 +192,7 @@ static bool count_elements(const tilus_workspace_tensor *t, const tilus_arg *arg
     *count = 1;
     for (unsigned d = 0; d < t->rank; d++) {
         int64_t extent, before = *count;
-        const char *error = run_codes(t->extents[d], t->extent_length[d], args, arg_count,
+        const char *error = kernel_codes_run(t->extents[d], t->extent_length[d], args, arg_count,
                                       &extent);
         if (error)
             return report_fault(r, "extent %u of workspace tensor %%%s: %s", d, name, error);

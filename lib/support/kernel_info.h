@@ -2,7 +2,7 @@
 #ifndef TILUS_SUPPORT_KERNEL_INFO_H
 #define TILUS_SUPPORT_KERNEL_INFO_H
 
-#include "tilus/kernel.h"
+#include "support/kernel_map.h"
 
 /* Returns the fault of `length` codes over the arguments of `info`, in words, or NULL: then
  * they run without over- or underflow of the stack, leave one number, and nest no deeper

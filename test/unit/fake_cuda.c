@@ -9,6 +9,7 @@
 #include "cuda_api.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,11 @@ enum {
     INVALID_VALUE = 1,
     NOT_FOUND = 500,
     CAPTURE_UNSUPPORTED = 900,
-    MAX_DEPTH = 8
+    MAX_DEPTH = 8,
+    MAP_BYTES = 128
 };
+
+_Static_assert(sizeof(FakeMap) <= MAP_BYTES, "a fake map fits in a map's bytes");
 
 /* Opaque handles. */
 struct CUctx_st { int device; };
@@ -402,15 +406,18 @@ static char *load(const char *image)
     return copy;
 }
 
-/* Reads only the parameters' widths of an image. */
+/* Reads only the parameters' widths of an image; a tensor map is an array of bytes. */
 static void read_function(struct CUfunc_st *f, const char *image)
 {
-    static const char declaration[] = ".param .u";
+    static const char declaration[] = ".param .", map[] = "align 64 .b8";
     f->context = current();
     f->parameter_count = 0;
-    for (const char *p = strstr(image, declaration); p; p = strstr(p + 1, declaration))
+    for (const char *p = strstr(image, declaration); p; p = strstr(p + 1, declaration)) {
+        const char *type = p + strlen(declaration);
+        int bytes = strncmp(type, map, strlen(map)) ? atoi(type + 1) / 8 : MAP_BYTES;
         if (f->parameter_count < FAKE_PARAMETERS)
-            f->parameter_bytes[f->parameter_count++] = atoi(p + strlen(declaration)) / 8;
+            f->parameter_bytes[f->parameter_count++] = bytes;
+    }
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned option_count,
@@ -542,8 +549,13 @@ static void record(CUfunction f, const unsigned grid[3], const unsigned block[3]
     memcpy(fake_cuda.block, block, sizeof fake_cuda.block);
     fake_cuda.shared = shared;
     memset(fake_cuda.parameters, 0, sizeof fake_cuda.parameters);
-    for (int i = 0; i < f->parameter_count; i++)
-        memcpy(&fake_cuda.parameters[i], params[i], (size_t)f->parameter_bytes[i]);
+    for (int i = 0; i < f->parameter_count; i++) {
+        bool is_map = f->parameter_bytes[i] == MAP_BYTES;
+        memcpy(&fake_cuda.parameters[i], params[i],
+               is_map ? sizeof(uint64_t) : (size_t)f->parameter_bytes[i]);
+        if (is_map)
+            memcpy(&fake_cuda.maps[i], params[i], sizeof fake_cuda.maps[i]);
+    }
     *l = (FakeLaunch){.shared = shared, .stream = stream};
     memcpy(l->name, f->name, sizeof l->name);
     memcpy(l->grid, fake_cuda.grid, sizeof l->grid);
@@ -569,6 +581,33 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 }
 
 #ifndef FAKE_OLD
+/* Refuses what the driver would. */
+CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
+                                const uint64_t *extents, const uint64_t *strides,
+                                const uint32_t *box, const uint32_t *steps, int interleave,
+                                int swizzle, int promotion, int fill)
+{
+    CALLED_IN_CONTEXT();
+    if ((uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 1 || rank > FAKE_MAP_RANK)
+        return INVALID_VALUE;
+    FakeMap out = {.magic = FAKE_MAP_MAGIC, .address = (uintptr_t)address, .type = (uint8_t)type,
+                   .rank = (uint8_t)rank, .steps = 1, .interleave = (uint8_t)interleave,
+                   .swizzle = (uint8_t)swizzle, .promotion = (uint8_t)promotion,
+                   .fill = (uint8_t)fill};
+    for (unsigned d = 0; d < rank; d++) {
+        if (extents[d] == 0 || box[d] == 0 || box[d] > 256 || (d + 1 < rank && strides[d] % 16))
+            return INVALID_VALUE;
+        out.extents[d] = (uint32_t)extents[d];
+        out.strides[d] = d + 1 < rank ? (uint32_t)strides[d] : 0;
+        out.box[d] = (uint16_t)box[d];
+        out.steps = out.steps == 1 && steps[d] == 1;
+    }
+    memset(map, 0, MAP_BYTES);
+    memcpy(map, &out, sizeof out);
+    add(&fake_cuda.encoded, 1);
+    return CUDA_SUCCESS;
+}
+
 /* Knows one attribute, which lets a launch begin early, behind a kernel. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params,
                           void **extra)

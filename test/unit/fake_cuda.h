@@ -12,8 +12,21 @@ enum {
     FAKE_DEVICES = 4,
     FAKE_STREAMS = 8,
     FAKE_TRACE = 4096,
-    FAKE_LAUNCHES = 8       /* the last ones, which are kept */
+    FAKE_LAUNCHES = 8,      /* the last ones, which are kept */
+    FAKE_MAP_RANK = 5
 };
+
+/* An encoded tensor map, and so the first bytes of its parameter: what it was made of. */
+typedef struct FakeMap {
+    uint64_t magic;         /* FAKE_MAP_MAGIC */
+    uint64_t address;
+    uint32_t extents[FAKE_MAP_RANK];
+    uint32_t strides[FAKE_MAP_RANK];    /* rank - 1 of them, then 0 */
+    uint16_t box[FAKE_MAP_RANK];
+    uint8_t type, rank, steps, interleave, swizzle, promotion, fill;
+} FakeMap;
+
+#define FAKE_MAP_MAGIC UINT64_C(0x70616d20656b6166)
 
 /* A stream: its address is the handle. */
 typedef struct FakeStream {
@@ -63,7 +76,9 @@ typedef struct FakeCuda {
     int refused;            /* calls that a capture forbade */
     char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;
-    uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended */
+    uint64_t parameters[FAKE_PARAMETERS];   /* zero-extended; of a tensor map, its magic */
+    FakeMap maps[FAKE_PARAMETERS];          /* those that are tensor maps */
+    atomic_int encoded;     /* calls of cuTensorMapEncodeTiled */
     FakeLaunch log[FAKE_LAUNCHES];          /* launch i at i mod FAKE_LAUNCHES, from 0 */
 } FakeCuda;
 

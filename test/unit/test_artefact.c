@@ -44,10 +44,19 @@ static const tilus_workspace_tensor workspace[] = {
     {"locks", 32, true, 1, &sums_lengths[1], &sums_extents[1]},
     {NULL, 6, false, 2, sums_lengths, sums_extents},
 };
+static const tilus_code *const map_strides[] = {grid_x};
+static const tilus_tensor_map maps[] = {
+    {.argument = 0, .type = TILUS_MAP_F16, .rank = 2, .extent_length = sums_lengths,
+     .extents = sums_extents, .stride_length = sums_lengths, .strides = map_strides,
+     .box = {3, 64}, .swizzle = 128, .promotion = 256},
+    {.argument = 0, .type = TILUS_MAP_U8, .rank = 1, .extent_length = &sums_lengths[1],
+     .extents = &sums_extents[1], .box = {16}},
+};
 static const tilus_kernel_info info = {
     .name = "mat_mul2", .arg_count = 4, .args = args, .grid_rank = 3,
     .grid_length = {3, 2, 1}, .grid = {grid_x, grid_y, one}, .threads = 96,
-    .shared_bytes = 232448, .workspace_count = 2, .workspace = workspace, .overlaps = true};
+    .shared_bytes = 232448, .workspace_count = 2, .workspace = workspace, .overlaps = true,
+    .map_count = 2, .maps = maps};
 static const tilus_artefact sample = {
     .info = &info, .target = "sm_90a", .ptx_version = 83,
     .ptx = "// \xc3\xa9\n.version 8.3\n", .cubin = "\x7f""ELF\0\xff", .cubin_size = 6,
@@ -115,6 +124,27 @@ static void assert_workspaces_equal(const tilus_kernel_info *a, const tilus_kern
     }
 }
 
+static void assert_maps_equal(const tilus_kernel_info *a, const tilus_kernel_info *b)
+{
+    assert_int_equal(a->map_count, b->map_count);
+    for (size_t i = 0; i < a->map_count; i++) {
+        const tilus_tensor_map *s = &a->maps[i], *t = &b->maps[i];
+        assert_int_equal(s->argument, t->argument);
+        assert_int_equal(s->type, t->type);
+        assert_int_equal(s->rank, t->rank);
+        assert_int_equal(s->swizzle, t->swizzle);
+        assert_int_equal(s->promotion, t->promotion);
+        for (unsigned d = 0; d < s->rank; d++) {
+            assert_int_equal(s->box[d], t->box[d]);
+            assert_codes_equal(s->extents[d], s->extent_length[d], t->extents[d],
+                               t->extent_length[d]);
+            if (d + 1 < s->rank)
+                assert_codes_equal(s->strides[d], s->stride_length[d], t->strides[d],
+                                   t->stride_length[d]);
+        }
+    }
+}
+
 static void assert_infos_equal(const tilus_kernel_info *a, const tilus_kernel_info *b)
 {
     assert_string_equal(a->name, b->name);
@@ -126,6 +156,7 @@ static void assert_infos_equal(const tilus_kernel_info *a, const tilus_kernel_in
     assert_int_equal(a->shared_bytes, b->shared_bytes);
     assert_workspaces_equal(a, b);
     assert_int_equal(a->overlaps, b->overlaps);
+    assert_maps_equal(a, b);
 }
 
 static void test_round_trip(void **state)
@@ -270,7 +301,7 @@ static void test_versions(void **state)
     size_t size;
     uint8_t *bytes = write_bytes(&sample, &size);
     bytes[ARTEFACT_AT_VERSION] = TILUS_ARTEFACT_VERSION + 1;
-    assert_refused(bytes, size, "version 4, this is a reader of version 3");
+    assert_refused(bytes, size, "version 5, this is a reader of version 4");
     bytes[ARTEFACT_AT_VERSION] = 0;
     assert_refused(bytes, size, "version 0, the first is 1");
     bytes[0] = 'x';
@@ -306,22 +337,26 @@ static void test_floats(void **state)
     assert_check(&a, "a code that does not exist");
 }
 
-/* Version 1 ends the signature before the byte that says whether launches overlap. */
+/* Version 1 ends the signature before the byte that says whether launches overlap, version 2
+ * before the number of tensor maps. */
 static void test_version_1(void **state)
 {
     (void)state;
-    enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16 };
+    enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16,
+           MAPS = 4, TAIL = MAPS + 1 };
     tilus_kernel_info plain = info;
     tilus_artefact older = sample;
     size_t size;
+    plain.name = "mat_mul2abcdef";
     plain.overlaps = false;
+    plain.map_count = 0;
     older.info = &plain;
     uint8_t *bytes = write_bytes(&older, &size);
     size_t signature = bytes[AT_INFO_SIZE] + 256u * bytes[AT_INFO_SIZE + 1];
-    uint8_t *flag = &bytes[AT_INFO + signature - 1];
-    assert_int_not_equal(signature % ARTEFACT_ALIGN, 1);    /* the byte becomes padding */
+    uint8_t *flag = &bytes[AT_INFO + signature - TAIL];
+    assert_true((signature - 1) % ARTEFACT_ALIGN >= TAIL);      /* they become padding */
     bytes[ARTEFACT_AT_VERSION] = 1;
-    bytes[AT_INFO_SIZE]--;
+    bytes[AT_INFO_SIZE] -= TAIL;
     artefact_mend(bytes, size);
     assert_null(artefact_trial(bytes, size));
     tilus_artefact *a = read_bytes(bytes, size);
@@ -538,6 +573,30 @@ static void test_bad_workspace(void **state)
     assert_info_check(i, "tensor 1 is zeroed, the one before is not");
 }
 
+static void test_bad_maps(void **state)
+{
+    (void)state;
+    tilus_tensor_map t[2] = {maps[0], maps[1]};
+    tilus_kernel_info i = info;
+    const tilus_code add = {TILUS_CODE_OPERATOR, SCALAR_add};
+    const tilus_code *bad[] = {&add, &add};
+    i.maps = t;
+    t[1].argument = 1, assert_info_check(i, "tensor map 1 is of argument 1, which is no pointer");
+    t[1].argument = 9, assert_info_check(i, "tensor map 1 is of argument 9, which is no pointer");
+    t[1] = maps[1], t[1].type = (tilus_map_type)10, assert_info_check(i, "of kind 10, the last is 9");
+    t[1] = maps[1], t[1].rank = 0, assert_info_check(i, "map 1 has 0 dimensions, there are 1 to 5");
+    t[1].rank = 6, assert_info_check(i, "map 1 has 6 dimensions, there are 1 to 5");
+    t[1] = maps[1], t[1].swizzle = 16, assert_info_check(i, "map 1 has a swizzle of 16 bytes");
+    t[1] = maps[1], t[1].promotion = 32, assert_info_check(i, "map 1 has a promotion of 32 bytes");
+    t[1] = maps[1], t[1].box[0] = 0, assert_info_check(i, "a box of 0 in dimension 0, there are 1");
+    t[1].box[0] = 257, assert_info_check(i, "a box of 257 in dimension 0, there are 1 to 256");
+    t[1].box[0] = 8, assert_info_check(i, "map 1 has a row of 8 bytes, no multiple of 16");
+    t[1] = maps[1], t[0].swizzle = 64, assert_info_check(i, "past its swizzle of 64");
+    t[0] = maps[0], t[0].extents = bad, assert_info_check(i, "extent 0 of tensor map 0 has");
+    t[0] = maps[0], t[0].strides = bad, assert_info_check(i, "stride 0 of tensor map 0 has");
+    i.map_count = 17, assert_info_check(i, "17 tensor maps, the limit is 16");
+}
+
 static void test_bad_codes(void **state)
 {
     (void)state;
@@ -605,7 +664,8 @@ int main(void)
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bad_args), cmocka_unit_test(test_bad_launch),
-        cmocka_unit_test(test_bad_workspace), cmocka_unit_test(test_bad_codes),
+        cmocka_unit_test(test_bad_workspace), cmocka_unit_test(test_bad_maps),
+        cmocka_unit_test(test_bad_codes),
         cmocka_unit_test(test_deep_codes),
         cmocka_unit_test(test_too_large),
     };

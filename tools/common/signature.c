@@ -140,3 +140,32 @@ void signature_print_tensor(FILE *out, const tilus_kernel_info *info,
     }
     fprintf(out, "]%s", t->zeroed ? ", zeroed" : "");
 }
+
+static const char *const map_types[] = {
+    [TILUS_MAP_U8] = "8-bit", [TILUS_MAP_U16] = "16-bit", [TILUS_MAP_U32] = "u32",
+    [TILUS_MAP_I32] = "i32", [TILUS_MAP_U64] = "u64", [TILUS_MAP_I64] = "i64",
+    [TILUS_MAP_F16] = "f16", [TILUS_MAP_F32] = "f32", [TILUS_MAP_F64] = "f64",
+    [TILUS_MAP_BF16] = "bf16"};
+
+const char *signature_map_type(const tilus_tensor_map *map)
+{
+    return map_types[map->type];
+}
+
+void signature_print_map(FILE *out, const tilus_kernel_info *info, const tilus_tensor_map *map)
+{
+    fputs(signature_map_type(map), out);
+    for (unsigned d = 0; d < map->rank; d++) {
+        fputs(d ? ", " : "[", out);
+        signature_print_expr(out, info, map->extents[d], map->extent_length[d]);
+    }
+    fputs("] strides", out);
+    for (unsigned d = 0; d + 1 < map->rank; d++) {
+        fputs(d ? ", " : "(", out);
+        signature_print_expr(out, info, map->strides[d], map->stride_length[d]);
+    }
+    fputs(map->rank > 1 ? ") box" : "() box", out);
+    for (unsigned d = 0; d < map->rank; d++)
+        fprintf(out, "%s%u", d ? ", " : "(", map->box[d]);
+    fprintf(out, ") swizzle %u, promotion %u bytes", map->swizzle, map->promotion);
+}

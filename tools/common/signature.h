@@ -23,4 +23,9 @@ void signature_print_arg(FILE *out, const tilus_arg_info *arg);
 void signature_print_tensor(FILE *out, const tilus_kernel_info *info,
                             const tilus_workspace_tensor *tensor);
 
+/* The type of a tensor map's elements: "f16", or "8-bit" where types are alike; and all of
+ * the map: "f16[%m, %k] strides(%k * 2) box(64, 64) swizzle 128, promotion 256 bytes". */
+const char *signature_map_type(const tilus_tensor_map *map);
+void signature_print_map(FILE *out, const tilus_kernel_info *info, const tilus_tensor_map *map);
+
 #endif

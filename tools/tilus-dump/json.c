@@ -53,11 +53,13 @@ static void print_args(const tilus_kernel_info *info)
 static void print_extents(const tilus_kernel_info *info, unsigned rank,
                           const tilus_code *const *codes, const size_t *lengths)
 {
+    fputs("[", stdout);
     for (unsigned d = 0; d < rank; d++) {
-        fputs(d ? "\", \"" : "[\"", stdout);
+        fputs(d ? ", \"" : "\"", stdout);
         signature_print_expr(stdout, info, codes[d], lengths[d]);
+        fputs("\"", stdout);
     }
-    fputs("\"]", stdout);
+    fputs("]", stdout);
 }
 
 static void print_workspace(const tilus_kernel_info *info)
@@ -75,6 +77,23 @@ static void print_workspace(const tilus_kernel_info *info)
     puts(info->workspace_count ? "\n  ]," : "],");
 }
 
+static void print_maps(const tilus_kernel_info *info)
+{
+    fputs("  \"maps\": [", stdout);
+    for (size_t i = 0; i < info->map_count; i++) {
+        const tilus_tensor_map *t = &info->maps[i];
+        printf("%s    {\"argument\": \"%s\", \"type\": \"%s\", \"extents\": ", i ? ",\n" : "\n",
+               info->args[t->argument].name, signature_map_type(t));
+        print_extents(info, t->rank, t->extents, t->extent_length);
+        fputs(", \"strides\": ", stdout);
+        print_extents(info, t->rank - 1, t->strides, t->stride_length);
+        for (unsigned d = 0; d < t->rank; d++)
+            printf("%s%u", d ? ", " : ", \"box\": [", t->box[d]);
+        printf("], \"swizzle\": %u, \"promotion\": %u}", t->swizzle, t->promotion);
+    }
+    puts(info->map_count ? "\n  ]," : "],");
+}
+
 void show_json(const tilus_artefact *a, const File *file)
 {
     const tilus_kernel_info *info = a->info;
@@ -86,6 +105,7 @@ void show_json(const tilus_artefact *a, const File *file)
     print_args(info);
     printf("  \"threads\": %u,\n  \"shared_bytes\": %zu,\n", info->threads, info->shared_bytes);
     print_workspace(info);
+    print_maps(info);
     printf("  \"overlaps\": %s,\n", info->overlaps ? "true" : "false");
     print_field("target", a->target);
     printf("  \"ptx_version\": %u,\n  \"ptx_bytes\": %zu,\n  \"cubin_bytes\": %zu,\n",

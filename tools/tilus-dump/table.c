@@ -51,10 +51,25 @@ static void print_memory(const tilus_kernel_info *info)
     }
 }
 
+static void print_maps(const tilus_kernel_info *info)
+{
+    printf("%-*s", LABEL, "tensor maps");
+    if (info->map_count)
+        printf("%zu\n", info->map_count);
+    else
+        puts("none");
+    for (size_t i = 0; i < info->map_count; i++) {
+        print_name(info->args[info->maps[i].argument].name);
+        signature_print_map(stdout, info, &info->maps[i]);
+        putchar('\n');
+    }
+}
+
 void show_table(const tilus_artefact *a, const File *file)
 {
     print_program(a->info);
     print_memory(a->info);
+    print_maps(a->info);
     print_text("overlaps", a->info->overlaps ? "launches before it, until it waits" : "none");
     print_text("target", a->target);
     printf("%-*sversion %u.%u, %zu bytes\n", LABEL, "PTX", a->ptx_version / 10,

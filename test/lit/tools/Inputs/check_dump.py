@@ -20,12 +20,13 @@ expected = {
     "threads": 128,
     "shared_bytes": 0,
     "workspace": [{"name": "w", "bits": 32, "zeroed": False, "extents": ["%n", "2"]}],
+    "maps": [],
     "overlaps": False,
     "target": "sm_90a",
     "ptx_version": 80,
     "cubin_bytes": 0,
     "parameters": "",
-    "format": 3,
+    "format": 4,
     "file_bytes": os.path.getsize(sys.argv[2]),
 }
 for key, value in expected.items():

@@ -1,0 +1,168 @@
+/* Copies by the copy unit (PTX ISA, 9.7.9.25.4 and 9.7.9.25.5).
+ *
+ *     bulk      thread 0: [fence.proxy.async] mbarrier.expect_tx, cp.async.bulk
+ *     tensor    an elected lane of warp 0: the same with cp.async.bulk.tensor
+ *
+ * A copy accesses memory through the async proxy: the fence, where the program itself writes
+ * there, orders it behind writes through the generic proxy that are ordered before it (PTX
+ * ISA, memory consistency model: proxy-preserved base causality order).
+ * Reads of bytes that the copy overwrites need no fence, as in CUTLASS's pipelines:
+ * values are in registers before their warp arrives. A thread that has seen the phase end
+ * sees the copies' bytes without a fence.
+ *
+ * cp.async.bulk fills no zeros in beyond the source's view: where the tile is not proved
+ * to lie inside, the kernel traps unless it does. A tensor copy does; a coordinate is an
+ * i32, and extents end before the greatest ones (TILUS_MAP_EXTENT_MAX).
+ *
+ * A copy expects its own bytes, so that no program counts them wrong; that comes before
+ * the arrival that follows the copy, so before the phase can end. */
+#include "codegen/bulk.h"
+
+#include "codegen/hints.h"
+#include "ir/tile.h"
+#include "scalar/facts.h"
+
+/* The address where the tile begins, at a whole byte. */
+static LLVMValueRef tile_pointer(Codegen *cg, const MemoryTile *t)
+{
+    const Lowered *memory = lowered(t->memory);
+    LLVMValueRef element = memory->first;
+    for (unsigned d = 0; d < t->memory->type->rank; d++)
+        element = add_i64(cg, element, mul_i64(cg, emit_expr(cg, t->offsets->exprs[d]),
+                                               memory->strides[d]));
+    LLVMValueRef bits = mul_i64(cg, element,
+                                const_i64_of(cg, dtype_bits(t->memory->type->dtype)));
+    LLVMValueRef byte = LLVMBuildExactSDiv(cg->builder, bits, const_i64_of(cg, 8), "");
+    return LLVMBuildGEP2(cg->builder, cg->i8, memory->value, &byte, 1, "");
+}
+
+/* Computes whether the tile lies inside the dimensions `checked` of its view; NULL: yes. */
+static LLVMValueRef tile_inside(Codegen *cg, uint32_t checked, const MemoryTile *t)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef all = NULL;
+    for (unsigned d = 0; d < t->memory->type->rank; d++) {
+        if (!(checked >> d & 1))
+            continue;
+        int dim = memory_tile_find(t, d);
+        LLVMValueRef extent = lowered(t->memory)->extents[d];
+        LLVMValueRef span = const_i64_of(cg, dim < 0 ? 1 : t->extents[dim]);
+        LLVMValueRef offset = emit_expr(cg, t->offsets->exprs[d]);
+        LLVMValueRef last = LLVMBuildSub(b, extent, span, "");
+        LLVMValueRef one = LLVMBuildAnd(
+            b, LLVMBuildICmp(b, LLVMIntSGE, offset, const_i64_of(cg, 0), ""),
+            LLVMBuildICmp(b, LLVMIntSLE, offset, last, ""), "");
+        all = all ? LLVMBuildAnd(b, all, one, "") : one;
+    }
+    return all;
+}
+
+/* Traps unless `holds`, an i1 or NULL. */
+static bool emit_check(Codegen *cg, const Op *op, LLVMValueRef holds)
+{
+    if (!holds)
+        return true;
+    LLVMBasicBlockRef fail = new_block(cg, "outside"), inside = new_block(cg, "inside");
+    LLVMBuildCondBr(cg->builder, holds, inside, fail);
+    LLVMPositionBuilderAtEnd(cg->builder, fail);
+    if (!call_intrinsic(cg, INTR_trap, op->loc, NULL, 0))
+        return false;
+    LLVMBuildUnreachable(cg->builder);
+    LLVMPositionBuilderAtEnd(cg->builder, inside);
+    return true;
+}
+
+/* ---- tensor maps --------------------------------------------------------------- */
+
+static LLVMValueRef map_parameter(Codegen *cg, const TensorMap *map)
+{
+    unsigned i = 0;
+    while (!tensor_map_equal(&cg->maps.of[i], map))
+        i++;
+    return LLVMGetParam(cg->function, cg->program->arg_count + i);
+}
+
+/* Keeps an offset, an i64, among the numbers that a box may begin at: past the ends of a
+ * dimension all are alike. */
+static LLVMValueRef clamp_coordinate(Codegen *cg, const Expr *offset, LLVMValueRef value)
+{
+    LLVMBuilderRef b = cg->builder;
+    ScalarFacts facts = facts_of_expr(offset);
+    if (facts.min < INT32_MIN || facts.max > TILUS_MAP_EXTENT_MAX) {
+        LLVMValueRef least = const_i64_of(cg, INT32_MIN);
+        LLVMValueRef most = const_i64_of(cg, TILUS_MAP_EXTENT_MAX);
+        value = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, value, least, ""), least, value, "");
+        value = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, value, most, ""), most, value, "");
+    }
+    return LLVMBuildTrunc(b, value, cg->i32, "");
+}
+
+/* Appends the coordinates of the box, the innermost first. */
+static void add_coordinates(Codegen *cg, const TensorMap *map, const MemoryTile *source,
+                            LLVMValueRef *args, unsigned *count)
+{
+    for (unsigned d = map->rank; d-- > 0;) {
+        const Expr *offset = source->offsets->exprs[map->dims[d]];
+        args[(*count)++] = clamp_coordinate(cg, offset, emit_expr(cg, offset));
+    }
+}
+
+static bool emit_fence(Codegen *cg, const Op *op, bool needed)
+{
+    return !needed || call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0);
+}
+
+static bool emit_expect(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_t bytes)
+{
+    LLVMValueRef args[] = {mbarrier, const_i32_of(cg, (uint32_t)bytes)};
+    return call_intrinsic(cg, INTR_mbarrier_expect, op->loc, args, 2);
+}
+
+static bool emit_tensor_copy(Codegen *cg, const Op *op, const BulkPlan *plan)
+{
+    enum { OTHERS = 4 };        /* the target, the map, the mbarrier and a policy */
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    LLVMValueRef args[MAP_RANK + OTHERS] = {tile_pointer(cg, &target),
+                                            map_parameter(cg, &plan->map),
+                                            mbarrier_pointer(cg, op)};
+    unsigned count = 3;
+    Elected elected;
+    add_coordinates(cg, &plan->map, &source, args, &count);
+    unsigned plain = count;
+    if (!begin_elected(cg, op, &elected) || !emit_fence(cg, op, plan->fence) ||
+        !emit_expect(cg, op, args[2], plan->bytes))
+        return false;
+    hint_policy(cg, op, args, &count);
+    IntrinsicId first = count > plain ? INTR_copy_tensor_1_policy : INTR_copy_tensor_1;
+    if (!call_intrinsic(cg, first + (plan->map.rank - 1), op->loc, args, count))
+        return false;
+    end_elected(cg, &elected);
+    return true;
+}
+
+/* ---- both ------------------------------------------------------------------------ */
+
+static bool emit_bulk_copy(Codegen *cg, const Op *op, const BulkPlan *plan)
+{
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    LLVMValueRef bytes = const_i32_of(cg, (uint32_t)plan->bytes);
+    unsigned count = 4;
+    LLVMValueRef args[5] = {tile_pointer(cg, &target), tile_pointer(cg, &source), bytes,
+                            mbarrier_pointer(cg, op)};
+    LLVMBasicBlockRef all = begin_single(cg, cg->thread);
+    if (!emit_check(cg, op, tile_inside(cg, plan->checked, &source)) ||
+        !emit_fence(cg, op, plan->fence) || !emit_expect(cg, op, args[3], plan->bytes))
+        return false;
+    hint_policy(cg, op, args, &count);
+    if (!call_intrinsic(cg, count > 4 ? INTR_copy_bulk_policy : INTR_copy_bulk, op->loc, args,
+                        count))
+        return false;
+    end_single(cg, all);
+    return true;
+}
+
+bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return plan->bulk.tensor ? emit_tensor_copy(cg, op, &plan->bulk)
+                             : emit_bulk_copy(cg, op, &plan->bulk);
+}
