@@ -113,8 +113,8 @@ static void state_synchronize(const Walk *w, State *s)
     s->count = kept;
 }
 
-/* An mbarrier may order accesses, and end those that it counts; no proof looks at its
- * phases, so nothing stays certain. */
+/* An mbarrier may order accesses, and end those that it counts, which rings.h looks into; a
+ * path tells nothing, so nothing stays certain. */
 static void state_doubt(State *s)
 {
     for (unsigned i = 0; i < s->count; i++)
@@ -157,10 +157,19 @@ static void change_wait(Pending *p, int64_t pending)
         p->age = AGE_DONE;
 }
 
+/* Returns true when the op that ends a copy is known to come before the end of the block. */
+static bool is_finished(const Walk *w, const Pending *p, const Op *now)
+{
+    return !now && w->rings && p->footprint->completion == COMPLETION_MBARRIER &&
+           rings_finish(w->rings, p->footprint->op);
+}
+
 static void report_unfinished(Walk *w, const State *s, const Op *now, const Value *memory)
 {
     for (unsigned i = 0; w->comparing && !s->dead && i < s->count; i++) {
         const Pending *p = &s->items[i];
+        if (is_finished(w, p, now))
+            continue;
         if (p->age != AGE_DONE && p->footprint->mode == MODE_WRITE &&
             (!memory || p->footprint->root == memory))
             hazards_report(w, (Hazard){HAZARD_UNFINISHED, p->certain, p->footprint->op, now,
@@ -299,7 +308,7 @@ static bool is_unrolled(const Walk *w, const Op *op, const Loop *loop, int64_t *
 {
     const Expr *upper = op_expr(op, ATTR_UPPER);
     if (!expr_is_constant(loop->lower) || !expr_is_constant(upper) ||
-        (loop->step && !expr_is_constant(loop->step)))
+        (loop->step && !expr_is_constant(loop->step)) || rings_number(w->rings, op))
         return false;
     *iterations = most_iterations(op, loop);
     return *iterations <= UNROLLED && w->unrolled * *iterations <= UNROLLED_IN_ALL;
@@ -411,6 +420,14 @@ static void flow_region(Walk *w, const Region *r, State *s)
 
 /* ---- all of it --------------------------------------------------------- */
 
+static void report_phases(Walk *w)
+{
+    const Op *op;
+    for (unsigned n = 0; w->rings && (op = rings_unknown(w->rings, n)); n++)
+        hazards_report(w, (Hazard){.kind = HAZARD_PHASE, .first = op,
+                                   .memory = op->operands[op->operand_count - 1]});
+}
+
 static bool add_footprints(Op *op, void *data)
 {
     Walk *w = data;
@@ -446,6 +463,7 @@ Hazards hazards_of(Program *p)
     Walk w = {.p = p, .m = p->module, .arena = &p->module->scratch, .unrolled = 1};
     size_t ops = 0;
     region_walk(p->body, count_ops, &ops);
+    w.rings = rings_of(p);
     w.footprints = arena_array(w.arena, Footprint, ACCESSES_MAX * ops);
     region_walk(p->body, add_footprints, &w);
     do
@@ -453,6 +471,7 @@ Hazards hazards_of(Program *p)
     while (w.grown);
     w.comparing = true;
     walk_body(&w);
+    report_phases(&w);
     hazards_compare_blocks(&w);
     program_clear_data(p);
     return w.found;

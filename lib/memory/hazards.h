@@ -1,6 +1,6 @@
 /* Races, before the program runs: pairs of accesses that conflict as the
- * language defines it (docs/language.md, Memory), that no `synchronize` orders
- * on some path, and whose bytes may meet. No pair: no run has a race. */
+ * language defines it (docs/language.md, Memory), that no `synchronize` and no mbarrier
+ * (rings.h) orders on some path, and whose bytes may meet. No pair: no run has a race. */
 #ifndef TILUS_MEMORY_HAZARDS_H
 #define TILUS_MEMORY_HAZARDS_H
 
@@ -13,6 +13,7 @@ typedef enum HazardKind {
     HAZARD_BLOCKS,      /* the two are of different blocks */
     HAZARD_UNFINISHED,  /* `first` is a copy that nothing waits for before `second`
                            (an exit, an allocate_shared; NULL: the end) */
+    HAZARD_PHASE,       /* `first` may mean another phase of its mbarrier */
     HAZARD_UNKNOWN      /* loops are nested too deep, or too much is unordered */
 } HazardKind;
 

@@ -134,6 +134,39 @@ static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
     return footprints_overlap(w->m, a, b, apart, then, blocks);
 }
 
+/* What rings_order asks of two tiles. */
+typedef struct Tiles {
+    Walk *w;
+    const Footprint *then, *now;
+    bool other_threads;
+} Tiles;
+
+static bool tiles_are_apart(void *data, ExprMap map, void *then, void *now)
+{
+    Tiles *t = data;
+    const Attr *x = t->then->tile.offsets, *y = t->now->tile.offsets;
+    const Expr *before[LIMIT_RANK], *after[LIMIT_RANK];
+    hazards_substitute(t->w, x->exprs, x->count, map, then, before);
+    hazards_substitute(t->w, y->exprs, y->count, map, now, after);
+    return overlap_of(t->w, t->then, before, t->now, after, t->other_threads) == OVERLAP_NEVER;
+}
+
+static bool rings_order_them(Walk *w, const Pending *pending, const Footprint *now)
+{
+    Tiles tiles = {w, pending->footprint, now,
+                   !thread_range_equal(pending->threads, w->threads)};
+    RingPair pair = {.first = pending->footprint->op, .second = now->op};
+    if (!w->rings)
+        return false;
+    for (unsigned n = pending->shared; n-- > 0 && !pair.loop;)
+        if (rings_number(w->rings, w->loops[n].op)) {
+            pair.loop = w->loops[n].op;
+            pair.iterations = pending->iterations[n];
+            pair.more = pair.iterations == HAZARD_ITERATIONS;
+        }
+    return rings_order(w->rings, &pair, tiles_are_apart, &tiles);
+}
+
 void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                     const Expr *const *offsets)
 {
@@ -148,7 +181,7 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
     bool other_threads = !thread_range_equal(pending->threads, w->threads);
     Overlap o = overlap_of(w, then, before, now, after, other_threads);
     w->found.pairs++;
-    if (o != OVERLAP_NEVER)
+    if (o != OVERLAP_NEVER && !rings_order_them(w, pending, now))
         hazards_report(w, (Hazard){pending->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
                            o == OVERLAP_SURE && pending->certain, then->op, now->op, then->mode,
                            now->mode, now->tile.memory});

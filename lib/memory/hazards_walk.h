@@ -4,6 +4,7 @@
 #define TILUS_MEMORY_HAZARDS_WALK_H
 
 #include "memory/hazards.h"
+#include "memory/rings.h"
 
 enum {
     HAZARD_LOOPS = 8,       /* nested; more are not understood */
@@ -12,7 +13,7 @@ enum {
 
 /* The progress of an access: it is over; it is in flight and in no group; or its group
  * is the n-th newest (n = age - AGE_STARTED). An access that an mbarrier counts stays at
- * AGE_STARTED: no proof looks at phases. */
+ * AGE_STARTED: rings.h knows phases. */
 enum { AGE_DONE = 0, AGE_STARTED = 1 };
 
 /* A pending access: no barrier has ordered it yet, on some path. */
@@ -65,6 +66,7 @@ typedef struct Walk {
     unsigned loop, loop_count;
     uint32_t loop_capacity;
     bool grown, comparing;
+    Rings *rings;               /* NULL: the program has no mbarriers */
     FreshSymbol *symbols;
     unsigned symbol_count;
     uint32_t symbol_capacity;

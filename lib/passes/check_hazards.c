@@ -31,7 +31,7 @@ static const char *missing_wait(Module *m, const Hazard *h)
 {
     Completion c = op_completion(h->first);
     if (c == COMPLETION_MBARRIER && !h->proved)
-        return "no proof looks at phases of mbarriers";
+        return "no proof found that its phase has ended";
     return arena_printf(&m->scratch, "no %s lies between", completion_wait_name(c));
 }
 
@@ -75,6 +75,17 @@ static const char *unfinished_text(Module *m, const Hazard *h)
                         op_name(h->first), may);
 }
 
+static const char *phase_text(Module *m, const Hazard *h)
+{
+    const char *name = memory_name(m, h->memory);
+    if (op_sync(h->first) == SYNC_WAIT)
+        return arena_printf(&m->scratch, "this mbarrier_wait may wait for another phase of %s than "
+                            "it says: no proof found that the phases before it have ended and "
+                            "that the one behind it has not", name);
+    return arena_printf(&m->scratch, "this %s may count in another phase of %s: no proof found "
+                        "that the phases before it have ended", op_name(h->first), name);
+}
+
 static const char *hazard_text(Module *m, const Hazard *h)
 {
     switch (h->kind) {
@@ -85,6 +96,7 @@ static const char *hazard_text(Module *m, const Hazard *h)
                             "byte of %s", op_name(h->first), memory_name(m, h->memory));
     case HAZARD_BLOCKS: return blocks_text(m, h);
     case HAZARD_UNFINISHED: return unfinished_text(m, h);
+    case HAZARD_PHASE: return phase_text(m, h);
     case HAZARD_UNKNOWN: break;
     }
     return "loops are nested too deep here, or too many accesses are not ordered, to look for "

@@ -6,12 +6,27 @@
 
 enum { MBARRIERS = 64, BULK_BITS = 128 };
 
+/* What is wrong with a ring, where races are wanted. */
+typedef enum Slip {
+    SLIP_NONE,
+    SLIP_EARLY,                 /* a slot is released before it is read */
+    SLIP_FULL_PHASE, SLIP_EMPTY_PHASE,  /* a wait for another phase, ... */
+    SLIP_FULL_SLOT, SLIP_EMPTY_SLOT,    /* ... or of another slot */
+    SLIP_READ_SLOT, SLIP_WRITTEN_SLOT,  /* another slot is read or written */
+    SLIP_COUNT,                 /* phases count one arrival too few or too many */
+    SLIP_ARRIVAL,               /* nobody releases slots */
+    SLIP_KINDS
+} Slip;
+
 typedef struct Stream {
     DType dtype;
     const Layout *layout;       /* of a tile */
     int64_t stages, iterations;     /* slots of the ring; iterations of a loop over it */
     int64_t first, step;        /* of its index */
+    Slip slip;
+    bool split;                 /* the first slots are filled by a loop of their own */
     bool stores;                /* load and store in place of a bulk copy */
+    const char *bounds;         /* of all its loops; NULL: of each its own */
     const char *view, *ring, *full, *empty;
     const char *zeros;          /* ", 0, 0": the tile's offsets */
     const char *words;          /* " {shape = [4, 8], evict = first}" */
@@ -98,6 +113,8 @@ static void group_end(Gen *g, const Scope *scope)
 /* "0 .. 4 step 2": an index for each iteration. */
 static const char *bounds(Gen *g, const Stream *s)
 {
+    if (s->bounds)
+        return s->bounds;
     int64_t end = s->first + s->iterations * s->step;
     end -= (int64_t)choose(g->choices, (uint64_t)s->step);
     const char *upper = gen_exact(g, end);
@@ -123,12 +140,13 @@ static void add_value(Gen *g, const Stream *s, const char *name)
 
 /* ---- a producer and its consumers -------------------------------------------- */
 
-/* A row of the view into a slot of the ring. */
-static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot)
+/* A row of the view into a slot of the ring, which a slot of %full counts. */
+static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot,
+                      const char *counter)
 {
     if (!s->stores) {
         gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[%s]%s", s->view, row, s->zeros,
-                 s->ring, slot, s->zeros, s->full, slot, s->words);
+                 s->ring, slot, s->zeros, s->full, counter, s->words);
         return;
     }
     const Layout *l = gen_layout_of(g, s->layout->rank, s->layout->shape);
@@ -138,20 +156,66 @@ static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot
     gen_line(g, "store_shared %s, %s[%s%s]", tile, s->ring, slot, s->zeros);
 }
 
-static void produce(Gen *g, const Stream *s)
+/* "(i + 1) mod 3" with the slip, else "i mod 3". */
+static const char *slot_text(Gen *g, const Stream *s, const char *iteration, Slip slip)
+{
+    const char *form = s->slip == slip ? "(%s + 1) mod %lld" : "%s mod %lld";
+    return arena_printf(g->arena, form, iteration, (long long)s->stages);
+}
+
+/* A wait for the slot to be free, which is left out for the first ones now and then. */
+static void wait_empty(Gen *g, const Stream *s, const char *iteration)
+{
+    unsigned later = (s->slip == SLIP_EMPTY_PHASE) + (unsigned)choose(g->choices, 2) * 2;
+    const char *minus = later == 0 ? " - 1" : later == 1 ? "" : later == 2 ? " + 1" : " + 2";
+    const char *phase = arena_printf(g->arena, "%s / %lld%s", iteration, (long long)s->stages,
+                                     minus);
+    bool branch = choose_rarely(g->choices, 4);
+    if (branch) {
+        gen_line(g, "if %s >= %lld {", iteration, (long long)s->stages - gen_drops(g));
+        g->indent++;
+    }
+    wait(g, s->empty, slot_text(g, s, iteration, SLIP_EMPTY_SLOT), phase);
+    if (!branch)
+        return;
+    g->indent--;
+    gen_line(g, "}");
+}
+
+/* Fills the slots of iterations of these bounds, `first`: before any of them was used. */
+static void produce_between(Gen *g, const Stream *s, const char *bounds_text, bool first)
 {
     const char *i = gen_name(g, "i"), *iteration = iteration_text(g, s, i), *row = iteration;
-    const char *stage = arena_printf(g->arena, "%s mod %lld", iteration, (long long)s->stages);
+    const char *stage = slot_text(g, s, iteration, SLIP_KINDS);
     if (choose(g->choices, 2))
         row = arena_printf(g->arena, "%lld - %s", (long long)s->iterations - 1, iteration);
-    gen_line(g, "for %s in %s {", i, bounds(g, s));
+    gen_line(g, "for %s in %s {", i, bounds_text);
     g->indent++;
-    wait(g, s->empty, stage, arena_printf(g->arena, "%s / %lld + 1", iteration,
-                                          (long long)s->stages));
-    fill_slot(g, s, row, stage);
+    if (!first)
+        wait_empty(g, s, iteration);
+    fill_slot(g, s, row, slot_text(g, s, iteration, SLIP_WRITTEN_SLOT), stage);
     gen_line(g, "mbarrier_arrive %s[%s]", s->full, stage);
     g->indent--;
     gen_line(g, "}");
+}
+
+static void produce(Gen *g, const Stream *s)
+{
+    if (!s->split) {
+        produce_between(g, s, bounds(g, s), false);
+        return;
+    }
+    const char *end = gen_exact(g, s->iterations);
+    int64_t filled = s->stages + gen_drops(g);
+    produce_between(g, s, arena_printf(g->arena, "0 .. min(%lld, %s)", (long long)filled, end),
+                    true);
+    produce_between(g, s, arena_printf(g->arena, "%lld .. %s", (long long)filled, end), false);
+}
+
+static void release_slot(Gen *g, const Stream *s, const char *stage)
+{
+    if (s->slip != SLIP_ARRIVAL)
+        gen_line(g, "mbarrier_arrive %s[%s]", s->empty, stage);
 }
 
 /* Adds the tiles up; the sum is a value of the region. */
@@ -161,13 +225,19 @@ static void consume(Gen *g, const Stream *s)
     const char *tile = gen_name(g, "v"), *next = gen_name(g, "v"), *zero = gen_name(g, "v");
     const char *type = gen_type_text(g, s->dtype, s->layout);
     const char *iteration = iteration_text(g, s, i);
-    const char *stage = arena_printf(g->arena, "%s mod %lld", iteration, (long long)s->stages);
+    const char *stage = slot_text(g, s, iteration, SLIP_KINDS);
     gen_line(g, "%s = allocate_register 0 : %s", zero, type);
     gen_line(g, "%s = for %s in %s iter(%s = %s) {", sum, i, bounds(g, s), carried, zero);
     g->indent++;
-    wait(g, s->full, stage, arena_printf(g->arena, "%s / %lld", iteration, (long long)s->stages));
-    gen_line(g, "%s = load_shared %s[%s%s] : %s", tile, s->ring, stage, s->zeros, type);
-    gen_line(g, "mbarrier_arrive %s[%s]", s->empty, stage);
+    wait(g, s->full, slot_text(g, s, iteration, SLIP_FULL_SLOT),
+         arena_printf(g->arena, s->slip == SLIP_FULL_PHASE ? "%s / %lld + 1" : "%s / %lld",
+                      iteration, (long long)s->stages));
+    if (s->slip == SLIP_EARLY)
+        release_slot(g, s, stage);
+    gen_line(g, "%s = load_shared %s[%s%s] : %s", tile, s->ring,
+             slot_text(g, s, iteration, SLIP_READ_SLOT), s->zeros, type);
+    if (s->slip != SLIP_EARLY)
+        release_slot(g, s, stage);
     gen_line(g, "%s = sub %s, %s", next, tile, carried);
     gen_line(g, "yield %s", next);
     g->indent--;
@@ -180,8 +250,14 @@ static void stream_between_groups(Gen *g, Stream *s)
 {
     unsigned consumers = g->block_warps - 1, first = (unsigned)choose(g->choices, 2);
     bool is_first = choose(g->choices, 2);
+    s->slip = gen_drops(g) ? (Slip)choose_between(g->choices, 1, SLIP_KINDS - 1) : SLIP_NONE;
+    s->split = !s->first && s->step == 1 && choose_rarely(g->choices, 3);
+    unsigned more = s->slip == SLIP_COUNT ? 1 + (unsigned)choose(g->choices, 2) : 0;
     s->full = add_mbarriers(g, 1, s->stages);
-    s->empty = add_mbarriers(g, consumers, s->stages);
+    s->empty = add_mbarriers(g, more == 1 && consumers > 1 ? consumers - 1
+                                : consumers + (more > 0), s->stages);
+    if (choose(g->choices, 2))
+        s->bounds = bounds(g, s);
     for (unsigned turn = 0; turn < 2; turn++) {
         bool produces = turn == is_first;
         unsigned begin = produces ? (first ? 0 : consumers) : first;

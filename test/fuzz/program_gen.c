@@ -173,7 +173,7 @@ static const struct Statement {
     {2, 1, gen_scalar_statement}, {2, 1, gen_load_scalar}, {2, 2, gen_alias},
     {1, 0, gen_part_of_input}, {2, 1, gen_while}, {3, 2, gen_pipelined},
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
-    {2, 0, gen_lookup}, {2, 0, gen_bulk}, {1, 0, gen_launch_dependents},
+    {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_launch_dependents},
     {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride},
 };
 
@@ -229,10 +229,23 @@ static void fill_buffers(Gen *g)
 
 /* ---- programs ----------------------------------------------------------- */
 
+/* Rings and little else: one or two. */
+static void generate_rings(Gen *g)
+{
+    load(g);
+    for (uint64_t n = choose_between(g->choices, 1, 2); n-- > 0;)
+        gen_bulk(g);
+    gen_end_region(g, 0);
+}
+
 static void generate_body(Gen *g)
 {
     Object inner = {.name = "what ended"};
     arena_push(g->arena, g->objects, g->object_count, g->object_capacity, inner);
+    if (g->options.rings) {
+        generate_rings(g);
+        return;
+    }
     if (!g->is_tight)
         load(g);
     if (g->min_blocks && choose(g->choices, 2))
@@ -252,7 +265,9 @@ static const char *min_blocks_text(Gen *g)
 static void choose_kind(Gen *g)
 {
     static const uint8_t tight[] = {3, 6, 12, 24};
-    g->is_tight = g->options.tight ? choose(g->choices, 8) != 0 : choose_rarely(g->choices, 4);
+    g->is_tight = g->options.rings   ? true
+                  : g->options.tight ? choose(g->choices, 8) != 0
+                                     : choose_rarely(g->choices, 4);
     g->budget = g->is_tight ? 12000 : 24000;
     g->drops_one_in = g->is_tight ? tight[choose(g->choices, sizeof tight)] : 5;
 }
@@ -260,7 +275,7 @@ static void choose_kind(Gen *g)
 GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *arena)
 {
     static const uint8_t warps[] = {1, 1, 1, 1, 2, 2, 3, 4, 8};
-    enum { TIGHT_WARPS = 6 };   /* of these numbers, the first */
+    enum { TIGHT_WARPS = 6, MORE_THAN_ONE = 4 };    /* of these numbers, the first; from there */
     GenProgram out = {0};
     Gen g = {.arena = arena, .choices = choices, .options = *options, .out = &out, .indent = 1,
              .groups_exact = true, .may_exit = true};
@@ -269,7 +284,9 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     text_init(&g.views, arena);
     text_init(&g.body, arena);
     choose_kind(&g);
-    g.warps = g.block_warps = warps[choose(choices, g.is_tight ? TIGHT_WARPS : sizeof warps)];
+    g.warps = g.block_warps =
+        options->rings ? warps[choose_between(choices, MORE_THAN_ONE, sizeof warps - 2)]
+                       : warps[choose(choices, g.is_tight ? TIGHT_WARPS : sizeof warps)];
     gen_min_blocks(&g);
     g.contract = choose_rarely(choices, 3);
     g.is_open = choose_rarely(choices, 4);

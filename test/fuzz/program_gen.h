@@ -17,6 +17,7 @@
 typedef struct GenOptions {
     bool races;         /* leave out some barriers and waits */
     bool tight;         /* rather programs that check-hazards may prove safe */
+    bool rings;         /* only mbarriers and bulk copies */
     bool failures;      /* some assertions do not hold */
     bool bulk;          /* mbarriers and bulk copies, of sm_90 and later */
     bool exact;         /* no op whose result is approximate, or depends on an order that

@@ -106,6 +106,7 @@ static bool parse_settings(int argc, char **argv, Settings *s, int *status)
         {"cpu", "target", "run the target's code on the CPU engine, at -O0 and -O3",
          OPTION_STRING, &s->cpu, NULL},
         {"races", NULL, "leave out some barriers", OPTION_FLAG, &c->gen.races, NULL},
+        {"rings", NULL, "only rings of tiles, with mbarriers", OPTION_FLAG, &c->gen.rings, NULL},
         {"hazards-only", NULL, "no passes: check-hazards against the interpreter", OPTION_FLAG,
          &c->hazards_only, NULL},
         {"failures", NULL, "some assertions do not hold", OPTION_FLAG, &c->gen.failures, NULL},
