@@ -134,6 +134,27 @@ static bool check_block(const tilus_kernel_info *info, Report r)
     return true;
 }
 
+/* All extents of a cluster are 0, or none, and dimensions that the grid lacks have 1. */
+static bool check_cluster(const tilus_kernel_info *info, Report r)
+{
+    uint64_t blocks = 1;
+    const unsigned *extent = info->cluster;
+    if (!extent[0] && !extent[1] && !extent[2])
+        return true;
+    for (unsigned d = 0; d < 3; d++) {
+        if (extent[d] < 1 || extent[d] > LIMIT_CLUSTER)
+            return report_fault(r, "a cluster of %u blocks in dimension %u, it has 1 to %d",
+                                extent[d], d, LIMIT_CLUSTER);
+        if (d >= info->grid_rank && extent[d] > 1)
+            return report_fault(r, "a cluster of %u blocks in dimension %u, the grid has %u "
+                                "dimensions", extent[d], d, info->grid_rank);
+        blocks *= extent[d];
+    }
+    return blocks <= LIMIT_CLUSTER ||
+           report_fault(r, "a cluster of %u blocks, it has at most %d", (unsigned)blocks,
+                        LIMIT_CLUSTER);
+}
+
 static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
 {
     enum { WIDEST = 64 };
@@ -230,7 +251,7 @@ static bool check_info(const tilus_kernel_info *info, Report r)
     if (!info || !is_name(info->name))
         return report_fault(r, "the program has no proper name");
     return check_args(info, r) && check_grid(info, r) && check_block(info, r) &&
-           check_workspace(info, r) && check_maps(info, r);
+           check_cluster(info, r) && check_workspace(info, r) && check_maps(info, r);
 }
 
 /* ---- the whole ------------------------------------------------------ */

@@ -267,6 +267,8 @@ static const tilus_kernel_info *take_info(Reader *r)
     info.overlaps = r->version >= 2 && take_flag(r);
     if (r->version >= 4)
         take_maps(r, &info);
+    for (unsigned d = 0; r->version >= 5 && d < 3; d++)
+        info.cluster[d] = (unsigned)take_number(r, 4);
     if (place)
         *place = info;
     return place;

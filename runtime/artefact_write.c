@@ -112,6 +112,8 @@ static void put_info(Output *o, const tilus_kernel_info *info)
     put_number(o, info->map_count, 4);
     for (size_t i = 0; i < info->map_count; i++)
         put_map(o, &info->maps[i]);
+    for (unsigned d = 0; d < 3; d++)
+        put_number(o, info->cluster[d], 4);
 }
 
 /* ---- sections ------------------------------------------------------- */

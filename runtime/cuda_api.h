@@ -62,6 +62,7 @@ enum {
 
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
 
@@ -72,6 +73,9 @@ typedef struct CUlaunchAttribute {
     union {
         uint64_t bytes[8];
         int programmatic_stream_serialization;
+        struct {
+            unsigned x, y, z;
+        } cluster;
     } value;
 } CUlaunchAttribute;
 

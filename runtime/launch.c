@@ -6,7 +6,7 @@
  *     cuCtxGetCurrent     is it the context of a device that has the kernel?
  *     (cuTensorMapEncodeTiled of each tensor map that no recent launch had)
  *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros;
- *                         cuLaunchKernelEx where it may begin early)
+ *                         cuLaunchKernelEx where it may begin early or has clusters)
  *
  * A kernel that is prepared on several devices must also ask which one a stream is of. For
  * one that is prepared on the current device only, the driver does: it refuses a function
@@ -286,20 +286,29 @@ static tilus_status find_context(const Launch *l, CUcontext current, CUcontext *
 
 /* ---- launching ------------------------------------------------------ */
 
-/* May begin when the launch before it in the stream lets it, or its blocks have ended;
- * the program then waits by itself (PTX ISA, griddepcontrol). */
-static tilus_status enqueue_early(const Launch *l, Loaded *loaded)
+/* A launch with attributes. An early one may begin when the launch before it in the stream
+ * lets it, or its blocks have ended; the program then waits by itself (PTX ISA,
+ * griddepcontrol). */
+static tilus_status enqueue_with(const Launch *l, Loaded *loaded, bool early)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
     const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = TILUS_OK;
-    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                               .value.programmatic_stream_serialization = 1};
+    CUlaunchAttribute attributes[2];
+    unsigned count = 0;
+    if (early)
+        attributes[count++] = (CUlaunchAttribute){
+            .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            .value.programmatic_stream_serialization = 1};
+    if (info->cluster[0])
+        attributes[count++] = (CUlaunchAttribute){
+            .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            .value.cluster = {info->cluster[0], info->cluster[1], info->cluster[2]}};
     const CUlaunchConfig config = {
         .grid_x = (unsigned)l->grid[0], .grid_y = (unsigned)l->grid[1],
         .grid_z = (unsigned)l->grid[2], .block_x = info->threads, .block_y = 1, .block_z = 1,
         .shared_bytes = (unsigned)info->shared_bytes, .stream = l->stream,
-        .attributes = &early, .attribute_count = 1};
+        .attributes = attributes, .attribute_count = count};
     CHECK(&at, cuLaunchKernelEx(&config, loaded->function, l->parameters, NULL));
     device_note_launch(loaded->device, loaded, l->grid);
 done:
@@ -315,10 +324,12 @@ static tilus_status enqueue(const Launch *l, Loaded *loaded)
         return status;
     /* Behind a fill a launch cannot begin early: only kernels let others begin, and in a
        graph the edge between the two must be of the usual kind. */
-    if (loaded->overlaps && !l->zeroed)
-        return enqueue_early(l, loaded);
+    bool early = loaded->overlaps && !l->zeroed;
     if (l->zeroed)
         CHECK(&at, cuMemsetD8Async(l->workspace, 0, l->zeroed, l->stream));
+    /* Its PTX names the cluster too, for drivers without the call. */
+    if (early || (info->cluster[0] && at.rt->api.cuLaunchKernelEx))
+        return enqueue_with(l, loaded, early);
     CHECK(&at, cuLaunchKernel(loaded->function, (unsigned)l->grid[0], (unsigned)l->grid[1],
                               (unsigned)l->grid[2], info->threads, 1, 1,
                               (unsigned)info->shared_bytes, l->stream, l->parameters, NULL));

@@ -129,6 +129,8 @@ typedef struct tilus_kernel_info {
                                        launch may begin before earlier ones have ended */
     size_t map_count;               /* PTX parameters between the arguments and the workspace */
     const tilus_tensor_map *maps;
+    unsigned cluster[3];            /* blocks of a cluster in each dimension, of which the grid is
+                                       a multiple; all 0: it has none */
 } tilus_kernel_info;
 
 /* A launch argument; the kind of its arg_info says which member is read. */

@@ -5,6 +5,7 @@
  */
 #include "codegen/internal.h"
 
+#include "ir/op_access.h"
 #include "ir/verify.h"
 #include "support/clock.h"
 
@@ -27,6 +28,7 @@ static void name_types(Codegen *cg)
     cg->f64 = LLVMDoubleTypeInContext(c);
     cg->global_ptr = LLVMPointerTypeInContext(c, SPACE_GLOBAL);
     cg->any_ptr = LLVMPointerTypeInContext(c, SPACE_ANY);
+    cg->cluster_ptr = LLVMPointerTypeInContext(c, SPACE_CLUSTER);
     cg->shared_ptr = LLVMPointerTypeInContext(c, SPACE_SHARED);
 }
 
@@ -169,6 +171,9 @@ static void declare_block(Codegen *cg, const Program *p, LLVMValueRef f)
     snprintf(text, sizeof text, "%u", p->min_blocks);
     if (p->min_blocks)
         add_text_attribute(cg, f, LLVMAttributeFunctionIndex, "nvvm.minctasm", text);
+    snprintf(text, sizeof text, "%u,%u,%u", p->cluster[0], p->cluster[1], p->cluster[2]);
+    if (p->cluster_rank)
+        add_text_attribute(cg, f, LLVMAttributeFunctionIndex, "nvvm.cluster_dim", text);
 }
 
 /* The kernel's declaration: calling convention, what its blocks are, and what the
@@ -241,6 +246,23 @@ static bool check_maps(Codegen *cg, const Program *p, uint32_t count)
                       p->name, count, LIMIT_TENSOR_MAPS);
 }
 
+static bool check_cluster(Codegen *cg, const Program *p)
+{
+    enum { FIRST_TARGET = 90 };
+    return !p->cluster_rank || cg->target->sm >= FIRST_TARGET ||
+           diag_error(cg->diag, p->loc, "@%s has a cluster, which %s lacks: it needs sm_%d or "
+                      "later", p->name, cg->target->name, FIRST_TARGET);
+}
+
+/* Ends the program. A block whose shared memory others access ends with them. */
+static bool emit_end(Codegen *cg, const Program *p)
+{
+    if (program_has_remote(p) && !emit_cluster_barrier(cg, p->loc))
+        return false;
+    LLVMBuildRetVoid(cg->builder);
+    return true;
+}
+
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 {
     cg->program = p;
@@ -250,7 +272,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     for (int64_t i = 0; i < WARPGROUPS; i++)
         cg->registers[i] = program_registers(p);
     cg->maps = bulk_maps(p, &cg->module->scratch);
-    if (!check_name(cg, p) || !check_maps(cg, p, cg->maps.count))
+    if (!check_name(cg, p) || !check_cluster(cg, p) || !check_maps(cg, p, cg->maps.count))
         return false;
     cg->workspace = workspace_of(p, &cg->module->scratch);
     if (!shared_open(cg, p) ||
@@ -262,9 +284,8 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     cg->shared = codegen_shared_bytes(p) == 0
                      ? NULL : call_intrinsic(cg, INTR_shared_memory, p->loc, NULL, 0);
     cg->thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
-    if (!cg->thread || !emit_region(cg, p->body))
+    if (!cg->thread || !emit_region(cg, p->body) || !emit_end(cg, p))
         return false;
-    LLVMBuildRetVoid(cg->builder);
     return limit_optimizations(cg, p, f);
 }
 

@@ -14,6 +14,9 @@
  * to lie inside, the kernel traps unless it does. A tensor copy does; a coordinate is an
  * i32, and extents end before the greatest ones (TILUS_MAP_EXTENT_MAX).
  *
+ * A copy to several blocks of a cluster is expected by each one's mbarrier. An arrival at
+ * another block's that follows the expectation in its thread comes after it there.
+ *
  * A copy expects its own bytes, so that no program counts them wrong; that comes before
  * the arrival that follows the copy, so before the phase can end. */
 #include "codegen/bulk.h"
@@ -112,15 +115,56 @@ static bool emit_fence(Codegen *cg, const Op *op, bool needed)
     return !needed || call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0);
 }
 
-static bool emit_expect(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_t bytes)
+static bool emit_expect_own(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_t bytes)
 {
     LLVMValueRef args[] = {mbarrier, const_i32_of(cg, (uint32_t)bytes)};
     return call_intrinsic(cg, INTR_mbarrier_expect, op->loc, args, 2);
 }
 
+/* Has the mbarrier of each block of the cluster whose bit `mask`, an i64, has expect the
+ * bytes; without a mask, the block's own. */
+static bool emit_expect(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_t bytes,
+                        LLVMValueRef mask)
+{
+    LLVMBuilderRef b = cg->builder;
+    if (!mask)
+        return emit_expect_own(cg, op, mbarrier, bytes);
+    for (unsigned rank = 0; rank < program_blocks(cg->program); rank++) {
+        LLVMBasicBlockRef expect = new_block(cg, "expect"), next = new_block(cg, "next");
+        LLVMValueRef bit = LLVMBuildAnd(b, mask, const_i64_of(cg, INT64_C(1) << rank), "");
+        LLVMValueRef args[] = {mbarrier, const_i32_of(cg, rank),
+                               const_i32_of(cg, (uint32_t)bytes)};
+        LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, bit, const_i64_of(cg, 0), ""), expect, next);
+        LLVMPositionBuilderAtEnd(b, expect);
+        if (!call_intrinsic(cg, INTR_mbarrier_expect_remote, op->loc, args, 3))
+            return false;
+        end_single(cg, next);
+    }
+    return true;
+}
+
+/* The mask of ranks that the copy goes to, an i64, or NULL. */
+static LLVMValueRef emit_mask(Codegen *cg, const Op *op)
+{
+    const Expr *mask = op_expr(op, ATTR_MULTICAST);
+    return mask ? emit_expr(cg, mask) : NULL;
+}
+
+/* Appends the mask, if there is one, and the operand for a cache policy, if `op` asks for it;
+ * returns true then. */
+static bool add_modifiers(Codegen *cg, const Op *op, LLVMValueRef mask, LLVMValueRef *args,
+                          unsigned *count)
+{
+    if (mask)
+        args[(*count)++] = LLVMBuildTrunc(cg->builder, mask, cg->i16, "");
+    unsigned plain = *count;
+    hint_policy(cg, op, args, count);
+    return *count > plain;
+}
+
 static bool emit_tensor_copy(Codegen *cg, const Op *op, const BulkPlan *plan)
 {
-    enum { OTHERS = 4 };        /* the target, the map, the mbarrier and a policy */
+    enum { OTHERS = 5 };        /* the target, the map, the mbarrier, a mask and a policy */
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     LLVMValueRef args[MAP_RANK + OTHERS] = {tile_pointer(cg, &target),
                                             map_parameter(cg, &plan->map),
@@ -128,12 +172,14 @@ static bool emit_tensor_copy(Codegen *cg, const Op *op, const BulkPlan *plan)
     unsigned count = 3;
     Elected elected;
     add_coordinates(cg, &plan->map, &source, args, &count);
-    unsigned plain = count;
+    LLVMValueRef mask = emit_mask(cg, op);
     if (!begin_elected(cg, op, &elected) || !emit_fence(cg, op, plan->fence) ||
-        !emit_expect(cg, op, args[2], plan->bytes))
+        !emit_expect(cg, op, args[2], plan->bytes, mask))
         return false;
-    hint_policy(cg, op, args, &count);
-    IntrinsicId first = count > plain ? INTR_copy_tensor_1_policy : INTR_copy_tensor_1;
+    bool hinted = add_modifiers(cg, op, mask, args, &count);
+    IntrinsicId first = mask ? hinted ? INTR_copy_tensor_1_multicast_policy
+                                      : INTR_copy_tensor_1_multicast
+                             : hinted ? INTR_copy_tensor_1_policy : INTR_copy_tensor_1;
     if (!call_intrinsic(cg, first + (plan->map.rank - 1), op->loc, args, count))
         return false;
     end_elected(cg, &elected);
@@ -147,15 +193,17 @@ static bool emit_bulk_copy(Codegen *cg, const Op *op, const BulkPlan *plan)
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     LLVMValueRef bytes = const_i32_of(cg, (uint32_t)plan->bytes);
     unsigned count = 4;
-    LLVMValueRef args[5] = {tile_pointer(cg, &target), tile_pointer(cg, &source), bytes,
+    LLVMValueRef mask = emit_mask(cg, op);
+    LLVMValueRef args[6] = {tile_pointer(cg, &target), tile_pointer(cg, &source), bytes,
                             mbarrier_pointer(cg, op)};
     LLVMBasicBlockRef all = begin_single(cg, cg->thread);
     if (!emit_check(cg, op, tile_inside(cg, plan->checked, &source)) ||
-        !emit_fence(cg, op, plan->fence) || !emit_expect(cg, op, args[3], plan->bytes))
+        !emit_fence(cg, op, plan->fence) || !emit_expect(cg, op, args[3], plan->bytes, mask))
         return false;
-    hint_policy(cg, op, args, &count);
-    if (!call_intrinsic(cg, count > 4 ? INTR_copy_bulk_policy : INTR_copy_bulk, op->loc, args,
-                        count))
+    bool hinted = add_modifiers(cg, op, mask, args, &count);
+    IntrinsicId id = mask ? hinted ? INTR_copy_bulk_multicast_policy : INTR_copy_bulk_multicast
+                          : hinted ? INTR_copy_bulk_policy : INTR_copy_bulk;
+    if (!call_intrinsic(cg, id, op->loc, args, count))
         return false;
     end_single(cg, all);
     return true;

@@ -266,6 +266,26 @@ bool emit_block_indices(Codegen *cg, const Op *op)
     return true;
 }
 
+bool emit_cluster_rank(Codegen *cg, const Op *op)
+{
+    LLVMValueRef v = call_intrinsic(cg, INTR_cluster_rank, op->loc, NULL, 0);
+    if (!v)
+        return false;
+    lower_value(cg, op->results[0])->value = LLVMBuildZExt(cg->builder, v, cg->i64, "");
+    return true;
+}
+
+bool emit_cluster_barrier(Codegen *cg, Loc at)
+{
+    return call_intrinsic(cg, INTR_cluster_arrive, at, NULL, 0) &&
+           call_intrinsic(cg, INTR_cluster_wait, at, NULL, 0);
+}
+
+bool emit_cluster_synchronize(Codegen *cg, const Op *op)
+{
+    return emit_cluster_barrier(cg, op->loc);
+}
+
 /* The expression is computed here, once. */
 bool emit_scalar(Codegen *cg, const Op *op)
 {

@@ -5,7 +5,10 @@
  *     mbarrier_wait       all: until mbarrier.try_wait.parity;  bar.warp.sync
  *
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
- * carry this to and from its other lanes. */
+ * carry this to and from its other lanes. In a cluster an arrival may be at the same
+ * mbarrier of another block, whose address mapa gives (lib/select/cluster.c says when it
+ * releases for the cluster). Blocks of a cluster meet behind allocations, and at the end of
+ * programs that access other blocks' memory. */
 #include "codegen/bulk.h"
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
@@ -74,6 +77,26 @@ void end_single(Codegen *cg, LLVMBasicBlockRef all)
     LLVMPositionBuilderAtEnd(cg->builder, all);
 }
 
+/* Returns true when another allocate_mbarrier follows before anything can use this one's. */
+static bool is_followed(const Op *op)
+{
+    Effect effect;
+    do {
+        op = op->next;
+        effect = op ? op_info[op->code].effect : EFFECT_CONTROL;
+    } while (effect == EFFECT_PURE || (effect == EFFECT_ALLOC && op->code != OP_allocate_mbarrier));
+    return op && op->code == OP_allocate_mbarrier;
+}
+
+/* The mbarriers are there for all threads: of the block, or of all blocks of a cluster, which
+ * meet behind the last of several allocations. */
+static bool emit_meeting(Codegen *cg, const Op *op)
+{
+    if (program_blocks(cg->program) == 1)
+        return emit_barrier(cg, op);
+    return is_followed(op) || emit_cluster_barrier(cg, op->loc);
+}
+
 bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
 {
     int64_t count = type_extent(op->results[0]->type, 0);
@@ -88,10 +111,12 @@ bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
         if (!call_intrinsic(cg, INTR_mbarrier_init, op->loc, args, 2))
             return false;
     }
-    if (!call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0))
+    if (!call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0) ||
+        (program_blocks(cg->program) > 1 &&
+         !call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0)))
         return false;
     end_single(cg, all);
-    return emit_barrier(cg, op);
+    return emit_meeting(cg, op);
 }
 
 static bool emit_warp_barrier(Codegen *cg, const Op *op)
@@ -100,21 +125,33 @@ static bool emit_warp_barrier(Codegen *cg, const Op *op)
     return call_intrinsic(cg, INTR_warp_barrier, op->loc, &all_lanes, 1);
 }
 
-bool emit_mbarrier_arrive(Codegen *cg, const Op *op)
+/* The value of an expression of `op` as an i32. */
+static LLVMValueRef emit_i32(Codegen *cg, const Op *op, AttrKind kind)
 {
-    LLVMValueRef pointer = mbarrier_pointer(cg, op);
+    return LLVMBuildTrunc(cg->builder, emit_expr(cg, op_expr(op, kind)), cg->i32, "");
+}
+
+bool emit_mbarrier_arrive(Codegen *cg, const Op *op, const Plan *plan)
+{
+    bool remote = plan->mbarrier.remote;
+    LLVMValueRef args[2] = {mbarrier_pointer(cg, op), remote ? emit_i32(cg, op, ATTR_RANK) : NULL};
+    IntrinsicId id = !remote                    ? INTR_mbarrier_arrive
+                     : plan->mbarrier.publishes ? INTR_mbarrier_arrive_release
+                                                : INTR_mbarrier_arrive_remote;
     LLVMValueRef lane = LLVMBuildAnd(cg->builder, cg->thread, const_i32_of(cg, LANE_MASK), "");
     if (!emit_warp_barrier(cg, op))
         return false;
     LLVMBasicBlockRef all = begin_single(cg, lane);
-    if (!call_intrinsic(cg, INTR_mbarrier_arrive, op->loc, &pointer, 1))
+    if (!call_intrinsic(cg, id, op->loc, args, remote ? 2 : 1))
         return false;
     end_single(cg, all);
     return true;
 }
 
-bool emit_mbarrier_wait(Codegen *cg, const Op *op)
+bool emit_mbarrier_wait(Codegen *cg, const Op *op, const Plan *plan)
 {
+    IntrinsicId id = plan->mbarrier.publishes ? INTR_mbarrier_wait_acquire
+                                              : INTR_mbarrier_try_wait;
     LLVMBuilderRef b = cg->builder;
     LLVMBasicBlockRef poll = new_block(cg, "poll"), ended = new_block(cg, "ended");
     LLVMValueRef phase = LLVMBuildTrunc(b, emit_expr(cg, op_expr(op, ATTR_STATE)), cg->i32, "");
@@ -122,7 +159,7 @@ bool emit_mbarrier_wait(Codegen *cg, const Op *op)
     args[1] = LLVMBuildAnd(b, phase, const_i32_of(cg, 1), "");
     LLVMBuildBr(b, poll);
     LLVMPositionBuilderAtEnd(b, poll);
-    LLVMValueRef over = call_intrinsic(cg, INTR_mbarrier_try_wait, op->loc, args, 2);
+    LLVMValueRef over = call_intrinsic(cg, id, op->loc, args, 2);
     if (!over)
         return false;
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, over, const_i32_of(cg, 0), ""), ended, poll);

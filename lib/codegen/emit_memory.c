@@ -70,6 +70,18 @@ LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMVal
     return is_constant(linear, 0) ? row : LLVMBuildAdd(cg->builder, linear, row, "");
 }
 
+/* The tensor of the block with the rank that `op` names. */
+static const Lowered *lowered_remote(Codegen *cg, const Op *op, const Value *memory)
+{
+    const Lowered *own = lowered(memory);
+    Lowered *remote = arena_new(&cg->module->scratch, Lowered);
+    LLVMValueRef rank = emit_expr(cg, op_expr(op, ATTR_RANK));
+    LLVMValueRef args[] = {own->value, LLVMBuildTrunc(cg->builder, rank, cg->i32, "")};
+    *remote = *own;
+    remote->value = call_intrinsic(cg, INTR_cluster_address, op->loc, args, 2);
+    return remote->value ? remote : NULL;
+}
+
 void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
                  MemoryAccess *a)
 {
@@ -442,8 +454,10 @@ static bool emit_load(Codegen *cg, const Op *op, const Plan *plan)
     MemoryAccess a;
     access_open(cg, op, &plan->access, move_unit, &a);
     LLVMValueRef *words = words_new(cg, a.tile);
+    if (op_attr(op, ATTR_RANK))
+        a.memory = lowered_remote(cg, op, op_memory_operand(op));
     lower_words(cg, op->results[0], words);
-    return move_planned(&a, words);
+    return a.memory && move_planned(&a, words);
 }
 
 static bool emit_store(Codegen *cg, const Op *op, const Plan *plan)

@@ -55,7 +55,7 @@ typedef struct IntrinsicInfo {
 extern const IntrinsicInfo intrinsic_info[INTR_COUNT];
 
 /* LLVM's numbers of NVPTX's address spaces. */
-enum { SPACE_ANY = 0, SPACE_GLOBAL = 1, SPACE_SHARED = 3 };
+enum { SPACE_ANY = 0, SPACE_GLOBAL = 1, SPACE_SHARED = 3, SPACE_CLUSTER = 7 };
 
 /* ---- state ---------------------------------------------------------- */
 
@@ -97,7 +97,8 @@ struct Codegen {
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
-    LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, any_ptr;
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, shared_ptr, cluster_ptr,
+        any_ptr;
 
     LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
 
@@ -228,6 +229,8 @@ SharedRange *shared_ranges(const Program *p, uint32_t *count);
 /* The threads that run `op` wait for each other. False after an error: the block
  * has too few barriers. */
 bool emit_barrier(Codegen *cg, const Op *op);
+/* One of all threads of all blocks of the cluster. */
+bool emit_cluster_barrier(Codegen *cg, Loc at);
 
 /* ---- places in the program text (lines.c) ------------------------------- */
 

@@ -25,6 +25,7 @@ static LLVMTypeRef letter_type(Codegen *cg, char letter)
 {
     return letter == 'g'   ? cg->global_ptr
            : letter == 's' ? cg->shared_ptr
+           : letter == 'c' ? cg->cluster_ptr
            : letter == 'p' ? cg->any_ptr
            : letter == 'b' ? cg->i1
            : letter == 'h' ? cg->i16

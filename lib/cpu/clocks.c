@@ -37,18 +37,44 @@ static void cover_owners(Clocks *c)
         cover_owner(c, u);
 }
 
-void clocks_join_barrier(Clocks *c, uint32_t warps)
+/* Copies those in use. */
+static void copy_clock(const Clocks *c, uint64_t *to, const uint64_t *from)
 {
-    uint64_t joined[CLOCK_OWNERS] = {0};
-    for (unsigned w = 0; w < c->warps; w++)
-        if (warps >> w & 1)
+    memcpy(to, from, c->warps * sizeof *to);
+    memcpy(to + WARPS, from + WARPS, c->mbarriers * sizeof *to);
+}
+
+static void clear_clock(const Clocks *c, uint64_t *clock)
+{
+    memset(clock, 0, c->warps * sizeof *clock);
+    memset(clock + WARPS, 0, c->mbarriers * sizeof *clock);
+}
+
+/* The warps from `first` up to `end`, of whose bits only those in `warps` count. */
+static void join_barrier(Clocks *c, unsigned first, unsigned end, uint32_t warps)
+{
+    uint64_t joined[CLOCK_OWNERS];
+    clear_clock(c, joined);
+    for (unsigned w = first; w < end; w++)
+        if (warps >> (w - first) % 32 & 1)
             join(c, joined, c->known[w]);
-    for (unsigned w = 0; w < c->warps; w++)
-        joined[w] += warps >> w & 1;
-    for (unsigned w = 0; w < c->warps; w++)
-        if (warps >> w & 1)
-            memcpy(c->known[w], joined, sizeof joined);
+    for (unsigned w = first; w < end; w++)
+        joined[w] += warps >> (w - first) % 32 & 1;
+    for (unsigned w = first; w < end; w++)
+        if (warps >> (w - first) % 32 & 1)
+            copy_clock(c, c->known[w], joined);
     cover_owners(c);
+}
+
+void clocks_join_barrier(Clocks *c, unsigned first, uint32_t warps)
+{
+    unsigned end = first + 32 < c->warps ? first + 32 : c->warps;
+    join_barrier(c, first, end, warps);
+}
+
+void clocks_join_all(Clocks *c)
+{
+    join_barrier(c, 0, c->warps, UINT32_MAX);
 }
 
 /* ---- mbarriers ------------------------------------------------------------- */
@@ -83,8 +109,8 @@ void clocks_arrive(Clocks *c, unsigned warp, unsigned b)
 void clocks_end_phase(Clocks *c, unsigned b)
 {
     uint64_t next = clocks_phase(c, b) + 1;
-    memcpy(c->released[b], c->arrived[b], sizeof c->released[b]);
-    memset(c->arrived[b], 0, sizeof c->arrived[b]);
+    copy_clock(c, c->released[b], c->arrived[b]);
+    clear_clock(c, c->arrived[b]);
     c->released[b][WARPS + b] = next;
 }
 

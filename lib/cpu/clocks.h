@@ -23,20 +23,27 @@
 
 #include <stdint.h>
 
-enum { WARPS = LIMIT_THREADS / 32, CLOCK_OWNERS = WARPS + LIMIT_MBARRIERS };
+enum {
+    WARPS = LIMIT_CLUSTER * LIMIT_THREADS / 32,
+    MBARRIERS = LIMIT_CLUSTER * LIMIT_MBARRIERS,
+    CLOCK_OWNERS = WARPS + MBARRIERS
+};
 
-/* Owners of a clock are the block's warps; owner WARPS + b is mbarrier b. */
+/* Owners of a clock are the warps of a cluster's blocks, rank by rank; owner WARPS + b is
+ * mbarrier b. */
 typedef struct Clocks {
     unsigned warps, mbarriers;      /* so many have been used */
     uint64_t known[WARPS][CLOCK_OWNERS], covered[CLOCK_OWNERS];
-    uint64_t arrived[LIMIT_MBARRIERS][CLOCK_OWNERS];    /* joined from each arrival so far */
-    uint64_t released[LIMIT_MBARRIERS][CLOCK_OWNERS];   /* and in the phase that ended last */
+    uint64_t arrived[MBARRIERS][CLOCK_OWNERS];    /* joined from each arrival so far */
+    uint64_t released[MBARRIERS][CLOCK_OWNERS];   /* and in the phase that ended last */
 } Clocks;
 
-/* A block of so many warps begins: nothing is before anything. */
+/* Blocks of so many warps in all begin: nothing is before anything. */
 void clocks_reset(Clocks *c, unsigned warps);
-/* The warps with a bit in `warps` have all come to a barrier. */
-void clocks_join_barrier(Clocks *c, uint32_t warps);
+/* The warps from `first` on with a bit in `warps` have all come to a barrier. */
+void clocks_join_barrier(Clocks *c, unsigned first, uint32_t warps);
+/* All warps have. */
+void clocks_join_all(Clocks *c);
 
 /* `warp` arrives at mbarrier `b`; its phase ends; `warp` has waited for that. */
 void clocks_arrive(Clocks *c, unsigned warp, unsigned b);

@@ -12,18 +12,18 @@
 void fault_set(Worker *w, Place place, const char *format, ...)
 {
     va_list args;
-    w->fault = (Fault){.found = true, .block = w->block, .message = {.place = place}};
+    w->cluster->fault = (Fault){.found = true, .block = w->block, .message = {.place = place}};
     va_start(args, format);
-    vsnprintf(w->fault.message.text, FAULT_TEXT, format, args);
+    vsnprintf(w->cluster->fault.message.text, FAULT_TEXT, format, args);
     va_end(args);
 }
 
 void fault_note(Worker *w, Place place, const char *format, ...)
 {
     va_list args;
-    if (w->fault.note_count == FAULT_NOTES)
+    if (w->cluster->fault.note_count == FAULT_NOTES)
         return;
-    FaultLine *line = &w->fault.notes[w->fault.note_count++];
+    FaultLine *line = &w->cluster->fault.notes[w->cluster->fault.note_count++];
     line->place = place;
     va_start(args, format);
     vsnprintf(line->text, FAULT_TEXT, format, args);
@@ -74,13 +74,23 @@ static bool is_first(const Worker *w, const Thread *t)
     return true;
 }
 
+/* "threads 0..31"; where blocks run together, " of block (1)" behind it. */
+static void name_waiting(const Worker *w, const Thread *t, char text[FAULT_TEXT])
+{
+    char block[FAULT_TEXT];
+    name_threads(w, t, text, FAULT_TEXT / 2);
+    size_t used = strlen(text);
+    if (w->machine->cluster > 1 && w->cluster->fault.found)
+        snprintf(text + used, FAULT_TEXT - used, " of %.100s", fault_block(w, block));
+}
+
 static void say_thread(Worker *w, const Thread *t)
 {
-    char threads[FAULT_TEXT / 2], block[FAULT_TEXT];
-    name_threads(w, t, threads, sizeof threads);
+    char threads[FAULT_TEXT], block[FAULT_TEXT];
+    name_waiting(w, t, threads);
     if (t->state == THREAD_ENDED)
         fault_note(w, t->place, "%s: ended here", threads);
-    else if (!w->fault.found)
+    else if (!w->cluster->fault.found)
         fault_set(w, t->place, "%s of %s: waiting here in %s for threads that do not come",
                   threads, fault_block(w, block), intrinsic_info[t->at].name);
     else
@@ -88,14 +98,20 @@ static void say_thread(Worker *w, const Thread *t)
 }
 
 /* Waiting threads come first: the first of them is the message, the others are notes. */
+static void say_threads(Worker *w, bool ended)
+{
+    for (unsigned i = 0; i < w->machine->thread_count; i++) {
+        const Thread *t = &w->threads[i];
+        if ((t->state == THREAD_ENDED) == ended && is_first(w, t))
+            say_thread(w, t);
+    }
+}
+
 void fault_deadlock(Worker *w)
 {
     for (unsigned ended = 0; ended < 2; ended++)
-        for (unsigned i = 0; i < w->machine->thread_count; i++) {
-            const Thread *t = &w->threads[i];
-            if ((t->state == THREAD_ENDED) == ended && is_first(w, t))
-                say_thread(w, t);
-        }
+        for (unsigned i = 0; i < w->machine->cluster; i++)
+            say_threads(&w[i], ended);
 }
 
 /* ---- signals ------------------------------------------------------------- */
@@ -103,7 +119,8 @@ void fault_deadlock(Worker *w)
 static const Guarded *find_region(const Worker *w, const unsigned char *address)
 {
     const Machine *m = w->machine;
-    const Guarded *own[] = {&w->shared, &w->stacks};
+    const Worker *block = worker_of(address);
+    const Guarded *own[] = {block ? &block->shared : &w->shared, &w->stacks};
     for (size_t i = 0; i < m->region_count + 2; i++) {
         const Guarded *r = i < m->region_count ? &m->regions[i] : own[i - m->region_count];
         if (r->base && address >= r->base && address < r->base + r->reserved)

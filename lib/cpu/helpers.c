@@ -45,6 +45,12 @@ void cpu_block_index_z(const uint64_t *args, uint64_t *results)
     results[0] = (uint64_t)cpu_worker->index[2];
 }
 
+void cpu_cluster_rank(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    results[0] = cpu_worker->rank;
+}
+
 void cpu_shared_memory(const uint64_t *args, uint64_t *results)
 {
     (void)args;
@@ -63,6 +69,28 @@ void cpu_group_barrier(const uint64_t *args, uint64_t *results)
 {
     (void)results;
     wait_barrier(INTR_group_barrier, args[0], args[1]);
+}
+
+/* Threads wait where they ask for the wait. */
+void cpu_cluster_arrive(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    (void)results;
+}
+
+void cpu_cluster_wait(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    (void)results;
+    wait_cluster(INTR_cluster_wait);
+}
+
+/* The same place in another block's shared memory. */
+void cpu_cluster_address(const uint64_t *args, uint64_t *results)
+{
+    const unsigned char *at = helper_address(args[0], 1);
+    results[0] = (uintptr_t)(worker_of_rank(args[1])->shared.data +
+                             (at - cpu_worker->shared.data));
 }
 
 /* Compiled code always names all lanes. */

@@ -118,14 +118,15 @@ static void read_row(const BulkCopy *c, const Box *box, unsigned char *row)
     shadow_bulk_read(c, part.at, size);
 }
 
-/* A box of `map` at the coordinates, to shared memory. */
-static void load_box(const uint64_t *args)
+/* A box of a map at the coordinates, to shared memory of the block `w`. */
+static void load_box_to(const Worker *w, const uint64_t *args)
 {
     enum { CHUNK = 1 << CHUNK_BITS };
     const CpuMap *map = helper_address(args[1], _Alignof(CpuMap));
-    unsigned char *to = helper_address(args[0], CHUNK), row[ROW_MOST];
-    size_t at = check_box(to, map->swizzle), next = at;
-    BulkCopy *c = bulk_begin(args[2], to, box_bytes(map));
+    unsigned char *own = helper_address(args[0], CHUNK), row[ROW_MOST];
+    unsigned char *to = helper_address(address_in(w, args[0]), CHUNK);
+    size_t at = check_box(own, map->swizzle), next = at;
+    BulkCopy *c = bulk_begin(address_in(w, args[2]), to, box_bytes(map));
     Box box = box_of(map, args + 3);
     do {
         size_t size = (size_t)map->box[map->rank - 1] * map->element;
@@ -134,6 +135,20 @@ static void load_box(const uint64_t *args)
             memcpy(c->data + (swizzled(next, map->swizzle) - at), row + i, CHUNK);
     } while (next_row(&box));
     bulk_end(c);
+}
+
+/* To the running block; to each whose bit the mask behind `rank` coordinates has. */
+static void load_box(const uint64_t *args)
+{
+    load_box_to(cpu_worker, args);
+}
+
+static void load_box_each(unsigned rank, const uint64_t *args)
+{
+    uint64_t mask = args[3 + rank];
+    for (uint64_t i = 0; mask >> i; i++)
+        if (mask >> i & 1)
+            load_box_to(worker_of_rank(i), args);
 }
 
 #define LOAD(rank)                                                            \
@@ -146,6 +161,16 @@ static void load_box(const uint64_t *args)
     {                                                                         \
         (void)results;                                                        \
         load_box(args);                                                       \
+    }                                                                         \
+    void cpu_copy_tensor_##rank##_multicast(const uint64_t *args, uint64_t *results) \
+    {                                                                         \
+        (void)results;                                                        \
+        load_box_each(rank, args);                                            \
+    }                                                                         \
+    void cpu_copy_tensor_##rank##_multicast_policy(const uint64_t *args, uint64_t *results) \
+    {                                                                         \
+        (void)results;                                                        \
+        load_box_each(rank, args);                                            \
     }
 LOAD(1)
 LOAD(2)

@@ -40,7 +40,8 @@ static LLVMValueRef memory_pointer(LLVMValueRef instruction)
         return NULL;
     LLVMValueRef pointer = LLVMGetOperand(instruction, code == LLVMStore);
     unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(pointer));
-    return space == SPACE_GLOBAL || space == SPACE_SHARED ? pointer : NULL;
+    return space == SPACE_GLOBAL || space == SPACE_SHARED || space == SPACE_CLUSTER
+               ? pointer : NULL;
 }
 
 static void check_access(const Instrument *in, LLVMValueRef instruction, LLVMValueRef pointer)

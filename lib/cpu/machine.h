@@ -3,6 +3,10 @@
  *
  *     Machine ──▶ Worker (a host thread, a block) ──▶ Thread (a fiber) .. warps of 32
  *
+ * Blocks of a cluster run together: their host thread has an array of workers, one for
+ * each rank, and `cpu_worker` is that of the fiber that runs. The first of them has what
+ * they share: the queue of threads that can run, the scheduler, the fault.
+ *
  * Threads of a block run one after the other, each until it must wait: a warp's
  * lanes wait at collectives, where the last one acts for all; a barrier's threads
  * wait there. When no thread can run and some have not ended, that is a deadlock, which
@@ -79,7 +83,8 @@ typedef struct BulkCopy {
     unsigned char *to, *data;       /* data: malloc'ed */
     Place place;
     uint32_t bytes, thread;
-    unsigned mbarrier;              /* its number in Mbarriers */
+    struct Mbarrier *counter;
+    unsigned mbarrier;              /* the counter's number in the cluster */
     uint64_t phase;                 /* of that */
     struct BulkCopy *next;
 } BulkCopy;
@@ -101,6 +106,7 @@ typedef struct Mbarrier {
     uint32_t arrivals, pending;     /* of a phase, and still to come */
     int64_t bytes;                  /* expected and not copied yet */
     uint64_t phase;                 /* how many have ended */
+    unsigned number;                /* in the cluster */
 } Mbarrier;
 
 /* The mbarriers of a block. */
@@ -143,18 +149,23 @@ typedef struct Shadow Shadow;       /* shadow.h */
 
 typedef struct Worker {
     Machine *machine;
+    struct Worker *cluster;     /* the first of its cluster's workers */
+    unsigned rank;              /* its number behind that */
     int64_t block, index[3];    /* of the block that runs, and in each dimension */
     Thread *threads;
     Thread *running;
     Barrier *warps, barriers[NAMED_BARRIERS];
+    Guarded shared, stacks;
+    Mbarriers mbarriers;
+    Shadow *shadow;             /* the cluster's; NULL: accesses are not checked */
+    /* Of the first worker of a cluster, for all of them: */
+    Barrier meeting;            /* all threads of all blocks */
+    unsigned mbarrier_count;
     uint16_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
     unsigned mask, ready_begin, ready_count;
     unsigned ended;
     unsigned polls;             /* of semaphores, since anything else happened */
     Fiber scheduler;
-    Guarded shared, stacks;
-    Mbarriers mbarriers;
-    Shadow *shadow;             /* NULL: accesses are not checked */
     Fault fault;
     sigjmp_buf escape;          /* where a signal's handler goes */
     void *signal_address;
@@ -168,6 +179,7 @@ struct Machine {
     void (*entry)(const uint64_t *args);        /* the compiled program */
     const uint64_t *args;
     int64_t grid[3], blocks;
+    unsigned cluster;           /* blocks of a cluster */
     unsigned thread_count;
     size_t shared_bytes;
     Guarded *regions;            /* of buffers and the workspace */
@@ -177,7 +189,7 @@ struct Machine {
     const tilus_cpu_options *options;
     const MmaPlaces *mma;       /* of each row of mma.def */
     mtx_t printing;
-    atomic_llong next_block, done_blocks;
+    atomic_llong next_cluster, done_blocks;
     atomic_bool stop;
 };
 
@@ -186,11 +198,18 @@ extern _Thread_local Worker *cpu_worker;
 
 /* ---- running (schedule.c) ------------------------------------------------ */
 
-/* Memory for the machine's blocks. False: it ran out; worker_close takes any. */
+/* Memory for the blocks of a cluster: of the workers from `w` on, one for each. False: it
+ * ran out; worker_close takes any. */
 bool worker_open(Worker *w, Machine *machine);
 void worker_close(Worker *w);
-/* Runs block number `block`; false after a fault. */
-bool worker_run_block(Worker *w, int64_t block);
+/* Runs the blocks of cluster number `cluster`; false after a fault. */
+bool worker_run_cluster(Worker *w, int64_t cluster);
+/* The worker of the running cluster whose shared memory has the address; NULL: none. */
+Worker *worker_of(const void *at);
+/* That of the block with this rank; a fault when there is none. */
+Worker *worker_of_rank(uint64_t rank);
+/* The address `word` of the running block's shared memory, in that of `w`. */
+uint64_t address_in(const Worker *w, uint64_t word);
 
 /* An action of the last lane of a warp for all: lanes[i].args and .results. */
 typedef void WarpAction(Thread *lanes, IntrinsicId id);
@@ -207,9 +226,12 @@ void wait_warp(IntrinsicId id, const uint64_t *args, uint64_t *results, WarpActi
 
 /* The running thread waits at a barrier for `count` threads. */
 void wait_barrier(IntrinsicId id, uint64_t number, uint64_t count);
-/* The running thread waits until a phase of `b` has ended; one has: who waits can run. */
+/* The running thread waits for all threads of all blocks of the cluster. */
+void wait_cluster(IntrinsicId id);
+/* The running thread waits until a phase of `b` has ended; one of a block `owner` has: who
+ * waits can run. */
 void wait_for_phase(IntrinsicId id, const Mbarrier *b);
-void end_wait_for_phase(const Mbarrier *b);
+void end_wait_for_phase(Worker *owner, const Mbarrier *b);
 /* Another thread's turn: the running one has seen a semaphore that it waits for. */
 void poll_again(IntrinsicId id);
 

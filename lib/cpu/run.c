@@ -20,7 +20,7 @@
 typedef struct Station {
     thrd_t thread;
     bool started;
-    Worker worker;
+    Worker *workers;            /* of the blocks of a cluster */
 } Station;
 
 struct CpuRun {
@@ -47,12 +47,19 @@ CpuRun *cpu_new(Module *m)
     return run;
 }
 
+static void close_station(Station *s)
+{
+    if (s->workers)
+        worker_close(s->workers);
+    free(s->workers);
+}
+
 void cpu_free(CpuRun *run)
 {
     if (!run)
         return;
     for (unsigned i = 0; i < run->station_count; i++)
-        worker_close(&run->stations[i].worker);
+        close_station(&run->stations[i]);
     for (size_t i = 0; i < run->machine.region_count; i++)
         guarded_close(&run->machine.regions[i]);
     free(run->machine.regions);
@@ -184,11 +191,11 @@ static int work(void *data)
     }
     bool ok = true;
     while (ok && !atomic_load(&m->stop)) {
-        int64_t block = atomic_fetch_add(&m->next_block, 1);
-        if (block >= m->blocks)
+        int64_t cluster = atomic_fetch_add(&m->next_cluster, 1);
+        if (cluster >= m->blocks / m->cluster)
             break;
-        ok = worker_run_block(w, block);
-        tell_progress(m, atomic_fetch_add(&m->done_blocks, 1) + 1);
+        ok = worker_run_cluster(w, cluster);
+        tell_progress(m, atomic_fetch_add(&m->done_blocks, m->cluster) + m->cluster);
     }
     if (!ok)
         atomic_store(&m->stop, true);
@@ -220,8 +227,9 @@ static bool open_stations(CpuRun *run, const Program *p)
     if (!run->stations)
         return false;
     for (run->station_count = 0; run->station_count < count;) {
-        Worker *w = &run->stations[run->station_count++].worker;
-        if (!worker_open(w, &run->machine))
+        Station *s = &run->stations[run->station_count++];
+        s->workers = calloc(run->machine.cluster, sizeof *s->workers);
+        if (!s->workers || !worker_open(s->workers, &run->machine))
             return false;
     }
     return true;
@@ -233,9 +241,9 @@ static void run_blocks(CpuRun *run)
     tell_progress(&run->machine, 0);
     for (unsigned i = 1; i < run->station_count; i++) {
         Station *s = &run->stations[i];
-        s->started = thrd_create(&s->thread, work, &s->worker) == thrd_success;
+        s->started = thrd_create(&s->thread, work, s->workers) == thrd_success;
     }
-    work(&run->stations[0].worker);
+    work(run->stations[0].workers);
     for (unsigned i = 1; i < run->station_count; i++)
         if (run->stations[i].started)
             thrd_join(run->stations[i].thread, NULL);
@@ -248,7 +256,7 @@ static const Fault *find_fault(const CpuRun *run)
 {
     const Fault *first = NULL;
     for (unsigned i = 0; i < run->station_count; i++) {
-        const Fault *f = &run->stations[i].worker.fault;
+        const Fault *f = &run->stations[i].workers->fault;
         if (f->found && (!first || f->block < first->block))
             first = f;
     }
@@ -285,6 +293,12 @@ static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
 {
     Machine *m = &run->machine;
     memcpy(m->grid, launch->grid, sizeof m->grid);
+    m->cluster = program_blocks(launch->program);
+    for (unsigned d = 0; d < 3; d++)
+        if (m->grid[d] % launch->program->cluster[d])
+            return diag_error(run->module->diag, launch->program->loc, "grid extent %u is %lld, "
+                              "not a multiple of the cluster's %u", d, (long long)m->grid[d],
+                              launch->program->cluster[d]);
     if (!__builtin_mul_overflow(m->grid[0], m->grid[1], &m->blocks) &&
         !__builtin_mul_overflow(m->blocks, m->grid[2], &m->blocks))
         return true;

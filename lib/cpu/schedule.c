@@ -36,26 +36,36 @@ static unsigned ring_size(unsigned n)
     return size;
 }
 
-bool worker_open(Worker *w, Machine *machine)
+/* Opens the memory of one block; what its cluster shares is the first one's. */
+static bool open_block(Worker *w, Machine *machine, Worker *first)
 {
-    unsigned count = machine->thread_count, ring = ring_size(count);
-    *w = (Worker){.machine = machine, .mask = ring - 1};
+    unsigned count = machine->thread_count;
+    *w = (Worker){.machine = machine, .cluster = first, .rank = (unsigned)(w - first)};
     w->threads = calloc(count, sizeof *w->threads);
     w->warps = calloc(count / LANES + 1, sizeof *w->warps);
-    w->ready = calloc(ring, sizeof *w->ready);
-    return w->threads && w->warps && w->ready &&
+    return w->threads && w->warps &&
            guarded_open(&w->stacks, "a thread's stack", (size_t)count * STACK, 16, false) &&
            guarded_guard_steps(&w->stacks, STACK) &&
-           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true) &&
+           guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true);
+}
+
+bool worker_open(Worker *w, Machine *machine)
+{
+    unsigned ring = ring_size(machine->thread_count * machine->cluster);
+    for (unsigned i = 0; i < machine->cluster; i++)
+        if (!open_block(&w[i], machine, w))
+            return false;
+    w->mask = ring - 1;
+    w->ready = calloc(ring, sizeof *w->ready);
+    return w->ready &&
            (!machine->options || !machine->options->check_races || shadow_open(w));
 }
 
-void worker_close(Worker *w)
+static void close_block(Worker *w)
 {
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
     mbarriers_begin_block(w);
-    shadow_close(w);
 #ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
@@ -65,25 +75,58 @@ void worker_close(Worker *w)
     guarded_close(&w->shared);
     free(w->threads);
     free(w->warps);
+}
+
+void worker_close(Worker *w)
+{
+    shadow_close(w);
     free(w->ready);
+    for (unsigned i = 0; w->machine && i < w->machine->cluster; i++)
+        if (w[i].machine)
+            close_block(&w[i]);
+}
+
+Worker *worker_of(const void *at)
+{
+    Worker *first = cpu_worker->cluster;
+    const unsigned char *byte = at;
+    for (Worker *w = first; w < first + first->machine->cluster; w++)
+        if (byte >= w->shared.base && byte < w->shared.base + w->shared.reserved)
+            return w;
+    return NULL;
+}
+
+Worker *worker_of_rank(uint64_t rank)
+{
+    Worker *first = cpu_worker->cluster;
+    if (rank >= first->machine->cluster)
+        fault_now("rank %lld in a cluster of %u blocks", (long long)(int32_t)rank,
+                  first->machine->cluster);
+    return first + rank;
 }
 
 /* ---- turns --------------------------------------------------------------- */
 
 static void push_ready(Worker *w, Thread *t)
 {
+    Worker *c = w->cluster;
     t->state = THREAD_READY;
-    w->ready[(w->ready_begin + w->ready_count++) & w->mask] = (uint16_t)t->number;
+    c->ready[(c->ready_begin + c->ready_count++) & c->mask] =
+        (uint16_t)(w->rank * w->machine->thread_count + t->number);
 }
 
 /* Whose turn is next: that of a thread that can run, or the scheduler's. */
 static Fiber *next_fiber(Worker *w)
 {
-    if (w->ready_count == 0)
-        return &w->scheduler;
-    w->ready_count--;
-    w->running = &w->threads[w->ready[w->ready_begin++ & w->mask]];
-    return &w->running->fiber;
+    Worker *c = w->cluster;
+    unsigned count = w->machine->thread_count;
+    if (c->ready_count == 0)
+        return &c->scheduler;
+    c->ready_count--;
+    unsigned next = c->ready[c->ready_begin++ & c->mask];
+    cpu_worker = &c[next / count];
+    cpu_worker->running = &cpu_worker->threads[next % count];
+    return &cpu_worker->running->fiber;
 }
 
 /* Goes on with the next; returns when it is this one's turn again. */
@@ -101,8 +144,8 @@ static void run_thread(void *argument)
     w->machine->entry(w->machine->args);
     shadow_thread_ends();
     t->state = THREAD_ENDED;
-    w->ended++;
-    w->polls = 0;
+    w->cluster->ended++;
+    w->cluster->polls = 0;
     fiber_leave(next_fiber(w));
 }
 
@@ -116,7 +159,7 @@ static inline bool come_last(Barrier *b, IntrinsicId id)
     Worker *w = cpu_worker;
     Thread *t = w->running;
     t->at = id;
-    w->polls = 0;
+    w->cluster->polls = 0;
     if (b->arrived++ == 0) {
         b->at = id;
         b->place = t->place;
@@ -207,24 +250,43 @@ void wait_barrier(IntrinsicId id, uint64_t number, uint64_t count)
     release(b, id, w->threads, w->machine->thread_count);
 }
 
+/* Blocks may have come to different ops. */
+void wait_cluster(IntrinsicId id)
+{
+    Worker *w = cpu_worker, *first = w->cluster;
+    const Machine *m = w->machine;
+    first->meeting.expected = m->thread_count * m->cluster;
+    if (!come_last(&first->meeting, id)) {
+        hand_over(w);
+        return;
+    }
+    first->meeting.arrived = 0;
+    shadow_join_cluster(w);
+    for (unsigned i = 0; i < m->thread_count * m->cluster; i++) {
+        Worker *block = &first[i / m->thread_count];
+        Thread *t = &block->threads[i % m->thread_count];
+        if (t->state == THREAD_WAITS && t->at == id)
+            push_ready(block, t);
+    }
+}
+
 void wait_for_phase(IntrinsicId id, const Mbarrier *b)
 {
     Thread *t = cpu_worker->running;
     t->at = id;
     t->mbarrier = b;
     t->state = THREAD_WAITS;
-    cpu_worker->polls = 0;
+    cpu_worker->cluster->polls = 0;
     hand_over(cpu_worker);
 }
 
-void end_wait_for_phase(const Mbarrier *b)
+void end_wait_for_phase(Worker *owner, const Mbarrier *b)
 {
-    Worker *w = cpu_worker;
-    for (unsigned i = 0; i < w->machine->thread_count; i++) {
-        Thread *t = &w->threads[i];
+    for (unsigned i = 0; i < owner->machine->thread_count; i++) {
+        Thread *t = &owner->threads[i];
         if (t->state == THREAD_WAITS && t->mbarrier == b) {
             t->mbarrier = NULL;
-            push_ready(w, t);
+            push_ready(owner, t);
         }
     }
 }
@@ -234,7 +296,7 @@ void poll_again(IntrinsicId id)
     Worker *w = cpu_worker;
     Thread *t = w->running;
     t->at = id;
-    if (++w->polls > POLLS_MOST && w->ready_count == 0)
+    if (++w->cluster->polls > POLLS_MOST && w->cluster->ready_count == 0)
         fault_now("the semaphore never gets the value that is waited for: every other thread "
                   "of the block waits or has ended");
     push_ready(w, t);
@@ -245,7 +307,7 @@ void poll_again(IntrinsicId id)
 
 void fault_leave(void)
 {
-    fiber_leave(&cpu_worker->scheduler);
+    fiber_leave(&cpu_worker->cluster->scheduler);
 }
 
 void fault_now(const char *format, ...)
@@ -264,7 +326,7 @@ void fault_now(const char *format, ...)
 void fault_memory(void)
 {
     Worker *w = cpu_worker;
-    w->fault.found = w->fault.no_memory = true;
+    w->cluster->fault.found = w->cluster->fault.no_memory = true;
     fault_leave();
 }
 
@@ -278,21 +340,34 @@ static size_t stack_size(unsigned thread)
     return STACK - (size_t)thread * STEP % COLORS * LINE;
 }
 
-static void begin_block(Worker *w, int64_t block)
+/* The block with this rank in cluster number `cluster`: in each dimension clusters follow
+ * each other. */
+static void find_block(Worker *w, int64_t cluster)
 {
     const Machine *machine = w->machine;
-    w->block = block;
+    const unsigned *extent = machine->program->cluster;
+    int64_t row = 1;
+    unsigned rank = w->rank;
+    w->block = 0;
     for (unsigned d = 0; d < 3; d++) {
-        w->index[d] = block % machine->grid[d];
-        block /= machine->grid[d];
+        int64_t clusters = machine->grid[d] / extent[d];
+        w->index[d] = cluster % clusters * extent[d] + rank % extent[d];
+        w->block += w->index[d] * row;
+        row *= machine->grid[d];
+        cluster /= clusters;
+        rank /= extent[d];
     }
+}
+
+static void begin_block(Worker *w, int64_t cluster)
+{
+    const Machine *machine = w->machine;
+    find_block(w, cluster);
     /* Bytes that nobody wrote are no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
-    shadow_begin_block(w);
     mbarriers_begin_block(w);
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
-    w->ended = w->polls = w->ready_begin = w->ready_count = 0;
     for (unsigned i = 0; i < machine->thread_count; i++) {
         Thread *t = &w->threads[i];
         t->number = i;
@@ -305,24 +380,36 @@ static void begin_block(Worker *w, int64_t block)
     }
 }
 
+static void begin_cluster(Worker *w, int64_t cluster)
+{
+    shadow_begin_block(w);
+    w->meeting = (Barrier){0};
+    w->mbarrier_count = 0;
+    w->ended = w->polls = w->ready_begin = w->ready_count = 0;
+    for (unsigned i = 0; i < w->machine->cluster; i++)
+        begin_block(&w[i], cluster);
+}
+
 /* Until all threads have ended, or one of them the run. */
 static void run_threads(Worker *w)
 {
     if (sigsetjmp(w->escape, 0)) {
         fiber_jumped(&w->scheduler);
-        fault_signal(w);
+        fault_signal(cpu_worker);
         return;
     }
     fiber_switch(&w->scheduler, next_fiber(w));
-    if (!w->fault.found && w->ended < w->machine->thread_count)
+    if (!w->fault.found && w->ended < w->machine->thread_count * w->machine->cluster)
         fault_deadlock(w);
 }
 
-bool worker_run_block(Worker *w, int64_t block)
+bool worker_run_cluster(Worker *w, int64_t cluster)
 {
-    begin_block(w, block);
+    begin_cluster(w, cluster);
     run_threads(w);
-    mbarriers_end_block(w);
+    cpu_worker = w;
+    for (unsigned i = 0; i < w->machine->cluster; i++)
+        mbarriers_end_block(&w[i]);
     shadow_end_block(w);
     return !w->fault.found;
 }

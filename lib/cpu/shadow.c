@@ -20,10 +20,10 @@ typedef struct Record {
     uint64_t epoch;                 /* of its owner */
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
-    unsigned warp : 5, lane : 5, other : 5;     /* other = lane: no other */
+    unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
     unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1;
-    unsigned owner : 7;             /* its warp, or of a bulk copy the mbarrier */
+    uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
 } Record;
 
 /* A list that another block made is empty. */
@@ -36,6 +36,7 @@ typedef struct Cells {
     const Guarded *memory;
     const unsigned char *origin;    /* of cell 0: a multiple of CELL */
     Cell *cells;
+    unsigned char *defined;         /* shared memory: of each byte, that it was written */
 } Cells;
 
 /* The first read of a byte that nobody has written. It may be a race with a write that
@@ -44,16 +45,17 @@ typedef struct Undefined {
     bool found;
     uint64_t epoch;
     Place place;
+    Worker *worker;                 /* of whose block the thread is */
     uint32_t thread;
+    unsigned warp;                  /* in the cluster */
     ptrdiff_t byte;
 } Undefined;
 
 struct Shadow {
     Clocks clocks;
     uint32_t block;
-    Cells *regions;                 /* the first is shared memory */
+    Cells *regions;                 /* shared memory of each block first */
     size_t region_count;
-    unsigned char *defined;         /* of each byte of shared memory: it was written */
     Record *records;                /* [0] is none */
     uint32_t record_count, record_capacity, free_record;
     Undefined undefined;
@@ -73,6 +75,17 @@ typedef struct Access {
     const unsigned char *at, *value;    /* what is written there, or NULL */
 } Access;
 
+static unsigned block_warps(const Worker *w)
+{
+    return w->machine->thread_count / LANES;
+}
+
+/* The number of the thread's warp among those of the cluster. */
+static unsigned cluster_warp(const Worker *w, const Thread *t)
+{
+    return w->rank * block_warps(w) + t->number / LANES;
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static bool open_cells(Cells *c, const Guarded *memory)
@@ -84,16 +97,26 @@ static bool open_cells(Cells *c, const Guarded *memory)
     return c->cells != NULL;
 }
 
+static bool open_shared(Cells *c, const Guarded *shared)
+{
+    c->defined = malloc(shared->size + 1);
+    return open_cells(c, shared) && c->defined;
+}
+
 bool shadow_open(Worker *w)
 {
     const Machine *m = w->machine;
     Shadow *s = w->shadow = calloc(1, sizeof *s);
     if (!s)
         return false;
-    s->regions = calloc(m->region_count + 1, sizeof *s->regions);
-    s->defined = malloc(w->shared.size + 1);
-    if (!s->regions || !s->defined || !open_cells(&s->regions[s->region_count++], &w->shared))
+    s->regions = calloc(m->region_count + m->cluster, sizeof *s->regions);
+    if (!s->regions)
         return false;
+    for (unsigned i = 0; i < m->cluster; i++) {
+        w[i].shadow = s;
+        if (!open_shared(&s->regions[s->region_count++], &w[i].shared))
+            return false;
+    }
     for (size_t i = 0; i < m->region_count; i++)
         if (m->regions[i].base && !open_cells(&s->regions[s->region_count++], &m->regions[i]))
             return false;
@@ -105,10 +128,11 @@ void shadow_close(Worker *w)
     Shadow *s = w->shadow;
     if (!s)
         return;
-    for (size_t i = 0; i < s->region_count; i++)
+    for (size_t i = 0; i < s->region_count; i++) {
         free(s->regions[i].cells);
+        free(s->regions[i].defined);
+    }
     free(s->regions);
-    free(s->defined);
     free(s->records);
     free(s);
     w->shadow = NULL;
@@ -125,8 +149,9 @@ void shadow_begin_block(Worker *w)
                    (s->regions[i].memory->size / CELL + 2) * sizeof(Cell));
         s->block = 1;
     }
-    clocks_reset(&s->clocks, w->machine->thread_count / LANES);
-    memset(s->defined, 0, w->shared.size);
+    clocks_reset(&s->clocks, w->machine->cluster * block_warps(w));
+    for (unsigned i = 0; i < w->machine->cluster; i++)
+        memset(s->regions[i].defined, 0, w[i].shared.size);
     s->record_count = 1;
     s->free_record = 0;
     s->undefined = (Undefined){0};
@@ -138,28 +163,42 @@ static void say_undefined(Worker *w)
 {
     const Undefined *u = &w->shadow->undefined;
     char block[FAULT_TEXT];
+    w = u->worker;
     fault_set(w, u->place, "thread %u of %s reads byte %td of shared memory, which was never "
               "written", u->thread, fault_block(w, block), u->byte);
 }
 
-void shadow_join_barrier(Worker *w, uint32_t warps)
+/* Behind a barrier: no write can come any more that the read races with. */
+static void check_undefined(Worker *w)
 {
-    Shadow *s = w->shadow;
-    if (!s)
-        return;
-    clocks_join_barrier(&s->clocks, warps);
-    const Undefined *u = &s->undefined;
-    if (u->found && u->epoch < s->clocks.covered[u->thread / LANES]) {
+    const Undefined *u = &w->shadow->undefined;
+    if (u->found && u->epoch < w->shadow->clocks.covered[u->warp]) {
         say_undefined(w);
         fault_leave();
     }
+}
+
+void shadow_join_barrier(Worker *w, uint32_t warps)
+{
+    if (!w->shadow)
+        return;
+    clocks_join_barrier(&w->shadow->clocks, w->rank * block_warps(w), warps);
+    check_undefined(w);
+}
+
+void shadow_join_cluster(Worker *w)
+{
+    if (!w->shadow)
+        return;
+    clocks_join_all(&w->shadow->clocks);
+    check_undefined(w);
 }
 
 /* Reports such a byte over another fault, which may come of it. */
 void shadow_end_block(Worker *w)
 {
     const Shadow *s = w->shadow;
-    if (s && s->undefined.found && !w->fault.is_race && !w->fault.no_memory)
+    if (s && s->undefined.found && !w->cluster->fault.is_race && !w->cluster->fault.no_memory)
         say_undefined(w);
 }
 
@@ -212,7 +251,7 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->kind = a->kind;
     r->mask = mask;
     r->is_copy = a->is_copy;
-    r->owner = a->owner;
+    r->owner = (uint16_t)a->owner;
 }
 
 static bool is_bulk(const Record *r)
@@ -266,11 +305,30 @@ static void name_accessor(bool is_copy, bool is_bulk, unsigned thread, char text
                                                       : "", thread);
 }
 
-/* Names the op that should have come after `r`. */
-static const char *missing_op(const Record *r)
+/* The worker of the block that made `r`. */
+static const Worker *record_worker(const Access *a, const Record *r)
 {
-    return is_bulk(r) ? "mbarrier_wait"
-           : r->epoch == IN_FLIGHT ? "copy_async_wait_group" : "synchronize";
+    return a->worker->cluster + r->warp / block_warps(a->worker);
+}
+
+/* Names the op that should have come after `r`. */
+static const char *missing_op(const Access *a, const Record *r)
+{
+    return is_bulk(r)                            ? "mbarrier_wait"
+           : r->epoch == IN_FLIGHT               ? "copy_async_wait_group"
+           : record_worker(a, r) == a->worker    ? "synchronize"
+                                                 : "cluster_synchronize";
+}
+
+/* The accessor of `r` by name, with its block where that is another one. */
+static void name_earlier(const Access *a, const Record *r, bool is_other, char text[FAULT_TEXT])
+{
+    const Worker *w = record_worker(a, r);
+    unsigned warp = r->warp % block_warps(w);
+    char who[ACCESSOR], block[FAULT_TEXT];
+    name_accessor(r->is_copy, is_bulk(r), warp * LANES + (is_other ? r->other : r->lane), who);
+    snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
+             w == a->worker ? "" : fault_block(w, block));
 }
 
 static void report_race(const Access *a, const Record *r, const Guarded *memory,
@@ -279,23 +337,22 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes"};
     static const char *const done[] = {"read", "written", "atomically changed", "written"};
     Worker *w = a->worker;
-    char block[FAULT_TEXT], who[ACCESSOR], first[ACCESSOR];
+    char block[FAULT_TEXT], who[ACCESSOR], first[FAULT_TEXT];
     bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
     bool is_one = a->all_lanes && is_other && r->other == r->lane;
     fault_block(w, block);
     name_accessor(a->is_copy, a->is_bulk, is_one ? a->thread ^ 1 : a->thread, who);
-    name_accessor(r->is_copy, is_bulk(r), r->warp * LANES + (is_other ? r->other : r->lane),
-                  first);
+    name_earlier(a, r, is_other, first);
     if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
                   who, block, byte, memory->name, first);
     else
         fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s "
                   "lies between", who, block, verbs[a->kind], byte, memory->name, first,
-                  done[r->kind], missing_op(r));
+                  done[r->kind], missing_op(a, r));
     fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
                done[r->kind]);
-    w->fault.is_race = true;
+    w->cluster->fault.is_race = true;
     fault_leave();
 }
 
@@ -392,26 +449,29 @@ static const Cells *find_cells(const Shadow *s, const unsigned char *at)
 static void check_defined(const Access *a, const Cells *c, size_t size)
 {
     Shadow *s = a->worker->shadow;
+    if (!c->defined)
+        return;
     size_t first = (size_t)(a->at - c->memory->data);
     if (size > c->memory->size - first)
         size = c->memory->size - first;
     if (a->kind == ACCESS_WRITE || a->kind == ACCESS_BITS) {
-        memset(s->defined + first, true, size);
+        memset(c->defined + first, true, size);
         return;
     }
-    const unsigned char *hole = memchr(s->defined + first, false, size);
+    const unsigned char *hole = memchr(c->defined + first, false, size);
     if (hole && !s->undefined.found)
         s->undefined = (Undefined){.found = true, .epoch = clocks_epoch(&s->clocks, a->warp),
-                                   .place = a->place, .thread = a->thread,
-                                   .byte = hole - s->defined};
+                                   .place = a->place, .worker = a->worker,
+                                   .thread = a->thread, .warp = a->warp,
+                                   .byte = hole - c->defined};
 }
 
 /* Accesses of shared memory, or of the slack before it, stay in the op's tensors. */
 static void check_tensor(const Access *a, size_t size)
 {
-    const Guarded *shared = &a->worker->shared;
-    if (a->at >= shared->base && a->at < shared->base + shared->reserved)
-        tensors_check(a->worker, a->place, a->thread, a->at - shared->data, size);
+    const Worker *w = worker_of(a->at);
+    if (w)
+        tensors_check(a->worker, a->place, a->thread, a->at - w->shared.data, size);
 }
 
 static void check(const Access *a, size_t size)
@@ -422,7 +482,7 @@ static void check(const Access *a, size_t size)
     if (!c)
         return;
     visit_cells(a, c, size, check_cell);
-    if (c == &s->regions[0] && !a->is_copy)
+    if (!a->is_copy)
         check_defined(a, c, size);
 }
 
@@ -431,14 +491,14 @@ void shadow_ignore_old(const void *at, size_t size)
     const Worker *w = cpu_worker;
     const unsigned char *first = at, *begin = w->shared.data;
     if (w->shadow && first >= begin && first + size <= begin + w->shared.size)
-        memset(w->shadow->defined + (first - begin), true, size);
+        memset(w->shadow->regions[w->rank].defined + (first - begin), true, size);
 }
 
 static Access access_of(AccessKind kind, const Thread *t, const void *at, const void *value)
 {
+    unsigned warp = cluster_warp(cpu_worker, t);
     return (Access){.worker = cpu_worker, .kind = kind, .thread = t->number,
-                    .warp = t->number / LANES, .lane = t->number % LANES,
-                    .owner = t->number / LANES, .place = t->place, .at = at, .value = value};
+                    .warp = warp, .lane = t->number % LANES, .owner = warp, .place = t->place, .at = at, .value = value};
 }
 
 void shadow_access(AccessKind kind, const void *at, size_t size, const void *value)
@@ -496,7 +556,7 @@ static void end_copy_of(AccessKind kind, const Copy *copy, const void *at, size_
     a.place = copy->place;
     if (c)
         visit_cells(&a, c, size, end_copy);
-    if (c == &a.worker->shadow->regions[0])
+    if (c)
         check_defined(&a, c, size);
 }
 
@@ -514,7 +574,7 @@ void shadow_arrive(unsigned mbarrier)
 {
     Worker *w = cpu_worker;
     if (w->shadow)
-        clocks_arrive(&w->shadow->clocks, w->running->number / LANES, mbarrier);
+        clocks_arrive(&w->shadow->clocks, cluster_warp(w, w->running), mbarrier);
 }
 
 void shadow_phase_ends(unsigned mbarrier)
@@ -527,7 +587,7 @@ void shadow_wait(unsigned mbarrier)
 {
     Worker *w = cpu_worker;
     if (w->shadow)
-        clocks_wait(&w->shadow->clocks, w->running->number / LANES, mbarrier);
+        clocks_wait(&w->shadow->clocks, cluster_warp(w, w->running), mbarrier);
 }
 
 static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
@@ -562,7 +622,7 @@ void shadow_bulk_lands(const BulkCopy *copy)
         return;
     Access a = access_of(ACCESS_WRITE, this_thread(), copy->to, NULL);
     const Cells *c = find_cells(s, a.at);
-    if (c == &s->regions[0])
+    if (c)
         check_defined(&a, c, copy->bytes);
 }
 

@@ -16,12 +16,13 @@ typedef enum AccessKind {
     ACCESS_BITS                 /* of bytes: all but the same op */
 } AccessKind;
 
-/* Makes that of `w`, whose memory and whose machine's regions are there already.
+/* Makes that of `w`, the first of its cluster, and the others, whose memory and whose machine's regions are there already.
  * False: there is no memory; shadow_close takes any. */
 bool shadow_open(Worker *w);
 void shadow_close(Worker *w);
 
-/* A block begins: nothing is written yet. It has ended: what was put off is said. */
+/* The blocks of a cluster begin: nothing is written yet. They have ended: what was put off
+ * is said. `w` is the first of them. */
 void shadow_begin_block(Worker *w);
 void shadow_end_block(Worker *w);
 
@@ -54,7 +55,9 @@ void shadow_wait(unsigned mbarrier);
 /* The running thread has come to its end. */
 void shadow_thread_ends(void);
 
-/* The warps with a bit in `warps` have come to a barrier, which orders their accesses. */
+/* The warps of the block of `w` with a bit in `warps` have come to a barrier, which orders
+ * their accesses; all warps of the cluster have come to one. */
 void shadow_join_barrier(Worker *w, uint32_t warps);
+void shadow_join_cluster(Worker *w);
 
 #endif

@@ -40,7 +40,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
     w->signal_number = number;
     w->signal_address = info->si_addr;
-    siglongjmp(w->escape, 1);
+    siglongjmp(w->cluster->escape, 1);
 }
 
 static void install(void)

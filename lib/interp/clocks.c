@@ -10,17 +10,28 @@
  * Barriers carry on what their warps know: w is also behind a warp that it never
  * waited with, if a third one waited with both in turn. So do mbarriers, from the warps
  * that arrive to the warps that wait; either is a barrier of each warp alone. Behind the
- * warps, each mbarrier owns a clock, as which copy_async_bulk accesses memory. */
+ * warps, each mbarrier owns a clock, as which copy_async_bulk accesses memory. Warps of all
+ * blocks of a cluster have a clock, and none knows of another block's until a barrier of the
+ * cluster or an mbarrier tells it. */
 #include "interp/state.h"
 
 #include <string.h>
 
+void race_open(Interp *in)
+{
+    in->ordered = arena_array(in->arena, uint64_t *, in->warp_count);
+    in->all_ordered = arena_array(in->arena, uint64_t, in->warp_count);
+    for (unsigned w = 0; w < in->warp_count; w++)
+        in->ordered[w] = arena_array(in->arena, uint64_t, in->owner_count);
+    mbarriers_open(in);
+}
+
 void race_block(Interp *in)
 {
     in->block_start = in->time + 1;
-    for (unsigned w = 0; w < WARPS; w++) {
+    for (unsigned w = 0; w < in->warp_count; w++) {
         in->all_ordered[w] = in->block_start;
-        for (unsigned u = 0; u < CLOCK_OWNERS; u++)
+        for (unsigned u = 0; u < in->owner_count; u++)
             in->ordered[w][u] = in->block_start;
     }
 }
@@ -32,41 +43,61 @@ static void join(const Interp *in, uint64_t *to, const uint64_t *from)
         to[u] = to[u] > from[u] ? to[u] : from[u];
 }
 
-/* From now on warp `w` knows so much. */
+/* Copies the clock of owner `w`. */
+static void get_known(const Interp *in, unsigned w, uint64_t *known)
+{
+    memcpy(known, in->ordered[w], in->owner_count * sizeof *known);
+}
+
+/* From now on the warp that is owner `w` knows so much. */
 static void set_known(Interp *in, unsigned w, const uint64_t *known)
 {
     uint64_t least = UINT64_MAX;
-    for (unsigned u = 0; u < in->program->warps; u++)
+    for (unsigned u = 0; u < in->warp_count; u++)
         least = least < known[u] ? least : known[u];
-    memcpy(in->ordered[w], known, sizeof in->ordered[w]);
+    memcpy(in->ordered[w], known, in->owner_count * sizeof *known);
     in->all_ordered[w] = least;
+}
+
+/* The warps that are owners from `first` up to `end` wait for each other. */
+static void join_barrier(Interp *in, unsigned first, unsigned end)
+{
+    uint64_t known[CLOCK_OWNERS];
+    memset(known, 0, in->owner_count * sizeof *known);
+    for (unsigned w = first; w < end; w++)
+        join(in, known, in->ordered[w]);
+    for (unsigned w = first; w < end; w++)
+        known[w] = in->time + 1;
+    for (unsigned w = first; w < end; w++)
+        set_known(in, w, known);
 }
 
 void race_barrier(Interp *in)
 {
-    uint64_t known[CLOCK_OWNERS] = {0};
-    for (unsigned w = first_warp(in); w < end_warp(in); w++)
-        join(in, known, in->ordered[w]);
-    for (unsigned w = first_warp(in); w < end_warp(in); w++)
-        known[w] = in->time + 1;
-    for (unsigned w = first_warp(in); w < end_warp(in); w++)
-        set_known(in, w, known);
+    join_barrier(in, in->first_owner + first_warp(in), in->first_owner + end_warp(in));
 }
 
-void race_arrive(Interp *in, unsigned warp, uint64_t clock[CLOCK_OWNERS])
+void race_cluster_barrier(Interp *in)
+{
+    join_barrier(in, 0, in->warp_count);
+}
+
+void race_arrive(Interp *in, unsigned warp, uint64_t *clock)
 {
     uint64_t known[CLOCK_OWNERS];
-    memcpy(known, in->ordered[warp], sizeof known);
-    known[warp] = in->time + 1;
-    set_known(in, warp, known);
+    unsigned owner = in->first_owner + warp;
+    get_known(in, owner, known);
+    known[owner] = in->time + 1;
+    set_known(in, owner, known);
     join(in, clock, known);
 }
 
-void race_acquire(Interp *in, unsigned warp, const uint64_t clock[CLOCK_OWNERS])
+void race_acquire(Interp *in, unsigned warp, const uint64_t *clock)
 {
     uint64_t known[CLOCK_OWNERS];
-    memcpy(known, in->ordered[warp], sizeof known);
+    unsigned owner = in->first_owner + warp;
+    get_known(in, owner, known);
     join(in, known, clock);
-    known[warp] = in->time + 1;
-    set_known(in, warp, known);
+    known[owner] = in->time + 1;
+    set_known(in, owner, known);
 }

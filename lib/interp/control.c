@@ -12,6 +12,12 @@ bool interp_block_indices(Interp *in, const Op *op)
     return true;
 }
 
+bool interp_cluster_rank(Interp *in, const Op *op)
+{
+    value_binding(op->results[0])->integer = in->rank;
+    return true;
+}
+
 bool interp_scalar(Interp *in, const Op *op)
 {
     DType t = op->results[0]->type->dtype;
@@ -29,6 +35,13 @@ bool interp_synchronize(Interp *in, const Op *op)
 {
     (void)op;
     race_barrier(in);
+    return true;
+}
+
+bool interp_cluster_synchronize(Interp *in, const Op *op)
+{
+    (void)op;
+    interp_meet(in);
     return true;
 }
 
@@ -70,7 +83,7 @@ static bool check_condition(Interp *in, const Op *op, const char *what)
     if (holds)
         return true;
     return diag_error(in->diag, op->loc, "%s does not hold in %s: %s%s%s", what,
-                      interp_block_name(in, in->block_count - 1), message ? message->text : "",
+                      interp_running_name(in), message ? message->text : "",
                       message ? ": " : "", expr_text(op->parent->program->module, cond));
 }
 

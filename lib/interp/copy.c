@@ -163,7 +163,7 @@ static Copy *copy_begin(Interp *in, const Op *op)
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     Copy *c = new_copy(in);
     *c = (Copy){.op = op, .rows = c->rows, .row_capacity = c->row_capacity, .source_view = value_binding(source.memory)->view,
-                .target_view = value_binding(target.memory)->view, .threads = in->threads};
+                .target_view = value_binding(target.memory)->view, .rank = in->rank, .threads = in->threads};
     if (!tile_begin(in, op, &source, false, &c->source) ||
         !tile_begin(in, op, &target, true, &c->target) ||
         (c->source.index && !interp_operands_defined(in, op)) || !race_begin(in, op))
@@ -179,7 +179,7 @@ bool interp_copy_async(Interp *in, const Op *op)
     Copy *c = copy_begin(in, op), **end = &in->copies;
     if (!c)
         return false;
-    memcpy(c->group, in->copy_groups, sizeof c->group);
+    memcpy(c->group, in->copy_groups[in->rank], sizeof c->group);
     while (*end)
         end = &(*end)->next;
     *end = c;
@@ -213,7 +213,7 @@ static bool start_bulk_element(Interp *in, const Copy *c, const Element *e)
                         last_byte(c, e->source), c->owner);
     race_bulk_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target),
                     c->owner);
-    profile_moved(in, c->op, &c->source_view, false, e->inside);
+    profile_moved(in, c->op, &c->source_view, false, e->inside && !c->is_read);
     profile_moved(in, c->op, &c->target_view, true, 1);
     return true;
 }
@@ -228,13 +228,33 @@ bool bulk_land(Interp *in, const Copy *c)
     return each_element(in, c, land_element);
 }
 
-bool interp_copy_async_bulk(Interp *in, const Op *op)
+/* Starts the part of the block with rank `rank`. */
+static bool start_bulk(Interp *in, const Op *op, unsigned rank, bool is_read)
 {
     Copy *c = copy_begin(in, op);
-    if (c)
-        c->fills = fills_zeros(in, op);
-    return c && each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
+    if (!c)
+        return false;
+    c->fills = fills_zeros(in, op);
+    c->target_rank = rank;
+    c->is_read = is_read;
+    c->target_view.memory = c->target_view.memory->of_rank[rank];
+    return each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
            each_element(in, c, start_bulk_element);
+}
+
+bool interp_copy_async_bulk(Interp *in, const Op *op)
+{
+    int64_t mask, done = 0;
+    if (!interp_rank(in, op, ATTR_MULTICAST, true, &mask))
+        return false;
+    for (unsigned rank = 0; rank < in->blocks; rank++) {
+        if (!(mask >> rank & 1))
+            continue;
+        if (!start_bulk(in, op, rank, done))
+            return false;
+        done |= INT64_C(1) << rank;
+    }
+    return true;
 }
 
 /* ---- groups ----------------------------------------------------------- */
@@ -248,7 +268,7 @@ bool interp_copy_async_commit_group(Interp *in, const Op *op)
 {
     (void)op;
     for (int64_t w = 0; w < WARPS; w++)
-        in->copy_groups[w] += has_warp(in->threads, w);
+        in->copy_groups[in->rank][w] += has_warp(in->threads, w);
     return true;
 }
 
@@ -267,7 +287,7 @@ static int64_t find_waiting(const Copy *c)
 static void wait_parts(const Interp *in, Copy *c, int64_t pending)
 {
     for (int64_t w = 0; w < WARPS; w++)
-        if (has_warp(in->threads, w) && c->group[w] < in->copy_groups[w] - pending)
+        if (has_warp(in->threads, w) && c->group[w] < in->copy_groups[in->rank][w] - pending)
             c->waited |= UINT32_C(1) << w;
 }
 
@@ -276,7 +296,8 @@ bool interp_copy_async_wait_group(Interp *in, const Op *op)
     int64_t pending = op_expr(op, ATTR_NUMBER)->constant;
     for (Copy **at = &in->copies; *at;) {
         Copy *c = *at;
-        wait_parts(in, c, pending);
+        if (c->rank == in->rank)
+            wait_parts(in, c, pending);
         if (find_waiting(c) < WARPS) {
             at = &c->next;
             continue;
@@ -300,12 +321,14 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op)
     if (!c)
         return true;
     int64_t warp = find_waiting(c);
-    const char *why = c->group[warp] == in->copy_groups[warp] ? "no copy_async_commit_group follows it"
-                                                  : "no copy_async_wait_group waits for it";
+    const char *why = c->group[warp] == in->copy_groups[c->rank][warp]
+                          ? "no copy_async_commit_group follows it"
+                          : "no copy_async_wait_group waits for it";
     if (!op)
         return diag_error(in->diag, c->op->loc,
                           "%s ends while this copy_async is in flight: %s",
-                          interp_block_name(in, in->block_count - 1), why);
+                          interp_block_name(in, interp_block_number(in, in->block_count - 1,
+                                                                    c->rank)), why);
     diag_error(in->diag, op->loc,
                "%s is allocated again while a copy_async into it is in flight",
                c->target_view.name);

@@ -15,11 +15,14 @@ struct Copy {
                                order, when the copy began */
     int64_t row_capacity;
     bool fills;             /* copy_async_bulk: elements outside of the view are zeros */
+    unsigned rank;          /* of the block that started it */
     ThreadRange threads;    /* that copy, or one of which starts the bulk copy */
     int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
     uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */
     uint64_t begun;         /* copy_async_bulk: its time, and who counts its bytes */
     unsigned owner;
+    unsigned target_rank;   /* copy_async_bulk: of the block that it writes to */
+    bool is_read;           /* another block's copy of one multicast has counted its reads */
     Copy *next;
 };
 

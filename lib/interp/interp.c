@@ -95,13 +95,23 @@ Memory *memory_new(Interp *in, void *data, int64_t size)
     return memory;
 }
 
-static void shared_init(Interp *in, View *view, const Value *v)
+static Memory *shared_new(Interp *in, const Type *t)
+{
+    int64_t size = (type_shared_bits(t) + 7) / 8;
+    Memory *memory = memory_new(in, arena_alloc(in->arena, (size_t)size), size);
+    memory->shared = true;
+    memory->defined = arena_alloc(in->arena, (size_t)size);
+    return memory;
+}
+
+/* `of_rank`: the memories of the cluster's blocks, of which this is one. */
+static void shared_init(Interp *in, View *view, const Value *v, Memory *memory,
+                        Memory **of_rank)
 {
     const Type *t = v->type;
-    int64_t size = (type_shared_bits(t) + 7) / 8, row_major = 1;
-    view->memory = memory_new(in, arena_alloc(in->arena, (size_t)size), size);
-    view->memory->shared = true;
-    view->memory->defined = arena_alloc(in->arena, (size_t)size);
+    int64_t row_major = 1;
+    view->memory = memory;
+    memory->of_rank = of_rank;
     view->name = v->name ? arena_printf(in->arena, "shared tensor %%%s", v->name)
                          : "a shared tensor";
     view->origin = v->def;
@@ -125,18 +135,40 @@ static const char *part_name(Interp *in, const Value *v)
 
 /* ---- values --------------------------------------------------------- */
 
-static void bind_value(Interp *in, Value *v)
+/* Arguments and workspaces are one for all blocks. */
+static bool has_ranks(const Value *v)
 {
-    Binding *b = arena_new(in->arena, Binding);
-    v->data = b;
+    return !v->program && !(v->def && v->def->code == OP_allocate_global);
+}
+
+static void bind_shared(Interp *in, const Value *v, Binding *b)
+{
+    Memory **of_rank = arena_array(in->arena, Memory *, in->blocks);
+    for (unsigned i = 0; i < in->blocks; i++)
+        shared_init(in, &b[i].view, v, of_rank[i] = shared_new(in, v->type), of_rank);
+}
+
+static void bind_rank(Interp *in, const Value *v, Binding *b)
+{
     if (v->type->kind == TYPE_REG)
         tensor_init(in, &b->tensor, v->type);
-    else if (v->type->kind == TYPE_SHARED && v->def && v->def->code == OP_allocate_shared)
-        shared_init(in, &b->view, v);
-    else if (v->type->kind == TYPE_MBARRIER)
-        mbarriers_bind(in, v);
     else if (part_op(v))
         b->view.name = part_name(in, v);
+}
+
+static void bind_value(Interp *in, Value *v)
+{
+    unsigned count = has_ranks(v) ? in->blocks : 1;
+    Binding *b = arena_array(in->arena, Binding, count);
+    v->data = b;
+    if (count > 1)
+        arena_push(in->arena, in->values, in->value_count, in->value_capacity, v);
+    if (v->type->kind == TYPE_SHARED && v->def && v->def->code == OP_allocate_shared)
+        bind_shared(in, v, b);
+    else if (v->type->kind == TYPE_MBARRIER)
+        mbarriers_bind(in, v);
+    for (unsigned i = 0; i < count; i++)
+        bind_rank(in, v, &b[i]);
 }
 
 static bool bind_op(Op *op, void *data)
@@ -269,6 +301,73 @@ const char *interp_block_name(Interp *in, uint64_t block)
     return text_string(&text);
 }
 
+/* ---- clusters ------------------------------------------------------- */
+
+uint64_t interp_block_number(const Interp *in, uint64_t cluster, unsigned rank)
+{
+    uint64_t number = 0, row = 1;
+    for (unsigned d = 0; d < 3; d++) {
+        unsigned extent = in->program->cluster[d];
+        uint64_t clusters = (uint64_t)in->grid[d] / extent;
+        number += (cluster % clusters * extent + rank % extent) * row;
+        row *= (uint64_t)in->grid[d];
+        cluster /= clusters;
+        rank /= extent;
+    }
+    return number;
+}
+
+const char *interp_running_name(Interp *in)
+{
+    return interp_block_name(in, interp_block_number(in, in->block_count - 1, in->rank));
+}
+
+void interp_turn_to(Interp *in, unsigned rank)
+{
+    uint64_t block = interp_block_number(in, in->block_count - 1, rank);
+    for (uint32_t i = 0; i < in->value_count; i++)
+        in->values[i]->data = value_binding(in->values[i]) - in->rank + rank;
+    in->rank = rank;
+    in->first_owner = rank * in->program->warps;
+    for (unsigned d = 0; d < 3; d++) {
+        in->block[d] = (int64_t)(block % (uint64_t)in->grid[d]);
+        block /= (uint64_t)in->grid[d];
+    }
+}
+
+bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *out)
+{
+    const Expr *e = op_expr(op, kind);
+    int64_t least = mask, most = mask ? (INT64_C(1) << in->blocks) - 1 : in->blocks - 1;
+    *out = mask ? INT64_C(1) << in->rank : in->rank;
+    if (!e)
+        return true;
+    if (!interp_evaluate(in, op, e, out))
+        return false;
+    return (*out >= least && *out <= most) ||
+           diag_error(in->diag, op->loc, "%s of %s is %lld in a cluster of %u blocks",
+                      attr_info[kind].spelling, op_info[op->code].name, (long long)*out,
+                      in->blocks);
+}
+
+bool interp_meet(Interp *in)
+{
+    uint64_t *waits = &in->meets[in->rank];
+    if (!*waits) {
+        *waits = in->met + 1;
+        in->meeting++;
+    }
+    if (in->meeting == in->blocks) {
+        race_cluster_barrier(in);
+        in->meeting = 0;
+        in->met++;
+    }
+    in->blocked = *waits > in->met;
+    if (!in->blocked)
+        *waits = 0;
+    return !in->blocked;
+}
+
 /* ---- running -------------------------------------------------------- */
 
 bool interp_op(Interp *in, const Op *op)
@@ -276,19 +375,29 @@ bool interp_op(Interp *in, const Op *op)
     return interp_ops[op->code](in, op);
 }
 
-static bool run_block(Interp *in, uint64_t block)
+/* Runs the blocks of the next cluster. */
+static bool run_cluster(Interp *in)
 {
-    for (unsigned d = 0; d < 3; d++) {
-        in->block[d] = (int64_t)(block % (uint64_t)in->grid[d]);
-        block /= (uint64_t)in->grid[d];
-    }
     in->exited = false;
+    in->met = in->meeting = 0;
+    memset(in->meets, 0, sizeof in->meets);
     memset(in->copy_groups, 0, sizeof in->copy_groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
     order_begin_block(in);
-    return task_run_block(in) && copies_ended(in, NULL, NULL);
+    return task_run_cluster(in) && copies_ended(in, NULL, NULL);
+}
+
+/* Cuts the grid into clusters. */
+static bool check_clusters(const Interp *in)
+{
+    for (unsigned d = 0; d < 3; d++)
+        if (in->grid[d] % in->program->cluster[d])
+            return diag_error(in->diag, in->program->loc, "grid extent %u is %lld, not a multiple "
+                              "of the cluster's %u", d, (long long)in->grid[d],
+                              in->program->cluster[d]);
+    return true;
 }
 
 static void tell_progress(const Interp *in, int64_t done, int64_t blocks)
@@ -304,11 +413,13 @@ static bool run_grid(Interp *in)
         __builtin_mul_overflow(blocks, in->grid[2], &blocks) || blocks > INT32_MAX)
         return diag_error(in->diag, in->program->loc,
                           "the interpreter runs at most %d blocks", INT32_MAX);
+    if (!check_clusters(in))
+        return false;
     tell_progress(in, 0, blocks);
-    for (int64_t block = 0; block < blocks; block++) {
-        if (!run_block(in, (uint64_t)block))
+    for (int64_t block = 0; block < blocks; block += in->blocks) {
+        if (!run_cluster(in))
             return false;
-        tell_progress(in, block + 1, blocks);
+        tell_progress(in, block + in->blocks, blocks);
     }
     return true;
 }
@@ -328,11 +439,13 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
         return false;
     Interp *in = arena_new(&m->scratch, Interp);
     *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options,
-                    .owner_count = WARPS};
+                    .blocks = program_blocks(p)};
+    in->warp_count = in->owner_count = in->blocks * p->warps;
     memcpy(in->grid, grid, sizeof in->grid);
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);
     region_walk(p->body, bind_op, in);
+    race_open(in);
     order_open(in);
     profile_open(in);
     bool ok = run_grid(in);

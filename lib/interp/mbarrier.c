@@ -8,20 +8,23 @@
  *
  * A parity tells a phase from its neighbours only. So whoever arrives, starts a copy or
  * waits must know that the phases before the one that is meant have ended: else another
- * order of the threads could mean another phase. */
+ * order of the threads could mean another phase. Of a cluster each block has its own
+ * mbarriers; a remote arrival, or a copy to several blocks, acts on another block's. */
 #include "interp/copy.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"
 
+#include <string.h>
+
 struct Mbarrier {
     const Op *allocation;
     int64_t element;            /* which one of those */
-    unsigned owner;
+    unsigned rank, owner;       /* rank: of its block in the cluster */
     int64_t arrivals, pending;  /* of a phase, and still to come */
     uint64_t phase;             /* how many have ended */
     uint64_t ended[2];          /* when the last one did, and the one before it */
     int64_t bytes;              /* of the copies of this phase */
-    uint64_t clock[CLOCK_OWNERS], released[CLOCK_OWNERS];   /* of this phase, of the last */
+    uint64_t *clock, *released; /* of this phase, of the last */
     Copy *copies, *landed;      /* of this phase; of the last one, until somebody waits */
     Mbarrier *next;             /* in Interp.mbarriers */
 };
@@ -29,51 +32,88 @@ struct Mbarrier {
 void mbarriers_bind(Interp *in, const Value *v)
 {
     int64_t count = type_extent(v->type, 0);
-    Mbarrier *all = arena_array(in->arena, Mbarrier, (size_t)count);
-    for (int64_t i = 0; i < count; i++) {
-        all[i] = (Mbarrier){.allocation = v->def, .element = i, .owner = in->owner_count++,
+    Mbarrier *all = arena_array(in->arena, Mbarrier, (size_t)count * in->blocks);
+    for (int64_t i = 0; i < count * in->blocks; i++) {
+        all[i] = (Mbarrier){.allocation = v->def, .element = i % count,
+                            .rank = (unsigned)(i / count), .owner = in->owner_count++,
                             .arrivals = mbarrier_arrivals(v->def), .next = in->mbarriers};
         in->mbarriers = &all[i];
     }
-    value_binding(v)->mbarriers = all;
+    for (unsigned rank = 0; rank < in->blocks; rank++)
+        value_binding(v)[rank].mbarriers = all + rank * count;
 }
 
+void mbarriers_open(Interp *in)
+{
+    for (Mbarrier *b = in->mbarriers; b; b = b->next) {
+        b->clock = arena_array(in->arena, uint64_t, in->owner_count);
+        b->released = arena_array(in->arena, uint64_t, in->owner_count);
+    }
+}
+
+static void mbarrier_init(const Interp *in, Mbarrier *b)
+{
+    size_t size = in->owner_count * sizeof *b->clock;
+    b->pending = b->arrivals;
+    b->phase = 0;
+    b->bytes = 0;
+    b->copies = b->landed = NULL;
+    memset(b->ended, 0, sizeof b->ended);
+    memset(b->clock, 0, size);
+    memset(b->released, 0, size);
+}
+
+/* Blocks of a cluster meet behind it, so that none uses another's before it is there. */
 bool interp_allocate_mbarrier(Interp *in, const Op *op)
 {
     Mbarrier *all = value_binding(op->results[0])->mbarriers;
-    (void)in;
-    for (int64_t i = 0; i < type_extent(op->results[0]->type, 0); i++)
-        all[i] = (Mbarrier){.allocation = op, .element = i, .owner = all[i].owner,
-                            .arrivals = all[i].arrivals, .pending = all[i].arrivals,
-                            .next = all[i].next};
+    for (int64_t i = 0; !in->meets[in->rank] && i < type_extent(op->results[0]->type, 0); i++)
+        mbarrier_init(in, &all[i]);
+    if (in->blocks > 1)
+        interp_meet(in);
     return true;
 }
 
-/* "%full[2]" */
+/* The block of the running cluster with this rank. */
+static const char *rank_name(Interp *in, unsigned rank)
+{
+    return interp_block_name(in, interp_block_number(in, in->block_count - 1, rank));
+}
+
+/* "%full[2]", "%full[2] of block (1)" */
 static const char *mbarrier_name(Interp *in, const Mbarrier *b)
 {
     const char *name = b->allocation->results[0]->name;
-    return arena_printf(in->arena, "%%%s[%lld]", name ? name : "?", (long long)b->element);
+    bool own = b->rank == in->rank;
+    return arena_printf(in->arena, "%%%s[%lld]%s%s", name ? name : "?", (long long)b->element,
+                        own ? "" : " of ", own ? "" : rank_name(in, b->rank));
 }
 
-/* The one that `op` means; NULL after an error. */
-static Mbarrier *find_mbarrier(Interp *in, const Op *op)
+/* The one that `op` means of the block with this rank; NULL after an error. */
+static Mbarrier *find_mbarrier_of(Interp *in, const Op *op, int64_t rank)
 {
     const Value *v = op->operands[op->operand_count - 1];
     int64_t element, count = type_extent(v->type, 0);
     if (!interp_evaluate(in, op, op_expr(op, ATTR_ELEMENT), &element))
         return NULL;
     if (element >= 0 && element < count)
-        return &value_binding(v)->mbarriers[element];
+        return value_binding(v)->mbarriers + (rank - in->rank) * count + element;
     diag_error(in->diag, op->loc, "mbarrier %lld of %%%s, which has %lld", (long long)element,
                v->name ? v->name : "?", (long long)count);
     return NULL;
 }
 
+/* The one that `op` means, of its own block or of its rank's. */
+static Mbarrier *find_mbarrier(Interp *in, const Op *op)
+{
+    int64_t rank;
+    return interp_rank(in, op, ATTR_RANK, false, &rank) ? find_mbarrier_of(in, op, rank) : NULL;
+}
+
 /* Returns true when `warp` knows that the phase which ended at `time` is over. */
 static bool knows(const Interp *in, unsigned warp, const Mbarrier *b, uint64_t time)
 {
-    return in->ordered[warp][b->owner] > time;
+    return in->ordered[in->first_owner + warp][b->owner] > time;
 }
 
 /* Checks that `op` of `warp` acts on the phase that the warp means, where `behind`
@@ -94,7 +134,7 @@ static bool check_phase(Interp *in, const Op *op, const Mbarrier *b, unsigned wa
 
 bool mbarrier_expect(Interp *in, Copy *c)
 {
-    Mbarrier *b = find_mbarrier(in, c->op);
+    Mbarrier *b = find_mbarrier_of(in, c->op, c->target_rank);
     int64_t bytes = bulk_bytes(c->op);
     if (!b || !check_phase(in, c->op, b, first_warp(in), 0))
         return false;
@@ -124,7 +164,7 @@ static void free_copies(Interp *in, Copy **list)
 static bool land_copies(Interp *in, Mbarrier *b)
 {
     for (const Copy *c = b->copies; c; c = c->next) {
-        if (b->clock[c->threads.begin / WARP] <= c->begun) {
+        if (b->clock[c->rank * in->program->warps + c->threads.begin / WARP] <= c->begun) {
             diag_error(in->diag, in->ops[in->op]->loc, "phase %llu of %s ends here, and no "
                        "arrival orders it after a copy that it shall wait for",
                        (unsigned long long)b->phase, mbarrier_name(in, b));
@@ -146,7 +186,7 @@ static bool end_phase(Interp *in, Mbarrier *b)
 {
     if (!land_copies(in, b))
         return false;
-    for (unsigned u = 0; u < CLOCK_OWNERS; u++) {
+    for (unsigned u = 0; u < in->owner_count; u++) {
         b->released[u] = b->clock[u];
         b->clock[u] = 0;
     }
@@ -224,7 +264,7 @@ bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op)
         if (!op)
             return diag_error(in->diag, c->op->loc, "%s ends while this copy_async_bulk is in "
                               "flight: no mbarrier_wait waits for its phase",
-                              interp_block_name(in, in->block_count - 1));
+                              rank_name(in, b->rank));
         diag_error(in->diag, op->loc, "%s is allocated again while a copy_async_bulk into it is "
                    "in flight", c->target_view.name);
         return diag_note(in->diag, c->op->loc, "no mbarrier_wait waits for its phase");

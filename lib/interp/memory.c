@@ -263,12 +263,27 @@ bool tile_load(Interp *in, const Tile *tile, int64_t thread, int64_t bit, uint64
     return true;
 }
 
+/* Turns the tile of a load with a rank to the tensor of that block, in `view`. */
+static bool find_remote(Interp *in, const Op *op, Tile *tile, View *view)
+{
+    int64_t rank;
+    if (!op_attr(op, ATTR_RANK))
+        return true;
+    if (!interp_rank(in, op, ATTR_RANK, false, &rank))
+        return false;
+    *view = *tile->view;
+    view->memory = view->memory->of_rank[rank];
+    tile->view = view;
+    return true;
+}
+
 static bool load(Interp *in, const Op *op)
 {
     Tensor *t = value_tensor(op->results[0]);
     int64_t inside = 0;
     Tile tile;
-    if (!access_begin(in, op, &tile))
+    View remote;
+    if (!access_begin(in, op, &tile) || !find_remote(in, op, &tile, &remote))
         return false;
     if (tile.index && !interp_operands_defined(in, op))
         return false;

@@ -22,7 +22,7 @@ static void say_head(Interp *in, const Op *op, const char *rest)
     Text text;
     text_init(&text, in->arena);
     print_head(&text, op);
-    text_printf(&text, "%s, %s\n", rest, interp_block_name(in, in->block_count - 1));
+    text_printf(&text, "%s, %s\n", rest, interp_running_name(in));
     say(in, text_string(&text));
     arena_reset(in->arena, mark);
 }

@@ -57,6 +57,23 @@ static uint32_t running_warps(const Interp *in)
     return warps;
 }
 
+/* The clock of a warp of the running block, and when it came to its last barrier. */
+static const uint64_t *ordered_before(const Interp *in, unsigned warp)
+{
+    return in->ordered[in->first_owner + warp];
+}
+
+static uint64_t last_barrier(const Interp *in, unsigned warp)
+{
+    return ordered_before(in, warp)[in->first_owner + warp];
+}
+
+/* The owner that stands for warp 0 of the block that made `a`. */
+static unsigned owner_of(const Interp *in, const Access *a)
+{
+    return a->rank * in->program->warps;
+}
+
 bool race_begin(Interp *in, const Op *op)
 {
     if (in->time + 1 >= TIME_IN_FLIGHT)
@@ -67,8 +84,8 @@ bool race_begin(Interp *in, const Op *op)
     in->op_indexed = op_index(op);
     in->op_ordered = UINT64_MAX;
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
-        if (in->op_ordered > in->all_ordered[w])
-            in->op_ordered = in->all_ordered[w];
+        if (in->op_ordered > in->all_ordered[in->first_owner + w])
+            in->op_ordered = in->all_ordered[in->first_owner + w];
     return true;
 }
 
@@ -88,12 +105,13 @@ static bool is_foreign(const Interp *in, const Access *a)
 /* Returns true when `a`, of this block, is not all ordered before `warp` now. */
 static bool is_unordered(const Interp *in, const Access *a, unsigned warp)
 {
+    const uint64_t *ordered = ordered_before(in, warp);
     if (a->is_bulk)
-        return a->time >= in->ordered[warp][a->warps];
-    if (a->time < in->all_ordered[warp])
+        return a->time >= ordered[a->warps];
+    if (a->time < in->all_ordered[in->first_owner + warp])
         return false;
     for (uint32_t rest = a->warps; rest; rest &= rest - 1)
-        if (a->time >= in->ordered[warp][__builtin_ctz(rest)])
+        if (a->time >= ordered[owner_of(in, a) + (unsigned)__builtin_ctz(rest)])
             return true;
     return false;
 }
@@ -127,8 +145,9 @@ static bool is_concurrent(const Interp *in, const Memory *memory, const Access *
     if (thread == COPY)
         return is_copy_concurrent(in, a);
     unsigned warp = (unsigned)(thread / WARP);
-    if (!a->is_bulk && a->time >= in->ordered[warp][warp])
-        return (int64_t)a->thread != thread || (int64_t)a->other != thread;
+    if (!a->is_bulk && a->time >= last_barrier(in, warp))
+        return a->rank != in->rank || (int64_t)a->thread != thread ||
+               (int64_t)a->other != thread;
     return is_unordered(in, a, warp);
 }
 
@@ -154,8 +173,8 @@ static void access_set(const Interp *in, Access *a, int64_t thread, unsigned mas
 {
     uint64_t number = (uint64_t)thread;
     *a = (Access){.time = in->time, .mask = mask, .thread = number, .other = number,
-                  .op = in->op, .other_op = in->op, .warps = warp_bit(thread),
-                  .more = a->more};
+                  .op = in->op, .rank = in->rank, .other_op = in->op,
+                  .warps = warp_bit(thread), .more = a->more};
 }
 
 static void access_join(const Interp *in, Access *a, int64_t thread)
@@ -180,7 +199,7 @@ static bool access_prune(const Interp *in, const Memory *memory, Access *a, unsi
     }
     for (uint32_t rest = a->warps; rest; rest &= rest - 1) {
         unsigned u = (unsigned)__builtin_ctz(rest);
-        if (a->time < in->ordered[warp][u])
+        if (a->time < ordered_before(in, warp)[owner_of(in, a) + u])
             a->warps &= ~(UINT32_C(1) << u);
     }
     if (!a->warps)
@@ -197,8 +216,9 @@ static void note_access(Interp *in, const Memory *memory, Access *first, int64_t
     unsigned warp = (unsigned)(thread / WARP);
     Access *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
-        bool same = !a->is_bulk && (a->warps & warp_bit(thread) || a->op == in->op);
-        if (same && a->time >= in->ordered[warp][warp] && a->time != TIME_IN_FLIGHT) {
+        bool same = !a->is_bulk && a->rank == in->rank &&
+                    (a->warps & warp_bit(thread) || a->op == in->op);
+        if (same && a->time >= last_barrier(in, warp) && a->time != TIME_IN_FLIGHT) {
             access_join(in, a, thread);
             return;
         }
@@ -269,14 +289,15 @@ static bool is_culprit(const Interp *in, const Access *a, uint64_t who, int64_t 
 {
     unsigned warp = (unsigned)(thread == COPY ? in->threads.begin : thread) / WARP;
     return is_foreign(in, a) || a->time == TIME_IN_FLIGHT || a->is_bulk ||
-           ((int64_t)who != thread && a->time >= in->ordered[warp][who / WARP]);
+           ((a->rank != in->rank || (int64_t)who != thread) &&
+            a->time >= ordered_before(in, warp)[owner_of(in, a) + (unsigned)(who / WARP)]);
 }
 
 /* Who made `a`, for an access of `thread` that conflicts; `*op` is that one's. Of a
  * third warp only the warp is known. */
 static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op **op)
 {
-    uint64_t block = block_at(in, a->time);
+    uint64_t block = interp_block_number(in, block_at(in, a->time), a->rank);
     *op = in->ops[a->op];
     if (is_culprit(in, a, a->thread, thread))
         return accessor(in, *op, a->thread, block);
@@ -296,7 +317,13 @@ static const char *missing_order(const Interp *in, const Access *a)
                                                        : "and blocks are not ordered"
            : a->time == TIME_IN_FLIGHT ? "and no copy_async_wait_group lies between"
            : a->is_bulk                ? "and no mbarrier_wait for it lies between"
+           : a->rank != in->rank       ? "and nothing orders the two blocks"
                                        : "and no synchronize lies between";
+}
+
+static uint64_t running_number(const Interp *in)
+{
+    return interp_block_number(in, in->block_count - 1, in->rank);
 }
 
 /* Says that `thread` of this block `verb`s (reads, writes) a byte that the
@@ -307,7 +334,7 @@ static bool report_race(Interp *in, const View *view, const Access *a, int64_t t
     const Op *now = in->ops[in->op], *then;
     const char *first = culprit(in, a, thread, &then);
     diag_error(in->diag, now->loc, "race: %s %s byte %lld of %s, %s has %s it, %s",
-               accessor(in, now, thread, in->block_count - 1), verb, (long long)byte, view->name,
+               accessor(in, now, thread, running_number(in)), verb, (long long)byte, view->name,
                first, done, missing_order(in, a));
     return diag_note(in->diag, then->loc, "%s has %s it here", first, done);
 }
@@ -316,7 +343,7 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
                                 int64_t byte)
 {
     unsigned first = (int64_t)a->thread == thread ? a->other : a->thread;
-    const char *block = interp_block_name(in, in->block_count - 1);
+    const char *block = interp_running_name(in);
     const Op *now = in->ops[in->op];
     const char *who = thread == first
                           ? arena_printf(in->arena, "thread %u of %s writes", first, block)
@@ -433,13 +460,13 @@ static void copy_set(const Interp *in, Access *a)
 {
     uint64_t first = (uint64_t)in->threads.begin;
     *a = (Access){.time = TIME_IN_FLIGHT, .thread = first, .other = first + 1, .op = in->op,
-                  .other_op = in->op, .warps = running_warps(in), .more = a->more};
+                  .rank = in->rank, .warps = running_warps(in), .more = a->more};
 }
 
-/* The one of those from `a` on that copies in flight share, or NULL. */
+/* The one of those from `a` on that copies in flight of the running block share, or NULL. */
 static Access *find_copy(const Interp *in, Access *a)
 {
-    while (a && a->time != TIME_IN_FLIGHT)
+    while (a && (a->time != TIME_IN_FLIGHT || a->rank != in->rank))
         a = next_access(in, a);
     return a;
 }
@@ -457,16 +484,19 @@ static void note_copy_read(Interp *in, const Memory *memory, Access *first)
 {
     Access *copy = find_copy(in, first), *unused = NULL;
     for (Access *a = first; a; a = next_access(in, a)) {
-        if (a->is_bulk || (is_foreign(in, a) && is_foreign_concurrent(in, memory, a)))
+        if (a->is_bulk || a->rank != in->rank ||
+            (is_foreign(in, a) && is_foreign_concurrent(in, memory, a)))
             continue;
         a->warps &= a == copy ? UINT32_MAX : ~running_warps(in);
         a->time = a->warps ? a->time : 0;
         unused = a->warps || unused ? unused : a;
     }
-    if (copy)
-        copy->warps |= running_warps(in);
-    else
-        copy_set(in, unused ? unused : append_access(in, first));
+    if (!copy) {
+        copy = unused ? unused : append_access(in, first);
+        copy_set(in, copy);
+    }
+    copy->warps |= running_warps(in);
+    copy->other_op++;
 }
 
 void race_copy_start(Interp *in, const View *view, bool write, int64_t first, int64_t last)
@@ -477,7 +507,6 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
             note_copy_write(in, &h->write);
             continue;
         }
-        h->copies++;
         if (!is_covered(in, view->memory, &h->read))
             note_copy_read(in, view->memory, &h->read);
     }
@@ -487,9 +516,11 @@ void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t la
 {
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, view->memory, byte);
-        Access *copy = --h->copies ? NULL : find_copy(in, &h->read);
-        if (copy)
-            copy->time = in->time;
+        Access *copy = find_copy(in, &h->read);
+        if (!copy || --copy->other_op)
+            continue;
+        copy->time = in->time;
+        copy->other_op = copy->op;
     }
 }
 
@@ -501,6 +532,7 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
     if (again && (before ^ after) & write->mask)
         return report_disagreement(in, view, write, COPY, byte);
     write->time = in->time;
+    write->other_op = write->op;
     write->mask = again ? write->mask | mask : mask;
     return true;
 }
@@ -510,7 +542,7 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
 static void bulk_set(const Interp *in, Access *a, unsigned owner)
 {
     *a = (Access){.time = in->time, .is_bulk = true, .warps = owner, .op = in->op,
-                  .other_op = in->op, .more = a->more};
+                  .rank = in->rank, .other_op = in->op, .more = a->more};
 }
 
 /* Bulk reads of an mbarrier are ordered as they come: the last one stands for all. */

@@ -64,7 +64,7 @@ bool interp_lock(Interp *in, const Op *op)
     if (held != s.value)
         return diag_error(in->diag, op->loc, "%s waits for %lld at byte %lld of %s, which holds "
                           "%lld: it may wait for blocks before it only, and they are done",
-                          interp_block_name(in, in->block_count - 1), (long long)s.value,
+                          interp_running_name(in), (long long)s.value,
                           (long long)first_byte(&s), s.view->name, (long long)held);
     order_acquire(in, s.view->memory, first_byte(&s));
     race_barrier(in);

@@ -2,7 +2,9 @@
  *
  * Every SSA value has one Binding for the whole run, found through
  * Value.data: values are redefined by each block and iteration, never needed
- * twice at once, so a long loop allocates nothing. */
+ * twice at once, so a long loop allocates nothing. Where blocks of a cluster run
+ * together it has one for each, and Value.data leads to that of the block whose
+ * task runs. */
 #ifndef TILUS_INTERP_STATE_H
 #define TILUS_INTERP_STATE_H
 
@@ -66,7 +68,9 @@ typedef struct Access {
     uint64_t thread : 10;
     uint64_t other : 10;
     uint64_t is_bulk : 1;   /* of a copy_async_bulk */
-    uint32_t op, other_op;  /* numbers in Interp.ops */
+    uint32_t op : 29;       /* numbers in Interp.ops */
+    uint32_t rank : 3;      /* of the block in its cluster */
+    uint32_t other_op;      /* TIME_IN_FLIGHT: how many elements of copies read the byte */
     uint32_t warps;         /* a bit each; is_bulk: the owner's number, an mbarrier's */
     uint32_t more;          /* another Access of this byte, Interp.extra[more - 1]; 0: none */
 } Access;
@@ -79,18 +83,18 @@ typedef struct Release Release;     /* one execution of a `release` (order.c) */
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
-    uint32_t copies;        /* elements of copies in flight that read it */
     Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
-/* A buffer, or a shared tensor's bytes (one for each allocate_shared, used by
- * every block in turn). */
+/* A buffer, or a shared tensor's bytes (one for each allocate_shared and rank in a
+ * cluster, used by every cluster in turn). */
 typedef struct Memory {
     unsigned char *data;
     int64_t size;               /* bytes */
     bool shared;
     unsigned char *defined;     /* a bit for each of data's; NULL: all defined */
     ByteHistory **pages;        /* HISTORY_PAGE bytes each, made when touched */
+    struct Memory **of_rank;    /* shared: that of each block of the cluster */
 } Memory;
 
 enum { HISTORY_PAGE = 1024 };
@@ -142,8 +146,9 @@ void value_assign(const Value *to, const Value *from);
 
 enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
 
-/* Owners of a clock: warps, and behind them mbarriers. */
-enum { CLOCK_OWNERS = WARPS + LIMIT_MBARRIERS };
+/* Owners of a clock: the warps of all blocks of a cluster, rank by rank, and behind them
+ * mbarriers. */
+enum { CLOCK_OWNERS = LIMIT_CLUSTER * (WARPS + LIMIT_MBARRIERS) };
 
 /* A region that is being run. */
 typedef struct Frame {
@@ -159,6 +164,7 @@ typedef struct Task {
     Frame *top;                     /* NULL: it has ended */
     unsigned depth;                 /* how many frames there are */
     bool waits;                     /* its next op could not run yet */
+    unsigned rank;                  /* of its block in the cluster */
     struct Task *around;            /* that came to the thread_group; NULL: the block's */
     unsigned around_depth;          /* in which of its regions it did */
     struct Task *next;
@@ -169,7 +175,13 @@ struct Interp {
     Arena *arena;
     Diag *diag;
     const tilus_interpret_options *options;     /* or NULL */
-    int64_t grid[3], block[3];      /* unused dimensions: 1, 0 */
+    int64_t grid[3], block[3];      /* unused dimensions: 1, 0; block: the running one's */
+    unsigned blocks, rank;          /* of a cluster; the running one's number there */
+    Value **values;                 /* that have a binding for each rank */
+    uint32_t value_count, value_capacity;
+    uint64_t met;                   /* how often all blocks of the cluster have met ... */
+    unsigned meeting;               /* ... and how many wait for the next time */
+    uint64_t meets[LIMIT_CLUSTER];  /* met + 1 when a rank began to wait; 0: it does not */
     bool exited;                    /* the block came to an exit */
     Task *tasks, *task;             /* all, the block's first; the one that runs */
     Task *free_tasks;               /* to be used again, as free_frames */
@@ -180,16 +192,19 @@ struct Interp {
     LayoutMap *maps;
     double *decoded[DTYPE_COUNT];   /* every code's value, of narrow types */
 
-    /* Time counts executions of memory ops. An access is of another block when its
+    /* Time counts executions of memory ops. An access is of another cluster when its
      * time is below block_start; what warp u did before ordered[w][u] is ordered
-     * before what warp w does now, and all_ordered[w] is the least of that row. */
+     * before what warp w does now, and all_ordered[w] is the least of that row: both
+     * numbers are those of owners. */
     uint64_t time, block_start;
-    uint64_t ordered[WARPS][CLOCK_OWNERS], all_ordered[WARPS];
-    unsigned owner_count;           /* WARPS and the mbarriers */
+    uint64_t **ordered, *all_ordered;
+    unsigned first_owner;           /* of the running block's warps */
+    unsigned warp_count;            /* of all blocks of the cluster */
+    unsigned owner_count;           /* these and the mbarriers */
     uint64_t op_ordered;            /* the least of all_ordered of the warps that run the op */
     Access **extra;                 /* accesses beyond the first of their byte */
     uint32_t extra_count, extra_capacity;
-    uint64_t *block_starts;         /* of each block so far */
+    uint64_t *block_starts;         /* of each cluster so far, or block without them */
     uint32_t block_count, block_capacity;
 
     /* Accesses that this block's locks have ordered before it; see order.c. */
@@ -210,7 +225,7 @@ struct Interp {
 
     Copy *copies;                   /* in flight, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
-    int64_t copy_groups[WARPS];     /* that each warp has committed */
+    int64_t copy_groups[LIMIT_CLUSTER][WARPS];  /* that each warp has committed */
     Mbarrier *mbarriers;            /* all of the program */
 };
 
@@ -225,6 +240,17 @@ static inline unsigned end_warp(const Interp *in)
     return (unsigned)((in->threads.begin + in->threads.count) / WARP);
 }
 
+/* Turns to the block with this rank in the cluster: values are its own. */
+void interp_turn_to(Interp *in, unsigned rank);
+
+/* Evaluates the attribute `kind` of `op`, a rank in the cluster or, with `mask`, a mask of
+ * such. Without one it is the running block's. */
+bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *out);
+
+/* All threads of the running block wait for those of the cluster's other blocks. Returns
+ * true when all have come, and their accesses are ordered; else the op is blocked. */
+bool interp_meet(Interp *in);
+
 /* Evaluates `e` for `op`; errors are located there. */
 bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
 
@@ -233,8 +259,8 @@ bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
 /* Runs the op, of any kind. */
 bool interp_op(Interp *in, const Op *op);
 
-/* Runs the program's body, up to the block's exit. */
-bool task_run_block(Interp *in);
+/* Runs the program's body in each block of the cluster, up to the block's exit. */
+bool task_run_cluster(Interp *in);
 
 /* The running task goes on in the region `r`, and then after the op around it; the
  * new frame. It goes there once more; it is done with it. */
@@ -261,6 +287,10 @@ double interp_value(Interp *in, DType t, uint64_t code);
 
 /* "block (1, 2)" for the block with number `block` in execution order. */
 const char *interp_block_name(Interp *in, uint64_t block);
+/* The same of the running block. */
+const char *interp_running_name(Interp *in);
+/* The number in the grid of the block with this rank in cluster number `cluster`. */
+uint64_t interp_block_number(const Interp *in, uint64_t cluster, unsigned rank);
 
 /* ---- profile (profile.c) -------------------------------------------- */
 
@@ -283,10 +313,16 @@ void race_block(Interp *in);
  * knows to be ordered before, is ordered before what they do from now on. */
 void race_barrier(Interp *in);
 
+/* The same of all threads of all blocks of the cluster. */
+void race_cluster_barrier(Interp *in);
+
+/* Makes the clocks, once the mbarriers are known. */
+void race_open(Interp *in);
+
 /* Joins the clock of `warp` into `clock`; joins `clock` into that of `warp`. Both
  * order the accesses of the warp's own threads. */
-void race_arrive(Interp *in, unsigned warp, uint64_t clock[CLOCK_OWNERS]);
-void race_acquire(Interp *in, unsigned warp, const uint64_t clock[CLOCK_OWNERS]);
+void race_arrive(Interp *in, unsigned warp, uint64_t *clock);
+void race_acquire(Interp *in, unsigned warp, const uint64_t *clock);
 
 /* `thread`, counted from the first of those that run the op, reads bytes
  * [first, last] of `view`, or writes the bits `mask` of `byte`, which hold
@@ -311,14 +347,14 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
                           unsigned before, unsigned after);
 
 /* A copy_async_bulk of mbarrier `owner` begins to read or write bytes [first, last] of
- * `view`, after race_copy_check. */
+ * `view`, after race_copy_check. Of its accesses each mbarrier that counts it has one. */
 void race_bulk_start(Interp *in, const View *view, bool write, int64_t first, int64_t last,
                      unsigned owner);
 
 /* The history of `byte` of `memory`. */
 ByteHistory *byte_history(Interp *in, Memory *memory, int64_t byte);
 
-/* The number of the block that ran at `time`. */
+/* The number of the cluster (without them, the block) that ran at `time`. */
 uint32_t block_at(const Interp *in, uint64_t time);
 
 /* ---- order of blocks (order.c) -------------------------------------- */
@@ -345,7 +381,9 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op);
 
 /* ---- mbarriers (mbarrier.c) -------------------------------------------- */
 
-/* Makes the mbarriers of the result of an allocate_mbarrier. */
+/* Makes the clocks of all mbarriers, whose number is known. */
+void mbarriers_open(Interp *in);
+/* Makes the mbarriers, of each rank, of the result of an allocate_mbarrier. */
 void mbarriers_bind(Interp *in, const Value *v);
 /* As copies_ended, of bulk copies. */
 bool mbarriers_ended(Interp *in, const Memory *memory, const Op *op);

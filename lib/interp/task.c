@@ -99,6 +99,8 @@ static bool end_region(Interp *in)
 /* Runs the task as far as it can. */
 static bool run_task(Interp *in, Task *t)
 {
+    if (in->rank != t->rank)
+        interp_turn_to(in, t->rank);
     in->task = t;
     in->threads = t->threads;
     while (t->top) {
@@ -134,7 +136,7 @@ static Task *add_task(Interp *in, ThreadRange threads)
         t = arena_new(in->arena, Task);
     while (*end)
         end = &(*end)->next;
-    *t = (Task){.threads = threads};
+    *t = (Task){.threads = threads, .rank = in->rank};
     return *end = t;
 }
 
@@ -174,19 +176,36 @@ static const char *threads_text(Interp *in, ThreadRange threads)
                         (long long)(threads.begin + threads.count - 1));
 }
 
+/* Returns true when the task `t` has come to `op`, its next one, which waits for others. */
+static bool is_waiting(const Interp *in, const Task *t, const Op *op)
+{
+    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER) || (t->waits && in->meets[t->rank]);
+}
+
+static const char *waits_text(Interp *in, const Op *op)
+{
+    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER)
+               ? mbarrier_wait_text(in, op)
+               : arena_printf(in->arena, "waits for %u of the cluster's %u blocks",
+                              in->blocks - in->meeting, in->blocks);
+}
+
 /* Nobody can go on. */
 static bool report_deadlock(Interp *in)
 {
     bool first = true;
     for (const Task *t = in->tasks; t; t = t->next) {
         const Op *op = t->top ? t->top->next : NULL;
-        if (!op || !op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
+        if (!op || !is_waiting(in, t, op))
             continue;
-        const char *what = mbarrier_wait_text(in, op);
+        interp_turn_to(in, t->rank);
+        const char *what = waits_text(in, op), *name = interp_running_name(in);
         if (first)
-            diag_error(in->diag, op->loc, "nothing can go on in %s: this mbarrier_wait of %s %s",
-                       interp_block_name(in, in->block_count - 1), threads_text(in, t->threads),
-                       what);
+            diag_error(in->diag, op->loc, "nothing can go on in %s: this %s of %s %s", name,
+                       op_info[op->code].name, threads_text(in, t->threads), what);
+        else if (in->blocks > 1)
+            diag_note(in->diag, op->loc, "this %s of %s of %s %s", op_info[op->code].name,
+                      threads_text(in, t->threads), name, what);
         else
             diag_note(in->diag, op->loc, "this one of %s %s", threads_text(in, t->threads),
                       what);
@@ -195,13 +214,16 @@ static bool report_deadlock(Interp *in)
     return false;
 }
 
-bool task_run_block(Interp *in)
+bool task_run_cluster(Interp *in)
 {
     uint64_t before = 0;
     in->tasks = NULL;
     in->steps = 1;
-    in->task = add_task(in, (ThreadRange){0, program_threads(in->program)});
-    task_enter(in, in->program->body);
+    for (unsigned rank = 0; rank < in->blocks; rank++) {
+        interp_turn_to(in, rank);
+        in->task = add_task(in, (ThreadRange){0, program_threads(in->program)});
+        task_enter(in, in->program->body);
+    }
     while (in->tasks && in->steps != before) {
         before = in->steps;
         for (Task *t = in->tasks; t; t = t->next)

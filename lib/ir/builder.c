@@ -29,7 +29,8 @@ static Value **append(Module *m, Value **values, unsigned count, Value *v)
 Program *build_program(Module *m, const char *name, Loc loc)
 {
     Program *p = arena_new(&m->arena, Program);
-    *p = (Program){.name = name, .loc = loc, .module = m, .warps = 1};
+    *p = (Program){.name = name, .loc = loc, .module = m, .warps = 1,
+                    .cluster = {1, 1, 1}};
     p->body = build_region(p, NULL);
     *(m->last_program ? &m->last_program->next : &m->programs) = p;
     m->last_program = p;

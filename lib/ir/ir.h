@@ -92,6 +92,8 @@ struct Program {
     unsigned arg_count;
     unsigned warps;
     unsigned min_blocks;    /* of which registers suffice in a multiprocessor; 0: any */
+    unsigned cluster[3];    /* blocks of a cluster in each dimension ... */
+    unsigned cluster_rank;  /* ... of so many that the text gives; 0: it names no cluster */
     bool contract;          /* a product and the sum that uses it may round once */
     Region *body;
     Program *next;
@@ -124,6 +126,12 @@ Loc module_loc(const Module *m);
 
 /* Threads of a block. */
 static inline int64_t program_threads(const Program *p) { return 32 * (int64_t)p->warps; }
+
+/* Blocks of a cluster, which run at the same time. 1 where the text names none. */
+static inline unsigned program_blocks(const Program *p)
+{
+    return p->cluster[0] * p->cluster[1] * p->cluster[2];
+}
 
 /* Threads of four warps, of which the first has a number divisible by four. */
 enum { WARPGROUP = 128, WARPGROUPS = LIMIT_THREADS / WARPGROUP };

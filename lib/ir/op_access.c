@@ -104,6 +104,24 @@ int64_t shared_alignment(const Value *allocation)
                ? SHARED_ALIGN : (int64_t)UNSWIZZLED << allocation->type->swizzle.bits;
 }
 
+/* ---- clusters -------------------------------------------------------------- */
+
+bool op_is_remote(const Op *op)
+{
+    return op_attr(op, ATTR_RANK) || op_attr(op, ATTR_MULTICAST);
+}
+
+static bool is_local(Op *op, void *data)
+{
+    (void)data;
+    return !op_is_remote(op);
+}
+
+bool program_has_remote(const Program *p)
+{
+    return program_blocks(p) > 1 && !region_walk(p->body, is_local, NULL);
+}
+
 const char *completion_wait_name(Completion c)
 {
     OpCode code = 0;

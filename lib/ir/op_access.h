@@ -59,6 +59,18 @@ static inline SyncKind op_sync(const Op *op)
     return op_info[op->code].sync.kind;
 }
 
+/* Returns true for a barrier of all threads that run the op, and perhaps of others. */
+static inline bool op_is_barrier(const Op *op)
+{
+    return op_sync(op) == SYNC_BARRIER || op_sync(op) == SYNC_CLUSTER;
+}
+
+/* Returns true when `op` accesses shared memory of another block of the cluster. */
+bool op_is_remote(const Op *op);
+
+/* Returns true when some op of `p` does. */
+bool program_has_remote(const Program *p);
+
 /* Returns true when `op` does `kind` to accesses of completion `c`. */
 static inline bool op_syncs(const Op *op, SyncKind kind, Completion c)
 {

@@ -50,6 +50,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define TEXT ATTR_VALUE_TEXT, NULL, 0
 #define INT ATTR_VALUE_INT, NULL, 0
 #define INTS ATTR_VALUE_INTS, NULL, 0
+#define SCALAR ATTR_VALUE_SCALAR, NULL, 0
 #define ENUM(list) ATTR_VALUE_WORD, list##_words, sizeof list##_words / sizeof *list##_words
 #define ATTR(id, spelling, value) [ATTR_##id] = {spelling, value},
 #include "ir/attrs.def"
@@ -59,6 +60,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #undef TEXT
 #undef INT
 #undef INTS
+#undef SCALAR
 #undef ENUM
 };
 
@@ -91,6 +93,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define COUNT(...) sizeof((AccessRow[]){__VA_ARGS__}) / sizeof(AccessRow)
 #define SYNC_ROW_NONE {SYNC_NONE, COMPLETION_NOW}
 #define SYNC_ROW_BARRIER {SYNC_BARRIER, COMPLETION_NOW}
+#define SYNC_ROW_CLUSTER {SYNC_CLUSTER, COMPLETION_NOW}
 #define SYNC_ROW_COMMIT(c) {SYNC_COMMIT, COMPLETION_##c}
 #define SYNC_ROW_WAIT(c) {SYNC_WAIT, COMPLETION_##c}
 #define SYNC_ROW_INIT(c) {SYNC_INIT, COMPLETION_##c}

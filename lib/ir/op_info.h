@@ -17,7 +17,7 @@ typedef enum AttrKind {
 typedef enum AttrValueKind {
     ATTR_VALUE_EXPR, ATTR_VALUE_EXPRS, ATTR_VALUE_NUMBER, ATTR_VALUE_TEXT,
     /* these are written {name = value}: */
-    ATTR_VALUE_INT, ATTR_VALUE_INTS, ATTR_VALUE_WORD
+    ATTR_VALUE_INT, ATTR_VALUE_INTS, ATTR_VALUE_WORD, ATTR_VALUE_SCALAR
 } AttrValueKind;
 
 typedef struct AttrInfo {
@@ -84,7 +84,7 @@ typedef enum Effect {
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_ENTRY, RULE_BOOL, RULE_REDUCE,
     RULE_SLICE, RULE_PERMUTE, RULE_OPEN, RULE_RESHAPE, RULE_JOIN, RULE_DECODE, RULE_SCALAR,
-    RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_RANK, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -136,6 +136,7 @@ typedef struct MemoryRow {
 typedef enum SyncKind {
     SYNC_NONE,
     SYNC_BARRIER,           /* of all threads of the block or thread_group */
+    SYNC_CLUSTER,           /* the same of all threads of the cluster's blocks */
     SYNC_COMMIT,            /* makes a group of accesses in flight */
     SYNC_WAIT,              /* waits for accesses in flight, and what came before their end */
     SYNC_INIT,              /* makes mbarriers */

@@ -160,6 +160,60 @@ bool verify_synchronize(Module *m, const Op *op)
     return true;
 }
 
+bool verify_cluster_rank(Module *m, const Op *op)
+{
+    return op->parent->program->cluster_rank > 0 ||
+           diag_error(m->diag, op->loc, "cluster_rank in a program without cluster(..)");
+}
+
+/* The rank of a block as an attribute of `op`, where there is one. */
+static bool verify_rank(Module *m, const Op *op)
+{
+    const Expr *rank = op_expr(op, ATTR_RANK);
+    const Program *p = op->parent->program;
+    if (!rank)
+        return true;
+    if (!p->cluster_rank)
+        return diag_error(m->diag, op->loc, "%s with a rank in a program without cluster(..)",
+                          op_info[op->code].name);
+    if (expr_is_constant(rank) && (rank->constant < 0 || rank->constant >= program_blocks(p)))
+        return diag_error(m->diag, op->loc, "rank %lld in a cluster of %u blocks",
+                          (long long)rank->constant, program_blocks(p));
+    return true;
+}
+
+/* A mask of ranks likewise. */
+static bool verify_multicast(Module *m, const Op *op)
+{
+    const Expr *mask = op_expr(op, ATTR_MULTICAST);
+    const Program *p = op->parent->program;
+    int64_t most = (INT64_C(1) << program_blocks(p)) - 1;
+    if (!mask)
+        return true;
+    if (!p->cluster_rank)
+        return diag_error(m->diag, op->loc, "%s with a multicast in a program without cluster(..)",
+                          op_info[op->code].name);
+    if (expr_is_constant(mask) && (mask->constant < 1 || mask->constant > most))
+        return diag_error(m->diag, op->loc, "multicast %lld in a cluster of %u blocks, it must be "
+                          "1 to %lld", (long long)mask->constant, program_blocks(p),
+                          (long long)most);
+    return true;
+}
+
+bool verify_cluster_synchronize(Module *m, const Op *op)
+{
+    const Op *group = region_thread_group(op->parent);
+    if (!op->parent->program->cluster_rank)
+        return diag_error(m->diag, op->loc, "cluster_synchronize in a program without "
+                          "cluster(..)");
+    if (!group)
+        return true;
+    diag_error(m->diag, op->loc, "cluster_synchronize waits for all threads of each block, a "
+               "thread_group runs on %lld of them",
+               (long long)region_threads(op->parent).count);
+    return diag_note(m->diag, group->loc, "the thread_group begins here");
+}
+
 bool verify_view(Module *m, const Op *op)
 {
     const Type *from = op->operands[0]->type, *to = op->results[0]->type;
@@ -321,7 +375,8 @@ static bool verify_regions(Module *m, const Op *op)
 static bool verify_op(Module *m, Op *op)
 {
     bool ok = verify_uses(op) && verify_operands(m, op) && verify_operand_threads(m, op) &&
-              verify_attrs(m, op) && verify_result_count(m, op) && verify_forms(m, op) &&
+              verify_attrs(m, op) && verify_rank(m, op) && verify_multicast(m, op) &&
+              verify_result_count(m, op) && verify_forms(m, op) &&
               verify_rules(m, op, verifiers[op->code]);
     ok = verify_result_threads(m, op) && ok;
     if (ok || op->code != OP_thread_group)

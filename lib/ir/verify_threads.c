@@ -92,6 +92,9 @@ bool verify_thread_group(Module *m, const Op *op)
 bool verify_exit(Module *m, const Op *op)
 {
     const Op *group = region_thread_group(op->parent);
+    if (program_blocks(op->parent->program) > 1)
+        return diag_error(m->diag, op->loc, "exit in a program with clusters: the other blocks "
+                          "of the cluster may access this one's shared memory, or wait for it");
     if (!group)
         return true;
     diag_error(m->diag, op->loc, "exit ends the whole block, a thread_group runs on %lld "

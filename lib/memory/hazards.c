@@ -15,6 +15,7 @@
 #include "memory/hazards_walk.h"
 
 #include "ir/loop.h"
+#include "ir/op_access.h"
 #include "scalar/facts.h"
 
 #include <assert.h>
@@ -382,7 +383,7 @@ static void flow_wait(Walk *w, const Op *op, State *s)
 static void flow_sync(Walk *w, const Op *op, State *s)
 {
     SyncKind kind = op_sync(op);
-    if (kind == SYNC_BARRIER || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE)
+    if (op_is_barrier(op) || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE)
         state_synchronize(w, s);
     else if (kind == SYNC_COMMIT)
         state_change(w, s, op_info[op->code].sync.completion, change_commit, 0);
@@ -433,7 +434,10 @@ static bool add_footprints(Op *op, void *data)
     Walk *w = data;
     Footprint f[ACCESSES_MAX];
     unsigned count = footprints_of(w->m, op, f);
-    if (count)
+    bool remote = op_is_remote(op) && program_blocks(w->p) > 1;
+    if (remote)
+        hazards_report(w, (Hazard){.kind = HAZARD_REMOTE, .first = op});
+    else if (count)
         op->mark = w->footprint_count + 1;
     for (unsigned i = 0; i < count; i++)
         w->footprints[w->footprint_count++] = f[i];

@@ -14,6 +14,7 @@ typedef enum HazardKind {
     HAZARD_UNFINISHED,  /* `first` is a copy that nothing waits for before `second`
                            (an exit, an allocate_shared; NULL: the end) */
     HAZARD_PHASE,       /* `first` may mean another phase of its mbarrier */
+    HAZARD_REMOTE,      /* `first` accesses shared memory of another block */
     HAZARD_UNKNOWN      /* loops are nested too deep, or too much is unordered */
 } HazardKind;
 

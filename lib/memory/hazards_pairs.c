@@ -70,7 +70,8 @@ typedef struct Substitution {
 
 static bool is_constant_in_block(const Value *v)
 {
-    return v->program || (v->def && v->def->code == OP_block_indices);
+    return v->program || (v->def && (v->def->code == OP_block_indices ||
+                                     v->def->code == OP_cluster_rank));
 }
 
 /* Maps a scalar at the time of the pending access to an expression of now. */

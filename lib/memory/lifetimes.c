@@ -104,6 +104,7 @@ static void flow_access(Walk *w, const Op *op, const OpAccess *access, uint8_t *
     for (unsigned a = 0; a < l->count; a++)
         if (a != b && state[a] && !l->unordered[a * l->count + b])
             l->unordered[a * l->count + b] = op;
+    t->remote |= op_is_remote(op) && program_blocks(op->parent->program) > 1;
     state[b] |= access_state(access->completion);
     t->first = t->first < w->position ? t->first : w->position;
     t->last = t->last > w->position ? t->last : w->position;
@@ -168,7 +169,7 @@ static bool is_block_wide(const Op *op)
 
 static void flow_sync(Walk *w, const Op *op, uint8_t *state)
 {
-    if (op_sync(op) == SYNC_BARRIER)
+    if (op_is_barrier(op))
         state_move(w, state, TOUCHED, 0);
     else if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP))
         state_move(w, state, STARTED, COMMITTED);
@@ -236,7 +237,8 @@ const Op *lifetimes_unordered(const Lifetimes *l, unsigned a, unsigned b)
 
 bool lifetimes_may_share(const Lifetimes *l, unsigned a, unsigned b)
 {
-    return lifetimes_disjoint(l, a, b) && !lifetimes_unordered(l, a, b) &&
+    return !l->tensors[a].remote && !l->tensors[b].remote &&
+           lifetimes_disjoint(l, a, b) && !lifetimes_unordered(l, a, b) &&
            !lifetimes_unordered(l, b, a);
 }
 
@@ -259,6 +261,9 @@ static bool refuse(Module *m, const Lifetimes *l, unsigned a, unsigned b)
     const char *other = y->name ? y->name : "?";
     diag_error(m->diag, y->loc, "offset = %lld puts %%%s onto bytes of %%%s",
                (long long)op_attr(y->def, ATTR_OFFSET)->integer, other, name);
+    if (l->tensors[a].remote || l->tensors[b].remote)
+        return diag_note(m->diag, x->loc, "other blocks of the cluster access %%%s",
+                         l->tensors[a].remote ? name : other);
     if (lifetimes_disjoint(l, a, b))
         return diag_note(m->diag, access->loc, "no synchronize orders this %s and the "
                          "accesses of the other", op_info[access->code].name);

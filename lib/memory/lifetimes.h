@@ -27,6 +27,7 @@ typedef struct SharedTensor {
     int64_t align;          /* its offset is a multiple of it: shared_alignment */
     unsigned position;      /* of `op`; ops count from 1, in program order */
     unsigned first, last;   /* it lives between these; first > last: never accessed */
+    bool remote;            /* other blocks of the cluster access it: it shares no bytes */
 } SharedTensor;
 
 typedef struct Lifetimes {

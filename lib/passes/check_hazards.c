@@ -97,6 +97,9 @@ static const char *hazard_text(Module *m, const Hazard *h)
     case HAZARD_BLOCKS: return blocks_text(m, h);
     case HAZARD_UNFINISHED: return unfinished_text(m, h);
     case HAZARD_PHASE: return phase_text(m, h);
+    case HAZARD_REMOTE:
+        return arena_printf(&m->scratch, "no proof looks at what this %s does to other blocks of "
+                            "the cluster", op_name(h->first));
     case HAZARD_UNKNOWN: break;
     }
     return "loops are nested too deep here, or too many accesses are not ordered, to look for "

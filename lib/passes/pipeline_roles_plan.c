@@ -235,6 +235,9 @@ static bool check_program(Planner *p)
         return REFUSE(p, p->loop->parent->parent, "a producer warp copies for a loop of the "
                       "program's own body, this one is inside of %s",
                       planner_op_text(p, p->loop->parent->parent));
+    if (program->cluster_rank)
+        return REFUSE(p, p->loop, "a producer warp copies for one block alone, those of @%s are in "
+                      "clusters", program->name);
     if (program_threads(program) + 32 > LIMIT_THREADS)
         return REFUSE(p, p->loop, "a block of %u warps has no room for a producer warp",
                       program->warps);

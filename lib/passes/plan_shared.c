@@ -117,6 +117,19 @@ static void say_shared(const Plan *p, unsigned a, unsigned b)
         tensor_name(p, a), tensor_name(p, b), (long long)first, (long long)(x < y ? x : y) - 1);
 }
 
+/* Tensors that other blocks of the cluster access share no bytes. */
+static bool is_remote(const Plan *p, unsigned a, unsigned b)
+{
+    return p->l.tensors[a].remote || p->l.tensors[b].remote;
+}
+
+static void say_remote(const Plan *p, unsigned a, unsigned b)
+{
+    unsigned accessed = p->l.tensors[a].remote ? a : b;
+    SAY(p, p->l.tensors[b].op->loc, MISSED, "%s and %s cannot share bytes: other blocks of the "
+        "cluster access %s", tensor_name(p, a), tensor_name(p, b), tensor_name(p, accessed));
+}
+
 /* `b` follows `a`: the access is one of `b`, or on the way around a loop of `a`. */
 static void say_unordered(const Plan *p, unsigned a, unsigned b)
 {
@@ -136,6 +149,8 @@ static void say(const Plan *p)
         for (unsigned a = 0; a < b; a++)
             if (tensors_overlap(p, a, b))
                 say_shared(p, a, b);
+            else if (lifetimes_disjoint(&p->l, a, b) && is_remote(p, a, b))
+                say_remote(p, a, b);
             else if (lifetimes_disjoint(&p->l, a, b) && !lifetimes_may_share(&p->l, a, b))
                 say_unordered(p, a, b);
     }

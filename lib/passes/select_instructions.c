@@ -8,6 +8,7 @@
  * Remarks say what each access costs, and what keeps it from costing less. */
 #include "passes/pass.h"
 
+#include "ir/op_access.h"
 #include "ir/op_attrs.h"
 #include "passes/report.h"
 #include "select/plan.h"
@@ -69,9 +70,19 @@ static bool select_op(Op *op, void *data)
     return true;
 }
 
+/* Code generation adds this barrier. */
+static void remark_end(Program *p)
+{
+    if (program_has_remote(p))
+        remark_emit(p->module->remarks, REMARK_PASSED, "select-instructions", p->module->diag,
+                    p->loc, "blocks of a cluster wait for each other before they end: they access "
+                    "each other's shared memory");
+}
+
 PassResult pass_select_instructions(Program *p)
 {
     Select s = {.m = p->module};
+    remark_end(p);
     region_walk(p->body, select_op, &s);
     return s.failed ? PASS_FAILED : s.changed ? PASS_CHANGED : PASS_UNCHANGED;
 }

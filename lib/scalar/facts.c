@@ -79,6 +79,8 @@ static ScalarFacts of_value(const Value *v, Budget *budget)
         return (ScalarFacts){v->facts.divisible, v->facts.min, v->facts.max};
     if (v->def && v->def->code == OP_block_indices)
         return of_block_index(v, budget);
+    if (v->def && v->def->code == OP_cluster_rank)
+        return (ScalarFacts){1, 0, program_blocks(v->def->parent->program) - 1};
     if (v->region && v->region->parent->code == OP_for && v->index == 0)
         return of_loop_index(v->region->parent, budget);
     return v->def && v->def->code == OP_scalar ? of_scalar(v, budget)

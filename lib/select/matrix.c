@@ -124,6 +124,10 @@ static void choose_via(const Op *op, bool transposed, MatrixPlan *plan)
 
 bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why)
 {
+    if (op_attr(op, ATTR_RANK)) {
+        *why = "it reads the block's own shared memory only";
+        return false;
+    }
     const Type *tile = op_tile_type(op);
     unsigned bits = dtype_bits(tile->dtype), across, along;
     if (WORD_BITS % bits || tile->rank < 2 || !find_atom(m, op, plan, &across, &along)) {

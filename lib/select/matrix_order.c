@@ -34,7 +34,7 @@ static bool scan(const Search *s, Op *other, bool *end)
 {
     *end = false;
     for (; other && other != s->op; other = s->before ? other->prev : other->next) {
-        if (op_sync(other) == SYNC_BARRIER)
+        if (op_is_barrier(other))
             return true;
         if (disturbs(s, other))
             return false;

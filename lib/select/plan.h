@@ -13,6 +13,7 @@
 
 #include "select/bulk.h"
 #include "select/cast.h"
+#include "select/cluster.h"
 #include "select/copy.h"
 #include "select/dot.h"
 #include "select/reduce.h"
@@ -39,6 +40,7 @@ struct Plan {
         Access atomic;
         CopyPlan copy;
         BulkPlan bulk;
+        MbarrierPlan mbarrier;
         DotPlan dot;
         ReducePlan reduce;
         RelayoutPlan relayout;

@@ -154,6 +154,15 @@ static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_
     return true;
 }
 
+static bool check_cluster(const tilus_kernel_info *info, const int64_t grid[3], Report r)
+{
+    for (unsigned i = 0; i < 3; i++)
+        if (info->cluster[i] && grid[i] % info->cluster[i])
+            return report_fault(r, "grid extent %u is %" PRId64 ", not a multiple of the "
+                                "cluster's %u", i, grid[i], info->cluster[i]);
+    return true;
+}
+
 /* ---- tensor maps ----------------------------------------------------- */
 
 /* A launch without blocks needs no maps: its tensors may be empty. */
@@ -179,7 +188,7 @@ tilus_status tilus_kernel_check(const tilus_kernel_info *info, const tilus_arg *
     for (unsigned i = 0; i < info->grid_rank && i < 3; i++)
         if (!check_extent(info, i, args, &grid[i], r))
             return TILUS_ERROR_ARGUMENT;
-    return check_maps(info, args, grid, r) ? TILUS_OK : TILUS_ERROR_ARGUMENT;
+    return check_cluster(info, grid, r) && check_maps(info, args, grid, r) ? TILUS_OK : TILUS_ERROR_ARGUMENT;
 }
 
 /* ---- the workspace -------------------------------------------------- */

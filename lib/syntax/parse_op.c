@@ -473,6 +473,10 @@ static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
     } else if (attr_info[kind].value == ATTR_VALUE_WORD) {
         if (!parse_word(p, &attr))
             return false;
+    } else if (attr_info[kind].value == ATTR_VALUE_SCALAR) {
+        attr.expr = parse_expr(p, PRECEDENCE_ANY);
+        if (!attr.expr)
+            return false;
     } else {
         int64_t ints[LIMIT_RANK];
         if (!parse_constant_list(p, "[", "]", name, ints, LIMIT_RANK, &attr.count))
@@ -573,6 +577,7 @@ static const Type *inferred_type(Parser *p, const Statement *s, TypeRule rule, c
     case RULE_ENTRY: return type_like(p->m, first, s->operands[1]->type->dtype);
     case RULE_BOOL: return type_like(p->m, first, DTYPE_bool);
     case RULE_SCALAR: return type_scalar(p->m, first ? first->dtype : DTYPE_i64);
+    case RULE_RANK: return type_scalar(p->m, DTYPE_i32);
     default: return first;      /* RULE_SAME */
     }
 }

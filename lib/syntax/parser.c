@@ -522,7 +522,50 @@ static bool parse_block_number(Parser *p, const char *word, unsigned most, const
     return true;
 }
 
-/* warps(4) min_blocks(2) contract */
+/* Blocks of a cluster: as many as every device of sm_90 runs together. */
+static bool check_cluster(Parser *p, Loc loc)
+{
+    const Program *program = p->program;
+    if (program->cluster_rank > program->grid_rank)
+        return diag_error(p->diag, loc, "a cluster of %u dimensions, the grid has %u",
+                          program->cluster_rank, program->grid_rank);
+    if (program_blocks(program) > LIMIT_CLUSTER)
+        return diag_error(p->diag, loc, "a cluster of %u blocks, it has at most %d",
+                          program_blocks(program), LIMIT_CLUSTER);
+    for (unsigned d = 0; d < program->cluster_rank; d++)
+        if (expr_is_constant(program->grid[d]) &&
+            program->grid[d]->constant % program->cluster[d])
+            return diag_error(p->diag, loc, "grid extent %u is %lld, not a multiple of the "
+                              "cluster's %u", d, (long long)program->grid[d]->constant,
+                              program->cluster[d]);
+    return true;
+}
+
+/* cluster(2, 1), where it stands. */
+static bool parse_cluster(Parser *p)
+{
+    Program *program = p->program;
+    Loc loc = p->token.loc;
+    if (!parser_accept(p, "cluster"))
+        return true;
+    if (!parser_expect(p, "(", "before the cluster's extents"))
+        return false;
+    do {
+        int64_t extent;
+        Loc at = p->token.loc;
+        if (program->cluster_rank == 3)
+            return diag_error(p->diag, at, "a cluster of more than 3 dimensions");
+        if (!parse_constant(p, "the cluster's extent", &extent))
+            return false;
+        if (extent < 1 || extent > LIMIT_CLUSTER)
+            return diag_error(p->diag, at, "a cluster of %lld blocks in dimension %u, it has 1 "
+                              "to %d", (long long)extent, program->cluster_rank, LIMIT_CLUSTER);
+        program->cluster[program->cluster_rank++] = (unsigned)extent;
+    } while (parser_accept(p, ","));
+    return parser_expect(p, ")", "after the cluster's extents") && check_cluster(p, loc);
+}
+
+/* warps(4) min_blocks(2) cluster(2, 1) contract */
 static bool parse_block(Parser *p)
 {
     Loc loc = p->token.loc;
@@ -530,7 +573,8 @@ static bool parse_block(Parser *p)
                                  "a block of %lld warps, it has 1 to %u", &p->program->warps) &&
               parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
                                  "%lld blocks in a multiprocessor, it has 1 to %u",
-                                 &p->program->min_blocks);
+                                 &p->program->min_blocks) &&
+              parse_cluster(p);
     p->program->contract = ok && parser_accept(p, "contract");
     if (ok && p->program->min_blocks * p->program->warps > LIMIT_RESIDENT_WARPS)
         return diag_error(p->diag, loc, "%u blocks of %u warps, a multiprocessor has room for %d "

@@ -138,6 +138,8 @@ static void print_attr_value(Text *out, const Attr *a)
         text_printf(out, "%lld", (long long)a->integer);
     } else if (attr_info[a->kind].value == ATTR_VALUE_WORD) {
         text_add(out, attr_word_text(a));
+    } else if (attr_info[a->kind].value == ATTR_VALUE_SCALAR) {
+        print_expr(out, a->expr);
     } else {
         text_add(out, "[");
         for (unsigned j = 0; j < a->count; j++)
@@ -380,6 +382,9 @@ static void print_program_header(Printer *pr, Program *p)
     text_printf(pr->out, ") warps(%u)", p->warps);
     if (p->min_blocks)
         text_printf(pr->out, " min_blocks(%u)", p->min_blocks);
+    for (unsigned d = 0; d < p->cluster_rank; d++)
+        text_printf(pr->out, "%s%u%s", d ? ", " : " cluster(", p->cluster[d],
+                    d + 1 == p->cluster_rank ? ")" : "");
     if (p->contract)
         text_add(pr->out, " contract");
 }

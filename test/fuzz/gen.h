@@ -18,6 +18,7 @@
  *   gen_control.c   for, while, if, exit, assert, assume, launches that overlap
  *   gen_group.c     thread_group
  *   gen_registers.c   min_blocks, setmaxnreg
+ *   gen_cluster.c     clusters, and accesses of other blocks
  *
  * Emitting functions append lines to `body`; what is named there may be used
  * from then on. */
@@ -121,6 +122,7 @@ typedef struct Gen {
     unsigned block_warps, grid_rank;
     int64_t grid[3];
     unsigned min_blocks;    /* 0: not said */
+    unsigned cluster[3], cluster_blocks;    /* cluster_blocks: of a cluster; 0: there are none */
     bool contract;
     GenRegisters registers[GEN_WARPGROUPS];
     int64_t spare_registers;    /* of a thread in each, which nobody asks for any more */
@@ -309,6 +311,22 @@ unsigned gen_bulk_row(Gen *g, const BulkRows *b, DType dtype, const Layout *layo
                       const char *row);
 /* After the loop. */
 void gen_bulk_rows_end(Gen *g, const BulkRows *b, DType dtype, const Layout *layout);
+
+/* Mbarriers, of which each phase has so many arrivals: a name. */
+const char *gen_mbarriers(Gen *g, unsigned arrivals, int64_t count);
+/* Each block copies a row to all blocks of its cluster. */
+void gen_multicast(Gen *g);
+
+/* ---- clusters (gen_cluster.c) ------------------------------------------- */
+
+/* Decides whether there are some, once the grid is known; " cluster(2, 1)" or "". */
+void gen_choose_cluster(Gen *g);
+const char *gen_cluster_text(Gen *g);
+/* Blocks wait for each other, use each other's memory. */
+void gen_cluster(Gen *g);
+void gen_cluster_synchronize(Gen *g);
+/* An arrival at the first of these mbarriers of each block of the cluster. */
+void gen_arrive_everywhere(Gen *g, const char *mbarriers);
 
 /* ---- register tensors (gen_value.c) ------------------------------------- */
 

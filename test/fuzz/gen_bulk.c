@@ -4,6 +4,8 @@
  * begin, so all stand outside of regions. */
 #include "gen.h"
 
+#include <string.h>
+
 enum { MBARRIERS = 64, BULK_BITS = 128 };
 
 /* What is wrong with a ring, where races are wanted. */
@@ -49,8 +51,7 @@ static void choose_tile(Gen *g, Stream *s)
     s->layout = gen_primitive(g, GEN_SPATIAL, 1, (int64_t[]){gen_threads(g)});
 }
 
-/* "full", of which each phase has so many arrivals. */
-static const char *add_mbarriers(Gen *g, unsigned arrivals, int64_t count)
+const char *gen_mbarriers(Gen *g, unsigned arrivals, int64_t count)
 {
     const char *name = gen_name(g, "m");
     text_printf(&g->views, "  %s = allocate_mbarrier {count = %u} : mbarrier[%lld]\n", name,
@@ -253,8 +254,8 @@ static void stream_between_groups(Gen *g, Stream *s)
     s->slip = gen_drops(g) ? (Slip)choose_between(g->choices, 1, SLIP_KINDS - 1) : SLIP_NONE;
     s->split = !s->first && s->step == 1 && choose_rarely(g->choices, 3);
     unsigned more = s->slip == SLIP_COUNT ? 1 + (unsigned)choose(g->choices, 2) : 0;
-    s->full = add_mbarriers(g, 1, s->stages);
-    s->empty = add_mbarriers(g, more == 1 && consumers > 1 ? consumers - 1
+    s->full = gen_mbarriers(g, 1, s->stages);
+    s->empty = gen_mbarriers(g, more == 1 && consumers > 1 ? consumers - 1
                                 : consumers + (more > 0), s->stages);
     if (choose(g->choices, 2))
         s->bounds = bounds(g, s);
@@ -307,7 +308,7 @@ static const char *stream_loop(Gen *g, const Stream *s, const char *before, cons
 static void stream_alone(Gen *g, Stream *s, int64_t times)
 {
     const char *initial = gen_use(g, gen_value_of(g, s->dtype, s->layout));
-    s->full = add_mbarriers(g, g->warps, 1);
+    s->full = gen_mbarriers(g, g->warps, 1);
     if (times == 1) {
         add_value(g, s, stream_loop(g, s, "", initial));
         return;
@@ -349,6 +350,31 @@ void gen_bulk(Gen *g)
         stream_alone(g, &s, times);
 }
 
+/* ---- clusters --------------------------------------------------------------------- */
+
+/* Row %q of the view, and of the ring, is what rank %q copies. The tensors must be there. */
+void gen_multicast(Gen *g)
+{
+    Stream s = {.stages = g->cluster_blocks, .iterations = g->cluster_blocks};
+    if (g->mbarriers == MBARRIERS)
+        return;
+    choose_tile(g, &s);
+    gen_spend(g, s.layout);
+    add_memory(g, &s);
+    s.full = gen_mbarriers(g, g->warps * g->cluster_blocks, 1);
+    gen_line(g, "cluster_synchronize");
+    gen_line(g, "copy_async_bulk %s[%%q%s], %s[%%q%s], %s[0]%.*s, multicast = %u}", s.view, s.zeros,
+             s.ring, s.zeros, s.full, (int)strlen(s.words) - 1, s.words,
+             (1u << g->cluster_blocks) - 1);
+    gen_arrive_everywhere(g, s.full);
+    wait(g, s.full, "0", "0");
+    gen_define(g, s.dtype, s.layout, false,
+               arena_printf(g->arena, "load_shared %s[%s%s] : %s", s.ring,
+                            gen_scalar_within(g, 0, g->cluster_blocks - 1).text, s.zeros,
+                            gen_type_text(g, s.dtype, s.layout)));
+    gen_cluster_synchronize(g);
+}
+
 /* ---- rows of a marked loop ------------------------------------------------------ */
 
 static bool is_whole_chunks(DType dtype, const Layout *layout)
@@ -367,7 +393,7 @@ bool gen_bulk_rows(Gen *g, BulkRows *b, DType dtype, const Layout *layout, int64
     Stream s = {.dtype = dtype, .layout = layout, .stages = rows, .iterations = rows};
     add_memory(g, &s);
     *b = (BulkRows){.view = s.view, .tensor = s.ring, .zeros = s.zeros, .words = s.words};
-    b->mbarrier = add_mbarriers(g, g->warps, 1);
+    b->mbarrier = gen_mbarriers(g, g->warps, 1);
     b->type = gen_type_text(g, dtype, layout);
     b->phased = choose(g->choices, 2);
     for (int64_t i = 0; i < rows; i++) {

@@ -417,7 +417,7 @@ void gen_alias(Gen *g)
  * before or after what others do, as a machine chooses. */
 void gen_print(Gen *g)
 {
-    if (g->options.exact && g->warps != g->block_warps)
+    if (g->options.exact && (g->warps != g->block_warps || g->cluster_blocks > 1))
         return;
     const char *blocks = choose(g->choices, 2) ? " {blocks = all}" : "";
     Object *o = gen_pick_object(g);

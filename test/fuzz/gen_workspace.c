@@ -84,7 +84,7 @@ static unsigned take_over(Gen *g, unsigned own, const char *memory, const char *
  * before, and no branch may stand around. */
 void gen_chain(Gen *g)
 {
-    if (g->depth || g->exits)
+    if (g->depth || g->exits || g->cluster_blocks > 1)
         return;
     unsigned own = gen_pick(g);
     const Reg r = g->regs[own];

@@ -174,7 +174,7 @@ static const struct Statement {
     {1, 0, gen_part_of_input}, {2, 1, gen_while}, {3, 2, gen_pipelined},
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
     {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_launch_dependents},
-    {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride},
+    {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride}, {4, 2, gen_cluster},
 };
 
 static unsigned weight_of(const Gen *g, const struct Statement *s)
@@ -297,11 +297,13 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     choose_grid(&g);
     const char *grid = grid_text(&g);
     add_block_indices(&g);
+    gen_choose_cluster(&g);
     generate_body(&g);
     fill_buffers(&g);
     const char *text = arena_printf(
-        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
-        text_string(&g.arguments), g.warps, min_blocks_text(&g), g.contract ? " contract" : "",
+        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s%s%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
+        text_string(&g.arguments), g.warps, min_blocks_text(&g), gen_cluster_text(&g),
+        g.contract ? " contract" : "",
         text_string(&g.views), text_string(&g.body));
     out.text = resolve(&g, text, EITHER_GIVEN);
     out.open_text = g.is_open ? resolve(&g, text, EITHER_OPEN) : NULL;

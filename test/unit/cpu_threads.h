@@ -12,13 +12,15 @@ typedef void Entry(const uint64_t *args);
 /* A block of `machine`'s; the fault, or one that was not found. */
 static inline Fault run_block(Machine *machine)
 {
-    static const Program no_program = {.name = "test", .grid_rank = 1, .loc = {1, 1, 1}};
+    static const Program no_program = {.name = "test", .grid_rank = 1, .cluster = {1, 1, 1},
+                                       .loc = {1, 1, 1}};
     Worker w;
     machine->program = &no_program;
     machine->grid[0] = machine->grid[1] = machine->grid[2] = machine->blocks = 1;
+    machine->cluster = 1;
     assert_true(worker_open(&w, machine));
     assert_true(signals_enter(&w));
-    bool ok = worker_run_block(&w, 0);
+    bool ok = worker_run_cluster(&w, 0);
     signals_leave(&w);
     Fault fault = w.fault;
     worker_close(&w);

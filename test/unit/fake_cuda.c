@@ -608,25 +608,48 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *addres
     return CUDA_SUCCESS;
 }
 
-/* Knows one attribute, which lets a launch begin early, behind a kernel. */
+/* Takes the attribute that lets a launch begin early, behind a kernel, or the one that gives
+ * it clusters. */
+static bool take_attribute(const CUlaunchAttribute *a, const CUlaunchConfig *c)
+{
+    if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+        fake_cuda.early++;
+        return a->value.programmatic_stream_serialization == 1;
+    }
+    fake_cuda.cluster[0] = a->value.cluster.x;
+    fake_cuda.cluster[1] = a->value.cluster.y;
+    fake_cuda.cluster[2] = a->value.cluster.z;
+    return a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && a->value.cluster.x &&
+           a->value.cluster.y && a->value.cluster.z && c->grid_x % a->value.cluster.x == 0 &&
+           c->grid_y % a->value.cluster.y == 0 && c->grid_z % a->value.cluster.z == 0;
+}
+
+static bool take_attributes(const CUlaunchConfig *c)
+{
+    bool ok = c->attribute_count > 0;
+    pthread_mutex_lock(&lock);
+    memset(fake_cuda.cluster, 0, sizeof fake_cuda.cluster);
+    for (unsigned i = 0; i < c->attribute_count; i++)
+        ok = take_attribute(&c->attributes[i], c) && ok;
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params,
                           void **extra)
 {
     CALLED_IN_CONTEXT();
-    if (extra || c->attribute_count != 1 ||
-        c->attributes->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-        c->attributes->value.programmatic_stream_serialization != 1)
+    if (extra)
         return INVALID_VALUE;
     if (function->context != stream_context(c->stream))
         return CUDA_ERROR_INVALID_HANDLE;
     if (function->context != current())
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (!take_attributes(c))
+        return INVALID_VALUE;
     record(function, (unsigned[]){c->grid_x, c->grid_y, c->grid_z},
            (unsigned[]){c->block_x, c->block_y, c->block_z}, c->shared_bytes, c->stream,
            params);
-    pthread_mutex_lock(&lock);
-    fake_cuda.early++;
-    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 #endif

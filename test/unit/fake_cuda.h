@@ -73,6 +73,7 @@ typedef struct FakeCuda {
     int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
     int loaded_now;         /* calls of cuFuncLoad */
     int early;              /* launches that might begin before others ended */
+    unsigned cluster[3];    /* of the last launch with attributes; 0: none */
     int refused;            /* calls that a capture forbade */
     char image[16];         /* how the last one began that was loaded */
     unsigned grid[3], block[3], shared;

@@ -56,7 +56,7 @@ static const tilus_kernel_info info = {
     .name = "mat_mul2", .arg_count = 4, .args = args, .grid_rank = 3,
     .grid_length = {3, 2, 1}, .grid = {grid_x, grid_y, one}, .threads = 96,
     .shared_bytes = 232448, .workspace_count = 2, .workspace = workspace, .overlaps = true,
-    .map_count = 2, .maps = maps};
+    .map_count = 2, .maps = maps, .cluster = {2, 1, 4}};
 static const tilus_artefact sample = {
     .info = &info, .target = "sm_90a", .ptx_version = 83,
     .ptx = "// \xc3\xa9\n.version 8.3\n", .cubin = "\x7f""ELF\0\xff", .cubin_size = 6,
@@ -157,6 +157,7 @@ static void assert_infos_equal(const tilus_kernel_info *a, const tilus_kernel_in
     assert_workspaces_equal(a, b);
     assert_int_equal(a->overlaps, b->overlaps);
     assert_maps_equal(a, b);
+    assert_memory_equal(a->cluster, b->cluster, sizeof a->cluster);
 }
 
 static void test_round_trip(void **state)
@@ -301,7 +302,7 @@ static void test_versions(void **state)
     size_t size;
     uint8_t *bytes = write_bytes(&sample, &size);
     bytes[ARTEFACT_AT_VERSION] = TILUS_ARTEFACT_VERSION + 1;
-    assert_refused(bytes, size, "version 5, this is a reader of version 4");
+    assert_refused(bytes, size, "version 6, this is a reader of version 5");
     bytes[ARTEFACT_AT_VERSION] = 0;
     assert_refused(bytes, size, "version 0, the first is 1");
     bytes[0] = 'x';
@@ -338,23 +339,27 @@ static void test_floats(void **state)
 }
 
 /* Version 1 ends the signature before the byte that says whether launches overlap, version 2
- * before the number of tensor maps. */
+ * before the number of tensor maps, version 4 before the cluster. */
 static void test_version_1(void **state)
 {
     (void)state;
     enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16,
-           MAPS = 4, TAIL = MAPS + 1 };
+           MAPS = 4, CLUSTER = 12, TAIL = CLUSTER + MAPS + 1 };
     tilus_kernel_info plain = info;
     tilus_artefact older = sample;
     size_t size;
     plain.name = "mat_mul2abcdef";
     plain.overlaps = false;
     plain.map_count = 0;
+    memset(plain.cluster, 0, sizeof plain.cluster);
     older.info = &plain;
     uint8_t *bytes = write_bytes(&older, &size);
     size_t signature = bytes[AT_INFO_SIZE] + 256u * bytes[AT_INFO_SIZE + 1];
     uint8_t *flag = &bytes[AT_INFO + signature - TAIL];
-    assert_true((signature - 1) % ARTEFACT_ALIGN >= TAIL);      /* they become padding */
+    size_t end = AT_INFO + (signature + ARTEFACT_ALIGN - 1) / ARTEFACT_ALIGN * ARTEFACT_ALIGN;
+    memmove(bytes + end - ARTEFACT_ALIGN, bytes + end, size - end);
+    size -= ARTEFACT_ALIGN;
+    assert_int_not_equal(signature % ARTEFACT_ALIGN, 1);        /* the rest becomes padding */
     bytes[ARTEFACT_AT_VERSION] = 1;
     bytes[AT_INFO_SIZE] -= TAIL;
     artefact_mend(bytes, size);
@@ -510,6 +515,21 @@ static void assert_code_check(const tilus_code *codes, size_t length, const char
     assert_info_check(i, reason);
 }
 
+static void test_bad_clusters(void **state)
+{
+    (void)state;
+    tilus_kernel_info i = info;
+    i.cluster[1] = 0;
+    assert_info_check(i, "a cluster of 0 blocks in dimension 1, it has 1 to 8");
+    i.cluster[1] = 9;
+    assert_info_check(i, "a cluster of 9 blocks in dimension 1, it has 1 to 8");
+    i.cluster[1] = 2;
+    assert_info_check(i, "a cluster of 16 blocks, it has at most 8");
+    i = info;
+    i.grid_rank = 2;
+    assert_info_check(i, "a cluster of 4 blocks in dimension 2, the grid has 2 dimensions");
+}
+
 static void test_bad_texts(void **state)
 {
     (void)state;
@@ -659,7 +679,7 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_least),
         cmocka_unit_test(test_equal_bytes), cmocka_unit_test(test_operator_numbers),
         cmocka_unit_test(test_checksum), cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_bad_clusters), cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_versions),
         cmocka_unit_test(test_version_1), cmocka_unit_test(test_floats),
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),

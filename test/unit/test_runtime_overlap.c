@@ -1,4 +1,5 @@
-/* Launches that may begin before those before them have ended, on a fake driver. */
+/* Launches with attributes, on a fake driver: those that may begin before those before them
+ * have ended, and those in clusters. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,12 +107,69 @@ static void a_launch_is_plain_where_nobody_waits(void **state)
     }
 }
 
+/* The grid of `scale` has 2 blocks. */
+static tilus_kernel *create_clusters(tilus_rt *rt, unsigned blocks, bool waits)
+{
+    tilus_kernel_info info = scale;
+    info.overlaps = waits;
+    info.cluster[0] = blocks;
+    info.cluster[1] = info.cluster[2] = 1;
+    tilus_artefact artefact = artefact_of(&info, ptx);
+    artefact.target = "sm_90a";
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    return kernel;
+}
+
+static void a_launch_says_its_clusters(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *pairs = create_clusters(rt, 2, false), *early = create_clusters(rt, 2, true);
+    tilus_kernel *threes = create_clusters(rt, 3, false);
+    set_current(0);
+    assert_calls(launch(pairs, NULL), "cuCtxGetCurrent cuLaunchKernelEx");
+    assert_memory_equal(fake->cluster, ((unsigned[]){2, 1, 1}), sizeof fake->cluster);
+    assert_memory_equal(fake->grid, ((unsigned[]){2, 1, 1}), sizeof fake->grid);
+    assert_int_equal(fake->early, 0);
+    assert_calls(launch(early, NULL), "cuCtxGetCurrent cuLaunchKernelEx");
+    assert_memory_equal(fake->cluster, ((unsigned[]){2, 1, 1}), sizeof fake->cluster);
+    assert_int_equal(fake->early, 1);
+    assert_fails(launch(threes, NULL), TILUS_ERROR_ARGUMENT,
+                 "grid extent 0 is 2, not a multiple of the cluster's 3");
+    assert_int_equal(fake->launches, 2);
+    tilus_kernel_unload(pairs);
+    tilus_kernel_unload(early);
+    tilus_kernel_unload(threes);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+/* The PTX has the cluster, too. */
+static void an_old_driver_finds_clusters_itself(void **state)
+{
+    (void)state;
+    use_driver(TILUS_FAKE_CUDA_OLD);
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create_clusters(rt, 2, false);
+    set_current(0);
+    assert_calls(launch(kernel, NULL), "cuCtxGetCurrent cuLaunchKernel");
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_launch_that_waits_may_begin_early, set_up),
         cmocka_unit_test_setup(a_launch_behind_its_fill_is_plain, set_up),
         cmocka_unit_test_setup(a_launch_is_plain_where_nobody_waits, set_up),
+        cmocka_unit_test_setup(a_launch_says_its_clusters, set_up),
+        cmocka_unit_test_setup(an_old_driver_finds_clusters_itself, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -732,17 +732,18 @@ static void test_blocks(void **state)
     (void)state;
     Machine m = {.entry = write_then_read, .thread_count = 32, .shared_bytes = SHARED,
                  .options = &checked};
-    static const Program program = {.name = "test", .grid_rank = 1, .loc = {1, 1, 1}};
+    static const Program program = {.name = "test", .grid_rank = 1, .cluster = {1, 1, 1},
+                                    .loc = {1, 1, 1}};
     Worker w;
     m.program = &program;
-    m.grid[0] = m.grid[1] = m.grid[2] = 1;
+    m.grid[0] = m.grid[1] = m.grid[2] = m.cluster = 1;
     assert_true(worker_open(&w, &m));
     assert_true(signals_enter(&w));
-    assert_true(worker_run_block(&w, 0));
+    assert_true(worker_run_cluster(&w, 0));
     m.entry = written_in_parts;
-    assert_true(worker_run_block(&w, 0));
+    assert_true(worker_run_cluster(&w, 0));
     m.entry = never_written;
-    assert_false(worker_run_block(&w, 0));
+    assert_false(worker_run_cluster(&w, 0));
     assert_non_null(strstr(w.fault.message.text, "never written"));
     signals_leave(&w);
     worker_close(&w);

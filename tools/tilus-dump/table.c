@@ -65,11 +65,21 @@ static void print_maps(const tilus_kernel_info *info)
     }
 }
 
+static void print_cluster(const tilus_kernel_info *info)
+{
+    const unsigned *extent = info->cluster;
+    if (extent[0])
+        printf("%-*s%u x %u x %u blocks\n", LABEL, "cluster", extent[0], extent[1], extent[2]);
+    else
+        print_text("cluster", "none");
+}
+
 void show_table(const tilus_artefact *a, const File *file)
 {
     print_program(a->info);
     print_memory(a->info);
     print_maps(a->info);
+    print_cluster(a->info);
     print_text("overlaps", a->info->overlaps ? "launches before it, until it waits" : "none");
     print_text("target", a->target);
     printf("%-*sversion %u.%u, %zu bytes\n", LABEL, "PTX", a->ptx_version / 10,

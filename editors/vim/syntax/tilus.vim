@@ -20,15 +20,16 @@ syn keyword tilusType ptr
 
 " names:begin
 syn keyword tilusOp
-  \ block_indices scalar view_global allocate_global allocate_shared allocate_register
-  \ iota splat random load_global store_global load_shared store_shared load_scalar
-  \ copy_async copy_async_commit_group copy_async_wait_group allocate_mbarrier
-  \ mbarrier_arrive mbarrier_wait copy_async_bulk atomic_add atomic_max atomic_min
-  \ atomic_exch atomic_cas synchronize lock release launch_dependents wait_dependencies
-  \ setmaxnreg view slice permute reshape convert_layout concat interleave cast decode
-  \ rescale lookup lookup_shared dequantize add sub mul neg div mod abs min max fma exp2
-  \ exp log2 rcp rsqrt sqrt tanh floor ceil round sin cos erf compare select and or xor
-  \ not shl shr dot reduce scan broadcast shuffle assert assume exit print
+  \ block_indices cluster_rank scalar view_global allocate_global allocate_shared
+  \ allocate_register iota splat random load_global store_global load_shared store_shared
+  \ load_scalar copy_async copy_async_commit_group copy_async_wait_group
+  \ allocate_mbarrier mbarrier_arrive mbarrier_wait copy_async_bulk atomic_add atomic_max
+  \ atomic_min atomic_exch atomic_cas synchronize cluster_synchronize lock release
+  \ launch_dependents wait_dependencies setmaxnreg view slice permute reshape
+  \ convert_layout concat interleave cast decode rescale lookup lookup_shared dequantize
+  \ add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh floor ceil
+  \ round sin cos erf compare select and or xor not shl shr dot reduce scan broadcast
+  \ shuffle assert assume exit print
 syn keyword tilusControl
   \ for while if thread_group yield
 syn keyword tilusType

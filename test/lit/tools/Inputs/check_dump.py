@@ -21,12 +21,13 @@ expected = {
     "shared_bytes": 0,
     "workspace": [{"name": "w", "bits": 32, "zeroed": False, "extents": ["%n", "2"]}],
     "maps": [],
+    "cluster": [0, 0, 0],
     "overlaps": False,
     "target": "sm_90a",
     "ptx_version": 80,
     "cubin_bytes": 0,
     "parameters": "",
-    "format": 4,
+    "format": 5,
     "file_bytes": os.path.getsize(sys.argv[2]),
 }
 for key, value in expected.items():

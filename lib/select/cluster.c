@@ -1,0 +1,103 @@
+/* The planner of arrivals and waits. A remote arrival in its plain form releases for the
+ * threads of its own block: what these have read is in registers, so the arrival says that a
+ * ring's slot may be written again, and that is all that most programs need. Where a block
+ * may see what another one's threads wrote, arrivals release and waits acquire for the
+ * cluster, which costs a fence of the whole device. */
+#include "select/cluster.h"
+
+#include "ir/op_access.h"
+#include "ir/part.h"
+#include "select/plan.h"
+#include "support/remark.h"
+
+/* The global memory that the program writes: arguments and workspace tensors. */
+typedef struct Written {
+    Arena *arena;
+    const Value **origins;
+    const Op **ops;             /* the first that writes there */
+    uint32_t count, capacity, op_capacity;
+    bool shared;                /* another op accesses some of it */
+} Written;
+
+/* Returns the value that stands for a global tensor's memory, or NULL for a shared one. */
+static const Value *global_origin(const Value *memory)
+{
+    const Value *root = memory_root(memory);
+    if (memory->type->kind != TYPE_GLOBAL)
+        return NULL;
+    return root->def && root->def->code == OP_view_global ? root->def->operands[0] : root;
+}
+
+static bool find_origin(const Written *w, const Value *origin, uint32_t *at)
+{
+    for (*at = 0; *at < w->count; ++*at)
+        if (w->origins[*at] == origin)
+            return true;
+    return false;
+}
+
+static bool add_written(Op *op, void *data)
+{
+    Written *w = data;
+    OpAccess access;
+    uint32_t at, count = w->count;
+    if (!op_access_written(op, &access))
+        return true;
+    const Value *origin = global_origin(access.tile.memory);
+    if (!origin || find_origin(w, origin, &at))
+        return true;
+    arena_push(w->arena, w->origins, w->count, w->capacity, origin);
+    arena_push(w->arena, w->ops, count, w->op_capacity, (const Op *)op);
+    return true;
+}
+
+static bool find_shared(Op *op, void *data)
+{
+    Written *w = data;
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    w->shared |= op->code == OP_load_shared && op_attr(op, ATTR_RANK);
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t at;
+        const Value *origin = global_origin(accesses[i].tile.memory);
+        if (!origin || !find_origin(w, origin, &at))
+            continue;
+        w->shared |= w->ops[at] != op || accesses[i].mode == MODE_ATOMIC;
+    }
+    return !w->shared;
+}
+
+bool cluster_publishes(const Program *p)
+{
+    Written w = {.arena = &p->module->scratch};
+    if (program_blocks(p) == 1)
+        return false;
+    ArenaMark mark = arena_mark(w.arena);
+    region_walk(p->body, add_written, &w);
+    region_walk(p->body, find_shared, &w);
+    arena_reset(w.arena, mark);
+    return w.shared;
+}
+
+static bool plan_mbarrier(Module *m, const Op *op, unsigned sm, Plan *plan)
+{
+    (void)m, (void)sm;
+    const Program *p = op->parent->program;
+    plan->mbarrier = (MbarrierPlan){.remote = op_attr(op, ATTR_RANK),
+                                    .publishes = program_has_remote(p) && cluster_publishes(p)};
+    return true;
+}
+
+static void remark_mbarrier(Module *m, const Op *op, const Plan *plan)
+{
+    if (plan->mbarrier.remote && plan->mbarrier.publishes)
+        REMARK(m, op, MISSED, "mbarrier_arrive releases for the cluster, behind a fence of the "
+               "device: blocks may access what another one's threads write");
+    else if (plan->mbarrier.remote)
+        REMARK(m, op, PASSED, "mbarrier_arrive at another block's mbarrier needs no fence: no "
+               "block accesses what another one's threads write");
+}
+
+const Planner planner_mbarrier = {
+    .family = PLAN_mbarrier, .plan = plan_mbarrier, .remark = remark_mbarrier,
+};

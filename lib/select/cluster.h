@@ -1,0 +1,18 @@
+/* How blocks of a cluster order each other's accesses by mbarriers. */
+#ifndef TILUS_SELECT_CLUSTER_H
+#define TILUS_SELECT_CLUSTER_H
+
+#include "ir/ir.h"
+
+/* How an mbarrier_arrive or mbarrier_wait is compiled. */
+typedef struct MbarrierPlan {
+    bool remote;        /* an arrival at another block's mbarrier */
+    bool publishes;     /* it orders what threads wrote, for other blocks of the cluster */
+} MbarrierPlan;
+
+/* Returns true when threads of one block of a cluster may read, or write again, what those of
+ * another have written: shared memory that load_shared reads by rank, or global memory that
+ * the program both writes and accesses by another op. */
+bool cluster_publishes(const Program *p);
+
+#endif
