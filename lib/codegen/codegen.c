@@ -5,6 +5,7 @@
  */
 #include "codegen/internal.h"
 
+#include "codegen/product.h"
 #include "ir/op_access.h"
 #include "ir/verify.h"
 #include "support/clock.h"
@@ -92,6 +93,8 @@ static bool select_ptx(Codegen *cg, const char *features, unsigned *ptx)
     for (IntrinsicId id = 0; id < INTR_COUNT; id++)
         if (cg->intrinsics[id] && intrinsic_info[id].ptx > *ptx)
             *ptx = intrinsic_info[id].ptx;
+    if (product_ptx(cg) > *ptx)
+        *ptx = product_ptx(cg);
     for (const char *s = features ? features : ""; *s;) {
         size_t len = strcspn(s, ",");
         unsigned version = read_feature(s, len);

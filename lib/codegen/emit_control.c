@@ -7,6 +7,7 @@
  *   +---> header (phis) --+        then    else
  *   |      body           |           \    /
  *   +---- latch         after          merge (phis)                        */
+#include "codegen/product.h"
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 #include "ir/loop.h"
@@ -349,6 +350,8 @@ bool emit_allocate_register(Codegen *cg, const Op *op)
         for (int64_t slot = 0; slot < t->layout->slots; slot++)
             emit_set_bits(cg, words, slot * bits, bits, v);
     }
+    if (t->pending)     /* one set of registers on all paths to a wait, else ptxas serializes */
+        product_tie(cg, words, (unsigned)type_thread_words(t));
     lower_words(cg, op->results[0], words);
     return true;
 }

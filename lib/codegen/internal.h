@@ -80,6 +80,8 @@ typedef enum LineForm {
 
 #define LINES_FILE "t"  /* the text's name in NUMBERED locations */
 
+typedef struct ProductFunction ProductFunction;
+
 struct Codegen {
     Module *module;
     Diag *diag;                 /* the module's */
@@ -101,6 +103,7 @@ struct Codegen {
         any_ptr;
 
     LLVMValueRef intrinsics[INTR_COUNT];    /* declarations of those in use */
+    ProductFunction *products;  /* functions of wgmma that are in use (product.h) */
 
     Program *program;           /* being lowered */
     LLVMValueRef function;

@@ -6,6 +6,7 @@
  * when the call that caused one reports success. */
 #define _GNU_SOURCE
 #include "codegen/internal.h"
+#include "codegen/product.h"
 
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
@@ -206,6 +207,7 @@ void nvptx_fill_intrinsics(Codegen *cg)
         LLVMPositionBuilderAtEnd(cg->builder, entry);
         fill[info->body](cg, info, f);
     }
+    product_fill(cg);
 }
 
 /* ---- optimisation and printing ------------------------------------------- */

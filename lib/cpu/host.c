@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "cpu/host.h"
 
+#include "codegen/product.h"
 #include "cpu/instrument.h"
 #include "cpu/jit.h"
 #include "cpu/machine.h"
@@ -100,11 +101,33 @@ static void fill_thunk(Codegen *cg, LLVMValueRef f, Helper *helper)
     return_words(cg, type, args[1]);
 }
 
+/* The functions of wgmma take, and give, more words than a thunk has room for. */
+static void fill_product(Codegen *cg, const ProductFunction *p)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(p->function));
+    LLVMTypeRef types[] = {cg->any_ptr, cg->any_ptr, cg->i32};
+    LLVMTypeRef callee = LLVMFunctionType(LLVMVoidTypeInContext(cg->context), types, 3, 0);
+    unsigned count = LLVMCountParams(p->function);
+    LLVMSetLinkage(p->function, LLVMInternalLinkage);
+    add_attribute(cg, p->function, "noinline");
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cg->context, p->function, ""));
+    LLVMValueRef args[] = {LLVMBuildAlloca(b, words_type(cg, count), ""),
+                           LLVMBuildAlloca(b, words_type(cg, p->form.words), ""),
+                           const_i32_of(cg, p->form.words)};
+    for (unsigned i = 0; i < count; i++)
+        store_word(cg, args[0], i, LLVMGetParam(p->function, i));
+    LLVMBuildCall2(b, callee, host_pointer(cg, (uintptr_t)cpu_product), args, 3, "");
+    return_words(cg, type, args[1]);
+}
+
 static void fill_intrinsics(Codegen *cg)
 {
     for (IntrinsicId id = 0; id < INTR_COUNT; id++)
         if (cg->intrinsics[id])
             fill_thunk(cg, cg->intrinsics[id], cpu_helpers[id]);
+    for (const ProductFunction *p = cg->products; p; p = p->next)
+        fill_product(cg, p);
 }
 
 /* ---- fma of 16-bit floats ------------------------------------------------ */

@@ -116,6 +116,20 @@ typedef struct Mbarriers {
     BulkCopy *copies;
 } Mbarriers;
 
+/* Bytes in shared memory that a wgmma reads until the wait of its group. */
+typedef struct ProductRead {
+    const unsigned char *at;
+    Place place;
+    uint32_t group, bytes;
+} ProductRead;
+
+/* Those of a warp. */
+typedef struct ProductReads {
+    ProductRead *items;
+    size_t count, capacity;
+    uint32_t committed;         /* groups */
+} ProductReads;
+
 typedef enum ThreadState { THREAD_READY, THREAD_WAITS, THREAD_ENDED } ThreadState;
 
 typedef struct Thread {
@@ -157,6 +171,7 @@ typedef struct Worker {
     Barrier *warps, barriers[NAMED_BARRIERS];
     Guarded shared, stacks;
     Mbarriers mbarriers;
+    ProductReads products[LIMIT_THREADS / LANES];       /* of each warp, with a shadow */
     Shadow *shadow;             /* the cluster's; NULL: accesses are not checked */
     /* Of the first worker of a cluster, for all of them: */
     Barrier meeting;            /* all threads of all blocks */
@@ -286,6 +301,9 @@ extern Helper *const cpu_helpers[INTR_COUNT];
 
 #define INTRINSIC(id, name, signature, sm, ptx, convergent, ...) Helper cpu_##id;
 #include "codegen/intrinsics.def"
+
+/* The functions of wgmma (codegen/product.h), of which `words` come back. */
+void cpu_product(const uint64_t *args, uint64_t *results, unsigned words);
 
 /* The running thread. */
 static inline Thread *this_thread(void)

@@ -66,6 +66,8 @@ static void close_block(Worker *w)
     for (unsigned i = 0; w->threads && i < w->machine->thread_count; i++)
         free(w->threads[i].copies.items);
     mbarriers_begin_block(w);
+    for (unsigned i = 0; i < LIMIT_THREADS / LANES; i++)
+        free(w->products[i].items);
 #ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
@@ -366,6 +368,8 @@ static void begin_block(Worker *w, int64_t cluster)
     /* Bytes that nobody wrote are no number, and no index that fits. */
     memset(w->shared.data, 0xFF, w->shared.size);
     mbarriers_begin_block(w);
+    for (unsigned i = 0; i < LIMIT_THREADS / LANES; i++)
+        w->products[i].count = w->products[i].committed = 0;
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
     for (unsigned i = 0; i < machine->thread_count; i++) {

@@ -23,6 +23,7 @@ typedef struct Record {
     unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
     unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1;
+    unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
     uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
 } Record;
 
@@ -67,7 +68,7 @@ typedef struct Access {
     AccessKind kind;
     uint32_t thread;
     unsigned warp, lane;
-    bool all_lanes, is_copy;
+    bool all_lanes, is_copy, is_product;
     bool is_bulk;                   /* is_copy, too: of the owner's `epoch` */
     unsigned owner;
     uint64_t epoch;
@@ -251,6 +252,7 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->kind = a->kind;
     r->mask = mask;
     r->is_copy = a->is_copy;
+    r->is_product = a->is_product;
     r->owner = (uint16_t)a->owner;
 }
 
@@ -298,9 +300,11 @@ static unsigned conflicting_bytes(const Record *r, const Access *a, const unsign
 }
 
 /* "thread 3", "a copy_async of thread 3". */
-static void name_accessor(bool is_copy, bool is_bulk, unsigned thread, char text[ACCESSOR])
+static void name_accessor(bool is_copy, bool is_bulk, bool is_product, unsigned thread,
+                          char text[ACCESSOR])
 {
-    snprintf(text, ACCESSOR, "%sthread %u", is_bulk   ? "a copy_async_bulk of "
+    snprintf(text, ACCESSOR, "%sthread %u", is_product ? "a dot_async of "
+                                            : is_bulk ? "a copy_async_bulk of "
                                             : is_copy ? "a copy_async of "
                                                       : "", thread);
 }
@@ -315,6 +319,7 @@ static const Worker *record_worker(const Access *a, const Record *r)
 static const char *missing_op(const Access *a, const Record *r)
 {
     return is_bulk(r)                            ? "mbarrier_wait"
+           : r->epoch == IN_FLIGHT && r->is_product ? "dot_wait"
            : r->epoch == IN_FLIGHT               ? "copy_async_wait_group"
            : record_worker(a, r) == a->worker    ? "synchronize"
                                                  : "cluster_synchronize";
@@ -326,7 +331,8 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
     const Worker *w = record_worker(a, r);
     unsigned warp = r->warp % block_warps(w);
     char who[ACCESSOR], block[FAULT_TEXT];
-    name_accessor(r->is_copy, is_bulk(r), warp * LANES + (is_other ? r->other : r->lane), who);
+    name_accessor(r->is_copy, is_bulk(r), r->is_product,
+                  warp * LANES + (is_other ? r->other : r->lane), who);
     snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
              w == a->worker ? "" : fault_block(w, block));
 }
@@ -341,7 +347,8 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
     bool is_one = a->all_lanes && is_other && r->other == r->lane;
     fault_block(w, block);
-    name_accessor(a->is_copy, a->is_bulk, is_one ? a->thread ^ 1 : a->thread, who);
+    name_accessor(a->is_copy, a->is_bulk, a->is_product, is_one ? a->thread ^ 1 : a->thread,
+                  who);
     name_earlier(a, r, is_other, first);
     if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
@@ -568,6 +575,34 @@ void shadow_copy_ends(const Copy *copy)
     end_copy_of(ACCESS_WRITE, copy, copy->to, copy->bytes);
 }
 
+/* ---- products -------------------------------------------------------------------- */
+
+static Access product_access(const Thread *lane, const ProductRead *read)
+{
+    Access a = access_of(ACCESS_READ, lane, read->at, NULL);
+    a.is_copy = a.is_product = a.all_lanes = true;
+    a.place = read->place;
+    return a;
+}
+
+void shadow_product_begins(const Thread *lane, const ProductRead *read)
+{
+    const Shadow *s = cpu_worker->shadow;
+    Access a = product_access(lane, read);
+    const Cells *c = find_cells(s, a.at);
+    check(&a, read->bytes);
+    if (c)
+        check_defined(&a, c, read->bytes);
+}
+
+void shadow_product_ends(const Thread *lane, const ProductRead *read)
+{
+    Access a = product_access(lane, read);
+    const Cells *c = find_cells(cpu_worker->shadow, a.at);
+    if (c)
+        visit_cells(&a, c, read->bytes, end_copy);
+}
+
 /* ---- mbarriers and bulk copies ----------------------------------------------- */
 
 void shadow_arrive(unsigned mbarrier)
@@ -632,6 +667,12 @@ void shadow_thread_ends(void)
     const Thread *t = w->running;
     const Copies *c = &t->copies;
     char block[FAULT_TEXT];
+    const ProductReads *products = &w->products[t->number / LANES];
+    if (w->shadow && products->count) {
+        fault_set(w, products->items[0].place, "thread %u of %s ends while this dot_async is in "
+                  "flight, no dot_wait has ended it", t->number, fault_block(w, block));
+        fault_leave();
+    }
     if (!w->shadow || c->begin == c->end)
         return;
     fault_set(w, c->items[c->begin].place, "thread %u of %s ends while this copy_async is "

@@ -46,6 +46,9 @@ void shadow_copy_ends(const Copy *copy);
 void shadow_bulk_read(const BulkCopy *copy, const void *at, size_t size);
 void shadow_bulk_write(const BulkCopy *copy);
 void shadow_bulk_lands(const BulkCopy *copy);
+/* The warp of `lane`, its first thread, reads bytes of a product in flight. Its wait has come. */
+void shadow_product_begins(const Thread *lane, const ProductRead *read);
+void shadow_product_ends(const Thread *lane, const ProductRead *read);
 /* The running thread's warp arrives at an mbarrier, whose number in the block this is;
  * the phase ends; the running thread has waited for the end. */
 void shadow_arrive(unsigned mbarrier);

@@ -227,6 +227,7 @@ void value_assign(const Value *to, const Value *from)
     memcpy(x->tensor.data, y->tensor.data,
            (size_t)(x->tensor.threads * x->tensor.words) * sizeof *x->tensor.data);
     x->tensor.undefined = y->tensor.undefined;
+    x->tensor.product = y->tensor.product;
 }
 
 /* ---- for the op families -------------------------------------------- */
@@ -382,11 +383,13 @@ static bool run_cluster(Interp *in)
     in->met = in->meeting = 0;
     memset(in->meets, 0, sizeof in->meets);
     memset(in->copy_groups, 0, sizeof in->copy_groups);
+    memset(in->product_groups, 0, sizeof in->product_groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
     order_begin_block(in);
-    return task_run_cluster(in) && copies_ended(in, NULL, NULL);
+    return task_run_cluster(in) && copies_ended(in, NULL, NULL) &&
+           products_ended(in, NULL, NULL);
 }
 
 /* Cuts the grid into clusters. */

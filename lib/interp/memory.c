@@ -15,7 +15,7 @@
 bool interp_allocate_shared(Interp *in, const Op *op)
 {
     Memory *memory = value_binding(op->results[0])->view.memory;
-    if (!copies_ended(in, memory, op))
+    if (!copies_ended(in, memory, op) || !products_ended(in, memory, op))
         return false;
     memset(memory->defined, 0, (size_t)memory->size);
     return true;

@@ -12,9 +12,9 @@
  * semaphores order blocks, each foreign reader that is not ordered before the
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
- * A copy_async is noted as two threads of its warps, which conflict with any; its
- * time is TIME_IN_FLIGHT, later than every barrier, until its wait. A copy_async_bulk
- * is noted as its mbarrier's, at the time when it starts: nobody knows that to be over
+ * A copy_async, as the reads of a dot_async, is noted as two threads of its warps, which
+ * conflict with any; its time is TIME_IN_FLIGHT, later than every barrier, until its wait.
+ * A copy_async_bulk is noted as its mbarrier's, at the time when it starts: nobody knows that to be over
  * before its phase has ended, and who has not waited for that does not know. */
 #include "interp/state.h"
 
@@ -311,11 +311,13 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
 }
 
 /* Names the op that should have ordered the access `a` before this one. */
-static const char *missing_order(const Interp *in, const Access *a)
+static const char *missing_order(Interp *in, const Access *a)
 {
     return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
                                                        : "and blocks are not ordered"
-           : a->time == TIME_IN_FLIGHT ? "and no copy_async_wait_group lies between"
+           : a->time == TIME_IN_FLIGHT
+               ? arena_printf(in->arena, "and no %s lies between",
+                              completion_wait_name(op_completion(in->ops[a->op])))
            : a->is_bulk                ? "and no mbarrier_wait for it lies between"
            : a->rank != in->rank       ? "and nothing orders the two blocks"
                                        : "and no synchronize lies between";

@@ -13,6 +13,7 @@ bool interp_allocate_register(Interp *in, const Op *op)
     Tensor *t = value_tensor(op->results[0]);
     const Attr *init = op_attr(op, ATTR_INIT);
     t->undefined = init ? NULL : op;
+    t->product = 0;
     uint64_t code = init ? constant_encode(t->dtype, init->number) : 0;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++)

@@ -40,6 +40,7 @@ typedef struct Tensor {
      * serves all bits: only allocate_register makes undefined ones, in whole
      * tensors, and only view, slice, permute, reshape and carrying pass them on. */
     const Op *undefined;
+    uint64_t product;       /* of sums: the number of the last dot_async; 0: there is none */
 } Tensor;
 
 uint64_t words_get(const uint32_t *words, uint64_t bit, unsigned width);
@@ -117,6 +118,7 @@ typedef struct View {
 } View;
 
 typedef struct Copy Copy;   /* one that is in flight (copy.c) */
+typedef struct Product Product;     /* one that is in flight (product.c) */
 typedef struct Mbarrier Mbarrier;   /* mbarrier.c */
 
 /* ---- values --------------------------------------------------------- */
@@ -226,6 +228,9 @@ struct Interp {
     Copy *copies;                   /* in flight, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
     int64_t copy_groups[LIMIT_CLUSTER][WARPS];  /* that each warp has committed */
+    Product *products, *free_products;  /* the same of dot_async */
+    int64_t product_groups[LIMIT_CLUSTER][WARPS];
+    uint64_t product_count;             /* that were issued */
     Mbarrier *mbarriers;            /* all of the program */
 };
 
@@ -378,6 +383,11 @@ bool order_holds(const Interp *in, uint64_t time);
 /* Returns true when no copy is in flight into `memory` (any memory when NULL); else
  * reports one, for `op` (NULL: the end of the program). */
 bool copies_ended(Interp *in, const Memory *memory, const Op *op);
+
+/* ---- products (product.c) ---------------------------------------------- */
+
+/* As copies_ended, of products that read `memory`. */
+bool products_ended(Interp *in, const Memory *memory, const Op *op);
 
 /* ---- mbarriers (mbarrier.c) -------------------------------------------- */
 

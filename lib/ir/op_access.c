@@ -122,6 +122,22 @@ bool program_has_remote(const Program *p)
     return program_blocks(p) > 1 && !region_walk(p->body, is_local, NULL);
 }
 
+/* ---- groups ------------------------------------------------------------------ */
+
+bool op_commits_product(const Op *op)
+{
+    const Attr *commit = op_attr(op, ATTR_COMMIT);
+    return op_completion(op) == COMPLETION_PRODUCT && (!commit || commit->word != FLAG_FALSE);
+}
+
+int64_t op_wait_pending(const Op *op)
+{
+    const Attr *pending = op_attr(op, ATTR_PENDING);
+    return pending                     ? pending->integer
+           : op_expr(op, ATTR_NUMBER) ? op_expr(op, ATTR_NUMBER)->constant
+                                      : 0;
+}
+
 const char *completion_wait_name(Completion c)
 {
     OpCode code = 0;

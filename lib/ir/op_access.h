@@ -11,7 +11,7 @@
  * that data choose.
  *
  * A new kind of access is a row's: a tensor copy to global memory would be complete by
- * a group of its own, an asynchronous product read its operands until a wait for it. */
+ * a group of its own. */
 #ifndef TILUS_IR_OP_ACCESS_H
 #define TILUS_IR_OP_ACCESS_H
 
@@ -50,7 +50,7 @@ static inline bool op_is_async(const Op *op)
  * write by themselves. */
 static inline bool completion_is_async_proxy(Completion c)
 {
-    return c == COMPLETION_MBARRIER;
+    return c == COMPLETION_MBARRIER || c == COMPLETION_PRODUCT;
 }
 
 /* The order that `op` makes. */
@@ -85,6 +85,12 @@ bool op_needs_swizzle_alignment(const Op *op);
  * SHARED_ALIGN or, where an op needs it, one repetition of the pattern of its swizzle
  * (1024, 512 or 256 bytes for the swizzles of 128, 64 and 32 bytes; 128 without one). */
 int64_t shared_alignment(const Value *allocation);
+
+/* Returns true for a dot_async that ends its group: whatever is not told to stay open. */
+bool op_commits_product(const Op *op);
+
+/* For an op that waits for groups: how many may stay in flight. */
+int64_t op_wait_pending(const Op *op);
 
 /* The op that waits for accesses of completion `c`, by name: "copy_async_wait_group". */
 const char *completion_wait_name(Completion c);

@@ -77,6 +77,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define K2(a, b) 2, 2, {OPERAND_##a, OPERAND_##b}
 #define K3(a, b, c) 3, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
 #define K2_3(a, b, c) 2, 3, {OPERAND_##a, OPERAND_##b, OPERAND_##c}
+#define K1_N(a) 1, OPERANDS_ANY, {OPERAND_##a}
 #define K2_N(a) 2, OPERANDS_ANY, {OPERAND_##a}
 #define KN 0, OPERANDS_ANY, {0}
 #define R(n) {MODE_READ, ACCESS_AT_OFFSETS, n}
@@ -84,8 +85,10 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define ATOMIC(n) {MODE_ATOMIC, ACCESS_AT_OFFSETS, n}
 #define S(n) {MODE_READ, ACCESS_AT_SOURCE, n}
 #define LOOKUP(n) {MODE_READ, ACCESS_AT_DATA, n}
+#define ALL(n) {MODE_READ, ACCESS_AT_ALL, n}
 #define NOW COMPLETION_NOW, 0
 #define GROUP COMPLETION_GROUP, 0
+#define PRODUCT COMPLETION_PRODUCT, 0
 #define MBARRIER(n) COMPLETION_MBARRIER, n
 #define M0 {0}
 #define M(threads, completion, ...)                                           \

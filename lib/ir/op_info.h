@@ -68,7 +68,8 @@ typedef enum ResultKind {
     RESULT_CARRIED,
     RESULT_OPTIONAL,    /* a REG, or none when nothing uses it */
     RESULT_TENSOR,      /* of operand 0's kind */
-    RESULT_MBARRIER
+    RESULT_MBARRIER,
+    RESULT_EACH         /* a REG for each operand */
 } ResultKind;
 
 typedef enum Effect {
@@ -83,8 +84,8 @@ typedef enum Effect {
 
 typedef enum TypeRule {
     RULE_GIVEN, RULE_SAME, RULE_LAST, RULE_ELEMENT, RULE_ENTRY, RULE_BOOL, RULE_REDUCE,
-    RULE_SLICE, RULE_PERMUTE, RULE_OPEN, RULE_RESHAPE, RULE_JOIN, RULE_DECODE, RULE_SCALAR,
-    RULE_RANK, RULE_INDICES, RULE_CARRIED, RULE_NONE
+    RULE_SLICE, RULE_PERMUTE, RULE_OPEN, RULE_RESHAPE, RULE_JOIN, RULE_DECODE, RULE_PENDING,
+    RULE_WAITED, RULE_SCALAR, RULE_RANK, RULE_INDICES, RULE_CARRIED, RULE_NONE
 } TypeRule;
 
 enum { OPERANDS_ANY = -1, OPERANDS_MAX = 3 };
@@ -112,6 +113,7 @@ typedef enum Completion {
 typedef enum AccessPlace {
     ACCESS_AT_OFFSETS,      /* attributes OFFSETS and DIMS */
     ACCESS_AT_SOURCE,       /* attributes SOURCE_OFFSETS and SOURCE_DIMS */
+    ACCESS_AT_ALL,          /* the whole tensor */
     ACCESS_AT_DATA          /* somewhere in the tensor, as register operands say */
 } AccessPlace;
 

@@ -86,6 +86,7 @@ void print_type(Text *out, const Type *t)
         text_add(out, " @ ");
         layout_print(out, t->layout);
     }
+    text_add(out, t->pending ? " pending" : "");
     if (t->strides) {
         text_add(out, " strides(");
         print_exprs(out, t->strides, t->rank);

@@ -57,6 +57,7 @@ typedef struct Type {
     const Layout *layout;           /* TYPE_REG only; NULL: open, infer-layouts chooses */
     DType packed;                   /* TYPE_REG only: codes lie in storage order packed(T)
                                        (types/storage.h); DTYPE_none: in plain order */
+    bool pending;                   /* TYPE_REG only: sums of products that may be in flight */
     const Scaling *scaling;         /* TYPE_REG only; NULL: elements are their values */
     Swizzle swizzle;                /* TYPE_SHARED only */
     bool swizzle_open;              /* swizzle(auto): infer-layouts chooses; none until then */
@@ -72,7 +73,8 @@ const Type *type_ptr(Module *m, DType dtype);
 const Type *type_reg(Module *m, DType dtype, const Layout *layout);
 /* A REG type whose layout is left open. Extents are constants. */
 const Type *type_reg_open(Module *m, DType dtype, unsigned rank, const Expr *const *extents);
-/* The REG type `t` with another element type, in plain order and not scaled. */
+/* The REG type `t` with another element type, in plain order, complete and not
+ * scaled. */
 const Type *type_like(Module *m, const Type *t, DType dtype);
 /* The REG type `t` with a layout of its shape; NULL leaves it open. */
 const Type *type_with_layout(Module *m, const Type *t, const Layout *layout);
@@ -82,6 +84,8 @@ const Type *type_packed(Module *m, const Type *t, DType to);
  * extent of `dim`, from 1 to SCALING_COUNT_LIMIT. */
 const Type *type_scaled(Module *m, const Type *t, unsigned dim, unsigned count,
                         const int16_t *exponents);
+/* The REG type `t` of sums of products in flight, or of complete ones. */
+const Type *type_pending(Module *m, const Type *t, bool pending);
 /* The exponent of the deferred scale at `index`, whose entry for the scaling's dimension is
  * what matters; 0 where there are none. */
 static inline int type_exponent(const Type *t, const int64_t *index)

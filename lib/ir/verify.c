@@ -117,7 +117,7 @@ static bool verify_result_count(Module *m, const Op *op)
         [RESULT_NONE] = 0, [RESULT_REG] = 1, [RESULT_SHARED] = 1, [RESULT_GLOBAL] = 1,
         [RESULT_SCALAR] = 1, [RESULT_INDICES] = op->parent->program->grid_rank,
         [RESULT_CARRIED] = op->result_count, [RESULT_OPTIONAL] = op->result_count ? 1 : 0,
-        [RESULT_TENSOR] = 1, [RESULT_MBARRIER] = 1};
+        [RESULT_TENSOR] = 1, [RESULT_MBARRIER] = 1, [RESULT_EACH] = op->operand_count};
     unsigned count = expected[op_info[op->code].result];
     if (op->result_count == count)
         return true;

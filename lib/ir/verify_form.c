@@ -34,10 +34,51 @@ static bool gives_scaled(const Op *op)
            (op->code == OP_allocate_register && (!init || constant_is_zero(init->number)));
 }
 
-static bool verify_operand_form(Module *m, const Op *op, const Value *v)
+/* Sums of products in flight: dot_async adds to them, dot_wait waits for them, control
+ * carries them. */
+static bool takes_pending(const Op *op, unsigned operand)
 {
+    return op_info[op->code].rule == RULE_CARRIED || op->code == OP_yield ||
+           op->code == OP_dot_wait || (op->code == OP_dot_async && operand == 2);
+}
+
+static bool gives_pending(const Op *op)
+{
+    return op_info[op->code].rule == RULE_CARRIED || op->code == OP_dot_wait ||
+           op->code == OP_dot_async ||
+           (op->code == OP_allocate_register && op_attr(op, ATTR_INIT));
+}
+
+static bool verify_operand_pending(Module *m, const Op *op, unsigned i)
+{
+    const Value *v = op->operands[i];
+    const char *name = v->name ? v->name : "?";
+    if (!v->type->pending || takes_pending(op, i))
+        return true;
+    diag_error(m->diag, op->loc, "%s takes complete tensors, %%%s may be in flight: %s",
+               op_info[op->code].name, name, type_text(m, v->type));
+    return diag_note(m->diag, v->loc, "%%%s is defined here; dot_wait completes it", name);
+}
+
+static bool verify_result_pending(Module *m, const Op *op, const Type *t)
+{
+    if (t->pending && !gives_pending(op))
+        return diag_error(m->diag, op->loc, "%s%s does not give a tensor in flight, got %s",
+                          op_info[op->code].name,
+                          op->code == OP_allocate_register ? " without a number" : "",
+                          type_text(m, t));
+    return !t->pending || (!t->packed && !t->scaling) ||
+           diag_error(m->diag, op->loc, "a tensor in flight is in plain order and has no "
+                      "deferred scales, got %s", type_text(m, t));
+}
+
+static bool verify_operand_form(Module *m, const Op *op, unsigned i)
+{
+    const Value *v = op->operands[i];
     const Type *t = v->type;
     const char *name = v->name ? v->name : "?";
+    if (!verify_operand_pending(m, op, i))
+        return false;
     if (t->packed && !takes_packed(op->code))
         return diag_error(m->diag, op->loc, "%s takes elements in plain order, %%%s is in order "
                           "packed(%s): cast or view it first", op_info[op->code].name, name,
@@ -52,6 +93,8 @@ static bool verify_operand_form(Module *m, const Op *op, const Value *v)
 static bool verify_result_form(Module *m, const Op *op, const Type *t)
 {
     const char *why = NULL;
+    if (!verify_result_pending(m, op, t))
+        return false;
     if ((t->packed && !gives_packed(op)) || (t->scaling && !gives_scaled(op)))
         return diag_error(m->diag, op->loc, "%s%s does not give a tensor in a storage order or "
                           "with deferred scales, got %s", op_info[op->code].name,
@@ -71,7 +114,7 @@ bool verify_forms(Module *m, const Op *op)
 {
     for (unsigned i = 0; i < op->operand_count; i++)
         if (op->operands[i]->type->kind == TYPE_REG &&
-            !verify_operand_form(m, op, op->operands[i]))
+            !verify_operand_form(m, op, i))
             return false;
     for (unsigned i = 0; i < op->result_count; i++)
         if (op->results[i]->type->kind == TYPE_REG &&

@@ -376,7 +376,7 @@ static void flow_wait(Walk *w, const Op *op, State *s)
         state_doubt(s);
     else
         state_change(w, s, op_info[op->code].sync.completion, change_wait,
-                     op_expr(op, ATTR_NUMBER)->constant);
+                     op_wait_pending(op));
 }
 
 /* An acquire and a release are barriers, too. */
@@ -397,6 +397,8 @@ static void flow_op(Walk *w, const Op *op, State *s)
 {
     if (op->mark) {
         flow_access(w, op, s);
+        if (op_commits_product(op))
+            state_change(w, s, COMPLETION_PRODUCT, change_commit, 0);
     } else if (op_sync(op) != SYNC_NONE) {
         flow_sync(w, op, s);
     } else if (op->code == OP_allocate_shared) {

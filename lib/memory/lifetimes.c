@@ -9,13 +9,15 @@
 
 #include <string.h>
 
-/* Accesses of a tensor on a path since the last `synchronize`; the last two
+/* Accesses of a tensor on a path since the last `synchronize`; all but the first
  * outlive barriers. */
 enum {
     TOUCHED = 1,
     STARTED = 2,        /* a copy that is in no group yet */
     COMMITTED = 4,      /* a copy in a group */
-    FLYING = 8          /* a bulk copy: what ends it is not looked into */
+    FLYING = 8,         /* a bulk copy: what ends it is not looked into */
+    MULTIPLIED = 16,    /* by a dot_async that is in no group yet */
+    GROUPED = 32        /* by one in a group */
 };
 
 typedef struct Walk {
@@ -91,9 +93,10 @@ static void state_move(const Walk *w, uint8_t *state, uint8_t from, uint8_t to)
 
 static uint8_t access_state(Completion completion)
 {
-    return completion == COMPLETION_NOW     ? TOUCHED
-           : completion == COMPLETION_GROUP ? STARTED
-                                            : FLYING;
+    return completion == COMPLETION_NOW       ? TOUCHED
+           : completion == COMPLETION_GROUP   ? STARTED
+           : completion == COMPLETION_PRODUCT ? MULTIPLIED
+                                              : FLYING;
 }
 
 static void flow_access(Walk *w, const Op *op, const OpAccess *access, uint8_t *state)
@@ -173,9 +176,10 @@ static void flow_sync(Walk *w, const Op *op, uint8_t *state)
         state_move(w, state, TOUCHED, 0);
     else if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP))
         state_move(w, state, STARTED, COMMITTED);
-    else if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) &&
-             op_expr(op, ATTR_NUMBER)->constant == 0)
+    else if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) && op_wait_pending(op) == 0)
         state_move(w, state, COMMITTED, TOUCHED);
+    else if (op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT) && op_wait_pending(op) == 0)
+        state_move(w, state, GROUPED, TOUCHED);
 }
 
 static void flow_op(Walk *w, const Op *op, uint8_t *state)
@@ -188,6 +192,8 @@ static void flow_op(Walk *w, const Op *op, uint8_t *state)
     for (unsigned i = 0; i < count; i++)
         if (accesses[i].tile.memory->type->kind == TYPE_SHARED)
             flow_access(w, op, &accesses[i], state);
+    if (op_commits_product(op))
+        state_move(w, state, MULTIPLIED, GROUPED);
     if (op_sync(op) != SYNC_NONE && is_block_wide(op))
         flow_sync(w, op, state);
     else if (op->code == OP_if)

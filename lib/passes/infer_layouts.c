@@ -2,7 +2,7 @@
  * spread first, along the edges of the constraint graph, and tables of `lookup` get
  * the one layout that their op takes; then
  *
- *   1. dots get fragments, the warps shared out over m and n;
+ *   1. products of dot_async and dots get fragments, the warps shared out over m and n;
  *   2. of what is still open, the largest tile first, a tile that is loaded or
  *      stored gets the widest accesses, lanes side by side;
  *   3. shared tensors get the swizzle with the fewest bank conflicts.
@@ -27,6 +27,7 @@
 #include "passes/layout_graph.h"
 #include "passes/report.h"
 #include "select/fit.h"
+#include "select/wgmma.h"
 
 #include <stdlib.h>
 
@@ -125,6 +126,28 @@ static bool choose_dot(Op *op, void *data)
         fit_dot_fma(s->m, op, sm, known, &fit))
         return choose_operands(s, op, &fit);
     return true;
+}
+
+/* ---- products -------------------------------------------------------------- */
+
+static const Layout *known_layout(const Value *v)
+{
+    return v->type->kind == TYPE_REG ? graph_node(v)->layout : NULL;
+}
+
+/* Gives sums of a dot_async, and a in registers, the fragments of wgmma; warpgroups over m
+ * first. */
+static bool choose_product(Op *op, void *data)
+{
+    Infer *s = data;
+    if (op->code != OP_dot_async)
+        return true;
+    const Layout *sums = known_layout(op->results[0]), *a = known_layout(op->operands[0]);
+    if (!fit_wgmma(s->m, op, &sums, &a))
+        return true;
+    return graph_choose(&s->graph, graph_node(op->results[0]), sums, op, "sums of wgmma") &&
+           (!a || graph_choose(&s->graph, graph_node(op->operands[0]), a, op,
+                               "fragments a of wgmma"));
 }
 
 /* ---- tiles ------------------------------------------------------------------- */
@@ -239,6 +262,7 @@ static bool choose(Infer *s)
     return graph_build(&s->graph, s->p) && region_walk(s->p->body, check_view, s) &&
            !s->failed &&
            region_walk(s->p->body, choose_table, s) &&
+           region_walk(s->p->body, choose_product, s) &&
            region_walk(s->p->body, choose_dot, s) && choose_tiles(s);
 }
 

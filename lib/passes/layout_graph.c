@@ -140,6 +140,13 @@ static void connect_index(Graph *g, const Op *op)
         add_edge(g, EDGE_REPEAT, op, index, op->result_count ? op->results[0] : op->operands[0]);
 }
 
+/* Connects what dot_wait takes with what it gives, one by one. */
+static void connect_waited(Graph *g, const Op *op)
+{
+    for (unsigned i = 0; i < op->result_count; i++)
+        add_edge(g, EDGE_SAME, op, op->operands[i], op->results[i]);
+}
+
 static void connect_op(Graph *g, const Op *op)
 {
     connect_index(g, op);
@@ -161,6 +168,13 @@ static void connect_op(Graph *g, const Op *op)
         break;
     case RULE_JOIN:
         connect_join(g, op);
+        break;
+    case RULE_WAITED:
+        connect_waited(g, op);
+        break;
+    case RULE_PENDING:
+        if (op->operand_count == 3)
+            add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
         break;
     case RULE_ENTRY:    /* the table's layout is chosen by itself */
         add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);

@@ -190,6 +190,9 @@ static bool check_access(Planner *p, const Op *op, unsigned operand, const Value
     if (op_completion(op) == COMPLETION_MBARRIER && !planner_is_copy(p, op))
         return REFUSE(p, op, "an mbarrier counts what %s copies into %s", planner_op_text(p, op),
                       planner_value_text(p, tensor));
+    if (op_completion(op) == COMPLETION_PRODUCT)
+        return REFUSE(p, op, "%s reads %s until a dot_wait", planner_op_text(p, op),
+                      planner_value_text(p, tensor));
     if (!is_accessed(op, operand))
         return REFUSE(p, op, "%s uses %s as a value", planner_op_text(p, op),
                       planner_value_text(p, tensor));

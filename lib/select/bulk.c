@@ -100,8 +100,7 @@ static bool find_place(const Value *tensor, int64_t *first, int64_t *end)
     return true;
 }
 
-/* Shared tensors may have been placed over each other. */
-static bool may_meet(const Value *a, const Value *b)
+bool memory_may_meet(const Value *a, const Value *b)
 {
     int64_t first[2], end[2];
     return a == b || (find_place(a, &first[0], &end[0]) && find_place(b, &first[1], &end[1]) &&
@@ -126,8 +125,8 @@ static bool leaves_alone(Op *op, void *data)
         !op->operand_count || !is_memory(op_memory_operand(op)->type))
         return true;
     const Value *written = memory_origin(op_memory_operand(op));
-    return !may_meet(written, memory_origin(op_memory_operand(copy))) &&
-           !may_meet(written, memory_origin(copy->operands[0]));
+    return !memory_may_meet(written, memory_origin(op_memory_operand(copy))) &&
+           !memory_may_meet(written, memory_origin(copy->operands[0]));
 }
 
 /* The async proxy must be kept behind writes of the program's threads: where some op other

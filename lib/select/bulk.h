@@ -34,4 +34,8 @@ typedef struct TensorMaps {
 /* Returns the maps of `p`, on `arena`; a copy that has no plan has no map. */
 TensorMaps bulk_maps(Program *p, Arena *arena);
 
+/* Returns true when two allocations of shared memory are one, or were placed over each
+ * other. */
+bool memory_may_meet(const Value *a, const Value *b);
+
 #endif

@@ -21,6 +21,7 @@
 #include "select/scan.h"
 #include "select/select.h"
 #include "select/table.h"
+#include "select/wgmma.h"
 
 typedef enum PlanFamily {
 #define FAMILY(id) PLAN_##id,
@@ -42,6 +43,7 @@ struct Plan {
         BulkPlan bulk;
         MbarrierPlan mbarrier;
         DotPlan dot;
+        WgmmaPlan wgmma;
         ReducePlan reduce;
         RelayoutPlan relayout;
         ScanPlan scan;

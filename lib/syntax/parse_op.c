@@ -582,6 +582,13 @@ static const Type *inferred_type(Parser *p, const Statement *s, TypeRule rule, c
     }
 }
 
+/* The type of sums that a dot_async or dot_wait of `operand` gives. */
+static const Type *waited_type(Parser *p, const Statement *s, const Type *operand)
+{
+    const Attr *pending = find_attr(s, ATTR_PENDING);
+    return type_pending(p->m, operand, operand->pending && pending && pending->integer > 0);
+}
+
 bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
 {
     const OpInfo *info = &op_info[code];
@@ -597,6 +604,15 @@ bool infer_result_types(Parser *p, Statement *s, OpCode code, const Op *op)
         for (; s->type_count < s->operand_count; s->type_count++)
             s->types[s->type_count] = s->operands[s->type_count]->type;
         return true;
+    case RULE_WAITED:
+        for (; s->type_count < s->operand_count; s->type_count++)
+            s->types[s->type_count] = waited_type(p, s, s->operands[s->type_count]->type);
+        return true;
+    case RULE_PENDING:
+        if (s->operand_count == 3)
+            return (s->types[s->type_count++] = type_pending(p->m, s->operands[2]->type, true));
+        return diag_error(p->diag, s->loc, "%s without sums needs the type of its result",
+                          info->name);
     case RULE_GIVEN:
     case RULE_ELEMENT:
     case RULE_SLICE:
@@ -703,7 +719,7 @@ static OpCode find_leaf_op(Parser *p)
         diag_error(p->diag, p->token.loc, "%s is not an integer parameter, an op or a type",
                    token_text(p, &p->token));
     else if (op_info[code].effect == EFFECT_CONTROL || op_info[code].result == RESULT_NONE ||
-             op_info[code].result == RESULT_INDICES)
+             op_info[code].result == RESULT_INDICES || op_info[code].result == RESULT_EACH)
         diag_error(p->diag, p->token.loc, "%s cannot stand in an expression",
                    op_info[code].name);
     else

@@ -51,7 +51,7 @@ static bool check_constant_shape(Parser *p, Loc loc, const Expr *const *extents,
 }
 
 /* Without a layout the type is open. */
-static const Type *parse_reg_tail(Parser *p, Loc loc, DType dtype, const Expr *const *extents,
+static const Type *parse_reg_layout(Parser *p, Loc loc, DType dtype, const Expr *const *extents,
                                   unsigned rank)
 {
     if (!check_constant_shape(p, loc, extents, rank))
@@ -76,6 +76,14 @@ static const Type *parse_reg_tail(Parser *p, Loc loc, DType dtype, const Expr *c
         text_printf(&shapes, "%s%lld", d ? ", " : "", (long long)layout->shape[d]);
     diag_error(p->diag, layout_loc, "the tensor's shape is %s]", text_string(&shapes));
     return NULL;
+}
+
+static const Type *parse_reg_tail(Parser *p, Loc loc, DType dtype, const Expr *const *extents,
+                                  unsigned rank)
+{
+    const Type *t = parse_reg_layout(p, loc, dtype, extents, rank);
+    bool pending = t && !p->token.begins_line && parser_accept(p, "pending");
+    return pending ? type_pending(p->m, t, true) : t;
 }
 
 /* strides(..), in front of which the parser stands. */

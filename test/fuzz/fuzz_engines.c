@@ -9,7 +9,7 @@ static void check_program(Choices *choices, Arena *arena)
     static CheckTotals totals;
     uint64_t target = choose(choices, 4);
     CheckOptions options = {.target = targets[target], .cpu = true,
-                            .gen = {.exact = true, .bulk = target >= 2}};
+                            .gen = {.exact = true, .bulk = target >= 2, .wgmma = target == 3}};
     if (!program_check(&options, &totals, choices, arena, "fuzz_engines"))
         target_fail("the engines do not agree");
 }

@@ -6,7 +6,7 @@ static void check_program(Choices *choices, Arena *arena)
 {
     static CheckTotals totals;
     CheckOptions options = {.gen.races = choose_rarely(choices, 8)};
-    options.gen.bulk = true;
+    options.gen.bulk = options.gen.wgmma = true;
     options.gen.failures = choose_rarely(choices, 8);
     if (!program_check(&options, &totals, choices, arena, "fuzz_passes"))
         target_fail("the program does not agree with itself");

@@ -12,6 +12,7 @@
  *   gen_value.c     register tensors and their ops
  *   gen_form.c      storage orders, decode, rescale
  *   gen_dot.c       dot
+ *   gen_wgmma.c     dot_async, dot_wait
  *   gen_lookup.c    look-ups in tables
  *   gen_dequantize.c  dequantize
  *   gen_stride.c    loops over one shared tensor, by steps
@@ -361,6 +362,11 @@ void gen_form(Gen *g);
 /* ---- dot (gen_dot.c) ---------------------------------------------------- */
 
 void gen_dot(Gen *g);
+
+/* ---- products (gen_wgmma.c) ---------------------------------------------- */
+
+/* Where the target has them and whole warpgroups run them. */
+void gen_wgmma(Gen *g);
 
 /* ---- tables (gen_lookup.c) ----------------------------------------------- */
 

@@ -203,9 +203,12 @@ static bool may_refuse(const Case *c, const Parsed *p)
     return c->program.may_race && is_race(parsed_error(p));
 }
 
-/* Runs the case's program after the passes `pipeline`, for `target` (NULL: any). */
+/* Runs the case's program after the passes `pipeline`, for `target` (NULL: any). Only sm_90a
+ * takes products. */
 static bool check_variant(Case *c, const char *pipeline, const char *target, bool compiles)
 {
+    if (target && strstr(c->program.text, "dot_async"))
+        target = "sm_90a";
     tilus_pass_options options = {.verify_each = true, .target = target};
     Parsed p = parse(c->source);
     c->pipeline = pipeline;

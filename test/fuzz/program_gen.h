@@ -20,6 +20,7 @@ typedef struct GenOptions {
     bool rings;         /* only mbarriers and bulk copies */
     bool failures;      /* some assertions do not hold */
     bool bulk;          /* mbarriers and bulk copies, of sm_90 and later */
+    bool wgmma;         /* asynchronous products, of sm_90a */
     bool exact;         /* no op whose result is approximate, or depends on an order that
                            a machine is free to choose; no bits of a NaN as a number */
 } GenOptions;

@@ -5,6 +5,7 @@
 #include "common/options.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 /* The options of the command line. */
@@ -79,6 +80,12 @@ static bool has_bulk(const char *target)
     return !target || (sscanf(target, "sm_%u", &sm) == 1 && sm >= 90);
 }
 
+/* Any target, or sm_90a. */
+static bool has_wgmma(const char *target)
+{
+    return !target || !strcmp(target, "sm_90a");
+}
+
 /* Compiled programs are exact: the engines must agree bit by bit. */
 static bool settings_finish(Settings *s, int *status)
 {
@@ -87,6 +94,7 @@ static bool settings_finish(Settings *s, int *status)
     s->check.target = s->cpu ? s->cpu : s->codegen;
     s->check.cpu = s->check.gen.exact = s->cpu != NULL;
     s->check.gen.bulk = has_bulk(s->check.target);
+    s->check.gen.wgmma = has_wgmma(s->check.target);
     s->check.gen.tight = s->check.hazards_only;
     return true;
 }

@@ -1,0 +1,209 @@
+/* dot_async and dot_wait as wgmma (select/wgmma.h plans them):
+ *
+ *     fence.proxy.async            where threads write the shared operands
+ *     ties of a and c              where these are registers of other instructions
+ *     wgmma.fence                  unless sums alone go on from the product before
+ *     wgmma.mma_async ..           for each step of k all units
+ *     wgmma.commit_group           unless the group stays open
+ *
+ * A wait ties all sums that it names: ptxas would read others too early, or serialize. */
+#include "codegen/memory.h"
+#include "codegen/product.h"
+#include "ir/op_access.h"
+#include "ir/op_attrs.h"
+
+typedef struct Emit {
+    Codegen *cg;
+    const Op *op;
+    const WgmmaPlan *plan;
+    LLVMValueRef *sums;         /* of the result; c's at first, where there is a c */
+    LLVMValueRef *a;            /* words of a in registers */
+    LLVMValueRef descriptors[2];    /* of the warpgroup's first tile, step 0 */
+    ProductForm form;
+} Emit;
+
+/* ---- descriptors ---------------------------------------------------------------- */
+
+/* The byte address in shared memory of operand i's first element, an i64. */
+static LLVMValueRef operand_address(Codegen *cg, const Value *v)
+{
+    const Lowered *l = lowered(v);
+    int64_t bytes = dtype_bits(v->type->dtype) / 8;
+    LLVMValueRef base = LLVMBuildPtrToInt(cg->builder, l->value, cg->i64, "");
+    return add_i64(cg, base, mul_i64(cg, l->first, const_i64_of(cg, bytes)));
+}
+
+/* The number of the warpgroup, an i32 that ptxas knows to be equal in a warp. */
+static LLVMValueRef warpgroup_number(Codegen *cg, Loc at)
+{
+    LLVMValueRef number = LLVMBuildUDiv(cg->builder, cg->thread, const_i32_of(cg, WARPGROUP), "");
+    LLVMValueRef args[] = {const_i32_of(cg, UINT32_MAX), number, const_i32_of(cg, 0),
+                           const_i32_of(cg, 31)};
+    return call_intrinsic(cg, INTR_shuffle_index, at, args, 4);
+}
+
+/* Bytes from the operand's begin to the part that the warpgroup's first tile needs. */
+static LLVMValueRef warpgroup_offset(Emit *e, unsigned i, LLVMValueRef warpgroup)
+{
+    int64_t elements = i ? WGMMA_N : WGMMA_M;
+    LLVMValueRef tile = emit_thread_index(e->cg, e->plan->tiles, i, warpgroup);
+    return mul_i64(e->cg, tile, const_i64_of(e->cg, elements * e->plan->matrices[i].mn_bytes));
+}
+
+static bool make_descriptor(Emit *e, unsigned i)
+{
+    enum { MASK = (1 << WGMMA_ADDRESS_BITS) - 1 };
+    Codegen *cg = e->cg;
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef at = operand_address(cg, e->op->operands[i]);
+    if (e->plan->tiles->threads > 1) {
+        LLVMValueRef warpgroup = warpgroup_number(cg, e->op->loc);
+        if (!warpgroup)
+            return false;
+        at = add_i64(cg, at, warpgroup_offset(e, i, warpgroup));
+    }
+    at = LLVMBuildAnd(b, at, const_i64_of(cg, MASK), "");
+    at = LLVMBuildLShr(b, at, const_i64_of(cg, WGMMA_ADDRESS_SHIFT), "");
+    uint64_t rest = wgmma_descriptor(&e->plan->matrices[i]);
+    e->descriptors[i] = LLVMBuildOr(b, at, const_i64_of(cg, (int64_t)rest), "");
+    return true;
+}
+
+/* The descriptor of operand i for element `mn` along m or n, and step `k`. */
+static LLVMValueRef descriptor_at(const Emit *e, unsigned i, int64_t mn, int64_t k)
+{
+    const WgmmaMatrix *x = &e->plan->matrices[i];
+    int64_t bytes = mn * x->mn_bytes + k * x->k_bytes;
+    return add_i64(e->cg, e->descriptors[i], const_i64_of(e->cg, bytes >> WGMMA_ADDRESS_SHIFT));
+}
+
+/* ---- one instruction ---------------------------------------------------------------- */
+
+static unsigned tile_words(const Emit *e)
+{
+    return e->form.words / (unsigned)(e->plan->n / WGMMA_N);
+}
+
+static unsigned gather_sums(const Emit *e, const WgmmaUnit *u, LLVMValueRef *args)
+{
+    unsigned count = 0, words = tile_words(e);
+    for (int64_t tile = 0; tile < e->plan->n / WGMMA_N; tile++)
+        for (unsigned w = 0; w < words; w++)
+            args[count++] = e->sums[u->slots[tile] * words + w];
+    return count;
+}
+
+static void scatter_sums(const Emit *e, const WgmmaUnit *u, LLVMValueRef product)
+{
+    unsigned count = 0, words = tile_words(e);
+    for (int64_t tile = 0; tile < e->plan->n / WGMMA_N; tile++)
+        for (unsigned w = 0; w < words; w++)
+            e->sums[u->slots[tile] * words + w] =
+                LLVMBuildExtractValue(e->cg->builder, product, count++, "");
+}
+
+static void multiply(Emit *e, const WgmmaUnit *u, int64_t k, LLVMValueRef *args)
+{
+    unsigned count = 0;
+    e->form.has_sums = e->op->operand_count == 3 || k > 0;
+    if (e->form.has_sums)
+        count = gather_sums(e, u, args);
+    for (unsigned w = 0; e->form.in_registers && w < PRODUCT_A_WORDS; w++)
+        args[count++] = e->a[u->a_slots[k] * PRODUCT_A_WORDS + w];
+    if (!e->form.in_registers)
+        args[count++] = descriptor_at(e, 0, u->row, k);
+    args[count++] = descriptor_at(e, 1, u->column, k);
+    scatter_sums(e, u, call_product(e->cg, &e->form, args, count));
+}
+
+/* ---- dot_async -------------------------------------------------------------------------- */
+
+static bool is_negated(const Op *op)
+{
+    const Attr *negate = op_attr(op, ATTR_NEGATE);
+    return negate && negate->word == FLAG_TRUE;
+}
+
+static LLVMValueRef *copy_words(Codegen *cg, const Value *v)
+{
+    return arena_copy(&cg->module->scratch, lowered_words(v),
+                      (size_t)type_thread_words(v->type) * sizeof(LLVMValueRef));
+}
+
+static Emit emit_open(Codegen *cg, const Op *op, const WgmmaPlan *plan)
+{
+    Emit e = {.cg = cg, .op = op, .plan = plan};
+    e.form = (ProductForm){.kind = PRODUCT_MULTIPLY, .row = plan->row, .n = plan->n,
+                           .in_registers = plan->in_registers, .negate = is_negated(op),
+                           .mn_major = {plan->matrices[0].mn_major, plan->matrices[1].mn_major}};
+    e.form.words = product_unpack(product_pack(&e.form)).words;
+    e.sums = op->operand_count == 3 ? copy_words(cg, op->operands[2])
+                                    : words_new(cg, op->results[0]->type);
+    e.a = plan->in_registers ? copy_words(cg, op->operands[0]) : NULL;
+    return e;
+}
+
+/* Ties registers of other instructions. Sums that may be in flight must not be named. */
+static void tie_registers(Emit *e)
+{
+    const Value *c = e->op->operand_count == 3 ? e->op->operands[2] : NULL;
+    bool is_filled = c && c->def && c->def->code == OP_allocate_register;
+    if (e->a)
+        product_tie(e->cg, e->a, (unsigned)type_thread_words(e->op->operands[0]->type));
+    if (c && (!c->type->pending || is_filled))
+        product_tie(e->cg, e->sums, (unsigned)type_thread_words(c->type));
+}
+
+static bool emit_fences(Emit *e)
+{
+    Codegen *cg = e->cg;
+    if (e->plan->async_fence && !call_intrinsic(cg, INTR_async_fence, e->op->loc, NULL, 0))
+        return false;
+    if (!e->plan->fence)
+        return true;
+    tie_registers(e);
+    return call_intrinsic(cg, INTR_wgmma_fence, e->op->loc, NULL, 0);
+}
+
+bool emit_dot_async(Codegen *cg, const Op *op, const Plan *plan)
+{
+    Emit e = emit_open(cg, op, &plan->wgmma);
+    LLVMValueRef *args = arena_array(&cg->module->scratch, LLVMValueRef,
+                                     e.form.words + PRODUCT_A_WORDS + 1);
+    if (!cg->target->own)
+        return diag_error(cg->diag, op->loc, "dot_async needs sm_%da, the target is %s", WGMMA_SM,
+                          cg->target->name);
+    if (!make_descriptor(&e, 1) || (!e.form.in_registers && !make_descriptor(&e, 0)) ||
+        !emit_fences(&e))
+        return false;
+    for (int64_t k = 0; k < plan->wgmma.steps; k++)
+        for (int64_t i = 0; i < plan->wgmma.unit_count; i++)
+            multiply(&e, &plan->wgmma.units[i], k, args);
+    lower_words(cg, op->results[0], e.sums);
+    return !op_commits_product(op) || call_intrinsic(cg, INTR_wgmma_commit, op->loc, NULL, 0);
+}
+
+/* ---- dot_wait ------------------------------------------------------------------------------ */
+
+bool emit_dot_wait(Codegen *cg, const Op *op)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < op->operand_count; i++)
+        count += (unsigned)type_thread_words(op->operands[i]->type);
+    LLVMValueRef *all = arena_array(&cg->module->scratch, LLVMValueRef, count), *at = all;
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        int64_t words = type_thread_words(op->operands[i]->type);
+        memcpy(at, lowered_words(op->operands[i]), (size_t)words * sizeof *at);
+        at += words;
+    }
+    ProductForm wait = {.kind = PRODUCT_WAIT, .words = count,
+                        .pending = (unsigned)op_wait_pending(op)};
+    LLVMValueRef waited = call_product(cg, &wait, all, count);
+    for (unsigned i = 0; i < count; i++)
+        all[i] = LLVMBuildExtractValue(cg->builder, waited, i, "");
+    for (unsigned i = 0; i < op->operand_count; i++) {
+        lower_words(cg, op->results[i], all);
+        all += type_thread_words(op->operands[i]->type);
+    }
+    return true;
+}
