@@ -28,8 +28,8 @@ syn keyword tilusOp
   \ launch_dependents wait_dependencies setmaxnreg view slice permute reshape
   \ convert_layout concat interleave cast decode rescale lookup lookup_shared dequantize
   \ add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh floor ceil
-  \ round sin cos erf compare select and or xor not shl shr dot reduce scan broadcast
-  \ shuffle assert assume exit print
+  \ round sin cos erf compare select and or xor not shl shr dot dot_async dot_wait reduce
+  \ scan broadcast shuffle assert assume exit print
 syn keyword tilusControl
   \ for while if thread_group yield
 syn keyword tilusType
