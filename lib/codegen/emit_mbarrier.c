@@ -89,7 +89,7 @@ static bool is_followed(const Op *op)
 }
 
 /* The mbarriers are there for all threads: of the block, or of all blocks of a cluster, which
- * meet behind the last of several allocations. */
+ * meet behind the last of several allocations, and its fence. */
 static bool emit_meeting(Codegen *cg, const Op *op)
 {
     if (program_blocks(cg->program) == 1)
@@ -112,7 +112,7 @@ bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
             return false;
     }
     if (!call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0) ||
-        (program_blocks(cg->program) > 1 &&
+        (program_blocks(cg->program) > 1 && !is_followed(op) &&
          !call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0)))
         return false;
     end_single(cg, all);
