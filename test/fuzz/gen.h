@@ -302,7 +302,7 @@ void gen_bulk(Gen *g);
 /* Rows that a marked loop copies beside its own tile: a ring's, each copied in its iteration
  * after it is read. One mbarrier counts all iterations, or each has a phase. */
 typedef struct BulkRows {
-    const char *view, *tensor, *mbarrier, *zeros, *words, *type;
+    const char *view, *tensor, *mbarrier, *zeros, *places, *words, *type;
     bool phased;
 } BulkRows;
 /* Returns false where the target or the place has none, or the tile is no whole chunks. */

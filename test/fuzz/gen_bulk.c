@@ -3,6 +3,7 @@
  * rows that a marked loop copies. Mbarriers are counted in phases from the program's
  * begin, so all stand outside of regions. */
 #include "gen.h"
+#include "memory/tensor_map.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ typedef struct Stream {
     const char *bounds;         /* of all its loops; NULL: of each its own */
     const char *view, *ring, *full, *empty;
     const char *zeros;          /* ", 0, 0": the tile's offsets */
+    const char *places;         /* the same in the view, of a box that may lie outside of it */
     const char *words;          /* " {shape = [4, 8], evict = first}" */
 } Stream;
 
@@ -60,31 +62,93 @@ const char *gen_mbarriers(Gen *g, unsigned arrivals, int64_t count)
     return name;
 }
 
+/* Returns true when a tile of the layout is a box that a tensor map copies into a slot of the
+ * ring, in a swizzle of `*bytes` where that is not 0. */
+static bool is_box(Gen *g, const Stream *s, int64_t *bytes)
+{
+    enum { ROW = 16, SLOT = 128, PATTERN_ROWS = 8, SWIZZLE_LEAST = 32 };
+    const Layout *l = s->layout;
+    int64_t bits = dtype_bits(s->dtype), tile = bits / 8, row = l->shape[l->rank - 1] * bits / 8;
+    if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+        return false;
+    for (unsigned d = 0; d < l->rank; d++) {
+        if (l->shape[d] > MAP_BOX_MAX)
+            return false;
+        tile *= l->shape[d];
+    }
+    bool fits = row == SWIZZLE_LEAST || row == 2 * SWIZZLE_LEAST || row == 4 * SWIZZLE_LEAST;
+    fits = fits && tile % (PATTERN_ROWS * row) == 0;
+    *bytes = fits && choose(g->choices, 3) ? row : 0;
+    return row % ROW == 0 && tile % SLOT == 0 && choose(g->choices, 3);
+}
+
+/* " swizzle(2, 3, 3)" of rows of so many bytes; "" of 0. */
+static const char *swizzle_text(Gen *g, DType dtype, int64_t bytes)
+{
+    enum { CHUNK_BITS = 128, LEAST_BITS = 4 };
+    unsigned base = (unsigned)__builtin_ctz(CHUNK_BITS / dtype_bits(dtype));
+    return bytes ? arena_printf(g->arena, " swizzle(%u, %u, 3)",
+                                (unsigned)__builtin_ctzll((uint64_t)bytes) - LEAST_BITS, base)
+                 : "";
+}
+
+/* The view of `rows` tiles, and of `wider` columns more, a whole number of 16 bytes. */
+static void add_view(Gen *g, Stream *s, int64_t rows, int64_t wider)
+{
+    const Layout *l = s->layout;
+    int64_t shape[LIMIT_RANK], elements = rows;
+    Text text;
+    text_init(&text, g->arena);
+    const char *exact = gen_exact(g, rows);
+    for (unsigned d = 0; d < l->rank; d++) {
+        shape[d] = l->shape[d] + (d + 1 == l->rank ? wider : 0);
+        elements *= shape[d];
+    }
+    gen_numbers(&text, l->rank, shape);
+    s->view = gen_name(g, "t");
+    text_printf(&g->views, "  %s = view_global %s : %s[%s, %s]\n", s->view,
+                gen_pointer_aligned(g, s->dtype, elements, BULK_BITS / 8),
+                dtype_name(s->dtype), exact, text_string(&text));
+}
+
+/* Offsets of a box around the begin of the view, of one in it, or zeros. */
+static const char *box_places(Gen *g, const Stream *s)
+{
+    Text text;
+    text_init(&text, g->arena);
+    for (unsigned d = 0; d < s->layout->rank; d++) {
+        int64_t most = s->layout->shape[d];
+        text_printf(&text, ", %lld", choose(g->choices, 2)
+                                         ? (long long)choose_between(g->choices, -most, most) : 0);
+    }
+    return text_string(&text);
+}
+
 /* The tensors, a row of the view for each iteration. */
 static void add_memory(Gen *g, Stream *s)
 {
+    enum { WIDER = 16 };
     const Layout *l = s->layout;
+    int64_t swizzle = 0, rows = s->iterations + (int64_t)choose(g->choices, 2);
+    bool box = is_box(g, s, &swizzle);
+    const char *hint = gen_hint(g, GEN_EVICT);
     Text shape, zeros, words;
     text_init(&shape, g->arena);
     text_init(&zeros, g->arena);
     text_init(&words, g->arena);
-    int64_t elements = s->iterations + (int64_t)choose(g->choices, 2);
-    const char *rows = gen_exact(g, elements), *hint = gen_hint(g, GEN_EVICT);
     gen_numbers(&shape, l->rank, l->shape);
-    for (unsigned d = 0; d < l->rank; d++) {
-        elements *= l->shape[d];
+    for (unsigned d = 0; d < l->rank; d++)
         text_add(&zeros, ", 0");
-    }
-    s->view = gen_name(g, "t");
-    text_printf(&g->views, "  %s = view_global %s : %s[%s, %s]\n", s->view,
-                gen_pointer_aligned(g, s->dtype, elements, BULK_BITS / 8),
-                dtype_name(s->dtype), rows, text_string(&shape));
-    text_printf(&words, " {shape = [%s]%s%s}", text_string(&shape), *hint ? ", " : "", hint);
+    add_view(g, s, rows, box ? WIDER * (int64_t)choose(g->choices, 2) : 0);
+    text_printf(&words, " {shape = [%s]%s%s%s}", text_string(&shape), *hint ? ", " : "", hint,
+                box ? ", via = tensor" : "");
     s->zeros = text_string(&zeros);
+    s->places = box ? box_places(g, s) : s->zeros;
     s->words = text_string(&words);
     s->ring = gen_name(g, "s");
-    gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared", s->ring, dtype_name(s->dtype),
-             (long long)s->stages, text_string(&shape));
+    gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s->ring, dtype_name(s->dtype),
+             (long long)s->stages, text_string(&shape),
+             swizzle_text(g, s->dtype, box ? swizzle : 0));
 }
 
 static void wait(Gen *g, const char *mbarriers, const char *element, const char *phase)
@@ -146,13 +210,13 @@ static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot
                       const char *counter)
 {
     if (!s->stores) {
-        gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[%s]%s", s->view, row, s->zeros,
+        gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[%s]%s", s->view, row, s->places,
                  s->ring, slot, s->zeros, s->full, counter, s->words);
         return;
     }
     const Layout *l = gen_layout_of(g, s->layout->rank, s->layout->shape);
     const char *tile = gen_name(g, "v");
-    gen_line(g, "%s = load_global %s[%s%s] : %s", tile, s->view, row, s->zeros,
+    gen_line(g, "%s = load_global %s[%s%s] : %s", tile, s->view, row, s->places,
              gen_type_text(g, s->dtype, l));
     gen_line(g, "store_shared %s, %s[%s%s]", tile, s->ring, slot, s->zeros);
 }
@@ -290,7 +354,7 @@ static const char *stream_loop(Gen *g, const Stream *s, const char *before, cons
     gen_line(g, "%s = for %s in %s%s iter(%s = %s) {", sum, i, bounds(g, s), mark(g), carried,
              initial);
     g->indent++;
-    gen_line(g, "copy_async_bulk %s[%s%s], %s[0%s], %s[0]%s", s->view, iteration, s->zeros, s->ring,
+    gen_line(g, "copy_async_bulk %s[%s%s], %s[0%s], %s[0]%s", s->view, iteration, s->places, s->ring,
              s->zeros, s->full, s->words);
     gen_line(g, "mbarrier_arrive %s[0]", s->full);
     wait(g, s->full, "0", arena_printf(g->arena, "%s%s", before, iteration));
@@ -392,7 +456,8 @@ bool gen_bulk_rows(Gen *g, BulkRows *b, DType dtype, const Layout *layout, int64
         return false;
     Stream s = {.dtype = dtype, .layout = layout, .stages = rows, .iterations = rows};
     add_memory(g, &s);
-    *b = (BulkRows){.view = s.view, .tensor = s.ring, .zeros = s.zeros, .words = s.words};
+    *b = (BulkRows){.view = s.view, .tensor = s.ring, .zeros = s.zeros,
+                     .places = s.places, .words = s.words};
     b->mbarrier = gen_mbarriers(g, g->warps, 1);
     b->type = gen_type_text(g, dtype, layout);
     b->phased = choose(g->choices, 2);
@@ -416,7 +481,7 @@ static unsigned load_row(Gen *g, const BulkRows *b, DType dtype, const Layout *l
 
 static void copy_row(Gen *g, const BulkRows *b, const char *row)
 {
-    gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[0]%s", b->view, row, b->zeros, b->tensor,
+    gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[0]%s", b->view, row, b->places, b->tensor,
              row, b->zeros, b->mbarrier, b->words);
 }
 
