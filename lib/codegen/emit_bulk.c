@@ -2,6 +2,8 @@
  *
  *     bulk      thread 0: [fence.proxy.async] mbarrier.expect_tx, cp.async.bulk
  *     tensor    an elected lane of warp 0: the same with cp.async.bulk.tensor
+ *     store     [all: fence.proxy.async; bar.sync] that lane: cp.async.bulk to global memory
+ *     commit, wait    that lane, whose the groups are; programs have a barrier behind a wait
  *
  * A copy accesses memory through the async proxy: the fence, where the program itself writes
  * there, orders it behind writes through the generic proxy that are ordered before it (PTX
@@ -22,6 +24,7 @@
 #include "codegen/bulk.h"
 
 #include "codegen/hints.h"
+#include "ir/op_attrs.h"
 #include "ir/tile.h"
 #include "scalar/facts.h"
 
@@ -213,4 +216,75 @@ bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
 {
     return plan->bulk.tensor ? emit_tensor_copy(cg, op, &plan->bulk)
                              : emit_bulk_copy(cg, op, &plan->bulk);
+}
+
+/* ---- stores ----------------------------------------------------------------------- */
+
+static bool emit_bulk_store(Codegen *cg, const Op *op, const BulkPlan *plan)
+{
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    LLVMValueRef args[4] = {tile_pointer(cg, &target), tile_pointer(cg, &source),
+                            const_i32_of(cg, (uint32_t)plan->bytes)};
+    unsigned count = 3;
+    if (!emit_check(cg, op, tile_inside(cg, plan->checked, &target)))
+        return false;
+    hint_policy(cg, op, args, &count);
+    return call_intrinsic(cg, count > 3 ? INTR_store_bulk_policy : INTR_store_bulk, op->loc, args,
+                          count);
+}
+
+static bool emit_tensor_store(Codegen *cg, const Op *op, const BulkPlan *plan)
+{
+    enum { OTHERS = 3 };        /* the source, the map and a policy */
+    MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    LLVMValueRef args[MAP_RANK + OTHERS] = {tile_pointer(cg, &source),
+                                            map_parameter(cg, &plan->map)};
+    unsigned count = 2;
+    add_coordinates(cg, &plan->map, &target, args, &count);
+    unsigned plain = count;
+    hint_policy(cg, op, args, &count);
+    IntrinsicId first = count > plain ? INTR_store_tensor_1_policy : INTR_store_tensor_1;
+    return call_intrinsic(cg, first + (plan->map.rank - 1), op->loc, args, count);
+}
+
+/* Each thread that may have written the tile puts its writes before the async proxy; behind
+ * the barrier all have. */
+static bool emit_writers_fence(Codegen *cg, const Op *op, const BulkPlan *plan)
+{
+    return !plan->fence || (emit_fence(cg, op, true) && emit_barrier(cg, op));
+}
+
+bool emit_copy_async_bulk_store(Codegen *cg, const Op *op, const Plan *plan)
+{
+    Elected elected;
+    if (!emit_writers_fence(cg, op, &plan->bulk) || !begin_elected(cg, op, &elected))
+        return false;
+    if (plan->bulk.tensor ? !emit_tensor_store(cg, op, &plan->bulk)
+                          : !emit_bulk_store(cg, op, &plan->bulk))
+        return false;
+    end_elected(cg, &elected);
+    return true;
+}
+
+/* A call of the thread that stores: elect.sync elects one lane always. */
+static bool emit_group_call(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRef *args,
+                            unsigned count)
+{
+    Elected elected;
+    if (!begin_elected(cg, op, &elected) || !call_intrinsic(cg, id, op->loc, args, count))
+        return false;
+    end_elected(cg, &elected);
+    return true;
+}
+
+bool emit_copy_async_bulk_commit_group(Codegen *cg, const Op *op)
+{
+    return emit_group_call(cg, op, INTR_bulk_commit, NULL, 0);
+}
+
+bool emit_copy_async_bulk_wait_group(Codegen *cg, const Op *op)
+{
+    LLVMValueRef pending = const_i32_of(cg, (uint32_t)op_expr(op, ATTR_NUMBER)->constant);
+    return emit_group_call(cg, op, bulk_wait_reads(op) ? INTR_bulk_wait_read : INTR_bulk_wait,
+                           &pending, 1);
 }

@@ -10,7 +10,9 @@
 #include "cpu/machine.h"
 
 #include "cpu/shadow.h"
+#include "ir/tile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -178,3 +180,183 @@ LOAD(3)
 LOAD(4)
 LOAD(5)
 #undef LOAD
+
+/* ---- stores ---------------------------------------------------------------------- */
+
+/* A bulk store whose full wait has not come: its bytes, read when it was issued, go to memory
+ * as late as may be. */
+struct BulkStore {
+    const unsigned char *from;
+    unsigned char *to;          /* NULL: a box */
+    Box box;
+    size_t at, bytes;           /* at: of a box, in shared memory */
+    Place place;
+    uint32_t thread, group;
+    bool read;                  /* somebody has waited for that */
+    BulkStore *next;
+    unsigned char data[];
+};
+
+void bulk_stores_begin_block(Worker *w)
+{
+    while (w->stores) {
+        BulkStore *s = w->stores;
+        w->stores = s->next;
+        free(s);
+    }
+}
+
+/* Calls `visit` for each run of bytes in global memory, and what is stored there. */
+static void each_run(const BulkStore *s,
+                     void (*visit)(const BulkStore *s, unsigned char *to,
+                                   const unsigned char *from, size_t size))
+{
+    enum { CHUNK = 1 << CHUNK_BITS };
+    const CpuMap *map = s->box.map;
+    unsigned char row[ROW_MOST];
+    size_t next = s->at;
+    Box box = s->box;
+    if (s->to) {
+        visit(s, s->to, s->data, s->bytes);
+        return;
+    }
+    do {
+        RowPart part = row_part(&box);
+        size_t size = (size_t)map->box[map->rank - 1] * map->element;
+        for (size_t i = 0; i < size; i += CHUNK, next += CHUNK)
+            memcpy(row + i, s->data + (swizzled(next, map->swizzle) - s->at), CHUNK);
+        if (part.begin < part.end)
+            visit(s, part.at, row + part.begin * map->element,
+                  (part.end - part.begin) * map->element);
+    } while (next_row(&box));
+}
+
+static void begin_run(const BulkStore *s, unsigned char *to, const unsigned char *from,
+                      size_t size)
+{
+    (void)s, (void)from;
+    shadow_store_begins(ACCESS_WRITE, to, size);
+}
+
+static void end_run(const BulkStore *s, unsigned char *to, const unsigned char *from, size_t size)
+{
+    memcpy(to, from, size);
+    shadow_store_ends(ACCESS_WRITE, s->place, to, size);
+}
+
+static void land_run(const BulkStore *s, unsigned char *to, const unsigned char *from, size_t size)
+{
+    (void)s;
+    memcpy(to, from, size);
+}
+
+/* Begins a store of `bytes` bytes of shared memory; to is NULL of a box. */
+static void begin_store(const BulkStore *like, size_t bytes)
+{
+    BulkStore *s = malloc(sizeof *s + bytes), **end = &cpu_worker->stores;
+    if (!s)
+        fault_memory();
+    *s = *like;
+    s->bytes = bytes;
+    s->place = this_thread()->place;
+    s->thread = this_thread()->number;
+    s->group = this_thread()->stores_committed;
+    s->next = NULL;
+    while (*end)
+        end = &(*end)->next;
+    *end = s;
+    memcpy(s->data, s->from, bytes);
+    shadow_store_begins(ACCESS_READ, s->from, bytes);
+    each_run(s, begin_run);
+}
+
+static void store_box(const uint64_t *args)
+{
+    const CpuMap *map = helper_address(args[1], _Alignof(CpuMap));
+    const unsigned char *from = helper_address(args[0], 1 << CHUNK_BITS);
+    begin_store(&(BulkStore){.from = from, .box = box_of(map, args + 2),
+                             .at = check_box(from, map->swizzle)}, box_bytes(map));
+}
+
+#define STORE(rank)                                                           \
+    void cpu_store_tensor_##rank(const uint64_t *args, uint64_t *results)    \
+    {                                                                         \
+        (void)results;                                                        \
+        store_box(args);                                                      \
+    }                                                                         \
+    void cpu_store_tensor_##rank##_policy(const uint64_t *args, uint64_t *results) \
+    {                                                                         \
+        (void)results;                                                        \
+        store_box(args);                                                      \
+    }
+STORE(1)
+STORE(2)
+STORE(3)
+STORE(4)
+STORE(5)
+#undef STORE
+
+void cpu_store_bulk(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    if (args[2] % BULK_ALIGN)
+        fault_now("a bulk store of %llu bytes: they must be a multiple of %d",
+                  (unsigned long long)args[2], BULK_ALIGN);
+    begin_store(&(BulkStore){.from = helper_address(args[1], BULK_ALIGN),
+                             .to = helper_address(args[0], BULK_ALIGN)}, args[2]);
+}
+
+void cpu_store_bulk_policy(const uint64_t *args, uint64_t *results)
+{
+    cpu_store_bulk(args, results);
+}
+
+void cpu_bulk_commit(const uint64_t *args, uint64_t *results)
+{
+    (void)args, (void)results;
+    this_thread()->stores_committed++;
+}
+
+/* Waits for all groups of the thread but the last `pending`; for their reads alone, or all. */
+static void wait_stores(uint64_t pending, bool reads)
+{
+    const Thread *t = this_thread();
+    for (BulkStore **at = &cpu_worker->stores; *at;) {
+        BulkStore *s = *at;
+        bool meant = s->thread == t->number && s->group + pending < t->stores_committed;
+        if (meant && !s->read)
+            shadow_store_ends(ACCESS_READ, s->place, s->from, s->bytes);
+        s->read |= meant;
+        if (!meant || reads) {
+            at = &s->next;
+            continue;
+        }
+        each_run(s, end_run);
+        *at = s->next;
+        free(s);
+    }
+}
+
+void cpu_bulk_wait(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    wait_stores(args[0], false);
+}
+
+void cpu_bulk_wait_read(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    wait_stores(args[0], true);
+}
+
+void bulk_stores_end_block(Worker *w)
+{
+    char block[FAULT_TEXT];
+    for (const BulkStore *s = w->stores; s && !w->cluster->fault.found; s = s->next)
+        if (!s->read)
+            fault_set(w, s->place, "%s ends while this copy_async_bulk_store of thread %u reads: "
+                      "no copy_async_bulk_wait_group waits for it", fault_block(w, block),
+                      s->thread);
+        else
+            each_run(s, land_run);
+}

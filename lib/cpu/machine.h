@@ -101,6 +101,8 @@ typedef struct CpuMap {
 
 _Static_assert(sizeof(CpuMap) <= TILUS_MAP_BYTES, "a map is a parameter of TILUS_MAP_BYTES");
 
+typedef struct BulkStore BulkStore;     /* helpers_tensor.c */
+
 typedef struct Mbarrier {
     const void *at;                 /* in shared memory */
     uint32_t arrivals, pending;     /* of a phase, and still to come */
@@ -142,6 +144,7 @@ typedef struct Thread {
     const uint64_t *args;       /* ... and with what, at a collective */
     uint64_t *results;
     Copies copies;
+    uint32_t stores_committed;  /* groups of bulk stores */
 } Thread;
 
 /* The lanes of a warp that wait at a collective, or threads at a barrier. */
@@ -181,6 +184,7 @@ typedef struct Worker {
     unsigned ended;
     unsigned polls;             /* of semaphores, since anything else happened */
     Fiber scheduler;
+    BulkStore *stores;          /* in flight, the oldest first */
     Fault fault;
     sigjmp_buf escape;          /* where a signal's handler goes */
     void *signal_address;
@@ -264,6 +268,11 @@ void fault_leave(void);
  * its fault is set. */
 void mbarriers_begin_block(Worker *w);
 void mbarriers_end_block(Worker *w);
+
+/* Of bulk stores: a block begins without any; its threads have ended: what they read must
+ * have been waited for, or the block's fault is set, and what they write is there. */
+void bulk_stores_begin_block(Worker *w);
+void bulk_stores_end_block(Worker *w);
 
 /* The running thread begins a copy of `bytes` bytes, which the mbarrier at the address
  * `mbarrier` counts; its `data` is to be filled, and then bulk_end called. */

@@ -68,6 +68,7 @@ static void close_block(Worker *w)
     mbarriers_begin_block(w);
     for (unsigned i = 0; i < LIMIT_THREADS / LANES; i++)
         free(w->products[i].items);
+    bulk_stores_begin_block(w);
 #ifdef FIBER_ASAN
     /* Frames that a fault left on the stacks are marked as not to be touched. */
     if (w->stacks.base)
@@ -370,12 +371,14 @@ static void begin_block(Worker *w, int64_t cluster)
     mbarriers_begin_block(w);
     for (unsigned i = 0; i < LIMIT_THREADS / LANES; i++)
         w->products[i].count = w->products[i].committed = 0;
+    bulk_stores_begin_block(w);
     memset(w->warps, 0, (machine->thread_count / LANES + 1) * sizeof *w->warps);
     memset(w->barriers, 0, sizeof w->barriers);
     for (unsigned i = 0; i < machine->thread_count; i++) {
         Thread *t = &w->threads[i];
         t->number = i;
         t->mbarrier = NULL;
+        t->stores_committed = 0;
         t->place = place_of(machine->program->loc);
         t->copies.begin = t->copies.end = t->copies.committed = 0;
         fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
@@ -414,6 +417,8 @@ bool worker_run_cluster(Worker *w, int64_t cluster)
     cpu_worker = w;
     for (unsigned i = 0; i < w->machine->cluster; i++)
         mbarriers_end_block(&w[i]);
+    for (unsigned i = 0; i < w->machine->cluster; i++)
+        bulk_stores_end_block(&w[i]);
     shadow_end_block(w);
     return !w->fault.found;
 }

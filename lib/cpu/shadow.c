@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL = 4, ACCESSOR = 40 };
+enum { CELL = 4, ACCESSOR = 48 };
 
 /* The epoch of copies whose wait is still to come. */
 #define IN_FLIGHT UINT64_MAX
@@ -22,7 +22,7 @@ typedef struct Record {
     uint32_t next;                  /* in the cell's list; 0: none */
     unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
     unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
-    unsigned is_copy : 1;
+    unsigned is_copy : 1, is_store : 1;     /* is_store: a bulk store, is_copy, too */
     unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
     uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
 } Record;
@@ -68,7 +68,7 @@ typedef struct Access {
     AccessKind kind;
     uint32_t thread;
     unsigned warp, lane;
-    bool all_lanes, is_copy, is_product;
+    bool all_lanes, is_copy, is_product, is_store;
     bool is_bulk;                   /* is_copy, too: of the owner's `epoch` */
     unsigned owner;
     uint64_t epoch;
@@ -253,6 +253,7 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->mask = mask;
     r->is_copy = a->is_copy;
     r->is_product = a->is_product;
+    r->is_store = a->is_store;
     r->owner = (uint16_t)a->owner;
 }
 
@@ -300,10 +301,11 @@ static unsigned conflicting_bytes(const Record *r, const Access *a, const unsign
 }
 
 /* "thread 3", "a copy_async of thread 3". */
-static void name_accessor(bool is_copy, bool is_bulk, bool is_product, unsigned thread,
-                          char text[ACCESSOR])
+static void name_accessor(bool is_copy, bool is_bulk, bool is_product, bool is_store,
+                          unsigned thread, char text[ACCESSOR])
 {
     snprintf(text, ACCESSOR, "%sthread %u", is_product ? "a dot_async of "
+                                            : is_store ? "a copy_async_bulk_store of "
                                             : is_bulk ? "a copy_async_bulk of "
                                             : is_copy ? "a copy_async of "
                                                       : "", thread);
@@ -320,7 +322,8 @@ static const char *missing_op(const Access *a, const Record *r)
 {
     return is_bulk(r)                            ? "mbarrier_wait"
            : r->epoch == IN_FLIGHT && r->is_product ? "dot_wait"
-           : r->epoch == IN_FLIGHT               ? "copy_async_wait_group"
+           : r->epoch == IN_FLIGHT               ? r->is_store ? "copy_async_bulk_wait_group"
+                                                               : "copy_async_wait_group"
            : record_worker(a, r) == a->worker    ? "synchronize"
                                                  : "cluster_synchronize";
 }
@@ -331,7 +334,7 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
     const Worker *w = record_worker(a, r);
     unsigned warp = r->warp % block_warps(w);
     char who[ACCESSOR], block[FAULT_TEXT];
-    name_accessor(r->is_copy, is_bulk(r), r->is_product,
+    name_accessor(r->is_copy, is_bulk(r), r->is_product, r->is_store,
                   warp * LANES + (is_other ? r->other : r->lane), who);
     snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
              w == a->worker ? "" : fault_block(w, block));
@@ -347,8 +350,8 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
     bool is_one = a->all_lanes && is_other && r->other == r->lane;
     fault_block(w, block);
-    name_accessor(a->is_copy, a->is_bulk, a->is_product, is_one ? a->thread ^ 1 : a->thread,
-                  who);
+    name_accessor(a->is_copy, a->is_bulk, a->is_product, a->is_store,
+                  is_one ? a->thread ^ 1 : a->thread, who);
     name_earlier(a, r, is_other, first);
     if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
@@ -601,6 +604,31 @@ void shadow_product_ends(const Thread *lane, const ProductRead *read)
     const Cells *c = find_cells(cpu_worker->shadow, a.at);
     if (c)
         visit_cells(&a, c, read->bytes, end_copy);
+}
+
+/* ---- bulk stores ------------------------------------------------------------- */
+
+void shadow_store_begins(AccessKind kind, const void *at, size_t size)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access a = access_of(kind, this_thread(), at, NULL);
+    a.is_copy = a.is_store = true;
+    check(&a, size);
+    const Cells *c = find_cells(cpu_worker->shadow, a.at);
+    if (kind == ACCESS_READ && c == &cpu_worker->shadow->regions[0])
+        check_defined(&a, c, size);
+}
+
+void shadow_store_ends(AccessKind kind, Place place, const void *at, size_t size)
+{
+    if (!cpu_worker->shadow)
+        return;
+    Access a = access_of(kind, this_thread(), at, NULL);
+    const Cells *c = find_cells(cpu_worker->shadow, a.at);
+    a.place = place;
+    if (c)
+        visit_cells(&a, c, size, end_copy);
 }
 
 /* ---- mbarriers and bulk copies ----------------------------------------------- */

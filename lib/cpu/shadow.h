@@ -49,6 +49,10 @@ void shadow_bulk_lands(const BulkCopy *copy);
 /* The warp of `lane`, its first thread, reads bytes of a product in flight. Its wait has come. */
 void shadow_product_begins(const Thread *lane, const ProductRead *read);
 void shadow_product_ends(const Thread *lane, const ProductRead *read);
+/* A bulk store of the running thread is in flight, which reads or writes `size` bytes at `at`;
+ * the thread has waited for that of the op at `place`. */
+void shadow_store_begins(AccessKind kind, const void *at, size_t size);
+void shadow_store_ends(AccessKind kind, Place place, const void *at, size_t size);
 /* The running thread's warp arrives at an mbarrier, whose number in the block this is;
  * the phase ends; the running thread has waited for the end. */
 void shadow_arrive(unsigned mbarrier);

@@ -99,8 +99,7 @@ static bool end_element(Interp *in, const Copy *c, const Element *e)
 
 /* ---- tiles ------------------------------------------------------------ */
 
-/* The next place of a tile, in row-major order; false after the last. */
-static bool next_place(const MemoryTile *t, int32_t *place)
+bool copy_next_place(const MemoryTile *t, int32_t *place)
 {
     for (unsigned d = t->rank; d-- > 0;) {
         if (++place[d] < t->extents[d])
@@ -144,7 +143,7 @@ static bool each_element(Interp *in, const Copy *c,
         e.inside = e.outside == c->source_view.rank;
         if (!visit(in, c, &e))
             return false;
-    } while (next_place(&t, place));
+    } while (copy_next_place(&t, place));
     return true;
 }
 
@@ -157,8 +156,7 @@ static Copy *new_copy(Interp *in)
     return c;
 }
 
-/* The copy that `op` starts; NULL after an error. */
-static Copy *copy_begin(Interp *in, const Op *op)
+Copy *copy_begin(Interp *in, const Op *op)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     Copy *c = new_copy(in);
@@ -188,8 +186,7 @@ bool interp_copy_async(Interp *in, const Op *op)
 
 /* ---- bulk copies --------------------------------------------------------- */
 
-/* Only a tensor map fills zeros in: else the whole source is inside. */
-static bool fills_zeros(Interp *in, const Op *op)
+bool copy_fills(Interp *in, const Op *op)
 {
     Module *m = in->program->module;
     ArenaMark mark = arena_mark(&m->scratch);
@@ -234,7 +231,7 @@ static bool start_bulk(Interp *in, const Op *op, unsigned rank, bool is_read)
     Copy *c = copy_begin(in, op);
     if (!c)
         return false;
-    c->fills = fills_zeros(in, op);
+    c->fills = copy_fills(in, op);
     c->target_rank = rank;
     c->is_read = is_read;
     c->target_view.memory = c->target_view.memory->of_rank[rank];
@@ -314,7 +311,7 @@ bool interp_copy_async_wait_group(Interp *in, const Op *op)
 bool copies_ended(Interp *in, const Memory *memory, const Op *op)
 {
     const Copy *c = in->copies;
-    if (!mbarriers_ended(in, memory, op))
+    if (!mbarriers_ended(in, memory, op) || !stores_ended(in, memory, op))
         return false;
     while (c && memory && c->target_view.memory != memory)
         c = c->next;

@@ -14,17 +14,28 @@ struct Copy {
     int64_t *rows;          /* of an indexed source: each element of the index, in row-major
                                order, when the copy began */
     int64_t row_capacity;
-    bool fills;             /* copy_async_bulk: elements outside of the view are zeros */
+    bool fills;             /* bulk copies: elements outside of the view are zeros, or are
+                               left out */
     unsigned rank;          /* of the block that started it */
     ThreadRange threads;    /* that copy, or one of which starts the bulk copy */
     int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
     uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */
     uint64_t begun;         /* copy_async_bulk: its time, and who counts its bytes */
-    unsigned owner;
+    unsigned owner;         /* of a store: the warp whose group[0] it is in */
     unsigned target_rank;   /* copy_async_bulk: of the block that it writes to */
     bool is_read;           /* another block's copy of one multicast has counted its reads */
+    bool read;              /* a store: somebody has waited for what it reads */
     Copy *next;
 };
+
+/* The copy that `op` starts; NULL after an error. */
+Copy *copy_begin(Interp *in, const Op *op);
+
+/* The next place of a tile, in row-major order; false after the last. */
+bool copy_next_place(const MemoryTile *t, int32_t *place);
+
+/* Returns true when the bulk copy `op` may reach outside of its view: by a tensor map alone. */
+bool copy_fills(Interp *in, const Op *op);
 
 /* The bytes of a bulk copy are there. */
 bool bulk_land(Interp *in, const Copy *c);

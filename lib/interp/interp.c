@@ -384,12 +384,13 @@ static bool run_cluster(Interp *in)
     memset(in->meets, 0, sizeof in->meets);
     memset(in->copy_groups, 0, sizeof in->copy_groups);
     memset(in->product_groups, 0, sizeof in->product_groups);
+    memset(in->store_groups, 0, sizeof in->store_groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
     order_begin_block(in);
     return task_run_cluster(in) && copies_ended(in, NULL, NULL) &&
-           products_ended(in, NULL, NULL);
+           products_ended(in, NULL, NULL) && stores_end_cluster(in);
 }
 
 /* Cuts the grid into clusters. */

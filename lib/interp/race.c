@@ -313,11 +313,11 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
 /* Names the op that should have ordered the access `a` before this one. */
 static const char *missing_order(Interp *in, const Access *a)
 {
+    Completion completion = op_completion(in->ops[a->op]);
+    if (a->time == TIME_IN_FLIGHT && !is_foreign(in, a))
+        return arena_printf(in->arena, "and no %s lies between", completion_wait_name(completion));
     return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
                                                        : "and blocks are not ordered"
-           : a->time == TIME_IN_FLIGHT
-               ? arena_printf(in->arena, "and no %s lies between",
-                              completion_wait_name(op_completion(in->ops[a->op])))
            : a->is_bulk                ? "and no mbarrier_wait for it lies between"
            : a->rank != in->rank       ? "and nothing orders the two blocks"
                                        : "and no synchronize lies between";

@@ -231,6 +231,8 @@ struct Interp {
     Product *products, *free_products;  /* the same of dot_async */
     int64_t product_groups[LIMIT_CLUSTER][WARPS];
     uint64_t product_count;             /* that were issued */
+    Copy *stores;                   /* bulk stores in flight, the oldest first */
+    int64_t store_groups[LIMIT_CLUSTER][WARPS];     /* that a lane of each warp has committed */
     Mbarrier *mbarriers;            /* all of the program */
 };
 
@@ -383,6 +385,10 @@ bool order_holds(const Interp *in, uint64_t time);
 /* Returns true when no copy is in flight into `memory` (any memory when NULL); else
  * reports one, for `op` (NULL: the end of the program). */
 bool copies_ended(Interp *in, const Memory *memory, const Op *op);
+/* As copies_ended, of what bulk stores read (store.c). */
+bool stores_ended(Interp *in, const Memory *memory, const Op *op);
+/* Ends the writes of bulk stores, which nothing has to wait for, as the cluster does. */
+bool stores_end_cluster(Interp *in);
 
 /* ---- products (product.c) ---------------------------------------------- */
 

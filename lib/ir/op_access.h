@@ -10,8 +10,7 @@
  * An access at rows that a register tensor names is one of the whole tensor, of elements
  * that data choose.
  *
- * A new kind of access is a row's: a tensor copy to global memory would be complete by
- * a group of its own. */
+ * A new kind of access is a row's. */
 #ifndef TILUS_IR_OP_ACCESS_H
 #define TILUS_IR_OP_ACCESS_H
 
@@ -50,7 +49,7 @@ static inline bool op_is_async(const Op *op)
  * write by themselves. */
 static inline bool completion_is_async_proxy(Completion c)
 {
-    return c == COMPLETION_MBARRIER || c == COMPLETION_PRODUCT;
+    return c == COMPLETION_MBARRIER || c == COMPLETION_PRODUCT || c == COMPLETION_BULK_GROUP;
 }
 
 /* The order that `op` makes. */

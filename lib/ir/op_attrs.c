@@ -50,6 +50,11 @@ Via op_via(const Op *op)
     return op_word(op, ATTR_VIA, VIA_units);
 }
 
+bool bulk_wait_reads(const Op *op)
+{
+    return op_word(op, ATTR_READ, FLAG_FALSE) == FLAG_TRUE;
+}
+
 int64_t mbarrier_arrivals(const Op *op)
 {
     return op_attr(op, ATTR_ARRIVALS)->integer;

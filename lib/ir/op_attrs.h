@@ -123,6 +123,8 @@ unsigned access_prefetch(const Op *op);
 
 /* ---- numbers and flags --------------------------------------------------- */
 
+/* For `copy_async_bulk_wait_group`: it waits for reads alone; false of other ops. */
+bool bulk_wait_reads(const Op *op);
 /* For `allocate_mbarrier`: the arrivals that complete a phase. */
 int64_t mbarrier_arrivals(const Op *op);
 

@@ -89,6 +89,7 @@ const AttrInfo attr_info[ATTR_COUNT] = {
 #define NOW COMPLETION_NOW, 0
 #define GROUP COMPLETION_GROUP, 0
 #define PRODUCT COMPLETION_PRODUCT, 0
+#define BULK_GROUP COMPLETION_BULK_GROUP, 0
 #define MBARRIER(n) COMPLETION_MBARRIER, n
 #define M0 {0}
 #define M(threads, completion, ...)                                           \

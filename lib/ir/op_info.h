@@ -106,6 +106,7 @@ typedef enum Completion {
     COMPLETION_NOW,         /* when the op is */
     COMPLETION_PRODUCT,     /* when its group has been waited for (wgmma.wait_group) */
     COMPLETION_GROUP,       /* when its group has been waited for (PTX ISA, cp.async.wait_group) */
+    COMPLETION_BULK_GROUP,  /* likewise (cp.async.bulk.wait_group), first the reads */
     COMPLETION_MBARRIER     /* when the phase of an mbarrier ends that counts its bytes */
 } Completion;
 

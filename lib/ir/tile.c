@@ -95,6 +95,21 @@ unsigned op_tile_dim(const Op *op, unsigned d)
     return op_memory_operand(op)->type->rank - op_tile_type(op)->rank + d;
 }
 
+static bool is_from_global(const Op *op)
+{
+    return op->operands[0]->type->kind == TYPE_GLOBAL;
+}
+
+MemoryTile bulk_global_tile(const Op *op)
+{
+    return is_from_global(op) ? op_source_tile(op) : op_memory_tile(op);
+}
+
+MemoryTile bulk_shared_tile(const Op *op)
+{
+    return is_from_global(op) ? op_memory_tile(op) : op_source_tile(op);
+}
+
 int64_t bulk_elements(const Op *op)
 {
     MemoryTile t = op_memory_tile(op);

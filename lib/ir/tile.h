@@ -53,7 +53,17 @@ bool memory_tile_is_uniform(const MemoryTile *t, unsigned d);
  * (PTX ISA, cp.async.bulk). */
 #define BULK_ALIGN 16
 
-/* For `copy_async_bulk`: the bytes of its tile, and the number of elements; -1 if that
+/* Returns true for a copy of a tile by the copy unit, to shared memory or from there. */
+static inline bool op_is_bulk_copy(const Op *op)
+{
+    Completion c = op_info[op->code].memory.completion;
+    return c == COMPLETION_MBARRIER || c == COMPLETION_BULK_GROUP;
+}
+/* Its tiles in global and in shared memory. */
+MemoryTile bulk_global_tile(const Op *op);
+MemoryTile bulk_shared_tile(const Op *op);
+
+/* For such a copy: the bytes of its tile, and the number of elements; -1 if that
  * is no whole number of bytes. */
 int64_t bulk_bytes(const Op *op);
 int64_t bulk_elements(const Op *op);

@@ -396,25 +396,36 @@ static bool verify_bulk_selection(Module *m, const Op *op)
 }
 
 /* Leaves the place of the bytes, and their alignment, to select/bulk.h. */
-bool verify_copy_async_bulk(Module *m, const Op *op)
+static bool verify_bulk_copy(Module *m, const Op *op)
 {
+    const char *name = op_info[op->code].name;
     DType from = op->operands[0]->type->dtype, to = op->operands[1]->type->dtype;
     if (!verify_shape(m, op))
         return false;
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
+    MemoryTile shared = bulk_shared_tile(op);
     int64_t bytes = bulk_bytes(op);
     if (!verify_tile(m, op, &source) || !verify_tile(m, op, &target))
         return false;
     if (from != to)
-        return diag_error(m->diag, op->loc, "copy_async_bulk of %s elements onto %s elements",
+        return diag_error(m->diag, op->loc, "%s of %s elements onto %s elements", name,
                           dtype_name(from), dtype_name(to));
     if (bytes < 0 || bytes % BULK_ALIGN || bytes > LIMIT_ARRIVALS)
-        return diag_error(m->diag, op->loc, "copy_async_bulk copies multiples of %d bytes up to "
-                          "%d, %lld elements of %u bits are %lld bits", BULK_ALIGN,
-                          LIMIT_ARRIVALS, (long long)bulk_elements(op), dtype_bits(from),
+        return diag_error(m->diag, op->loc, "%s copies multiples of %d bytes up to %d, %lld "
+                          "elements of %u bits are %lld bits", name, BULK_ALIGN, LIMIT_ARRIVALS,
+                          (long long)bulk_elements(op), dtype_bits(from),
                           (long long)(bulk_elements(op) * dtype_bits(from)));
-    return verify_tile_fits(m, op, &target) && verify_hints(m, op) &&
-           verify_bulk_selection(m, op) && verify_mbarrier_element(m, op);
+    return verify_tile_fits(m, op, &shared) && verify_hints(m, op) && verify_bulk_selection(m, op);
+}
+
+bool verify_copy_async_bulk(Module *m, const Op *op)
+{
+    return verify_bulk_copy(m, op) && verify_mbarrier_element(m, op);
+}
+
+bool verify_copy_async_bulk_store(Module *m, const Op *op)
+{
+    return verify_bulk_copy(m, op);
 }
 
 /* The extents of a memory tensor of which all is printed. */
@@ -486,6 +497,16 @@ bool verify_copy_async_wait_group(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "%lld groups that may stay in flight, it must be 0 to "
                           "%d", (long long)pending->constant, INT32_MAX);
     return true;
+}
+
+bool verify_copy_async_bulk_commit_group(Module *m, const Op *op)
+{
+    return verify_copy_async_commit_group(m, op);
+}
+
+bool verify_copy_async_bulk_wait_group(Module *m, const Op *op)
+{
+    return verify_copy_async_wait_group(m, op);
 }
 
 /* The register tensors of an atomic op, results too. */

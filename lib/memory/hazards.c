@@ -16,6 +16,7 @@
 
 #include "ir/loop.h"
 #include "ir/op_access.h"
+#include "ir/op_attrs.h"
 #include "scalar/facts.h"
 
 #include <assert.h>
@@ -130,16 +131,20 @@ static void state_arrive(State *s)
 }
 
 /* Replaces the items of completion `c` by what `change` makes of them, merging equal ones.
- * A thread_group commits, and waits for, its own copies. */
-static void state_change(Walk *w, State *s, Completion c,
+ * A thread_group commits, and waits for, its own copies; bulk stores are those of the first
+ * of the threads. `reads`: only what copies read. */
+static void state_change(Walk *w, State *s, Completion c, bool reads,
                          void (*change)(Pending *p, int64_t n), int64_t n)
 {
     State old = *s;
     s->count = 0;
     for (unsigned i = 0; i < old.count; i++) {
         Pending p = old.items[i];
-        bool own = by_whole_block(w) || thread_range_equal(p.threads, w->threads);
-        if (own && p.footprint->completion == c)
+        bool own = c == COMPLETION_BULK_GROUP
+                       ? p.threads.begin == w->threads.begin
+                       : by_whole_block(w) || thread_range_equal(p.threads, w->threads);
+        bool meant = !reads || p.footprint->mode == MODE_READ;
+        if (own && meant && p.footprint->completion == c)
             change(&p, n);
         state_add(w, s, p);
     }
@@ -165,13 +170,19 @@ static bool is_finished(const Walk *w, const Pending *p, const Op *now)
            rings_finish(w->rings, p->footprint->op);
 }
 
+/* A bulk store may still write global memory when its block ends, which it reads no more. */
+static bool must_end(const Footprint *f)
+{
+    return f->mode == (f->completion == COMPLETION_BULK_GROUP ? MODE_READ : MODE_WRITE);
+}
+
 static void report_unfinished(Walk *w, const State *s, const Op *now, const Value *memory)
 {
     for (unsigned i = 0; w->comparing && !s->dead && i < s->count; i++) {
         const Pending *p = &s->items[i];
         if (is_finished(w, p, now))
             continue;
-        if (p->age != AGE_DONE && p->footprint->mode == MODE_WRITE &&
+        if (p->age != AGE_DONE && must_end(p->footprint) &&
             (!memory || p->footprint->root == memory))
             hazards_report(w, (Hazard){HAZARD_UNFINISHED, p->certain, p->footprint->op, now,
                                MODE_WRITE, MODE_WRITE, p->footprint->tile.memory});
@@ -375,7 +386,7 @@ static void flow_wait(Walk *w, const Op *op, State *s)
     if (op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
         state_doubt(s);
     else
-        state_change(w, s, op_info[op->code].sync.completion, change_wait,
+        state_change(w, s, op_info[op->code].sync.completion, bulk_wait_reads(op), change_wait,
                      op_wait_pending(op));
 }
 
@@ -386,7 +397,7 @@ static void flow_sync(Walk *w, const Op *op, State *s)
     if (op_is_barrier(op) || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE)
         state_synchronize(w, s);
     else if (kind == SYNC_COMMIT)
-        state_change(w, s, op_info[op->code].sync.completion, change_commit, 0);
+        state_change(w, s, op_info[op->code].sync.completion, false, change_commit, 0);
     else if (kind == SYNC_WAIT)
         flow_wait(w, op, s);
     else if (kind == SYNC_ARRIVE)
@@ -398,7 +409,7 @@ static void flow_op(Walk *w, const Op *op, State *s)
     if (op->mark) {
         flow_access(w, op, s);
         if (op_commits_product(op))
-            state_change(w, s, COMPLETION_PRODUCT, change_commit, 0);
+            state_change(w, s, COMPLETION_PRODUCT, false, change_commit, 0);
     } else if (op_sync(op) != SYNC_NONE) {
         flow_sync(w, op, s);
     } else if (op->code == OP_allocate_shared) {

@@ -1,15 +1,16 @@
 /* Tensor maps: boxes of global tensors that the hardware copies by itself (PTX ISA, "Tensors",
- * cp.async.bulk.tensor). A copy_async_bulk can go by one where
+ * cp.async.bulk.tensor). A copy_async_bulk, or copy_async_bulk_store,
+ * can go by one where
  *
  *     view       of a pointer argument; its extents and strides are over arguments alone;
  *                at most MAP_RANK dimensions, one element next to the other in the last
  *     box        extents from 1 to MAP_BOX_MAX; the innermost one's bytes are a multiple of 16
- *     target     row-major in shared memory, or in a swizzle of 32, 64 or 128 bytes whose rows
+ *     tile       row-major in shared memory, or in a swizzle of 32, 64 or 128 bytes whose rows
  *                are so long; it begins where the hardware wants (map_target_alignment)
  *
  * The dimensions of a map are the view's: first the ones that the tile does not span, in
  * order, then the tile's. The launcher encodes it (tilus_tensor_map). Elements of the box
- * outside of the view are zeros in shared memory. */
+ * outside of the view are zeros in shared memory, and none are stored. */
 #ifndef TILUS_MEMORY_TENSOR_MAP_H
 #define TILUS_MEMORY_TENSOR_MAP_H
 
@@ -28,7 +29,7 @@ typedef struct TensorMap {
     unsigned swizzle;           /* bytes of a row that it permutes within: 32, 64, 128; or 0 */
 } TensorMap;
 
-/* Finds the map by which `op`, a copy_async_bulk, can go; false with the reason, on the
+/* Finds the map by which the bulk copy `op` can go; false with the reason, on the
  * module's scratch arena. */
 bool tensor_map_find(Module *m, const Op *op, TensorMap *map, const char **why);
 

@@ -73,7 +73,7 @@ static const char *misaligned_reason(Module *m, const MemoryTile *t)
 /* Returns the reason why one cp.async.bulk does not do, or NULL. */
 static const char *bulk_reason(Module *m, const Op *op, const MemoryTile *source)
 {
-    MemoryTile target = op_memory_tile(op);
+    MemoryTile target = bulk_shared_tile(op);
     const char *why = scattered_reason(m, source);
     why = why ? why : scattered_reason(m, &target);
     why = why ? why : misaligned_reason(m, source);
@@ -145,8 +145,14 @@ static bool is_fenced(const Op *op)
     do
         op = op->prev;
     while (op && (op_info[op->code].effect == EFFECT_PURE ||
-                  (is_by_async_proxy(op) && !has_writers(op))));
-    return op && is_by_async_proxy(op);
+                  (op_is_bulk_copy(op) && !has_writers(op))));
+    return op && op_is_bulk_copy(op);
+}
+
+/* A store is fenced by all threads that run it, a load by the one that starts it. */
+static bool is_load(const Op *op)
+{
+    return op->code == OP_copy_async_bulk;
 }
 
 /* ---- plans -------------------------------------------------------------------- */
@@ -167,23 +173,23 @@ static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
         return diag_error(m->diag, op->loc, "via = tensor is not possible: %s", no_map);
     if (plan->tensor || !why)
         return true;
-    diag_error(m->diag, op->loc, "copy_async_bulk %s", why);
+    diag_error(m->diag, op->loc, "%s %s", op_info[op->code].name, why);
     return diag_note(m->diag, op->loc, "a tensor map is not possible either: %s", no_map);
 }
 
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
 {
-    MemoryTile source = op_source_tile(op);
+    MemoryTile source = bulk_global_tile(op);
     *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
-                       .fence = has_writers(op) && !is_fenced(op)};
+                       .fence = has_writers(op) && (!is_load(op) || !is_fenced(op))};
     return choose(m, op, bulk_reason(m, op, &source), plan);
 }
 
-/* Returns true when a map serves the op, a copy_async_bulk, where cp.async.bulk does not. */
+/* Returns true when a map serves the bulk copy `op`, where cp.async.bulk does not. */
 static bool goes_by_map(Module *m, const Op *op, TensorMap *map)
 {
     const char *why;
-    MemoryTile source = op_source_tile(op);
+    MemoryTile source = bulk_global_tile(op);
     bool wanted = access_checked_dims(op, &source) || bulk_reason(m, op, &source);
     return wanted && tensor_map_find(m, op, map, &why);
 }
@@ -198,7 +204,7 @@ static bool settle(Op *op, void *changed)
     Module *m = op->parent->program->module;
     ArenaMark mark = arena_mark(&m->scratch);
     TensorMap map;
-    if (op->code == OP_copy_async_bulk && !op_attr(op, ATTR_VIA) && goes_by_map(m, op, &map)) {
+    if (op_is_bulk_copy(op) && !op_attr(op, ATTR_VIA) && goes_by_map(m, op, &map)) {
         write_via(m, op);
         *(bool *)changed = true;
     }
@@ -273,18 +279,18 @@ static void remark_bulk(Module *m, const Op *op, const Plan *p)
 {
     const BulkPlan *plan = &p->bulk;
     if (plan->tensor) {
-        REMARK(m, op, PASSED, "copy_async_bulk moves a box of %s elements by a tensor map of "
-               "%%%s%s", box_text(m, &plan->map), value_name(plan->map.pointer),
+        REMARK(m, op, PASSED, "%s moves a box of %s elements by a tensor map of "
+               "%%%s%s", op_info[op->code].name, box_text(m, &plan->map), value_name(plan->map.pointer),
                fence_text(plan));
         return;
     }
-    REMARK(m, op, PASSED, "copy_async_bulk moves %lld bytes by one thread%s",
+    REMARK(m, op, PASSED, "%s moves %lld bytes by one thread%s", op_info[op->code].name,
            (long long)plan->bytes, fence_text(plan));
-    MemoryTile source = op_source_tile(op);
+    MemoryTile source = bulk_global_tile(op);
     remark_checked(m, op, &source, plan->checked);
     if (plan->checked)
-        REMARK(m, op, MISSED, "copy_async_bulk traps outside of the view, where a tensor map would "
-               "give zeros: %s", plan->why);
+        REMARK(m, op, MISSED, "%s traps outside of the view, where a tensor map would not: %s",
+               op_info[op->code].name, plan->why);
 }
 
 static bool bulk_holds(Module *m, const Op *op)

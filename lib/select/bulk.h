@@ -1,4 +1,4 @@
-/* Plans of copy_async_bulk: by cp.async.bulk where its bytes follow each other in both
+/* Plans of copy_async_bulk and copy_async_bulk_store: by cp.async.bulk where its bytes follow each other in both
  * memories and begin at multiples of BULK_ALIGN there; else, or where the tile may reach
  * outside of its view, by a tensor map (memory/tensor_map.h). */
 #ifndef TILUS_SELECT_BULK_H

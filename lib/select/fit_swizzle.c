@@ -57,6 +57,9 @@ static bool cost_op(Op *op, void *data)
 {
     Cost *c = data;
     Module *m = c->p->module;
+    if (op->code == OP_copy_async_bulk_store && c->swizzle.bits &&
+        memory_root(op->operands[0]) == c->shared)
+        add_cost(c, BULK_ALIGN, UINT16_MAX, UINT16_MAX);     /* as copy_async_bulk, below */
     if (!op->operand_count || memory_root(op_memory_operand(op)) != c->shared ||
         !(op_info[op->code].attrs & op_attr_bit(ATTR_OFFSETS)))
         return true;

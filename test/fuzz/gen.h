@@ -298,6 +298,8 @@ void gen_wait_all(Gen *g);
 
 /* A stream of tiles, where the target has them and no region is around. */
 void gen_bulk(Gen *g);
+/* Tiles that the copy unit stores, likewise. */
+void gen_bulk_store(Gen *g);
 
 /* Rows that a marked loop copies beside its own tile: a ring's, each copied in its iteration
  * after it is read. One mbarrier counts all iterations, or each has a phase. */

@@ -510,3 +510,104 @@ void gen_bulk_rows_end(Gen *g, const BulkRows *b, DType dtype, const Layout *lay
     }
     load_row(g, b, dtype, layout, "0");
 }
+
+/* ---- stores ------------------------------------------------------------------------ */
+
+/* The view of the block's rows: "%b0, %b1", the numbers of the block, stand before the row. */
+static const char *add_target(Gen *g, Stream *s, bool box)
+{
+    enum { WIDER = 16 };
+    const Layout *l = s->layout;
+    int64_t shape[LIMIT_RANK], elements = s->iterations;
+    Text extents, blocks;
+    text_init(&extents, g->arena);
+    text_init(&blocks, g->arena);
+    for (unsigned d = 0; d < g->grid_rank; d++) {
+        elements *= g->grid[d];
+        text_printf(&extents, "%s, ", gen_exact(g, g->grid[d]));
+        text_printf(&blocks, "%%b%u, ", d);
+    }
+    text_printf(&extents, "%s, ", gen_exact(g, s->iterations));
+    for (unsigned d = 0; d < l->rank; d++) {
+        bool is_wider = box && d + 1 == l->rank && choose(g->choices, 2);
+        shape[d] = l->shape[d] + (is_wider ? WIDER : 0);
+        elements *= shape[d];
+    }
+    gen_numbers(&extents, l->rank, shape);
+    s->view = gen_name(g, "t");
+    text_printf(&g->views, "  %s = view_global %s : %s[%s]\n", s->view,
+                gen_pointer_aligned(g, s->dtype, elements, BULK_BITS / 8), dtype_name(s->dtype),
+                text_string(&extents));
+    return text_string(&blocks);
+}
+
+static void wait_stores(Gen *g, unsigned pending, bool reads)
+{
+    if (!gen_drops(g))
+        gen_line(g, "copy_async_bulk_wait_group %u%s", pending, reads ? " {read = true}" : "");
+}
+
+/* A row in each iteration, of a slot that the copy unit has read. */
+static void store_rows(Gen *g, const Stream *s, const char *blocks, const char *value)
+{
+    const char *i = gen_name(g, "i");
+    const char *slot = arena_printf(g->arena, "%s mod %lld", i, (long long)s->stages);
+    gen_line(g, "for %s in 0 .. %lld {", i, (long long)s->iterations);
+    g->indent++;
+    wait_stores(g, (unsigned)s->stages - 1, choose(g->choices, 3));
+    gen_synchronize(g);
+    gen_line(g, "store_shared %s, %s[%s%s]", value, s->ring, slot, s->zeros);
+    gen_synchronize(g);
+    gen_line(g, "copy_async_bulk_store %s[%s%s], %s[%s%s%s]%s", s->ring, slot, s->zeros, s->view,
+             blocks, i, s->places, s->words);
+    gen_line(g, "copy_async_bulk_commit_group");
+    g->indent--;
+    gen_line(g, "}");
+}
+
+/* Reads a row again, when all is there. */
+static void load_stored(Gen *g, const Stream *s, const char *blocks)
+{
+    const char *name = gen_name(g, "v");
+    wait_stores(g, 0, false);
+    gen_synchronize(g);
+    gen_line(g, "%s = load_global %s[%s0%s] : %s", name, s->view, blocks, s->places,
+             gen_type_text(g, s->dtype, s->layout));
+    gen_spend(g, s->layout);
+    add_value(g, s, name);
+}
+
+void gen_bulk_store(Gen *g)
+{
+    Stream s = {.stages = choose_between(g->choices, 1, 3)};
+    int64_t swizzle = 0;
+    s.iterations = choose_between(g->choices, 1, 4);
+    if (!g->options.bulk || g->depth)
+        return;
+    gen_wait_all(g);
+    choose_tile(g, &s);
+    const Layout *l = s.layout;
+    bool box = is_box(g, &s, &swizzle) && g->grid_rank + 1 + l->rank <= MAP_RANK;
+    Text shape, words;
+    text_init(&shape, g->arena);
+    text_init(&words, g->arena);
+    gen_numbers(&shape, l->rank, l->shape);
+    for (int64_t i = 0; i < s.iterations; i++)
+        gen_spend(g, l);
+    const char *value = gen_use(g, gen_value_of(g, s.dtype, l));
+    const char *blocks = add_target(g, &s, box);
+    const char *hint = gen_hint(g, GEN_EVICT);
+    text_printf(&words, " {shape = [%s]%s%s%s}", text_string(&shape), *hint ? ", " : "", hint,
+                box ? ", via = tensor" : "");
+    s.words = text_string(&words);
+    s.zeros = arena_printf(g->arena, ", %s", gen_zeros(g, l->rank));
+    s.places = box ? box_places(g, &s) : s.zeros;
+    s.ring = gen_name(g, "s");
+    gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s.ring, dtype_name(s.dtype),
+             (long long)s.stages, text_string(&shape), swizzle_text(g, s.dtype, box ? swizzle : 0));
+    store_rows(g, &s, blocks, value);
+    if (choose(g->choices, 2))
+        load_stored(g, &s, blocks);
+    else
+        wait_stores(g, 0, true);
+}

@@ -173,7 +173,7 @@ static const struct Statement {
     {2, 1, gen_scalar_statement}, {2, 1, gen_load_scalar}, {2, 2, gen_alias},
     {1, 0, gen_part_of_input}, {2, 1, gen_while}, {3, 2, gen_pipelined},
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
-    {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_launch_dependents},
+    {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_bulk_store}, {1, 0, gen_launch_dependents},
     {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride}, {4, 2, gen_cluster},
     {2, 1, gen_wgmma},
 };

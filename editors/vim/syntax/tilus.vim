@@ -23,7 +23,8 @@ syn keyword tilusOp
   \ block_indices cluster_rank scalar view_global allocate_global allocate_shared
   \ allocate_register iota splat random load_global store_global load_shared store_shared
   \ load_scalar copy_async copy_async_commit_group copy_async_wait_group
-  \ allocate_mbarrier mbarrier_arrive mbarrier_wait copy_async_bulk atomic_add atomic_max
+  \ allocate_mbarrier mbarrier_arrive mbarrier_wait copy_async_bulk copy_async_bulk_store
+  \ copy_async_bulk_commit_group copy_async_bulk_wait_group atomic_add atomic_max
   \ atomic_min atomic_exch atomic_cas synchronize cluster_synchronize lock release
   \ launch_dependents wait_dependencies setmaxnreg view slice permute reshape
   \ convert_layout concat interleave cast decode rescale lookup lookup_shared dequantize

@@ -1,0 +1,209 @@
+/* copy_async_bulk_store. One thread, of the first warp that runs the op, stores: its warp
+ * commits and waits. The source is read, and the target written, when the store starts; until
+ * the waits any access that could tell is a race.
+ *
+ *     copy_async_bulk_store   commit_group   wait_group {read}   wait_group
+ *     |-- its reads conflict with writes of any thread -|
+ *     |-- its writes conflict with every access -------------------|
+ *
+ * The writes of the last stores end with the block. */
+#include "interp/copy.h"
+#include "ir/op_attrs.h"
+#include "ir/tile.h"
+#include "support/bits.h"
+#include "support/scalar.h"
+
+/* ---- elements --------------------------------------------------------- */
+
+/* An element that is stored: bits from the memories' begin. */
+typedef struct Stored {
+    int64_t source, target;
+    bool inside;
+} Stored;
+
+static int64_t last_byte(const Copy *c, int64_t bit)
+{
+    return floor_div(bit + c->source_view.bits - 1, 8);
+}
+
+static int64_t first_byte(int64_t bit)
+{
+    return floor_div(bit, 8);
+}
+
+static bool check_element(Interp *in, const Copy *c, const Stored *e)
+{
+    int64_t first = first_byte(e->source), last = last_byte(c, e->source);
+    if (!race_copy_check(in, &c->source_view, false, first, last) ||
+        !tile_check_written(in, &c->source, e->source, first, last))
+        return false;
+    first = first_byte(e->target);
+    last = last_byte(c, e->target);
+    return !e->inside || (tile_check_buffer(in, &c->target, first, last) &&
+                          race_copy_check(in, &c->target_view, true, first, last));
+}
+
+static void write_bits(const Copy *c, int64_t bit, uint64_t code)
+{
+    Memory *memory = c->target_view.memory;
+    unsigned bits = c->target_view.bits;
+    bits_set(memory->data, (size_t)(bit / bits), bits, code);
+    for (int64_t byte = first_byte(bit); memory->defined && byte <= last_byte(c, bit); byte++)
+        memory->defined[byte] |= (unsigned char)byte_mask(bit, bits, byte);
+}
+
+static bool start_element(Interp *in, const Copy *c, const Stored *e)
+{
+    unsigned bits = c->source_view.bits;
+    uint64_t code = bits_get(c->source_view.memory->data, (size_t)(e->source / bits), bits);
+    race_copy_start(in, &c->source_view, false, first_byte(e->source), last_byte(c, e->source));
+    profile_moved(in, c->op, &c->source_view, false, 1);
+    profile_moved(in, c->op, &c->target_view, true, e->inside);
+    if (!e->inside)
+        return true;
+    race_copy_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target));
+    write_bits(c, e->target, code);
+    return true;
+}
+
+static bool end_read(Interp *in, const Copy *c, const Stored *e)
+{
+    race_copy_read_ends(in, &c->source_view, first_byte(e->source), last_byte(c, e->source));
+    return true;
+}
+
+static bool end_write(Interp *in, const Copy *c, const Stored *e)
+{
+    int64_t last = last_byte(c, e->target);
+    for (int64_t byte = first_byte(e->target); e->inside && byte <= last; byte++)
+        if (!race_copy_write_ends(in, &c->target_view, byte,
+                                  byte_mask(e->target, c->target_view.bits, byte), 0, 0))
+            return false;
+    return true;
+}
+
+/* ---- tiles ------------------------------------------------------------ */
+
+/* Visits the elements; one outside of the view is an error where the op may not leave it. */
+static bool each_element(Interp *in, const Copy *c,
+                         bool (*visit)(Interp *, const Copy *, const Stored *))
+{
+    MemoryTile t = op_memory_tile(c->op);
+    int32_t place[LIMIT_RANK] = {0};
+    do {
+        Stored e = {0};
+        int64_t index = 0;
+        unsigned outside = tile_locate(&c->source, place, 0, &e.source, &index);
+        if (outside != c->source_view.rank)
+            return tile_report_outside(in, &c->source, outside, index);
+        outside = tile_locate(&c->target, place, 0, &e.target, &index);
+        e.inside = outside == c->target_view.rank;
+        if (!e.inside && !c->fills)
+            return tile_report_outside(in, &c->target, outside, index);
+        if (!visit(in, c, &e))
+            return false;
+    } while (copy_next_place(&t, place));
+    return true;
+}
+
+static bool store_begin(Interp *in, const Op *op)
+{
+    Copy *c = copy_begin(in, op), **end = &in->stores;
+    if (!c)
+        return false;
+    c->fills = copy_fills(in, op);
+    c->owner = first_warp(in);
+    c->group[0] = in->store_groups[c->rank][c->owner];
+    while (*end)
+        end = &(*end)->next;
+    *end = c;
+    return each_element(in, c, check_element) && each_element(in, c, start_element);
+}
+
+bool interp_copy_async_bulk_store(Interp *in, const Op *op)
+{
+    ThreadRange threads = in->threads;
+    in->threads.count = WARP;
+    bool ok = store_begin(in, op);
+    in->threads = threads;
+    return ok;
+}
+
+/* ---- groups ----------------------------------------------------------- */
+
+bool interp_copy_async_bulk_commit_group(Interp *in, const Op *op)
+{
+    (void)op;
+    in->store_groups[in->rank][first_warp(in)]++;
+    return true;
+}
+
+/* Ends the reads of a store, and its writes unless `reads`. */
+static bool end_store(Interp *in, Copy *c, bool reads)
+{
+    if (!race_begin(in, c->op) || (!c->read && !each_element(in, c, end_read)))
+        return false;
+    c->read = true;
+    return reads || each_element(in, c, end_write);
+}
+
+/* Ends `*at` and, unless `reads`, takes it out of the list; returns the next one's link, NULL
+ * after an error. */
+static Copy **end_and_next(Interp *in, Copy **at, bool reads)
+{
+    Copy *c = *at;
+    if (!end_store(in, c, reads))
+        return NULL;
+    if (reads)
+        return &c->next;
+    *at = c->next;
+    c->next = in->free_copies;
+    in->free_copies = c;
+    return at;
+}
+
+bool interp_copy_async_bulk_wait_group(Interp *in, const Op *op)
+{
+    int64_t pending = op_expr(op, ATTR_NUMBER)->constant;
+    unsigned warp = first_warp(in);
+    for (Copy **at = &in->stores; at && *at;) {
+        bool meant = (*at)->rank == in->rank && (*at)->owner == warp &&
+                     (*at)->group[0] < in->store_groups[in->rank][warp] - pending;
+        at = meant ? end_and_next(in, at, bulk_wait_reads(op)) : &(*at)->next;
+        if (!at)
+            return false;
+    }
+    return true;
+}
+
+bool stores_end_cluster(Interp *in)
+{
+    for (Copy **at = &in->stores; *at;) {
+        interp_turn_to(in, (*at)->rank);
+        if (!(at = end_and_next(in, at, false)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- ends --------------------------------------------------------------- */
+
+bool stores_ended(Interp *in, const Memory *memory, const Op *op)
+{
+    const Copy *c = in->stores;
+    while (c && (c->read || (memory && c->source_view.memory != memory)))
+        c = c->next;
+    if (!c)
+        return true;
+    const char *why = c->group[0] == in->store_groups[c->rank][c->owner]
+                          ? "no copy_async_bulk_commit_group follows it"
+                          : "no copy_async_bulk_wait_group waits for it";
+    if (!op)
+        return diag_error(in->diag, c->op->loc, "%s ends while this copy_async_bulk_store reads: "
+                          "%s",
+                          interp_block_name(in, interp_block_number(in, in->block_count - 1,
+                                                                    c->rank)), why);
+    diag_error(in->diag, op->loc, "%s is allocated again while a copy_async_bulk_store reads it",
+               c->source_view.name);
+    return diag_note(in->diag, c->op->loc, "%s", why);
+}
