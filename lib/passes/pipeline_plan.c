@@ -107,6 +107,11 @@ static bool check_copies(Planner *p)
 
 /* ---- the form of the body ----------------------------------------------------- */
 
+static bool waits_for_products(const Op *op)
+{
+    return op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT);
+}
+
 static bool check_nested(Op *op, void *data)
 {
     const Planner *p = data;
@@ -115,7 +120,8 @@ static bool check_nested(Op *op, void *data)
     if (inside && (planner_is_copy(p, op) || is_copy_barrier(p, op)))
         return CURE(p, "move it into the loop's own body"),
                REFUSE(p, op, "%s is inside of another op of its body", planner_op_text(p, op));
-    if (effect == EFFECT_BARRIER && !is_copy_barrier(p, op) && op_sync(op) != SYNC_BARRIER)
+    if (effect == EFFECT_BARRIER && !is_copy_barrier(p, op) && op_sync(op) != SYNC_BARRIER &&
+        !(p->plan->completion == COMPLETION_MBARRIER && waits_for_products(op)))
         return REFUSE(p, op, "%s orders more than its copies", planner_op_text(p, op));
     if (effect == EFFECT_EXITS && op->code != OP_assert && op->code != OP_assume)
         return REFUSE(p, op, "%s would leave copies in flight", planner_op_text(p, op));
@@ -184,14 +190,26 @@ static bool is_accessed(const Op *op, unsigned operand)
     return false;
 }
 
+/* Returns true for a product of the loop's own body behind which all are waited for. */
+static bool is_retired(const Planner *p, const Op *op)
+{
+    bool found = false;
+    if (p->plan->completion != COMPLETION_MBARRIER || op->parent != p->loop->regions[0])
+        return false;
+    for (; op; op = op->next)
+        found |= waits_for_products(op) && !op_wait_pending(op);
+    return found;
+}
+
 /* An op that accesses the tensor, or a part of it, in the loop. */
 static bool check_access(Planner *p, const Op *op, unsigned operand, const Value *tensor)
 {
     if (op_completion(op) == COMPLETION_MBARRIER && !planner_is_copy(p, op))
         return REFUSE(p, op, "an mbarrier counts what %s copies into %s", planner_op_text(p, op),
                       planner_value_text(p, tensor));
-    if (op_completion(op) == COMPLETION_PRODUCT)
-        return REFUSE(p, op, "%s reads %s until a dot_wait", planner_op_text(p, op),
+    if (op_completion(op) == COMPLETION_PRODUCT && !is_retired(p, op))
+        return CURE(p, "wait for all of them behind it, by dot_wait"),
+               REFUSE(p, op, "%s reads %s until a dot_wait", planner_op_text(p, op),
                       planner_value_text(p, tensor));
     if (!is_accessed(op, operand))
         return REFUSE(p, op, "%s uses %s as a value", planner_op_text(p, op),

@@ -61,6 +61,13 @@ void insert_early(const Ahead *a, Region *region, Op *before);
 /* Inserts an op of that code without operands. */
 void insert_plain(const Rewrite *r, OpCode code, Region *into, Op *before);
 
+/* ---- products (pipeline_products.c) ----------------------------------------------- */
+
+/* Returns the dot_wait of the loop's body that may wait for all but the newest group, or NULL. */
+Op *products_behind(const Rewrite *r);
+/* Makes it do so, and inserts one for the rest behind the loop. No Value.data may be set. */
+void put_products_behind(const Rewrite *r, Op *wait);
+
 /* ---- roles (pipeline_roles.c) ----------------------------------------------------- */
 
 /* Splits the program into a producer warp and the consumers, for a plan whose copies an

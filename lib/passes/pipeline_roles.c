@@ -20,6 +20,8 @@
  *                                                  B
  *                                                }
  *
+ * Products in flight (dot_async) go one iteration further: pipeline_products.c.
+ *
  * The producer runs as far ahead as the ring allows. A slot is free for iteration i when every
  * consumer warp has arrived S iterations before. Barriers inside of A stay where its ops access
  * other memory than the ring: there they are of the consumers. */
@@ -32,6 +34,7 @@ enum { PRODUCER_THREADS = 32 };
 
 typedef struct Ring {
     Value *full, *empty;    /* mbarriers, one a slot */
+    int64_t behind;         /* iterations after its use in which a slot is released: 0 or 1 */
 } Ring;
 
 static const Expr *index_of_loop(const Op *loop, Module *m)
@@ -39,10 +42,20 @@ static const Expr *index_of_loop(const Op *loop, Module *m)
     return expr_value(&m->exprs, for_index(loop));
 }
 
-/* The phase of its slot's mbarriers in the iteration of index `i`. */
+/* The phase of its slot's full mbarrier in the iteration of index `i`. */
 static const Expr *phase_of(const Rewrite *r, const Expr *i)
 {
     return rewrite_apply(r, SCALAR_div, iteration_of(r, i), rewrite_constant(r, r->stages));
+}
+
+/* The phase of the empty one that frees the slot for this iteration. Where releases come one
+ * iteration behind, the first one is of the last slot, which has one phase more. */
+static const Expr *phase_before(const Rewrite *r, const Ring *ring, const Expr *i)
+{
+    const Expr *release = rewrite_apply(r, SCALAR_add, iteration_of(r, i),
+                                        rewrite_constant(r, ring->behind));
+    const Expr *phase = rewrite_apply(r, SCALAR_div, release, rewrite_constant(r, r->stages));
+    return rewrite_apply(r, SCALAR_sub, phase, rewrite_constant(r, 1));
 }
 
 /* ---- mbarriers ---------------------------------------------------------------------- */
@@ -121,11 +134,10 @@ static void build_producer(const Rewrite *r, const Ring *ring, Region *group)
     Op *loop = build_loop(r, group);
     Region *body = loop->regions[0];
     const Expr *index = index_of_loop(loop, r->m), *slot = slot_after(r, index, 0);
-    const Expr *last = rewrite_apply(r, SCALAR_sub, phase_of(r, index), rewrite_constant(r, 1));
     r->plan.mbarrier->data = ring->full;
     insert_early(&(Ahead){r, index, slot}, body, region_yield(body));
     count_in_slot(r, body, slot);
-    insert_wait(r, ring->empty, slot, last, body);
+    insert_wait(r, ring->empty, slot, phase_before(r, ring, index), body);
     insert_arrival(r, ring->full, slot, body);
 }
 
@@ -161,7 +173,8 @@ static void build_consumers(const Rewrite *r, const Ring *ring)
     drop_copies(r);
     enter_rings(r, body, slot);
     insert_wait(r, ring->full, slot, phase_of(r, index), body);
-    insert_arrival(r, ring->empty, slot, body);
+    const Expr *released = slot_after(r, index, ring->behind ? r->stages - 1 : 0);
+    insert_arrival(r, ring->empty, released, body);
 }
 
 /* Moves the loop and what follows it, and the marked ops before it, into the consumers. */
@@ -183,7 +196,8 @@ void rewrite_roles(Rewrite *r)
 {
     int64_t threads = program_threads(r->program);
     const char *name = r->plan.mbarrier->name;
-    Ring ring = {.full = build_mbarriers(r, name, 1),
+    Op *products = products_behind(r);
+    Ring ring = {.full = build_mbarriers(r, name, 1), .behind = products != NULL,
                  .empty = build_mbarriers(r, "empty", r->program->warps)};
     build_rings(r);
     build_producer(r, &ring, build_group(r, threads, PRODUCER_THREADS));
@@ -191,4 +205,7 @@ void rewrite_roles(Rewrite *r)
     op_remove(r->plan.mbarrier->def);
     move_consumers(r, build_group(r, 0, threads));
     r->program->warps++;
+    program_clear_data(r->program);
+    if (products)
+        put_products_behind(r, products);
 }
