@@ -487,8 +487,8 @@ Hazards hazards_of(Program *p)
         walk_body(&w);
     while (w.grown);
     w.comparing = true;
-    walk_body(&w);
     report_phases(&w);
+    walk_body(&w);
     hazards_compare_blocks(&w);
     program_clear_data(p);
     return w.found;

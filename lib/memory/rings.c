@@ -90,20 +90,31 @@ static bool try_earlier_phases(Rings *r)
     return found;
 }
 
-/* Returns true when a phase has become unknown. */
-static bool check_events(Rings *r)
+static void set_unknown(Rings *r, int array, const Op *op)
 {
-    bool found = try_earlier_phases(r);
-    if (found)
-        return true;
+    r->arrays[array].unknown = op;
+    r->unknown[r->unknown_count++] = op;
+}
+
+/* Returns true when a phase of events of the kind has become unknown. */
+static bool check_kind(Rings *r, bool waits)
+{
+    bool found = false;
     for (unsigned i = r->array_count; i < r->event_count; i++) {
         const Event *e = r->events[i];
-        if (e->array < 0 || r->arrays[e->array].unknown || means_its_phase(r, e))
+        if (e->array < 0 || (e->kind == EVENT_WAIT) != waits || r->arrays[e->array].unknown ||
+            means_its_phase(r, e))
             continue;
-        r->arrays[e->array].unknown = e->op;
+        set_unknown(r, e->array, e->op);
         found = true;
     }
     return found;
+}
+
+/* A wrong wait is rather the cause of what else is not known than the other way round. */
+static bool check_events(Rings *r)
+{
+    return try_earlier_phases(r) || check_kind(r, true) || check_kind(r, false);
 }
 
 static const Op *first_arrival(const Rings *r, int array)
@@ -121,8 +132,8 @@ static const Op *first_arrival(const Rings *r, int array)
 static void check_arrays(Rings *r)
 {
     for (unsigned i = 0; i < r->array_count; i++)
-        if (first_arrival(r, (int)i) && (r->full || !streams_add_up(r, &r->arrays[i])))
-            r->arrays[i].unknown = first_arrival(r, (int)i);
+        if (!r->arrays[i].unknown && first_arrival(r, (int)i) && (r->full || !streams_add_up(r, &r->arrays[i])))
+            set_unknown(r, (int)i, first_arrival(r, (int)i));
 }
 
 /* An op of which the ticket is not known comes before all that follows from it. */
@@ -131,7 +142,7 @@ static void check_places(Rings *r)
     for (unsigned i = r->array_count; i < r->event_count; i++) {
         const Event *e = r->events[i];
         if (e->array >= 0 && !e->placed && !r->arrays[e->array].unknown)
-            r->arrays[e->array].unknown = e->op;
+            set_unknown(r, e->array, e->op);
     }
 }
 
@@ -158,10 +169,7 @@ Rings *rings_of(Program *p)
 
 const Op *rings_unknown(const Rings *r, unsigned n)
 {
-    for (unsigned i = 0; i < r->array_count; i++)
-        if (r->arrays[i].unknown && n-- == 0)
-            return r->arrays[i].unknown;
-    return NULL;
+    return n < r->unknown_count ? r->unknown[n] : NULL;
 }
 
 bool rings_number(const Rings *r, const Op *loop)
@@ -181,8 +189,6 @@ bool rings_number(const Rings *r, const Op *loop)
 /* What is known at `y` of `x`, its accesses over, relative to the number of `y`. */
 static Lag known_of(const Rings *r, const Event *y, const Event *x)
 {
-    if (x->grouped)
-        return LAG_NONE;
     if (x->array < 0)
         return y->done[x->id];
     Lag end = r->arrays[x->array].unknown ? LAG_NONE : y->done[x->array];
@@ -220,7 +226,8 @@ static const Expr *fresh_value(Rings *r, const Type *type, int64_t min, int64_t 
 
 static bool is_constant_in_block(const Value *v)
 {
-    return v->program || (v->def && v->def->code == OP_block_indices);
+    return v->program || (v->def && (v->def->code == OP_block_indices ||
+                                     v->def->code == OP_cluster_rank));
 }
 
 static const Expr *numbered_value(Value *v, void *data);

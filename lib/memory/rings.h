@@ -61,8 +61,7 @@ bool rings_number(const Rings *r, const Op *loop);
 /* Returns true when somebody waits for all copies of `op` before the block ends. */
 bool rings_finish(Rings *r, const Op *op);
 
-/* The op, and NULL after the last one, of which the phase that it means is not known: the
- * n-th such. */
+/* The n-th op of which the phase that it means is not known; NULL after the last one. */
 const Op *rings_unknown(const Rings *r, unsigned n);
 
 #endif

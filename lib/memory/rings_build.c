@@ -148,6 +148,19 @@ static bool leaves_index(Op *op, void *data)
                                    !uses_value(s->r, op_expr(op, ATTR_STATE), s->index));
 }
 
+static bool is_in_no_group(Op *op, void *data)
+{
+    (void)data;
+    Completion c = op_is_async(op) ? op_completion(op) : op_info[op->code].sync.completion;
+    return c == COMPLETION_NOW || c == COMPLETION_MBARRIER;
+}
+
+/* Returns true when groups of copies or products begin or end in the loop. */
+static bool has_groups(const Op *op)
+{
+    return !region_walk(op->regions[0], is_in_no_group, NULL);
+}
+
 /* Returns true for an inner loop of few iterations, each of which means the same phases. */
 static bool is_written_out(Rings *r, const Op *op, const Place *at)
 {
@@ -497,7 +510,7 @@ static void build_loop(Rings *r, Node ***tail, const Op *op, const Place *at)
 {
     Place inside = *at;
     bool holds = has_mbarriers(op);
-    if (holds && at->segment && is_written_out(r, op, at)) {
+    if (at->segment && (holds || has_groups(op)) && is_written_out(r, op, at)) {
         build_written_out(r, tail, op, at);
         return;
     }
@@ -522,8 +535,9 @@ static void build_loop(Rings *r, Node ***tail, const Op *op, const Place *at)
             }
 }
 
-/* Returns true when the number of the segment plus `lag` is below 0 wherever `cond` is 0. */
-static bool is_vacuous(Rings *r, const Expr *cond, const Expr *number, int64_t lag)
+/* Returns true when the number of the segment plus `lag` is below 0 wherever `cond` is 0.
+ * `exactly`: and nowhere else. */
+static bool is_vacuous(Rings *r, const Expr *cond, const Expr *number, int64_t lag, bool exactly)
 {
     if (cond->kind != EXPR_OP || !cond->b)
         return false;
@@ -535,38 +549,42 @@ static bool is_vacuous(Rings *r, const Expr *cond, const Expr *number, int64_t l
     const Expr *a = greater ? cond->a : cond->b, *b = greater ? cond->b : cond->a;
     const Expr *gap = make(r, SCALAR_sub, a, b);
     int64_t least;
-    return gap && ring_difference(gap, number, &least) && least + lag - strict < 0;
+    if (!gap || !ring_difference(gap, number, &least))
+        return false;
+    return exactly ? least + lag - strict == -1 : least + lag - strict < 0;
 }
 
-/* A branch with one wait in it that is passed over for tickets below 0 is no branch. */
-static const Expr *wait_condition(const Op *op, const Place *at)
+/* The op in a branch with one wait or arrival; NULL for others. */
+static const Op *only_op(const Op *op, const Place *at)
 {
-    const Op *first = op->regions[0]->first;
-    const Op *other = op->regions[1]->first;
-    bool one = at->segment && first && is_mbarrier_wait(first) &&
+    const Op *first = op->regions[0]->first, *other = op->regions[1]->first;
+    bool one = at->segment && first && (is_mbarrier_wait(first) || op_sync(first) == SYNC_ARRIVE) &&
                (!first->next || first->next->code == OP_yield) &&
                (!other || other->code == OP_yield) && op->result_count == 0;
-    return one ? op_expr(op, ATTR_COND) : NULL;
+    return one ? first : NULL;
 }
 
 static bool place_event(Rings *r, Event *e, int64_t first);
 
-static bool build_vacuous_wait(Rings *r, Node ***tail, const Op *op, const Place *at)
+/* A wait or arrival that is passed over for tickets below 0 is in no branch. */
+static bool build_vacuous(Rings *r, Node ***tail, const Op *op, const Place *at)
 {
-    const Expr *cond = wait_condition(op, at);
-    if (!cond)
+    const Op *only = only_op(op, at);
+    if (!only)
         return false;
-    const Op *wait = op->regions[0]->first;
+    bool arrives = op_sync(only) == SYNC_ARRIVE;
+    const Expr *phase = op_expr(only, ATTR_STATE), *cond = expand(r, op_expr(op, ATTR_COND));
     Place inside = *at;
-    Event trial = {.op = wait, .segment = at->segment,
-                   .array = find_array(r, wait->operands[wait->operand_count - 1]),
-                   .element = expand(r, op_expr(wait, ATTR_ELEMENT)),
-                   .phase = expand(r, op_expr(wait, ATTR_STATE))};
-    if (!place_event(r, &trial, 0) ||
-        !is_vacuous(r, expand(r, cond), at->segment->number, trial.lag))
+    Event trial = {.op = only, .segment = at->segment,
+                   .array = find_array(r, only->operands[only->operand_count - 1]),
+                   .element = expand(r, op_expr(only, ATTR_ELEMENT)),
+                   .phase = phase ? expand(r, phase) : NULL};
+    if (!place_event(r, &trial, arrives ? -r->arrays[trial.array].count : 0) ||
+        !is_vacuous(r, cond, at->segment->number, trial.lag, arrives))
         return false;
     inside.vacuous = true;
-    build_mbarrier(r, tail, wait, EVENT_WAIT, &inside);
+    build_mbarrier(r, tail, only, arrives ? EVENT_ARRIVE : EVENT_WAIT, &inside);
+    r->events[r->event_count - 1]->lag = trial.lag;
     return true;
 }
 
@@ -578,7 +596,7 @@ static void build_if(Rings *r, Node ***tail, const Op *op, const Place *at)
         build_region(r, tail, op->regions[cond->constant ? 0 : 1], at);
         return;
     }
-    if (build_vacuous_wait(r, tail, op, at))
+    if (build_vacuous(r, tail, op, at))
         return;
     inside.conditional = true;
     Node *n = add_node(r, tail, NODE_IF);
@@ -595,9 +613,9 @@ static void build_group(Rings *r, Node ***tail, const Op *op, const Place *at)
     n->body = build_body(r, op->regions[0], &inside);
 }
 
-static bool is_barrier(SyncKind kind)
+static bool is_barrier(const Op *op)
 {
-    return kind == SYNC_BARRIER || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE;
+    return op_is_barrier(op) || op_sync(op) == SYNC_ACQUIRE || op_sync(op) == SYNC_RELEASE;
 }
 
 static void build_access(Rings *r, Node ***tail, const Op *op, const Place *at)
@@ -609,7 +627,22 @@ static void build_access(Rings *r, Node ***tail, const Op *op, const Place *at)
         build_mbarrier(r, tail, op, EVENT_ACCESS, at);
         return;
     }
-    add_event_node(r, tail, EVENT_ACCESS, op, at)->grouped = op_is_async(op);
+    Event *e = add_event_node(r, tail, EVENT_ACCESS, op, at);
+    e->grouped = op_is_async(op);
+    e->commits = op_commits_product(op);
+    e->completion = op_completion(op);
+}
+
+/* A commit of a group, or a wait for groups, after which their accesses are over. */
+static bool build_group_op(Rings *r, Node ***tail, const Op *op, const Place *at)
+{
+    Completion c = op_info[op->code].sync.completion;
+    bool commits = op_sync(op) == SYNC_COMMIT;
+    if ((!commits && op_sync(op) != SYNC_WAIT) ||
+        (c != COMPLETION_GROUP && c != COMPLETION_PRODUCT))
+        return false;
+    add_event_node(r, tail, commits ? EVENT_COMMIT : EVENT_RETIRE, op, at)->completion = c;
+    return true;
 }
 
 static void build_op(Rings *r, Node ***tail, const Op *op, const Place *at)
@@ -618,7 +651,9 @@ static void build_op(Rings *r, Node ***tail, const Op *op, const Place *at)
         build_mbarrier(r, tail, op, EVENT_ARRIVE, at);
     else if (is_mbarrier_wait(op))
         build_mbarrier(r, tail, op, EVENT_WAIT, at);
-    else if (is_barrier(op_sync(op)))
+    else if (build_group_op(r, tail, op, at))
+        return;
+    else if (is_barrier(op))
         add_event_node(r, tail, EVENT_SYNC, op, at);
     else if (op_is_loop(op))
         build_loop(r, tail, op, at);
@@ -638,10 +673,13 @@ static void build_region(Rings *r, Node ***tail, const Region *region, const Pla
 
 /* ---- tickets ------------------------------------------------------------------------- */
 
-/* Finds k with element == (number + k) mod count. */
+/* Finds k with element == (number + k) mod count. No proof looks at what ops do to mbarriers
+ * of other blocks. */
 static bool find_shift(Rings *r, const Event *e, int64_t *shift)
 {
     int64_t count = r->arrays[e->array].count;
+    if (op_is_remote(e->op) && program_blocks(r->p) > 1)
+        return false;
     if (count == 1) {
         *shift = 0;
         return true;
@@ -700,7 +738,7 @@ static bool ends_in_order(Rings *r, const Segment *s, const Expr *begin)
 static bool stream_takes(Rings *r, const Stream *s, Event *e, int64_t shift)
 {
     int64_t count = r->arrays[e->array].count, lag;
-    if (s->array != e->array || s->range != e->range || s->last == e->segment)
+    if (e->vacuous || s->array != e->array || s->range != e->range || s->last == e->segment)
         return false;
     if (!ring_difference(e->segment->begin, s->next, &lag))
         lag = 0;
@@ -725,8 +763,8 @@ static void place_arrival(Rings *r, Event *e, Stream *streams, unsigned *count)
     if (i == *count) {
         if (!expr_is_constant(e->segment->begin))
             return;
-        e->lag = -e->segment->begin->constant;
-        if (floor_mod(e->lag - shift, b->count))
+        e->lag = e->vacuous ? e->lag : -e->segment->begin->constant;
+        if (floor_mod(e->lag - shift, b->count) || e->segment->begin->constant + e->lag > 0)
             return;
         if (b->stream_count == RING_STREAMS)
             return;

@@ -42,7 +42,8 @@ typedef enum EventKind {
     EVENT_ACCESS,
     EVENT_ARRIVE,
     EVENT_WAIT,
-    EVENT_SYNC
+    EVENT_SYNC,
+    EVENT_COMMIT, EVENT_RETIRE  /* of groups of copies or products: begins one, waits for them */
 } EventKind;
 
 typedef struct Event {
@@ -52,8 +53,10 @@ typedef struct Event {
     const Segment *segment;     /* NULL: not numbered */
     unsigned range;             /* of threads */
     bool conditional, repeated; /* may be left out; may happen again in an iteration */
-    bool grouped;               /* an access that an own group of copies ends */
-    bool vacuous;               /* a wait that is left out for tickets below 0 only */
+    bool grouped;               /* an access that a wait for its group ends */
+    bool commits;               /* its group ends with it */
+    Completion completion;      /* of these groups */
+    bool vacuous;               /* a wait or arrival that is left out for tickets below 0 */
     unsigned depth;             /* loops around it */
     int array;                  /* that it acts on, or that counts it; -1: none */
     bool placed;                /* its ticket is known: the number plus lag */
@@ -115,6 +118,8 @@ struct Rings {
     Segment **segments;
     uint32_t segment_count, segment_capacity;
     Node *body;
+    const Op *unknown[LIMIT_MBARRIERS];     /* of arrays, in the order in which it was found */
+    unsigned unknown_count;
     bool full, changed;         /* too many events; the last pass over them changed something */
 };
 

@@ -3,6 +3,7 @@
  * becomes less, until nothing changes. */
 #include "memory/rings_events.h"
 
+#include "ir/op_access.h"
 #include "scalar/facts.h"
 
 #include <string.h>
@@ -156,7 +157,8 @@ static void flow_arrive(Rings *r, Event *e, RingState *s)
         r->changed |= k->done[i] < e->given[i];
         e->given[i] = lag_min(e->given[i], k->done[i]);
     }
-    know_own_warp(r, s, e->range);
+    if (!e->vacuous)
+        know_own_warp(r, s, e->range);
 }
 
 /* What a wait gives of event `x`, which the arrival `a` for the ticket orders. Of tickets
@@ -203,7 +205,84 @@ static void flow_wait(Rings *r, const Event *e, RingState *s)
             *end = lag_max(*end, (Lag)e->lag);
     }
     k->own[e->id] = lag_max(k->own[e->id], e->segment ? 0 : LAG_NONE);
-    know_own_warp(r, s, e->range);
+    if (!e->vacuous)
+        know_own_warp(r, s, e->range);
+}
+
+/* ---- groups ----------------------------------------------------------------------- */
+
+static bool commits_for(const Event *e, const Event *x)
+{
+    return (e->kind == EVENT_COMMIT || e->commits) && e->completion == x->completion &&
+           e->range == x->range && e->segment == x->segment;
+}
+
+/* The first commit from `x` on, in its loop; NULL where there is none, or may be none. */
+static const Event *commit_of(const Rings *r, const Event *x)
+{
+    for (unsigned i = x->id; i < r->event_count; i++) {
+        const Event *e = r->events[i];
+        if (commits_for(e, x))
+            return e->conditional || e->repeated ? NULL : e;
+    }
+    return NULL;
+}
+
+/* Counts commits in one iteration of the loop of `x`, of events from `first` to before
+ * `last`; -1: some may be left out. */
+static int64_t commits_between(const Rings *r, const Event *x, unsigned first, unsigned last)
+{
+    int64_t count = 0;
+    for (unsigned i = first; i < last && i < r->event_count; i++) {
+        const Event *e = r->events[i];
+        if (!commits_for(e, x))
+            continue;
+        if (e->conditional || e->repeated)
+            return -1;
+        count++;
+    }
+    return count;
+}
+
+/* The groups behind that of `x`, `back` iterations before, at `wait`; -1: unknown. */
+static int64_t newer_groups(const Rings *r, const Event *x, const Event *wait, int64_t back)
+{
+    const Event *commit = commit_of(r, x);
+    if (!commit || (back == 0 && commit->id >= wait->id))
+        return -1;
+    if (back == 0)
+        return commits_between(r, x, commit->id + 1, wait->id);
+    int64_t after = commits_between(r, x, commit->id + 1, r->event_count);
+    int64_t all = commits_between(r, x, 0, r->event_count);
+    int64_t before = commits_between(r, x, 0, wait->id);
+    return after < 0 || all < 0 || before < 0 ? -1 : after + (back - 1) * all + before;
+}
+
+/* Of which iterations a wait ends the access `x`, in program order. */
+static Lag retired(const Rings *r, const Event *x, const Event *wait)
+{
+    enum { BACK = 16 };
+    int64_t pending = op_wait_pending(wait->op);
+    if (!x->segment || x->repeated || x->segment != wait->segment) {
+        const Event *commit = commit_of(r, x);
+        return commit && commit->id < wait->id && pending == 0 && wait->depth == 0 ? LAG_ALL
+                                                                                   : LAG_NONE;
+    }
+    for (int64_t back = 0; back < BACK; back++)
+        if (newer_groups(r, x, wait, back) >= pending)
+            return (Lag)-back;
+    return LAG_NONE;
+}
+
+static void flow_retire(const Rings *r, const Event *e, RingState *s)
+{
+    Known *k = &s->known[e->range];
+    for (unsigned i = r->array_count; i < r->event_count; i++) {
+        const Event *x = r->events[i];
+        if (x->grouped && x->completion == e->completion && x->range == e->range &&
+            !e->conditional && !e->repeated)
+            k->own[i] = lag_max(k->own[i], retired(r, x, e));
+    }
 }
 
 static void flow_access(const Event *e, RingState *s)
@@ -227,6 +306,8 @@ static void flow_event(Rings *r, Event *e, RingState *s)
     case EVENT_ARRIVE: flow_arrive(r, e, s); break;
     case EVENT_WAIT: flow_wait(r, e, s); break;
     case EVENT_SYNC: know_own(r, s, e->range, true); break;
+    case EVENT_RETIRE: flow_retire(r, e, s); break;
+    case EVENT_COMMIT: break;
     case EVENT_END: break;
     }
 }

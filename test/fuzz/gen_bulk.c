@@ -18,6 +18,7 @@ typedef enum Slip {
     SLIP_READ_SLOT, SLIP_WRITTEN_SLOT,  /* another slot is read or written */
     SLIP_COUNT,                 /* phases count one arrival too few or too many */
     SLIP_ARRIVAL,               /* nobody releases slots */
+    SLIP_GROUP,                 /* a wait leaves the newest group of copies in flight */
     SLIP_KINDS
 } Slip;
 
@@ -27,10 +28,13 @@ typedef struct Stream {
     int64_t stages, iterations;     /* slots of the ring; iterations of a loop over it */
     int64_t first, step;        /* of its index */
     Slip slip;
+    bool late;                  /* a slot is released in the next iteration */
+    bool groups;                /* copy_async in place of a bulk copy */
     bool split;                 /* the first slots are filled by a loop of their own */
     bool stores;                /* load and store in place of a bulk copy */
     const char *bounds;         /* of all its loops; NULL: of each its own */
     const char *view, *ring, *full, *empty;
+    const char *shape;          /* "4, 8" */
     const char *zeros;          /* ", 0, 0": the tile's offsets */
     const char *places;         /* the same in the view, of a box that may lie outside of it */
     const char *words;          /* " {shape = [4, 8], evict = first}" */
@@ -144,6 +148,7 @@ static void add_memory(Gen *g, Stream *s)
                 box ? ", via = tensor" : "");
     s->zeros = text_string(&zeros);
     s->places = box ? box_places(g, s) : s->zeros;
+    s->shape = text_string(&shape);
     s->words = text_string(&words);
     s->ring = gen_name(g, "s");
     gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s->ring, dtype_name(s->dtype),
@@ -209,6 +214,13 @@ static void add_value(Gen *g, const Stream *s, const char *name)
 static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot,
                       const char *counter)
 {
+    if (s->groups) {
+        gen_line(g, "copy_async %s[%s%s], %s[%s%s] {shape = [%s]}", s->view, row, s->zeros,
+                 s->ring, slot, s->zeros, s->shape);
+        gen_line(g, "copy_async_commit_group");
+        gen_line(g, "copy_async_wait_group %d", s->slip == SLIP_GROUP);
+        return;
+    }
     if (!s->stores) {
         gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[%s]%s", s->view, row, s->places,
                  s->ring, slot, s->zeros, s->full, counter, s->words);
@@ -277,6 +289,17 @@ static void produce(Gen *g, const Stream *s)
     produce_between(g, s, arena_printf(g->arena, "%lld .. %s", (long long)filled, end), false);
 }
 
+/* Releases the slot of the iteration before. */
+static void release_late(Gen *g, const Stream *s, const char *iteration)
+{
+    gen_line(g, "if %s > %d {", iteration, -(int)gen_drops(g));
+    g->indent++;
+    gen_line(g, "mbarrier_arrive %s[(%s - 1) mod %lld]", s->empty, iteration,
+             (long long)s->stages);
+    g->indent--;
+    gen_line(g, "}");
+}
+
 static void release_slot(Gen *g, const Stream *s, const char *stage)
 {
     if (s->slip != SLIP_ARRIVAL)
@@ -301,7 +324,9 @@ static void consume(Gen *g, const Stream *s)
         release_slot(g, s, stage);
     gen_line(g, "%s = load_shared %s[%s%s] : %s", tile, s->ring,
              slot_text(g, s, iteration, SLIP_READ_SLOT), s->zeros, type);
-    if (s->slip != SLIP_EARLY)
+    if (s->late && s->slip == SLIP_NONE)
+        release_late(g, s, iteration);
+    else if (s->slip != SLIP_EARLY)
         release_slot(g, s, stage);
     gen_line(g, "%s = sub %s, %s", next, tile, carried);
     gen_line(g, "yield %s", next);
@@ -316,6 +341,8 @@ static void stream_between_groups(Gen *g, Stream *s)
     unsigned consumers = g->block_warps - 1, first = (unsigned)choose(g->choices, 2);
     bool is_first = choose(g->choices, 2);
     s->slip = gen_drops(g) ? (Slip)choose_between(g->choices, 1, SLIP_KINDS - 1) : SLIP_NONE;
+    s->late = s->stages > 1 && choose_rarely(g->choices, 4);
+    s->groups = !s->stores && dtype_bits(s->dtype) >= 8 && choose_rarely(g->choices, 4);
     s->split = !s->first && s->step == 1 && choose_rarely(g->choices, 3);
     unsigned more = s->slip == SLIP_COUNT ? 1 + (unsigned)choose(g->choices, 2) : 0;
     s->full = gen_mbarriers(g, 1, s->stages);

@@ -1,0 +1,94 @@
+"""Puts one fault at a time into the ring of a program, and says who reports it, at which line.
+
+    ring_mutants.py FILE [-D NAME=VALUE ..] [--stages TEXT] [--run ARGS]
+
+Faults that do not fit the file's text are left out. check-hazards, strict, must say
+nothing at these lines about the program as it is; with --run the interpreter runs each
+mutant, too. A fault that nobody reports is an error."""
+import argparse
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# name, the text (a regular expression) and what it becomes; MULTILINE.
+FULL_WAIT = r"^( *)mbarrier_wait %full\[(.*?)\], (.*)$"
+EMPTY_WAIT = r"^( *)mbarrier_wait %empty\[(.*?)\], (.*)$"
+EMPTY_ARRIVE = r"^ *mbarrier_arrive %empty\[(.*)\]$"
+FULL_ARRIVE = r"^ *mbarrier_arrive %full\[(.*)\]$"
+FAULTS = [
+    ("no wait for a full slot", FULL_WAIT, r"\1// no wait"),
+    ("no wait for an empty slot", EMPTY_WAIT, r"\1// no wait"),
+    ("another phase of full", FULL_WAIT, r"\1mbarrier_wait %full[\2], \3 + 1"),
+    ("another phase of empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[\2], \3 + 1"),
+    ("another slot's full", FULL_WAIT, r"\1mbarrier_wait %full[(\2 + 1) mod STAGES], \3"),
+    ("another slot's empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[(\2 + 1) mod STAGES], \3"),
+    ("released before it is read", FULL_WAIT + r"((?:.*\n)*?)" + EMPTY_ARRIVE,
+     r"\1mbarrier_wait %full[\2], \3; mbarrier_arrive %empty[\5]\4// released before"),
+    ("released by nobody", EMPTY_ARRIVE, r"// no arrival"),
+    ("filled by nobody", FULL_ARRIVE, r"// no arrival"),
+    ("another slot is read", r"(load_shared %(?:ring|blocks))\[(%\w+(?: mod STAGES)?),",
+     r"\1[(\2 + 1) mod STAGES,"),
+    ("another slot is written", r"(%ring)\[(%i mod STAGES|%s),", r"\1[(\2 + 1) mod STAGES,"),
+    ("one arrival too few", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 - 1}"),
+    ("one arrival too many", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 + 1}"),
+    ("a product is in flight", r"\{pending = 1\}", "{pending = 2}"),
+    ("a slot is filled twice first", r"min\(STAGES, %count\)", "min(STAGES + 1, %count)"),
+]
+
+
+def mutants(text, stages):
+    """Pairs of a name and a text; a `;` stands between two ops of a line."""
+    for name, old, new in FAULTS:
+        every = name.endswith("nobody")
+        new = new.replace("STAGES", stages)
+        mutant, count = re.subn(old, new, text, count=0 if every else 1, flags=re.MULTILINE)
+        if count:
+            yield name, mutant.replace("; mbarrier_arrive", "\n mbarrier_arrive")
+
+
+def complaints(command):
+    run = subprocess.run(command, capture_output=True, text=True)
+    found = re.findall(r"^\S*?(\w+\.tilus):(\d+):\d+: error: (.*)$", run.stderr, re.MULTILINE)
+    return [(int(line), message) for _, line, message in found]
+
+
+def without_numbers(found):
+    return {re.sub(r"\d+", "", message) for _, message in found}
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("file", type=Path)
+parser.add_argument("-D", action="append", default=[])
+parser.add_argument("--run")
+parser.add_argument("--stages", default="STAGES", help="how the text spells the slots of its ring")
+options = parser.parse_args()
+defines = ["-D" + d for d in options.D]
+source = options.file.read_text()
+silent = False
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name) / "program"
+    shutil.copytree(options.file.parent, folder)
+    path = folder / options.file.name
+    check = ["tilus-opt", str(path), *defines, "-o", "/dev/null", "--strict-hazards",
+             "--passes=infer-layouts,canonicalize,check-hazards"]
+    interpret = ["tilus-run", str(path), *defines, "--engine=interp", *shlex.split(options.run or "")]
+    before = without_numbers(complaints(check))
+    for fault, text in mutants(source, options.stages):
+        path.write_text(text)
+        lines = text.splitlines()
+        reported = False
+        for who, command in (("check-hazards", check), ("interpreter", interpret)):
+            if who == "interpreter" and options.run is None:
+                continue
+            found = [c for c in complaints(command) if re.sub(r"\d+", "", c[1]) not in before]
+            reported |= bool(found)
+            for line, message in found[:1]:
+                print(f"{fault}: {who}: {lines[line - 1].strip()}\n  {message}")
+        silent |= not reported
+        if not reported:
+            print(f"{fault}: nobody reports it")
+sys.exit(silent)
