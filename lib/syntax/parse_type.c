@@ -50,14 +50,28 @@ static bool check_constant_shape(Parser *p, Loc loc, const Expr *const *extents,
     return true;
 }
 
+/* Returns true at the `@` of a layout; one that begins a line before a function's name calls
+ * it, as the next statement. */
+static bool at_layout(Parser *p)
+{
+    if (!parser_at(p, "@") || !p->token.begins_line)
+        return parser_at(p, "@");
+    Bookmark here = parser_bookmark(p);
+    parser_advance(p);
+    bool calls = p->token.kind == TOKEN_NAME && parser_symbol(p, &p->token)->function;
+    parser_go_to(p, here);
+    return !calls;
+}
+
 /* Without a layout the type is open. */
 static const Type *parse_reg_layout(Parser *p, Loc loc, DType dtype, const Expr *const *extents,
                                   unsigned rank)
 {
     if (!check_constant_shape(p, loc, extents, rank))
         return NULL;
-    if (!parser_accept(p, "@"))
+    if (!at_layout(p))
         return type_reg_open(p->m, dtype, rank, extents);
+    parser_advance(p);
     Loc layout_loc = p->token.loc;
     const Layout *layout = parse_layout(p, rank);
     if (!layout)
@@ -230,19 +244,19 @@ const Type *parse_element_type(Parser *p, const Type *operand)
 }
 
 /* Returns true when the type goes on after its extents. */
-static bool at_tail(const Parser *p)
+static bool at_tail(Parser *p)
 {
-    static const char *const words[] = {"@", "shared", "global", "strides", "swizzle"};
+    static const char *const words[] = {"shared", "global", "strides", "swizzle"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (parser_at(p, words[i]))
             return true;
-    return false;
+    return at_layout(p);
 }
 
 /* The kind that the tail names. */
-static TypeKind tail_kind(const Parser *p)
+static TypeKind tail_kind(Parser *p)
 {
-    return parser_at(p, "@") ? TYPE_REG : parser_at(p, "global") ? TYPE_GLOBAL : TYPE_SHARED;
+    return at_layout(p) ? TYPE_REG : parser_at(p, "global") ? TYPE_GLOBAL : TYPE_SHARED;
 }
 
 const Type *parse_slice_type(Parser *p, const Type *operand, const Attr *dims)

@@ -24,7 +24,8 @@ def errors(text, defines, folder):
     command = ["tilus-opt", "-", "--passes=infer-layouts,canonicalize,check-hazards", "--strict-hazards",
                "-o", "/dev/null", f"-I{folder}"] + ["-D" + d for d in defines]
     run = subprocess.run(command, input=text, capture_output=True, text=True)
-    return [line for line in run.stderr.splitlines() if "error: " in line]
+    found = [line for line in run.stderr.splitlines() if "error: " in line]
+    return found or ([] if run.returncode == 0 else [f"error: exit status {run.returncode}"])
 
 
 parser = argparse.ArgumentParser()
