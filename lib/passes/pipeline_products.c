@@ -4,13 +4,12 @@
  *
  *     %p = dot_async %a, %b, %acc               %p = dot_async %a, %b, %acc
  *     %s = dot_wait %p                    =>    %q = dot_wait %p {pending = 1}
- *     yield %s                                  mbarrier_arrive %empty[(%i + S - 1) mod S]
- *   }                                           yield %q
+ *     yield %s                                  if %i > 0 {
+ *   }                                             mbarrier_arrive %empty[(%i - 1) mod S]
+ *                                               }
+ *                                               yield %q
  *                                             }
- *                                             %s = dot_wait %acc
- *
- * The first iteration releases slot S - 1, which nobody has used, so that no condition stands
- * between products in flight (ptxas would serialize them); the producer counts it. */
+ *                                             %s = dot_wait %acc */
 #include "passes/pipeline_rewrite.h"
 
 #include "ir/loop.h"

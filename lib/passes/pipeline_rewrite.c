@@ -50,9 +50,10 @@ const Expr *index_after(const Rewrite *r, const Expr *i, int64_t iterations)
 
 const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations)
 {
-    const Expr *later = rewrite_apply(r, SCALAR_add, iteration_of(r, i),
-                                      rewrite_constant(r, iterations));
-    return rewrite_apply(r, SCALAR_mod, later, rewrite_constant(r, r->stages));
+    ScalarOp op = iterations < 0 ? SCALAR_sub : SCALAR_add;
+    const Expr *distance = rewrite_constant(r, iterations < 0 ? -iterations : iterations);
+    const Expr *other = rewrite_apply(r, op, iteration_of(r, i), distance);
+    return rewrite_apply(r, SCALAR_mod, other, rewrite_constant(r, r->stages));
 }
 
 /* ---- rings ---------------------------------------------------------------------- */

@@ -31,7 +31,8 @@ const Expr *rewrite_apply(const Rewrite *r, ScalarOp op, const Expr *e, const Ex
 const Expr *iteration_of(const Rewrite *r, const Expr *i);
 /* The index `iterations` iterations after `i`. */
 const Expr *index_after(const Rewrite *r, const Expr *i, int64_t iterations);
-/* The place in the ring of the iteration `iterations` after that of index `i`. */
+/* The place in the ring of the iteration `iterations` after that of index `i`, or before it
+ * for a negative number. */
 const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations);
 
 /* ---- rings ---------------------------------------------------------------------- */

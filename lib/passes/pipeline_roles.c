@@ -34,7 +34,7 @@ enum { PRODUCER_THREADS = 32 };
 
 typedef struct Ring {
     Value *full, *empty;    /* mbarriers, one a slot */
-    int64_t behind;         /* iterations after its use in which a slot is released: 0 or 1 */
+    bool behind;            /* a slot is released one iteration after its use */
 } Ring;
 
 static const Expr *index_of_loop(const Op *loop, Module *m)
@@ -42,20 +42,10 @@ static const Expr *index_of_loop(const Op *loop, Module *m)
     return expr_value(&m->exprs, for_index(loop));
 }
 
-/* The phase of its slot's full mbarrier in the iteration of index `i`. */
+/* The phase of its slot's mbarriers in the iteration of index `i`. */
 static const Expr *phase_of(const Rewrite *r, const Expr *i)
 {
     return rewrite_apply(r, SCALAR_div, iteration_of(r, i), rewrite_constant(r, r->stages));
-}
-
-/* The phase of the empty one that frees the slot for this iteration. Where releases come one
- * iteration behind, the first one is of the last slot, which has one phase more. */
-static const Expr *phase_before(const Rewrite *r, const Ring *ring, const Expr *i)
-{
-    const Expr *release = rewrite_apply(r, SCALAR_add, iteration_of(r, i),
-                                        rewrite_constant(r, ring->behind));
-    const Expr *phase = rewrite_apply(r, SCALAR_div, release, rewrite_constant(r, r->stages));
-    return rewrite_apply(r, SCALAR_sub, phase, rewrite_constant(r, 1));
 }
 
 /* ---- mbarriers ---------------------------------------------------------------------- */
@@ -134,10 +124,11 @@ static void build_producer(const Rewrite *r, const Ring *ring, Region *group)
     Op *loop = build_loop(r, group);
     Region *body = loop->regions[0];
     const Expr *index = index_of_loop(loop, r->m), *slot = slot_after(r, index, 0);
+    const Expr *last = rewrite_apply(r, SCALAR_sub, phase_of(r, index), rewrite_constant(r, 1));
     r->plan.mbarrier->data = ring->full;
     insert_early(&(Ahead){r, index, slot}, body, region_yield(body));
     count_in_slot(r, body, slot);
-    insert_wait(r, ring->empty, slot, phase_before(r, ring, index), body);
+    insert_wait(r, ring->empty, slot, last, body);
     insert_arrival(r, ring->full, slot, body);
 }
 
@@ -166,6 +157,20 @@ static void drop_copies(const Rewrite *r)
     }
 }
 
+/* Releases the slot of the iteration before, if there is one. */
+static void release_last(const Rewrite *r, const Ring *ring, const Expr *index, Region *body)
+{
+    Attr cond = {.kind = ATTR_COND, .expr = rewrite_apply(r, SCALAR_gt, index, r->lower)};
+    Op *op = build_op(r->m, OP_if, r->loop->loc, NULL, 0, &cond, 1);
+    for (int i = 0; i < 2; i++) {
+        Region *branch = build_region(r->program, op);
+        build_op_region(r->m, op, branch);
+        insert_plain(r, OP_yield, branch, NULL);
+    }
+    insert_arrival(r, ring->empty, slot_after(r, index, -1), op->regions[0]);
+    op_insert(body, op, region_yield(body));
+}
+
 static void build_consumers(const Rewrite *r, const Ring *ring)
 {
     Region *body = r->loop->regions[0];
@@ -173,8 +178,10 @@ static void build_consumers(const Rewrite *r, const Ring *ring)
     drop_copies(r);
     enter_rings(r, body, slot);
     insert_wait(r, ring->full, slot, phase_of(r, index), body);
-    const Expr *released = slot_after(r, index, ring->behind ? r->stages - 1 : 0);
-    insert_arrival(r, ring->empty, released, body);
+    if (ring->behind)
+        release_last(r, ring, index, body);
+    else
+        insert_arrival(r, ring->empty, slot, body);
 }
 
 /* Moves the loop and what follows it, and the marked ops before it, into the consumers. */
