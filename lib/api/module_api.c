@@ -147,9 +147,12 @@ static void print_attr_names(Text *out, const OpInfo *info)
 
 static void print_reference(Text *out)
 {
-    static const char *const results[] = {"", "register", "shared", "global", "scalar",
-                                          "indices", "carried", "register or none",
-                                          "as operand", "mbarrier"};
+    static const char *const results[] = {
+        [RESULT_NONE] = "", [RESULT_REG] = "register", [RESULT_SHARED] = "shared",
+        [RESULT_GLOBAL] = "global", [RESULT_SCALAR] = "scalar", [RESULT_INDICES] = "indices",
+        [RESULT_CARRIED] = "carried", [RESULT_OPTIONAL] = "register or none",
+        [RESULT_TENSOR] = "as operand", [RESULT_MBARRIER] = "mbarrier",
+        [RESULT_EACH] = "register for each operand"};
     static const char *const effects[] = {"pure", "allocates", "reads", "writes", "barrier",
                                           "exits", "control"};
     text_add(out, "| op | result | operands | attributes | effect | meaning |\n"

@@ -97,7 +97,8 @@ static LLVMValueRef clamp_coordinate(Codegen *cg, const Expr *offset, LLVMValueR
     if (facts.min < INT32_MIN || facts.max > TILUS_MAP_EXTENT_MAX) {
         LLVMValueRef least = const_i64_of(cg, INT32_MIN);
         LLVMValueRef most = const_i64_of(cg, TILUS_MAP_EXTENT_MAX);
-        value = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, value, least, ""), least, value, "");
+        value = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, value, least, ""), least, value,
+                                "");
         value = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, value, most, ""), most, value, "");
     }
     return LLVMBuildTrunc(b, value, cg->i32, "");

@@ -85,7 +85,7 @@ void cpu_cluster_wait(const uint64_t *args, uint64_t *results)
     wait_cluster(INTR_cluster_wait);
 }
 
-/* The same place in another block's shared memory. */
+/* Finds the same place in another block's shared memory. */
 void cpu_cluster_address(const uint64_t *args, uint64_t *results)
 {
     const unsigned char *at = helper_address(args[0], 1);

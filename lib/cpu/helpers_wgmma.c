@@ -17,7 +17,7 @@
 
 enum { M = 16, K_MOST = 32, CHUNK = 16, GROUP_LANES = 4 };
 
-/* What the last lane of a warp multiplies; a host thread runs one product at a time. */
+/* Operands that the last lane of a warp multiplies; a host thread runs one product at a time. */
 typedef struct Operands {
     double a[M][K_MOST], b[K_MOST][WGMMA_N_MOST];
 } Operands;
@@ -144,7 +144,7 @@ static void read_b(const Thread *lanes, const ProductForm *f, uint64_t d)
                                             f->row->types[MMA_B]);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------- */
 
 static double product_at(const ProductForm *f, unsigned row, unsigned column)
 {
@@ -189,7 +189,7 @@ static void multiply(Thread *lanes, IntrinsicId id)
             compute_word(&lanes[lane], &f, w);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------- */
 
 /* The last lane of a warp to come commits for all. */
 static void commit(Thread *lanes, IntrinsicId id)

@@ -125,7 +125,7 @@ typedef struct ProductRead {
     uint32_t group, bytes;
 } ProductRead;
 
-/* Those of a warp. */
+/* The reads of a warp's products in flight. */
 typedef struct ProductReads {
     ProductRead *items;
     size_t count, capacity;
@@ -176,7 +176,7 @@ typedef struct Worker {
     Mbarriers mbarriers;
     ProductReads products[LIMIT_THREADS / LANES];       /* of each warp, with a shadow */
     Shadow *shadow;             /* the cluster's; NULL: accesses are not checked */
-    /* Of the first worker of a cluster, for all of them: */
+    /* Members of a cluster's first worker, for all of its workers: */
     Barrier meeting;            /* all threads of all blocks */
     unsigned mbarrier_count;
     uint16_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
@@ -225,7 +225,7 @@ void worker_close(Worker *w);
 bool worker_run_cluster(Worker *w, int64_t cluster);
 /* The worker of the running cluster whose shared memory has the address; NULL: none. */
 Worker *worker_of(const void *at);
-/* That of the block with this rank; a fault when there is none. */
+/* Returns the worker of the block with this rank; a fault when there is none. */
 Worker *worker_of_rank(uint64_t rank);
 /* The address `word` of the running block's shared memory, in that of `w`. */
 uint64_t address_in(const Worker *w, uint64_t word);
@@ -269,7 +269,7 @@ void fault_leave(void);
 void mbarriers_begin_block(Worker *w);
 void mbarriers_end_block(Worker *w);
 
-/* Of bulk stores: a block begins without any; its threads have ended: what they read must
+/* Bulk stores: a block begins without any; its threads have ended: what they read must
  * have been waited for, or the block's fault is set, and what they write is there. */
 void bulk_stores_begin_block(Worker *w);
 void bulk_stores_end_block(Worker *w);

@@ -508,7 +508,8 @@ static Access access_of(AccessKind kind, const Thread *t, const void *at, const 
 {
     unsigned warp = cluster_warp(cpu_worker, t);
     return (Access){.worker = cpu_worker, .kind = kind, .thread = t->number,
-                    .warp = warp, .lane = t->number % LANES, .owner = warp, .place = t->place, .at = at, .value = value};
+                    .warp = warp, .lane = t->number % LANES, .owner = warp, .place = t->place,
+                    .at = at, .value = value};
 }
 
 void shadow_access(AccessKind kind, const void *at, size_t size, const void *value)

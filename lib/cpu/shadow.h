@@ -16,8 +16,8 @@ typedef enum AccessKind {
     ACCESS_BITS                 /* of bytes: all but the same op */
 } AccessKind;
 
-/* Makes that of `w`, the first of its cluster, and the others, whose memory and whose machine's regions are there already.
- * False: there is no memory; shadow_close takes any. */
+/* Makes the shadows of `w`, the first of its cluster, and of the others, whose memory and whose
+ * machine's regions are there already. False: there is no memory; shadow_close takes any. */
 bool shadow_open(Worker *w);
 void shadow_close(Worker *w);
 

@@ -160,8 +160,10 @@ Copy *copy_begin(Interp *in, const Op *op)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
     Copy *c = new_copy(in);
-    *c = (Copy){.op = op, .rows = c->rows, .row_capacity = c->row_capacity, .source_view = value_binding(source.memory)->view,
-                .target_view = value_binding(target.memory)->view, .rank = in->rank, .threads = in->threads};
+    *c = (Copy){.op = op, .rows = c->rows, .row_capacity = c->row_capacity,
+                .source_view = value_binding(source.memory)->view,
+                .target_view = value_binding(target.memory)->view, .rank = in->rank,
+                .threads = in->threads};
     if (!tile_begin(in, op, &source, false, &c->source) ||
         !tile_begin(in, op, &target, true, &c->target) ||
         (c->source.index && !interp_operands_defined(in, op)) || !race_begin(in, op))

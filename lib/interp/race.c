@@ -14,8 +14,8 @@
  *
  * A copy_async, as the reads of a dot_async, is noted as two threads of its warps, which
  * conflict with any; its time is TIME_IN_FLIGHT, later than every barrier, until its wait.
- * A copy_async_bulk is noted as its mbarrier's, at the time when it starts: nobody knows that to be over
- * before its phase has ended, and who has not waited for that does not know. */
+ * A copy_async_bulk is noted as its mbarrier's, at the time when it starts: nobody knows that to
+ * be over before its phase has ended, and who has not waited for that does not know. */
 #include "interp/state.h"
 
 #include "ir/op_access.h"

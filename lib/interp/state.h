@@ -294,7 +294,7 @@ double interp_value(Interp *in, DType t, uint64_t code);
 
 /* "block (1, 2)" for the block with number `block` in execution order. */
 const char *interp_block_name(Interp *in, uint64_t block);
-/* The same of the running block. */
+/* Does so for the running block. */
 const char *interp_running_name(Interp *in);
 /* The number in the grid of the block with this rank in cluster number `cluster`. */
 uint64_t interp_block_number(const Interp *in, uint64_t cluster, unsigned rank);
@@ -320,7 +320,7 @@ void race_block(Interp *in);
  * knows to be ordered before, is ordered before what they do from now on. */
 void race_barrier(Interp *in);
 
-/* The same of all threads of all blocks of the cluster. */
+/* Does so for all threads of all blocks of the cluster. */
 void race_cluster_barrier(Interp *in);
 
 /* Makes the clocks, once the mbarriers are known. */

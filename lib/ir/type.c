@@ -13,7 +13,8 @@ static bool scaling_equal(const Scaling *a, const Scaling *b)
 bool type_equal(const void *x, const void *y)
 {
     const Type *a = x, *b = y;
-    if (a->packed != b->packed || a->pending != b->pending || !scaling_equal(a->scaling, b->scaling))
+    if (a->packed != b->packed || a->pending != b->pending ||
+        !scaling_equal(a->scaling, b->scaling))
         return false;
     if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
         a->layout != b->layout || !a->strides != !b->strides ||
@@ -31,7 +32,8 @@ static const Type *intern_type(Module *m, const Type *key)
     uint64_t hash = hash_u64((uint64_t)key->kind, (uint64_t)key->dtype);
     hash = hash_u64(hash, (uint64_t)(uintptr_t)key->layout);
     hash = hash_bytes(hash, &key->swizzle, sizeof key->swizzle);
-    hash = hash_u64(hash, (uint64_t)key->packed << 2 | (uint64_t)key->pending << 1 | key->swizzle_open);
+    hash = hash_u64(hash, (uint64_t)key->packed << 2 | (uint64_t)key->pending << 1 |
+                              key->swizzle_open);
     if (key->scaling)
         hash = hash_bytes(hash, key->scaling->exponents,
                           key->scaling->count * sizeof *key->scaling->exponents);

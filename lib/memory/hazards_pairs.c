@@ -135,7 +135,7 @@ static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
     return footprints_overlap(w->m, a, b, apart, then, blocks);
 }
 
-/* What rings_order asks of two tiles. */
+/* Two tiles, of which rings_order asks. */
 typedef struct Tiles {
     Walk *w;
     const Footprint *then, *now;

@@ -132,7 +132,8 @@ static const Op *first_arrival(const Rings *r, int array)
 static void check_arrays(Rings *r)
 {
     for (unsigned i = 0; i < r->array_count; i++)
-        if (!r->arrays[i].unknown && first_arrival(r, (int)i) && (r->full || !streams_add_up(r, &r->arrays[i])))
+        if (!r->arrays[i].unknown && first_arrival(r, (int)i) &&
+            (r->full || !streams_add_up(r, &r->arrays[i])))
             set_unknown(r, (int)i, first_arrival(r, (int)i));
 }
 
@@ -186,7 +187,7 @@ bool rings_number(const Rings *r, const Op *loop)
 
 /* ---- pairs ------------------------------------------------------------------------- */
 
-/* What is known at `y` of `x`, its accesses over, relative to the number of `y`. */
+/* Returns what is known at `y` of `x`, its accesses over, relative to the number of `y`. */
 static Lag known_of(const Rings *r, const Event *y, const Event *x)
 {
     if (x->array < 0)

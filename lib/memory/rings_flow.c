@@ -1,4 +1,4 @@
-/* What is known at each event: the greatest solution, from above. A pass walks the nodes in
+/* Finds what is known at each event: the greatest solution, from above. A pass walks the nodes in
  * the order of the text; what reaches the top of a loop, and what an arrival orders, only
  * becomes less, until nothing changes. */
 #include "memory/rings_events.h"

@@ -243,7 +243,8 @@ static bool check_begin(Inspection *i)
 
 bool tensor_map_find(Module *m, const Op *op, TensorMap *map, const char **why)
 {
-    Inspection i = {.m = m, .op = op, .source = bulk_global_tile(op), .target = bulk_shared_tile(op),
+    Inspection i = {.m = m, .op = op, .source = bulk_global_tile(op),
+                    .target = bulk_shared_tile(op),
                     .map = map};
     *map = (TensorMap){0};
     bool found = find_pointer(&i) && check_view(&i) && check_box(&i) && check_rows(&i) &&

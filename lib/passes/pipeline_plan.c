@@ -426,7 +426,8 @@ static bool check_edges(Planner *p)
         const Dependence *e = &p->plan->d.edges[i];
         if (!edge_holds(p, e))
             return REFUSE(p, e->to, "%s %s %s in %s iteration", planner_op_text(p, e->to),
-                          what[e->kind], planner_op_text(p, e->from), e->distance ? "an earlier" : "the same");
+                          what[e->kind], planner_op_text(p, e->from),
+                          e->distance ? "an earlier" : "the same");
     }
     return true;
 }
@@ -546,7 +547,8 @@ bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan)
     plan->completion = find_completion(&plan->d);
     find_copies(&p);
     if (!check_form(&p) || !check_copies(&p) ||
-        (plan->completion == COMPLETION_MBARRIER && !plan_roles(&p)) || !check_tensors(&p) || !find_early(&p) || !plan_producer_values(&p) ||
+        (plan->completion == COMPLETION_MBARRIER && !plan_roles(&p)) || !check_tensors(&p) ||
+        !find_early(&p) || !plan_producer_values(&p) ||
         !check_edges(&p))
         return false;
     if (plan->mbarrier)

@@ -1,4 +1,4 @@
-/* What both forms of a pipelined loop are built from: indices of iterations, rings of shared
+/* Parts of which both forms of a pipelined loop are built: indices of iterations, rings of shared
  * tensors, and copies of the ops that run ahead.
  *
  *     pipeline_loops.c   copies that groups end: the block starts them stages - 1 ahead
@@ -49,7 +49,7 @@ void enter_rings_of(const Rewrite *r, Op *op, const Expr *slot);
 
 /* ---- ops that run ahead ---------------------------------------------------------- */
 
-/* Those of the iteration of index `index`, into `slot`; Value.data of results points to the
+/* Early ops for the iteration of index `index`, into `slot`; Value.data of results points to the
  * copies' results. */
 typedef struct Ahead {
     const Rewrite *r;

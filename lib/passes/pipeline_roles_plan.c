@@ -1,5 +1,5 @@
-/* Whether a loop whose copies an mbarrier counts can be split into two roles, a producer warp
- * and the consumers: the mbarrier's ops, and which ops of the program each role needs. */
+/* Checks whether a loop whose copies an mbarrier counts can be split into two roles, a producer
+ * warp and the consumers: the mbarrier's ops, and which ops of the program each role needs. */
 #include "ir/loop.h"
 #include "ir/op_access.h"
 #include "ir/op_attrs.h"
@@ -197,7 +197,7 @@ bool plan_producer_values(Planner *p)
     return true;
 }
 
-/* What a thread_group cannot hold, and what would have to be for all warps. */
+/* Checks for what a thread_group cannot hold, and what would have to be for all warps. */
 static bool check_op(Op *op, void *data)
 {
     Planner *p = data;

@@ -1,6 +1,6 @@
-/* Plans of copy_async_bulk and copy_async_bulk_store: by cp.async.bulk where its bytes follow each other in both
- * memories and begin at multiples of BULK_ALIGN there; else, or where the tile may reach
- * outside of its view, by a tensor map (memory/tensor_map.h). */
+/* Plans of copy_async_bulk and copy_async_bulk_store: by cp.async.bulk where the tile's bytes
+ * follow each other in both memories and begin at multiples of BULK_ALIGN there; else, or where
+ * the tile may reach outside of its view, by a tensor map (memory/tensor_map.h). */
 #ifndef TILUS_SELECT_BULK_H
 #define TILUS_SELECT_BULK_H
 

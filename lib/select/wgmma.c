@@ -340,7 +340,7 @@ static bool plan_registers(Module *m, const Op *op, WgmmaPlan *plan)
     return true;
 }
 
-/* ---- fences ------------------------------------------------------------------------------------ */
+/* ---- fences ------------------------------------------------------------------------ */
 
 /* The dot_async right before `op`, but for pure ops, or NULL. */
 static const Op *product_before(const Op *op)
@@ -402,7 +402,7 @@ static bool needs_async_fence(const Op *op)
     return has_writers(op) && !(before && has_writers(before));
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------- */
 
 static bool refuse_types(Module *m, const Op *op)
 {
@@ -498,7 +498,7 @@ bool wgmma_plan(Module *m, const Op *op, unsigned sm, WgmmaPlan *plan)
     return true;
 }
 
-/* ---- the planner -------------------------------------------------------------------------------------- */
+/* ---- the planner ------------------------------------------------------------------- */
 
 static bool plan_product(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
@@ -533,7 +533,7 @@ const Planner planner_wgmma = {
     .family = PLAN_wgmma, .plan = plan_product, .write = write_product, .remark = remark_product,
 };
 
-/* ---- layouts that fit ------------------------------------------------------------------------------------- */
+/* ---- layouts that fit --------------------------------------------------------------- */
 
 /* The sums' tiles over warpgroups: over rows first, the rest over columns. */
 static const Layout *arrange_tiles(Module *m, const Op *op)

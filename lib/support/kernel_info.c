@@ -188,7 +188,8 @@ tilus_status tilus_kernel_check(const tilus_kernel_info *info, const tilus_arg *
     for (unsigned i = 0; i < info->grid_rank && i < 3; i++)
         if (!check_extent(info, i, args, &grid[i], r))
             return TILUS_ERROR_ARGUMENT;
-    return check_cluster(info, grid, r) && check_maps(info, args, grid, r) ? TILUS_OK : TILUS_ERROR_ARGUMENT;
+    return check_cluster(info, grid, r) && check_maps(info, args, grid, r)
+               ? TILUS_OK : TILUS_ERROR_ARGUMENT;
 }
 
 /* ---- the workspace -------------------------------------------------- */
