@@ -428,7 +428,7 @@ static const Wgmma *find_row(const Op *op)
 
 static Via via_of(const Wgmma *row, int64_t n)
 {
-    char spelling[32];
+    char spelling[64];
     snprintf(spelling, sizeof spelling, "wgmma.m64n%lldk%lld", (long long)n, (long long)row->k);
     return via_find(spelling);
 }
