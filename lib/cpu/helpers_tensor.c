@@ -88,7 +88,7 @@ static RowPart row_part(const Box *box)
     return (RowPart){map->base + offset, (size_t)begin, (size_t)end};
 }
 
-/* Where the bytes at `at` in shared memory lie after the swizzle. */
+/* Returns where the bytes at `at` in shared memory lie after the swizzle. */
 static size_t swizzled(size_t at, unsigned swizzle)
 {
     size_t chunks = swizzle >> CHUNK_BITS;

@@ -54,7 +54,7 @@ static const unsigned char *shared_at(uint64_t address, size_t size)
     return shared->data + offset;
 }
 
-/* Where element (mn, k) lies by descriptor `d`: the address with its bits swizzled. */
+/* Returns where element (mn, k) lies by descriptor `d`: the address with its bits swizzled. */
 static const unsigned char *element_at(uint64_t d, bool mn_major, int64_t mn, int64_t k,
                                        unsigned bytes)
 {

@@ -1,4 +1,4 @@
-/* Which mbarriers mean the phases that their ops name, and which accesses they order. */
+/* Proves which mbarriers mean the phases that their ops name, and which accesses they order. */
 #include "memory/rings_events.h"
 
 #include "ir/op_access.h"

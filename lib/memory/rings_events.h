@@ -13,7 +13,7 @@ enum {
     LAG_LIMIT = 200
 };
 
-/* What is known of an event: all of iterations up to t + lag; nothing; all there are. */
+/* Knowledge of an event: all of iterations up to t + lag; nothing; all there are. */
 typedef int16_t Lag;
 #define LAG_NONE INT16_MIN
 #define LAG_ALL INT16_MAX
@@ -80,7 +80,7 @@ typedef struct RingArray {
 
 typedef enum NodeKind { NODE_EVENT, NODE_LOOP, NODE_IF, NODE_GROUP } NodeKind;
 
-/* What threads of a range know, relative to a number. */
+/* Knowledge of a range's threads, relative to an iteration's number. */
 typedef struct Known {
     const Expr *base;
     Lag *done;                  /* ordered before all of them */

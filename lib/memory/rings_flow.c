@@ -146,7 +146,8 @@ static void know_own_warp(const Rings *r, RingState *s, unsigned range)
         know_own(r, s, range, false);
 }
 
-/* What an arrival of the range orders: what any of its warps did or knows. */
+/* Lowers what the event gives to what an arrival of the range orders: accesses that any of its
+ * warps did or knows. */
 static void flow_arrive(Rings *r, Event *e, RingState *s)
 {
     RingState view = *s;
@@ -161,7 +162,7 @@ static void flow_arrive(Rings *r, Event *e, RingState *s)
         know_own_warp(r, s, e->range);
 }
 
-/* What a wait gives of event `x`, which the arrival `a` for the ticket orders. Of tickets
+/* Finds what a wait gives of event `x`, which the arrival `a` for the ticket orders. Of tickets
  * below 0, for which nobody arrives, only what is so of none. */
 static Lag given_by(const Event *wait, const Event *a, const Event *x)
 {
@@ -175,7 +176,7 @@ static Lag given_by(const Event *wait, const Event *a, const Event *x)
     return lag_move(given, wait->lag - a->lag);
 }
 
-/* What all arrivals of a stream order that may be for the wait's tickets. */
+/* Finds what all arrivals of a stream order that may be for the wait's tickets. */
 static void flow_stream(const Rings *r, const Event *e, int stream, Known *k)
 {
     for (unsigned i = 0; i < r->event_count; i++) {
@@ -258,7 +259,7 @@ static int64_t newer_groups(const Rings *r, const Event *x, const Event *wait, i
     return after < 0 || all < 0 || before < 0 ? -1 : after + (back - 1) * all + before;
 }
 
-/* Of which iterations a wait ends the access `x`, in program order. */
+/* Finds of which iterations a wait ends the access `x`, in program order. */
 static Lag retired(const Rings *r, const Event *x, const Event *wait)
 {
     enum { BACK = 16 };
@@ -331,7 +332,7 @@ static void rename_base(const Rings *r, RingState *s, unsigned range, const Expr
             s->known[n].base = to;
 }
 
-/* Where numbers are up to `max`. */
+/* Raises knowledge to that of no iterations at least, where numbers are up to `max`. */
 static void know_none(const Rings *r, RingState *s, const Expr *base, int64_t max)
 {
     for (unsigned n = 0; n < r->range_count; n++) {
@@ -344,7 +345,7 @@ static void know_none(const Rings *r, RingState *s, const Expr *base, int64_t ma
     }
 }
 
-/* To the next iteration, or the end. */
+/* Moves knowledge to the number of the next iteration, or the end. */
 static void next_number(const Rings *r, RingState *s, const Segment *g)
 {
     for (unsigned n = 0; n < r->range_count; n++) {
@@ -358,7 +359,7 @@ static void next_number(const Rings *r, RingState *s, const Segment *g)
 
 static void flow_nodes(Rings *r, Node *n, RingState *s);
 
-/* All that happened in a loop, when it is over. */
+/* Marks all that happened in a loop as done by its threads, when it is over. */
 static void know_all_of_loop(const Rings *r, const Node *n, RingState *s)
 {
     for (unsigned i = n->first; i < n->last; i++) {
@@ -392,7 +393,7 @@ static void enter_loop(const Rings *r, const Node *n, RingState *s)
     }
 }
 
-/* What an outer loop's last inner loop leaves goes on with the next iteration. */
+/* Carries what an outer loop's last inner loop leaves into the next iteration. */
 static void turn_loop(const Rings *r, const Node *n, RingState *s)
 {
     const Segment *g = n->segment;

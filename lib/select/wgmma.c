@@ -465,7 +465,7 @@ static bool plan_operands(Module *m, const Op *op, WgmmaPlan *plan)
            (shared ? plan_matrix(m, op, 0, plan) : plan_registers(m, op, plan));
 }
 
-/* Of matrices along m or n one row has all that an instruction reads. */
+/* Checks that, of a matrix along m or n, one row has all that an instruction reads. */
 static bool check_major(Module *m, const Op *op, const WgmmaPlan *plan)
 {
     if (plan->matrices[1].mn_major && plan->n != type_extent(op->operands[1]->type, 1))

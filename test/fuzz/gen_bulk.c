@@ -9,7 +9,7 @@
 
 enum { MBARRIERS = 64, BULK_BITS = 128 };
 
-/* What is wrong with a ring, where races are wanted. */
+/* Faults of a ring, where races are wanted. */
 typedef enum Slip {
     SLIP_NONE,
     SLIP_EARLY,                 /* a slot is released before it is read */

@@ -50,7 +50,7 @@ void gen_arrive_everywhere(Gen *g, const char *mbarriers)
     gen_line(g, "}");
 }
 
-/* All blocks tell all others that they have come here. */
+/* Has all blocks tell all others that they have come here. */
 static void tell_others(Gen *g)
 {
     const char *told = gen_mbarriers(g, g->warps * g->cluster_blocks, 1);
