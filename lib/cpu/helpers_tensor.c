@@ -36,11 +36,21 @@ typedef struct Box {
     uint32_t index[TILUS_MAP_RANK];     /* of the row; the last is 0 */
 } Box;
 
-static Box box_of(const CpuMap *map, const uint64_t *coordinates)
+/* The box whose corner is at the coordinates: where the hardware takes one, as the compiler has
+ * proved (memory/tensor_map.h). */
+static Box box_of(const CpuMap *map, const uint64_t *coordinates, bool written)
 {
+    enum { CHUNK = 1 << CHUNK_BITS };
     Box box = {.map = map};
-    for (unsigned d = 0; d < map->rank; d++)
+    for (unsigned d = 0; d < map->rank; d++) {
         box.first[d] = (int32_t)coordinates[map->rank - 1 - d];
+        if (written && box.first[d] < 0)
+            fault_now("a box that is written begins at %lld in dimension %u",
+                      (long long)box.first[d], d);
+    }
+    if (box.first[map->rank - 1] * map->element % CHUNK)
+        fault_now("a box begins at element %lld of a row, which is at no multiple of %d bytes",
+                  (long long)box.first[map->rank - 1], CHUNK);
     return box;
 }
 
@@ -129,7 +139,7 @@ static void load_box_to(const Worker *w, const uint64_t *args)
     unsigned char *to = helper_address(address_in(w, args[0]), CHUNK);
     size_t at = check_box(own, map->swizzle), next = at;
     BulkCopy *c = bulk_begin(address_in(w, args[2]), to, box_bytes(map));
-    Box box = box_of(map, args + 3);
+    Box box = box_of(map, args + 3, false);
     do {
         size_t size = (size_t)map->box[map->rank - 1] * map->element;
         read_row(c, &box, row);
@@ -274,7 +284,7 @@ static void store_box(const uint64_t *args)
 {
     const CpuMap *map = helper_address(args[1], _Alignof(CpuMap));
     const unsigned char *from = helper_address(args[0], 1 << CHUNK_BITS);
-    begin_store(&(BulkStore){.from = from, .box = box_of(map, args + 2),
+    begin_store(&(BulkStore){.from = from, .box = box_of(map, args + 2, true),
                              .at = check_box(from, map->swizzle)}, box_bytes(map));
 }
 

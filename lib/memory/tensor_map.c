@@ -1,13 +1,17 @@
 /* Rules of tensor maps (CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, 5.5). */
 #include "memory/tensor_map.h"
 
+#include "ir/op_access.h"
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "scalar/bounds.h"
 #include "scalar/facts.h"
+#include "scalar/missing.h"
 
 enum {
-    ROW_ALIGN = 16,         /* bytes of the innermost extent of a box are a multiple */
+    ROW_ALIGN = 16,         /* bytes of the innermost extent of a box are a multiple, and of
+                               its innermost coordinate */
     CHUNK = 16,             /* bytes that a swizzle keeps together */
     SWIZZLE_LEAST = 32,
     TARGET_ALIGN = 128
@@ -143,6 +147,63 @@ static bool check_box(Inspection *i)
                   (long long)row, ROW_ALIGN);
 }
 
+/* ---- the corner ---------------------------------------------------------------- */
+
+/* "; {divisible = 8} of %n would prove it", or nothing. */
+static const char *help_text(Inspection *i, const MissingFact *fact)
+{
+    return fact->argument ? arena_printf(&i->m->scratch, "; %s would prove it",
+                                         missing_fact_text(i->m, fact))
+                          : "";
+}
+
+/* The innermost coordinate is a multiple of ROW_ALIGN bytes: the copy unit takes no other. */
+static bool check_inner_offset(Inspection *i)
+{
+    unsigned d = i->map->dims[i->map->rank - 1];
+    const Expr *offset = i->source.offsets->exprs[d];
+    int64_t bytes = dtype_bits(i->map->dtype) / 8;
+    int64_t known = facts_alignment(offset, ROW_ALIGN / bytes) * bytes;
+    if (known == ROW_ALIGN)
+        return true;
+    MissingFact fact = missing_divisor(i->op, offset, ROW_ALIGN / bytes);
+    return REFUSE(i, "in dimension %u of %%%s, the tile's innermost one, offset %s is known to be "
+                  "a multiple of %lld bytes, a box's is one of %d%s", d,
+                  value_name(i->source.memory), expr_text(i->m, offset), (long long)known,
+                  ROW_ALIGN, help_text(i, &fact));
+}
+
+/* "; `assume %i >= 4` would prove it", where it can hold. */
+static const char *sign_help(Inspection *i, const Expr *offset)
+{
+    MissingFact fact = missing_sign(i->op, offset);
+    if (fact.argument || facts_of_expr(offset).max < 0)
+        return help_text(i, &fact);
+    return arena_printf(&i->m->scratch, "; `assume %s >= 0` would prove it",
+                        expr_text(i->m, offset));
+}
+
+/* A box that is written begins at no negative coordinate; one that is read may. */
+static bool check_signs(Inspection *i)
+{
+    OpAccess written;
+    if (!op_access_written(i->op, &written) || written.tile.memory != i->source.memory)
+        return true;
+    for (unsigned d = 0; d < i->map->rank; d++) {
+        const Expr *offset = i->source.offsets->exprs[d];
+        int64_t least = facts_of_expr(offset).min;
+        if (bounds_from_zero(i->op, offset))
+            continue;
+        const char *known = least == INT64_MIN ? "may be negative"
+                                               : arena_printf(&i->m->scratch, "may be %lld",
+                                                              (long long)least);
+        return REFUSE(i, "in dimension %u of %%%s, offset %s %s, a box that is written begins at "
+                      "0 or above%s", d, value_name(i->source.memory), expr_text(i->m, offset),
+                      known, sign_help(i, offset));
+    }
+    return true;
+}
+
 /* ---- the target -------------------------------------------------------------- */
 
 int64_t map_target_alignment(unsigned swizzle)
@@ -247,8 +308,8 @@ bool tensor_map_find(Module *m, const Op *op, TensorMap *map, const char **why)
                     .target = bulk_shared_tile(op),
                     .map = map};
     *map = (TensorMap){0};
-    bool found = find_pointer(&i) && check_view(&i) && check_box(&i) && check_rows(&i) &&
-                 check_swizzle(&i) && check_begin(&i);
+    bool found = find_pointer(&i) && check_view(&i) && check_box(&i) && check_inner_offset(&i) &&
+                 check_signs(&i) && check_rows(&i) && check_swizzle(&i) && check_begin(&i);
     *why = i.why;
     return found;
 }

@@ -5,6 +5,8 @@
  *     view       of a pointer argument; its extents and strides are over arguments alone;
  *                at most MAP_RANK dimensions, one element next to the other in the last
  *     box        extents from 1 to MAP_BOX_MAX; the innermost one's bytes are a multiple of 16
+ *     corner     the innermost offset is a multiple of 16 bytes; of a store, which writes the
+ *                box, no offset is negative: proved, because the copy unit takes no other
  *     tile       row-major in shared memory, or in a swizzle of 32, 64 or 128 bytes whose rows
  *                are so long; it begins where the hardware wants (map_target_alignment)
  *

@@ -128,3 +128,8 @@ bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *e
     return proved_by_structure(op, offset, span, extent) ||
            conditions_keep_inside(op, offset, span, extent);
 }
+
+bool bounds_from_zero(const Op *op, const Expr *offset)
+{
+    return facts_of_expr(offset).min >= 0 || conditions_keep_from_zero(op, offset);
+}

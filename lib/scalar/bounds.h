@@ -10,4 +10,7 @@
  * Pure. */
 bool bounds_proved(const Op *op, const Expr *offset, int64_t span, const Expr *extent);
 
+/* Proves that 0 <= offset holds whenever `op` runs, by ranges and conditions. */
+bool bounds_from_zero(const Op *op, const Expr *offset);
+
 #endif

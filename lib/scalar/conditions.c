@@ -188,6 +188,16 @@ static bool follows(Known *k, const LinearSum *goal, unsigned steps)
     return false;
 }
 
+bool conditions_keep_from_zero(const Op *op, const Expr *offset)
+{
+    LinearSum low = {.count = 0};
+    Known known = {.count = 0};
+    if (!linear_add(&low, offset, 1))
+        return false;
+    learn_all(&known, op);
+    return follows(&known, &low, STEPS);
+}
+
 bool conditions_keep_inside(const Op *op, const Expr *offset, int64_t span,
                             const Expr *extent)
 {

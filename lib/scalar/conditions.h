@@ -10,4 +10,7 @@
 bool conditions_keep_inside(const Op *op, const Expr *offset, int64_t span,
                             const Expr *extent);
 
+/* Proves 0 <= offset in this way. */
+bool conditions_keep_from_zero(const Op *op, const Expr *offset);
+
 #endif

@@ -110,11 +110,21 @@ static ScalarFacts add(ScalarFacts a, ScalarFacts b)
                          known_sum(a.max, b.max, INT64_MAX)};
 }
 
+static int64_t known_product(int64_t a, int64_t b, int64_t otherwise)
+{
+    int64_t product;
+    return a == otherwise || b == otherwise || __builtin_mul_overflow(a, b, &product)
+               ? otherwise : product;
+}
+
 static ScalarFacts multiply(ScalarFacts a, ScalarFacts b)
 {
     ScalarFacts f = unknown;
     if (__builtin_mul_overflow(a.divisor, b.divisor, &f.divisor))
         f.divisor = a.divisor > b.divisor ? a.divisor : b.divisor;
+    if (a.min >= 0 && b.min >= 0)
+        return (ScalarFacts){f.divisor, known_product(a.min, b.min, INT64_MIN),
+                             known_product(a.max, b.max, INT64_MAX)};
     int64_t corners[4];
     if (!has_min(a) || !has_max(a) || !has_min(b) || !has_max(b) ||
         __builtin_mul_overflow(a.min, b.min, &corners[0]) ||
@@ -130,24 +140,34 @@ static ScalarFacts multiply(ScalarFacts a, ScalarFacts b)
     return f;
 }
 
-/* a / c and ceil_div(a, c) for a constant c > 0. */
-static ScalarFacts divide(ScalarFacts a, int64_t c, bool up)
+/* a / c for c > 0, rounded up or down. */
+static int64_t quotient(int64_t a, int64_t c, bool up)
 {
-    ScalarFacts f = {a.divisor % c == 0 ? a.divisor / c : 1, INT64_MIN, INT64_MAX};
+    return floor_div(a, c) + (up && floor_mod(a, c) != 0);
+}
+
+/* a / b and ceil_div(a, b) for b > 0. */
+static ScalarFacts divide(ScalarFacts a, ScalarFacts b, bool up)
+{
+    bool exact = b.min == b.max && a.divisor % b.min == 0;
+    ScalarFacts f = {exact ? a.divisor / b.min : 1, INT64_MIN, INT64_MAX};
     if (has_min(a))
-        f.min = floor_div(a.min, c) + (up && floor_mod(a.min, c) != 0);
+        f.min = quotient(a.min, a.min < 0 ? b.min : b.max, up);
     if (has_max(a))
-        f.max = floor_div(a.max, c) + (up && floor_mod(a.max, c) != 0);
+        f.max = quotient(a.max, a.max < 0 ? b.max : b.min, up);
     return f;
 }
 
-static ScalarFacts modulo(ScalarFacts a, int64_t c)
+/* a mod b for b > 0. */
+static ScalarFacts modulo(ScalarFacts a, ScalarFacts b)
 {
-    if (a.divisor % c == 0)
+    if (b.min == b.max && a.divisor % b.min == 0)
         return of_constant(0);
-    if (a.min >= 0 && a.max < c)
+    if (a.min >= 0 && a.max < b.min)
         return a;
-    return (ScalarFacts){gcd_i64(a.divisor, c), 0, c - 1};
+    int64_t most = has_max(b) ? b.max - 1 : INT64_MAX;
+    return (ScalarFacts){gcd_i64(a.divisor, b.divisor), 0,
+                         a.min >= 0 && a.max < most ? a.max : most};
 }
 
 static ScalarFacts pick(ScalarFacts a, ScalarFacts b, bool larger)
@@ -184,7 +204,6 @@ static ScalarFacts of_op(const Expr *e, Budget *budget)
 {
     ScalarFacts a = of_expr(e->a, budget);
     ScalarFacts b = e->b ? of_expr(e->b, budget) : unknown;
-    bool by_constant = e->b && expr_is_constant(e->b) && e->b->constant > 0;
     switch (e->op) {
     case SCALAR_add: return add(a, b);
     case SCALAR_sub: return add(a, negate(b));
@@ -192,9 +211,9 @@ static ScalarFacts of_op(const Expr *e, Budget *budget)
     case SCALAR_mul: return multiply(a, b);
     case SCALAR_min: return pick(a, b, false);
     case SCALAR_max: return pick(a, b, true);
-    case SCALAR_div: return by_constant ? divide(a, e->b->constant, false) : unknown;
-    case SCALAR_ceil_div: return by_constant ? divide(a, e->b->constant, true) : unknown;
-    case SCALAR_mod: return by_constant ? modulo(a, e->b->constant) : unknown;
+    case SCALAR_div: return b.min > 0 ? divide(a, b, false) : unknown;
+    case SCALAR_ceil_div: return b.min > 0 ? divide(a, b, true) : unknown;
+    case SCALAR_mod: return b.min > 0 ? modulo(a, b) : unknown;
     case SCALAR_eq:
     case SCALAR_ne:
     case SCALAR_lt:

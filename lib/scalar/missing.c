@@ -13,14 +13,20 @@ enum {
     READ = 256              /* expressions that are read */
 };
 
-typedef struct Search {
+typedef struct Search Search;
+
+/* Returns true when the proof that is searched for is found. */
+typedef bool Proof(const Search *s);
+
+struct Search {
     const Op *op;
-    const Expr *offset, *extent;
-    int64_t span;
+    const Expr *offset, *extent;    /* extent: NULL where the proof has none */
+    int64_t span;                   /* or the divisor that the offset needs */
+    Proof *proof;
     Value *arguments[ARGUMENTS];
     int64_t numbers[NUMBERS];       /* ascending */
     unsigned argument_count, number_count, read;
-} Search;
+};
 
 /* ---- what to try --------------------------------------------------------------- */
 
@@ -89,7 +95,7 @@ static bool is_proved_with(const Search *s, Value *v, Facts facts)
 {
     Facts before = v->facts;
     v->facts = facts;
-    bool proved = bounds_proved(s->op, s->offset, s->span, s->extent);
+    bool proved = s->proof(s);
     v->facts = before;
     return proved;
 }
@@ -166,10 +172,15 @@ static bool try_offset(const Search *s, Value *v, MissingFact *found)
            try_range(s, v, least, INT64_MAX, found);
 }
 
+static bool lies_inside(const Search *s)
+{
+    return bounds_proved(s->op, s->offset, s->span, s->extent);
+}
+
 MissingFact missing_fact(const Op *op, const Expr *offset, int64_t span, const Expr *extent)
 {
     MissingFact found = {0};
-    Search s = {.op = op, .offset = offset, .extent = extent, .span = span};
+    Search s = {.op = op, .offset = offset, .extent = extent, .span = span, .proof = lies_inside};
     read_all(&s);
     for (unsigned i = 0; i < s.argument_count * s.number_count; i++)
         if (try_divisor(&s, s.arguments[i % s.argument_count], s.numbers[i / s.argument_count],
@@ -179,4 +190,52 @@ MissingFact missing_fact(const Op *op, const Expr *offset, int64_t span, const E
         if (try_extent(&s, s.arguments[i], &found) || try_offset(&s, s.arguments[i], &found))
             return found;
     return found;
+}
+
+/* ---- offsets ----------------------------------------------------------------------- */
+
+static bool is_multiple(const Search *s)
+{
+    return facts_of_expr(s->offset).divisor % s->span == 0;
+}
+
+MissingFact missing_divisor(const Op *op, const Expr *offset, int64_t divisor)
+{
+    MissingFact found = {0};
+    Search s = {.op = op, .offset = offset, .span = divisor, .proof = is_multiple};
+    read_all(&s);
+    for (int64_t number = 2; number <= divisor; number *= 2)
+        for (unsigned i = 0; i < s.argument_count; i++)
+            if (try_divisor(&s, s.arguments[i], number, &found))
+                return found;
+    return found;
+}
+
+static bool is_from_zero(const Search *s)
+{
+    return bounds_from_zero(s->op, s->offset);
+}
+
+MissingFact missing_sign(const Op *op, const Expr *offset)
+{
+    MissingFact found = {0};
+    Search s = {.op = op, .offset = offset, .span = 1, .proof = is_from_zero};
+    read_all(&s);
+    for (int64_t least = 0; least < 2; least++)
+        for (unsigned i = 0; i < s.argument_count; i++)
+            if (try_range(&s, s.arguments[i], least, INT64_MAX, &found))
+                return found;
+    return found;
+}
+
+/* ---- words ------------------------------------------------------------------------- */
+
+const char *missing_fact_text(Module *m, const MissingFact *fact)
+{
+    const char *name = fact->argument->name ? fact->argument->name : "?";
+    if (!fact->range)
+        return arena_printf(&m->scratch, "{divisible = %lld} of %%%s",
+                            (long long)fact->facts.divisible, name);
+    return arena_printf(&m->scratch, "{range = [%lld, %lld]} of %%%s", (long long)fact->facts.min,
+                        (long long)fact->facts.max, name);
 }

@@ -19,4 +19,12 @@ typedef struct MissingFact {
  * afterwards. */
 MissingFact missing_fact(const Op *op, const Expr *offset, int64_t span, const Expr *extent);
 
+/* Finds a fact of which follows that `offset` is a multiple of `divisor`, a power of two;
+ * that it is not negative where `op` runs. */
+MissingFact missing_divisor(const Op *op, const Expr *offset, int64_t divisor);
+MissingFact missing_sign(const Op *op, const Expr *offset);
+
+/* "{divisible = 64} of %n", on the module's scratch arena: of a fact that was found. */
+const char *missing_fact_text(Module *m, const MissingFact *fact);
+
 #endif

@@ -22,16 +22,6 @@ static int64_t span_of(const MemoryTile *t, unsigned d)
 
 /* ---- the missing fact ------------------------------------------------------------ */
 
-static const char *fact_text(Module *m, const MissingFact *fact)
-{
-    const char *name = fact->argument->name ? fact->argument->name : "?";
-    if (!fact->range)
-        return arena_printf(&m->scratch, "{divisible = %lld} of %%%s",
-                            (long long)fact->facts.divisible, name);
-    return arena_printf(&m->scratch, "{range = [%lld, %lld]} of %%%s", (long long)fact->facts.min,
-                        (long long)fact->facts.max, name);
-}
-
 /* "assume %i * 16 <= %n - 16", of which the proof follows. */
 static const char *condition_text(Module *m, const MemoryTile *t, unsigned d)
 {
@@ -59,7 +49,7 @@ static void remark_dimension(Module *m, const Op *op, const MemoryTile *t, unsig
     }
     const MissingFact fact = find_fact(op, t, d);
     REMARK(m, op, MISSED, "%s checks dimension %u: nothing proves that the tile lies inside; %s "
-           "would", name, d, fact.argument ? fact_text(m, &fact) : condition_text(m, t, d));
+           "would", name, d, fact.argument ? missing_fact_text(m, &fact) : condition_text(m, t, d));
 }
 
 void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)
@@ -138,7 +128,7 @@ static void warn_dimension(Module *m, const Op *op, const MemoryTile *t, unsigne
     diag_warning(m->diag, WARNING_BOUNDS, op->loc, "%s checks dimension %u of its tile in every "
                  "iteration of the loop, in accesses of %u bytes, not %u; %s would prove that the "
                  "tile lies inside", op_info[op->code].name, d, bytes, wider,
-                 fact_text(m, &fact));
+                 missing_fact_text(m, &fact));
     diag_note(m->diag, fact.argument->loc, "the fact would stand here; {checked = [%u]} of the %s "
               "keeps the check without a warning", d, op_info[op->code].name);
 }

@@ -115,15 +115,17 @@ static void add_view(Gen *g, Stream *s, int64_t rows, int64_t wider)
                 dtype_name(s->dtype), exact, text_string(&text));
 }
 
-/* Offsets of a box around the begin of the view, of one in it, or zeros. */
-static const char *box_places(Gen *g, const Stream *s)
+/* Offsets of a box around the begin of the view, of one in it, or zeros: the innermost one a
+ * multiple of 16 bytes, and none negative of a box that is `written`. */
+static const char *box_places(Gen *g, const Stream *s, bool written)
 {
     Text text;
     text_init(&text, g->arena);
     for (unsigned d = 0; d < s->layout->rank; d++) {
-        int64_t most = s->layout->shape[d];
-        text_printf(&text, ", %lld", choose(g->choices, 2)
-                                         ? (long long)choose_between(g->choices, -most, most) : 0);
+        int64_t step = d + 1 == s->layout->rank ? BULK_BITS / dtype_bits(s->dtype) : 1;
+        int64_t most = s->layout->shape[d] / step;
+        int64_t place = choose_between(g->choices, written ? 0 : -most, most);
+        text_printf(&text, ", %lld", choose(g->choices, 2) ? (long long)(place * step) : 0);
     }
     return text_string(&text);
 }
@@ -147,7 +149,7 @@ static void add_memory(Gen *g, Stream *s)
     text_printf(&words, " {shape = [%s]%s%s%s}", text_string(&shape), *hint ? ", " : "", hint,
                 box ? ", via = tensor" : "");
     s->zeros = text_string(&zeros);
-    s->places = box ? box_places(g, s) : s->zeros;
+    s->places = box ? box_places(g, s, false) : s->zeros;
     s->shape = text_string(&shape);
     s->words = text_string(&words);
     s->ring = gen_name(g, "s");
@@ -628,7 +630,7 @@ void gen_bulk_store(Gen *g)
                 box ? ", via = tensor" : "");
     s.words = text_string(&words);
     s.zeros = arena_printf(g->arena, ", %s", gen_zeros(g, l->rank));
-    s.places = box ? box_places(g, &s) : s.zeros;
+    s.places = box ? box_places(g, &s, true) : s.zeros;
     s.ring = gen_name(g, "s");
     gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s.ring, dtype_name(s.dtype),
              (long long)s.stages, text_string(&shape), swizzle_text(g, s.dtype, box ? swizzle : 0));

@@ -253,6 +253,14 @@ static void facts_hold_for_every_value(void **state)
     assert_in_range(divided, checked / 8, checked);
 }
 
+static void expect_facts(const Expr *e, ScalarFacts expected)
+{
+    ScalarFacts f = facts_of_expr(e);
+    if (f.divisor != expected.divisor || f.min != expected.min || f.max != expected.max)
+        fail_msg("%s: divisor %lld in [%lld, %lld]", scalar_op_info[e->op].spelling,
+                 (long long)f.divisor, (long long)f.min, (long long)f.max);
+}
+
 /* %a: multiples of 16 in [16, 64]; %b: multiples of 4 in [-4, 8]; %i from
  * %a - 16 in steps of 4 below %b; %j from 2 * %i to 2 * %i + 3; 3 blocks. */
 static void facts_are_as_sharp_as_stated(void **state)
@@ -279,10 +287,7 @@ static void facts_are_as_sharp_as_stated(void **state)
         const Expr *e = expr_make(&w->m->exprs, cases[i].op,
                                   expr_value(&w->m->exprs, w->values[cases[i].value]),
                                   expr_constant(&w->m->exprs, cases[i].constant), &why);
-        ScalarFacts f = facts_of_expr(e), expected = cases[i].facts;
-        if (f.divisor != expected.divisor || f.min != expected.min || f.max != expected.max)
-            fail_msg("case %zu: divisor %lld in [%lld, %lld]", i, (long long)f.divisor,
-                     (long long)f.min, (long long)f.max);
+        expect_facts(e, cases[i].facts);
     }
     assert_int_equal(facts_alignment(expr_value(&w->m->exprs, w->values[A]), 128), 16);
     assert_int_equal(facts_alignment(expr_value(&w->m->exprs, w->values[A]), 4), 4);
@@ -291,6 +296,30 @@ static void facts_are_as_sharp_as_stated(void **state)
     assert_int_equal(direct.divisor, 1);
     assert_int_equal(direct.min, 0);
     assert_int_equal(direct.max, 16);
+    world_free(w);
+}
+
+/* Values as above: the second operand's range counts, where it lies above 0. */
+static void facts_follow_from_two_ranges(void **state)
+{
+    (void)state;
+    static const struct { ScalarOp op; int a, b; ScalarFacts facts; } cases[] = {
+        {SCALAR_div, A, A, {1, 0, 4}},          {SCALAR_div, B, A, {1, -1, 0}},
+        {SCALAR_ceil_div, A, A, {1, 1, 4}},     {SCALAR_ceil_div, B, A, {1, 0, 1}},
+        {SCALAR_mod, A, A, {16, 0, 63}},        {SCALAR_mod, B, A, {4, 0, 63}},
+        {SCALAR_mod, BLOCK, A, {1, 0, 2}},      {SCALAR_mul, A, A, {256, 256, 4096}},
+        {SCALAR_div, A, I, {1, INT64_MIN, INT64_MAX}},
+        {SCALAR_mod, A, B, {1, INT64_MIN, INT64_MAX}},
+    };
+    Shape shape = {{{16, 16, 64}, {4, -4, 8}}, 3, -16, 4, 3, 1};
+    World *w = world_new(&shape);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *why;
+        expect_facts(expr_make(&w->m->exprs, cases[i].op,
+                               expr_value(&w->m->exprs, w->values[cases[i].a]),
+                               expr_value(&w->m->exprs, w->values[cases[i].b]), &why),
+                     cases[i].facts);
+    }
     world_free(w);
 }
 
@@ -449,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_hold_for_every_value),
         cmocka_unit_test(facts_are_as_sharp_as_stated),
+        cmocka_unit_test(facts_follow_from_two_ranges),
         cmocka_unit_test(facts_of_deep_nests_end),
         cmocka_unit_test(differences_hold_for_every_value),
         cmocka_unit_test(folding_keeps_the_meaning),
