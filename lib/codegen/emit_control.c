@@ -126,13 +126,32 @@ static void end_carried(Codegen *cg, const Op *op)
         add_incoming(loop_carried(op, i), region_yield(op->regions[0])->operands[i], latch);
 }
 
+/* ---- products in flight -------------------------------------------------- */
+
+/* Waits for all products, where the plan says so (select/drain.h). */
+static bool emit_drain(Codegen *cg, const Op *op, bool wanted)
+{
+    return !wanted || call_intrinsic(cg, INTR_wgmma_drain, op->loc, NULL, 0);
+}
+
+bool emit_drained_region(Codegen *cg, const Op *op, unsigned i, const DrainPlan *plan)
+{
+    return emit_region(cg, op->regions[i]) && emit_drain(cg, op, plan->end);
+}
+
+bool emit_drain_before(Codegen *cg, const Op *op, const DrainPlan *plan)
+{
+    return emit_drain(cg, op, plan->before);
+}
+
 /* ---- for --------------------------------------------------------------- */
 
-bool emit_for(Codegen *cg, const Op *op)
+bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
 {
     LLVMBuilderRef b = cg->builder;
-    const Region *body = op->regions[0];
     const Expr *step = op_expr(op, ATTR_STEP);
+    if (!emit_drain_before(cg, op, &plan->drain))
+        return false;
     LLVMValueRef lower = emit_expr(cg, op_expr(op, ATTR_LOWER));
     LLVMValueRef upper = emit_expr(cg, op_expr(op, ATTR_UPPER));
     LLVMValueRef by = step ? emit_expr(cg, step) : const_i64_of(cg, 1);
@@ -148,7 +167,7 @@ bool emit_for(Codegen *cg, const Op *op)
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, index, upper, ""), inner, after);
 
     LLVMPositionBuilderAtEnd(b, inner);
-    if (!emit_region(cg, body))
+    if (!emit_drained_region(cg, op, 0, &plan->drain))
         return false;
     LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
@@ -161,9 +180,11 @@ bool emit_for(Codegen *cg, const Op *op)
 
 /* ---- while ------------------------------------------------------------- */
 
-bool emit_while(Codegen *cg, const Op *op)
+bool emit_while(Codegen *cg, const Op *op, const Plan *plan)
 {
     LLVMBuilderRef b = cg->builder;
+    if (!emit_drain_before(cg, op, &plan->drain))
+        return false;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b), header = new_block(cg, "while");
     LLVMBasicBlockRef inner = new_block(cg, "body"), after = new_block(cg, "after");
     LLVMBuildBr(b, header);
@@ -172,7 +193,7 @@ bool emit_while(Codegen *cg, const Op *op)
     LLVMBuildCondBr(b, emit_condition(cg, op), inner, after);
 
     LLVMPositionBuilderAtEnd(b, inner);
-    if (!emit_region(cg, op->regions[0]))
+    if (!emit_drained_region(cg, op, 0, &plan->drain))
         return false;
     end_carried(cg, op);
     LLVMBuildBr(b, header);
@@ -182,26 +203,28 @@ bool emit_while(Codegen *cg, const Op *op)
 
 /* ---- if ---------------------------------------------------------------- */
 
-/* Lowers one side into `block`; `*end` is where it ends. */
-static bool emit_side(Codegen *cg, const Region *side, LLVMBasicBlockRef block,
-                      LLVMBasicBlockRef merge, LLVMBasicBlockRef *end)
+/* Lowers side `i` into `block`; `*end` is where it ends. */
+static bool emit_side(Codegen *cg, const Op *op, unsigned i, const DrainPlan *plan,
+                      LLVMBasicBlockRef block, LLVMBasicBlockRef merge, LLVMBasicBlockRef *end)
 {
     LLVMPositionBuilderAtEnd(cg->builder, block);
-    if (!emit_region(cg, side))
+    if (!emit_drained_region(cg, op, i, plan))
         return false;
     *end = LLVMGetInsertBlock(cg->builder);
     LLVMBuildBr(cg->builder, merge);
     return true;
 }
 
-bool emit_if(Codegen *cg, const Op *op)
+bool emit_if(Codegen *cg, const Op *op, const Plan *plan)
 {
     LLVMBuilderRef b = cg->builder;
+    if (!emit_drain_before(cg, op, &plan->drain))
+        return false;
     LLVMBasicBlockRef blocks[2] = {new_block(cg, "then"), new_block(cg, "else")}, ends[2];
     LLVMBasicBlockRef merge = new_block(cg, "merge");
     LLVMBuildCondBr(b, emit_condition(cg, op), blocks[0], blocks[1]);
     for (unsigned i = 0; i < 2; i++)
-        if (!emit_side(cg, op->regions[i], blocks[i], merge, &ends[i]))
+        if (!emit_side(cg, op, i, &plan->drain, blocks[i], merge, &ends[i]))
             return false;
     LLVMPositionBuilderAtEnd(b, merge);
     for (unsigned r = 0; r < op->result_count; r++) {

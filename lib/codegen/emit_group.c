@@ -11,6 +11,7 @@
  * share one, and the same threads come to all of theirs in one order. A warp alone
  * needs none. Groups of four warps may hand registers to each other. */
 #include "codegen/internal.h"
+#include "select/plan.h"
 
 enum { WARP = 32 };
 
@@ -19,9 +20,11 @@ static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
     return LLVMAppendBasicBlockInContext(cg->context, cg->function, name);
 }
 
-bool emit_thread_group(Codegen *cg, const Op *op)
+bool emit_thread_group(Codegen *cg, const Op *op, const Plan *plan)
 {
     LLVMBuilderRef b = cg->builder;
+    if (!emit_drain_before(cg, op, &plan->drain))
+        return false;
     ThreadRange around = cg->threads;
     LLVMValueRef outer = cg->thread;
     LLVMBasicBlockRef group = new_block(cg, "group"), after = new_block(cg, "after");
@@ -31,7 +34,7 @@ bool emit_thread_group(Codegen *cg, const Op *op)
     cg->thread = LLVMBuildSub(b, outer, begin, "");
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, count, ""), group, after);
     LLVMPositionBuilderAtEnd(b, group);
-    bool ok = emit_region(cg, op->regions[0]);
+    bool ok = emit_drained_region(cg, op, 0, &plan->drain);
     LLVMBuildBr(b, after);
     LLVMPositionBuilderAtEnd(b, after);
     cg->threads = around;

@@ -19,6 +19,7 @@
 #include "codegen/codegen.h"
 #include "memory/workspace.h"
 #include "select/bulk.h"
+#include "select/drain.h"
 #include "target/target.h"
 
 #include <llvm-c/Core.h>
@@ -263,6 +264,10 @@ enum { INLINED_AT_PTX = 72 };
 
 /* Lowers the ops of a region in order. */
 bool emit_region(Codegen *cg, const Region *r);
+/* Lowers region `i` of `op`, and its wait for products at the end where the plan has one; and
+ * the wait before the op. */
+bool emit_drained_region(Codegen *cg, const Op *op, unsigned i, const DrainPlan *plan);
+bool emit_drain_before(Codegen *cg, const Op *op, const DrainPlan *plan);
 
 /* ---- lowering (codegen.c) ----------------------------------------------- */
 

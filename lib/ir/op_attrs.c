@@ -50,6 +50,11 @@ Via op_via(const Op *op)
     return op_word(op, ATTR_VIA, VIA_units);
 }
 
+Drain op_drain(const Op *op)
+{
+    return op_word(op, ATTR_DRAIN, DRAIN_NONE);
+}
+
 bool bulk_wait_reads(const Op *op)
 {
     return op_word(op, ATTR_READ, FLAG_FALSE) == FLAG_TRUE;

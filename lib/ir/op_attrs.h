@@ -50,6 +50,12 @@ typedef enum Flag {
     FLAG_NONE
 } Flag;
 
+typedef enum Drain {
+#define DRAIN(id, spelling) DRAIN_##id,
+#include "ir/words.def"
+    DRAIN_NONE
+} Drain;
+
 /* How a load, store or dot is compiled: the words of `via`. */
 typedef enum Via {
     VIA_units,      /* plain accesses; no word */
@@ -120,6 +126,9 @@ AtomicScope atomic_scope(const Op *op);
  * than that. */
 Evict access_evict(const Op *op);
 unsigned access_prefetch(const Op *op);
+
+/* For ops with regions: where they wait for products; NONE when the text says nothing. */
+Drain op_drain(const Op *op);
 
 /* ---- numbers and flags --------------------------------------------------- */
 

@@ -38,6 +38,11 @@ static const char *const flag_words[] = {
 #include "ir/words.def"
 };
 
+static const char *const drain_words[] = {
+#define DRAIN(id, spelling) spelling,
+#include "ir/words.def"
+};
+
 static const char *const via_words[] = {"",
 #define VIA(id, spelling, op, matrices, transposed) spelling,
 #include "ir/via.def"

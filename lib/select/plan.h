@@ -16,6 +16,7 @@
 #include "select/cluster.h"
 #include "select/copy.h"
 #include "select/dot.h"
+#include "select/drain.h"
 #include "select/reduce.h"
 #include "select/relayout.h"
 #include "select/scan.h"
@@ -44,6 +45,7 @@ struct Plan {
         MbarrierPlan mbarrier;
         DotPlan dot;
         WgmmaPlan wgmma;
+        DrainPlan drain;
         ReducePlan reduce;
         RelayoutPlan relayout;
         ScanPlan scan;

@@ -10,7 +10,7 @@
 
 bool plan_is_written(const Op *op)
 {
-    return op_attr(op, ATTR_VIA) || op_attr(op, ATTR_WIDTH);
+    return op_attr(op, ATTR_VIA) || op_attr(op, ATTR_WIDTH) || op_attr(op, ATTR_DRAIN);
 }
 
 void plan_drop(Op *op)
@@ -19,6 +19,7 @@ void plan_drop(Op *op)
     op_remove_attr(op, ATTR_WIDTH);
     op_remove_attr(op, ATTR_UNIT);
     op_remove_attr(op, ATTR_CHECKED);
+    op_remove_attr(op, ATTR_DRAIN);
 }
 
 /* ---- choosing ----------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* Parsing of ops with regions: for, while, if, thread_group. */
 #include "syntax/statement.h"
 
+#include "ir/op_attrs.h"
+
 /* iter(%x = %init, ...): operands are the initial values, `carried` the names. */
 static bool parse_iter(Parser *p, Statement *s, Token *carried)
 {
@@ -50,8 +52,24 @@ static bool parse_unroll(Parser *p, Statement *s)
     return true;
 }
 
-/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [unroll(N)] [iter(...)]
- * [: types] */
+/* [drain(WORD)] */
+static bool parse_drain(Parser *p, Statement *s)
+{
+    if (!parser_accept(p, "drain"))
+        return true;
+    if (!parser_expect(p, "(", "after `drain`"))
+        return false;
+    const char *word = arena_strndup(&p->m->arena, p->token.start, p->token.len);
+    unsigned number = attr_word_find(ATTR_DRAIN, word);
+    if (number == DRAIN_NONE)
+        return parser_expected(p, attr_words_text(&p->m->scratch, ATTR_DRAIN));
+    statement_add(s, (Attr){.kind = ATTR_DRAIN, .word = number});
+    parser_advance(p);
+    return parser_expect(p, ")", "after where products are waited for");
+}
+
+/* for %i in LOWER .. UPPER [step STEP] [pipelined(STAGES)] [unroll(N)] [drain(WORD)]
+ * [iter(...)] [: types] */
 static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carried)
 {
     parser_advance(p);
@@ -79,7 +97,7 @@ static bool parse_for_header(Parser *p, Statement *s, Token *index, Token *carri
         return false;
     if (parser_accept(p, "unroll") && !parse_unroll(p, s))
         return false;
-    if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
+    if (!parse_drain(p, s) || (parser_accept(p, "iter") && !parse_iter(p, s, carried)))
         return false;
     return !parser_accept(p, ":") || parse_result_types(p, s, OP_for);
 }
@@ -119,27 +137,27 @@ bool parse_for(Parser *p, Statement *s)
     return define_results(p, s, op);
 }
 
-/* Returns true where `iter` `(` follow, which no expression holds. */
-static bool at_iter(Parser *p)
+/* Returns true where `iter` or `drain` and `(` follow, which no expression holds. */
+static bool at_clause(Parser *p)
 {
     Bookmark here = parser_bookmark(p);
-    bool found = parser_accept(p, "iter") && parser_at(p, "(");
+    bool found = (parser_accept(p, "iter") || parser_accept(p, "drain")) && parser_at(p, "(");
     parser_go_to(p, here);
     return found;
 }
 
-/* COND [iter(...)] [: types]. The condition may use the carried values, which are named
+/* COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which are named
  * after it, so it is only passed here. */
 static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
                                const char **cond_end)
 {
     parser_advance(p);
     *cond = parser_bookmark(p);
-    while (!at_iter(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
+    while (!at_clause(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
            p->token.kind != TOKEN_END)
         parser_advance(p);
     *cond_end = p->token.start;
-    if (parser_accept(p, "iter") && !parse_iter(p, s, carried))
+    if (!parse_drain(p, s) || (parser_accept(p, "iter") && !parse_iter(p, s, carried)))
         return false;
     if (parser_accept(p, ":") && !parse_result_types(p, s, OP_while))
         return false;
@@ -163,14 +181,15 @@ static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *
     return true;
 }
 
-/* while COND [iter(...)] [: types] { .. } */
+/* while COND [drain(WORD)] [iter(...)] [: types] { .. } */
 bool parse_while(Parser *p, Statement *s)
 {
     Bookmark cond;
     const char *cond_end;
     if (!parse_while_header(p, s, s->carried, &cond, &cond_end))
         return false;
-    Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, NULL, 0);
+    Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, s->attrs,
+                      s->attr_count);
     Region *body = build_region(p->program, op);
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
@@ -193,12 +212,13 @@ static bool parse_branch(Parser *p, Op *op)
     return ok;
 }
 
-/* if COND [: types] { .. } [else { .. }] */
+/* if COND [drain(WORD)] [: types] { .. } [else { .. }] */
 bool parse_if(Parser *p, Statement *s)
 {
     parser_advance(p);
     const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
-    if (!cond || (parser_accept(p, ":") && !parse_result_types(p, s, OP_if)))
+    if (!cond || !parse_drain(p, s) ||
+        (parser_accept(p, ":") && !parse_result_types(p, s, OP_if)))
         return false;
     statement_add_expr(s, ATTR_COND, cond);
     Op *op = build_op(p->m, OP_if, s->loc, NULL, 0, s->attrs, s->attr_count);
@@ -220,7 +240,7 @@ bool parse_if(Parser *p, Statement *s)
     return define_results(p, s, op);
 }
 
-/* thread_group(BEGIN, COUNT) { .. } */
+/* thread_group(BEGIN, COUNT) [drain(WORD)] { .. } */
 bool parse_thread_group(Parser *p, Statement *s)
 {
     int64_t begin, count;
@@ -229,7 +249,7 @@ bool parse_thread_group(Parser *p, Statement *s)
         !parse_constant(p, "the first thread of a thread_group", &begin) ||
         !parser_expect(p, ",", "between the first thread and the number of threads") ||
         !parse_constant(p, "the number of threads of a thread_group", &count) ||
-        !parser_expect(p, ")", "after the number of threads"))
+        !parser_expect(p, ")", "after the number of threads") || !parse_drain(p, s))
         return false;
     statement_add_expr(s, ATTR_BEGIN, expr_constant(&p->m->exprs, begin));
     statement_add_expr(s, ATTR_THREADS, expr_constant(&p->m->exprs, count));

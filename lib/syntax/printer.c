@@ -223,6 +223,13 @@ static void print_unroll(Printer *pr, const Op *op)
     }
 }
 
+static void print_drain(Printer *pr, const Op *op)
+{
+    const Attr *drain = op_attr(op, ATTR_DRAIN);
+    if (drain)
+        text_printf(pr->out, " drain(%s)", attr_word_text(drain));
+}
+
 /* The values that a loop carries, named before. */
 static void print_iter(Printer *pr, const Op *op)
 {
@@ -256,6 +263,7 @@ static void print_for(Printer *pr, const Op *op, unsigned indent)
         text_add(pr->out, ")");
     }
     print_unroll(pr, op);
+    print_drain(pr, op);
     print_iter(pr, op);
     print_result_types(pr, op);
     print_region(pr, body, indent);
@@ -268,6 +276,7 @@ static void print_while(Printer *pr, const Op *op, unsigned indent)
         name_value(pr, loop_carried(op, i));
     text_add(pr->out, "while ");
     print_expr(pr->out, op_expr(op, ATTR_COND));
+    print_drain(pr, op);
     print_iter(pr, op);
     print_result_types(pr, op);
     print_region(pr, op->regions[0], indent);
@@ -278,6 +287,7 @@ static void print_if(Printer *pr, const Op *op, unsigned indent)
 {
     text_add(pr->out, "if ");
     print_expr(pr->out, op_expr(op, ATTR_COND));
+    print_drain(pr, op);
     print_result_types(pr, op);
     print_region(pr, op->regions[0], indent);
     const Region *other = op->regions[1];
@@ -295,6 +305,7 @@ static void print_thread_group(Printer *pr, const Op *op, unsigned indent)
     text_add(pr->out, ", ");
     print_expr(pr->out, op_expr(op, ATTR_THREADS));
     text_add(pr->out, ")");
+    print_drain(pr, op);
     print_region(pr, op->regions[0], indent);
     text_add(pr->out, "\n");
 }

@@ -1,6 +1,7 @@
 # The lit suite. Tests find the tools of the build under test first in PATH.
 #
 # Features: ptxas   an assembler for PTX is there (%ptxas)
+#           nvdisasm  a disassembler of cubins is there (%nvdisasm)
 #           gpu     the CUDA driver has a device
 #           asan    the tools are built with AddressSanitizer
 #           groff   groff or mandoc, which check man pages
@@ -35,8 +36,8 @@ raise SystemExit(not (ok and count.value > 0))
 """
 
 
-def find_ptxas():
-    return shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
+def find_cuda_tool(name):
+    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
 def has_gpu():
@@ -79,10 +80,13 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "CUDA_VISIBLE_DEVI
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-ptxas = find_ptxas()
+ptxas = find_cuda_tool("ptxas")
 if ptxas:
     config.available_features.add("ptxas")
     config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)
+nvdisasm = find_cuda_tool("nvdisasm")
+if nvdisasm:
+    config.available_features.add("nvdisasm")
 if "full" in lit_config.params:
     config.available_features.add("full")
 if has_gpu():
@@ -107,6 +111,7 @@ if "address" in config.sanitize:
 
 config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
+    ("%nvdisasm", nvdisasm or "nvdisasm"),
     ("%python", sys.executable),
     ("%lit", os.path.join(config.llvm_tools_dir, "lit")),
     # Succeeds when the command ends with exit code 2: wrong usage.

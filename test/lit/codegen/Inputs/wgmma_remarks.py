@@ -61,4 +61,5 @@ def main():
     print(f"{count} modules")
 
 
-main()
+if __name__ == "__main__":
+    main()
