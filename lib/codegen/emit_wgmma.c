@@ -109,7 +109,7 @@ static void multiply(Emit *e, const WgmmaUnit *u, int64_t k, LLVMValueRef *args)
     if (e->form.has_sums)
         count = gather_sums(e, u, args);
     for (unsigned w = 0; e->form.in_registers && w < PRODUCT_A_WORDS; w++)
-        args[count++] = e->a[u->a_slots[k] * PRODUCT_A_WORDS + w];
+        args[count++] = e->a[u->a_slots[k * WGMMA_A_PIECES + w]];
     if (!e->form.in_registers)
         args[count++] = descriptor_at(e, 0, u->row, k);
     args[count++] = descriptor_at(e, 1, u->column, k);

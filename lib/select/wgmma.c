@@ -40,15 +40,24 @@ bool wgmma_has_n(const Wgmma *row, int64_t n)
 
 /* ---- layouts ------------------------------------------------------------------ */
 
+enum { WARPS = 4 };             /* of a warpgroup */
+
 /* The makers do not fail: all of it are small constants. */
-static const Layout *over_warps(LayoutTable *t, const Layout *pieces, int64_t run)
+static const Layout *over_lanes(LayoutTable *t, int64_t run)
 {
-    static const int64_t warps[] = {4, 1}, lanes[] = {8, 4};
+    static const int64_t lanes[] = {8, 4};
     const int64_t elements[] = {1, run};
     const char *why;
+    return layout_product(t, layout_spatial(t, 2, lanes, &why),
+                          layout_local(t, 2, elements, &why), &why);
+}
+
+static const Layout *over_warps(LayoutTable *t, const Layout *pieces, int64_t run)
+{
+    static const int64_t warps[] = {WARPS, 1};
+    const char *why;
     const Layout *l = layout_product(t, layout_spatial(t, 2, warps, &why), pieces, &why);
-    l = layout_product(t, l, layout_spatial(t, 2, lanes, &why), &why);
-    return layout_product(t, l, layout_local(t, 2, elements, &why), &why);
+    return layout_product(t, l, over_lanes(t, run), &why);
 }
 
 const Layout *wgmma_tile(LayoutTable *t)
@@ -64,6 +73,11 @@ const Layout *wgmma_step(LayoutTable *t, const Wgmma *row)
     const char *why;
     return over_warps(t, layout_column_local(t, 2, quarters, &why),
                       32 / (int64_t)dtype_bits(row->types[MMA_A]));
+}
+
+const Layout *wgmma_piece(LayoutTable *t, const Wgmma *row)
+{
+    return over_lanes(t, 32 / (int64_t)dtype_bits(row->types[MMA_A]));
 }
 
 static const char *layout_text(Module *m, const Layout *l)
@@ -306,21 +320,35 @@ static bool plan_sums(Module *m, const Op *op, int64_t wanted, WgmmaPlan *plan)
 
 /* ---- a in registers ------------------------------------------------------------------------ */
 
-/* Finds the slots of the steps of a that unit `u` needs, the same in all warpgroups. */
-static bool find_steps(Module *m, const Op *op, WgmmaPlan *plan, WgmmaUnit *u)
+/* The slot in which warp `w` has word `word` of step `k` of the 64 rows from tile `tile` on, or
+ * -1: words of a row and of the row 8 below it, then those half a step further. */
+static int64_t find_word(const WgmmaPlan *plan, int64_t w, int64_t tile, int64_t k, int64_t word)
 {
-    u->a_slots = arena_array(&m->scratch, int64_t, (size_t)plan->steps);
-    for (int64_t w = 0; w < plan->tiles->threads; w++)
-        for (int64_t k = 0; k < plan->steps; k++) {
-            int64_t at[2];
-            layout_index(plan->tiles, w, 0, at);
-            int64_t slot = find_slot(plan->a_steps, w, at[0] + u->row / WGMMA_M, k);
-            if (slot < 0 || (w && slot != u->a_slots[k]))
-                return refuse_layout(m, op, op->operands[0], wgmma_step(&m->layouts, plan->row),
-                                     arena_printf(&m->scratch, "warpgroup %lld lacks rows of a "
-                                                  "that its sums need, or has them in another "
-                                                  "order", (long long)w));
-            u->a_slots[k] = slot;
+    enum { ROWS_OF_WARP = 2, HALVES = 2 };
+    int64_t row = (tile * WARPS + w % WARPS) * ROWS_OF_WARP + word % ROWS_OF_WARP;
+    return find_slot(plan->a_pieces, w, row, k * HALVES + word / ROWS_OF_WARP);
+}
+
+static bool refuse_words(Module *m, const Op *op, const WgmmaPlan *plan, int64_t w)
+{
+    return refuse_layout(m, op, op->operands[0], wgmma_step(&m->layouts, plan->row),
+                         arena_printf(&m->scratch, "warp %lld lacks rows of a that its sums need, "
+                                      "or has them in another order", (long long)w));
+}
+
+/* Finds the slots of the words of a that unit `u` needs, the same in all warps. */
+static bool find_words(Module *m, const Op *op, WgmmaPlan *plan, WgmmaUnit *u)
+{
+    int64_t count = plan->steps * WGMMA_A_PIECES, at[2];
+    u->a_slots = arena_array(&m->scratch, int64_t, (size_t)count);
+    for (int64_t w = 0; w < plan->a_pieces->threads; w++)
+        for (int64_t i = 0; i < count; i++) {
+            layout_index(plan->tiles, w / WARPS, 0, at);
+            int64_t slot = find_word(plan, w, at[0] + u->row / WGMMA_M, i / WGMMA_A_PIECES,
+                                     i % WGMMA_A_PIECES);
+            if (slot < 0 || (w && slot != u->a_slots[i]))
+                return refuse_words(m, op, plan, w);
+            u->a_slots[i] = slot;
         }
     return true;
 }
@@ -328,14 +356,14 @@ static bool find_steps(Module *m, const Op *op, WgmmaPlan *plan, WgmmaUnit *u)
 static bool plan_registers(Module *m, const Op *op, WgmmaPlan *plan)
 {
     const Value *a = op->operands[0];
-    const Layout *step = wgmma_step(&m->layouts, plan->row);
     const char *why;
     plan->in_registers = true;
-    plan->a_steps = layout_divide(&m->layouts, a->type->layout, step, &why);
-    if (!plan->a_steps)
-        return refuse_layout(m, op, a, step, why);
+    plan->a_pieces = layout_divide(&m->layouts, a->type->layout,
+                                   wgmma_piece(&m->layouts, plan->row), &why);
+    if (!plan->a_pieces)
+        return refuse_layout(m, op, a, wgmma_step(&m->layouts, plan->row), why);
     for (int64_t i = 0; i < plan->unit_count; i++)
-        if (!find_steps(m, op, plan, &plan->units[i]))
+        if (!find_words(m, op, plan, &plan->units[i]))
             return false;
     return true;
 }

@@ -11,7 +11,8 @@
  *                                                       .spatial(8, 4).local(1, run)
  *
  * with K * width of an element = 256 bits and run elements in 32. An instruction has the
- * tiles of as many neighboring columns as n of all warpgroups' shares allows.
+ * tiles of as many neighboring columns as n of all warpgroups' shares allows. The four words
+ * of a step, pieces spatial(8, 4).local(1, run), may lie in any slots, the same in each warp.
  *
  * Matrices in shared memory have rows of 32, 64 or 128 bytes and the swizzle of that width:
  * along k (K-major) or, of 16-bit elements, along m or n (MN-major). */
@@ -38,16 +39,18 @@ enum {
 
 extern const Wgmma wgmma_table[WGMMA_COUNT];
 
-enum { WGMMA_M = 64, WGMMA_N = 8, WGMMA_N_MOST = 256, WGMMA_SM = 90 };
+enum { WGMMA_M = 64, WGMMA_N = 8, WGMMA_N_MOST = 256, WGMMA_SM = 90, WGMMA_A_PIECES = 4 };
 
 /* The row of these types, or NULL. */
 const Wgmma *wgmma_find(const DType types[MMA_OPERANDS]);
 /* Returns true when an instruction of the row has this n. */
 bool wgmma_has_n(const Wgmma *row, int64_t n);
 
-/* The layouts of a tile of sums, and of a step of a, over a warpgroup. */
+/* The layouts of a tile of sums, and of a step of a, over a warpgroup; of a piece of a, over a
+ * warp. */
 const Layout *wgmma_tile(LayoutTable *t);
 const Layout *wgmma_step(LayoutTable *t, const Wgmma *row);
+const Layout *wgmma_piece(LayoutTable *t, const Wgmma *row);
 
 /* A matrix in shared memory, as a descriptor has it. */
 typedef struct WgmmaMatrix {
@@ -70,7 +73,8 @@ enum { WGMMA_ADDRESS_BITS = 18, WGMMA_ADDRESS_SHIFT = 4 };
 typedef struct WgmmaUnit {
     int64_t row, column;        /* of the sums: element (row, column) is the first */
     int64_t *slots;             /* of its n / 8 tiles, in the sums' layout over tiles */
-    int64_t *a_slots;           /* of each step of k, in a's layout over steps; or NULL */
+    int64_t *a_slots;           /* of each step of k, WGMMA_A_PIECES in a's layout over pieces;
+                                   or NULL */
 } WgmmaUnit;
 
 typedef struct WgmmaPlan {
@@ -80,7 +84,7 @@ typedef struct WgmmaPlan {
     WgmmaMatrix matrices[2];    /* of a and b, where they are in shared memory */
     bool in_registers;          /* a is */
     const Layout *tiles;        /* of the sums, a thread for each warpgroup */
-    const Layout *a_steps;      /* of a in registers, likewise */
+    const Layout *a_pieces;     /* of a in registers, a thread for each warp */
     int64_t unit_count;
     WgmmaUnit *units;
     bool fence;                 /* wgmma.fence: registers were written by other instructions */

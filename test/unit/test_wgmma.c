@@ -220,9 +220,63 @@ static void test_constants(void **state)
     assert_int_equal(wgmma_descriptor(&x), UINT64_C(0x4000004000010000));
 }
 
+/* ---- words of a in any slots ------------------------------------------------------- */
+
+/* Word `word` of step `step` of a thread, by the PTX ISA's formula of fragments, in 64 rows. */
+static void expect_word(const Layout *l, int64_t slot, int64_t thread, int64_t step, int64_t word)
+{
+    int64_t at[2], lane = thread % 32;
+    for (int64_t i = 0; i < 2; i++) {
+        layout_index(l, thread, 2 * slot + i, at);
+        assert_int_equal(at[0], 16 * (thread / 32) + lane / 4 + 8 * (word % 2));
+        assert_int_equal(at[1], 16 * step + lane % 4 * 2 + i + 8 * (word / 2));
+    }
+}
+
+static void check_words(Module *m, const char *layout)
+{
+    const char *text = arena_printf(&m->arena,
+        "program @p<1>(%%x: ptr<f16>) warps(4) {\n"
+        "%%g = view_global %%x : f16[64, 64]\n%%s = allocate_shared : f16[32, 64] swizzle(3, 3, 3)\n"
+        "%%b = permute %%s\n%%a = load_global %%g[0, 0] : f16[64, 64] @ %s\n"
+        "%%p = dot_async %%a, %%b : f32[64, 32] pending\n%%q = dot_wait %%p\n}\n", layout);
+    diag_set_source(m->diag, "test", text, strlen(text), 1);
+    if (!parse_module(m, NULL, 0) || pass_infer_layouts(m->programs) == PASS_FAILED)
+        fail_msg("%s", m->diag->messages[0].text);
+    Op *op = m->programs->body->last->prev;
+    Plan plan;
+    if (!select_plan(m, op, 90, &plan))
+        fail_msg("%s", m->diag->messages[0].text);
+    for (int64_t thread = 0; thread < 128; thread++)
+        for (int64_t i = 0; i < 4 * plan.wgmma.steps; i++)
+            expect_word(op->operands[0]->type->layout, plan.wgmma.units[0].a_slots[i], thread, i / 4,
+                        i % 4);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const layouts[] = {
+        "local(1, 4).spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)",
+        "spatial(4, 1).local(2, 8).spatial(8, 4).local(1, 2)",
+        "spatial(4, 1).column_local(2, 8).spatial(8, 4).local(1, 2)",
+        "local(1, 2).spatial(4, 1).local(2, 4).spatial(8, 4).local(1, 2)"};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        Diag diag;
+        diag_init(&diag);
+        if (setjmp(diag.oom.jump))
+            fail_msg("out of memory");
+        Module *m = module_new(&diag);
+        check_words(m, layouts[i]);
+        module_free(m);
+        diag_free(&diag);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_counts),

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Multiplies packed weights by kernels/matmul_sm90.tilus on the CPU engine, and compares with kernels/matmul.tilus.
+
+    matmul_wgmma.py KERNELS
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+K, N, M = 384, 264, 72
+SUMS = ["DEFERRED_SCALE=-21"]
+WEIGHTS = ["SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"]
+SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
+
+# Parameters of both products, and of the new one alone.
+CASES = [
+    (SUMS, ["BM=64", "STAGES=3"], 3),
+    (SUMS + ["ROWS=32"], ["BM=80", "STAGES=2", "WHOLE_TILES=1", "M_GROUP=2"], 2),
+    (SUMS + ["ROWS=128", "GROUP=0", "BIAS=1", "FUNCTION=2"], ["BM=48", "BULK_STORE=0"], 2),
+    (WEIGHTS + ["C=f32"], ["BM=32", "STAGES=2"], 5),
+    (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], ["BM=128", "STAGES=2"], 1),
+    (WEIGHTS + ["ZERO=2", "GROUP=32"], ["BM=64"], 2),
+    (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], ["BM=64"], 2),
+] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), ["BM=32", "STAGES=2"], 2)
+     for w in ("u1", "u2", "u3", "i4", "u5", "u7", "u8", "f4e2m1", "f6e3m2")]
+
+
+def run(kernel, program, parameters, values, out=(), more=()):
+    command = ["tilus-run", kernel, "--program=@" + program, "--engine=cpu", "--mcpu=sm_90a", *more]
+    for p in parameters:
+        command += ["-D", p]
+    for name, value in values.items():
+        command += ["--arg", f"{name}={value}"]
+    for name in out:
+        command += ["--out", f"{name}={name}.bin"]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(command)}\n{result.stdout}")
+
+
+def join(names):
+    """Puts what is packed apart into one memory, where groups have scales in packed blocks."""
+    parts = [open(f"{name}.bin", "rb").read() for name in names]
+    whole = 0
+    for part in parts:
+        whole |= int.from_bytes(part, "little")
+    for name in names:
+        with open(f"{name}.bin", "wb") as f:
+            f.write(whole.to_bytes(max(map(len, parts)), "little"))
+
+
+def check(kernels, both, own, blocks):
+    def has(name):
+        return any(p.startswith(name + "=") for p in both)
+
+    def value(name, default):
+        return int(next((p.split("=")[1] for p in both + own if p.startswith(name + "=")), default))
+
+    slices, rows, bm = -(-K // 128), value("ROWS", 64), value("BM", 128)
+    room, entries = -(-N // 256) * 256 * slices * 64, N * K // 32
+    zero = 4 if value("ZERO", 0) == 1 else 2
+    memory = [f"{name}=zeros({room * size})" for name, size in (("scales", 2), ("zeros", zero))]
+    sizes = {"m": M, "n": N, "k": K, "stride": K, "slices": slices}
+    old, new = os.path.join(kernels, "matmul.tilus"), os.path.join(kernels, "matmul_sm90.tilus")
+    run(old, "pack", both,
+        {"plain": "codes(n*k)", "plain_scales": f"uniform({entries}, 0.01, 0.1)",
+         "plain_zeros": f"codes({entries}, 1, 4)" if zero == 4 else f"uniform({entries}, 1, 4)",
+         "weights": f"zeros({room})", **dict(m.split("=") for m in memory), "n": N, "k": K, "slices": slices},
+        ["weights", "scales", "zeros"])
+    if not has("GROUP") or value("GROUP", 128) > 0:
+        join(["weights", "scales", "zeros"])
+    packed = {name: f"@{name}.bin" for name in ("weights", "scales", "zeros")}
+    extras = {"flags": "zeros(64)", "bias": "randn(n)", "residual": "randn(m*n)"}
+    tiles = -(-N // rows)
+    run(old, "matmul", both + ["TILES=3", "WARPS_K=1"],
+        {**packed, **extras, "a": "randn(m*k)", "prearranged": "zeros(64)", "partials": "zeros(64)",
+         "c": "undef(m*n)", **sizes, "blocks": tiles, "share": slices, "extra": 0},
+        ["a", "bias", "residual", "c"])
+    del sizes["n"]
+    run(new, "arrange", both, {"a": "@a.bin", "prearranged": f"undef({M * slices * 128})", **sizes}, ["prearranged"])
+    sizes = {"m": M, "n": N, "slices": slices}
+    iterations = -(-M // bm) * -(-N // 256) * slices
+    run(new, "matmul_wgmma", both + own,
+        {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
+         "partials": f"undef({blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
+         "c": "undef(m*n)", **sizes, "blocks": blocks, "share": iterations // blocks, "extra": iterations % blocks},
+        (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", "--check-races"])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = os.path.abspath(sys.argv[1])
+        os.chdir(folder)
+        for both, own, blocks in CASES:
+            check(kernels, both, own, blocks)
+    print(f"{len(CASES)} products equal")
+
+
+if __name__ == "__main__":
+    main()
