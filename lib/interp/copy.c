@@ -162,8 +162,8 @@ Copy *copy_begin(Interp *in, const Op *op)
     Copy *c = new_copy(in);
     *c = (Copy){.op = op, .rows = c->rows, .row_capacity = c->row_capacity,
                 .source_view = value_binding(source.memory)->view,
-                .target_view = value_binding(target.memory)->view, .rank = in->rank,
-                .threads = in->threads};
+                .target_view = value_binding(target.memory)->view,
+                .member = group_member(in, op)};
     if (!tile_begin(in, op, &source, false, &c->source) ||
         !tile_begin(in, op, &target, true, &c->target) ||
         (c->source.index && !interp_operands_defined(in, op)) || !race_begin(in, op))
@@ -179,7 +179,6 @@ bool interp_copy_async(Interp *in, const Op *op)
     Copy *c = copy_begin(in, op), **end = &in->copies;
     if (!c)
         return false;
-    memcpy(c->group, in->copy_groups[in->rank], sizeof c->group);
     while (*end)
         end = &(*end)->next;
     *end = c;
@@ -258,36 +257,11 @@ bool interp_copy_async_bulk(Interp *in, const Op *op)
 
 /* ---- groups ----------------------------------------------------------- */
 
-static bool has_warp(ThreadRange threads, int64_t warp)
-{
-    return warp * WARP >= threads.begin && warp * WARP < threads.begin + threads.count;
-}
-
 bool interp_copy_async_commit_group(Interp *in, const Op *op)
 {
     (void)op;
-    for (int64_t w = 0; w < WARPS; w++)
-        in->copy_groups[in->rank][w] += has_warp(in->threads, w);
+    group_commit(in, COMPLETION_GROUP);
     return true;
-}
-
-/* The first warp whose part is in flight; WARPS when there is none. */
-static int64_t find_waiting(const Copy *c)
-{
-    int64_t w = 0;
-    while (w < WARPS && (!has_warp(c->threads, w) || c->waited >> w & 1))
-        w++;
-    return w;
-}
-
-/* The warps that run the op wait for their parts of `c`, if it is older than their
- * `pending` newest groups. Copies not in a group yet have the number of the next
- * one: none waits for them. */
-static void wait_parts(const Interp *in, Copy *c, int64_t pending)
-{
-    for (int64_t w = 0; w < WARPS; w++)
-        if (has_warp(in->threads, w) && c->group[w] < in->copy_groups[in->rank][w] - pending)
-            c->waited |= UINT32_C(1) << w;
 }
 
 bool interp_copy_async_wait_group(Interp *in, const Op *op)
@@ -295,9 +269,7 @@ bool interp_copy_async_wait_group(Interp *in, const Op *op)
     int64_t pending = op_expr(op, ATTR_NUMBER)->constant;
     for (Copy **at = &in->copies; *at;) {
         Copy *c = *at;
-        if (c->rank == in->rank)
-            wait_parts(in, c, pending);
-        if (find_waiting(c) < WARPS) {
+        if (!group_wait(in, &c->member, pending)) {
             at = &c->next;
             continue;
         }
@@ -319,15 +291,13 @@ bool copies_ended(Interp *in, const Memory *memory, const Op *op)
         c = c->next;
     if (!c)
         return true;
-    int64_t warp = find_waiting(c);
-    const char *why = c->group[warp] == in->copy_groups[c->rank][warp]
-                          ? "no copy_async_commit_group follows it"
-                          : "no copy_async_wait_group waits for it";
+    const char *why = group_is_open(in, &c->member) ? "no copy_async_commit_group follows it"
+                                                    : "no copy_async_wait_group waits for it";
     if (!op)
         return diag_error(in->diag, c->op->loc,
                           "%s ends while this copy_async is in flight: %s",
                           interp_block_name(in, interp_block_number(in, in->block_count - 1,
-                                                                    c->rank)), why);
+                                                                    c->member.rank)), why);
     diag_error(in->diag, op->loc,
                "%s is allocated again while a copy_async into it is in flight",
                c->target_view.name);

@@ -2,10 +2,11 @@
 #ifndef TILUS_INTERP_COPY_H
 #define TILUS_INTERP_COPY_H
 
+#include "interp/groups.h"
 #include "interp/tile.h"
 
 /* A copy in flight. Each thread of a copy_async copies a part and waits for its own
- * groups: it has ended when all its warps have waited. Views are kept by value:
+ * groups: it has ended when all its warps have waited. A bulk store is its first warp's. Views are kept by value:
  * view_global may run again before that. */
 struct Copy {
     const Op *op;
@@ -16,12 +17,9 @@ struct Copy {
     int64_t row_capacity;
     bool fills;             /* bulk copies: elements outside of the view are zeros, or are
                                left out */
-    unsigned rank;          /* of the block that started it */
-    ThreadRange threads;    /* that copy, or one of which starts the bulk copy */
-    int64_t group[WARPS];   /* copy_async: the number of its group in each of their warps */
-    uint32_t waited;        /* copy_async: a bit for each warp that has waited for its part */
+    Member member;          /* threads: that copy, or one of which starts the bulk copy */
     uint64_t begun;         /* copy_async_bulk: its time, and who counts its bytes */
-    unsigned owner;         /* of a store: the warp whose group[0] it is in */
+    unsigned owner;         /* ... there: an mbarrier's clock */
     unsigned target_rank;   /* copy_async_bulk: of the block that it writes to */
     bool is_read;           /* another block's copy of one multicast has counted its reads */
     bool read;              /* a store: somebody has waited for what it reads */

@@ -382,9 +382,7 @@ static bool run_cluster(Interp *in)
     in->exited = false;
     in->met = in->meeting = 0;
     memset(in->meets, 0, sizeof in->meets);
-    memset(in->copy_groups, 0, sizeof in->copy_groups);
-    memset(in->product_groups, 0, sizeof in->product_groups);
-    memset(in->store_groups, 0, sizeof in->store_groups);
+    memset(in->groups, 0, sizeof in->groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);

@@ -164,7 +164,8 @@ static void free_copies(Interp *in, Copy **list)
 static bool land_copies(Interp *in, Mbarrier *b)
 {
     for (const Copy *c = b->copies; c; c = c->next) {
-        if (b->clock[c->rank * in->program->warps + c->threads.begin / WARP] <= c->begun) {
+        unsigned warp = (unsigned)member_first_warp(&c->member);
+        if (b->clock[c->member.rank * in->program->warps + warp] <= c->begun) {
             diag_error(in->diag, in->ops[in->op]->loc, "phase %llu of %s ends here, and no "
                        "arrival orders it after a copy that it shall wait for",
                        (unsigned long long)b->phase, mbarrier_name(in, b));

@@ -5,6 +5,7 @@
  *     dot_async   ........................   dot_wait   synchronize
  *     |-- conflicts with writes of any thread ------------------|
  */
+#include "interp/groups.h"
 #include "interp/tile.h"
 
 #include "ir/op_access.h"
@@ -20,10 +21,7 @@ struct Product {
     const Op *op;
     View views[OPERANDS];       /* of operands in shared memory */
     unsigned view_count;
-    unsigned rank;              /* of its block in the cluster */
-    ThreadRange threads;
-    int64_t group[WARPS];
-    uint32_t waited;            /* a bit for each warp */
+    Member member;
     uint64_t number;            /* counted from 1 */
     Product *next;
 };
@@ -158,11 +156,6 @@ static void write_sums(Interp *in, const Op *op)
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-static bool has_warp(ThreadRange threads, int64_t warp)
-{
-    return warp * WARP >= threads.begin && warp * WARP < threads.begin + threads.count;
-}
-
 static Product *new_product(Interp *in, const Op *op)
 {
     Product *p = in->free_products, **end = &in->products;
@@ -170,12 +163,10 @@ static Product *new_product(Interp *in, const Op *op)
         in->free_products = p->next;
     else
         p = arena_new(in->arena, Product);
-    *p = (Product){.op = op, .rank = in->rank, .threads = in->threads,
-                   .number = ++in->product_count};
+    *p = (Product){.op = op, .member = group_member(in, op), .number = ++in->product_count};
     for (unsigned i = 0; i < OPERANDS; i++)
         if (op->operands[i]->type->kind == TYPE_SHARED)
             p->views[p->view_count++] = value_binding(op->operands[i])->view;
-    memcpy(p->group, in->product_groups[in->rank], sizeof p->group);
     while (*end)
         end = &(*end)->next;
     *end = p;
@@ -196,26 +187,9 @@ bool interp_dot_async(Interp *in, const Op *op)
         profile_moved(in, op, &p->views[i], false, p->views[i].extent[0] * p->views[i].extent[1]);
     write_sums(in, op);
     value_tensor(op->results[0])->product = p->number;
-    for (int64_t w = 0; op_commits_product(op) && w < WARPS; w++)
-        in->product_groups[in->rank][w] += has_warp(in->threads, w);
+    if (op_commits_product(op))
+        group_commit(in, COMPLETION_PRODUCT);
     return true;
-}
-
-/* The first warp that has not waited; WARPS when there is none. */
-static int64_t find_waiting(const Product *p)
-{
-    int64_t w = 0;
-    while (w < WARPS && (!has_warp(p->threads, w) || p->waited >> w & 1))
-        w++;
-    return w;
-}
-
-/* As of copies: one in no group yet has the number of the next, and none waits for it. */
-static void wait_parts(const Interp *in, Product *p, int64_t pending)
-{
-    for (int64_t w = 0; w < WARPS; w++)
-        if (has_warp(in->threads, w) && p->group[w] < in->product_groups[in->rank][w] - pending)
-            p->waited |= UINT32_C(1) << w;
 }
 
 static bool retire(Interp *in, const Product *p)
@@ -231,9 +205,7 @@ static bool wait_for_groups(Interp *in, int64_t pending)
 {
     for (Product **at = &in->products; *at;) {
         Product *p = *at;
-        if (p->rank == in->rank)
-            wait_parts(in, p, pending);
-        if (find_waiting(p) < WARPS) {
+        if (!group_wait(in, &p->member, pending)) {
             at = &p->next;
             continue;
         }
@@ -295,7 +267,7 @@ bool products_ended(Interp *in, const Memory *memory, const Op *op)
         return diag_error(in->diag, p->op->loc, "%s ends while this dot_async is in flight: no "
                           "dot_wait waits for it",
                           interp_block_name(in, interp_block_number(in, in->block_count - 1,
-                                                                    p->rank)));
+                                                                    p->member.rank)));
     diag_error(in->diag, op->loc, "%%%s is allocated again while a dot_async reads it",
                op->results[0]->name ? op->results[0]->name : "?");
     return diag_note(in->diag, p->op->loc, "no dot_wait waits for it");

@@ -227,12 +227,10 @@ struct Interp {
 
     Copy *copies;                   /* in flight, the oldest first ... */
     Copy *free_copies;              /* ... and those to be used again */
-    int64_t copy_groups[LIMIT_CLUSTER][WARPS];  /* that each warp has committed */
-    Product *products, *free_products;  /* the same of dot_async */
-    int64_t product_groups[LIMIT_CLUSTER][WARPS];
-    uint64_t product_count;             /* that were issued */
     Copy *stores;                   /* bulk stores in flight, the oldest first */
-    int64_t store_groups[LIMIT_CLUSTER][WARPS];     /* that a lane of each warp has committed */
+    Product *products, *free_products;  /* the same of dot_async */
+    uint64_t product_count;             /* that were issued */
+    int64_t groups[COMPLETION_COUNT][LIMIT_CLUSTER][WARPS]; /* that each warp has committed */
     Mbarrier *mbarriers;            /* all of the program */
 };
 

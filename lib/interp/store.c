@@ -112,30 +112,39 @@ static bool store_begin(Interp *in, const Op *op)
     if (!c)
         return false;
     c->fills = copy_fills(in, op);
-    c->owner = first_warp(in);
-    c->group[0] = in->store_groups[c->rank][c->owner];
     while (*end)
         end = &(*end)->next;
     *end = c;
     return each_element(in, c, check_element) && each_element(in, c, start_element);
 }
 
-bool interp_copy_async_bulk_store(Interp *in, const Op *op)
+/* Runs `act` for the first warp alone of those that run the op. */
+static bool by_first_warp(Interp *in, const Op *op, bool (*act)(Interp *, const Op *))
 {
     ThreadRange threads = in->threads;
     in->threads.count = WARP;
-    bool ok = store_begin(in, op);
+    bool ok = act(in, op);
     in->threads = threads;
     return ok;
 }
 
+bool interp_copy_async_bulk_store(Interp *in, const Op *op)
+{
+    return by_first_warp(in, op, store_begin);
+}
+
 /* ---- groups ----------------------------------------------------------- */
+
+static bool commit_stores(Interp *in, const Op *op)
+{
+    (void)op;
+    group_commit(in, COMPLETION_BULK_GROUP);
+    return true;
+}
 
 bool interp_copy_async_bulk_commit_group(Interp *in, const Op *op)
 {
-    (void)op;
-    in->store_groups[in->rank][first_warp(in)]++;
-    return true;
+    return by_first_warp(in, op, commit_stores);
 }
 
 /* Ends the reads of a store, and its writes unless `reads`. */
@@ -162,13 +171,12 @@ static Copy **end_and_next(Interp *in, Copy **at, bool reads)
     return at;
 }
 
-bool interp_copy_async_bulk_wait_group(Interp *in, const Op *op)
+static bool wait_for_stores(Interp *in, const Op *op)
 {
     int64_t pending = op_expr(op, ATTR_NUMBER)->constant;
-    unsigned warp = first_warp(in);
     for (Copy **at = &in->stores; at && *at;) {
-        bool meant = (*at)->rank == in->rank && (*at)->owner == warp &&
-                     (*at)->group[0] < in->store_groups[in->rank][warp] - pending;
+        const Member *m = &(*at)->member;
+        bool meant = group_is_meant(in, m, member_first_warp(m), pending);
         at = meant ? end_and_next(in, at, bulk_wait_reads(op)) : &(*at)->next;
         if (!at)
             return false;
@@ -176,10 +184,15 @@ bool interp_copy_async_bulk_wait_group(Interp *in, const Op *op)
     return true;
 }
 
+bool interp_copy_async_bulk_wait_group(Interp *in, const Op *op)
+{
+    return by_first_warp(in, op, wait_for_stores);
+}
+
 bool stores_end_cluster(Interp *in)
 {
     for (Copy **at = &in->stores; *at;) {
-        interp_turn_to(in, (*at)->rank);
+        interp_turn_to(in, (*at)->member.rank);
         if (!(at = end_and_next(in, at, false)))
             return false;
     }
@@ -195,14 +208,13 @@ bool stores_ended(Interp *in, const Memory *memory, const Op *op)
         c = c->next;
     if (!c)
         return true;
-    const char *why = c->group[0] == in->store_groups[c->rank][c->owner]
-                          ? "no copy_async_bulk_commit_group follows it"
-                          : "no copy_async_bulk_wait_group waits for it";
+    const char *why = group_is_open(in, &c->member) ? "no copy_async_bulk_commit_group follows it"
+                                                    : "no copy_async_bulk_wait_group waits for it";
     if (!op)
         return diag_error(in->diag, c->op->loc, "%s ends while this copy_async_bulk_store reads: "
                           "%s",
                           interp_block_name(in, interp_block_number(in, in->block_count - 1,
-                                                                    c->rank)), why);
+                                                                    c->member.rank)), why);
     diag_error(in->diag, op->loc, "%s is allocated again while a copy_async_bulk_store reads it",
                c->source_view.name);
     return diag_note(in->diag, c->op->loc, "%s", why);

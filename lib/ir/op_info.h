@@ -107,7 +107,8 @@ typedef enum Completion {
     COMPLETION_PRODUCT,     /* when its group has been waited for (wgmma.wait_group) */
     COMPLETION_GROUP,       /* when its group has been waited for (PTX ISA, cp.async.wait_group) */
     COMPLETION_BULK_GROUP,  /* likewise (cp.async.bulk.wait_group), first the reads */
-    COMPLETION_MBARRIER     /* when the phase of an mbarrier ends that counts its bytes */
+    COMPLETION_MBARRIER,    /* when the phase of an mbarrier ends that counts its bytes */
+    COMPLETION_COUNT
 } Completion;
 
 /* Where an access finds the place of its tile. */
