@@ -2,7 +2,8 @@
  *
  *     bulk      thread 0: [fence.proxy.async] mbarrier.expect_tx, cp.async.bulk
  *     tensor    an elected lane of warp 0: the same with cp.async.bulk.tensor
- *     store     [all: fence.proxy.async; bar.sync] that lane: cp.async.bulk to global memory
+ *     store     [all: fence.proxy.async; bar.sync] that lane: cp.async.bulk to global memory,
+ *               or cp.reduce.async.bulk
  *     commit, wait    that lane, whose the groups are; programs have a barrier behind a wait
  *
  * A copy accesses memory through the async proxy: the fence, where the program itself writes
@@ -221,6 +222,30 @@ bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
 
 /* ---- stores ----------------------------------------------------------------------- */
 
+/* How elements are reduced, without a policy; the row behind it has one. */
+static const IntrinsicId reduce_rows[REDUCTION_NONE][DTYPE_COUNT] = {
+#define REDUCES(op, dtype, ptx) [REDUCTION_##op][DTYPE_##dtype] = INTR_reduce_bulk_##op##_##dtype,
+#include "ir/reduction.def"
+};
+
+static IntrinsicId bulk_store_intrinsic(const Op *op, bool hinted)
+{
+    Reduction r = store_reduction(op);
+    if (r != REDUCTION_NONE)
+        return reduce_rows[r][op->operands[0]->type->dtype] + hinted;
+    return hinted ? INTR_store_bulk_policy : INTR_store_bulk;
+}
+
+static IntrinsicId tensor_store_intrinsic(const Op *op, unsigned rank, bool hinted)
+{
+    Reduction r = store_reduction(op);
+    IntrinsicId first = hinted ? INTR_store_tensor_1_policy : INTR_store_tensor_1;
+    if (r != REDUCTION_NONE)
+        first = (hinted ? INTR_reduce_tensor_add_1_policy : INTR_reduce_tensor_add_1) +
+                r * MAP_RANK;
+    return first + (rank - 1);
+}
+
 static bool emit_bulk_store(Codegen *cg, const Op *op, const BulkPlan *plan)
 {
     MemoryTile source = op_source_tile(op), target = op_memory_tile(op);
@@ -230,8 +255,7 @@ static bool emit_bulk_store(Codegen *cg, const Op *op, const BulkPlan *plan)
     if (!emit_check(cg, op, tile_inside(cg, plan->checked, &target)))
         return false;
     hint_policy(cg, op, args, &count);
-    return call_intrinsic(cg, count > 3 ? INTR_store_bulk_policy : INTR_store_bulk, op->loc, args,
-                          count);
+    return call_intrinsic(cg, bulk_store_intrinsic(op, count > 3), op->loc, args, count);
 }
 
 static bool emit_tensor_store(Codegen *cg, const Op *op, const BulkPlan *plan)
@@ -244,8 +268,8 @@ static bool emit_tensor_store(Codegen *cg, const Op *op, const BulkPlan *plan)
     add_coordinates(cg, &plan->map, &target, args, &count);
     unsigned plain = count;
     hint_policy(cg, op, args, &count);
-    IntrinsicId first = count > plain ? INTR_store_tensor_1_policy : INTR_store_tensor_1;
-    return call_intrinsic(cg, first + (plan->map.rank - 1), op->loc, args, count);
+    return call_intrinsic(cg, tensor_store_intrinsic(op, plan->map.rank, count > plain), op->loc,
+                          args, count);
 }
 
 /* Each thread that may have written the tile puts its writes before the async proxy; behind

@@ -10,6 +10,7 @@
 #include "cpu/machine.h"
 
 #include "cpu/shadow.h"
+#include "ir/reduction.h"
 #include "ir/tile.h"
 
 #include <stdlib.h>
@@ -200,6 +201,8 @@ struct BulkStore {
     unsigned char *to;          /* NULL: a box */
     Box box;
     size_t at, bytes;           /* at: of a box, in shared memory */
+    Reduction reduction;        /* of elements of `dtype`; NONE: they replace what is there */
+    DType dtype;
     Place place;
     uint32_t thread, group;
     bool read;                  /* somebody has waited for that */
@@ -241,23 +244,54 @@ static void each_run(const BulkStore *s,
     } while (next_row(&box));
 }
 
+static AccessKind target_kind(const BulkStore *s)
+{
+    return s->reduction == REDUCTION_NONE ? ACCESS_WRITE : ACCESS_REDUCE;
+}
+
 static void begin_run(const BulkStore *s, unsigned char *to, const unsigned char *from,
                       size_t size)
 {
-    (void)s, (void)from;
-    shadow_store_begins(ACCESS_WRITE, to, size);
+    (void)from;
+    shadow_store_begins(target_kind(s), to, size);
 }
 
-static void end_run(const BulkStore *s, unsigned char *to, const unsigned char *from, size_t size)
+/* Combines a place with an element, as blocks that run at the same time may do. */
+#define COMBINE(bits)                                                          \
+    static void combine_##bits(const BulkStore *s, void *to, const void *from) \
+    {                                                                          \
+        uint##bits##_t *at = to, code, old = __atomic_load_n(at, __ATOMIC_RELAXED), next; \
+        memcpy(&code, from, sizeof code);                                      \
+        do                                                                     \
+            next = (uint##bits##_t)reduction_combine(s->reduction, s->dtype, old, code); \
+        while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_RELAXED, \
+                                            __ATOMIC_RELAXED));                \
+    }
+COMBINE(16)
+COMBINE(32)
+COMBINE(64)
+#undef COMBINE
+
+static void reduce_run(const BulkStore *s, unsigned char *to, const unsigned char *from,
+                       size_t size)
 {
-    memcpy(to, from, size);
-    shadow_store_ends(ACCESS_WRITE, s->place, to, size);
+    size_t element = dtype_bits(s->dtype) / 8;
+    for (size_t i = 0; i < size; i += element)
+        (element == 2 ? combine_16 : element == 4 ? combine_32 : combine_64)(s, to + i, from + i);
 }
 
 static void land_run(const BulkStore *s, unsigned char *to, const unsigned char *from, size_t size)
 {
-    (void)s;
-    memcpy(to, from, size);
+    if (s->reduction == REDUCTION_NONE)
+        memcpy(to, from, size);
+    else
+        reduce_run(s, to, from, size);
+}
+
+static void end_run(const BulkStore *s, unsigned char *to, const unsigned char *from, size_t size)
+{
+    land_run(s, to, from, size);
+    shadow_store_ends(target_kind(s), s->place, to, size);
 }
 
 /* Begins a store of `bytes` bytes of shared memory; to is NULL of a box. */
@@ -280,46 +314,82 @@ static void begin_store(const BulkStore *like, size_t bytes)
     each_run(s, begin_run);
 }
 
-static void store_box(const uint64_t *args)
+/* The type of a map whose elements are reduced. */
+static DType map_dtype(uint32_t type)
+{
+    return type == TILUS_MAP_U32   ? DTYPE_u32
+           : type == TILUS_MAP_I32 ? DTYPE_i32
+           : type == TILUS_MAP_U64 ? DTYPE_u64
+           : type == TILUS_MAP_I64 ? DTYPE_i64
+           : type == TILUS_MAP_F16 ? DTYPE_f16
+           : type == TILUS_MAP_F32 ? DTYPE_f32
+                                   : DTYPE_bf16;
+}
+
+static void store_box(const uint64_t *args, Reduction r)
 {
     const CpuMap *map = helper_address(args[1], _Alignof(CpuMap));
     const unsigned char *from = helper_address(args[0], 1 << CHUNK_BITS);
     begin_store(&(BulkStore){.from = from, .box = box_of(map, args + 2, true),
-                             .at = check_box(from, map->swizzle)}, box_bytes(map));
+                             .at = check_box(from, map->swizzle), .reduction = r,
+                             .dtype = map_dtype(map->type)}, box_bytes(map));
 }
 
-#define STORE(rank)                                                           \
-    void cpu_store_tensor_##rank(const uint64_t *args, uint64_t *results)    \
+#define STORE(name, reduction)                                                \
+    void cpu_##name(const uint64_t *args, uint64_t *results)                  \
     {                                                                         \
         (void)results;                                                        \
-        store_box(args);                                                      \
+        store_box(args, REDUCTION_##reduction);                               \
     }                                                                         \
-    void cpu_store_tensor_##rank##_policy(const uint64_t *args, uint64_t *results) \
+    void cpu_##name##_policy(const uint64_t *args, uint64_t *results)         \
     {                                                                         \
         (void)results;                                                        \
-        store_box(args);                                                      \
+        store_box(args, REDUCTION_##reduction);                               \
     }
-STORE(1)
-STORE(2)
-STORE(3)
-STORE(4)
-STORE(5)
+#define RANKS(name, reduction)                                                \
+    STORE(name##_1, reduction)                                                \
+    STORE(name##_2, reduction)                                                \
+    STORE(name##_3, reduction)                                                \
+    STORE(name##_4, reduction)                                                \
+    STORE(name##_5, reduction)
+RANKS(store_tensor, NONE)
+#define REDUCTION(id, spelling) RANKS(reduce_tensor_##id, id)
+#include "ir/words.def"
+#undef RANKS
 #undef STORE
 
-void cpu_store_bulk(const uint64_t *args, uint64_t *results)
+static void store_bytes(const uint64_t *args, Reduction r, DType t)
 {
-    (void)results;
     if (args[2] % BULK_ALIGN)
         fault_now("a bulk store of %llu bytes: they must be a multiple of %d",
                   (unsigned long long)args[2], BULK_ALIGN);
     begin_store(&(BulkStore){.from = helper_address(args[1], BULK_ALIGN),
-                             .to = helper_address(args[0], BULK_ALIGN)}, args[2]);
+                             .to = helper_address(args[0], BULK_ALIGN),
+                             .reduction = r, .dtype = t}, args[2]);
+}
+
+void cpu_store_bulk(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    store_bytes(args, REDUCTION_NONE, DTYPE_none);
 }
 
 void cpu_store_bulk_policy(const uint64_t *args, uint64_t *results)
 {
     cpu_store_bulk(args, results);
 }
+
+#define REDUCES(op, dtype, ptx)                                               \
+    void cpu_reduce_bulk_##op##_##dtype(const uint64_t *args, uint64_t *results) \
+    {                                                                         \
+        (void)results;                                                        \
+        store_bytes(args, REDUCTION_##op, DTYPE_##dtype);                     \
+    }                                                                         \
+    void cpu_reduce_bulk_##op##_##dtype##_policy(const uint64_t *args, uint64_t *results) \
+    {                                                                         \
+        cpu_reduce_bulk_##op##_##dtype(args, results);                        \
+    }
+#include "ir/reduction.def"
 
 void cpu_bulk_commit(const uint64_t *args, uint64_t *results)
 {

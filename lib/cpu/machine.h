@@ -97,6 +97,7 @@ typedef struct CpuMap {
     uint32_t box[TILUS_MAP_RANK];
     uint16_t rank, element;         /* element: bytes */
     uint32_t swizzle;               /* bytes */
+    uint32_t type;                  /* a tilus_map_type */
 } CpuMap;
 
 _Static_assert(sizeof(CpuMap) <= TILUS_MAP_BYTES, "a map is a parameter of TILUS_MAP_BYTES");

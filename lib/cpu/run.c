@@ -138,7 +138,7 @@ static CpuMap make_map(const CpuLaunch *launch, const tilus_arg *args, size_t nu
     assert(ok);
     (void)ok;
     CpuMap out = {.base = (unsigned char *)(uintptr_t)values.address,
-                  .rank = (uint16_t)map->rank, .swizzle = map->swizzle,
+                  .rank = (uint16_t)map->rank, .swizzle = map->swizzle, .type = map->type,
                   .element = (uint16_t)kernel_map_element(map->type)};
     memcpy(out.extents, values.extents, sizeof out.extents);
     memcpy(out.strides, values.strides, sizeof out.strides);

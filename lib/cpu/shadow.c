@@ -21,7 +21,7 @@ typedef struct Record {
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
     unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
-    unsigned kind : 2, mask : CELL;             /* mask: which bytes of the cell */
+    unsigned kind : 3, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1, is_store : 1;     /* is_store: a bulk store, is_copy, too */
     unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
     uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
@@ -343,8 +343,10 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
 static void report_race(const Access *a, const Record *r, const Guarded *memory,
                         ptrdiff_t byte)
 {
-    static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes"};
-    static const char *const done[] = {"read", "written", "atomically changed", "written"};
+    static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes",
+                                        "reduces"};
+    static const char *const done[] = {"read", "written", "atomically changed", "written",
+                                       "reduced"};
     Worker *w = a->worker;
     char block[FAULT_TEXT], who[ACCESSOR], first[FAULT_TEXT];
     bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
@@ -372,7 +374,8 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
 static bool is_alike(const Record *r, const Access *a)
 {
     return r->kind == a->kind && r->is_copy == a->is_copy &&
-           (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC || r->place == a->place);
+           (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC || a->kind == ACCESS_REDUCE ||
+            r->place == a->place);
 }
 
 /* Notes `a` in `r`, where that is of the same warp and epoch; false where it does not

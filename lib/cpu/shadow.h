@@ -13,7 +13,8 @@ typedef enum AccessKind {
     ACCESS_READ,                /* all but its like */
     ACCESS_WRITE,               /* all but the same op that writes the same */
     ACCESS_ATOMIC,              /* all but its like */
-    ACCESS_BITS                 /* of bytes: all but the same op */
+    ACCESS_BITS,                /* of bytes: all but the same op */
+    ACCESS_REDUCE               /* all but its like */
 } AccessKind;
 
 /* Makes the shadows of `w`, the first of its cluster, and of the others, whose memory and whose
@@ -49,8 +50,8 @@ void shadow_bulk_lands(const BulkCopy *copy);
 /* The warp of `lane`, its first thread, reads bytes of a product in flight. Its wait has come. */
 void shadow_product_begins(const Thread *lane, const ProductRead *read);
 void shadow_product_ends(const Thread *lane, const ProductRead *read);
-/* A bulk store of the running thread is in flight, which reads or writes `size` bytes at `at`;
- * the thread has waited for that of the op at `place`. */
+/* A bulk store of the running thread is in flight, which reads, writes or reduces `size` bytes
+ * at `at`; the thread has waited for that of the op at `place`. */
 void shadow_store_begins(AccessKind kind, const void *at, size_t size);
 void shadow_store_ends(AccessKind kind, Place place, const void *at, size_t size);
 /* The running thread's warp arrives at an mbarrier, whose number in the block this is;

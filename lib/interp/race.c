@@ -12,6 +12,8 @@
  * semaphores order blocks, each foreign reader that is not ordered before the
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
+ * Reductions of bulk stores conflict with all but each other, so they are kept apart.
+ *
  * A copy_async, as the reads of a dot_async, is noted as two threads of its warps, which
  * conflict with any; its time is TIME_IN_FLIGHT, later than every barrier, until its wait.
  * A copy_async_bulk is noted as its mbarrier's, at the time when it starts: nobody knows that to
@@ -384,6 +386,12 @@ static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, in
     return check_accesses(in, view, &h->atomic, thread, byte, verb, "atomically changed");
 }
 
+static bool check_reductions(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
+                             int64_t byte, const char *verb)
+{
+    return check_accesses(in, view, h->reduced, thread, byte, verb, "reduced");
+}
+
 /* Checks the access against writes before this op began. */
 static bool check_writes(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
                          int64_t byte, const char *verb)
@@ -400,7 +408,8 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, memory, byte);
         if (!check_writes(in, view, h, thread, byte, "reads") ||
-            !check_atomics(in, view, h, thread, byte, "reads"))
+            !check_atomics(in, view, h, thread, byte, "reads") ||
+            !check_reductions(in, view, h, thread, byte, "reads"))
             return false;
         if (!is_covered(in, memory, &h->read))
             note_access(in, memory, &h->read, thread);
@@ -420,7 +429,8 @@ bool race_write(Interp *in, const View *view, int64_t thread, int64_t byte, unsi
         return report_disagreement(in, view, &h->write, thread, byte);
     if (!check_writes(in, view, h, thread, byte, "writes") ||
         !check_reads(in, view, h, thread, byte, "writes") ||
-        !check_atomics(in, view, h, thread, byte, "writes"))
+        !check_atomics(in, view, h, thread, byte, "writes") ||
+        !check_reductions(in, view, h, thread, byte, "writes"))
         return false;
     note_write(in, &h->write, thread, mask);
     return true;
@@ -434,7 +444,8 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
     for (int64_t byte = first; byte <= last; byte++) {
         ByteHistory *h = byte_history(in, memory, byte);
         if (!check_writes(in, view, h, thread, byte, verb) ||
-            !check_reads(in, view, h, thread, byte, verb))
+            !check_reads(in, view, h, thread, byte, verb) ||
+            !check_reductions(in, view, h, thread, byte, verb))
             return false;
         if (!is_covered(in, memory, &h->atomic))
             note_access(in, memory, &h->atomic, thread);
@@ -451,7 +462,8 @@ bool race_copy_check(Interp *in, const View *view, bool write, int64_t first, in
         ByteHistory *h = byte_history(in, view->memory, byte);
         if (!check_writes(in, view, h, COPY, byte, verb) ||
             (write && !check_reads(in, view, h, COPY, byte, verb)) ||
-            !check_atomics(in, view, h, COPY, byte, verb))
+            !check_atomics(in, view, h, COPY, byte, verb) ||
+            !check_reductions(in, view, h, COPY, byte, verb))
             return false;
     }
     return true;
@@ -537,6 +549,68 @@ bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned m
     write->other_op = write->op;
     write->mask = again ? write->mask | mask : mask;
     return true;
+}
+
+/* ---- reductions ---------------------------------------------------------- */
+
+bool race_reduce_check(Interp *in, const View *view, int64_t first, int64_t last)
+{
+    static const char verb[] = "reduces";
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (!check_writes(in, view, h, COPY, byte, verb) ||
+            !check_reads(in, view, h, COPY, byte, verb) ||
+            !check_atomics(in, view, h, COPY, byte, verb))
+            return false;
+    }
+    return true;
+}
+
+/* The reductions of the running block's warps `warps`, or NULL. Who is behind the last of a warp
+ * is behind all of them, so one stands for all. */
+static Access *find_reduction(const Interp *in, Access *a, uint32_t warps)
+{
+    while (a && (is_foreign(in, a) || !a->time || a->rank != in->rank || a->warps != warps))
+        a = next_access(in, a);
+    return a;
+}
+
+/* A place in the list: one that says nothing more, or a new one. */
+static Access *reduction_place(Interp *in, const Memory *memory, Access **list)
+{
+    if (!*list)
+        return *list = arena_new(in->arena, Access);
+    for (Access *a = *list; a; a = next_access(in, a))
+        if (!a->time || (is_foreign(in, a) && !is_foreign_concurrent(in, memory, a)))
+            return a;
+    return append_access(in, *list);
+}
+
+void race_reduce_start(Interp *in, const View *view, int64_t first, int64_t last)
+{
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        if (h->reduced && is_covered(in, view->memory, h->reduced))
+            continue;
+        Access *a = find_reduction(in, h->reduced, running_warps(in));
+        if (!a || a->time != TIME_IN_FLIGHT) {
+            a = a ? a : reduction_place(in, view->memory, &h->reduced);
+            copy_set(in, a);
+        }
+        a->other_op++;
+    }
+}
+
+void race_reduce_ends(Interp *in, const View *view, int64_t warp, int64_t first, int64_t last)
+{
+    for (int64_t byte = first; byte <= last; byte++) {
+        ByteHistory *h = byte_history(in, view->memory, byte);
+        Access *a = find_reduction(in, h->reduced, UINT32_C(1) << warp);
+        if (!a || a->time != TIME_IN_FLIGHT || --a->other_op)
+            continue;
+        a->time = in->time;
+        a->other_op = a->op;
+    }
 }
 
 /* ---- bulk copies --------------------------------------------------------- */

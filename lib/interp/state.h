@@ -84,6 +84,7 @@ typedef struct Release Release;     /* one execution of a `release` (order.c) */
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
+    Access *reduced;        /* by bulk stores; NULL: never */
     Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
@@ -350,6 +351,11 @@ void race_copy_start(Interp *in, const View *view, bool write, int64_t first, in
 void race_copy_read_ends(Interp *in, const View *view, int64_t first, int64_t last);
 bool race_copy_write_ends(Interp *in, const View *view, int64_t byte, unsigned mask,
                           unsigned before, unsigned after);
+
+/* A bulk store of `warp` that reduces changes them so. */
+bool race_reduce_check(Interp *in, const View *view, int64_t first, int64_t last);
+void race_reduce_start(Interp *in, const View *view, int64_t first, int64_t last);
+void race_reduce_ends(Interp *in, const View *view, int64_t warp, int64_t first, int64_t last);
 
 /* A copy_async_bulk of mbarrier `owner` begins to read or write bytes [first, last] of
  * `view`, after race_copy_check. Of its accesses each mbarrier that counts it has one. */

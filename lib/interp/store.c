@@ -6,9 +6,10 @@
  *     |-- its reads conflict with writes of any thread -|
  *     |-- its writes conflict with every access -------------------|
  *
- * The writes of the last stores end with the block. */
+ * The writes of the last stores end with the block. A store that reduces changes its target
+ * when it starts, too: its accesses conflict with every one but those of other reductions. */
 #include "interp/copy.h"
-#include "ir/op_attrs.h"
+#include "ir/reduction.h"
 #include "ir/tile.h"
 #include "support/bits.h"
 #include "support/scalar.h"
@@ -31,16 +32,30 @@ static int64_t first_byte(int64_t bit)
     return floor_div(bit, 8);
 }
 
+static bool reduces(const Copy *c)
+{
+    return store_reduction(c->op) != REDUCTION_NONE;
+}
+
+/* Checks the bytes where the element at `bit` goes. */
+static bool check_target(Interp *in, const Copy *c, int64_t bit)
+{
+    int64_t first = first_byte(bit), last = last_byte(c, bit);
+    if (!tile_check_buffer(in, &c->target, first, last))
+        return false;
+    if (!reduces(c))
+        return race_copy_check(in, &c->target_view, true, first, last);
+    return race_reduce_check(in, &c->target_view, first, last) &&
+           tile_check_written(in, &c->target, bit, first, last);
+}
+
 static bool check_element(Interp *in, const Copy *c, const Stored *e)
 {
     int64_t first = first_byte(e->source), last = last_byte(c, e->source);
     if (!race_copy_check(in, &c->source_view, false, first, last) ||
         !tile_check_written(in, &c->source, e->source, first, last))
         return false;
-    first = first_byte(e->target);
-    last = last_byte(c, e->target);
-    return !e->inside || (tile_check_buffer(in, &c->target, first, last) &&
-                          race_copy_check(in, &c->target_view, true, first, last));
+    return !e->inside || check_target(in, c, e->target);
 }
 
 static void write_bits(const Copy *c, int64_t bit, uint64_t code)
@@ -52,6 +67,22 @@ static void write_bits(const Copy *c, int64_t bit, uint64_t code)
         memory->defined[byte] |= (unsigned char)byte_mask(bit, bits, byte);
 }
 
+/* Stores the element, or what it and the place make. */
+static void change_place(Interp *in, const Copy *c, int64_t bit, uint64_t code)
+{
+    int64_t first = first_byte(bit), last = last_byte(c, bit);
+    const View *view = &c->target_view;
+    if (reduces(c)) {
+        uint64_t before = bits_get(view->memory->data, (size_t)(bit / view->bits), view->bits);
+        DType t = c->op->operands[0]->type->dtype;
+        race_reduce_start(in, view, first, last);
+        code = reduction_combine(store_reduction(c->op), t, before, code);
+    } else {
+        race_copy_start(in, view, true, first, last);
+    }
+    write_bits(c, bit, code);
+}
+
 static bool start_element(Interp *in, const Copy *c, const Stored *e)
 {
     unsigned bits = c->source_view.bits;
@@ -59,10 +90,9 @@ static bool start_element(Interp *in, const Copy *c, const Stored *e)
     race_copy_start(in, &c->source_view, false, first_byte(e->source), last_byte(c, e->source));
     profile_moved(in, c->op, &c->source_view, false, 1);
     profile_moved(in, c->op, &c->target_view, true, e->inside);
-    if (!e->inside)
-        return true;
-    race_copy_start(in, &c->target_view, true, first_byte(e->target), last_byte(c, e->target));
-    write_bits(c, e->target, code);
+    profile_moved(in, c->op, &c->target_view, false, e->inside && reduces(c));
+    if (e->inside)
+        change_place(in, c, e->target, code);
     return true;
 }
 
@@ -74,8 +104,12 @@ static bool end_read(Interp *in, const Copy *c, const Stored *e)
 
 static bool end_write(Interp *in, const Copy *c, const Stored *e)
 {
-    int64_t last = last_byte(c, e->target);
-    for (int64_t byte = first_byte(e->target); e->inside && byte <= last; byte++)
+    int64_t first = first_byte(e->target), last = last_byte(c, e->target);
+    if (e->inside && reduces(c)) {
+        race_reduce_ends(in, &c->target_view, member_first_warp(&c->member), first, last);
+        return true;
+    }
+    for (int64_t byte = first; e->inside && byte <= last; byte++)
         if (!race_copy_write_ends(in, &c->target_view, byte,
                                   byte_mask(e->target, c->target_view.bits, byte), 0, 0))
             return false;

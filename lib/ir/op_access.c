@@ -41,12 +41,18 @@ static MemoryTile access_tile(const Op *op, const AccessRow *row)
     return t;
 }
 
+/* A store that reduces changes its places as an atomic op does. */
+static AccessMode access_mode(const Op *op, const AccessRow *row)
+{
+    return row->mode == MODE_WRITE && op_attr(op, ATTR_REDUCE) ? MODE_ATOMIC : row->mode;
+}
+
 static OpAccess access_of(const Op *op, const MemoryRow *memory, const AccessRow *row)
 {
     bool counted = memory->completion == COMPLETION_MBARRIER;
     assert(!counted || op->operands[memory->counter]->type->kind == TYPE_MBARRIER);
     return (OpAccess){.operand = row->operand,
-                      .mode = row->mode,
+                      .mode = access_mode(op, row),
                       .threads = memory->threads,
                       .completion = memory->completion,
                       .counter = counted ? op->operands[memory->counter] : NULL,

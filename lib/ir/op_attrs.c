@@ -55,6 +55,11 @@ Drain op_drain(const Op *op)
     return op_word(op, ATTR_DRAIN, DRAIN_NONE);
 }
 
+Reduction store_reduction(const Op *op)
+{
+    return op_word(op, ATTR_REDUCE, REDUCTION_NONE);
+}
+
 bool bulk_wait_reads(const Op *op)
 {
     return op_word(op, ATTR_READ, FLAG_FALSE) == FLAG_TRUE;

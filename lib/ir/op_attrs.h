@@ -44,6 +44,12 @@ typedef enum Blocks {
     BLOCKS_NONE
 } Blocks;
 
+typedef enum Reduction {
+#define REDUCTION(id, spelling) REDUCTION_##id,
+#include "ir/words.def"
+    REDUCTION_NONE
+} Reduction;
+
 typedef enum Flag {
 #define FLAG(id, spelling) FLAG_##id,
 #include "ir/words.def"
@@ -131,6 +137,9 @@ unsigned access_prefetch(const Op *op);
 Drain op_drain(const Op *op);
 
 /* ---- numbers and flags --------------------------------------------------- */
+
+/* For `copy_async_bulk_store`: what becomes of a place; NONE: the element. */
+Reduction store_reduction(const Op *op);
 
 /* For `copy_async_bulk_wait_group`: it waits for reads alone; false of other ops. */
 bool bulk_wait_reads(const Op *op);

@@ -33,6 +33,11 @@ static const char *const blocks_words[] = {
 #include "ir/words.def"
 };
 
+static const char *const reduction_words[] = {
+#define REDUCTION(id, spelling) spelling,
+#include "ir/words.def"
+};
+
 static const char *const flag_words[] = {
 #define FLAG(id, spelling) spelling,
 #include "ir/words.def"

@@ -2,6 +2,7 @@
  * and atomic ops: tiles and their places in memory. */
 #include "ir/op_access.h"
 #include "ir/op_attrs.h"
+#include "ir/reduction.h"
 #include "ir/text.h"
 #include "ir/tile.h"
 #include "ir/verify.h"
@@ -425,7 +426,14 @@ bool verify_copy_async_bulk(Module *m, const Op *op)
 
 bool verify_copy_async_bulk_store(Module *m, const Op *op)
 {
-    return verify_bulk_copy(m, op);
+    Reduction r = store_reduction(op);
+    DType t = op->operands[0]->type->dtype;
+    if (!verify_bulk_copy(m, op))
+        return false;
+    return r == REDUCTION_NONE || reduction_takes(r, t) ||
+           diag_error(m->diag, op->loc, "%s {reduce = %s} of %s elements: the copy unit combines "
+                      "%s so", op_info[op->code].name, attr_word_text(op_attr(op, ATTR_REDUCE)),
+                      dtype_name(t), reduction_types_text(&m->arena, r));
 }
 
 /* The extents of a memory tensor of which all is printed. */

@@ -119,10 +119,16 @@ void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprM
 
 /* ---- comparing --------------------------------------------------------- */
 
+/* Atomic ops of threads are alike, and reductions of the copy unit. */
+static bool are_both_atomic(const Footprint *a, const Footprint *b)
+{
+    return a->mode == MODE_ATOMIC && b->mode == MODE_ATOMIC && a->completion == b->completion;
+}
+
 static bool touches_conflict(const Footprint *a, const Footprint *b)
 {
     return a->root == b->root && (a->mode != MODE_READ || b->mode != MODE_READ) &&
-           (a->mode != MODE_ATOMIC || b->mode != MODE_ATOMIC);
+           !are_both_atomic(a, b);
 }
 
 static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,

@@ -2,6 +2,7 @@
 #include "memory/tensor_map.h"
 
 #include "ir/op_access.h"
+#include "ir/op_attrs.h"
 #include "ir/part.h"
 #include "ir/text.h"
 #include "ir/tile.h"
@@ -56,6 +57,15 @@ bool tensor_map_type(DType dtype, tilus_map_type *type)
     }
 }
 
+/* Returns the type that the copy unit takes the elements for: it adds no s64, but u64s of the
+ * same bits. */
+static DType map_dtype(const Op *op, DType t)
+{
+    Reduction r = store_reduction(op);
+    bool by_order = r == REDUCTION_NONE || r == REDUCTION_min || r == REDUCTION_max;
+    return t == DTYPE_i64 && !by_order ? DTYPE_u64 : t;
+}
+
 /* ---- the view ---------------------------------------------------------------- */
 
 static bool is_argument(Value *v, void *data)
@@ -103,7 +113,7 @@ static bool check_view(Inspection *i)
 {
     const Type *type = i->source.memory->type;
     TensorMap *map = i->map;
-    map->dtype = type->dtype;
+    map->dtype = map_dtype(i->op, type->dtype);
     map->rank = type->rank;
     if (type->rank > MAP_RANK)
         return REFUSE(i, "%%%s has %u dimensions, a map has at most %d",

@@ -275,17 +275,24 @@ static const char *box_text(Module *m, const TensorMap *map)
     return text_string(&text);
 }
 
+/* "moves", or "combines by add" of a store that reduces. */
+static const char *action_text(Module *m, const Op *op)
+{
+    const Attr *reduce = op_attr(op, ATTR_REDUCE);
+    return reduce ? arena_printf(&m->scratch, "combines by %s", attr_word_text(reduce)) : "moves";
+}
+
 static void remark_bulk(Module *m, const Op *op, const Plan *p)
 {
     const BulkPlan *plan = &p->bulk;
     if (plan->tensor) {
-        REMARK(m, op, PASSED, "%s moves a box of %s elements by a tensor map of "
-               "%%%s%s", op_info[op->code].name, box_text(m, &plan->map), value_name(plan->map.pointer),
-               fence_text(plan));
+        REMARK(m, op, PASSED, "%s %s a box of %s elements by a tensor map of %%%s%s",
+               op_info[op->code].name, action_text(m, op), box_text(m, &plan->map),
+               value_name(plan->map.pointer), fence_text(plan));
         return;
     }
-    REMARK(m, op, PASSED, "%s moves %lld bytes by one thread%s", op_info[op->code].name,
-           (long long)plan->bytes, fence_text(plan));
+    REMARK(m, op, PASSED, "%s %s %lld bytes by one thread%s", op_info[op->code].name,
+           action_text(m, op), (long long)plan->bytes, fence_text(plan));
     MemoryTile source = bulk_global_tile(op);
     remark_checked(m, op, &source, plan->checked);
     if (plan->checked)

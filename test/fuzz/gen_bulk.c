@@ -3,6 +3,7 @@
  * rows that a marked loop copies. Mbarriers are counted in phases from the program's
  * begin, so all stand outside of regions. */
 #include "gen.h"
+#include "ir/reduction.h"
 #include "memory/tensor_map.h"
 
 #include <string.h>
@@ -542,8 +543,32 @@ void gen_bulk_rows_end(Gen *g, const BulkRows *b, DType dtype, const Layout *lay
 
 /* ---- stores ------------------------------------------------------------------------ */
 
-/* The view of the block's rows: "%b0, %b1", the numbers of the block, stand before the row. */
-static const char *add_target(Gen *g, Stream *s, bool box)
+/* Makes the elements such as the copy unit reduces, now and then. */
+static void prefer_reducible(Gen *g, Stream *s)
+{
+    static const DType types[] = {DTYPE_i32, DTYPE_u32, DTYPE_i64, DTYPE_u64,
+                                  DTYPE_f16, DTYPE_bf16, DTYPE_f32};
+    DType t = types[choose(g->choices, sizeof types / sizeof *types)];
+    if (choose(g->choices, 2) && is_whole_chunks(t, s->layout))
+        s->dtype = t;
+}
+
+/* A word of `reduce` that the copy unit has for the type, or NULL. */
+static const char *reduction_word(Gen *g, DType dtype)
+{
+    unsigned first = (unsigned)choose(g->choices, REDUCTION_NONE);
+    bool wanted = choose(g->choices, 2);
+    for (unsigned i = 0; wanted && i < REDUCTION_NONE; i++) {
+        Reduction r = (Reduction)((first + i) % REDUCTION_NONE);
+        if (reduction_takes(r, dtype))
+            return attr_info[ATTR_REDUCE].words[r];
+    }
+    return NULL;
+}
+
+/* The view of the block's rows: "%b0, %b1", the numbers of the block, stand before the row. The
+ * blocks have one row in common where they `share`. */
+static const char *add_target(Gen *g, Stream *s, bool box, bool share)
 {
     enum { WIDER = 16 };
     const Layout *l = s->layout;
@@ -554,7 +579,7 @@ static const char *add_target(Gen *g, Stream *s, bool box)
     for (unsigned d = 0; d < g->grid_rank; d++) {
         elements *= g->grid[d];
         text_printf(&extents, "%s, ", gen_exact(g, g->grid[d]));
-        text_printf(&blocks, "%%b%u, ", d);
+        text_printf(&blocks, share ? "0, " : "%%b%u, ", d);
     }
     text_printf(&extents, "%s, ", gen_exact(g, s->iterations));
     for (unsigned d = 0; d < l->rank; d++) {
@@ -576,8 +601,9 @@ static void wait_stores(Gen *g, unsigned pending, bool reads)
         gen_line(g, "copy_async_bulk_wait_group %u%s", pending, reads ? " {read = true}" : "");
 }
 
-/* A row in each iteration, of a slot that the copy unit has read. */
-static void store_rows(Gen *g, const Stream *s, const char *blocks, const char *value)
+/* A row in each iteration, of a slot that the copy unit has read; one for all where they
+ * `share`. */
+static void store_rows(Gen *g, const Stream *s, const char *blocks, const char *value, bool share)
 {
     const char *i = gen_name(g, "i");
     const char *slot = arena_printf(g->arena, "%s mod %lld", i, (long long)s->stages);
@@ -588,7 +614,7 @@ static void store_rows(Gen *g, const Stream *s, const char *blocks, const char *
     gen_line(g, "store_shared %s, %s[%s%s]", value, s->ring, slot, s->zeros);
     gen_synchronize(g);
     gen_line(g, "copy_async_bulk_store %s[%s%s], %s[%s%s%s]%s", s->ring, slot, s->zeros, s->view,
-             blocks, i, s->places, s->words);
+             blocks, share ? "0" : i, s->places, s->words);
     gen_line(g, "copy_async_bulk_commit_group");
     g->indent--;
     gen_line(g, "}");
@@ -615,6 +641,7 @@ void gen_bulk_store(Gen *g)
         return;
     gen_wait_all(g);
     choose_tile(g, &s);
+    prefer_reducible(g, &s);
     const Layout *l = s.layout;
     bool box = is_box(g, &s, &swizzle) && g->grid_rank + 1 + l->rank <= MAP_RANK;
     Text shape, words;
@@ -624,18 +651,21 @@ void gen_bulk_store(Gen *g)
     for (int64_t i = 0; i < s.iterations; i++)
         gen_spend(g, l);
     const char *value = gen_use(g, gen_value_of(g, s.dtype, l));
-    const char *blocks = add_target(g, &s, box);
+    const char *reduction = reduction_word(g, s.dtype);
+    bool share = reduction && dtype_is_integer(s.dtype) && choose(g->choices, 2);
+    const char *blocks = add_target(g, &s, box, share);
     const char *hint = gen_hint(g, GEN_EVICT);
-    text_printf(&words, " {shape = [%s]%s%s%s}", text_string(&shape), *hint ? ", " : "", hint,
-                box ? ", via = tensor" : "");
+    text_printf(&words, " {shape = [%s]%s%s%s%s%s}", text_string(&shape), *hint ? ", " : "", hint,
+                box ? ", via = tensor" : "", reduction ? ", reduce = " : "",
+                reduction ? reduction : "");
     s.words = text_string(&words);
     s.zeros = arena_printf(g->arena, ", %s", gen_zeros(g, l->rank));
     s.places = box ? box_places(g, &s, true) : s.zeros;
     s.ring = gen_name(g, "s");
     gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s.ring, dtype_name(s.dtype),
              (long long)s.stages, text_string(&shape), swizzle_text(g, s.dtype, box ? swizzle : 0));
-    store_rows(g, &s, blocks, value);
-    if (choose(g->choices, 2))
+    store_rows(g, &s, blocks, value, share);
+    if (!share && choose(g->choices, 2))
         load_stored(g, &s, blocks);
     else
         wait_stores(g, 0, true);

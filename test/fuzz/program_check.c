@@ -114,6 +114,7 @@ static bool count_op(Op *op, void *data)
     t->ops[op->code]++;
     if (op_index(op))
         count_index(t, op);
+    t->forms[FORM_REDUCES] += op_attr(op, ATTR_REDUCE) != NULL;
     if (op->code == OP_for)
         count_forms(t, op);
     return true;
