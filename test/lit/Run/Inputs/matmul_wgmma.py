@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Multiplies packed weights by kernels/matmul_sm90.tilus on the CPU engine, and compares with kernels/matmul.tilus.
+"""Multiplies packed weights by kernels/matmul_sm90.tilus, and compares with kernels/matmul.tilus.
 
-    matmul_wgmma.py KERNELS
+    matmul_wgmma.py KERNELS [ENGINE]        cpu, with its checks, or gpu
 """
 import os
 import subprocess
 import sys
 import tempfile
 
+ENGINE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+CHECKS = ["--check-races"] if ENGINE == "cpu" else []
 K, N, M = 384, 264, 72
 SUMS = ["DEFERRED_SCALE=-21"]
 WEIGHTS = ["SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"]
@@ -27,7 +29,7 @@ CASES = [
 
 
 def run(kernel, program, parameters, values, out=(), more=()):
-    command = ["tilus-run", kernel, "--program=@" + program, "--engine=cpu", "--mcpu=sm_90a", *more]
+    command = ["tilus-run", kernel, "--program=@" + program, "--engine=" + ENGINE, "--mcpu=sm_90a", *more]
     for p in parameters:
         command += ["-D", p]
     for name, value in values.items():
@@ -85,7 +87,7 @@ def check(kernels, both, own, blocks):
         {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
          "partials": f"undef({blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
          "c": "undef(m*n)", **sizes, "blocks": blocks, "share": iterations // blocks, "extra": iterations % blocks},
-        (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", "--check-races"])
+        (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
 
 
 def main():
