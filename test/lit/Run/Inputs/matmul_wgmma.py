@@ -18,7 +18,7 @@ SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
 # Parameters of both products, and of the new one alone.
 CASES = [
     (SUMS, ["BM=64", "STAGES=3"], 3),
-    (SUMS + ["ROWS=32"], ["BM=80", "STAGES=2", "WHOLE_TILES=1", "M_GROUP=2"], 2),
+    (SUMS + ["ROWS=32"], ["BM=16", "STAGES=2", "M_GROUP=2"], 4),
     (SUMS + ["ROWS=128", "GROUP=0", "BIAS=1", "FUNCTION=2"], ["BM=48", "BULK_STORE=0"], 2),
     (WEIGHTS + ["C=f32"], ["BM=32", "STAGES=2"], 5),
     (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], ["BM=128", "STAGES=2"], 1),
@@ -74,19 +74,21 @@ def check(kernels, both, own, blocks):
         join(["weights", "scales", "zeros"])
     packed = {name: f"@{name}.bin" for name in ("weights", "scales", "zeros")}
     extras = {"flags": "zeros(64)", "bias": "randn(n)", "residual": "randn(m*n)"}
-    tiles = -(-N // rows)
+    blocks_of_mma = -(-N // rows)
     run(old, "matmul", both + ["TILES=3", "WARPS_K=1"],
         {**packed, **extras, "a": "randn(m*k)", "prearranged": "zeros(64)", "partials": "zeros(64)",
-         "c": "undef(m*n)", **sizes, "blocks": tiles, "share": slices, "extra": 0},
+         "c": "undef(m*n)", **sizes, "blocks": blocks_of_mma, "share": slices, "extra": 0},
         ["a", "bias", "residual", "c"])
     del sizes["n"]
     run(new, "arrange", both, {"a": "@a.bin", "prearranged": f"undef({M * slices * 128})", **sizes}, ["prearranged"])
     sizes = {"m": M, "n": N, "slices": slices}
-    iterations = -(-M // bm) * -(-N // 256) * slices
+    tiles = -(-M // bm) * -(-N // 256)
+    whole = max(tiles // blocks - 1, 0)
+    shared = (tiles - whole * blocks) * slices
     run(new, "matmul_wgmma", both + own,
         {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
          "partials": f"undef({blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
-         "c": "undef(m*n)", **sizes, "blocks": blocks, "share": iterations // blocks, "extra": iterations % blocks},
+         "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // blocks, "extra": shared % blocks},
         (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
 
 
