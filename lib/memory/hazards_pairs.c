@@ -3,6 +3,8 @@
 #include "memory/hazards_walk.h"
 
 #include "memory/replicas.h"
+#include "ir/loop.h"
+#include "scalar/determine.h"
 #include "scalar/facts.h"
 
 /* ---- what was found ---------------------------------------------------- */
@@ -174,6 +176,47 @@ static bool rings_order_them(Walk *w, const Pending *pending, const Footprint *n
     return rings_order(w->rings, &pair, tiles_are_apart, &tiles);
 }
 
+/* ---- tiles whose offsets tell their number ------------------------------------ */
+
+/* The offsets, equal at both times, of tiles that have a byte in common; how many. */
+static unsigned equal_offsets(Walk *w, const Footprint *a, const Expr *const *of_a,
+                              const Footprint *b, const Expr *const *of_b, const Expr **equal)
+{
+    unsigned rank = a->tile.offsets->count, count = 0;
+    if (rank != b->tile.offsets->count)
+        return 0;
+    for (unsigned d = 0; d < rank; d++)
+        if (of_a[d] != of_b[d])
+            return 0;
+    uint32_t grid = footprints_grid(w->m, a, b, of_a);
+    for (unsigned d = 0; d < rank; d++)
+        if (grid >> d & 1)
+            equal[count++] = of_a[d];
+    return count;
+}
+
+static bool is_same_then(const Value *v, void *data)
+{
+    return value_then((Value *)v, data) == NULL;
+}
+
+/* Returns true when the offsets tell the iteration of a loop around both accesses, which are of
+ * different ones. */
+static bool offsets_tell_iterations(Walk *w, const Pending *pending, const Footprint *now,
+                                    const Expr *const *offsets)
+{
+    const Expr *equal[LIMIT_RANK];
+    unsigned count = equal_offsets(w, pending->footprint, pending->offsets, now, offsets, equal);
+    Substitution at = {w, pending};
+    for (unsigned n = 0; count && n < pending->shared; n++)
+        if (pending->iterations[n] && w->loops[n].op->code == OP_for &&
+            exprs_determine(w->m, equal, count,
+                            expr_value(&w->m->exprs, for_index(w->loops[n].op)), is_same_then,
+                            &at))
+            return true;
+    return false;
+}
+
 void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                     const Expr *const *offsets)
 {
@@ -188,7 +231,8 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
     bool other_threads = !thread_range_equal(pending->threads, w->threads);
     Overlap o = overlap_of(w, then, before, now, after, other_threads);
     w->found.pairs++;
-    if (o != OVERLAP_NEVER && !rings_order_them(w, pending, now))
+    if (o != OVERLAP_NEVER && !offsets_tell_iterations(w, pending, now, offsets) &&
+        !rings_order_them(w, pending, now))
         hazards_report(w, (Hazard){pending->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
                            o == OVERLAP_SURE && pending->certain, then->op, now->op, then->mode,
                            now->mode, now->tile.memory});
@@ -243,15 +287,41 @@ static bool blocks_are_apart(Walk *w, const Footprint *a, const Footprint *b, un
     return overlap_of(w, a, here, b, there, true) == OVERLAP_NEVER;
 }
 
+static bool is_argument(const Value *v, void *data)
+{
+    (void)data;
+    return v->program != NULL;
+}
+
+static bool find_block_indices(Op *op, void *data)
+{
+    const Op **found = data;
+    *found = op->code == OP_block_indices ? op : *found;
+    return !*found;
+}
+
+/* Returns true when the offsets tell the index of the block in that dimension. */
+static bool offsets_tell_block(Walk *w, const Footprint *a, const Footprint *b, unsigned dim)
+{
+    const Expr *equal[LIMIT_RANK];
+    const Op *indices = NULL;
+    unsigned count = equal_offsets(w, a, a->tile.offsets->exprs, b, b->tile.offsets->exprs, equal);
+    region_walk(w->p->body, find_block_indices, &indices);
+    return count && indices && dim < indices->result_count &&
+           exprs_determine(w->m, equal, count, expr_value(&w->m->exprs, indices->results[dim]),
+                           is_argument, NULL);
+}
+
 static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
 {
     bool apart = true;
     for (unsigned d = 0; d < w->p->grid_rank; d++) {
         const Expr *extent = w->p->grid[d];
-        if (expr_is_constant(extent) && extent->constant <= 1)
+        if (facts_of_expr(extent).max <= 1)
             continue;
-        apart = apart && blocks_are_apart(w, a, b, d) &&
-                (a == b || blocks_are_apart(w, b, a, d));
+        apart = apart && ((blocks_are_apart(w, a, b, d) &&
+                           (a == b || blocks_are_apart(w, b, a, d))) ||
+                          offsets_tell_block(w, a, b, d));
     }
     if (!apart)
         hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->mode, b->mode,

@@ -189,6 +189,24 @@ static bool narrow(const Comparison *c, unsigned d, Difference *apart)
                                          tile_extent(&c->a->tile, d) + gap);
 }
 
+uint32_t footprints_grid(Module *m, const Footprint *a, const Footprint *b,
+                         const Expr *const *offsets)
+{
+    Comparison c = {.m = m, .a = a, .b = b, .type = a->tile.memory->type};
+    uint32_t dims = 0;
+    if (!same_view(a->tile.memory, b->tile.memory))
+        return 0;
+    c.bits = dtype_bits(c.type->dtype);
+    c.injective = memory_is_injective(m, a->tile.memory);
+    for (unsigned d = 0; d < c.type->rank; d++) {
+        int64_t extent = tile_extent(&a->tile, d);
+        bool grid = c.injective && rows_are_bytes(&c, d) && extent == tile_extent(&b->tile, d) &&
+                    facts_of_expr(offsets[d]).divisor % extent == 0;
+        dims |= (uint32_t)grid << d;
+    }
+    return dims;
+}
+
 /* ---- places ------------------------------------------------------------ */
 
 /* For one value of each difference: what a step in each dimension counts, in

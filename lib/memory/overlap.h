@@ -32,6 +32,11 @@ typedef enum Overlap { OVERLAP_NEVER, OVERLAP_UNKNOWN, OVERLAP_SURE } Overlap;
 Overlap footprints_overlap(Module *m, const Footprint *a, const Footprint *b,
                            const Difference *apart, const Expr *const *offsets, bool blocks);
 
+/* Returns a bit for each dimension in which the two tiles, at `offsets` of two times, begin at one
+ * index if they have a byte in common: the offsets there are multiples of the tiles' extent. */
+uint32_t footprints_grid(Module *m, const Footprint *a, const Footprint *b,
+                         const Expr *const *offsets);
+
 /* Returns true when different elements of the memory are different bits; of a global
  * view, the elements inside. */
 bool memory_is_injective(Module *m, const Value *memory);

@@ -315,6 +315,20 @@ static bool is_positive(Rings *r, const Op *at, const Expr *e, unsigned depth)
     return bounds_proved(at, constant(r, 0), 1, e);
 }
 
+/* Returns true for an extent of a view in the program's own body, which is never negative, and a
+ * number of parts of it. */
+static bool is_extent(Rings *r, const Expr *e)
+{
+    while (e->kind == EXPR_OP && (e->op == SCALAR_ceil_div || e->op == SCALAR_div) &&
+           facts_of_expr(e->b).min > 0)
+        e = e->a;
+    for (const Op *op = r->p->body->first; op && !op->region_count; op = op->next)
+        for (unsigned d = 0; op->code == OP_view_global && d < op->results[0]->type->rank; d++)
+            if (expand(r, op->results[0]->type->extents[d]) == e)
+                return true;
+    return false;
+}
+
 /* Returns true when the loop runs at least so often that its bounds are in order. */
 static bool bounds_are_ordered(Rings *r, const Op *op)
 {
@@ -323,7 +337,7 @@ static bool bounds_are_ordered(Rings *r, const Op *op)
         return true;
     const Expr *lower = loop_lower(r, op), *upper = loop_upper(r, op);
     if (expr_is_constant(lower) && lower->constant == 0 &&
-        (facts_of_expr(upper).min >= 0 ||
+        (facts_of_expr(upper).min >= 0 || is_extent(r, upper) ||
          is_positive(r, op, op_expr(op, ATTR_UPPER), NESTED)))
         return true;
     Difference d = difference_of(lower, upper);

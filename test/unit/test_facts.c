@@ -1,10 +1,11 @@
-/* lib/scalar/facts.c, lib/scalar/difference.c and the fold pass against brute force: random
+/* lib/scalar/facts.c, difference.c, determine.c and the fold pass against brute force: random
  * expressions over arguments, block indices and loop indices, evaluated for
  * every value that these can have. */
 #include "ir/loop.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
+#include "scalar/determine.h"
 #include "scalar/difference.h"
 #include "scalar/facts.h"
 #include "syntax/syntax.h"
@@ -420,6 +421,134 @@ static void differences_hold_for_every_value(void **state)
     assert_in_range(narrowed, checked / 4, checked);
 }
 
+static const Expr *make(World *w, ScalarOp op, const Expr *a, const Expr *b)
+{
+    const char *why;
+    const Expr *e = expr_make(&w->m->exprs, op, a, b, &why);
+    assert_non_null(e);
+    return e;
+}
+
+/* (x + c * k) / c * n - x / c * n is k * n, whatever c is. */
+static void differences_cancel_in_products(void **state)
+{
+    (void)state;
+    Shape shape = {{{16, 16, 64}, {4, -4, 8}}, 3, -16, 4, 3, 1};
+    World *w = world_new(&shape);
+    ExprTable *t = &w->m->exprs;
+    const Expr *x = expr_value(t, w->values[I]), *c = expr_value(t, w->values[A]);
+    const Expr *n = expr_value(t, w->values[B]), *j = expr_value(t, w->values[J]);
+    for (int64_t k = -2; k <= 2; k++) {
+        const Expr *more = make(w, SCALAR_add, x, make(w, SCALAR_mul, c, expr_constant(t, k)));
+        const Expr *number = make(w, SCALAR_mul, make(w, SCALAR_div, more, c), n);
+        const Expr *before = make(w, SCALAR_mul, make(w, SCALAR_div, x, c), n);
+        const Expr *steps = make(w, SCALAR_mul, n, expr_constant(t, k));
+        const Expr *end = make(w, SCALAR_add, make(w, SCALAR_add, before, steps), j);
+        Difference d = difference_of(end, make(w, SCALAR_add, number, j));
+        assert_true(difference_is_exact(&d));
+        assert_int_equal(d.count, 1);
+        assert_int_equal(d.values[0], 0);
+        d = difference_of(make(w, SCALAR_mod, x, c), make(w, SCALAR_mod, more, c));
+        assert_true(difference_is_exact(&d) && d.values[0] == 0);
+        d = difference_of(make(w, SCALAR_div, x, c), make(w, SCALAR_div, more, c));
+        assert_true(difference_is_exact(&d) && d.values[0] == k);
+        d = difference_of(before, make(w, SCALAR_add, number, n));
+        assert_int_equal(difference_is_exact(&d), k == -1);
+    }
+    world_free(w);
+}
+
+/* ---- expressions that others determine ----------------------------------------------- */
+
+enum { KNOWN = 3 };
+
+typedef struct Question {
+    const Expr *known[KNOWN], *goal;
+    const World *world;
+    bool fixed[VALUES];
+} Question;
+
+static bool is_fixed(const Value *v, void *data)
+{
+    const Question *q = data;
+    for (int i = 0; i < VALUES; i++)
+        if (q->world->values[i] == v)
+            return q->fixed[i];
+    return false;
+}
+
+/* Parts of a number, put together in ways that tell it, or not. */
+static const Expr *random_digits(World *w, uint64_t *seed, const Expr *x)
+{
+    const Expr *c = random_in(seed, 0, 3) ? expr_constant(&w->m->exprs, random_in(seed, 1, 4))
+                                          : expr_value(&w->m->exprs, w->values[A]);
+    const Expr *high = make(w, SCALAR_div, x, c), *low = make(w, SCALAR_mod, x, c);
+    const Expr *by = expr_constant(&w->m->exprs, random_in(seed, 1, 4));
+    switch (random_in(seed, 0, 5)) {
+    case 0: return high;
+    case 1: return low;
+    case 2: return make(w, SCALAR_add, make(w, SCALAR_mul, high, by), low);
+    case 3: return make(w, SCALAR_add, low, make(w, SCALAR_mul, high, c));
+    case 4: return make(w, SCALAR_sub, make(w, SCALAR_mul, x, by), random_leaf(w, seed));
+    default: return random_in(seed, 0, 1) ? random_digits(w, seed, high)
+                                          : random_digits(w, seed, low);
+    }
+}
+
+static bool all_equal(const Question *q, unsigned i, unsigned j)
+{
+    for (int n = 0; n < VALUES; n++)
+        if (q->fixed[n] && q->world->points[i][n] != q->world->points[j][n])
+            return false;
+    for (int n = 0; n < KNOWN; n++) {
+        int64_t a, b;
+        if (evaluate(q->world, i, q->known[n], &a) || evaluate(q->world, j, q->known[n], &b) ||
+            a != b)
+            return false;
+    }
+    return true;
+}
+
+static bool check_determined(World *w, const Question *q)
+{
+    enum { SAMPLES = 120 };
+    unsigned step = w->count / SAMPLES + 1;
+    if (!exprs_determine(w->m, q->known, KNOWN, q->goal, is_fixed, (void *)q))
+        return false;
+    for (unsigned i = 0; i < w->count; i += step)
+        for (unsigned j = 0; j < i; j += step) {
+            int64_t a, b;
+            if (all_equal(q, i, j) && !evaluate(w, i, q->goal, &a) &&
+                !evaluate(w, j, q->goal, &b) && a != b)
+                refute(w, i, q->goal, a, "it is not determined");
+        }
+    return true;
+}
+
+static void what_is_determined_is_equal(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261123;
+    unsigned checked = 0, determined = 0;
+    while (checked < 4000) {
+        Shape shape = random_shape(&seed);
+        World *w = world_new(&shape);
+        for (int i = 0; i < 20 && w->count; i++, checked++) {
+            Question q = {.world = w};
+            const Expr *x = expr_value(&w->m->exprs, w->values[random_in(&seed, BLOCK, J)]);
+            q.goal = random_in(&seed, 0, 3) ? x : random_leaf(w, &seed);
+            for (int n = 0; n < VALUES; n++)
+                q.fixed[n] = n < BLOCK && random_in(&seed, 0, 1);
+            for (int n = 0; n < KNOWN; n++)
+                q.known[n] = random_in(&seed, 0, 4) ? random_digits(w, &seed, x)
+                                                    : random_expr(w, &seed, 2);
+            determined += check_determined(w, &q);
+        }
+        world_free(w);
+    }
+    assert_in_range(determined, checked / 8, checked / 8 * 7);
+}
+
 /* ---- folding ------------------------------------------------------------------- */
 
 static bool count_stores(Op *op, void *data)
@@ -481,6 +610,8 @@ int main(void)
         cmocka_unit_test(facts_follow_from_two_ranges),
         cmocka_unit_test(facts_of_deep_nests_end),
         cmocka_unit_test(differences_hold_for_every_value),
+        cmocka_unit_test(differences_cancel_in_products),
+        cmocka_unit_test(what_is_determined_is_equal),
         cmocka_unit_test(folding_keeps_the_meaning),
     };
     return cmocka_run_group_tests_name("facts", tests, NULL, NULL);

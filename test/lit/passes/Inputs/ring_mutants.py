@@ -1,8 +1,9 @@
 """Puts one fault at a time into the ring of a program, and says who reports it, at which line.
 
-    ring_mutants.py FILE [-D NAME=VALUE ..] [--stages TEXT] [--run ARGS]
+    ring_mutants.py FILE [--import FILE] [-D NAME=VALUE ..] [--stages TEXT] [--run ARGS]
 
-Faults that do not fit the file's text are left out. check-hazards, strict, must say
+Faults are put into the imported file, where one is given. Those that do not fit its text are
+left out. check-hazards, strict, must say
 nothing at these lines about the program as it is; with --run the interpreter runs each
 mutant, too. A fault that nobody reports is an error."""
 import argparse
@@ -36,6 +37,8 @@ FAULTS = [
     ("one arrival too few", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 - 1}"),
     ("one arrival too many", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 + 1}"),
     ("a product is in flight", r"\{pending = 1\}", "{pending = 2}"),
+    ("numbers go on beyond", r"\* %steps \+ %t$", "* (%steps + 1) + %t"),
+    ("one fill too few", r"^( *)for %t in 0 \.\. %steps \{", r"\1for %t in 0 .. %steps - 1 {"),
     ("a slot is filled twice first", r"min\(STAGES, %count\)", "min(STAGES + 1, %count)"),
 ]
 
@@ -63,11 +66,13 @@ def without_numbers(found):
 parser = argparse.ArgumentParser()
 parser.add_argument("file", type=Path)
 parser.add_argument("-D", action="append", default=[])
+parser.add_argument("--import", dest="imported", type=Path)
 parser.add_argument("--run")
 parser.add_argument("--stages", default="STAGES", help="how the text spells the slots of its ring")
 options = parser.parse_args()
 defines = ["-D" + d for d in options.D]
-source = options.file.read_text()
+changed = options.imported or Path(options.file.name)
+source = (options.file.parent / changed).read_text()
 silent = False
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name) / "program"
@@ -78,7 +83,7 @@ with tempfile.TemporaryDirectory() as name:
     interpret = ["tilus-run", str(path), *defines, "--engine=interp", *shlex.split(options.run or "")]
     before = without_numbers(complaints(check))
     for fault, text in mutants(source, options.stages):
-        path.write_text(text)
+        (folder / changed).write_text(text)
         lines = text.splitlines()
         reported = False
         for who, command in (("check-hazards", check), ("interpreter", interpret)):
