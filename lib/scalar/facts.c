@@ -146,6 +146,12 @@ static int64_t quotient(int64_t a, int64_t c, bool up)
     return floor_div(a, c) + (up && floor_mod(a, c) != 0);
 }
 
+/* Returns true of numbers above 0. Where no code comes, a range may end before it begins. */
+static bool is_above_zero(ScalarFacts f)
+{
+    return f.min > 0 && f.max >= f.min;
+}
+
 /* a / b and ceil_div(a, b) for b > 0. */
 static ScalarFacts divide(ScalarFacts a, ScalarFacts b, bool up)
 {
@@ -211,9 +217,9 @@ static ScalarFacts of_op(const Expr *e, Budget *budget)
     case SCALAR_mul: return multiply(a, b);
     case SCALAR_min: return pick(a, b, false);
     case SCALAR_max: return pick(a, b, true);
-    case SCALAR_div: return b.min > 0 ? divide(a, b, false) : unknown;
-    case SCALAR_ceil_div: return b.min > 0 ? divide(a, b, true) : unknown;
-    case SCALAR_mod: return b.min > 0 ? modulo(a, b) : unknown;
+    case SCALAR_div: return is_above_zero(b) ? divide(a, b, false) : unknown;
+    case SCALAR_ceil_div: return is_above_zero(b) ? divide(a, b, true) : unknown;
+    case SCALAR_mod: return is_above_zero(b) ? modulo(a, b) : unknown;
     case SCALAR_eq:
     case SCALAR_ne:
     case SCALAR_lt:

@@ -351,6 +351,28 @@ static void facts_of_deep_nests_end(void **state)
     free(text);
 }
 
+/* The index of a loop that has no iterations is in a range that ends before it begins. */
+static void facts_of_code_that_never_runs_end(void **state)
+{
+    (void)state;
+    static const char text[] = "program @p<1>(%n: i32) warps(1) {\n for %i in 1 .. 1 {\n"
+                               "  for %j in 100 mod %i .. 100 / %i + ceil_div(%n, %i) {\n"
+                               "  }\n }\n}\n";
+    Diag diag;
+    diag_init(&diag);
+    diag_set_source(&diag, "never", text, sizeof text - 1, 1);
+    Module *m = module_new(&diag);
+    assert_true(parse_module(m, NULL, 0) && verify_module(m));
+    const Op *outer = m->programs->body->first, *inner = outer->regions[0]->first;
+    ScalarFacts i = facts_of_value(for_index(outer)), j = facts_of_value(for_index(inner));
+    assert_int_equal(i.min, 1);
+    assert_int_equal(i.max, 0);
+    assert_int_equal(j.min, INT64_MIN);
+    assert_int_equal(j.max, INT64_MAX);
+    module_free(m);
+    diag_free(&diag);
+}
+
 /* ---- differences -------------------------------------------------------------- */
 
 /* Two offsets like those of one access in two iterations: `a`, and `a` at another
@@ -609,6 +631,7 @@ int main(void)
         cmocka_unit_test(facts_are_as_sharp_as_stated),
         cmocka_unit_test(facts_follow_from_two_ranges),
         cmocka_unit_test(facts_of_deep_nests_end),
+        cmocka_unit_test(facts_of_code_that_never_runs_end),
         cmocka_unit_test(differences_hold_for_every_value),
         cmocka_unit_test(differences_cancel_in_products),
         cmocka_unit_test(what_is_determined_is_equal),
