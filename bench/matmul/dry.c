@@ -81,9 +81,10 @@ static void print_product(void *data, const MatmulConfig *config)
 {
     const MatmulSpec *spec = data;
     char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
-    matmul_name(spec, config, MATMUL_PRODUCT, target_name_for(CAPABILITY), name);
-    matmul_parameters(spec, config, MATMUL_PRODUCT, parameters);
-    printf("%s\t%s\t%s\n", name, matmul_program_name(MATMUL_PRODUCT), parameters);
+    MatmulProgram program = matmul_product_program(config);
+    matmul_name(spec, config, program, target_name_for(CAPABILITY), name);
+    matmul_parameters(spec, config, program, parameters);
+    printf("%s\t%s\t%s\n", name, matmul_program_name(program), parameters);
 }
 
 int dry_space(const Settings *s, const MatmulSpec *spec)

@@ -297,11 +297,48 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     return l;
 }
 
+/* Lists the parameters of @arrange, which depends on the powers of two that decoding leaves to A,
+ * and of @matmul_wgmma. */
+static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
+{
+    ParameterList l = {.count = 0};
+    bool product = program == MATMUL_WGMMA;
+    add_type(&l, true, "W", "", product ? s->stored : s->codes);
+    add_type(&l, true, "U", NULL, s->codes);
+    add_type(&l, true, "A", "", s->activations);
+    add_type(&l, true, "T", "", s->product);
+    add_type(&l, product, "S", "", s->scales);
+    add_type(&l, product, "C", "", s->result);
+    add_number(&l, product, "OFFSET", NULL, s->offset);
+    add_number(&l, s->fraction && product, "FRACTION", "q", s->fraction);
+    add_number(&l, product, "GROUP", "g", s->group);
+    add_number(&l, product, "ZERO", "z", (int)s->zeros);
+    add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
+    add_number(&l, true, "DEFERRED_SCALE", NULL, c->scale_weights ? 0 : s->deferred_scale);
+    add_number(&l, product, "ROWS", "r", c->rows);
+    add_number(&l, product, "BM", "m", 8 * c->tiles);
+    add_number(&l, product, "STAGES", "s", c->stages);
+    add_number(&l, product, "BIAS", "bias", s->bias);
+    add_number(&l, product, "RESIDUAL", "residual", s->residual);
+    add_number(&l, product, "FUNCTION", "function", (int)s->function);
+    add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
+    add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s));
+    add_number(&l, true, "WGMMA", NULL, 1);
+    return l;
+}
+
+static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
+{
+    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA;
+    return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
+}
+
 const char *matmul_program_name(MatmulProgram program)
 {
     static const char *const names[MATMUL_PROGRAMS] = {
         [MATMUL_PACK] = "pack",       [MATMUL_PACK_ACROSS] = "pack",
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
+        [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
         [MATMUL_DECODE] = "decode",
     };
     return names[program];
@@ -310,7 +347,7 @@ const char *matmul_program_name(MatmulProgram program)
 void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
                        MatmulProgram program, char text[static MATMUL_TEXT_MAX])
 {
-    ParameterList list = list_parameters(spec, config, program);
+    ParameterList list = list_any(spec, config, program);
     size_t at = 0;
     for (int i = 0; i < list.count; i++) {
         const Parameter *p = &list.items[i];
@@ -327,7 +364,7 @@ void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX])
 {
-    ParameterList list = list_parameters(spec, config, program);
+    ParameterList list = list_any(spec, config, program);
     size_t at = (size_t)snprintf(name, MATMUL_NAME_MAX, "%s", matmul_program_name(program));
     for (int i = 0; i < list.count; i++) {
         const Parameter *p = &list.items[i];

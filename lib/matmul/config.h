@@ -21,6 +21,8 @@ typedef enum MatmulProgram {
     MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_PRODUCT,             /* @matmul */
+    MATMUL_ARRANGE,             /* A to rows in the order of k that @matmul_wgmma reads */
+    MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
     MATMUL_PROGRAMS
 } MatmulProgram;
@@ -57,7 +59,8 @@ typedef struct MatmulSpec {
     FIELD(columns, columns)     /* of a tile's 8 columns, those that are there */              \
     FIELD(tiles, tiles)         /* of 8 columns */                                             \
     FIELD(prearranged_a, prepared)  /* A is read as it is; 1: from @prepare; 2: from there,    \
-                                       through the ring */                                     \
+                                       through the ring; 3: by @matmul_wgmma, in the rows of   \
+                                       @arrange */                                             \
     FIELD(scale_weights, scaled)    /* scales multiply sums; 1: weights, for large m */        \
     FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
                                    evenly; 0: one block a tile */                              \
@@ -154,6 +157,16 @@ typedef struct MatmulDevice {
  * measured for devices that space.c lists, and a guess for others. */
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
+
+/* Returns true where @matmul_wgmma multiplies: tiles of 256 of n, in 8 warps of 32 rows each. */
+bool matmul_by_wgmma(const MatmulConfig *config);
+
+/* Returns the programs that compute a configuration: the product's, and of A's other order. */
+MatmulProgram matmul_product_program(const MatmulConfig *config);
+MatmulProgram matmul_prepare_program(const MatmulConfig *config);
+
+/* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
+bool matmul_stores_by_copies(const MatmulSpec *spec);
 
 /* Returns true where zero points are added by mma: they are integers, and A is pre-arranged, as
  * `zeros_by_mma` asks. */

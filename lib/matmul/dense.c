@@ -59,7 +59,8 @@ tilus_status dense_plan(tilus_matmul_plan *plan)
 
 bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
 {
-    return plan->dense.api && m >= MATMUL_DENSE_M;
+    return plan->dense.api && m >= MATMUL_DENSE_M &&
+           !matmul_by_wgmma(&plan_choice(plan, m)->config);
 }
 
 /* Counts bytes of the decoded weights. */

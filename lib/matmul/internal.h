@@ -20,7 +20,7 @@ enum {
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
     MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
-    MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster */
+    MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
 
 /* ---- failures ----------------------------------------------------------- */
@@ -38,8 +38,8 @@ tilus_status matmul_fail_memory(void);
     ARGUMENT(weights) ARGUMENT(scales) ARGUMENT(zeros) ARGUMENT(plain) ARGUMENT(plain_scales)  \
     ARGUMENT(plain_zeros) ARGUMENT(to) ARGUMENT(a) ARGUMENT(prearranged) ARGUMENT(flags)       \
     ARGUMENT(partials) ARGUMENT(bias) ARGUMENT(residual) ARGUMENT(c) ARGUMENT(m) ARGUMENT(n)   \
-    ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(share)             \
-    ARGUMENT(extra)
+    ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
+    ARGUMENT(share) ARGUMENT(extra)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -196,18 +196,19 @@ void launch_arguments(const Launch *l, const ArgumentOrder *order,
                       tilus_arg args[static MATMUL_ARGUMENTS]);
 
 /* The launches of a product of many rows: blocks, mainloop iterations of each (`share`, and one
- * more for the first `extra`), and offsets of buffers in the workspace, bytes. */
+ * more for the first `extra`, beside those of `whole` tiles), and offsets of buffers in the
+ * workspace, bytes. */
 typedef struct Product {
     const Choice *choice;
     int64_t rows;               /* of A at once; those that are left come next */
-    int64_t blocks, share, extra;
+    int64_t blocks, whole, share, extra;    /* whole: by wgmma, tiles of a block's own */
     bool shares_tiles;          /* blocks share tiles, and need flags and partial sums */
     size_t prearranged_a, partials, size;
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
 
-/* Finds plan->largest, from all choices. */
+/* Finds plan->largest, from all choices and from what cuBLAS serves. */
 void products_measure(tilus_matmul_plan *plan);
 
 /* Makes the launches of the template's programs, in order, for the rows from `first` on;
@@ -230,7 +231,7 @@ tilus_status dense_plan(tilus_matmul_plan *plan);
 void dense_free(tilus_matmul_plan *plan);
 void dense_close(DenseApi *api);
 
-/* dense_serves returns true when cuBLAS multiplies `m` rows; such products take
+/* dense_serves returns true when cuBLAS multiplies `m` rows, all of a bucket; such products take
  * dense_workspace bytes. */
 bool dense_serves(const tilus_matmul_plan *plan, int64_t m);
 size_t dense_workspace(const tilus_matmul_plan *plan);

@@ -83,9 +83,9 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
 {
     for (int i = 0; i < MATMUL_BUCKETS; i++) {
         Choice *c = &plan->choices[i];
-        c->product = find(plan, &c->config, MATMUL_PRODUCT);
+        c->product = find(plan, &c->config, matmul_product_program(&c->config));
         if (c->config.prearranged_a)
-            c->prepare = find(plan, &c->config, MATMUL_PREPARE);
+            c->prepare = find(plan, &c->config, matmul_prepare_program(&c->config));
         if (!c->product || (c->config.prearranged_a && !c->prepare))
             return matmul_fail_memory();
     }
@@ -112,9 +112,11 @@ static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_proble
         status = choose(plan, problem->n_tile);
     if (status == TILUS_OK)
         status = find_kernels(plan);
+    if (status == TILUS_OK && !device)
+        status = dense_plan(plan);
     if (status == TILUS_OK)
         products_measure(plan);
-    return status == TILUS_OK && !device ? dense_plan(plan) : status;
+    return status;
 }
 
 static tilus_matmul_plan *new_plan(tilus_matmul *matmul, int ordinal)
@@ -221,16 +223,34 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
             MATMUL_PACKED_K, plan->packed.size);
 }
 
-static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
+static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m)
+{
+    fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %" PRId64
+            " blocks, %" PRId64 " whole tiles of each\n", m, c->config.warps_n * c->config.rows,
+            8 * c->config.tiles, c->config.stages, c->config.scale_weights ? "weights" : "sums",
+            p->blocks, p->whole);
+}
+
+static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
 {
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
+    if (matmul_by_wgmma(&c->config)) {
+        describe_wgmma(out, c, &p, m);
+        return;
+    }
     fprintf(out, "m = %" PRId64 ": %d x %d warps, %d k-tiles a stage, %d stages, %d tiles of %d "
             "columns%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m,
             c->config.warps_n, c->config.warps_k, c->config.stage_k_tiles, c->config.stages,
             c->config.tiles, c->config.columns,
             matmul_zeros_by_mma(&plan->spec, &c->config) ? ", zero points by mma" : "",
             c->config.register_reallocation ? ", register reallocation" : "", p.blocks, p.rows);
+}
+
+static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
+{
+    const Choice *c = plan_choice(plan, m);
+    describe_tiles(out, plan, m);
     bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,
@@ -288,13 +308,16 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
         add_kernel(&list, plan->pack[false]);
         return list;
     }
+    bool dense = false;
     for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * m; bucket *= 2)
-        if (!dense_serves(plan, bucket) || bucket / 2 + 1 < MATMUL_DENSE_M) {
+        if (dense_serves(plan, bucket)) {
+            dense = true;
+        } else {
             if (plan_choice(plan, bucket)->prepare)
                 add_kernel(&list, plan_choice(plan, bucket)->prepare);
             add_kernel(&list, plan_choice(plan, bucket)->product);
         }
-    if (dense_serves(plan, m < MATMUL_M_MAX ? m : MATMUL_M_MAX))
+    if (dense)
         add_kernel(&list, plan->dense.decode);
     return list;
 }

@@ -4,6 +4,7 @@
  *
  *     flags           i32[columns, blocks]                 semaphores, in a fixed area
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
+ *                     T[m, 128 * slices]                   as @arrange does
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
@@ -39,10 +40,35 @@ static int64_t columns_of(const Product *p, int64_t columns)
     return p->shares_tiles ? at_most(columns, most) : columns;
 }
 
+/* Returns the product by wgmma of up to `m` rows: blocks have as many whole tiles as all can, but
+ * one, and share the iterations that are left. Iterations of a block are below 2^31. */
+static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
+{
+    enum { ITERATIONS_MOST = 1 << 30 };
+    const MatmulConfig *c = &choice->config;
+    int64_t tile = 8 * c->tiles, slices = plan->packed.slices;
+    int64_t iterations = matmul_iterations(&plan->spec, c), columns = iterations / slices;
+    int64_t tiles = at_most((m - 1) / tile + 1, ITERATIONS_MOST / iterations);
+    Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = tiles * tile};
+    tiles = (at_most(p.rows, m) - 1) / tile + 1;
+    p.blocks = at_most(plan->device.multiprocessors, tiles * iterations);
+    p.whole = tiles * columns / p.blocks - 1;
+    p.whole = p.whole < 0 ? 0 : p.whole;
+    int64_t shared = (tiles * columns - p.whole * p.blocks) * slices;
+    p.share = shared / p.blocks;
+    p.extra = shared % p.blocks;
+    p.shares_tiles = p.extra > 0 || p.share % slices > 0;
+    p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * MATMUL_PACKED_K * 2);
+    p.partials = place(&p.size, p.shares_tiles ? p.blocks * c->warps_n * c->rows * tile * 4 : 0);
+    return p;
+}
+
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     const MatmulConfig *c = &choice->config;
     const MatmulSpec *s = &plan->spec;
+    if (matmul_by_wgmma(c))
+        return wgmma_product_of(plan, choice, m);
     int64_t slices = plan->packed.slices, iterations = matmul_iterations(s, c);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES,
                  .blocks = matmul_blocks(s, c, plan->device.multiprocessors)};
@@ -60,11 +86,18 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
     return p;
 }
 
+/* Returns the bytes of workspace that products of `m` rows take. */
+static size_t size_for(const tilus_matmul_plan *plan, int64_t m)
+{
+    return dense_serves(plan, m) ? dense_workspace(plan)
+                                 : product_of(plan, plan_choice(plan, m), m).size;
+}
+
 void products_measure(tilus_matmul_plan *plan)
 {
     size_t most = 0;
     for (int i = 0; i < MATMUL_BUCKETS; i++) {
-        size_t size = product_of(plan, &plan->choices[i], (int64_t)1 << i).size;
+        size_t size = size_for(plan, (int64_t)1 << i);
         most = size > most ? size : most;
         plan->largest[i] = most;
     }
@@ -76,13 +109,9 @@ size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
     m = at_most(m, MATMUL_M_MAX);
     if (m < 1)
         return 0;
-    int64_t fused = plan->dense.api ? at_most(m, MATMUL_DENSE_M - 1) : m;
-    int bucket = bucket_number(fused);
-    size_t most = product_of(plan, &plan->choices[bucket], fused).size;
-    if (bucket > 0 && plan->largest[bucket - 1] > most)
-        most = plan->largest[bucket - 1];
-    size_t dense = dense_serves(plan, m) ? dense_workspace(plan) : 0;
-    return dense > most ? dense : most;
+    int bucket = bucket_number(m);
+    size_t most = size_for(plan, m);
+    return bucket > 0 && plan->largest[bucket - 1] > most ? plan->largest[bucket - 1] : most;
 }
 
 /* ---- checks ------------------------------------------------------------- */
@@ -229,6 +258,7 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
     l.args[MATMUL_ARGUMENT_residual].pointer = piece->residual;
     l.args[MATMUL_ARGUMENT_c].pointer = piece->c;
     l.args[MATMUL_ARGUMENT_blocks].integer = p->blocks;
+    l.args[MATMUL_ARGUMENT_whole].integer = p->whole;
     l.args[MATMUL_ARGUMENT_share].integer = p->share;
     l.args[MATMUL_ARGUMENT_extra].integer = p->extra;
     return l;

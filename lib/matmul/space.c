@@ -8,11 +8,33 @@
 
 #include <string.h>
 
+enum { PREARRANGED_ROWS = 3 };
+
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
                     (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
     return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights;
+}
+
+bool matmul_by_wgmma(const MatmulConfig *c)
+{
+    return c->prearranged_a == PREARRANGED_ROWS;
+}
+
+MatmulProgram matmul_product_program(const MatmulConfig *c)
+{
+    return matmul_by_wgmma(c) ? MATMUL_WGMMA : MATMUL_PRODUCT;
+}
+
+MatmulProgram matmul_prepare_program(const MatmulConfig *c)
+{
+    return matmul_by_wgmma(c) ? MATMUL_ARRANGE : MATMUL_PREPARE;
+}
+
+bool matmul_stores_by_copies(const MatmulSpec *spec)
+{
+    return spec->n * dtype_bits(spec->result) % 128 == 0;
 }
 
 /* ---- sizes ------------------------------------------------------------ */
@@ -101,15 +123,33 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
 /* Adds up the ring, with panels of A that come through it, two mbarriers of 8 bytes a stage
  * (whose arrays begin at multiples of 16), and unless each warp has whole sums, the sums of all
  * warps, in columns of 4 more than the rows, the last without them. */
+static int64_t mbarriers_bytes(const MatmulConfig *c)
+{
+    return round_up_i64(8 * c->stages, 16) + 8 * c->stages;
+}
+
+/* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, and two
+ * times 16 rows of C where copies store it. */
+static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { ALIGN = 1024, STAGED_ROWS = 2 * 16, BYTES_OF_ROW = 2 * MATMUL_PACKED_K };
+    int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
+    int64_t rows = (int64_t)c->stages * 8 * c->tiles * BYTES_OF_ROW;
+    int64_t staged = STAGED_ROWS * tile_rows(c) * dtype_bits(spec->result) / 8;
+    return round_up_i64(ring, ALIGN) + rows + (matmul_stores_by_copies(spec) ? staged : 0) +
+           mbarriers_bytes(c);
+}
+
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
+    if (matmul_by_wgmma(c))
+        return wgmma_shared_bytes(spec, c);
     PackedForm form = matmul_packed_form(spec, c->rows, c->columns);
     int64_t panels = c->prearranged_a > 1 ? c->tiles * form.panel : 0;
     int64_t k_tile = c->warps_n * form.block + panels;
-    int64_t barriers = round_up_i64(8 * c->stages, 16) + 8 * c->stages;
     bool whole = c->warps_k == 1 && c->columns == 8;
     int64_t sums = (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    return c->stages * iteration_blocks(c) * k_tile + barriers + (whole ? 0 : sums);
+    return c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c) + (whole ? 0 : sums);
 }
 
 enum { WARPGROUP = 4, REGISTERS_MAX = 255 };     /* warps; registers that instructions name */
@@ -171,6 +211,8 @@ int matmul_registers_limit(const MatmulConfig *c)
 
 int matmul_resident(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
+    if (matmul_by_wgmma(c))
+        return matmul_shared_bytes(spec, c) <= device->shared_block;
     int taken = registers_taken(spec, c), share = equal_share(c);
     int registers = c->register_reallocation || taken > share ? share : taken;
     int by_registers = (int)register_warps(registers) / warps_of_block(c);
@@ -207,6 +249,26 @@ static bool has_setmaxnreg(int capability)
     return target && target->own;
 }
 
+/* Returns true for what @matmul_wgmma has. */
+static bool is_valid_wgmma(const MatmulConfig *c)
+{
+    enum { TILE_N = 256, TILES_MOST = 16, STAGES_LEAST = 2 };
+    return c->warps_n == TILE_N / c->rows && c->warps_k == 1 && c->stage_k_tiles == 1 &&
+           c->columns == 8 && c->tiles >= 2 && c->tiles <= TILES_MOST &&
+           c->stages >= STAGES_LEAST && c->per_sm == 1 && !c->zeros_by_mma &&
+           c->register_reallocation;
+}
+
+/* Returns true where @matmul_wgmma has scales as the configuration says: on sums of 128 of k or
+ * more without zero points, in registers beside the tile's sums; or on weights. */
+static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { TILES_WITH_GROUPS = 8 };
+    return c->scale_weights ||
+           (s->zeros == TILUS_ZEROS_NONE && s->offset == 0 &&
+            (s->group == 0 || (s->group == MATMUL_PACKED_K && c->tiles <= TILES_WITH_GROUPS)));
+}
+
 static bool is_flag(int value)
 {
     return value == 0 || value == 1;
@@ -217,7 +279,7 @@ static bool is_flag(int value)
 static bool is_valid(const MatmulConfig *c)
 {
     enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16,
-           PREPARED_MAX = 2 };
+           PREPARED_MAX = PREARRANGED_ROWS };
     return is_one_of(c->rows, all_rows) && is_one_of(c->warps_n, all_warps_n) &&
            is_one_of(c->warps_k, all_warps_k) &&
            is_one_of(c->stage_k_tiles, all_stage_k_tiles) &&
@@ -225,9 +287,11 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            is_one_of(c->tiles, all_tiles) && (c->tiles == 1 || c->columns == 8) &&
            c->prearranged_a >= 0 && c->prearranged_a <= PREPARED_MAX &&
-           (c->prearranged_a < 2 || c->stages > 0) && is_flag(c->scale_weights) &&
+           (c->prearranged_a < 2 || c->stages > 0) &&
+           (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
-           is_flag(c->register_reallocation) && (!c->register_reallocation || may_reallocate(c));
+           is_flag(c->register_reallocation) &&
+           (!c->register_reallocation || matmul_by_wgmma(c) || may_reallocate(c));
 }
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
@@ -235,7 +299,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
 {
     enum {
         SPILLED = 32,           /* registers: u4 with sums of 64 x 64 lacks 31 of 263 */
-        BULK_COPIES = 90,
+        BULK_COPIES = 90, WGMMA = 90,
         BLOCKS_MAX = 65535,
     };
     if (!is_valid(c) || matmul_slices(spec) % iteration_blocks(c) ||
@@ -243,7 +307,8 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         (c->stages > 0 && device->capability < BULK_COPIES) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
         (c->scale_weights && !matmul_centred_fits(spec)) ||
-        matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED ||
+        (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c)
+                            : matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED) ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
         return false;
     int resident = matmul_resident(spec, c, device);

@@ -233,6 +233,62 @@ static void test_lifted_parameters(void **state)
     assert_false(matmul_zeros_by_mma(&s, &c));
 }
 
+/* Products by wgmma, and rows of A for them. */
+static void test_parameters_by_wgmma(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "i4", .n = 64, .k = 256,
+        .group = 128, .zeros = TILUS_ZEROS_FLOAT, .bias = true});
+    MatmulConfig c = {64, 4, 1, 1, 4, 8, 16, 3, 1, 1, 0, 1};
+    assert_int_equal(matmul_product_program(&c), MATMUL_WGMMA);
+    assert_int_equal(matmul_prepare_program(&c), MATMUL_ARRANGE);
+    assert_text(&s, &c, MATMUL_WGMMA,
+                "W=i4 U=u4 A=f16 T=f16 S=f16 C=f16 OFFSET=8 GROUP=128 ZERO=2 SCALE_WEIGHTS=1 "
+                "DEFERRED_SCALE=0 ROWS=64 BM=128 STAGES=4 BIAS=1 RESIDUAL=0 FUNCTION=0 BULK_STORE=1 "
+                "WGMMA=1",
+                "matmul_wgmma-i4-f16-f16-f16-f16-g128-z2-l1-r64-m128-s4-bias1-u1-sm_90a");
+    assert_text(&s, &c, MATMUL_ARRANGE,
+                "W=u4 U=u4 A=f16 T=f16 SCALE_WEIGHTS=1 DEFERRED_SCALE=0 DIVISOR=128 WGMMA=1",
+                "arrange-u4-f16-f16-l1-d128-sm_90a");
+    c.prearranged_a = 2;
+    assert_int_equal(matmul_product_program(&c), MATMUL_PRODUCT);
+    assert_int_equal(matmul_prepare_program(&c), MATMUL_PREPARE);
+}
+
+/* Those that the template has, on the one architecture. */
+static void test_fits_by_wgmma(void **state)
+{
+    (void)state;
+    const MatmulDevice h200 = matmul_device("NVIDIA H200", 90, 132, 232448);
+    const MatmulDevice a100 = matmul_device("A100", 80, 108, 166912);
+    const struct {
+        const char *weights;
+        int64_t group;
+        tilus_zeros zeros;
+        MatmulConfig config;
+        bool fits;
+    } cases[] = {
+        {"f4e2m1", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 8, 3, 0, 1, 0, 1}, true},
+        {"f4e2m1", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 16, 3, 0, 1, 0, 1}, false},
+        {"f4e2m1", 0, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 16, 3, 0, 1, 0, 1}, true},
+        {"f4e2m1", 64, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 8, 3, 0, 1, 0, 1}, false},
+        {"f4e2m1", 128, TILUS_ZEROS_FLOAT, {64, 4, 1, 1, 4, 8, 8, 3, 0, 1, 0, 1}, false},
+        {"f4e2m1", 32, TILUS_ZEROS_FLOAT, {64, 4, 1, 1, 4, 8, 16, 3, 1, 1, 0, 1}, true},
+        {"u8", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 3, 8, 16, 3, 1, 1, 0, 1}, true},
+        {"u8", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 16, 3, 1, 1, 0, 1}, false},
+        {"f4e2m1", 128, TILUS_ZEROS_NONE, {64, 2, 1, 1, 4, 8, 8, 3, 1, 1, 0, 1}, false},
+        {"f4e2m1", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 4, 8, 1, 3, 1, 1, 0, 1}, false},
+        {"f4e2m1", 128, TILUS_ZEROS_NONE, {64, 4, 1, 1, 0, 8, 8, 3, 1, 1, 0, 1}, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){
+            .weights = cases[i].weights, .n = 512, .k = 1024, .group = cases[i].group,
+            .zeros = cases[i].zeros});
+        assert_int_equal(matmul_config_fits(&s, &cases[i].config, &h200), cases[i].fits);
+        assert_false(matmul_config_fits(&s, &cases[i].config, &a100));
+    }
+}
+
 /* They share what follows from the integers alone. */
 static void test_parameters_of_floats_as_integers(void **state)
 {
@@ -376,12 +432,20 @@ static void test_shared_bytes(void **state)
          {32, 1, 4, 1, 0, 8, 1, 1, 0, 0, 0, 0}},
         {{.weights = "i4", .n = 64, .k = 1024, .group = 32},
          {64, 1, 8, 1, 2, 8, 2, 2, 0, 1, 1, 1}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128},
+         {64, 4, 1, 1, 5, 8, 8, 3, 1, 1, 0, 1}},
+        {{.weights = "f3e2m0", .n = 63, .k = 512, .group = 128},
+         {32, 8, 1, 1, 3, 8, 6, 3, 0, 1, 0, 1}},
+        {{.weights = "u8", .n = 64, .k = 512, .result = "f32", .zeros = TILUS_ZEROS_INTEGER},
+         {128, 2, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
         assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
-                         compiled_shared_bytes(&s, &cases[i].config, MATMUL_PRODUCT));
-        assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PREPARE), 0);
+                         compiled_shared_bytes(&s, &cases[i].config,
+                                               matmul_product_program(&cases[i].config)));
+        assert_int_equal(compiled_shared_bytes(&s, &cases[i].config,
+                                               matmul_prepare_program(&cases[i].config)), 0);
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PACK), 0);
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PACK_ACROSS), 0);
     }
@@ -549,6 +613,8 @@ int main(void)
         cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),
+        cmocka_unit_test(test_parameters_by_wgmma),
+        cmocka_unit_test(test_fits_by_wgmma),
         cmocka_unit_test(test_parameters_of_floats_as_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

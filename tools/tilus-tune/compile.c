@@ -29,7 +29,7 @@ static void want(void *data, const MatmulConfig *config)
     Wanting *w = data;
     size_t unused;
     if (count_kernels(w->compiler, &unused) < w->most)
-        compiler_want(w->compiler, &w->task->spec, config, MATMUL_PRODUCT);
+        compiler_want(w->compiler, &w->task->spec, config, matmul_product_program(config));
 }
 
 static void print_failures(Compiler *c)

@@ -166,9 +166,10 @@ static void time_product(Run *r, Search *s, Candidate *c, Trial *t)
 static void measure(Run *r, Search *s, Candidate *c)
 {
     Trial t;
+    EngineKernel *prepare = c->prepare ? c->prepare->loaded : NULL;
     Kernels kernels = {[MATMUL_PACK] = c->pack->loaded,
-                       [MATMUL_PREPARE] = c->prepare ? c->prepare->loaded : NULL,
-                       [MATMUL_PRODUCT] = c->product->loaded};
+                       [MATMUL_PREPARE] = prepare, [MATMUL_PRODUCT] = c->product->loaded,
+                       [MATMUL_ARRANGE] = prepare, [MATMUL_WGMMA] = c->product->loaded};
     if (!trial_open(&t, &r->shape, &c->config, s->task.m, kernels))
         record(r, s, c, OUTCOME_FAILED, r->engine->message);
     else if (check(r, s, c, &t))
@@ -352,8 +353,10 @@ static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
         r->total++;
         c->pack = compiler_want(r->compiler, spec, &c->config, MATMUL_PACK);
         if (c->config.prearranged_a)
-            c->prepare = compiler_want(r->compiler, spec, &c->config, MATMUL_PREPARE);
-        c->product = compiler_want(r->compiler, spec, &c->config, MATMUL_PRODUCT);
+            c->prepare = compiler_want(r->compiler, spec, &c->config,
+                                       matmul_prepare_program(&c->config));
+        c->product = compiler_want(r->compiler, spec, &c->config,
+                                   matmul_product_program(&c->config));
         if (!c->pack || (c->config.prearranged_a && !c->prepare) || !c->product)
             return false;
     }

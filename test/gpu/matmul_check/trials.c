@@ -122,6 +122,16 @@ static bool add_matrix(Trials *trials)
 #define SILU    TILUS_EPILOGUE_SILU
 #define GELU    TILUS_EPILOGUE_GELU
 
+/* Configurations by wgmma, for the buckets of shape_sizes: scales on sums and on weights. */
+static const MatmulConfig on_sums[SIZES] = {
+    {32, 8, 1, 1, 2, 8, 2, 3, 0, 1, 0, 1}, {32, 8, 1, 1, 3, 8, 2, 3, 0, 1, 0, 1},
+    {32, 8, 1, 1, 4, 8, 2, 3, 0, 1, 0, 1}, {32, 8, 1, 1, 3, 8, 8, 3, 0, 1, 0, 1},
+    {32, 8, 1, 1, 4, 8, 8, 3, 0, 1, 0, 1}};
+static const MatmulConfig on_weights[SIZES] = {
+    {64, 4, 1, 1, 2, 8, 2, 3, 1, 1, 0, 1}, {64, 4, 1, 1, 3, 8, 2, 3, 1, 1, 0, 1},
+    {64, 4, 1, 1, 4, 8, 4, 3, 1, 1, 0, 1}, {64, 4, 1, 1, 3, 8, 8, 3, 1, 1, 0, 1},
+    {64, 4, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1}};
+
 static const struct Other {
     const char *what;
     Trial trial;
@@ -213,6 +223,30 @@ static const struct Other {
     {"many rows", {M("f8e5m2", "f16", "f16", FLOAT, false, false)}},
     {"many rows", {M("i8", "bf16", "bf16", NONE, true, false)}},
 #undef M
+#define SUMS(w, a, g, n_) .problem = {.weights = w, .activations = a, .n = n_, .k = 640,         \
+                                      .group = g, .n_tile = 32},                                 \
+                          .configs = on_sums, .sizes = {3, 16, 33, 128}
+#define WEIGHTS(w, a, g, z, n_, f) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
+                                               .group = g, .zeros = z, .function = f,            \
+                                               .bias = f != PLAIN, .residual = f != PLAIN,       \
+                                               .n_tile = 64},                                    \
+                                   .configs = on_weights, .sizes = {3, 16, 33, 128}
+    {"by wgmma", {SUMS("f4e2m1", "f16", 128, 520)}},
+    {"by wgmma", {SUMS("f6e3m2", "bf16", 0, 264)}},
+    {"by wgmma", {SUMS("f8e4m3", "f16", 256, 267)}},
+    {"by wgmma", {SUMS("f5e2m2", "i8", 128, 264)}},
+    {"by wgmma", {WEIGHTS("u1", "f16", 128, INTEGER, 264, PLAIN)}},
+    {"by wgmma", {WEIGHTS("u2", "bf16", 64, FLOAT, 520, PLAIN)}},
+    {"by wgmma", {WEIGHTS("i3", "f16", 128, NONE, 264, SILU)}},
+    {"by wgmma", {WEIGHTS("u4", "f16", 32, INTEGER, 264, PLAIN)}},
+    {"by wgmma", {WEIGHTS("i5", "f16", 0, INTEGER, 267, GELU)}},
+    {"by wgmma", {WEIGHTS("u6", "f8e4m3", 128, NONE, 264, PLAIN)}},
+    {"by wgmma", {WEIGHTS("i7", "bf16", 0, NONE, 264, PLAIN)}},
+    {"by wgmma", {WEIGHTS("u8", "f16", 384, INTEGER, 264, SILU)}},
+    {"by wgmma", {WEIGHTS("f3e1m1", "f16", 128, FLOAT, 264, PLAIN)}},
+    {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
+#undef SUMS
+#undef WEIGHTS
 };
 
 /* Some by the library's choice, some by those of a shape. */
@@ -226,7 +260,7 @@ static bool add_others(Trials *trials)
         while (t->size_count < SIZES && t->sizes[t->size_count])
             t->size_count++;
         const Shape *shape = &shapes[i % shape_count];
-        if (t->packing == PACK_HOST && !t->dense && shape->configs->rows) {
+        if (!t->configs && t->packing == PACK_HOST && !t->dense && shape->configs->rows) {
             t->configs = shape->configs;
             t->problem.n_tile = shape->configs->rows;
         }
