@@ -448,7 +448,7 @@ static bool add_footprints(Op *op, void *data)
     Footprint f[ACCESSES_MAX];
     unsigned count = footprints_of(w->m, op, f);
     bool remote = op_is_remote(op) && program_blocks(w->p) > 1;
-    if (remote)
+    if (remote && !(w->rings && rings_know(w->rings, op)))
         hazards_report(w, (Hazard){.kind = HAZARD_REMOTE, .first = op});
     else if (count)
         op->mark = w->footprint_count + 1;
@@ -490,6 +490,7 @@ Hazards hazards_of(Program *p)
     report_phases(&w);
     walk_body(&w);
     hazards_compare_blocks(&w);
+    hazards_compare_cluster(&w);
     program_clear_data(p);
     return w.found;
 }

@@ -4,6 +4,7 @@
 
 #include "memory/replicas.h"
 #include "ir/loop.h"
+#include "ir/op_access.h"
 #include "scalar/determine.h"
 #include "scalar/facts.h"
 
@@ -293,23 +294,32 @@ static bool is_argument(const Value *v, void *data)
     return v->program != NULL;
 }
 
-static bool find_block_indices(Op *op, void *data)
+/* Offsets that may tell a block: a result of ops of this code. */
+typedef struct BlockSearch {
+    Walk *w;
+    const Expr *equal[LIMIT_RANK];
+    unsigned count;
+    OpCode code;
+    unsigned result;
+} BlockSearch;
+
+static bool leaves_untold(Op *op, void *data)
 {
-    const Op **found = data;
-    *found = op->code == OP_block_indices ? op : *found;
-    return !*found;
+    const BlockSearch *s = data;
+    return op->code != s->code || s->result >= op->result_count ||
+           !exprs_determine(s->w->m, s->equal, s->count,
+                            expr_value(&s->w->m->exprs, op->results[s->result]), is_argument,
+                            NULL);
 }
 
-/* Returns true when the offsets tell the index of the block in that dimension. */
-static bool offsets_tell_block(Walk *w, const Footprint *a, const Footprint *b, unsigned dim)
+/* Returns true when the offsets tell the index of the block in that dimension, of cluster_rank
+ * the rank. */
+static bool offsets_tell_block(Walk *w, const Footprint *a, const Footprint *b, OpCode code,
+                               unsigned dim)
 {
-    const Expr *equal[LIMIT_RANK];
-    const Op *indices = NULL;
-    unsigned count = equal_offsets(w, a, a->tile.offsets->exprs, b, b->tile.offsets->exprs, equal);
-    region_walk(w->p->body, find_block_indices, &indices);
-    return count && indices && dim < indices->result_count &&
-           exprs_determine(w->m, equal, count, expr_value(&w->m->exprs, indices->results[dim]),
-                           is_argument, NULL);
+    BlockSearch s = {.w = w, .code = code, .result = dim};
+    s.count = equal_offsets(w, a, a->tile.offsets->exprs, b, b->tile.offsets->exprs, s.equal);
+    return s.count && !region_walk(w->p->body, leaves_untold, &s);
 }
 
 static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
@@ -321,7 +331,7 @@ static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
             continue;
         apart = apart && ((blocks_are_apart(w, a, b, d) &&
                            (a == b || blocks_are_apart(w, b, a, d))) ||
-                          offsets_tell_block(w, a, b, d));
+                          offsets_tell_block(w, a, b, OP_block_indices, d));
     }
     if (!apart)
         hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->mode, b->mode,
@@ -336,4 +346,32 @@ void hazards_compare_blocks(Walk *w)
             if (a->root->type->kind != TYPE_SHARED && touches_conflict(a, b))
                 compare_blocks(w, a, b);
         }
+}
+
+/* ---- blocks of a cluster --------------------------------------------------- */
+
+/* Compares a copy to all blocks with accesses of other blocks to the same tensor. */
+static void compare_copy(Walk *w, const Footprint *copy, const Footprint *other)
+{
+    Tiles tiles = {w, copy, other, true};
+    bool apart = copy->op == other->op
+                     ? offsets_tell_block(w, copy, copy, OP_cluster_rank, 0)
+                     : rings_order_blocks(w->rings, copy->op, other->op, tiles_are_apart, &tiles);
+    w->found.pairs++;
+    if (!apart)
+        hazards_report(w, (Hazard){HAZARD_COPY, false, copy->op, other->op, copy->mode,
+                                   other->mode, copy->tile.memory});
+}
+
+void hazards_compare_cluster(Walk *w)
+{
+    for (unsigned i = 0; w->rings && i < w->footprint_count; i++) {
+        const Footprint *copy = &w->footprints[i];
+        if (copy->root->type->kind != TYPE_SHARED || !op_is_remote(copy->op) ||
+            program_blocks(w->p) == 1)
+            continue;
+        for (unsigned j = 0; j < w->footprint_count; j++)
+            if (touches_conflict(copy, &w->footprints[j]))
+                compare_copy(w, copy, &w->footprints[j]);
+    }
 }

@@ -87,6 +87,9 @@ void hazards_compare_with_itself(Walk *w, const Footprint *f);
 /* Compares all accesses of different blocks. */
 void hazards_compare_blocks(Walk *w);
 
+/* Compares copies to all blocks of a cluster with the accesses of other blocks there. */
+void hazards_compare_cluster(Walk *w);
+
 /* Each expression with its values mapped, as expr_substitute does. */
 void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprMap map,
                         void *data, const Expr **made);

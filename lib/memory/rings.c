@@ -43,10 +43,11 @@ static bool ends_after(const Rings *r, const Event *e, int64_t lag)
     return false;
 }
 
-/* Returns true when the phase before that of the ticket is known to have ended. */
+/* Returns true when the phase before that of the ticket is known to have ended, in each block
+ * that the event has to do with. */
 static bool knows_before(const Rings *r, const Event *e)
 {
-    Lag end = e->done[e->array];
+    Lag end = (e->everywhere ? e->all : e->done)[e->array];
     return end == LAG_ALL || (end != LAG_NONE && end >= e->lag - r->arrays[e->array].count);
 }
 
@@ -62,7 +63,8 @@ static bool means_its_phase(const Rings *r, const Event *e)
     }
 }
 
-/* Returns true when the streams of an array are as many warps as its phases count. */
+/* Returns true when the streams of an array are as many warps as its phases count, of all blocks
+ * that arrive. */
 static bool streams_add_up(const Rings *r, const RingArray *b)
 {
     enum { WARP = 32 };
@@ -72,7 +74,7 @@ static bool streams_add_up(const Rings *r, const RingArray *b)
         const Event *a = stream_event(r, b->streams[n], &i);
         warps += r->ranges[a->range].count / WARP;
     }
-    return warps == b->arrivals;
+    return warps * (b->everywhere ? program_blocks(r->p) : 1) == b->arrivals;
 }
 
 /* A parity names phases two apart: the earlier one is meant where the later one, which comes
@@ -187,23 +189,38 @@ bool rings_number(const Rings *r, const Op *loop)
 
 /* ---- pairs ------------------------------------------------------------------------- */
 
-/* Returns what is known at `y` of `x`, its accesses over, relative to the number of `y`. */
+/* Returns what is known at `y` of `x`, its accesses over, relative to the number of `y`: a copy to
+ * all blocks meets the accesses of each. */
 static Lag known_of(const Rings *r, const Event *y, const Event *x)
 {
+    const Lag *known = y->everywhere ? y->all : y->done;
     if (x->array < 0)
-        return y->done[x->id];
-    Lag end = r->arrays[x->array].unknown ? LAG_NONE : y->done[x->array];
+        return known[x->id];
+    Lag end = r->arrays[x->array].unknown ? LAG_NONE : known[x->array];
     return end == LAG_NONE || end == LAG_ALL ? end : (Lag)(end - x->lag);
 }
 
-/* Returns true when all of `x` are over at `y`, which no loop numbers or another one. */
-static bool is_all_over(const Rings *r, const Event *y, const Event *x)
+static bool is_argument(Value *v, void *data)
+{
+    (void)data;
+    return v->program != NULL;
+}
+
+/* Returns true when the loops of the event end at the same number in all blocks. */
+static bool ends_alike(const Event *e)
+{
+    return expr_visit_values(e->segment->end, is_argument, NULL);
+}
+
+/* Returns true when all of `x` are over at `y`, which no loop numbers or another one; `x` may be of
+ * any block of a cluster. */
+static bool is_all_over(const Rings *r, const Event *y, const Event *x, bool any_block)
 {
     int64_t left;
     Lag lag = known_of(r, y, x);
     if (lag == LAG_ALL || lag == LAG_NONE)
         return lag == LAG_ALL;
-    return x->segment && !(y->segment && y->base == y->segment->number) &&
+    return x->segment && (!any_block || ends_alike(x)) && !(y->segment && y->base == y->segment->number) &&
            ring_difference(x->segment->end, y->base, &left) && left + lag + 1 >= 0;
 }
 
@@ -212,6 +229,7 @@ typedef struct Numbering {
     Rings *r;
     const Event *e;
     const Expr *symbol;         /* its number */
+    bool any_block;             /* of which block is not known */
     Value *values[16];          /* of the loops around it, ... */
     const Expr *fresh[16];      /* ... and any that they may be */
     unsigned count;
@@ -225,10 +243,11 @@ static const Expr *fresh_value(Rings *r, const Type *type, int64_t min, int64_t 
     return expr_value(&r->m->exprs, v);
 }
 
-static bool is_constant_in_block(const Value *v)
+/* Returns true for a value that the two accesses of a question share. */
+static bool is_shared_value(const Numbering *n, const Value *v)
 {
-    return v->program || (v->def && (v->def->code == OP_block_indices ||
-                                     v->def->code == OP_cluster_rank));
+    return v->program || (!n->any_block && v->def && (v->def->code == OP_block_indices ||
+                                                      v->def->code == OP_cluster_rank));
 }
 
 static const Expr *numbered_value(Value *v, void *data);
@@ -292,7 +311,7 @@ static const Expr *numbered_value(Value *v, void *data)
 {
     Numbering *n = data;
     const Op *loop = n->e->segment ? n->e->segment->loop : NULL;
-    if (is_constant_in_block(v))
+    if (is_shared_value(n, v))
         return NULL;
     if (v->def && v->def->code == OP_scalar)
         return expr_substitute(&n->r->m->exprs, op_expr(v->def, ATTR_VALUE), numbered_value, n);
@@ -318,7 +337,7 @@ static const RingArray *array_of(const Rings *r, const Segment *a, const Segment
 
 typedef struct PairQuery {
     Rings *r;
-    const RingPair *pair;
+    const RingPair *pair;       /* NULL: accesses of two blocks of a cluster */
     RingApart apart;
     void *data;
 } PairQuery;
@@ -338,8 +357,8 @@ static bool named_are_apart(const PairQuery *q, const Event *x, const Event *y,
     Rings *r = q->r;
     const Expr *now = fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, INT64_MAX);
     const Expr *then = make(r, SCALAR_add, now, expr_constant(&r->m->exprs, distance));
-    Numbering a = {.r = r, .e = x, .symbol = name_number(r, x, then, slots)};
-    Numbering b = {.r = r, .e = y, .symbol = name_number(r, y, now, slots)};
+    Numbering a = {r, x, name_number(r, x, then, slots), .any_block = !q->pair};
+    Numbering b = {r, y, name_number(r, y, now, slots), .any_block = !q->pair};
     return a.symbol && b.symbol && q->apart(q->data, numbered_value, &a, &b);
 }
 
@@ -370,14 +389,14 @@ static bool order_numbers(const PairQuery *q, const Event *x, const Event *y)
     int64_t high = saturated(x->segment->max, y->segment->min);
     low = a != LAG_NONE && a + 1 > low ? a + 1 : low;
     high = b != LAG_NONE && -(int64_t)b - 1 < high ? -(int64_t)b - 1 : high;
-    if (x->segment == y->segment) {
+    if (q->pair && x->segment == y->segment) {
         int64_t since = is_one_run(q, x) ? q->pair->iterations : 1;
         high = -since < high ? -since : high;
     }
     if (saturated(high, low) >= DISTANCES)
         return false;
     for (int64_t d = low; d <= high; d++) {
-        bool itself = x == y && d == 0 && !x->repeated;
+        bool itself = q->pair && x == y && d == 0 && !x->repeated;
         if (!itself && !are_apart(q, x, y, d))
             return false;
     }
@@ -393,31 +412,54 @@ static bool has_number(const Event *e)
 static bool order_events(const PairQuery *q, const Event *x, const Event *y)
 {
     const Rings *r = q->r;
-    if (is_all_over(r, y, x) || is_all_over(r, x, y))
+    if (is_all_over(r, y, x, !q->pair) || is_all_over(r, x, y, !q->pair))
         return true;
     if (!has_number(x) || !has_number(y))
         return false;
-    int64_t since = q->pair->iterations;
-    if (x->segment != y->segment || !is_one_run(q, x) || q->pair->more)
+    if (!q->pair || x->segment != y->segment || !is_one_run(q, x) || q->pair->more)
         return order_numbers(q, x, y);
+    int64_t since = q->pair->iterations;
     Lag a = known_of(r, y, x), b = known_of(r, x, y);
     return (x == y && since == 0 && !x->repeated) || (a != LAG_NONE && a >= -since) ||
            (b != LAG_NONE && b >= since) || are_apart(q, x, y, -since);
 }
 
-bool rings_order(Rings *r, const RingPair *pair, RingApart apart, void *data)
+static bool order_ops(const PairQuery *q, const Op *first, const Op *second)
 {
-    PairQuery q = {r, pair, apart, data};
+    const Rings *r = q->r;
     bool any = false;
     for (unsigned i = r->array_count; i < r->event_count; i++)
         for (unsigned j = r->array_count; j < r->event_count; j++) {
-            if (r->events[i]->op != pair->first || r->events[j]->op != pair->second)
+            if (r->events[i]->op != first || r->events[j]->op != second)
                 continue;
-            if (r->full || !order_events(&q, r->events[i], r->events[j]))
+            if (r->full || !order_events(q, r->events[i], r->events[j]))
                 return false;
             any = true;
         }
     return any;
+}
+
+bool rings_order(Rings *r, const RingPair *pair, RingApart apart, void *data)
+{
+    PairQuery q = {r, pair, apart, data};
+    return order_ops(&q, pair->first, pair->second);
+}
+
+bool rings_order_blocks(Rings *r, const Op *copy, const Op *other, RingApart apart, void *data)
+{
+    PairQuery q = {r, NULL, apart, data};
+    return order_ops(&q, copy, other);
+}
+
+bool rings_know(const Rings *r, const Op *op)
+{
+    for (unsigned i = 0; op_sync(op) == SYNC_ARRIVE && i < r->array_count; i++)
+        if (r->arrays[i].value == op->operands[0])
+            return r->arrays[i].everywhere;
+    for (unsigned i = r->array_count; i < r->event_count; i++)
+        if (r->events[i]->op == op && r->events[i]->placed)
+            return r->events[i]->everywhere;
+    return false;
 }
 
 /* ---- the end ------------------------------------------------------------------------- */
@@ -450,8 +492,11 @@ static bool waits_for_all(Rings *r, const Event *wait, const Event *copy)
            comes_to(r, w, c->end, wait->lag - copy->lag);
 }
 
+/* A block waits for the copies of all blocks where they are as many as its own. */
 static bool is_waited_for(Rings *r, const Event *copy)
 {
+    if (copy->everywhere && !ends_alike(copy))
+        return false;
     for (unsigned i = r->array_count; i < r->event_count; i++) {
         const Event *e = r->events[i];
         if (e->kind == EVENT_WAIT && e->array == copy->array && !e->conditional &&

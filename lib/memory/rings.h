@@ -26,6 +26,12 @@
  * nothing, and the rest is derived anew. How often loops run does not matter: threads that
  * wait for a phase which never ends do not race.
  *
+ * In a cluster each block runs this text, and arrivals and copies to all blocks alike are
+ * understood: a phase of a block consists of the arrivals of its ticket in all blocks. Their
+ * knowledge is of one's own block, or of all: a wait for a phase at which all blocks arrive
+ * makes knowledge of all out of that which each arrival has of its own. To arrive at all
+ * blocks' mbarriers, and to copy to all, the phases before must be known of all.
+ *
  * Two accesses of iterations x and y are ordered when x <= y + d or y <= x + d', so those with
  * d < x - y < -d' remain: a few distances, at which their tiles must lie apart. */
 #ifndef TILUS_MEMORY_RINGS_H
@@ -54,6 +60,14 @@ typedef bool (*RingApart)(void *data, ExprMap map, void *then, void *now);
 
 /* Returns true when all accesses of the pair that are not ordered are apart. */
 bool rings_order(Rings *r, const RingPair *pair, RingApart apart, void *data);
+
+/* Returns true when all accesses of `copy`, to all blocks of a cluster, are ordered with those of
+ * `other` in other blocks, or apart. */
+bool rings_order_blocks(Rings *r, const Op *copy, const Op *other, RingApart apart, void *data);
+
+/* Returns true for an arrival at all blocks of a cluster, or a copy to them, of which it is known
+ * what it orders, unless its mbarriers are unknown. */
+bool rings_know(const Rings *r, const Op *op);
 
 /* Returns true when the loop `op` numbers iterations of mbarriers. */
 bool rings_number(const Rings *r, const Op *loop);

@@ -497,16 +497,76 @@ static Node *build_body(Rings *r, const Region *region, const Place *at)
     return body;
 }
 
+/* ---- blocks of a cluster ---------------------------------------------------- */
+
+/* A bit for each block of the cluster. */
+static uint32_t all_ranks(const Rings *r)
+{
+    return (UINT32_C(1) << program_blocks(r->p)) - 1;
+}
+
+/* The bits of a rank, or of a mask of them; 0: of the op's own block, all bits: unknown. */
+static uint32_t ranks_of(Rings *r, const Op *op, AttrKind kind)
+{
+    const Expr *e = op_expr(op, kind) ? expand(r, op_expr(op, kind)) : NULL;
+    if (!e || program_blocks(r->p) == 1)
+        return 0;
+    if (!expr_is_constant(e) || e->constant < 0 || e->constant > all_ranks(r))
+        return UINT32_MAX;
+    return kind == ATTR_RANK ? UINT32_C(1) << e->constant : (uint32_t)e->constant;
+}
+
+/* Returns true when the arrival goes on with that of the event before at the same mbarrier of
+ * other blocks. */
+static bool joins_arrival(Rings *r, const Op *op, const Place *at)
+{
+    uint32_t ranks = ranks_of(r, op, ATTR_RANK);
+    Event *e = r->event_count ? r->events[r->event_count - 1] : NULL;
+    if (!ranks || !e || e->kind != EVENT_ARRIVE || !e->ranks || e->ranks & ranks ||
+        e->segment != at->segment || e->range != at->range || e->depth != at->depth ||
+        e->conditional != at->conditional || e->repeated != at->repeated ||
+        e->vacuous != at->vacuous || e->array != find_array(r, op->operands[0]) ||
+        !is_equal(e->element, expand(r, op_expr(op, ATTR_ELEMENT))))
+        return false;
+    e->ranks |= ranks;
+    e->everywhere = e->ranks == all_ranks(r);
+    return true;
+}
+
+/* Returns true when the event has to do with its own block's mbarriers, or with those of all
+ * blocks, and is not the only one to do so. */
+static bool knows_blocks(const Rings *r, const Event *e)
+{
+    bool everywhere = r->arrays[e->array].everywhere;
+    if (e->kind == EVENT_ARRIVE)
+        return everywhere ? e->everywhere : e->ranks == 0;
+    return !op_is_remote(e->op) || program_blocks(r->p) == 1 || (everywhere && e->everywhere);
+}
+
+/* Finds the arrays at which all arrivals go to all blocks. */
+static void find_everywhere(Rings *r)
+{
+    for (unsigned i = 0; i < r->array_count; i++)
+        r->arrays[i].everywhere = program_blocks(r->p) > 1;
+    for (unsigned i = 0; i < r->event_count; i++)
+        if (r->events[i]->kind == EVENT_ARRIVE && !r->events[i]->everywhere)
+            r->arrays[r->events[i]->array].everywhere = false;
+}
+
 /* The event of an op on mbarriers, with the ticket that its text names. */
 static void build_mbarrier(Rings *r, Node ***tail, const Op *op, EventKind kind,
                            const Place *at)
 {
+    if (kind == EVENT_ARRIVE && joins_arrival(r, op, at))
+        return;
     Event *e = add_event_node(r, tail, kind, op, at);
     const Expr *phase = op_expr(op, ATTR_STATE);
     e->array = find_array(r, op->operands[op->operand_count - 1]);
     assert(e->array >= 0);
     e->element = expand(r, op_expr(op, ATTR_ELEMENT));
     e->phase = phase ? expand(r, phase) : NULL;
+    e->ranks = ranks_of(r, op, kind == EVENT_ARRIVE ? ATTR_RANK : ATTR_MULTICAST);
+    e->everywhere = e->ranks && e->ranks == all_ranks(r);
 }
 
 static void build_written_out(Rings *r, Node ***tail, const Op *op, const Place *at)
@@ -568,14 +628,39 @@ static bool is_vacuous(Rings *r, const Expr *cond, const Expr *number, int64_t l
     return exactly ? least + lag - strict == -1 : least + lag - strict < 0;
 }
 
-/* The op in a branch with one wait or arrival; NULL for others. */
+/* The arrival that `op` is, or that a loop over blocks repeats; NULL for others. */
+static const Op *find_arrival(const Op *op)
+{
+    if (op->code == OP_for && op->result_count == 0) {
+        op = op->regions[0]->first;
+        if (!op || (op->next && op->next->code != OP_yield) || !op_attr(op, ATTR_RANK))
+            return NULL;
+    }
+    return op_sync(op) == SYNC_ARRIVE ? op : NULL;
+}
+
+/* Returns true when all ops from `op` on arrive at the mbarrier of `first`. */
+static bool all_arrive(const Op *op, const Op *first)
+{
+    for (; op && op->code != OP_yield; op = op->next) {
+        const Op *arrival = find_arrival(op);
+        if (!arrival || arrival->operands[0] != first->operands[0] ||
+            op_expr(arrival, ATTR_ELEMENT) != op_expr(first, ATTR_ELEMENT))
+            return false;
+    }
+    return true;
+}
+
+/* The op in a branch with one wait, or one arrival, perhaps at several blocks; NULL for others. */
 static const Op *only_op(const Op *op, const Place *at)
 {
     const Op *first = op->regions[0]->first, *other = op->regions[1]->first;
-    bool one = at->segment && first && (is_mbarrier_wait(first) || op_sync(first) == SYNC_ARRIVE) &&
-               (!first->next || first->next->code == OP_yield) &&
-               (!other || other->code == OP_yield) && op->result_count == 0;
-    return one ? first : NULL;
+    if (!at->segment || !first || (other && other->code != OP_yield) || op->result_count)
+        return NULL;
+    if (is_mbarrier_wait(first))
+        return !first->next || first->next->code == OP_yield ? first : NULL;
+    const Op *arrival = find_arrival(first);
+    return arrival && all_arrive(first, arrival) ? arrival : NULL;
 }
 
 static bool place_event(Rings *r, Event *e, int64_t first);
@@ -597,8 +682,10 @@ static bool build_vacuous(Rings *r, Node ***tail, const Op *op, const Place *at)
         !is_vacuous(r, cond, at->segment->number, trial.lag, arrives))
         return false;
     inside.vacuous = true;
-    build_mbarrier(r, tail, only, arrives ? EVENT_ARRIVE : EVENT_WAIT, &inside);
-    r->events[r->event_count - 1]->lag = trial.lag;
+    unsigned begin = r->event_count;
+    build_region(r, tail, op->regions[0], &inside);
+    for (unsigned i = begin; i < r->event_count; i++)
+        r->events[i]->lag = trial.lag;
     return true;
 }
 
@@ -687,13 +774,10 @@ static void build_region(Rings *r, Node ***tail, const Region *region, const Pla
 
 /* ---- tickets ------------------------------------------------------------------------- */
 
-/* Finds k with element == (number + k) mod count. No proof looks at what ops do to mbarriers
- * of other blocks. */
+/* Finds k with element == (number + k) mod count. */
 static bool find_shift(Rings *r, const Event *e, int64_t *shift)
 {
     int64_t count = r->arrays[e->array].count;
-    if (op_is_remote(e->op) && program_blocks(r->p) > 1)
-        return false;
     if (count == 1) {
         *shift = 0;
         return true;
@@ -769,7 +853,8 @@ static void place_arrival(Rings *r, Event *e, Stream *streams, unsigned *count)
 {
     RingArray *b = &r->arrays[e->array];
     int64_t shift;
-    if (!e->segment || e->conditional || e->repeated || !find_shift(r, e, &shift))
+    if (!e->segment || e->conditional || e->repeated || !knows_blocks(r, e) ||
+        !find_shift(r, e, &shift))
         return;
     unsigned i = 0;
     while (i < *count && !stream_takes(r, &streams[i], e, shift))
@@ -807,13 +892,14 @@ static void place_events(Rings *r)
 {
     Stream *streams = arena_array(r->arena, Stream, r->event_count + 1);
     unsigned count = 0;
+    find_everywhere(r);
     for (unsigned i = 0; i < r->event_count; i++)
         if (r->events[i]->kind == EVENT_ARRIVE)
             place_arrival(r, r->events[i], streams, &count);
     for (unsigned i = 0; i < r->event_count; i++) {
         Event *e = r->events[i];
         if (e->array >= 0 && (e->kind == EVENT_WAIT || e->kind == EVENT_ACCESS))
-            e->placed = place_event(r, e, arrival_lag(r, e));
+            e->placed = knows_blocks(r, e) && place_event(r, e, arrival_lag(r, e));
     }
 }
 

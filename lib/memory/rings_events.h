@@ -64,9 +64,11 @@ typedef struct Event {
     bool earlier;               /* a wait for two phases before the one of its text */
     const Expr *element, *phase;
     int stream;                 /* of an arrival */
+    bool everywhere;            /* an arrival or copy at the mbarriers of all blocks of a cluster */
+    uint32_t ranks;             /* of an arrival: the blocks that its ops name; 0: its own */
     const Expr *base;           /* of what is known before it: */
-    Lag *done;
-    Lag *given;                 /* EVENT_ARRIVE: what it orders before the phase's end */
+    Lag *done, *all;            /* in its block; in all blocks of the cluster */
+    Lag *given, *given_all;     /* EVENT_ARRIVE: what it orders before the phase's end */
 } Event;
 
 /* An array of mbarriers. */
@@ -75,6 +77,7 @@ typedef struct RingArray {
     int64_t count, arrivals;
     int streams[RING_STREAMS];  /* each arrives once for each ticket */
     unsigned stream_count;
+    bool everywhere;            /* all blocks of the cluster arrive at each of its mbarriers */
     const Op *unknown;          /* the op of which the phase is not known, or NULL */
 } RingArray;
 
@@ -85,6 +88,7 @@ typedef struct Known {
     const Expr *base;
     Lag *done;                  /* ordered before all of them */
     Lag *own;                   /* by each of them before, in program order */
+    Lag *all;                   /* as `done`, but of all blocks of the cluster */
 } Known;
 
 typedef struct RingState {

@@ -57,7 +57,8 @@ static void state_copy(const Rings *r, RingState *to, const RingState *from)
     for (unsigned i = 0; i < r->range_count; i++)
         to->known[i] = (Known){from->known[i].base,
                                arena_copy(r->arena, from->known[i].done, lag_bytes(r)),
-                               arena_copy(r->arena, from->known[i].own, lag_bytes(r))};
+                               arena_copy(r->arena, from->known[i].own, lag_bytes(r)),
+                               arena_copy(r->arena, from->known[i].all, lag_bytes(r))};
 }
 
 /* Leaves of `to` what both know. Returns true when it has become less. */
@@ -89,6 +90,7 @@ static bool state_meet(const Rings *r, RingState *to, const RingState *from)
         bool same = a->base == b->base;
         less |= lags_meet(r, a->done, b->done, same);
         less |= lags_meet(r, a->own, b->own, same);
+        less |= lags_meet(r, a->all, b->all, same);
     }
     return less;
 }
@@ -110,6 +112,7 @@ static void known_rebase(const Rings *r, Known *k, const Expr *base, const Expr 
         Lag none = lag_of_none(r->events[i], max);
         k->done[i] = lag_max(lag_rebase(k->done[i], near, gap), none);
         k->own[i] = lag_max(lag_rebase(k->own[i], near, gap), none);
+        k->all[i] = lag_max(lag_rebase(k->all[i], near, gap), none);
     }
     k->base = base;
 }
@@ -135,6 +138,8 @@ static void know_own(const Rings *r, RingState *s, unsigned range, bool barrier)
                 k->done[i] = lag_max(k->done[i], from->own[i]);
             if (same || from->done[i] == LAG_ALL)
                 k->done[i] = lag_max(k->done[i], from->done[i]);
+            if (same || from->all[i] == LAG_ALL)
+                k->all[i] = lag_max(k->all[i], from->all[i]);
         }
     }
 }
@@ -153,10 +158,12 @@ static void flow_arrive(Rings *r, Event *e, RingState *s)
     RingState view = *s;
     Known *k = &view.known[e->range];
     k->done = arena_copy(r->arena, k->done, lag_bytes(r));
+    k->all = arena_copy(r->arena, k->all, lag_bytes(r));
     know_own(r, &view, e->range, true);
     for (unsigned i = 0; i < r->event_count; i++) {
-        r->changed |= k->done[i] < e->given[i];
+        r->changed |= k->done[i] < e->given[i] || k->all[i] < e->given_all[i];
         e->given[i] = lag_min(e->given[i], k->done[i]);
+        e->given_all[i] = lag_min(e->given_all[i], k->all[i]);
     }
     if (!e->vacuous)
         know_own_warp(r, s, e->range);
@@ -164,9 +171,8 @@ static void flow_arrive(Rings *r, Event *e, RingState *s)
 
 /* Finds what a wait gives of event `x`, which the arrival `a` for the ticket orders. Of tickets
  * below 0, for which nobody arrives, only what is so of none. */
-static Lag given_by(const Event *wait, const Event *a, const Event *x)
+static Lag given_by(const Event *wait, const Event *a, const Event *x, Lag given)
 {
-    Lag given = a->given[x->id];
     if (given != LAG_NONE && (wait->vacuous || wait->segment->min + wait->lag < 0)) {
         if (!event_is_numbered(x))
             return LAG_NONE;
@@ -176,22 +182,27 @@ static Lag given_by(const Event *wait, const Event *a, const Event *x)
     return lag_move(given, wait->lag - a->lag);
 }
 
-/* Finds what all arrivals of a stream order that may be for the wait's tickets. */
+/* Finds what all arrivals of a stream order that may be for the wait's tickets. Where all blocks
+ * arrive, that is so of each of them. */
 static void flow_stream(const Rings *r, const Event *e, int stream, Known *k)
 {
     for (unsigned i = 0; i < r->event_count; i++) {
-        Lag given = LAG_ALL;
+        Lag given = LAG_ALL, all = LAG_ALL;
         bool any = false;
         for (unsigned n = 0; n < r->event_count; n++) {
             const Event *a = r->events[n];
             if (a->kind != EVENT_ARRIVE || a->stream != stream ||
                 events_are_apart(a, a->lag, e, e->lag))
                 continue;
-            given = lag_min(given, given_by(e, a, r->events[i]));
+            const Event *x = r->events[i];
+            given = lag_min(given, given_by(e, a, x, a->given[i]));
+            all = lag_min(all, given_by(e, a, x, a->everywhere ? a->given[i] : a->given_all[i]));
             any = true;
         }
-        if (any)
+        if (any) {
             k->done[i] = lag_max(k->done[i], given);
+            k->all[i] = lag_max(k->all[i], all);
+        }
     }
 }
 
@@ -302,6 +313,7 @@ static void flow_event(Rings *r, Event *e, RingState *s)
     Known *k = &s->known[e->range];
     e->base = k->base;
     memcpy(e->done, k->done, lag_bytes(r));
+    memcpy(e->all, k->all, lag_bytes(r));
     switch (e->kind) {
     case EVENT_ACCESS: flow_access(e, s); break;
     case EVENT_ARRIVE: flow_arrive(r, e, s); break;
@@ -341,6 +353,7 @@ static void know_none(const Rings *r, RingState *s, const Expr *base, int64_t ma
             Lag none = lag_of_none(r->events[i], max);
             k->done[i] = lag_max(k->done[i], none);
             k->own[i] = lag_max(k->own[i], none);
+            k->all[i] = lag_max(k->all[i], none);
         }
     }
 }
@@ -353,6 +366,7 @@ static void next_number(const Rings *r, RingState *s, const Segment *g)
         for (unsigned i = 0; k->base == g->number && i < r->event_count; i++) {
             k->done[i] = lag_move(k->done[i], -1);
             k->own[i] = lag_move(k->own[i], -1);
+            k->all[i] = lag_move(k->all[i], -1);
         }
     }
 }
@@ -453,9 +467,12 @@ static void flow_group(Rings *r, Node *n, RingState *s, unsigned outside)
     const Known *out = &s->known[outside];
     if (in->base != out->base && !expr_is_constant(out->base))
         known_rebase(r, in, out->base, NULL);
-    for (unsigned i = 0; i < r->event_count; i++)
+    for (unsigned i = 0; i < r->event_count; i++) {
         if (in->base == out->base || out->done[i] == LAG_ALL)
             in->done[i] = lag_max(in->done[i], out->done[i]);
+        if (in->base == out->base || out->all[i] == LAG_ALL)
+            in->all[i] = lag_max(in->all[i], out->all[i]);
+    }
     flow_nodes(r, n->body, s);
 }
 
@@ -493,9 +510,9 @@ static void init_state(const Rings *r, RingState *s)
     for (unsigned n = 0; n < r->range_count; n++) {
         Known *k = &s->known[n];
         *k = (Known){expr_constant(&r->m->exprs, 0), new_lags(r, LAG_NONE),
-                     new_lags(r, LAG_NONE)};
+                     new_lags(r, LAG_NONE), new_lags(r, LAG_NONE)};
         for (unsigned i = 0; i < r->event_count; i++)
-            k->done[i] = k->own[i] = lag_of_none(r->events[i], 0);
+            k->done[i] = k->own[i] = k->all[i] = lag_of_none(r->events[i], 0);
     }
 }
 
@@ -504,7 +521,9 @@ void rings_flow(Rings *r)
     forget_heads(r->body);
     for (unsigned i = 0; i < r->event_count; i++) {
         r->events[i]->done = new_lags(r, LAG_NONE);
+        r->events[i]->all = new_lags(r, LAG_NONE);
         r->events[i]->given = new_lags(r, LAG_ALL);
+        r->events[i]->given_all = new_lags(r, LAG_ALL);
     }
     do {
         RingState s;

@@ -241,6 +241,9 @@ static bool check_program(Planner *p)
     if (program_threads(program) + 32 > LIMIT_THREADS)
         return REFUSE(p, p->loop, "a block of %u warps has no room for a producer warp",
                       program->warps);
+    if (program->min_blocks * (program->warps + 1) > LIMIT_RESIDENT_WARPS)
+        return REFUSE(p, p->loop, "%u blocks of %u warps on a multiprocessor leave no room for a "
+                      "producer warp each", program->min_blocks, program->warps);
     return region_walk(program->body, check_op, p) && mark_before(p) && check_after(p);
 }
 

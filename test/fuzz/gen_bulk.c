@@ -20,6 +20,9 @@ typedef enum Slip {
     SLIP_COUNT,                 /* phases count one arrival too few or too many */
     SLIP_ARRIVAL,               /* nobody releases slots */
     SLIP_GROUP,                 /* a wait leaves the newest group of copies in flight */
+    SLIP_PART,                  /* each block of a cluster copies the same part, ... */
+    SLIP_OWN,                   /* ... releases its own slots alone, ... */
+    SLIP_TWICE,                 /* ... or one block's slots in place of another one's */
     SLIP_KINDS
 } Slip;
 
@@ -33,6 +36,7 @@ typedef struct Stream {
     bool groups;                /* copy_async in place of a bulk copy */
     bool split;                 /* the first slots are filled by a loop of their own */
     bool stores;                /* load and store in place of a bulk copy */
+    bool everywhere;            /* blocks of a cluster fill a part of each other's slots each */
     const char *bounds;         /* of all its loops; NULL: of each its own */
     const char *view, *ring, *full, *empty;
     const char *shape;          /* "4, 8" */
@@ -154,8 +158,9 @@ static void add_memory(Gen *g, Stream *s)
     s->shape = text_string(&shape);
     s->words = text_string(&words);
     s->ring = gen_name(g, "s");
-    gen_line(g, "%s = allocate_shared : %s[%lld, %s] shared%s", s->ring, dtype_name(s->dtype),
-             (long long)s->stages, text_string(&shape),
+    const char *parts = s->everywhere ? arena_printf(g->arena, "%u, ", g->cluster_blocks) : "";
+    gen_line(g, "%s = allocate_shared : %s[%lld, %s%s] shared%s", s->ring, dtype_name(s->dtype),
+             (long long)s->stages, parts, text_string(&shape),
              swizzle_text(g, s->dtype, box ? swizzle : 0));
 }
 
@@ -224,6 +229,13 @@ static void fill_slot(Gen *g, const Stream *s, const char *row, const char *slot
         gen_line(g, "copy_async_wait_group %d", s->slip == SLIP_GROUP);
         return;
     }
+    if (s->everywhere) {
+        gen_line(g, "copy_async_bulk %s[%s%s], %s[%s, %s%s], %s[%s]%.*s, multicast = %u}", s->view,
+                 row, s->places, s->ring, slot, s->slip == SLIP_PART ? "0" : "%q", s->zeros,
+                 s->full, counter, (int)strlen(s->words) - 1, s->words,
+                 (1u << g->cluster_blocks) - 1);
+        return;
+    }
     if (!s->stores) {
         gen_line(g, "copy_async_bulk %s[%s%s], %s[%s%s], %s[%s]%s", s->view, row, s->places,
                  s->ring, slot, s->zeros, s->full, counter, s->words);
@@ -262,6 +274,26 @@ static void wait_empty(Gen *g, const Stream *s, const char *iteration)
     gen_line(g, "}");
 }
 
+/* Arrives at the mbarrier, or at that of each block. */
+static void arrive(Gen *g, const Stream *s, const char *mbarriers, const char *element)
+{
+    bool slips = mbarriers == s->empty;
+    unsigned blocks = s->everywhere && !(slips && s->slip == SLIP_OWN) ? g->cluster_blocks : 0;
+    bool twice = slips && s->slip == SLIP_TWICE;
+    if (!blocks)
+        gen_line(g, "mbarrier_arrive %s[%s]", mbarriers, element);
+    if (blocks && !twice && choose(g->choices, 2)) {
+        const char *rank = gen_name(g, "i");
+        gen_line(g, "for %s in 0 .. %u%s {", rank, blocks, choose(g->choices, 2) ? " unroll" : "");
+        gen_line(g, "  mbarrier_arrive %s[%s] {rank = %s}", mbarriers, element, rank);
+        gen_line(g, "}");
+        return;
+    }
+    for (unsigned rank = 0; rank < blocks; rank++)
+        gen_line(g, "mbarrier_arrive %s[%s] {rank = %u}", mbarriers, element,
+                 twice && rank ? rank - 1 : rank);
+}
+
 /* Fills the slots of iterations of these bounds, `first`: before any of them was used. */
 static void produce_between(Gen *g, const Stream *s, const char *bounds_text, bool first)
 {
@@ -274,7 +306,7 @@ static void produce_between(Gen *g, const Stream *s, const char *bounds_text, bo
     if (!first)
         wait_empty(g, s, iteration);
     fill_slot(g, s, row, slot_text(g, s, iteration, SLIP_WRITTEN_SLOT), stage);
-    gen_line(g, "mbarrier_arrive %s[%s]", s->full, stage);
+    arrive(g, s, s->full, stage);
     g->indent--;
     gen_line(g, "}");
 }
@@ -297,8 +329,8 @@ static void release_late(Gen *g, const Stream *s, const char *iteration)
 {
     gen_line(g, "if %s > %d {", iteration, -(int)gen_drops(g));
     g->indent++;
-    gen_line(g, "mbarrier_arrive %s[(%s - 1) mod %lld]", s->empty, iteration,
-             (long long)s->stages);
+    arrive(g, s, s->empty,
+           arena_printf(g->arena, "(%s - 1) mod %lld", iteration, (long long)s->stages));
     g->indent--;
     gen_line(g, "}");
 }
@@ -306,7 +338,7 @@ static void release_late(Gen *g, const Stream *s, const char *iteration)
 static void release_slot(Gen *g, const Stream *s, const char *stage)
 {
     if (s->slip != SLIP_ARRIVAL)
-        gen_line(g, "mbarrier_arrive %s[%s]", s->empty, stage);
+        arrive(g, s, s->empty, stage);
 }
 
 /* Adds the tiles up; the sum is a value of the region. */
@@ -325,8 +357,10 @@ static void consume(Gen *g, const Stream *s)
                       iteration, (long long)s->stages));
     if (s->slip == SLIP_EARLY)
         release_slot(g, s, stage);
-    gen_line(g, "%s = load_shared %s[%s%s] : %s", tile, s->ring,
-             slot_text(g, s, iteration, SLIP_READ_SLOT), s->zeros, type);
+    const char *part = s->everywhere
+        ? arena_printf(g->arena, ", %s", gen_scalar_within(g, 0, g->cluster_blocks - 1).text) : "";
+    gen_line(g, "%s = load_shared %s[%s%s%s] : %s", tile, s->ring,
+             slot_text(g, s, iteration, SLIP_READ_SLOT), part, s->zeros, type);
     if (s->late && s->slip == SLIP_NONE)
         release_late(g, s, iteration);
     else if (s->slip != SLIP_EARLY)
@@ -345,12 +379,15 @@ static void stream_between_groups(Gen *g, Stream *s)
     bool is_first = choose(g->choices, 2);
     s->slip = gen_drops(g) ? (Slip)choose_between(g->choices, 1, SLIP_KINDS - 1) : SLIP_NONE;
     s->late = s->stages > 1 && choose_rarely(g->choices, 4);
-    s->groups = !s->stores && dtype_bits(s->dtype) >= 8 && choose_rarely(g->choices, 4);
+    s->groups = !s->stores && !s->everywhere && dtype_bits(s->dtype) >= 8 && choose_rarely(g->choices, 4);
     s->split = !s->first && s->step == 1 && choose_rarely(g->choices, 3);
     unsigned more = s->slip == SLIP_COUNT ? 1 + (unsigned)choose(g->choices, 2) : 0;
-    s->full = gen_mbarriers(g, 1, s->stages);
-    s->empty = gen_mbarriers(g, more == 1 && consumers > 1 ? consumers - 1
-                                : consumers + (more > 0), s->stages);
+    unsigned blocks = s->everywhere ? g->cluster_blocks : 1;
+    s->full = gen_mbarriers(g, blocks, s->stages);
+    s->empty = gen_mbarriers(g, blocks * (more == 1 && consumers > 1 ? consumers - 1
+                                          : consumers + (more > 0)), s->stages);
+    if (s->everywhere)          /* the tensor must be there */
+        gen_line(g, "cluster_synchronize");
     if (choose(g->choices, 2))
         s->bounds = bounds(g, s);
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -429,6 +466,7 @@ void gen_bulk(Gen *g)
     s.first = choose(g->choices, 2) ? 0 : choose_between(g->choices, 1, 4);
     s.step = choose(g->choices, 2) ? 1 : choose_between(g->choices, 2, 3);
     s.stores = groups && choose_rarely(g->choices, 3);
+    s.everywhere = groups && !s.stores && g->cluster_blocks > 1 && choose(g->choices, 4);
     if (!groups && choose(g->choices, 3))
         s.stages = 1;   /* a tensor that each iteration fills */
     gen_wait_all(g);

@@ -11,7 +11,8 @@ enum { MBARRIERS = 64 };
 void gen_choose_cluster(Gen *g)
 {
     unsigned blocks = 1;
-    if (!g->options.bulk || !choose_rarely(g->choices, g->is_tight ? 8 : 3))
+    unsigned rarely = g->options.rings ? 2 : g->is_tight ? 8 : 3;
+    if (!g->options.bulk || !choose_rarely(g->choices, rarely))
         return;
     for (unsigned d = 0; d < g->grid_rank; d++) {
         bool whole = g->grid[d] * blocks <= LIMIT_CLUSTER && choose(g->choices, 4);

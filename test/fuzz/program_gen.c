@@ -107,7 +107,7 @@ static void choose_grid(Gen *g)
 {
     int64_t blocks = 1;
     g->grid_rank = 1 + (unsigned)choose(g->choices, 3);
-    bool one = g->is_tight && choose(g->choices, 6);
+    bool one = g->is_tight && choose(g->choices, g->options.rings ? 2 : 6);
     for (unsigned d = 0; d < g->grid_rank; d++) {
         g->grid[d] = one || blocks > 3 ? 1 : choose_between(g->choices, 1, 3);
         blocks *= g->grid[d];

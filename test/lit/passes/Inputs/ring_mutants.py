@@ -18,8 +18,9 @@ from pathlib import Path
 # name, the text (a regular expression) and what it becomes; MULTILINE.
 FULL_WAIT = r"^( *)mbarrier_wait %full\[(.*?)\], (.*)$"
 EMPTY_WAIT = r"^( *)mbarrier_wait %empty\[(.*?)\], (.*)$"
-EMPTY_ARRIVE = r"^ *mbarrier_arrive %empty\[(.*)\]$"
-FULL_ARRIVE = r"^ *mbarrier_arrive %full\[(.*)\]$"
+RANK = r"(?: \{rank = \w+\})?$"
+EMPTY_ARRIVE = r"^ *mbarrier_arrive %empty\[(.*)\]" + RANK
+FULL_ARRIVE = r"^ *mbarrier_arrive %full\[(.*)\]" + RANK
 FAULTS = [
     ("no wait for a full slot", FULL_WAIT, r"\1// no wait"),
     ("no wait for an empty slot", EMPTY_WAIT, r"\1// no wait"),
@@ -38,6 +39,12 @@ FAULTS = [
     ("one arrival too many", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 + 1}"),
     ("a product is in flight", r"\{pending = 1\}", "{pending = 2}"),
     ("numbers go on beyond", r"\* %steps \+ %t$", "* (%steps + 1) + %t"),
+    ("another block's slot is not full", r"^ *mbarrier_arrive %full.*rank = 1\}$", "// no arrival"),
+    ("another block's slot is not empty", r"^ *mbarrier_arrive %empty.*rank = 1\}$", "// no arrival"),
+    ("two arrivals at one block", r"(%empty.*rank = )1\}$", r"\g<1>0}"),
+    ("its own block's arrivals alone", r"^( *mbarrier_arrive %empty\[.*\]) \{rank = 1\}$", r"\1"),
+    ("one block alone gets the copy", r"multicast = 3\}", "multicast = 1}"),
+    ("both blocks copy one half", r"%r \* (32|512)(, 0)?\], %full", r"0\2], %full"),
     ("one fill too few", r"^( *)for %t in 0 \.\. %steps \{", r"\1for %t in 0 .. %steps - 1 {"),
     ("a slot is filled twice first", r"min\(STAGES, %count\)", "min(STAGES + 1, %count)"),
 ]
