@@ -387,10 +387,28 @@ static void visit_warps(const Space *s, MatmulConfig c)
             }
 }
 
+/* Visits products by wgmma, of the widest tiles that the rows of A fill, and of half as wide ones. */
+static void visit_wgmma(const Space *s, MatmulConfig c)
+{
+    enum { TILE_N = 256, TILES_MOST = 16 };
+    static const int stages[] = {3, 4, 6, -1};
+    int64_t most = s->bucket / 8 < TILES_MOST ? s->bucket / 8 : TILES_MOST;
+    c.warps_n = TILE_N / c.rows;
+    c.warps_k = c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
+    c.prearranged_a = PREARRANGED_ROWS;
+    for (const int *count = stages; *count >= 0; count++)
+        for (int halved = 0; halved <= 1; halved++) {
+            c.stages = *count;
+            c.tiles = (int)most >> halved;
+            if (matmul_config_fits(s->spec, &c, s->device))
+                s->visit(s->data, &c);
+        }
+}
+
 void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
                       void (*visit)(void *data, const MatmulConfig *config), void *data)
 {
-    enum { SCALE_WEIGHTS_FROM = 32 };
+    enum { SCALE_WEIGHTS_FROM = 32, WGMMA_FROM = 32 };
     int64_t bucket = matmul_bucket(m);
     Space s = {spec, device, visit, data, bucket};
     MatmulConfig c = {.columns = bucket < 8 ? (int)bucket : 8};
@@ -402,5 +420,7 @@ void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *dev
                 c.rows = *rows;
                 if (*tiles == 1 || 8 * *tiles <= bucket)
                     visit_warps(&s, c);
+                if (*tiles == 1 && bucket >= WGMMA_FROM)
+                    visit_wgmma(&s, c);
             }
 }
