@@ -148,11 +148,11 @@ static bool emit_expect(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_
     return true;
 }
 
-/* The mask of ranks that the copy goes to, an i64, or NULL. */
+/* The mask of ranks that the copy goes to, an i64, or NULL: to the block itself. */
 static LLVMValueRef emit_mask(Codegen *cg, const Op *op)
 {
     const Expr *mask = op_expr(op, ATTR_MULTICAST);
-    return mask ? emit_expr(cg, mask) : NULL;
+    return mask && program_blocks(cg->program) > 1 ? emit_expr(cg, mask) : NULL;
 }
 
 /* Appends the mask, if there is one, and the operand for a cache policy, if `op` asks for it;

@@ -26,7 +26,8 @@ bool emit_thread_group(Codegen *cg, const Op *op, const Plan *plan)
     if (!emit_drain_before(cg, op, &plan->drain))
         return false;
     ThreadRange around = cg->threads;
-    LLVMValueRef outer = cg->thread;
+    LLVMValueRef outer = cg->thread, outer_warp = cg->warp;
+    LLVMBasicBlockRef outer_begin = cg->begin;
     LLVMBasicBlockRef group = new_block(cg, "group"), after = new_block(cg, "after");
     cg->threads = region_threads(op->regions[0]);
     LLVMValueRef begin = const_i32_of(cg, (uint32_t)(cg->threads.begin - around.begin));
@@ -34,11 +35,15 @@ bool emit_thread_group(Codegen *cg, const Op *op, const Plan *plan)
     cg->thread = LLVMBuildSub(b, outer, begin, "");
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, count, ""), group, after);
     LLVMPositionBuilderAtEnd(b, group);
+    cg->begin = group;
+    cg->warp = NULL;
     bool ok = emit_drained_region(cg, op, 0, &plan->drain);
     LLVMBuildBr(b, after);
     LLVMPositionBuilderAtEnd(b, after);
     cg->threads = around;
     cg->thread = outer;
+    cg->warp = outer_warp;
+    cg->begin = outer_begin;
     return ok;
 }
 

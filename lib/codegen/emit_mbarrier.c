@@ -48,15 +48,13 @@ LLVMBasicBlockRef begin_single(Codegen *cg, LLVMValueRef number)
     return begin_if(cg, LLVMBuildICmp(cg->builder, LLVMIntEQ, number, const_i32_of(cg, 0), ""));
 }
 
-/* The warp's number comes by a shuffle, of which ptxas knows that it is uniform: else it
- * would guard each instruction of the copy unit by a loop. */
+/* ptxas must know that the warp's number is uniform: else it would guard each instruction of
+ * the copy unit by a loop. */
 bool begin_elected(Codegen *cg, const Op *op, Elected *e)
 {
-    enum { LANE_BITS = 5 };
-    LLVMValueRef warp = LLVMBuildLShr(cg->builder, cg->thread, const_i32_of(cg, LANE_BITS), "");
-    LLVMValueRef args[] = {const_i32_of(cg, UINT32_MAX), warp, const_i32_of(cg, 0),
-                           const_i32_of(cg, LANE_MASK)};
-    warp = call_intrinsic(cg, INTR_shuffle_index, op->loc, args, 4);
+    LLVMValueRef warp = uniform_warp(cg, op->loc);
+    if (!warp)
+        return false;
     e->warps = begin_single(cg, warp);
     LLVMValueRef elected = call_intrinsic(cg, INTR_elect, op->loc, NULL, 0);
     if (!elected)

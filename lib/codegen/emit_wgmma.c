@@ -18,63 +18,66 @@ typedef struct Emit {
     const WgmmaPlan *plan;
     LLVMValueRef *sums;         /* of the result; c's at first, where there is a c */
     LLVMValueRef *a;            /* words of a in registers */
-    LLVMValueRef descriptors[2];    /* of the warpgroup's first tile, step 0 */
+    LLVMValueRef descriptors[2];    /* low words, of the warpgroup's first tile, step 0 */
     ProductForm form;
 } Emit;
 
 /* ---- descriptors ---------------------------------------------------------------- */
 
-/* The byte address in shared memory of operand i's first element, an i64. */
+/* The byte address in shared memory of operand i's first element, an i32. */
 static LLVMValueRef operand_address(Codegen *cg, const Value *v)
 {
     const Lowered *l = lowered(v);
+    LLVMBuilderRef b = cg->builder;
     int64_t bytes = dtype_bits(v->type->dtype) / 8;
-    LLVMValueRef base = LLVMBuildPtrToInt(cg->builder, l->value, cg->i64, "");
-    return add_i64(cg, base, mul_i64(cg, l->first, const_i64_of(cg, bytes)));
+    LLVMValueRef first = LLVMBuildTrunc(b, mul_i64(cg, l->first, const_i64_of(cg, bytes)), cg->i32,
+                                        "");
+    return LLVMBuildAdd(b, LLVMBuildPtrToInt(b, l->value, cg->i32, ""), first, "");
 }
 
-/* The number of the warpgroup, an i32 that ptxas knows to be equal in a warp. */
-static LLVMValueRef warpgroup_number(Codegen *cg, Loc at)
-{
-    LLVMValueRef number = LLVMBuildUDiv(cg->builder, cg->thread, const_i32_of(cg, WARPGROUP), "");
-    LLVMValueRef args[] = {const_i32_of(cg, UINT32_MAX), number, const_i32_of(cg, 0),
-                           const_i32_of(cg, 31)};
-    return call_intrinsic(cg, INTR_shuffle_index, at, args, 4);
-}
-
-/* Bytes from the operand's begin to the part that the warpgroup's first tile needs. */
+/* Bytes from the operand's begin to the part that the warpgroup's first tile needs, an i32. */
 static LLVMValueRef warpgroup_offset(Emit *e, unsigned i, LLVMValueRef warpgroup)
 {
-    int64_t elements = i ? WGMMA_N : WGMMA_M;
-    LLVMValueRef tile = emit_thread_index(e->cg, e->plan->tiles, i, warpgroup);
-    return mul_i64(e->cg, tile, const_i64_of(e->cg, elements * e->plan->matrices[i].mn_bytes));
+    Codegen *cg = e->cg;
+    int64_t bytes = (i ? WGMMA_N : WGMMA_M) * e->plan->matrices[i].mn_bytes;
+    LLVMValueRef tile = emit_thread_index(cg, e->plan->tiles, i, warpgroup);
+    return LLVMBuildTrunc(cg->builder, mul_i64(cg, tile, const_i64_of(cg, bytes)), cg->i32, "");
 }
 
+/* Makes the low word: that of the address and all that instructions differ in. */
 static bool make_descriptor(Emit *e, unsigned i)
 {
-    enum { MASK = (1 << WGMMA_ADDRESS_BITS) - 1 };
+    enum { MASK = (1 << WGMMA_ADDRESS_BITS) - 1, WARPS_BITS = 2 };
     Codegen *cg = e->cg;
     LLVMBuilderRef b = cg->builder;
     LLVMValueRef at = operand_address(cg, e->op->operands[i]);
     if (e->plan->tiles->threads > 1) {
-        LLVMValueRef warpgroup = warpgroup_number(cg, e->op->loc);
-        if (!warpgroup)
+        LLVMValueRef warp = uniform_warp(cg, e->op->loc);
+        if (!warp)
             return false;
-        at = add_i64(cg, at, warpgroup_offset(e, i, warpgroup));
+        LLVMValueRef warpgroup = LLVMBuildLShr(b, warp, const_i32_of(cg, WARPS_BITS), "");
+        at = LLVMBuildAdd(b, at, warpgroup_offset(e, i, warpgroup), "");
     }
-    at = LLVMBuildAnd(b, at, const_i64_of(cg, MASK), "");
-    at = LLVMBuildLShr(b, at, const_i64_of(cg, WGMMA_ADDRESS_SHIFT), "");
+    at = LLVMBuildAnd(b, at, const_i32_of(cg, MASK), "");
+    at = LLVMBuildLShr(b, at, const_i32_of(cg, WGMMA_ADDRESS_SHIFT), "");
     uint64_t rest = wgmma_descriptor(&e->plan->matrices[i]);
-    e->descriptors[i] = LLVMBuildOr(b, at, const_i64_of(cg, (int64_t)rest), "");
+    e->descriptors[i] = LLVMBuildOr(b, at, const_i32_of(cg, (uint32_t)rest), "");
     return true;
 }
 
-/* The descriptor of operand i for element `mn` along m or n, and step `k`. */
+/* The descriptor, an i64, of operand i for element `mn` along m or n, and step `k`. Addresses
+ * are so small that the sum stays in their field. */
 static LLVMValueRef descriptor_at(const Emit *e, unsigned i, int64_t mn, int64_t k)
 {
+    enum { WORD_BITS = 32 };
+    Codegen *cg = e->cg;
+    LLVMBuilderRef b = cg->builder;
     const WgmmaMatrix *x = &e->plan->matrices[i];
     int64_t bytes = mn * x->mn_bytes + k * x->k_bytes;
-    return add_i64(e->cg, e->descriptors[i], const_i64_of(e->cg, bytes >> WGMMA_ADDRESS_SHIFT));
+    LLVMValueRef step = const_i32_of(cg, (uint32_t)(bytes >> WGMMA_ADDRESS_SHIFT));
+    LLVMValueRef low = LLVMBuildNUWAdd(b, e->descriptors[i], step, "");
+    uint64_t high = wgmma_descriptor(x) >> WORD_BITS << WORD_BITS;
+    return LLVMBuildOr(b, LLVMBuildZExt(b, low, cg->i64, ""), const_i64_of(cg, (int64_t)high), "");
 }
 
 /* ---- one instruction ---------------------------------------------------------------- */

@@ -111,6 +111,8 @@ struct Codegen {
     LLVMValueRef shared;        /* the block's shared memory, or NULL */
     ThreadRange threads;        /* those that run what is being lowered */
     LLVMValueRef thread;        /* the thread's index among them, i32 */
+    LLVMValueRef warp;          /* its warp's, when first asked for (uniform_warp) */
+    LLVMBasicBlockRef begin;    /* in which their code begins */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
     unsigned barrier_count;
     int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
@@ -235,6 +237,13 @@ SharedRange *shared_ranges(const Program *p, uint32_t *count);
 bool emit_barrier(Codegen *cg, const Op *op);
 /* One of all threads of all blocks of the cluster. */
 bool emit_cluster_barrier(Codegen *cg, Loc at);
+
+/* ---- numbers of threads (thread.c) ------------------------------------- */
+
+/* The number, an i32, of a thread's warp among the running threads, of which ptxas knows that it
+ * is uniform: by a shuffle, once where their code begins, as LLVM moves none out of loops. NULL
+ * after an error. */
+LLVMValueRef uniform_warp(Codegen *cg, Loc at);
 
 /* ---- places in the program text (lines.c) ------------------------------- */
 

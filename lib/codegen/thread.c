@@ -56,3 +56,30 @@ LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMV
     }
     return LLVMBuildZExt(b, sum, cg->i64, "");
 }
+
+/* Positions the builder where the code of the running threads begins: behind their numbers. */
+static void position_at_begin(Codegen *cg)
+{
+    bool here = LLVMGetInstructionParent(cg->thread) == cg->begin;
+    LLVMValueRef next = here ? LLVMGetNextInstruction(cg->thread)
+                             : LLVMGetFirstInstruction(cg->begin);
+    if (next)
+        LLVMPositionBuilderBefore(cg->builder, next);
+    else
+        LLVMPositionBuilderAtEnd(cg->builder, cg->begin);
+}
+
+LLVMValueRef uniform_warp(Codegen *cg, Loc at)
+{
+    enum { LANE_BITS = 5, LAST_LANE = 31 };
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(cg->builder);
+    if (cg->warp)
+        return cg->warp;
+    position_at_begin(cg);
+    LLVMValueRef warp = LLVMBuildLShr(cg->builder, cg->thread, const_i32_of(cg, LANE_BITS), "");
+    LLVMValueRef args[] = {const_i32_of(cg, UINT32_MAX), warp, const_i32_of(cg, 0),
+                           const_i32_of(cg, LAST_LANE)};
+    cg->warp = call_intrinsic(cg, INTR_shuffle_index, at, args, 4);
+    LLVMPositionBuilderAtEnd(cg->builder, block);
+    return cg->warp;
+}

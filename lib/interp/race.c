@@ -477,12 +477,23 @@ static void copy_set(const Interp *in, Access *a)
                   .rank = in->rank, .warps = running_warps(in), .more = a->more};
 }
 
-/* The one of those from `a` on that copies in flight of the running block share, or NULL. */
+/* The one of those from `a` on that copies in flight of the running warps share, or NULL. */
 static Access *find_copy(const Interp *in, Access *a)
 {
-    while (a && (a->time != TIME_IN_FLIGHT || a->rank != in->rank))
+    while (a && (a->time != TIME_IN_FLIGHT || a->rank != in->rank ||
+                 !(a->warps & running_warps(in))))
         a = next_access(in, a);
     return a;
+}
+
+/* Joins copies in flight of parts of the running warps, which `copy` is to stand for. */
+static void join_copies(const Interp *in, Access *copy)
+{
+    for (Access *a; (a = find_copy(in, next_access(in, copy))); a->time = 0) {
+        copy->other_op += a->other_op;
+        copy->warps |= a->warps;
+        a->warps = 0;
+    }
 }
 
 /* Everything that was written before is ordered before the copy. */
@@ -509,6 +520,7 @@ static void note_copy_read(Interp *in, const Memory *memory, Access *first)
         copy = unused ? unused : append_access(in, first);
         copy_set(in, copy);
     }
+    join_copies(in, copy);
     copy->warps |= running_warps(in);
     copy->other_op++;
 }

@@ -51,6 +51,23 @@ static bool add_written(Op *op, void *data)
     return true;
 }
 
+/* Tiles that the copy unit writes are no news to other blocks before they have waited for them by
+ * other means: an arrival does not order them. */
+static bool is_by_copy_unit(const Op *op, const OpAccess *access)
+{
+    return access->mode == MODE_WRITE && completion_is_async_proxy(op_completion(op));
+}
+
+/* Returns true when blocks may see, by this access, what the first writer `w` wrote. */
+static bool sees(const Op *op, const OpAccess *access, const Op *writer)
+{
+    OpAccess written;
+    if (access->mode == MODE_ATOMIC)
+        return true;
+    return op != writer && !(is_by_copy_unit(op, access) && op_access_written(writer, &written) &&
+                             is_by_copy_unit(writer, &written));
+}
+
 static bool find_shared(Op *op, void *data)
 {
     Written *w = data;
@@ -62,7 +79,7 @@ static bool find_shared(Op *op, void *data)
         const Value *origin = global_origin(accesses[i].tile.memory);
         if (!origin || !find_origin(w, origin, &at))
             continue;
-        w->shared |= w->ops[at] != op || accesses[i].mode == MODE_ATOMIC;
+        w->shared |= sees(op, &accesses[i], w->ops[at]);
     }
     return !w->shared;
 }
@@ -83,7 +100,7 @@ static bool plan_mbarrier(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
     (void)m, (void)sm;
     const Program *p = op->parent->program;
-    plan->mbarrier = (MbarrierPlan){.remote = op_attr(op, ATTR_RANK),
+    plan->mbarrier = (MbarrierPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
                                     .publishes = program_has_remote(p) && cluster_publishes(p)};
     return true;
 }
