@@ -363,12 +363,13 @@ static void compare_copy(Walk *w, const Footprint *copy, const Footprint *other)
                                    other->mode, copy->tile.memory});
 }
 
+/* Leaves out what rings do not know: it is reported as HAZARD_REMOTE. */
 void hazards_compare_cluster(Walk *w)
 {
     for (unsigned i = 0; w->rings && i < w->footprint_count; i++) {
         const Footprint *copy = &w->footprints[i];
         if (copy->root->type->kind != TYPE_SHARED || !op_is_remote(copy->op) ||
-            program_blocks(w->p) == 1)
+            program_blocks(w->p) == 1 || !rings_know(w->rings, copy->op))
             continue;
         for (unsigned j = 0; j < w->footprint_count; j++)
             if (touches_conflict(copy, &w->footprints[j]))
