@@ -15,11 +15,11 @@ Each kernel is compiled by tilus-llc for this device and launched by libtilus_rt
 in CUDA graphs that take turns with those of torch's product, over copies of A, B and C that hold
 more than 4 times the L2 cache. `rest` is the median of bursts of 20 ms, each after 100 ms of rest;
 `load` is that of replays after half a second of the same work (bench/README.md says why both). A
-row first compares 64 columns of C, in all rows, with f64.
+row first compares 64 columns of C, in all rows, with f64. Rows that the file has already, of this
+device, driver and revision, are not measured again.
 """
 import argparse
 import collections
-import csv
 import ctypes
 import pathlib
 import statistics
@@ -30,17 +30,12 @@ import time
 
 import torch
 
+from harness import gemm as table, results
+
 BENCH = pathlib.Path(__file__).resolve().parent
 KERNELS = BENCH.parent / "kernels"
 DEVICE = "cuda"
 COPIES_BYTES = 256 << 20    # of all copies of an argument set, at least
-
-# m, n, k. M0 .. M7 are TileLang's shapes for f16, D0 and D1 two of DeepSeek-V3's.
-F16_SHAPES = {"square": (8192, 8192, 8192)}
-F16_SHAPES |= {f"M{i}": (4096 if i < 4 else 8192, *[(1024, 8192), (8192, 8192), (28672, 8192), (8192, 28672)][i % 4])
-               for i in range(8)}
-FP8_SHAPES = {"D0": (4096, 7168, 16384), "D1": (4096, 4096, 7168), "square": (8192, 8192, 8192)}
-SHAPES = F16_SHAPES | FP8_SHAPES
 
 
 Way = collections.namedtuple("Way", "text program order defines")     # a kernel, and its arguments' names
@@ -50,7 +45,7 @@ Way = collections.namedtuple("Way", "text program order defines")     # a kernel
 
 class Sixteen:
     """f16 or bf16 throughout, sums in f32."""
-    shapes, tolerance = F16_SHAPES, 1e-2
+    tolerance = 1e-2
 
     def __init__(self, kind):
         self.kind = {"f16": torch.float16, "bf16": torch.bfloat16}[kind]
@@ -77,7 +72,7 @@ class Sixteen:
 
 class Eight:
     """f8e4m3 operands with f32 scales, C in bf16. `scales` gives the extents of A's and B's."""
-    shapes, tolerance = FP8_SHAPES, 1e-2
+    tolerance = 1e-2
 
     def __init__(self, program, fixed, scales):
         self.kernels = {"gemm_fp8_sm90": Way("gemm_fp8_sm90.tilus", program, "a b sa sb c m n k", fixed)}
@@ -117,6 +112,8 @@ PROBLEMS = {
     "fp8_tensor": Eight("scaled", {"ROWS": 0}, lambda m, n, k: ((1, 1), (1, 1))),
     "fp8_block": Eight("block", {}, lambda m, n, k: ((m, -(-k // 128)), (-(-n // 128), -(-k // 128)))),
 }
+assert {name: tuple(problem.kernels) for name, problem in PROBLEMS.items()} == \
+    {name: kernels for name, (kernels, _) in table.PROBLEMS.items()}
 
 
 # ---- ours -----------------------------------------------------------------------------------
@@ -260,14 +257,14 @@ def peer_way(problem, copies):
     return way
 
 
-def rows_of(options, runtime, name, shape_name, folder):
-    """The kernels beside cuBLAS on one shape."""
-    problem, shape, ways, errors, kept = PROBLEMS[name], SHAPES[shape_name], {}, {}, []
+def rows_of(options, runtime, name, shape_name, chosen, folder):
+    """The chosen kernels beside cuBLAS on one shape."""
+    problem, shape, ways, errors, kept = PROBLEMS[name], table.SHAPES[shape_name], {}, {}, []
     copies = copies_of(problem, shape)
     peer = peer_way(problem, copies)
     if peer:
         ways["cuBLAS"] = peer
-    for label, way in options.chosen[name].items():
+    for label, way in chosen.items():
         handle = runtime.load(compile_kernel(options.tools, label, way, folder))
         sets = [problem.arguments(label, tensors) for tensors in copies]
         prepared = [arguments_of(tensors, way.order.split(), shape) for tensors in sets]
@@ -280,7 +277,7 @@ def rows_of(options, runtime, name, shape_name, folder):
             raise SystemExit(f"{label}, {name} {shape_name}: relative error {errors[label]:.2e}")
     times, flops = measure(ways, options.rounds), 2 * shape[0] * shape[1] * shape[2]
     for label, error in errors.items():
-        row = dict(zip(FIELDS, (label, name, shape_name, *shape, f"{error:.2e}")))
+        row = dict(zip(table.COLUMNS, (label, name, shape_name, *shape, f"{error:.2e}")))
         for place, when in enumerate(("rest", "load")):
             us, other = times[label][place], times.get("cuBLAS", (0, 0))[place]
             row |= {f"{when}_us": round(us, 2), f"{when}_tflops": round(flops / us * 1e-6, 1),
@@ -288,23 +285,15 @@ def rows_of(options, runtime, name, shape_name, folder):
         yield row
 
 
-FIELDS = ["kernel", "problem", "shape", "m", "n", "k", "error", "rest_us", "rest_tflops", "cublas_rest_us",
-          "rest_speedup", "load_us", "load_tflops", "cublas_load_us", "load_speedup", "device", "driver", "torch",
-          "revision"]
-
-
 def driver():
     words = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     return subprocess.run(words, capture_output=True, text=True).stdout.split("\n")[0].strip()
 
 
-def append(path, row):
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+def known_rows(options, about):
+    """Keys of the rows that the file has of this set."""
+    name = results.Set(about["device"], about["driver"], about["revision"])
+    return table.sets(options.out).get(name, {}) if options.out else {}
 
 
 def variant(text):
@@ -324,7 +313,7 @@ def parse_line():
     parser.add_argument("--tools", type=pathlib.Path, required=True, help="the folder of tilus-llc")
     parser.add_argument("--runtime", type=pathlib.Path, required=True, help="libtilus_rt.so")
     parser.add_argument("--out", type=pathlib.Path, help="a CSV file to add the rows to")
-    parser.add_argument("--problems", type=words, default=list(PROBLEMS))
+    parser.add_argument("--problems", type=words, default=list(table.PROBLEMS))
     parser.add_argument("--kernels", type=words, help="of the problems' (default: all)")
     parser.add_argument("--shapes", type=words, help="of the problems' (default: all)")
     parser.add_argument("--variant", type=variant, action="append", default=[], metavar="PROBLEM:LABEL=FILE,BM=64,..")
@@ -348,15 +337,18 @@ def main():
     runtime = Runtime(options.runtime)
     about = {"device": torch.cuda.get_device_name(), "driver": driver(), "torch": torch.__version__,
              "revision": options.revision}
+    known = known_rows(options, about)
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.problems:
-            for shape in PROBLEMS[name].shapes:
-                if options.shapes is not None and shape not in options.shapes:
-                    continue
-                for row in rows_of(options, runtime, name, shape, pathlib.Path(folder)):
-                    print(*(f"{field}={row[field]}" for field in FIELDS[:15]), flush=True)
-                    if options.out:
-                        append(options.out, row | about)
+        for name, shape in ((name, shape) for name in options.problems for shape in table.PROBLEMS[name][1]):
+            if options.shapes is not None and shape not in options.shapes:
+                continue
+            lacking = {label: way for label, way in options.chosen[name].items() if (name, shape, label) not in known}
+            for row in rows_of(options, runtime, name, shape, lacking, pathlib.Path(folder)) if lacking else ():
+                print(*(f"{field}={row[field]}" for field in table.COLUMNS[:15]), flush=True)
+                if options.out:
+                    values = row | about
+                    results.append(options.out, [",".join(str(values[field]) for field in table.COLUMNS)],
+                                   table.COLUMNS)
 
 
 if __name__ == "__main__":

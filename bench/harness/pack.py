@@ -59,12 +59,20 @@ def shell(function, *words):
         raise machine.Failure(f"{function} failed")
 
 
+def pack_products(pack):
+    """What bench/gemm.py needs beside tilus-llc: texts, and the library that launches, which needs libc alone."""
+    shutil.copytree(machine.ROOT / "kernels", pack / "kernels")
+    shell("build_preset", "release", "tilus_rt")
+    (pack / "lib").mkdir()
+    shutil.copy(machine.ROOT / "build" / "release" / "lib" / "libtilus_rt.so", pack / "lib" / "libtilus_rt.so")
+
+
 def run(chosen, options):
     """Builds, compiles and gathers."""
     pack = machine.ROOT / "dist" / "bench"
     shutil.rmtree(pack, ignore_errors=True)
     shell("build_preset", "static", "tilus-llc", *PROGRAMS)
-    shell("pack_programs", pack / "programs.tar.xz", *PROGRAMS)
+    shell("pack_programs", pack / "programs.tar.xz", "tilus-llc", *PROGRAMS)
     tools = machine.ROOT / "build" / "static" / "bin"
     kernels = needed_kernels(tools / "matmul_bench", chosen)
     print(f"Compiling {len(kernels)} kernels", flush=True)
@@ -76,11 +84,12 @@ def run(chosen, options):
             archive.add(path, path.name)
     copy = pack / "bench"
     copy.mkdir()
-    for name in ("run", "peers.csv"):
+    for name in ("run", "gemm.py", "peers.csv"):
         shutil.copy(machine.BENCH / name, copy / name)
     for name in ("harness", "peers", "plots"):
         shutil.copytree(machine.BENCH / name, copy / name,
                         ignore=shutil.ignore_patterns("__pycache__"))
+    pack_products(pack)
     (pack / "revision").write_text(machine.git_revision() + "\n")
     size = sum(path.stat().st_size for path in pack.rglob("*") if path.is_file())
     print(f"dist/bench holds {size / 1e6:.1f} MB", flush=True)

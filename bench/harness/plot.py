@@ -7,7 +7,7 @@ import tempfile
 from . import machine, parts, peers, results
 
 SIZES = {"types-shapes": (1500, 900), "spectrum": (1000, 560), "batch": (1000, 620),
-         "tilelang": (1100, 560), "models": (1200, 560)}
+         "tilelang": (1100, 560), "models": (1200, 560), "gemm": (1500, 860)}
 
 
 def cell(number):
@@ -127,14 +127,22 @@ PREPARE = {"types-shapes": prepare_types_shapes, "spectrum": prepare_spectrum,
 
 # ---- gnuplot ---------------------------------------------------------------------------
 
-def draw(part, variables, out, kind):
-    wide, high = SIZES[part.name]
+def draw(name, variables, out, kind):
+    wide, high = SIZES[name]
     settings = variables | {"kind": kind, "out": str(out), "wide": wide, "high": high,
                             "plots": str(machine.BENCH / "plots")}
     words = ["gnuplot"]
-    for name, value in settings.items():
-        words += ["-e", f"{name}={value if isinstance(value, int) else quoted(value)}"]
-    machine.command(words + [machine.BENCH / "plots" / f"{part.name}.gp"])
+    for variable, value in settings.items():
+        words += ["-e", f"{variable}={value if isinstance(value, int) else quoted(value)}"]
+    machine.command(words + [machine.BENCH / "plots" / f"{name}.gp"])
+
+
+def draw_both(name, variables, options):
+    """NAME.svg and NAME.png, beside the rows."""
+    if not shutil.which("gnuplot"):
+        raise machine.Failure("no gnuplot (Debian: gnuplot-nox)")
+    for kind in ("svg", "png"):
+        draw(name, variables, options.results / f"{name}.{kind}", kind)
 
 
 def heading(part, name, rows, summary, footnote):
@@ -147,15 +155,12 @@ def heading(part, name, rows, summary, footnote):
 def run(part, options):
     if part.name not in PREPARE:
         return True
-    if not shutil.which("gnuplot"):
-        raise machine.Failure("no gnuplot (Debian: gnuplot-nox)")
     name, rows = results.newest(part, options.results / f"{part.name}.csv", options.partial)
     with tempfile.TemporaryDirectory() as folder:
         variables = PREPARE[part.name](rows, pathlib.Path(folder))
         variables["heading"] = heading(part, name, rows,
                                        variables.pop("summary", part.summary),
                                        variables.pop("footnote", None))
-        for kind in ("svg", "png"):
-            draw(part, variables, options.results / f"{part.name}.{kind}", kind)
+        draw_both(part.name, variables, options)
     print(f"{part.name}: drawn from {len(rows)} rows of {name.revision} on {name.device}")
     return True

@@ -1,5 +1,5 @@
 """The tables of README.md and docs/gallery.md, between their markers, from bench/results and peers.csv."""
-from . import kernels, machine, parts, peers, results, show
+from . import gemm, kernels, machine, parts, peers, results, show
 
 README = machine.ROOT / "README.md"
 
@@ -83,5 +83,6 @@ def run(options):
         wanted = replace(wanted, label, [*lines, "", f"{name.device}, driver {name.driver}, "
                                          f"revision {name.revision}."])
     update(README, wanted, options)
-    update(kernels.DOCUMENT, replace(kernels.DOCUMENT.read_text(), "kernels", kernels.table(options)), options)
+    gallery = replace(kernels.DOCUMENT.read_text(), "kernels", kernels.table(options))
+    update(kernels.DOCUMENT, replace(gallery, "gemm", gemm.document_lines(options)), options)
     return True
