@@ -200,16 +200,27 @@ static Lag known_of(const Rings *r, const Event *y, const Event *x)
     return end == LAG_NONE || end == LAG_ALL ? end : (Lag)(end - x->lag);
 }
 
-static bool is_argument(Value *v, void *data)
+/* Returns true for an index of blocks by the blocks of a cluster in that dimension. */
+static bool is_cluster_index(const Expr *e)
 {
-    (void)data;
-    return v->program != NULL;
+    const Op *def = e->a->kind == EXPR_VALUE ? e->a->value->def : NULL;
+    return e->op == SCALAR_div && def && def->code == OP_block_indices &&
+           expr_is_constant(e->b) &&
+           e->b->constant == def->parent->program->cluster[e->a->value->index];
 }
 
-/* Returns true when the loops of the event end at the same number in all blocks. */
+/* Returns true when all blocks of a cluster have the same value. */
+static bool is_alike(const Expr *e)
+{
+    if (e->kind == EXPR_OP)
+        return is_cluster_index(e) || (is_alike(e->a) && (!e->b || is_alike(e->b)));
+    return e->kind == EXPR_CONSTANT || e->value->program;
+}
+
+/* Returns true when the loops of the event end at the same number in all blocks of a cluster. */
 static bool ends_alike(const Event *e)
 {
-    return expr_visit_values(e->segment->end, is_argument, NULL);
+    return is_alike(e->segment->end);
 }
 
 /* Returns true when all of `x` are over at `y`, which no loop numbers or another one; `x` may be of

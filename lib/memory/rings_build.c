@@ -316,10 +316,11 @@ static bool is_positive(Rings *r, const Op *at, const Expr *e, unsigned depth)
 }
 
 /* Returns true for an extent of a view in the program's own body, which is never negative, and a
- * number of parts of it. */
+ * number of parts of it, or a multiple. */
 static bool is_extent(Rings *r, const Expr *e)
 {
-    while (e->kind == EXPR_OP && (e->op == SCALAR_ceil_div || e->op == SCALAR_div) &&
+    while (e->kind == EXPR_OP &&
+           (e->op == SCALAR_ceil_div || e->op == SCALAR_div || e->op == SCALAR_mul) &&
            facts_of_expr(e->b).min > 0)
         e = e->a;
     for (const Op *op = r->p->body->first; op && !op->region_count; op = op->next)
@@ -628,12 +629,20 @@ static bool is_vacuous(Rings *r, const Expr *cond, const Expr *number, int64_t l
     return exactly ? least + lag - strict == -1 : least + lag - strict < 0;
 }
 
+/* The first op from `op` on that is no `scalar` and no yield, or NULL. */
+static const Op *next_acting(const Op *op)
+{
+    while (op && (op->code == OP_scalar || op->code == OP_yield))
+        op = op->next;
+    return op;
+}
+
 /* The arrival that `op` is, or that a loop over blocks repeats; NULL for others. */
 static const Op *find_arrival(const Op *op)
 {
     if (op->code == OP_for && op->result_count == 0) {
-        op = op->regions[0]->first;
-        if (!op || (op->next && op->next->code != OP_yield) || !op_attr(op, ATTR_RANK))
+        op = next_acting(op->regions[0]->first);
+        if (!op || next_acting(op->next) || !op_attr(op, ATTR_RANK))
             return NULL;
     }
     return op_sync(op) == SYNC_ARRIVE ? op : NULL;
@@ -642,7 +651,7 @@ static const Op *find_arrival(const Op *op)
 /* Returns true when all ops from `op` on arrive at the mbarrier of `first`. */
 static bool all_arrive(const Op *op, const Op *first)
 {
-    for (; op && op->code != OP_yield; op = op->next) {
+    for (; op; op = next_acting(op->next)) {
         const Op *arrival = find_arrival(op);
         if (!arrival || arrival->operands[0] != first->operands[0] ||
             op_expr(arrival, ATTR_ELEMENT) != op_expr(first, ATTR_ELEMENT))
@@ -654,11 +663,11 @@ static bool all_arrive(const Op *op, const Op *first)
 /* The op in a branch with one wait, or one arrival, perhaps at several blocks; NULL for others. */
 static const Op *only_op(const Op *op, const Place *at)
 {
-    const Op *first = op->regions[0]->first, *other = op->regions[1]->first;
-    if (!at->segment || !first || (other && other->code != OP_yield) || op->result_count)
+    const Op *first = next_acting(op->regions[0]->first);
+    if (!at->segment || !first || next_acting(op->regions[1]->first) || op->result_count)
         return NULL;
     if (is_mbarrier_wait(first))
-        return !first->next || first->next->code == OP_yield ? first : NULL;
+        return next_acting(first->next) ? NULL : first;
     const Op *arrival = find_arrival(first);
     return arrival && all_arrive(first, arrival) ? arrival : NULL;
 }

@@ -5,7 +5,8 @@
  *     x, from x + y   and y; of products, where y is not 0
  *     x and y         from x * c + y with y in 0 .. c - 1
  *     x               from x / c and x mod c
- *     lower           from the index of `for .. in lower .. step c` with lower in 0 .. c - 1 */
+ *     lower           from the index of `for .. in lower .. step c` with lower in 0 .. c - 1
+ *     block           from block / c and cluster_rank, in clusters of c blocks */
 #include "scalar/determine.h"
 
 #include "ir/loop.h"
@@ -95,12 +96,34 @@ static void set_equal(Table *t, int i)
         t->nodes[i].equal = true;
 }
 
-/* Returns true for the index of the program's blocks in a dimension of which `e` is the extent. */
-static bool is_below_grid(const Expr *index, const Expr *e, Table *t)
+/* The constant factor of a product or divisor of a quotient, and the other side. */
+static int64_t constant_side(const Expr *e, ScalarOp op, const Expr **other)
 {
-    const Op *def = index->kind == EXPR_VALUE ? index->value->def : NULL;
-    return def && def->code == OP_block_indices &&
-           expand(t, def->parent->program->grid[index->value->index]) == e;
+    bool is_op = e->kind == EXPR_OP && e->op == op && expr_is_constant(e->b);
+    *other = is_op ? e->a : e;
+    return is_op ? e->b->constant : 1;
+}
+
+static const Op *op_of_block_index(const Expr *e)
+{
+    const Op *def = e->kind == EXPR_VALUE ? e->value->def : NULL;
+    return def && def->code == OP_block_indices ? def : NULL;
+}
+
+/* Returns true for index / c, of the program's blocks in a dimension of which limit * c, or less,
+ * is the extent. */
+static bool is_below_grid(const Expr *e, const Expr *limit, Table *t)
+{
+    const Expr *index, *blocks;
+    int64_t by = constant_side(e, SCALAR_div, &index);
+    const Op *def = op_of_block_index(index);
+    if (!def)
+        return false;
+    const Expr *grid = expand(t, def->parent->program->grid[index->value->index]);
+    if (grid == limit)
+        return by >= 1;
+    int64_t factor = constant_side(grid, SCALAR_mul, &blocks);
+    return blocks == limit && factor <= by;
 }
 
 /* Returns true when the expression is in 0 .. limit - 1, both times. */
@@ -137,16 +160,29 @@ static void find_part(Table *t, const Node *whole, int part, int other)
         set_equal(t, part);
 }
 
+/* Returns true for an expression that is x mod c where x / c is the quotient. */
+static bool is_remainder(const Node *n, const Node *quotient)
+{
+    const Op *index = op_of_block_index(quotient->expr->a);
+    if (n->expr->kind == EXPR_OP)
+        return n->expr->op == SCALAR_mod && n->a == quotient->a && n->b == quotient->b;
+    if (!index || n->expr->kind != EXPR_VALUE || !n->expr->value->def ||
+        n->expr->value->def->code != OP_cluster_rank)
+        return false;
+    const Program *p = index->parent->program;
+    unsigned blocks = p->cluster[quotient->expr->a->value->index];
+    const Expr *by = quotient->expr->b;
+    return program_blocks(p) == blocks && expr_is_constant(by) && by->constant == blocks;
+}
+
 /* Finds x from x / c, this node, and x mod c. */
 static void join_quotient(Table *t, const Node *quotient)
 {
     if (quotient->expr->op != SCALAR_div || !quotient->equal || !is_equal(t, quotient->b))
         return;
     for (int i = 0; i < t->count; i++) {
-        const Node *n = &t->nodes[i];
-        if (n->equal && n->expr->kind == EXPR_OP && n->expr->op == SCALAR_mod &&
-            n->a == quotient->a && n->b == quotient->b)
-            set_equal(t, n->a);
+        if (t->nodes[i].equal && is_remainder(&t->nodes[i], quotient))
+            set_equal(t, quotient->a);
     }
 }
 

@@ -38,6 +38,12 @@ FAULTS = [
     ("one arrival too few", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 - 1}"),
     ("one arrival too many", r"(%empty = allocate_mbarrier \{count = )(\w+)\}", r"\1\2 + 1}"),
     ("a product is in flight", r"\{pending = 1\}", "{pending = 2}"),
+    ("released by no block", r"^ *@arrive<CLUSTER>\(%empty, .*\)$", "// no arrival"),
+    ("filled by no block", r"^ *@arrive<CLUSTER>\(%full, .*\)$", "// no arrival"),
+    ("its own slot is released", r"^( *)@arrive<CLUSTER>(\(%empty, \(%s) - 1\)", r"\1@arrive<CLUSTER>\2)"),
+    ("arrivals at one block alone", r"0 \.\. CLUSTER unroll", "0 .. 1 unroll"),
+    ("one block alone gets the part", r"multicast = \(1 << CLUSTER\) - 1", "multicast = 1"),
+    ("all blocks copy one part", r"%rank \* \(BN / CLUSTER\), 0\]", "0, 0]"),
     ("numbers go on beyond", r"\* %steps \+ %t$", "* (%steps + 1) + %t"),
     ("another block's slot is not full", r"^ *mbarrier_arrive %full.*rank = 1\}$", "// no arrival"),
     ("another block's slot is not empty", r"^ *mbarrier_arrive %empty.*rank = 1\}$", "// no arrival"),
@@ -45,7 +51,7 @@ FAULTS = [
     ("its own block's arrivals alone", r"^( *mbarrier_arrive %empty\[.*\]) \{rank = 1\}$", r"\1"),
     ("one block alone gets the copy", r"multicast = 3\}", "multicast = 1}"),
     ("both blocks copy one half", r"%r \* (32|512)(, 0)?\], %full", r"0\2], %full"),
-    ("one fill too few", r"^( *)for %t in 0 \.\. %steps \{", r"\1for %t in 0 .. %steps - 1 {"),
+    ("one fill too few", r"^( *)for %t in 0 \.\. %steps( unroll\(STAGES\))? \{", r"\1for %t in 0 .. %steps - 1 {"),
     ("a slot is filled twice first", r"min\(STAGES, %count\)", "min(STAGES + 1, %count)"),
 ]
 
