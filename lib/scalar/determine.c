@@ -38,10 +38,24 @@ static const Expr *expanded_value(Value *v, void *data)
     return expr_substitute(&t->m->exprs, op_expr(v->def, ATTR_VALUE), expanded_value, t);
 }
 
+/* Leaves out factors and divisors of 1, which passes leave out of the body, not of the grid. */
+static const Expr *without_ones(Table *t, const Expr *e)
+{
+    const char *why;
+    if (e->kind != EXPR_OP || !e->b)
+        return e;
+    const Expr *a = without_ones(t, e->a), *b = without_ones(t, e->b);
+    bool one = expr_is_constant(b) && b->constant == 1;
+    if (one && (e->op == SCALAR_mul || e->op == SCALAR_div || e->op == SCALAR_ceil_div))
+        return a;
+    const Expr *made = a == e->a && b == e->b ? e : expr_make(&t->m->exprs, e->op, a, b, &why);
+    return made ? made : e;
+}
+
 static const Expr *expand(Table *t, const Expr *e)
 {
     t->expanded = 0;
-    return expr_substitute(&t->m->exprs, e, expanded_value, t);
+    return without_ones(t, expr_substitute(&t->m->exprs, e, expanded_value, t));
 }
 
 static int find_node(const Table *t, const Expr *e)
