@@ -287,6 +287,19 @@ def compiled_programs(options, scratch):
                        str(HERE / "runtime_check" / "programs.tilus"), "-o", path]
         if subprocess.run(compile_one, capture_output=True).returncode == 0:
             arguments += [option, path]
+    return arguments + compiled_copies(options, target, scratch)
+
+
+def compiled_copies(options, target, scratch):
+    """The same of the programs that need sm_90: artefacts."""
+    arguments = []
+    for program, option in (("copy_boxes", "--boxes"), ("copy_in_pairs", "--pairs")):
+        path = os.path.join(scratch, f"{program}.tilusk")
+        compile_one = [str(options.tools / "tilus-llc"), f"-mcpu={target}", "--filetype=artefact",
+                       f"--program=@{program}", str(HERE / "runtime_check" / "programs_sm90.tilus"), "-o", path]
+        if int(target[3:].rstrip("a")) >= 90:
+            subprocess.run(compile_one, check=True)
+            arguments += [option, path]
     return arguments
 
 

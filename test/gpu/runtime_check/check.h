@@ -15,10 +15,17 @@ enum {
 /* The programs of programs.tilus. */
 extern const tilus_kernel_info accumulate, accumulate_in_workspace, accumulate_early;
 
+/* An artefact's bytes; NULL for a device that cannot run it. */
+typedef struct File {
+    char *bytes;
+    size_t size;
+} File;
+
 typedef struct Check {
     const char *target;
     char *ptx, *cubin;          /* cubin: NULL without one */
     size_t cubin_size;
+    File boxes, pairs;          /* @copy_boxes and @copy_in_pairs of programs_sm90.tilus */
     tilus_rt *rt;
     RawDriver raw;
     void *context;              /* of device 0 */
@@ -67,6 +74,18 @@ tilus_status launch(tilus_kernel *kernel, void *stream, const Buffers *b);
 /* Waits, and compares y after so many launches. */
 void expect_sums(Check *c, const char *name, const Buffers *b, int launches);
 
+/* ---- programs_sm90.tilus -------------------------------------------------- */
+
+enum { COLUMNS = 128, ROWS = 4 * N / COLUMNS };     /* of a buffer, in bytes */
+
+/* A kernel that is prepared on device 0; NULL after a failure, and where there is no file,
+ * which skips the check. */
+tilus_kernel *prepare_file(Check *c, const char *name, const File *file);
+
+/* Copies rows of b->x to b->y. */
+tilus_status launch_copy(tilus_kernel *kernel, void *stream, const Buffers *b, int rows,
+                         int columns);
+
 /* ---- checks --------------------------------------------------------------- */
 
 /* In a process of its own, before this one has a driver. */
@@ -90,9 +109,17 @@ void names_a_lost_context(Check *c);
     CHECK(reports_invalid_ptx)                                                               \
     CHECK(reports_new_ptx)                                                                   \
     CHECK(reports_an_absent_entry)                                                           \
+    CHECK(launches_tensor_maps)                                                              \
+    CHECK(launches_clusters)                                                                 \
+    CHECK(refuses_tensors_without_a_map)                                                     \
+    CHECK(refuses_a_torn_cluster)                                                            \
+    CHECK(refuses_a_target_of_other_devices)                                                 \
+    CHECK(reports_tensor_copies_for_an_old_target)                                           \
     CHECK(tells_a_forked_child)                                                              \
     CHECK(measures_loading)                                                                  \
-    CHECK(measures_launches)
+    CHECK(measures_launches)                                                                 \
+    CHECK(measures_launches_with_maps)                                                       \
+    CHECK(measures_launches_of_clusters)
 
 #define CHECK(name) void name(Check *, const char *);
 CHECKS(CHECK)

@@ -1,9 +1,9 @@
 /* The runtime on the real driver: what test/unit/test_runtime*.c shows on a fake one, and
  * what only a device can show.
  *
- *     runtime_check --target sm_90a --ptx FILE [--cubin FILE]
+ *     runtime_check --target sm_90a --ptx FILE [--cubin FILE] [--boxes FILE --pairs FILE]
  *
- * with programs.tilus, compiled. Prints lines
+ * with programs.tilus, compiled, and artefacts of programs_sm90.tilus. Prints lines
  *
  *     PASS name        FAIL name: why        SKIP name: why        NUMBER name value unit
  *
@@ -48,6 +48,10 @@ static bool read_options(Check *c, int argc, char **argv)
             c->ptx = read_file(argv[i + 1], &size);
         else if (strcmp(argv[i], "--cubin") == 0)
             c->cubin = read_file(argv[i + 1], &c->cubin_size);
+        else if (strcmp(argv[i], "--boxes") == 0)
+            c->boxes.bytes = read_file(argv[i + 1], &c->boxes.size);
+        else if (strcmp(argv[i], "--pairs") == 0)
+            c->pairs.bytes = read_file(argv[i + 1], &c->pairs.size);
         else
             return false;
     }
@@ -93,7 +97,8 @@ int main(int argc, char **argv)
 {
     Check c = {0};
     if (!read_options(&c, argc, argv)) {
-        fprintf(stderr, "usage: %s --target SM --ptx FILE [--cubin FILE]\n", argv[0]);
+        fprintf(stderr, "usage: %s --target SM --ptx FILE [--cubin FILE] [--boxes FILE --pairs FILE]\n",
+                argv[0]);
         return 2;
     }
     setenv("CUDA_CACHE_DISABLE", "1", 1);
@@ -109,5 +114,7 @@ int main(int argc, char **argv)
     close_driver(&c);
     free(c.ptx);
     free(c.cubin);
+    free(c.boxes.bytes);
+    free(c.pairs.bytes);
     return c.failures > 0;
 }

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define RAW_CALLS(CALL)                                                                       \
@@ -31,15 +32,42 @@
                           unsigned block_x, unsigned block_y, unsigned block_z,               \
                           unsigned shared, void *stream, void **params, void **extra))
 
+/* What a launch of sm_90 needs; absent from drivers before CUDA 12. */
+#define RAW_CALLS_SM90(CALL)                                                                  \
+    CALL(cuLaunchKernelEx, (const RawLaunch *launch, void *function, void **params,           \
+                            void **extra))                                                    \
+    CALL(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, void *address,          \
+                                  const uint64_t *extents, const uint64_t *strides,           \
+                                  const uint32_t *box, const uint32_t *steps, int interleave, \
+                                  int swizzle, int promotion, int fill))
+
 enum { STREAM_NON_BLOCKING = 1, CAPTURE_GLOBAL = 0 };
+enum { ATTRIBUTE_CLUSTER = 4, MAP_UINT8 = 0, MAP_SWIZZLE_128 = 3, MAP_PROMOTION_256 = 3 };
+
+/* CUlaunchAttribute and CUlaunchConfig. */
+typedef struct RawAttribute {
+    int id;
+    union {
+        uint64_t bytes[8];
+        unsigned cluster[3];
+    } value;
+} RawAttribute;
+
+typedef struct RawLaunch {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    RawAttribute *attributes;
+    unsigned attribute_count;
+} RawLaunch;
 
 typedef struct RawDriver {
 #define CALL(name, parameters) int (*name) parameters;
     RAW_CALLS(CALL)
+    RAW_CALLS_SM90(CALL)
 #undef CALL
 } RawDriver;
 
-/* The library that the runtime has loaded already. */
+/* The library that the runtime has loaded already. Calls of sm_90 may be NULL. */
 static inline bool raw_driver_find(RawDriver *raw)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -48,6 +76,10 @@ static inline bool raw_driver_find(RawDriver *raw)
     *(void **)&raw->name = library ? dlsym(library, #name) : NULL;                            \
     ok = ok && raw->name;
     RAW_CALLS(CALL)
+#undef CALL
+#define CALL(name, parameters)                                                                \
+    *(void **)&raw->name = library ? dlsym(library, #name) : NULL;
+    RAW_CALLS_SM90(CALL)
 #undef CALL
     if (!ok)
         fprintf(stderr, "libcuda.so.1 lacks a call that runtime_check makes\n");
