@@ -54,19 +54,28 @@ def sets(path):
     return found
 
 
+def is_complete(rows):
+    return all(case in rows for case in cases())
+
+
+def lacking(rows):
+    """The end of a line that names a set, where rows lack."""
+    count = sum(case not in rows for case in cases())
+    return f"; {count} of {len(cases())} rows lack" if count else ""
+
+
 def newest(path, partial=False):
     """(set, rows by key) of the newest set that is complete; `partial`: of the newest."""
     candidates = sets(path)
     if not candidates:
         raise results.Malformed(f"{path}: nothing was measured yet")
     for name, rows in reversed(candidates.items()):
-        if partial or all(case in rows for case in cases()):
+        if partial or is_complete(rows):
             return name, rows
     name, rows = list(candidates.items())[-1]
-    lacking = [case for case in cases() if case not in rows]
-    raise results.Malformed(f"{path}: no set is complete; the newest, {name.revision} on {name.device}, lacks "
-                            f"{len(lacking)} of {len(cases())} rows, first {' '.join(lacking[0])} (--partial takes "
-                            "what there is)")
+    first = next(case for case in cases() if case not in rows)
+    raise results.Malformed(f"{path}: no set is complete; the newest, {name.revision} on {name.device}"
+                            f"{lacking(rows)}, first {' '.join(first)} (--partial takes what there is)")
 
 
 # ---- measuring --------------------------------------------------------------------------------
@@ -145,11 +154,13 @@ def show(options):
 
 
 def document_lines(options):
-    """The table of docs/gallery.md, and where its rows come from."""
-    if not file_of(options).exists():
+    """The table of docs/gallery.md, and where its rows come from: the newest complete set, or else the newest."""
+    path = file_of(options)
+    if not path.exists():
         return ["Not measured yet (`bench/run gemm`)."]
-    name, rows = newest(file_of(options), options.partial)
-    return [*table(rows, False), "", f"{name.device}, driver {name.driver}, revision {name.revision}."]
+    name, rows = newest(path, not any(map(is_complete, sets(path).values())))
+    return [*table(rows, False), "",
+            f"{name.device}, driver {name.driver}, revision {name.revision}{lacking(rows)}."]
 
 
 # ---- plot -------------------------------------------------------------------------------------
@@ -175,10 +186,8 @@ def panel_lines(rows, kernels, problems, when):
 
 def plot(options):
     name, rows = newest(file_of(options), options.partial)
-    lacking = sum(case not in rows for case in cases())
     heading = (f"{SUMMARY}: at rest and under load\n{name.device}, driver {name.driver}, revision {name.revision}"
-               + (f"; {lacking} of {len(cases())} rows lack" if lacking else "")
-               + "\nsquare: 8192 x 8192 x 8192; M0 .. M7, D0 and D1: bench/README.md")
+               f"{lacking(rows)}\nsquare: 8192 x 8192 x 8192; M0 .. M7, D0 and D1: bench/README.md")
     with tempfile.TemporaryDirectory() as folder:
         for column, (_, kernels, problems) in enumerate(PANELS):
             for place, when in enumerate(("rest", "load")):

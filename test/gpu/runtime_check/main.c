@@ -97,8 +97,8 @@ int main(int argc, char **argv)
 {
     Check c = {0};
     if (!read_options(&c, argc, argv)) {
-        fprintf(stderr, "usage: %s --target SM --ptx FILE [--cubin FILE] [--boxes FILE --pairs FILE]\n",
-                argv[0]);
+        fprintf(stderr, "usage: %s --target SM --ptx FILE [--cubin FILE] [--boxes FILE --pairs "
+                "FILE]\n", argv[0]);
         return 2;
     }
     setenv("CUDA_CACHE_DISABLE", "1", 1);
