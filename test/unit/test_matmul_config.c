@@ -255,7 +255,7 @@ static void test_parameters_by_wgmma(void **state)
     assert_int_equal(matmul_prepare_program(&c), MATMUL_PREPARE);
 }
 
-/* Those that the template has, on the one architecture. */
+/* Configurations that the template has, on the one architecture. */
 static void test_fits_by_wgmma(void **state)
 {
     (void)state;

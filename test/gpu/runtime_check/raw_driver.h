@@ -32,7 +32,7 @@
                           unsigned block_x, unsigned block_y, unsigned block_z,               \
                           unsigned shared, void *stream, void **params, void **extra))
 
-/* What a launch of sm_90 needs; absent from drivers before CUDA 12. */
+/* Launches of sm_90 need these; absent from drivers before CUDA 12. */
 #define RAW_CALLS_SM90(CALL)                                                                  \
     CALL(cuLaunchKernelEx, (const RawLaunch *launch, void *function, void **params,           \
                             void **extra))                                                    \

@@ -189,7 +189,7 @@ enum {
     POINTERS = 16               /* that take turns: more than the maps that a kernel keeps */
 };
 
-/* Of x and y, encoded before the launches. */
+/* Maps of x and y, encoded before the launches. */
 static _Alignas(64) unsigned char raw_maps[2][128];
 
 static int encode_raw(const Timing *t)
