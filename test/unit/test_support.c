@@ -9,6 +9,7 @@
 #include "support/integer.h"
 #include "support/limits.h"
 #include "support/scalar.h"
+#include "support/sized.h"
 #include "support/text.h"
 
 #include <setjmp.h>
@@ -704,6 +705,74 @@ static void bits_set_leaves_neighbours_alone(void **state)
         }
 }
 
+/* A struct of today's library, and the same of callers before and after it. */
+typedef struct SizedOld {
+    size_t struct_size;
+    size_t a;
+} SizedOld;
+
+typedef struct Sized {
+    size_t struct_size;
+    size_t a, b;
+} Sized;
+
+typedef struct SizedNew {
+    size_t struct_size;
+    size_t a, b, c, d;
+} SizedNew;
+
+static void sized_copy_takes_structs_of_other_versions(void **state)
+{
+    (void)state;
+    char text[200] = "";
+    Report why = {text, sizeof text};
+    Sized to;
+    SizedOld old = {sizeof old, 1};
+    assert_true(sized_copy(&to, sizeof to, &old, "options", "sized", why));
+    assert_int_equal(to.struct_size, sizeof to);
+    assert_int_equal(to.a, 1);
+    assert_int_equal(to.b, 0);
+    SizedNew newer = {.struct_size = sizeof newer, .a = 1, .b = 2};
+    assert_true(sized_copy(&to, sizeof to, &newer, "options", "sized", why));
+    assert_int_equal(to.b, 2);
+    newer.d = 4;
+    assert_false(sized_copy(&to, sizeof to, &newer, "options", "sized", why));
+    assert_string_equal(text, "options: fields past byte 24 of sized are of a newer version of "
+                        "this library");
+    assert_int_equal(to.a, 0);
+    assert_true(sized_copy(&to, sizeof to, NULL, "options", "sized", why));
+    assert_int_equal(to.struct_size, sizeof to);
+}
+
+static void sized_copy_refuses_what_is_no_size(void **state)
+{
+    (void)state;
+    char text[200] = "";
+    Report why = {text, sizeof text};
+    Sized to, from = {0};
+    assert_false(SIZED_COPY(Sized, &to, &from, "options", why));
+    assert_string_equal(text, "options: struct_size is 0, not sizeof(Sized), 24");
+    from.struct_size = (size_t)-1;
+    assert_false(SIZED_COPY(Sized, &to, &from, "options", why));
+    assert_false(SIZED_FILL(Sized, &from, &to, "options", why));
+}
+
+static void sized_fill_keeps_within_the_caller(void **state)
+{
+    (void)state;
+    Sized from = {sizeof from, 1, 2};
+    SizedOld old[2] = {{sizeof *old, 0}, {7, 7}};
+    assert_true(sized_fill(old, &from, sizeof from, "stats", "sized", (Report){NULL, 0}));
+    assert_int_equal(old[0].struct_size, sizeof *old);
+    assert_int_equal(old[0].a, 1);
+    assert_int_equal(old[1].struct_size, 7);
+    SizedNew newer = {.struct_size = sizeof newer, .d = 4};
+    assert_true(sized_fill(&newer, &from, sizeof from, "stats", "sized", (Report){NULL, 0}));
+    assert_int_equal(newer.struct_size, sizeof newer);
+    assert_int_equal(newer.b, 2);
+    assert_int_equal(newer.d, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -735,6 +804,9 @@ int main(void)
         cmocka_unit_test(scalar_operators_have_names),
         cmocka_unit_test(rounding_up_of_integers),
         cmocka_unit_test(gcd_is_the_greatest),
+        cmocka_unit_test(sized_copy_takes_structs_of_other_versions),
+        cmocka_unit_test(sized_copy_refuses_what_is_no_size),
+        cmocka_unit_test(sized_fill_keeps_within_the_caller),
         cmocka_unit_test(bits_get_reads_every_width_and_offset),
         cmocka_unit_test(bits_set_leaves_neighbours_alone),
     };
