@@ -7,7 +7,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tilus)
 set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
 install(FILES include/tilus/artefact.h include/tilus/export.h include/tilus/kernel.h
-              include/tilus/runtime.h DESTINATION ${header_dir} COMPONENT runtime)
+              include/tilus/runtime.h include/tilus/types.h DESTINATION ${header_dir} COMPONENT runtime)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT compiler
         FILES_MATCHING PATTERN *.md)

@@ -1,5 +1,5 @@
-/* Public API: element types and compact storage. */
-#include "tilus/tilus.h"
+/* Public API of libtilus_rt: element types and compact storage. */
+#include "tilus/types.h"
 
 #include "support/bits.h"
 #include "types/dtype.h"
