@@ -100,9 +100,11 @@ int main(int argc, char **argv)
     tilus_rt *rt;
     tilus_matmul *matmul;
     tilus_matmul_plan *plan;
-    const tilus_matmul_options options = {.directory = argv[4],
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .directory = argv[4],
                                           .compile = tilus_matmul_compile};
-    const tilus_matmul_problem problem = {.weights = "u4", .n = n, .k = k, .group = GROUP,
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem,
+                                          .weights = "u4", .n = n, .k = k, .group = GROUP,
                                           .zeros = TILUS_ZEROS_INTEGER};
     check(tilus_rt_open(NULL, &rt, NULL, 0), "finding a GPU");
     check(tilus_matmul_open(rt, &options, &matmul), "opening the library");
@@ -112,11 +114,13 @@ int main(int argc, char **argv)
     /* Packing, once; then one allocation for weights, workspace, a and c. */
     size_t bytes = tilus_matmul_packed_size(plan), room = tilus_matmul_workspace_size(plan, 1);
     void *packed = allocate(bytes);
-    const tilus_matmul_weights weights = {codes, scales, zeros, .transposed = true};
+    const tilus_matmul_weights weights = {sizeof weights, codes, scales, zeros,
+                                          .transposed = true};
     uint64_t memory;
     check(tilus_matmul_pack(plan, &weights, packed), "packing");
     check(tilus_rt_allocate(rt, 0, bytes + room + 2 * (k + n), &memory), "allocating");
     const tilus_matmul_call call = {
+        .struct_size = sizeof call,
         .m = 1, .weights = memory, .workspace = memory + bytes, .workspace_size = room,
         .a = memory + bytes + room, .c = memory + bytes + room + 2 * k};
     check(tilus_rt_upload(rt, 0, call.weights, packed, bytes), "uploading the weights");

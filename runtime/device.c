@@ -42,6 +42,9 @@ tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal)
 
 tilus_status device_check(const ErrorContext *at)
 {
+    if (at->rt->is_software)
+        return rt_fail_at(at, TILUS_ERROR_NO_DRIVER, "a software device has no driver, and runs "
+                          "nothing");
     if (!fork_mark_is_mine(&at->rt->mark))
         return rt_fail(TILUS_ERROR_STATE, "this process was forked after tilus_rt_open, which a "
                        "CUDA driver does not survive: fork first, or start a new program (in "

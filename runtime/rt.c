@@ -1,16 +1,28 @@
 /* Opening the driver, and what it has. */
 #include "rt.h"
 
+#include "support/sized.h"
+#include "tilus_version.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- open and close ------------------------------------------------- */
 
+tilus_status devices_allocate(tilus_rt *rt, int count)
+{
+    rt->devices = calloc((size_t)count, sizeof *rt->devices);
+    if (!rt->devices)
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
+    rt->device_count = count;
+    for (int i = 0; i < count; i++)
+        pthread_mutex_init(&rt->devices[i].lock, NULL);
+    return TILUS_OK;
+}
+
 static tilus_status describe_devices(tilus_rt *rt)
 {
     tilus_status status = TILUS_OK;
-    for (int i = 0; i < rt->device_count; i++)
-        pthread_mutex_init(&rt->devices[i].lock, NULL);
     for (int i = 0; i < rt->device_count && status == TILUS_OK; i++)
         status = device_describe(rt, &rt->devices[i], i);
     return status;
@@ -30,12 +42,24 @@ static tilus_status open_driver(tilus_rt *rt)
     CHECK(&at, cuDeviceGetCount(&count));
     if (count == 0)
         return rt_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device: the driver is there and has none");
-    rt->devices = calloc((size_t)count, sizeof *rt->devices);
-    if (!rt->devices)
-        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
-    rt->device_count = count;
-    status = describe_devices(rt);
+    status = devices_allocate(rt, count);
+    if (status == TILUS_OK)
+        status = describe_devices(rt);
 done:
+    return status;
+}
+
+/* Opens what the options ask for. What they point to is needed no more then. */
+static tilus_status open_as_asked(tilus_rt *rt, const tilus_rt_options *options)
+{
+    char message[RT_LINE];
+    const Report why = {message, sizeof message};
+    if (!SIZED_COPY(tilus_rt_options, &rt->options, options, "options", why))
+        return rt_fail(TILUS_ERROR_ARGUMENT, "%s", message);
+    bool is_software = rt->options.devices || rt->options.device_count;
+    tilus_status status = is_software ? software_open(rt) : open_driver(rt);
+    rt->options.library = NULL;
+    rt->options.devices = NULL;
     return status;
 }
 
@@ -50,11 +74,8 @@ tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out, char
         snprintf(message, size, "out of memory");
         return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     }
-    if (options)
-        rt->options = *options;
     fork_mark_make(&rt->mark);
-    tilus_status status = open_driver(rt);
-    rt->options.library = NULL;     /* the caller's string is needed no more */
+    tilus_status status = open_as_asked(rt, options);
     if (status == TILUS_OK) {
         *out = rt;
         return TILUS_OK;
@@ -82,6 +103,11 @@ void tilus_rt_close(tilus_rt *rt)
 }
 
 /* ---- descriptions --------------------------------------------------- */
+
+const char *tilus_rt_version(void)
+{
+    return TILUS_VERSION;
+}
 
 int tilus_rt_driver_version(const tilus_rt *rt)
 {

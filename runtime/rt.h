@@ -39,6 +39,7 @@ typedef struct Device {
 struct tilus_rt {
     CudaApi api;
     bool has_libraries;         /* the driver has cuLibrary... */
+    bool is_software;           /* the devices are descriptions; `api` is empty */
     ForkMark mark;
     tilus_rt_options options;
     int driver_version;
@@ -137,14 +138,20 @@ void rt_log(const tilus_rt *rt, const char *format, ...)
 
 /* ---- devices -------------------------------------------------------- */
 
+/* Makes room for the devices, all zero but their locks. */
+tilus_status devices_allocate(tilus_rt *rt, int count);
+
+/* Takes the software devices of rt->options. */
+tilus_status software_open(tilus_rt *rt);
+
 /* Finds what tilus_rt tells of device `ordinal`. */
 tilus_status device_describe(tilus_rt *rt, Device *device, int ordinal);
 
 /* Sets `*at` to device `ordinal`, or fails with TILUS_ERROR_NO_DEVICE. */
 tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal);
 
-/* Fails when the process was forked since tilus_rt_open, or the device's context is
- * lost. */
+/* Fails when the process was forked since tilus_rt_open, the device's context is lost, or there
+ * is no driver. */
 tilus_status device_check(const ErrorContext *at);
 
 /* Makes the device's primary context, which it retains at first, current for this thread;

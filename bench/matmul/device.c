@@ -83,7 +83,7 @@ static bool pack(Device *d)
     bool ok = upload(d, data->codes, data->code_bytes, &codes) &&
               upload(d, data->scales, data->scale_bytes, &scales) &&
               (!data->zeros || upload(d, data->zeros, data->zero_bytes, &zeros));
-    const tilus_matmul_weights plain = {(const void *)(uintptr_t)codes,
+    const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)codes,
                                         (const void *)(uintptr_t)scales,
                                         (const void *)(uintptr_t)zeros, .transposed = true};
     ok = ok && pack_copies(d, &plain);
@@ -141,7 +141,7 @@ static bool open_call(Device *d, int64_t m)
 {
     const MatmulSpec *s = d->spec;
     size_t c = (size_t)(m * s->n) * dtype_bits(s->result) / 8;
-    d->call = (tilus_matmul_call){.m = m,
+    d->call = (tilus_matmul_call){.struct_size = sizeof d->call, .m = m,
                                   .workspace_size = tilus_matmul_workspace_size(d->plan, m)};
     return check(tilus_matmul_prepare(d->plan, m)) &&
            upload(d, d->data.a, a_bytes(d), &d->call.a) &&
@@ -270,7 +270,8 @@ static bool open_runtime(Device *d)
 static bool open_library(Device *d)
 {
     const Settings *s = d->settings;
-    const tilus_matmul_options options = {.directory = s->kernels, .tunings = s->tunings_text};
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .directory = s->kernels, .tunings = s->tunings_text};
     return open_runtime(d) && measure_open(&d->measure, BENCH_USER, ORDINAL) &&
            check(tilus_matmul_open(d->rt, &options, &d->matmul)) &&
            check(tilus_matmul_plan_create(d->matmul, &s->problem, ORDINAL, &d->plan));

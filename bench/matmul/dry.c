@@ -18,7 +18,8 @@ static MatmulDevice h200(void)
 /* NULL after a failure, which stands on stderr. The library outlives the plan. */
 static tilus_matmul_plan *open_plan(const Settings *s, tilus_matmul **matmul)
 {
-    const tilus_matmul_options options = {.tunings = s->tunings_text};
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .tunings = s->tunings_text};
     const MatmulDevice device = h200();
     tilus_matmul_plan *plan = NULL;
     tilus_status status = tilus_matmul_open(NULL, &options, matmul);

@@ -103,6 +103,7 @@ static bool read_line(Line *line)
 {
     Settings *s = line->settings;
     tilus_matmul_problem *p = &s->problem;
+    p->struct_size = sizeof *p;
     p->zeros = (tilus_zeros)line->zeros;
     s->state = line->loaded ? MEASURE_LOADED : MEASURE_RESTED;
     bool runs = !s->dry_run && !s->list_kernels && !s->list_space;

@@ -21,6 +21,9 @@
 extern "C" {
 #endif
 
+/* Returns the version of this library, "0.2.0"; static storage. Thread safe. */
+TILUS_API const char *tilus_matmul_version(void);
+
 typedef struct tilus_matmul tilus_matmul;               /* where kernels come from */
 typedef struct tilus_matmul_plan tilus_matmul_plan;     /* one problem on one device */
 
@@ -39,9 +42,10 @@ typedef enum tilus_epilogue {
     TILUS_EPILOGUE_GELU     /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
 } tilus_epilogue;
 
-/* C = function(A x B + bias) + residual. All zero, or a NULL in its place, is the
- * default. */
+/* C = function(A x B + bias) + residual. All zero but struct_size, or a NULL in its place, is
+ * the default. */
 typedef struct tilus_matmul_problem {
+    size_t struct_size;         /* sizeof(tilus_matmul_problem) */
     const char *weights;        /* u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
     const char *activations;    /* of A: f16 (default), bf16, f8e4m3, f8e5m2, i8 */
     const char *scales;         /* f16 or bf16; default: bf16 where A is, else f16 */
@@ -77,6 +81,7 @@ typedef tilus_status tilus_matmul_compiler(void *data, const char *program,
                                            size_t message_size);
 
 typedef struct tilus_matmul_options {
+    size_t struct_size;                 /* sizeof(tilus_matmul_options) */
     const tilus_matmul_kernel *kernels; /* that are looked at first; they outlive the library */
     size_t kernel_count;
     const char *directory;              /* of NAME.tilusk files; looked at next */
@@ -124,6 +129,7 @@ TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
  * bits first; scales and zero points are [groups, n] beside [k, n] codes and [n, groups] beside
  * [n, k]. Addresses are of host memory for tilus_matmul_pack, else of the device. */
 typedef struct tilus_matmul_weights {
+    size_t struct_size;         /* sizeof(tilus_matmul_weights) */
     const void *codes, *scales;
     const void *zeros;          /* NULL where the problem has none */
     bool transposed;            /* all are [n, k], as PyTorch keeps them; else [k, n] */
@@ -170,6 +176,7 @@ enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
 /* Addresses of the device; those of weights and workspace are multiples of 256, the others
  * of 16. */
 typedef struct tilus_matmul_call {
+    size_t struct_size;         /* sizeof(tilus_matmul_call) */
     int64_t m;                  /* 1 to 65536 */
     uint64_t a;                 /* [m, k]. Where f16 is multiplied (docs/matmul.md), magnitudes are
                                    below 8188, and of sums of A over 32 to 128 elements with

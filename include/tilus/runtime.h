@@ -31,31 +31,61 @@
 extern "C" {
 #endif
 
+/* Returns the version of this library, "0.2.0"; static storage. Thread safe. */
+TILUS_API const char *tilus_rt_version(void);
+
 typedef struct tilus_rt tilus_rt;           /* the driver and all devices of the process */
 typedef struct tilus_kernel tilus_kernel;   /* one program, for any of the devices */
 typedef void *tilus_stream;                 /* a CUstream, or cudaStream_t; NULL, too */
 
 /* ---- the driver and its devices ------------------------------------------- */
 
-/* All zero, or a NULL in its place, is the default. */
+/* Describes a device, in the driver's words where they are known. */
+typedef struct tilus_device_description {
+    size_t struct_size;         /* sizeof(tilus_device_description) */
+    const char *key;            /* a short name, "h200"; may be NULL */
+    const char *name;           /* as drivers report it, "NVIDIA H200" */
+    int capability;             /* compute capability, 90 for 9.0 */
+    int multiprocessors;
+    size_t memory;              /* bytes */
+    size_t shared_memory;       /* bytes that a block can have */
+} tilus_device_description;
+
+/* Describe devices that need not be there, by NVIDIA's public figures: the i-th, NULL past the
+ * last; the one whose key or name this is, in letters of either case, NULL for others. Static
+ * storage. Thread safe. */
+TILUS_API const tilus_device_description *tilus_known_device(size_t i);
+TILUS_API const tilus_device_description *tilus_find_device(const char *name);
+
+/* All zero but struct_size, or a NULL in its place, is the default. */
 typedef struct tilus_rt_options {
+    size_t struct_size;         /* sizeof(tilus_rt_options) */
+
     /* The path of libcuda. NULL: what the environment variable TILUS_LIBCUDA says, else
        libcuda.so.1 where the system finds it. */
     const char *library;
 
     /* Gets a line (without its end) for what is worth a server's log: a kernel that
        was prepared, machine code that the driver refused so that its PTX was compiled,
-       a lost context, registers that spill, a failure to release something. Failures that a function returns
-       are not among them. Any thread that is inside of this library calls it, several
-       at once, and may hold locks then: it must not call the library, nor wait for a
+       a lost context, registers that spill, a failure to release something. Failures that a
+       function returns are not among them. Any thread that is inside of this library calls it,
+       several at once, and may hold locks then: it must not call the library, nor wait for a
        thread that does. NULL: nobody. */
     void (*log)(void *data, const char *message);
     void *log_data;
+
+    /* Software devices, in place of a driver and its devices: libcuda is not loaded, and the
+       process has these. Libraries plan, pack and check for them as on such devices; functions
+       that need a driver are TILUS_ERROR_NO_DRIVER. The elements are as far apart as the first
+       one's struct_size says; all is copied. NULL and 0: the driver's devices. */
+    const tilus_device_description *devices;
+    size_t device_count;
 } tilus_rt_options;
 
-/* Loads libcuda, initialises it and describes the devices; makes no context yet.
- * `options` may be NULL. On failure `*out` is NULL and message[0..size) says why:
- * TILUS_ERROR_NO_DRIVER, TILUS_ERROR_NO_DEVICE, TILUS_ERROR_MEMORY. The caller closes the
+/* Loads libcuda, initialises it and describes the devices; makes no context yet. With software
+ * devices it takes these instead. `options` may be NULL. On failure `*out` is NULL and
+ * message[0..size) says why: TILUS_ERROR_NO_DRIVER, TILUS_ERROR_NO_DEVICE, TILUS_ERROR_MEMORY;
+ * TILUS_ERROR_ARGUMENT, of the options, names the field and its value. The caller closes the
  * result, when all kernels are unloaded and no other thread uses it. libcuda stays
  * loaded. In a forked child tilus_rt_close frees host memory only. */
 TILUS_API tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out,
@@ -67,7 +97,8 @@ TILUS_API void tilus_rt_close(tilus_rt *rt);
  * none failed. Valid until the thread's next call. */
 TILUS_API const char *tilus_rt_error(void);
 
-/* The newest CUDA version that the driver has (13000 for 13.0); how many devices. */
+/* The newest CUDA version that the driver has (13000 for 13.0), 0 of software devices; how many
+ * devices. */
 TILUS_API int tilus_rt_driver_version(const tilus_rt *rt);
 TILUS_API int tilus_rt_device_count(const tilus_rt *rt);
 

@@ -48,7 +48,8 @@ static bool is_plain(const MatmulSpec *s)
 tilus_status dense_plan(tilus_matmul_plan *plan)
 {
     tilus_matmul *matmul = plan->matmul;
-    if (!is_plain(&plan->spec))
+    plan->dense.possible = is_plain(&plan->spec);
+    if (!plan->dense.possible || tilus_rt_driver_version(matmul->rt) == 0)
         return TILUS_OK;
     pthread_mutex_lock(&matmul->lock);
     tilus_status status = find_api(matmul);
@@ -57,10 +58,16 @@ tilus_status dense_plan(tilus_matmul_plan *plan)
     return status;
 }
 
+bool dense_may_serve(const tilus_matmul_plan *plan, int64_t m)
+{
+    return plan->dense.possible && m >= MATMUL_DENSE_M &&
+           !matmul_by_wgmma(&plan_choice(plan, m)->config) &&
+           (plan->dense.api || tilus_rt_driver_version(plan->matmul->rt) == 0);
+}
+
 bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
 {
-    return plan->dense.api && m >= MATMUL_DENSE_M &&
-           !matmul_by_wgmma(&plan_choice(plan, m)->config);
+    return plan->dense.api && dense_may_serve(plan, m);
 }
 
 /* Counts bytes of the decoded weights. */

@@ -31,6 +31,12 @@ tilus_status matmul_fail(tilus_status status, const char *format, ...)
 #define matmul_refuse(...) matmul_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
 tilus_status matmul_fail_memory(void);
 
+/* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
+#define MATMUL_TAKE(type, to, from, object) \
+    matmul_take((type *){(to)}, sizeof(type), (const type *){(from)}, object, #type)
+tilus_status matmul_take(void *to, size_t size, const void *from, const char *object,
+                         const char *name);
+
 /* ---- kernels ------------------------------------------------------------ */
 
 /* The arguments of the programs, of these names in kernels/matmul. */
@@ -123,6 +129,7 @@ typedef struct Packed {
 
 /* Decoded weights for cuBLAS. */
 typedef struct Dense {
+    bool possible;              /* of the problem: cuBLAS can compute it */
     const DenseApi *api;        /* NULL: this plan does without */
     Kernel *decode;
     pthread_mutex_t lock;       /* of the handle's stream and workspace */
@@ -177,8 +184,10 @@ int64_t packed_groups(const MatmulSpec *spec);
 /* Returns the index of row `row` of a tile among the scales of group `q` of a packed block. */
 size_t packed_scale_index(int rows, int q, int row);
 
-/* Returns the name of the field that is NULL though the problem needs it; NULL: none is. */
-const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_weights *w);
+/* Copies the caller's weights, and refuses fields that are NULL though the problem needs them,
+ * or given though it does not. */
+tilus_status weights_take(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+                          tilus_matmul_weights *own);
 
 /* Writes a packed block that lies outside of k, as tilus_matmul_pack does. */
 tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *block);
@@ -226,8 +235,12 @@ tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches,
 
 /* ---- dense products ----------------------------------------------------- */
 
-/* Decides if the plan uses cuBLAS, which the first plan looks for. */
+/* Decides if the plan uses cuBLAS, which the first plan looks for; none of a software device
+ * does. */
 tilus_status dense_plan(tilus_matmul_plan *plan);
+
+/* Returns true when a device with cuBLAS decodes weights for `m` rows of the plan. */
+bool dense_may_serve(const tilus_matmul_plan *plan, int64_t m);
 void dense_free(tilus_matmul_plan *plan);
 void dense_close(DenseApi *api);
 

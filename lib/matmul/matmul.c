@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "matmul/internal.h"
 
+#include "support/sized.h"
+#include "tilus_version.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,22 +27,47 @@ tilus_status matmul_fail_memory(void)
     return tilus_rt_fail(TILUS_ERROR_MEMORY, "out of memory");
 }
 
+tilus_status matmul_take(void *to, size_t size, const void *from, const char *object,
+                         const char *name)
+{
+    char message[256];
+    if (!from)
+        return matmul_refuse("%s is NULL", object);
+    if (sized_copy(to, size, from, object, name, (Report){message, sizeof message}))
+        return TILUS_OK;
+    return matmul_refuse("%s", message);
+}
+
 /* ---- open and close ----------------------------------------------------- */
 
-static tilus_status copy_options(tilus_matmul *matmul, const tilus_matmul_options *options)
+const char *tilus_matmul_version(void)
 {
-    if (!options)
-        return TILUS_OK;
+    return TILUS_VERSION;
+}
+
+static tilus_status check_kernels(const tilus_matmul_options *options)
+{
     for (size_t i = 0; i < options->kernel_count; i++) {
         const tilus_matmul_kernel *kernel = options->kernels ? &options->kernels[i] : NULL;
         if (!kernel || !kernel->name || !kernel->bytes)
             return matmul_refuse("kernels[%zu] of %zu has no %s", i, options->kernel_count,
                                  kernel && kernel->name ? "bytes" : "name");
     }
-    matmul->options = *options;
-    if (options->directory && !(matmul->directory = strdup(options->directory)))
-        return matmul_fail_memory();
     return TILUS_OK;
+}
+
+static tilus_status copy_options(tilus_matmul *matmul, const tilus_matmul_options *options)
+{
+    tilus_matmul_options *o = &matmul->options;
+    tilus_status status = options ? MATMUL_TAKE(tilus_matmul_options, o, options, "options")
+                                  : TILUS_OK;
+    if (status == TILUS_OK)
+        status = check_kernels(o);
+    const char *directory = o->directory;
+    o->directory = NULL;
+    if (status == TILUS_OK && directory && !(matmul->directory = strdup(directory)))
+        return matmul_fail_memory();
+    return status;
 }
 
 static tilus_status open_table(tilus_matmul *matmul)

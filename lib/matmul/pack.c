@@ -261,13 +261,15 @@ tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *bloc
 tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                const tilus_matmul_weights *weights, void *packed)
 {
-    const char *missing = !packed ? "packed" : weights_missing(plan, weights);
-    if (missing)
-        return matmul_refuse("%s is NULL", missing);
+    tilus_matmul_weights own;
+    tilus_status status = packed ? weights_take(plan, weights, &own)
+                                 : matmul_refuse("packed is NULL");
+    if (status != TILUS_OK)
+        return status;
     Packer *p = malloc(sizeof *p);
     if (!p)
         return matmul_fail_memory();
-    tilus_status status = packer_open(p, plan, weights);
+    status = packer_open(p, plan, &own);
     if (status == TILUS_OK)
         pack_all(p, packed);
     free(p->table);

@@ -49,10 +49,19 @@ size_t packed_scale_index(int rows, int q, int row)
     return (size_t)((q * 8 + row % 8) * (rows / 8) + row / 8);
 }
 
-const char *weights_missing(const tilus_matmul_plan *plan, const tilus_matmul_weights *w)
+tilus_status weights_take(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+                          tilus_matmul_weights *w)
 {
-    return !w ? "weights" : !w->codes ? "codes" : !w->scales ? "scales"
-         : plan->spec.zeros != TILUS_ZEROS_NONE && !w->zeros ? "zeros" : NULL;
+    bool has_zeros = plan->spec.zeros != TILUS_ZEROS_NONE;
+    tilus_status status = MATMUL_TAKE(tilus_matmul_weights, w, weights, "weights");
+    if (status != TILUS_OK)
+        return status;
+    if (!w->codes || !w->scales || (has_zeros && !w->zeros))
+        return matmul_refuse("weights: %s is NULL", !w->codes ? "codes" : !w->scales ? "scales"
+                                                                                    : "zeros");
+    if (!has_zeros && w->zeros)
+        return matmul_refuse("weights: zeros is given, but the problem has none: give NULL");
+    return TILUS_OK;
 }
 
 size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan)

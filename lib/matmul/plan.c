@@ -101,8 +101,6 @@ static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_proble
                               const MatmulDevice *device)
 {
     char message[256];
-    if (!problem)
-        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem is NULL");
     if (!matmul_spec(problem, &plan->spec, message, sizeof message))
         return matmul_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
     if (device)
@@ -166,7 +164,10 @@ static tilus_status create(tilus_matmul_plan *plan, const tilus_matmul_problem *
 tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_problem *problem,
                                       int device, tilus_matmul_plan **out)
 {
-    return create(new_plan(matmul, device), problem, NULL, out);
+    tilus_matmul_problem own;
+    *out = NULL;
+    tilus_status status = MATMUL_TAKE(tilus_matmul_problem, &own, problem, "problem");
+    return status == TILUS_OK ? create(new_plan(matmul, device), &own, NULL, out) : status;
 }
 
 tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem *problem,
@@ -309,14 +310,14 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
         return list;
     }
     bool dense = false;
-    for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * m; bucket *= 2)
-        if (dense_serves(plan, bucket)) {
-            dense = true;
-        } else {
+    for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * m; bucket *= 2) {
+        dense = dense || dense_may_serve(plan, bucket);
+        if (!dense_serves(plan, bucket)) {
             if (plan_choice(plan, bucket)->prepare)
                 add_kernel(&list, plan_choice(plan, bucket)->prepare);
             add_kernel(&list, plan_choice(plan, bucket)->product);
         }
+    }
     if (dense)
         add_kernel(&list, plan->dense.decode);
     return list;

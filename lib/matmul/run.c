@@ -151,8 +151,6 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 {
     enum { STRIDE_MAX = 1 << 23 };
     int64_t k = plan->spec.k, divisor = matmul_divisor(&plan->spec);
-    if (!call)
-        return matmul_refuse("call is NULL");
     if (call->m < 1 || call->m > MATMUL_M_MAX)
         return matmul_refuse("m is %" PRId64 ", not 1 to %d", call->m, MATMUL_M_MAX);
     if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > STRIDE_MAX))
@@ -321,13 +319,12 @@ tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches,
     return status == TILUS_OK ? left : status;
 }
 
-tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
-                              const tilus_matmul_call *call)
+/* Enqueues a call that was checked. */
+static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
+                        const tilus_matmul_call *call)
 {
     Launch launches[MATMUL_LAUNCHES];
-    tilus_status status = check_call(plan, call);
-    if (status != TILUS_OK)
-        return status;
+    tilus_status status = TILUS_OK;
     if (dense_serves(plan, call->m))
         return dense_run(plan, stream, call);
     const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
@@ -336,6 +333,16 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
         status = launches_run(plan, launches, count, stream);
     }
     return status;
+}
+
+tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
+                              const tilus_matmul_call *call)
+{
+    tilus_matmul_call own;
+    tilus_status status = MATMUL_TAKE(tilus_matmul_call, &own, call, "call");
+    if (status == TILUS_OK)
+        status = check_call(plan, &own);
+    return status == TILUS_OK ? run(plan, stream, &own) : status;
 }
 
 /* ---- packing on the device ---------------------------------------------- */
@@ -355,12 +362,12 @@ Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *we
 tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
                                       const tilus_matmul_weights *weights, uint64_t packed)
 {
-    const char *missing = weights_missing(plan, weights);
-    if (missing)
-        return matmul_refuse("%s is NULL", missing);
-    tilus_status status = check_address("packed", packed, MATMUL_ALIGN);
+    tilus_matmul_weights own;
+    tilus_status status = weights_take(plan, weights, &own);
+    if (status == TILUS_OK)
+        status = check_address("packed", packed, MATMUL_ALIGN);
     if (status != TILUS_OK)
         return status;
-    const Launch l = pack_launch(plan, weights, packed);
+    const Launch l = pack_launch(plan, &own, packed);
     return launches_run(plan, &l, 1, stream);
 }

@@ -181,7 +181,10 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
     CALLED();
-    snprintf(name, (size_t)size, "Fake %d", device);
+    if (fake_cuda.device_name)
+        snprintf(name, (size_t)size, "%s", fake_cuda.device_name);
+    else
+        snprintf(name, (size_t)size, "Fake %d", device);
     return CUDA_SUCCESS;
 }
 
@@ -201,8 +204,12 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 101376; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = fake_cuda.multiprocessors ? fake_cuda.multiprocessors : 132;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = fake_cuda.shared_memory ? fake_cuda.shared_memory : 101376;
+        break;
     default: return INVALID_VALUE;
     }
     return CUDA_SUCCESS;

@@ -50,6 +50,9 @@ typedef struct FakeCuda {
     int device_count;
     int driver_version;
     int capability;         /* of every device; 0: 86 */
+    const char *device_name;    /* of every device; NULL: "Fake 100", "Fake 101", .. */
+    int multiprocessors;    /* of every device; 0: 132 */
+    int shared_memory;      /* of a block, bytes; 0: 99 KiB */
     const char *fail;       /* "cuX:code" or "N:code": the call that fails, by name or
                                number from 1, and its error; NULL: TILUS_FAKE_FAIL */
     int without_local;      /* functions have no local memory; else 16 bytes a thread */

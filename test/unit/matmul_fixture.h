@@ -29,8 +29,10 @@ static inline void fill_random(void *data, size_t size)
 static inline tilus_matmul *open_matmul(tilus_rt **rt, const tilus_matmul_options *options)
 {
     tilus_matmul *matmul;
+    tilus_matmul_options sized = options ? *options : (tilus_matmul_options){0};
+    sized.struct_size = sizeof sized;
     *rt = open_fake();
-    assert_ok(tilus_matmul_open(*rt, options, &matmul));
+    assert_ok(tilus_matmul_open(*rt, &sized, &matmul));
     return matmul;
 }
 
@@ -45,6 +47,7 @@ static inline int set_up_matmul(void **state)
 static inline tilus_matmul_plan *plan_of(tilus_matmul *matmul, tilus_matmul_problem problem)
 {
     tilus_matmul_plan *plan;
+    problem.struct_size = sizeof problem;
     assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
     return plan;
 }
@@ -118,7 +121,8 @@ static inline void plain_free(Plain *p)
 
 static inline tilus_matmul_weights weights_of(const Plain *p, bool transposed)
 {
-    return (tilus_matmul_weights){p->codes, p->scales, p->zero_bytes ? p->zeros : NULL,
+    return (tilus_matmul_weights){sizeof(tilus_matmul_weights), p->codes, p->scales,
+                                  p->zero_bytes ? p->zeros : NULL,
                                   transposed};
 }
 

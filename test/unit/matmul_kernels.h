@@ -101,6 +101,7 @@ static inline tilus_status fake_compile(void *data, const char *program,
 static inline tilus_matmul_call call_for(const tilus_matmul_plan *plan, int64_t m)
 {
     return (tilus_matmul_call){
+        .struct_size = sizeof(tilus_matmul_call),
         .m = m, .a = 0x10000, .weights = 0x20000, .bias = 0x30000, .residual = 0x40000,
         .c = 0x50000, .workspace = 0x100000,
         .workspace_size = tilus_matmul_workspace_size(plan, m)};

@@ -20,7 +20,8 @@ static void run_compiled(const tilus_matmul_problem *problem, void *cache)
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, &options);
     tilus_matmul_plan *plan = plan_of(matmul, *problem);
-    const tilus_matmul_weights weights = {(void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    const tilus_matmul_weights weights = {sizeof weights, (void *)0x1000, (void *)0x2000,
+                                          problem->zeros ? (void *)0x3000 : NULL, true};
     int expected = fake->launches + 1;
     for (int64_t m = 1; m <= 16; m += 15) {
         const tilus_matmul_call call = call_for(plan, m);
@@ -90,7 +91,8 @@ static void a_directory_of_the_listed_kernels_suffices(void **state)
     const tilus_matmul_problem problem = {.weights = "u4", .n = 200, .k = 1104, .group = 128,
                                           .zeros = TILUS_ZEROS_FLOAT};
     const tilus_matmul_options options = {.directory = directory};
-    const tilus_matmul_weights weights = {(void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    const tilus_matmul_weights weights = {sizeof weights, (void *)0x1000, (void *)0x2000,
+                                          (void *)0x3000, true};
     assert_non_null(mkdtemp(directory));
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, &options);

@@ -205,6 +205,7 @@ static double error_of(const Data *d, int64_t rows)
 static tilus_matmul_call call_of(const Case *c, const Data *d)
 {
     return (tilus_matmul_call){
+        .struct_size = sizeof(tilus_matmul_call),
         .m = c->m, .a = (uintptr_t)d->a_bytes.data, .a_stride = c->a_stride,
         .weights = (uintptr_t)d->packed.data, .bias = (uintptr_t)d->bias_bytes.data,
         .residual = (uintptr_t)d->residual_bytes.data, .c = (uintptr_t)d->c.data,

@@ -39,7 +39,7 @@ static void describes_devices(void **state)
 
 static void assert_open_fails(const char *library, tilus_status status, const char *part)
 {
-    const tilus_rt_options options = {.library = library};
+    const tilus_rt_options options = {.struct_size = sizeof options, .library = library};
     char message[512];
     tilus_rt *rt = (tilus_rt *)message;
     assert_int_equal(tilus_rt_open(&options, &rt, message, sizeof message), status);

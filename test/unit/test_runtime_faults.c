@@ -183,7 +183,8 @@ static void log_here(void *data, const char *message)
 
 static tilus_rt *open_with_log(void)
 {
-    const tilus_rt_options options = {.log = log_here, .log_data = &logged};
+    const tilus_rt_options options = {.struct_size = sizeof options,
+                                      .log = log_here, .log_data = &logged};
     char message[256];
     tilus_rt *rt;
     assert_int_equal(tilus_rt_open(&options, &rt, message, sizeof message), TILUS_OK);

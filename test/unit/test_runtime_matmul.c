@@ -12,7 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const tilus_matmul_problem u4 = {.weights = "u4", .n = 200, .k = 1100, .group = 128};
+static const tilus_matmul_problem u4 = {.struct_size = sizeof u4, .weights = "u4", .n = 200, .k = 1100,
+                                        .group = 128};
+
+#define OPTIONS .struct_size = sizeof(tilus_matmul_options)
+#define PROBLEM .struct_size = sizeof(tilus_matmul_problem)
 
 /* ---- opening ---------------------------------------------------------------- */
 
@@ -25,9 +29,10 @@ static void says_what_is_wrong_with_kernels(void **state)
         tilus_matmul_options options;
         const char *message;
     } cases[] = {
-        {{.kernels = kernels, .kernel_count = 2}, "kernels[1] of 2 has no name"},
-        {{.kernels = kernels + 2, .kernel_count = 1}, "kernels[0] of 1 has no bytes"},
-        {{.kernel_count = 3}, "kernels[0] of 3 has no name"},
+        {{OPTIONS, .kernels = kernels, .kernel_count = 2}, "kernels[1] of 2 has no name"},
+        {{OPTIONS, .kernels = kernels + 2, .kernel_count = 1}, "kernels[0] of 1 has no bytes"},
+        {{OPTIONS, .kernel_count = 3}, "kernels[0] of 3 has no name"},
+        {{.kernel_count = 0}, "options: struct_size is 0, not sizeof(tilus_matmul_options)"},
     };
     tilus_rt *rt = open_fake();
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -36,6 +41,7 @@ static void says_what_is_wrong_with_kernels(void **state)
                      cases[i].message);
         assert_null(matmul);
     }
+    assert_string_equal(tilus_matmul_version(), tilus_rt_version());
     tilus_matmul_close(NULL);
     tilus_matmul_plan_free(NULL);
     tilus_rt_close(rt);
@@ -48,11 +54,12 @@ static void says_what_is_wrong_with_a_problem(void **state)
         tilus_matmul_problem problem;
         const char *message;
     } cases[] = {
-        {{.n = 1, .k = 1}, "problem: weights is NULL"},
-        {{.weights = "u9", .n = 1, .k = 1}, "weights is \"u9\""},
-        {{.weights = "u4", .k = 1}, "problem: n is 0"},
-        {{.weights = "u4", .n = 1, .k = 1, .group = 48}, "group is 48"},
-        {{.weights = "u4", .n = 1, .k = 1, .n_tile = 48}, "n_tile is 48, not 0, 32, 64"},
+        {{.n = 1, .k = 1}, "problem: struct_size is 0, not sizeof(tilus_matmul_problem)"},
+        {{PROBLEM, .n = 1, .k = 1}, "problem: weights is NULL"},
+        {{PROBLEM, .weights = "u9", .n = 1, .k = 1}, "weights is \"u9\""},
+        {{PROBLEM, .weights = "u4", .k = 1}, "problem: n is 0"},
+        {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .group = 48}, "group is 48"},
+        {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .n_tile = 48}, "n_tile is 48, not 0, 32, 64"},
     };
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, NULL);
@@ -136,7 +143,7 @@ static void takes_tunings(void **state)
     free(text);
     tilus_matmul_plan_free(plan);
     tilus_matmul_close(matmul);
-    const tilus_matmul_options bad = {.tunings = json};
+    const tilus_matmul_options bad = {OPTIONS, .tunings = json};
     assert_fails(tilus_matmul_open(rt, &bad, &matmul), TILUS_ERROR_ARGUMENT, "tunings: ");
     assert_null(matmul);
     tilus_rt_close(rt);

@@ -10,7 +10,8 @@
 #include "failing_memory.h"
 #include "matmul_kernels.h"
 
-static const tilus_matmul_problem u4 = {.weights = "u4", .n = 200, .k = 1100, .group = 128};
+static const tilus_matmul_problem u4 = {.struct_size = sizeof u4, .weights = "u4", .n = 200,
+                                        .k = 1100, .group = 128};
 
 /* ---- locks ------------------------------------------------------------------ */
 
@@ -36,7 +37,7 @@ typedef struct Session {
 
 static void session_open(Session *s, tilus_matmul_problem problem)
 {
-    const tilus_matmul_options options = {.compile = fake_compile,
+    const tilus_matmul_options options = {.struct_size = sizeof options, .compile = fake_compile,
                                           .compile_data = &s->compiler};
     s->matmul = open_matmul(&s->rt, &options);
     s->plan = plan_of(s->matmul, problem);
@@ -252,7 +253,7 @@ static void packs_on_the_device(void **state)
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "i4", .n = 200, .k = 1100,
                                             .zeros = TILUS_ZEROS_INTEGER});
-    tilus_matmul_weights w = {(void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000, true};
     assert_ok(tilus_matmul_pack_device(s.plan, &fake->streams[0], &w, 0x100000));
     const Packed *p = &s.plan->packed;
     const uint64_t expected[] = {0x1000, 0x2000, 0x3000, 0x100000, 0x100000 + p->scales,
@@ -276,7 +277,7 @@ static void the_null_stream_is_of_the_device(void **state)
     (void)state;
     Session s = {0};
     session_open(&s, u4);
-    const tilus_matmul_weights w = {(void *)0x1000, (void *)0x2000, NULL, false};
+    const tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, NULL, false};
     assert_ok(tilus_matmul_pack_device(s.plan, NULL, &w, 0x100000));
     assert_string_equal(fake->log[0].name, "pack");
     assert_null(fake->log[0].stream);
@@ -316,12 +317,14 @@ static void the_null_stream_on_two_devices(void **state)
 /* All that a user does, with nothing left behind wherever it ends. */
 static tilus_status use_everything(FakeCompiler *compiler, tilus_rt *rt)
 {
-    const tilus_matmul_options options = {.directory = "/nowhere", .compile = fake_compile,
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .directory = "/nowhere", .compile = fake_compile,
                                           .compile_data = compiler};
     static unsigned char codes[100], scales[4], zeros[2];
-    const tilus_matmul_problem problem = {.weights = "u4", .n = 2, .k = 100, .group = 128,
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem,
+                                          .weights = "u4", .n = 2, .k = 100, .group = 128,
                                           .zeros = TILUS_ZEROS_INTEGER};
-    const tilus_matmul_weights weights = {codes, scales, zeros, true};
+    const tilus_matmul_weights weights = {sizeof weights, codes, scales, zeros, true};
     tilus_matmul *matmul;
     tilus_matmul_plan *plan = NULL;
     unsigned char packed[65536], part[65536];

@@ -97,7 +97,7 @@ static unsigned count_copies(size_t cache, size_t bytes)
 static bool pack_copies(const Trial *t, const Weights *w)
 {
     const Shape *s = t->shape;
-    const tilus_matmul_weights plain = {(const void *)(uintptr_t)s->codes,
+    const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)s->codes,
                                         (const void *)(uintptr_t)s->scales,
                                         (const void *)(uintptr_t)s->zeros, .transposed = true};
     bool ok = true;
@@ -159,7 +159,8 @@ bool trial_open(Trial *t, Shape *shape, const MatmulConfig *config, int64_t m, K
         !(t->weights = find_weights(t, config->rows)) ||
         !open_workspace(shape, tilus_matmul_workspace_size(t->plan, m)))
         return false;
-    t->call = (tilus_matmul_call){.m = m, .a = shape->a, .c = shape->c,
+    t->call = (tilus_matmul_call){.struct_size = sizeof t->call,
+                                  .m = m, .a = shape->a, .c = shape->c,
                                   .workspace = shape->workspace,
                                   .workspace_size = shape->workspace_size};
     return true;

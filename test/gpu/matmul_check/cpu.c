@@ -21,7 +21,7 @@ typedef struct Cpu {
 
 static tilus_status cpu_start(Engine *e, const char *tunings)
 {
-    const tilus_matmul_options options = {.tunings = tunings};
+    const tilus_matmul_options options = {.struct_size = sizeof options, .tunings = tunings};
     return tilus_matmul_open(NULL, &options, &e->matmul);
 }
 

@@ -21,7 +21,8 @@ static tilus_rt *rt_of(Engine *e)
 
 static tilus_status gpu_start(Engine *e, const char *tunings)
 {
-    const tilus_matmul_options options = {.compile = tilus_matmul_compile, .tunings = tunings};
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .compile = tilus_matmul_compile, .tunings = tunings};
     return tilus_matmul_open(rt_of(e), &options, &e->matmul);
 }
 
@@ -70,7 +71,9 @@ static tilus_status gpu_fill(Engine *e, uint64_t to, unsigned char byte, size_t 
 static tilus_status gpu_plan(Engine *e, const tilus_matmul_problem *problem,
                              tilus_matmul_plan **out)
 {
-    return tilus_matmul_plan_create(e->matmul, problem, DEVICE, out);
+    tilus_matmul_problem own = *problem;
+    own.struct_size = sizeof own;
+    return tilus_matmul_plan_create(e->matmul, &own, DEVICE, out);
 }
 
 static tilus_status gpu_pack(Engine *e, tilus_matmul_plan *plan,

@@ -49,8 +49,8 @@ static Order first_order(const Run *r)
 static tilus_matmul_weights plain_weights(const Run *r)
 {
     const Data *d = &r->data;
-    return (tilus_matmul_weights){d->codes, d->scales, d->zero_bytes ? d->zeros : NULL,
-                                  r->trial->transposed};
+    return (tilus_matmul_weights){sizeof(tilus_matmul_weights), d->codes, d->scales,
+                                  d->zero_bytes ? d->zeros : NULL, r->trial->transposed};
 }
 
 /* The packed weights of a plan, or NULL after a failure; freed with free(). */
@@ -107,7 +107,7 @@ static bool pack_there(const Run *r, Outcome *o)
               place(r, d->codes, d->code_bytes, &codes, o) &&
               place(r, d->scales, d->scale_bytes, &scales, o) &&
               (d->zero_bytes == 0 || place(r, d->zeros, d->zero_bytes, &zeros, o));
-    const tilus_matmul_weights plain = {(const void *)(uintptr_t)codes,
+    const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)codes,
                                         (const void *)(uintptr_t)scales,
                                         (const void *)(uintptr_t)zeros, r->trial->transposed};
     ok = ok && check(o, e->pack(e, r->plan, &plain, r->packed));
@@ -287,6 +287,7 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
     uint64_t first = (uint64_t)t->k_first * dtype_bits(s->activations) / 8;
     int64_t stride = t->packing == PACK_PART ? t->k_whole : t->a_stride;
     return (tilus_matmul_call){
+        .struct_size = sizeof(tilus_matmul_call),
         .m = m, .a = r->a[order] + first, .a_stride = stride, .weights = r->packed,
         .bias = r->bias, .residual = r->residual[order], .c = r->c[order],
         .workspace = r->workspace,

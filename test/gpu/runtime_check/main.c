@@ -66,7 +66,8 @@ static void keep_line(void *data, const char *line)
 
 static void open_driver(Check *c, const char *name)
 {
-    const tilus_rt_options options = {.log = keep_line, .log_data = c};
+    const tilus_rt_options options = {.struct_size = sizeof options,
+                                      .log = keep_line, .log_data = c};
     char message[1024];
     int device = 0;
     if (tilus_rt_open(&options, &c->rt, message, sizeof message) != TILUS_OK)

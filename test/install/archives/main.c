@@ -40,6 +40,7 @@ int main(void)
     tilus_matmul_options options;
     tilus_matmul *matmul;
     memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
     options.tunings = "no JSON";
     printf("matmul: %s\n", tilus_status_name(tilus_matmul_open(NULL, &options, &matmul)));
     printf("own functions: %d calls\n", calls);

@@ -5,7 +5,8 @@
 
 int main(void)
 {
-    const tilus_matmul_problem problem = {.weights = "u4", .n = 4096, .k = 4096, .group = 128};
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem,
+                                          .weights = "u4", .n = 4096, .k = 4096, .group = 128};
     char message[256];
     tilus_rt *rt;
     tilus_matmul *matmul;
