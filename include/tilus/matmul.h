@@ -16,6 +16,7 @@
 #define TILUS_MATMUL_H
 
 #include "tilus/runtime.h"
+#include "tilus/types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,13 +29,6 @@ typedef struct tilus_matmul tilus_matmul;               /* where kernels come fr
 typedef struct tilus_matmul_plan tilus_matmul_plan;     /* one problem on one device */
 
 /* ---- problems --------------------------------------------------------------- */
-
-typedef enum tilus_zeros {
-    TILUS_ZEROS_NONE,
-    TILUS_ZEROS_INTEGER,    /* in bytes: of uN weights 0 to 2^N - 1, of iN as the codes are;
-                               floats have none */
-    TILUS_ZEROS_FLOAT       /* of the scales' type */
-} tilus_zeros;
 
 typedef enum tilus_epilogue {
     TILUS_EPILOGUE_NONE,
