@@ -56,7 +56,7 @@ static bool fail(const char *what, const char *why)
 
 static bool fail_diag(const tilus_diag *diag)
 {
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     return false;
 }
 
@@ -167,13 +167,15 @@ static const char *target_of(const Demo *demo)
 /* The PTX of the whole module; the caller frees it. */
 static char *compile(const Demo *demo, tilus_module *module)
 {
-    tilus_compile_options options = {.cpu = target_of(demo), .opt_level = 3,
+    tilus_compile_options options = {.struct_size = sizeof options,
+                                     .cpu = target_of(demo), .opt_level = 3,
                                      .output = TILUS_OUTPUT_PTX};
     if (!options.cpu) {
         fail(tilus_rt_device_name(demo->rt, DEVICE), "no target for this device");
         return NULL;
     }
-    const tilus_pass_options passes = {.verify_each = true, .target = options.cpu};
+    const tilus_pass_options passes = {.struct_size = sizeof passes,
+                                       .verify_each = true, .target = options.cpu};
     if (!tilus_run_passes(module, NULL, &passes))
         return NULL;
     return tilus_compile(module, &options, NULL);
@@ -209,7 +211,8 @@ static bool run_on_cpu(tilus_module *module, const char *program, const Binding 
         buffers[i] = (tilus_buffer){bound[i].data, bound[i].size};
         args[i].pointer = i;
     }
-    const tilus_cpu_options options = {.cpu = tilus_target_for(CAPABILITY)};
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = tilus_target_for(CAPABILITY)};
     tilus_status status = tilus_run_on_cpu(module, program, args, count, buffers, count,
                                            &options, NULL);
     return status == TILUS_OK || (fail(program, tilus_status_name(status)), fail_diag(diag));
@@ -280,7 +283,7 @@ static bool run_module(const Demo *demo, tilus_module *module, const tilus_diag 
     if (ok)
         ok = demo->rt ? run_on_gpu(demo, ptx, info, bound)
                       : run_on_cpu(module, program, bound, info->arg_count, diag);
-    free(ptx);
+    tilus_free(ptx);
     return ok;
 }
 

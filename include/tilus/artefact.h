@@ -33,7 +33,7 @@ typedef struct tilus_artefact {
     const char *compiler;       /* "tilus 0.2.0, LLVM 22.1.0", or "" */
 } tilus_artefact;
 
-/* The artefact as bytes, which the caller frees with free(). TILUS_ERROR_ARGUMENT when it
+/* The artefact as bytes, which the caller frees with tilus_free. TILUS_ERROR_ARGUMENT when it
  * is none that a reader takes (docs/artefact.md): a name, a target, a PTX version, PTX and
  * facts of the launch must be there, texts be UTF-8, and all of it fit in
  * TILUS_ARTEFACT_MAX; TILUS_ERROR_MEMORY. Equal artefacts give equal bytes. Thread safe. */
@@ -41,7 +41,7 @@ TILUS_API tilus_status tilus_artefact_write(const tilus_artefact *artefact, void
                                             size_t *size);
 
 /* Reads one from `bytes`, which may go away afterwards: `*out` is one block of its own,
- * which the caller frees with free(). On failure it is NULL, and message[0..message_size)
+ * which the caller frees with tilus_free. On failure it is NULL, and message[0..message_size)
  * says what is wrong: TILUS_ERROR_ARTEFACT; or TILUS_ERROR_MEMORY. Whatever the bytes
  * are, nothing outside of them is read. Thread safe. */
 TILUS_API tilus_status tilus_artefact_read(const void *bytes, size_t size,

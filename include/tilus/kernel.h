@@ -34,6 +34,14 @@ typedef enum tilus_status {
 /* "TILUS_ERROR_..." for a status; static storage. Thread safe. */
 TILUS_API const char *tilus_status_name(tilus_status status);
 
+/* Frees what functions of these libraries return for the caller to free; NULL is allowed.
+ * Thread safe. */
+TILUS_API void tilus_free(void *memory);
+
+/* Takes text that streams: `length` bytes at `text`, which no NUL ends, in order and in pieces
+ * of any length; they are there during the call only. */
+typedef void tilus_write(void *data, const char *text, size_t length);
+
 typedef enum tilus_arg_kind {
     TILUS_ARG_POINTER,  /* 64-bit address of device memory */
     TILUS_ARG_I32,

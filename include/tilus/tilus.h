@@ -1,5 +1,10 @@
 /* The compiler library: text -> module -> passes -> PTX, and the interpreter.
  *
+ * Structs that begin with `struct_size` hold there the sizeof that the caller was compiled
+ * with, in options and results alike; fields that the caller does not set are 0. A library
+ * that is newer takes the fields it does not get to be 0, and an older one refuses a field
+ * that it does not know unless it is 0. Fields are only ever added at the end.
+ *
  * Objects are opaque and belong to one thread at a time; different objects may
  * be used from different threads. No function exits, aborts or prints unless
  * it says so; when memory runs out the call fails like any other.
@@ -12,8 +17,6 @@
 #include "tilus/export.h"
 #include "tilus/kernel.h"
 #include "tilus/types.h"
-
-#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,12 +52,14 @@ TILUS_API void tilus_diag_free(tilus_diag *diag);
 /* A limit of the compiler (docs/language.md has the table). `most` is what it can be
  * set to, 0 when it cannot be set and has no name. */
 typedef struct tilus_limit {
+    size_t struct_size;         /* sizeof(tilus_limit) */
     const char *name;           /* "values"; "" */
     const char *what;           /* in words */
     long long value, most;
 } tilus_limit;
 
-/* The i-th limit and what it is by default; false past the last. Thread safe. */
+/* The i-th limit and what it is by default; false past the last, and where limit->struct_size
+ * is no size of the struct. Thread safe. */
 TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
 
 /* Sets the limit called `name` for the text that `diag` will hold, and for its module;
@@ -72,12 +77,14 @@ TILUS_API bool tilus_add_import_path(tilus_diag *diag, const char *directory);
 
 /* A group of warnings (docs/tools.md has the table). */
 typedef struct tilus_warning {
+    size_t struct_size;         /* sizeof(tilus_warning) */
     const char *name;           /* "pipeline" */
     const char *what;           /* it warns of, in words */
     bool on;                    /* without any flag */
 } tilus_warning;
 
-/* The i-th group; false past the last. Thread safe. */
+/* The i-th group; false past the last, and where warning->struct_size is no size of the struct.
+ * Thread safe. */
 TILUS_API bool tilus_warning_at(size_t i, tilus_warning *warning);
 
 /* Sets groups of warnings for the text that `diag` will hold, and for its module, as the
@@ -93,7 +100,7 @@ TILUS_API bool tilus_set_warning(tilus_diag *diag, const char *flag);
  * imported), line and column (from 1; 0 when the message belongs to no place), text, owned by
  * `diag`, and the name of its group of warnings, or NULL; an error has one, too, where warnings
  * of the group are errors. Parsing, passes and compiling add warnings, which
- * tilus_diag_print prints; a caller should call it after success, too. */
+ * tilus_diag_format gives, too; a caller should show them after success as well. */
 TILUS_API size_t tilus_diag_count(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_errors(const tilus_diag *diag);
 TILUS_API size_t tilus_diag_warnings(const tilus_diag *diag);
@@ -104,9 +111,14 @@ TILUS_API unsigned tilus_diag_column(const tilus_diag *diag, size_t i);
 TILUS_API const char *tilus_diag_text(const tilus_diag *diag, size_t i);
 TILUS_API const char *tilus_diag_group(const tilus_diag *diag, size_t i);
 
-/* Prints every message as file:line:col: severity: text, with the source line
- * and a caret. */
-TILUS_API void tilus_diag_print(const tilus_diag *diag, FILE *out);
+/* Formats every message as file:line:col: severity: text, with the source line and a caret.
+ * The text is "" where there is no message; NUL-terminated; the caller frees it with
+ * tilus_free. NULL when memory runs out. */
+TILUS_API char *tilus_diag_format(const tilus_diag *diag);
+
+/* Passes the same text to `write`, with `data`, or to standard error where `write` is NULL;
+ * allocates nothing. */
+TILUS_API void tilus_diag_write(const tilus_diag *diag, tilus_write *write, void *data);
 
 /* ---- modules -------------------------------------------------------- */
 
@@ -127,7 +139,7 @@ TILUS_API tilus_module *tilus_parse(tilus_diag *diag, const char *file,
                                     const tilus_define *defines, size_t define_count);
 TILUS_API void tilus_module_free(tilus_module *module);
 
-/* Canonical text, NUL-terminated; the caller frees it with free(). NULL when
+/* Canonical text, NUL-terminated; the caller frees it with tilus_free. NULL when
  * memory runs out. */
 TILUS_API char *tilus_print(tilus_module *module);
 
@@ -145,34 +157,38 @@ typedef enum tilus_pass_event_kind {
 
 /* Tells an observer of one pass. */
 typedef struct tilus_pass_event {
+    size_t struct_size;         /* of the library's struct */
     tilus_pass_event_kind kind;
-    const char *pipeline;       /* the passes from this one on */
     unsigned runs;              /* of a pass on a program, so far */
+    const char *pipeline;       /* the passes from this one on */
     const char *text;           /* TILUS_PASS_BEGINS: the module; else NULL */
 } tilus_pass_event;
 
 typedef struct tilus_pass_options {
-    bool verify_each;           /* verify after each pass that changed something */
-    bool time_passes;           /* print a table of times to `out`, at the end */
-    bool stats;                 /* print what the passes counted, at the end */
-    bool print_before_all, print_after_all;
-    bool print_changed;         /* after each pass that changed something */
-    const char *print_before;   /* comma-separated pass names, or NULL */
-    const char *print_after;
-    const char *skip;           /* passes of the pipeline that are left out */
-    bool opt_bisect;            /* number and print each run of a pass on a program ... */
-    int opt_bisect_limit;       /* ... and run the first so many; negative: all */
-    FILE *out;                  /* where the above print; NULL: stderr */
-    bool strict_hazards;        /* check-hazards: accesses that are not proved free of races
-                                   are errors, not only remarks */
+    size_t struct_size;         /* sizeof(tilus_pass_options) */
     const char *target;         /* what the module will be compiled for, one of
                                    tilus_target_name(); NULL: passes choose only what
                                    every target has */
-    /* Remarks, about what passes chose and what they missed and why, are printed to
-     * `out` for passes in whose name the (extended) regular expression is found;
-     * remarks_file, when there is one, gets all of them as YAML. */
+    const char *skip;           /* passes of the pipeline that are left out, or NULL */
+    bool verify_each;           /* verify after each pass that changed something */
+    bool print_changed;         /* print the module after each pass that changed something */
+    bool print_before_all, print_after_all;
+    bool time_passes;           /* print a table of times, at the end */
+    bool stats;                 /* print what the passes counted, at the end */
+    bool strict_hazards;        /* check-hazards: accesses that are not proved free of races
+                                   are errors, not only remarks */
+    bool opt_bisect;            /* number and print each run of a pass on a program ... */
+    int opt_bisect_limit;       /* ... and run the first so many; negative: all */
+    const char *print_before;   /* comma-separated pass names, or NULL */
+    const char *print_after;
+    tilus_write *write;         /* gets what the above print; NULL: it goes to stderr */
+    void *write_data;
+    /* Remarks, about what passes chose and what they missed and why, are printed for passes
+     * in whose name the (extended) regular expression is found, NULL: for none; `remarks`,
+     * where it is not NULL, gets all of them as YAML. */
     const char *remarks_passed, *remarks_missed;
-    FILE *remarks_file;
+    tilus_write *remarks;
+    void *remarks_data;
 
     /* Called when something happens to a pass; NULL: nobody is. It must not
        call functions of this module or its diag. */
@@ -181,9 +197,9 @@ typedef struct tilus_pass_options {
 } tilus_pass_options;
 
 /* Runs the passes named in `pipeline` ("canonicalize,..."; NULL: the default
- * pipeline of tilus-llc). False after errors, which the module's diag holds.
- * After a pass that failed, or ran out of memory, the module is only good for
- * printing and freeing. */
+ * pipeline of tilus-llc). `options` may be NULL: only verify_each is set. False after
+ * errors, which the module's diag holds. After a pass that failed, or ran out of memory, the
+ * module is only good for printing and freeing. */
 TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
                                 const tilus_pass_options *options);
 
@@ -196,7 +212,7 @@ TILUS_API const char *tilus_default_pipeline(void);
 TILUS_API const char *tilus_pass_name(size_t i);
 TILUS_API const char *tilus_pass_summary(size_t i);
 
-/* The op reference as Markdown, made from ops.def; the caller frees it with free(). NULL
+/* The op reference as Markdown, made from ops.def; the caller frees it with tilus_free. NULL
  * when memory runs out. Thread safe. */
 TILUS_API char *tilus_op_reference(void);
 
@@ -209,7 +225,7 @@ typedef enum tilus_drawing {
 
 /* Draws a layout, given as in program text ("spatial(8, 4).local(1, 2)"): the
  * thread and the slot that hold each element. NUL-terminated; the caller frees
- * it with free(). NULL after errors, which `diag` holds; it serves one call. */
+ * it with tilus_free. NULL after errors, which `diag` holds; it serves one call. */
 TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind);
 
 /* Draws, as tilus_layout_draw, a layout that may use the parameters and layouts of a text, which
@@ -223,6 +239,7 @@ TILUS_API char *tilus_text_layout_draw(tilus_diag *diag, const char *file, const
 
 /* Cuts a matrix of codes b[k, n] into tiles that a kernel loads as words. */
 typedef struct tilus_packing {
+    size_t struct_size;     /* sizeof(tilus_packing) */
     const char *type;       /* of the codes, 1 to 8 bits: "u3" */
     const char *order;      /* the T of storage order packed(T), "f16"; NULL: plain order */
     const char *layout;     /* of a tile b[tile_k, tile_n], as in program text: without
@@ -267,10 +284,10 @@ typedef struct tilus_line_profile {
 } tilus_line_profile;
 
 typedef struct tilus_interpret_options {
-    /* Gets what the program prints, in order and in pieces of any length, which are
-       not NUL-terminated; NULL: it is dropped. It must not call functions of the
+    size_t struct_size;         /* sizeof(tilus_interpret_options) */
+    /* Gets what the program prints; NULL: it is dropped. It must not call functions of the
        module or its diag. */
-    void (*print)(void *printer, const char *text, size_t len);
+    tilus_write *print;
     void *printer;
     /* Called before the first block and after each: `done` of `total` blocks have run.
        NULL: nobody is. As above, it must not call functions of the module. */
@@ -303,21 +320,23 @@ typedef enum tilus_output_kind {
 } tilus_output_kind;
 
 typedef struct tilus_compile_options {
+    size_t struct_size;         /* sizeof(tilus_compile_options) */
     const char *cpu;            /* "sm_90a"; one of tilus_target_name() */
-    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
+    const char *program;        /* only this one (without @), or NULL for all */
     unsigned opt_level;         /* 0..3 */
     tilus_output_kind output;
+    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
     bool debug_lines;           /* PTX says which lines of the text it is from (.loc) */
-    const char *program;        /* only this one (without @), or NULL for all */
 } tilus_compile_options;
 
 typedef struct tilus_compile_times {
+    size_t struct_size;         /* sizeof(tilus_compile_times) */
     double llvm_seconds;        /* building and optimising LLVM IR */
     double ptx_seconds;         /* selecting and printing PTX */
 } tilus_compile_times;
 
 /* Compiles every program of the module, or one, into one PTX (or LLVM IR) text,
- * NUL-terminated; the caller frees it with free(). NULL after errors, which
+ * NUL-terminated; the caller frees it with tilus_free. NULL after errors, which
  * the module's diag holds. `times` may be NULL. Run the default pipeline
  * first. Thread safe for different modules. */
 TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
@@ -325,15 +344,17 @@ TILUS_API char *tilus_compile(tilus_module *module, const tilus_compile_options 
 
 /* Parts of an artefact beside the compiled code; all zero is allowed. */
 typedef struct tilus_artefact_options {
+    size_t struct_size;         /* sizeof(tilus_artefact_options) */
     const char *parameters;     /* what template parameters were set to, "W=u4 BK=64" */
     /* Makes machine code for `cpu` of `ptx`, `*size` bytes that the library frees with
-       free(), by ptxas as a rule; NULL when it fails. Without it the artefact has none. */
+       free() (they are the caller's malloc), by ptxas as a rule; NULL when it fails.
+       Without it the artefact has none. */
     void *(*assemble)(void *assembler, const char *cpu, const char *ptx, size_t *size);
     void *assembler;
 } tilus_artefact_options;
 
 /* Compiles `options->program`, or the only one of the module, to the bytes of an artefact
- * (tilus/artefact.h), which the caller frees with free(). options->output does not count.
+ * (tilus/artefact.h), which the caller frees with tilus_free. options->output does not count.
  * Run the default pipeline first. `extra` and `times` may be NULL. TILUS_ERROR_PROGRAM
  * after errors, which the module's diag holds (no such program is one); _UNSUPPORTED when
  * `assemble` fails; _ARGUMENT when the artefact would be too large, or the parameters are
@@ -353,7 +374,7 @@ TILUS_API bool tilus_report_spills(tilus_module *module, const char *log);
 /* Lists how casts are compiled for `cpu`: a table with, for each, the family of its plan
  * (docs/casts.md) and operations an element by unit, and, if asked, the operations
  * below. The table has the casts, decodes and lookups in registers of a module, each once;
- * or all that have plans, 32 elements each. NUL-terminated; the caller frees it with free().
+ * or all that have plans, 32 elements each. NUL-terminated; the caller frees it with tilus_free.
  * NULL after errors, which the module's diag, or `diag`, holds; `diag` serves one call. */
 TILUS_API char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations);
 TILUS_API char *tilus_all_cast_plans(tilus_diag *diag, const char *cpu, bool operations);
@@ -385,6 +406,7 @@ TILUS_API const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module
 typedef struct tilus_cache tilus_cache;
 
 typedef struct tilus_cache_options {
+    size_t struct_size;         /* sizeof(tilus_cache_options) */
     const char *directory;      /* NULL: TILUS_CACHE_DIR, $XDG_CACHE_HOME/tilus or
                                    $HOME/.cache/tilus, the first that there is */
     uint64_t size;              /* of all entries, bytes, about; 0: TILUS_CACHE_SIZE
@@ -398,11 +420,13 @@ typedef struct tilus_cache_options {
 /* Opens a cache, which the caller closes; makes its directory (mode 0700) if there is
  * none. NULL stands for no cache, and every function takes it: when TILUS_CACHE is
  * "off"; and, after a warning, when the directory cannot be used, is another user's, or
- * others may write there. `options` may be NULL. Thread safe. */
+ * others may write there. Without a warning, and with errno EINVAL, where `options` has a
+ * struct_size of none, or fields of a newer version. `options` may be NULL. Thread safe. */
 TILUS_API tilus_cache *tilus_cache_open(const tilus_cache_options *options);
 TILUS_API void tilus_cache_close(tilus_cache *cache);
 
 typedef struct tilus_cache_stats {
+    size_t struct_size;         /* sizeof(tilus_cache_stats) */
     const char *directory;      /* owned by the cache */
     bool writable;
     size_t entries;             /* in the directory now ... */
@@ -414,28 +438,30 @@ typedef struct tilus_cache_stats {
     uint64_t evicted;           /* removed to keep the size */
 } tilus_cache_stats;
 
-/* Reads the directory. All zero for no cache. Thread safe. */
-TILUS_API void tilus_cache_get_stats(tilus_cache *cache, tilus_cache_stats *stats);
+/* Reads the directory. All zero for no cache. False where stats->struct_size is no size of the
+ * struct. Thread safe. */
+TILUS_API bool tilus_cache_get_stats(tilus_cache *cache, tilus_cache_stats *stats);
 
 /* ---- compiling for a device ---------------------------------------------- */
 
 typedef struct tilus_jit_options {
-    const char *file;           /* the text's name in messages; NULL: "<text>" */
-    const tilus_define *defines;
-    size_t define_count;
-    const char *program;        /* without @; NULL: the only one of the text */
+    size_t struct_size;         /* sizeof(tilus_jit_options) */
     const char *target;         /* one of tilus_target_name(); NULL: the best for a device ... */
     int capability;             /* ... of this compute capability, 90 for 9.0 */
-    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
     unsigned opt_level;         /* 0..3 */
-    bool debug_lines;           /* as of tilus_compile_options */
+    const char *program;        /* without @; NULL: the only one of the text */
+    const tilus_define *defines;
+    size_t define_count;
     tilus_cache *cache;         /* NULL: none */
+    const char *file;           /* the text's name in messages; NULL: "<text>" */
     const char *const *import_paths;    /* as of tilus_add_import_path */
     size_t import_path_count;
+    const char *features;       /* LLVM's -mattr, "+ptx84", or NULL */
+    bool debug_lines;           /* as of tilus_compile_options */
 } tilus_jit_options;
 
 /* Compiles a program of `text` (`len` bytes) to an artefact (tilus/artefact.h), without
- * machine code: `*size` bytes that the caller frees with free(), and that
+ * machine code: `*size` bytes that the caller frees with tilus_free, and that
  * tilus_artefact_read takes. What the cache has is not compiled, and then `diag` gets no
  * warnings and keeps no text. On failure `*bytes` is NULL: TILUS_ERROR_PROGRAM, and `diag`
  * says what is wrong where; TILUS_ERROR_UNSUPPORTED, when there is no target for the
@@ -458,22 +484,24 @@ TILUS_API tilus_status tilus_matmul_compile(void *cache, const char *program,
 /* ---- the CPU engine ------------------------------------------------- */
 
 typedef struct tilus_cpu_options {
+    size_t struct_size;         /* sizeof(tilus_cpu_options) */
     const char *cpu;            /* the target whose code runs; one of tilus_target_name() */
     unsigned opt_level;         /* 0..3 */
     unsigned host_threads;      /* that run blocks, at once when > 1; programs with
                                    `lock` have their blocks run in order all the same */
-    bool check_races;           /* also races between the threads of a block, reads of
-                                   shared memory that nobody wrote, misaligned accesses */
     /* As of tilus_interpret_options; it is called by the host threads, one at a time. */
-    void (*print)(void *printer, const char *text, size_t len);
+    tilus_write *print;
     void *printer;
     /* As of tilus_interpret_options; it is called by the host threads, several at once,
        so that a smaller number may come after a larger one. */
     void (*progress)(void *watcher, int64_t done, int64_t total);
     void *watcher;
+    bool check_races;           /* also find races between the threads of a block, reads of
+                                   shared memory that nobody wrote, misaligned accesses */
 } tilus_cpu_options;
 
 typedef struct tilus_cpu_times {
+    size_t struct_size;         /* sizeof(tilus_cpu_times) */
     double compile_seconds;
     double run_seconds;
 } tilus_cpu_times;

@@ -1,4 +1,5 @@
 /* Public API: one program compiled into an artefact. */
+#include "api/sizes.h"
 #include "ir/ir.h"
 #include "tilus/artefact.h"
 #include "tilus/tilus.h"
@@ -36,7 +37,7 @@ static void name_compiler(char *name, size_t size)
 /* Adds machine code to `a`, if there is somebody who makes it. */
 static tilus_status assemble(tilus_artefact *a, const tilus_artefact_options *extra)
 {
-    if (!extra || !extra->assemble)
+    if (!extra->assemble)
         return TILUS_OK;
     a->cubin = extra->assemble(extra->assembler, a->target, a->ptx, &a->cubin_size);
     return a->cubin ? TILUS_OK : TILUS_ERROR_UNSUPPORTED;
@@ -48,14 +49,28 @@ static tilus_status module_status(const tilus_module *module)
     return tilus_diag_errors(module->diag) ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
 }
 
+/* Takes the options as this library knows them; false after an error. */
+static bool take_options(Diag *diag, const tilus_compile_options *options,
+                         const tilus_artefact_options *extra, tilus_compile_options *one,
+                         tilus_artefact_options *more)
+{
+    if (setjmp(diag->oom.jump))
+        return false;
+    return API_COPY(diag, tilus_compile_options, one, options, "options") &&
+           API_COPY(diag, tilus_artefact_options, more, extra, "extra");
+}
+
 tilus_status tilus_compile_artefact(tilus_module *module, const tilus_compile_options *options,
                                     const tilus_artefact_options *extra,
                                     tilus_compile_times *times, void **bytes, size_t *size)
 {
-    tilus_compile_options one = *options;
+    tilus_compile_options one;
+    tilus_artefact_options more;
     char compiler[256], *ptx = NULL;
     *bytes = NULL;
     *size = 0;
+    if (!take_options(module->diag, options, extra, &one, &more))
+        return module_status(module);
     one.output = TILUS_OUTPUT_PTX;
     if (!one.program)
         one.program = only_program(module);
@@ -69,9 +84,9 @@ tilus_status tilus_compile_artefact(tilus_module *module, const tilus_compile_op
     name_compiler(compiler, sizeof compiler);
     tilus_artefact a = {
         .info = info, .target = one.cpu, .ptx_version = ptx_version(ptx), .ptx = ptx,
-        .source = diag_texts(module->diag), .parameters = extra ? extra->parameters : NULL,
+        .source = diag_texts(module->diag), .parameters = more.parameters,
         .compiler = compiler};
-    tilus_status status = assemble(&a, extra);
+    tilus_status status = assemble(&a, &more);
     if (status == TILUS_OK)
         status = tilus_artefact_write(&a, bytes, size);
     free((void *)a.cubin);

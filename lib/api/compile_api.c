@@ -1,14 +1,31 @@
 /* tilus_compile: the guard around one compile. */
+#include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "passes/pass.h"
 #include "target/target.h"
 #include "tilus/tilus.h"
 
-static bool check_level(tilus_module *module, const tilus_compile_options *options)
+static bool check_options(Diag *diag, const tilus_compile_options *options)
 {
+    if (!options->cpu)
+        return diag_error(diag, (Loc){0}, "options: cpu is NULL, not a target");
     return options->opt_level <= 3 ||
-           diag_error(module->diag, (Loc){0}, "optimisation level %u; there are 0 .. 3",
+           diag_error(diag, (Loc){0}, "optimisation level %u; there are 0 .. 3",
                       options->opt_level);
+}
+
+/* Compiles under the caller's guard. */
+static char *compile(Codegen *cg, Diag *diag, const tilus_compile_options *options,
+                     tilus_compile_times *times)
+{
+    tilus_compile_options known;
+    tilus_compile_times spent = {.struct_size = sizeof spent};
+    if (!API_COPY(diag, tilus_compile_options, &known, options, "options") ||
+        !API_CLEAR(diag, tilus_compile_times, times, "times") || !check_options(diag, &known))
+        return NULL;
+    char *text = codegen_module(cg, &known, &spent);
+    API_FILL(tilus_compile_times, times, &spent);
+    return text;
 }
 
 char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
@@ -21,7 +38,7 @@ char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
         codegen_free(cg);
         return NULL;
     }
-    char *text = check_level(module, options) ? codegen_module(cg, options, times) : NULL;
+    char *text = compile(cg, module->diag, options, times);
     codegen_free(cg);
     return text;
 }

@@ -1,11 +1,14 @@
 /* tilus_run_on_cpu: the guard around one run of the CPU engine. */
 #include "api/launch.h"
+#include "api/sizes.h"
 #include "cpu/cpu.h"
 
-static bool check_level(tilus_module *module, const tilus_cpu_options *options)
+static bool check_options(Diag *diag, const tilus_cpu_options *options)
 {
+    if (!options->cpu)
+        return diag_error(diag, (Loc){0}, "options: cpu is NULL, not a target");
     return options->opt_level <= 3 ||
-           diag_error(module->diag, (Loc){0}, "optimisation level %u; there are 0 .. 3",
+           diag_error(diag, (Loc){0}, "optimisation level %u; there are 0 .. 3",
                       options->opt_level);
 }
 
@@ -14,15 +17,21 @@ static tilus_status launch(CpuRun *run, CpuLaunch *launch, size_t arg_count,
                            const tilus_cpu_options *options, tilus_cpu_times *times)
 {
     Program *p = launch->program;
+    Diag *diag = p->module->diag;
     LaunchSizes sizes;
-    if (!check_level(p->module, options) ||
+    tilus_cpu_options known;
+    tilus_cpu_times spent = {.struct_size = sizeof spent};
+    if (!API_COPY(diag, tilus_cpu_options, &known, options, "options") ||
+        !API_CLEAR(diag, tilus_cpu_times, times, "times") || !check_options(diag, &known) ||
         !launch_check(p, launch->info, launch->args, arg_count, launch->buffer_count, &sizes))
         return TILUS_ERROR_ARGUMENT;
     for (unsigned d = 0; d < 3; d++)
         launch->grid[d] = sizes.grid[d];
     launch->workspace_bytes = sizes.workspace;
     launch->workspace_zeroed = sizes.zeroed;
-    return cpu_run(run, launch, options, times);
+    tilus_status status = cpu_run(run, launch, &known, &spent);
+    API_FILL(tilus_cpu_times, times, &spent);
+    return status;
 }
 
 tilus_status tilus_run_on_cpu(tilus_module *module, const char *program, const tilus_arg *args,

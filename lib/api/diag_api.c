@@ -1,5 +1,6 @@
 /* Public API: diagnostics. */
 #include "support/diag.h"
+#include "support/sized.h"
 #include "tilus/tilus.h"
 
 #include <setjmp.h>
@@ -21,13 +22,15 @@ void tilus_diag_free(tilus_diag *diag)
     free(diag);
 }
 
+static const Report no_report = {NULL, 0};
+
 bool tilus_limit_at(size_t i, tilus_limit *limit)
 {
     if (i >= LIMIT_ID_COUNT)
         return false;
     const LimitInfo *info = &limit_info[i];
-    *limit = (tilus_limit){info->name, info->what, info->value, info->most};
-    return true;
+    const tilus_limit all = {sizeof all, info->name, info->what, info->value, info->most};
+    return SIZED_FILL(tilus_limit, limit, &all, "limit", no_report);
 }
 
 bool tilus_set_limit(tilus_diag *diag, const char *name, long long value)
@@ -51,8 +54,8 @@ bool tilus_warning_at(size_t i, tilus_warning *warning)
     if (i >= WARNING_COUNT)
         return false;
     const WarningInfo *info = &warning_info[i];
-    *warning = (tilus_warning){info->name, info->what, info->on};
-    return true;
+    const tilus_warning all = {sizeof all, info->name, info->what, info->on};
+    return SIZED_FILL(tilus_warning, warning, &all, "warning", no_report);
 }
 
 bool tilus_set_warning(tilus_diag *diag, const char *flag)
@@ -90,4 +93,41 @@ const char *tilus_diag_group(const tilus_diag *diag, size_t i)
     return group == WARNING_COUNT ? NULL : warning_info[group].name;
 }
 
-void tilus_diag_print(const tilus_diag *diag, FILE *out) { diag_print(diag, out); }
+void tilus_diag_write(const tilus_diag *diag, tilus_write *write, void *data)
+{
+    const Writer out = {write, data};
+    diag_write(diag, &out);
+}
+
+/* A text that grows by realloc; `data` is NULL once memory ran out. */
+typedef struct Growing {
+    char *data;
+    size_t length, capacity;
+} Growing;
+
+static void grow(void *data, const char *text, size_t length)
+{
+    Growing *g = data;
+    if (!g->data)
+        return;
+    if (g->capacity - g->length <= length) {
+        size_t capacity = 2 * (g->length + length + 1);
+        char *larger = realloc(g->data, capacity);
+        if (!larger)
+            free(g->data);
+        g->data = larger;
+        g->capacity = capacity;
+    }
+    if (g->data)
+        memcpy(g->data + g->length, text, length);
+    g->length += length;
+}
+
+char *tilus_diag_format(const tilus_diag *diag)
+{
+    Growing g = {malloc(1), 0, 1};
+    tilus_diag_write(diag, grow, &g);
+    if (g.data)
+        g.data[g.length] = '\0';
+    return g.data;
+}

@@ -1,5 +1,6 @@
 /* tilus_interpret: checks the launch as a launcher does, then interprets. */
 #include "api/launch.h"
+#include "api/sizes.h"
 #include "interp/interp.h"
 
 tilus_status tilus_interpret(tilus_module *module, const char *program,
@@ -22,10 +23,13 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
     if (!info)
         return module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
     LaunchSizes sizes;
+    tilus_interpret_options known;
+    if (!API_COPY(module->diag, tilus_interpret_options, &known, options, "options"))
+        return TILUS_ERROR_ARGUMENT;
     if (!launch_check(p, info, args, arg_count, buffer_count, &sizes)) {
         interp_discard(p);
         return TILUS_ERROR_ARGUMENT;
     }
-    return interp_program(p, sizes.grid, args, buffers, buffer_count, options) ? TILUS_OK
+    return interp_program(p, sizes.grid, args, buffers, buffer_count, &known) ? TILUS_OK
                                                                          : TILUS_ERROR_PROGRAM;
 }

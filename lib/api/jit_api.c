@@ -3,6 +3,7 @@
 #include "api/build.h"
 #include "cache/cache.h"
 #include "support/diag.h"
+#include "support/sized.h"
 #include "tilus/artefact.h"
 
 #include <setjmp.h>
@@ -95,15 +96,16 @@ static char *print_defines(const tilus_jit_options *o)
 static tilus_status compile_module(const Jit *jit, tilus_module *m)
 {
     const tilus_jit_options *o = jit->options;
-    const tilus_pass_options passes = {.verify_each = true, .target = jit->target};
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .verify_each = true,
+                                       .target = jit->target};
     const tilus_compile_options options = {
-        .cpu = jit->target, .features = o->features, .opt_level = o->opt_level,
-        .debug_lines = o->debug_lines, .program = o->program,
+        .struct_size = sizeof options, .cpu = jit->target, .features = o->features,
+        .opt_level = o->opt_level, .debug_lines = o->debug_lines, .program = o->program,
     };
     if (!tilus_run_passes(m, NULL, &passes))
         return failure(jit);
     char *parameters = print_defines(o);
-    const tilus_artefact_options extra = {.parameters = parameters};
+    const tilus_artefact_options extra = {.struct_size = sizeof extra, .parameters = parameters};
     tilus_status status = TILUS_ERROR_MEMORY;
     if (parameters)
         status = tilus_compile_artefact(m, &options, &extra, NULL, jit->bytes, jit->size);
@@ -187,9 +189,16 @@ static tilus_status compile_cached(const Jit *jit)
 tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                        const tilus_jit_options *options, void **bytes, size_t *size)
 {
-    Jit jit = {diag, text, len, options, NULL, bytes, size};
+    tilus_jit_options known;
+    char message[256];
+    Jit jit = {diag, text, len, &known, NULL, bytes, size};
     *bytes = NULL;
     *size = 0;
+    if (!SIZED_COPY(tilus_jit_options, &known, options, "options",
+                    ((Report){message, sizeof message}))) {
+        report(&jit, "%s", message);
+        return TILUS_ERROR_ARGUMENT;
+    }
     jit.target = choose_target(&jit);
     if (!jit.target)
         return tilus_diag_errors(diag) ? TILUS_ERROR_UNSUPPORTED : TILUS_ERROR_MEMORY;

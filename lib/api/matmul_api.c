@@ -57,8 +57,9 @@ tilus_status tilus_matmul_compile(void *cache, const char *program, const char *
         snprintf(message, message_size, "\"%s\" is not NAME=VALUE ..", parameters);
     } else if (text && diag) {
         const tilus_jit_options options = {
-            .file = "matmul.tilus", .defines = defines, .define_count = (size_t)count,
-            .program = program, .target = target, .opt_level = 3, .cache = cache};
+            .struct_size = sizeof options, .file = "matmul.tilus", .defines = defines,
+            .define_count = (size_t)count, .program = program, .target = target,
+            .opt_level = 3, .cache = cache};
         status = tilus_jit(diag, matmul_template, matmul_template_size, &options, bytes, size);
         if (status != TILUS_OK)
             report(diag, message, message_size);

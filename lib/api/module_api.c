@@ -2,6 +2,7 @@
  * sets the guard to which arenas jump when memory runs out. */
 #define _GNU_SOURCE
 #include "api/defines.h"
+#include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
@@ -82,8 +83,8 @@ static bool run_passes(Module *m, const char *pipeline, const tilus_pass_options
     const Remarks remarks = {
         .wanted = {[REMARK_PASSED] = options->remarks_passed,
                    [REMARK_MISSED] = options->remarks_missed},
-        .out = options->out ? options->out : stderr,
-        .file = options->remarks_file};
+        .out = {options->write, options->write_data},
+        .file = {options->remarks, options->remarks_data}};
     if (!remarks_check(&remarks, m->diag))
         return false;
     m->target_sm = options->target ? codegen_target_sm(m, options->target) : 0;
@@ -99,13 +100,17 @@ static bool run_passes(Module *m, const char *pipeline, const tilus_pass_options
 bool tilus_run_passes(tilus_module *module, const char *pipeline,
                       const tilus_pass_options *options)
 {
-    static const tilus_pass_options defaults = {.verify_each = true};
+    static const tilus_pass_options defaults = {.struct_size = sizeof defaults,
+                                                .verify_each = true};
+    tilus_pass_options known;
     if (setjmp(module->diag->oom.jump)) {
         abandon_scratch(module);
         module->remarks = NULL;
         return false;
     }
-    return run_passes(module, pipeline, options ? options : &defaults);
+    return API_COPY(module->diag, tilus_pass_options, &known, options ? options : &defaults,
+                    "options") &&
+           run_passes(module, pipeline, &known);
 }
 
 const char *tilus_pass_name(size_t i)

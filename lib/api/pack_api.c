@@ -1,5 +1,6 @@
 /* Public API: weights from plain codes to the words that kernels load, and back. */
 #define _GNU_SOURCE
+#include "api/sizes.h"
 #include "ir/form.h"
 #include "support/bits.h"
 #include "support/integer.h"
@@ -197,12 +198,22 @@ static bool check_sizes(const Pack *p, size_t codes, size_t packed)
     return true;
 }
 
+static bool take_packing(Diag *diag, const tilus_packing *packing, tilus_packing *known)
+{
+    if (!API_COPY(diag, tilus_packing, known, packing, "packing"))
+        return false;
+    const char *missing = !known->type ? "type" : !known->layout ? "layout" : NULL;
+    return !missing || diag_error(diag, (Loc){0}, "packing: %s is NULL", missing);
+}
+
 /* All but the guard against lack of memory; the packed matrix's bytes, or 0. */
 static size_t do_job(Module *m, const tilus_packing *packing, Job job, void *codes,
                      size_t code_bytes, void *packed, size_t packed_bytes)
 {
-    Pack p = {.m = m, .packing = packing};
-    if (!pack_open(&p) || (job != JOB_SIZE && !check_sizes(&p, code_bytes, packed_bytes)))
+    tilus_packing known;
+    Pack p = {.m = m, .packing = &known};
+    if (!take_packing(m->diag, packing, &known) || !pack_open(&p) ||
+        (job != JOB_SIZE && !check_sizes(&p, code_bytes, packed_bytes)))
         return 0;
     if (job != JOB_SIZE)
         find_indices(&p);

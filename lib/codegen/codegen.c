@@ -386,6 +386,6 @@ char *codegen_module(Codegen *cg, const tilus_compile_options *options,
                  : options->output == TILUS_OUTPUT_LLVM_IR ? copy_ir(cg)
                                                            : nvptx_print(cg);
     if (times)
-        *times = (tilus_compile_times){middle - start, clock_seconds() - middle};
+        *times = (tilus_compile_times){sizeof *times, middle - start, clock_seconds() - middle};
     return text;
 }

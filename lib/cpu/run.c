@@ -340,6 +340,6 @@ tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_optio
     run_blocks(run);
     copy_back(run, launch);
     if (times)
-        *times = (tilus_cpu_times){middle - start, clock_seconds() - middle};
+        *times = (tilus_cpu_times){sizeof *times, middle - start, clock_seconds() - middle};
     return finish(run);
 }

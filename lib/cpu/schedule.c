@@ -9,6 +9,7 @@
 #include "cpu/shadow.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #ifdef FIBER_ASAN

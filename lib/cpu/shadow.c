@@ -9,6 +9,7 @@
 #include "cpu/tensors.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { CELL = 4, ACCESSOR = 48 };

@@ -67,7 +67,7 @@ enum { CHECKS_PROOFS = true };      /* that passes which keep proofs do */
 typedef struct Runner {
     Module *m;
     const tilus_pass_options *options;
-    FILE *out;
+    Writer out;
     unsigned runs;          /* of a pass on a program, skipped ones too */
     PassTimes times;
 } Runner;
@@ -84,7 +84,8 @@ static const char *module_text(Module *m)
 static void print_after_name(Runner *r, const char *when, const PassInfo *pass)
 {
     ArenaMark mark = arena_mark(&r->m->arena);
-    fprintf(r->out, "// ---- %s %s ----\n%s", when, pass->name, module_text(r->m));
+    writer_printf(&r->out, "// ---- %s %s ----\n", when, pass->name);
+    writer_add(&r->out, module_text(r->m));
     arena_reset(&r->m->arena, mark);
 }
 
@@ -93,7 +94,7 @@ static void tell_observer(Runner *r, tilus_pass_event_kind kind, const char *pip
     if (!r->options->observe)
         return;
     ArenaMark mark = arena_mark(&r->m->arena);
-    tilus_pass_event event = {kind, pipeline, r->runs, NULL};
+    tilus_pass_event event = {sizeof event, kind, r->runs, pipeline, NULL};
     if (kind == TILUS_PASS_BEGINS)
         event.text = module_text(r->m);
     r->options->observe(r->options->observer, &event);
@@ -108,7 +109,7 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     if (!o->opt_bisect)
         return true;
     bool within = o->opt_bisect_limit < 0 || r->runs <= (unsigned)o->opt_bisect_limit;
-    fprintf(r->out, "BISECT: %srunning pass (%u) %s on @%s\n", within ? "" : "NOT ", r->runs,
+    writer_printf(&r->out, "BISECT: %srunning pass (%u) %s on @%s\n", within ? "" : "NOT ", r->runs,
             pass->name, p->name);
     return within;
 }
@@ -196,16 +197,16 @@ static bool run_passes(Runner *r, const char *pipeline)
 
 bool pass_run_pipeline(Module *m, const char *pipeline, const tilus_pass_options *options)
 {
-    Runner r = {.m = m, .options = options, .out = options->out ? options->out : stderr};
+    Runner r = {.m = m, .options = options, .out = {options->write, options->write_data}};
     if (!check_names(m, pipeline) || !check_names(m, options->print_before) ||
         !check_names(m, options->print_after) || !check_names(m, options->skip))
         return false;
     stats_open(m, options->stats);
     bool ok = run_passes(&r, pipeline);
     if (options->time_passes)
-        pass_times_print(&r.times, r.out);
+        pass_times_print(&r.times, &r.out);
     if (options->stats)
-        stats_print(m, r.out);
+        stats_print(m, &r.out);
     return ok;
 }
 

@@ -19,17 +19,17 @@ void stats_open(Module *m, bool on)
     m->pass_stats = on ? arena_array(&m->arena, uint64_t, STAT_COUNT) : NULL;
 }
 
-static void print_stat(FILE *out, uint64_t count, const char *pass, const char *name,
+static void print_stat(const Writer *out, uint64_t count, const char *pass, const char *name,
                        const char *summary)
 {
     int pad = 19 - (int)strlen(pass);
-    fprintf(out, "%10llu  %s.%-*s  %s\n", (unsigned long long)count, pass,
+    writer_printf(out, "%10llu  %s.%-*s  %s\n", (unsigned long long)count, pass,
             pad > 0 ? pad : 0, name, summary);
 }
 
-void stats_print(const Module *m, FILE *out)
+void stats_print(const Module *m, const Writer *out)
 {
-    fprintf(out, "// ---- statistics ----\n");
+    writer_printf(out, "// ---- statistics ----\n");
     for (Stat stat = 0; stat < STAT_COUNT; stat++)
         if (m->pass_stats[stat])
             print_stat(out, m->pass_stats[stat], pass_info[stat_info[stat].pass].name,
@@ -50,13 +50,13 @@ static int longer_first(const void *x, const void *y)
     return (a->seconds < b->seconds) - (a->seconds > b->seconds);
 }
 
-static void print_row(FILE *out, const Row *row, double total)
+static void print_row(const Writer *out, const Row *row, double total)
 {
-    fprintf(out, "%9.3f ms %6.1f%% %6u  %s\n", 1e3 * row->seconds,
+    writer_printf(out, "%9.3f ms %6.1f%% %6u  %s\n", 1e3 * row->seconds,
             total > 0 ? 100 * row->seconds / total : 0, row->runs, row->name);
 }
 
-void pass_times_print(const PassTimes *times, FILE *out)
+void pass_times_print(const PassTimes *times, const Writer *out)
 {
     Row rows[PASS_ID_COUNT + 1], total = {.name = "total"};
     size_t count = 0;
@@ -70,7 +70,7 @@ void pass_times_print(const PassTimes *times, FILE *out)
         total.seconds += rows[i].seconds;
         total.runs += rows[i].runs;
     }
-    fprintf(out, "// ---- time of passes ----\n        time   share   runs  pass\n");
+    writer_printf(out, "// ---- time of passes ----\n        time   share   runs  pass\n");
     for (size_t i = 0; i < count; i++)
         print_row(out, &rows[i], total.seconds);
     print_row(out, &total, total.seconds);

@@ -20,7 +20,7 @@ static inline void stat_add(Module *m, Stat stat, uint64_t n)
 /* Sets all counters of `m` to 0 and counts from here on, or counts no more. */
 void stats_open(Module *m, bool on);
 /* Prints the counters that are not 0. */
-void stats_print(const Module *m, FILE *out);
+void stats_print(const Module *m, const Writer *out);
 
 /* Seconds spent so far. All programs of a module are one run of a pass. */
 typedef struct PassTimes {
@@ -29,6 +29,6 @@ typedef struct PassTimes {
 } PassTimes;
 
 /* Prints a table of what ran, the longest first, with shares of the total. */
-void pass_times_print(const PassTimes *times, FILE *out);
+void pass_times_print(const PassTimes *times, const Writer *out);
 
 #endif

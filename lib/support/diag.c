@@ -242,10 +242,10 @@ const char *source_line(const SourceText *s, uint32_t line, size_t *len)
     return p;
 }
 
-/* Prints the source line and a caret under it. Long lines are cut to a window
+/* Writes the source line and a caret under it. Long lines are cut to a window
  * around the caret, tabs become one space, bytes that are not ASCII a `?` each,
  * so that columns stay bytes. */
-static void print_line(const Diag *d, Loc loc, FILE *out)
+static void write_line(const Diag *d, Loc loc, const Writer *out)
 {
     enum { WINDOW = 160, LEAD = 60 };
     size_t len;
@@ -255,38 +255,42 @@ static void print_line(const Diag *d, Loc loc, FILE *out)
         return;
     size_t from = caret > WINDOW - LEAD ? caret - LEAD : 0;
     size_t to = len - from > WINDOW ? from + WINDOW : len;
-    for (size_t i = from; i < to; i++) {
-        unsigned char c = (unsigned char)line[i];
-        fputc(c == '\t' ? ' ' : c < 0x20 || c >= 0x7f ? '?' : c, out);
-    }
-    fprintf(out, "\n%*s^", (int)(caret - from), "");
+    for (size_t i = from; i < to; i++)
+        writer_char(out, line[i] == '\t' ? ' ' : line[i] < 0x20 || line[i] >= 0x7f ? '?' : line[i]);
+    writer_printf(out, "\n%*s^", (int)(caret - from), "");
     for (size_t i = 1; i < loc.length && caret + i < to; i++)
-        fputc('~', out);
-    fputc('\n', out);
+        writer_char(out, '~');
+    writer_char(out, '\n');
 }
 
-static void print_dropped(const Diag *d, uint32_t count, const char *name, FILE *out)
+static void write_dropped(const Diag *d, uint32_t count, const char *name, const Writer *out)
 {
     int64_t kept = diag_limit(d, LIMIT_ID_ERRORS);
     if (count > kept)
-        fprintf(out, "%lld more %s were not kept\n", (long long)(count - kept), name);
+        writer_printf(out, "%lld more %s were not kept\n", (long long)(count - kept), name);
 }
 
-void diag_print(const Diag *d, FILE *out)
+static void write_message(const Diag *d, const Message *m, const Writer *out)
 {
     static const char *const names[] = {"error", "warning", "note"};
-    for (uint32_t i = 0; i < d->count; i++) {
-        const Message *m = &d->messages[i];
-        const char *file = diag_source(d, m->loc)->file;
-        if (file)
-            fprintf(out, "%s:", file);
-        if (m->loc.line)
-            fprintf(out, "%u:%u:", m->loc.line, m->loc.column);
-        fprintf(out, "%s%s: %s\n", file || m->loc.line ? " " : "", names[m->severity],
-                m->text);
-        if (m->loc.line)
-            print_line(d, m->loc, out);
+    const char *file = diag_source(d, m->loc)->file;
+    if (file) {
+        writer_add(out, file);
+        writer_char(out, ':');
     }
-    print_dropped(d, d->errors, "errors", out);
-    print_dropped(d, d->warnings, "warnings", out);
+    if (m->loc.line)
+        writer_printf(out, "%u:%u:", m->loc.line, m->loc.column);
+    writer_printf(out, "%s%s: ", file || m->loc.line ? " " : "", names[m->severity]);
+    writer_add(out, m->text);
+    writer_char(out, '\n');
+    if (m->loc.line)
+        write_line(d, m->loc, out);
+}
+
+void diag_write(const Diag *d, const Writer *out)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        write_message(d, &d->messages[i], out);
+    write_dropped(d, d->errors, "errors", out);
+    write_dropped(d, d->warnings, "warnings", out);
 }

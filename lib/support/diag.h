@@ -2,17 +2,16 @@
  *
  * Errors are values: `diag_error` records a message and returns false, so
  * that reporting and failing are one statement. Messages start in lower case,
- * end without a period and give both values. Nothing is printed here except
- * by `diag_print`, which tools call. */
+ * end without a period and give both values. Nothing is printed here. */
 #ifndef TILUS_SUPPORT_DIAG_H
 #define TILUS_SUPPORT_DIAG_H
 
 #include "support/arena.h"
 #include "support/limits.h"
+#include "support/writer.h"
 #include "support/warnings.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 /* A place in the program text. line 0 means "nowhere in the text". */
 typedef struct Loc {
@@ -136,8 +135,7 @@ static inline bool diag_warns(const Diag *d, WarningId group)
 /* The line of text, without its newline, or NULL if there is none. */
 const char *source_line(const SourceText *s, uint32_t line, size_t *len);
 
-/* Prints "file:line:col: error: text", the source line and a caret, for each
- * message. */
-void diag_print(const Diag *d, FILE *out);
+/* Writes "file:line:col: error: text", the source line and a caret, for each message. */
+void diag_write(const Diag *d, const Writer *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "support/scalar.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Limits of a CUDA grid (CUDA programming guide, 16.2). */
@@ -31,6 +32,11 @@ const char *tilus_status_name(tilus_status status)
     case TILUS_ERROR_NO_KERNEL: return "TILUS_ERROR_NO_KERNEL";
     }
     return "unknown status";
+}
+
+void tilus_free(void *memory)
+{
+    free(memory);
 }
 
 /* ---- arguments ------------------------------------------------------ */

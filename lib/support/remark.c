@@ -38,17 +38,20 @@ bool remarks_check(const Remarks *remarks, Diag *diag)
 
 bool remarks_wanted(const Remarks *remarks)
 {
-    return remarks &&
-           (remarks->wanted[REMARK_PASSED] || remarks->wanted[REMARK_MISSED] || remarks->file);
+    return remarks && (remarks->wanted[REMARK_PASSED] || remarks->wanted[REMARK_MISSED] ||
+                       remarks->file.write);
 }
 
 /* Writes `text` in single quotes, where YAML gives only the quote itself a meaning. */
-static void write_quoted(FILE *file, const char *text)
+static void write_quoted(const Writer *file, const char *text)
 {
-    fputc('\'', file);
+    writer_char(file, '\'');
     for (; *text; text++)
-        fprintf(file, *text == '\'' ? "''" : "%c", *text);
-    fputc('\'', file);
+        if (*text == '\'')
+            writer_add(file, "''");
+        else
+            writer_char(file, *text);
+    writer_char(file, '\'');
 }
 
 static const char *file_name(const Diag *diag, Loc loc)
@@ -57,32 +60,35 @@ static const char *file_name(const Diag *diag, Loc loc)
     return file ? file : "";
 }
 
-static void write_yaml(FILE *file, RemarkKind kind, const char *pass, const Diag *diag, Loc loc,
-                       const char *text)
+static void write_yaml(const Writer *file, RemarkKind kind, const char *pass, const Diag *diag,
+                       Loc loc, const char *text)
 {
-    fprintf(file, "--- !%s\nPass: %s\nDebugLoc: { File: ",
+    writer_printf(file, "--- !%s\nPass: %s\nDebugLoc: { File: ",
             kind == REMARK_PASSED ? "Passed" : "Missed", pass);
     write_quoted(file, file_name(diag, loc));
-    fprintf(file, ", Line: %u, Column: %u }\nText: ", loc.line, loc.column);
+    writer_printf(file, ", Line: %u, Column: %u }\nText: ", loc.line, loc.column);
     write_quoted(file, text);
-    fprintf(file, "\n...\n");
+    writer_printf(file, "\n...\n");
 }
 
 void remark_emit(const Remarks *remarks, RemarkKind kind, const char *pass, Diag *diag, Loc loc,
                  const char *format, ...)
 {
     bool print = remarks && matches(remarks->wanted[kind], pass);
-    if (!print && !(remarks && remarks->file))
+    if (!print && !(remarks && remarks->file.write))
         return;
     ArenaMark mark = arena_mark(&diag->arena);
     va_list args;
     va_start(args, format);
     const char *text = arena_vprintf(&diag->arena, format, args);
     va_end(args);
-    if (print)
-        fprintf(remarks->out, "%s:%u:%u: remark: %s [%s=%s]\n", file_name(diag, loc),
-                loc.line, loc.column, text, option_names[kind], pass);
-    if (remarks->file)
-        write_yaml(remarks->file, kind, pass, diag, loc, text);
+    if (print) {
+        writer_add(&remarks->out, file_name(diag, loc));
+        writer_printf(&remarks->out, ":%u:%u: remark: ", loc.line, loc.column);
+        writer_add(&remarks->out, text);
+        writer_printf(&remarks->out, " [%s=%s]\n", option_names[kind], pass);
+    }
+    if (remarks->file.write)
+        write_yaml(&remarks->file, kind, pass, diag, loc, text);
     arena_reset(&diag->arena, mark);
 }

@@ -14,8 +14,8 @@ typedef enum RemarkKind { REMARK_PASSED, REMARK_MISSED } RemarkKind;
 typedef struct Remarks {
     const char *wanted[2];      /* by RemarkKind: an extended regular expression that is
                                    found in the pass's name; NULL: none */
-    FILE *out;                  /* where those print */
-    FILE *file;                 /* where all are written as YAML documents, or NULL */
+    Writer out;                   /* takes those as lines */
+    Writer file;                  /* takes all as YAML documents, where `write` is not NULL */
 } Remarks;
 
 /* Returns true when `wanted` are regular expressions; false after an error in `diag`. */

@@ -36,8 +36,10 @@ static bool module_is_small(const Module *m)
 
 static void compile(const Parsed *p, const char *target, unsigned level, const char *text)
 {
-    tilus_pass_options passes = {.verify_each = true, .target = target};
-    tilus_compile_options options = {.cpu = target, .opt_level = level};
+    tilus_pass_options passes = {.struct_size = sizeof passes,
+                                 .verify_each = true, .target = target};
+    tilus_compile_options options = {.struct_size = sizeof options,
+                                     .cpu = target, .opt_level = level};
     char *ptx = NULL;
     if (tilus_run_passes(p->module, tilus_default_pipeline(), &passes) &&
         module_is_small(p->module))

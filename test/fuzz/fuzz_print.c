@@ -26,12 +26,13 @@ static void check_pass(const char *text, const char *pass, Arena *arena)
 {
     static const char *broken;
     broken = NULL;
-    tilus_pass_options options = {.verify_each = true, .observe = note_broken,
+    tilus_pass_options options = {.struct_size = sizeof options,
+                                  .verify_each = true, .observe = note_broken,
                                   .observer = &broken};
     Parsed p = parsed_new(text, strlen(text));
     bool ok = tilus_run_passes(p.module, pass, &options);
     if (broken || (!ok && tilus_diag_errors(p.diag) == 0)) {
-        tilus_diag_print(p.diag, stderr);
+        tilus_diag_write(p.diag, NULL, NULL);
         target_fail("%s breaks\n%s", pass, text);
     }
     if (ok)
@@ -53,7 +54,7 @@ static void check_program(Choices *choices, Arena *arena)
         for (unsigned i = 0; i < PASS_LISTED_COUNT; i++)
             check_pass(text, pass_info[i].name, arena);
     } else if (edits == 0 || tilus_diag_errors(p.diag) == 0) {
-        tilus_diag_print(p.diag, stderr);
+        tilus_diag_write(p.diag, NULL, NULL);
         target_fail("the program is refused:\n%s", text);
     }
     parsed_release(p);

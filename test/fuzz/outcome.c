@@ -36,7 +36,7 @@ const char *text_fixpoint_fault(const char *text, Arena *arena)
     Parsed again = parsed_new(text, strlen(text));
     const char *fault = NULL;
     if (!again.module) {
-        tilus_diag_print(again.diag, stderr);
+        tilus_diag_write(again.diag, NULL, NULL);
         fault = "printed text is refused";
     } else if (strcmp(text, parsed_print(&again, arena)) != 0) {
         fault = "printed text is no fixpoint";
@@ -79,7 +79,8 @@ Outcome outcome_interpreted(const GenProgram *g, const Parsed *p, Arena *arena)
 {
     Text printed;
     text_init(&printed, arena);
-    tilus_interpret_options options = {.print = keep_printed, .printer = &printed};
+    tilus_interpret_options options = {.struct_size = sizeof options,
+                                       .print = keep_printed, .printer = &printed};
     Outcome o = {.buffers = copy_buffers(g, arena)};
     o.status = tilus_interpret(p->module, GEN_PROGRAM_NAME, g->args, g->arg_count, o.buffers,
                                g->buffer_count, &options);

@@ -4,6 +4,7 @@
 #include "ir/op_access.h"
 #include "passes/pass.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool fail(const Case *c, const char *what, const char *text, const Parsed
             c->pipeline ? c->pipeline : "none", c->target ? c->target : "any",
             text ? text : "");
     if (p)
-        tilus_diag_print(p->diag, stderr);
+        tilus_diag_write(p->diag, NULL, NULL);
     return false;
 }
 
@@ -161,7 +162,8 @@ static bool was_run(Case *c, const char *text)
 
 static bool compile(Case *c, const Parsed *p, const char *text)
 {
-    tilus_compile_options options = {.cpu = c->target, .opt_level = 2};
+    tilus_compile_options options = {.struct_size = sizeof options,
+                                     .cpu = c->target, .opt_level = 2};
     char *ptx = tilus_compile(p->module, &options, NULL);
     bool ok = ptx || fail(c, "code generation refuses a valid program", text, p);
     c->totals->compiled += ok;
@@ -171,7 +173,8 @@ static bool compile(Case *c, const Parsed *p, const char *text)
 
 static bool run_on_cpu(Case *c, const Parsed *p, const char *text, unsigned level)
 {
-    tilus_cpu_options options = {.cpu = c->target, .opt_level = level, .host_threads = 1};
+    tilus_cpu_options options = {.struct_size = sizeof options,
+                                 .cpu = c->target, .opt_level = level, .host_threads = 1};
     Outcome o = outcome_on_cpu(&c->program, p, &options, c->arena);
     const char *difference = outcome_difference(&c->program, &c->expected, &o, true, c->arena);
     c->totals->cpu_runs++;
@@ -190,7 +193,7 @@ static bool check_compiled(Case *c, const Parsed *p, const char *text)
 static bool infers(const char *text, const char *target)
 {
     Parsed p = parse(text);
-    tilus_pass_options options = {.target = target};
+    tilus_pass_options options = {.struct_size = sizeof options, .target = target};
     bool ok = tilus_run_passes(p.module, "infer-layouts", &options);
     parsed_release(p);
     return ok;
@@ -210,7 +213,8 @@ static bool check_variant(Case *c, const char *pipeline, const char *target, boo
 {
     if (target && strstr(c->program.text, "dot_async"))
         target = "sm_90a";
-    tilus_pass_options options = {.verify_each = true, .target = target};
+    tilus_pass_options options = {.struct_size = sizeof options,
+                                  .verify_each = true, .target = target};
     Parsed p = parse(c->source);
     c->pipeline = pipeline;
     c->target = target;
@@ -278,7 +282,7 @@ static bool is_no_race(const char *message)
 static bool check_safety(Case *c)
 {
     Parsed p = parse(c->source);
-    tilus_pass_options options = {.strict_hazards = true};
+    tilus_pass_options options = {.struct_size = sizeof options, .strict_hazards = true};
     bool safe = tilus_run_passes(p.module, "check-hazards", &options);
     bool ends = c->expected.status == TILUS_OK;
     bool races = !ends && c->program.may_race && !c->program.may_fail &&

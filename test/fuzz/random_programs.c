@@ -5,6 +5,7 @@
 #include "common/options.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -54,7 +54,7 @@ static inline tilus_module *module_of(const Kernel *kernel, tilus_diag *diag)
 {
     tilus_module *module = cpu_module_parse(diag, matmul_template, matmul_template_size,
                                             kernel->parameters, kernel->target);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_non_null(module);
     return module;
 }
@@ -79,10 +79,11 @@ static inline void run_on_cpu(const Launch *l, const Region *regions, size_t reg
         assert_int_equal(values[i].pointer % (uint64_t)info->args[i].align, 0);
         args[i].pointer = first_with(values, info, values[i].pointer);
     }
-    const tilus_cpu_options options = {.cpu = l->kernel->target, .opt_level = 0};
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = l->kernel->target, .opt_level = 0};
     tilus_status status = tilus_run_on_cpu(module, program, args, order.count, buffers,
                                            order.count, &options, NULL);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_int_equal(status, TILUS_OK);
     tilus_module_free(module);
     tilus_diag_free(diag);

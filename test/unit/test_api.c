@@ -12,6 +12,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +21,8 @@
 
 /* A clock that goes on by a millisecond at each look. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+static const tilus_pass_options no_options = {.struct_size = sizeof no_options};
 
 static long long looks;
 
@@ -72,7 +75,7 @@ static Subject subject_of(const char *text)
     assert_non_null(s.diag);
     s.module = tilus_parse(s.diag, "test.tilus", text, strlen(text), 1, NULL, 0);
     if (!s.module)
-        tilus_diag_print(s.diag, stderr);
+        tilus_diag_write(s.diag, NULL, NULL);
     assert_non_null(s.module);
     return s;
 }
@@ -100,7 +103,8 @@ static void expect_sums(const Subject *s)
 
 static char *compile(Subject *s, const char *cpu, tilus_output_kind output)
 {
-    tilus_compile_options options = {.cpu = cpu, .opt_level = 1, .output = output};
+    tilus_compile_options options = {.struct_size = sizeof options,
+                                     .cpu = cpu, .opt_level = 1, .output = output};
     return tilus_compile(s->module, &options, NULL);
 }
 
@@ -128,7 +132,7 @@ static void warnings_are_counted_apart(void **state)
         tilus_diag *diag = tilus_diag_new();
         assert_true(tilus_set_limit(diag, "errors", limit));
         tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
-        assert_true(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}));
+        assert_true(tilus_run_passes(m, "pipeline-loops", &no_options));
         assert_int_equal(tilus_diag_errors(diag), 0);
         assert_int_equal(tilus_diag_warnings(diag), 2);
         assert_int_equal(tilus_diag_count(diag), 2 * limit);
@@ -137,7 +141,7 @@ static void warnings_are_counted_apart(void **state)
         expect_text(diag, 0, "the loop is not pipelined, although it is marked: its body has no");
         assert_int_equal(tilus_diag_severity(diag, 1), TILUS_SEVERITY_NOTE);
         /* A repeated warning is not reported again. */
-        assert_true(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}));
+        assert_true(tilus_run_passes(m, "pipeline-loops", &no_options));
         assert_int_equal(tilus_diag_warnings(diag), limit == 2 ? 2 : 3);
         tilus_module_free(m);
         tilus_diag_free(diag);
@@ -153,7 +157,7 @@ static void warnings_have_groups(void **state)
                                "    synchronize\n"
                                "  }\n"
                                "}\n";
-    tilus_warning warning;
+    tilus_warning warning = {.struct_size = sizeof warning};
     size_t count = 0;
     for (; tilus_warning_at(count, &warning); count++)
         assert_true(tilus_set_warning(NULL, warning.name));
@@ -163,7 +167,7 @@ static void warnings_have_groups(void **state)
         tilus_diag *diag = tilus_diag_new();
         assert_true(tilus_set_warning(diag, fatal ? "error=pipeline" : "error=limits"));
         tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
-        assert_int_equal(tilus_run_passes(m, "pipeline-loops", &(tilus_pass_options){0}), !fatal);
+        assert_int_equal(tilus_run_passes(m, "pipeline-loops", &no_options), !fatal);
         assert_int_equal(tilus_diag_errors(diag), fatal);
         assert_int_equal(tilus_diag_warnings(diag), !fatal);
         assert_string_equal(tilus_diag_group(diag, 0), "pipeline");
@@ -333,7 +337,7 @@ static void unknown_passes_are_refused(void **state)
     (void)state;
     Subject s = subject_of(add_three);
     char *before = tilus_print(s.module);
-    tilus_pass_options options = {.print_after = "nope"};
+    tilus_pass_options options = {.struct_size = sizeof options, .print_after = "nope"};
     assert_false(tilus_run_passes(s.module, "canonicalize, foldd", NULL));
     expect_text(s.diag, 0, "unknown pass `foldd`");
     assert_false(tilus_run_passes(s.module, "dce", &options));
@@ -345,19 +349,31 @@ static void unknown_passes_are_refused(void **state)
     subject_free(&s);
 }
 
+/* All that a tilus_write gets. */
+typedef struct Printed {
+    char text[1 << 14];
+    size_t length;
+} Printed;
+
+static void keep(void *data, const char *text, size_t length)
+{
+    Printed *p = data;
+    assert_true(length < sizeof p->text - p->length);
+    memcpy(p->text + p->length, text, length);
+    p->length += length;
+}
+
 static void passes_print_where_they_are_told(void **state)
 {
     (void)state;
     Subject s = subject_of(add_three);
-    FILE *out = tmpfile();
-    assert_non_null(out);
-    tilus_pass_options options = {.verify_each = true, .time_passes = true, .print_before = "dce",
-                                  .print_after = "fold,dce", .out = out};
+    Printed out = {0};
+    tilus_pass_options options = {.struct_size = sizeof options,
+                                  .verify_each = true, .time_passes = true, .print_before = "dce",
+                                  .print_after = "fold,dce", .write = keep,
+                                  .write_data = &out};
     assert_true(tilus_run_passes(s.module, "fold,cse,dce", &options));
-    char text[1 << 14] = "";
-    rewind(out);
-    assert_in_range(fread(text, 1, sizeof text - 1, out), 1, sizeof text - 2);
-    fclose(out);
+    const char *text = out.text;
     assert_non_null(strstr(text, "// ---- after fold ----\ntilus 1\n"));
     assert_non_null(strstr(text, "// ---- before dce ----\n"));
     assert_non_null(strstr(text, "// ---- after dce ----\n"));
@@ -388,7 +404,8 @@ static Seen observe(const char *pipeline, const char *skip)
 {
     Seen seen = {0};
     Subject s = subject_of(add_three);
-    tilus_pass_options options = {.verify_each = true, .skip = skip, .observe = see,
+    tilus_pass_options options = {.struct_size = sizeof options,
+                                  .verify_each = true, .skip = skip, .observe = see,
                                   .observer = &seen};
     tilus_run_passes(s.module, pipeline, &options);
     subject_free(&s);
@@ -605,7 +622,8 @@ static void what_a_program_prints_goes_to_the_caller(void **state)
 {
     (void)state;
     char text[256] = "";
-    const tilus_interpret_options options = {.print = collect, .printer = text};
+    const tilus_interpret_options options = {.struct_size = sizeof options,
+                                        .print = collect, .printer = text};
     Subject s = subject_of("tilus 1\n"
                            "program @tell<2>(%n: i32) warps(1) {\n"
                            "  %x = allocate_register -1 : i8[2, 2] @ local(2, 2).replicate(32)\n"
@@ -618,7 +636,7 @@ static void what_a_program_prints_goes_to_the_caller(void **state)
                               "[[-1, -1],\n [-1, -1]]\n"
                               "100%: 6, block (0)\n"
                               "100%: 6, block (1)\n");
-    const tilus_interpret_options nobody = {.print = NULL};
+    const tilus_interpret_options nobody = {.struct_size = sizeof nobody, .print = NULL};
     assert_int_equal(tilus_interpret(s.module, "tell", &arg, 1, NULL, 0, &nobody), TILUS_OK);
     assert_int_equal(tilus_interpret(s.module, "tell", &arg, 1, NULL, 0, NULL), TILUS_OK);
     subject_free(&s);
@@ -643,7 +661,7 @@ static void every_target_gives_ptx(void **state)
         char line[32] = ".target ";
         char *ptx = compile(&s, cpu, TILUS_OUTPUT_PTX);
         if (!ptx)
-            tilus_diag_print(s.diag, stderr);
+            tilus_diag_write(s.diag, NULL, NULL);
         assert_non_null(ptx);
         assert_non_null(strstr(ptx, strcat(line, cpu)));
         assert_non_null(strstr(ptx, ".entry add("));
@@ -668,10 +686,10 @@ static void bad_compile_options_are_refused(void **state)
         assert_int_equal(tilus_diag_errors(s.diag), i + 1);
         expect_text(s.diag, i, unknown[i]);
     }
-    tilus_compile_options options = {.cpu = "sm_90", .opt_level = 4};
+    tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_90", .opt_level = 4};
     assert_null(tilus_compile(s.module, &options, NULL));
     expect_text(s.diag, 4, "optimisation level 4");
-    tilus_compile_times times = {-1, -1};
+    tilus_compile_times times = {.struct_size = sizeof times, -1, -1};
     options.opt_level = 3;
     char *ptx = tilus_compile(s.module, &options, &times);
     assert_non_null(ptx);
@@ -689,7 +707,8 @@ static void one_program_is_compiled_alone(void **state)
     Subject s = subject_of("tilus 1\nprogram @one<1>() warps(1) {\n}\n"
                            "program @big<1>() warps(1) {\n"
                            "  %s = allocate_shared : u8[300000] shared\n}\n");
-    tilus_compile_options options = {.cpu = "sm_90a", .program = "one"};
+    tilus_compile_options options = {.struct_size = sizeof options,
+                                     .cpu = "sm_90a", .program = "one"};
     char *ptx = tilus_compile(s.module, &options, NULL);
     assert_non_null(ptx);
     assert_non_null(strstr(ptx, ".entry one("));
@@ -947,7 +966,7 @@ static void parsing_survives_every_allocation_that_fails(void **state)
 static void limits_are_listed_and_set(void **state)
 {
     (void)state;
-    tilus_limit limit;
+    tilus_limit limit = {.struct_size = sizeof limit};
     tilus_diag *diag = tilus_diag_new();
     size_t count = 0, settable = 0;
     for (; tilus_limit_at(count, &limit); count++) {
@@ -976,7 +995,7 @@ static bool compile_in_time(long long milliseconds)
     static const char pipeline[] = "canonicalize,unroll-loops,simplify-bounds,check-hazards,"
                                    "plan-shared";
     tilus_diag *diag = tilus_diag_new();
-    tilus_compile_options options = {.cpu = "sm_80", .opt_level = 0};
+    tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_80", .opt_level = 0};
     assert_true(tilus_set_limit(diag, "milliseconds", milliseconds));
     tilus_module *m = tilus_parse(diag, "test.tilus", add_three, strlen(add_three), 1, NULL, 0);
     char *text = m && tilus_run_passes(m, pipeline, NULL) ? tilus_compile(m, &options, NULL)
@@ -1009,7 +1028,8 @@ static tilus_status run_on_cpu(Subject *s, const char *program, unsigned level)
 {
     tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
     tilus_buffer buffer = {s->data, COUNT * sizeof *s->data};
-    tilus_cpu_options options = {.cpu = "sm_80", .opt_level = level, .host_threads = 1};
+    tilus_cpu_options options = {.struct_size = sizeof options,
+                                 .cpu = "sm_80", .opt_level = level, .host_threads = 1};
     return tilus_run_on_cpu(s->module, program, args, 3, &buffer, 1, &options, NULL);
 }
 
@@ -1046,9 +1066,75 @@ static void the_cpu_engine_compiles_in_time_or_says_so(void **state)
     subject_free(&s);
 }
 
+/* ---- sizes of structs ------------------------------------------------- */
+
+static void options_say_their_size(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    tilus_pass_options passes = {.verify_each = true};
+    assert_false(tilus_run_passes(s.module, NULL, &passes));
+    expect_text(s.diag, 0, "options: struct_size is 0, not sizeof(tilus_pass_options), ");
+    passes = no_options;
+    assert_true(tilus_run_passes(s.module, NULL, &passes));
+    tilus_compile_options compile = {.struct_size = 1 << 20};
+    assert_null(tilus_compile(s.module, &compile, NULL));
+    expect_text(s.diag, 1, "options: struct_size is 1048576, not ");
+    compile = (tilus_compile_options){.struct_size = sizeof compile};
+    assert_null(tilus_compile(s.module, &compile, NULL));
+    expect_text(s.diag, 2, "options: cpu is NULL, not a target");
+    tilus_compile_times times = {0};
+    compile.cpu = "sm_80";
+    assert_null(tilus_compile(s.module, &compile, &times));
+    expect_text(s.diag, 3, "times: struct_size is 0, not sizeof(tilus_compile_times), ");
+    tilus_interpret_options run = {0};
+    assert_int_equal(tilus_interpret(s.module, "add_three", NULL, 0, NULL, 0, &run),
+                     TILUS_ERROR_ARGUMENT);
+    subject_free(&s);
+}
+
+/* A caller that was compiled before `debug_lines`, and one that has a field more. */
+static void callers_may_be_of_other_versions(void **state)
+{
+    (void)state;
+    struct {
+        tilus_compile_options known;
+        uint64_t later;
+    } options = {{.struct_size = sizeof options, .cpu = "sm_80"}, 0};
+    Subject s = subject_of(add_three);
+    assert_true(tilus_run_passes(s.module, NULL, NULL));
+    tilus_free(tilus_compile(s.module, &options.known, NULL));
+    assert_int_equal(tilus_diag_errors(s.diag), 0);
+    options.later = 1;
+    assert_null(tilus_compile(s.module, &options.known, NULL));
+    expect_text(s.diag, 0, "options: fields past byte ");
+    options.known.struct_size = offsetof(tilus_compile_options, features);
+    options.known.features = "nonsense";
+    char *ptx = tilus_compile(s.module, &options.known, NULL);
+    assert_non_null(ptx);
+    tilus_free(ptx);
+    subject_free(&s);
+}
+
+static void results_fit_the_caller(void **state)
+{
+    (void)state;
+    tilus_limit limit = {.what = "untouched"};
+    assert_false(tilus_limit_at(0, &limit));
+    limit.struct_size = offsetof(tilus_limit, what);
+    assert_true(tilus_limit_at(0, &limit));
+    assert_int_equal(limit.struct_size, offsetof(tilus_limit, what));
+    assert_string_equal(limit.what, "untouched");
+    tilus_warning warning = {0};
+    assert_false(tilus_warning_at(0, &warning));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_say_their_size),
+        cmocka_unit_test(callers_may_be_of_other_versions),
+        cmocka_unit_test(results_fit_the_caller),
         cmocka_unit_test(warnings_are_counted_apart),
         cmocka_unit_test(warnings_have_groups),
         cmocka_unit_test(spills_are_read_from_logs),

@@ -63,7 +63,8 @@ static void gives_what_was_put(void **state)
 static void counts(void **state)
 {
     (void)state;
-    const tilus_cache_options options = {.directory = directory, .size = 1 << 20};
+    const tilus_cache_options options = {.struct_size = sizeof options,
+                                        .directory = directory, .size = 1 << 20};
     tilus_cache *cache = tilus_cache_open(&options);
     has_number(cache, 1, "one");
     put_number(cache, 1, "one");
@@ -71,7 +72,7 @@ static void counts(void **state)
     has_number(cache, 1, "one");
     write_file(number_path(2), "damage", 6);
     has_number(cache, 2, "");
-    tilus_cache_stats stats;
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     tilus_cache_get_stats(cache, &stats);
     assert_string_equal(stats.directory, directory);
     assert_true(stats.writable);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -42,7 +43,8 @@ static void chooses_a_directory(void **state)
     assert_directory(NULL, "/h/.cache/tilus");
     unsetenv("HOME");
     assert_directory(NULL, NULL);
-    const tilus_cache_options options = {.warn = warnings_add, .user = &warnings};
+    const tilus_cache_options options = {.struct_size = sizeof options,
+                                        .warn = warnings_add, .user = &warnings};
     assert_null(tilus_cache_open(&options));
     assert_contains(warnings.last, "none of TILUS_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
     if (home)
@@ -53,8 +55,9 @@ static void chooses_a_directory(void **state)
 static void obeys_the_environment(void **state)
 {
     (void)state;
-    const tilus_cache_options options = {.warn = warnings_add, .user = &warnings};
-    tilus_cache_stats stats;
+    const tilus_cache_options options = {.struct_size = sizeof options,
+                                        .warn = warnings_add, .user = &warnings};
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     setenv("TILUS_CACHE_DIR", directory, 1);
     setenv("TILUS_CACHE_SIZE", "3M", 1);
     tilus_cache *cache = tilus_cache_open(&options);

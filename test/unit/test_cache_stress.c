@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -84,7 +85,8 @@ static tilus_status compile_program(Cache *cache, unsigned i, void **bytes, size
     char value[16];
     snprintf(value, sizeof value, "%u", i);
     const tilus_define define = {"N", value};
-    const tilus_jit_options options = {.defines = &define, .define_count = 1,
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .defines = &define, .define_count = 1,
                                        .target = "sm_80", .opt_level = 3, .cache = cache};
     tilus_diag *diag = tilus_diag_new();
     if (!diag)

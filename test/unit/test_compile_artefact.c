@@ -38,7 +38,8 @@ typedef struct Subject {
 static Subject subject_of(const char *text)
 {
     Subject s = {.diag = tilus_diag_new()};
-    const tilus_pass_options passes = {.verify_each = true, .target = "sm_90a"};
+    const tilus_pass_options passes = {.struct_size = sizeof passes,
+                                       .verify_each = true, .target = "sm_90a"};
     s.module = tilus_parse(s.diag, "test.tilus", text, strlen(text), 1, NULL, 0);
     assert_non_null(s.module);
     assert_true(tilus_run_passes(s.module, NULL, &passes));
@@ -61,7 +62,8 @@ typedef struct Result {
 static Result compile(const Subject *s, const char *program, const char *cpu,
                       const tilus_artefact_options *extra)
 {
-    const tilus_compile_options options = {.cpu = cpu, .program = program,
+    const tilus_compile_options options = {.struct_size = sizeof options,
+                                        .cpu = cpu, .program = program,
                                            .output = TILUS_OUTPUT_LLVM_IR};
     Result r = {.bytes = &r, .size = 1};
     r.status = tilus_compile_artefact(s->module, &options, extra, NULL, &r.bytes, &r.size);
@@ -115,9 +117,10 @@ static void an_artefact_has_all_of_a_compile(void **state)
     (void)state;
     Subject s = subject_of(one_program);
     Assembler assembler = {.cubin = "\x7f""ELF code", .size = 9};
-    const tilus_artefact_options extra = {"W=u4 BK=64", make_cubin, &assembler};
+    const tilus_artefact_options extra = {.struct_size = sizeof extra,
+                                        "W=u4 BK=64", make_cubin, &assembler};
     tilus_artefact *a = expect_artefact(compile(&s, "fill", "sm_90a", &extra));
-    const tilus_compile_options options = {.cpu = "sm_90a"};
+    const tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_90a"};
     char *ptx = tilus_compile(s.module, &options, NULL), version[32];
     assert_string_equal(a->ptx, ptx);
     snprintf(version, sizeof version, "\n.version %u.%u", a->ptx_version / 10,
@@ -191,11 +194,12 @@ static void failures_are_told_apart(void **state)
     (void)state;
     Subject s = subject_of(one_program);
     Assembler assembler = {0};
-    tilus_artefact_options extra = {NULL, make_cubin, &assembler};
+    tilus_artefact_options extra = {.struct_size = sizeof extra, NULL, make_cubin, &assembler};
     expect_failure(compile(&s, NULL, "sm_80", &extra), TILUS_ERROR_UNSUPPORTED);
     assembler = (Assembler){.cubin = "", .size = (size_t)TILUS_ARTEFACT_MAX + 1};
     expect_failure(compile(&s, NULL, "sm_80", &extra), TILUS_ERROR_ARGUMENT);
-    extra = (tilus_artefact_options){.parameters = "W=\xff"};
+    extra = (tilus_artefact_options){.struct_size = sizeof(tilus_artefact_options),
+                                     .parameters = "W=\xff"};
     expect_failure(compile(&s, NULL, "sm_80", &extra), TILUS_ERROR_ARGUMENT);
     assert_int_equal(tilus_diag_errors(s.diag), 0);
     expect_failure(compile(&s, NULL, "sm_12", NULL), TILUS_ERROR_PROGRAM);
@@ -213,7 +217,8 @@ static void memory_may_run_out_anywhere(void **state)
     for (; r.status != TILUS_OK; count++) {
         s = subject_of(one_program);
         Assembler assembler = {.cubin = "code", .size = 5};
-        const tilus_artefact_options extra = {NULL, make_cubin, &assembler};
+        const tilus_artefact_options extra = {.struct_size = sizeof extra,
+                                        NULL, make_cubin, &assembler};
         allocations_left = count;
         r = compile(&s, NULL, "sm_80", &extra);
         allocations_left = -1;

@@ -555,7 +555,8 @@ static void test_run(void **state)
     (void)state;
     int32_t data[BLOCKS * 32];
     for (unsigned level = 0; level < 4; level++) {
-        const tilus_cpu_options options = {.cpu = "sm_80", .opt_level = level,
+        const tilus_cpu_options options = {.struct_size = sizeof options,
+                                        .cpu = "sm_80", .opt_level = level,
                                            .host_threads = 3};
         for (int32_t i = 0; i < BLOCKS * 32; i++)
             data[i] = i;
@@ -564,9 +565,9 @@ static void test_run(void **state)
             assert_int_equal(data[i], i * i);
         assert_int_equal(run_square(&options, data, sizeof data - 4), TILUS_ERROR_PROGRAM);
     }
-    const tilus_cpu_options wrong = {.cpu = "sm_80", .opt_level = 4};
+    const tilus_cpu_options wrong = {.struct_size = sizeof wrong, .cpu = "sm_80", .opt_level = 4};
     assert_int_equal(run_square(&wrong, data, sizeof data), TILUS_ERROR_ARGUMENT);
-    const tilus_cpu_options unknown = {.cpu = "sm_81"};
+    const tilus_cpu_options unknown = {.struct_size = sizeof unknown, .cpu = "sm_81"};
     assert_int_equal(run_square(&unknown, data, sizeof data), TILUS_ERROR_PROGRAM);
 }
 

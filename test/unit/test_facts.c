@@ -130,7 +130,7 @@ static World *world_new(const Shape *s)
     assert_non_null(w->m);
     bool ok = parse_module(w->m, NULL, 0) && verify_module(w->m);
     if (!ok)
-        diag_print(&w->diag, stderr);
+        tilus_diag_write(&w->diag, NULL, NULL);
     assert_true(ok);
     w->values[A] = w->m->programs->args[0];
     w->values[B] = w->m->programs->args[1];

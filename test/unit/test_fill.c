@@ -112,7 +112,8 @@ static void run_functions(double least, double most, float values[4][COUNT])
 {
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = tilus_parse(diag, "functions", functions, strlen(functions), 1, NULL, 0);
-    const tilus_cpu_options options = {.cpu = "sm_80", .opt_level = 2, .host_threads = 1};
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = "sm_80", .opt_level = 2, .host_threads = 1};
     const tilus_arg args[] = {{.pointer = 0}, {.pointer = 1}, {.pointer = 2}, {.pointer = 3}};
     tilus_buffer buffers[4];
     for (unsigned i = 0; i < 4; i++)

@@ -237,7 +237,7 @@ typedef struct Verdicts {
 
 static void refuse(const tilus_diag *diag, const char *why, const char *text)
 {
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     fprintf(stderr, "%s:\n%s\n", why, text);
     fail();
 }

@@ -36,7 +36,7 @@ static tilus_module *parse(tilus_diag *diag, const char *text, const tilus_defin
     tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, defines,
                                   define_count);
     if (!m)
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     assert_non_null(m);
     return m;
 }
@@ -68,7 +68,7 @@ static void run_ok(Run *r)
 {
     tilus_status status = run_sized(r, BUFFER, BUFFER);
     if (status)
-        tilus_diag_print(r->diag, stderr);
+        tilus_diag_write(r->diag, NULL, NULL);
     assert_int_equal(status, TILUS_OK);
 }
 
@@ -78,7 +78,7 @@ static void expect_message(const Run *r, size_t i, tilus_severity severity, unsi
 {
     if (i >= tilus_diag_count(r->diag) || tilus_diag_line(r->diag, i) != line ||
         !strstr(tilus_diag_text(r->diag, i), text))
-        tilus_diag_print(r->diag, stderr);
+        tilus_diag_write(r->diag, NULL, NULL);
     assert_true(i < tilus_diag_count(r->diag));
     assert_int_equal(tilus_diag_severity(r->diag, i), severity);
     assert_int_equal(tilus_diag_line(r->diag, i), line);
@@ -1347,7 +1347,7 @@ static void interpret_sample(const char *text, const char *name, const tilus_def
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, text, defines, 2);
     tilus_status status = tilus_interpret(m, name, args, arg_count, buffers, buffer_count, NULL);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_int_equal(status, TILUS_OK);
     tilus_module_free(m);
     tilus_diag_free(diag);

@@ -4,6 +4,7 @@
 #include "ir/loop.h"
 #include "ir/verify.h"
 #include "syntax/syntax.h"
+#include "tilus/tilus.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -796,7 +797,7 @@ static char *reprint(const char *text, size_t len, const Define *defines, size_t
     Module *m = module_new(&diag);
     bool ok = parse_module(m, defines, count) && verify_module(m);
     if (!ok)
-        diag_print(&diag, stderr);
+        tilus_diag_write(&diag, NULL, NULL);
     assert_true(ok);
     Text out;
     text_init(&out, &m->arena);

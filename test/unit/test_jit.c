@@ -7,8 +7,11 @@
 #include "tilus/artefact.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 /* ---- programs --------------------------------------------------------------------- */
+
+#define SIZED .struct_size = sizeof(tilus_jit_options)
 
 static const char text[] =
     "tilus 1\n"
@@ -59,7 +62,8 @@ static tilus_artefact *read_artefact(const Result *r)
 
 static tilus_cache *open_cache(void)
 {
-    const tilus_cache_options options = {.directory = directory, .warn = warnings_add,
+    const tilus_cache_options options = {.struct_size = sizeof options,
+                                        .directory = directory, .warn = warnings_add,
                                          .user = &warnings};
     tilus_cache *cache = tilus_cache_open(&options);
     assert_non_null(cache);
@@ -68,7 +72,7 @@ static tilus_cache *open_cache(void)
 
 static uint64_t hits_of(tilus_cache *cache)
 {
-    tilus_cache_stats stats;
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     tilus_cache_get_stats(cache, &stats);
     return stats.hits;
 }
@@ -79,7 +83,8 @@ static void compiles_to_an_artefact(void **state)
 {
     (void)state;
     const tilus_define defines[] = {{"T", "f16"}, {"STEPS", "5"}};
-    const tilus_jit_options options = {.target = "sm_90a", .opt_level = 3, .defines = defines,
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .target = "sm_90a", .opt_level = 3, .defines = defines,
                                        .define_count = 2};
     Result r = jit(text, &options);
     tilus_artefact *artefact = read_artefact(&r);
@@ -103,14 +108,16 @@ static void takes_the_target_of_a_device(void **state)
         const char *target;
     } devices[] = {{80, "sm_80"}, {87, "sm_86"}, {90, "sm_90a"}};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        const tilus_jit_options options = {.capability = devices[i].capability};
+        const tilus_jit_options options = {.struct_size = sizeof options,
+                                        .capability = devices[i].capability};
         Result r = jit(text, &options);
         tilus_artefact *artefact = read_artefact(&r);
         assert_string_equal(artefact->target, devices[i].target);
         free(artefact);
         free(r.bytes);
     }
-    Result r = jit(text, &(tilus_jit_options){.capability = 75});
+    Result r = jit(text, &(tilus_jit_options){.struct_size = sizeof(tilus_jit_options),
+                                        .capability = 75});
     assert_int_equal(r.status, TILUS_ERROR_UNSUPPORTED);
     assert_string_equal(r.message, "no target for a device of compute capability 7.5; the "
                                    "oldest is sm_80");
@@ -119,7 +126,7 @@ static void takes_the_target_of_a_device(void **state)
 static void chooses_the_program(void **state)
 {
     (void)state;
-    tilus_jit_options options = {.target = "sm_80", .program = "a"};
+    tilus_jit_options options = {.struct_size = sizeof options, .target = "sm_80", .program = "a"};
     Result r = jit(two_programs, &options);
     tilus_artefact *artefact = read_artefact(&r);
     assert_string_equal(artefact->info->name, "a");
@@ -139,24 +146,25 @@ static void chooses_the_program(void **state)
 static void says_where_the_text_is_wrong(void **state)
 {
     (void)state;
-    const tilus_jit_options options = {.target = "sm_80", .file = "k.tilus"};
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .target = "sm_80", .file = "k.tilus"};
     Result r = jit("tilus 1\nprogram @p<1>() warps(1) {\n  %x = neg %y\n}\n", &options);
     assert_int_equal(r.status, TILUS_ERROR_PROGRAM);
     assert_string_equal(r.message, "%y is not defined");
     assert_int_equal(r.line, 3);
     assert_int_equal(r.column, 12);
     tilus_diag *diag = tilus_diag_new();
-    char *printed = NULL;
+    char *printed;
     size_t size;
     void *bytes;
     tilus_jit(diag, "nothing\n", 8, &options, &bytes, &size);
-    FILE *out = open_memstream(&printed, &size);
-    tilus_diag_print(diag, out);
-    fclose(out);
+    printed = tilus_diag_format(diag);
+    assert_non_null(printed);
     assert_contains(printed, "k.tilus:1:1: error: ");
-    free(printed);
+    tilus_free(printed);
     tilus_diag_free(diag);
-    r = jit(text, &(tilus_jit_options){.target = "sm_70"});
+    r = jit(text, &(tilus_jit_options){.struct_size = sizeof(tilus_jit_options),
+                                       .target = "sm_70"});
     assert_int_equal(r.status, TILUS_ERROR_PROGRAM);
     assert_contains(r.message, "sm_70");
 }
@@ -167,7 +175,7 @@ static void compiles_once(void **state)
 {
     (void)state;
     tilus_cache *cache = open_cache();
-    tilus_jit_options options = {.target = "sm_80", .opt_level = 1};
+    tilus_jit_options options = {.struct_size = sizeof options, .target = "sm_80", .opt_level = 1};
     Result without = jit(text, &options);
     options.cache = cache;
     Result first = jit(text, &options), second = jit(text, &options);
@@ -195,18 +203,18 @@ static void everything_counts(void **state)
         const char *text;
         tilus_jit_options options;
     } calls[] = {
-        {text, {.target = "sm_80"}},
-        {text, {.target = "sm_90"}},
-        {text, {.target = "sm_80", .opt_level = 1}},
-        {text, {.target = "sm_80", .features = "+ptx84"}},
-        {text, {.target = "sm_80", .debug_lines = true}},
-        {text, {.target = "sm_80", .debug_lines = true, .file = "other.tilus"}},
-        {text, {.target = "sm_80", .program = "fill"}},
-        {text, {.target = "sm_80", .defines = &steps[0], .define_count = 1}},
-        {text, {.target = "sm_80", .defines = &steps[1], .define_count = 1}},
-        {spaced, {.target = "sm_80"}},
-        {two_programs, {.target = "sm_80", .program = "a"}},
-        {two_programs, {.target = "sm_80", .program = "b"}},
+        {text, {SIZED, .target = "sm_80"}},
+        {text, {SIZED, .target = "sm_90"}},
+        {text, {SIZED, .target = "sm_80", .opt_level = 1}},
+        {text, {SIZED, .target = "sm_80", .features = "+ptx84"}},
+        {text, {SIZED, .target = "sm_80", .debug_lines = true}},
+        {text, {SIZED, .target = "sm_80", .debug_lines = true, .file = "other.tilus"}},
+        {text, {SIZED, .target = "sm_80", .program = "fill"}},
+        {text, {SIZED, .target = "sm_80", .defines = &steps[0], .define_count = 1}},
+        {text, {SIZED, .target = "sm_80", .defines = &steps[1], .define_count = 1}},
+        {spaced, {SIZED, .target = "sm_80"}},
+        {two_programs, {SIZED, .target = "sm_80", .program = "a"}},
+        {two_programs, {SIZED, .target = "sm_80", .program = "b"}},
     };
     enum { CALLS = sizeof calls / sizeof *calls };
     for (size_t round = 0; round < 2; round++)
@@ -226,9 +234,9 @@ static void nothing_else_counts(void **state)
 {
     (void)state;
     tilus_cache *cache = open_cache();
-    const tilus_jit_options calls[] = {{.target = "sm_90a", .cache = cache},
-                                       {.capability = 90, .cache = cache},
-                                       {.capability = 90, .cache = cache, .file = "f"}};
+    const tilus_jit_options calls[] = {{SIZED, .target = "sm_90a", .cache = cache},
+                                       {SIZED, .capability = 90, .cache = cache},
+                                       {SIZED, .capability = 90, .cache = cache, .file = "f"}};
     for (size_t i = 0; i < 3; i++) {
         Result r = jit(text, &calls[i]);
         assert_int_equal(r.status, TILUS_OK);
@@ -265,7 +273,8 @@ static void imported_files_count(void **state)
     } calls[] = {{"1", 0}, {"1", 1}, {"2", 1}, {"2", 2}, {"1", 3}};
     const char *paths[] = {directory};
     tilus_cache *cache = open_cache();
-    const tilus_jit_options options = {.target = "sm_80", .cache = cache, .import_paths = paths,
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .target = "sm_80", .cache = cache, .import_paths = paths,
                                        .import_path_count = 1};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         write_import(directory, calls[i].step);
@@ -283,13 +292,14 @@ static void keeps_no_failures(void **state)
 {
     (void)state;
     tilus_cache *cache = open_cache();
-    const tilus_jit_options options = {.target = "sm_80", .cache = cache};
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .target = "sm_80", .cache = cache};
     for (int i = 0; i < 2; i++) {
         Result r = jit("nothing\n", &options);
         assert_int_equal(r.status, TILUS_ERROR_PROGRAM);
         assert_int_equal(r.line, 1);
     }
-    tilus_cache_stats stats;
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     tilus_cache_get_stats(cache, &stats);
     assert_int_equal(stats.entries, 0);
     tilus_cache_close(cache);
@@ -305,7 +315,8 @@ static void *jit_in_thread(void *cache)
         size_t size;
         snprintf(value, sizeof value, "%d", i % KERNELS);
         const tilus_define define = {"STEPS", value};
-        const tilus_jit_options options = {.target = "sm_80", .cache = cache,
+        const tilus_jit_options options = {.struct_size = sizeof options,
+                                        .target = "sm_80", .cache = cache,
                                            .defines = &define, .define_count = 1};
         tilus_diag *diag = tilus_diag_new();
         if (tilus_jit(diag, text, strlen(text), &options, &bytes, &size) != TILUS_OK)
@@ -338,7 +349,8 @@ static void memory_may_run_out(void **state)
 {
     (void)state;
     tilus_cache *cache = open_cache();
-    const tilus_jit_options options = {.target = "sm_80", .cache = cache};
+    const tilus_jit_options options = {.struct_size = sizeof options,
+                                       .target = "sm_80", .cache = cache};
     tilus_status status = TILUS_ERROR_MEMORY;
     long failing = 0;
     for (; status != TILUS_OK; failing++) {

@@ -56,9 +56,9 @@ static void keeps_artefacts_in_a_cache(void **state)
     const tilus_matmul_problem problem = {.weights = "u4", .n = 200, .k = 1100, .group = 128};
     char directory[] = "/tmp/tilus-matmul-XXXXXX", command[64];
     assert_non_null(mkdtemp(directory));
-    const tilus_cache_options options = {.directory = directory};
+    const tilus_cache_options options = {.struct_size = sizeof options, .directory = directory};
     tilus_cache *cache = tilus_cache_open(&options);
-    tilus_cache_stats stats;
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     run_compiled(&problem, cache);
     tilus_cache_get_stats(cache, &stats);
     assert_true(stats.hits == 0 && stats.stored == stats.misses && stats.stored > 2);

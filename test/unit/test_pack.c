@@ -25,6 +25,8 @@ static uint32_t random_u32(void)
     return state ^= state << 5;
 }
 
+#define PACKING(...) ((tilus_packing){sizeof(tilus_packing), __VA_ARGS__})
+
 /* A matrix in both forms. */
 typedef struct Matrix {
     tilus_packing packing;
@@ -39,7 +41,7 @@ static Matrix matrix_new(tilus_packing packing, unsigned bits)
     tilus_diag *diag = tilus_diag_new();
     m.code_bytes = (size_t)(packing.k * packing.n * bits + 7) / 8;
     m.packed_bytes = tilus_packed_size(diag, &packing);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_int_not_equal(m.packed_bytes, 0);
     m.codes = calloc(1, m.code_bytes + 8);
     m.packed = malloc(m.packed_bytes);
@@ -60,7 +62,7 @@ static void pack(Matrix *m)
     tilus_diag *diag = tilus_diag_new();
     bool ok = tilus_pack_weights(diag, &m->packing, m->codes, m->code_bytes, m->packed,
                                  m->packed_bytes);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_true(ok);
     tilus_diag_free(diag);
 }
@@ -92,7 +94,7 @@ static void interpret(const Matrix *m, unsigned char *packed)
     assert_non_null(module);
     tilus_status status = tilus_interpret(module, "pack", args, COUNT(args), buffers,
                                           COUNT(buffers), NULL);
-    tilus_diag_print(diag, stderr);
+    tilus_diag_write(diag, NULL, NULL);
     assert_int_equal(status, TILUS_OK);
     tilus_module_free(module);
     tilus_diag_free(diag);
@@ -112,7 +114,8 @@ static void equals_the_kernel(void **state)
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t o = 0; o < COUNT(orders); o++)
             for (int transposed = 0; transposed < 2; transposed++) {
-                tilus_packing packing = {types[t].type, orders[o], tile, 100, 71, transposed};
+                tilus_packing packing = PACKING(types[t].type, orders[o], tile, 100, 71,
+                                                transposed);
                 Matrix m = matrix_new(packing, types[t].bits);
                 unsigned char *expected = malloc(m.packed_bytes);
                 memset(expected, 0xa5, m.packed_bytes);
@@ -128,7 +131,7 @@ static void goes_back(void **state)
 {
     (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
-        tilus_packing packing = {types[t].type, "f16", tile, 65, 63, false};
+        tilus_packing packing = PACKING(types[t].type, "f16", tile, 65, 63, false);
         Matrix m = matrix_new(packing, types[t].bits);
         unsigned char *codes = malloc(m.code_bytes);
         tilus_diag *diag = tilus_diag_new();
@@ -155,32 +158,32 @@ static void check_error(tilus_packing packing, const char *expected)
 static void refuses(void **state)
 {
     (void)state;
-    check_error((tilus_packing){"u9", "f16", tile, 64, 64, false},
+    check_error(PACKING("u9", "f16", tile, 64, 64, false),
                 "weights are of a type of 1 to 8 bits, got u9");
-    check_error((tilus_packing){"f16", "f16", tile, 64, 64, false},
+    check_error(PACKING("f16", "f16", tile, 64, 64, false),
                 "weights are of a type of 1 to 8 bits, got f16");
-    check_error((tilus_packing){"u4", "f15", tile, 64, 64, false}, "unknown type f15");
-    check_error((tilus_packing){"u4", "f32", tile, 64, 64, false},
+    check_error(PACKING("u4", "f15", tile, 64, 64, false), "unknown type f15");
+    check_error(PACKING("u4", "f32", tile, 64, 64, false),
                 "u4 has no storage order packed(f32)");
-    check_error((tilus_packing){"u1", "f16", "spatial(4, 8).local(2, 8)", 64, 64, false},
+    check_error(PACKING("u1", "f16", "spatial(4, 8).local(2, 8)", 64, 64, false),
                 "packed(f16) of u1 takes a multiple of 32 elements a thread, here are 16");
-    check_error((tilus_packing){"u4", NULL, "spatial(32).local(8)", 64, 64, false},
+    check_error(PACKING("u4", NULL, "spatial(32).local(8)", 64, 64, false),
                 "the layout of a tile has rank 2, got 1");
-    check_error((tilus_packing){"u4", NULL, "replicate(2).spatial(4, 8).local(2, 4)", 64, 64,
-                                false}, "2 threads hold each element of the tile, it must be 1");
-    check_error((tilus_packing){"u4", NULL, "spatial(4, 8).local(1, 4)", 64, 64, false},
+    check_error(PACKING("u4", NULL, "replicate(2).spatial(4, 8).local(2, 4)", 64, 64,
+                                false), "2 threads hold each element of the tile, it must be 1");
+    check_error(PACKING("u4", NULL, "spatial(4, 8).local(1, 4)", 64, 64, false),
                 "4 elements of u4 a thread fill no whole words");
-    check_error((tilus_packing){"u4", "f16", "spatial(4, 8)local", 64, 64, false},
+    check_error(PACKING("u4", "f16", "spatial(4, 8)local", 64, 64, false),
                 "expected the end of the layout, got `local`");
-    check_error((tilus_packing){"u4", "f16", tile, 0, 64, false}, "a matrix of 0 x 64 codes");
-    check_error((tilus_packing){"u4", "f16", tile, INT64_MAX, 64, false},
+    check_error(PACKING("u4", "f16", tile, 0, 64, false), "a matrix of 0 x 64 codes");
+    check_error(PACKING("u4", "f16", tile, INT64_MAX, 64, false),
                 "9223372036854775807 x 64 codes have more than 2^63 bits");
 }
 
 static void leaves_the_target_alone_after_errors(void **state)
 {
     (void)state;
-    tilus_packing packing = {"u4", "f16", tile, 64, 64, false};
+    tilus_packing packing = PACKING("u4", "f16", tile, 64, 64, false);
     Matrix m = matrix_new(packing, 4);
     tilus_diag *diag = tilus_diag_new();
     memset(m.packed, 0x5a, m.packed_bytes);

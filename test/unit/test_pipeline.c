@@ -203,7 +203,7 @@ static tilus_module *parse(tilus_diag *diag, const char *text)
 {
     tilus_module *m = tilus_parse(diag, "loop.tilus", text, strlen(text), 1, NULL, 0);
     if (!m)
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     assert_non_null(m);
     return m;
 }
@@ -221,14 +221,14 @@ static bool is_pipelined(tilus_module *m)
 static bool compare(const char *text, const char *pipeline, int64_t n, bool *pipelined)
 {
     static Memory before, after;
-    tilus_pass_options options = {.verify_each = true};
+    tilus_pass_options options = {.struct_size = sizeof options, .verify_each = true};
     tilus_diag *diags[] = {tilus_diag_new(), tilus_diag_new()};
     tilus_module *plain = parse(diags[0], text), *passed = parse(diags[1], text);
     bool ok = run(plain, n, &before);
     if (ok && (!tilus_run_passes(passed, pipeline, &options) || !run(passed, n, &after) ||
                memcmp(&before, &after, sizeof before) != 0)) {
         char *printed = tilus_print(passed);
-        tilus_diag_print(diags[1], stderr);
+        tilus_diag_write(diags[1], NULL, NULL);
         fail_msg("n = %d, %s:\n%s\n%s", (int)n, pipeline, text, printed);
     }
     *pipelined = ok && is_pipelined(passed);

@@ -47,7 +47,7 @@ static void expect_all(Watch *w)
 /* The program, after the default pipeline if it is to be compiled. */
 static tilus_module *parse(tilus_diag *diag, bool compile)
 {
-    const tilus_pass_options passes = {.target = "sm_80"};
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = "sm_80"};
     tilus_module *m = tilus_parse(diag, "p.tilus", text, strlen(text), 1, NULL, 0);
     assert_non_null(m);
     assert_true(!compile || tilus_run_passes(m, NULL, &passes));
@@ -63,7 +63,8 @@ static void test_interpreter(void **state)
     Watch w = {.in_order = true};
     const tilus_arg args[] = {{.pointer = 0}, {.integer = 0}};
     const tilus_buffer buffer = {x, sizeof x};
-    const tilus_interpret_options options = {.progress = watch, .watcher = &w};
+    const tilus_interpret_options options = {.struct_size = sizeof options,
+                                        .progress = watch, .watcher = &w};
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, false);
     assert_int_equal(tilus_interpret(m, "p", args, 2, &buffer, 1, &options), TILUS_OK);
@@ -80,7 +81,7 @@ static void test_cpu(void **state)
         Watch w = {.in_order = threads == 1};
         const tilus_arg args[] = {{.pointer = 0}, {.integer = 0}};
         const tilus_buffer buffer = {x, sizeof x};
-        const tilus_cpu_options options = {
+        const tilus_cpu_options options = {.struct_size = sizeof options,
             .cpu = "sm_80", .host_threads = threads, .progress = watch, .watcher = &w};
         tilus_diag *diag = tilus_diag_new();
         tilus_module *m = parse(diag, true);
@@ -117,7 +118,8 @@ static void profile(int64_t bad, tilus_status expected, Counts *c)
     int32_t x[32 * BLOCKS];
     const tilus_arg args[] = {{.pointer = 0}, {.integer = bad}};
     const tilus_buffer buffer = {x, sizeof x};
-    const tilus_interpret_options options = {.profile = count_lines, .profiler = c};
+    const tilus_interpret_options options = {.struct_size = sizeof options,
+                                        .profile = count_lines, .profiler = c};
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, false);
     assert_int_equal(tilus_interpret(m, "p", args, 2, &buffer, 1, &options), expected);

@@ -18,7 +18,7 @@
 enum { WARP0 = 0, WARP1 = 32, WARP2 = 64, SHARED = 1024 };
 
 static Guarded buffer;
-static const tilus_cpu_options checked = {.check_races = true};
+static const tilus_cpu_options checked = {.struct_size = sizeof checked, .check_races = true};
 
 static Fault run(Entry *entry, unsigned threads)
 {

@@ -24,7 +24,7 @@ static tilus_module *parse(tilus_diag *diag, const char *text)
 {
     tilus_module *m = tilus_parse(diag, "test.tilus", text, strlen(text), 1, NULL, 0);
     if (!m)
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     assert_non_null(m);
     return m;
 }

@@ -25,7 +25,7 @@ tilus_module *cpu_module_parse(tilus_diag *diag, const char *text, size_t size,
                                const char *parameters, const char *target)
 {
     tilus_define defines[DEFINES_MAX];
-    const tilus_pass_options passes = {.target = target};
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = target};
     char *words = strdup(parameters);
     if (!words)
         return NULL;

@@ -148,6 +148,11 @@ FILE *file_open(const char *tool, const char *path)
     return file;
 }
 
+void file_take(void *file, const char *text, size_t length)
+{
+    fwrite(text, 1, length, file);
+}
+
 /* Set after an error of standard output is reported: exit does not report it again. */
 static bool output_failed;
 

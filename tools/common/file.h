@@ -28,6 +28,9 @@ bool file_write(const char *tool, const char *path, const void *data, size_t siz
 FILE *file_open(const char *tool, const char *path);
 bool file_close(const char *tool, const char *path, FILE *file);
 
+/* A tilus_write to the FILE that is its data. */
+void file_take(void *file, const char *text, size_t length);
+
 /* Makes the process, when it exits, end with EXIT_DIAGNOSTICS and a message if standard output
  * took less than was printed (a full device), whatever its status was. */
 void file_watch_output(const char *tool);

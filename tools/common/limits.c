@@ -17,7 +17,7 @@ static bool find_limit(const char *text, size_t len, tilus_limit *limit)
 
 static void complain_of_name(const char *tool, const char *text)
 {
-    tilus_limit limit;
+    tilus_limit limit = {.struct_size = sizeof limit};
     fprintf(stderr, "%s: error: option '--limit' takes NAME=N, got '%s'; names are", tool, text);
     for (size_t i = 0; tilus_limit_at(i, &limit); i++)
         if (limit.most)
@@ -28,7 +28,7 @@ static void complain_of_name(const char *tool, const char *text)
 static bool set_one(const char *tool, const char *text, tilus_diag *diag)
 {
     const char *equals = strchr(text, '=');
-    tilus_limit limit;
+    tilus_limit limit = {.struct_size = sizeof limit};
     if (!equals || !find_limit(text, (size_t)(equals - text), &limit)) {
         complain_of_name(tool, text);
         return false;
@@ -59,7 +59,7 @@ void import_paths_set(const StringList *paths, tilus_diag *diag)
 
 void limits_print(void)
 {
-    tilus_limit limit;
+    tilus_limit limit = {.struct_size = sizeof limit};
     printf("| limit | value | `--limit` | up to |\n|---|---|---|---|\n");
     for (size_t i = 0; tilus_limit_at(i, &limit); i++) {
         printf("| %s | %lld |", limit.what, limit.value);

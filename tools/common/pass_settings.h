@@ -8,11 +8,13 @@
 #include "tilus/tilus.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 typedef struct PassSettings {
     tilus_pass_options options;     /* for tilus_run_passes, after pass_settings_finish */
     int bisect_limit;
-    const char *remarks;            /* a path, or NULL; open only while passes run */
+    const char *remarks;            /* a path, or NULL */
+    FILE *remarks_file;             /* open only while passes run */
     const char *reproducer;         /* a path, or NULL */
     bool run_reproducer;
     StringList limits;              /* of --limit */
@@ -21,7 +23,9 @@ typedef struct PassSettings {
 } PassSettings;
 
 /* The settings before a command line is read. */
-#define PASS_SETTINGS {.options = {.verify_each = true}, .bisect_limit = INT_MIN}
+#define PASS_SETTINGS                                                                 \
+    {.options = {.struct_size = sizeof(tilus_pass_options), .verify_each = true},     \
+     .bisect_limit = INT_MIN}
 
 /* Rows of a tool's option table; `s` is its PassSettings. */
 #define PASS_OPTIONS(s)                                                                       \
@@ -62,6 +66,10 @@ typedef struct PassSettings {
     {"limit", "name=n", "set a limit of the compiler; repeatable (tilus-opt --list-limits)",  \
      OPTION_LIST, &(s).limits, NULL},                                                         \
     WARNING_OPTION((s).warnings)
+
+/* Opens the file of remarks, if there is to be one, and closes it; false after a message. */
+bool pass_settings_open(PassSettings *s, const char *tool);
+bool pass_settings_close(PassSettings *s, const char *tool);
 
 /* Sets what depends on several options, once the line is read. */
 static inline void pass_settings_finish(PassSettings *s)

@@ -17,7 +17,7 @@ static void report_unknown(const char *tool, const char *flag)
 {
     const char *name = group_name(flag);
     Nearest nearest = {.name = name, .len = strlen(name)};
-    tilus_warning warning;
+    tilus_warning warning = {.struct_size = sizeof warning};
     for (size_t i = 0; tilus_warning_at(i, &warning); i++)
         nearest_try(&nearest, warning.name);
     fprintf(stderr, "%s: error: no warnings are called '%s' (-W%s)", tool, name, flag);
@@ -39,7 +39,7 @@ bool warnings_set(const char *tool, const StringList *list, tilus_diag *diag)
 
 void warnings_print(void)
 {
-    tilus_warning warning;
+    tilus_warning warning = {.struct_size = sizeof warning};
     printf("| flag | default | warns of |\n|---|---|---|\n");
     for (size_t i = 0; tilus_warning_at(i, &warning); i++)
         printf("| `-W%s` | %s | %s |\n", warning.name, warning.on ? "on" : "off", warning.what);

@@ -19,7 +19,7 @@ static void print_warning(void *user, const char *message)
 static void print_cache(tilus_cache *cache)
 {
     char bytes[TEXT_SIZE], size[TEXT_SIZE];
-    tilus_cache_stats stats;
+    tilus_cache_stats stats = {.struct_size = sizeof stats};
     tilus_cache_get_stats(cache, &stats);
     doctor_row("cache", "%s: %zu entr%s, %s of %s%s", stats.directory, stats.entries,
                stats.entries == 1 ? "y" : "ies", text_size(bytes, stats.bytes),
@@ -29,7 +29,7 @@ static void print_cache(tilus_cache *cache)
 void doctor_check_cache(void)
 {
     const char *state = getenv("TILUS_CACHE");
-    const tilus_cache_options options = {.warn = print_warning};
+    const tilus_cache_options options = {.struct_size = sizeof options, .warn = print_warning};
     char *path = cache_directory(NULL);
     struct stat info;
     if (state && strcmp(state, "off") == 0) {

@@ -1,6 +1,7 @@
 /* The compiler: its versions, and whether it compiles and runs a small program. */
 #include "doctor.h"
 
+#include "common/file.h"
 #include "tilus/tilus.h"
 
 #include <stdio.h>
@@ -19,7 +20,8 @@ static const char text[] = "program @probe<1>(%a: ptr<i32> {align = 16}) warps(1
 /* The caller frees the PTX. */
 static bool compile(tilus_module *m, const char *target, char **ptx)
 {
-    const tilus_compile_options options = {.cpu = target, .opt_level = 3};
+    const tilus_compile_options options = {.struct_size = sizeof options,
+                                        .cpu = target, .opt_level = 3};
     *ptx = tilus_compile(m, &options, NULL);
     return *ptx != NULL;
 }
@@ -33,7 +35,8 @@ static bool run(tilus_module *m, const char *target)
         data[i] = i;
     const tilus_arg arg = {.pointer = 0};
     const tilus_buffer buffer = {data, sizeof data};
-    const tilus_cpu_options options = {.cpu = target, .host_threads = 1};
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = target, .host_threads = 1};
     if (tilus_run_on_cpu(m, "probe", &arg, 1, &buffer, 1, &options, NULL) != TILUS_OK)
         return false;
     for (int i = 0; i < ELEMENTS; i++)
@@ -44,14 +47,15 @@ static bool run(tilus_module *m, const char *target)
 /* Compiles and, when `runs` is not NULL, also runs the program; prints what goes wrong. */
 static bool try_target(const char *target, char **ptx, bool *runs)
 {
-    const tilus_pass_options passes = {.verify_each = true, .target = target};
+    const tilus_pass_options passes = {.struct_size = sizeof passes,
+                                       .verify_each = true, .target = target};
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = diag ? tilus_parse(diag, "probe", text, strlen(text), 1, NULL, 0) : NULL;
     bool ok = m && tilus_run_passes(m, NULL, &passes) && compile(m, target, ptx);
     if (ok && runs && !(*runs = run(m, target)))
         doctor_row("CPU engine", "the probe does not give what it should");
     if (diag && tilus_diag_count(diag))
-        tilus_diag_print(diag, stdout);
+        tilus_diag_write(diag, file_take, stdout);
     tilus_module_free(m);
     tilus_diag_free(diag);
     return ok;

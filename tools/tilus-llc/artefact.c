@@ -98,7 +98,7 @@ static bool make_one(const LlcSettings *s, tilus_module *m, const char *program,
                      const tilus_artefact_options *extra, Outputs *outputs)
 {
     Assembler *assembler = extra->assembler;
-    tilus_compile_times *sum = &assembler->times->compile, times = {0};
+    tilus_compile_times *sum = &assembler->times->compile, times = {.struct_size = sizeof times};
     const tilus_compile_options options = compile_options(s, program);
     void *bytes;
     size_t size;
@@ -133,7 +133,8 @@ static bool make_one(const LlcSettings *s, tilus_module *m, const char *program,
 bool artefacts_make(const LlcSettings *s, tilus_module *m, Times *times, Outputs *outputs)
 {
     Assembler assembler = {.settings = s, .times = times};
-    tilus_artefact_options extra = {.parameters = join_parameters(s), .assembler = &assembler};
+    tilus_artefact_options extra = {.struct_size = sizeof extra,
+                                    .parameters = join_parameters(s), .assembler = &assembler};
     if (s->cubin == CUBIN_ALWAYS || (s->cubin == CUBIN_AUTO && assembler_wanted(s)))
         extra.assemble = assemble_timed;
     bool ok = extra.parameters && check_count(s, m, outputs);

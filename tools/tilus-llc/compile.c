@@ -22,7 +22,7 @@ static void print_times(const Times *t)
 
 tilus_compile_options compile_options(const LlcSettings *s, const char *program)
 {
-    return (tilus_compile_options){
+    return (tilus_compile_options){.struct_size = sizeof(tilus_compile_options),
         .cpu = s->cpu,
         .features = s->features,
         .opt_level = s->opt_level,
@@ -127,7 +127,7 @@ static bool compile_text(const LlcSettings *s, const char *source, size_t len,
     times->parse = clock_seconds() - start;
     bool ok = m && compile_module(s, m, reproducer, times, outputs);
     if (diag)
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     if (!ok && !outputs->reported && (!diag || !tilus_diag_errors(diag)))
         fprintf(stderr, "%s: error: out of memory\n", file);
     tilus_module_free(m);
@@ -182,7 +182,7 @@ int print_all_cast_plans(const LlcSettings *s)
     if (text)
         fputs(text, stdout);
     else if (diag && tilus_diag_errors(diag))
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     else
         fprintf(stderr, "tilus-llc: error: out of memory\n");
     tilus_diag_free(diag);
@@ -195,14 +195,13 @@ int compile_input(LlcSettings *s)
 {
     char *source;
     size_t len;
-    Times times = {0};
+    Times times = {.compile = {.struct_size = sizeof times.compile}};
     Outputs outputs = {0};
     if (!file_read("tilus-llc", s->line.input, TEXT_SIZE_MAX, &source, &len))
         return EXIT_DIAGNOSTICS;
-    bool ok = (!s->line.passes.remarks ||
-               (s->line.passes.options.remarks_file = file_open("tilus-llc", s->line.passes.remarks))) &&
+    bool ok = pass_settings_open(&s->line.passes, "tilus-llc") &&
               compile_staged(s, source, len, &times, &outputs);
-    ok &= file_close("tilus-llc", s->line.passes.remarks, s->line.passes.options.remarks_file);
+    ok &= pass_settings_close(&s->line.passes, "tilus-llc");
     free(source);
     if (ok && s->file_type != FILE_NULL)
         ok = outputs_write(&outputs, s->line.input);

@@ -32,7 +32,7 @@ static int draw_to(const OptSettings *s, const Names *names, tilus_drawing kind,
     char *text = ready ? draw(s, names, diag, kind) : NULL;
     bool ok = text && file_write("tilus-opt", path, text, strlen(text));
     if (diag)
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
     if (!text && !(diag && tilus_diag_errors(diag)))
         fprintf(stderr, "tilus-opt: error: out of memory\n");
     free(text);

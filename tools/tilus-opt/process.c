@@ -132,7 +132,7 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     if (s->verify_diagnostics) {
         ok = expectations_hold(diag, file, text, len, first_line);
     } else {
-        tilus_diag_print(diag, stderr);
+        tilus_diag_write(diag, NULL, NULL);
         if (!ok && !tilus_diag_errors(diag))
             fprintf(stderr, "%s: error: out of memory\n", file);
     }
@@ -202,10 +202,9 @@ int process_input(OptSettings *s)
         !file_read("tilus-opt", s->line.input, TEXT_SIZE_MAX, &text, &len))
         return EXIT_DIAGNOSTICS;
     Output out = {0};
-    bool ok = (!s->line.passes.remarks ||
-               (s->line.passes.options.remarks_file = file_open("tilus-opt", s->line.passes.remarks))) &&
+    bool ok = pass_settings_open(&s->line.passes, "tilus-opt") &&
               process_text(s, text, len, &out);
-    ok = file_close("tilus-opt", s->line.passes.remarks, s->line.passes.options.remarks_file) && ok;
+    ok = pass_settings_close(&s->line.passes, "tilus-opt") && ok;
     if (ok && !s->verify_diagnostics)
         ok = file_write("tilus-opt", s->output, out.text ? out.text : "", out.len);
     free(out.text);

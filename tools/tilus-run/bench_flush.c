@@ -17,8 +17,8 @@ enum {
 /* The text as PTX for the target, which the caller frees; NULL after a failure. */
 static char *compile(Flush *f, const char *target)
 {
-    const tilus_pass_options passes = {.target = target};
-    const tilus_compile_options options = {
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = target};
+    const tilus_compile_options options = {.struct_size = sizeof options,
         .cpu = target, .opt_level = 3, .output = TILUS_OUTPUT_PTX};
     f->diag = tilus_diag_new();
     if (f->diag)
@@ -41,7 +41,7 @@ static bool load(Bench *b)
         fprintf(stderr, "%s: error: --bench: the program that flushes does not compile\n",
                 TOOL);
     if (!info && f->diag)
-        tilus_diag_print(f->diag, stderr);
+        tilus_diag_write(f->diag, NULL, NULL);
     free(ptx);
     return f->kernel;
 }

@@ -63,7 +63,7 @@ static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
 {
     size_t count = run->info->arg_count;
     Printer printer = {out, watch(out ? "engine interp" : "reference interp")};
-    const tilus_interpret_options options = {
+    const tilus_interpret_options options = {.struct_size = sizeof options,
         .print = print, .printer = &printer,
         .profile = out && run->options.profile ? profile_print : NULL, .profiler = run,
         .progress = printer.progress ? progress_update : NULL, .watcher = printer.progress};
@@ -72,7 +72,7 @@ static int interpret(Run *run, const tilus_buffer *buffers, FILE *out)
     progress_end(printer.progress);
     if (status == TILUS_OK)
         return EXIT_OK;
-    tilus_diag_print(run->plain.diag, stderr);
+    tilus_diag_write(run->plain.diag, NULL, NULL);
     if (tilus_diag_errors(run->plain.diag) == 0)
         fprintf(stderr, "%s: error: interpreter: %s\n", TOOL, tilus_status_name(status));
     return EXIT_DIAGNOSTICS;
@@ -86,18 +86,18 @@ static int run_on_cpu(Run *run, const tilus_buffer *buffers, FILE *out)
     enum { LEVEL = 0 };
     unsigned level = run->options.opt_level;
     Printer printer = {out, watch(out ? "engine cpu" : "reference cpu")};
-    const tilus_cpu_options options = {
+    const tilus_cpu_options options = {.struct_size = sizeof options,
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
         .host_threads = run->options.host_threads, .check_races = run->options.check_races,
         .print = print, .printer = &printer,
         .progress = printer.progress ? progress_update : NULL, .watcher = printer.progress};
-    tilus_cpu_times times = {0};
+    tilus_cpu_times times = {.struct_size = sizeof times};
     size_t count = run->info->arg_count;
     const Source *source = &run->compiled;
     tilus_status status = tilus_run_on_cpu(source->module, run->program, run->args, count,
                                            buffers, count, &options, &times);
     progress_end(printer.progress);
-    tilus_diag_print(source->diag, stderr);
+    tilus_diag_write(source->diag, NULL, NULL);
     if (status != TILUS_OK && tilus_diag_errors(source->diag) == 0)
         fprintf(stderr, "%s: error: CPU engine: %s\n", TOOL, tilus_status_name(status));
     if (status != TILUS_OK)

@@ -20,7 +20,7 @@ enum { PTX_MAX = 1 << 28 };
 /* A failure without a diagnostic is one of memory. */
 static int report(const Source *source)
 {
-    tilus_diag_print(source->diag, stderr);
+    tilus_diag_write(source->diag, NULL, NULL);
     if (tilus_diag_errors(source->diag) == 0)
         fprintf(stderr, "%s: error: out of memory\n", TOOL);
     return EXIT_DIAGNOSTICS;
@@ -46,7 +46,7 @@ static int parse(Run *run, Source *source)
 /* Layouts that the text leaves open: the interpreter needs them, too. */
 static int infer_layouts(Source *source)
 {
-    const tilus_pass_options options = {.verify_each = true};
+    const tilus_pass_options options = {.struct_size = sizeof options, .verify_each = true};
     return tilus_run_passes(source->module, "infer-layouts", &options) ? EXIT_OK
                                                                         : report(source);
 }
@@ -62,7 +62,7 @@ int program_load(Run *run)
     if (status == EXIT_OK)
         status = infer_layouts(&run->plain);
     if (status == EXIT_OK && tilus_diag_count(run->plain.diag) > 0)
-        tilus_diag_print(run->plain.diag, stderr);      /* warnings */
+        tilus_diag_write(run->plain.diag, NULL, NULL);      /* warnings */
     return status == EXIT_OK ? parse(run, &run->compiled) : status;
 }
 
@@ -149,7 +149,8 @@ static int run_passes(Run *run)
     run->target = choose_target(run);
     if (!run->target)
         return EXIT_DIAGNOSTICS;
-    const tilus_pass_options passes = {.verify_each = true, .target = run->target};
+    const tilus_pass_options passes = {.struct_size = sizeof passes,
+                                       .verify_each = true, .target = run->target};
     if (!tilus_run_passes(module, NULL, &passes))
         return report(&run->compiled);
     run->info = tilus_module_kernel_info(module, run->program);
@@ -160,7 +161,7 @@ static int compile(Run *run)
 {
     enum { LEVEL = 3 };
     unsigned level = run->options.opt_level;
-    const tilus_compile_options options = {
+    const tilus_compile_options options = {.struct_size = sizeof options,
         .cpu = run->target, .opt_level = level == OPT_BY_ENGINE ? LEVEL : level,
         .output = TILUS_OUTPUT_PTX, .program = run->program};
     run->ptx = tilus_compile(run->compiled.module, &options, NULL);
@@ -182,7 +183,7 @@ int program_compile(Run *run)
     if (status == EXIT_OK && (run->rt || o->save_ptx))
         status = compile(run);
     if (status == EXIT_OK && !is_for_cpu(o))
-        tilus_diag_print(run->compiled.diag, stderr);
+        tilus_diag_write(run->compiled.diag, NULL, NULL);
     if (status == EXIT_OK && o->save_ptx &&
         (!file_check_output(TOOL, o->inputs.items[0], o->save_ptx) ||
          !file_write(TOOL, o->save_ptx, run->ptx, strlen(run->ptx))))

@@ -131,8 +131,9 @@ static bool cpu_launch(Engine *e, EngineKernel *kernel, const tilus_arg *args, s
     Cpu *c = (Cpu *)e;
     CpuKernel *k = (CpuKernel *)kernel;
     const tilus_kernel_info *info = kernel->info;
-    const tilus_cpu_options options = {.cpu = k->artefact->target, .host_threads = 1};
-    tilus_cpu_times times = {0};
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = k->artefact->target, .host_threads = 1};
+    tilus_cpu_times times = {.struct_size = sizeof times};
     CpuCall call;
     const char *wrong = cpu_call_make(&call, &c->memory, info, args, count);
     if (wrong)

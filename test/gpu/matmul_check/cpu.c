@@ -90,7 +90,8 @@ static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
     const char *wrong = cpu_call_make(&call, &c->memory, info, args, order.count);
     if (wrong)
         return fail(l->kernel, TILUS_ERROR_ARGUMENT, wrong);
-    const tilus_cpu_options options = {.cpu = l->kernel->target, .host_threads = 1,
+    const tilus_cpu_options options = {.struct_size = sizeof options,
+                                       .cpu = l->kernel->target, .host_threads = 1,
                                        .check_races = true};
     tilus_status status = tilus_run_on_cpu(module, program, call.args, order.count,
                                            call.buffers, order.count, &options, NULL);

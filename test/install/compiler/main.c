@@ -1,6 +1,5 @@
 /* A compiler's user: program text in, PTX out. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tilus/tilus.h>
 
@@ -19,17 +18,18 @@ int main(void)
     char *ptx = NULL;
     tilus_diag *diag = tilus_diag_new();
     tilus_module *module = tilus_parse(diag, "twice.tilus", text, strlen(text), 1, NULL, 0);
-    const tilus_pass_options passes = {.verify_each = true};
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .verify_each = true};
     if (module && tilus_run_passes(module, NULL, &passes)) {
-        const tilus_compile_options options = {.cpu = "sm_80", .opt_level = 3};
+        const tilus_compile_options options = {.struct_size = sizeof options,
+                                               .cpu = "sm_80", .opt_level = 3};
         ptx = tilus_compile(module, &options, NULL);
     }
     if (ptx) {
         fputs(ptx, stdout);
         result = 0;
     }
-    tilus_diag_print(diag, stderr);
-    free(ptx);
+    tilus_diag_write(diag, NULL, NULL);
+    tilus_free(ptx);
     tilus_module_free(module);
     tilus_diag_free(diag);
     return result;
