@@ -1,12 +1,12 @@
 # Libraries define global symbols only for what TILUS_API marks, so that names inside can
 # stay short and meet no name of a user. Of static libraries the objects are linked into
-# one (`ld -r`), whose other symbols become local; shared ones have a version script.
+# one (`ld -r`), whose other symbols become local; shared ones have a version script,
+# cmake/exports/NAME.map.
 # GNU ld is preferred: `-r` of mold 1.10 forgets that a symbol is hidden.
 find_program(TILUS_RELOCATABLE_LINKER NAMES ld.bfd HINTS ENV PATH)
 if(NOT TILUS_RELOCATABLE_LINKER)
     set(TILUS_RELOCATABLE_LINKER ${CMAKE_LINKER})
 endif()
-set(TILUS_VERSION_SCRIPT ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 # With TILUS_ARCHIVES static libraries are built beside the shared ones, for tests.
 if(TILUS_TESTS AND NOT TILUS_STATIC_LLVM AND NOT TILUS_SANITIZE AND NOT TILUS_COVERAGE)
@@ -24,7 +24,8 @@ function(prelink_objects name out)
     set(${out} ${object} PARENT_SCOPE)
 endfunction()
 
-# Adds the static library `target`, libNAME.a, of objects.
+# Adds the static library `target`, libNAME.a, of objects, and of those members of archives that
+# they need.
 function(add_archive target name)
     prelink_objects(${name} object ${ARGN})
     add_library(${target} STATIC ${object})

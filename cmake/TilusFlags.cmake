@@ -53,11 +53,17 @@ if(TILUS_STATIC_LLVM)
 endif()
 
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS AND NOT TILUS_STATIC_LLVM)
-    message(WARNING "BUILD_SHARED_LIBS=OFF has no effect: Tilus builds static libraries with "
-            "TILUS_STATIC_LLVM=ON (preset `static`), and shared ones otherwise")
+    message(FATAL_ERROR "BUILD_SHARED_LIBS=OFF: Tilus builds static libraries, of the runtime and "
+            "of the matrix products, with TILUS_STATIC_LLVM=ON (preset `static`), and shared ones "
+            "otherwise; leave BUILD_SHARED_LIBS away")
 endif()
 
-# Installed programs find the libraries beside them, wherever the prefix lies.
+# Installed programs find the libraries from their own place, and tilus_compile_in_child the
+# compiler from the library's.
+file(RELATIVE_PATH TILUS_LIBDIR_OF_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR}
+     ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH TILUS_BINDIR_OF_LIBRARIES ${CMAKE_INSTALL_FULL_LIBDIR}
+     ${CMAKE_INSTALL_FULL_BINDIR})
 if(NOT TILUS_STATIC_LLVM)
-    set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    set(CMAKE_INSTALL_RPATH "$ORIGIN/${TILUS_LIBDIR_OF_PROGRAMS}")
 endif()

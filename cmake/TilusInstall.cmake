@@ -1,22 +1,32 @@
-# Lays down what `cmake --install` installs, in three components: `runtime` (all that a
-# server which only launches kernels needs), and on top of it `matmul` and `compiler`. With
-# TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to use.
+# Lays down what `cmake --install` installs, in four components: `runtime` (all that a
+# server which only launches kernels needs), on top of it `matmul` and `compiler`, and
+# `documents`. With TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to
+# use. No installed file holds a path of this machine: the tree may be moved.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tilus)
+string(REGEX REPLACE "/Tilus$" "/tilus" doc_dir ${CMAKE_INSTALL_DOCDIR})    # as packages are called
 set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
-install(FILES include/tilus/artefact.h include/tilus/export.h include/tilus/kernel.h
-              include/tilus/runtime.h include/tilus/types.h DESTINATION ${header_dir} COMPONENT runtime)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT compiler
-        FILES_MATCHING PATTERN *.md)
+file(GLOB headers CONFIGURE_DEPENDS include/tilus/*.h)
+set(compiler_headers ${headers})
+list(FILTER compiler_headers INCLUDE REGEX "/(tilus|ir)\\.h$")
+list(FILTER headers EXCLUDE REGEX "/(tilus|ir|matmul)\\.h$")
+install(FILES ${headers} DESTINATION ${header_dir} COMPONENT runtime)
+install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+        DESTINATION ${doc_dir} COMPONENT documents)
+install(DIRECTORY docs examples DESTINATION ${doc_dir} COMPONENT documents
+        PATTERN CMakeLists.txt EXCLUDE)
+install(DIRECTORY editors DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus COMPONENT documents
+        PATTERN update.py EXCLUDE)
 install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels
         COMPONENT compiler FILES_MATCHING PATTERN *.tilus)
 
-# A pkg-config file finds the prefix from its own place, so an installed tree can
-# be moved.
-file(RELATIVE_PATH TILUS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# A pkg-config file finds everything from its own place.
+set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH TILUS_PC_LIBDIR ${pc_dir} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH TILUS_PC_INCLUDEDIR ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 
 # The CMake package: Tilus::runtime; Tilus::matmul and Tilus::compiler where installed.
 function(install_library library component)
@@ -34,7 +44,7 @@ install(FILES ${PROJECT_BINARY_DIR}/tilus-matmul.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT matmul)
 if(NOT TILUS_STATIC_LLVM)
     install_library(tilus_compiler compiler)
-    install(FILES include/tilus/tilus.h DESTINATION ${header_dir} COMPONENT compiler)
+    install(FILES ${compiler_headers} DESTINATION ${header_dir} COMPONENT compiler)
     configure_file(cmake/tilus.pc.in ${PROJECT_BINARY_DIR}/tilus.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/tilus.pc
             DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT compiler)

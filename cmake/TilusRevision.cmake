@@ -2,8 +2,6 @@
 # The header is touched only when the revision changed, so nothing else is
 # rebuilt.
 set(TILUS_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/version.h.in
-               ${TILUS_GENERATED_DIR}/tilus_version.h @ONLY)
 add_custom_target(revision
     COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}
             -DHEADER=${TILUS_GENERATED_DIR}/tilus_revision.h

@@ -2,7 +2,6 @@
 #include "rt.h"
 
 #include "support/sized.h"
-#include "tilus_version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +105,7 @@ void tilus_rt_close(tilus_rt *rt)
 
 const char *tilus_rt_version(void)
 {
-    return TILUS_VERSION;
+    return TILUS_VERSION_STRING;
 }
 
 int tilus_rt_driver_version(const tilus_rt *rt)

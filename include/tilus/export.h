@@ -1,6 +1,8 @@
-/* Visibility of public functions. */
+/* Visibility of public functions; version macros. */
 #ifndef TILUS_EXPORT_H
 #define TILUS_EXPORT_H
+
+#include "tilus/version.h"
 
 #if defined(__GNUC__)
 #define TILUS_API __attribute__((visibility("default")))

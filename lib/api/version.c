@@ -2,11 +2,10 @@
 #include "codegen/codegen.h"
 #include "tilus/tilus.h"
 #include "tilus_revision.h"
-#include "tilus_version.h"
 
 const char *tilus_version(void)
 {
-    return TILUS_VERSION;
+    return TILUS_VERSION_STRING;
 }
 
 const char *tilus_llvm_version(void)

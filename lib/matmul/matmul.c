@@ -3,7 +3,6 @@
 #include "matmul/internal.h"
 
 #include "support/sized.h"
-#include "tilus_version.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +41,7 @@ tilus_status matmul_take(void *to, size_t size, const void *from, const char *ob
 
 const char *tilus_matmul_version(void)
 {
-    return TILUS_VERSION;
+    return TILUS_VERSION_STRING;
 }
 
 static tilus_status check_kernels(const tilus_matmul_options *options)

@@ -1,7 +1,7 @@
 /* Help, man page and list of options, from one table. */
 #include "common/help.h"
 
-#include "tilus_version.h"
+#include "tilus/version.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void print_roff_title(const ToolInfo *tool)
     fputs(".TH ", stdout);
     for (const char *p = tool->name; *p; p++)
         putchar(toupper((unsigned char)*p));
-    printf(" 1 \"\" \"Tilus %s\" \"User Commands\"\n.SH NAME\n", TILUS_VERSION);
+    printf(" 1 \"\" \"Tilus %s\" \"User Commands\"\n.SH NAME\n", TILUS_VERSION_STRING);
     print_roff(tool->name);
     fputs(" \\- ", stdout);
     print_roff(tool->summary);

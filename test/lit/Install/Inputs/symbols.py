@@ -15,7 +15,9 @@ def symbols(path):
     listed = "-gD" if ".so" in path else "-g"
     text = subprocess.run(["nm", listed, "--defined-only", "--format=posix", path],
                           check=True, capture_output=True, text=True).stdout
-    return {line.split()[0] for line in text.splitlines() if len(line.split()) > 2}
+    rows = [line.split() for line in text.splitlines()]
+    # An absolute symbol is the name of a version.
+    return {row[0].partition("@")[0] for row in rows if len(row) > 2 and row[1] != "A"}
 
 
 def main(paths):
