@@ -28,7 +28,8 @@ typedef enum tilus_status {
     TILUS_ERROR_LOST,           /* a device's context is lost; only a new process has another */
     TILUS_ERROR_STATE,          /* not at this moment: what must come before is missing */
     TILUS_ERROR_INTERNAL,       /* a fault of this library, never of its input */
-    TILUS_ERROR_NO_KERNEL       /* a library of kernels has none for this, and no compiler */
+    TILUS_ERROR_NO_KERNEL,      /* a library of kernels has none for this, and no compiler */
+    TILUS_ERROR_CHILD           /* a child process did not start, crashed or took too long */
 } tilus_status;
 
 /* "TILUS_ERROR_..." for a status; static storage. Thread safe. */

@@ -10,7 +10,8 @@
  * it says so; when memory runs out the call fails like any other.
  *
  * LLVM is the exception: where its own allocations fail, it aborts the process. A server that
- * compiles text which it does not trust, or in little memory, compiles in a child process. */
+ * compiles text which it does not trust, or in little memory, compiles in a child process
+ * (tilus/child.h). */
 #ifndef TILUS_H
 #define TILUS_H
 
@@ -470,6 +471,11 @@ typedef struct tilus_jit_options {
 TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                                  const tilus_jit_options *options, void **bytes,
                                  size_t *size);
+
+/* Returns the program text that this library has built in under `name`, with what it imports:
+ * "matmul", kernels/matmul.tilus. `*size` bytes and a NUL, in static storage; NULL when there is
+ * none. Thread safe. */
+TILUS_API const char *tilus_template_text(const char *name, size_t *size);
 
 /* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix
  * products, kernels/matmul.tilus as this library was built with it, to an artefact without

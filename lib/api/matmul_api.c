@@ -12,6 +12,13 @@ enum { DEFINES_MAX = 64 };
 extern const char matmul_template[];
 extern const size_t matmul_template_size;
 
+const char *tilus_template_text(const char *name, size_t *size)
+{
+    bool found = !strcmp(name, "matmul");
+    *size = found ? matmul_template_size : 0;
+    return found ? matmul_template : NULL;
+}
+
 /* Cuts "NAME=VALUE .." into defines; their count, or -1 where it is not of that form. */
 static int split(char *text, tilus_define defines[DEFINES_MAX])
 {

@@ -30,6 +30,7 @@ const char *tilus_status_name(tilus_status status)
     case TILUS_ERROR_STATE: return "TILUS_ERROR_STATE";
     case TILUS_ERROR_INTERNAL: return "TILUS_ERROR_INTERNAL";
     case TILUS_ERROR_NO_KERNEL: return "TILUS_ERROR_NO_KERNEL";
+    case TILUS_ERROR_CHILD: return "TILUS_ERROR_CHILD";
     }
     return "unknown status";
 }

@@ -110,27 +110,75 @@ static bool compile_module(const LlcSettings *s, tilus_module *m, Reproducer *re
     return generate(s, m, reproducer, times, outputs);
 }
 
+static void warn_of_cache(void *user, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "tilus-llc: warning: %s\n", message);
+}
+
+/* Compiles program text through a cache; false after errors, or without memory. */
+static bool compile_cached(const LlcSettings *s, const char *file, const char *source, size_t len,
+                           tilus_diag *diag, Outputs *outputs)
+{
+    const tilus_cache_options where = {.struct_size = sizeof where, .directory = s->cache,
+                                       .warn = warn_of_cache};
+    tilus_cache *cache = tilus_cache_open(&where);
+    const tilus_jit_options options = {
+        .struct_size = sizeof options, .file = file, .defines = s->line.defines, .define_count = s->line.define_count,
+        .program = s->program, .target = s->cpu, .features = s->features,
+        .opt_level = s->opt_level, .debug_lines = s->debug_lines, .cache = cache};
+    void *bytes;
+    size_t size;
+    bool ok = tilus_jit(diag, source, len, &options, &bytes, &size) == TILUS_OK &&
+              outputs_add(outputs, s->output, bytes, size);
+    tilus_cache_close(cache);
+    return ok;
+}
+
+/* Parses program text and compiles it to outputs; false after errors, or without memory. */
+static bool compile_parsed(const LlcSettings *s, const char *file, const char *source, size_t len,
+                           tilus_diag *diag, Reproducer *reproducer, Times *times,
+                           Outputs *outputs)
+{
+    double start = clock_seconds();
+    tilus_module *m = tilus_parse(diag, file, source, len, 1, s->line.defines,
+                                  s->line.define_count);
+    times->parse = clock_seconds() - start;
+    bool ok = m && compile_module(s, m, reproducer, times, outputs);
+    tilus_module_free(m);
+    return ok;
+}
+
+/* The input's name in messages. */
+static const char *input_name(const LlcSettings *s)
+{
+    if (s->input_name)
+        return s->input_name;
+    if (s->template)
+        return "matmul.tilus";
+    return strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
+}
+
 /* Compiles program text to outputs; prints diagnostics. */
 static bool compile_text(const LlcSettings *s, const char *source, size_t len,
                          Reproducer *reproducer, Times *times, Outputs *outputs)
 {
     tilus_diag *diag = tilus_diag_new();
-    const char *file = strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
-    double start = clock_seconds();
+    const char *file = input_name(s);
+    bool ok = false;
     if (diag) {
         limits_set("tilus-llc", &s->line.passes.limits, diag);
         import_paths_set(&s->line.passes.import_paths, diag);
         warnings_set("tilus-llc", &s->line.passes.warnings, diag);
     }
-    tilus_module *m = diag ? tilus_parse(diag, file, source, len, 1, s->line.defines,
-                                         s->line.define_count) : NULL;
-    times->parse = clock_seconds() - start;
-    bool ok = m && compile_module(s, m, reproducer, times, outputs);
+    if (diag && s->cache)
+        ok = compile_cached(s, file, source, len, diag, outputs);
+    else if (diag)
+        ok = compile_parsed(s, file, source, len, diag, reproducer, times, outputs);
     if (diag)
         tilus_diag_write(diag, NULL, NULL);
     if (!ok && !outputs->reported && (!diag || !tilus_diag_errors(diag)))
         fprintf(stderr, "%s: error: out of memory\n", file);
-    tilus_module_free(m);
     tilus_diag_free(diag);
     return ok;
 }
@@ -191,13 +239,27 @@ int print_all_cast_plans(const LlcSettings *s)
     return status;
 }
 
+/* Reads the input, or copies the template; false after a message. */
+static bool read_source(const LlcSettings *s, char **source, size_t *len)
+{
+    if (!s->template)
+        return file_read("tilus-llc", s->line.input, TEXT_SIZE_MAX, source, len);
+    const char *text = tilus_template_text(s->template, len);
+    *source = malloc(*len + 1);
+    if (*source)
+        memcpy(*source, text, *len + 1);
+    else
+        fprintf(stderr, "tilus-llc: error: out of memory\n");
+    return *source != NULL;
+}
+
 int compile_input(LlcSettings *s)
 {
     char *source;
     size_t len;
     Times times = {.compile = {.struct_size = sizeof times.compile}};
     Outputs outputs = {0};
-    if (!file_read("tilus-llc", s->line.input, TEXT_SIZE_MAX, &source, &len))
+    if (!read_source(s, &source, &len))
         return EXIT_DIAGNOSTICS;
     bool ok = pass_settings_open(&s->line.passes, "tilus-llc") &&
               compile_staged(s, source, len, &times, &outputs);

@@ -84,9 +84,27 @@ static bool check_output(const LlcSettings *s)
     else if (s->program && writes_text(s))
         why = "--program chooses what is compiled; --stop-after and --print-cast-plans "
               "show the whole file";
+    else if (s->cache && (s->file_type != FILE_ARTEFACT || s->cubin != CUBIN_NEVER || writes_text(s)))
+        why = "--cache keeps artefacts without machine code; give --filetype=artefact --cubin=never";
     if (why)
         fprintf(stderr, "tilus-llc: error: %s\n", why);
     return !why;
+}
+
+/* Checks that there is one input, and that a template is known. */
+static bool check_template(const LlcSettings *s)
+{
+    size_t size;
+    if (!s->template)
+        return true;
+    if (s->line.inputs.count)
+        fprintf(stderr, "tilus-llc: error: --template=%s is the input, and so is '%s'\n",
+                s->template, s->line.input);
+    else if (!tilus_template_text(s->template, &size))
+        fprintf(stderr, "tilus-llc: error: no template '%s'; there is matmul\n", s->template);
+    else
+        return true;
+    return false;
 }
 
 static LlcSettings *settings_of(CommandLine *line)
@@ -105,7 +123,7 @@ static bool check(CommandLine *line)
     if (s->program && s->program[0] == '@')
         s->program++;
     line->passes.options.target = s->cpu;
-    return check_output(s) && cut_pipeline(s) && name_output(s);
+    return check_output(s) && check_template(s) && cut_pipeline(s) && name_output(s);
 }
 
 static void reset(CommandLine *line)
@@ -144,6 +162,12 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"filetype", NULL, "write PTX, a cubin (by ptxas), nothing, an artefact, or a C header "
          "with one", OPTION_CHOICE, &s->file_type, file_types},
         {"program", "name", "compile only this program", OPTION_STRING, &s->program, NULL},
+        {"template", "name", "compile this program text, which is built in: matmul, the template of "
+         "matrix products", OPTION_STRING, &s->template, NULL},
+        {"input-name", "file", "name standard input so in messages, and look beside it for imports",
+         OPTION_STRING, &s->input_name, NULL},
+        {"cache", "directory", "look for an artefact in this cache first, and keep it there",
+         OPTION_STRING, &s->cache, NULL},
         {"cubin", NULL, "put machine code into artefacts (auto: where there is a ptxas)",
          OPTION_CHOICE, &s->cubin, cubins},
         {"ptxas", "path", "assemble by this ptxas; PTX is assembled, too, to warn of registers "

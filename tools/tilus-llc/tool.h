@@ -26,6 +26,9 @@ typedef struct LlcSettings {
     int file_type;              /* FileType, not BY_NAME after the parse */
     int cubin;                  /* CubinUse, of artefacts */
     const char *program;        /* without @: only this one; NULL: all */
+    const char *template;       /* built in, compiled in place of an input; NULL: none */
+    const char *input_name;     /* of standard input in messages; NULL: "<stdin>" */
+    const char *cache;          /* directory of artefacts that were compiled; NULL: none */
     const char *ptxas;          /* a path; NULL: the one that is found */
     int cast_plans;             /* CastPlans: what to print instead of compiling */
     bool emit_llvm, debug_lines, time, version, list_targets;
