@@ -109,6 +109,7 @@ if has_pty():
 if "address" in config.sanitize:
     config.available_features.add("asan")
 
+engines = "interp,checked" if config.sanitize else "interp,cpu,checked"
 config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
     ("%nvdisasm", nvdisasm or "nvdisasm"),
@@ -121,10 +122,11 @@ config.substitutions += [
     ("%build_dir", config.tilus_build_dir),
     ("%examples", tools),
     # Runs each `// ARGS:` line of a program on the interpreter, on the CPU engine
-    # against it, and there with its checks of accesses.
+    # against it, and there with its checks of accesses. The sanitized build, which is slow,
+    # leaves out the engine without checks.
     ("%run_args", " ".join([sys.executable, os.path.join(config.tilus_source_dir, "test", "gpu",
                                                          "run.py"),
-                            "--tools", tools, "--engine", "interp,cpu,checked", "--programs"])),
+                            "--tools", tools, "--engine", engines, "--programs"])),
     ("%cmake", config.cmake),
     ("%libdir", config.libdir),
     ("%llvm_libs", config.llvm_library_dir),
