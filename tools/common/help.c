@@ -1,4 +1,4 @@
-/* Help, man page and list of options, from one table. */
+/* Help, man page and list of options, from a tool's table of options and manual.def. */
 #include "common/help.h"
 
 #include "tilus/version.h"
@@ -7,11 +7,50 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct {
+    const char *tool, *purpose, *commands;
+} examples[] = {
+#define EXAMPLE(tool, purpose, commands) {tool, purpose, commands},
+#include "common/manual.def"
+};
+
+static const struct {
+    const char *variable, *readers, *meaning;
+} environment[] = {
+#define ENVIRONMENT(variable, readers, meaning) {variable, readers, meaning},
+#include "common/manual.def"
+};
+
+static const struct {
+    const char *tool, *failure;
+} statuses[] = {
+#define STATUS(tool, failure) {tool, failure},
+#include "common/manual.def"
+};
+
 static const Option help_option = {"help", NULL, "print this text", OPTION_FLAG, NULL, NULL};
 
 const char *option_dashes(const char *name)
 {
     return name[1] ? "--" : "-";
+}
+
+static bool is_example_of(const ToolInfo *tool, size_t i)
+{
+    return strcmp(examples[i].tool, tool->name) == 0;
+}
+
+/* Tells whether the tool's name is among the words that say who reads a variable. */
+static bool is_read_by(const ToolInfo *tool, size_t i)
+{
+    size_t len = strlen(tool->name);
+    for (const char *at = environment[i].readers; *at; at += at[0] == ' ') {
+        size_t word = strcspn(at, " ");
+        if (word == len && strncmp(at, tool->name, len) == 0)
+            return true;
+        at += word;
+    }
+    return false;
 }
 
 /* ---- help ------------------------------------------------------------- */
@@ -26,6 +65,32 @@ static int format_spelling(const Option *o, char *out, size_t size)
     for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i] && (size_t)n < size; i++)
         n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : gap, o->choices[i]);
     return n;
+}
+
+static void print_examples(const ToolInfo *tool)
+{
+    const char *title = "\nEXAMPLES:\n";
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        if (!is_example_of(tool, i))
+            continue;
+        printf("%s  # %s\n", title, examples[i].purpose);
+        for (const char *at = examples[i].commands; *at; at += at[0] == '\n') {
+            int len = (int)strcspn(at, "\n");
+            printf("  %.*s\n", len, at);
+            at += len;
+        }
+        title = "";
+    }
+}
+
+static void print_environment(const ToolInfo *tool)
+{
+    const char *title = "\nENVIRONMENT:\n";
+    for (size_t i = 0; i < COUNT(environment); i++)
+        if (is_read_by(tool, i)) {
+            printf("%s  %-16s  %s\n", title, environment[i].variable, environment[i].meaning);
+            title = "";
+        }
 }
 
 void help_print(const ToolInfo *tool, const Option *table, size_t count)
@@ -43,6 +108,22 @@ void help_print(const ToolInfo *tool, const Option *table, size_t count)
         int n = format_spelling(o, spelling, sizeof spelling);
         printf("  %s%s%*s  %s\n", spelling, n > width ? "\n  " : "",
                n > width ? width : width - n, "", o->help);
+    }
+    print_examples(tool);
+    print_environment(tool);
+}
+
+void help_print_environment(void)
+{
+    printf("| variable | read by | |\n|---|---|---|\n");
+    for (size_t i = 0; i < COUNT(environment); i++) {
+        printf("| `%s` | ", environment[i].variable);
+        for (const char *at = environment[i].readers; *at; at++) {
+            if (*at == ' ')
+                putchar(',');
+            putchar(*at);
+        }
+        printf(" | %s |\n", environment[i].meaning);
     }
 }
 
@@ -111,6 +192,62 @@ static void print_roff_title(const ToolInfo *tool)
     putchar('\n');
 }
 
+static void print_roff_examples(const ToolInfo *tool)
+{
+    const char *title = ".SH EXAMPLES\nThey work in a folder that has kernels/: a checkout, or "
+                        "share/tilus below\nthe prefix of an installation.\n";
+    for (size_t i = 0; i < COUNT(examples); i++)
+        if (is_example_of(tool, i)) {
+            printf("%s.PP\n", title);
+            print_roff(examples[i].purpose);
+            fputs(":\n.PP\n.EX\n", stdout);
+            print_roff(examples[i].commands);
+            fputs("\n.EE\n", stdout);
+            title = "";
+        }
+}
+
+static void print_roff_environment(const ToolInfo *tool)
+{
+    const char *title = ".SH ENVIRONMENT\n";
+    for (size_t i = 0; i < COUNT(environment); i++)
+        if (is_read_by(tool, i)) {
+            printf("%s.TP\n", title);
+            print_roff_in('B', environment[i].variable);
+            putchar('\n');
+            print_roff(environment[i].meaning);
+            putchar('\n');
+            title = "";
+        }
+}
+
+static void print_roff_status(const ToolInfo *tool)
+{
+    fputs(".SH EXIT STATUS\n"
+          "0 on success, 1 when the input is wrong or something failed, 2 when the command\n"
+          "line is wrong.\n", stdout);
+    for (size_t i = 0; i < COUNT(statuses); i++)
+        if (strcmp(statuses[i].tool, tool->name) == 0) {
+            fputs("It is 1, too, ", stdout);
+            print_roff(statuses[i].failure);
+            fputs(".\n", stdout);
+        }
+}
+
+/* Names the other tools that have examples, and the page of the language. */
+static void print_roff_see_also(const ToolInfo *tool)
+{
+    fputs(".SH SEE ALSO\n", stdout);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        if (is_example_of(tool, i) || (i && !strcmp(examples[i].tool, examples[i - 1].tool)))
+            continue;
+        fputs(".BR ", stdout);
+        print_roff(examples[i].tool);
+        fputs(" (1),\n", stdout);
+    }
+    fputs(".BR tilus (7)\n", stdout);
+}
+
 void help_print_man(const ToolInfo *tool, const Option *table, size_t count)
 {
     print_roff_title(tool);
@@ -123,9 +260,10 @@ void help_print_man(const ToolInfo *tool, const Option *table, size_t count)
     for (size_t i = 0; i < count; i++)
         print_roff_option(&table[i]);
     print_roff_option(&help_option);
-    fputs(".SH EXIT STATUS\n"
-          "0 on success, 1 when the input is wrong or something failed, 2 when the command\n"
-          "line is wrong.\n", stdout);
+    print_roff_examples(tool);
+    print_roff_environment(tool);
+    print_roff_status(tool);
+    print_roff_see_also(tool);
 }
 
 /* ---- list for the shell ----------------------------------------------------- */

@@ -13,4 +13,7 @@ void help_print(const ToolInfo *tool, const Option *table, size_t count);
 void help_print_man(const ToolInfo *tool, const Option *table, size_t count);
 void help_print_options(const Option *table, size_t count);
 
+/* Prints the environment variables of all tools and libraries, as a table in Markdown. */
+void help_print_environment(void);
+
 #endif

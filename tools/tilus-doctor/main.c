@@ -2,6 +2,7 @@
 #include "doctor.h"
 
 #include "common/file.h"
+#include "common/help.h"
 #include "common/options.h"
 
 #include <stdarg.h>
@@ -48,6 +49,16 @@ static int print_verdict(const Doctor *d)
     return broken ? EXIT_DIAGNOSTICS : EXIT_OK;
 }
 
+static int examine(void)
+{
+    Doctor doctor = {0};
+    doctor_check_compiler(&doctor);
+    doctor_check_driver(&doctor);
+    doctor_check_ptxas();
+    doctor_check_cache();
+    return print_verdict(&doctor);
+}
+
 int main(int argc, char **argv)
 {
     static const ToolInfo tool = {
@@ -56,10 +67,14 @@ int main(int argc, char **argv)
         "driver for its devices, on which nothing runs. The status is 0 when these work, also\n"
         "without a GPU, and 1 when one of them is there and does not. What is said of ptxas\n"
         "and of the cache, without which programs run, does not count.\n"};
+    bool list_environment = false;
+    const Option table[] = {
+        {"list-environment", NULL, "print the environment variables of all tools and libraries",
+         OPTION_FLAG, &list_environment, NULL},
+    };
     StringList words = {0};
-    Doctor doctor = {0};
     int status;
-    if (!options_parse(&tool, NULL, 0, argc, argv, &words, &status))
+    if (!options_parse(&tool, table, COUNT(table), argc, argv, &words, &status))
         return status;
     if (words.count) {
         fprintf(stderr, "%s: error: there is nothing to name, got '%s'\n", TOOL,
@@ -67,10 +82,9 @@ int main(int argc, char **argv)
         string_list_free(&words);
         return EXIT_USAGE;
     }
-    doctor_check_compiler(&doctor);
-    doctor_check_driver(&doctor);
-    doctor_check_ptxas();
-    doctor_check_cache();
-    status = print_verdict(&doctor);
+    if (list_environment)
+        help_print_environment();
+    else
+        status = examine();
     return file_close(TOOL, "-", stdout) ? status : EXIT_DIAGNOSTICS;
 }

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
+ANCHOR = re.compile(r'<a id="([^"]+)">')
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z]+:")
 
@@ -28,8 +29,9 @@ def anchor(heading):
 
 @cache
 def anchors(path):
-    found = []
-    for heading in HEADING.findall(FENCE.sub("", path.read_text())):
+    text = FENCE.sub("", path.read_text())
+    found = ANCHOR.findall(text)
+    for heading in HEADING.findall(text):
         name, again = anchor(heading), found.count(anchor(heading))
         found.append(f"{name}-{again}" if again else name)
     return found
