@@ -7,7 +7,9 @@
 #           groff   groff or mandoc, which check man pages
 #           vim     an editor that knows syntax files
 #           cxx     a C++ compiler is there (%cxx)
+#           rustc   a Rust compiler is there
 #           gnuplot draws plots
+#           llvm-inside  the preset of that name is built beside this build
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
 #           terminal  pseudo-terminals and script(1) are there
@@ -96,6 +98,11 @@ if shutil.which("groff") or shutil.which("mandoc"):
 cxx = shutil.which("c++") or shutil.which("g++")
 if cxx:
     config.available_features.add("cxx")
+if shutil.which("rustc"):
+    config.available_features.add("rustc")
+llvm_inside = os.path.join(config.tilus_source_dir, "build", "llvm-inside")
+if os.path.exists(os.path.join(llvm_inside, "lib", "libtilus_compiler.so")):
+    config.available_features.add("llvm-inside")
 if has_terminal():
     config.available_features.add("terminal")
 if has_vim():
@@ -119,6 +126,7 @@ config.substitutions += [
     ("%not2", sys.executable + " " + os.path.join(config.test_source_root, "Inputs", "not2.py")),
     ("%kernels", os.path.join(config.tilus_source_dir, "kernels")),
     ("%source_dir", config.tilus_source_dir),
+    ("%llvm_inside", llvm_inside),
     ("%build_dir", config.tilus_build_dir),
     ("%examples", tools),
     # Runs each `// ARGS:` line of a program on the interpreter, on the CPU engine
