@@ -48,6 +48,12 @@ tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *
     CALL_ON_DEVICE(rt, device, cuMemcpyHtoD(to, from, size));
 }
 
+tilus_status tilus_rt_enqueue_upload(tilus_rt *rt, int device, tilus_stream stream, uint64_t to,
+                                     const void *from, size_t size)
+{
+    CALL_ON_DEVICE(rt, device, cuMemcpyHtoDAsync(to, from, size, stream));
+}
+
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
     CALL_ON_DEVICE(rt, device, cuMemcpyDtoH(to, from, size));

@@ -54,6 +54,8 @@ typedef struct tilus_matmul_problem {
     bool residual;              /* [m, n] */
     int64_t n_tile;             /* of the packed form, as tilus_matmul_tile gives it for another
                                    plan whose packed weights this one reads; 0: the best */
+    int64_t a_stride;           /* that tilus_matmul_prepare and tilus_matmul_kernels are for, as
+                                   of tilus_matmul_call; 0: k */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -95,7 +97,8 @@ TILUS_API void tilus_matmul_close(tilus_matmul *matmul);
 /* ---- plans -------------------------------------------------------------------- */
 
 /* Chooses how the problem is computed on the device: by tunings, else by the cost model; both
- * give the same answer each time. Loads no kernel yet. TILUS_ERROR_ARGUMENT names the field
+ * give the same answer each time. Takes tens of milliseconds, and microseconds for one of the
+ * last 64 problems of this library. Loads no kernel yet. TILUS_ERROR_ARGUMENT names the field
  * of the problem that is wrong, with its value; TILUS_ERROR_UNSUPPORTED: the device. The
  * caller frees the plan when nothing that it launched runs any more. */
 TILUS_API tilus_status tilus_matmul_plan_create(tilus_matmul *matmul,
@@ -133,18 +136,50 @@ typedef struct tilus_matmul_weights {
 TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
- * functions write the same bytes, but that packing on a device leaves padding alone. */
+ * functions write the same bytes, the identity at their end too, but that packing on a device
+ * leaves padding alone. */
 TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                          const tilus_matmul_weights *weights, void *packed);
 
 /* Packs on the device, enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads
  * the kernel at the first call, which cannot be while the stream is captured. `packed` is
- * aligned to 256 bytes. A product reads weights before the kernels ahead of it have ended, so
+ * aligned to 256 bytes. The plan lives until the packing has ended, also in graphs. A product
+ * reads weights before the kernels ahead of it have ended, so
  * something else comes between packing and the first one: a synchronization, or a copy or a
  * fill on the same stream, of the workspace, say. */
 TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
                                                 const tilus_matmul_weights *weights,
                                                 uint64_t packed);
+
+/* The last bytes of packed weights, their identity: version, problem, form. */
+enum { TILUS_MATMUL_IDENTITY = 256 };
+
+/* Describes packed weights, as their identity does. Equal identities are of equal problems,
+ * packed in equal forms. */
+typedef struct tilus_matmul_packed {
+    size_t struct_size;         /* sizeof(tilus_matmul_packed) */
+    uint64_t identity;          /* of what follows; never 0 */
+    uint64_t form;              /* tells where bits lie: plans of another one read them wrong */
+    size_t size;                /* bytes, as of tilus_matmul_packed_size */
+    int64_t n, k, group, n_tile;
+    int version;                /* of the identity, 1 */
+    tilus_zeros zeros;
+    char weights[16], product[16], scales[16];  /* types; product: that is multiplied */
+} tilus_matmul_packed;
+
+/* Reads the identity of `size` packed bytes of host memory into `out`, whose struct_size is
+ * set. TILUS_ERROR_ARGUMENT: they have none, or it is damaged, or of a newer version. The
+ * weights themselves are not checked. Thread safe. */
+TILUS_API tilus_status tilus_matmul_packed_describe(const void *packed, size_t size,
+                                                    tilus_matmul_packed *out);
+
+/* Checks that the plan reads such weights, of `size` bytes of host memory: TILUS_ERROR_ARGUMENT
+ * names what differs, with both values. */
+TILUS_API tilus_status tilus_matmul_packed_check(const tilus_matmul_plan *plan,
+                                                 const void *packed, size_t size);
+
+/* Returns the identity of weights that the plan reads, for tilus_matmul_call. */
+TILUS_API uint64_t tilus_matmul_packed_identity(const tilus_matmul_plan *plan);
 
 /* Tiles of the packed form: where n is cut at multiples of `n_tile`, or k at multiples of
  * `k_tile` and of the group, the packed part is the part packed; that is, plans of the parts,
@@ -154,7 +189,8 @@ TILUS_API void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile,
                                  int64_t *k_tile);
 
 /* Copies out the packed weights of the plan `part`, which begin at row k_first and column
- * n_first of those of `whole`; host memory. TILUS_ERROR_ARGUMENT where they are not cut at tiles, lie
+ * n_first of those of `whole`; host memory. TILUS_ERROR_ARGUMENT where `packed` is not of the
+ * plan `whole`, where they are not cut at tiles, lie
  * outside, or the plans pack differently. */
 TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *packed,
                                           const tilus_matmul_plan *part, int64_t n_first,
@@ -176,13 +212,17 @@ typedef struct tilus_matmul_call {
                                    below 8188, and of sums of A over 32 to 128 elements with
                                    one scale below 32752 where zero points act by mma; what is
                                    larger makes infinities or NaN of C's row */
-    int64_t a_stride;           /* elements between rows, 0: k; at least k, and a multiple of
-                                   128 elements, else of 16 bytes, where k is one */
+    int64_t a_stride;           /* elements between rows, 0: k; k to 2^23. Multiples of 128
+                                   elements are fastest, then those of 16 bytes. Where it is no
+                                   such multiple and the problem's is, kernels of their own
+                                   compute it, which the first such run loads */
     uint64_t weights;           /* as packed */
-    uint64_t bias, residual;    /* where the problem has them */
+    uint64_t bias, residual;    /* where the problem has them, else 0 */
     uint64_t c;                 /* [m, n], which may be the residual */
     uint64_t workspace;         /* its TILUS_MATMUL_SEMAPHORES bytes are 0 */
     size_t workspace_size;      /* at least tilus_matmul_workspace_size */
+    uint64_t weights_identity;  /* tilus_matmul_packed.identity of the weights, which the run
+                                   refuses where it is not the plan's; 0: not given */
 } tilus_matmul_call;
 
 /* Bytes of device memory that runs of `m` rows need, the semaphores among them; grows with m,

@@ -200,6 +200,12 @@ TILUS_API tilus_status tilus_rt_synchronize(tilus_rt *rt, int device);
 /* Makes `message` what tilus_rt_error() says, and returns `status`. */
 TILUS_API tilus_status tilus_rt_fail(tilus_status status, const char *message);
 
+/* Enqueues a copy of `size` bytes of host memory to the device, on a stream of it or, of the
+ * driver's special ones, of its primary context. The bytes stay as they are until the copy has
+ * ended, also in graphs. */
+TILUS_API tilus_status tilus_rt_enqueue_upload(tilus_rt *rt, int device, tilus_stream stream,
+                                               uint64_t to, const void *from, size_t size);
+
 /* tilus_rt_enter makes the device's primary context current for this thread, as libraries
  * of the CUDA runtime require; tilus_rt_leave makes the earlier one current again. It takes
  * the value that tilus_rt_enter set; after a tilus_rt_enter that failed there is nothing to

@@ -115,8 +115,12 @@ static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message me
     if (!whole && p->group != 32 && p->group != 64)
         return fail(message, "group is %lld, not 0, 32, 64 or a multiple of %d",
                     (long long)p->group, MATMUL_PACKED_K);
+    if (p->a_stride != 0 && (p->a_stride < p->k || p->a_stride > MATMUL_STRIDE_MAX))
+        return fail(message, "a_stride is %lld, not 0 or k, %lld, to %d", (long long)p->a_stride,
+                    (long long)p->k, MATMUL_STRIDE_MAX);
     s->n = p->n;
     s->k = p->k;
+    s->a_stride = p->a_stride;
     s->group = p->group > MATMUL_PACKED_K ? MATMUL_PACKED_K : (int)p->group;
     s->repeats = p->group > MATMUL_PACKED_K ? p->group / MATMUL_PACKED_K : 1;
     return true;
@@ -292,7 +296,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", s->residual);
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
-    add_number(&l, !pack, "DIVISOR", "d", matmul_divisor(s));
+    add_number(&l, !pack, "DIVISOR", "d",
+               matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     return l;
 }
@@ -322,7 +327,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "RESIDUAL", "residual", s->residual);
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
-    add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s));
+    add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
     add_number(&l, true, "WGMMA", NULL, 1);
     return l;
 }

@@ -13,6 +13,7 @@ enum {
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
     MATMUL_NAME_MAX = 160,      /* of an artefact's name */
+    MATMUL_STRIDE_MAX = 1 << 23,    /* elements between rows of A */
 };
 
 /* The programs of the template. */
@@ -44,6 +45,7 @@ typedef struct MatmulSpec {
     tilus_epilogue function;
     bool bias, residual;
     int64_t n, k;
+    int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
@@ -117,9 +119,12 @@ const char *matmul_program_name(MatmulProgram program);
 void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgram program,
                  const char *target, char name[static MATMUL_NAME_MAX]);
 
-/* Returns DIVISOR, which divides k and the stride of A's rows: 128, else as many elements as
- * have 16 bytes, else 1. */
-int matmul_divisor(const MatmulSpec *spec);
+/* Returns the elements of A that have 16 bytes. */
+int matmul_vector(const MatmulSpec *spec);
+
+/* Returns DIVISOR, which divides k and the stride of A's rows, 0 being k: 128, else
+ * matmul_vector, else 1. */
+int matmul_divisor(const MatmulSpec *spec, int64_t a_stride);
 
 /* Sizes of a packed block of some rows, and of a panel: 8 columns of pre-arranged A, of which
  * `columns` are there, x 128 k. */

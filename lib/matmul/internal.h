@@ -3,7 +3,9 @@
  *     matmul.c    opens the library, keeps its options, reports failures
  *     kernels.c   finds artefacts and loads them, each once
  *     plan.c      plans: chooses by table.h, and says what was chosen
+ *     plan_cache.c    keeps the latest plans
  *     packed.c    where things lie in packed weights; parts of them
+ *     identity.c  the last bytes of packed weights, which say what they are
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
  *     dense.c     products of many rows, by cuBLAS, which cublas.c finds */
@@ -20,6 +22,7 @@ enum {
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
     MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
+    MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
 
@@ -93,6 +96,7 @@ void kernels_free(Kernel *kernels);
 /* ---- the library -------------------------------------------------------- */
 
 typedef struct DenseApi DenseApi;      /* cublas.h */
+typedef struct PlanCache PlanCache;    /* plan_cache.c */
 
 struct tilus_matmul {
     tilus_rt *rt;
@@ -101,6 +105,7 @@ struct tilus_matmul {
     MatmulTable *table;         /* of tunings */
     pthread_mutex_t lock;       /* of what follows */
     Kernel *kernels;
+    PlanCache *plans;           /* the latest ones that were made */
     bool dense_known;           /* `dense` was looked for */
     DenseApi *dense;            /* NULL: there is no cuBLAS */
 };
@@ -114,6 +119,9 @@ typedef struct Choice {
     bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
+    struct {
+        Kernel *prepare, *product;
+    } looser[MATMUL_LOOSER];    /* for strides of A that are multiples of 16 bytes; for any */
 } Choice;
 
 /* Offsets in packed weights, bytes: packed blocks [tiles, slices], each of codes, scales and
@@ -125,6 +133,8 @@ typedef struct Packed {
     size_t block_scales, block_zeros;   /* within a packed block */
     size_t scales, zeros;               /* tables; 0: in packed blocks, or none */
     size_t size;
+    uint64_t identity;
+    unsigned char bytes[TILUS_MATMUL_IDENTITY];     /* the last ones of `size` */
 } Packed;
 
 /* Decoded weights for cuBLAS. */
@@ -163,6 +173,12 @@ tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
                                const MatmulConfig *config, const MatmulDevice *device,
                                tilus_matmul_plan **out);
 
+/* plan_find fills in a plan with a spec and an ordinal like an equal one that was kept; false
+ * where there is none. plan_keep keeps a copy of a plan. Thread safe. */
+bool plan_find(tilus_matmul_plan *plan, int64_t n_tile);
+tilus_status plan_keep(const tilus_matmul_plan *plan, int64_t n_tile);
+void plans_free(PlanCache *plans);
+
 /* Return the number of the bucket of `m` rows, and the choice for them. */
 int bucket_number(int64_t m);
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
@@ -170,6 +186,12 @@ const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
 /* ---- packed weights ----------------------------------------------------- */
 
 void packed_place(Packed *packed, const MatmulSpec *spec, int rows);
+
+/* Writes the identity of weights that are packed so, at last. */
+void packed_identify(Packed *packed, const MatmulSpec *spec);
+
+/* Puts the identity behind the packed bytes of the plan. */
+void packed_put_identity(const tilus_matmul_plan *plan, unsigned char *packed);
 
 /* Returns the bytes of a zero point, 0 where there are none. */
 size_t packed_zero_bytes(const MatmulSpec *spec);

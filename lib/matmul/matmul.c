@@ -103,6 +103,7 @@ void tilus_matmul_close(tilus_matmul *matmul)
 {
     if (!matmul)
         return;
+    plans_free(matmul->plans);
     kernels_free(matmul->kernels);
     dense_close(matmul->dense);
     matmul_table_free(matmul->table);

@@ -242,6 +242,7 @@ static void pack_all(Packer *p, unsigned char *to)
                       to + (size_t)(tile * packed->slices + slice) * packed->block);
     if (packed->scales)
         pack_tables(p, to);
+    packed_put_identity(p->plan, to);
 }
 
 tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *block)

@@ -41,6 +41,8 @@ void packed_place(Packed *p, const MatmulSpec *spec, int rows)
         p->zeros = p->size;
         p->size = round_up_size(p->size + packed_zero_bytes(spec) * tables, MATMUL_ALIGN);
     }
+    p->size += TILUS_MATMUL_IDENTITY;
+    packed_identify(p, spec);
 }
 
 /* Places rows that are equal mod 8, which are one thread's, side by side. */
@@ -62,6 +64,12 @@ tilus_status weights_take(const tilus_matmul_plan *plan, const tilus_matmul_weig
     if (!has_zeros && w->zeros)
         return matmul_refuse("weights: zeros is given, but the problem has none: give NULL");
     return TILUS_OK;
+}
+
+void packed_put_identity(const tilus_matmul_plan *plan, unsigned char *packed)
+{
+    const Packed *p = &plan->packed;
+    memcpy(packed + p->size - sizeof p->bytes, p->bytes, sizeof p->bytes);
 }
 
 size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan)
@@ -182,7 +190,9 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
     unsigned char *to = packed_part;
     if (!packed || !packed_part)
         return matmul_refuse("%s is NULL", packed ? "packed_part" : "packed");
-    tilus_status status = check_part(whole, part, n_first, k_first);
+    tilus_status status = tilus_matmul_packed_check(whole, packed, whole->packed.size);
+    if (status == TILUS_OK)
+        status = check_part(whole, part, n_first, k_first);
     if (status != TILUS_OK)
         return status;
     unsigned char *empty = malloc(part->packed.block);
@@ -200,6 +210,7 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
             copy_table(part, packed_zero_bytes(&part->spec), from + whole->packed.zeros,
                        tile_first, packed_zero_nothing(&part->spec),
                        to + part->packed.zeros);
+        packed_put_identity(part, to);
     }
     free(empty);
     return status;

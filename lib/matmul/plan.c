@@ -79,16 +79,35 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
     return TILUS_OK;
 }
 
+/* Finds the kernels of a choice for the strides of `spec`. False: out of memory. */
+static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
+                          const MatmulConfig *c, Kernel **prepare, Kernel **product)
+{
+    *product = kernel_find(plan->matmul, spec, c, matmul_product_program(c), plan->target);
+    if (c->prearranged_a)
+        *prepare = kernel_find(plan->matmul, spec, c, matmul_prepare_program(c), plan->target);
+    return *product && (!c->prearranged_a || *prepare);
+}
+
+/* Finds the kernels for other strides of A than the plan's, too. */
+static bool find_choice(const tilus_matmul_plan *plan, Choice *c)
+{
+    MatmulSpec spec = plan->spec;
+    const int64_t strides[MATMUL_LOOSER] = {matmul_vector(&spec), 1};
+    bool ok = find_products(plan, &spec, &c->config, &c->prepare, &c->product);
+    for (int i = 0; i < MATMUL_LOOSER && ok; i++) {
+        spec.a_stride = strides[i];
+        ok = find_products(plan, &spec, &c->config, &c->looser[i].prepare,
+                           &c->looser[i].product);
+    }
+    return ok;
+}
+
 static tilus_status find_kernels(tilus_matmul_plan *plan)
 {
-    for (int i = 0; i < MATMUL_BUCKETS; i++) {
-        Choice *c = &plan->choices[i];
-        c->product = find(plan, &c->config, matmul_product_program(&c->config));
-        if (c->config.prearranged_a)
-            c->prepare = find(plan, &c->config, matmul_prepare_program(&c->config));
-        if (!c->product || (c->config.prearranged_a && !c->prepare))
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        if (!find_choice(plan, &plan->choices[i]))
             return matmul_fail_memory();
-    }
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
     plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
@@ -96,13 +115,10 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
                                                                 : matmul_fail_memory();
 }
 
-/* Fills in a plan for `device`, which need not be there; NULL: for the runtime's device. */
-static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
+/* Makes a plan of plan->spec for `device`, as fill_plan does. */
+static tilus_status make_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
                               const MatmulDevice *device)
 {
-    char message[256];
-    if (!matmul_spec(problem, &plan->spec, message, sizeof message))
-        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
     if (device)
         plan->device = *device;
     tilus_status status = device ? TILUS_OK : describe_device(plan);
@@ -115,6 +131,21 @@ static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_proble
     if (status == TILUS_OK)
         products_measure(plan);
     return status;
+}
+
+/* Fills in a plan for `device`, which need not be there; NULL: for the runtime's device. */
+static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
+                              const MatmulDevice *device)
+{
+    char message[256];
+    if (!matmul_spec(problem, &plan->spec, message, sizeof message))
+        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
+    if (device)
+        return make_plan(plan, problem, device);
+    if (plan_find(plan, problem->n_tile))
+        return TILUS_OK;
+    tilus_status status = make_plan(plan, problem, NULL);
+    return status == TILUS_OK ? plan_keep(plan, problem->n_tile) : status;
 }
 
 static tilus_matmul_plan *new_plan(tilus_matmul *matmul, int ordinal)

@@ -126,6 +126,12 @@ static tilus_status check_address(const char *name, uint64_t address, uint64_t a
     return TILUS_OK;
 }
 
+static tilus_status check_absent(const char *name, uint64_t address)
+{
+    return address == 0 ? TILUS_OK
+                        : matmul_refuse("%s is given, but the problem has none: give 0", name);
+}
+
 static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call *call)
 {
     const struct {
@@ -133,36 +139,36 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
         uint64_t address, align;
         bool wanted;
     } all[] = {
-        {"a", call->a, 16, true},
-        {"weights", call->weights, MATMUL_ALIGN, true},
-        {"bias", call->bias, 16, s->bias},
-        {"residual", call->residual, 16, s->residual},
-        {"c", call->c, 16, true},
-        {"workspace", call->workspace, MATMUL_ALIGN, true},
+        {"call: a", call->a, 16, true},
+        {"call: weights", call->weights, MATMUL_ALIGN, true},
+        {"call: bias", call->bias, 16, s->bias},
+        {"call: residual", call->residual, 16, s->residual},
+        {"call: c", call->c, 16, true},
+        {"call: workspace", call->workspace, MATMUL_ALIGN, true},
     };
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && status == TILUS_OK; i++)
-        if (all[i].wanted)
-            status = check_address(all[i].name, all[i].address, all[i].align);
+        status = all[i].wanted ? check_address(all[i].name, all[i].address, all[i].align)
+                               : check_absent(all[i].name, all[i].address);
     return status;
 }
 
 static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
-    enum { STRIDE_MAX = 1 << 23 };
-    int64_t k = plan->spec.k, divisor = matmul_divisor(&plan->spec);
+    int64_t k = plan->spec.k;
     if (call->m < 1 || call->m > MATMUL_M_MAX)
-        return matmul_refuse("m is %" PRId64 ", not 1 to %d", call->m, MATMUL_M_MAX);
-    if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > STRIDE_MAX))
-        return matmul_refuse("a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
-                             call->a_stride, k, STRIDE_MAX);
-    if (call->a_stride % divisor)
-        return matmul_refuse("a_stride is %" PRId64 ", not a multiple of %" PRId64 ", as k is",
-                             call->a_stride, divisor);
+        return matmul_refuse("call: m is %" PRId64 ", not 1 to %d", call->m, MATMUL_M_MAX);
+    if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > MATMUL_STRIDE_MAX))
+        return matmul_refuse("call: a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
+                             call->a_stride, k, MATMUL_STRIDE_MAX);
+    if (call->weights_identity && call->weights_identity != plan->packed.identity)
+        return matmul_refuse("call: weights_identity is 0x%016" PRIx64 ", that of the plan's "
+                             "packed weights 0x%016" PRIx64, call->weights_identity,
+                             plan->packed.identity);
     tilus_status status = check_addresses(&plan->spec, call);
     size_t size = tilus_matmul_workspace_size(plan, call->m);
     if (status == TILUS_OK && call->workspace_size < size)
-        return matmul_refuse("workspace_size is %zu; %" PRId64 " rows need %zu",
+        return matmul_refuse("call: workspace_size is %zu; %" PRId64 " rows need %zu",
                              call->workspace_size, call->m, size);
     return status;
 }
@@ -319,6 +325,20 @@ tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches,
     return status == TILUS_OK ? left : status;
 }
 
+/* Returns the choice with kernels that take the call's stride of A. */
+static Choice choice_for(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
+{
+    const MatmulSpec *s = &plan->spec;
+    Choice choice = *plan_choice(plan, call->m);
+    int divisor = matmul_divisor(s, call->a_stride);
+    if (divisor < matmul_divisor(s, s->a_stride)) {
+        int looser = divisor == 1;
+        choice.prepare = choice.looser[looser].prepare;
+        choice.product = choice.looser[looser].product;
+    }
+    return choice;
+}
+
 /* Enqueues a call that was checked. */
 static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
                         const tilus_matmul_call *call)
@@ -327,7 +347,8 @@ static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
     tilus_status status = TILUS_OK;
     if (dense_serves(plan, call->m))
         return dense_run(plan, stream, call);
-    const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
+    const Choice choice = choice_for(plan, call);
+    const Product p = product_of(plan, &choice, call->m);
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         size_t count = product_launches(plan, call, &p, first, launches);
         status = launches_run(plan, launches, count, stream);
@@ -369,5 +390,11 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
     if (status != TILUS_OK)
         return status;
     const Launch l = pack_launch(plan, &own, packed);
-    return launches_run(plan, &l, 1, stream);
+    const Packed *p = &plan->packed;
+    status = launches_run(plan, &l, 1, stream);
+    if (status != TILUS_OK)
+        return status;
+    return tilus_rt_enqueue_upload(plan->matmul->rt, plan->ordinal, stream,
+                                   packed + p->size - sizeof p->bytes, p->bytes,
+                                   sizeof p->bytes);
 }

@@ -60,12 +60,17 @@ int64_t matmul_packed_blocks(const MatmulSpec *spec, int rows)
     return padded_rows(spec) / rows * matmul_slices(spec);
 }
 
-int matmul_divisor(const MatmulSpec *spec)
+int matmul_vector(const MatmulSpec *spec)
 {
-    int vector = 128 / (int)dtype_bits(spec->activations);
-    if (spec->k % MATMUL_PACKED_K == 0)
+    return 128 / (int)dtype_bits(spec->activations);
+}
+
+int matmul_divisor(const MatmulSpec *spec, int64_t a_stride)
+{
+    int vector = matmul_vector(spec);
+    if (spec->k % MATMUL_PACKED_K == 0 && a_stride % MATMUL_PACKED_K == 0)
         return MATMUL_PACKED_K;
-    return spec->k % vector == 0 ? vector : 1;
+    return spec->k % vector == 0 && a_stride % vector == 0 ? vector : 1;
 }
 
 /* Return the rows of a tile, and the packed blocks along k of an iteration. */

@@ -13,7 +13,8 @@ enum {
     FAKE_STREAMS = 8,
     FAKE_TRACE = 4096,
     FAKE_LAUNCHES = 8,      /* the last ones, which are kept */
-    FAKE_MAP_RANK = 5
+    FAKE_MAP_RANK = 5,
+    FAKE_UPLOADED = 256     /* bytes of a copy on a stream that are kept */
 };
 
 /* An encoded tensor map, and so the first bytes of its parameter: what it was made of. */
@@ -70,6 +71,9 @@ typedef struct FakeCuda {
     /* Counters and the last launch, which are of one thread. */
     atomic_int calls, launches, loads;
     atomic_int launches_on[FAKE_DEVICES];
+    uint64_t uploaded_to;   /* of the last copy on a stream: where, how many bytes, which */
+    size_t uploaded_bytes;
+    unsigned char uploaded[FAKE_UPLOADED];
     size_t fill_bytes;      /* of the last fill on a stream ... */
     int filled_after;       /* ... and the launches before it */
     atomic_int function_shared;         /* set by cuFuncSetAttribute, bytes */

@@ -37,6 +37,8 @@ typedef struct FakeCompiler {
     const char *refuse;
     const char *program;        /* what artefacts say they are of; NULL: what is right */
     const char *parameters;
+    char *last;                 /* gets the parameters of the last one, MATMUL_TEXT_MAX bytes,
+                                   of one thread; NULL: nobody asks */
     const char *argument;       /* what kernels call their first argument; NULL: what is right */
 } FakeCompiler;
 
@@ -84,6 +86,8 @@ static inline tilus_status fake_compile(void *data, const char *program,
 {
     FakeCompiler *c = data;
     c->calls++;
+    if (c->last)
+        snprintf(c->last, MATMUL_TEXT_MAX, "%s", parameters);
     snprintf(message, message_size, "out of memory");
     if (c->refuse) {
         snprintf(message, message_size, "%s", c->refuse);
@@ -102,8 +106,8 @@ static inline tilus_matmul_call call_for(const tilus_matmul_plan *plan, int64_t 
 {
     return (tilus_matmul_call){
         .struct_size = sizeof(tilus_matmul_call),
-        .m = m, .a = 0x10000, .weights = 0x20000, .bias = 0x30000, .residual = 0x40000,
-        .c = 0x50000, .workspace = 0x100000,
+        .m = m, .a = 0x10000, .weights = 0x20000, .bias = plan->spec.bias ? 0x30000 : 0,
+        .residual = plan->spec.residual ? 0x40000 : 0, .c = 0x50000, .workspace = 0x100000,
         .workspace_size = tilus_matmul_workspace_size(plan, m)};
 }
 

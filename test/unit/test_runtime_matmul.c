@@ -150,6 +150,38 @@ static void takes_tunings(void **state)
     free(json);
 }
 
+/* A plan of an equal problem is as the first; more problems than are kept do no harm. */
+static void keeps_plans(void **state)
+{
+    (void)state;
+    tilus_rt *rt;
+    fake->device_count = 2;
+    tilus_matmul *matmul = open_matmul(&rt, NULL);
+    tilus_matmul_plan *first = plan_of(matmul, u4), *again = plan_of(matmul, u4), *other;
+    assert_ok(tilus_matmul_plan_create(matmul, &u4, 1, &other));
+    assert_memory_equal(first->choices, again->choices, sizeof first->choices);
+    assert_int_equal(other->ordinal, 1);
+    tilus_matmul_problem wide = u4;
+    wide.n_tile = first->packed.rows == 32 ? 64 : 32;
+    tilus_matmul_plan *wider = plan_of(matmul, wide);
+    assert_int_equal(wider->packed.rows, wide.n_tile);
+    tilus_matmul_plan_free(first);      /* each has its own */
+    assert_int_equal(again->packed.size, tilus_matmul_packed_size(again));
+    tilus_matmul_plan_free(again);
+    tilus_matmul_plan_free(other);
+    for (int64_t n = 1; n <= 70; n++) {
+        wider->spec.n = n;
+        assert_ok(plan_keep(wider, 0));
+    }
+    assert_true(plan_find(wider, 0));
+    assert_int_equal(wider->spec.n, 70);
+    wider->spec.n = 1;
+    assert_false(plan_find(wider, 0));  /* the least recent ones have gone */
+    tilus_matmul_plan_free(wider);
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+}
+
 /* A plan of a fixed configuration asks no device. */
 static void takes_a_configuration(void **state)
 {
@@ -429,6 +461,7 @@ int main(void)
         cmocka_unit_test_setup(refuses_old_devices, set_up_matmul),
         cmocka_unit_test_setup(packs_one_way, set_up_matmul),
         cmocka_unit_test_setup(takes_tunings, set_up_matmul),
+        cmocka_unit_test_setup(keeps_plans, set_up_matmul),
         cmocka_unit_test_setup(takes_a_configuration, set_up_matmul),
         cmocka_unit_test_setup(describes_a_choice, set_up_matmul),
         cmocka_unit_test_setup(workspaces_grow, set_up_matmul),

@@ -171,7 +171,7 @@ static void refuses_bad_calls(void **state)
     const char *messages[] = {
         "m is 0, not 1 to 65536", "m is 65537", "a is 0", "a is 0x10008, not a multiple of 16",
         "a_stride is 1096, not 0 or k, 1104, to 8388608", "a_stride is -8",
-        "a_stride is 8388616", "a_stride is 1201, not a multiple of 8, as k is", "weights is 0",
+        "a_stride is 8388616", "weights is 0",
         "weights is 0x20010, not a multiple of 256", "bias is 0", "residual is 0x40004",
         "c is 0", "c is 0x50002", "workspace is 0",
         "workspace is 0x100080, not a multiple of 256", small};
@@ -185,7 +185,6 @@ static void refuses_bad_calls(void **state)
     (next++)->a_stride = 1096;
     (next++)->a_stride = -8;
     (next++)->a_stride = 8388616;
-    (next++)->a_stride = 1201;
     (next++)->weights = 0;
     (next++)->weights += 16;
     (next++)->bias = 0;
@@ -199,12 +198,83 @@ static void refuses_bad_calls(void **state)
         assert_fails(tilus_matmul_run(s.plan, &fake->streams[0], &bad[i]),
                      TILUS_ERROR_ARGUMENT, messages[i]);
     assert_fails(tilus_matmul_run(s.plan, NULL, NULL), TILUS_ERROR_ARGUMENT, "call is NULL");
+    tilus_matmul_call unsized = good;
+    unsized.struct_size = 0;
+    assert_fails(tilus_matmul_run(s.plan, NULL, &unsized), TILUS_ERROR_ARGUMENT,
+                 "call: struct_size is 0, not sizeof(tilus_matmul_call)");
     assert_fails(tilus_matmul_prepare(s.plan, 0), TILUS_ERROR_ARGUMENT, "m is 0");
     assert_fails(tilus_matmul_prepare(s.plan, 65537), TILUS_ERROR_ARGUMENT, "m is 65537");
     assert_int_equal(fake->launches, 0);
     assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &good));
     assert_int_equal(fake->launches, launches_of(s.plan, 5));
     session_close(&s);
+}
+
+/* What the problem does not have is refused, as it would be ignored. */
+static void refuses_what_is_too_much(void **state)
+{
+    (void)state;
+    Session s = {0};
+    session_open(&s, u4);
+    tilus_matmul_call call = call_for(s.plan, 1);
+    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    call.bias = 0x30000;
+    assert_fails(tilus_matmul_run(s.plan, NULL, &call), TILUS_ERROR_ARGUMENT,
+                 "call: bias is given, but the problem has none: give 0");
+    call.bias = 0;
+    call.residual = 0x30000;
+    assert_fails(tilus_matmul_run(s.plan, NULL, &call), TILUS_ERROR_ARGUMENT,
+                 "call: residual is given");
+    assert_fails(tilus_matmul_pack_device(s.plan, NULL, &w, 0x100000), TILUS_ERROR_ARGUMENT,
+                 "weights: zeros is given, but the problem has none: give NULL");
+    assert_int_equal(fake->launches, 0);
+    session_close(&s);
+}
+
+static void refuses_other_weights(void **state)
+{
+    (void)state;
+    Session s = {0};
+    session_open(&s, u4);
+    tilus_matmul_call call = call_for(s.plan, 1);
+    call.weights_identity = tilus_matmul_packed_identity(s.plan) ^ 1;
+    assert_fails(tilus_matmul_run(s.plan, NULL, &call), TILUS_ERROR_ARGUMENT,
+                 "call: weights_identity is 0x");
+    call.weights_identity ^= 1;
+    assert_ok(tilus_matmul_run(s.plan, NULL, &call));
+    session_close(&s);
+}
+
+/* Kernels of their own compute with strides that have fewer divisors than the problem's. */
+static void takes_any_stride(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t k, planned, stride;
+        const char *divisor;
+    } cases[] = {
+        {1024, 0, 0, "DIVISOR=128"},  {1024, 0, 1152, "DIVISOR=128"},
+        {1024, 0, 1032, "DIVISOR=8"}, {1024, 0, 1025, "DIVISOR=1"},
+        {1104, 0, 1152, "DIVISOR=8"}, {1104, 0, 1106, "DIVISOR=1"},
+        {1101, 0, 1104, "DIVISOR=1"}, {1024, 1032, 1032, "DIVISOR=8"},
+        {1024, 1032, 1033, "DIVISOR=1"}, {1024, 1032, 1152, "DIVISOR=8"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char last[MATMUL_TEXT_MAX] = "";
+        Session s = {.compiler.last = last};
+        session_open(&s, (tilus_matmul_problem){.weights = "u4", .n = 200, .k = cases[i].k,
+                                                .group = 128, .a_stride = cases[i].planned});
+        tilus_matmul_call call = call_for(s.plan, 1);
+        call.a_stride = cases[i].stride;
+        assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
+        assert_string_equal(strstr(last, "DIVISOR="), cases[i].divisor);
+        if (cases[i].stride == cases[i].planned) {
+            int calls = s.compiler.calls;
+            assert_ok(tilus_matmul_prepare(s.plan, 1));
+            assert_int_equal(s.compiler.calls, calls);
+        }
+        session_close(&s);
+    }
 }
 
 /* A run of a plan that is prepared launches, and does nothing else. */
@@ -428,6 +498,9 @@ int main(void)
         cmocka_unit_test_setup(cuts_many_rows, set_up_matmul),
         cmocka_unit_test_setup(launches_with_tables, set_up_matmul),
         cmocka_unit_test_setup(refuses_bad_calls, set_up_matmul),
+        cmocka_unit_test_setup(refuses_what_is_too_much, set_up_matmul),
+        cmocka_unit_test_setup(refuses_other_weights, set_up_matmul),
+        cmocka_unit_test_setup(takes_any_stride, set_up_matmul),
         cmocka_unit_test_setup(a_run_only_launches, set_up_matmul),
         cmocka_unit_test_setup(runs_in_a_capture, set_up_matmul),
         cmocka_unit_test_setup(packs_on_the_device, set_up_matmul),

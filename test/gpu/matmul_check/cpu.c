@@ -125,6 +125,7 @@ static tilus_status cpu_pack(Engine *e, tilus_matmul_plan *plan,
                              const tilus_matmul_weights *weights, uint64_t packed)
 {
     const Launch l = pack_launch(plan, weights, packed);
+    packed_put_identity(plan, data_at(packed));
     return cpu_launch(e, &l);
 }
 

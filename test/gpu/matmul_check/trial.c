@@ -289,8 +289,8 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
     return (tilus_matmul_call){
         .struct_size = sizeof(tilus_matmul_call),
         .m = m, .a = r->a[order] + first, .a_stride = stride, .weights = r->packed,
-        .bias = r->bias, .residual = r->residual[order], .c = r->c[order],
-        .workspace = r->workspace,
+        .bias = s->bias ? r->bias : 0, .residual = s->residual ? r->residual[order] : 0,
+        .c = r->c[order], .workspace = r->workspace,
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
 }
 
