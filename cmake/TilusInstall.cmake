@@ -10,7 +10,7 @@ set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
 file(GLOB headers CONFIGURE_DEPENDS include/tilus/*.h)
 set(compiler_headers ${headers})
-list(FILTER compiler_headers INCLUDE REGEX "/(tilus|ir)\\.h$")
+list(FILTER compiler_headers INCLUDE REGEX "/(tilus|ir|pass)\\.h$")
 list(FILTER headers EXCLUDE REGEX "/(tilus|ir|matmul)\\.h$")
 install(FILES ${headers} DESTINATION ${header_dir} COMPONENT runtime)
 install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)

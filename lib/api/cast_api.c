@@ -3,6 +3,7 @@
 #include "cast/plan.h"
 #include "codegen/codegen.h"
 #include "ir/op_attrs.h"
+#include "ir/structure.h"
 #include "select/plan.h"
 #include "tilus/tilus.h"
 #include "types/storage.h"
@@ -93,7 +94,7 @@ char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations)
     if (setjmp(module->diag->oom.jump))
         return NULL;
     unsigned sm = codegen_target_sm(module, cpu);
-    if (!sm)
+    if (!sm || !verify_edited(module))
         return NULL;
     Printer p = printer_of(module, sm, operations);
     for (Program *program = module->programs; program; program = program->next)

@@ -1,6 +1,7 @@
 /* tilus_compile: the guard around one compile. */
 #include "api/sizes.h"
 #include "codegen/codegen.h"
+#include "ir/structure.h"
 #include "passes/pass.h"
 #include "target/target.h"
 #include "tilus/tilus.h"
@@ -38,7 +39,7 @@ char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
         codegen_free(cg);
         return NULL;
     }
-    char *text = compile(cg, module->diag, options, times);
+    char *text = verify_edited(module) ? compile(cg, module->diag, options, times) : NULL;
     codegen_free(cg);
     return text;
 }

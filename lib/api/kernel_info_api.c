@@ -1,6 +1,7 @@
 /* Public API: what a launcher must know of a program. */
 #include "codegen/codegen.h"
 #include "ir/op_attrs.h"
+#include "ir/structure.h"
 #include "ir/verify.h"
 #include "memory/workspace.h"
 #include "select/bulk.h"
@@ -147,7 +148,7 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
         return NULL;
     if (setjmp(module->diag->oom.jump))
         return NULL;
-    if (!verify_chosen(p, "a launch"))
+    if (!verify_edited(module) || !verify_chosen(p, "a launch"))
         return NULL;
     bulk_settle(p);
     tilus_kernel_info *info = arena_new(&module->arena, tilus_kernel_info);

@@ -103,6 +103,8 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
     static const tilus_pass_options defaults = {.struct_size = sizeof defaults,
                                                 .verify_each = true};
     tilus_pass_options known;
+    if (module->own_pass)
+        return diag_error(module->diag, (Loc){0}, "a pass runs no passes on its own module");
     if (setjmp(module->diag->oom.jump)) {
         abandon_scratch(module);
         module->remarks = NULL;
@@ -115,12 +117,14 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
 
 const char *tilus_pass_name(size_t i)
 {
-    return i < PASS_LISTED_COUNT ? pass_info[i].name : NULL;
+    const PassInfo *pass = pass_listed(i);
+    return pass ? pass->name : NULL;
 }
 
 const char *tilus_pass_summary(size_t i)
 {
-    return i < PASS_LISTED_COUNT ? pass_info[i].summary : NULL;
+    const PassInfo *pass = pass_listed(i);
+    return pass ? pass->summary : NULL;
 }
 
 /* ---- the op reference ---------------------------------------------------- */

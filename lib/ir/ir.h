@@ -109,7 +109,11 @@ struct tilus_module {
     Program *programs, *last_program;
     uint32_t value_count;
     uint64_t *pass_stats;   /* counters of lib/passes/report.h; NULL: not wanted */
+    uint64_t edits;         /* by callers of the library (tilus/ir.h), so far ... */
+    uint64_t verified_edits;    /* ... and those that the verifier has seen */
     /* While passes run: */
+    const struct OwnPass *own_pass;     /* the caller's pass that runs (passes/own.h), or NULL */
+    struct OwnStat *own_stats;          /* what such passes counted */
     unsigned target_sm;     /* the target's number, 90 for sm_90a; 0: any target */
     const Remarks *remarks; /* where passes say what they chose, or NULL */
     bool strict_hazards;    /* check-hazards: what is not proved is an error */

@@ -1,7 +1,9 @@
 /* The tables of ops and attributes. */
 #include "ir/op_info.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <threads.h>
 
 static const char *const reduce_words[] = {
 #define REDUCE(id, spelling) spelling,
@@ -128,6 +130,37 @@ const OpInfo op_info[OP_COUNT] = {
 #undef W
 #undef S
 #undef M
+
+/* ---- names of attributes --------------------------------------------------- */
+
+enum { ATTR_NAME = 24 };
+static char attr_names[ATTR_COUNT][ATTR_NAME];
+
+static void write_attr_names(void)
+{
+    static const char *const identifiers[ATTR_COUNT] = {
+#define ATTR(id, spelling, value) #id,
+#include "ir/attrs.def"
+    };
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
+        for (unsigned i = 0; identifiers[kind][i] && i + 1 < ATTR_NAME; i++)
+            attr_names[kind][i] = (char)tolower((unsigned char)identifiers[kind][i]);
+}
+
+const char *attr_name(AttrKind kind)
+{
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, write_attr_names);
+    return attr_names[kind];
+}
+
+AttrKind attr_find(const char *name)
+{
+    AttrKind kind = 0;
+    while (kind < ATTR_COUNT && strcmp(attr_name(kind), name) != 0)
+        kind++;
+    return kind;
+}
 
 unsigned attr_word_find(AttrKind kind, const char *word)
 {

@@ -173,6 +173,11 @@ typedef struct OpInfo {
 
 extern const OpInfo op_info[OP_COUNT];
 
+/* The attribute's name, its row's identifier in small letters: "offsets"; and the attribute of
+ * a name, ATTR_COUNT for none. Thread safe. */
+const char *attr_name(AttrKind kind);
+AttrKind attr_find(const char *name);
+
 /* The number of the attribute's word spelled `word`, or AttrInfo.word_count. */
 unsigned attr_word_find(AttrKind kind, const char *word);
 

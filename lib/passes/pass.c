@@ -1,7 +1,9 @@
 /* The pass runner. */
 #include "passes/pass.h"
 
+#include "ir/structure.h"
 #include "ir/verify.h"
+#include "passes/own.h"
 #include "passes/report.h"
 #include "select/choices.h"
 #include "support/clock.h"
@@ -11,7 +13,7 @@
 #include <string.h>
 
 const PassInfo pass_info[PASS_ID_COUNT] = {
-#define PASS(id, name, proofs, summary) [PASS_ID_##id] = {name, proofs, summary, pass_##id},
+#define PASS(id, name, proofs, summary) [PASS_ID_##id] = {name, proofs, summary, pass_##id, NULL},
 #include "passes/passes.def"
 };
 
@@ -28,12 +30,28 @@ static bool next_name(const char **list, const char **name, size_t *len)
     return *len > 0;
 }
 
-static const PassInfo *find_pass(const char *name, size_t len)
+static bool is_called(const PassInfo *pass, const char *name, size_t len)
+{
+    return strlen(pass->name) == len && !memcmp(pass->name, name, len);
+}
+
+const PassInfo *pass_find(const char *name, size_t len)
 {
     for (int i = 0; i < PASS_ID_COUNT; i++)
-        if (strlen(pass_info[i].name) == len && !memcmp(pass_info[i].name, name, len))
+        if (is_called(&pass_info[i], name, len))
             return &pass_info[i];
-    return NULL;
+    const OwnPass *own = own_pass_at(0);
+    for (size_t i = 1; own && !is_called(&own->info, name, len); i++)
+        own = own_pass_at(i);
+    return own ? &own->info : NULL;
+}
+
+const PassInfo *pass_listed(size_t i)
+{
+    if (i < PASS_LISTED_COUNT)
+        return &pass_info[i];
+    const OwnPass *own = own_pass_at(i - PASS_LISTED_COUNT);
+    return own ? &own->info : NULL;
 }
 
 static bool list_names(const char *list, const PassInfo *pass)
@@ -41,7 +59,7 @@ static bool list_names(const char *list, const PassInfo *pass)
     const char *name;
     size_t len;
     while (list && next_name(&list, &name, &len))
-        if (find_pass(name, len) == pass)
+        if (pass_find(name, len) == pass)
             return true;
     return false;
 }
@@ -51,7 +69,7 @@ static bool check_names(Module *m, const char *list)
     const char *name;
     size_t len;
     while (list && next_name(&list, &name, &len))
-        if (!find_pass(name, len))
+        if (!pass_find(name, len))
             return diag_error(m->diag, (Loc){0}, "unknown pass `%.*s`", (int)len, name);
     return true;
 }
@@ -101,7 +119,7 @@ static void tell_observer(Runner *r, tilus_pass_event_kind kind, const char *pip
     arena_reset(&r->m->arena, mark);
 }
 
-/* Numbers one run; false if it is past the limit of --opt-bisect-limit. */
+/* Numbers one run, on the module when `p` is NULL; false if it is past the limit of --opt-bisect-limit. */
 static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
 {
     const tilus_pass_options *o = r->options;
@@ -109,8 +127,8 @@ static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
     if (!o->opt_bisect)
         return true;
     bool within = o->opt_bisect_limit < 0 || r->runs <= (unsigned)o->opt_bisect_limit;
-    writer_printf(&r->out, "BISECT: %srunning pass (%u) %s on @%s\n", within ? "" : "NOT ", r->runs,
-            pass->name, p->name);
+    writer_printf(&r->out, "BISECT: %srunning pass (%u) %s on %s%s\n", within ? "" : "NOT ", r->runs,
+                  pass->name, p ? "@" : "the module", p ? p->name : "");
     return within;
 }
 
@@ -121,11 +139,25 @@ static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
     bool may_lose = pass->proofs == MAY_LOSE_PROOFS;
     bool held = (may_lose || CHECKS_PROOFS) && choices_hold(p);
-    PassResult result = pass->run(p);
+    PassResult result = pass->own ? own_pass_run(pass->own, p->module, p) : pass->run(p);
     if (result == PASS_CHANGED && held && may_lose)
         choices_drop(p);
     assert(result != PASS_CHANGED || !held || may_lose || choices_hold(p));
     return result;
+}
+
+static bool is_chosen(Op *op, void *data)
+{
+    (void)data;
+    for (unsigned i = 0; i < op->result_count; i++)
+        if (type_is_open(op->results[i]->type))
+            return false;
+    return true;
+}
+
+static bool has_open_layouts(Program *p)
+{
+    return !region_walk(p->body, is_chosen, NULL);
 }
 
 /* Rejects open layouts before all passes but infer-layouts, which finds no choice written. */
@@ -133,26 +165,49 @@ static PassResult run_on_program(const PassInfo *pass, Program *p)
 {
     if (pass == &pass_info[PASS_ID_infer_layouts])
         return pass->run(p);
+    if (pass->own && pass->own->pass.takes_open_layouts && has_open_layouts(p))
+        return own_pass_run(pass->own, p->module, p);
     return verify_chosen(p, pass->name) ? run_with_proofs(pass, p) : PASS_FAILED;
+}
+
+/* Runs a caller's pass once, on all programs. */
+static PassResult run_on_module(Runner *r, const PassInfo *pass)
+{
+    bool held[2] = {true, true};    /* layouts are chosen, and choices proved */
+    for (Program *p = r->m->programs; p; p = p->next) {
+        held[0] = held[0] && !has_open_layouts(p);
+        if (!pass->own->pass.takes_open_layouts && !verify_chosen(p, pass->name))
+            return PASS_FAILED;
+    }
+    for (Program *p = r->m->programs; p && held[0]; p = p->next)
+        held[1] = choices_hold(p) && held[1];
+    PassResult result = own_pass_run(pass->own, r->m, NULL);
+    for (Program *p = r->m->programs; p && held[0] && held[1] && result == PASS_CHANGED;
+         p = p->next)
+        choices_drop(p);
+    return result;
 }
 
 static PassResult run_over_programs(Runner *r, const PassInfo *pass)
 {
     PassResult result = PASS_UNCHANGED;
     double start = clock_seconds();
-    for (Program *p = r->m->programs; p && result != PASS_FAILED; p = p->next) {
+    bool whole = pass->own && pass->own->pass.run_on_module;
+    if (whole && within_limit(r, pass, NULL))
+        result = run_on_module(r, pass);
+    for (Program *p = whole ? NULL : r->m->programs; p && result != PASS_FAILED; p = p->next) {
         PassResult one = within_limit(r, pass, p) ? run_on_program(pass, p) : PASS_UNCHANGED;
         result = one == PASS_UNCHANGED ? result : one;
     }
-    r->times.pass[pass - pass_info] += clock_seconds() - start;
-    r->times.pass_runs[pass - pass_info]++;
+    pass_times_add(&r->times, pass, clock_seconds() - start);
     return result;
 }
 
 static bool verify_timed(Runner *r)
 {
     double start = clock_seconds();
-    bool ok = verify_module(r->m);
+    bool edited = r->m->edits != r->m->verified_edits;
+    bool ok = edited ? verify_edited(r->m) : verify_module(r->m);
     r->times.verify += clock_seconds() - start;
     r->times.verify_runs++;
     return ok;
@@ -174,10 +229,10 @@ static bool run_pass(Runner *r, const PassInfo *pass, const char *pipeline)
     if (!failed && (o->print_after_all || list_names(o->print_after, pass) ||
                     (changed && o->print_changed)))
         print_after_name(r, "after", pass);
-    bool broken = changed && o->verify_each && !verify_timed(r);
+    bool broken = changed && (o->verify_each || pass->own) && !verify_timed(r);
     if (broken)
-        diag_error(r->m->diag, (Loc){0}, "pass %s broke the program: a fault of the compiler",
-                   pass->name);
+        diag_error(r->m->diag, (Loc){0}, "pass %s broke the program: a fault of the %s",
+                   pass->name, pass->own ? "pass" : "compiler");
     if (failed || broken)
         tell_observer(r, failed ? TILUS_PASS_FAILED : TILUS_PASS_BROKE, pipeline);
     return !failed && !broken;
@@ -188,7 +243,7 @@ static bool run_passes(Runner *r, const char *pipeline)
     const char *name;
     size_t len;
     while (next_name(&pipeline, &name, &len)) {
-        const PassInfo *pass = find_pass(name, len);
+        const PassInfo *pass = pass_find(name, len);
         if (!list_names(r->options->skip, pass) && !run_pass(r, pass, name))
             return false;
     }
@@ -200,6 +255,8 @@ bool pass_run_pipeline(Module *m, const char *pipeline, const tilus_pass_options
     Runner r = {.m = m, .options = options, .out = {options->write, options->write_data}};
     if (!check_names(m, pipeline) || !check_names(m, options->print_before) ||
         !check_names(m, options->print_after) || !check_names(m, options->skip))
+        return false;
+    if (!verify_edited(m))
         return false;
     stats_open(m, options->stats);
     bool ok = run_passes(&r, pipeline);

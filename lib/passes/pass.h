@@ -21,6 +21,7 @@ typedef struct PassInfo {
     PassProofs proofs;
     const char *summary;
     PassResult (*run)(Program *p);
+    const struct OwnPass *own;      /* a caller's pass (own.h), whose `run` is NULL; or NULL */
 } PassInfo;
 
 enum {
@@ -40,6 +41,13 @@ enum {
 
 #define PASS(id, name, proofs, summary) PassResult pass_##id(Program *p);
 #include "passes/passes.def"
+
+/* The pass called name[0..len), of this library or a caller's, or NULL. Thread safe. */
+const PassInfo *pass_find(const char *name, size_t len);
+
+/* The i-th pass that lists show: the library's, then the callers'; NULL past the last. Thread
+ * safe. */
+const PassInfo *pass_listed(size_t i);
 
 /* The pipeline of tilus-llc; infer-layouts first, as all later passes need every layout. */
 #define PASS_DEFAULT_PIPELINE                                                 \

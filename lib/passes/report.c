@@ -17,6 +17,7 @@ static const struct {
 void stats_open(Module *m, bool on)
 {
     m->pass_stats = on ? arena_array(&m->arena, uint64_t, STAT_COUNT) : NULL;
+    m->own_stats = NULL;
 }
 
 static void print_stat(const Writer *out, uint64_t count, const char *pass, const char *name,
@@ -34,6 +35,9 @@ void stats_print(const Module *m, const Writer *out)
         if (m->pass_stats[stat])
             print_stat(out, m->pass_stats[stat], pass_info[stat_info[stat].pass].name,
                        stat_info[stat].name, stat_info[stat].summary);
+    for (const OwnStat *s = m->own_stats; s; s = s->next)
+        if (s->count)
+            print_stat(out, s->count, own_pass_name(s->pass), s->name, own_pass_summary(s->pass));
 }
 
 /* ---- times ------------------------------------------------------------------ */
@@ -56,13 +60,23 @@ static void print_row(const Writer *out, const Row *row, double total)
             total > 0 ? 100 * row->seconds / total : 0, row->runs, row->name);
 }
 
+void pass_times_add(PassTimes *times, const PassInfo *pass, double seconds)
+{
+    unsigned i = 0;
+    while (i < times->count && times->passes[i] != pass)
+        i++;
+    if (i == times->count)
+        times->passes[times->count++] = pass;
+    times->pass[i] += seconds;
+    times->pass_runs[i]++;
+}
+
 void pass_times_print(const PassTimes *times, const Writer *out)
 {
-    Row rows[PASS_ID_COUNT + 1], total = {.name = "total"};
+    Row rows[PASS_TIMES + 1], total = {.name = "total"};
     size_t count = 0;
-    for (int i = 0; i < PASS_ID_COUNT; i++)
-        if (times->pass_runs[i])
-            rows[count++] = (Row){times->pass[i], times->pass_runs[i], pass_info[i].name};
+    for (unsigned i = 0; i < times->count; i++)
+        rows[count++] = (Row){times->pass[i], times->pass_runs[i], times->passes[i]->name};
     if (times->verify_runs)
         rows[count++] = (Row){times->verify, times->verify_runs, "(verify)"};
     qsort(rows, count, sizeof *rows, longer_first);

@@ -2,7 +2,7 @@
 #ifndef TILUS_PASSES_REPORT_H
 #define TILUS_PASSES_REPORT_H
 
-#include "passes/pass.h"
+#include "passes/own.h"
 
 typedef enum Stat {
 #define STAT(pass, id, summary) STAT_##pass##_##id,
@@ -22,11 +22,19 @@ void stats_open(Module *m, bool on);
 /* Prints the counters that are not 0. */
 void stats_print(const Module *m, const Writer *out);
 
+/* As many passes as there can be, the callers' too. */
+enum { PASS_TIMES = PASS_ID_COUNT + TILUS_PASSES_MOST };
+
 /* Seconds spent so far. All programs of a module are one run of a pass. */
 typedef struct PassTimes {
-    double pass[PASS_ID_COUNT], verify;
-    unsigned pass_runs[PASS_ID_COUNT], verify_runs;
+    double pass[PASS_TIMES], verify;
+    unsigned pass_runs[PASS_TIMES], verify_runs;
+    const PassInfo *passes[PASS_TIMES];     /* that ran, in the order of their first runs */
+    unsigned count;
 } PassTimes;
+
+/* Adds a run of a pass. */
+void pass_times_add(PassTimes *times, const PassInfo *pass, double seconds);
 
 /* Prints a table of what ran, the longest first, with shares of the total. */
 void pass_times_print(const PassTimes *times, const Writer *out);

@@ -75,7 +75,7 @@ const char *diag_texts(Diag *d)
     text_init(&text, &d->arena);
     text_add(&text, d->source.text);
     for (uint32_t i = 1; i < d->frame_count; i++)
-        if (is_first_frame(d, i))
+        if (is_first_frame(d, i) && !d->frames[i].is_piece)
             text_printf(&text, "\n// ---- %s\n%s", d->frames[i].source->file,
                         d->frames[i].source->text);
     return text_string(&text);
@@ -161,7 +161,7 @@ static void note_frames(Diag *d, Loc loc)
     for (Loc at = loc; at.frame; at = d->frames[at.frame].from)
         depth++;
     for (; loc.frame; loc = d->frames[loc.frame].from, i++)
-        if (i < SHOWN || i + SHOWN >= depth)
+        if ((i < SHOWN || i + SHOWN >= depth) && !d->frames[loc.frame].is_piece)
             keep_frame(d, &d->frames[loc.frame]);
 }
 

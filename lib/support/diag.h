@@ -37,6 +37,7 @@ typedef struct SourceFrame {
     const char *function;   /* that is called; NULL: an import */
     uint32_t line;          /* on which the function is defined */
     uint32_t first;         /* the frame of its first call; 0: this one is it */
+    bool is_piece;          /* a type or layout alone, which is no part of the texts */
 } SourceFrame;
 
 typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_NOTE } Severity;

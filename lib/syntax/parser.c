@@ -738,3 +738,51 @@ const Layout *parse_layout_of_text(Module *m, const Define *defines, size_t defi
     parser_enter_source(&p, kept, frame);
     return parse_layout_alone(&p);
 }
+
+/* Begins to read `text`, of which `name` is the file, beside the text of the module. */
+static bool parser_start_piece(Parser *p, const char *name, const char *text)
+{
+    Diag *d = p->diag;
+    const SourceText s = {name, arena_strdup(&d->arena, text), strlen(text), 1};
+    const SourceText *kept = arena_copy(&d->arena, &s, sizeof s);
+    uint32_t frame = diag_add_frame(d, &(SourceFrame){.source = kept, .is_piece = true});
+    intern_init(&p->symbols, &p->m->arena, symbol_equal);
+    if (!source_check(d, kept, (Loc){.frame = frame}))
+        return false;
+    p->no_ops = "in a type or layout";
+    parser_enter_source(p, kept, frame);
+    return true;
+}
+
+/* Forgets the piece unless messages point into it. */
+static void parser_end_piece(Parser *p, bool ok)
+{
+    p->diag->frame_count -= ok;
+}
+
+const Layout *parse_layout_piece(Module *m, const char *text)
+{
+    Parser p = {.m = m, .diag = m->diag};
+    const Layout *l = parser_start_piece(&p, "<layout>", text) ? parse_layout_alone(&p) : NULL;
+    parser_end_piece(&p, l);
+    return l;
+}
+
+/* A type of this kind, behind which the text ends. */
+static const Type *parse_type_alone(Parser *p, TypeKind kind)
+{
+    const Type *t = parse_type(p, kind == TYPE_PTR ? TYPE_SCALAR : kind);
+    if (t && p->token.kind == TOKEN_END && t->kind == kind)
+        return t;
+    if (t)
+        parser_expected(p, t->kind == kind ? "the end of the type" : "a type of another kind");
+    return NULL;
+}
+
+const Type *parse_type_text(Module *m, TypeKind kind, const char *text)
+{
+    Parser p = {.m = m, .diag = m->diag};
+    const Type *t = parser_start_piece(&p, "<type>", text) ? parse_type_alone(&p, kind) : NULL;
+    parser_end_piece(&p, t);
+    return t;
+}

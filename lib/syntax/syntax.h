@@ -24,6 +24,11 @@ const Layout *parse_layout_text(Module *m);
 const Layout *parse_layout_of_text(Module *m, const Define *defines, size_t define_count,
                                    const char *layout);
 
+/* Parses a layout, and a type of this kind, which name neither parameters nor values; NULL
+ * after errors at <layout>:1:1 and <type>:1:1. The module has its text already. */
+const Layout *parse_layout_piece(Module *m, const char *text);
+const Type *parse_type_text(Module *m, TypeKind kind, const char *text);
+
 /* Each appends to `out`, which must not lie on the module's scratch arena.
  * Canonical text of a module, or of one program; parsing it gives the same
  * module, and printing that gives the same text. */

@@ -18,8 +18,15 @@ void expr_table_init(ExprTable *table, Arena *arena)
     intern_init(&table->set, arena, expr_equal);
 }
 
+static uint32_t count_nodes(const Expr *e)
+{
+    uint64_t nodes = 1 + (uint64_t)(e->a ? e->a->nodes : 0) + (e->b ? e->b->nodes : 0);
+    return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
+}
+
 static const Expr *intern(ExprTable *t, Expr key)
 {
+    key.nodes = count_nodes(&key);
     uint64_t hash = hash_u64((uint64_t)key.kind, (uint64_t)key.op);
     hash = hash_u64(hash, (uint64_t)key.constant);
     hash = hash_u64(hash, (uint64_t)(uintptr_t)key.value);

@@ -15,6 +15,7 @@ typedef struct Expr {
     ExprKind kind;
     ScalarOp op;                /* EXPR_OP */
     uint32_t depth;             /* 1 for leaves */
+    uint32_t nodes;             /* of the tree, whose equal parts are one; UINT32_MAX: or more */
     uint64_t hash;
     int64_t constant;           /* EXPR_CONSTANT */
     Value *value;               /* EXPR_VALUE */

@@ -4,6 +4,8 @@
 #include "common/limits.h"
 #include "common/reproducer.h"
 
+#include "tilus/pass.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +24,18 @@ static bool read_reproducer(const CommandLineTool *tool, CommandLine *line, int 
     return tool->read(line, count, arguments, status);
 }
 
+/* Loads what the rest of the line may name passes of. */
+static bool load_plugins(const CommandLineTool *tool, const StringList *plugins)
+{
+    char why[1024];
+    for (size_t i = 0; i < plugins->count; i++)
+        if (!tilus_load_plugin(plugins->items[i], why, sizeof why)) {
+            fprintf(stderr, "%s: error: %s\n", tool->name, why);
+            return false;
+        }
+    return true;
+}
+
 static bool check(const CommandLineTool *tool, CommandLine *line)
 {
     if (line->inputs.count > 1) {
@@ -32,7 +46,8 @@ static bool check(const CommandLineTool *tool, CommandLine *line)
     line->input = line->inputs.count ? line->inputs.items[0] : "-";
     line->define_count = line->define_texts.count;
     pass_settings_finish(&line->passes);
-    return tool->check(line) && limits_set(tool->name, &line->passes.limits, NULL) &&
+    return load_plugins(tool, &line->passes.plugins) && tool->check(line) &&
+           limits_set(tool->name, &line->passes.limits, NULL) &&
            warnings_set(tool->name, &line->passes.warnings, NULL) &&
            defines_parse(tool->name, &line->define_texts, &line->defines);
 }
@@ -61,6 +76,7 @@ void command_line_free(const CommandLineTool *tool, CommandLine *line)
     string_list_free(&line->passes.limits);
     string_list_free(&line->passes.import_paths);
     string_list_free(&line->passes.warnings);
+    string_list_free(&line->passes.plugins);
     string_list_free(&line->inputs);
     free(line->arguments);
 }

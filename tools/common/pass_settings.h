@@ -20,6 +20,7 @@ typedef struct PassSettings {
     StringList limits;              /* of --limit */
     StringList import_paths;        /* of -I */
     StringList warnings;            /* of -W */
+    StringList plugins;             /* of --load-pass-plugin */
 } PassSettings;
 
 /* The settings before a command line is read. */
@@ -55,6 +56,8 @@ typedef struct PassSettings {
      OPTION_STRING, &(s).options.remarks_missed, NULL},                                       \
     {"remarks-file", "file", "write all remarks to file, as YAML", OPTION_STRING,             \
      &(s).remarks, NULL},                                                                     \
+    {"load-pass-plugin", "file.so", "load passes from a shared library; repeatable",          \
+     OPTION_LIST, &(s).plugins, NULL},                                                        \
     {"strict-hazards", NULL, "accesses that check-hazards cannot prove free of races are "     \
      "errors", OPTION_FLAG, &(s).options.strict_hazards, NULL},                               \
     {"reproducer", "file", "write here what reproduces a failed pass or a crash",             \

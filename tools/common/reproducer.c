@@ -204,6 +204,8 @@ static void add_settings(FILE *out, const PassSettings *s, unsigned runs)
         reproducer_add_option(out, "I", s->import_paths.items[i]);
     for (size_t i = 0; i < s->warnings.count; i++)
         reproducer_add_option(out, "W", s->warnings.items[i]);
+    for (size_t i = 0; i < s->plugins.count; i++)
+        reproducer_add_option(out, "load-pass-plugin", s->plugins.items[i]);
 }
 
 /* Makes header and text what is written. Without memory for that there is no

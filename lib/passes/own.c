@@ -1,0 +1,159 @@
+/* Passes of callers: the list of them, and how one runs. */
+#define _GNU_SOURCE
+#include "passes/own.h"
+
+#include "ir/structure.h"
+#include "support/sized.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+/* ---- the list ------------------------------------------------------------ */
+
+static OwnPass *passes[TILUS_PASSES_MOST];
+static size_t pass_count;
+static mtx_t list_mutex;
+
+static void make_mutex(void) { mtx_init(&list_mutex, mtx_plain); }
+
+static void lock_list(void)
+{
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, make_mutex);
+    mtx_lock(&list_mutex);
+}
+
+size_t own_pass_count(void)
+{
+    lock_list();
+    size_t count = pass_count;
+    mtx_unlock(&list_mutex);
+    return count;
+}
+
+const OwnPass *own_pass_at(size_t i)
+{
+    lock_list();
+    const OwnPass *pass = i < pass_count ? passes[i] : NULL;
+    mtx_unlock(&list_mutex);
+    return pass;
+}
+
+/* ---- adding ---------------------------------------------------------------- */
+
+static bool check_name(const char *name, Report why)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+    enum { LONGEST = 64 };
+    if (!name || !*name || strlen(name) > LONGEST || name[strspn(name, letters)])
+        return report_fault(why, "pass: name is %s, not up to %d small letters, digits, - and _",
+                            name ? name : "NULL", LONGEST);
+    return !pass_find(name, strlen(name)) ||
+           report_fault(why, "pass: there is a pass called %s already", name);
+}
+
+static bool check_pass(const tilus_pass *p, Report why)
+{
+    if (!check_name(p->name, why))
+        return false;
+    if (!p->summary || strpbrk(p->summary, "\n\r"))
+        return report_fault(why, "pass %s: summary is not one line", p->name);
+    return !p->run_on_program != !p->run_on_module ||
+           report_fault(why, "pass %s: one of run_on_program and run_on_module is set", p->name);
+}
+
+static OwnPass *copy_pass(const tilus_pass *p)
+{
+    OwnPass *own = calloc(1, sizeof *own);
+    char *name = strdup(p->name), *summary = strdup(p->summary);
+    if (!own || !name || !summary) {
+        free(own);
+        free(name);
+        free(summary);
+        return NULL;
+    }
+    own->pass = *p;
+    own->info = (PassInfo){.name = name, .proofs = MAY_LOSE_PROOFS, .summary = summary,
+                           .own = own};
+    return own;
+}
+
+/* Two threads that add one name at once add it once. */
+static bool append(OwnPass *own)
+{
+    bool ok = false;
+    lock_list();
+    for (size_t i = 0; i < pass_count; i++)
+        if (!strcmp(passes[i]->info.name, own->info.name))
+            goto done;
+    if (pass_count == TILUS_PASSES_MOST)
+        goto done;
+    passes[pass_count++] = own;
+    ok = true;
+done:
+    mtx_unlock(&list_mutex);
+    return ok;
+}
+
+bool own_pass_add(const tilus_pass *pass, Report why)
+{
+    tilus_pass p;
+    if (!pass)
+        return report_fault(why, "pass: NULL");
+    if (!SIZED_COPY(tilus_pass, &p, pass, "pass", why) || !check_pass(&p, why))
+        return false;
+    OwnPass *own = copy_pass(&p);
+    if (!own)
+        return report_fault(why, "pass %s: out of memory", p.name);
+    if (append(own))
+        return true;
+    free((char *)own->info.name);
+    free((char *)own->info.summary);
+    free(own);
+    return report_fault(why, "pass %s: there are %d passes already", p.name, TILUS_PASSES_MOST);
+}
+
+/* ---- running ------------------------------------------------------------------- */
+
+static bool call(const OwnPass *own, Module *m, Program *p)
+{
+    const tilus_pass *pass = &own->pass;
+    OutOfMemory guard = m->diag->oom;   /* entries of the library that it calls set their own */
+    m->own_pass = own;
+    bool ok = p ? pass->run_on_program((tilus_program *)p, pass->user)
+                : pass->run_on_module(m, pass->user);
+    m->own_pass = NULL;
+    m->diag->oom = guard;
+    return ok;
+}
+
+PassResult own_pass_run(const OwnPass *own, Module *m, Program *p)
+{
+    uint64_t edits = m->edits;
+    uint32_t errors = m->diag->errors;
+    bool ok = call(own, m, p);
+    if (m->diag->errors > errors)
+        return PASS_FAILED;
+    if (!ok) {
+        diag_error(m->diag, p ? p->loc : module_loc(m), "pass %s failed", own->info.name);
+        return PASS_FAILED;
+    }
+    return m->edits == edits ? PASS_UNCHANGED : PASS_CHANGED;
+}
+
+/* ---- counters ------------------------------------------------------------------- */
+
+void own_stat_add(Module *m, const char *name, uint64_t n)
+{
+    OwnStat **end = &m->own_stats;
+    if (!m->pass_stats || !m->own_pass)
+        return;
+    while (*end && ((*end)->pass != m->own_pass || strcmp((*end)->name, name) != 0))
+        end = &(*end)->next;
+    if (!*end) {
+        *end = arena_new(&m->arena, OwnStat);
+        **end = (OwnStat){m->own_pass, arena_strdup(&m->arena, name), 0, NULL};
+    }
+    (*end)->count += n;
+}
