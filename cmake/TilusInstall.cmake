@@ -11,7 +11,7 @@ set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 file(GLOB headers CONFIGURE_DEPENDS include/tilus/*.h)
 set(compiler_headers ${headers})
 list(FILTER compiler_headers INCLUDE REGEX "/(tilus|ir|pass)\\.h$")
-list(FILTER headers EXCLUDE REGEX "/(tilus|ir|matmul)\\.h$")
+list(FILTER headers EXCLUDE REGEX "/(tilus|ir|pass|matmul)\\.h$")
 install(FILES ${headers} DESTINATION ${header_dir} COMPONENT runtime)
 install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
