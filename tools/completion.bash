@@ -51,6 +51,8 @@ _tilus()
         mapfile -t COMPREPLY < <(compgen -W "list verify prune clear" -- "$word")
     elif [[ $1 == *tilus-tune && ${#words[@]} == 1 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "run show export import compile" -- "$word")
+    elif [[ $1 == *tilus-matmul && ${#words[@]} == 1 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "plan kernels pack build check" -- "$word")
     elif [[ ${words[-1]} == -* ]]; then
         option=${words[-1]#-}
         _tilus_complete_value "$1" "${option#-}" "$word"
@@ -58,4 +60,4 @@ _tilus()
 } 2> /dev/null
 
 complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor tilus-dump \
-    tilus-tune
+    tilus-tune tilus-matmul

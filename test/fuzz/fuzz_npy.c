@@ -2,7 +2,7 @@
  * is read can be written. */
 #include "target.h"
 
-#include "tilus-run/npy.h"
+#include "common/npy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The reader of .npy files: what it takes, what it refuses and why, and that no bytes
  * make it read past their end. Files lie in blocks of just their size, so that
  * AddressSanitizer sees who does. */
-#include "tilus-run/npy.h"
+#include "common/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "run.h"
 
 #include "common/file.h"
-#include "npy.h"
+#include "common/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

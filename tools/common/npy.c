@@ -3,7 +3,7 @@
  *
  *   {'descr': '<f2', 'fortran_order': False, 'shape': (64, 256), }
  */
-#include "npy.h"
+#include "common/npy.h"
 
 #include "support/integer.h"
 

@@ -1,7 +1,7 @@
 /* NumPy's file format .npy: an array behind a header that says what it is. Whatever the
  * bytes are, nothing outside of them is read. */
-#ifndef TILUS_RUN_NPY_H
-#define TILUS_RUN_NPY_H
+#ifndef TILUS_TOOLS_NPY_H
+#define TILUS_TOOLS_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

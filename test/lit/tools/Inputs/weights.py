@@ -1,0 +1,58 @@
+"""Writes small files of weights: weights.py FILE [transposed | nan | integers].
+
+FILE.npy has the matrix [6, 300] of f4, or its transpose; FILE.safetensors has it as F32 `a`,
+`b` of BF16 [4, 64], `norm` of one dimension and `codes` of U8.
+"""
+import json
+import struct
+import sys
+
+ROWS, COLUMNS = 6, 300
+
+
+def value(row, column):
+    return ((row * 7919 + column * 104729) % 2001 - 1000) / 4096
+
+
+def matrix(kind):
+    rows = [[value(r, c) for c in range(COLUMNS)] for r in range(ROWS)]
+    if kind == "nan":
+        rows[2][7] = float("nan")
+    return [list(column) for column in zip(*rows)] if kind == "transposed" else rows
+
+
+def floats(rows):
+    return b"".join(struct.pack(f"<{len(row)}f", *row) for row in rows)
+
+
+def write_npy(path, kind):
+    rows = matrix(kind)
+    shape = len(rows), len(rows[0])
+    descr = "<i4" if kind == "integers" else "<f4"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(floats(rows))
+
+
+def write_safetensors(path, kind):
+    narrow = b"".join(struct.pack("<f", value(1, i))[2:] for i in range(4 * 64))
+    data = [("a", "F32", [ROWS, COLUMNS], floats(matrix(kind))), ("b", "BF16", [4, 64], narrow),
+            ("norm", "F16", [3], bytes(6)), ("codes", "U8", [2, 5], bytes(10))]
+    header, end = {}, 0
+    for name, dtype, shape, raw in data:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(raw)]}
+        end += len(raw)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(raw for *_, raw in data))
+
+
+def main():
+    path, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    (write_npy if path.endswith(".npy") else write_safetensors)(path, kind)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+/* tilus-matmul: the command line. */
+#include "tilus-matmul/tool.h"
+
+#include "common/file.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { M_MAX = 65536 };
+
+bool fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs(TOOL ": error: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return false;
+}
+
+int64_t most_rows(const Settings *s)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < s->m_count; i++)
+        most = s->m[i] > most ? s->m[i] : most;
+    return most;
+}
+
+/* ---- the command line ------------------------------------------------- */
+
+static const char *const ranges[] = {"minmax", "absmax", NULL};
+static const char *const layouts[] = {"nk", "kn", NULL};
+
+static const ToolInfo tool = {
+    TOOL, "plan, quantize, pack and compile matrix products with packed weights",
+    "plan|kernels|pack|build|check [options] [file]",
+    "  plan     print how products of -n x -k weights are computed for each of -m, and the\n"
+    "           kernels that they need\n"
+    "  kernels  compile these kernels to the folder -o; --list only lists them\n"
+    "  pack     quantize and pack the matrices of a .npy or .safetensors file to the\n"
+    "           .safetensors file -o, each with what it is among the metadata\n"
+    "  build    do both for all of the file's matrices: -o is a folder with\n"
+    "           weights.safetensors, kernels/ and manifest.json\n"
+    "  check    verify such a file or folder: identities, sizes, checksums\n\n"
+    "No command needs a GPU: --device is described by built-in figures.\n"};
+
+static const struct {
+    const char *name;
+    int (*run)(const Settings *s);
+    bool has_problem;           /* which wants --weights */
+    bool has_extents;           /* -n and -k, and no file */
+    bool has_output;
+} commands[] = {
+    {"plan", command_plan, true, true, false}, {"kernels", command_kernels, true, true, false},
+    {"pack", command_pack, true, false, true}, {"build", command_build, true, false, true},
+    {"check", command_check, false, false, false},
+};
+
+static bool wrong(const char *format, const char *command)
+{
+    fail(format, command);
+    return false;
+}
+
+/* Reads "1,16" of -m. */
+static bool read_sizes(Settings *s)
+{
+    const char *at = s->sizes;
+    do {
+        char *end;
+        int64_t m = strtoimax(at, &end, 10);
+        if (*at < '0' || *at > '9' || (*end && *end != ',') || m < 1 || m > M_MAX ||
+            s->m_count == SIZES_MAX)
+            return fail("-m %s: up to %d numbers of 1 to %d are wanted, as in 1,16", s->sizes,
+                        SIZES_MAX, M_MAX);
+        s->m[s->m_count++] = m;
+        at = *end ? end + 1 : end;
+    } while (*at || at[-1] == ',');
+    return true;
+}
+
+static bool check_command(const Settings *s, size_t i)
+{
+    const char *name = commands[i].name;
+    size_t files = s->words.count - 1;
+    if (commands[i].has_extents && files > 0)
+        return fail("%s takes no '%s'", name, s->words.items[1]);
+    if (!commands[i].has_extents && files != 1)
+        return fail("%s takes one file, got %zu", name, files);
+    if (commands[i].has_problem && !s->weights)
+        return wrong("%s wants --weights=TYPE, u1 to u8, i1 to i8 or f3e1m1 to f8e7m0", name);
+    if (commands[i].has_extents && (!s->n || !s->k))
+        return wrong("%s wants -n and -k, the extents of the weights", name);
+    if (commands[i].has_output && !s->output)
+        return wrong("%s wants -o, where the result goes", name);
+    return true;
+}
+
+static int run_command(Settings *s)
+{
+    const char *name = s->words.count ? s->words.items[0] : "";
+    if (!read_sizes(s))
+        return EXIT_USAGE;
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return check_command(s, i) ? commands[i].run(s) : EXIT_USAGE;
+    fail("give one of plan, kernels, pack, build, check; got '%s'", name);
+    return EXIT_USAGE;
+}
+
+static int parse_and_run(Settings *s, int argc, char **argv)
+{
+    int status;
+    const Option table[] = {
+        {"weights", "type", "of the codes: u1 to u8, i1 to i8, f3e1m1 to f8e7m0", OPTION_STRING,
+         &s->weights, NULL},
+        {"activations", "type", "of A: f16, bf16, f8e4m3, f8e5m2, i8 (default f16)",
+         OPTION_STRING, &s->activations, NULL},
+        {"scales", "type", "of scales: f16, bf16 (default bf16 where A is, else f16)",
+         OPTION_STRING, &s->scales, NULL},
+        {"result", "type", "of C: f16, bf16, f32 (default that of the scales)", OPTION_STRING,
+         &s->result, NULL},
+        {"group", "size", "of k with one scale; 0 is all of k (default 128)", OPTION_UNSIGNED,
+         &s->group, NULL},
+        {"zeros", NULL, "zero points (default none)", OPTION_CHOICE, &s->zeros, zeros_names},
+        {"n", "extent", "columns of the weights", OPTION_UNSIGNED, &s->n, NULL},
+        {"k", "extent", "rows of the weights", OPTION_UNSIGNED, &s->k, NULL},
+        {"n-tile", "size", "of the packed form, for parts of a matrix; 0 is the best (default 0)",
+         OPTION_UNSIGNED, &s->n_tile, NULL},
+        {"m", "list", "rows of A (default 1,16)", OPTION_STRING, &s->sizes, NULL},
+        {"device", "name", "whose plans and packed form are wanted (default h200)",
+         OPTION_STRING, &s->device, NULL},
+        {"target", "name", "compile for another target than the device's, sm_90", OPTION_STRING,
+         &s->target, NULL},
+        {"tunings", "file", "as tilus-tune exports them", OPTION_STRING, &s->tunings, NULL},
+        {"layout", NULL, "of the file's matrices: [n, k], as PyTorch keeps them, or [k, n] "
+         "(default nk)", OPTION_CHOICE, &s->layout, layouts},
+        {"tensor", "pattern", "of the file's tensors those that match; repeatable (default all "
+         "matrices of floats)", OPTION_LIST, &s->tensors, NULL},
+        {"range", NULL, "of a group that the type's range stands for: its least and largest "
+         "value, or its largest magnitude (default minmax)", OPTION_CHOICE, &s->range, ranges},
+        {"clip-steps", "count", "try so many smaller ranges of each group, and keep the one of "
+         "least squared error (default 0)", OPTION_UNSIGNED, &s->clip_steps, NULL},
+        {"threads", "count", "quantize on so many threads (default: all processors)",
+         OPTION_UNSIGNED, &s->threads, NULL},
+        {"jobs", "count", "compile in so many processes (default: all processors)",
+         OPTION_UNSIGNED, &s->jobs, NULL},
+        {"no-cubin", NULL, "leave machine code out, which is made if there is a ptxas",
+         OPTION_FLAG, &s->no_cubin, NULL},
+        {"list", NULL, "kernels: print name, program and parameters of each, compile nothing",
+         OPTION_FLAG, &s->list, NULL},
+        {"o", "path", "where the result goes", OPTION_STRING, &s->output, NULL},
+    };
+    if (!options_parse(&tool, table, COUNT(table), argc, argv, &s->words, &status))
+        return status;
+    return run_command(s);
+}
+
+int main(int argc, char **argv)
+{
+    Settings s = {.group = 128, .sizes = "1,16", .device = "h200"};
+    file_watch_output(TOOL);
+    int status = parse_and_run(&s, argc, argv);
+    string_list_free(&s.words);
+    string_list_free(&s.tensors);
+    return status;
+}
