@@ -117,6 +117,8 @@ static bool check_plan(const Source *source, const SafeTensor *t, const Identity
         return fail("'%s': tensor '%s' has %zu bytes, %s weights of %lld x %lld have %zu",
                     source->path, t->name, t->size, identity->problem.weights,
                     (long long)identity->problem.n, (long long)identity->problem.k, size);
+    if (tilus_matmul_packed_check(plan, source->safe.data + t->begin, t->size) != TILUS_OK)
+        return fail("'%s': tensor '%s': %s", source->path, t->name, tilus_rt_error());
     checksum(source->safe.data + t->begin, t->size, sum);
     if (strcmp(sum, identity->checksum) != 0)
         return fail("'%s': tensor '%s' has the checksum %s, not %s", source->path, t->name, sum,
