@@ -25,6 +25,7 @@ install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels
 
 # A pkg-config file finds everything from its own place.
 set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH TILUS_PC_PREFIX ${pc_dir} ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH TILUS_PC_LIBDIR ${pc_dir} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH TILUS_PC_INCLUDEDIR ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 

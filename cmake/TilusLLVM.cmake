@@ -1,18 +1,24 @@
-# Finds LLVM and sets TILUS_LLVM_LIBRARIES: the shared library or, with
-# TILUS_STATIC_LLVM, the archives that the compiler needs.
+# Finds LLVM and sets TILUS_LLVM_LIBRARIES: the shared library or, with TILUS_STATIC_LLVM or
+# TILUS_LLVM_INSIDE, the archives that the compiler needs.
 find_package(LLVM 22.1 CONFIG REQUIRED PATHS /usr/lib/llvm-22)
 
-if(NOT TILUS_STATIC_LLVM)
-    set(TILUS_LIBRARY_TYPE SHARED)
+if(TILUS_STATIC_LLVM AND TILUS_LLVM_INSIDE)
+    message(FATAL_ERROR "TILUS_STATIC_LLVM builds programs that hold LLVM, TILUS_LLVM_INSIDE a shared "
+            "library that does; choose one")
+endif()
+set(TILUS_LIBRARY_TYPE SHARED)
+if(NOT TILUS_STATIC_LLVM AND NOT TILUS_LLVM_INSIDE)
     set(TILUS_LLVM_LIBRARIES LLVM)
     return()
 endif()
 
-# One program holds everything but the C library, which stays shared because
-# the program must still be able to dlopen the CUDA driver. The C++ compiler
-# links, for LLVM's sake.
+# One program, or the compiler library, holds everything but the C library, which stays shared
+# because the program must still be able to dlopen the CUDA driver. The C++ compiler links, for
+# LLVM's sake.
 enable_language(CXX)
-set(TILUS_LIBRARY_TYPE STATIC)
+if(TILUS_STATIC_LLVM)
+    set(TILUS_LIBRARY_TYPE STATIC)
+endif()
 llvm_map_components_to_libnames(TILUS_LLVM_LIBRARIES
     analysis bitreader bitwriter core irreader linker native nvptxcodegen nvptxdesc nvptxinfo
     orcjit passes target)
