@@ -17,7 +17,7 @@ install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
         DESTINATION ${doc_dir} COMPONENT documents)
 install(DIRECTORY docs examples DESTINATION ${doc_dir} COMPONENT documents
-        PATTERN CMakeLists.txt EXCLUDE)
+        REGEX "/examples/CMakeLists.txt$" EXCLUDE)
 install(DIRECTORY editors DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus COMPONENT documents
         PATTERN update.py EXCLUDE)
 install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels

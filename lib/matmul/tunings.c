@@ -199,8 +199,10 @@ bool matmul_tunings_read(const char *json, MatmulTunings *out, char *message, si
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         bool memory = json_error_code(&error) == json_error_out_of_memory;
-        snprintf(message, size, memory ? "" : "line %d, column %d: %s", error.line,
-                 error.column, error.text);
+        if (memory)
+            snprintf(message, size, "%s", "");
+        else
+            snprintf(message, size, "line %d, column %d: %s", error.line, error.column, error.text);
         return false;
     }
     bool ok = read_root(root, out, message, size);
