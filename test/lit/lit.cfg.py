@@ -7,7 +7,7 @@
 #           groff   groff or mandoc, which check man pages
 #           vim     an editor that knows syntax files
 #           cxx     a C++ compiler is there (%cxx)
-#           rustc   a Rust compiler is there
+#           rustc, cargo  a Rust compiler and its builder are there
 #           gnuplot draws plots
 #           llvm-inside  the preset of that name is built beside this build
 #           pty     the system has pseudoterminals to give
@@ -98,8 +98,9 @@ if shutil.which("groff") or shutil.which("mandoc"):
 cxx = shutil.which("c++") or shutil.which("g++")
 if cxx:
     config.available_features.add("cxx")
-if shutil.which("rustc"):
-    config.available_features.add("rustc")
+for rust in ("rustc", "cargo"):
+    if shutil.which(rust):
+        config.available_features.add(rust)
 llvm_inside = os.path.join(config.tilus_source_dir, "build", "llvm-inside")
 if os.path.exists(os.path.join(llvm_inside, "lib", "libtilus_compiler.so")):
     config.available_features.add("llvm-inside")

@@ -10,7 +10,7 @@ source = Path(sys.argv[1])
 tests = "".join(Path(name).read_text() for name in sys.argv[2:])
 tested = set(re.findall(r"%source_dir/(\S+\.md)", tests))
 faults = []
-for path in [*source.glob("*.md"), *source.glob("docs/*.md"), *source.glob("bench/*.md")]:
+for path in [*source.glob("*.md"), *source.glob("docs/*.md"), *source.glob("bench/*.md"), *source.glob("examples/*.md")]:
     name = path.relative_to(source).as_posix()
     for shell, place in FENCE.findall(path.read_text()):
         if shell != "sh" or place not in ("", "gpu", "elsewhere"):
