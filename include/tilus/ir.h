@@ -211,6 +211,7 @@ typedef enum tilus_expr_kind {
     TILUS_EXPR_OPERATION
 } tilus_expr_kind;
 
+/* Its kind. */
 TILUS_API tilus_expr_kind tilus_expr_kind_of(const tilus_expr *expr);
 /* The constant, 0 for another kind; the value, or NULL. */
 TILUS_API int64_t tilus_expr_integer(const tilus_expr *expr);
@@ -243,6 +244,7 @@ typedef enum tilus_kind {
     TILUS_KIND_MBARRIER     /* mbarrier[2] */
 } tilus_kind;
 
+/* Its kind. */
 TILUS_API tilus_kind tilus_type_kind(const tilus_type *type);
 /* The element type, "f6e3m2"; of mbarriers "u64". Static storage. */
 TILUS_API const char *tilus_type_element(const tilus_type *type);

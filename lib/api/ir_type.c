@@ -128,7 +128,7 @@ static bool check_shared(Module *m, unsigned rank, const Expr *const *extents,
     return true;
 }
 
-static const Type *make_memory(Module *m, TypeKind kind, const char *element, size_t rank,
+static const Type *make_memory(Module *m, tilus_kind kind, const char *element, size_t rank,
                                const Expr *const *extents, const Expr *const *strides)
 {
     DType dtype = find_element(m, element);
@@ -141,9 +141,9 @@ static const Type *make_memory(Module *m, TypeKind kind, const char *element, si
     if (!ir_check_exprs(m, (Loc){0}, "extents", extents, rank) ||
         (strides && !ir_check_exprs(m, (Loc){0}, "strides", strides, rank)))
         return NULL;
-    if (kind == TYPE_SHARED && !check_shared(m, (unsigned)rank, extents, strides))
+    if (kind == TILUS_KIND_SHARED && !check_shared(m, (unsigned)rank, extents, strides))
         return NULL;
-    return type_memory(m, kind, dtype, (unsigned)rank, extents, strides);
+    return type_memory(m, kinds[kind], dtype, (unsigned)rank, extents, strides);
 }
 
 const tilus_type *tilus_type_memory(tilus_module *module, tilus_kind kind, const char *element,
@@ -151,9 +151,8 @@ const tilus_type *tilus_type_memory(tilus_module *module, tilus_kind kind, const
                                     const tilus_expr *const *strides)
 {
     const Type *t = NULL;
-    TypeKind k = kind == TILUS_KIND_SHARED ? TYPE_SHARED : TYPE_GLOBAL;
     if (module && (kind == TILUS_KIND_SHARED || kind == TILUS_KIND_GLOBAL))
-        IR_CALL(module, t, NULL, make_memory(module, k, element, rank,
+        IR_CALL(module, t, NULL, make_memory(module, kind, element, rank,
                                              (const Expr *const *)extents,
                                              (const Expr *const *)strides));
     return type_handle(t);

@@ -36,9 +36,9 @@ void intern_add(InternSet *set, uint64_t hash, const void *item)
 {
     if (2 * set->count >= set->capacity) {
         InternSlot *old = set->slots;
-        uint32_t old_capacity = set->capacity;
-        set->capacity = old_capacity ? 2 * old_capacity : 64;
-        set->slots = arena_array(set->arena, InternSlot, set->capacity);
+        uint32_t old_capacity = set->capacity, larger = old_capacity ? 2 * old_capacity : 64;
+        set->slots = arena_array(set->arena, InternSlot, larger);   /* may jump: nothing changed */
+        set->capacity = larger;
         for (uint32_t i = 0; i < old_capacity; i++)
             if (old[i].item)
                 place(set, old[i].hash, old[i].item);

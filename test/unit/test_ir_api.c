@@ -1,6 +1,7 @@
 /* The IR through the public interface: reading, layouts, building, changing, passes of callers;
  * and random edits, after which nothing crashes, and what the verifier takes is text that the
  * parser takes. */
+#include "failing_memory.h"
 #include "tilus/pass.h"
 
 #include <setjmp.h>
@@ -438,6 +439,49 @@ static void verifies_before_use(void **state)
     close_fixture(&x);
 }
 
+/* ---- memory that runs out -------------------------------------------------------- */
+
+/* Changes much, so that the module's memory has to grow; false when a call failed. */
+static bool change_much(Fixture *x)
+{
+    tilus_op *loop = find(x, "for", 0);
+    bool ok = true;
+    for (int i = 0; ok && i < 200; i++) {
+        tilus_op *copy = tilus_op_clone(loop, loop);
+        tilus_value *y = tilus_op_result(copy, 0);
+        const tilus_type *t = tilus_type_parse(x->m, TILUS_KIND_REGISTER,
+                                               "f16[64, 8] @ local(8, 1).spatial(8, 4).local(1, 2)");
+        const tilus_expr *n = tilus_expr_of_value(tilus_program_parameter(x->f, 1));
+        const tilus_expr *e = tilus_expr_apply(x->m, "add", n, tilus_expr_of_integer(x->m, i));
+        ok = y && t && e && tilus_layout_compose(x->m, tilus_layout_parse(x->m, "local(2, 1)"),
+                                                 tilus_type_layout(t)) &&
+             tilus_value_set_name(y, "copy") &&
+             tilus_op_set_attr(copy, &(tilus_attr){.name = "upper", .kind = TILUS_ATTR_EXPR,
+                                                   .expr = e}) &&
+             tilus_op_set_operand(copy, 0, tilus_value_build_constant(copy, tilus_value_type(y), i));
+    }
+    return ok && tilus_verify(x->m);
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    bool ok = false;
+    long n = 0;
+    (void)state;
+    for (; !ok && n < 1000; n++) {
+        Fixture x = open_fixture();
+        allocations_left = n;
+        ok = change_much(&x);
+        allocations_left = -1;
+        char *printed = tilus_print(x.m);
+        assert_non_null(printed);
+        tilus_free(printed);
+        assert_true(tilus_verify(x.m));
+        close_fixture(&x);
+    }
+    assert_true(ok && n > 2);
+}
+
 /* ---- passes --------------------------------------------------------------------- */
 
 static bool drop_abs(tilus_program *program, void *user)
@@ -567,7 +611,6 @@ static const tilus_expr *any_expr(Trial *t)
                                            t->exprs[choose(t, t->expr_count)]);
 }
 
-/* A kernel's text, or NULL. */
 static const char *const attr_names[] = {
     "offsets", "source_offsets", "indexed", "init", "predicate", "cond", "message", "label",
     "value", "counter", "lower", "upper", "step", "pipelined", "begin", "threads", "unroll",
@@ -684,7 +727,7 @@ static void check_module(Trial *t)
         }
         tilus_module_free(again);
         tilus_diag_free(diag);
-        tilus_run_passes(t->m, "infer-layouts,canonicalize", NULL);
+        tilus_run_passes(t->m, choose(t, 2) ? "infer-layouts,canonicalize" : NULL, NULL);
     }
     tilus_free(printed);
 }
@@ -704,10 +747,8 @@ static unsigned run_trial(const char *program, uint64_t seed)
     return verified;
 }
 
-static char *read_kernel(const char *name)
+static char *read_program(const char *path)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", TILUS_KERNELS, name);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     char *program = calloc(1, 1 << 16);
@@ -716,18 +757,48 @@ static char *read_kernel(const char *name)
     return program;
 }
 
+static bool parses(const char *program)
+{
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "t", program, strlen(program), 1, NULL, 0);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return m;
+}
+
+static uint64_t count_trials(void)
+{
+    const char *given = getenv("TILUS_TRIALS");
+    return given ? strtoull(given, NULL, 10) : 100;
+}
+
+/* Makes trials of files that parse without parameters, for long laps. */
+static int run_files(int count, char **paths)
+{
+    unsigned verified = 0, trials = 0;
+    for (int f = 0; f < count; f++) {
+        char *program = read_program(paths[f]);
+        for (uint64_t i = 0; parses(program) && i < count_trials(); i++, trials++)
+            verified += run_trial(program, i);
+        free(program);
+    }
+    printf("%u trials, %u verified\n", trials, verified);
+    return 0;
+}
+
 /* TILUS_TRIALS=N makes N trials of each program, for long laps. */
 static void survives_random_edits(void **state)
 {
     static const char *const kernels[] = {"dequantize.tilus", "matmul_f16_i6.tilus"};
-    const char *given = getenv("TILUS_TRIALS");
-    uint64_t trials = given ? strtoull(given, NULL, 10) : 100;
+    uint64_t trials = count_trials();
     unsigned verified = 0;
+    char path[512];
     (void)state;
     for (uint64_t i = 0; i < trials; i++)
         verified += run_trial(text, i);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        char *program = read_kernel(kernels[k]);
+        snprintf(path, sizeof path, "%s/%s", TILUS_KERNELS, kernels[k]);
+        char *program = read_program(path);
         for (uint64_t i = 0; i < trials / 2; i++)
             verified += run_trial(program, i);
         free(program);
@@ -735,15 +806,18 @@ static void survives_random_edits(void **state)
     assert_true(verified > trials / 10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        return run_files(argc - 1, argv + 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_programs), cmocka_unit_test(reads_ops),
         cmocka_unit_test(reads_attributes), cmocka_unit_test(reads_nothing_of_null),
         cmocka_unit_test(makes_types), cmocka_unit_test(makes_layouts),
         cmocka_unit_test(makes_expressions), cmocka_unit_test(builds_ops),
         cmocka_unit_test(builds_a_loop), cmocka_unit_test(refuses_what_is_wrong),
-        cmocka_unit_test(verifies_before_use), cmocka_unit_test(runs_passes),
+        cmocka_unit_test(verifies_before_use),
+        cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(runs_passes),
         cmocka_unit_test(survives_random_edits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
