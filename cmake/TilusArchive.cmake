@@ -3,7 +3,9 @@
 # one (`ld -r`), whose other symbols become local; shared ones have a version script,
 # cmake/exports/NAME.map.
 # GNU ld is preferred: `-r` of mold 1.10 forgets that a symbol is hidden.
-find_program(TILUS_RELOCATABLE_LINKER NAMES ld.bfd HINTS ENV PATH)
+if(NOT CMAKE_CROSSCOMPILING)
+    find_program(TILUS_RELOCATABLE_LINKER NAMES ld.bfd HINTS ENV PATH)
+endif()
 if(NOT TILUS_RELOCATABLE_LINKER)
     set(TILUS_RELOCATABLE_LINKER ${CMAKE_LINKER})
 endif()

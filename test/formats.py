@@ -6,9 +6,13 @@ than a second for `idle` seconds has hung. lit's own limit needs psutil and coun
 
     lit --param cpu=SECONDS --param idle=SECONDS ...    changes the limits
     lit --param times -o FILE ...                       writes the processor times
+
+In an emulator, which is slow, only some tests run, and all of EMULATED_ALL with
+`--param emulated=all`.
 """
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +30,9 @@ IDLE_SECONDS = 300
 POLL_SECONDS = 2
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
+# Tests of builds that an emulator runs: names below the suite.
+EMULATED = re.compile(r"test_(fiber|ir|sized)$|Run/(atomic-extremes|cast-plans)\.tilus$")
+EMULATED_ALL = re.compile(r"test_|Run/")
 # Sanitized programs end at the first report; leaks count.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -120,8 +127,28 @@ def watched(execute, lit_config):
     return result
 
 
+def chosen(config, lit_config):
+    """The regex of the names of tests that run, or None: every test."""
+    if not config.emulator:
+        return None
+    return EMULATED_ALL if lit_config.params.get("emulated") == "all" else EMULATED
+
+
+def is_chosen(path, regex):
+    return regex is None or regex.match("/".join(path)) is not None
+
+
 class ShTest(lit.formats.ShTest):
     """lit's shell tests."""
+
+    def __init__(self, execute_external=True, regex=None):
+        super().__init__(execute_external)
+        self.regex = regex
+
+    def getTestsInDirectory(self, suite, path, lit_config, local_config):
+        for test in super().getTestsInDirectory(suite, path, lit_config, local_config):
+            if is_chosen(test.path_in_suite, self.regex):
+                yield test
 
     def execute(self, test, lit_config):
         return watched(lambda: super(ShTest, self).execute(test, lit_config), lit_config)
@@ -130,8 +157,9 @@ class ShTest(lit.formats.ShTest):
 class Programs(lit.formats.FileBasedTest):
     """Tests that are programs, each with a result that `run` finds."""
 
-    def __init__(self, programs, run):
-        self.programs, self.run = programs, run
+    def __init__(self, programs, run, regex=None):
+        self.programs = [p for p in programs if is_chosen([Path(p).name], regex)]
+        self.run = run
 
     def getTestsInDirectory(self, suite, path, lit_config, local_config):
         # lit asks for each folder of the build below the suite's, too.
@@ -165,7 +193,7 @@ def run_cmocka(test, _):
     with tempfile.TemporaryDirectory() as scratch:
         environment = dict(test.config.own_environment, CMOCKA_MESSAGE_OUTPUT="xml",
                            CMOCKA_XML_FILE=f"{scratch}/%g.xml")
-        status, text = run([test.file_path], environment, scratch)
+        status, text = run([*getattr(test.config, "emulator", []), test.file_path], environment, scratch)
         cases = read_cases(sorted(Path(scratch).glob("*.xml")))
     failures = [f"{name}: {case.output}" for name, case in cases.items() if case.code.isFailure]
     if status == 0 and cases and not failures:

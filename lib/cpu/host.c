@@ -11,6 +11,7 @@
 #include "cpu/host.h"
 
 #include "codegen/product.h"
+#include "cpu/bf16.h"
 #include "cpu/instrument.h"
 #include "cpu/jit.h"
 #include "cpu/machine.h"
@@ -278,6 +279,7 @@ static void retarget(Codegen *cg, LLVMTargetMachineRef machine, const Program *p
     fill_intrinsics(cg);
     replace_fma(cg, "llvm.fma.v2f16", fma_f16);
     replace_fma(cg, "llvm.fma.v2bf16", fma_bf16);
+    bf16_legalize(cg->llvm);
     build_entry(cg, kernel);
     LLVMStripModuleDebugInfo(cg->llvm);
 }

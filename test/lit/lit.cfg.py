@@ -22,7 +22,8 @@ import sys
 import formats
 
 config.name = os.path.basename(config.tilus_build_dir)
-config.test_format = formats.ShTest(execute_external=False)
+config.test_format = formats.ShTest(execute_external=False,
+                                    regex=formats.chosen(config, lit_config))
 config.suffixes = [".tilus", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.join(config.tilus_source_dir, "test", "lit")
@@ -74,7 +75,21 @@ def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
 
+def write_launchers(folder, programs):
+    """Scripts that run programs of a cross build in the emulator, by the programs' names."""
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(programs):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as script:
+            script.write(f'#!/bin/sh\nexec {config.emulator}{programs}/{name} "$@"\n')
+        os.chmod(path, 0o755)
+
+
 tools = os.path.join(config.tilus_build_dir, "bin")
+if config.emulator:
+    launchers = os.path.join(config.tilus_build_dir, "test", "launchers")
+    write_launchers(launchers, tools)
+    tools = launchers
 config.environment["PATH"] = os.pathsep.join(
     [tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
 config.environment.update(formats.SANITIZER_OPTIONS)
@@ -118,6 +133,8 @@ if "address" in config.sanitize:
     config.available_features.add("asan")
 
 engines = "interp,checked" if config.sanitize else "interp,cpu,checked"
+if config.emulator:
+    engines = "cpu"     # compared with the interpreter, too
 config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
     ("%nvdisasm", nvdisasm or "nvdisasm"),
@@ -131,8 +148,7 @@ config.substitutions += [
     ("%build_dir", config.tilus_build_dir),
     ("%examples", tools),
     # Runs each `// ARGS:` line of a program on the interpreter, on the CPU engine
-    # against it, and there with its checks of accesses. The sanitized build, which is slow,
-    # leaves out the engine without checks.
+    # against it, and there with its checks of accesses. Slow builds run fewer.
     ("%run_args", " ".join([sys.executable, os.path.join(config.tilus_source_dir, "test", "gpu",
                                                          "run.py"),
                             "--tools", tools, "--engine", engines, "--programs"])),

@@ -5,6 +5,7 @@
 
 #include "cast/plan.h"
 #include "codegen/internal.h"
+#include "cpu/bf16.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/LLJIT.h>
@@ -130,9 +131,10 @@ static inline LLVMOrcLLJITRef jit_new(void)
     return jit;
 }
 
-/* Gives the JIT a module and its context. */
+/* Gives the JIT a module and its context, with bf16 as the CPU engine has it. */
 static inline void jit_add(LLVMOrcLLJITRef jit, LLVMContextRef cx, LLVMModuleRef m)
 {
+    bf16_legalize(m);
     assert_false(LLVMVerifyModule(m, LLVMPrintMessageAction, NULL));
     LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(cx);
     LLVMOrcThreadSafeModuleRef safe = LLVMOrcCreateNewThreadSafeModule(m, shared);

@@ -233,7 +233,7 @@ static void expect_word(const Layout *l, int64_t slot, int64_t thread, int64_t s
     }
 }
 
-static void check_words(Module *m, const char *layout)
+static void check_module_words(Module *m, const char *layout)
 {
     const char *text = arena_printf(&m->arena,
         "program @p<1>(%%x: ptr<f16>) warps(4) {\n"
@@ -253,6 +253,18 @@ static void check_words(Module *m, const char *layout)
                         i % 4);
 }
 
+static void check_words(const char *layout)
+{
+    Diag diag;
+    diag_init(&diag);
+    if (setjmp(diag.oom.jump))
+        fail_msg("out of memory");
+    Module *m = module_new(&diag);
+    check_module_words(m, layout);
+    module_free(m);
+    diag_free(&diag);
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -261,16 +273,8 @@ static void test_words(void **state)
         "spatial(4, 1).local(2, 8).spatial(8, 4).local(1, 2)",
         "spatial(4, 1).column_local(2, 8).spatial(8, 4).local(1, 2)",
         "local(1, 2).spatial(4, 1).local(2, 4).spatial(8, 4).local(1, 2)"};
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        Diag diag;
-        diag_init(&diag);
-        if (setjmp(diag.oom.jump))
-            fail_msg("out of memory");
-        Module *m = module_new(&diag);
-        check_words(m, layouts[i]);
-        module_free(m);
-        diag_free(&diag);
-    }
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        check_words(layouts[i]);
 }
 
 int main(void)
