@@ -130,6 +130,8 @@ typedef struct tilus_matmul_weights {
     const void *codes, *scales;
     const void *zeros;          /* NULL where the problem has none */
     bool transposed;            /* all are [n, k], as PyTorch keeps them; else [k, n] */
+    uint64_t threads;           /* that tilus_matmul_pack uses; 0: as many as the process may run
+                                   on */
 } tilus_matmul_weights;
 
 /* Bytes of the packed weights, a multiple of 256. */

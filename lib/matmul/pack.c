@@ -13,8 +13,10 @@
  * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
  * become these when codes are gathered. */
 #include "matmul/internal.h"
+#include "support/parallel.h"
 #include "types/storage.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +37,13 @@ typedef struct Packer {
     uint32_t *table;        /* [bytes of a group][BYTE_VALUES][words of a group] */
     uint32_t zero[GROUP_WORDS_MAX];     /* the group of zeros: where signs are inverted */
     unsigned char stored[BYTE_VALUES];  /* what each code is packed as */
-    unsigned char codes[ROWS_MAX][MATMUL_PACKED_K];
+    unsigned char *to;          /* packed weights */
 } Packer;
+
+/* Codes of a packed block as bytes; each thread has its own. */
+typedef struct Codes {
+    unsigned char rows[ROWS_MAX][MATMUL_PACKED_K];
+} Codes;
 
 /* ---- storage order ------------------------------------------------------ */
 
@@ -120,20 +127,20 @@ static int64_t at_most(int64_t a, int64_t b)
 }
 
 /* Gathers the codes of a packed block as bytes [rows, 128]; codes beyond the edges are 0. */
-static void gather_block(Packer *p, int64_t tile, int64_t slice)
+static void gather_block(const Packer *p, int64_t tile, int64_t slice, Codes *codes)
 {
     const MatmulSpec *s = &p->plan->spec;
     int64_t n = tile * p->plan->packed.rows, k = slice * MATMUL_PACKED_K;
     int64_t rows = at_most(s->n - n, p->plan->packed.rows);
     int64_t across = at_most(s->k - k, MATMUL_PACKED_K);
     if (rows < p->plan->packed.rows || across < MATMUL_PACKED_K)
-        memset(p->codes, 0, sizeof p->codes);
+        memset(codes, 0, sizeof *codes);
     if (rows < 1 || across < 1)
         return;
     for (int64_t r = 0; p->from->transposed && r < rows; r++)
-        unpack_codes(p, (n + r) * s->k + k, across, p->codes[r], 1);
+        unpack_codes(p, (n + r) * s->k + k, across, codes->rows[r], 1);
     for (int64_t i = 0; !p->from->transposed && i < across; i++)
-        unpack_codes(p, (k + i) * s->n + n, rows, &p->codes[0][i], MATMUL_PACKED_K);
+        unpack_codes(p, (k + i) * s->n + n, rows, &codes->rows[0][i], MATMUL_PACKED_K);
 }
 
 /* Packs the codes of a row that thread `quad` of four has. */
@@ -156,13 +163,13 @@ static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint
 }
 
 /* Writes the words of all threads in vectors of four. */
-static void pack_block_codes(Packer *p, unsigned char *block)
+static void pack_block_codes(const Packer *p, const Codes *codes, unsigned char *block)
 {
     for (int row = 0; row < p->plan->packed.rows; row++)
         for (int quad = 0; quad < QUADS; quad++) {
             uint32_t words[8];
             unsigned thread = (unsigned)(row % 8 * QUADS + quad);
-            pack_row(p, p->codes[row], quad, words);
+            pack_row(p, codes->rows[row], quad, words);
             for (unsigned w = 0; w < p->bits; w++) {
                 unsigned number = (unsigned)(row / 8) * p->bits + w;
                 size_t place = (number / 4 * THREADS + thread) * 4 + number % 4;
@@ -210,12 +217,13 @@ static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
 
 /* ---- all of it ---------------------------------------------------------- */
 
-static void pack_block(Packer *p, int64_t tile, int64_t slice, unsigned char *block)
+static void pack_block(const Packer *p, int64_t tile, int64_t slice, unsigned char *block)
 {
+    Codes codes;
     const Packed *packed = &p->plan->packed;
     int group = p->plan->spec.group, groups = group ? MATMUL_PACKED_K / group : 0;
-    gather_block(p, tile, slice);
-    pack_block_codes(p, block);
+    gather_block(p, tile, slice, &codes);
+    pack_block_codes(p, &codes, block);
     for (int q = 0; q < groups; q++)
         pack_scales(p, tile, slice * groups + q, q, block + packed->block_scales,
                     block + packed->block_zeros);
@@ -231,18 +239,24 @@ static void pack_tables(const Packer *p, unsigned char *to)
                     to + packed->zeros + zero * rows * (size_t)tile);
 }
 
-static void pack_all(Packer *p, unsigned char *to)
+static void pack_tile(void *packer, size_t tile)
+{
+    const Packer *p = packer;
+    const Packed *packed = &p->plan->packed;
+    for (int64_t slice = 0; slice < packed->slices; slice++)
+        pack_block(p, (int64_t)tile, slice,
+                   p->to + (tile * (size_t)packed->slices + (size_t)slice) * packed->block);
+}
+
+static void pack_all(Packer *p, unsigned threads)
 {
     const Packed *packed = &p->plan->packed;
     size_t blocks = (size_t)(packed->tiles * packed->slices) * packed->block;
-    memset(to + blocks, 0, packed->size - blocks);
-    for (int64_t tile = 0; tile < packed->tiles; tile++)
-        for (int64_t slice = 0; slice < packed->slices; slice++)
-            pack_block(p, tile, slice,
-                      to + (size_t)(tile * packed->slices + slice) * packed->block);
+    memset(p->to + blocks, 0, packed->size - blocks);
+    parallel_for(threads, (size_t)packed->tiles, pack_tile, p);
     if (packed->scales)
-        pack_tables(p, to);
-    packed_put_identity(p->plan, to);
+        pack_tables(p, p->to);
+    packed_put_identity(p->plan, p->to);
 }
 
 tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *block)
@@ -271,8 +285,9 @@ tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
     if (!p)
         return matmul_fail_memory();
     status = packer_open(p, plan, &own);
+    p->to = packed;
     if (status == TILUS_OK)
-        pack_all(p, packed);
+        pack_all(p, own.threads < UINT_MAX ? (unsigned)own.threads : UINT_MAX);
     free(p->table);
     free(p);
     return status;

@@ -123,7 +123,7 @@ static inline tilus_matmul_weights weights_of(const Plain *p, bool transposed)
 {
     return (tilus_matmul_weights){sizeof(tilus_matmul_weights), p->codes, p->scales,
                                   p->zero_bytes ? p->zeros : NULL,
-                                  transposed};
+                                  .transposed = transposed};
 }
 
 /* Aligned as device memory is. */

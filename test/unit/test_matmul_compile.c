@@ -21,7 +21,8 @@ static void run_compiled(const tilus_matmul_problem *problem, void *cache)
     tilus_matmul *matmul = open_matmul(&rt, &options);
     tilus_matmul_plan *plan = plan_of(matmul, *problem);
     const tilus_matmul_weights weights = {sizeof weights, (void *)0x1000, (void *)0x2000,
-                                          problem->zeros ? (void *)0x3000 : NULL, true};
+                                          problem->zeros ? (void *)0x3000 : NULL,
+                                          .transposed = true};
     int expected = fake->launches + 1;
     for (int64_t m = 1; m <= 16; m += 15) {
         const tilus_matmul_call call = call_for(plan, m);
@@ -92,7 +93,7 @@ static void a_directory_of_the_listed_kernels_suffices(void **state)
                                           .zeros = TILUS_ZEROS_FLOAT};
     const tilus_matmul_options options = {.directory = directory};
     const tilus_matmul_weights weights = {sizeof weights, (void *)0x1000, (void *)0x2000,
-                                          (void *)0x3000, true};
+                                          (void *)0x3000, .transposed = true};
     assert_non_null(mkdtemp(directory));
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, &options);

@@ -229,7 +229,8 @@ static void the_device_gets_it(void **state)
     tilus_rt *own;
     tilus_matmul *with = open_matmul(&own, &options);
     tilus_matmul_plan *plan = plan_of(with, base);
-    const tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, NULL, true};
+    const tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000,
+                                    .transposed = true};
     tilus_matmul_packed is = {.struct_size = sizeof is};
     size_t size = tilus_matmul_packed_size(plan);
     unsigned char *packed = pack(plan);

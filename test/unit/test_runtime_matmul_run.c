@@ -217,7 +217,8 @@ static void refuses_what_is_too_much(void **state)
     Session s = {0};
     session_open(&s, u4);
     tilus_matmul_call call = call_for(s.plan, 1);
-    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000,
+                              .transposed = true};
     call.bias = 0x30000;
     assert_fails(tilus_matmul_run(s.plan, NULL, &call), TILUS_ERROR_ARGUMENT,
                  "call: bias is given, but the problem has none: give 0");
@@ -323,7 +324,8 @@ static void packs_on_the_device(void **state)
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "i4", .n = 200, .k = 1100,
                                             .zeros = TILUS_ZEROS_INTEGER});
-    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000, true};
+    tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, (void *)0x3000,
+                              .transposed = true};
     assert_ok(tilus_matmul_pack_device(s.plan, &fake->streams[0], &w, 0x100000));
     const Packed *p = &s.plan->packed;
     const uint64_t expected[] = {0x1000, 0x2000, 0x3000, 0x100000, 0x100000 + p->scales,
@@ -347,7 +349,8 @@ static void the_null_stream_is_of_the_device(void **state)
     (void)state;
     Session s = {0};
     session_open(&s, u4);
-    const tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000, NULL, false};
+    const tilus_matmul_weights w = {sizeof w, (void *)0x1000, (void *)0x2000,
+                                    .transposed = false};
     assert_ok(tilus_matmul_pack_device(s.plan, NULL, &w, 0x100000));
     assert_string_equal(fake->log[0].name, "pack");
     assert_null(fake->log[0].stream);
@@ -394,7 +397,7 @@ static tilus_status use_everything(FakeCompiler *compiler, tilus_rt *rt)
     const tilus_matmul_problem problem = {.struct_size = sizeof problem,
                                           .weights = "u4", .n = 2, .k = 100, .group = 128,
                                           .zeros = TILUS_ZEROS_INTEGER};
-    const tilus_matmul_weights weights = {sizeof weights, codes, scales, zeros, true};
+    const tilus_matmul_weights weights = {sizeof weights, codes, scales, zeros, .transposed = true};
     tilus_matmul *matmul;
     tilus_matmul_plan *plan = NULL;
     unsigned char packed[65536], part[65536];

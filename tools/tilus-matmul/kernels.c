@@ -130,8 +130,8 @@ static bool assemble(const char *ptxas, void **bytes, size_t *size)
 
 /* ---- compiling ---------------------------------------------------------------------- */
 
-static bool make_kernel(const struct KernelItem *kernel, const char *target, bool cubin, void **bytes,
-                 size_t *size)
+static bool make_kernel(const struct KernelItem *kernel, const char *target, bool cubin,
+                        void **bytes, size_t *size)
 {
     char message[MESSAGE], ptxas[PTXAS_PATH], why[PTXAS_PATH + 128];
     tilus_cache *cache = tilus_cache_open(NULL);

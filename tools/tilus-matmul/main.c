@@ -34,6 +34,7 @@ int64_t most_rows(const Settings *s)
 
 static const char *const ranges[] = {"minmax", "absmax", NULL};
 static const char *const layouts[] = {"nk", "kn", NULL};
+static const char *const codes[] = {"none", "bytes", "compact", NULL};
 
 static const ToolInfo tool = {
     TOOL, "plan, quantize, pack and compile matrix products with packed weights",
@@ -141,11 +142,16 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          "(default nk)", OPTION_CHOICE, &s->layout, layouts},
         {"tensor", "pattern", "of the file's tensors those that match; repeatable (default all "
          "matrices of floats)", OPTION_LIST, &s->tensors, NULL},
+        {"codes", NULL, "the tensors are no floats to quantize but codes, one in a byte, or "
+         "without gaps (default none)", OPTION_CHOICE, &s->codes, codes},
+        {"scales-suffix", "text", "the scales of codes are in the tensor of their name and this",
+         OPTION_STRING, &s->scales_suffix, NULL},
+        {"zeros-suffix", "text", "so are the zero points", OPTION_STRING, &s->zeros_suffix, NULL},
         {"range", NULL, "of a group that the type's range stands for: its least and largest "
          "value, or its largest magnitude (default minmax)", OPTION_CHOICE, &s->range, ranges},
         {"clip-steps", "count", "try so many smaller ranges of each group, and keep the one of "
          "least squared error (default 0)", OPTION_UNSIGNED, &s->clip_steps, NULL},
-        {"threads", "count", "quantize on so many threads (default: all processors)",
+        {"threads", "count", "quantize and pack on so many threads (default: all processors)",
          OPTION_UNSIGNED, &s->threads, NULL},
         {"jobs", "count", "compile in so many processes (default: all processors)",
          OPTION_UNSIGNED, &s->jobs, NULL},

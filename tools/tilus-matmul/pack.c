@@ -1,6 +1,7 @@
 /* Matrices to packed weights: quantized, packed and written one after the other, so that memory
  * holds one matrix's codes and packed form beside the pages that are read. */
 #define _GNU_SOURCE
+#include "tilus-matmul/codes.h"
 #include "tilus-matmul/identity.h"
 #include "support/clock.h"
 #include "tilus/types.h"
@@ -52,46 +53,10 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* Describes how the matrix is quantized for its problem. */
-static tilus_quantization quantization_of(const Job *job, size_t i)
+static CodesJob codes_job(const Job *job, size_t i)
 {
-    const Settings *s = job->settings;
-    const tilus_matmul_problem *p = &job->problems[i];
-    bool bf16 = p->activations && strcmp(p->activations, "bf16") == 0;
-    return (tilus_quantization){
-        .struct_size = sizeof(tilus_quantization), .values = job->matrices[i].type,
-        .weights = p->weights, .scales = p->scales ? p->scales : bf16 ? "bf16" : "f16",
-        .n = p->n, .k = p->k, .group = p->group, .zeros = p->zeros,
-        .range = (tilus_range)s->range, .clip_steps = s->clip_steps, .threads = s->threads,
-        .transposed = s->layout == 0};
-}
-
-static void free_codes(tilus_quantized *codes)
-{
-    free(codes->codes);
-    free(codes->scales);
-    free(codes->zeros);
-    *codes = (tilus_quantized){.struct_size = sizeof *codes};
-}
-
-static bool quantize(const Job *job, size_t i, tilus_quantized *codes)
-{
-    const Matrix *matrix = &job->matrices[i];
-    const tilus_quantization how = quantization_of(job, i);
-    char message[MESSAGE];
-    *codes = (tilus_quantized){.struct_size = sizeof *codes};
-    if (tilus_quantized_sizes(&how, codes, message, sizeof message) != TILUS_OK)
-        return fail("'%s': tensor '%s': %s", job->source.path, matrix->name, message);
-    codes->codes = allocate(codes->codes_size);
-    codes->scales = allocate(codes->scales_size);
-    codes->zeros = codes->zeros_size ? allocate(codes->zeros_size) : NULL;
-    if (!codes->codes || !codes->scales || (codes->zeros_size && !codes->zeros))
-        return false;
-    tilus_status status = tilus_quantize(&how, matrix->data, matrix->size, codes, message,
-                                         sizeof message);
-    source_forget(matrix->data, matrix->size);
-    return status == TILUS_OK ||
-           fail("'%s': tensor '%s': %s", job->source.path, matrix->name, message);
+    return (CodesJob){.settings = job->settings, .source = &job->source,
+                      .matrix = &job->matrices[i], .problem = &job->problems[i]};
 }
 
 static bool write_at(const Job *job, const void *data, size_t size, size_t offset)
@@ -106,15 +71,12 @@ static bool write_at(const Job *job, const void *data, size_t size, size_t offse
     return true;
 }
 
-static bool pack_codes(Job *job, size_t i, const tilus_quantized *codes, size_t offset)
+static bool pack_codes(Job *job, size_t i, const Codes *codes, size_t offset)
 {
-    const tilus_matmul_weights weights = {.struct_size = sizeof weights, .codes = codes->codes,
-                                          .scales = codes->scales, .zeros = codes->zeros,
-                                          .transposed = job->settings->layout == 0};
     unsigned char *packed = allocate(job->tensors[i].size);
     if (!packed)
         return false;
-    bool ok = tilus_matmul_pack(job->plans[i], &weights, packed) == TILUS_OK ||
+    bool ok = tilus_matmul_pack(job->plans[i], &codes->weights, packed) == TILUS_OK ||
               fail("'%s': tensor '%s': %s", job->source.path, job->matrices[i].name,
                    tilus_rt_error());
     if (ok) {
@@ -128,16 +90,18 @@ static bool pack_codes(Job *job, size_t i, const tilus_quantized *codes, size_t 
 static bool pack_matrix(Job *job, size_t i, size_t offset)
 {
     const tilus_matmul_problem *p = &job->problems[i];
-    tilus_quantized codes;
+    const CodesJob from = codes_job(job, i);
+    Codes codes;
     double start = clock_seconds();
-    bool ok = quantize(job, i, &codes);
+    bool ok = codes_make(&from, &codes);
     double middle = clock_seconds();
     ok = ok && pack_codes(job, i, &codes, offset);
-    free_codes(&codes);
+    codes_free(&codes);
     if (ok)
-        printf("%s: %" PRId64 " x %" PRId64 " %s to %s, %zu bytes; quantized in %.2f s, packed "
-               "in %.2f s\n", job->matrices[i].name, p->n, p->k, job->matrices[i].type,
-               p->weights, job->tensors[i].size, middle - start, clock_seconds() - middle);
+        printf("%s: %" PRId64 " x %" PRId64 " %s to %s, %zu bytes; %s in %.2f s, packed in "
+               "%.2f s\n", job->matrices[i].name, p->n, p->k, job->matrices[i].type, p->weights,
+               job->tensors[i].size, job->settings->codes ? "read" : "quantized", middle - start,
+               clock_seconds() - middle);
     return ok;
 }
 
@@ -171,11 +135,11 @@ static bool plan_matrix(Job *job, size_t i)
 {
     const Settings *s = job->settings;
     const Matrix *m = &job->matrices[i];
-    bool rows_are_n = s->layout == 0;
-    if (strcmp(m->type, "u8") == 0 || strcmp(m->type, "i8") == 0)
-        return fail("'%s': tensor '%s' is of %s; f16, bf16 and f32 are quantized",
-                    job->source.path, m->name, m->type);
-    job->problems[i] = problem_of(s, m->extents[!rows_are_n], m->extents[rows_are_n]);
+    const CodesJob from = codes_job(job, i);
+    int64_t extents[2];
+    if (!codes_extents(&from, s->weights, extents))
+        return false;
+    job->problems[i] = problem_of(s, extents[0], extents[1]);
     job->plans[i] = library_plan(job->library, &job->problems[i]);
     if (!job->plans[i])
         return false;
@@ -188,7 +152,7 @@ static bool plan_matrix(Job *job, size_t i)
 
 static bool plan_all(Job *job)
 {
-    if (!source_matrices(&job->source, &job->settings->tensors, &job->matrices, &job->count))
+    if (!source_matrices(&job->source, job->settings, &job->matrices, &job->count))
         return false;
     job->problems = calloc(job->count, sizeof *job->problems);
     job->plans = calloc(job->count, sizeof *job->plans);

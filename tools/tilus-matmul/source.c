@@ -77,8 +77,8 @@ static const char *npy_type(const NpyArray *a)
     switch (a->kind) {
     case 'f': return a->bytes == 2 ? "f16" : a->bytes == 4 ? "f32" : NULL;
     case 'V': return a->bytes == 2 ? "bf16" : NULL;
-    case 'u': return a->bytes == 1 ? "u8" : NULL;
-    case 'i': return a->bytes == 1 ? "i8" : NULL;
+    case 'u': return a->bytes == 1 ? "u8" : a->bytes == 4 ? "u32" : NULL;
+    case 'i': return a->bytes == 1 ? "i8" : a->bytes == 4 ? "i32" : NULL;
     default: return NULL;
     }
 }
@@ -86,7 +86,8 @@ static const char *npy_type(const NpyArray *a)
 static const char *tensor_type(const SafeTensor *t)
 {
     static const char *const names[][2] = {{"F16", "f16"}, {"BF16", "bf16"}, {"F32", "f32"},
-                                           {"U8", "u8"}, {"I8", "i8"}};
+                                           {"U8", "u8"}, {"I8", "i8"},
+                                           {"U32", "u32"}, {"I32", "i32"}};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(t->dtype, names[i][0]) == 0)
             return names[i][1];
@@ -106,10 +107,21 @@ static bool npy_matrix(const Source *source, Matrix *out)
     const char *type = npy_type(a);
     if (a->rank != 2 || a->count == 0 || !type)
         return fail("'%s' has %u dimensions of '%s', %zu elements in all; a matrix of f2, f4, V2 "
-                    "(bfloat16) or, of codes, u1 or i1 is packed", source->path, a->rank, descr,
-                    a->count);
+                    "(bfloat16) or, of codes, u1, i1, u4 or i4 is packed", source->path, a->rank,
+                    descr, a->count);
     *out = (Matrix){.name = "weight", .type = type, .extents = {a->extents[0], a->extents[1]},
                     .data = a->data, .size = a->count * a->bytes};
+    return true;
+}
+
+bool source_find(const Source *source, const char *name, Matrix *matrix)
+{
+    const SafeTensor *t = source->is_npy ? NULL : safetensors_find(&source->safe, name);
+    if (!t || t->rank != 2 || t->size == 0 || !tensor_type(t))
+        return false;
+    *matrix = (Matrix){.name = t->name, .type = tensor_type(t),
+                       .extents = {t->extents[0], t->extents[1]},
+                       .data = source->safe.data + t->begin, .size = t->size};
     return true;
 }
 
@@ -131,11 +143,9 @@ static bool add_tensor(const Source *source, const SafeTensor *t, const StringLi
         return true;
     if (!fits)
         return fail("'%s': tensor '%s' has %u dimensions of %s, %zu bytes in all; a matrix of "
-                    "F16, BF16, F32 or, of codes, U8 or I8 is packed", source->path, t->name,
-                    t->rank, t->dtype, t->size);
-    matrices[(*count)++] = (Matrix){.name = t->name, .type = type,
-                                    .extents = {t->extents[0], t->extents[1]},
-                                    .data = source->safe.data + t->begin, .size = t->size};
+                    "F16, BF16, F32 or, of codes, U8, I8, U32 or I32 is packed", source->path,
+                    t->name, t->rank, t->dtype, t->size);
+    source_find(source, t->name, &matrices[(*count)++]);
     return true;
 }
 
@@ -155,9 +165,9 @@ static bool check_patterns(const Source *source, const StringList *patterns)
     return true;
 }
 
-bool source_matrices(const Source *source, const StringList *patterns, Matrix **matrices,
-                     size_t *count)
+bool source_matrices(const Source *source, const Settings *s, Matrix **matrices, size_t *count)
 {
+    const StringList *patterns = &s->tensors;
     *count = 0;
     *matrices = calloc(source->safe.count + 1, sizeof **matrices);
     if (!*matrices)

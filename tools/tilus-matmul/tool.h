@@ -10,6 +10,8 @@
 
 #define TOOL "tilus-matmul"
 
+enum { LAYOUT_NK, LAYOUT_KN };
+enum { CODES_NONE, CODES_BYTES, CODES_COMPACT };
 enum { SIZES_MAX = 32, MESSAGE = 512, PATH = 4096, CHECKSUM = 17 };
 
 /* The command line. */
@@ -17,9 +19,11 @@ typedef struct Settings {
     StringList words;           /* the command, and files */
     const char *weights, *activations, *scales, *result;
     unsigned n, k, group, n_tile;
-    int zeros, range, layout;
+    int zeros, range;
+    int layout, codes;          /* LAYOUT_, CODES_ */
     unsigned clip_steps, threads, jobs;
     StringList tensors;
+    const char *scales_suffix, *zeros_suffix;
     const char *device, *target, *tunings, *sizes, *output;
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
@@ -66,7 +70,7 @@ typedef struct Source {
 /* A matrix of a source, or of codes. */
 typedef struct Matrix {
     const char *name;
-    const char *type;           /* "f16", "bf16", "f32", "u8" */
+    const char *type;           /* "f16", "bf16", "f32", of codes "u8", "i32", .. */
     int64_t extents[2];
     const unsigned char *data;
     size_t size;
@@ -81,8 +85,10 @@ void source_forget(const unsigned char *data, size_t size);
 
 /* Finds the matrices of a source that match --tensor, all floats where there is none; at least
  * one. The caller frees *matrices. */
-bool source_matrices(const Source *source, const StringList *patterns, Matrix **matrices,
-                     size_t *count);
+bool source_matrices(const Source *source, const Settings *s, Matrix **matrices, size_t *count);
+
+/* Finds the matrix of that name; false, without a word, where there is none. */
+bool source_find(const Source *source, const char *name, Matrix *matrix);
 
 /* ---- kernels (kernels.c) -------------------------------------------------------- */
 

@@ -50,7 +50,8 @@ static tilus_matmul_weights plain_weights(const Run *r)
 {
     const Data *d = &r->data;
     return (tilus_matmul_weights){sizeof(tilus_matmul_weights), d->codes, d->scales,
-                                  d->zero_bytes ? d->zeros : NULL, r->trial->transposed};
+                                  d->zero_bytes ? d->zeros : NULL,
+                                  .transposed = r->trial->transposed};
 }
 
 /* The packed weights of a plan, or NULL after a failure; freed with free(). */
@@ -109,7 +110,8 @@ static bool pack_there(const Run *r, Outcome *o)
               (d->zero_bytes == 0 || place(r, d->zeros, d->zero_bytes, &zeros, o));
     const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)codes,
                                         (const void *)(uintptr_t)scales,
-                                        (const void *)(uintptr_t)zeros, r->trial->transposed};
+                                        (const void *)(uintptr_t)zeros,
+                                        .transposed = r->trial->transposed};
     ok = ok && check(o, e->pack(e, r->plan, &plain, r->packed));
     e->release(e, codes);
     e->release(e, scales);

@@ -1,7 +1,8 @@
-"""Writes small files of weights: weights.py FILE [transposed | nan | integers].
+"""Writes small files of weights: weights.py FILE [transposed | nan | doubles | bytes | compact].
 
 FILE.npy has the matrix [6, 300] of f4, or its transpose; FILE.safetensors has it as F32 `a`,
-`b` of BF16 [4, 64], `norm` of one dimension and `codes` of U8.
+`b` of BF16 [4, 64], `norm` of one dimension and `codes` of U8; with `bytes` or `compact` 4-bit
+codes `w` [6, 304], each in a byte or without gaps, with scales and zero points.
 """
 import json
 import struct
@@ -27,8 +28,9 @@ def floats(rows):
 
 def write_npy(path, kind):
     rows = matrix(kind)
-    shape = len(rows), len(rows[0])
-    descr = "<i4" if kind == "integers" else "<f4"
+    doubles = kind == "doubles"
+    shape = len(rows), len(rows[0]) // (2 if doubles else 1)
+    descr = "<f8" if doubles else "<f4"
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
     with open(path, "wb") as file:
@@ -36,10 +38,24 @@ def write_npy(path, kind):
         file.write(floats(rows))
 
 
+def write_codes(path, kind):
+    codes = [(r * 5 + c * 3) % 16 for r in range(ROWS) for c in range(304)]
+    pairs = bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2]))
+    weights = ("w", "U8", [ROWS, 304], bytes(codes)) if kind == "bytes" else \
+        ("w", "I32", [ROWS, 38], pairs)
+    scales = struct.pack("<18e", *(0.01 + i / 64 for i in range(18)))
+    write_tensors(path, [weights, ("w_scale", "F16", [ROWS, 3], scales),
+                         ("w_zero", "U8", [ROWS, 3], bytes(range(18)))])
+
+
 def write_safetensors(path, kind):
     narrow = b"".join(struct.pack("<f", value(1, i))[2:] for i in range(4 * 64))
     data = [("a", "F32", [ROWS, COLUMNS], floats(matrix(kind))), ("b", "BF16", [4, 64], narrow),
             ("norm", "F16", [3], bytes(6)), ("codes", "U8", [2, 5], bytes(10))]
+    write_tensors(path, data)
+
+
+def write_tensors(path, data):
     header, end = {}, 0
     for name, dtype, shape, raw in data:
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(raw)]}
@@ -51,7 +67,10 @@ def write_safetensors(path, kind):
 
 def main():
     path, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
-    (write_npy if path.endswith(".npy") else write_safetensors)(path, kind)
+    if kind in ("bytes", "compact"):
+        write_codes(path, kind)
+    else:
+        (write_npy if path.endswith(".npy") else write_safetensors)(path, kind)
 
 
 if __name__ == "__main__":
