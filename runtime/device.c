@@ -42,9 +42,11 @@ tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal)
 
 tilus_status device_check(const ErrorContext *at)
 {
+    if (at->rt->has_engine)
+        return TILUS_OK;
     if (at->rt->is_software)
         return rt_fail_at(at, TILUS_ERROR_NO_DRIVER, "a software device has no driver, and runs "
-                          "nothing");
+                          "nothing without an engine");
     if (!fork_mark_is_mine(&at->rt->mark))
         return rt_fail(TILUS_ERROR_STATE, "this process was forked after tilus_rt_open, which a "
                        "CUDA driver does not survive: fork first, or start a new program (in "
@@ -80,6 +82,8 @@ tilus_status device_enter(const ErrorContext *at, bool *pushed)
     assert(at->device);
     *pushed = false;
     tilus_status status = device_check(at);
+    if (status == TILUS_OK && at->rt->is_software)
+        return status;
     if (status == TILUS_OK)
         status = retain(at);
     if (status != TILUS_OK)

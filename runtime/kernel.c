@@ -104,7 +104,9 @@ void tilus_kernel_unload(tilus_kernel *kernel)
 {
     if (!kernel)
         return;
-    if (!kernel->rt->is_software && fork_mark_is_mine(&kernel->rt->mark))
+    if (kernel->rt->is_software)
+        engine_unload(kernel);
+    else if (fork_mark_is_mine(&kernel->rt->mark))
         unload_everywhere(kernel);
     pthread_mutex_destroy(&kernel->lock);
     maps_close(kernel->maps);

@@ -398,6 +398,15 @@ done:
     return status;
 }
 
+static tilus_status launch_on_engine(const Launch *l, size_t count)
+{
+    tilus_engine_launch launch = {
+        .struct_size = sizeof launch, .args = l->args, .arg_count = count,
+        .grid = {l->grid[0], l->grid[1], l->grid[2]}, .workspace_size = l->needed,
+        .workspace_zeroed = l->zeroed};
+    return engine_launch(l->kernel, &launch, l->workspace);
+}
+
 tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus_arg *args,
                           size_t count, uint64_t workspace, size_t size)
 {
@@ -412,6 +421,8 @@ tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus
     status = check_workspace(&l, size);
     if (status != TILUS_OK)
         return status;
+    if (kernel->rt->has_engine)
+        return launch_on_engine(&l, count);
     pack_parameters(&l, parameters);
     return launch_checked(&l);
 }

@@ -1,6 +1,8 @@
 /* Device memory. */
 #include "rt.h"
 
+#include <string.h>
+
 /* Makes the device's context current. */
 static tilus_status enter(ErrorContext *at, tilus_rt *rt, int device, bool *pushed)
 {
@@ -17,6 +19,8 @@ tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size, uint64_t *
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)
         return status;
+    if (rt->is_software)
+        return engine_allocate(&at, size, address);
     size += size == 0;      /* the driver refuses 0 bytes */
     CHECK(&at, cuMemAlloc(&pointer, size));
     *address = pointer;
@@ -24,14 +28,48 @@ done:
     return device_leave(&at, pushed, status);
 }
 
-/* The body of a function that is one driver call on the device. */
-#define CALL_ON_DEVICE(rt, device, call)                                      \
+/* ---- of software devices ------------------------------------------------- */
+
+static tilus_status upload(const ErrorContext *at, uint64_t to, const void *from, size_t size)
+{
+    void *data;
+    tilus_status status = engine_find(at, to, size, &data);
+    if (status == TILUS_OK && size)
+        memcpy(data, from, size);
+    return status;
+}
+
+static tilus_status download(const ErrorContext *at, void *to, uint64_t from, size_t size)
+{
+    void *data;
+    tilus_status status = engine_find(at, from, size, &data);
+    if (status == TILUS_OK && size)
+        memcpy(to, data, size);
+    return status;
+}
+
+static tilus_status fill(const ErrorContext *at, uint64_t to, unsigned char byte, size_t size)
+{
+    void *data;
+    tilus_status status = engine_find(at, to, size, &data);
+    if (status == TILUS_OK && size)
+        memset(data, byte, size);
+    return status;
+}
+
+/* ---- of any ---------------------------------------------------------------- */
+
+/* The body of a function that is one driver call on the device, or a call on `at` of a software
+ * device. */
+#define CALL_ON_DEVICE(rt, device, software, call)                            \
     do {                                                                      \
         ErrorContext at;                                                      \
         bool pushed;                                                          \
         tilus_status status = enter(&at, rt, device, &pushed);                \
         if (status != TILUS_OK)                                               \
             return status;                                                    \
+        if ((rt)->is_software)                                                \
+            return software;                                                  \
         CHECK(&at, call);                                                     \
     done:                                                                     \
         return device_leave(&at, pushed, status);                             \
@@ -39,33 +77,34 @@ done:
 
 tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
 {
-    CALL_ON_DEVICE(rt, device, cuMemFree(address));
+    CALL_ON_DEVICE(rt, device, engine_release(&at, address), cuMemFree(address));
 }
 
 tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
                              size_t size)
 {
-    CALL_ON_DEVICE(rt, device, cuMemcpyHtoD(to, from, size));
+    CALL_ON_DEVICE(rt, device, upload(&at, to, from, size), cuMemcpyHtoD(to, from, size));
 }
 
 tilus_status tilus_rt_enqueue_upload(tilus_rt *rt, int device, tilus_stream stream, uint64_t to,
                                      const void *from, size_t size)
 {
-    CALL_ON_DEVICE(rt, device, cuMemcpyHtoDAsync(to, from, size, stream));
+    CALL_ON_DEVICE(rt, device, upload(&at, to, from, size),
+                   cuMemcpyHtoDAsync(to, from, size, stream));
 }
 
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
-    CALL_ON_DEVICE(rt, device, cuMemcpyDtoH(to, from, size));
+    CALL_ON_DEVICE(rt, device, download(&at, to, from, size), cuMemcpyDtoH(to, from, size));
 }
 
 tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to, unsigned char byte,
                            size_t size)
 {
-    CALL_ON_DEVICE(rt, device, cuMemsetD8(to, byte, size));
+    CALL_ON_DEVICE(rt, device, fill(&at, to, byte, size), cuMemsetD8(to, byte, size));
 }
 
 tilus_status tilus_rt_synchronize(tilus_rt *rt, int device)
 {
-    CALL_ON_DEVICE(rt, device, cuCtxSynchronize());
+    CALL_ON_DEVICE(rt, device, TILUS_OK, cuCtxSynchronize());
 }

@@ -232,8 +232,8 @@ static tilus_status prepare(Loaded *l)
     const ErrorContext at = {l->kernel->rt, l->device, l->kernel};
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tilus_status status = check_fits(&at);
-    if (status != TILUS_OK)
-        return status;
+    if (status != TILUS_OK || at.rt->is_software)
+        return status == TILUS_OK ? engine_prepare(l) : status;
     CHECK(&at, cuThreadExchangeStreamCaptureMode(&mode));
     status = prepare_in_context(l);
     CALL_AND_LOG(&at, cuThreadExchangeStreamCaptureMode(&mode));

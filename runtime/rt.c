@@ -55,7 +55,7 @@ static tilus_status open_as_asked(tilus_rt *rt, const tilus_rt_options *options)
     const Report why = {message, sizeof message};
     if (!SIZED_COPY(tilus_rt_options, &rt->options, options, "options", why))
         return rt_fail(TILUS_ERROR_ARGUMENT, "%s", message);
-    bool is_software = rt->options.devices || rt->options.device_count;
+    bool is_software = rt->options.devices || rt->options.device_count || rt->options.engine;
     tilus_status status = is_software ? software_open(rt) : open_driver(rt);
     rt->options.library = NULL;
     rt->options.devices = NULL;
@@ -95,6 +95,7 @@ void tilus_rt_close(tilus_rt *rt)
         if (is_mine && atomic_load_explicit(&device->context, memory_order_acquire))
             CALL_AND_LOG(&at, cuDevicePrimaryCtxRelease(device->handle));
         pthread_mutex_destroy(&device->lock);
+        engine_free_memory(device);
     }
     fork_mark_free(&rt->mark);
     free(rt->devices);

@@ -34,12 +34,17 @@ typedef struct Device {
     char why[RT_LINE];
     _Atomic(Loaded *) last;     /* launched; NULL: none, or its kernel is unloaded ... */
     char unloaded[RT_LINE];     /* ... and this is its text */
+    tilus_memory *allocations;  /* of a software device */
+    size_t memory_count, memory_capacity;
+    size_t allocated;           /* bytes of them */
 } Device;
 
 struct tilus_rt {
     CudaApi api;
     bool has_libraries;         /* the driver has cuLibrary... */
     bool is_software;           /* the devices are descriptions; `api` is empty */
+    bool has_engine;            /* ... which `engine` runs kernels of */
+    tilus_engine engine;
     ForkMark mark;
     tilus_rt_options options;
     int driver_version;
@@ -52,6 +57,7 @@ struct Loaded {
     tilus_kernel *kernel;
     Device *device;
     atomic_bool ready;          /* prepared; set after what follows */
+    void *program;              /* of an engine; the next ones are of a driver */
     CUcontext context;
     CUmodule module;            /* NULL where a library holds the code */
     CUfunction function;
@@ -168,6 +174,23 @@ void device_note_launch(Device *device, Loaded *loaded, const int64_t grid[3]);
 
 /* Forgets a kernel that is unloaded, but for its name. */
 void device_forget(Device *device, Loaded *loaded);
+
+/* ---- engines (engine.c) --------------------------------------------- */
+
+/* Memory of a software device, whose runtime has an engine. engine_find sets `*data` to the
+ * bytes at an address, which are all in one allocation. */
+tilus_status engine_allocate(const ErrorContext *at, size_t size, uint64_t *address);
+tilus_status engine_release(const ErrorContext *at, uint64_t address);
+tilus_status engine_find(const ErrorContext *at, uint64_t address, size_t size, void **data);
+void engine_free_memory(Device *device);
+
+/* Prepare a kernel, with its lock held; unload it everywhere. */
+tilus_status engine_prepare(Loaded *l);
+void engine_unload(tilus_kernel *kernel);
+
+/* Runs a launch whose arguments, grid and bytes of workspace are set, and were checked. */
+tilus_status engine_launch(tilus_kernel *kernel, const tilus_engine_launch *launch,
+                           uint64_t workspace);
 
 /* ---- tensor maps (maps.c) ------------------------------------------- */
 

@@ -89,6 +89,23 @@ static tilus_status take_checked(Device *device, size_t i, const void *from, siz
     return status;
 }
 
+static tilus_status take_engine(tilus_rt *rt)
+{
+    char message[RT_LINE / 2];
+    const Report why = {message, sizeof message};
+    tilus_engine *e = &rt->engine;
+    rt->has_engine = rt->options.engine;
+    if (!rt->has_engine)
+        return TILUS_OK;
+    if (!SIZED_COPY(tilus_engine, e, rt->options.engine, "engine", why))
+        return refuse("%s", message);
+    rt->options.engine = NULL;
+    if (e->name && e->load && e->run && e->unload)
+        return TILUS_OK;
+    return refuse("engine: %s is NULL", !e->name ? "name" : !e->load ? "load" : !e->run ? "run"
+                                                                                      : "unload");
+}
+
 tilus_status software_open(tilus_rt *rt)
 {
     const char *from = (const char *)rt->options.devices;
@@ -98,7 +115,9 @@ tilus_status software_open(tilus_rt *rt)
                       from ? "given" : "NULL", count, DEVICES_MAX);
     memcpy(&size, from, sizeof size);
     rt->is_software = true;
-    tilus_status status = devices_allocate(rt, (int)count);
+    tilus_status status = take_engine(rt);
+    if (status == TILUS_OK)
+        status = devices_allocate(rt, (int)count);
     for (size_t i = 0; i < count && status == TILUS_OK; i++)
         status = take_checked(&rt->devices[i], i, from + i * size, size);
     return status;

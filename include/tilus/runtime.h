@@ -57,6 +57,42 @@ typedef struct tilus_device_description {
 TILUS_API const tilus_device_description *tilus_known_device(size_t i);
 TILUS_API const tilus_device_description *tilus_find_device(const char *name);
 
+/* Memory of a software device, on the host. */
+typedef struct tilus_memory {
+    void *data;
+    size_t size;                /* bytes */
+} tilus_memory;
+
+/* A launch on an engine, as tilus_launch has checked it. */
+typedef struct tilus_engine_launch {
+    size_t struct_size;         /* sizeof(tilus_engine_launch) */
+    const tilus_arg *args;      /* pointers are addresses in `memory`, or of its ends, or 0 */
+    size_t arg_count;
+    int64_t grid[3];            /* blocks, none of them 0 */
+    const tilus_memory *memory; /* the allocations that pointers lie in, each once */
+    size_t memory_count;
+    size_t workspace_size;      /* bytes of the workspace, which the engine has of its own ... */
+    size_t workspace_zeroed;    /* ... and of its beginning, which is 0 */
+} tilus_engine_launch;
+
+/* Runs programs on this machine, in place of a device. The functions are called by any thread,
+ * several at once; on failure they write why to message[0..size). */
+typedef struct tilus_engine {
+    size_t struct_size;         /* sizeof(tilus_engine) */
+    const char *name;           /* for messages */
+    void *data;
+
+    /* Makes `*program` of an artefact, which lives as long as it. */
+    tilus_status (*load)(void *data, const tilus_artefact *artefact, void **program,
+                         char *message, size_t size);
+
+    /* Runs all blocks of a launch to their end. TILUS_ERROR_PROGRAM: the program did what it
+       must not, as an access outside of `memory`. */
+    tilus_status (*run)(void *program, const tilus_engine_launch *launch, char *message,
+                        size_t size);
+    void (*unload)(void *program);
+} tilus_engine;
+
 /* All zero but struct_size, or a NULL in its place, is the default. */
 typedef struct tilus_rt_options {
     size_t struct_size;         /* sizeof(tilus_rt_options) */
@@ -75,11 +111,18 @@ typedef struct tilus_rt_options {
     void *log_data;
 
     /* Software devices, in place of a driver and its devices: libcuda is not loaded, and the
-       process has these. Libraries plan, pack and check for them as on such devices; functions
-       that need a driver are TILUS_ERROR_NO_DRIVER. The elements are as far apart as the first
+       process has these. Libraries plan, pack and check for them as on such devices; what
+       needs a driver is TILUS_ERROR_NO_DRIVER, unless there is an engine. The elements are as far apart as the first
        one's struct_size says; all is copied. NULL and 0: the driver's devices. */
     const tilus_device_description *devices;
     size_t device_count;
+
+    /* Runs kernels of the software devices, on host memory that tilus_rt_allocate gives, as many
+       bytes as the description says. Copied; tilus_cpu_engine() of the compiler library is one.
+       tilus_launch runs the kernel before it returns, whatever the stream, on the device whose
+       memory its arguments are of; pointers into no allocation are refused. NULL: they run
+       nothing. */
+    const tilus_engine *engine;
 } tilus_rt_options;
 
 /* Loads libcuda, initialises it and describes the devices; makes no context yet. With software
@@ -142,7 +185,7 @@ TILUS_API const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel
 TILUS_API tilus_status tilus_kernel_prepare(tilus_kernel *kernel, int device);
 
 /* Registers a thread and bytes of local memory a thread (0 means no spill), as the
- * driver reports them; -1 where the kernel is not prepared. */
+ * driver reports them; -1 where the kernel is not prepared, or there is none. */
 TILUS_API int tilus_kernel_registers(const tilus_kernel *kernel, int device);
 TILUS_API int tilus_kernel_local_bytes(const tilus_kernel *kernel, int device);
 

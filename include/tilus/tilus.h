@@ -524,6 +524,11 @@ TILUS_API tilus_status tilus_run_on_cpu(tilus_module *module, const char *progra
                                         const tilus_cpu_options *options,
                                         tilus_cpu_times *times);
 
+/* Returns the CPU engine as tilus_rt_options.engine (tilus/runtime.h): launches on a software
+ * device compile the text that the artefact carries, once, and run it on this machine. Faults
+ * are TILUS_ERROR_PROGRAM, with the op's line. Static storage. Thread safe. */
+TILUS_API const struct tilus_engine *tilus_cpu_engine(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,4 +14,10 @@ static inline Define *api_defines(Module *m, const tilus_define *defines, size_t
     return copy;
 }
 
+enum { DEFINES_MAX = 64 };
+
+/* Cuts "NAME=VALUE .." into defines, in place; their count, or -1 where it is not of that
+ * form. */
+int defines_split(char *text, tilus_define defines[static DEFINES_MAX]);
+
 #endif

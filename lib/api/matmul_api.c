@@ -1,12 +1,11 @@
 /* Public API: the compiler that the matmul library asks for kernels that it does not find. */
 #define _GNU_SOURCE
+#include "api/defines.h"
 #include "tilus/tilus.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { DEFINES_MAX = 64 };
 
 /* kernels/matmul.tilus, which the build writes as a source. */
 extern const char matmul_template[];
@@ -19,8 +18,7 @@ const char *tilus_template_text(const char *name, size_t *size)
     return found ? matmul_template : NULL;
 }
 
-/* Cuts "NAME=VALUE .." into defines; their count, or -1 where it is not of that form. */
-static int split(char *text, tilus_define defines[DEFINES_MAX])
+int defines_split(char *text, tilus_define defines[static DEFINES_MAX])
 {
     int count = 0;
     for (char *word = strsep(&text, " "); word; word = strsep(&text, " ")) {
@@ -55,7 +53,7 @@ tilus_status tilus_matmul_compile(void *cache, const char *program, const char *
     tilus_status status = TILUS_ERROR_MEMORY;
     char *text = strdup(parameters);
     tilus_diag *diag = tilus_diag_new();
-    int count = text ? split(text, defines) : 0;
+    int count = text ? defines_split(text, defines) : 0;
     *bytes = NULL;
     *size = 0;
     snprintf(message, message_size, "out of memory");

@@ -20,12 +20,14 @@ typedef struct CpuLaunch {
     const tilus_kernel_info *info;
     int64_t grid[3];
     const tilus_arg *args;          /* a pointer's is its buffer's number */
-    const tilus_buffer *buffers;
+    const size_t *offsets;          /* of each argument in its buffer; NULL: 0 */
+    const tilus_buffer *buffers;    /* aligned to 256 bytes where there are offsets */
     size_t buffer_count;
     size_t workspace_bytes, workspace_zeroed;
 } CpuLaunch;
 
-/* Compiles and runs, once for a CpuRun. `times` may be NULL. Buffers get what was
+/* Compiles, at the first call, and runs. All calls of a CpuRun are of one program, with equal
+ * options. `times` may be NULL. Buffers get what was
  * written, also after a fault, which the module's diag holds. */
 tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_options *options,
                      tilus_cpu_times *times);

@@ -30,6 +30,7 @@ struct CpuRun {
     Machine machine;
     Station *stations;
     unsigned station_count;
+    ArenaMark launch;           /* of the module's scratch, where a launch's data begins */
 };
 
 CpuRun *cpu_new(Module *m)
@@ -54,16 +55,29 @@ static void close_station(Station *s)
     free(s->workers);
 }
 
+/* Frees what is of one launch. */
+static void clear(CpuRun *run)
+{
+    Machine *m = &run->machine;
+    for (unsigned i = 0; i < run->station_count; i++)
+        close_station(&run->stations[i]);
+    for (size_t i = 0; i < m->region_count; i++)
+        guarded_close(&m->regions[i]);
+    free(m->regions);
+    free(run->stations);
+    m->regions = NULL;
+    m->region_count = 0;
+    run->stations = NULL;
+    run->station_count = 0;
+    m->next_cluster = m->done_blocks = 0;
+    m->stop = false;
+}
+
 void cpu_free(CpuRun *run)
 {
     if (!run)
         return;
-    for (unsigned i = 0; i < run->station_count; i++)
-        close_station(&run->stations[i]);
-    for (size_t i = 0; i < run->machine.region_count; i++)
-        guarded_close(&run->machine.regions[i]);
-    free(run->machine.regions);
-    free(run->stations);
+    clear(run);
     host_free(run->code);
     mtx_destroy(&run->machine.printing);
     codegen_free(run->cg);
@@ -107,6 +121,8 @@ static bool open_regions(CpuRun *run, const CpuLaunch *launch)
         const char *name = buffer_name(launch, &run->module->scratch, i, &align);
         if (!name)
             continue;
+        if (launch->offsets && align < TILUS_WORKSPACE_ALIGN)
+            align = TILUS_WORKSPACE_ALIGN;
         if (!guarded_open(&m->regions[i], name, size, align, false))
             return false;
         memcpy(m->regions[i].data, launch->buffers[i].data, size);
@@ -159,7 +175,8 @@ static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
         tilus_arg arg = launch->args[i];
         args[i] = arg;
         if (t->kind == TYPE_PTR)
-            args[i].pointer = (uintptr_t)run->machine.regions[arg.pointer].data;
+            args[i].pointer = (uintptr_t)run->machine.regions[arg.pointer].data +
+                              (launch->offsets ? launch->offsets[i] : 0);
         words[i] = t->kind == TYPE_PTR        ? args[i].pointer
                    : dtype_is_float(t->dtype) ? dtype_encode(t->dtype, arg.real)
                                               : (uint64_t)arg.integer;
@@ -306,23 +323,38 @@ static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
                       "a grid of more than 2^63 blocks");
 }
 
+/* Compiles, unless that was done. */
+static tilus_status compile(CpuRun *run, const CpuLaunch *launch)
+{
+    Machine *m = &run->machine;
+    if (run->code)
+        return TILUS_OK;
+    run->code = host_compile(run->cg, m->options, launch->program, &m->entry);
+    if (!run->code)
+        return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
+    m->mma = mma_places(run->module);
+    if (m->options->check_races)
+        tensors_open(m);
+    run->launch = arena_mark(&run->module->scratch);
+    return TILUS_OK;
+}
+
 /* Sets the machine up; TILUS_OK, or why not. */
 static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
                             const tilus_cpu_options *options)
 {
     Machine *m = &run->machine;
+    clear(run);
     m->program = launch->program;
     m->options = options;
     m->thread_count = launch->info->threads;
     m->shared_bytes = launch->info->shared_bytes;
     if (!count_blocks(run, launch))
         return TILUS_ERROR_PROGRAM;
-    run->code = host_compile(run->cg, options, launch->program, &m->entry);
-    if (!run->code)
-        return run->module->diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
-    m->mma = mma_places(run->module);
-    if (options->check_races)
-        tensors_open(m);
+    tilus_status status = compile(run, launch);
+    if (status != TILUS_OK)
+        return status;
+    arena_reset(&run->module->scratch, run->launch);
     if (!open_regions(run, launch) || !open_stations(run, launch->program))
         return TILUS_ERROR_MEMORY;
     m->args = place_args(run, launch);

@@ -1,0 +1,390 @@
+/* Products on a software device with the CPU engine, by public calls alone, against sums of
+ * f64; and what the runtime and the engine refuse. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tilus/matmul.h"
+#include "tilus/tilus.h"
+#include "tilus/types.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static tilus_rt *rt;
+static tilus_matmul *matmul;
+
+static tilus_rt *open_device(const char *name, const tilus_engine *engine)
+{
+    const tilus_rt_options options = {.struct_size = sizeof options,
+                                      .devices = tilus_find_device(name), .device_count = 1,
+                                      .engine = engine};
+    char message[256];
+    tilus_rt *opened;
+    if (tilus_rt_open(&options, &opened, message, sizeof message) != TILUS_OK)
+        fail_msg("%s", message);
+    return opened;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    const tilus_matmul_options options = {.struct_size = sizeof options,
+                                          .compile = tilus_matmul_compile};
+    rt = open_device("h200", tilus_cpu_engine());
+    return tilus_matmul_open(rt, &options, &matmul);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+    return 0;
+}
+
+static void assert_ok(tilus_status status)
+{
+    if (status != TILUS_OK)
+        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
+}
+
+static void assert_fails(tilus_status got, tilus_status status, const char *part)
+{
+    if (got != status || !strstr(tilus_rt_error(), part))
+        fail_msg("%s: %s", tilus_status_name(got), tilus_rt_error());
+}
+
+/* ---- memory ---------------------------------------------------------------------- */
+
+static uint64_t place(const void *bytes, size_t size)
+{
+    uint64_t address;
+    assert_ok(tilus_rt_allocate(rt, 0, size, &address));
+    assert_int_equal(address % 256, 0);
+    if (bytes)
+        assert_ok(tilus_rt_upload(rt, 0, address, bytes, size));
+    return address;
+}
+
+static void release(uint64_t address)
+{
+    assert_ok(tilus_rt_release(rt, 0, address));
+}
+
+/* ---- products -------------------------------------------------------------------- */
+
+static double uniform(void)
+{
+    static uint32_t seed = 12345;
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) / 8388608.0 - 1;
+}
+
+/* Elements of `type`, and their values. */
+static void *make(const char *type, size_t count, double scale, double *values)
+{
+    unsigned bits = tilus_type_bits(type);
+    void *bytes = calloc((count * bits + 7) / 8 + 1, 1);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t code = tilus_encode(type, scale * uniform());
+        values[i] = tilus_decode(type, code);
+        tilus_set_bits(bytes, i, bits, code);
+    }
+    return bytes;
+}
+
+typedef struct Case {
+    tilus_matmul_problem problem;
+    int64_t m, a_stride;
+    double scale;               /* of codes */
+} Case;
+
+typedef struct Operands {
+    const Case *c;
+    int64_t stride;
+    tilus_matmul_weights weights;
+    double *b, *a, *bias;       /* b: [n, k], dequantized */
+    void *a_bytes, *bias_bytes;
+} Operands;
+
+static double *numbers(int64_t count)
+{
+    return calloc((size_t)count, sizeof(double));
+}
+
+static Operands make_operands(const Case *c)
+{
+    const tilus_matmul_problem *p = &c->problem;
+    int64_t group = p->group ? p->group : p->k, groups = (p->k - 1) / group + 1;
+    const char *activations = p->activations ? p->activations : "f16";
+    Operands o = {.c = c, .stride = c->a_stride ? c->a_stride : p->k,
+                  .b = numbers(p->n * p->k), .bias = numbers(p->n)};
+    o.a = numbers(c->m * o.stride);
+    double *scales = numbers(p->n * groups), *zeros = numbers(p->n * groups);
+    o.a_bytes = make(activations, (size_t)(c->m * o.stride), 1, o.a);
+    o.bias_bytes = make("f16", (size_t)p->n, 1, o.bias);
+    o.weights = (tilus_matmul_weights){.struct_size = sizeof o.weights, .transposed = true};
+    o.weights.codes = make(p->weights, (size_t)(p->n * p->k), c->scale, o.b);
+    o.weights.scales = make("f16", (size_t)(p->n * groups), 0.01, scales);
+    if (p->zeros == TILUS_ZEROS_INTEGER)
+        o.weights.zeros = make("u8", (size_t)(p->n * groups), 3, zeros);
+    else if (p->zeros == TILUS_ZEROS_FLOAT)
+        o.weights.zeros = make("f16", (size_t)(p->n * groups), 1, zeros);
+    for (int64_t n = 0; n < p->n; n++)
+        for (int64_t k = 0; k < p->k; k++) {
+            int64_t g = n * groups + k / group;
+            o.b[n * p->k + k] = (o.b[n * p->k + k] - zeros[g]) * scales[g];
+        }
+    free(scales);
+    free(zeros);
+    return o;
+}
+
+static void free_operands(Operands *o)
+{
+    free((void *)o->weights.codes);
+    free((void *)o->weights.scales);
+    free((void *)o->weights.zeros);
+    free(o->b);
+    free(o->a);
+    free(o->bias);
+    free(o->a_bytes);
+    free(o->bias_bytes);
+}
+
+static double function_of(tilus_epilogue function, double x)
+{
+    return function == TILUS_EPILOGUE_SILU ? x / (1 + exp(-x)) : x;
+}
+
+/* Compares C, of f16, with sums of f64: the norm of the difference, of the norm. */
+static double find_error(const Operands *o, const void *c)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    double error = 0, norm = 0;
+    for (int64_t m = 0; m < o->c->m; m++)
+        for (int64_t n = 0; n < p->n; n++) {
+            double sum = p->bias ? o->bias[n] : 0;
+            for (int64_t k = 0; k < p->k; k++)
+                sum += o->a[m * o->stride + k] * o->b[n * p->k + k];
+            double want = function_of(p->function, sum);
+            uint64_t code = tilus_get_bits(c, (size_t)(m * p->n + n), 16);
+            error += pow(tilus_decode("f16", code) - want, 2);
+            norm += want * want;
+        }
+    return sqrt(error / norm);
+}
+
+/* Packs on the host and on the device, which give the same bytes; the device's address. */
+static uint64_t pack(tilus_matmul_plan *plan, const Operands *o)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    int64_t group = p->group ? p->group : p->k;
+    size_t size = tilus_matmul_packed_size(plan);
+    size_t groups = (size_t)(p->n * ((p->k - 1) / group + 1));
+    size_t codes = ((size_t)(p->n * p->k) * tilus_type_bits(p->weights) + 7) / 8;
+    void *host = malloc(size), *device = calloc(1, size);
+    tilus_matmul_weights there = o->weights;
+    uint64_t packed = place(device, size), addresses[3] = {
+        place(o->weights.codes, codes), place(o->weights.scales, 2 * groups),
+        p->zeros ? place(o->weights.zeros, p->zeros == TILUS_ZEROS_FLOAT ? 2 * groups : groups)
+                 : 0};
+    there.codes = (const void *)(uintptr_t)addresses[0];
+    there.scales = (const void *)(uintptr_t)addresses[1];
+    there.zeros = (const void *)(uintptr_t)addresses[2];
+    assert_ok(tilus_matmul_pack(plan, &o->weights, host));
+    assert_ok(tilus_matmul_pack_device(plan, NULL, &there, packed));
+    assert_ok(tilus_rt_download(rt, 0, device, packed, size));
+    assert_ok(tilus_matmul_packed_check(plan, device, size));
+    assert_memory_equal(host, device, size);
+    for (size_t i = 0; i < COUNT(addresses); i++)
+        release(addresses[i]);
+    free(host);
+    free(device);
+    return packed;
+}
+
+static void check_product(const Case *c)
+{
+    tilus_matmul_problem problem = c->problem;
+    tilus_matmul_plan *plan;
+    problem.struct_size = sizeof problem;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    Operands o = make_operands(c);
+    size_t c_size = (size_t)(c->m * problem.n) * 2, room = tilus_matmul_workspace_size(plan, c->m);
+    unsigned a_bits = tilus_type_bits(problem.activations ? problem.activations : "f16");
+    const tilus_matmul_call call = {
+        .struct_size = sizeof call, .m = c->m, .a_stride = c->a_stride,
+        .a = place(o.a_bytes, (size_t)(c->m * o.stride) * a_bits / 8),
+        .weights = pack(plan, &o), .bias = problem.bias ? place(o.bias_bytes, 2 * problem.n) : 0,
+        .c = place(NULL, c_size), .workspace = place(NULL, room), .workspace_size = room,
+        .weights_identity = tilus_matmul_packed_identity(plan)};
+    void *result = malloc(c_size);
+    assert_ok(tilus_rt_fill(rt, 0, call.workspace, 0, TILUS_MATMUL_SEMAPHORES));
+    assert_ok(tilus_matmul_prepare(plan, c->m));
+    for (int pass = 0; pass < 2; pass++) {      /* the workspace serves again */
+        assert_ok(tilus_rt_fill(rt, 0, call.c, 0xff, c_size));
+        assert_ok(tilus_matmul_run(plan, (tilus_stream)0x1000, &call));
+        assert_ok(tilus_rt_download(rt, 0, result, call.c, c_size));
+        double error = find_error(&o, result);
+        if (!(error < 0.002))
+            fail_msg("%s, m = %d: %g of the norm", problem.weights, (int)c->m, error);
+    }
+    const uint64_t all[] = {call.a, call.weights, call.bias, call.c, call.workspace};
+    for (size_t i = 0; i < COUNT(all); i++)
+        release(all[i]);
+    free(result);
+    free_operands(&o);
+    tilus_matmul_plan_free(plan);
+}
+
+static void multiplies(void **state)
+{
+    (void)state;
+    static const Case cases[] = {
+        {{.weights = "u4", .n = 64, .k = 256, .group = 128, .zeros = TILUS_ZEROS_INTEGER}, 1, 0,
+         15},
+        {{.weights = "f6e3m2", .n = 40, .k = 136, .bias = true,
+          .function = TILUS_EPILOGUE_SILU}, 3, 0, 10},
+        {{.weights = "i3", .activations = "i8", .scales = "f16", .n = 48, .k = 256, .group = 64},
+         5, 0, 3},
+        {{.weights = "u1", .n = 32, .k = 128, .group = 32, .zeros = TILUS_ZEROS_FLOAT}, 9, 137,
+         1},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        check_product(&cases[i]);
+}
+
+/* ---- memory of software devices ---------------------------------------------------- */
+
+static void knows_its_allocations(void **state)
+{
+    (void)state;
+    unsigned char bytes[64] = {1, 2, 3};
+    uint64_t a = place(bytes, 64), none = place(NULL, 0);
+    assert_ok(tilus_rt_upload(rt, 0, a + 60, bytes, 4));
+    assert_fails(tilus_rt_upload(rt, 0, a + 61, bytes, 4), TILUS_ERROR_ARGUMENT,
+                 "4 bytes at 0x");
+    assert_fails(tilus_rt_download(rt, 0, bytes, a, 65), TILUS_ERROR_ARGUMENT,
+                 "are in no allocation");
+    assert_fails(tilus_rt_fill(rt, 0, 0x10, 0, 1), TILUS_ERROR_ARGUMENT, "1 bytes at 0x10");
+    assert_ok(tilus_rt_upload(rt, 0, none, bytes, 0));
+    assert_fails(tilus_rt_release(rt, 0, a + 1), TILUS_ERROR_ARGUMENT, "begins no allocation");
+    release(a);
+    assert_fails(tilus_rt_release(rt, 0, a), TILUS_ERROR_ARGUMENT, "begins no allocation");
+    release(none);
+    assert_ok(tilus_rt_release(rt, 0, 0));
+    assert_fails(tilus_rt_allocate(rt, 0, (size_t)150e9, &a), TILUS_ERROR_DEVICE_MEMORY,
+                 "of its memory 141000000000 are left");
+    assert_ok(tilus_rt_synchronize(rt, 0));
+}
+
+/* ---- faults ------------------------------------------------------------------------ */
+
+static const char text[] =
+    "tilus 1\n"
+    "program @store<(ceil_div(%n, 32))>(%p: ptr<i32>, %n: i32) warps(1) {\n"
+    "  %b = block_indices\n"
+    "  %g = view_global %p : i32[1048576]\n"
+    "  %x = iota 0 {dim = 0} : i32[32] @ spatial(32)\n"
+    "  store_global %x, %g[%b * 32]\n"
+    "}\n";
+
+static tilus_kernel *load(const char *target)
+{
+    tilus_diag *diag = tilus_diag_new();
+    void *bytes;
+    size_t size;
+    tilus_kernel *kernel;
+    const tilus_jit_options options = {.struct_size = sizeof options, .target = target,
+                                       .opt_level = 1};
+    tilus_status status = tilus_jit(diag, text, strlen(text), &options, &bytes, &size);
+    if (status != TILUS_OK)
+        fail_msg("%s", tilus_diag_count(diag) ? tilus_diag_text(diag, 0) : "no message");
+    assert_ok(tilus_kernel_load(rt, bytes, size, &kernel));
+    tilus_free(bytes);
+    tilus_diag_free(diag);
+    return kernel;
+}
+
+/* An access outside of an allocation is an error, after which the kernel still works. */
+static void finds_faults(void **state)
+{
+    (void)state;
+    int32_t got[64];
+    uint64_t p = place(NULL, sizeof got);
+    tilus_kernel *kernel = load("sm_90a");
+    tilus_arg args[] = {{.pointer = p}, {.integer = 64}};
+    for (int pass = 0; pass < 2; pass++) {
+        args[1].integer = 64;
+        assert_ok(tilus_launch(kernel, NULL, args, 2, 0, 0));
+        assert_ok(tilus_rt_download(rt, 0, got, p, sizeof got));
+        for (int i = 0; i < 64; i++)
+            assert_int_equal(got[i], i % 32);
+        args[1].integer = 65;
+        assert_fails(tilus_launch(kernel, NULL, args, 2, 0, 0), TILUS_ERROR_PROGRAM,
+                     "CPU engine: store:6:3: ");
+    }
+    args[1].integer = 0;
+    assert_ok(tilus_launch(kernel, NULL, args, 2, 0, 0));
+    args[1].integer = 32;
+    args[0].pointer = p + 128;      /* the second half */
+    assert_ok(tilus_launch(kernel, NULL, args, 2, 0, 0));
+    args[0].pointer = p + 256;      /* the end */
+    assert_fails(tilus_launch(kernel, NULL, args, 2, 0, 0), TILUS_ERROR_PROGRAM, "store:6:3: ");
+    release(p);
+    args[0].pointer = p;
+    assert_fails(tilus_launch(kernel, NULL, args, 2, 0, 0), TILUS_ERROR_ARGUMENT,
+                 "is in no allocation of the device");
+    assert_int_equal(tilus_kernel_registers(kernel, 0), -1);
+    tilus_kernel_unload(kernel);
+}
+
+static void refuses_what_the_device_cannot_run(void **state)
+{
+    (void)state;
+    tilus_kernel *kernel = load("sm_100a");
+    assert_fails(tilus_kernel_prepare(kernel, 0), TILUS_ERROR_UNSUPPORTED,
+                 "the device does not run code for sm_100a");
+    tilus_kernel_unload(kernel);
+}
+
+static void refuses_engines_that_are_none(void **state)
+{
+    (void)state;
+    tilus_engine bad = *tilus_cpu_engine();
+    tilus_rt_options options = {.struct_size = sizeof options, .engine = &bad,
+                                .devices = tilus_find_device("h200"), .device_count = 1};
+    char message[256];
+    tilus_rt *none;
+    bad.run = NULL;
+    assert_int_equal(tilus_rt_open(&options, &none, message, sizeof message),
+                     TILUS_ERROR_ARGUMENT);
+    assert_string_equal(message, "engine: run is NULL");
+    bad.struct_size = 3;
+    assert_int_equal(tilus_rt_open(&options, &none, message, sizeof message),
+                     TILUS_ERROR_ARGUMENT);
+    options.devices = NULL;
+    options.device_count = 0;
+    assert_int_equal(tilus_rt_open(&options, &none, message, sizeof message),
+                     TILUS_ERROR_ARGUMENT);
+    assert_non_null(strstr(message, "devices is NULL"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(multiplies),
+        cmocka_unit_test(knows_its_allocations),
+        cmocka_unit_test(finds_faults),
+        cmocka_unit_test(refuses_what_the_device_cannot_run),
+        cmocka_unit_test(refuses_engines_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
