@@ -68,7 +68,7 @@ typedef struct tilus_matmul_kernel {
 } tilus_matmul_kernel;
 
 /* Makes the artefact of the program `program` of the template for `target` ("sm_90a"), with
- * `parameters`: "W=u4 GROUP=128 ..", values of -D. *bytes are freed with free(). On failure
+ * `parameters`: "W=u4 GROUP=128 ..", values of -D. *bytes are freed with free(), as tilus_free does. On failure
  * message[0..size) says why. Called by any thread that makes a plan or runs one, several at
  * once. */
 typedef tilus_status tilus_matmul_compiler(void *data, const char *program,
@@ -111,12 +111,12 @@ TILUS_API void tilus_matmul_plan_free(tilus_matmul_plan *plan);
  * and its parameters. */
 TILUS_API tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m);
 
-/* Describes the choice for `m` rows and its source as text; the caller frees it with free().
+/* Describes the choice for `m` rows and its source as text; the caller frees it with tilus_free().
  * NULL: out of memory. */
 TILUS_API char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m);
 
 /* Lists the artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device, a
- * line each: NAME, a tab, program, a tab, parameters. Freed with free(); NULL: out of
+ * line each: NAME, a tab, program, a tab, parameters. Freed with tilus_free(); NULL: out of
  * memory. */
 TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
 
