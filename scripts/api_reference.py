@@ -17,6 +17,7 @@ import textwrap
 from pathlib import Path
 
 WIDTH = 118
+INDENT = "  "       # of lines of a comment that are shown as they stand
 LIBRARIES = {
     "runtime": ("libtilus_rt", "Tilus::runtime", "tilus-rt"),
     "matmul": ("libtilus_matmul", "Tilus::matmul", "tilus-matmul"),
@@ -25,8 +26,7 @@ LIBRARIES = {
 # The headers in reading order, and the library that exports their functions.
 HEADERS = {"matmul": "matmul", "runtime": "runtime", "kernel": "runtime", "artefact": "runtime",
            "types": "runtime", "child": "runtime", "version": "runtime",
-           "export": "runtime", "tilus": "compiler", "ir": "compiler",
-           "pass": "compiler"}
+           "export": "runtime", "tilus": "compiler", "ir": "compiler", "pass": "compiler"}
 
 LANGUAGE_LINKAGE = re.compile(r"^#ifdef __cplusplus\n.*?^#endif\n", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"/\* ---- (.*?) -+ \*/")
@@ -223,10 +223,11 @@ def evaluate(expression, values):
 # ---- Markdown -----------------------------------------------------------------
 
 class Page:
-    """Writes the page of a header; `where` says in which page each symbol is."""
+    """Writes the page of a header; `where` says in which page each symbol is, and links lead to
+    files that `source` has."""
 
-    def __init__(self, header, where, values):
-        self.header, self.where, self.values, self.lines = header, where, values, []
+    def __init__(self, header, where, values, source):
+        self.header, self.where, self.values, self.source, self.lines = header, where, values, source, []
 
     def link(self, match, own):
         shown, symbol = match.group(), match.group(1)
@@ -240,6 +241,8 @@ class Page:
         if match.group(3):
             known = match.group(3) in HEADERS and match.group(3) != self.header.stem
             return f"[{name}]({match.group(3)}.md)" if known else name
+        if not (self.source / name).exists():
+            return name
         return f"[{name}](../{match.group(2)}.md)" if match.group(2) else f"[{name}](../../{name})"
 
     def inline(self, text, own=()):
@@ -260,15 +263,15 @@ class Page:
         for block in re.split(r"\n\s*\n", text):
             rest = []
             for line in block.split("\n") + [None]:
-                indented = line is not None and line.startswith("    ")
-                if rest and (line is None or indented != rest[0].startswith("    ")):
+                indented = line is not None and line.startswith(INDENT)
+                if rest and (line is None or indented != rest[0].startswith(INDENT)):
                     self.paragraph(rest, own)
                     rest = []
                 if line:
                     rest.append(line)
 
     def paragraph(self, lines, own):
-        if lines[0].startswith("    "):
+        if lines[0].startswith(INDENT):
             self.lines += ["```text", *textwrap.dedent("\n".join(lines)).split("\n"), "```", ""]
             return
         wrapped = textwrap.wrap(self.inline(" ".join(lines), own), WIDTH, break_long_words=False,
@@ -391,10 +394,10 @@ def index(headers):
     return "\n".join(lines) + "\n"
 
 
-def pages(headers):
+def pages(headers, source):
     where = {name: page for name, _, page in symbols(headers)}
     values = {}
-    made = {f"{header.stem}.md": Page(header, where, values).write()
+    made = {f"{header.stem}.md": Page(header, where, values, source).write()
             for header in sorted(headers, key=lambda h: h.stem != "kernel")}
     return {**made, "README.md": index(headers)}
 
@@ -404,12 +407,13 @@ def pages(headers):
 OWNER = re.compile(r"\bfree|\bclose|\bunload|\bown|\bstatic storage|\blives?\b|\bvalid\b|\bimmortal", re.I)
 FAILURE = re.compile(r"TILUS_ERROR_|\b_[A-Z]{5,}|\bfail|\berrors?\b|\brefuse", re.I)
 TRUTH = re.compile(r"\b(false|true|tells|whether|returns)\b", re.I)
+# Rules for all functions of a header, in its first comment.
+GENERAL_FAILURE, GENERAL_OWNER, GENERAL_TRUTH = "TILUS_ERROR_", "Handles belong to", "return false"
 
 
 def complaints(header):
     """Yields what the comments of exported functions leave out."""
-    general = "TILUS_ERROR_" in header.intro
-    handles = "Handles belong to" in header.intro       # and it says what false and NULL mean
+    intro = " ".join(header.intro.split())
     for lead, declarations in header.groups():
         for declaration in declarations:
             if declaration.kind != "function":
@@ -421,11 +425,11 @@ def complaints(header):
             if not text.strip():
                 if not re.search(r"_(free|close)$", declaration.name):
                     yield f"{place}: no comment"
-            elif result.endswith("*") and not (handles or OWNER.search(text)):
+            elif result.endswith("*") and not (GENERAL_OWNER in intro or OWNER.search(text)):
                 yield f"{place}: who owns what it returns?"
-            elif result == "tilus_status" and not (general or FAILURE.search(text)):
+            elif result == "tilus_status" and not (GENERAL_FAILURE in intro or FAILURE.search(text)):
                 yield f"{place}: when does it fail?"
-            elif result == "bool" and not (handles or TRUTH.search(text)):
+            elif result == "bool" and not (GENERAL_TRUTH in intro or TRUTH.search(text)):
                 yield f"{place}: what does true or false say?"
 
 
@@ -451,7 +455,7 @@ def main():
         sys.exit(f"{', '.join(unknown) or __doc__.split(':')[0]}: say in HEADERS which library it is of")
     headers = [Header(source / "include" / "tilus" / f"{stem}.h")
                for stem in HEADERS if any(path.stem == stem for path in paths)]
-    made, folder = pages(headers), source / "docs" / "api"
+    made, folder = pages(headers, source), source / "docs" / "api"
     if write:
         folder.mkdir(exist_ok=True)
         for path in folder.glob("*.md"):

@@ -147,7 +147,7 @@ TILUS_API int tilus_rt_device_count(const tilus_rt *rt);
 
 /* A device's name ("NVIDIA H200"), compute capability (90 for 9.0), bytes of
  * memory, streaming multiprocessors, and bytes of shared memory that a block can have.
- * "" or 0 when there is no such device. They call no driver. */
+ * "" or 0 when there is no such device. The name lives as long as `rt`. They call no driver. */
 TILUS_API const char *tilus_rt_device_name(const tilus_rt *rt, int device);
 TILUS_API int tilus_rt_compute_capability(const tilus_rt *rt, int device);
 TILUS_API size_t tilus_rt_device_memory(const tilus_rt *rt, int device);

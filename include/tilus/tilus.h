@@ -230,7 +230,7 @@ typedef enum tilus_drawing {
 TILUS_API char *tilus_layout_draw(tilus_diag *diag, const char *layout, tilus_drawing kind);
 
 /* Draws, as tilus_layout_draw, a layout that may use the parameters and layouts of a text, which
- * is read as tilus_parse does from line 1, with its errors. `layout` must outlive `diag`. */
+ * tilus_parse reads from line 1, with its errors; freed likewise. `layout` outlives `diag`. */
 TILUS_API char *tilus_text_layout_draw(tilus_diag *diag, const char *file, const char *text,
                                        size_t len, const tilus_define *defines,
                                        size_t define_count, const char *layout,
@@ -262,7 +262,7 @@ TILUS_API size_t tilus_packed_size(tilus_diag *diag, const tilus_packing *packin
 TILUS_API bool tilus_pack_weights(tilus_diag *diag, const tilus_packing *packing,
                                   const void *codes, size_t size, void *packed,
                                   size_t packed_size);
-/* The inverse: bits of the last byte past the last code are 0. */
+/* The inverse: bits of the last byte past the last code are 0. False after errors. */
 TILUS_API bool tilus_unpack_weights(tilus_diag *diag, const tilus_packing *packing,
                                     const void *packed, size_t packed_size, void *codes,
                                     size_t size);

@@ -20,13 +20,13 @@ extern "C" {
 /* Types are named as in program text ("i6", "f6e3m2", "bf16").
  *
  * Bits of a type; 0 for an unknown name. Largest and least finite value, as
- * decode gives them; NaN for an unknown name. */
+ * decode gives them; NaN for an unknown name. True for floats; false for an unknown name. */
 TILUS_API unsigned tilus_type_bits(const char *type);
 TILUS_API double tilus_type_max(const char *type);
 TILUS_API double tilus_type_min(const char *type);
 TILUS_API bool tilus_type_is_float(const char *type);
 
-/* The i-th type's name; NULL past the last. */
+/* The i-th type's name, in static storage; NULL past the last. */
 TILUS_API const char *tilus_type_name(size_t i);
 
 /* The definition of every type: the value of a code; the code nearest to a value, ties to

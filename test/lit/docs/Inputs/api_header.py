@@ -2,7 +2,7 @@
 import sys
 from pathlib import Path
 
-Path(sys.argv[1]).write_text("""/* Kernels of a test. See docs/runtime.md.
+Path(sys.argv[1]).write_text("""/* Kernels of a test. See docs/none.md and docs/runtime.md.
  *
  *     open ─▶ close */
 #ifndef TILUS_KERNEL_H
