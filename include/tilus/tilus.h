@@ -148,6 +148,61 @@ TILUS_API char *tilus_print(tilus_module *module);
 TILUS_API size_t tilus_program_count(const tilus_module *module);
 TILUS_API const char *tilus_program_name(const tilus_module *module, size_t i);
 
+/* ---- remarks -------------------------------------------------------- */
+
+/* What passes chose, and what they missed and why. */
+typedef enum tilus_remark_kind {
+    TILUS_REMARK_PASSED,
+    TILUS_REMARK_MISSED
+} tilus_remark_kind;
+
+typedef enum tilus_remark_type {
+    TILUS_REMARK_INTEGER,
+    TILUS_REMARK_REAL,
+    TILUS_REMARK_TEXT
+} tilus_remark_type;
+
+/* One of a remark's values; an element of an array. */
+typedef struct tilus_remark_argument {
+    const char *name;           /* "BytesPerLane" */
+    tilus_remark_type type;     /* says which of these it has */
+    int64_t integer;
+    double real;
+    const char *text;
+} tilus_remark_argument;
+
+/* A remark; its texts and arguments are there during the call that gives it. */
+typedef struct tilus_remark {
+    size_t struct_size;         /* of the library's struct */
+    tilus_remark_kind kind;
+    unsigned line, column;      /* from 1; 0: of no place */
+    const char *pass, *name;    /* "unroll-loops", "LoopUnrolled"; names stay as they are */
+    const char *program;        /* without @ */
+    const char *file;           /* "" where it has no name */
+    const char *text;           /* the sentence */
+    const tilus_remark_argument *arguments;
+    size_t argument_count;
+} tilus_remark;
+
+/* Texts of remarks: documents of LLVM's YAML, which llvm-remarkutil reads; or an object of
+ * JSON on each line. */
+typedef enum tilus_remark_format {
+    TILUS_REMARKS_YAML,
+    TILUS_REMARKS_JSON
+} tilus_remark_format;
+
+/* Describes a remark that passes give. */
+typedef struct tilus_remark_info {
+    size_t struct_size;         /* sizeof(tilus_remark_info) */
+    tilus_remark_kind kind;
+    const char *pass, *name;
+    const char *text;           /* "{int Copies} iterations .."; "{-int ..}" is in data only */
+} tilus_remark_info;
+
+/* The i-th remark in existence; false past the last, and where info->struct_size is no size of
+ * the struct. Static storage. Thread safe. */
+TILUS_API bool tilus_remark_at(size_t i, tilus_remark_info *info);
+
 /* ---- passes --------------------------------------------------------- */
 
 typedef enum tilus_pass_event_kind {
@@ -165,6 +220,22 @@ typedef struct tilus_pass_event {
     const char *text;           /* TILUS_PASS_BEGINS: the module; else NULL */
 } tilus_pass_event;
 
+/* A report's form: a table to read, or one line of JSON. */
+typedef enum tilus_table {
+    TILUS_TABLE_NONE,
+    TILUS_TABLE_TEXT,
+    TILUS_TABLE_JSON            /* {"statistics": {"fold.ops": 3, ..}};
+                                   {"times": [{"pass": "fold", "seconds": .., "runs": ..}, ..]} */
+} tilus_table;
+
+/* What is printed after a pass that changed something: the module, or the lines in which it
+ * differs, as `diff -u` shows them. */
+typedef enum tilus_changed {
+    TILUS_CHANGED_NONE,
+    TILUS_CHANGED_MODULE,
+    TILUS_CHANGED_DIFF
+} tilus_changed;
+
 typedef struct tilus_pass_options {
     size_t struct_size;         /* sizeof(tilus_pass_options) */
     const char *target;         /* what the module will be compiled for, one of
@@ -172,24 +243,26 @@ typedef struct tilus_pass_options {
                                    every target has */
     const char *skip;           /* passes of the pipeline that are left out, or NULL */
     bool verify_each;           /* verify after each pass that changed something */
-    bool print_changed;         /* print the module after each pass that changed something */
     bool print_before_all, print_after_all;
-    bool time_passes;           /* print a table of times, at the end */
-    bool stats;                 /* print what the passes counted, at the end */
-    bool strict_hazards;        /* check-hazards: accesses that are not proved free of races
-                                   are errors, not only remarks */
     bool opt_bisect;            /* number and print each run of a pass on a program ... */
     int opt_bisect_limit;       /* ... and run the first so many; negative: all */
+    tilus_changed print_changed;
+    tilus_table stats;          /* what the passes counted, at the end */
+    tilus_table time_passes;    /* times of passes, at the end */
     const char *print_before;   /* comma-separated pass names, or NULL */
     const char *print_after;
     tilus_write *write;         /* gets what the above print; NULL: it goes to stderr */
     void *write_data;
-    /* Remarks, about what passes chose and what they missed and why, are printed for passes
-     * in whose name the (extended) regular expression is found, NULL: for none; `remarks`,
-     * where it is not NULL, gets all of them as YAML. */
+    /* Remarks are printed for passes in whose name the (extended) regular expression is found,
+     * NULL: for none; `remarks`, where it is not NULL, gets all of them in `remarks_format`;
+     * `remark`, where it is not NULL, is called with each, and must not call functions of this
+     * module or its diag. */
     const char *remarks_passed, *remarks_missed;
     tilus_write *remarks;
     void *remarks_data;
+    void (*remark)(void *remark_data, const tilus_remark *remark);
+    void *remark_data;
+    tilus_remark_format remarks_format;
 
     /* Called when something happens to a pass; NULL: nobody is. It must not
        call functions of this module or its diag. */
@@ -197,12 +270,28 @@ typedef struct tilus_pass_options {
     void *observer;
 } tilus_pass_options;
 
-/* Runs the passes named in `pipeline` ("canonicalize,..."; NULL: the default
- * pipeline of tilus-llc). `options` may be NULL: only verify_each is set. False after
+/* Runs the passes named in `pipeline` ("canonicalize,unroll-loops{factor=4},..", options in
+ * braces with spaces between; NULL: the default pipeline of tilus-llc). `options` may be NULL: only verify_each is set. False after
  * errors, which the module's diag holds. After a pass that failed, or ran out of memory, the
  * module is only good for printing and freeing. */
 TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
                                 const tilus_pass_options *options);
+
+/* Returns true when tilus_run_passes takes the passes and options of `pipeline`; else
+ * message[0..size) says which does not exist, and what is like it. Thread safe. */
+TILUS_API bool tilus_check_passes(const char *pipeline, char *message, size_t size);
+
+/* An option of a pass, an integer. Of a flag `least` is 0 and `most` 1; its name alone sets it. */
+typedef struct tilus_pass_option {
+    size_t struct_size;         /* sizeof(tilus_pass_option) */
+    const char *pass, *name, *summary;
+    int64_t least, most;
+    int64_t value;              /* where the pipeline gives none */
+} tilus_pass_option;
+
+/* The i-th option of a pass in existence; false past the last, and where option->struct_size is
+ * no size of the struct. Static storage. Thread safe. */
+TILUS_API bool tilus_pass_option_at(size_t i, tilus_pass_option *option);
 
 /* The passes that tilus-llc runs, as tilus_run_passes takes them; static
  * storage. Thread safe. */

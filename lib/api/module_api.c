@@ -5,7 +5,7 @@
 #include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
-#include "passes/pass.h"
+#include "passes/pass_text.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
@@ -80,18 +80,19 @@ const char *tilus_program_name(const tilus_module *module, size_t i)
 /* Gives the module what passes ask it for, runs them, and takes it back. */
 static bool run_passes(Module *m, const char *pipeline, const tilus_pass_options *options)
 {
-    const Remarks remarks = {
-        .wanted = {[REMARK_PASSED] = options->remarks_passed,
-                   [REMARK_MISSED] = options->remarks_missed},
+    Remarks remarks = {
+        .wanted = {[TILUS_REMARK_PASSED] = options->remarks_passed,
+                   [TILUS_REMARK_MISSED] = options->remarks_missed},
         .out = {options->write, options->write_data},
-        .file = {options->remarks, options->remarks_data}};
+        .file = {options->remarks, options->remarks_data},
+        .format = options->remarks_format,
+        .take = options->remark, .taker = options->remark_data};
     if (!remarks_check(&remarks, m->diag))
         return false;
     m->target_sm = options->target ? codegen_target_sm(m, options->target) : 0;
     if (options->target && !m->target_sm)
         return false;
     m->remarks = &remarks;
-    m->strict_hazards = options->strict_hazards;
     bool ok = pass_run_pipeline(m, pipeline ? pipeline : PASS_DEFAULT_PIPELINE, options);
     m->remarks = NULL;
     return ok;
@@ -108,11 +109,36 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
     if (setjmp(module->diag->oom.jump)) {
         abandon_scratch(module);
         module->remarks = NULL;
+        module->pass_options = NULL;
         return false;
     }
     return API_COPY(module->diag, tilus_pass_options, &known, options ? options : &defaults,
                     "options") &&
            run_passes(module, pipeline, &known);
+}
+
+bool tilus_remark_at(size_t i, tilus_remark_info *info)
+{
+    if (i >= REMARK_COUNT)
+        return false;
+    const RemarkInfo *row = &remark_info[i];
+    const tilus_remark_info all = {sizeof all, row->kind, row->pass, row->name, row->text};
+    return SIZED_FILL(tilus_remark_info, info, &all, "info", ((Report){NULL, 0}));
+}
+
+bool tilus_check_passes(const char *pipeline, char *message, size_t size)
+{
+    return pass_check_text(pipeline, (Report){message, size});
+}
+
+bool tilus_pass_option_at(size_t i, tilus_pass_option *option)
+{
+    if (i >= PASS_OPTION_COUNT)
+        return false;
+    const PassOptionInfo *row = &pass_option_info[i];
+    const tilus_pass_option all = {sizeof all, pass_info[row->pass].name, row->name, row->summary,
+                                   row->least, row->most, row->value};
+    return SIZED_FILL(tilus_pass_option, option, &all, "option", ((Report){NULL, 0}));
 }
 
 const char *tilus_pass_name(size_t i)

@@ -115,8 +115,8 @@ struct tilus_module {
     const struct OwnPass *own_pass;     /* the caller's pass that runs (passes/own.h), or NULL */
     struct OwnStat *own_stats;          /* what such passes counted */
     unsigned target_sm;     /* the target's number, 90 for sm_90a; 0: any target */
-    const Remarks *remarks; /* where passes say what they chose, or NULL */
-    bool strict_hazards;    /* check-hazards: what is not proved is an error */
+    Remarks *remarks;       /* where passes say what they chose, or NULL */
+    const int64_t *pass_options;    /* of the pass that runs, by PassOption; NULL: defaults */
 };
 
 /* ---- modules -------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *            and no synchronize lies between
  *
  * A race that is sure is an error. What is not proved is a missed remark, or with
- * strict_hazards an error too. */
+ * option `strict` an error too. */
 #include "memory/hazards.h"
 #include "passes/report.h"
 
@@ -133,8 +133,8 @@ static bool report_unproved(Module *m, const Hazard *h, const char *text)
     const char *name = other && h->second->code == OP_exit ? "exit" : op_name(h->first);
     const char *where = other ? arena_printf(&m->scratch, " (%s is on line %u)", name,
                                              there.line) : "";
-    remark_emit(m->remarks, REMARK_MISSED, "check-hazards", m->diag, hazard_loc(h), "%s%s", text,
-                where);
+    REMARK_AT(m->remarks, m->diag, hazard_loc(h), HazardUnproved, R(text), R(where),
+              R(other ? there.line : 0));
     return diag_warning(m->diag, WARNING_HAZARDS, hazard_loc(h), "not proved: %s%s", text, where);
 }
 
@@ -147,7 +147,7 @@ PassResult pass_check_hazards(Program *p)
     for (unsigned i = 0; i < found.count; i++) {
         const Hazard *h = &found.found[i];
         const char *text = hazard_text(m, h);
-        bool error = h->proved || m->strict_hazards;
+        bool error = h->proved || pass_option(m, PASS_OPTION_check_hazards_strict);
         stat_add(m, h->proved ? STAT_check_hazards_proved : STAT_check_hazards_unproved, 1);
         if (error)
             report_error(m, h, text);

@@ -39,8 +39,8 @@ typedef struct Infer {
     bool failed;            /* with an error that is no conflict, reported already */
 } Infer;
 
-#define REMARK_AT(s, loc, kind, ...)                                          \
-    remark_emit((s)->m->remarks, REMARK_##kind, "infer-layouts", (s)->m->diag, loc, __VA_ARGS__)
+#define SAY(s, loc, name, ...) \
+    REMARK_AT((s)->m->remarks, (s)->m->diag, loc, name, __VA_ARGS__)
 
 /* ---- views ------------------------------------------------------------------- */
 
@@ -288,8 +288,8 @@ static void remark_layout(const Infer *s, const Node *node)
     const char *as = node->from ? arena_printf(&s->m->scratch, "as %s",
                                                graph_value_text(s->m, node->from->value))
                                 : node->why;
-    REMARK_AT(s, node->value->loc, PASSED, "%s @ %s: %s", graph_value_text(s->m, node->value),
-        graph_layout_text(s->m, node->layout), as);
+    SAY(s, node->value->loc, LayoutChosen, R(graph_value_text(s->m, node->value)),
+        R(graph_layout_text(s->m, node->layout)), R(as));
 }
 
 static void write_layouts(const Infer *s)
@@ -335,12 +335,12 @@ static bool choose_swizzle(Op *op, void *data)
     const char *name = graph_value_text(s->m, v);
     const char *word = w.bits ? arena_printf(&s->m->scratch, "swizzle(%d, %d, %d)", w.bits,
                                              w.base, w.shift) : "no swizzle";
-    if (ways == 1) {
-        REMARK_AT(s, v->loc, PASSED, "%s gets %s: no bank conflicts", name, word);
-        return true;
-    }
-    REMARK_AT(s, v->loc, PASSED, "%s gets %s: %u-way bank conflicts at worst", name, word, ways);
-    REMARK_AT(s, v->loc, MISSED, "no swizzle of %s avoids %u-way bank conflicts", name, ways);
+    const char *conflicts = "no bank conflicts";
+    if (ways > 1)
+        conflicts = arena_printf(&s->m->scratch, "%u-way bank conflicts at worst", ways);
+    SAY(s, v->loc, SwizzleChosen, R(name), R(word), R(conflicts), R(ways));
+    if (ways > 1)
+        SAY(s, v->loc, SwizzleMissed, R(name), R(ways));
     return true;
 }
 

@@ -4,9 +4,11 @@
 #include "ir/structure.h"
 #include "ir/verify.h"
 #include "passes/own.h"
+#include "passes/pass_text.h"
 #include "passes/report.h"
 #include "select/choices.h"
 #include "support/clock.h"
+#include "support/diff.h"
 #include "syntax/syntax.h"
 
 #include <assert.h>
@@ -18,17 +20,6 @@ const PassInfo pass_info[PASS_ID_COUNT] = {
 };
 
 /* ---- names -------------------------------------------------------------- */
-
-/* Takes the next name of a comma-separated list; false at its end. */
-static bool next_name(const char **list, const char **name, size_t *len)
-{
-    while (**list == ',' || **list == ' ')
-        ++*list;
-    *name = *list;
-    *len = strcspn(*list, ", ");
-    *list += *len;
-    return *len > 0;
-}
 
 static bool is_called(const PassInfo *pass, const char *name, size_t len)
 {
@@ -52,26 +43,6 @@ const PassInfo *pass_listed(size_t i)
         return &pass_info[i];
     const OwnPass *own = own_pass_at(i - PASS_LISTED_COUNT);
     return own ? &own->info : NULL;
-}
-
-static bool list_names(const char *list, const PassInfo *pass)
-{
-    const char *name;
-    size_t len;
-    while (list && next_name(&list, &name, &len))
-        if (pass_find(name, len) == pass)
-            return true;
-    return false;
-}
-
-static bool check_names(Module *m, const char *list)
-{
-    const char *name;
-    size_t len;
-    while (list && next_name(&list, &name, &len))
-        if (!pass_find(name, len))
-            return diag_error(m->diag, (Loc){0}, "unknown pass `%.*s`", (int)len, name);
-    return true;
 }
 
 #ifdef NDEBUG
@@ -99,6 +70,16 @@ static const char *module_text(Module *m)
     return text_string(&text);
 }
 
+/* Prints how the module differs from the text `before` of it. */
+static void print_difference(Runner *r, const PassInfo *pass, const char *before)
+{
+    ArenaMark mark = arena_mark(&r->m->arena);
+    const char *after = module_text(r->m);
+    writer_printf(&r->out, "--- before %s\n+++ after %s\n", pass->name, pass->name);
+    diff_write(&r->out, &r->m->scratch, before, after);
+    arena_reset(&r->m->arena, mark);
+}
+
 static void print_after_name(Runner *r, const char *when, const PassInfo *pass)
 {
     ArenaMark mark = arena_mark(&r->m->arena);
@@ -119,7 +100,8 @@ static void tell_observer(Runner *r, tilus_pass_event_kind kind, const char *pip
     arena_reset(&r->m->arena, mark);
 }
 
-/* Numbers one run, on the module when `p` is NULL; false if it is past the limit of --opt-bisect-limit. */
+/* Numbers one run, on the module when `p` is NULL; false if it is past the limit of
+ * --opt-bisect-limit. */
 static bool within_limit(Runner *r, const PassInfo *pass, const Program *p)
 {
     const tilus_pass_options *o = r->options;
@@ -196,6 +178,8 @@ static PassResult run_over_programs(Runner *r, const PassInfo *pass)
     if (whole && within_limit(r, pass, NULL))
         result = run_on_module(r, pass);
     for (Program *p = whole ? NULL : r->m->programs; p && result != PASS_FAILED; p = p->next) {
+        if (r->m->remarks)
+            r->m->remarks->program = p->name;
         PassResult one = within_limit(r, pass, p) ? run_on_program(pass, p) : PASS_UNCHANGED;
         result = one == PASS_UNCHANGED ? result : one;
     }
@@ -213,57 +197,75 @@ static bool verify_timed(Runner *r)
     return ok;
 }
 
-/* Runs the pass that `pipeline` begins with. */
-static bool run_pass(Runner *r, const PassInfo *pass, const char *pipeline)
+/* Prints the module behind a pass that did not fail, where it is wanted. */
+static void print_after(Runner *r, const PassInfo *pass, bool changed, const char *before)
 {
     const tilus_pass_options *o = r->options;
-    tell_observer(r, TILUS_PASS_BEGINS, pipeline);
+    if (o->print_after_all || pass_is_named(o->print_after, pass) ||
+        (changed && o->print_changed == TILUS_CHANGED_MODULE))
+        print_after_name(r, "after", pass);
+    if (changed && before)
+        print_difference(r, pass, before);
+}
+
+/* Runs a pass over the module; a text for its difference stays on the module's arena. */
+static bool run_pass(Runner *r, const PassStep *step)
+{
+    const tilus_pass_options *o = r->options;
+    const PassInfo *pass = step->pass;
+    tell_observer(r, TILUS_PASS_BEGINS, step->text);
     diag_check_time(r->m->diag, module_loc(r->m));
-    if (o->print_before_all || list_names(o->print_before, pass))
+    if (o->print_before_all || pass_is_named(o->print_before, pass))
         print_after_name(r, "before", pass);
+    const char *before = o->print_changed == TILUS_CHANGED_DIFF ? module_text(r->m) : NULL;
     uint32_t errors = r->m->diag->errors;
+    r->m->pass_options = step->values;
     PassResult result = run_over_programs(r, pass);
+    r->m->pass_options = NULL;
     if (r->m->diag->errors > errors)    /* warnings that are errors fail it, too */
         result = PASS_FAILED;
     bool changed = result == PASS_CHANGED, failed = result == PASS_FAILED;
-    if (!failed && (o->print_after_all || list_names(o->print_after, pass) ||
-                    (changed && o->print_changed)))
-        print_after_name(r, "after", pass);
+    if (!failed)
+        print_after(r, pass, changed, before);
     bool broken = changed && (o->verify_each || pass->own) && !verify_timed(r);
     if (broken)
         diag_error(r->m->diag, (Loc){0}, "pass %s broke the program: a fault of the %s",
                    pass->name, pass->own ? "pass" : "compiler");
     if (failed || broken)
-        tell_observer(r, failed ? TILUS_PASS_FAILED : TILUS_PASS_BROKE, pipeline);
+        tell_observer(r, failed ? TILUS_PASS_FAILED : TILUS_PASS_BROKE, step->text);
     return !failed && !broken;
 }
 
 static bool run_passes(Runner *r, const char *pipeline)
 {
-    const char *name;
-    size_t len;
-    while (next_name(&pipeline, &name, &len)) {
-        const PassInfo *pass = pass_find(name, len);
-        if (!list_names(r->options->skip, pass) && !run_pass(r, pass, name))
+    PassStep step;
+    while (pass_next_step(&pipeline, &step, (Report){NULL, 0}) == STEP_TAKEN)
+        if (!pass_is_named(r->options->skip, step.pass) && !run_pass(r, &step))
             return false;
-    }
     return true;
+}
+
+static bool check_text(Module *m, const char *list)
+{
+    char message[512];
+    return pass_check_text(list, (Report){message, sizeof message}) ||
+           diag_error(m->diag, (Loc){0}, "%s", message);
 }
 
 bool pass_run_pipeline(Module *m, const char *pipeline, const tilus_pass_options *options)
 {
     Runner r = {.m = m, .options = options, .out = {options->write, options->write_data}};
-    if (!check_names(m, pipeline) || !check_names(m, options->print_before) ||
-        !check_names(m, options->print_after) || !check_names(m, options->skip))
+    if (!check_text(m, pipeline) || !check_text(m, options->print_before) ||
+        !check_text(m, options->print_after) || !check_text(m, options->skip))
         return false;
     if (!verify_edited(m))
         return false;
-    stats_open(m, options->stats);
+    stats_open(m, options->stats != TILUS_TABLE_NONE);
     bool ok = run_passes(&r, pipeline);
-    if (options->time_passes)
-        pass_times_print(&r.times, &r.out);
-    if (options->stats)
-        stats_print(m, &r.out);
+    if (options->time_passes != TILUS_TABLE_NONE)
+        pass_times_print(&r.times, &r.out, options->time_passes);
+    if (options->stats != TILUS_TABLE_NONE)
+        stats_print(m, &r.out, options->stats);
     return ok;
 }
 

@@ -49,6 +49,26 @@ const PassInfo *pass_find(const char *name, size_t len);
  * safe. */
 const PassInfo *pass_listed(size_t i);
 
+/* An option of a pass (passes/options.def). */
+typedef struct PassOptionInfo {
+    int pass;                   /* PASS_ID_.. */
+    const char *name, *summary;
+    int64_t least, most, value; /* the last one holds where the text gives none */
+} PassOptionInfo;
+
+typedef enum PassOption {
+#define PASS_OPTION(pass, name, least, most, value, summary) PASS_OPTION_##pass##_##name,
+#include "passes/options.def"
+    PASS_OPTION_COUNT
+} PassOption;
+extern const PassOptionInfo pass_option_info[PASS_OPTION_COUNT];
+
+/* The value of an option for the pass that runs on `m`. */
+static inline int64_t pass_option(const Module *m, PassOption option)
+{
+    return m->pass_options ? m->pass_options[option] : pass_option_info[option].value;
+}
+
 /* The pipeline of tilus-llc; infer-layouts first, as all later passes need every layout. */
 #define PASS_DEFAULT_PIPELINE                                                 \
     "infer-layouts,canonicalize,pipeline-loops,unroll-loops,"                 \

@@ -34,8 +34,7 @@
 #include "passes/pipeline_rewrite.h"
 #include "passes/report.h"
 
-#define SAY(m, loc, kind, ...)                                                \
-    remark_emit((m)->remarks, REMARK_##kind, "pipeline-loops", (m)->diag, loc, __VA_ARGS__)
+#define SAY(m, loc, name, ...) REMARK_AT((m)->remarks, (m)->diag, loc, name, __VA_ARGS__)
 
 /* ---- expressions ------------------------------------------------------------- */
 
@@ -188,15 +187,11 @@ static void say_pipelined(const Rewrite *r)
         bytes += ring_stride(r->plan.tensors[i]) *
                  dtype_bits(r->plan.tensors[i]->type->dtype) / 8;
     if (r->plan.mbarrier) {
-        SAY(r->m, r->loop->loc, PASSED, "a producer warp copies up to %lld iterations ahead, into "
-            "%lld bytes of shared memory instead of %lld", (long long)r->stages,
-            (long long)(bytes * r->stages), (long long)bytes);
+        SAY(r->m, r->loop->loc, LoopPipelinedByRoles, R(r->stages), R(bytes * r->stages), R(bytes));
         return;
     }
-    SAY(r->m, r->loop->loc, PASSED, "copies run %lld iteration%s ahead, in %lld bytes of shared "
-        "memory instead of %lld%s", (long long)r->stages - 1, r->stages == 2 ? "" : "s",
-        (long long)(bytes * r->stages), (long long)bytes,
-        r->plan.guarded ? "; an if ends them" : "");
+    SAY(r->m, r->loop->loc, LoopPipelined, R(r->stages - 1), R(bytes * r->stages), R(bytes),
+        R(r->plan.guarded ? "; an if ends them" : ""));
 }
 
 /* Warns of a mark that had no effect: somebody counts on it. */
@@ -230,7 +225,7 @@ static bool pipeline_loop(Program *program, Op *loop)
         rewrite(&r);
         stat_add(m, STAT_pipeline_loops_loops, 1);
     } else {
-        SAY(m, loop->loc, MISSED, "this loop is not pipelined: %s", r.plan.why);
+        SAY(m, loop->loc, LoopNotPipelined, R(r.plan.why));
         warn(&r);
     }
     program_clear_data(program);
@@ -252,6 +247,16 @@ static bool find_marked(Op *op, void *data)
     return true;
 }
 
+/* Writes the stages of option `stages`; true where they are other ones. */
+static bool write_stages(Module *m, Op *loop)
+{
+    int64_t stages = pass_option(m, PASS_OPTION_pipeline_loops_stages);
+    if (!stages || stages == for_stages(loop))
+        return false;
+    op_set_attr(m, loop, (Attr){.kind = ATTR_PIPELINED, .expr = expr_constant(&m->exprs, stages)});
+    return true;
+}
+
 /* Inner loops first: an outer one then sees what became of them. */
 PassResult pass_pipeline_loops(Program *p)
 {
@@ -259,8 +264,11 @@ PassResult pass_pipeline_loops(Program *p)
     ArenaMark mark = arena_mark(marked.arena);
     bool changed = false;
     region_walk(p->body, find_marked, &marked);
-    for (uint32_t i = marked.count; i-- > 0;)
-        changed |= pipeline_loop(p, marked.loops[i]);
+    for (uint32_t i = marked.count; i-- > 0;) {
+        changed |= write_stages(p->module, marked.loops[i]);
+        if (for_stages(marked.loops[i]) > 1)
+            changed |= pipeline_loop(p, marked.loops[i]);
+    }
     arena_reset(marked.arena, mark);
     return changed ? PASS_CHANGED : PASS_UNCHANGED;
 }

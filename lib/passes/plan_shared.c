@@ -27,8 +27,8 @@ typedef struct Plan {
     int64_t end;            /* of the last tensor */
 } Plan;
 
-#define SAY(plan, loc, kind, ...)                                             \
-    remark_emit((plan)->m->remarks, REMARK_##kind, "plan-shared", (plan)->m->diag, loc, __VA_ARGS__)
+#define SAY(plan, loc, name, ...) \
+    REMARK_AT((plan)->m->remarks, (plan)->m->diag, loc, name, __VA_ARGS__)
 
 /* ---- placement -------------------------------------------------------------- */
 
@@ -113,8 +113,8 @@ static void say_shared(const Plan *p, unsigned a, unsigned b)
     int64_t first = p->offset[a] > p->offset[b] ? p->offset[a] : p->offset[b];
     int64_t x = p->offset[a] + p->l.tensors[a].bytes;
     int64_t y = p->offset[b] + p->l.tensors[b].bytes;
-    SAY(p, p->l.tensors[b].op->loc, PASSED, "%s and %s share bytes %lld .. %lld",
-        tensor_name(p, a), tensor_name(p, b), (long long)first, (long long)(x < y ? x : y) - 1);
+    SAY(p, p->l.tensors[b].op->loc, BytesShared, R(tensor_name(p, a)), R(tensor_name(p, b)),
+        R(first), R((x < y ? x : y) - 1));
 }
 
 /* Tensors that other blocks of the cluster access share no bytes. */
@@ -126,8 +126,8 @@ static bool is_remote(const Plan *p, unsigned a, unsigned b)
 static void say_remote(const Plan *p, unsigned a, unsigned b)
 {
     unsigned accessed = p->l.tensors[a].remote ? a : b;
-    SAY(p, p->l.tensors[b].op->loc, MISSED, "%s and %s cannot share bytes: other blocks of the "
-        "cluster access %s", tensor_name(p, a), tensor_name(p, b), tensor_name(p, accessed));
+    SAY(p, p->l.tensors[b].op->loc, BytesNotSharedInCluster, R(tensor_name(p, a)),
+        R(tensor_name(p, b)), R(tensor_name(p, accessed)));
 }
 
 /* `b` follows `a`: the access is one of `b`, or on the way around a loop of `a`. */
@@ -136,9 +136,8 @@ static void say_unordered(const Plan *p, unsigned a, unsigned b)
     const Op *access = lifetimes_unordered(&p->l, a, b);
     if (!access)
         access = lifetimes_unordered(&p->l, b, a);
-    SAY(p, access->loc, MISSED, "%s and %s cannot share bytes: no synchronize orders this %s "
-        "and the accesses before it", tensor_name(p, a), tensor_name(p, b),
-        op_info[access->code].name);
+    SAY(p, access->loc, BytesNotSharedUnordered, R(tensor_name(p, a)), R(tensor_name(p, b)),
+        R(op_info[access->code].name));
 }
 
 static void say(const Plan *p)
@@ -154,8 +153,7 @@ static void say(const Plan *p)
             else if (lifetimes_disjoint(&p->l, a, b) && !lifetimes_may_share(&p->l, a, b))
                 say_unordered(p, a, b);
     }
-    SAY(p, p->p->loc, PASSED, "shared tensors take %lld bytes, one after another %lld",
-        (long long)p->end, (long long)sequence);
+    SAY(p, p->p->loc, SharedMemoryPlanned, R(p->end), R(sequence));
 }
 
 /* ---- the pass --------------------------------------------------------------- */

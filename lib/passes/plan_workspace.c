@@ -15,8 +15,7 @@
 #include "memory/workspace.h"
 #include "passes/report.h"
 
-#define SAY(m, loc, kind, ...)                                                \
-    remark_emit((m)->remarks, REMARK_##kind, "plan-workspace", (m)->diag, loc, __VA_ARGS__)
+#define SAY(m, loc, name, ...) REMARK_AT((m)->remarks, (m)->diag, loc, name, __VA_ARGS__)
 
 static bool write_places(Module *m, const Workspace *w)
 {
@@ -41,14 +40,12 @@ static const char *tensor_name(Module *m, const Op *op)
 static void say(Module *m, const Program *p, const Workspace *w)
 {
     for (unsigned i = 0; i < w->count; i++)
-        SAY(m, w->ops[i]->loc, PASSED, "%s lies in the workspace from byte %s up to %s",
-            tensor_name(m, w->ops[i]), expr_text(m, w->offsets[i]),
-            expr_text(m, w->offsets[i + 1]));
+        SAY(m, w->ops[i]->loc, WorkspacePlaced, R(tensor_name(m, w->ops[i])),
+            R(expr_text(m, w->offsets[i])), R(expr_text(m, w->offsets[i + 1])));
     if (w->count > 1)
-        SAY(m, p->loc, MISSED, "no two of %u workspace tensors share bytes: nothing orders all "
-            "blocks of a launch", w->count);
-    SAY(m, p->loc, PASSED, "the workspace has %s bytes, of which the first %s are zeroed",
-        expr_text(m, w->offsets[w->count]), expr_text(m, w->zeroed));
+        SAY(m, p->loc, WorkspaceNotShared, R(w->count));
+    SAY(m, p->loc, WorkspacePlanned, R(expr_text(m, w->offsets[w->count])),
+        R(expr_text(m, w->zeroed)));
 }
 
 PassResult pass_plan_workspace(Program *p)

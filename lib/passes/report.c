@@ -1,6 +1,9 @@
 /* Counters and times, and how they are printed. */
 #include "passes/report.h"
 
+#include "support/json.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +31,37 @@ static void print_stat(const Writer *out, uint64_t count, const char *pass, cons
             pad > 0 ? pad : 0, name, summary);
 }
 
-void stats_print(const Module *m, const Writer *out)
+static void member_json(const Writer *out, bool *first, const char *pass, const char *name,
+                        uint64_t count)
 {
+    char key[256];
+    snprintf(key, sizeof key, "%s.%s", pass, name);
+    json_key(out, key, *first);
+    writer_printf(out, "%llu", (unsigned long long)count);
+    *first = false;
+}
+
+/* {"statistics": {"fold.ops": 3}} */
+static void stats_json(const Module *m, const Writer *out)
+{
+    bool first = true;
+    writer_add(out, "{\"statistics\": {");
+    for (Stat stat = 0; stat < STAT_COUNT; stat++)
+        if (m->pass_stats[stat])
+            member_json(out, &first, pass_info[stat_info[stat].pass].name, stat_info[stat].name,
+                        m->pass_stats[stat]);
+    for (const OwnStat *s = m->own_stats; s; s = s->next)
+        if (s->count)
+            member_json(out, &first, own_pass_name(s->pass), s->name, s->count);
+    writer_add(out, "}}\n");
+}
+
+void stats_print(const Module *m, const Writer *out, tilus_table form)
+{
+    if (form == TILUS_TABLE_JSON) {
+        stats_json(m, out);
+        return;
+    }
     writer_printf(out, "// ---- statistics ----\n");
     for (Stat stat = 0; stat < STAT_COUNT; stat++)
         if (m->pass_stats[stat])
@@ -71,15 +103,21 @@ void pass_times_add(PassTimes *times, const PassInfo *pass, double seconds)
     times->pass_runs[i]++;
 }
 
-void pass_times_print(const PassTimes *times, const Writer *out)
+/* Fills the rows of what ran, the longest first; their number. */
+static size_t find_rows(const PassTimes *times, Row rows[PASS_TIMES + 1])
 {
-    Row rows[PASS_TIMES + 1], total = {.name = "total"};
     size_t count = 0;
     for (unsigned i = 0; i < times->count; i++)
         rows[count++] = (Row){times->pass[i], times->pass_runs[i], times->passes[i]->name};
     if (times->verify_runs)
         rows[count++] = (Row){times->verify, times->verify_runs, "(verify)"};
     qsort(rows, count, sizeof *rows, longer_first);
+    return count;
+}
+
+static void print_table(const Writer *out, const Row *rows, size_t count)
+{
+    Row total = {.name = "total"};
     for (size_t i = 0; i < count; i++) {
         total.seconds += rows[i].seconds;
         total.runs += rows[i].runs;
@@ -88,4 +126,19 @@ void pass_times_print(const PassTimes *times, const Writer *out)
     for (size_t i = 0; i < count; i++)
         print_row(out, &rows[i], total.seconds);
     print_row(out, &total, total.seconds);
+}
+
+void pass_times_print(const PassTimes *times, const Writer *out, tilus_table form)
+{
+    Row rows[PASS_TIMES + 1];
+    size_t count = find_rows(times, rows);
+    if (form == TILUS_TABLE_TEXT) {
+        print_table(out, rows, count);
+        return;
+    }
+    writer_add(out, "{\"times\": [");
+    for (size_t i = 0; i < count; i++)
+        writer_printf(out, "%s{\"pass\": \"%s\", \"seconds\": %.9f, \"runs\": %u}", i ? ", " : "",
+                      rows[i].name, rows[i].seconds, rows[i].runs);
+    writer_add(out, "]}\n");
 }

@@ -19,8 +19,8 @@ static inline void stat_add(Module *m, Stat stat, uint64_t n)
 
 /* Sets all counters of `m` to 0 and counts from here on, or counts no more. */
 void stats_open(Module *m, bool on);
-/* Prints the counters that are not 0. */
-void stats_print(const Module *m, const Writer *out);
+/* Prints the counters that are not 0, as a table or a line of JSON. */
+void stats_print(const Module *m, const Writer *out, tilus_table form);
 
 /* As many passes as there can be, the callers' too. */
 enum { PASS_TIMES = PASS_ID_COUNT + TILUS_PASSES_MOST };
@@ -36,7 +36,7 @@ typedef struct PassTimes {
 /* Adds a run of a pass. */
 void pass_times_add(PassTimes *times, const PassInfo *pass, double seconds);
 
-/* Prints a table of what ran, the longest first, with shares of the total. */
-void pass_times_print(const PassTimes *times, const Writer *out);
+/* Prints what ran, the longest first, as a table with shares of the total or a line of JSON. */
+void pass_times_print(const PassTimes *times, const Writer *out, tilus_table form);
 
 #endif

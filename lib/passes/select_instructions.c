@@ -74,9 +74,8 @@ static bool select_op(Op *op, void *data)
 static void remark_end(Program *p)
 {
     if (program_has_remote(p))
-        remark_emit(p->module->remarks, REMARK_PASSED, "select-instructions", p->module->diag,
-                    p->loc, "blocks of a cluster wait for each other before they end: they access "
-                    "each other's shared memory");
+        REMARK_AT(p->module->remarks, p->module->diag, p->loc, ClusterEndWaits,
+                  R(program_blocks(p)));
 }
 
 PassResult pass_select_instructions(Program *p)

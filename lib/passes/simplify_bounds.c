@@ -33,7 +33,6 @@
 
 enum {
     CONDITIONS = 8,         /* of one loop */
-    COPIED_OPS = 256,       /* the most that a loop may have */
     FEW_ROUNDS = 8,         /* so many cost less than their copy */
     SCALARS = 16            /* ops that an offset is followed through */
 };
@@ -51,8 +50,7 @@ typedef struct Split {
     bool allocates;
 } Split;
 
-#define SAY(m, op, kind, ...)                                                 \
-    remark_emit((m)->remarks, REMARK_##kind, "simplify-bounds", (m)->diag, (op)->loc, __VA_ARGS__)
+#define SAY(m, op, name, ...) REMARK_AT((m)->remarks, (m)->diag, (op)->loc, name, __VA_ARGS__)
 
 /* ---- conditions --------------------------------------------------------------- */
 
@@ -311,8 +309,7 @@ static bool cut_loop(Split *s)
     op_set_attr(m, loop, (Attr){.kind = ATTR_LOWER, .expr = rest});
     for (unsigned i = 0; i < loop->result_count; i++)
         loop->operands[i] = inside->results[i];
-    SAY(m, loop, PASSED, "iterations below %s run without %u bounds check%s", expr_text(m, upper),
-        s->end_checks, s->end_checks == 1 ? "" : "s");
+    SAY(m, loop, LoopCut, R(expr_text(m, upper)), R(s->end_checks));
     stat_add(m, STAT_simplify_bounds_cuts, 1);
     stat_add(m, STAT_simplify_bounds_checks, s->end_checks);
     return true;
@@ -339,8 +336,9 @@ static const char *obstacle(const Split *s)
         return "it is marked unroll; its copies have constant indices";
     if (s->allocates)
         return "it allocates memory";
-    if (s->ops > COPIED_OPS)
-        return "it has more than 256 ops";
+    int64_t most = pass_option(s->m, PASS_OPTION_simplify_bounds_ops);
+    if (s->ops > most)
+        return arena_printf(&s->m->scratch, "it has more than %lld ops", (long long)most);
     if (op_depth(s->loop) == LIMIT_NESTING)
         return "its copies would be nested too deeply";
     return has_few_iterations(s->loop) ? "it has 8 iterations or less" : NULL;
@@ -356,8 +354,7 @@ static Split read_loop(Op *loop)
 /* By a condition; the loop is then the copy for blocks inside. */
 static void split_by_condition(Split *s)
 {
-    SAY(s->m, s->loop, PASSED, "blocks where %s run a copy of the loop without %u bounds "
-        "check%s", expr_text(s->m, conjunction(s)), s->checks, s->checks == 1 ? "" : "s");
+    SAY(s->m, s->loop, LoopSplit, R(expr_text(s->m, conjunction(s))), R(s->checks));
     stat_add(s->m, STAT_simplify_bounds_splits, 1);
     stat_add(s->m, STAT_simplify_bounds_checks, s->checks);
     s->loop = split_loop(s);
@@ -373,8 +370,7 @@ static bool try_loop(Op *loop)
         return false;
     const char *why = obstacle(&s);
     if (why) {
-        SAY(s.m, loop, MISSED, "the loop keeps %u bounds check%s that splitting it could "
-            "save: %s", checks, checks == 1 ? "" : "s", why);
+        SAY(s.m, loop, LoopNotSplit, R(checks), R(why));
         return false;
     }
     if (split) {

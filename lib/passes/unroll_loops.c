@@ -30,14 +30,13 @@ typedef struct Cut {
     bool whole;             /* all iterations are copied, and no loop is left */
 } Cut;
 
-#define SAY(u, op, kind, ...)                                                 \
-    remark_emit((u)->m->remarks, REMARK_##kind, "unroll-loops", (u)->m->diag, (op)->loc, \
-                __VA_ARGS__)
+#define SAY(u, op, name, ...) \
+    REMARK_AT((u)->m->remarks, (u)->m->diag, (op)->loc, name, __VA_ARGS__)
 
 /* Says why the loop stays; false. */
 static bool missed(Unroll *u, const Op *op, const char *why)
 {
-    SAY(u, op, MISSED, "the loop is not unrolled: %s", why);
+    SAY(u, op, LoopNotUnrolled, R(why));
     return false;
 }
 
@@ -120,7 +119,8 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
     if (!copies && iterations < 0)
         return missed(u, op, "its bounds are not constants");
     cut->whole = for_unrolls_all(op);
-    cut->copies = cut->whole ? iterations : copies->constant;
+    int64_t factor = pass_option(u->m, PASS_OPTION_unroll_loops_factor);
+    cut->copies = cut->whole ? iterations : factor ? factor : copies->constant;
     if (!cut->whole && !find_split(u->m, cut))
         return missed(u, op, "no expression of 64 bits counts its iterations");
     return !too_large(u, op, cut->copies);
@@ -216,9 +216,10 @@ static void unroll(Unroll *u, Op *loop)
     for (unsigned i = 0; i < loop->result_count; i++)
         value_forward(loop->results[i], carried[i]);
     op_remove(loop);
-    SAY(u, loop, PASSED, cut.whole ? "all %lld iterations of the loop are unrolled"
-                                   : "%lld iterations of the loop are unrolled into one",
-        (long long)cut.copies);
+    if (cut.whole)
+        SAY(u, loop, LoopUnrolledWhole, R(cut.copies));
+    else
+        SAY(u, loop, LoopUnrolled, R(cut.copies));
     stat_add(u->m, STAT_unroll_loops_loops, 1);
     stat_add(u->m, STAT_unroll_loops_copies, (uint64_t)cut.copies);
     u->changed = true;

@@ -285,19 +285,18 @@ static const char *action_text(Module *m, const Op *op)
 static void remark_bulk(Module *m, const Op *op, const Plan *p)
 {
     const BulkPlan *plan = &p->bulk;
+    const char *name = op_info[op->code].name;
     if (plan->tensor) {
-        REMARK(m, op, PASSED, "%s %s a box of %s elements by a tensor map of %%%s%s",
-               op_info[op->code].name, action_text(m, op), box_text(m, &plan->map),
-               value_name(plan->map.pointer), fence_text(plan));
+        REMARK(m, op, TensorCopyChosen, R(name), R(action_text(m, op)), R(box_text(m, &plan->map)),
+               R(value_name(plan->map.pointer)), R(fence_text(plan)));
         return;
     }
-    REMARK(m, op, PASSED, "%s %s %lld bytes by one thread%s", op_info[op->code].name,
-           action_text(m, op), (long long)plan->bytes, fence_text(plan));
+    REMARK(m, op, BulkCopyChosen, R(name), R(action_text(m, op)), R(plan->bytes),
+           R(fence_text(plan)));
     MemoryTile source = bulk_global_tile(op);
     remark_checked(m, op, &source, plan->checked);
     if (plan->checked)
-        REMARK(m, op, MISSED, "%s traps outside of the view, where a tensor map would not: %s",
-               op_info[op->code].name, plan->why);
+        REMARK(m, op, BulkCopyTraps, R(name), R(plan->why));
 }
 
 static bool bulk_holds(Module *m, const Op *op)

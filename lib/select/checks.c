@@ -44,12 +44,12 @@ static void remark_dimension(Module *m, const Op *op, const MemoryTile *t, unsig
 {
     const char *name = op_info[op->code].name;
     if (memory_tile_is_indexed(t, d)) {
-        REMARK(m, op, PASSED, "%s checks dimension %u, where data choose", name, d);
+        REMARK(m, op, BoundsByData, R(name), R(d));
         return;
     }
     const MissingFact fact = find_fact(op, t, d);
-    REMARK(m, op, MISSED, "%s checks dimension %u: nothing proves that the tile lies inside; %s "
-           "would", name, d, fact.argument ? missing_fact_text(m, &fact) : condition_text(m, t, d));
+    REMARK(m, op, BoundsUnproved, R(name), R(d),
+           R(fact.argument ? missing_fact_text(m, &fact) : condition_text(m, t, d)));
 }
 
 void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)

@@ -108,11 +108,9 @@ static bool plan_mbarrier(Module *m, const Op *op, unsigned sm, Plan *plan)
 static void remark_mbarrier(Module *m, const Op *op, const Plan *plan)
 {
     if (plan->mbarrier.remote && plan->mbarrier.publishes)
-        REMARK(m, op, MISSED, "mbarrier_arrive releases for the cluster, behind a fence of the "
-               "device: blocks may access what another one's threads write");
+        REMARK(m, op, ArriveFenced, R(op_info[op->code].name));
     else if (plan->mbarrier.remote)
-        REMARK(m, op, PASSED, "mbarrier_arrive at another block's mbarrier needs no fence: no "
-               "block accesses what another one's threads write");
+        REMARK(m, op, ArriveUnfenced, R(op_info[op->code].name));
 }
 
 const Planner planner_mbarrier = {

@@ -85,15 +85,11 @@ static void remark_drain(Module *m, const Op *op, const Plan *plan)
 {
     const char *name = op_info[op->code].name;
     if (plan->drain.before)
-        REMARK(m, op, MISSED, "%s waits for all products before it begins: one may be in flight "
-               "that reads a from registers", name);
+        REMARK(m, op, DrainBefore, R(name));
     if (plan->drain.end && op_is_loop(op))
-        REMARK(m, op, MISSED, "%s waits for all products at the end of each iteration: one may be "
-               "in flight that reads a from registers, which the next iteration writes; unroll(N) "
-               "makes that one wait in N iterations", name);
+        REMARK(m, op, DrainEachIteration, R(name));
     else if (plan->drain.end)
-        REMARK(m, op, MISSED, "%s waits for all products at its end: one may be in flight that "
-               "reads a from registers", name);
+        REMARK(m, op, DrainAtEnd, R(name));
 }
 
 static bool drain_holds(Module *m, const Op *op)

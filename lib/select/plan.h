@@ -104,8 +104,7 @@ void plan_warn(Module *m, const Op *op, const Plan *plan);
 int64_t plan_scratch(Module *m, const Op *op);
 
 /* Emits one remark about `op`. */
-#define REMARK(m, op, kind, ...)                                              \
-    remark_emit((m)->remarks, REMARK_##kind, "select-instructions", (m)->diag, (op)->loc, \
-                __VA_ARGS__)
+#define REMARK(m, op, name, ...)                                              \
+    REMARK_AT((m)->remarks, (m)->diag, (op)->loc, name, __VA_ARGS__)
 
 #endif

@@ -25,42 +25,49 @@ static void write_access(Module *m, Op *op, const Plan *plan)
 
 /* ---- remarks -------------------------------------------------------------- */
 
-/* "load_shared moves 16 bytes a lane by ldmatrix.x4" */
+/* "16 bytes a lane by ldmatrix.x4" */
 static const char *moves_text(Module *m, const Op *op, const Access *a)
 {
     unsigned bytes = access_lane_bytes(op, a);
     if (a->via == VIA_bits)
-        return arena_printf(&m->arena, "%s moves elements of %u bits one by one",
-                            op_info[op->code].name, dtype_bits(op_tile_type(op)->dtype));
-    return arena_printf(&m->arena, "%s moves %u byte%s a lane%s%s", op_info[op->code].name,
-                        bytes, bytes == 1 ? "" : "s", a->via == VIA_units ? "" : " by ",
-                        via_info[a->via].spelling);
+        return arena_printf(&m->arena, "elements of %u bits one by one",
+                            dtype_bits(op_tile_type(op)->dtype));
+    return arena_printf(&m->arena, "%u byte%s a lane%s%s", bytes, bytes == 1 ? "" : "s",
+                        a->via == VIA_units ? "" : " by ", via_info[a->via].spelling);
 }
 
+/* Bytes that a lane moves at once; 0: bit by bit. */
+static unsigned lane_bytes(const Op *op, const Access *a)
+{
+    return a->via == VIA_bits ? 0 : access_lane_bytes(op, a);
+}
+
+const char *conflicts_text(Module *m, unsigned ways)
+{
+    return ways == 1 ? "without bank conflicts"
+                     : arena_printf(&m->arena, "with %u-way bank conflicts", ways);
+}
+
+/* Conflicts of an access whose places data choose are not known: 0 ways. */
 static void remark_shared(Module *m, const Op *op, const Access *a)
 {
-    if (op_index(op)) {
-        REMARK(m, op, PASSED, "%s, at places that data choose", moves_text(m, op, a));
-        return;
-    }
-    unsigned ways = access_conflict_ways(m, op, a);
-    if (ways == 1) {
-        REMARK(m, op, PASSED, "%s, without bank conflicts", moves_text(m, op, a));
-        return;
-    }
-    REMARK(m, op, PASSED, "%s, with %u-way bank conflicts", moves_text(m, op, a), ways);
-    REMARK(m, op, MISSED, "%s has %u-way bank conflicts", op_info[op->code].name, ways);
+    const char *name = op_info[op->code].name;
+    unsigned ways = op_index(op) ? 0 : access_conflict_ways(m, op, a);
+    REMARK(m, op, SharedAccessChosen, R(name), R(moves_text(m, op, a)),
+           R(ways ? conflicts_text(m, ways) : "at places that data choose"), R(lane_bytes(op, a)),
+           R(via_info[a->via].spelling), R(ways));
+    if (ways > 1)
+        REMARK(m, op, BankConflicts, R(name), R(ways));
 }
 
 static void remark_global(Module *m, const Op *op, const Access *a)
 {
     const char *name = op_info[op->code].name;
     unsigned least, sectors = access_sectors(m, op, a, &least);
-    REMARK(m, op, PASSED, "%s, %u sector%s a warp request", moves_text(m, op, a), sectors,
-           sectors == 1 ? "" : "s");
+    REMARK(m, op, GlobalAccessChosen, R(name), R(moves_text(m, op, a)), R(sectors),
+           R(lane_bytes(op, a)), R(via_info[a->via].spelling), R(least));
     if (sectors > least)
-        REMARK(m, op, MISSED, "%s touches %u sectors a warp request, %u would hold its bytes",
-               name, sectors, least);
+        REMARK(m, op, SectorsWasted, R(name), R(sectors), R(least));
     MemoryTile tile = op_memory_tile(op);
     remark_checked(m, op, &tile, a->checked);
 }
@@ -96,9 +103,12 @@ static void remark_width(Module *m, const Op *op, const Plan *plan)
 {
     const Access *a = &plan->access;
     const char *why = plan_reason(m, op, plan);
-    if (why)
-        REMARK(m, op, MISSED, "%s, not %s%u: %s", moves_text(m, op, a),
-               a->via == VIA_bits ? "with a width of " : "", wanted_width(m, op, a), why);
+    if (!why)
+        return;
+    unsigned wanted = wanted_width(m, op, a);
+    REMARK(m, op, AccessNarrow, R(op_info[op->code].name), R(moves_text(m, op, a)),
+           R(arena_printf(&m->arena, "%s%u", a->via == VIA_bits ? "with a width of " : "", wanted)),
+           R(why), R(lane_bytes(op, a)), R(wanted));
 }
 
 /* Reports why a 16-bit tile of two dimensions does not go by matrices. */
@@ -107,8 +117,8 @@ static void remark_matrix(Module *m, const Op *op)
     const Type *tile = op_tile_type(op);
     const char *why = select_matrix_reason(m, op, m->target_sm);
     if (why && tile->rank >= 2 && dtype_bits(tile->dtype) == 16)
-        REMARK(m, op, MISSED, "%s does not go by %s: %s", op_info[op->code].name,
-               op->result_count ? "ldmatrix" : "stmatrix", why);
+        REMARK(m, op, MatrixAccessMissed, R(op_info[op->code].name),
+               R(op->result_count ? "ldmatrix" : "stmatrix"), R(why));
 }
 
 static void remark_access(Module *m, const Op *op, const Plan *plan)
@@ -128,9 +138,8 @@ void remark_hints(Module *m, const Op *op, unsigned bytes)
 {
     bool given = access_evict(op) != EVICT_NORMAL || access_prefetch(op);
     if (given && bytes < HINT_LEAST)
-        REMARK(m, op, MISSED, "%s drops its hints: they need accesses of %d bytes, these have "
-               "%s%u", op_info[op->code].name, HINT_LEAST, bytes ? "" : "less than ",
-               bytes ? bytes : 1);
+        REMARK(m, op, HintsDropped, R(op_info[op->code].name), R(HINT_LEAST),
+               R(bytes ? arena_printf(&m->arena, "%u", bytes) : "less than 1"));
 }
 
 static void warn_access(Module *m, const Op *op, const Plan *plan)

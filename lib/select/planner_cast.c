@@ -210,16 +210,13 @@ static void remark_codes(Module *m, const Op *op, const CastRuns *codes)
 {
     const char *name = op_info[op->code].name, *source = source_text(m, codes);
     if (codes->planned)
-        REMARK(m, op, PASSED, "%s from %s to %s goes by %s, %.3f operations an element", name,
-               source, dtype_name(codes->to), cast_family_name(&m->scratch, codes->plans[0]),
-               operations_each(codes));
+        REMARK(m, op, CastPlanned, R(name), R(source), R(dtype_name(codes->to)),
+               R(cast_family_name(&m->scratch, codes->plans[0])), R(operations_each(codes)));
     else if (codes->from == codes->to)
-        REMARK(m, op, PASSED, "%s from %s to %s moves bits, if any, and changes no value", name,
-               source, type_text(m, op->results[0]->type));
+        REMARK(m, op, CastKeepsValues, R(name), R(source), R(type_text(m, op->results[0]->type)));
     else
-        REMARK(m, op, MISSED, "%s from %s to %s goes element by element: %s", name, source,
-               dtype_name(codes->to), is_by_elements(op) ? "the text wants it"
-                                                         : "it has no plan");
+        REMARK(m, op, CastByElements, R(name), R(source), R(dtype_name(codes->to)),
+               R(is_by_elements(op) ? "the text wants it" : "it has no plan"));
 }
 
 /* Reports the conversion of a dequantize's zero points. */
@@ -227,12 +224,10 @@ static void remark_zeros(Module *m, const Op *op, const CastChoice *c)
 {
     const char *zero = dtype_name(c->zeros.from);
     if (c->folded)
-        REMARK(m, op, PASSED, "zero points of %s come off in the cast, converted by %.3f "
-               "operations each", zero, operations_each(&c->zeros));
+        REMARK(m, op, ZerosInCast, R(zero), R(operations_each(&c->zeros)));
     else
-        REMARK(m, op, MISSED, "zero points of %s take a difference in %s: the cast from %s adds "
-               "no constant that holds them", zero, dtype_name(c->codes.to),
-               dtype_name(c->codes.from));
+        REMARK(m, op, ZerosSubtracted, R(zero), R(dtype_name(c->codes.to)),
+               R(dtype_name(c->codes.from)));
 }
 
 static void remark_cast(Module *m, const Op *op, const Plan *plan)

@@ -52,8 +52,8 @@ static void remark_width(Module *m, const Op *op, const Plan *plan)
     unsigned bytes = wider(&plan->copy);
     const char *why = plan_reason(m, op, plan);
     if (why)
-        REMARK(m, op, MISSED, "copy_async moves %s, not %u byte%s: %s",
-               copy_moves(m, op, &plan->copy), bytes, bytes == 1 ? "" : "s", why);
+        REMARK(m, op, CopyNarrow, R(op_info[op->code].name), R(copy_moves(m, op, &plan->copy)),
+               R(bytes), R(why), R(plan->copy.bytes));
 }
 
 static void remark_copy(Module *m, const Op *op, const Plan *p)
@@ -61,15 +61,14 @@ static void remark_copy(Module *m, const Op *op, const Plan *p)
     const CopyPlan *plan = &p->copy;
     unsigned least, sectors = copy_sectors(m, op, plan, &least);
     unsigned ways = copy_conflict_ways(m, op, plan);
-    long long times = plan->iterations;
-    REMARK(m, op, PASSED, "copy_async moves %s, %lld time%s, %u sector%s a warp request, with%s "
-           "bank conflicts", copy_moves(m, op, plan), times, times == 1 ? "" : "s", sectors,
-           sectors == 1 ? "" : "s", ways == 1 ? "out" : arena_printf(&m->arena, " %u-way", ways));
+    const char *name = op_info[op->code].name;
+    REMARK(m, op, CopyChosen, R(name), R(copy_moves(m, op, plan)), R(plan->iterations),
+           R(sectors), R(conflicts_text(m, ways)), R(plan->bytes), R(copy_instruction(plan)),
+           R(least), R(ways));
     if (ways > 1)
-        REMARK(m, op, MISSED, "copy_async has %u-way bank conflicts", ways);
+        REMARK(m, op, BankConflicts, R(name), R(ways));
     if (sectors > least)
-        REMARK(m, op, MISSED, "copy_async touches %u sectors a warp request, %u would hold its "
-               "bytes", sectors, least);
+        REMARK(m, op, SectorsWasted, R(name), R(sectors), R(least));
     MemoryTile source = op_source_tile(op);
     remark_checked(m, op, &source, plan->checked);
     remark_hints(m, op, plan->bytes);

@@ -32,16 +32,16 @@ static const char *operands_text(Module *m, const DotPlan *plan)
 static void remark_dot(Module *m, const Op *op, const Plan *p)
 {
     const DotPlan *plan = &p->dot;
+    const char *name = op_info[op->code].name;
     int64_t units = plan->units * plan->depth;
-    REMARK(m, op, PASSED, "dot goes by %s, %lld a %s%s", via_info[plan->via].spelling,
-           (long long)(plan->mma ? units * plan->mma->parts : units),
-           plan->mma ? "warp" : "thread", operands_text(m, plan));
+    REMARK(m, op, DotChosen, R(name), R(via_info[plan->via].spelling),
+           R(plan->mma ? units * plan->mma->parts : units), R(plan->mma ? "warp" : "thread"),
+           R(operands_text(m, plan)));
     if (plan->no_mma.why)
-        REMARK(m, op, MISSED, "dot does not go by mma: %s; %s", plan->no_mma.why,
-               plan->no_mma.fits);
+        REMARK(m, op, TensorCoresMissed, R(name), R(plan->no_mma.why), R(plan->no_mma.fits));
     if (plan->no_fma.why)
-        REMARK(m, op, MISSED, "dot goes through %lld bytes of shared memory: %s; %s",
-               (long long)plan->scratch, plan->no_fma.why, plan->no_fma.fits);
+        REMARK(m, op, DotThroughShared, R(name), R(plan->scratch), R(plan->no_fma.why),
+               R(plan->no_fma.fits));
 }
 
 /* A change of the text that has tensor cores compute the dot. */

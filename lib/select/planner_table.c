@@ -88,17 +88,12 @@ static void remark_table(Module *m, const Op *op, const Plan *plan)
                                      [ROW_BY_PRMT] = "prmt"};
     const TablePlan *p = &plan->table;
     unsigned bytes = p->width * p->bits / 8, loads = p->table.group / p->width;
-    const char *why = plan_reason(m, op, plan);
-    REMARK(m, op, PASSED, "lookup_shared reads %u byte%s a load, %u load%s for a group of %u "
-           "code%s, at rows addressed by %s", bytes, bytes == 1 ? "" : "s", loads,
-           loads == 1 ? "" : "s", p->table.group, p->table.group == 1 ? "" : "s", by[p->address]);
+    const char *why = plan_reason(m, op, plan), *name = op_info[op->code].name;
+    REMARK(m, op, LookupChosen, R(name), R(bytes), R(loads), R(p->table.group), R(by[p->address]));
     if (why)
-        REMARK(m, op, MISSED, "lookup_shared reads %u byte%s a load, not %u: %s", bytes,
-               bytes == 1 ? "" : "s", 2 * bytes, why);
+        REMARK(m, op, LookupNarrow, R(name), R(bytes), R(2 * bytes), R(why));
     if (p->address == ROW_BY_SUM)
-        REMARK(m, op, MISSED, "lookup_shared multiplies to address rows: %lld bytes from row to "
-               "row are no power of two that holds the copies, or codes of a group do not count "
-               "rows", (long long)table_row_bytes(p));
+        REMARK(m, op, LookupMultiplies, R(name), R(table_row_bytes(p)));
 }
 
 const Planner planner_table = {

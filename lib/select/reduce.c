@@ -139,9 +139,9 @@ static void remark_reduce(Module *m, const Op *op, const Plan *plan)
              p->pairs ? "slots in pairs" : "slots");
     add_step(&text, INT64_C(1) << __builtin_popcount(p->lanes), "lanes");
     add_step(&text, p->partials.size, "groups by shared memory");
-    REMARK(m, op, PASSED, "reduce goes over %s; %lld %s a thread, %lld bytes of shared memory",
-           text.len ? text_string(&text) : "single elements", (long long)count_exchanges(p, op),
-           p->redux ? "redux.sync" : "shuffles", (long long)p->scratch);
+    REMARK(m, op, ReduceChosen, R(op_info[op->code].name),
+           R(text.len ? text_string(&text) : "single elements"), R(count_exchanges(p, op)),
+           R(p->redux ? "redux.sync" : "shuffles"), R(p->scratch));
 }
 
 const Planner planner_reduce = {

@@ -400,24 +400,20 @@ static bool plan_relayout(Module *m, const Op *op, unsigned sm, Plan *plan)
 
 static void remark_scratch(Module *m, const Op *op, const ScratchPlan *s)
 {
-    REMARK(m, op, PASSED, "convert_layout: %lld bytes of shared memory, 2 barriers, stores of "
-           "%u byte%s in %u wavefront%s of a warp, loads of %u byte%s in %u", (long long)s->bytes,
-           s->store.bytes, s->store.bytes == 1 ? "" : "s", s->store.wavefronts,
-           s->store.wavefronts == 1 ? "" : "s", s->load.bytes, s->load.bytes == 1 ? "" : "s",
-           s->load.wavefronts);
+    REMARK(m, op, LayoutThroughShared, R(op_info[op->code].name), R(s->bytes), R(s->store.bytes),
+           R(s->store.wavefronts), R(s->load.bytes), R(s->load.wavefronts));
 }
 
 static void remark_relayout(Module *m, const Op *op, const Plan *plan)
 {
+    const char *name = op_info[op->code].name;
     const RelayoutPlan *p = &plan->relayout;
     if (p->way == RELAYOUT_RENAME)
-        REMARK(m, op, PASSED, "convert_layout: free, each thread has its elements");
+        REMARK(m, op, LayoutKept, R(name));
     else if (p->way == RELAYOUT_SHUFFLE && !p->shuffle.shuffles)
-        REMARK(m, op, PASSED, "convert_layout: each thread has its elements, in slots that "
-               "it selects by its number");
+        REMARK(m, op, LayoutBySlots, R(name));
     else if (p->way == RELAYOUT_SHUFFLE)
-        REMARK(m, op, PASSED, "convert_layout: %lld shuffle%s a thread",
-               (long long)p->shuffle.shuffles, p->shuffle.shuffles == 1 ? "" : "s");
+        REMARK(m, op, LayoutByShuffles, R(name), R(p->shuffle.shuffles));
     else
         remark_scratch(m, op, &p->scratch);
 }

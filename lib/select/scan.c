@@ -157,8 +157,8 @@ static const char *levels_text(Module *m, const ScanPlan *plan)
 
 static void remark_scan(Module *m, const Op *op, const Plan *plan)
 {
-    REMARK(m, op, PASSED, "scan goes over %s; %lld shuffles a thread, %lld bytes of shared memory",
-           levels_text(m, &plan->scan), (long long)plan->scan.shuffles, (long long)plan->scratch);
+    REMARK(m, op, ScanChosen, R(op_info[op->code].name), R(levels_text(m, &plan->scan)),
+           R(plan->scan.shuffles), R(plan->scratch));
 }
 
 const Planner planner_scan = {
@@ -196,8 +196,8 @@ static bool plan_shuffle(Module *m, const Op *op, unsigned sm, Plan *plan)
 
 static void remark_shuffle(Module *m, const Op *op, const Plan *plan)
 {
-    REMARK(m, op, PASSED, "shuffle goes by %lld shfl.sync a thread, each element chosen of %lld "
-           "slots", (long long)plan->shuffle.shuffles, (long long)plan->shuffle.candidates);
+    REMARK(m, op, ShuffleChosen, R(op_info[op->code].name), R(plan->shuffle.shuffles),
+           R(plan->shuffle.candidates));
 }
 
 const Planner planner_shuffle = {

@@ -28,6 +28,7 @@ unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan);
 unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least);
 
 /* Reports that accesses of so many bytes drop the op's hints, if it has some. */
+const char *conflicts_text(Module *m, unsigned ways);
 void remark_hints(Module *m, const Op *op, unsigned bytes);
 
 #endif

@@ -550,11 +550,12 @@ static const char *matrix_text(Module *m, const WgmmaPlan *plan, unsigned i)
 static void remark_product(Module *m, const Op *op, const Plan *p)
 {
     const WgmmaPlan *plan = &p->wgmma;
-    REMARK(m, op, PASSED, "dot_async goes by %s of %s, %lld a warpgroup: %s, %s%s%s",
-           via_info[plan->via].spelling, plan->row->text,
-           (long long)(plan->unit_count * plan->steps), matrix_text(m, plan, 0),
-           matrix_text(m, plan, 1), plan->fence ? "" : ", without a fence",
-           plan->async_fence ? ", behind a fence: threads write its operands" : "");
+    const char *fences = arena_printf(
+        &m->arena, "%s%s", plan->fence ? "" : ", without a fence",
+        plan->async_fence ? ", behind a fence: threads write its operands" : "");
+    REMARK(m, op, WarpgroupDotChosen, R(op_info[op->code].name), R(via_info[plan->via].spelling),
+           R(plan->row->text), R(plan->unit_count * plan->steps), R(matrix_text(m, plan, 0)),
+           R(matrix_text(m, plan, 1)), R(fences));
 }
 
 const Planner planner_wgmma = {

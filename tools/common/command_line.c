@@ -45,8 +45,8 @@ static bool check(const CommandLineTool *tool, CommandLine *line)
     }
     line->input = line->inputs.count ? line->inputs.items[0] : "-";
     line->define_count = line->define_texts.count;
-    pass_settings_finish(&line->passes);
-    return load_plugins(tool, &line->passes.plugins) && tool->check(line) &&
+    return load_plugins(tool, &line->passes.plugins) &&
+           pass_settings_finish(&line->passes, tool->name) && tool->check(line) &&
            limits_set(tool->name, &line->passes.limits, NULL) &&
            warnings_set(tool->name, &line->passes.warnings, NULL) &&
            defines_parse(tool->name, &line->define_texts, &line->defines);

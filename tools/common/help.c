@@ -55,6 +55,18 @@ static bool is_read_by(const ToolInfo *tool, size_t i)
 
 /* ---- help ------------------------------------------------------------- */
 
+/* Returns true when the values of an option are words of its own. */
+static bool has_choices(const Option *o)
+{
+    return o->kind == OPTION_CHOICE || o->kind == OPTION_MODE;
+}
+
+/* The bracket before a value that may be left out. */
+static const char *open_bracket(const Option *o)
+{
+    return o->kind == OPTION_MODE ? "[" : "";
+}
+
 /* The left column of the help, "--name=<metavar>"; returns its width. */
 static int format_spelling(const Option *o, char *out, size_t size)
 {
@@ -62,8 +74,11 @@ static int format_spelling(const Option *o, char *out, size_t size)
     const char *gap = o->name[1] ? "=" : " ";
     if (o->metavar)
         n += snprintf(out + n, size - (size_t)n, "%s<%s>", gap, o->metavar);
-    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i] && (size_t)n < size; i++)
-        n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : gap, o->choices[i]);
+    for (size_t i = 0; has_choices(o) && o->choices[i] && (size_t)n < size; i++)
+        n += snprintf(out + n, size - (size_t)n, "%s%s%s", i == 0 ? open_bracket(o) : "",
+                      i ? "|" : gap, o->choices[i]);
+    if (o->kind == OPTION_MODE && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, "]");
     return n;
 }
 
@@ -167,10 +182,12 @@ static void print_roff_option(const Option *o)
         fputs(gap, stdout);
         print_roff_in('I', o->metavar);
     }
-    for (size_t i = 0; o->kind == OPTION_CHOICE && o->choices[i]; i++) {
-        fputs(i ? "|" : gap, stdout);
+    for (size_t i = 0; has_choices(o) && o->choices[i]; i++) {
+        printf("%s%s", i == 0 ? open_bracket(o) : "", i ? "|" : gap);
         print_roff_in('B', o->choices[i]);
     }
+    if (o->kind == OPTION_MODE)
+        putchar(']');
     putchar('\n');
     print_roff(o->help);
     putchar('\n');
@@ -273,7 +290,7 @@ void help_print_options(const Option *table, size_t count)
     for (size_t i = 0; i < count; i++) {
         const Option *o = &table[i];
         const char *dashes = option_dashes(o->name);
-        bool joined = o->kind != OPTION_FLAG && o->name[1];
+        bool joined = o->kind != OPTION_FLAG && o->kind != OPTION_MODE && o->name[1];
         for (size_t j = 0; o->choices && o->choices[j]; j++)
             printf("%s%s=%s\n", dashes, o->name, o->choices[j]);
         if (o->kind != OPTION_CHOICE)

@@ -42,38 +42,6 @@ void string_list_free(StringList *list)
 
 /* ---- unknown options ------------------------------------------------ */
 
-/* Insertions, deletions and replacements that turn `a` into `b`. */
-static size_t edit_distance(const char *a, size_t na, const char *b)
-{
-    enum { MAX = 64 };
-    size_t row[MAX + 1], nb = strlen(b);
-    if (na > MAX || nb > MAX)
-        return MAX;
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-        }
-    }
-    return row[nb];
-}
-
-void nearest_try(Nearest *n, const char *candidate)
-{
-    size_t distance = edit_distance(n->name, n->len, candidate);
-    size_t limit = n->found ? n->distance : n->len / 3 + 2;
-    if (distance >= limit || distance >= n->len)
-        return;
-    n->distance = distance;
-    n->found = candidate;
-}
-
 static bool report_unknown(const Parser *p, const char *argument, const char *name, size_t len)
 {
     Nearest nearest = {.name = name, .len = len};
@@ -173,6 +141,7 @@ static bool set_option(const Parser *p, const Option *o, const char *value)
     case OPTION_INTEGER: return set_integer(p, o, value);
     case OPTION_REAL: return set_real(p, o, value);
     case OPTION_CHOICE: return set_choice(p, o, value);
+    case OPTION_MODE: return set_choice(p, o, value ? value : o->choices[1]);
     }
     return false;
 }
@@ -200,7 +169,7 @@ static bool parse_option(Parser *p, const char *argument)
     }
     if (!o)
         return report_unknown(p, argument, name, len);
-    if (!value && o->kind != OPTION_FLAG) {
+    if (!value && o->kind != OPTION_FLAG && o->kind != OPTION_MODE) {
         if (p->next == p->argc) {
             fprintf(stderr, "%s: error: option '%s%s' needs a value\n", p->tool,
                     option_dashes(o->name), o->name);

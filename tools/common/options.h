@@ -4,7 +4,7 @@
  *
  *   --flag  --flag=false     a flag, on or off (true, false, 1, 0)
  *   --name=VALUE             a value, joined
- *   --name VALUE             a value, as the next argument, whatever it is
+ *   --name VALUE             a value, as the next argument, whatever it is (but of a mode)
  *   -DVALUE  -D VALUE        a one-letter option takes its value either way (-O2)
  *   -                        a positional argument: standard input
  *   --                       all later arguments are positional
@@ -29,6 +29,8 @@
  */
 #ifndef TILUS_TOOLS_OPTIONS_H
 #define TILUS_TOOLS_OPTIONS_H
+
+#include "support/nearest.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,7 +60,8 @@ typedef enum OptionKind {
     OPTION_UNSIGNED,    /* unsigned, decimal */
     OPTION_INTEGER,     /* int, decimal */
     OPTION_REAL,        /* double, finite and not negative */
-    OPTION_CHOICE       /* int: index into `choices` */
+    OPTION_CHOICE,      /* int: index into `choices` */
+    OPTION_MODE         /* likewise; the option without a value means choices[1] */
 } OptionKind;
 
 /* An option. Its default is what the target holds before the parse. */
@@ -86,15 +89,6 @@ typedef struct ToolInfo {
  * caller frees every list. */
 bool options_parse(const ToolInfo *tool, const Option *table, size_t count, int argc,
                    char **argv, StringList *positionals, int *status);
-
-/* The candidate that is most like a misspelled name, for "did you mean". */
-typedef struct Nearest {
-    const char *name;           /* of `len` bytes; both are set before nearest_try */
-    size_t len, distance;
-    const char *found;          /* NULL: none is like it */
-} Nearest;
-
-void nearest_try(Nearest *n, const char *candidate);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

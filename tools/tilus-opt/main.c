@@ -17,6 +17,10 @@ int main(int argc, char **argv)
         status = print_types();
     else if (s.list_passes)
         status = print_passes();
+    else if (s.list_remarks)
+        status = print_remarks();
+    else if (s.line.passes.print_pipeline)
+        status = print_pipeline(&s);
     else if (s.list_limits)
         status = print_limits();
     else if (s.list_warnings)

@@ -65,10 +65,79 @@ int print_types(void)
     return EXIT_OK;
 }
 
+static void print_pass_options(const char *pass)
+{
+    tilus_pass_option o = {.struct_size = sizeof o};
+    for (size_t i = 0; tilus_pass_option_at(i, &o); i++) {
+        if (strcmp(o.pass, pass) != 0)
+            continue;
+        bool flag = o.least == 0 && o.most == 1;
+        printf("  {%s%s} %*s%s", o.name, flag ? "" : "=N", 15 - (int)strlen(o.name) - 2 * !flag, "",
+               o.summary);
+        if (!flag)
+            printf(" (%lld .. %lld, default %lld)", (long long)o.least, (long long)o.most,
+                   (long long)o.value);
+        putchar('\n');
+    }
+}
+
 int print_passes(void)
 {
-    for (size_t i = 0; tilus_pass_name(i); i++)
+    for (size_t i = 0; tilus_pass_name(i); i++) {
         printf("%-20s %s\n", tilus_pass_name(i), tilus_pass_summary(i));
+        print_pass_options(tilus_pass_name(i));
+    }
+    return EXIT_OK;
+}
+
+/* Prints the names of a remark's arguments, `Bytes` or `Op` (text). */
+static void print_arguments(const char *text)
+{
+    static const char *const types[] = {"int", "real", "text"};
+    bool first = true;
+    for (const char *p = text; (p = strchr(p, '{')); p++)
+        for (size_t i = 0; i < COUNT(types); i++) {
+            const char *word = p + 1 + (p[1] == '-');
+            size_t len = strlen(types[i]);
+            if (strncmp(word, types[i], len) || word[len] != ' ')
+                continue;
+            word += len + 1;
+            printf("%s`%.*s` %s", first ? "" : ", ", (int)strcspn(word, "}"), word, types[i]);
+            first = false;
+        }
+}
+
+/* Prints the text, "..." for each value. */
+static void print_remark_text(const char *text)
+{
+    for (; *text; text++)
+        if (*text == '{') {
+            const char *end = strchr(text, '}');
+            fputs(text[1] == '-' ? "" : text[1] == 's' ? "s" : "..", stdout);
+            text = end;
+        } else {
+            putchar(*text);
+        }
+}
+
+int print_remarks(void)
+{
+    tilus_remark_info r = {.struct_size = sizeof r};
+    printf("| pass | remark | kind | arguments | text |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; tilus_remark_at(i, &r); i++) {
+        printf("| `%s` | `%s` | %s | ", r.pass, r.name,
+               r.kind == TILUS_REMARK_PASSED ? "passed" : "missed");
+        print_arguments(r.text);
+        fputs(" | ", stdout);
+        print_remark_text(r.text);
+        puts(" |");
+    }
+    return EXIT_OK;
+}
+
+int print_pipeline(const OptSettings *s)
+{
+    puts(*s->pipeline ? s->pipeline : tilus_default_pipeline());
     return EXIT_OK;
 }
 

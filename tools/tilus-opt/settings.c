@@ -14,41 +14,6 @@ static void reset(CommandLine *line)
     *settings_of(line) = (OptSettings){.line.passes = PASS_SETTINGS, .output = "-"};
 }
 
-/* Passes for tests of the tools, which no list names. */
-static bool is_hidden(const char *name, size_t len)
-{
-    static const char prefix[] = "trigger_";
-    return len >= sizeof prefix - 1 && !memcmp(name, prefix, sizeof prefix - 1);
-}
-
-static bool check_pass(const char *name, size_t len)
-{
-    Nearest nearest = {.name = name, .len = len};
-    for (size_t i = 0; tilus_pass_name(i); i++) {
-        if (strlen(tilus_pass_name(i)) == len && !memcmp(tilus_pass_name(i), name, len))
-            return true;
-        nearest_try(&nearest, tilus_pass_name(i));
-    }
-    if (is_hidden(name, len))
-        return true;
-    fprintf(stderr, "tilus-opt: error: unknown pass `%.*s`", (int)len, name);
-    if (nearest.found)
-        fprintf(stderr, ", did you mean `%s`?\n", nearest.found);
-    else
-        fputs(", see --list-passes\n", stderr);
-    return false;
-}
-
-static bool check_passes(const char *list)
-{
-    for (size_t len; *(list += strspn(list, ", ")); list += len) {
-        len = strcspn(list, ", ");
-        if (!check_pass(list, len))
-            return false;
-    }
-    return true;
-}
-
 static bool check(CommandLine *line)
 {
     OptSettings *s = settings_of(line);
@@ -60,7 +25,7 @@ static bool check(CommandLine *line)
     if (why)
         fprintf(stderr, "tilus-opt: error: %s\n", why);
     s->pipeline = s->passes_text ? s->passes_text : s->pipeline_text ? s->pipeline_text : "";
-    return !why && check_passes(s->pipeline);
+    return !why && pass_settings_check("tilus-opt", "passes", s->pipeline);
 }
 
 static bool read_line(CommandLine *line, int argc, char **argv, int *status)
@@ -88,7 +53,10 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"list-ops", NULL, "print the op reference", OPTION_FLAG, &s->list_ops, NULL},
         {"list-types", NULL, "print the element types and their ranges", OPTION_FLAG, &s->list_types,
          NULL},
-        {"list-passes", NULL, "print the passes", OPTION_FLAG, &s->list_passes, NULL},
+        {"list-passes", NULL, "print the passes and their options", OPTION_FLAG, &s->list_passes,
+         NULL},
+        {"list-remarks", NULL, "print the remarks that passes give", OPTION_FLAG, &s->list_remarks,
+         NULL},
         {"list-limits", NULL, "print the limits and what they can be set to", OPTION_FLAG,
          &s->list_limits, NULL},
         {"list-warnings", NULL, "print the groups of warnings", OPTION_FLAG, &s->list_warnings,

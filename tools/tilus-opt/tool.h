@@ -13,6 +13,7 @@ typedef struct OptSettings {
     bool verify_diagnostics, split_input;
     const char *layout, *svg;   /* to be drawn, and where to as SVG; or NULL */
     bool version, list_ops, list_types, list_passes, list_limits, list_warnings;
+    bool list_remarks;
     const char *passes_text, *pipeline_text;
 } OptSettings;
 
@@ -26,6 +27,9 @@ int print_version(void);
 int print_ops(void);
 int print_types(void);
 int print_passes(void);
+int print_remarks(void);
+/* Prints the pipeline, or that of tilus-llc where there is none. */
+int print_pipeline(const OptSettings *s);
 int print_limits(void);
 int print_warnings(void);
 int print_layout(const OptSettings *s);
