@@ -33,6 +33,18 @@ typedef struct tilus_artefact {
     const char *compiler;       /* "tilus 0.2.0, LLVM 22.1.0", or "" */
 } tilus_artefact;
 
+/* The parts of an artefact one by one, for callers that read no nested structs; `*size` of
+ * machine code in bytes, which is NULL where there is none. Strings are the artefact's.
+ * Thread safe. */
+TILUS_API const tilus_kernel_info *tilus_artefact_kernel(const tilus_artefact *artefact);
+TILUS_API const char *tilus_artefact_target(const tilus_artefact *artefact);
+TILUS_API unsigned tilus_artefact_ptx_version(const tilus_artefact *artefact);
+TILUS_API const char *tilus_artefact_ptx(const tilus_artefact *artefact);
+TILUS_API const void *tilus_artefact_cubin(const tilus_artefact *artefact, size_t *size);
+TILUS_API const char *tilus_artefact_source(const tilus_artefact *artefact);
+TILUS_API const char *tilus_artefact_parameters(const tilus_artefact *artefact);
+TILUS_API const char *tilus_artefact_compiler(const tilus_artefact *artefact);
+
 /* The artefact as bytes, which the caller frees with tilus_free. TILUS_ERROR_ARGUMENT when it
  * is none that a reader takes (docs/artefact.md): a name, a target, a PTX version, PTX and
  * facts of the launch must be there, texts be UTF-8, and all of it fit in

@@ -142,7 +142,32 @@ typedef struct tilus_kernel_info {
                                        a multiple; all 0: it has none */
 } tilus_kernel_info;
 
-/* A launch argument; the kind of its arg_info says which member is read. */
+/* The parts of a description one by one, for callers that read no nested structs. Of argument
+ * `i` (< tilus_kernel_arg_count): its name without %, its kind, its type ("f16", of a pointer
+ * that of the elements), and its facts: values are multiples of tilus_kernel_arg_divisible
+ * within *min .. *max, or addresses aligned to tilus_kernel_arg_align bytes, 1 of no pointer.
+ * Strings are the description's. Thread safe. */
+TILUS_API const char *tilus_kernel_name(const tilus_kernel_info *info);
+TILUS_API size_t tilus_kernel_arg_count(const tilus_kernel_info *info);
+TILUS_API const char *tilus_kernel_arg_name(const tilus_kernel_info *info, size_t i);
+TILUS_API tilus_arg_kind tilus_kernel_arg_kind(const tilus_kernel_info *info, size_t i);
+TILUS_API const char *tilus_kernel_arg_type(const tilus_kernel_info *info, size_t i);
+TILUS_API int64_t tilus_kernel_arg_divisible(const tilus_kernel_info *info, size_t i);
+TILUS_API void tilus_kernel_arg_range(const tilus_kernel_info *info, size_t i, int64_t *min,
+                                      int64_t *max);
+TILUS_API int64_t tilus_kernel_arg_align(const tilus_kernel_info *info, size_t i);
+
+/* Threads of a block, bytes of dynamic shared memory of a block, dimensions of the grid (1 to
+ * 3; its extents follow from arguments: tilus_kernel_check), blocks of a cluster in each
+ * dimension (1 where there is none), and whether a launch may begin before earlier ones have
+ * ended. Thread safe. */
+TILUS_API unsigned tilus_kernel_threads(const tilus_kernel_info *info);
+TILUS_API size_t tilus_kernel_shared_bytes(const tilus_kernel_info *info);
+TILUS_API unsigned tilus_kernel_grid_rank(const tilus_kernel_info *info);
+TILUS_API void tilus_kernel_cluster(const tilus_kernel_info *info, unsigned cluster[3]);
+TILUS_API bool tilus_kernel_overlaps(const tilus_kernel_info *info);
+
+/* A launch argument, 8 bytes; the kind of its arg_info says which member is read. */
 typedef union tilus_arg {
     uint64_t pointer;
     int64_t integer;            /* I32, U32, I64 */

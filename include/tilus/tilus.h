@@ -271,9 +271,9 @@ typedef struct tilus_pass_options {
 } tilus_pass_options;
 
 /* Runs the passes named in `pipeline` ("canonicalize,unroll-loops{factor=4},..", options in
- * braces with spaces between; NULL: the default pipeline of tilus-llc). `options` may be NULL: only verify_each is set. False after
- * errors, which the module's diag holds. After a pass that failed, or ran out of memory, the
- * module is only good for printing and freeing. */
+ * braces with spaces between; NULL: the default pipeline of tilus-llc). `options` may be NULL:
+ * only verify_each is set. False after errors, which the module's diag holds. After a pass that
+ * failed, or ran out of memory, the module is only good for printing and freeing. */
 TILUS_API bool tilus_run_passes(tilus_module *module, const char *pipeline,
                                 const tilus_pass_options *options);
 

@@ -28,10 +28,10 @@ static bool add_note(Module *m, const Op *op, const char *text)
     return diag_note(m->diag, op->loc, "%s", text);
 }
 
-static bool add_remark(Module *m, const Op *op, RemarkKind kind, const char *text)
+static bool add_remark(Module *m, const Op *op, tilus_remark_kind kind, const char *text)
 {
     if (m->own_pass)
-        remark_emit(m->remarks, kind, own_pass_name(m->own_pass), m->diag, op->loc, "%s", text);
+        remark_emit_own(m->remarks, own_pass_name(m->own_pass), kind, m->diag, op->loc, text);
     return true;
 }
 
@@ -53,7 +53,7 @@ void tilus_op_note(tilus_op *op, const char *text)
     (void)ok;
 }
 
-static void remark(tilus_op *op, RemarkKind kind, const char *text)
+static void remark(tilus_op *op, tilus_remark_kind kind, const char *text)
 {
     Module *m = ir_op_module(op_of(op));
     bool ok = false;
@@ -62,5 +62,8 @@ static void remark(tilus_op *op, RemarkKind kind, const char *text)
     (void)ok;
 }
 
-void tilus_op_remark(tilus_op *op, const char *text) { remark(op, REMARK_PASSED, text); }
-void tilus_op_remark_missed(tilus_op *op, const char *text) { remark(op, REMARK_MISSED, text); }
+void tilus_op_remark(tilus_op *op, const char *text) { remark(op, TILUS_REMARK_PASSED, text); }
+void tilus_op_remark_missed(tilus_op *op, const char *text)
+{
+    remark(op, TILUS_REMARK_MISSED, text);
+}

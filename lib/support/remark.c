@@ -262,10 +262,9 @@ static void write_line(const Writer *out, const tilus_remark *r)
     writer_printf(out, " [%s=%s]\n", option_names[r->kind], r->pass);
 }
 
-void remark_emit(const Remarks *remarks, RemarkId id, Diag *diag, Loc loc,
+static void emit(const Remarks *remarks, const RemarkInfo *info, Diag *diag, Loc loc,
                  const tilus_remark_argument *values, size_t count)
 {
-    const RemarkInfo *info = &remark_info[id];
     bool print = remarks && matches(remarks->wanted[info->kind], info->pass);
     if (!print && !(remarks && (remarks->file.write || remarks->take)))
         return;
@@ -287,4 +286,18 @@ void remark_emit(const Remarks *remarks, RemarkId id, Diag *diag, Loc loc,
     if (remarks->take)
         remarks->take(remarks->taker, &r);
     arena_reset(&diag->arena, mark);
+}
+
+void remark_emit(const Remarks *remarks, RemarkId id, Diag *diag, Loc loc,
+                 const tilus_remark_argument *values, size_t count)
+{
+    emit(remarks, &remark_info[id], diag, loc, values, count);
+}
+
+void remark_emit_own(const Remarks *remarks, const char *pass, tilus_remark_kind kind, Diag *diag,
+                     Loc loc, const char *text)
+{
+    const RemarkInfo info = {pass, "OwnRemark", kind, "{text Text}"};
+    const tilus_remark_argument value = remark_text(text);
+    emit(remarks, &info, diag, loc, &value, 1);
 }

@@ -65,6 +65,10 @@ enum { REMARK_ARGUMENTS_MAX = 12 };
 void remark_emit(const Remarks *remarks, RemarkId id, Diag *diag, Loc loc,
                  const tilus_remark_argument *values, size_t count);
 
+/* Does so with a remark of a caller's pass, which has the name OwnRemark and its text alone. */
+void remark_emit_own(const Remarks *remarks, const char *pass, tilus_remark_kind kind, Diag *diag,
+                     Loc loc, const char *text);
+
 /* Gives a remark its values: REMARK_AT(m->remarks, diag, loc, LoopUnrolled, R(copies)). */
 #define REMARK_AT(remarks, diag, loc, name, ...)                              \
     remark_emit(remarks, REMARK_##name, diag, loc,                            \

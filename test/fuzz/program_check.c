@@ -282,15 +282,15 @@ static bool is_no_race(const char *message)
 static bool check_safety(Case *c)
 {
     Parsed p = parse(c->source);
-    tilus_pass_options options = {.struct_size = sizeof options, .strict_hazards = true};
-    bool safe = tilus_run_passes(p.module, "check-hazards", &options);
+    tilus_pass_options options = {.struct_size = sizeof options};
+    bool safe = tilus_run_passes(p.module, "check-hazards{strict}", &options);
     bool ends = c->expected.status == TILUS_OK;
     bool races = !ends && c->program.may_race && !c->program.may_fail &&
                  !is_no_race(c->expected.message);
     parsed_release(p);
     c->totals->judged += ends;
     c->totals->safe += ends && safe;
-    c->pipeline = "check-hazards, strict";
+    c->pipeline = "check-hazards{strict}";
     return !safe || !races || fail(c, c->expected.message, c->source, NULL);
 }
 

@@ -13,6 +13,7 @@
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
 #           terminal  pseudo-terminals and script(1) are there
+#           remarkutil  LLVM's reader of remarks is there (%remarkutil)
 #           full    the long form of scripts/check runs (lit --param full)
 import os
 import shutil
@@ -108,6 +109,8 @@ if "full" in lit_config.params:
     config.available_features.add("full")
 if has_gpu():
     config.available_features.add("gpu")
+if shutil.which("llvm-remarkutil", path=config.llvm_tools_dir):
+    config.available_features.add("remarkutil")
 if shutil.which("groff") or shutil.which("mandoc"):
     config.available_features.add("groff")
 cxx = shutil.which("c++") or shutil.which("g++")
@@ -139,6 +142,7 @@ config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
     ("%nvdisasm", nvdisasm or "nvdisasm"),
     ("%python", sys.executable),
+    ("%remarkutil", os.path.join(config.llvm_tools_dir, "llvm-remarkutil")),
     ("%lit", os.path.join(config.llvm_tools_dir, "lit")),
     # Succeeds when the command ends with exit code 2: wrong usage.
     ("%not2", sys.executable + " " + os.path.join(config.test_source_root, "Inputs", "not2.py")),

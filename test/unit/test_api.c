@@ -369,7 +369,7 @@ static void passes_print_where_they_are_told(void **state)
     Subject s = subject_of(add_three);
     Printed out = {0};
     tilus_pass_options options = {.struct_size = sizeof options,
-                                  .verify_each = true, .time_passes = true, .print_before = "dce",
+                                  .verify_each = true, .time_passes = TILUS_TABLE_TEXT, .print_before = "dce",
                                   .print_after = "fold,dce", .write = keep,
                                   .write_data = &out};
     assert_true(tilus_run_passes(s.module, "fold,cse,dce", &options));
@@ -1066,6 +1066,134 @@ static void the_cpu_engine_compiles_in_time_or_says_so(void **state)
     subject_free(&s);
 }
 
+/* ---- passes as data --------------------------------------------------- */
+
+typedef struct SeenRemarks {
+    unsigned count;
+    int64_t copies;
+    char program[16], text[80];
+} SeenRemarks;
+
+static void see_remark(void *data, const tilus_remark *r)
+{
+    SeenRemarks *seen = data;
+    seen->count++;
+    if (strcmp(r->name, "LoopUnrolled") != 0)
+        return;
+    assert_int_equal(r->struct_size, sizeof *r);
+    assert_int_equal(r->kind, TILUS_REMARK_PASSED);
+    assert_string_equal(r->pass, "unroll-loops");
+    assert_int_equal(r->argument_count, 1);
+    assert_string_equal(r->arguments[0].name, "Iterations");
+    assert_int_equal(r->arguments[0].type, TILUS_REMARK_INTEGER);
+    seen->copies = r->arguments[0].integer;
+    snprintf(seen->program, sizeof seen->program, "%s", r->program);
+    snprintf(seen->text, sizeof seen->text, "%s", r->text);
+}
+
+static void remarks_are_given_as_data(void **state)
+{
+    (void)state;
+    SeenRemarks seen = {0};
+    Printed out = {0};
+    Subject s = subject_of("tilus 1\nprogram @p<1>(%x: ptr<f32>, %n: i32) warps(1) {\n"
+                           "  %g = view_global %x : f32[%n]\n  for %i in 0 .. %n unroll(3) {\n"
+                           "    %v = load_global %g[%i] : f32[32] @ spatial(32)\n  }\n}\n");
+    const tilus_pass_options options = {
+        .struct_size = sizeof options, .remark = see_remark, .remark_data = &seen,
+        .remarks = keep, .remarks_data = &out, .remarks_format = TILUS_REMARKS_JSON};
+    assert_true(tilus_run_passes(s.module, "unroll-loops{factor=5}", &options));
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.copies, 5);
+    assert_string_equal(seen.program, "p");
+    assert_string_equal(seen.text, "5 iterations of the loop are unrolled into one");
+    assert_non_null(strstr(out.text, "\"args\": {\"Iterations\": 5}}\n"));
+    subject_free(&s);
+}
+
+static void remarks_are_listed(void **state)
+{
+    (void)state;
+    tilus_remark_info r = {.struct_size = sizeof r};
+    size_t count = 0;
+    bool found = false;
+    for (; tilus_remark_at(count, &r); count++) {
+        assert_non_null(r.pass);
+        found = found || strcmp(r.name, "TensorCopyChosen") == 0;
+    }
+    assert_true(found && count > 40);
+    r.struct_size = 0;
+    assert_false(tilus_remark_at(0, &r));
+}
+
+static void options_of_passes_are_checked(void **state)
+{
+    (void)state;
+    char why[256];
+    assert_true(tilus_check_passes("fold, unroll-loops{factor=4},check-hazards{strict}", why,
+                                   sizeof why));
+    assert_true(tilus_check_passes(tilus_default_pipeline(), why, sizeof why));
+    assert_false(tilus_check_passes("unroll-loops{factr=4}", why, sizeof why));
+    assert_string_equal(why, "pass unroll-loops has no option `factr`, did you mean `factor`?");
+    assert_false(tilus_check_passes("fold,,pipeline-loops{stages=17}", why, sizeof why));
+    assert_string_equal(why, "option `stages` of pass pipeline-loops is 0 .. 16, got `17`");
+    tilus_pass_option o = {.struct_size = sizeof o};
+    size_t i = 0;
+    while (tilus_pass_option_at(i, &o) && strcmp(o.name, "factor") != 0)
+        i++;
+    assert_string_equal(o.pass, "unroll-loops");
+    assert_int_equal(o.value, 0);
+    o.struct_size = 1;
+    assert_false(tilus_pass_option_at(0, &o));
+}
+
+static void reports_are_json(void **state)
+{
+    (void)state;
+    Printed out = {0};
+    Subject s = subject_of(add_three);
+    tilus_pass_options options = {.struct_size = sizeof options, .stats = TILUS_TABLE_JSON,
+                                  .time_passes = TILUS_TABLE_JSON, .write = keep,
+                                  .write_data = &out};
+    assert_true(tilus_run_passes(s.module, "dce,dce", &options));
+    assert_non_null(strstr(out.text, "{\"times\": [{\"pass\": \"dce\", \"seconds\": 0."));
+    assert_non_null(strstr(out.text, "\"runs\": 2}"));
+    assert_non_null(strstr(out.text, "{\"statistics\": {"));
+    subject_free(&s);
+}
+
+/* Every part of a description as the struct has it. */
+static void descriptions_are_read_by_parts(void **state)
+{
+    (void)state;
+    Subject s = subject_of(add_three);
+    assert_true(tilus_run_passes(s.module, NULL, NULL));
+    const tilus_kernel_info *info = tilus_module_kernel_info(s.module, "add");
+    assert_non_null(info);
+    assert_string_equal(tilus_kernel_name(info), "add");
+    assert_int_equal(tilus_kernel_arg_count(info), 3);
+    assert_string_equal(tilus_kernel_arg_name(info, 0), "a");
+    assert_string_equal(tilus_kernel_arg_type(info, 0), "f32");
+    assert_int_equal(tilus_kernel_arg_kind(info, 0), TILUS_ARG_POINTER);
+    assert_int_equal(tilus_kernel_arg_align(info, 0), 16);
+    int64_t min, max;
+    tilus_kernel_arg_range(info, 1, &min, &max);
+    assert_int_equal(min, 0);
+    assert_int_equal(max, 4096);
+    assert_int_equal(tilus_kernel_arg_divisible(info, 1), 4);
+    assert_int_equal(tilus_kernel_arg_align(info, 1), 1);
+    assert_int_equal(tilus_kernel_arg_kind(info, 2), TILUS_ARG_I64);
+    assert_string_equal(tilus_kernel_arg_name(info, 3), "");
+    unsigned cluster[3];
+    tilus_kernel_cluster(info, cluster);
+    assert_int_equal(cluster[0] * cluster[1] * cluster[2], 1);
+    assert_int_equal(tilus_kernel_threads(info), 32);
+    assert_int_equal(tilus_kernel_grid_rank(info), 2);
+    assert_int_equal(tilus_kernel_shared_bytes(info), info->shared_bytes);
+    assert_false(tilus_kernel_overlaps(info));
+    subject_free(&s);
+}
+
 /* ---- sizes of structs ------------------------------------------------- */
 
 static void options_say_their_size(void **state)
@@ -1133,6 +1261,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_say_their_size),
+        cmocka_unit_test(remarks_are_given_as_data),
+        cmocka_unit_test(remarks_are_listed),
+        cmocka_unit_test(options_of_passes_are_checked),
+        cmocka_unit_test(reports_are_json),
+        cmocka_unit_test(descriptions_are_read_by_parts),
         cmocka_unit_test(callers_may_be_of_other_versions),
         cmocka_unit_test(results_fit_the_caller),
         cmocka_unit_test(warnings_are_counted_apart),

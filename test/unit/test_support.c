@@ -5,6 +5,7 @@
 #include "support/arena.h"
 #include "support/bits.h"
 #include "support/diag.h"
+#include "support/diff.h"
 #include "support/intern.h"
 #include "support/integer.h"
 #include "support/limits.h"
@@ -255,6 +256,48 @@ static void text_escapes(void **state)
     text_add_escaped(&t, "a ~\x1f\x7f\x80\xff\n\0z", 10);
     assert_string_equal(text_string(&t), "a ~\\x1f\\x7f\\x80\\xff\\x0a\\x00z");
     arena_free(&a);
+}
+
+/* ---- differences ----------------------------------------------------- */
+
+typedef struct Kept {
+    char text[512];
+    size_t length;
+} Kept;
+
+static void keep(void *data, const char *text, size_t length)
+{
+    Kept *k = data;
+    assert_true(length < sizeof k->text - k->length);
+    memcpy(k->text + k->length, text, length);
+    k->length += length;
+}
+
+static void check_difference(const char *before, const char *after, const char *expected)
+{
+    Kept kept = {{0}, 0};
+    const Writer out = {keep, &kept};
+    Arena a;
+    arena_init(&a, NULL);
+    diff_write(&out, &a, before, after);
+    assert_string_equal(kept.text, expected);
+    arena_free(&a);
+}
+
+/* What `diff -u` prints, without the names. */
+static void differences_are_hunks(void **state)
+{
+    (void)state;
+    check_difference("", "", "");
+    check_difference("a\nb\n", "a\nb\n", "");
+    check_difference("", "a\nb\n", "@@ -0,0 +1,2 @@\n+a\n+b\n");
+    check_difference("a\n", "", "@@ -1,1 +0,0 @@\n-a\n");
+    check_difference("a\nb\nc\nd\ne\n", "a\nb\nx\nc\nd\ny\n",
+                     "@@ -1,5 +1,6 @@\n a\n b\n+x\n c\n d\n-e\n+y\n");
+    check_difference("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "x\n2\n3\n4\n5\n6\n7\n8\ny\n",
+                     "@@ -1,4 +1,4 @@\n-1\n+x\n 2\n 3\n 4\n"
+                     "@@ -6,4 +6,4 @@\n 6\n 7\n 8\n-9\n+y\n");
+    check_difference("a\nlast", "a\nend", "@@ -1,2 +1,2 @@\n a\n-last\n+end\n");
 }
 
 /* ---- diagnostics ----------------------------------------------------- */
@@ -779,6 +822,7 @@ static void sized_fill_keeps_within_the_caller(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differences_are_hunks),
         cmocka_unit_test(arena_memory_is_zeroed_and_aligned),
         cmocka_unit_test(arena_reset_keeps_what_is_older),
         cmocka_unit_test(arena_marks_nest),

@@ -17,6 +17,9 @@ int main(int argc, char **argv)
         for (size_t i = 0; tilus_target_name(i); i++)
             puts(tilus_target_name(i));
         status = EXIT_OK;
+    } else if (s.line.passes.print_pipeline) {
+        puts(s.pipeline);
+        status = EXIT_OK;
     } else if (s.cast_plans && !s.line.inputs.count) {
         status = print_all_cast_plans(&s);
     } else {

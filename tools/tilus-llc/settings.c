@@ -56,8 +56,8 @@ static bool cut_pipeline(LlcSettings *s)
     if (!s->stop_after)
         return true;
     for (const char *p = all; *p;) {
-        size_t len = strcspn(p, ",");
-        if (len == strlen(s->stop_after) && !strncmp(p, s->stop_after, len)) {
+        size_t len = strcspn(p, ","), name = strcspn(p, ",{ ");
+        if (name == strlen(s->stop_after) && !strncmp(p, s->stop_after, name)) {
             size_t size = (size_t)(p - all) + len;
             s->cut = malloc(size + 1);
             if (s->cut)
@@ -123,7 +123,8 @@ static bool check(CommandLine *line)
     if (s->program && s->program[0] == '@')
         s->program++;
     line->passes.options.target = s->cpu;
-    return check_output(s) && check_template(s) && cut_pipeline(s) && name_output(s);
+    return pass_settings_check("tilus-llc", "passes", s->pipeline) && check_output(s) &&
+           check_template(s) && cut_pipeline(s) && name_output(s);
 }
 
 static void reset(CommandLine *line)

@@ -91,8 +91,8 @@ with tempfile.TemporaryDirectory() as name:
     folder = Path(name) / "program"
     shutil.copytree(options.file.parent, folder)
     path = folder / options.file.name
-    check = ["tilus-opt", str(path), *defines, "-o", "/dev/null", "--strict-hazards",
-             "--passes=infer-layouts,canonicalize,check-hazards"]
+    check = ["tilus-opt", str(path), *defines, "-o", "/dev/null",
+             "--passes=infer-layouts,canonicalize,check-hazards{strict}"]
     interpret = ["tilus-run", str(path), *defines, "--engine=interp", *shlex.split(options.run or "")]
     before = without_numbers(complaints(check))
     for fault, text in mutants(source, options.stages):
