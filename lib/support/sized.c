@@ -15,7 +15,7 @@ static size_t given_size(const void *object)
 
 static bool check_size(size_t given, size_t size, const char *object, const char *name, Report why)
 {
-    return (given >= sizeof(size_t) && given <= STRUCT_MOST) ||
+    return (given >= sizeof(size_t) && given <= STRUCT_MOST && given % sizeof(size_t) == 0) ||
            report_fault(why, "%s: struct_size is %zu, not sizeof(%s), %zu", object, given, name,
                         size);
 }

@@ -123,11 +123,14 @@ static void refuses_what_is_no_device(void **state)
 static void refuses_options_without_a_size(void **state)
 {
     (void)state;
-    const tilus_rt_options none = {.struct_size = 0};
+    tilus_rt_options none = {.struct_size = 0};
     char message[256];
     tilus_rt *rt;
     assert_int_equal(tilus_rt_open(&none, &rt, message, sizeof message), TILUS_ERROR_ARGUMENT);
     assert_contains(message, "options: struct_size is 0, not sizeof(tilus_rt_options)");
+    none.struct_size = 12;      /* half of a field */
+    assert_int_equal(tilus_rt_open(&none, &rt, message, sizeof message), TILUS_ERROR_ARGUMENT);
+    assert_contains(message, "options: struct_size is 12");
 }
 
 /* Whatever needs a driver says that there is none. */
