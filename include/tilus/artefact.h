@@ -34,7 +34,7 @@ typedef struct tilus_artefact {
 } tilus_artefact;
 
 /* The parts of an artefact one by one, for callers that read no nested structs; `*size` of
- * machine code in bytes, which is NULL where there is none. Strings are the artefact's.
+ * machine code in bytes, which is NULL where there is none. All are owned by the artefact.
  * Thread safe. */
 TILUS_API const tilus_kernel_info *tilus_artefact_kernel(const tilus_artefact *artefact);
 TILUS_API const char *tilus_artefact_target(const tilus_artefact *artefact);

@@ -146,7 +146,7 @@ typedef struct tilus_kernel_info {
  * `i` (< tilus_kernel_arg_count): its name without %, its kind, its type ("f16", of a pointer
  * that of the elements), and its facts: values are multiples of tilus_kernel_arg_divisible
  * within *min .. *max, or addresses aligned to tilus_kernel_arg_align bytes, 1 of no pointer.
- * Strings are the description's. Thread safe. */
+ * Strings are owned by the description. Thread safe. */
 TILUS_API const char *tilus_kernel_name(const tilus_kernel_info *info);
 TILUS_API size_t tilus_kernel_arg_count(const tilus_kernel_info *info);
 TILUS_API const char *tilus_kernel_arg_name(const tilus_kernel_info *info, size_t i);
