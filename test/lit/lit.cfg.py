@@ -14,7 +14,9 @@
 #           archives  the libraries are there as archives, too
 #           terminal  pseudo-terminals and script(1) are there
 #           remarkutil  LLVM's reader of remarks is there (%remarkutil)
+#           numpy, pytest  the packages of Python of these names are there
 #           full    the long form of scripts/check runs (lit --param full)
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -130,6 +132,9 @@ if shutil.which("gnuplot"):
     config.available_features.add("gnuplot")
 if config.archives:
     config.available_features.add("archives")
+for package in ("numpy", "pytest"):
+    if importlib.util.find_spec(package):
+        config.available_features.add(package)
 if has_pty():
     config.available_features.add("pty")
 if "address" in config.sanitize:

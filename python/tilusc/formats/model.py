@@ -1,0 +1,188 @@
+"""Checkpoints: a file or a folder becomes a model with names and weights."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+
+from . import awq, compressed_tensors, gptq
+from .errors import FormatError
+from .files import read_json
+from .layer import Layer, read_float, section
+from .safetensors import DTYPES, TensorStore, open_sharded
+from .weight import QuantizedWeight
+
+Reader = Callable[[Layer], QuantizedWeight]
+Entry = Tuple[str, Reader, str, str, str]   # format, reader, module, joint, the main suffix
+
+CONFIGS = ("config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json")
+
+
+class Model:
+    """The weights of a checkpoint, each read when it is asked for; holds no tensor itself.
+
+    `format` names the formats that were found, `config` is the quantization's configuration. Use it
+    as a context manager, or close it. Threads may share it."""
+
+    path: str
+    format: str
+    config: Dict[str, Any]
+
+    def names(self) -> List[str]:
+        """Lists the matrices: quantized ones, and those of two and more dimensions of floats."""
+        raise NotImplementedError
+
+    def weight(self, name: str, expert: Optional[int] = None) -> QuantizedWeight:
+        """Reads one matrix; of a tensor with several experts, that of one."""
+        raise NotImplementedError
+
+    def experts(self, name: str) -> int:
+        """Returns the number of experts that a name has; 0: it is a matrix."""
+        raise NotImplementedError
+
+    def tensor(self, name: str) -> np.ndarray:
+        """Reads a tensor of floats that is not quantized, as f32 (F64 as f64): norms, biases."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+
+def open(path: str) -> Model:
+    """Opens a folder with safetensors or one GGUF file, an index of shards, or one such file.
+    FormatError: it is none, or it is damaged."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        path = _main_file(path)
+    if path.endswith(".gguf"):
+        from .gguf_model import GgufModel
+        return GgufModel(path)
+    if path.endswith(".index.json"):
+        return SafetensorsModel(open_sharded(path), path)
+    return SafetensorsModel(TensorStore([path], path), path)
+
+
+def _main_file(folder: str) -> str:
+    names = sorted(os.listdir(folder))
+    for name in ("model.safetensors.index.json", "model.safetensors"):
+        if name in names:
+            return os.path.join(folder, name)
+    for ending in (".safetensors.index.json", ".safetensors", ".gguf"):
+        found = [x for x in names if x.endswith(ending)]
+        if len(found) == 1:
+            return os.path.join(folder, found[0])
+        if found:
+            raise FormatError(folder, None, "files", ", ".join(found), "one, or shards and an index")
+    raise FormatError(folder, None, "there is no .safetensors and no .gguf file")
+
+
+def read_config(folder: str) -> Dict[str, Any]:
+    """Returns the quantization's configuration of a folder, {} if it has none: quantization_config
+    of config.json, else a file of older tools or of ModelOpt."""
+    for name in CONFIGS:
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            continue
+        config = read_json(path)
+        found = config if name.startswith("quant") else section(
+            config, "quantization_config" if name == "config.json" else "quantization")
+        if found:
+            return found
+    return {}
+
+
+def _is_gptq(store: TensorStore, module: str, config: Dict[str, Any]) -> bool:
+    """Tells GPTQ from AWQ by the extent that scales share with qweight, then by the name."""
+    packed, scales = store.shape(module + ".qweight"), store.shape(module + ".scales")
+    method = config.get("quant_method")
+    if method in ("gptq", "awq"):
+        return method == "gptq"
+    return bool(packed) and bool(scales) and packed[-1] == scales[-1]
+
+
+class SafetensorsModel(Model):
+    """A checkpoint of safetensors; each module's tensors tell its format."""
+
+    def __init__(self, store: TensorStore, path: str) -> None:
+        self.path, self._store = path, store
+        self.config = read_config(os.path.dirname(path))
+        self._entries: Dict[str, Entry] = {}
+        self._find()
+        found = {entry[0] for entry in self._entries.values()}
+        self.format = ", ".join(sorted(found - {"plain"}) or ["plain"])
+
+    def _find(self) -> None:
+        modules: Dict[str, Set[str]] = {}
+        for name in self._store.tensors:
+            module, _, suffix = name.rpartition(".")
+            modules.setdefault(module, set()).add(suffix)
+        for module, suffixes in modules.items():
+            rule = self._rule(module, suffixes)
+            if rule is not None:
+                self._entries[module + ".weight"] = (rule[0], rule[1], module, ".", rule[2])
+        taken = {e[2] for e in self._entries.values()}
+        for name, info in self._store.tensors.items():
+            module, _, suffix = name.rpartition(".")
+            if len(info.shape) in (2, 3) and module not in taken and self._store.type(name):
+                self._entries[name] = ("plain", read_plain, module, "." if module else "", suffix)
+
+    def _rule(self, module: str, suffixes: Set[str]) -> Optional[Tuple[str, Reader, str]]:
+        """Returns format, reader and main suffix of a module, None for plain tensors."""
+        if {"weight_packed", "weight_scale"} <= suffixes:
+            return "compressed-tensors", compressed_tensors.read_packed, "weight_packed"
+        if {"qweight", "scales"} <= suffixes:
+            if _is_gptq(self._store, module, self.config):
+                return "gptq", gptq.read, "qweight"
+            return "awq", awq.read, "qweight"
+        if {"weight", "weight_scale"} <= suffixes:
+            return "compressed-tensors", compressed_tensors.read_bytes, "weight"
+        return None
+
+    def names(self) -> List[str]:
+        return list(self._entries)
+
+    def experts(self, name: str) -> int:
+        _, _, module, joint, suffix = self._entry(name)
+        shape = self._store.shape(module + joint + suffix)
+        return shape[0] if len(shape) == 3 else 0
+
+    def _entry(self, name: str) -> Entry:
+        if name not in self._entries:
+            raise FormatError(self.path, name, "there is no such matrix")
+        return self._entries[name]
+
+    def weight(self, name: str, expert: Optional[int] = None) -> QuantizedWeight:
+        format_, reader, module, joint, main = self._entry(name)
+        count = self.experts(name)
+        if (expert is None) != (count == 0):
+            raise FormatError(self.path, name, "expert", expert,
+                              f"0 to {count - 1}" if count else "None: this is one matrix")
+        if expert is not None and not 0 <= expert < count:
+            raise FormatError(self.path, name, "expert", expert, f"0 to {count - 1}")
+        return reader(Layer(self._store, module, self.config, format_, main, expert, joint))
+
+    def tensor(self, name: str) -> np.ndarray:
+        if self._store.type(name) is None:
+            raise FormatError(self.path, name, "dtype", self._store.info(name).dtype, "a float's")
+        return read_float(self._store, name)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def read_plain(layer: Layer) -> QuantizedWeight:
+    """Reads a matrix of floats as it is; those of 8 bits are codes without scales."""
+    name = layer.name(layer.main)
+    codes = layer.bits(layer.main, tuple(DTYPES), 2)
+    n, k = codes.shape
+    if n == 0 or k == 0:
+        raise layer.error(layer.main, "shape", [n, k], "not empty")
+    return QuantizedWeight(n, k, layer.store.type(name), codes, None, k, scales_type="",
+                           bias=layer.bias(n), source=layer.source(layer.main))

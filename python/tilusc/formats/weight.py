@@ -1,0 +1,204 @@
+"""The common form of quantized matrices, and its mapping to tilus_matmul_weights."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Dict, NamedTuple, Optional, Union
+
+import numpy as np
+
+from .bits import pack_compact
+from .errors import FormatError
+from .types import is_exact, is_low_bit, narrow, type_bits, type_values, widen
+
+_BLOCK = 1 << 22    # weights that are dequantized at once
+
+
+class MatmulWeights(NamedTuple):
+    """What tilus_matmul_problem and tilus_matmul_weights of tilus/matmul.h want.
+
+    `group` 0 is all of k. `codes` are compact bytes, `scales` the bits (u16) of f16 or bf16 [n, groups], `zeros` bytes
+    [n, groups] for "integer", bits of the scales' type for "float". Columns k of the activations
+    are to be taken in the order `permutation`, if there is one."""
+
+    weights: str
+    n: int
+    k: int
+    group: int
+    scales_type: str
+    zeros_kind: str                     # none, integer, float
+    codes: np.ndarray
+    scales: np.ndarray
+    zeros: Optional[np.ndarray]
+    permutation: Optional[np.ndarray]
+    bias: Optional[np.ndarray]
+    transposed: bool = True
+
+
+@dataclasses.dataclass
+class QuantizedWeight:
+    """A matrix [n, k] of codes, with scales of groups along k:
+
+        w = (value(code) - zero) * scale * global_scale + minimum
+
+    `codes` [n, k] hold one code a byte (u16, u32, u64 for f16, bf16, f32 and f64, which are plain
+    weights without scales). value() is that of the type `weights`, or `codebook[code]`. `scales`
+    [n, groups] are f32 or f64 values, exact, whose type in the file is `scales_type`; `zeros` are
+    integers, or floats, or None; `minimums` are floats, or None. Column j of all of them is column
+    `permutation[j]` of the matrix that the file means, if there is a permutation.
+    Where `global_divides` is set, w has / global_scale in place of the product."""
+
+    n: int
+    k: int
+    weights: str
+    codes: np.ndarray
+    scales: Optional[np.ndarray]
+    group: int
+    zeros: Optional[np.ndarray] = None
+    minimums: Optional[np.ndarray] = None
+    codebook: Optional[np.ndarray] = None
+    permutation: Optional[np.ndarray] = None
+    global_scale: Optional[float] = None
+    global_divides: bool = False
+    scales_type: str = "f16"
+    bias: Optional[np.ndarray] = None
+    source: Dict[str, object] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        groups = (self.n, -(-self.k // self.group) if self.group > 0 else 0)
+        expected = {"codes": (self.n, self.k), "scales": groups, "zeros": groups,
+                    "minimums": groups, "permutation": (self.k,), "bias": (self.n,)}
+        for name, shape in expected.items():
+            value = getattr(self, name)
+            if value is not None and value.shape != shape:
+                raise self._error(f"shape of the {name}", value.shape, shape)
+
+    def _error(self, what: str, found: object = None, expected: object = None) -> FormatError:
+        return FormatError(str(self.source.get("file")), str(self.source.get("tensor")), what,
+                           found, expected)
+
+    def dequantize(self, dtype: Union[type, str] = np.float32) -> np.ndarray:
+        """Returns the matrix [n, k] that the file means, computed in f64 and rounded once."""
+        out = np.empty((self.n, self.k), np.dtype(dtype))
+        step = max(1, _BLOCK // self.k)
+        for first in range(0, self.n, step):
+            rows = slice(first, first + step)
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = self._row_values(rows)
+            if self.permutation is None:
+                out[rows] = values
+            else:
+                out[rows, self.permutation] = values
+        return out
+
+    def _row_values(self, rows: slice) -> np.ndarray:
+        if not is_low_bit(self.weights):
+            return widen(self.codes[rows], self.weights).astype(np.float64)
+        table = type_values(self.weights) if self.codebook is None else self.codebook
+        values = table.astype(np.float64)[self.codes[rows]]
+        if self.zeros is not None:
+            values -= self._spread(self.zeros[rows])
+        if self.scales is not None:
+            values *= self._spread(self._scaled(self.scales[rows]))
+        if self.minimums is not None:
+            values += self._spread(self.minimums[rows])
+        return values
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        return np.repeat(values.astype(np.float64), self.group, axis=1)[:, :self.k]
+
+    def _scaled(self, scales: np.ndarray) -> np.ndarray:
+        scales = scales.astype(np.float64)
+        if self.global_scale is None:
+            return scales
+        return scales / self.global_scale if self.global_divides else scales * self.global_scale
+
+    def to_matmul(self, approximate: bool = False) -> MatmulWeights:
+        """Maps to the arrays of tilus_matmul_weights, transposed ([n, k]).
+
+        Codes are never changed. FormatError says why there is no exact mapping; `approximate`
+        allows to round scales to f16 or bf16 and to make zero points out of minimums."""
+        weights, codes = self._matmul_codes()
+        group, copies = self._matmul_group()
+        scales, zeros = self._scaled(self._all_scales()), self.zeros
+        if self.minimums is not None:
+            zeros = self._zeros_of_minimums(scales, approximate)
+        kind = "none" if zeros is None else "integer" if zeros.dtype.kind in "iu" else "float"
+        type_ = self._pick_scales_type(scales, zeros if kind == "float" else None, approximate)
+        if kind == "integer":
+            self._check_zeros(zeros)
+            zeros = zeros.astype(np.int64).astype(np.uint8)
+        elif zeros is not None:
+            zeros = narrow(zeros, type_)
+        groups = -(-self.k // group) if group else 1
+        scales = np.repeat(narrow(scales, type_), copies, axis=1)[:, :groups]
+        if zeros is not None:
+            zeros = np.repeat(zeros, copies, axis=1)[:, :groups]
+        return MatmulWeights(weights, self.n, self.k, group, type_, kind,
+                             pack_compact(codes, type_bits(weights)), scales, zeros,
+                             self.permutation, self.bias)
+
+    def _matmul_codes(self):
+        if not is_low_bit(self.weights):
+            raise self._error(f"plain weights of {self.weights} have no codes: quantize them first")
+        if self.codebook is not None:
+            raise self._error("a codebook has no exact mapping: products decode integers and"
+                              " floats, not tables")
+        return self.weights, self.codes
+
+    def _all_scales(self) -> np.ndarray:
+        groups = -(-self.k // self.group)
+        return np.ones((self.n, groups), np.float32) if self.scales is None else self.scales
+
+    def _matmul_group(self):
+        """Returns a group that products have (0: all of k), and how many of them one of ours is."""
+        if self.group >= self.k:
+            return 0, 1
+        if self.group % 128 == 0:
+            return self.group, 1
+        for group in (64, 32):
+            if self.group % group == 0:
+                return group, self.group // group
+        raise self._error("group", self.group, "a multiple of 32, which products need")
+
+    def _zeros_of_minimums(self, scales: np.ndarray, approximate: bool) -> np.ndarray:
+        if not approximate:
+            raise self._error("minimums, which are added, have no exact zero points, which are"
+                              " multiplied by the scale (to_matmul(approximate=True) rounds)")
+        if np.any((scales == 0) & (self.minimums != 0)):
+            raise self._error("a minimum beside a scale of 0 has no zero point")
+        return -self.minimums / np.where(scales == 0, 1, scales)
+
+    def _pick_scales_type(self, scales: np.ndarray, zeros: Optional[np.ndarray],
+                          approximate: bool) -> str:
+        order = ("bf16", "f16") if self.scales_type == "bf16" else ("f16", "bf16")
+        for type_ in order:
+            if is_exact(scales, type_) and (zeros is None or is_exact(zeros, type_)):
+                return type_
+        if not np.all(np.isfinite(scales)):
+            raise self._error("a scale is not finite")
+        if not approximate:
+            raise self._error(f"scales of {self.scales_type} fit neither f16 nor bf16"
+                              " (to_matmul(approximate=True) rounds)")
+        largest = float(np.max(np.abs(scales), initial=0))
+        return "f16" if largest <= 65504 and order[0] == "f16" else "bf16"
+
+    def _check_zeros(self, zeros: np.ndarray) -> None:
+        if self.weights[0] == "f":
+            raise self._error(f"weights of {self.weights} have integer zero points: products"
+                              " have them for integers only")
+        values = type_values(self.weights)
+        low, high = int(values.min()), int(values.max())
+        if zeros.size and (zeros.min() < low or zeros.max() > high):
+            raise self._error("a zero point", f"{zeros.min()} .. {zeros.max()}", f"{low} to {high}")
+
+
+def integer_weight(codes: np.ndarray, zeros: Optional[np.ndarray], bits: int,
+                   **rest: object) -> QuantizedWeight:
+    """Makes the weight of unsigned codes: signed without zero points where all of them are the
+    middle 2^(bits-1), as of symmetric files, or where `zeros` is None, which says so too."""
+    middle = 1 << (bits - 1)
+    if bits > 1 and (zeros is None or np.all(zeros == middle)):
+        return QuantizedWeight(weights=f"i{bits}", codes=codes ^ np.uint8(middle), **rest)
+    if zeros is None:
+        zeros = np.full(rest["scales"].shape, middle)
+    return QuantizedWeight(weights=f"u{bits}", codes=codes, zeros=zeros.astype(np.int16), **rest)
