@@ -3,7 +3,7 @@
 //
 //     c++ -std=c++20 -Iinclude examples/server.cpp -Lbuild/release/lib -ltilus_matmul
 //         -ltilus_compiler -ltilus_rt -ldl -pthread -o server
-//     ./server [REQUESTS]
+//     ./server [REQUESTS [WORKERS]]
 //
 // What matters, in the order in which it happens:
 //
@@ -15,7 +15,7 @@
 //  * graphs need no CUDA headers: the ten functions of the driver are declared here, as far as
 //    they are used, and looked up in the library that the runtime has loaded.
 //
-// Without a GPU it plans and packs for a software device, and says what would run.
+// Without a GPU a software device on the CPU engine multiplies, without streams and graphs.
 #include "tilus/matmul.h"
 #include "tilus/tilus.h"
 
@@ -36,9 +36,8 @@
 
 namespace {
 
-constexpr int64_t N = 1024, K = 1024, GROUP = 128, ROWS = 16;
+constexpr int64_t N = 512, K = 512, GROUP = 128, ROWS = 16;
 constexpr std::array<int64_t, 5> BUCKETS = {1, 2, 4, 8, 16};
-constexpr int WORKERS = 2;
 
 void check(tilus_status status, const char *step)
 {
@@ -172,7 +171,7 @@ struct Weights {
 
 class Model {
 public:
-    Model(tilus_rt *rt, const Weights &plain, bool has_device) : rt(rt)
+    Model(tilus_rt *rt, const Weights &plain) : rt(rt)
     {
         tilus_matmul_options options = {};
         options.struct_size = sizeof options;
@@ -193,8 +192,7 @@ public:
         weights.transposed = true;
         packed.resize(tilus_matmul_packed_size(plan));
         check(tilus_matmul_pack(plan, &weights, packed.data()), "packing");
-        if (has_device)
-            load();
+        load();
     }
 
     ~Model()
@@ -206,16 +204,6 @@ public:
     }
 
     Model(const Model &) = delete;
-
-    // Says what runs of each bucket launch.
-    void describe() const
-    {
-        for (int64_t m : BUCKETS) {
-            std::unique_ptr<char, void (*)(void *)> text(tilus_matmul_describe(plan, m), tilus_free);
-            if (text)
-                std::printf("m = %d: %s\n", int(m), text.get());
-        }
-    }
 
     tilus_rt *const rt;
     tilus_matmul_plan *plan = nullptr;
@@ -239,24 +227,29 @@ private:
 
 class Worker {
 public:
-    Worker(const Model &model, const Graphs &graphs) : model(model), graphs(graphs)
+    // `graphs` is nullptr where there is no driver.
+    Worker(const Model &model, const Graphs *graphs) : model(model), graphs(graphs)
     {
         workspace_size = tilus_matmul_workspace_size(model.plan, ROWS);
         check(tilus_rt_allocate(model.rt, 0, workspace_size + 2 * ROWS * (K + N), &memory),
               "allocating");
         check(tilus_rt_fill(model.rt, 0, memory, 0, TILUS_MATMUL_SEMAPHORES), "zeroing");
+        if (!graphs)
+            return;
         check(tilus_rt_enter(model.rt, 0, &entered), "entering the context");
-        Graphs::call(graphs.stream_create(&stream, 0), "cuStreamCreate");
+        Graphs::call(graphs->stream_create(&stream, 0), "cuStreamCreate");
         for (size_t i = 0; i < BUCKETS.size(); i++)
             execs[i] = capture(BUCKETS[i]);
     }
 
     ~Worker()
     {
-        for (Graphs::Exec exec : execs)
-            graphs.exec_destroy(exec);
-        graphs.stream_destroy(stream);
-        tilus_rt_leave(model.rt, 0, entered);
+        if (graphs) {
+            for (Graphs::Exec exec : execs)
+                graphs->exec_destroy(exec);
+            graphs->stream_destroy(stream);
+            tilus_rt_leave(model.rt, 0, entered);
+        }
         tilus_rt_release(model.rt, 0, memory);
     }
 
@@ -272,8 +265,7 @@ public:
         for (size_t i = 0; i < batch.size(); i++)
             check(tilus_rt_upload(model.rt, 0, a() + i * 2 * K, batch[i].a.data(), 2 * K),
                   "uploading");
-        Graphs::call(graphs.launch(execs[bucket], stream), "cuGraphLaunch");
-        Graphs::call(graphs.synchronize(stream), "cuStreamSynchronize");
+        run(bucket);
         for (size_t i = 0; i < batch.size(); i++) {
             std::vector<uint16_t> row(N);
             check(tilus_rt_download(model.rt, 0, row.data(), c() + i * 2 * N, 2 * N),
@@ -286,32 +278,46 @@ private:
     uint64_t a() const { return memory + workspace_size; }
     uint64_t c() const { return a() + 2 * ROWS * K; }
 
-    // Captures a run of `m` rows: tilus_matmul_run only enqueues, as the plan is prepared. Mode 1
-    // lets other threads go on with what a capture forbids (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
-    Graphs::Exec capture(int64_t m)
+    void run(size_t bucket)
+    {
+        if (!graphs) {
+            enqueue(BUCKETS[bucket]);
+            return;
+        }
+        Graphs::call(graphs->launch(execs[bucket], stream), "cuGraphLaunch");
+        Graphs::call(graphs->synchronize(stream), "cuStreamSynchronize");
+    }
+
+    void enqueue(int64_t m)
     {
         tilus_matmul_call call = {};
         call.struct_size = sizeof call;
         call.m = m;
         call.weights = model.device_weights;
+        call.weights_identity = tilus_matmul_packed_identity(model.plan);
         call.a = a();
         call.c = c();
         call.workspace = memory;
         call.workspace_size = workspace_size;
-        call.weights_identity = tilus_matmul_packed_identity(model.plan);
+        check(tilus_matmul_run(model.plan, stream, &call), "multiplying");
+    }
+
+    // Captures a run of `m` rows: tilus_matmul_run only enqueues, as the plan is prepared. Mode 1
+    // lets other threads go on with what a capture forbids (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
+    Graphs::Exec capture(int64_t m)
+    {
         Graphs::Graph graph;
         Graphs::Exec exec;
-        Graphs::call(graphs.begin_capture(stream, 1), "cuStreamBeginCapture");
-        tilus_status status = tilus_matmul_run(model.plan, stream, &call);
-        Graphs::call(graphs.end_capture(stream, &graph), "cuStreamEndCapture");
-        check(status, "capturing");
-        Graphs::call(graphs.instantiate(&exec, graph, 0), "cuGraphInstantiate");
-        graphs.graph_destroy(graph);
+        Graphs::call(graphs->begin_capture(stream, 1), "cuStreamBeginCapture");
+        enqueue(m);
+        Graphs::call(graphs->end_capture(stream, &graph), "cuStreamEndCapture");
+        Graphs::call(graphs->instantiate(&exec, graph, 0), "cuGraphInstantiate");
+        graphs->graph_destroy(graph);
         return exec;
     }
 
     const Model &model;
-    const Graphs &graphs;
+    const Graphs *const graphs;
     tilus_stream stream = nullptr;
     uint64_t memory = 0;
     size_t workspace_size = 0;
@@ -320,7 +326,7 @@ private:
 };
 
 // A worker's thread: on a fault its requests get the exception, and the server goes on.
-void work(const Model &model, const Graphs &graphs, Queue &queue)
+void work(const Model &model, const Graphs *graphs, Queue &queue)
 {
     Worker worker(model, graphs);
     for (;;) {
@@ -363,14 +369,14 @@ std::vector<uint16_t> make_row(int request)
     return a;
 }
 
-bool run_server(const Model &model, const Weights &weights, int requests)
+bool run_server(const Model &model, const Graphs *graphs, const Weights &weights, int requests,
+                int worker_count)
 {
-    Graphs graphs;
     Queue queue;
     std::vector<std::future<void>> workers;
-    for (int i = 0; i < WORKERS; i++)
-        workers.push_back(std::async(std::launch::async, work, std::cref(model),
-                                     std::cref(graphs), std::ref(queue)));
+    for (int i = 0; i < worker_count; i++)
+        workers.push_back(std::async(std::launch::async, work, std::cref(model), graphs,
+                                     std::ref(queue)));
     std::vector<std::future<std::vector<uint16_t>>> answers;
     for (int i = 0; i < requests; i++) {
         Request request{make_row(i), {}};
@@ -384,7 +390,7 @@ bool run_server(const Model &model, const Weights &weights, int requests)
     for (int i = 0; i < requests; i++)
         worst = std::max(worst, find_error(weights, make_row(i), answers[size_t(i)].get()));
     std::printf("%d requests, %d workers, %zu graphs each: largest error %.1e\n", requests,
-                WORKERS, BUCKETS.size(), worst);
+                worker_count, graphs ? BUCKETS.size() : 0, worst);
     return worst < 1e-3;
 }
 
@@ -395,11 +401,12 @@ tilus_rt *open_runtime(bool *has_device)
     *has_device = tilus_rt_open(nullptr, &rt, message, sizeof message) == TILUS_OK;
     if (*has_device)
         return rt;
-    std::printf("no GPU (%s): a software device\n", message);
+    std::printf("no GPU (%s): the CPU engine\n", message);
     tilus_rt_options options = {};
     options.struct_size = sizeof options;
     options.devices = tilus_find_device("h200");
     options.device_count = 1;
+    options.engine = tilus_cpu_engine();
     if (tilus_rt_open(&options, &rt, message, sizeof message) != TILUS_OK)
         throw std::runtime_error(message);
     return rt;
@@ -409,15 +416,13 @@ tilus_rt *open_runtime(bool *has_device)
 
 int main(int argc, char **argv)
 try {
-    bool has_device, right = true;
+    bool has_device;
     std::unique_ptr<tilus_rt, void (*)(tilus_rt *)> rt(open_runtime(&has_device), tilus_rt_close);
     Weights weights;
-    Model model(rt.get(), weights, has_device);
-    if (has_device)
-        right = run_server(model, weights, argc > 1 ? std::atoi(argv[1]) : 100);
-    else
-        model.describe();
-    return right ? 0 : 1;
+    Model model(rt.get(), weights);
+    std::unique_ptr<Graphs> graphs(has_device ? new Graphs : nullptr);
+    int requests = argc > 1 ? std::atoi(argv[1]) : 100, workers = argc > 2 ? std::atoi(argv[2]) : 2;
+    return run_server(model, graphs.get(), weights, requests, workers) ? 0 : 1;
 } catch (const std::exception &error) {
     std::fprintf(stderr, "server: error: %s\n", error.what());
     return 1;

@@ -404,7 +404,7 @@ def pages(headers, source):
 
 # ---- checks --------------------------------------------------------------------
 
-OWNER = re.compile(r"\bfree|\bclose|\bunload|\bown|\bstatic storage|\blives?\b|\bvalid\b|\bimmortal", re.I)
+OWNER = re.compile(r"\bfree|\bclose|\bunload|\bown|\bstatic storage|\blives?\b|\bvalid\b|\bare the \w+'s\b", re.I)
 FAILURE = re.compile(r"TILUS_ERROR_|\b_[A-Z]{5,}|\bfail|\berrors?\b|\brefuse", re.I)
 TRUTH = re.compile(r"\b(false|true|tells|whether|returns)\b", re.I)
 # Rules for all functions of a header, in its first comment.
