@@ -22,6 +22,10 @@ typedef struct tilus_pass {
     bool (*run_on_module)(tilus_module *module, void *user);
     void *user;
     bool takes_open_layouts;    /* it also runs before infer-layouts */
+    /* Options that pipelines give, as in `my-pass{width=4 fast}`: at most 16, whose names are of
+       small letters, digits and _; `pass` does not count. NULL: none. */
+    const tilus_pass_option *options;
+    size_t option_count;
 } tilus_pass;
 
 /* Adds a pass to those of this process: to tilus_pass_name, and to what pipelines name.
@@ -34,6 +38,11 @@ TILUS_API bool tilus_register_pass(const tilus_pass *pass, char *message, size_t
 /* Adds to the counter `name` of the pass that runs on the module, which the statistics of
  * tilus_pass_options print when it is not 0. Outside of passes of one's own nothing happens. */
 TILUS_API void tilus_pass_count(tilus_module *module, const char *name, uint64_t n);
+
+/* The value of the option `name` of the pass of one's own that runs on the module, which its
+ * pipeline gives or which is the option's; 0 outside of such a pass, and without such an
+ * option. */
+TILUS_API int64_t tilus_pass_option_value(const tilus_module *module, const char *name);
 
 /* ---- plugins ----------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
+#include "passes/own.h"
 #include "passes/pass_text.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"
@@ -133,10 +134,13 @@ bool tilus_check_passes(const char *pipeline, char *message, size_t size)
 
 bool tilus_pass_option_at(size_t i, tilus_pass_option *option)
 {
-    if (i >= PASS_OPTION_COUNT)
+    const PassOptionInfo *row = i < PASS_OPTION_COUNT ? &pass_option_info[i] : NULL;
+    const char *pass = row ? pass_info[row->pass].name : NULL;
+    if (!row)
+        row = own_option_at(i - PASS_OPTION_COUNT, &pass);
+    if (!row)
         return false;
-    const PassOptionInfo *row = &pass_option_info[i];
-    const tilus_pass_option all = {sizeof all, pass_info[row->pass].name, row->name, row->summary,
+    const tilus_pass_option all = {sizeof all, pass, row->name, row->summary,
                                    row->least, row->most, row->value};
     return SIZED_FILL(tilus_pass_option, option, &all, "option", ((Report){NULL, 0}));
 }

@@ -14,6 +14,11 @@ bool tilus_load_plugin(const char *path, char *message, size_t message_size)
     return path ? plugin_load(path, why) : report_fault(why, "path: NULL");
 }
 
+int64_t tilus_pass_option_value(const tilus_module *module, const char *name)
+{
+    return module && name ? own_option_value(module, name) : 0;
+}
+
 static bool count(Module *m, const char *name, uint64_t n)
 {
     own_stat_add(m, name, n);

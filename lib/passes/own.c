@@ -53,9 +53,42 @@ static bool check_name(const char *name, Report why)
            report_fault(why, "pass: there is a pass called %s already", name);
 }
 
+static bool check_option(const tilus_pass *p, const tilus_pass_option *o, Report why)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    if (!o->name || !*o->name || o->name[strspn(o->name, letters)] || !o->summary ||
+        strpbrk(o->summary, "\n\r"))
+        return report_fault(why, "pass %s: option %s has no name of small letters, digits and _, or "
+                            "no summary of one line", p->name, o->name ? o->name : "NULL");
+    return (o->least <= o->value && o->value <= o->most) ||
+           report_fault(why, "pass %s: option %s is %lld, which is not %lld .. %lld", p->name,
+                        o->name, (long long)o->value, (long long)o->least, (long long)o->most);
+}
+
+/* The caller's i-th option, of the size that the caller knows. */
+static bool copy_option(const tilus_pass *p, size_t i, tilus_pass_option *out, Report why)
+{
+    const char *options = (const char *)p->options;
+    const tilus_pass_option *given =
+        (const tilus_pass_option *)(const void *)(options + i * p->options->struct_size);
+    return SIZED_COPY(tilus_pass_option, out, given, "option", why);
+}
+
+static bool check_options(const tilus_pass *p, Report why)
+{
+    tilus_pass_option o;
+    if (p->option_count > OWN_OPTIONS || (p->option_count && !p->options))
+        return report_fault(why, "pass %s: %zu options, at most %d", p->name, p->option_count,
+                            OWN_OPTIONS);
+    for (size_t i = 0; i < p->option_count; i++)
+        if (!copy_option(p, i, &o, why) || !check_option(p, &o, why))
+            return false;
+    return true;
+}
+
 static bool check_pass(const tilus_pass *p, Report why)
 {
-    if (!check_name(p->name, why))
+    if (!check_name(p->name, why) || !check_options(p, why))
         return false;
     if (!p->summary || strpbrk(p->summary, "\n\r"))
         return report_fault(why, "pass %s: summary is not one line", p->name);
@@ -63,20 +96,44 @@ static bool check_pass(const tilus_pass *p, Report why)
            report_fault(why, "pass %s: one of run_on_program and run_on_module is set", p->name);
 }
 
+static void free_pass(OwnPass *own)
+{
+    for (unsigned i = 0; i < own->option_count; i++) {
+        free((char *)own->options[i].name);
+        free((char *)own->options[i].summary);
+    }
+    free((char *)own->info.name);
+    free((char *)own->info.summary);
+    free(own);
+}
+
+/* Copies the options, which are checked; false when memory runs out. */
+static bool copy_options(OwnPass *own, const tilus_pass *p)
+{
+    tilus_pass_option o;
+    for (size_t i = 0; i < p->option_count; i++) {
+        copy_option(p, i, &o, (Report){NULL, 0});
+        PassOptionInfo *row = &own->options[own->option_count++];
+        *row = (PassOptionInfo){.name = strdup(o.name), .summary = strdup(o.summary),
+                                .least = o.least, .most = o.most, .value = o.value};
+        if (!row->name || !row->summary)
+            return false;
+    }
+    return true;
+}
+
 static OwnPass *copy_pass(const tilus_pass *p)
 {
     OwnPass *own = calloc(1, sizeof *own);
-    char *name = strdup(p->name), *summary = strdup(p->summary);
-    if (!own || !name || !summary) {
-        free(own);
-        free(name);
-        free(summary);
+    if (!own)
         return NULL;
-    }
     own->pass = *p;
-    own->info = (PassInfo){.name = name, .proofs = MAY_LOSE_PROOFS, .summary = summary,
-                           .own = own};
-    return own;
+    own->info = (PassInfo){.name = strdup(p->name), .proofs = MAY_LOSE_PROOFS,
+                           .summary = strdup(p->summary), .own = own};
+    if (own->info.name && own->info.summary && copy_options(own, p))
+        return own;
+    free_pass(own);
+    return NULL;
 }
 
 /* Two threads that add one name at once add it once. */
@@ -108,9 +165,7 @@ bool own_pass_add(const tilus_pass *pass, Report why)
         return report_fault(why, "pass %s: out of memory", p.name);
     if (append(own))
         return true;
-    free((char *)own->info.name);
-    free((char *)own->info.summary);
-    free(own);
+    free_pass(own);
     return report_fault(why, "pass %s: there are %d passes already", p.name, TILUS_PASSES_MOST);
 }
 
@@ -140,6 +195,28 @@ PassResult own_pass_run(const OwnPass *own, Module *m, Program *p)
         return PASS_FAILED;
     }
     return m->edits == edits ? PASS_UNCHANGED : PASS_CHANGED;
+}
+
+const PassOptionInfo *own_option_at(size_t i, const char **pass)
+{
+    const OwnPass *own = own_pass_at(0);
+    for (size_t at = 1; own; own = own_pass_at(at++)) {
+        *pass = own->info.name;
+        if (i < own->option_count)
+            return &own->options[i];
+        i -= own->option_count;
+    }
+    return NULL;
+}
+
+int64_t own_option_value(const Module *m, const char *name)
+{
+    const OwnPass *own = m->own_pass;
+    for (unsigned i = 0; own && i < own->option_count; i++)
+        if (!strcmp(own->options[i].name, name))
+            return m->pass_options ? m->pass_options[PASS_OPTION_COUNT + i]
+                                   : own->options[i].value;
+    return 0;
 }
 
 /* ---- counters ------------------------------------------------------------------- */

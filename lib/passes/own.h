@@ -10,6 +10,8 @@
 typedef struct OwnPass {
     PassInfo info;
     tilus_pass pass;
+    PassOptionInfo options[OWN_OPTIONS];    /* whose `pass` does not count */
+    unsigned option_count;
 } OwnPass;
 
 /* A counter of a caller's pass. */
@@ -33,6 +35,12 @@ static inline const char *own_pass_summary(const OwnPass *pass) { return pass->i
 /* Runs a caller's pass on a program, or on the module when `p` is NULL. Changes are the edits
  * that it made; the module is verified after them. */
 PassResult own_pass_run(const OwnPass *pass, Module *m, Program *p);
+
+/* The i-th option of all callers' passes, and the name of its pass; NULL past the last. */
+const PassOptionInfo *own_option_at(size_t i, const char **pass);
+
+/* The value of an option of the pass that runs; 0 without such. */
+int64_t own_option_value(const Module *m, const char *name);
 
 /* Adds to a counter of the pass that runs. */
 void own_stat_add(Module *m, const char *name, uint64_t n);

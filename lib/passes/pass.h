@@ -63,6 +63,9 @@ typedef enum PassOption {
 } PassOption;
 extern const PassOptionInfo pass_option_info[PASS_OPTION_COUNT];
 
+/* The values of a pass of a pipeline: those of options.def, then a caller's pass's own. */
+enum { OWN_OPTIONS = 16, PASS_VALUES = PASS_OPTION_COUNT + OWN_OPTIONS };
+
 /* The value of an option for the pass that runs on `m`. */
 static inline int64_t pass_option(const Module *m, PassOption option)
 {

@@ -1,6 +1,7 @@
 /* Pipelines as text. */
 #include "passes/pass_text.h"
 
+#include "passes/own.h"
 #include "support/nearest.h"
 
 #include <stdio.h>
@@ -46,17 +47,30 @@ static bool report_pass(Word w, Report why)
 
 /* ---- options ----------------------------------------------------------------------- */
 
+/* The i-th option of a pass, and in `*place` where its value is; NULL past the last. */
+static const PassOptionInfo *option_at(const PassInfo *pass, unsigned i, unsigned *place)
+{
+    *place = PASS_OPTION_COUNT + i;
+    if (pass->own)
+        return i < pass->own->option_count ? &pass->own->options[i] : NULL;
+    for (*place = 0; *place < PASS_OPTION_COUNT; ++*place)
+        if (&pass_info[pass_option_info[*place].pass] == pass && i-- == 0)
+            return &pass_option_info[*place];
+    return NULL;
+}
+
 static bool report_option(const PassInfo *pass, Word w, Report why)
 {
     Nearest nearest = {.name = w.start, .len = w.len};
     char all[256] = "";
     size_t used = 0;
-    for (int i = 0; i < PASS_OPTION_COUNT; i++)
-        if (&pass_info[pass_option_info[i].pass] == pass && used < sizeof all) {
-            nearest_try(&nearest, pass_option_info[i].name);
-            used += (size_t)snprintf(all + used, sizeof all - used, "%s`%s`", used ? ", " : "",
-                                     pass_option_info[i].name);
-        }
+    unsigned place;
+    const PassOptionInfo *o;
+    for (unsigned i = 0; (o = option_at(pass, i, &place)) && used < sizeof all; i++) {
+        nearest_try(&nearest, o->name);
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s`%s`", used ? ", " : "",
+                                 o->name);
+    }
     if (!used)
         return report_fault(why, "pass %s has no options, got `%.*s`", pass->name, (int)w.len,
                             w.start);
@@ -67,12 +81,25 @@ static bool report_option(const PassInfo *pass, Word w, Report why)
                         w.start, all);
 }
 
-static const PassOptionInfo *find_option(const PassInfo *pass, Word w)
+static const PassOptionInfo *find_option(const PassInfo *pass, Word w, unsigned *place)
 {
-    for (int i = 0; i < PASS_OPTION_COUNT; i++)
-        if (&pass_info[pass_option_info[i].pass] == pass && is_word(w, pass_option_info[i].name))
-            return &pass_option_info[i];
-    return NULL;
+    const PassOptionInfo *o;
+    unsigned i = 0;
+    while ((o = option_at(pass, i, place)) && !is_word(w, o->name))
+        i++;
+    return o;
+}
+
+/* Gives all options the values that hold where the text has none. */
+static void set_values(PassStep *step)
+{
+    const PassOptionInfo *o;
+    unsigned place;
+    memset(step->values, 0, sizeof step->values);
+    for (unsigned i = 0; i < PASS_OPTION_COUNT; i++)
+        step->values[i] = pass_option_info[i].value;
+    for (unsigned i = 0; step->pass && (o = option_at(step->pass, i, &place)); i++)
+        step->values[place] = o->value;
 }
 
 static bool is_flag(const PassOptionInfo *option)
@@ -108,10 +135,11 @@ static bool take_options(const char **at, PassStep *step, Report why)
         return true;
     for (++*at; *(*at += strspn(*at, " ")) && **at != '}';) {
         Word w = take_word(at, "= ,{}");
-        const PassOptionInfo *option = find_option(step->pass, w);
+        unsigned place;
+        const PassOptionInfo *option = find_option(step->pass, w, &place);
         if (!option)
             return report_option(step->pass, w, why);
-        if (!take_value(step->pass, option, at, &step->values[option - pass_option_info], why))
+        if (!take_value(step->pass, option, at, &step->values[place], why))
             return false;
     }
     if (**at != '}')
@@ -128,8 +156,7 @@ StepResult pass_next_step(const char **list, PassStep *step, Report why)
     if (!w.len && !**list)
         return STEP_END;
     step->pass = pass_find(w.start, w.len);
-    for (int i = 0; i < PASS_OPTION_COUNT; i++)
-        step->values[i] = pass_option_info[i].value;
+    set_values(step);
     if (!step->pass)
         report_pass(w, why);
     return step->pass && take_options(list, step, why) ? STEP_TAKEN : STEP_WRONG;

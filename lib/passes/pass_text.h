@@ -13,7 +13,7 @@
 typedef struct PassStep {
     const PassInfo *pass;
     const char *text;           /* from its name on */
-    int64_t values[PASS_OPTION_COUNT];
+    int64_t values[PASS_VALUES];
 } PassStep;
 
 typedef enum StepResult { STEP_TAKEN, STEP_END, STEP_WRONG } StepResult;

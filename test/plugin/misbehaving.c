@@ -49,12 +49,14 @@ static bool erase_used(tilus_program *program, void *user)
     return tilus_op_erase(find(program, "load_global"));
 }
 
-/* Runs once on the module, and changes nothing: verifying each pass finds no fault. */
+/* Runs once on the module, and changes nothing; fails where there are fewer programs than the
+ * option `least`. */
 static bool count_programs(tilus_module *module, void *user)
 {
     (void)user;
     tilus_pass_count(module, "programs", tilus_program_count(module));
-    return tilus_program_count(module) > 0;
+    return (int64_t)tilus_program_count(module) >= tilus_pass_option_value(module, "least") &&
+           tilus_pass_option_value(module, "none") == 0;
 }
 
 static bool crash(tilus_program *program, void *user)
@@ -71,8 +73,13 @@ static bool recurse(tilus_module *module, void *user)
     return tilus_run_passes(module, "dce", NULL);
 }
 
-#define PROGRAM_PASS(name, run) {sizeof(tilus_pass), name, "a test", run, NULL, NULL, false}
-#define MODULE_PASS(name, run) {sizeof(tilus_pass), name, "a test", NULL, run, NULL, false}
+static const tilus_pass_option options[] = {
+    {sizeof(tilus_pass_option), NULL, "quiet", "nothing", 0, 1, 0},
+    {sizeof(tilus_pass_option), NULL, "least", "fail with fewer programs", 0, 100, 1}};
+
+#define PROGRAM_PASS(name, run) {sizeof(tilus_pass), name, "a test", run, NULL, NULL, false, NULL, 0}
+#define MODULE_PASS(name, run) \
+    {sizeof(tilus_pass), name, "a test", NULL, run, NULL, false, options, 2}
 
 static bool register_passes(char *message, size_t size)
 {

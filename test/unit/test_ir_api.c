@@ -516,6 +516,13 @@ static void runs_passes(void **state)
     assert_false(tilus_register_pass(&pass, NULL, 0));
     pass.name = "neither", pass.run_on_program = NULL;
     assert_false(tilus_register_pass(&pass, why, sizeof why));
+    pass.run_on_program = drop_abs;
+    pass.options = &(tilus_pass_option){sizeof(tilus_pass_option), NULL, "n", "a number", 0, 3, 4};
+    pass.option_count = 1;
+    assert_false(tilus_register_pass(&pass, why, sizeof why));
+    assert_string_equal(why, "pass neither: option n is 4, which is not 0 .. 3");
+    pass.option_count = 17;
+    assert_false(tilus_register_pass(&pass, why, sizeof why));
     pass.struct_size = 0;
     assert_false(tilus_register_pass(&pass, why, sizeof why));
     size_t i = 0;
