@@ -31,7 +31,7 @@ POLL_SECONDS = 2
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
 # Tests of builds that an emulator runs: names below the suite.
-EMULATED = re.compile(r"test_(fiber|ir|sized)$|Run/(atomic-extremes|cast-plans)\.tilus$")
+EMULATED = re.compile(r"test_fiber$|Run/atomic-extremes\.tilus$")
 EMULATED_ALL = re.compile(r"test_|Run/")
 # Sanitized programs end at the first report; leaks count.
 SANITIZER_OPTIONS = {
