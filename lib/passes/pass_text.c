@@ -145,7 +145,9 @@ static bool take_options(const char **at, PassStep *step, Report why)
     if (**at != '}')
         return report_fault(why, "the options of pass %s do not end in `}`", step->pass->name);
     ++*at;
-    return true;
+    return !**at || strchr(", ", **at) ||
+           report_fault(why, "a comma follows the options of pass %s, got `%.20s`",
+                        step->pass->name, *at);
 }
 
 StepResult pass_next_step(const char **list, PassStep *step, Report why)

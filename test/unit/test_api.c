@@ -1137,6 +1137,9 @@ static void options_of_passes_are_checked(void **state)
     assert_string_equal(why, "pass unroll-loops has no option `factr`, did you mean `factor`?");
     assert_false(tilus_check_passes("fold,,pipeline-loops{stages=17}", why, sizeof why));
     assert_string_equal(why, "option `stages` of pass pipeline-loops is 0 .. 16, got `17`");
+    assert_false(tilus_check_passes("unroll-loops{factor=4}dce", why, sizeof why));
+    assert_string_equal(why, "a comma follows the options of pass unroll-loops, got `dce`");
+    assert_false(tilus_check_passes("{", why, sizeof why));
     tilus_pass_option o = {.struct_size = sizeof o};
     size_t i = 0;
     while (tilus_pass_option_at(i, &o) && strcmp(o.name, "factor") != 0)
