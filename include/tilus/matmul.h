@@ -191,7 +191,8 @@ TILUS_API void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile,
                                  int64_t *k_tile);
 
 /* Copies out the packed weights of the plan `part`, which begin at row k_first and column
- * n_first of those of `whole`; host memory. TILUS_ERROR_ARGUMENT where `packed` is not of the
+ * n_first of those of `whole`; host memory of as many bytes as tilus_matmul_packed_size says of
+ * the two plans. TILUS_ERROR_ARGUMENT where `packed` is not of the
  * plan `whole`, where they are not cut at tiles, lie
  * outside, or the plans pack differently. */
 TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *packed,

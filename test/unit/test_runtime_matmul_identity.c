@@ -116,8 +116,9 @@ static void names_what_differs(void **state)
         assert_true(tilus_matmul_packed_identity(other) != tilus_matmul_packed_identity(plan));
         assert_fails(tilus_matmul_packed_check(other, packed, size), TILUS_ERROR_ARGUMENT,
                      cases[i].message);
-        assert_fails(tilus_matmul_shard(other, packed, plan, 0, 0, packed),
-                     TILUS_ERROR_ARGUMENT, "packed weights: ");
+        if (tilus_matmul_packed_size(other) == size)
+            assert_fails(tilus_matmul_shard(other, packed, plan, 0, 0, packed),
+                         TILUS_ERROR_ARGUMENT, "packed weights: ");
         tilus_matmul_plan_free(other);
     }
     free(packed);
