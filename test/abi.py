@@ -101,7 +101,7 @@ class Types:
         if die.tag == "subroutine_type":
             return self.spell(target, f"{inner}({self.parameters(die)})")
         if die.tag == "array_type":
-            bounds = "".join(f"[{child.number('upper_bound') + 1}]" for child in die.children)
+            bounds = "".join(f"[{child.number('count') or child.number('upper_bound') + 1}]" for child in die.children)
             return self.spell(target, inner + bounds)
         words = {"structure_type": "struct ", "union_type": "union ", "enumeration_type": "enum "}
         base = name.replace("long long int", "long long").replace("long int", "long")
@@ -238,13 +238,15 @@ def check_lists(build):
     return not faults
 
 
-def node_text(name, names, parent):
-    return (f"{name} {{\n    global:\n" + "".join(f"        {symbol};\n" for symbol in sorted(names)) +
+def node_text(name, names, parent, is_last):
+    """A version and its symbols. What is listed nowhere yet is of the last one, until the check fails on it."""
+    rows = sorted(names) + (["tilus_*"] if is_last else [])
+    return (f"{name} {{\n    global:\n" + "".join(f"        {row};\n" for row in rows) +
             ("" if parent else "    local:\n        *;\n") + f"}}{' ' + parent if parent else ''};\n")
 
 
 def write_lists(build):
-    """Adds new symbols to the node of this version; symbols that are gone leave a list before the release only."""
+    """Makes the node of this version what is new since the earlier ones, which stay as they are."""
     major, minor, patch = version()
     own = f"TILUS_{major}.{minor}" + (f".{patch}" if patch else "")
     for library in LIBRARIES:
@@ -257,16 +259,21 @@ def write_lists(build):
             nodes[node] &= now if node == own else nodes[node]
         nodes.setdefault(own, set())
         nodes[own] |= now - set().union(*nodes.values())
-        parents = [""] + list(nodes)[:-1]
+        names = [node for node in nodes if nodes[node]]
         path.write_text(comment + "*/\n" + "\n".join(
-            node_text(node, names, parent) for (node, names), parent in zip(nodes.items(), parents) if names))
+            node_text(node, nodes[node], parent, node == names[-1]) for node, parent in zip(names, ["", *names])))
 
 
 # ---- the command ------------------------------------------------------------------------
 
+def make(build, *targets):
+    subprocess.run(["cmake", "--build", build, "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+
+
 def write(build, compiler):
+    make(build, *(f"{library}_archive" for library in LIBRARIES))
     write_lists(build)
-    subprocess.run(["cmake", "--build", build, "--target", *LIBRARIES], check=True, stdout=subprocess.DEVNULL)
+    make(build, *LIBRARIES)
     path = RECORDS / f"{'.'.join(map(str, version()))}.txt"
     lines = record(build, compiler)
     if path.exists():
