@@ -9,7 +9,7 @@
 #           cxx     a C++ compiler is there (%cxx)
 #           rustc, cargo  a Rust compiler and its builder are there
 #           gnuplot draws plots
-#           llvm-inside  the preset of that name is built beside this build
+#           llvm-inside  the preset of that name is built, too (lit --param llvm_inside)
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
 #           terminal  pseudo-terminals and script(1) are there
@@ -122,7 +122,7 @@ for rust in ("rustc", "cargo"):
     if shutil.which(rust):
         config.available_features.add(rust)
 llvm_inside = os.path.join(config.tilus_source_dir, "build", "llvm-inside")
-if os.path.exists(os.path.join(llvm_inside, "lib", "libtilus_compiler.so")):
+if "llvm_inside" in lit_config.params:
     config.available_features.add("llvm-inside")
 if has_terminal():
     config.available_features.add("terminal")
