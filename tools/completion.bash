@@ -52,7 +52,7 @@ _tilus()
     elif [[ $1 == *tilus-tune && ${#words[@]} == 1 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "run show export import compile" -- "$word")
     elif [[ $1 == *tilus-matmul && ${#words[@]} == 1 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "plan kernels pack build check" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "plan kernels pack build check run" -- "$word")
     elif [[ ${words[-1]} == -* ]]; then
         option=${words[-1]#-}
         _tilus_complete_value "$1" "${option#-}" "$word"

@@ -34,11 +34,12 @@ int64_t most_rows(const Settings *s)
 
 static const char *const ranges[] = {"minmax", "absmax", NULL};
 static const char *const layouts[] = {"nk", "kn", NULL};
+static const char *const engines[] = {"cpu", "gpu", NULL};
 static const char *const codes[] = {"none", "bytes", "compact", NULL};
 
 static const ToolInfo tool = {
     TOOL, "plan, quantize, pack and compile matrix products with packed weights",
-    "plan|kernels|pack|build|check [options] [file]",
+    "plan|kernels|pack|build|check|run [options] [file]",
     "  plan     print how products of -n x -k weights are computed for each of -m, and the\n"
     "           kernels that they need\n"
     "  kernels  compile these kernels to the folder -o; --list only lists them\n"
@@ -46,8 +47,11 @@ static const ToolInfo tool = {
     "           .safetensors file -o, each with what it is among the metadata\n"
     "  build    do both for all of the file's matrices: -o is a folder with\n"
     "           weights.safetensors, kernels/ and manifest.json\n"
-    "  check    verify such a file or folder: identities, sizes, checksums\n\n"
-    "No command needs a GPU: --device is described by built-in figures.\n"};
+    "  check    verify such a file or folder: identities, sizes, checksums\n"
+    "  run      quantize and pack one matrix, multiply, and compare with a product in f64 of\n"
+    "           the quantized weights\n\n"
+    "No command needs a GPU: --device is described by built-in figures, and products run on the\n"
+    "CPU engine. The status is 1 when check or run finds something wrong.\n"};
 
 static const struct {
     const char *name;
@@ -58,7 +62,7 @@ static const struct {
 } commands[] = {
     {"plan", command_plan, true, true, false}, {"kernels", command_kernels, true, true, false},
     {"pack", command_pack, true, false, true}, {"build", command_build, true, false, true},
-    {"check", command_check, false, false, false},
+    {"check", command_check, false, false, false}, {"run", command_run, true, false, false},
 };
 
 static bool wrong(const char *format, const char *command)
@@ -109,7 +113,7 @@ static int run_command(Settings *s)
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(name, commands[i].name) == 0)
             return check_command(s, i) ? commands[i].run(s) : EXIT_USAGE;
-    fail("give one of plan, kernels, pack, build, check; got '%s'", name);
+    fail("give one of plan, kernels, pack, build, check, run; got '%s'", name);
     return EXIT_USAGE;
 }
 
@@ -159,6 +163,12 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          OPTION_FLAG, &s->no_cubin, NULL},
         {"list", NULL, "kernels: print name, program and parameters of each, compile nothing",
          OPTION_FLAG, &s->list, NULL},
+        {"engine", NULL, "run: on the CPU engine, or on the first GPU (default cpu)",
+         OPTION_CHOICE, &s->engine, engines},
+        {"a", "file", "run: A as .npy, [m, k] of f4 or of the activations' type (default: made up, "
+         "of the most rows of -m)", OPTION_STRING, &s->a, NULL},
+        {"tolerance", "number", "run: of the error, relative to the norm of C (default 0.005)",
+         OPTION_REAL, &s->tolerance, NULL},
         {"o", "path", "where the result goes", OPTION_STRING, &s->output, NULL},
     };
     if (!options_parse(&tool, table, COUNT(table), argc, argv, &s->words, &status))
@@ -168,7 +178,7 @@ static int parse_and_run(Settings *s, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    Settings s = {.group = 128, .sizes = "1,16", .device = "h200"};
+    Settings s = {.group = 128, .sizes = "1,16", .device = "h200", .tolerance = 0.005};
     file_watch_output(TOOL);
     int status = parse_and_run(&s, argc, argv);
     string_list_free(&s.words);

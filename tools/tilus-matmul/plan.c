@@ -21,25 +21,27 @@ static bool find_device(Library *l, const char *name)
     return false;
 }
 
-static bool open_runtime(Library *l)
+static bool open_runtime(Library *l, bool runs)
 {
     char message[MESSAGE];
-    const tilus_rt_options options = {.struct_size = sizeof options, .devices = l->device,
-                                      .device_count = 1};
+    const tilus_rt_options options = {
+        .struct_size = sizeof options, .devices = l->device, .device_count = l->device != NULL,
+        .engine = runs && l->device ? tilus_cpu_engine() : NULL};
     tilus_status status = tilus_rt_open(&options, &l->rt, message, sizeof message);
     return status == TILUS_OK || fail("%s: %s", tilus_status_name(status), message);
 }
 
-bool library_open(Library *l, const Settings *s, bool compiles)
+bool library_open(Library *l, const Settings *s, bool runs)
 {
     size_t size;
+    bool on_gpu = runs && s->engine == ENGINE_GPU;
     *l = (Library){0};
-    if (!find_device(l, s->device) || !open_runtime(l))
+    if ((!on_gpu && !find_device(l, s->device)) || !open_runtime(l, runs))
         return false;
     if (s->tunings && !file_read(TOOL, s->tunings, TEXT_SIZE_MAX, &l->tunings, &size))
         return false;
     const tilus_matmul_options options = {.struct_size = sizeof options, .tunings = l->tunings,
-                                          .compile = compiles ? tilus_matmul_compile : NULL};
+                                          .compile = runs ? tilus_matmul_compile : NULL};
     tilus_status status = tilus_matmul_open(l->rt, &options, &l->matmul);
     return status == TILUS_OK || fail("%s: %s", tilus_status_name(status), tilus_rt_error());
 }

@@ -11,6 +11,7 @@
 #define TOOL "tilus-matmul"
 
 enum { LAYOUT_NK, LAYOUT_KN };
+enum { ENGINE_CPU, ENGINE_GPU };
 enum { CODES_NONE, CODES_BYTES, CODES_COMPACT };
 enum { SIZES_MAX = 32, MESSAGE = 512, PATH = 4096, CHECKSUM = 17 };
 
@@ -25,6 +26,9 @@ typedef struct Settings {
     StringList tensors;
     const char *scales_suffix, *zeros_suffix;
     const char *device, *target, *tunings, *sizes, *output;
+    const char *a;
+    double tolerance;
+    int engine;                 /* ENGINE_ */
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
     size_t m_count;
@@ -38,15 +42,15 @@ int64_t most_rows(const Settings *s);
 /* ---- the library (plan.c) ---------------------------------------------------- */
 
 typedef struct Library {
-    tilus_rt *rt;               /* of one software device */
+    tilus_rt *rt;               /* of one software device, or of the driver */
     tilus_matmul *matmul;
-    const tilus_device_description *device;
+    const tilus_device_description *device;     /* NULL: the driver's */
     char *tunings;
 } Library;
 
-/* Opens the library for the device that the settings name; `compiles` says that kernels may be
- * compiled. library_close takes what was opened in part, too. */
-bool library_open(Library *l, const Settings *s, bool compiles);
+/* Opens the library for the device that the settings name; `runs` says that products run, on
+ * the settings' engine. library_close takes what was opened in part, too. */
+bool library_open(Library *l, const Settings *s, bool runs);
 void library_close(Library *l);
 
 /* The problem of n x k weights by the settings; NULL after a failure. */
@@ -124,5 +128,6 @@ int command_kernels(const Settings *s);
 int command_pack(const Settings *s);
 int command_build(const Settings *s);
 int command_check(const Settings *s);
+int command_run(const Settings *s);
 
 #endif
