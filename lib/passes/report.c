@@ -36,7 +36,7 @@ static void member_json(const Writer *out, bool *first, const char *pass, const 
 {
     char key[256];
     snprintf(key, sizeof key, "%s.%s", pass, name);
-    json_key(out, key, *first);
+    write_json_key(out, key, *first);
     writer_printf(out, "%llu", (unsigned long long)count);
     *first = false;
 }

@@ -1,7 +1,7 @@
 /* Texts as JSON (RFC 8259, 7). */
 #include "support/json.h"
 
-void json_string(const Writer *out, const char *text)
+void write_json_string(const Writer *out, const char *text)
 {
     writer_char(out, '"');
     for (; *text; text++) {
@@ -16,10 +16,10 @@ void json_string(const Writer *out, const char *text)
     writer_char(out, '"');
 }
 
-void json_key(const Writer *out, const char *name, bool first)
+void write_json_key(const Writer *out, const char *name, bool first)
 {
     if (!first)
         writer_add(out, ", ");
-    json_string(out, name);
+    write_json_string(out, name);
     writer_add(out, ": ");
 }

@@ -229,13 +229,13 @@ static void write_yaml(const Writer *file, Arena *arena, const RemarkInfo *info,
 
 static void write_json_argument(const Writer *file, const tilus_remark_argument *a, bool first)
 {
-    json_key(file, a->name, first);
+    write_json_key(file, a->name, first);
     if (a->type == TILUS_REMARK_INTEGER)
         writer_printf(file, "%" PRId64, a->integer);
     else if (a->type == TILUS_REMARK_REAL)
         writer_printf(file, "%.3f", a->real);
     else
-        json_string(file, a->text);
+        write_json_string(file, a->text);
 }
 
 /* Writes an object on a line. */
@@ -243,11 +243,11 @@ static void write_json(const Writer *file, const tilus_remark *r)
 {
     writer_printf(file, "{\"kind\": \"%s\", \"pass\": \"%s\", \"name\": \"%s\", \"file\": ",
                   r->kind == TILUS_REMARK_PASSED ? "passed" : "missed", r->pass, r->name);
-    json_string(file, r->file);
+    write_json_string(file, r->file);
     writer_printf(file, ", \"line\": %u, \"column\": %u, \"program\": ", r->line, r->column);
-    json_string(file, r->program);
+    write_json_string(file, r->program);
     writer_add(file, ", \"text\": ");
-    json_string(file, r->text);
+    write_json_string(file, r->text);
     writer_add(file, ", \"args\": {");
     for (size_t i = 0; i < r->argument_count; i++)
         write_json_argument(file, &r->arguments[i], i == 0);

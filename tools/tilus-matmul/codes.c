@@ -36,27 +36,54 @@ static tilus_quantization quantization_of(const CodesJob *job)
         .threads = s->threads, .transposed = s->layout == LAYOUT_NK};
 }
 
+/* Returns how many rows of the file are quantized at once: 8 MB of them, so that few of the pages
+ * that were read are held. Codes of each part begin at a byte, scales at a group. */
+static int64_t rows_at_once(const CodesJob *job, int64_t all)
+{
+    enum { BYTES = 8 << 20 };
+    const tilus_matmul_problem *p = job->problem;
+    int64_t step = job->settings->layout == LAYOUT_NK ? 8 : p->group ? p->group : all;
+    int64_t bytes = (int64_t)job->matrix->size / all * step;
+    return bytes < BYTES ? BYTES / bytes * step : step;
+}
+
+/* Quantizes the file's rows from `first` on to `next`, and moves that on. */
+static bool quantize_rows(const CodesJob *job, int64_t first, int64_t rows, int64_t all,
+                          tilus_quantized *next)
+{
+    tilus_quantization how = quantization_of(job);
+    char message[MESSAGE];
+    size_t row = job->matrix->size / (size_t)all, size = row * (size_t)rows;
+    const unsigned char *values = job->matrix->data + row * (size_t)first;
+    *(how.transposed ? &how.n : &how.k) = rows;
+    tilus_status status = tilus_quantized_sizes(&how, next, message, sizeof message);
+    if (status == TILUS_OK)
+        status = tilus_quantize(&how, values, size, next, message, sizeof message);
+    if (status != TILUS_OK)
+        return fail("'%s': tensor '%s', rows from %" PRId64 " on: %s", job->source->path,
+                    job->matrix->name, first, message);
+    source_forget(values, size);
+    next->codes = (char *)next->codes + next->codes_size;
+    next->scales = (char *)next->scales + next->scales_size;
+    next->zeros = next->zeros ? (char *)next->zeros + next->zeros_size : NULL;
+    return true;
+}
+
 static bool quantize(const CodesJob *job, Codes *out)
 {
-    const Matrix *matrix = job->matrix;
     const tilus_quantization how = quantization_of(job);
+    int64_t all = how.transposed ? how.n : how.k, step = rows_at_once(job, all);
     tilus_quantized q = {.struct_size = sizeof q};
     char message[MESSAGE];
     if (tilus_quantized_sizes(&how, &q, message, sizeof message) != TILUS_OK)
-        return fail("'%s': tensor '%s': %s", job->source->path, matrix->name, message);
-    out->owned[0] = q.codes = allocate(q.codes_size);
-    out->owned[1] = q.scales = allocate(q.scales_size);
-    out->owned[2] = q.zeros = q.zeros_size ? allocate(q.zeros_size) : NULL;
-    if (!q.codes || !q.scales || (q.zeros_size && !q.zeros))
-        return false;
-    tilus_status status = tilus_quantize(&how, matrix->data, matrix->size, &q, message,
-                                         sizeof message);
-    source_forget(matrix->data, matrix->size);
-    out->weights.codes = q.codes;
-    out->weights.scales = q.scales;
-    out->weights.zeros = q.zeros;
-    return status == TILUS_OK ||
-           fail("'%s': tensor '%s': %s", job->source->path, matrix->name, message);
+        return fail("'%s': tensor '%s': %s", job->source->path, job->matrix->name, message);
+    out->weights.codes = out->owned[0] = q.codes = allocate(q.codes_size);
+    out->weights.scales = out->owned[1] = q.scales = allocate(q.scales_size);
+    out->weights.zeros = out->owned[2] = q.zeros = q.zeros_size ? allocate(q.zeros_size) : NULL;
+    bool ok = q.codes && q.scales && (!q.zeros_size || q.zeros);
+    for (int64_t first = 0; ok && first < all; first += step)
+        ok = quantize_rows(job, first, all - first < step ? all - first : step, all, &q);
+    return ok;
 }
 
 /* ---- given ------------------------------------------------------------------- */
