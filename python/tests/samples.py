@@ -61,7 +61,39 @@ def layers():
         "nvfp4": ({"m.weight_packed": ("U8", [8, 16], raw(128)),
                    "m.weight_scale": ("F8_E4M3", [8, 2], bytes([56] * 16)),
                    "m.weight_global_scale": f32([2.0], [1])}, None),
+        "hqq": ({"m.W_q": ("U8", [4, 32], raw(128)), "m.scale": scale(8, 1), "m.zero": scale(8, 1),
+                 "m.shape": ("I32", [2], struct.pack("<2i", 4, 64)),
+                 "m.group_size": ("I32", [], struct.pack("<i", 32))}, None),
+        "bitsandbytes": (nf4(8, 64, double=True), None),
+        "mxfp4": ({"m.a_blocks": ("U8", [2, 4, 1, 16], raw(128)),
+                   "m.a_scales": ("U8", [2, 4, 1], bytes([127] * 8))}, None),
+        "modelopt": ({"m.weight": ("U8", [8, 16], raw(128)), "m.weight_scale_2": f32([2.0], []),
+                      "m.weight_scale": ("F8_E4M3", [8, 2], bytes([56] * 16))}, None),
+        "int4": ({"m.weight": ("U8", [4, 64], raw(256)), "m.weight_scale": scale(8, 2)}, None),
+        "fp8": ({"m.weight": ("F8_E4M3", [8, 16], raw(128)),
+                 "m.weight_scale_inv": f32([2.0], [1, 1])}, None),
+        "bitnet": ({"m.weight": ("U8", [2, 16], bytes([0x24] * 32)),
+                    "m.weight_scale": f32([2.0], [1])}, None),
     }
+
+
+def nf4(n, k, double, block=64, kind="nf4"):
+    """Returns tensors of bitsandbytes with random codes; the table is 0, 1, .. 15."""
+    count = -(-n * k // block)
+    state = {"quant_type": kind, "blocksize": block, "dtype": "float16", "shape": [n, k]}
+    tensors = {"m.weight": ("U8", [n * k // 2, 1], raw(n * k // 2)),
+               "m.weight.quant_map": f32(range(16), [16])}
+    if double:
+        state.update(nested_blocksize=256, nested_offset=0.5, nested_dtype="float32")
+        tensors["m.weight.absmax"] = ("U8", [count], raw(count))
+        tensors["m.weight.nested_quant_map"] = f32([i / 64 for i in range(256)], [256])
+        nested = -(-count // 256)
+        tensors["m.weight.nested_absmax"] = f32([1 + i for i in range(nested)], [nested])
+    else:
+        tensors["m.weight.absmax"] = f32([1 + i for i in range(count)], [count])
+    text = json.dumps(state).encode()
+    tensors["m.weight.quant_state.bitsandbytes__" + kind] = ("U8", [len(text)], text)
+    return tensors
 
 
 def write_all(folder):
@@ -77,4 +109,5 @@ def write_all(folder):
                 json.dump({"quantization_config": config}, file)
         with open(path, "rb") as file:
             files.append((path, 8 + struct.unpack("<Q", file.read(8))[0]))
-    return files
+    path = write_gguf(os.path.join(folder, "x.gguf"), GGUF_TENSORS)
+    return files + [(path, 320)]

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
-from . import awq, compressed_tensors, gptq
+from . import awq, bitsandbytes, compressed_tensors, fours, gptq, hqq
 from .errors import FormatError
 from .files import read_json
 from .layer import Layer, read_float, section
@@ -124,14 +124,24 @@ class SafetensorsModel(Model):
             module, _, suffix = name.rpartition(".")
             modules.setdefault(module, set()).add(suffix)
         for module, suffixes in modules.items():
+            self._find_blocks(module, suffixes)
             rule = self._rule(module, suffixes)
             if rule is not None:
                 self._entries[module + ".weight"] = (rule[0], rule[1], module, ".", rule[2])
-        taken = {e[2] for e in self._entries.values()}
+        taken = {e[2] for e in self._entries.values() if e[0] != "mxfp4"}
         for name, info in self._store.tensors.items():
             module, _, suffix = name.rpartition(".")
-            if len(info.shape) in (2, 3) and module not in taken and self._store.type(name):
+            if (len(info.shape) in (2, 3) and module not in taken and self._store.type(name)
+                    and not suffix.endswith("bias")):
                 self._entries[name] = ("plain", read_plain, module, "." if module else "", suffix)
+
+    def _find_blocks(self, module: str, suffixes: Set[str]) -> None:
+        """Finds NAME_blocks and NAME_scales, as gpt-oss has them, also as NAME.blocks."""
+        for suffix in suffixes:
+            if suffix.endswith("blocks") and suffix.replace("blocks", "scales") in suffixes:
+                stem = suffix[:-len("blocks")].rstrip("_")
+                name = f"{module}.{stem}" if stem else module
+                self._entries[name] = ("mxfp4", fours.read_gpt_oss, module, ".", suffix)
 
     def _rule(self, module: str, suffixes: Set[str]) -> Optional[Tuple[str, Reader, str]]:
         """Returns format, reader and main suffix of a module, None for plain tensors."""
@@ -141,9 +151,28 @@ class SafetensorsModel(Model):
             if _is_gptq(self._store, module, self.config):
                 return "gptq", gptq.read, "qweight"
             return "awq", awq.read, "qweight"
-        if {"weight", "weight_scale"} <= suffixes:
-            return "compressed-tensors", compressed_tensors.read_bytes, "weight"
+        if {"W_q", "scale", "zero"} <= suffixes:
+            return "hqq", hqq.read, "W_q"
+        if "weight" not in suffixes:
+            return None
+        if module + ".weight.absmax" in self._store:
+            return "bitsandbytes", bitsandbytes.read, "weight"
+        if "SCB" in suffixes:
+            return "bitsandbytes", bitsandbytes.read_int8, "weight"
+        if "weight_scale_inv" in suffixes:
+            return "fp8", fours.read_fp8_blocks, "weight"
+        if "weight_scale" in suffixes:
+            return self._scaled_rule(module, suffixes)
         return None
+
+    def _scaled_rule(self, module: str, suffixes: Set[str]) -> Tuple[str, Reader, str]:
+        """Returns the rule of `weight` with `weight_scale`: bytes, or bytes of smaller codes."""
+        if "weight_scale_2" in suffixes:
+            return "modelopt", fours.read_nvfp4, "weight"
+        if self._store.info(module + ".weight").dtype != "U8":
+            return "compressed-tensors", compressed_tensors.read_bytes, "weight"
+        shape = self._store.shape(module + ".weight_scale")
+        return ("bitnet" if len(shape) < 2 else "modelopt"), fours.read_u8, "weight"
 
     def names(self) -> List[str]:
         return list(self._entries)
@@ -151,7 +180,7 @@ class SafetensorsModel(Model):
     def experts(self, name: str) -> int:
         _, _, module, joint, suffix = self._entry(name)
         shape = self._store.shape(module + joint + suffix)
-        return shape[0] if len(shape) == 3 else 0
+        return shape[0] if len(shape) == (4 if suffix.endswith("blocks") else 3) else 0
 
     def _entry(self, name: str) -> Entry:
         if name not in self._entries:
