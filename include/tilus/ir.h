@@ -77,9 +77,9 @@ typedef enum tilus_walk {
 } tilus_walk;
 
 /* Calls visit(op, data) for each op of the block, and of regions in it, in order, an op before
- * its regions. The visitor may change anything, and erase or move the op that it is given;
- * ops that it puts before that op are not visited. False when a visit returned
- * TILUS_WALK_STOP. */
+ * its regions, once. The visitor may change anything, and erase or move that op and others;
+ * ops that it puts before that op are not visited. It is not left by an exception or longjmp.
+ * False when a visit returned TILUS_WALK_STOP. */
 TILUS_API bool tilus_block_walk(tilus_block *block,
                                 tilus_walk (*visit)(tilus_op *op, void *data), void *data);
 

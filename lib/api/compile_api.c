@@ -1,4 +1,5 @@
 /* tilus_compile: the guard around one compile. */
+#include "api/ir_handles.h"
 #include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "ir/structure.h"
@@ -37,6 +38,7 @@ char *tilus_compile(tilus_module *module, const tilus_compile_options *options,
         return NULL;
     if (setjmp(module->diag->oom.jump)) {
         codegen_free(cg);
+        ir_abandon(module);
         return NULL;
     }
     char *text = verify_edited(module) ? compile(cg, module->diag, options, times) : NULL;

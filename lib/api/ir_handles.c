@@ -60,5 +60,7 @@ bool ir_check_exprs(Module *m, Loc loc, const char *what, const Expr *const *exp
 void ir_abandon(Module *m)
 {
     print_forget_names(m);
+    for (Program *p = m->programs; p; p = p->next)
+        program_clear_data(p);
     arena_reset(&m->scratch, (ArenaMark){0});
 }

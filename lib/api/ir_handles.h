@@ -34,7 +34,8 @@ bool ir_has_layout(const Module *m, const Layout *l);
 bool ir_check_exprs(Module *m, Loc loc, const char *what, const Expr *const *exprs,
                     size_t count);
 
-/* Gives up what a call had on the scratch arena when memory ran out. */
+/* Gives up what a call left in the module when memory or time ran out: the scratch arena, where
+ * names of values lie, too, and what values and ops were marked with. */
 void ir_abandon(Module *m);
 
 /* Sets `result` to `call`, or to `failure` when memory runs out in it. Other entries of the

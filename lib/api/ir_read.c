@@ -100,12 +100,15 @@ int64_t tilus_block_threads(const tilus_block *block)
 typedef struct Walk {
     tilus_walk (*visit)(tilus_op *op, void *data);
     void *data;
+    Module *m;
+    uint64_t number;
 } Walk;
 
 static bool walk_region(Region *r, const Walk *w);
 
 static bool walk_op(Op *op, const Walk *w)
 {
+    op->walk = w->number;
     tilus_walk how = w->visit(op_handle(op), w->data);
     for (unsigned i = 0; how == TILUS_WALK_ON && op->parent && i < op->region_count; i++)
         if (!walk_region(op->regions[i], w))
@@ -113,16 +116,18 @@ static bool walk_op(Op *op, const Walk *w)
     return how != TILUS_WALK_STOP;
 }
 
-/* Goes on behind the op, or where it was when the visitor has moved it; what was the next op
- * may be gone as well. */
+/* Goes on behind the op, or behind the place where it was; ends in a region that is erased. */
 static bool walk_region(Region *r, const Walk *w)
 {
-    for (Op *op = r->first, *next; op; op = next) {
-        Op *expected = op->next;
-        if (!walk_op(op, w))
+    const Program *p = ir_region_program(r);
+    for (Op *op = r->first, *next; op && ir_region_program(r) == p; op = next) {
+        WalkCursor at = {.op = op, .outer = w->m->cursors};
+        w->m->cursors = &at;
+        bool on = op->walk == w->number || walk_op(op, w);
+        w->m->cursors = at.outer;
+        if (!on)
             return false;
-        bool stayed = op->parent == r;
-        next = stayed ? op->next : expected && expected->parent == r ? expected : NULL;
+        next = at.gone ? at.next : op->next;
     }
     return true;
 }
@@ -130,7 +135,8 @@ static bool walk_region(Region *r, const Walk *w)
 bool tilus_block_walk(tilus_block *block, tilus_walk (*visit)(tilus_op *op, void *data),
                       void *data)
 {
-    return !block || walk_region(region_of(block), &(Walk){visit, data});
+    Module *m = block ? region_of(block)->program->module : NULL;
+    return !m || walk_region(region_of(block), &(Walk){visit, data, m, ++m->walks});
 }
 
 /* ---- ops ------------------------------------------------------------------ */

@@ -30,8 +30,11 @@ static bool add_note(Module *m, const Op *op, const char *text)
 
 static bool add_remark(Module *m, const Op *op, tilus_remark_kind kind, const char *text)
 {
-    if (m->own_pass)
-        remark_emit_own(m->remarks, own_pass_name(m->own_pass), kind, m->diag, op->loc, text);
+    const Program *p = ir_op_program(op);
+    if (!m->own_pass || !m->remarks)
+        return false;
+    m->remarks->program = p ? p->name : NULL;
+    remark_emit_own(m->remarks, own_pass_name(m->own_pass), kind, m->diag, op->loc, text);
     return true;
 }
 

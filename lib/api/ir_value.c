@@ -99,13 +99,13 @@ typedef struct Users {
     size_t count;
 } Users;
 
-static bool visit_user(Op *op, void *data)
+static tilus_walk visit_user(tilus_op *op, void *data)
 {
     Users *u = data;
-    if (!op_uses(op, u->value))
-        return true;
+    if (!op_uses(op_of(op), u->value))
+        return TILUS_WALK_ON;
     u->count++;
-    return !u->visit || u->visit(op_handle(op), u->data);
+    return !u->visit || u->visit(op, u->data) ? TILUS_WALK_ON : TILUS_WALK_STOP;
 }
 
 size_t tilus_value_user_count(const tilus_value *value)
@@ -113,7 +113,7 @@ size_t tilus_value_user_count(const tilus_value *value)
     Users u = {.value = value_of(value)};
     const Program *p = ir_value_program(value_of(value));
     if (p)
-        region_walk(p->body, visit_user, &u);
+        tilus_block_walk(region_handle(p->body), visit_user, &u);
     return u.count;
 }
 
@@ -122,5 +122,5 @@ bool tilus_value_walk_users(tilus_value *value, bool (*visit)(tilus_op *user, vo
 {
     Users u = {value_of(value), visit, data, 0};
     const Program *p = ir_value_program(value_of(value));
-    return !p || region_walk(p->body, visit_user, &u);
+    return !p || tilus_block_walk(region_handle(p->body), visit_user, &u);
 }

@@ -2,6 +2,7 @@
  * sets the guard to which arenas jump when memory runs out. */
 #define _GNU_SOURCE
 #include "api/defines.h"
+#include "api/ir_handles.h"
 #include "api/sizes.h"
 #include "codegen/codegen.h"
 #include "ir/verify.h"
@@ -38,19 +39,11 @@ tilus_module *tilus_parse(tilus_diag *diag, const char *file, const char *text, 
 
 void tilus_module_free(tilus_module *module) { module_free(module); }
 
-/* Gives up what a print or a pass had on the scratch arena when memory ran
- * out: names of values lie there, too. */
-static void abandon_scratch(Module *m)
-{
-    print_forget_names(m);
-    arena_reset(&m->scratch, (ArenaMark){0});
-}
-
 char *tilus_print(tilus_module *module)
 {
     ArenaMark mark = arena_mark(&module->arena);
     if (setjmp(module->diag->oom.jump)) {
-        abandon_scratch(module);
+        ir_abandon(module);
         arena_reset(&module->arena, mark);
         return NULL;
     }
@@ -108,7 +101,7 @@ bool tilus_run_passes(tilus_module *module, const char *pipeline,
     if (module->own_pass)
         return diag_error(module->diag, (Loc){0}, "a pass runs no passes on its own module");
     if (setjmp(module->diag->oom.jump)) {
-        abandon_scratch(module);
+        ir_abandon(module);
         module->remarks = NULL;
         module->pass_options = NULL;
         return false;

@@ -179,9 +179,20 @@ void program_clear_data(Program *p)
     region_walk(p->body, clear_op, NULL);
 }
 
+/* Makes walks that are at `op` go on behind it. */
+static void move_cursors(const Op *op)
+{
+    for (WalkCursor *c = op->parent->program->module->cursors; c; c = c->outer)
+        if ((c->gone ? c->next : c->op) == op) {
+            c->gone = true;
+            c->next = op->next;
+        }
+}
+
 void op_remove(Op *op)
 {
     Region *r = op->parent;
+    move_cursors(op);
     *(op->prev ? &op->prev->next : &r->first) = op->next;
     *(op->next ? &op->next->prev : &r->last) = op->prev;
     op->parent = NULL;

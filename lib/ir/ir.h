@@ -80,7 +80,16 @@ struct Op {
     Region *parent;         /* NULL once removed */
     Op *prev, *next;
     unsigned mark;          /* a pass's own, 0 between passes */
+    uint64_t walk;          /* the number of the last callers' walk that came here */
 };
+
+/* Where a callers' walk (tilus_block_walk) is in a region; op_remove keeps it right. */
+typedef struct WalkCursor {
+    const Op *op;               /* that is visited */
+    bool gone;                  /* it was removed from the place where the walk met it ... */
+    Op *next;                   /* ... and this one stood behind it */
+    struct WalkCursor *outer;
+} WalkCursor;
 
 struct Program {
     const char *name;       /* without @ */
@@ -117,6 +126,9 @@ struct tilus_module {
     unsigned target_sm;     /* the target's number, 90 for sm_90a; 0: any target */
     Remarks *remarks;       /* where passes say what they chose, or NULL */
     const int64_t *pass_options;    /* of the pass that runs, by PassOption; NULL: defaults */
+    /* While callers walk: */
+    WalkCursor *cursors;    /* the innermost first */
+    uint64_t walks;         /* so far */
 };
 
 /* ---- modules -------------------------------------------------------- */

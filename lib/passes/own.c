@@ -74,15 +74,28 @@ static bool copy_option(const tilus_pass *p, size_t i, tilus_pass_option *out, R
     return SIZED_COPY(tilus_pass_option, out, given, "option", why);
 }
 
+/* Returns true when one of the first `count` options, which are checked, is called `name`. */
+static bool has_option(const tilus_pass *p, size_t count, const char *name)
+{
+    tilus_pass_option o;
+    for (size_t i = 0; i < count; i++)
+        if (copy_option(p, i, &o, (Report){NULL, 0}) && !strcmp(o.name, name))
+            return true;
+    return false;
+}
+
 static bool check_options(const tilus_pass *p, Report why)
 {
     tilus_pass_option o;
     if (p->option_count > OWN_OPTIONS || (p->option_count && !p->options))
         return report_fault(why, "pass %s: %zu options, at most %d", p->name, p->option_count,
                             OWN_OPTIONS);
-    for (size_t i = 0; i < p->option_count; i++)
+    for (size_t i = 0; i < p->option_count; i++) {
         if (!copy_option(p, i, &o, why) || !check_option(p, &o, why))
             return false;
+        if (has_option(p, i, o.name))
+            return report_fault(why, "pass %s: two options are called %s", p->name, o.name);
+    }
     return true;
 }
 
@@ -136,19 +149,24 @@ static OwnPass *copy_pass(const tilus_pass *p)
     return NULL;
 }
 
-/* Two threads that add one name at once add it once. */
-static bool append(OwnPass *own)
+/* Appends under the lock. Two threads that add one name at once add it once. */
+static bool append_locked(OwnPass *own, Report why)
 {
-    bool ok = false;
-    lock_list();
+    const char *name = own->info.name;
     for (size_t i = 0; i < pass_count; i++)
-        if (!strcmp(passes[i]->info.name, own->info.name))
-            goto done;
+        if (!strcmp(passes[i]->info.name, name))
+            return report_fault(why, "pass: there is a pass called %s already", name);
     if (pass_count == TILUS_PASSES_MOST)
-        goto done;
+        return report_fault(why, "pass %s: there are %d passes already", name,
+                            TILUS_PASSES_MOST);
     passes[pass_count++] = own;
-    ok = true;
-done:
+    return true;
+}
+
+static bool append(OwnPass *own, Report why)
+{
+    lock_list();
+    bool ok = append_locked(own, why);
     mtx_unlock(&list_mutex);
     return ok;
 }
@@ -163,10 +181,10 @@ bool own_pass_add(const tilus_pass *pass, Report why)
     OwnPass *own = copy_pass(&p);
     if (!own)
         return report_fault(why, "pass %s: out of memory", p.name);
-    if (append(own))
+    if (append(own, why))
         return true;
     free_pass(own);
-    return report_fault(why, "pass %s: there are %d passes already", p.name, TILUS_PASSES_MOST);
+    return false;
 }
 
 /* ---- running ------------------------------------------------------------------- */

@@ -121,7 +121,7 @@ static PassResult run_with_proofs(const PassInfo *pass, Program *p)
 {
     bool may_lose = pass->proofs == MAY_LOSE_PROOFS;
     bool held = (may_lose || CHECKS_PROOFS) && choices_hold(p);
-    PassResult result = pass->own ? own_pass_run(pass->own, p->module, p) : pass->run(p);
+    PassResult result = pass->run(p);
     if (result == PASS_CHANGED && held && may_lose)
         choices_drop(p);
     assert(result != PASS_CHANGED || !held || may_lose || choices_hold(p));
@@ -147,27 +147,20 @@ static PassResult run_on_program(const PassInfo *pass, Program *p)
 {
     if (pass == &pass_info[PASS_ID_infer_layouts])
         return pass->run(p);
-    if (pass->own && pass->own->pass.takes_open_layouts && has_open_layouts(p))
+    if (pass->own && pass->own->pass.takes_open_layouts)
         return own_pass_run(pass->own, p->module, p);
-    return verify_chosen(p, pass->name) ? run_with_proofs(pass, p) : PASS_FAILED;
+    if (!verify_chosen(p, pass->name))
+        return PASS_FAILED;
+    return pass->own ? own_pass_run(pass->own, p->module, p) : run_with_proofs(pass, p);
 }
 
 /* Runs a caller's pass once, on all programs. */
 static PassResult run_on_module(Runner *r, const PassInfo *pass)
 {
-    bool held[2] = {true, true};    /* layouts are chosen, and choices proved */
-    for (Program *p = r->m->programs; p; p = p->next) {
-        held[0] = held[0] && !has_open_layouts(p);
+    for (Program *p = r->m->programs; p; p = p->next)
         if (!pass->own->pass.takes_open_layouts && !verify_chosen(p, pass->name))
             return PASS_FAILED;
-    }
-    for (Program *p = r->m->programs; p && held[0]; p = p->next)
-        held[1] = choices_hold(p) && held[1];
-    PassResult result = own_pass_run(pass->own, r->m, NULL);
-    for (Program *p = r->m->programs; p && held[0] && held[1] && result == PASS_CHANGED;
-         p = p->next)
-        choices_drop(p);
-    return result;
+    return own_pass_run(pass->own, r->m, NULL);
 }
 
 static PassResult run_over_programs(Runner *r, const PassInfo *pass)
@@ -208,6 +201,23 @@ static void print_after(Runner *r, const PassInfo *pass, bool changed, const cha
         print_difference(r, pass, before);
 }
 
+/* Returns true when layouts are chosen and each written choice is proved. */
+static bool has_proofs(const Module *m)
+{
+    for (Program *p = m->programs; p; p = p->next)
+        if (has_open_layouts(p) || !choices_hold(p))
+            return false;
+    return true;
+}
+
+/* Drops choices whose proof a caller's pass lost. Proving reads what only the verifier checks. */
+static void drop_choices(const Module *m)
+{
+    for (Program *p = m->programs; p; p = p->next)
+        if (!has_open_layouts(p))
+            choices_drop(p);
+}
+
 /* Runs a pass over the module; a text for its difference stays on the module's arena. */
 static bool run_pass(Runner *r, const PassStep *step)
 {
@@ -219,15 +229,18 @@ static bool run_pass(Runner *r, const PassStep *step)
         print_after_name(r, "before", pass);
     const char *before = o->print_changed == TILUS_CHANGED_DIFF ? module_text(r->m) : NULL;
     uint32_t errors = r->m->diag->errors;
+    bool proved = pass->own && has_proofs(r->m);
     r->m->pass_options = step->values;
     PassResult result = run_over_programs(r, pass);
     r->m->pass_options = NULL;
     if (r->m->diag->errors > errors)    /* warnings that are errors fail it, too */
         result = PASS_FAILED;
     bool changed = result == PASS_CHANGED, failed = result == PASS_FAILED;
+    bool broken = changed && (o->verify_each || pass->own) && !verify_timed(r);
+    if (proved && changed && !broken)
+        drop_choices(r->m);
     if (!failed)
         print_after(r, pass, changed, before);
-    bool broken = changed && (o->verify_each || pass->own) && !verify_timed(r);
     if (broken)
         diag_error(r->m->diag, (Loc){0}, "pass %s broke the program: a fault of the %s",
                    pass->name, pass->own ? "pass" : "compiler");

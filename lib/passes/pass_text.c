@@ -4,6 +4,7 @@
 #include "passes/own.h"
 #include "support/nearest.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,9 +120,10 @@ static bool take_value(const PassInfo *pass, const PassOptionInfo *option, const
     if (**at == '=') {
         ++*at;
         w = take_word(at, " ,{}");
+        errno = 0;
         *value = strtoll(w.start, &end, 10);
     }
-    return (w.len > 0 && end == w.start + w.len && *value >= option->least &&
+    return (w.len > 0 && end == w.start + w.len && errno == 0 && *value >= option->least &&
             *value <= option->most) ||
            report_fault(why, "option `%s` of pass %s is %lld .. %lld, got `%.*s`", option->name,
                         pass->name, (long long)option->least, (long long)option->most,

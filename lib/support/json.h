@@ -4,7 +4,8 @@
 
 #include "support/writer.h"
 
-/* Writes `text` as a JSON string, in quotes; bytes that are not ASCII stay. */
+/* Writes `text` as a JSON string, in quotes. Characters of UTF-8 stay; each byte that is of none
+ * becomes \ufffd. */
 void write_json_string(const Writer *out, const char *text);
 
 /* Writes `name` as the key of a member, "name": and a comma before it unless it is the first. */

@@ -3,6 +3,7 @@
 
 #include "support/json.h"
 #include "support/text.h"
+#include "support/utf8.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -152,9 +153,23 @@ static void name_arguments(Arena *arena, const RemarkInfo *info, tilus_remark_ar
 
 /* ---- forms ------------------------------------------------------------------------ */
 
-/* Writes `text` in single quotes, where YAML gives only the quote itself a meaning. */
+/* Returns true when YAML takes all characters of `text` between single quotes, on one line. */
+static bool is_plain(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return false;
+    return utf8_valid(text, strlen(text));
+}
+
+/* Writes `text` in single quotes, where YAML gives only the quote itself a meaning; other
+ * characters need the escapes of double quotes, of which JSON's are some. */
 static void write_quoted(const Writer *file, const char *text)
 {
+    if (!is_plain(text)) {
+        write_json_string(file, text);
+        return;
+    }
     writer_char(file, '\'');
     for (; *text; text++)
         writer_add_n(file, *text == '\'' ? "''" : text, *text == '\'' ? 2 : 1);

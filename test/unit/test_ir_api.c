@@ -1,6 +1,7 @@
 /* The IR through the public interface: reading, layouts, building, changing, passes of callers;
  * and random edits, after which nothing crashes, and what the verifier takes is text that the
  * parser takes. */
+#define _GNU_SOURCE
 #include "failing_memory.h"
 #include "tilus/pass.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -439,6 +441,89 @@ static void verifies_before_use(void **state)
     close_fixture(&x);
 }
 
+/* ---- walks that change what they walk ---------------------------------------------- */
+
+typedef struct Tour {
+    tilus_block *body;
+    unsigned visits, inner;
+} Tour;
+
+/* Returns false, and ends a walk that does not, after many visits. */
+static bool goes_on(Tour *t) { return ++t->visits < 100; }
+
+static bool is_called(const tilus_op *op, const char *name)
+{
+    return !strcmp(tilus_op_name(op), name);
+}
+
+static tilus_walk hoist(tilus_op *op, void *data)
+{
+    Tour *t = data;
+    if (is_called(op, "allocate_shared") || is_called(op, "allocate_register"))
+        assert_true(tilus_op_move_before(op, tilus_block_first(t->body)));
+    return goes_on(t) ? TILUS_WALK_ON : TILUS_WALK_STOP;
+}
+
+static tilus_walk sink(tilus_op *op, void *data)
+{
+    Tour *t = data;
+    if (is_called(op, "store_shared") || is_called(op, "synchronize"))
+        assert_true(tilus_op_move_after(op, tilus_block_last(t->body)));
+    return goes_on(t) ? TILUS_WALK_ON : TILUS_WALK_STOP;
+}
+
+/* Erases a store with what follows it, and an `if` from inside. */
+static tilus_walk erase_around(tilus_op *op, void *data)
+{
+    Tour *t = data;
+    t->inner += tilus_op_parent(op) && is_called(tilus_op_parent(op), "if");
+    if (is_called(op, "store_shared")) {
+        assert_true(tilus_op_erase(tilus_op_next(op)));
+        assert_true(tilus_op_erase(op));
+    } else if (is_called(op, "store_global")) {
+        assert_true(tilus_op_erase(tilus_op_parent(op)));
+    }
+    return goes_on(t) ? TILUS_WALK_ON : TILUS_WALK_STOP;
+}
+
+static void walks_what_changes(void **state)
+{
+    static tilus_walk (*const visits[])(tilus_op *op, void *data) = {hoist, sink, erase_around};
+    static const unsigned ops[] = {17, 17, 14};     /* not what is erased: one op, two yields */
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        Fixture x = open_fixture();
+        Tour tour = {.body = x.body};
+        assert_true(tilus_block_walk(x.body, visits[i], &tour));
+        assert_int_equal(tour.visits, ops[i]);
+        assert_int_equal(tour.inner, i == 2);
+        close_fixture(&x);
+    }
+}
+
+static bool erase_both(tilus_op *user, void *data)
+{
+    tilus_op **other = data;
+    assert_non_null(tilus_op_block(user));      /* no user comes that is erased */
+    if (*other)
+        assert_true(tilus_op_erase(*other) && tilus_op_erase(user));
+    *other = NULL;
+    return true;
+}
+
+static void walks_users_that_go(void **state)
+{
+    Fixture x = open_fixture();
+    tilus_op *stores[] = {find(&x, "store_shared", 0), NULL};
+    tilus_value *y = tilus_op_operand(stores[0], 0);
+    (void)state;
+    stores[1] = tilus_op_clone(stores[0], tilus_op_next(stores[0]));
+    assert_int_equal(tilus_value_user_count(y), 2);
+    assert_true(tilus_value_walk_users(y, erase_both, &stores[1]));
+    assert_int_equal(tilus_value_user_count(y), 0);
+    close_fixture(&x);
+}
+
 /* ---- memory that runs out -------------------------------------------------------- */
 
 /* Changes much, so that the module's memory has to grow; false when a call failed. */
@@ -480,6 +565,24 @@ static void survives_lack_of_memory(void **state)
         close_fixture(&x);
     }
     assert_true(ok && n > 2);
+}
+
+/* Time that runs out while the verifier has values marked leaves no mark behind. */
+static void survives_lack_of_time(void **state)
+{
+    Fixture x = open_fixture();
+    tilus_op *view = find(&x, "view_global", 0);
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(tilus_set_limit(x.diag, "milliseconds", 1));
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        assert_false(i ? tilus_run_passes(x.m, "dce", NULL) : tilus_verify(x.m));
+        expect_error(&x, "in 1 ms, its limit");
+        tilus_op *copy = tilus_op_clone(view, view);
+        assert_ptr_equal(tilus_op_operand(copy, 0), tilus_program_parameter(x.f, 0));
+    }
+    assert_true(tilus_verify(x.m));
+    close_fixture(&x);
 }
 
 /* ---- passes --------------------------------------------------------------------- */
@@ -535,9 +638,88 @@ static void runs_passes(void **state)
     char *printed = tilus_print(x.m);
     assert_null(strstr(printed, "abs"));
     tilus_free(printed);
+    static const tilus_pass_option twice[] = {
+        {sizeof(tilus_pass_option), NULL, "n", "a number", 0, INT64_MAX, 4},
+        {sizeof(tilus_pass_option), NULL, "n", "another", 0, 3, 1}};
+    pass = (tilus_pass){.struct_size = sizeof pass, .name = "twice", .summary = "twice",
+                        .run_on_program = drop_abs, .user = &runs, .options = twice,
+                        .option_count = 2};
+    assert_false(tilus_register_pass(&pass, why, sizeof why));
+    assert_string_equal(why, "pass twice: two options are called n");
+    pass.option_count = 1;
+    assert_true(tilus_register_pass(&pass, why, sizeof why));
+    assert_true(tilus_check_passes("twice{n=9223372036854775807}", why, sizeof why));
+    assert_false(tilus_check_passes("twice{n=9223372036854775808}", why, sizeof why));
     assert_false(tilus_load_plugin("/nowhere.so", why, sizeof why));
     assert_non_null(strstr(why, "cannot load plugin: /nowhere.so"));
     close_fixture(&x);
+}
+
+/* Leaves the layout of a load open whose width is written. */
+static bool open_load(tilus_program *program, void *user)
+{
+    Search s = {"load_global", 0, NULL};
+    (void)user;
+    if (tilus_block_walk(tilus_program_body(program), look, &s))
+        return true;
+    tilus_value *x = tilus_op_result(s.found, 0);
+    return tilus_value_set_type(x, tilus_type_with_layout(tilus_program_module(program),
+                                                          tilus_value_type(x), NULL));
+}
+
+/* Proofs of choices read IR as the verifier leaves it: what a pass broke, and layouts that it
+ * left open, are looked at before. */
+static void proves_after_verifying(void **state)
+{
+    Fixture x = open_fixture();
+    const tilus_pass pass = {.struct_size = sizeof pass, .name = "open-load", .summary = "open",
+                             .run_on_program = open_load};
+    (void)state;
+    assert_true(tilus_register_pass(&pass, NULL, 0));
+    assert_true(tilus_run_passes(x.m, "select-instructions", NULL));
+    assert_false(tilus_run_passes(x.m, "open-load,dce", NULL));
+    close_fixture(&x);
+}
+
+/* ---- remarks ---------------------------------------------------------------------------- */
+
+static bool remark_all(tilus_module *module, void *user)
+{
+    for (size_t i = 0; tilus_program_at(module, i); i++)
+        tilus_op_remark(tilus_block_first(tilus_program_body(tilus_program_at(module, i))), user);
+    return true;
+}
+
+static void take_text(void *data, const char *part, size_t length)
+{
+    char *all = data;
+    size_t used = strlen(all);
+    assert_true(used + length < 2000);
+    memcpy(all + used, part, length);
+    all[used + length] = '\0';
+}
+
+/* A remark of a pass on the module is of its op's program, and its text may have any bytes. */
+static void writes_remarks(void **state)
+{
+    char any[] = "two\nlines, \"it's\" \xff\xc3\xa9", all[2000];
+    const tilus_pass pass = {.struct_size = sizeof pass, .name = "remark-all", .summary = "remark",
+                             .run_on_module = remark_all, .user = any};
+    tilus_pass_options options = {.struct_size = sizeof options, .remarks = take_text,
+                                  .remarks_data = all};
+    (void)state;
+    assert_true(tilus_register_pass(&pass, NULL, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        Fixture x = open_fixture();
+        *all = '\0';
+        options.remarks_format = i ? TILUS_REMARKS_JSON : TILUS_REMARKS_YAML;
+        assert_true(tilus_run_passes(x.m, "cse,remark-all", &options));
+        assert_non_null(strstr(all, i ? "\"program\": \"f\"" : "\nFunction: f\n"));
+        assert_non_null(strstr(all, i ? "\"program\": \"h\"" : "\nFunction: h\n"));
+        assert_non_null(strstr(all, i ? "\"Text\": \"two\\u000alines, \\\"it's\\\" \\ufffd\xc3\xa9\""
+                                      : "\n  - Text: \"two\\u000alines, \\\"it's\\\" \\ufffd\xc3\xa9\"\n"));
+        close_fixture(&x);
+    }
 }
 
 /* ---- random edits -------------------------------------------------------------------- */
@@ -824,7 +1006,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(makes_expressions), cmocka_unit_test(builds_ops),
         cmocka_unit_test(builds_a_loop), cmocka_unit_test(refuses_what_is_wrong),
         cmocka_unit_test(verifies_before_use),
-        cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(runs_passes),
+        cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(survives_lack_of_time), cmocka_unit_test(runs_passes),
+        cmocka_unit_test(walks_what_changes), cmocka_unit_test(walks_users_that_go),
+        cmocka_unit_test(proves_after_verifying), cmocka_unit_test(writes_remarks),
         cmocka_unit_test(survives_random_edits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
