@@ -55,8 +55,10 @@ static bool cut_pipeline(LlcSettings *s)
     const char *all = s->pipeline;
     if (!s->stop_after)
         return true;
-    for (const char *p = all; *p;) {
-        size_t len = strcspn(p, ","), name = strcspn(p, ",{ ");
+    for (const char *p = all; *(p += strspn(p, ", "));) {
+        size_t name = strcspn(p, ",{ "), len = name;
+        if (p[len] == '{')
+            len += strcspn(p + len, "}") + 1;
         if (name == strlen(s->stop_after) && !strncmp(p, s->stop_after, name)) {
             size_t size = (size_t)(p - all) + len;
             s->cut = malloc(size + 1);
@@ -65,7 +67,7 @@ static bool cut_pipeline(LlcSettings *s)
             s->pipeline = s->cut;
             return s->cut != NULL;
         }
-        p += len + (p[len] == ',');
+        p += len;
     }
     fprintf(stderr, "tilus-llc: error: no pass '%s' in the pipeline: %s\n", s->stop_after, all);
     return false;
@@ -86,6 +88,8 @@ static bool check_output(const LlcSettings *s)
               "show the whole file";
     else if (s->cache && (s->file_type != FILE_ARTEFACT || s->cubin != CUBIN_NEVER || writes_text(s)))
         why = "--cache keeps artefacts without machine code; give --filetype=artefact --cubin=never";
+    else if (s->cache && strcmp(s->pipeline, tilus_default_pipeline()) != 0)
+        why = "--cache keeps what the default pipeline makes, and --passes names another one";
     if (why)
         fprintf(stderr, "tilus-llc: error: %s\n", why);
     return !why;
