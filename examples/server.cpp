@@ -266,12 +266,12 @@ public:
             check(tilus_rt_upload(model.rt, 0, a() + i * 2 * K, batch[i].a.data(), 2 * K),
                   "uploading");
         run(bucket);
-        for (size_t i = 0; i < batch.size(); i++) {
-            std::vector<uint16_t> row(N);
-            check(tilus_rt_download(model.rt, 0, row.data(), c() + i * 2 * N, 2 * N),
+        std::vector<std::vector<uint16_t>> rows(batch.size(), std::vector<uint16_t>(N));
+        for (size_t i = 0; i < batch.size(); i++)
+            check(tilus_rt_download(model.rt, 0, rows[i].data(), c() + i * 2 * N, 2 * N),
                   "downloading");
-            batch[i].c.set_value(std::move(row));
-        }
+        for (size_t i = 0; i < batch.size(); i++)   // all or none: work() answers after a fault
+            batch[i].c.set_value(std::move(rows[i]));
     }
 
 private:
