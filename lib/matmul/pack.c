@@ -267,7 +267,7 @@ tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *bloc
         return matmul_fail_memory();
     tilus_status status = packer_open(p, plan, &nothing);
     if (status == TILUS_OK)
-        pack_block(p, 0, plan->packed.slices, block);     /* beyond k */
+        pack_block(p, 0, plan->packed.slices + plan->spec.repeats, block);     /* beyond all groups */
     free(p->table);
     free(p);
     return status;

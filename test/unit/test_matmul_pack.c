@@ -295,6 +295,22 @@ static void parts_are_packed_parts(void **state)
             }
 }
 
+/* The last group reaches beyond the packed blocks of k. */
+static void parts_of_long_groups_are_packed_parts(void **state)
+{
+    (void)state;
+    static const int64_t long_groups[] = {512, 1024, 4096};
+    for (size_t g = 0; g < COUNT(long_groups); g++) {
+        const Form f = {.weights = "u4", .activations = "f16", .n = 150, .k = 1100,
+                        .group = long_groups[g], .zeros = TILUS_ZEROS_INTEGER, .rows = 32};
+        check_part(&f, 32, 64, 0, 1100);
+    }
+    const Form f = {.weights = "i3", .activations = "f16", .n = 40, .k = 640, .group = 512,
+                    .rows = 32};
+    check_part(&f, 0, 32, 512, 128);
+    check_part(&f, 0, 40, 0, 512);
+}
+
 static void refuses_parts_that_are_none(void **state)
 {
     (void)state;
@@ -402,6 +418,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(repeats_scales, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_floats_as_integers, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_are_packed_parts, open_library, close_library),
+        cmocka_unit_test_setup_teardown(parts_of_long_groups_are_packed_parts, open_library,
+                                        close_library),
         cmocka_unit_test_setup_teardown(refuses_parts_that_are_none, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(refuses_weights_that_are_missing, open_library,
