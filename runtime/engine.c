@@ -44,7 +44,8 @@ static bool grow(Device *device)
 /* Allocates, with the device's lock held. NULL: host memory ran out. */
 static void *allocate(Device *device, size_t size)
 {
-    void *data = grow(device) ? aligned_alloc(ALIGN, round_up_size(size + !size, ALIGN)) : NULL;
+    bool fits = size <= PTRDIFF_MAX && grow(device);    /* a description may say more memory */
+    void *data = fits ? aligned_alloc(ALIGN, round_up_size(size + !size, ALIGN)) : NULL;
     if (data) {
         device->allocations[device->memory_count++] = (tilus_memory){data, size};
         device->allocated += size;
@@ -95,14 +96,52 @@ void engine_free_memory(Device *device)
     free(device->allocations);
 }
 
-tilus_status engine_find(const ErrorContext *at, uint64_t address, size_t size, void **data)
+/* Checks that the bytes at an address are all in one allocation. */
+static tilus_status check_bytes(const ErrorContext *at, uint64_t address, size_t size)
 {
     pthread_mutex_lock(&at->device->lock);
     bool found = find(at->device, address, size);
     pthread_mutex_unlock(&at->device->lock);
-    *data = (void *)(uintptr_t)address;
     return found ? TILUS_OK : rt_fail_at(at, TILUS_ERROR_ARGUMENT, "%zu bytes at 0x%" PRIx64
                                          " are in no allocation", size, address);
+}
+
+/* ---- copies --------------------------------------------------------------- */
+
+/* An engine may copy the allocations of a launch, and copy all of them back: copies in between
+ * would be lost, so they wait. */
+static void copy(Device *device, void *to, const void *from, size_t size)
+{
+    pthread_mutex_lock(&device->turn);
+    memcpy(to, from, size);
+    pthread_mutex_unlock(&device->turn);
+}
+
+tilus_status engine_upload(const ErrorContext *at, uint64_t to, const void *from, size_t size)
+{
+    tilus_status status = check_bytes(at, to, size);
+    if (status == TILUS_OK && size)
+        copy(at->device, (void *)(uintptr_t)to, from, size);
+    return status;
+}
+
+tilus_status engine_download(const ErrorContext *at, void *to, uint64_t from, size_t size)
+{
+    tilus_status status = check_bytes(at, from, size);
+    if (status == TILUS_OK && size)
+        copy(at->device, to, (const void *)(uintptr_t)from, size);
+    return status;
+}
+
+tilus_status engine_fill(const ErrorContext *at, uint64_t to, unsigned char byte, size_t size)
+{
+    tilus_status status = check_bytes(at, to, size);
+    if (status != TILUS_OK || !size)
+        return status;
+    pthread_mutex_lock(&at->device->turn);
+    memset((void *)(uintptr_t)to, byte, size);
+    pthread_mutex_unlock(&at->device->turn);
+    return status;
 }
 
 /* ---- kernels -------------------------------------------------------------- */
@@ -195,18 +234,19 @@ tilus_status engine_launch(tilus_kernel *kernel, const tilus_engine_launch *chec
     tilus_memory memory[LIMIT_ARGUMENTS];
     tilus_engine_launch own = *checked, *launch = &own;
     char message[RT_LINE / 2] = "";
-    void *data;
     const tilus_engine *engine = &kernel->rt->engine;
     const ErrorContext at = {kernel->rt, find_device(kernel, launch), kernel};
     tilus_status status = find_memory(&at, launch, memory);
     if (status == TILUS_OK && launch->workspace_size)
-        status = engine_find(&at, workspace, launch->workspace_size, &data);
+        status = check_bytes(&at, workspace, launch->workspace_size);
     if (status == TILUS_OK)
         status = tilus_kernel_prepare(kernel, at.device->ordinal);
     if (status != TILUS_OK)
         return status;
+    pthread_mutex_lock(&at.device->turn);
     status = engine->run(kernel->on[at.device->ordinal].program, launch, message,
                          sizeof message);
+    pthread_mutex_unlock(&at.device->turn);
     return status == TILUS_OK ? status
                               : rt_fail_at(&at, status, "%s: %s", engine->name, message);
 }

@@ -1,8 +1,6 @@
 /* Device memory. */
 #include "rt.h"
 
-#include <string.h>
-
 /* Makes the device's context current. */
 static tilus_status enter(ErrorContext *at, tilus_rt *rt, int device, bool *pushed)
 {
@@ -28,37 +26,6 @@ done:
     return device_leave(&at, pushed, status);
 }
 
-/* ---- of software devices ------------------------------------------------- */
-
-static tilus_status upload(const ErrorContext *at, uint64_t to, const void *from, size_t size)
-{
-    void *data;
-    tilus_status status = engine_find(at, to, size, &data);
-    if (status == TILUS_OK && size)
-        memcpy(data, from, size);
-    return status;
-}
-
-static tilus_status download(const ErrorContext *at, void *to, uint64_t from, size_t size)
-{
-    void *data;
-    tilus_status status = engine_find(at, from, size, &data);
-    if (status == TILUS_OK && size)
-        memcpy(to, data, size);
-    return status;
-}
-
-static tilus_status fill(const ErrorContext *at, uint64_t to, unsigned char byte, size_t size)
-{
-    void *data;
-    tilus_status status = engine_find(at, to, size, &data);
-    if (status == TILUS_OK && size)
-        memset(data, byte, size);
-    return status;
-}
-
-/* ---- of any ---------------------------------------------------------------- */
-
 /* The body of a function that is one driver call on the device, or a call on `at` of a software
  * device. */
 #define CALL_ON_DEVICE(rt, device, software, call)                            \
@@ -83,25 +50,27 @@ tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
 tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
                              size_t size)
 {
-    CALL_ON_DEVICE(rt, device, upload(&at, to, from, size), cuMemcpyHtoD(to, from, size));
+    CALL_ON_DEVICE(rt, device, engine_upload(&at, to, from, size),
+                   cuMemcpyHtoD(to, from, size));
 }
 
 tilus_status tilus_rt_enqueue_upload(tilus_rt *rt, int device, tilus_stream stream, uint64_t to,
                                      const void *from, size_t size)
 {
-    CALL_ON_DEVICE(rt, device, upload(&at, to, from, size),
+    CALL_ON_DEVICE(rt, device, engine_upload(&at, to, from, size),
                    cuMemcpyHtoDAsync(to, from, size, stream));
 }
 
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
-    CALL_ON_DEVICE(rt, device, download(&at, to, from, size), cuMemcpyDtoH(to, from, size));
+    CALL_ON_DEVICE(rt, device, engine_download(&at, to, from, size),
+                   cuMemcpyDtoH(to, from, size));
 }
 
 tilus_status tilus_rt_fill(tilus_rt *rt, int device, uint64_t to, unsigned char byte,
                            size_t size)
 {
-    CALL_ON_DEVICE(rt, device, fill(&at, to, byte, size), cuMemsetD8(to, byte, size));
+    CALL_ON_DEVICE(rt, device, engine_fill(&at, to, byte, size), cuMemsetD8(to, byte, size));
 }
 
 tilus_status tilus_rt_synchronize(tilus_rt *rt, int device)

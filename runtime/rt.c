@@ -14,8 +14,10 @@ tilus_status devices_allocate(tilus_rt *rt, int count)
     if (!rt->devices)
         return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     rt->device_count = count;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         pthread_mutex_init(&rt->devices[i].lock, NULL);
+        pthread_mutex_init(&rt->devices[i].turn, NULL);
+    }
     return TILUS_OK;
 }
 
@@ -95,6 +97,7 @@ void tilus_rt_close(tilus_rt *rt)
         if (is_mine && atomic_load_explicit(&device->context, memory_order_acquire))
             CALL_AND_LOG(&at, cuDevicePrimaryCtxRelease(device->handle));
         pthread_mutex_destroy(&device->lock);
+        pthread_mutex_destroy(&device->turn);
         engine_free_memory(device);
     }
     fork_mark_free(&rt->mark);

@@ -37,6 +37,7 @@ typedef struct Device {
     tilus_memory *allocations;  /* of a software device */
     size_t memory_count, memory_capacity;
     size_t allocated;           /* bytes of them */
+    pthread_mutex_t turn;       /* of launches on an engine and of copies, taken before `lock` */
 } Device;
 
 struct tilus_rt {
@@ -177,11 +178,13 @@ void device_forget(Device *device, Loaded *loaded);
 
 /* ---- engines (engine.c) --------------------------------------------- */
 
-/* Memory of a software device, whose runtime has an engine. engine_find sets `*data` to the
- * bytes at an address, which are all in one allocation. */
+/* Memory of a software device, whose runtime has an engine. Bytes at an address are all in one
+ * allocation. */
 tilus_status engine_allocate(const ErrorContext *at, size_t size, uint64_t *address);
 tilus_status engine_release(const ErrorContext *at, uint64_t address);
-tilus_status engine_find(const ErrorContext *at, uint64_t address, size_t size, void **data);
+tilus_status engine_upload(const ErrorContext *at, uint64_t to, const void *from, size_t size);
+tilus_status engine_download(const ErrorContext *at, void *to, uint64_t from, size_t size);
+tilus_status engine_fill(const ErrorContext *at, uint64_t to, unsigned char byte, size_t size);
 void engine_free_memory(Device *device);
 
 /* Prepare a kernel, with its lock held; unload it everywhere. */

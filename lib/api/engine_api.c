@@ -163,15 +163,23 @@ static unsigned host_threads(void)
     return count < 1 ? 1 : count > HOST_THREADS_MOST ? HOST_THREADS_MOST : (unsigned)count;
 }
 
-/* Runs under a guard of its own. */
-static tilus_status run_guarded(Engine *e, const CpuLaunch *launch)
+/* Runs under a guard of its own. tilus_launch has checked the arguments by what the artefact
+ * says of the kernel; here its text says it, which may be another's. */
+static tilus_status run_guarded(Engine *e, CpuLaunch *launch, size_t arg_count)
 {
     const tilus_cpu_options options = {
         .struct_size = sizeof options, .cpu = e->artefact->target, .opt_level = 1,
         .host_threads = host_threads()};
     tilus_diag *diag = e->module->diag;
+    LaunchSizes sizes;
     if (setjmp(diag->oom.jump))
         return diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
+    if (!launch_check(launch->program, launch->info, launch->args, arg_count,
+                      launch->buffer_count, &sizes))
+        return TILUS_ERROR_ARGUMENT;
+    memcpy(launch->grid, sizes.grid, sizeof launch->grid);
+    launch->workspace_bytes = sizes.workspace;
+    launch->workspace_zeroed = sizes.zeroed;
     return cpu_run(e->run, launch, &options, NULL);
 }
 
@@ -179,13 +187,12 @@ static tilus_status run_program(Engine *e, const tilus_engine_launch *l, const P
                                 char *message, size_t size)
 {
     const char *name = e->artefact->info->name;
-    const CpuLaunch launch = {
+    CpuLaunch launch = {
         .program = module_find_program(e->module, name),
-        .info = tilus_module_kernel_info(e->module, name),
-        .grid = {l->grid[0], l->grid[1], l->grid[2]}, .args = p->args, .offsets = p->offsets,
-        .buffers = p->buffers, .buffer_count = l->memory_count + 1,
-        .workspace_bytes = l->workspace_size, .workspace_zeroed = l->workspace_zeroed};
-    tilus_status status = launch.info ? run_guarded(e, &launch) : TILUS_ERROR_MEMORY;
+        .info = tilus_module_kernel_info(e->module, name), .args = p->args,
+        .offsets = p->offsets, .buffers = p->buffers, .buffer_count = l->memory_count + 1};
+    tilus_status status = launch.info ? run_guarded(e, &launch, l->arg_count)
+                                      : TILUS_ERROR_MEMORY;
     if (status != TILUS_OK)
         describe_error(e, status, message, size);
     return status;

@@ -4,9 +4,12 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -285,6 +288,24 @@ static void knows_its_allocations(void **state)
     assert_ok(tilus_rt_synchronize(rt, 0));
 }
 
+/* A description may say more memory than addresses have. */
+static void refuses_allocations_of_all_memory(void **state)
+{
+    (void)state;
+    tilus_device_description large = *tilus_find_device("h200");
+    large.memory = SIZE_MAX;
+    const tilus_rt_options options = {.struct_size = sizeof options, .devices = &large,
+                                      .device_count = 1, .engine = tilus_cpu_engine()};
+    uint64_t address = 1;
+    tilus_rt *opened;
+    char message[256];
+    assert_int_equal(tilus_rt_open(&options, &opened, message, sizeof message), TILUS_OK);
+    assert_fails(tilus_rt_allocate(opened, 0, SIZE_MAX, &address), TILUS_ERROR_DEVICE_MEMORY,
+                 "out of host memory");
+    assert_int_equal(address, 0);
+    tilus_rt_close(opened);
+}
+
 /* ---- faults ------------------------------------------------------------------------ */
 
 static const char text[] =
@@ -296,21 +317,32 @@ static const char text[] =
     "  store_global %x, %g[%b * 32]\n"
     "}\n";
 
-static tilus_kernel *load(const char *target)
+static void *compile(const char *target, size_t *size)
 {
     tilus_diag *diag = tilus_diag_new();
     void *bytes;
-    size_t size;
-    tilus_kernel *kernel;
     const tilus_jit_options options = {.struct_size = sizeof options, .target = target,
                                        .opt_level = 1};
-    tilus_status status = tilus_jit(diag, text, strlen(text), &options, &bytes, &size);
+    tilus_status status = tilus_jit(diag, text, strlen(text), &options, &bytes, size);
     if (status != TILUS_OK)
         fail_msg("%s", tilus_diag_count(diag) ? tilus_diag_text(diag, 0) : "no message");
-    assert_ok(tilus_kernel_load(rt, bytes, size, &kernel));
-    tilus_free(bytes);
     tilus_diag_free(diag);
+    return bytes;
+}
+
+static tilus_kernel *load_on(tilus_rt *opened, const char *target)
+{
+    size_t size;
+    void *bytes = compile(target, &size);
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_load(opened, bytes, size, &kernel));
+    tilus_free(bytes);
     return kernel;
+}
+
+static tilus_kernel *load(const char *target)
+{
+    return load_on(rt, target);
 }
 
 /* An access outside of an allocation is an error, after which the kernel still works. */
@@ -345,6 +377,116 @@ static void finds_faults(void **state)
     assert_int_equal(tilus_kernel_registers(kernel, 0), -1);
     tilus_kernel_unload(kernel);
 }
+
+/* An artefact whose description takes an integer for a pointer, which the text has there. */
+static void checks_arguments_by_the_text(void **state)
+{
+    (void)state;
+    size_t size;
+    void *bytes = compile("sm_90a", &size);
+    tilus_artefact *artefact;
+    tilus_kernel *kernel;
+    assert_ok(tilus_artefact_read(bytes, size, &artefact, NULL, 0));
+    tilus_kernel_info info = *artefact->info;
+    tilus_arg_info integers[] = {info.args[1], info.args[1]};
+    tilus_artefact other = *artefact;
+    info.args = integers;
+    other.info = &info;
+    assert_ok(tilus_kernel_create(rt, &other, &kernel));
+    const tilus_arg args[] = {{.integer = 1 << 30}, {.integer = 64}};
+    assert_fails(tilus_launch(kernel, NULL, args, 2, 0, 0), TILUS_ERROR_ARGUMENT,
+                 "argument %p is buffer 1073741824, but there are 1 buffers");
+    tilus_kernel_unload(kernel);
+    tilus_free(artefact);
+    tilus_free(bytes);
+}
+
+/* ---- turns ------------------------------------------------------------------------- */
+
+static atomic_int running, together;
+
+static void wait_a_little(void)
+{
+    thrd_sleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+}
+
+static tilus_status load_nothing(void *data, const tilus_artefact *artefact, void **program,
+                                 char *message, size_t size)
+{
+    (void)artefact, (void)message, (void)size;
+    *program = data;
+    return TILUS_OK;
+}
+
+/* Copies the first allocation, and copies it back, as the CPU engine does. */
+static tilus_status copy_twice(void *program, const tilus_engine_launch *launch, char *message,
+                               size_t size)
+{
+    (void)program, (void)message, (void)size;
+    const tilus_memory *memory = &launch->memory[0];
+    unsigned char *copy = malloc(memory->size);
+    if (atomic_fetch_add(&running, 1) > 0)
+        atomic_store(&together, 1);
+    memcpy(copy, memory->data, memory->size);
+    wait_a_little();
+    memcpy(memory->data, copy, memory->size);
+    atomic_fetch_sub(&running, 1);
+    free(copy);
+    return TILUS_OK;
+}
+
+static void unload_nothing(void *program)
+{
+    (void)program;
+}
+
+typedef struct Turn {
+    tilus_kernel *kernel;
+    uint64_t address;
+    tilus_status status;
+} Turn;
+
+static int launch_once(void *data)
+{
+    Turn *turn = data;
+    const tilus_arg args[] = {{.pointer = turn->address}, {.integer = 32}};
+    turn->status = tilus_launch(turn->kernel, NULL, args, 2, 0, 0);
+    return 0;
+}
+
+static void launches_and_copies_take_turns(void **state)
+{
+    (void)state;
+    const tilus_engine engine = {.struct_size = sizeof engine, .name = "copies", .data = &running,
+                                 .load = load_nothing, .run = copy_twice,
+                                 .unload = unload_nothing};
+    tilus_rt *opened = open_device("h200", &engine);
+    Turn turns[2];
+    thrd_t threads[2];
+    uint64_t address;
+    unsigned char bytes[2] = {1, 2}, got[2] = {0};
+    assert_ok(tilus_rt_allocate(opened, 0, 256, &address));
+    for (size_t i = 0; i < 2; i++) {
+        turns[i] = (Turn){load_on(opened, "sm_90a"), address, TILUS_ERROR_INTERNAL};
+        assert_int_equal(thrd_create(&threads[i], launch_once, &turns[i]), thrd_success);
+    }
+    while (!atomic_load(&running))
+        thrd_yield();
+    assert_ok(tilus_rt_upload(opened, 0, address, bytes, 1));
+    assert_ok(tilus_rt_fill(opened, 0, address + 1, bytes[1], 1));
+    for (size_t i = 0; i < 2; i++) {
+        thrd_join(threads[i], NULL);
+        assert_ok(turns[i].status);
+        tilus_kernel_unload(turns[i].kernel);
+    }
+    assert_ok(tilus_rt_download(opened, 0, got, address, 2));
+    assert_memory_equal(got, bytes, 2);
+    assert_int_equal(atomic_load(&together), 0);
+    assert_ok(tilus_rt_release(opened, 0, address));
+    tilus_rt_close(opened);
+}
+
+/* ---- refusals ---------------------------------------------------------------------- */
 
 static void refuses_what_the_device_cannot_run(void **state)
 {
@@ -382,7 +524,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multiplies),
         cmocka_unit_test(knows_its_allocations),
+        cmocka_unit_test(refuses_allocations_of_all_memory),
         cmocka_unit_test(finds_faults),
+        cmocka_unit_test(checks_arguments_by_the_text),
+        cmocka_unit_test(launches_and_copies_take_turns),
         cmocka_unit_test(refuses_what_the_device_cannot_run),
         cmocka_unit_test(refuses_engines_that_are_none),
     };
