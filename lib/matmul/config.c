@@ -115,6 +115,8 @@ static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message me
     if (!whole && p->group != 32 && p->group != 64)
         return fail(message, "group is %lld, not 0, 32, 64 or a multiple of %d",
                     (long long)p->group, MATMUL_PACKED_K);
+    if (p->group > K_MAX)
+        return fail(message, "group is %lld, not at most %d", (long long)p->group, K_MAX);
     if (p->a_stride != 0 && (p->a_stride < p->k || p->a_stride > MATMUL_STRIDE_MAX))
         return fail(message, "a_stride is %lld, not 0 or k, %lld, to %d", (long long)p->a_stride,
                     (long long)p->k, MATMUL_STRIDE_MAX);

@@ -341,7 +341,8 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
         return list;
     }
     bool dense = false;
-    for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * m; bucket *= 2) {
+    int64_t most = m < MATMUL_M_MAX ? m : MATMUL_M_MAX;
+    for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * most; bucket *= 2) {
         dense = dense || dense_may_serve(plan, bucket);
         if (!dense_serves(plan, bucket)) {
             if (plan_choice(plan, bucket)->prepare)

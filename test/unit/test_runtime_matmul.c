@@ -60,6 +60,8 @@ static void says_what_is_wrong_with_a_problem(void **state)
         {{PROBLEM, .weights = "u4", .k = 1}, "problem: n is 0"},
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .group = 48}, "group is 48"},
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .n_tile = 48}, "n_tile is 48, not 0, 32, 64"},
+        {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .group = INT64_C(1) << 38},
+         "group is 274877906944, not at most 8388608"},
     };
     tilus_rt *rt;
     tilus_matmul *matmul = open_matmul(&rt, NULL);

@@ -138,6 +138,11 @@ static void lists_kernels_of_devices_with_cublas(void **state)
     assert_null(strstr(few, "\tdecode\t"));
     assert_contains(many, "\tdecode\t");
     assert_contains(many, "\tmatmul\t");
+    free(many);
+    many = tilus_matmul_kernels(plan, 65536);
+    char *all = tilus_matmul_kernels(plan, INT64_MAX);
+    assert_string_equal(all, many);
+    free(all);
     free(few);
     free(many);
     tilus_matmul_plan_free(plan);

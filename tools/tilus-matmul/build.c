@@ -187,6 +187,7 @@ static bool check_kernels(const char *folder, const json_t *manifest)
     const json_t *kernels = json_object_get(manifest, "kernels");
     const char *target = json_string_value(json_object_get(manifest, "target"));
     bool ok = json_is_array(kernels) || fail("'%s': the manifest lists no kernels", folder);
+    ok = (target || fail("'%s': the manifest names no target", folder)) && ok;
     for (size_t i = 0; i < json_array_size(kernels); i++) {
         const json_t *entry = json_array_get(kernels, i);
         const char *name = json_string_value(json_object_get(entry, "name"));

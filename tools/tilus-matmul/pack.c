@@ -178,8 +178,11 @@ static bool close_output(Job *job)
 {
     int file = job->file;
     job->file = -1;
-    bool ok = close(file) == 0 && rename(job->temporary, job->output) == 0;
-    return ok || fail("cannot write '%s': %s", job->output, strerror(errno));
+    if (close(file) == 0 && rename(job->temporary, job->output) == 0)
+        return true;
+    fail("cannot write '%s': %s", job->output, strerror(errno));
+    unlink(job->temporary);
+    return false;
 }
 
 static bool pack_all(Job *job)
