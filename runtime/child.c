@@ -272,6 +272,17 @@ static tilus_status run_call(Call *c, void **bytes, size_t *size, char **diagnos
     return status;
 }
 
+/* An empty path would make the next word of the command line its -I's. */
+static bool check_paths(const tilus_child_source *s, Report why)
+{
+    for (size_t i = 0; i < s->import_path_count; i++)
+        if (!s->import_paths || !s->import_paths[i] || !*s->import_paths[i])
+            return report_fault(why, "source: import_paths[%zu] of %zu is %s, not a path", i,
+                                s->import_path_count,
+                                s->import_paths && s->import_paths[i] ? "empty" : "NULL");
+    return true;
+}
+
 /* Copies the caller's structs; false after a report. */
 static bool read_structs(Call *c, const tilus_child_options *options,
                          const tilus_child_source *source)
@@ -281,7 +292,8 @@ static bool read_structs(Call *c, const tilus_child_options *options,
            SIZED_COPY(tilus_child_source, &c->source, source, "source", why) &&
            (c->source.target || report_fault(why, "source: target is NULL, not a target's name")) &&
            (c->source.text || c->source.file ||
-            report_fault(why, "source: text and file are NULL, and one is compiled"));
+            report_fault(why, "source: text and file are NULL, and one is compiled")) &&
+           check_paths(&c->source, why);
 }
 
 tilus_status tilus_child_compile(const tilus_child_options *options,

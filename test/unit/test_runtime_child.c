@@ -224,9 +224,16 @@ static void test_structs_are_checked(void **state)
     const tilus_child_source none = {.struct_size = sizeof none, .target = "sm_80"};
     const tilus_child_source nowhere = {.struct_size = sizeof nowhere, .text = ""};
     const tilus_child_source unsized = {.text = "", .target = "sm_80"};
+    static const char *const paths[] = {"a", ""};
+    const tilus_child_source empty = {.struct_size = sizeof empty, .text = "", .target = "sm_80",
+                                      .import_paths = paths, .import_path_count = 2};
+    const tilus_child_source pathless = {.struct_size = sizeof pathless, .text = "",
+                                         .target = "sm_80", .import_path_count = 1};
     const struct { const tilus_child_source *source; const char *words; } rows[] = {
         {&none, "source: text and file are NULL"}, {&nowhere, "source: target is NULL"},
-        {&unsized, "source: struct_size is 0, not sizeof(tilus_child_source)"}};
+        {&unsized, "source: struct_size is 0, not sizeof(tilus_child_source)"},
+        {&empty, "source: import_paths[1] of 2 is empty, not a path"},
+        {&pathless, "source: import_paths[0] of 1 is NULL, not a path"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *bytes;
