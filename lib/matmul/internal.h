@@ -64,7 +64,7 @@ typedef struct ArgumentOrder {
 } ArgumentOrder;
 
 /* Finds a kernel's arguments by their names. False: numbers[count] would be one of another
- * name. */
+ * name, or one too many. */
 bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order);
 
 /* A program with its parameters for a target, once for all plans of a library. */

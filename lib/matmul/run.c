@@ -187,7 +187,7 @@ bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order)
         unsigned char number = 0;
         while (number < MATMUL_ARGUMENTS && strcmp(names[number], info->args[order->count].name))
             number++;
-        if (number == MATMUL_ARGUMENTS)
+        if (number == MATMUL_ARGUMENTS || order->count == MATMUL_ARGUMENTS)
             return false;
         order->numbers[order->count++] = number;
     }

@@ -210,6 +210,27 @@ static void takes_a_configuration(void **state)
     tilus_matmul_close(matmul);
 }
 
+/* An artefact may have more arguments than the programs of the template, all of names that are
+ * known. */
+static void refuses_too_many_arguments(void **state)
+{
+    (void)state;
+    enum { MANY = 60 };
+    tilus_arg_info args[MANY];
+    struct {
+        ArgumentOrder order;
+        unsigned char behind[MANY];
+    } place = {.behind = {0}};
+    for (int i = 0; i < MANY; i++)
+        args[i] = (tilus_arg_info){.name = "extra"};
+    tilus_kernel_info info = {.name = "matmul", .args = args, .arg_count = MATMUL_ARGUMENTS};
+    assert_true(argument_order(&info, &place.order));
+    info.arg_count = MANY;
+    assert_false(argument_order(&info, &place.order));
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(place.behind[i], 0);
+}
+
 static void describes_a_choice(void **state)
 {
     (void)state;
@@ -465,6 +486,7 @@ int main(void)
         cmocka_unit_test_setup(takes_tunings, set_up_matmul),
         cmocka_unit_test_setup(keeps_plans, set_up_matmul),
         cmocka_unit_test_setup(takes_a_configuration, set_up_matmul),
+        cmocka_unit_test(refuses_too_many_arguments),
         cmocka_unit_test_setup(describes_a_choice, set_up_matmul),
         cmocka_unit_test_setup(workspaces_grow, set_up_matmul),
         cmocka_unit_test_setup(looks_in_memory_then_files_then_compiles, set_up_matmul),
