@@ -139,7 +139,7 @@ typedef enum tilus_attr_kind {
     TILUS_ATTR_EXPRS,       /* `exprs`, `count` of them */
     TILUS_ATTR_NUMBER,      /* `number`, integers above 2^53 rounded */
     TILUS_ATTR_WORD,        /* `text`, one of the attribute's words: "max", "true" */
-    TILUS_ATTR_TEXT         /* `text`, one line without quotes */
+    TILUS_ATTR_TEXT         /* `text`, one line of UTF-8 without quotes */
 } tilus_attr_kind;
 
 /* An attribute of an op. Its name is that of the op reference (tilus-opt --list-ops) in small
@@ -164,8 +164,8 @@ TILUS_API bool tilus_op_attr(const tilus_op *op, const char *name, tilus_attr *a
 
 /* Adds an attribute, or replaces the one of its name; copies what it points to. An error: an
  * attribute that the op does not have, of another kind, with more entries than a tensor may
- * have dimensions, a word that it does not know, a text with quotes or of several lines, an
- * expression of another module or of floats. */
+ * have dimensions, a word that it does not know, a text with quotes, of several lines or not of
+ * UTF-8, an expression of another module or of floats. */
 TILUS_API bool tilus_op_set_attr(tilus_op *op, const tilus_attr *attr);
 
 /* Takes the attribute away; true when there was none. An error: the op needs it. */

@@ -445,7 +445,8 @@ typedef struct tilus_artefact_options {
 
 /* Compiles `options->program`, or the only one of the module, to the bytes of an artefact
  * (tilus/artefact.h), which the caller frees with tilus_free. options->output does not count.
- * Run the default pipeline first. `extra` and `times` may be NULL. TILUS_ERROR_PROGRAM
+ * Run the default pipeline first. `extra` and `times` may be NULL. The artefact has the
+ * program text, unless the module was changed by tilus/ir.h since. TILUS_ERROR_PROGRAM
  * after errors, which the module's diag holds (no such program is one); _UNSUPPORTED when
  * `assemble` fails; _ARGUMENT when the artefact would be too large, or the parameters are
  * not UTF-8; _MEMORY. `*bytes` is NULL then. Thread safe for different modules. */

@@ -84,7 +84,7 @@ tilus_status tilus_compile_artefact(tilus_module *module, const tilus_compile_op
     name_compiler(compiler, sizeof compiler);
     tilus_artefact a = {
         .info = info, .target = one.cpu, .ptx_version = ptx_version(ptx), .ptx = ptx,
-        .source = diag_texts(module->diag), .parameters = more.parameters,
+        .source = module->edits ? "" : diag_texts(module->diag), .parameters = more.parameters,
         .compiler = compiler};
     tilus_status status = assemble(&a, &more);
     if (status == TILUS_OK)

@@ -3,6 +3,7 @@
 
 #include "ir/op_attrs.h"
 #include "ir/structure.h"
+#include "support/utf8.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -68,10 +69,12 @@ bool tilus_op_attr(const tilus_op *op, const char *name, tilus_attr *attr)
 
 static bool take_text(Module *m, Loc loc, const char *text, Attr *out)
 {
+    bool line = utf8_valid(text, strlen(text));
     for (const char *c = text; *c; c++)
-        if (*c == '"' || iscntrl((unsigned char)*c))
-            return diag_error(m->diag, loc, "attribute %s is one line without quotes",
-                              attr_name(out->kind));
+        line = line && *c != '"' && !iscntrl((unsigned char)*c);
+    if (!line)
+        return diag_error(m->diag, loc, "attribute %s is one line of UTF-8 without quotes",
+                          attr_name(out->kind));
     out->text = arena_strdup(&m->arena, text);
     return true;
 }

@@ -3,6 +3,7 @@
  * parser takes. */
 #define _GNU_SOURCE
 #include "failing_memory.h"
+#include "tilus/artefact.h"
 #include "tilus/pass.h"
 
 #include <setjmp.h>
@@ -408,6 +409,15 @@ static void refuses_what_is_wrong(void **state)
     expect_error(&x, "attribute kind is sum, max,");
     assert_false(tilus_op_set_attr(reduce, &(tilus_attr){.name = "dims",
                                                          .kind = TILUS_ATTR_INTEGER}));
+    tilus_op *print = tilus_op_build(&(tilus_op_description){
+        .struct_size = sizeof(tilus_op_description), .name = "print", .before = add,
+        .operands = (tilus_value *[]){tilus_op_operand(add, 0)}, .operand_count = 1,
+        .attrs = &(tilus_attr){.name = "label", .kind = TILUS_ATTR_TEXT, .text = "\xc3\xa9"},
+        .attr_count = 1});
+    assert_non_null(print);
+    assert_false(tilus_op_set_attr(print, &(tilus_attr){.name = "label", .kind = TILUS_ATTR_TEXT,
+                                                        .text = "\xff"}));
+    expect_error(&x, "attribute label is one line of UTF-8 without quotes");
     assert_null(build_unary(add, "nothing", tilus_op_operand(add, 0)));
     expect_error(&x, "no op is called nothing");
     assert_null(build_unary(add, "yield", tilus_op_operand(add, 0)));
@@ -522,6 +532,31 @@ static void walks_users_that_go(void **state)
     assert_true(tilus_value_walk_users(y, erase_both, &stores[1]));
     assert_int_equal(tilus_value_user_count(y), 0);
     close_fixture(&x);
+}
+
+/* ---- artefacts ------------------------------------------------------------------------ */
+
+/* An engine runs the text of an artefact, which that of a changed program is not. */
+static void artefacts_of_changed_programs(void **state)
+{
+    const tilus_compile_options options = {.struct_size = sizeof options, .program = "f",
+                                           .cpu = "sm_80"};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        Fixture x = open_fixture();
+        tilus_artefact *artefact;
+        void *bytes;
+        size_t size;
+        tilus_op *reduce = find(&x, "reduce", 0);
+        assert_true(i == 0 || tilus_op_erase(reduce));
+        assert_true(tilus_run_passes(x.m, NULL, NULL));
+        assert_int_equal(tilus_compile_artefact(x.m, &options, NULL, NULL, &bytes, &size), TILUS_OK);
+        assert_int_equal(tilus_artefact_read(bytes, size, &artefact, NULL, 0), TILUS_OK);
+        assert_string_equal(tilus_artefact_source(artefact), i ? "" : text);
+        tilus_free(artefact);
+        tilus_free(bytes);
+        close_fixture(&x);
+    }
 }
 
 /* ---- memory that runs out -------------------------------------------------------- */
@@ -1006,7 +1041,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(makes_expressions), cmocka_unit_test(builds_ops),
         cmocka_unit_test(builds_a_loop), cmocka_unit_test(refuses_what_is_wrong),
         cmocka_unit_test(verifies_before_use),
-        cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(survives_lack_of_time), cmocka_unit_test(runs_passes),
+        cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(survives_lack_of_time),
+        cmocka_unit_test(artefacts_of_changed_programs), cmocka_unit_test(runs_passes),
         cmocka_unit_test(walks_what_changes), cmocka_unit_test(walks_users_that_go),
         cmocka_unit_test(proves_after_verifying), cmocka_unit_test(writes_remarks),
         cmocka_unit_test(survives_random_edits)};
