@@ -54,7 +54,8 @@ typedef struct tilus_plugin {
     unsigned api;               /* TILUS_PLUGIN_API */
     const char *name;           /* "power-of-two" */
     const char *version;        /* "1.0" */
-    /* Registers its passes; false, with a reason in the message, when it cannot. */
+    /* Registers its passes, and loads no other plugin; false, with a reason in the message, when
+     * it cannot. */
     bool (*register_passes)(char *message, size_t message_size);
 } tilus_plugin;
 

@@ -79,15 +79,20 @@ static bool load(const char *path, Report why)
 }
 
 static mtx_t load_mutex;
+static _Thread_local bool loading;      /* this thread holds it */
 
 static void make_mutex(void) { mtx_init(&load_mutex, mtx_plain); }
 
 bool plugin_load(const char *path, Report why)
 {
     static once_flag once = ONCE_FLAG_INIT;
+    if (loading)
+        return report_fault(why, "%s: a plugin loads no other one while it registers", path);
     call_once(&once, make_mutex);
     mtx_lock(&load_mutex);
+    loading = true;
     bool ok = load(path, why);
+    loading = false;
     mtx_unlock(&load_mutex);
     return ok;
 }
