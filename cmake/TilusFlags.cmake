@@ -25,7 +25,7 @@ endif()
 # Links what is not shipped (sanitized builds, unit tests) in a third of bfd's time.
 find_program(TILUS_GOLD ld.gold)
 mark_as_advanced(TILUS_GOLD)
-if(TILUS_GOLD)
+if(TILUS_GOLD AND NOT CMAKE_CROSSCOMPILING)
     set(TILUS_QUICK_LINK -fuse-ld=gold)
 endif()
 
