@@ -262,9 +262,9 @@ TILUS_API int64_t tilus_type_elements(const tilus_type *type);
  * layout or the swizzle. */
 TILUS_API const tilus_layout *tilus_type_layout(const tilus_type *type);
 TILUS_API bool tilus_type_is_open(const tilus_type *type);
-/* Of a register tensor: the T of storage order packed(T), or NULL; true for sums of products
- * that may be in flight; the exponent of the deferred scale at an index of `rank` entries, 0
- * without. */
+/* Storage of a register tensor: the T of storage order packed(T), or NULL; true for sums of
+ * products that may be in flight; the exponent of the deferred scale at an index of `rank`
+ * entries, 0 without. */
 TILUS_API const char *tilus_type_storage_order(const tilus_type *type);
 TILUS_API bool tilus_type_is_pending(const tilus_type *type);
 TILUS_API int tilus_type_exponent(const tilus_type *type, const int64_t *index);

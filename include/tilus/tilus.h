@@ -150,7 +150,7 @@ TILUS_API const char *tilus_program_name(const tilus_module *module, size_t i);
 
 /* ---- remarks -------------------------------------------------------- */
 
-/* What passes chose, and what they missed and why. */
+/* Remarks: choices that passes made, and chances that they missed and why. */
 typedef enum tilus_remark_kind {
     TILUS_REMARK_PASSED,
     TILUS_REMARK_MISSED
@@ -228,7 +228,7 @@ typedef enum tilus_table {
                                    {"times": [{"pass": "fold", "seconds": .., "runs": ..}, ..]} */
 } tilus_table;
 
-/* What is printed after a pass that changed something: the module, or the lines in which it
+/* Forms of the report on a pass that changed something: the module, or the lines in which it
  * differs, as `diff -u` shows them. */
 typedef enum tilus_changed {
     TILUS_CHANGED_NONE,

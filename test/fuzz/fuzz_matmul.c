@@ -283,7 +283,7 @@ static bool is_operand(bool has, uint64_t address)
     return has ? is_address(address, 16) : address == 0;
 }
 
-/* What docs and headers ask of a call, written once more. */
+/* Tells whether a call keeps the rules of docs and headers, written once more. */
 static bool is_good(const tilus_matmul_plan *plan, const tilus_matmul_problem *p,
                     const tilus_matmul_call *call)
 {

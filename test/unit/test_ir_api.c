@@ -936,7 +936,8 @@ static void edit(Trial *t)
     }
 }
 
-/* What verifies must be text that parses, and that passes and the compiler take. */
+/* Checks that a verified module prints as text that parses, and that passes and the compiler
+ * take it. */
 static void check_module(Trial *t)
 {
     char *printed = tilus_print(t->m);

@@ -210,7 +210,7 @@ static void refuses_bad_calls(void **state)
     session_close(&s);
 }
 
-/* What the problem does not have is refused, as it would be ignored. */
+/* Refuses operands that the problem does not have, which would be ignored. */
 static void refuses_what_is_too_much(void **state)
 {
     (void)state;
