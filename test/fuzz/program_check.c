@@ -339,12 +339,28 @@ static bool check_original(Case *c)
     return ok;
 }
 
+/* Returns true when the text has one of the words, which commas separate. */
+static bool has_one_of(const char *text, const char *words, Arena *arena)
+{
+    for (const char *word = words; *word;) {
+        int length = (int)strcspn(word, ",");
+        if (strstr(text, arena_printf(arena, "%.*s", length, word)))
+            return true;
+        word += length + (word[length] == ',');
+    }
+    return false;
+}
+
 bool program_check(const CheckOptions *options, CheckTotals *totals, Choices *choices,
                    Arena *arena, const char *label)
 {
     Case c = {.options = options, .totals = totals, .arena = arena, .label = label};
     c.program = program_generate(choices, &options->gen, arena);
     c.source = c.program.text;
+    if (options->having && !has_one_of(c.source, options->having, arena)) {
+        totals->skipped++;
+        return true;
+    }
     totals->programs++;
     if (options->print)
         fputs(c.program.text, stdout);

@@ -32,6 +32,7 @@ typedef struct CheckOptions {
     bool cpu;                   /* run what is compiled, instead of printing PTX */
     bool hazards_only;          /* check-hazards and the interpreter, no passes */
     bool print;                 /* the program's text, to stdout */
+    const char *having;         /* words, one of which a program must have; NULL: any program */
     GenOptions gen;
 } CheckOptions;
 
@@ -46,7 +47,7 @@ extern const char *const form_words[FORM_COUNT];
 
 /* Counts of what happened so far. */
 typedef struct CheckTotals {
-    unsigned programs, runs, repeated, races, failures, compiled, cpu_runs;
+    unsigned programs, skipped, runs, repeated, races, failures, compiled, cpu_runs;
     unsigned judged, safe;      /* without a race in the run; of these, proved safe */
     unsigned open, conflicts;   /* programs with layouts left out; where none fit */
     uint64_t ops[OP_COUNT], forms[FORM_COUNT];

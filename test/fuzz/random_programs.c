@@ -118,6 +118,8 @@ static bool parse_settings(int argc, char **argv, Settings *s, int *status)
         {"rings", NULL, "only rings of tiles, with mbarriers", OPTION_FLAG, &c->gen.rings, NULL},
         {"hazards-only", NULL, "no passes: check-hazards against the interpreter", OPTION_FLAG,
          &c->hazards_only, NULL},
+        {"having", "words", "only programs whose text has one of these, separated by commas",
+         OPTION_STRING, &c->having, NULL},
         {"failures", NULL, "some assertions do not hold", OPTION_FLAG, &c->gen.failures, NULL},
         {"print", NULL, "print the programs", OPTION_FLAG, &c->print, NULL},
         {"stats", NULL, "print how often each op and form of a loop occurred", OPTION_FLAG,
@@ -140,6 +142,8 @@ static void print_summary(const CheckTotals *t, double seconds)
            "layouts left out, %u of them without any\n", t->programs, t->runs, t->repeated,
            t->races, t->failures, t->compiled, t->cpu_runs, seconds, t->safe, t->judged, t->open,
            t->conflicts);
+    if (t->skipped)
+        printf("skipped %u, which --having does not want\n", t->skipped);
 }
 
 int main(int argc, char **argv)
