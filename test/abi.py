@@ -3,8 +3,8 @@
 
     abi.py --build BUILD [--cc CC]             compares with each record of this minor version, and the
                                                lists in cmake/exports with the libraries
-    abi.py --build BUILD [--cc CC] --write     writes the record of this version, and adds symbols that
-                                               are new to the lists
+    abi.py --build BUILD [--cc CC] --write     writes the record of this version and the declarations of
+                                               python/, and adds symbols that are new to the lists
     abi.py --compare OLD NEW                   compares two records
 
 A record has a line for each exported symbol, prototype, struct, field and enumerator, from the libraries and
@@ -280,6 +280,7 @@ def write(build, compiler):
         compare(path.read_text().splitlines(), lines, path.name)
     path.write_text("".join(f"{line}\n" for line in lines))
     print(f"wrote {path.relative_to(ROOT)}: {len(lines)} lines")
+    subprocess.run([sys.executable, ROOT / "scripts/python_declarations.py", "--write"], check=True)
 
 
 def check(build, compiler):

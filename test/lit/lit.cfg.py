@@ -9,6 +9,7 @@
 #           cxx     a C++ compiler is there (%cxx)
 #           rustc, cargo  a Rust compiler and its builder are there
 #           gnuplot draws plots
+#           wheel        the Python package is in an environment (lit --param python_venv=DIR)
 #           llvm-inside  the preset of that name is built, too (lit --param llvm_inside)
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
@@ -135,6 +136,9 @@ if config.archives:
 for package in ("numpy", "pytest"):
     if importlib.util.find_spec(package):
         config.available_features.add(package)
+python_venv = lit_config.params.get("python_venv")
+if python_venv and not config.sanitize:
+    config.available_features.add("wheel")
 if has_pty():
     config.available_features.add("pty")
 if "address" in config.sanitize:
@@ -146,6 +150,7 @@ if config.emulator:
 config.substitutions += [
     ("%ptxas", ptxas or "ptxas"),
     ("%nvdisasm", nvdisasm or "nvdisasm"),
+    ("%python_venv", python_venv or "none"),
     ("%python", sys.executable),
     ("%remarkutil", os.path.join(config.llvm_tools_dir, "llvm-remarkutil")),
     ("%lit", os.path.join(config.llvm_tools_dir, "lit")),

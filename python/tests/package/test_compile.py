@@ -1,0 +1,82 @@
+"""Compiling: artefacts, messages, the caches."""
+import numpy as np
+import pytest
+import tilusc
+from programs import DECODE, SCALE
+
+
+def test_artefact_is_for_the_target():
+    artefact = tilusc.compile(SCALE, target="sm_80")
+    assert artefact[:5] == b"TILUS" or len(artefact) > 100
+    names = [argument.name for argument in tilusc.load(artefact).arguments]
+    assert names == ["x", "y", "a", "n"]
+    assert tilusc.compile(SCALE, target="sm_90a") != artefact
+
+
+def test_equal_calls_give_equal_artefacts():
+    assert tilusc.compile(DECODE, "decode", W="u3") == tilusc.compile(DECODE, "@decode", parameters={"W": "u3"})
+    assert tilusc.compile(DECODE, "decode", W="u3") != tilusc.compile(DECODE, "decode", W="u2")
+
+
+def test_error_has_its_place():
+    with pytest.raises(tilusc.CompileError) as caught:
+        tilusc.compile(SCALE.replace("mul %v", "mull %v"))
+    error = caught.value
+    assert (error.line, error.column) == (8, 8)
+    assert error.text == "unknown op `mull`"
+    assert error.status == "TILUS_ERROR_PROGRAM"
+    assert "^~~~" in str(error)
+
+
+def test_error_names_the_file(tmp_path):
+    path = tmp_path / "broken.tilus"
+    path.write_text(SCALE.replace("%a: f32", "%a: f33"))
+    with pytest.raises(tilusc.CompileError) as caught:
+        tilusc.compile(path)
+    assert caught.value.file == str(path)
+    assert caught.value.line == 2
+
+
+def test_program_that_is_not_there():
+    with pytest.raises(tilusc.CompileError, match="nowhere"):
+        tilusc.compile(DECODE, "nowhere")
+
+
+def test_engines_say_the_same_of_a_program_that_is_not_there():
+    for program in (None, "nowhere"):
+        with pytest.raises(tilusc.CompileError, match="@decode, @nothing"):
+            tilusc.interpret(DECODE, program, np.zeros(32, np.float16))
+
+
+def test_parameter_that_is_no_word():
+    with pytest.raises(tilusc.ArgumentError, match="parameter W"):
+        tilusc.compile(DECODE, "decode", W="u4 T=f32")
+
+
+def test_imports_are_looked_for_beside_the_file(tmp_path):
+    (tmp_path / "common.tilus").write_text("tilus 1\nparam FACTOR = 2.0\n")
+    path = tmp_path / "main.tilus"
+    path.write_text('tilus 1\nimport "common.tilus"\n' + SCALE[len("tilus 1\n"):].replace("%v, %a", "%v, FACTOR"))
+    first = tilusc.compile(path)
+    (tmp_path / "common.tilus").write_text("tilus 1\nparam FACTOR = 4.0\n")
+    assert tilusc.compile(path) != first
+
+
+def test_warnings_are_python_warnings(monkeypatch):
+    monkeypatch.setenv("TILUS_CACHE", "off")        # which has artefacts, and no warnings
+    text = "tilus 1\nprogram @p<1>(%n: i32) warps(1) {\n  for %i in 0 .. %n pipelined(2) {\n    synchronize\n  }\n}\n"
+    with pytest.warns(tilusc.CompileWarning, match="not pipelined"):
+        tilusc.compile(text)
+
+
+def test_damaged_artefact():
+    with pytest.raises(tilusc.Error) as caught:
+        tilusc.load(b"no artefact at all")
+    assert caught.value.status == "TILUS_ERROR_ARTEFACT"
+
+
+def test_compiler_that_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILUS_LLC", str(tmp_path / "none"))
+    with pytest.raises(tilusc.Error) as caught:
+        tilusc.compile(SCALE + "// another text\n")
+    assert caught.value.status == "TILUS_ERROR_CHILD"

@@ -1,0 +1,108 @@
+"""Loads the libraries, once each, when something first asks for them."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+from typing import Dict, Optional, Tuple
+
+from . import _declarations as c
+from .errors import error_of
+
+_SUFFIX = ".so.0.2"
+_HERE = Path(__file__).resolve().parent
+MESSAGE = 4096      # bytes of a function's text
+
+
+@functools.lru_cache(maxsize=None)
+def folder() -> Path:
+    """Returns the folder of the libraries: TILUS_LIBRARY_DIR, the package's own, or that of the checkout's build."""
+    named = os.environ.get("TILUS_LIBRARY_DIR")
+    places = [Path(named)] if named else [_HERE / "native/lib", _HERE.parents[1] / "build/release/lib"]
+    for place in places:
+        if (place / f"libtilus_rt{_SUFFIX}").exists():
+            return place
+    raise ImportError(f"tilusc finds no libtilus_rt{_SUFFIX} in {' or '.join(map(str, places))}: install the wheel,"
+                      " or build the checkout")
+
+
+def _load(name: str, table: Dict[str, Tuple]) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(folder() / f"libtilus_{name}{_SUFFIX}"))
+    for function, (result, arguments) in table.items():
+        entry = getattr(library, function)
+        entry.restype, entry.argtypes = result, arguments
+    return library
+
+
+@functools.lru_cache(maxsize=None)
+def rt() -> ctypes.CDLL:
+    return _load("rt", c.RT)
+
+
+@functools.lru_cache(maxsize=None)
+def matmul() -> ctypes.CDLL:
+    rt()        # which it needs, from the same folder
+    return _load("matmul", c.MATMUL)
+
+
+@functools.lru_cache(maxsize=None)
+def compiler() -> ctypes.CDLL:
+    """Loads LLVM with it: for the worker process only."""
+    rt()
+    return _load("compiler", c.COMPILER)
+
+
+def status_name(status: int) -> str:
+    return rt().tilus_status_name(status).decode()
+
+
+def check(status: int, message: Optional[ctypes.Array] = None) -> None:
+    """Raises for a status that is not TILUS_OK, with the call's message, or tilus_rt_error()."""
+    if status:
+        text = message.value if message is not None else rt().tilus_rt_error()
+        raise error_of(status_name(status), text.decode(errors="replace"))
+
+
+def take_text(address: Optional[int]) -> str:
+    """Copies and frees a text that a function returned for the caller to free."""
+    if not address:
+        raise MemoryError("out of memory")
+    try:
+        return ctypes.string_at(address).decode(errors="replace")
+    finally:
+        rt().tilus_free(address)
+
+
+def sized(struct: type, **fields: object) -> ctypes.Structure:
+    """Makes a struct that begins with its size."""
+    return struct(struct_size=ctypes.sizeof(struct), **fields)
+
+
+def encoded(text: Optional[str]) -> Optional[bytes]:
+    return None if text is None else os.fsencode(text)
+
+
+def cache_directory() -> Optional[str]:
+    """Returns where compiled programs are kept, as docs/cache.md says; None for no cache."""
+    if os.environ.get("TILUS_CACHE") == "off":
+        return None
+    named, xdg, home = (os.environ.get(name) for name in ("TILUS_CACHE_DIR", "XDG_CACHE_HOME", "HOME"))
+    return named or (os.path.join(xdg, "tilus") if xdg else os.path.join(home, ".cache/tilus") if home else None)
+
+
+def child_options() -> ctypes.Structure:
+    """Options of compiling in a child process: tilus-llc beside the libraries, and the cache."""
+    return sized(c.tilus_child_options, cache_directory=encoded(cache_directory()))
+
+
+def target_for(capability: int) -> str:
+    """Returns the best target for a device of a compute capability, 90 for 9.0, as tilus_target_for does."""
+    best = None
+    for name, sm, own in c.TARGETS:
+        runs = sm == capability if own else sm <= capability
+        if runs and (best is None or sm > best[1] or own):
+            best = name, sm
+    if best is None:
+        raise error_of("TILUS_ERROR_UNSUPPORTED", f"no target for a device of compute capability {capability}")
+    return best[0]

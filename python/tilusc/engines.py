@@ -1,0 +1,103 @@
+"""Programs without a GPU: asks the worker process, which has the interpreter and the CPU engine."""
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from ._library import folder
+from .compiler import failure, warn_of
+from .errors import EngineError, Error
+from .source import Source
+
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from tilusc._worker import main; main()"
+
+
+class Worker:
+    """The process, which starts with the first request and again after it died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: Optional[subprocess.Popen] = None
+        self._owner = 0         # a forked child has a worker of its own
+
+    def ask(self, what: str, **request: Any) -> Dict[str, Any]:
+        """Sends a request and returns the answer; raises what the answer says is wrong."""
+        with self._lock:
+            answer = self._exchange(pickle.dumps({"what": what, **request}, protocol=4))
+        if "status" not in answer:
+            return answer
+        status, text = answer["status"], answer["text"]
+        if answer["when"] == "run" and status == "TILUS_ERROR_PROGRAM":
+            raise EngineError(text, status)
+        raise failure(status, text)
+
+    def _exchange(self, request: bytes) -> Dict[str, Any]:
+        process = self._started()
+        try:
+            process.stdin.write(struct.pack("<Q", len(request)) + request)
+            process.stdin.flush()
+            size, = struct.unpack("<Q", self._read(process, 8))
+            return pickle.loads(self._read(process, size))
+        except (OSError, EOFError):
+            self.stop()
+            raise Error(f"the worker process ended with status {process.returncode}: the program, or a fault of the"
+                        " compiler, has ended it", "TILUS_ERROR_CHILD") from None
+        except BaseException:       # such as an interrupt: what comes next is not the answer to the next request
+            self.stop()
+            raise
+
+    @staticmethod
+    def _read(process: subprocess.Popen, size: int) -> bytes:
+        data = process.stdout.read(size)
+        if len(data) < size:
+            raise EOFError
+        return data
+
+    def _started(self) -> subprocess.Popen:
+        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
+            return self._process
+        environment = dict(os.environ, TILUS_LIBRARY_DIR=str(folder()))
+        package = str(Path(__file__).resolve().parents[1])
+        self._process = subprocess.Popen([sys.executable, "-c", _START, package], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, env=environment)
+        self._owner = os.getpid()
+        return self._process
+
+    def stop(self) -> None:
+        """Ends the process, if this process started it."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+
+worker = Worker()
+atexit.register(worker.stop)
+
+
+def describe_source(source: Source) -> Dict[str, Any]:
+    return {"text": source.text, "file": source.file, "program": source.program, "parameters": source.parameters,
+            "import_paths": source.import_paths}
+
+
+def signature(source: Source) -> Dict[str, Any]:
+    """Returns the name of the program and its arguments."""
+    return worker.ask("signature", **describe_source(source))
+
+
+def run(source: Source, engine: str, args: list, target: str, check_races: bool) -> list:
+    """Runs a program; returns the bytes of its arrays afterwards. What it prints goes to standard output."""
+    answer = worker.ask("run", engine=engine, args=args, target=target, check_races=check_races,
+                        **describe_source(source))
+    sys.stdout.write(answer["printed"])
+    warn_of(answer["messages"])
+    return answer["arrays"]
