@@ -73,7 +73,7 @@ static LLVMValueRef descriptor_at(const Emit *e, unsigned i, int64_t mn, int64_t
     Codegen *cg = e->cg;
     LLVMBuilderRef b = cg->builder;
     const WgmmaMatrix *x = &e->plan->matrices[i];
-    int64_t bytes = mn * x->mn_bytes + k * x->k_bytes;
+    int64_t bytes = wgmma_offset(x, mn, k);
     LLVMValueRef step = const_i32_of(cg, (uint32_t)(bytes >> WGMMA_ADDRESS_SHIFT));
     LLVMValueRef low = LLVMBuildNUWAdd(b, e->descriptors[i], step, "");
     uint64_t high = wgmma_descriptor(x) >> WORD_BITS << WORD_BITS;

@@ -10,6 +10,7 @@
 
 #include "ir/op_access.h"
 #include "ir/op_attrs.h"
+#include "ir/product.h"
 #include "support/bits.h"
 
 #include <string.h>
@@ -28,20 +29,30 @@ struct Product {
 
 /* ---- operands in shared memory ------------------------------------------------ */
 
-/* The first bit of element (i, j). */
-static int64_t element_bit(const View *v, int64_t i, int64_t j)
+static int64_t bit_of(const View *v, int64_t offset)
 {
-    int64_t element = v->first + i * v->stride[0] + j * v->stride[1];
-    return swizzle_element(v->swizzle, element) * v->bits;
+    return swizzle_element(v->swizzle, v->first + offset) * v->bits;
+}
+
+/* Elements from the first of a side to its i-th. */
+static int64_t side_offset(const View *v, MatrixSide side, int64_t i)
+{
+    int64_t inner = v->extent[side.last];
+    return side.first == side.last ? i * v->stride[side.first]
+                                   : i / inner * v->stride[side.first] +
+                                     i % inner * v->stride[side.last];
 }
 
 typedef bool Visit(Interp *in, const View *view, const Op *op, int64_t bit);
 
 static bool each_element(Interp *in, const View *view, const Op *op, Visit *visit)
 {
-    for (int64_t i = 0; i < view->extent[0]; i++)
-        for (int64_t j = 0; j < view->extent[1]; j++)
-            if (!visit(in, view, op, element_bit(view, i, j)))
+    MatrixSide rows = {0, view->rank - 2}, columns = {view->rank - 1, view->rank - 1};
+    int64_t count = view->extent[0] * (view->rank == 3 ? view->extent[1] : 1);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < view->extent[columns.last]; j++)
+            if (!visit(in, view, op,
+                       bit_of(view, side_offset(view, rows, i) + side_offset(view, columns, j))))
                 return false;
     return true;
 }
@@ -70,17 +81,17 @@ static bool end_element(Interp *in, const View *view, const Op *op, int64_t bit)
 
 /* ---- sums ------------------------------------------------------------------------ */
 
-/* The code of element (i, j) of an operand. */
+/* The code of element (i, j) of a register tensor. */
 static uint64_t element_code(const Value *v, int64_t i, int64_t j)
 {
-    if (v->type->kind == TYPE_SHARED) {
-        const View *view = &value_binding(v)->view;
-        return bits_get(view->memory->data, (size_t)(element_bit(view, i, j) / view->bits),
-                        view->bits);
-    }
     const Tensor *t = value_tensor(v);
     Place p = t->map->place[i * t->map->layout->shape[1] + j];
     return tensor_get(t, p.thread, p.slot);
+}
+
+static uint64_t shared_code(const View *view, int64_t offset)
+{
+    return bits_get(view->memory->data, (size_t)(bit_of(view, offset) / view->bits), view->bits);
 }
 
 /* An integer's code, sign-extended. */
@@ -95,17 +106,26 @@ typedef struct Matrix {
     double *reals;              /* row-major; of integers the values, which doubles hold */
 } Matrix;
 
-static Matrix read_matrix(Interp *in, const Value *v)
+static double real_of(Interp *in, DType t, uint64_t code)
 {
-    Matrix x = {type_extent(v->type, 0), type_extent(v->type, 1), NULL};
-    DType t = v->type->dtype;
+    return dtype_is_float(t) ? interp_value(in, t, code) : (double)integer_of(t, code);
+}
+
+/* Reads an operand. */
+static Matrix read_matrix(Interp *in, const Op *op, unsigned number)
+{
+    const Value *v = op->operands[number];
+    MatrixSide rows = product_side(op, op->results[0]->type, number, number == 1);
+    MatrixSide columns = product_side(op, op->results[0]->type, number, number == 0);
+    Matrix x = {side_extent(v->type, rows), side_extent(v->type, columns), NULL};
+    const View *view = v->type->kind == TYPE_SHARED ? &value_binding(v)->view : NULL;
     x.reals = arena_array(in->arena, double, (size_t)(x.rows * x.columns));
     for (int64_t i = 0; i < x.rows; i++)
-        for (int64_t j = 0; j < x.columns; j++) {
-            uint64_t code = element_code(v, i, j);
-            x.reals[i * x.columns + j] = dtype_is_float(t) ? interp_value(in, t, code)
-                                                           : (double)integer_of(t, code);
-        }
+        for (int64_t j = 0; j < x.columns; j++)
+            x.reals[i * x.columns + j] = real_of(
+                in, v->type->dtype, view ? shared_code(view, side_offset(view, rows, i) +
+                                                             side_offset(view, columns, j))
+                                         : element_code(v, i, j));
     return x;
 }
 
@@ -123,7 +143,7 @@ static uint64_t sum_code(const Op *op, DType t, double products, bool has_c, uin
 
 static uint64_t *compute_sums(Interp *in, const Op *op)
 {
-    Matrix a = read_matrix(in, op->operands[0]), b = read_matrix(in, op->operands[1]);
+    Matrix a = read_matrix(in, op, 0), b = read_matrix(in, op, 1);
     const Value *c = op->operand_count == 3 ? op->operands[2] : NULL;
     DType t = op->results[0]->type->dtype;
     uint64_t *codes = arena_array(in->arena, uint64_t, (size_t)(a.rows * b.columns));
@@ -173,6 +193,11 @@ static Product *new_product(Interp *in, const Op *op)
     return p;
 }
 
+static int64_t view_elements(const View *v)
+{
+    return v->extent[0] * v->extent[1] * (v->rank == 3 ? v->extent[2] : 1);
+}
+
 bool interp_dot_async(Interp *in, const Op *op)
 {
     if (!interp_operands_defined(in, op) || !race_begin(in, op))
@@ -184,7 +209,7 @@ bool interp_dot_async(Interp *in, const Op *op)
     for (unsigned i = 0; i < p->view_count; i++)
         each_element(in, &p->views[i], op, start_element);
     for (unsigned i = 0; i < p->view_count; i++)
-        profile_moved(in, op, &p->views[i], false, p->views[i].extent[0] * p->views[i].extent[1]);
+        profile_moved(in, op, &p->views[i], false, view_elements(&p->views[i]));
     write_sums(in, op);
     value_tensor(op->results[0])->product = p->number;
     if (op_commits_product(op))

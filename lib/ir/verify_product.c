@@ -1,6 +1,7 @@
 /* The verifier's rules of asynchronous products, as far as every target has them; the
  * planner (select/wgmma.h) knows types and layouts. */
 #include "ir/op_attrs.h"
+#include "ir/product.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -13,12 +14,24 @@ static bool verify_warpgroups(Module *m, const Op *op)
                       (long long)threads.count, (long long)threads.begin);
 }
 
+static bool may_be_matrix(const Type *t)
+{
+    return t->rank == 2 || (t->rank == 3 && t->kind == TYPE_SHARED);
+}
+
+static int64_t extent_along(const Op *op, const Type *sum, unsigned i, bool k)
+{
+    return side_extent(op->operands[i]->type, product_side(op, sum, i, k));
+}
+
 /* a[m, k], b[k, n] and the sums [m, n]. */
 static bool verify_product_shapes(Module *m, const Op *op, const Type *sum)
 {
     const Type *a = op->operands[0]->type, *b = op->operands[1]->type;
-    if (a->rank == 2 && b->rank == 2 && sum->rank == 2 && a->extents[1] == b->extents[0] &&
-        a->extents[0] == sum->extents[0] && b->extents[1] == sum->extents[1])
+    if (may_be_matrix(a) && may_be_matrix(b) && sum->rank == 2 &&
+        extent_along(op, sum, 0, true) == extent_along(op, sum, 1, true) &&
+        extent_along(op, sum, 0, false) == type_extent(sum, 0) &&
+        extent_along(op, sum, 1, false) == type_extent(sum, 1))
         return true;
     return diag_error(m->diag, op->loc, "dot_async takes matrices [m, k] and [k, n] and gives "
                       "[m, n], got %s and %s onto %s", type_text(m, a), type_text(m, b),

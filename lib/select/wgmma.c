@@ -3,6 +3,7 @@
 
 #include "ir/op_access.h"
 #include "ir/part.h"
+#include "ir/product.h"
 #include "ir/text.h"
 #include "scalar/facts.h"
 #include "select/fit.h"
@@ -114,13 +115,18 @@ static bool swizzle_equal(Swizzle a, Swizzle b)
     return a.bits == b.bits && a.base == b.base && a.shift == b.shift;
 }
 
+static int64_t matrix_extent(const Op *op, unsigned i, bool k)
+{
+    return side_extent(op->operands[i]->type, product_side(op, op->results[0]->type, i, k));
+}
+
 /* Says which types wgmma reads beside the one that it does not. */
 static bool refuse_matrix(Module *m, const Op *op, unsigned i, const char *why)
 {
     const Value *v = op->operands[i];
-    int64_t bytes = dtype_bits(v->type->dtype) / 8, mn = type_extent(v->type, i);
+    int64_t bytes = dtype_bits(v->type->dtype) / 8, mn = matrix_extent(op, i, false);
     int64_t row = STEP_BYTES;
-    while (row < 128 && row < type_extent(v->type, !i) * bytes)
+    while (row < 128 && row < matrix_extent(op, i, true) * bytes)
         row *= 2;
     Swizzle s = swizzle_of_rows(row, bytes);
     diag_error(m->diag, op->loc, "wgmma cannot read operand %c, %s: %s", "ab"[i],
@@ -175,29 +181,56 @@ static bool check_rows(Module *m, const Op *op, unsigned i, int64_t along, int64
     return check_begin(m, op, i, row_bytes);
 }
 
+/* Plans blocks of rows, each behind the one before. */
+static bool plan_blocks(Module *m, const Op *op, unsigned i, MatrixSide along, WgmmaMatrix *x)
+{
+    const Type *t = op->operands[i]->type;
+    int64_t bytes = dtype_bits(t->dtype) / 8, row_bytes = x->stride / ROWS;
+    x->block_steps = INT64_MAX;
+    if (along.first == along.last)
+        return true;
+    x->block_bytes = bytes * type_stride(m, t, along.first)->constant;
+    if (type_extent(t, along.last) * bytes != row_bytes || x->block_bytes % x->stride)
+        return refuse_matrix(m, op, i, arena_printf(
+            &m->scratch, "blocks are of whole rows of %lld bytes, and multiples of %lld bytes "
+            "apart, not of %lld and %lld", (long long)row_bytes, (long long)x->stride,
+            (long long)(type_extent(t, along.last) * bytes), (long long)x->block_bytes));
+    if (x->mn_major) {
+        x->leading = x->block_bytes;
+        x->mn_bytes = x->block_bytes / type_extent(t, along.last);
+    } else {
+        x->block_steps = row_bytes / STEP_BYTES;
+    }
+    return true;
+}
+
 /* Plans operand i, [m, k] of a, [k, n] of b, in shared memory. */
 static bool plan_matrix(Module *m, const Op *op, unsigned i, WgmmaPlan *plan)
 {
     const Type *t = op->operands[i]->type;
-    unsigned mn = i, k = !i;
+    MatrixSide mn = product_side(op, op->results[0]->type, i, false);
+    MatrixSide k = product_side(op, op->results[0]->type, i, true);
     int64_t bytes = dtype_bits(t->dtype) / 8;
-    int64_t of_mn = type_stride(m, t, mn)->constant, of_k = type_stride(m, t, k)->constant;
+    int64_t of_mn = type_stride(m, t, mn.last)->constant, of_k = type_stride(m, t, k.last)->constant;
     WgmmaMatrix *x = &plan->matrices[i];
     x->mn_major = of_k != 1;
+    MatrixSide along = x->mn_major ? mn : k, across = x->mn_major ? k : mn;
     int64_t row_bytes = bytes * (x->mn_major ? of_k : of_mn);
     if (x->mn_major && of_mn != 1)
         return refuse_matrix(m, op, i, "neither its rows nor its columns are contiguous");
     if (x->mn_major && !plan->row->major)
         return refuse_matrix(m, op, i, "elements that are not 16 bits wide must be contiguous "
                              "along k");
-    if (!check_rows(m, op, i, type_extent(t, x->mn_major ? mn : k), row_bytes))
+    if (across.first != across.last)
+        return refuse_matrix(m, op, i, "two dimensions may be those along which it is contiguous");
+    if (!check_rows(m, op, i, type_extent(t, along.last), row_bytes))
         return false;
     x->mode = 4u - t->swizzle.bits;
     x->leading = UNIT_BYTES;        /* not used with these swizzles (1, as CUTLASS has it) */
     x->stride = ROWS * row_bytes;
     x->k_bytes = x->mn_major ? plan->row->k * row_bytes : STEP_BYTES;
     x->mn_bytes = x->mn_major ? bytes : row_bytes;
-    return true;
+    return plan_blocks(m, op, i, along, x);
 }
 
 /* ---- tiles of the sums ---------------------------------------------------------------- */
@@ -476,7 +509,7 @@ static bool find_wanted(Module *m, const Op *op, const Wgmma *row, int64_t *n)
 
 static bool check_extents(Module *m, const Op *op, WgmmaPlan *plan)
 {
-    int64_t k = type_extent(op->operands[1]->type, 0), rows = type_extent(op->results[0]->type, 0);
+    int64_t k = matrix_extent(op, 1, true), rows = type_extent(op->results[0]->type, 0);
     plan->steps = k / plan->row->k;
     if (k % plan->row->k)
         return diag_error(m->diag, op->loc, "k of dot_async is %lld, wgmma of %s takes multiples "
@@ -493,17 +526,19 @@ static bool plan_operands(Module *m, const Op *op, WgmmaPlan *plan)
            (shared ? plan_matrix(m, op, 0, plan) : plan_registers(m, op, plan));
 }
 
-/* Checks that, of a matrix along m or n, one row has all that an instruction reads. */
+/* Checks that an instruction reads whole rows of a matrix along m or n, or the only ones. */
 static bool check_major(Module *m, const Op *op, const WgmmaPlan *plan)
 {
-    if (plan->matrices[1].mn_major && plan->n != type_extent(op->operands[1]->type, 1))
-        return refuse_matrix(m, op, 1, arena_printf(
-            &m->scratch, "one instruction has %lld of its columns, and must have all where they "
-            "are contiguous along n", (long long)plan->n));
-    if (!plan->in_registers && plan->matrices[0].mn_major &&
-        type_extent(op->operands[0]->type, 0) != WGMMA_M)
-        return refuse_matrix(m, op, 0, "it has more rows than an instruction, and must have as "
-                             "many where they are contiguous along m");
+    int64_t read[] = {WGMMA_M, plan->n};
+    for (unsigned i = plan->in_registers ? 1 : 0; i < 2; i++) {
+        MatrixSide mn = product_side(op, op->results[0]->type, i, false);
+        int64_t row = type_extent(op->operands[i]->type, mn.last);
+        bool is_whole = mn.first == mn.last ? read[i] == row : read[i] % row == 0;
+        if (plan->matrices[i].mn_major && !is_whole)
+            return refuse_matrix(m, op, i, arena_printf(
+                &m->scratch, "one instruction has %lld along %c, and rows are %lld: it must have "
+                "whole ones, and several as blocks", (long long)read[i], "mn"[i], (long long)row));
+    }
     return true;
 }
 
@@ -599,7 +634,7 @@ bool fit_wgmma(Module *m, const Op *op, const Layout **sums, const Layout **a)
     const Type *d = op->results[0]->type;
     const char *why;
     if (!row || type_extent(d, 0) % WGMMA_M || type_extent(d, 1) % WGMMA_N ||
-        type_extent(op->operands[1]->type, 0) % row->k)
+        matrix_extent(op, 1, true) % row->k)
         return false;
     const Layout *tile = wgmma_tile(&m->layouts);
     const Layout *tiles = *sums ? layout_divide(&m->layouts, *sums, tile, &why)

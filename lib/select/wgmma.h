@@ -15,7 +15,8 @@
  * of a step, pieces spatial(8, 4).local(1, run), may lie in any slots, the same in each warp.
  *
  * Matrices in shared memory have rows of 32, 64 or 128 bytes and the swizzle of that width:
- * along k (K-major) or, of 16-bit elements, along m or n (MN-major). */
+ * along k (K-major) or, of 16-bit elements, along m or n (MN-major). A side that is longer than
+ * a row lies in blocks of rows (ir/product.h), one after another. */
 #ifndef TILUS_SELECT_WGMMA_H
 #define TILUS_SELECT_WGMMA_H
 
@@ -57,9 +58,17 @@ typedef struct WgmmaMatrix {
     bool mn_major;              /* rows along m or n: transposed */
     unsigned mode;              /* bits 62 .. 63: 1, 2, 3 for swizzles of 128, 64, 32 bytes */
     int64_t leading, stride;    /* byte offsets of the descriptor */
-    int64_t k_bytes;            /* from one step of k to the next */
-    int64_t mn_bytes;           /* from one element along m or n to the next */
+    int64_t k_bytes;            /* from one step of k to the next, in a block */
+    int64_t block_steps, block_bytes;   /* K-major: steps of a block; to the next block */
+    int64_t mn_bytes;           /* from one element along m or n to the next; where these lie
+                                   in blocks, of whole blocks */
 } WgmmaMatrix;
+
+/* Bytes from a matrix's begin to element `mn` along m or n, and step `k`. */
+static inline int64_t wgmma_offset(const WgmmaMatrix *m, int64_t mn, int64_t k)
+{
+    return mn * m->mn_bytes + k / m->block_steps * m->block_bytes + k % m->block_steps * m->k_bytes;
+}
 
 /* The descriptor of a matrix but for its address, and the address's part of one. */
 static inline uint64_t wgmma_descriptor(const WgmmaMatrix *m)
