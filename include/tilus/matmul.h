@@ -56,6 +56,15 @@ typedef struct tilus_matmul_problem {
                                    plan whose packed weights this one reads; 0: the best */
     int64_t a_stride;           /* that tilus_matmul_prepare and tilus_matmul_kernels are for, as
                                    of tilus_matmul_call; 0: k */
+    int64_t experts;            /* matrices of weights, 1 to 1024, and biases [experts, n]: each row
+                                   of A goes to one, as tilus_matmul_call.offsets say; 0: there is
+                                   one matrix for all rows. What follows is 0 then */
+    int64_t top;                /* rows of a token, 1 to 65536; 0: 1 */
+    bool gather;                /* A is [m / top, k]: row r is ids[r] / top of it */
+    bool scatter;               /* row r is stored as row ids[r] of C, and has that residual */
+    bool combine;               /* C is [m / top, n]: row t is the sum of `route` times the rows
+                                   whose ids are t * top to t * top + top - 1, in this order, and
+                                   of residual [m / top, n] */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -134,7 +143,8 @@ typedef struct tilus_matmul_weights {
                                    on */
 } tilus_matmul_weights;
 
-/* Bytes of the packed weights, a multiple of 256. */
+/* Bytes of the packed weights, a multiple of 256; with experts, of each. Experts are packed one
+ * by one, as matrices of their own, and lie one behind the other. */
 TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
@@ -210,7 +220,7 @@ enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
  * of 16. */
 typedef struct tilus_matmul_call {
     size_t struct_size;         /* sizeof(tilus_matmul_call) */
-    int64_t m;                  /* 1 to 65536 */
+    int64_t m;                  /* 0 to 65536; with 0 nothing is launched */
     uint64_t a;                 /* [m, k]. Where f16 is multiplied (docs/matmul.md), magnitudes are
                                    below 8188, and of sums of A over 32 to 128 elements with
                                    one scale below 32752 where zero points act by mma; what is
@@ -226,6 +236,14 @@ typedef struct tilus_matmul_call {
     size_t workspace_size;      /* at least tilus_matmul_workspace_size */
     uint64_t weights_identity;  /* tilus_matmul_packed.identity of the weights, which the run
                                    refuses where it is not the plan's; 0: not given */
+    uint64_t offsets;           /* with experts, i32 [experts + 1]: expert e has rows offsets[e] to
+                                   offsets[e + 1] - 1. They ascend from 0 or more to m or less,
+                                   which nobody checks; rows before and behind are no expert's,
+                                   and not touched */
+    uint64_t ids;               /* with gather, scatter or combine, i32 [m]: of the rows of experts
+                                   0 to m - 1, and but for gather all different */
+    uint64_t route;             /* with combine, f32 [m], by ids; rows of weight 0 count nothing
+                                   whatever they are, as those that no expert has must */
 } tilus_matmul_call;
 
 /* Bytes of device memory that runs of `m` rows need, the semaphores among them; grows with m,

@@ -9,7 +9,7 @@
 
 /* ---- problems --------------------------------------------------------- */
 
-enum { N_MAX = 1 << 20, K_MAX = 1 << 23 };
+enum { N_MAX = 1 << 20, K_MAX = 1 << 23, EXPERTS_MAX = 1024, TOP_MAX = 65536 };
 
 typedef struct Message {
     char *data;
@@ -144,13 +144,33 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     return true;
 }
 
+static bool check_experts(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
+{
+    if (p->experts < 0 || p->experts > EXPERTS_MAX)
+        return fail(message, "experts is %lld, not 0 to %d", (long long)p->experts,
+                    EXPERTS_MAX);
+    if (p->top < 0 || p->top > TOP_MAX)
+        return fail(message, "top is %lld, not 0 to %d", (long long)p->top, TOP_MAX);
+    const char *field = p->top ? "top" : p->gather ? "gather" : p->scatter ? "scatter" : "combine";
+    if (p->experts == 0 && (p->top || p->gather || p->scatter || p->combine))
+        return fail(message, "%s is given, but experts is 0", field);
+    if (p->scatter && p->combine)
+        return fail(message, "scatter and combine are both given");
+    s->experts = p->experts;
+    s->top = p->experts && !p->top ? 1 : p->top;
+    s->gather = p->gather;
+    s->scatter = p->scatter || p->combine;
+    s->combine = p->combine;
+    return true;
+}
+
 bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
                  size_t size)
 {
     Message to = {message, size};
     *spec = (MatmulSpec){0};
     if (!check_types(spec, problem, to) || !check_sizes(spec, problem, to) ||
-        !check_options(spec, problem, to))
+        !check_options(spec, problem, to) || !check_experts(spec, problem, to))
         return false;
     choose_product(spec);
     return true;
@@ -253,6 +273,16 @@ static int sum_scale(const MatmulSpec *s)
     return s->deferred_scale - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
 }
 
+/* Returns EXPERTS, the threads' share of offsets: a power of two, few of which there are. */
+static int experts_room(const MatmulSpec *s)
+{
+    enum { LEAST = 32 };
+    int room = LEAST;
+    while (room < s->experts)
+        room *= 2;
+    return room;
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -262,7 +292,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
 {
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
-    bool prepare = program == MATMUL_PREPARE, product = program == MATMUL_PRODUCT;
+    bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS;
+    bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS;
+    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
     bool offset = !prepare && (!pack || s->zeros == TILUS_ZEROS_INTEGER);
     int zero = prepare ? s->zeros != TILUS_ZEROS_NONE || s->offset : (int)s->zeros;
@@ -296,10 +328,13 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", s->residual);
+    add_number(&l, product, "RESIDUAL", "residual", s->residual && !s->combine);
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
+    add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
+    add_number(&l, experts, "GATHER", "gather", s->gather);
+    add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     return l;
 }
@@ -334,8 +369,21 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     return l;
 }
 
+static ParameterList list_combine(const MatmulSpec *s)
+{
+    ParameterList l = {.count = 0};
+    add_type(&l, true, "C", "", s->result);
+    add_number(&l, true, "RESIDUAL", "residual", s->residual);
+    add_number(&l, true, "N_DIVISOR", "d",
+               matmul_stores_by_copies(s) ? 128 / (int)dtype_bits(s->result) : 1);
+    add_number(&l, true, "COMBINE", NULL, 1);
+    return l;
+}
+
 static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
+    if (program == MATMUL_COMBINE)
+        return list_combine(s);
     bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
 }
@@ -346,7 +394,9 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PACK] = "pack",       [MATMUL_PACK_ACROSS] = "pack",
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
-        [MATMUL_DECODE] = "decode",
+        [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
+        [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
+        [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
     };
     return names[program];
 }

@@ -25,6 +25,9 @@ typedef enum MatmulProgram {
     MATMUL_ARRANGE,             /* A to rows in the order of k that @matmul_wgmma reads */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
+    MATMUL_PREPARE_EXPERTS,     /* @prepare for rows of several experts ... */
+    MATMUL_PRODUCT_EXPERTS,     /* ... and @matmul */
+    MATMUL_COMBINE,             /* weighted sums of the rows of a token */
     MATMUL_PROGRAMS
 } MatmulProgram;
 
@@ -46,6 +49,8 @@ typedef struct MatmulSpec {
     bool bias, residual;
     int64_t n, k;
     int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
+    int64_t experts, top;       /* experts: 0 for one matrix */
+    bool gather, scatter, combine;  /* scatter: also with combine, to the workspace */
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
@@ -170,6 +175,10 @@ bool matmul_by_wgmma(const MatmulConfig *config);
 MatmulProgram matmul_product_program(const MatmulConfig *config);
 MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 
+/* Returns the program that does for several experts what `program` does for one matrix; that
+ * itself where the problem has no experts. */
+MatmulProgram matmul_experts_program(const MatmulSpec *spec, MatmulProgram program);
+
 /* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
 bool matmul_stores_by_copies(const MatmulSpec *spec);
 
@@ -204,6 +213,10 @@ void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *dev
 double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m,
                    const MatmulDevice *device);
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
+
+/* Returns the read floor where the rows are of so many experts. */
+double matmul_floor_experts(const MatmulSpec *spec, int64_t experts, int64_t m,
+                            const MatmulDevice *device);
 
 /* Returns the bucket of m, the least power of two that holds it. Tunings are for buckets. */
 int64_t matmul_bucket(int64_t m);

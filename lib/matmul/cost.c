@@ -24,9 +24,16 @@ static double vector_bytes(const MatmulSpec *s, int64_t m)
            (double)s->n * c * s->bias;
 }
 
+double matmul_floor_experts(const MatmulSpec *spec, int64_t experts, int64_t m,
+                            const MatmulDevice *device)
+{
+    double weights = (double)experts * weight_bytes(spec);
+    return 2.50 + (weights + vector_bytes(spec, m)) / device->bandwidth;
+}
+
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device)
 {
-    return 2.50 + (weight_bytes(spec) + vector_bytes(spec, m)) / device->bandwidth;
+    return matmul_floor_experts(spec, 1, m, device);
 }
 
 /* ---- time -------------------------------------------------------------- */

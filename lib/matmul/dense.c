@@ -42,7 +42,7 @@ static bool is_plain(const MatmulSpec *s)
 {
     return s->activations == s->product && matmul_centred_fits(s) &&
            (s->result == s->product || s->result == DTYPE_f32) && !s->bias && !s->residual &&
-           s->function == TILUS_EPILOGUE_NONE;
+           s->function == TILUS_EPILOGUE_NONE && s->experts == 0;
 }
 
 tilus_status dense_plan(tilus_matmul_plan *plan)

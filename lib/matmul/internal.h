@@ -8,6 +8,7 @@
  *     identity.c  the last bytes of packed weights, which say what they are
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
+ *     experts.c   the choice for products of several experts
  *     dense.c     products of many rows, by cuBLAS, which cublas.c finds */
 #ifndef TILUS_MATMUL_INTERNAL_H
 #define TILUS_MATMUL_INTERNAL_H
@@ -21,7 +22,7 @@ enum {
     MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
-    MATMUL_LAUNCHES = 2,        /* of the rows that are computed at once */
+    MATMUL_LAUNCHES = 3,        /* of the rows that are computed at once */
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
@@ -48,7 +49,9 @@ tilus_status matmul_take(void *to, size_t size, const void *from, const char *ob
     ARGUMENT(plain_zeros) ARGUMENT(to) ARGUMENT(a) ARGUMENT(prearranged) ARGUMENT(flags)       \
     ARGUMENT(partials) ARGUMENT(bias) ARGUMENT(residual) ARGUMENT(c) ARGUMENT(m) ARGUMENT(n)   \
     ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
-    ARGUMENT(share) ARGUMENT(extra)
+    ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
+    ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
+    ARGUMENT(tokens)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -156,6 +159,7 @@ struct tilus_matmul_plan {
     Choice choices[MATMUL_BUCKETS];
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
+    Kernel *combine;            /* NULL where nothing is combined */
     Dense dense;
 };
 
@@ -234,10 +238,18 @@ typedef struct Product {
     int64_t rows;               /* of A at once; those that are left come next */
     int64_t blocks, whole, share, extra;    /* whole: by wgmma, tiles of a block's own */
     bool shares_tiles;          /* blocks share tiles, and need flags and partial sums */
-    size_t prearranged_a, partials, size;
+    int64_t tiles;              /* of rows, with experts, as many as any offsets make */
+    size_t prearranged_a, partials, results, size;  /* results: rows that are combined */
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
+
+/* Chooses the rows of packed blocks, unless `rows` are not 0, and the configurations of products
+ * of several experts, by the cost model. Returns the rows; 0: nothing fits. */
+int experts_choose(tilus_matmul_plan *plan, int rows);
+
+/* Returns the most tiles of `tile` rows that `m` rows of the plan's experts can make. */
+int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile);
 
 /* Finds plan->largest, from all choices and from what cuBLAS serves. */
 void products_measure(tilus_matmul_plan *plan);

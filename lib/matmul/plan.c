@@ -63,10 +63,24 @@ static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choi
     return product_of(plan, choice, m).rows > 0;
 }
 
+static tilus_status choose_experts(tilus_matmul_plan *plan, int64_t n_tile)
+{
+    enum { WORD = 4 };
+    if (!experts_choose(plan, (int)n_tile))
+        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for experts runs on device "
+                           "%d (%s)", plan->ordinal, plan->device.name);
+    if (plan->packed.size / WORD > INT32_MAX)
+        return matmul_refuse("problem: experts of %zu packed bytes each, more than %lld",
+                             plan->packed.size, (long long)INT32_MAX * WORD);
+    return TILUS_OK;
+}
+
 static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 {
     if (n_tile != 0 && n_tile != 32 && n_tile != 64 && n_tile != 128)
         return matmul_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
+    if (plan->spec.experts)
+        return choose_experts(plan, n_tile);
     int rows = n_tile ? (int)n_tile
                       : matmul_table_rows(plan->matmul->table, &plan->spec, &plan->device);
     if (rows > 0)
@@ -83,9 +97,11 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
                           const MatmulConfig *c, Kernel **prepare, Kernel **product)
 {
-    *product = kernel_find(plan->matmul, spec, c, matmul_product_program(c), plan->target);
+    MatmulProgram by = matmul_experts_program(spec, matmul_product_program(c));
+    MatmulProgram before = matmul_experts_program(spec, matmul_prepare_program(c));
+    *product = kernel_find(plan->matmul, spec, c, by, plan->target);
     if (c->prearranged_a)
-        *prepare = kernel_find(plan->matmul, spec, c, matmul_prepare_program(c), plan->target);
+        *prepare = kernel_find(plan->matmul, spec, c, before, plan->target);
     return *product && (!c->prearranged_a || *prepare);
 }
 
@@ -111,6 +127,8 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
     plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
+    if (plan->spec.combine && !(plan->combine = find(plan, &plan->choices->config, MATMUL_COMBINE)))
+        return matmul_fail_memory();
     return plan->pack[0] && plan->pack[1] && plan->dense.decode ? TILUS_OK
                                                                 : matmul_fail_memory();
 }
@@ -249,10 +267,14 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
             dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
             zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",
             s->residual ? ", residual" : "");
+    if (s->experts)
+        fprintf(out, "%" PRId64 " experts, %" PRId64 " rows a token%s%s\n", s->experts, s->top,
+                s->gather ? ", rows of A gathered" : "",
+                s->combine ? ", rows of C combined" : s->scatter ? ", rows of C scattered" : "");
     fprintf(out, "device %d, %s, %d multiprocessors, %s\n", plan->ordinal, plan->device.name,
             plan->device.multiprocessors, plan->target);
-    fprintf(out, "packed in blocks of %d x %d, %zu bytes in all\n", plan->packed.rows,
-            MATMUL_PACKED_K, plan->packed.size);
+    fprintf(out, "packed in blocks of %d x %d, %zu bytes %s\n", plan->packed.rows,
+            MATMUL_PACKED_K, plan->packed.size, s->experts ? "an expert" : "in all");
 }
 
 static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m)
@@ -287,8 +309,9 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,
             (int)matmul_bucket(m), c->floor);
-    fprintf(out, "launches %s%s%s\n", c->prepare ? c->prepare->name : "",
-            c->prepare ? ", " : "", c->product->name);
+    fprintf(out, "launches %s%s%s%s%s\n", c->prepare ? c->prepare->name : "",
+            c->prepare ? ", " : "", c->product->name, plan->combine ? ", " : "",
+            plan->combine ? plan->combine->name : "");
 }
 
 char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
@@ -316,7 +339,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 2 * MATMUL_BUCKETS + 3 };
+enum { KERNELS_MAX = 2 * MATMUL_BUCKETS + 4 };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -352,6 +375,8 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
     }
     if (dense)
         add_kernel(&list, plan->dense.decode);
+    if (plan->combine)
+        add_kernel(&list, plan->combine);
     return list;
 }
 
@@ -379,6 +404,9 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    tilus_status status = c->prepare ? kernel_prepare(c->prepare, plan->ordinal) : TILUS_OK;
-    return status == TILUS_OK ? kernel_prepare(c->product, plan->ordinal) : status;
+    Kernel *const kernels[] = {c->prepare, c->product, plan->combine};
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == TILUS_OK; i++)
+        status = kernels[i] ? kernel_prepare(kernels[i], plan->ordinal) : TILUS_OK;
+    return status;
 }

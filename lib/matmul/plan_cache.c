@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLANS_MOST = 64, KEY_MAX = 256 };
+enum { PLANS_MOST = 64, KEY_MAX = 320 };
 
 struct PlanCache {
     struct PlanCache *next;
@@ -20,10 +20,12 @@ static void make_key(const tilus_matmul_plan *plan, int64_t n_tile, char key[KEY
 {
     const MatmulSpec *s = &plan->spec;
     snprintf(key, KEY_MAX, "%s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
-             "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d",
+             "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d "
+             "experts %" PRId64 " top %" PRId64 " %d%d%d",
              dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->scales),
              dtype_name(s->result), s->n, s->k, s->group * s->repeats, (int)s->zeros,
-             (int)s->function, s->bias, s->residual, n_tile, s->a_stride, plan->ordinal);
+             (int)s->function, s->bias, s->residual, n_tile, s->a_stride, plan->ordinal, s->experts,
+             s->top, s->gather, s->scatter, s->combine);
 }
 
 /* Copies what planning has found, not what a plan has of its own. */
@@ -36,6 +38,7 @@ static void copy_plan(tilus_matmul_plan *to, const tilus_matmul_plan *from)
     memcpy(to->choices, from->choices, sizeof to->choices);
     memcpy(to->largest, from->largest, sizeof to->largest);
     memcpy(to->pack, from->pack, sizeof to->pack);
+    to->combine = from->combine;
     to->dense.possible = from->dense.possible;
     to->dense.api = from->dense.api;
     to->dense.decode = from->dense.decode;

@@ -6,6 +6,7 @@
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange does
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
+ *     results         [m, n], before rows of a token are combined
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
  * not suffice are several products, one after the other. */
@@ -63,10 +64,27 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     return p;
 }
 
+/* Returns the product of rows of several experts: each tile is one block's. */
+static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
+{
+    const MatmulConfig *c = &choice->config;
+    const MatmulSpec *s = &plan->spec;
+    Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = MATMUL_M_MAX,
+                 .blocks = matmul_blocks(s, c, plan->device.multiprocessors),
+                 .tiles = experts_tiles(plan, m, 8 * c->tiles)};
+    int64_t panels = p.tiles * plan->packed.slices * c->tiles;
+    int64_t panel = matmul_packed_form(s, c->rows, c->columns).panel;
+    p.prearranged_a = place(&p.size, c->prearranged_a ? panels * panel : 0);
+    p.results = place(&p.size, s->combine ? m * s->n * dtype_bits(s->result) / 8 : 0);
+    return p;
+}
+
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     const MatmulConfig *c = &choice->config;
     const MatmulSpec *s = &plan->spec;
+    if (s->experts)
+        return experts_product_of(plan, choice, m);
     if (matmul_by_wgmma(c))
         return wgmma_product_of(plan, choice, m);
     int64_t slices = plan->packed.slices, iterations = matmul_iterations(s, c);
@@ -145,6 +163,9 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
         {"call: residual", call->residual, 16, s->residual},
         {"call: c", call->c, 16, true},
         {"call: workspace", call->workspace, MATMUL_ALIGN, true},
+        {"call: offsets", call->offsets, 4, s->experts > 0},
+        {"call: ids", call->ids, 4, s->gather || s->scatter},
+        {"call: route", call->route, 4, s->combine},
     };
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && status == TILUS_OK; i++)
@@ -156,8 +177,13 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
 static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
     int64_t k = plan->spec.k;
-    if (call->m < 1 || call->m > MATMUL_M_MAX)
-        return matmul_refuse("call: m is %" PRId64 ", not 1 to %d", call->m, MATMUL_M_MAX);
+    if (call->m < 0 || call->m > MATMUL_M_MAX)
+        return matmul_refuse("call: m is %" PRId64 ", not 0 to %d", call->m, MATMUL_M_MAX);
+    if (call->m == 0)
+        return TILUS_OK;
+    if (plan->spec.experts && call->m % plan->spec.top)
+        return matmul_refuse("call: m is %" PRId64 ", not a multiple of the problem's top, %"
+                             PRId64, call->m, plan->spec.top);
     if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > MATMUL_STRIDE_MAX))
         return matmul_refuse("call: a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
                              call->a_stride, k, MATMUL_STRIDE_MAX);
@@ -227,8 +253,9 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
     int64_t stride = call->a_stride ? call->a_stride : s->k;
     uint64_t a = (uint64_t)(first * stride * dtype_bits(s->activations) / 8);
     uint64_t c = (uint64_t)(first * s->n * dtype_bits(s->result) / 8);
-    return (Piece){.a = call->a + a, .c = call->c + c, .stride = stride,
-                   .residual = s->residual ? call->residual + c : call->c + c,
+    uint64_t to = (s->combine ? call->workspace + p->results : call->c) + c;
+    return (Piece){.a = call->a + a, .c = to, .stride = stride,
+                   .residual = s->residual && !s->combine ? call->residual + c : to,
                    .m = at_most(p->rows, call->m - first)};
 }
 
@@ -241,12 +268,27 @@ static void set_activations(Launch *l, const Piece *piece, uint64_t prearranged)
     l->args[MATMUL_ARGUMENT_stride].integer = piece->stride;
 }
 
+/* Sets what tells experts' rows, if the problem has experts; packed weights have fewer than 2^31
+ * words each (matmul_spec). Those that do not need ids get offsets in their place. */
+static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product *p,
+                        const tilus_matmul_call *call)
+{
+    enum { WORD = 4 };
+    l->args[MATMUL_ARGUMENT_offsets].pointer = call->offsets;
+    l->args[MATMUL_ARGUMENT_ids].pointer = call->ids ? call->ids : call->offsets;
+    l->args[MATMUL_ARGUMENT_experts].integer = plan->spec.experts;
+    l->args[MATMUL_ARGUMENT_packed].integer = (int64_t)plan->packed.size / WORD;
+    l->args[MATMUL_ARGUMENT_top].integer = plan->spec.top;
+    l->args[MATMUL_ARGUMENT_tiles].integer = p->tiles;
+}
+
 static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
                              const Piece *piece, const tilus_matmul_call *call)
 {
     Launch l = {.kernel = p->choice->prepare};
     set_weights(&l, plan, call->weights);
     set_activations(&l, piece, call->workspace + p->prearranged_a);
+    set_experts(&l, plan, p, call);
     return l;
 }
 
@@ -265,6 +307,21 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
     l.args[MATMUL_ARGUMENT_whole].integer = p->whole;
     l.args[MATMUL_ARGUMENT_share].integer = p->share;
     l.args[MATMUL_ARGUMENT_extra].integer = p->extra;
+    set_experts(&l, plan, p, call);
+    return l;
+}
+
+static Launch combine_launch(const tilus_matmul_plan *plan, const Product *p,
+                             const tilus_matmul_call *call)
+{
+    Launch l = {.kernel = plan->combine};
+    l.args[MATMUL_ARGUMENT_rows].pointer = call->workspace + p->results;
+    l.args[MATMUL_ARGUMENT_route].pointer = call->route;
+    l.args[MATMUL_ARGUMENT_residual].pointer = plan->spec.residual ? call->residual : call->c;
+    l.args[MATMUL_ARGUMENT_c].pointer = call->c;
+    l.args[MATMUL_ARGUMENT_tokens].integer = call->m / plan->spec.top;
+    l.args[MATMUL_ARGUMENT_n].integer = plan->spec.n;
+    l.args[MATMUL_ARGUMENT_top].integer = plan->spec.top;
     return l;
 }
 
@@ -284,6 +341,8 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     if (p->choice->prepare)
         launches[count++] = prepare_launch(plan, p, &piece, call);
     launches[count++] = matmul_launch(plan, p, &piece, call);
+    if (plan->combine)
+        launches[count++] = combine_launch(plan, p, call);
     return count;
 }
 
@@ -345,6 +404,8 @@ static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
 {
     Launch launches[MATMUL_LAUNCHES];
     tilus_status status = TILUS_OK;
+    if (call->m == 0)
+        return TILUS_OK;
     if (dense_serves(plan, call->m))
         return dense_run(plan, stream, call);
     const Choice choice = choice_for(plan, call);

@@ -32,6 +32,14 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *c)
     return matmul_by_wgmma(c) ? MATMUL_ARRANGE : MATMUL_PREPARE;
 }
 
+MatmulProgram matmul_experts_program(const MatmulSpec *s, MatmulProgram program)
+{
+    return s->experts == 0              ? program
+           : program == MATMUL_PREPARE ? MATMUL_PREPARE_EXPERTS
+           : program == MATMUL_PRODUCT ? MATMUL_PRODUCT_EXPERTS
+                                       : program;
+}
+
 bool matmul_stores_by_copies(const MatmulSpec *spec)
 {
     return spec->n * dtype_bits(spec->result) % 128 == 0;

@@ -169,7 +169,7 @@ static void refuses_bad_calls(void **state)
     snprintf(small, sizeof small, "workspace_size is %zu; 5 rows need %zu",
              good.workspace_size - 1, good.workspace_size);
     const char *messages[] = {
-        "m is 0, not 1 to 65536", "m is 65537", "a is 0", "a is 0x10008, not a multiple of 16",
+        "m is -1, not 0 to 65536", "m is 65537", "a is 0", "a is 0x10008, not a multiple of 16",
         "a_stride is 1096, not 0 or k, 1104, to 8388608", "a_stride is -8",
         "a_stride is 8388616", "weights is 0",
         "weights is 0x20010, not a multiple of 256", "bias is 0", "residual is 0x40004",
@@ -178,7 +178,7 @@ static void refuses_bad_calls(void **state)
     tilus_matmul_call bad[COUNT(messages)], *next = bad;
     for (size_t i = 0; i < COUNT(bad); i++)
         bad[i] = good;
-    (next++)->m = 0;
+    (next++)->m = -1;
     (next++)->m = 65537;
     (next++)->a = 0;
     (next++)->a += 8;

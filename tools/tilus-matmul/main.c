@@ -100,6 +100,8 @@ static bool check_command(const Settings *s, size_t i)
         return wrong("%s wants --weights=TYPE, u1 to u8, i1 to i8 or f3e1m1 to f8e7m0", name);
     if (commands[i].has_extents && (!s->n || !s->k))
         return wrong("%s wants -n and -k, the extents of the weights", name);
+    if (s->experts && commands[i].run == command_run)
+        return wrong("%s takes no --experts", name);
     if (commands[i].has_output && !s->output)
         return wrong("%s wants -o, where the result goes", name);
     return true;
@@ -136,6 +138,14 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"k", "extent", "rows of the weights", OPTION_UNSIGNED, &s->k, NULL},
         {"n-tile", "size", "of the packed form, for parts of a matrix; 0 is the best (default 0)",
          OPTION_UNSIGNED, &s->n_tile, NULL},
+        {"experts", "count", "matrices of weights, each with rows of its own; 0 is one matrix for "
+         "all rows (default 0)", OPTION_UNSIGNED, &s->experts, NULL},
+        {"top", "count", "experts: rows of a token (default 1)", OPTION_UNSIGNED, &s->top, NULL},
+        {"gather", NULL, "experts: A has tokens, of which ids name the rows", OPTION_FLAG,
+         &s->gather, NULL},
+        {"scatter", NULL, "experts: C has its rows where ids say", OPTION_FLAG, &s->scatter, NULL},
+        {"combine", NULL, "experts: C has weighted sums of the rows of tokens", OPTION_FLAG,
+         &s->combine, NULL},
         {"m", "list", "rows of A (default 1,16)", OPTION_STRING, &s->sizes, NULL},
         {"device", "name", "whose plans and packed form are wanted (default h200)",
          OPTION_STRING, &s->device, NULL},

@@ -29,6 +29,8 @@ typedef struct Settings {
     const char *a;
     double tolerance;
     int engine;                 /* ENGINE_ */
+    unsigned experts, top;
+    bool gather, scatter, combine;
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
     size_t m_count;

@@ -1,0 +1,109 @@
+/* Products of several experts: tiles of their rows, and the choice of configurations. Rows of
+ * experts are known on the device only, so the choice is for as many rows of each as there are
+ * on average, of as many experts as these rows can have. */
+#include "matmul/internal.h"
+
+#include "support/integer.h"
+
+#include <math.h>
+
+enum { ROWS_KINDS = 3, ROWS_LEAST = 32 };
+
+int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile)
+{
+    int64_t experts = plan->spec.experts < m ? plan->spec.experts : m;
+    int64_t most = (m + experts * (tile - 1)) / tile;
+    return most < 1 ? 1 : most;
+}
+
+/* ---- the choice ----------------------------------------------------------- */
+
+typedef struct Search {
+    const tilus_matmul_plan *plan;
+    int64_t m;
+    double floor;
+    Choice best[ROWS_KINDS];    /* for packed blocks of 32, 64, 128 rows; us 0: nothing fits */
+} Search;
+
+/* Returns the number of 32, 64 or 128 rows among the kinds. */
+static int kind_of(int rows)
+{
+    return rows / ROWS_LEAST / 2;
+}
+
+static int64_t touched_experts(const Search *s)
+{
+    return s->plan->spec.experts < s->m ? s->plan->spec.experts : s->m;
+}
+
+/* Returns the microseconds of a configuration, as of one matrix whose tiles are those of all
+ * experts: on average half of an expert's last tile has no rows. */
+static double find_cost(const Search *s, const MatmulConfig *c)
+{
+    int64_t tile = 8 * c->tiles, touched = touched_experts(s);
+    double tiles = fmax((double)s->m / (double)(touched * tile) + 0.5, 1);
+    int64_t rows = (int64_t)ceil(tiles * (double)touched) * tile;
+    return fmax(matmul_cost(&s->plan->spec, c, rows, &s->plan->device), s->floor);
+}
+
+/* Considers configurations whose blocks have whole tiles. */
+static void consider(void *data, const MatmulConfig *c)
+{
+    Search *s = data;
+    if (c->per_sm || c->zeros_by_mma || c->register_reallocation)
+        return;
+    Choice *best = &s->best[kind_of(c->rows)];
+    double us = find_cost(s, c);
+    if (best->us == 0 || us < best->us)
+        *best = (Choice){.config = *c, .source = MATMUL_FROM_MODEL, .us = us, .floor = s->floor};
+}
+
+static void search(Search *s, const tilus_matmul_plan *plan, int64_t m)
+{
+    enum { LEAST = 8, MOST = 256 };     /* rows of an expert whose configurations are looked at */
+    const MatmulSpec *spec = &plan->spec;
+    *s = (Search){.plan = plan, .m = m};
+    int64_t touched = touched_experts(s), rows = ceil_div_i64(m, touched);
+    s->floor = matmul_floor_experts(spec, touched, m, &plan->device);
+    rows = rows < LEAST ? LEAST : rows < MOST ? rows : MOST;
+    matmul_enumerate(spec, rows, &plan->device, consider, s);
+}
+
+/* Returns the kind with the least sum, over buckets of m, of the square of how many times as long
+ * as the best it takes; -1: none fits in every bucket. */
+static int find_rows(const Search all[MATMUL_BUCKETS])
+{
+    double least = INFINITY;
+    int found = -1;
+    for (int kind = 0; kind < ROWS_KINDS; kind++) {
+        double sum = 0;
+        for (int i = 0; i < MATMUL_BUCKETS; i++) {
+            double best = INFINITY, own = all[i].best[kind].us;
+            for (int other = 0; other < ROWS_KINDS; other++)
+                if (all[i].best[other].us > 0)
+                    best = fmin(best, all[i].best[other].us);
+            sum += own > 0 ? own / best * (own / best) : INFINITY;
+        }
+        if (sum < least) {
+            least = sum;
+            found = kind;
+        }
+    }
+    return found;
+}
+
+int experts_choose(tilus_matmul_plan *plan, int rows)
+{
+    Search all[MATMUL_BUCKETS];
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        search(&all[i], plan, (int64_t)1 << i);
+    int kind = rows ? kind_of(rows) : find_rows(all);
+    for (int i = 0; i < MATMUL_BUCKETS && kind >= 0; i++) {
+        plan->choices[i] = all[i].best[kind];
+        kind = all[i].best[kind].us > 0 ? kind : -1;
+    }
+    if (kind < 0)
+        return 0;
+    packed_place(&plan->packed, &plan->spec, ROWS_LEAST << kind);
+    return ROWS_LEAST << kind;
+}

@@ -1,0 +1,514 @@
+/* Products of rows of several experts on a software device with the CPU engine, by public calls
+ * alone, against sums of f64; and what is refused. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tilus/matmul.h"
+#include "tilus/tilus.h"
+#include "tilus/types.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { EXPERTS_MOST = 8 };
+
+static tilus_rt *rt;
+static tilus_matmul *matmul;
+
+static int set_up(void **state)
+{
+    (void)state;
+    const tilus_rt_options options = {.struct_size = sizeof options,
+                                      .devices = tilus_find_device("h200"), .device_count = 1,
+                                      .engine = tilus_cpu_engine()};
+    const tilus_matmul_options matmul_options = {.struct_size = sizeof matmul_options,
+                                                 .compile = tilus_matmul_compile};
+    char message[256];
+    if (tilus_rt_open(&options, &rt, message, sizeof message) != TILUS_OK)
+        fail_msg("%s", message);
+    return tilus_matmul_open(rt, &matmul_options, &matmul);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+    return 0;
+}
+
+static void assert_ok(tilus_status status)
+{
+    if (status != TILUS_OK)
+        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
+}
+
+static void assert_refused(tilus_status got, const char *part)
+{
+    if (got != TILUS_ERROR_ARGUMENT || !strstr(tilus_rt_error(), part))
+        fail_msg("%s: %s", tilus_status_name(got), tilus_rt_error());
+}
+
+/* ---- numbers ----------------------------------------------------------------------- */
+
+/* Elements of a type, and what they stand for. */
+typedef struct Numbers {
+    void *bytes;
+    double *values;
+    size_t size;
+} Numbers;
+
+static double uniform(void)
+{
+    static uint32_t seed = 12345;
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) / 8388608.0 - 1;
+}
+
+static Numbers numbers(const char *type, int64_t count, double scale)
+{
+    unsigned bits = tilus_type_bits(type);
+    Numbers n = {.size = ((size_t)count * bits + 7) / 8 + 1};
+    n.bytes = calloc(n.size, 1);
+    n.values = calloc((size_t)count + 1, sizeof *n.values);
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t code = tilus_encode(type, scale * uniform());
+        n.values[i] = tilus_decode(type, code);
+        tilus_set_bits(n.bytes, (size_t)i, bits, code);
+    }
+    return n;
+}
+
+static void numbers_free(Numbers *n)
+{
+    free(n->bytes);
+    free(n->values);
+}
+
+static uint64_t place(const void *bytes, size_t size)
+{
+    uint64_t address;
+    assert_ok(tilus_rt_allocate(rt, 0, size, &address));
+    if (bytes)
+        assert_ok(tilus_rt_upload(rt, 0, address, bytes, size));
+    return address;
+}
+
+/* ---- cases --------------------------------------------------------------------------- */
+
+/* Rows 0 to `before` - 1 and the last `behind` are no expert's. */
+typedef struct Case {
+    tilus_matmul_problem problem;
+    int32_t before, behind, rows[EXPERTS_MOST];
+    double scale;               /* of codes */
+} Case;
+
+typedef struct Operands {
+    const Case *c;
+    tilus_matmul_plan *plan;
+    int64_t m, top, results;    /* rows of C */
+    int32_t *ids, offsets[EXPERTS_MOST + 1];
+    Numbers a, bias, residual, route;
+    double *b;                  /* [experts, n, k], dequantized */
+    tilus_matmul_call call;
+} Operands;
+
+static const char *or(const char *type, const char *usual)
+{
+    return type ? type : usual;
+}
+
+/* Packs the weights of an expert, and writes them down as numbers. */
+static void pack_expert(const Operands *o, int64_t expert, unsigned char *packed)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    int64_t group = p->group ? p->group : p->k, groups = (p->k - 1) / group + 1;
+    const char *zero_types[] = {"u8", "u8", "f16"};
+    Numbers codes = numbers(p->weights, p->n * p->k, o->c->scale);
+    Numbers scales = numbers(or(p->scales, "f16"), p->n * groups, 0.02);
+    Numbers zeros = numbers(zero_types[p->zeros], p->n * groups, p->zeros ? 3 : 0);
+    const tilus_matmul_weights weights = {sizeof weights, codes.bytes, scales.bytes,
+                                          p->zeros ? zeros.bytes : NULL, .transposed = true};
+    assert_ok(tilus_matmul_pack(o->plan, &weights, packed));
+    double *b = o->b + expert * p->n * p->k;
+    for (int64_t n = 0; n < p->n; n++)
+        for (int64_t k = 0; k < p->k; k++) {
+            int64_t g = n * groups + k / group;
+            b[n * p->k + k] = (codes.values[n * p->k + k] - zeros.values[g]) * scales.values[g];
+        }
+    numbers_free(&codes);
+    numbers_free(&scales);
+    numbers_free(&zeros);
+}
+
+static uint64_t pack(const Operands *o)
+{
+    size_t size = tilus_matmul_packed_size(o->plan), all = size * (size_t)o->c->problem.experts;
+    unsigned char *packed = malloc(all);
+    for (int64_t e = 0; e < o->c->problem.experts; e++)
+        pack_expert(o, e, packed + (size_t)e * size);
+    uint64_t address = place(packed, all);
+    free(packed);
+    return address;
+}
+
+/* Shuffles 0 .. m - 1. */
+static int32_t *make_ids(int64_t m)
+{
+    int32_t *ids = calloc((size_t)m, sizeof *ids);
+    for (int64_t i = 0; i < m; i++) {
+        int64_t other = (int64_t)((uniform() + 1) / 2 * (double)(i + 1));
+        ids[i] = ids[other];
+        ids[other] = (int32_t)i;
+    }
+    return ids;
+}
+
+/* Makes a workspace whose semaphores are zero, and the rest NaN. */
+static uint64_t make_workspace(size_t size)
+{
+    uint64_t address = place(NULL, size);
+    assert_ok(tilus_rt_fill(rt, 0, address, 0xff, size));
+    assert_ok(tilus_rt_fill(rt, 0, address, 0, TILUS_MATMUL_SEMAPHORES));
+    return address;
+}
+
+static void make_rows(Operands *o)
+{
+    o->m = o->offsets[0] = o->c->before;
+    for (int64_t e = 0; e < o->c->problem.experts; e++) {
+        o->m += o->c->rows[e];
+        o->offsets[e + 1] = (int32_t)o->m;
+    }
+    o->m += o->c->behind;
+    o->ids = make_ids(o->m);
+}
+
+/* Makes weights of tokens' rows, 0 for those that no expert has. */
+static Numbers make_route(const Operands *o)
+{
+    Numbers route = numbers("f32", o->m, 1);
+    for (int64_t r = 0; r < o->m; r++)
+        if (r < o->offsets[0] || r >= o->offsets[o->c->problem.experts]) {
+            route.values[o->ids[r]] = 0;
+            tilus_set_bits(route.bytes, (size_t)o->ids[r], 32, 0);
+        }
+    return route;
+}
+
+static Operands make_operands(const Case *c)
+{
+    const tilus_matmul_problem *p = &c->problem;
+    Operands o = {.c = c, .top = p->top ? p->top : 1};
+    tilus_matmul_problem problem = *p;
+    problem.struct_size = sizeof problem;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &o.plan));
+    make_rows(&o);
+    o.results = p->combine ? o.m / o.top : o.m;
+    const char *result = or(p->result, or(p->scales, "f16"));
+    o.a = numbers(or(p->activations, "f16"), (p->gather ? o.m / o.top : o.m) * p->k, 1);
+    o.bias = numbers(result, p->experts * p->n, 1);
+    o.residual = numbers(result, o.results * p->n, 1);
+    o.route = make_route(&o);
+    o.b = calloc((size_t)(p->experts * p->n * p->k), sizeof *o.b);
+    size_t room = tilus_matmul_workspace_size(o.plan, o.m), ids = (size_t)o.m * sizeof *o.ids;
+    o.call = (tilus_matmul_call){
+        .struct_size = sizeof o.call, .m = o.m, .a = place(o.a.bytes, o.a.size),
+        .weights = pack(&o), .bias = p->bias ? place(o.bias.bytes, o.bias.size) : 0,
+        .residual = p->residual ? place(o.residual.bytes, o.residual.size) : 0,
+        .c = place(NULL, o.residual.size), .workspace = make_workspace(room),
+        .workspace_size = room, .weights_identity = tilus_matmul_packed_identity(o.plan),
+        .offsets = place(o.offsets, sizeof o.offsets),
+        .ids = p->gather || p->scatter || p->combine ? place(o.ids, ids) : 0,
+        .route = p->combine ? place(o.route.bytes, o.route.size) : 0};
+    return o;
+}
+
+static void free_operands(Operands *o)
+{
+    const tilus_matmul_call *c = &o->call;
+    const uint64_t all[] = {c->a, c->weights, c->bias, c->residual, c->c, c->workspace,
+                            c->offsets, c->ids, c->route};
+    for (size_t i = 0; i < COUNT(all); i++)
+        assert_ok(tilus_rt_release(rt, 0, all[i]));
+    tilus_matmul_plan_free(o->plan);
+    numbers_free(&o->a);
+    numbers_free(&o->bias);
+    numbers_free(&o->residual);
+    numbers_free(&o->route);
+    free(o->b);
+    free(o->ids);
+}
+
+/* ---- the product in f64 ----------------------------------------------------------------- */
+
+static double multiply(const Operands *o, int64_t expert, int64_t row, int64_t n)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    int64_t from = p->gather ? o->ids[row] / o->top : row;
+    double sum = p->bias ? o->bias.values[expert * p->n + n] : 0;
+    for (int64_t k = 0; k < p->k; k++)
+        sum += o->a.values[from * p->k + k] * o->b[(expert * p->n + n) * p->k + k];
+    return p->function == TILUS_EPILOGUE_SILU ? sum / (1 + exp(-sum)) : sum;
+}
+
+/* Adds the rows of an expert to what C is. `touched` rows are those that it stores. */
+static void add_expert(const Operands *o, int64_t expert, double *c, bool *touched)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    for (int64_t row = o->offsets[expert]; row < o->offsets[expert + 1]; row++) {
+        int64_t to = p->combine ? o->ids[row] / o->top : p->scatter ? o->ids[row] : row;
+        double weight = p->combine ? o->route.values[o->ids[row]] : 1;
+        touched[to] = true;
+        for (int64_t n = 0; n < p->n; n++)
+            c[to * p->n + n] += weight * multiply(o, expert, row, n);
+    }
+}
+
+static double *find_result(const Operands *o, bool *touched)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    double *c = calloc((size_t)(o->results * p->n), sizeof *c);
+    for (int64_t e = 0; e < p->experts; e++)
+        add_expert(o, e, c, touched);
+    for (int64_t i = 0; i < o->results * p->n; i++) {
+        touched[i / p->n] |= p->combine;
+        c[i] += p->residual ? o->residual.values[i] : 0;
+    }
+    return c;
+}
+
+/* Compares: rows that nobody has keep their bytes, of 0xff. */
+static void compare(const Operands *o, const void *got, const char *result)
+{
+    const tilus_matmul_problem *p = &o->c->problem;
+    bool *touched = calloc((size_t)o->results, sizeof *touched);
+    double *want = find_result(o, touched), error = 0, norm = 0;
+    unsigned bits = tilus_type_bits(result);
+    for (int64_t i = 0; i < o->results * p->n; i++) {
+        uint64_t code = tilus_get_bits(got, (size_t)i, bits);
+        if (!touched[i / p->n]) {
+            assert_int_equal(code, bits == 32 ? 0xffffffff : 0xffff);
+            continue;
+        }
+        error += pow(tilus_decode(result, code) - want[i], 2);
+        norm += want[i] * want[i];
+    }
+    double most = strcmp(result, "bf16") ? 0.002 : 0.01;
+    if (!(norm > 0 && sqrt(error / norm) < most))
+        fail_msg("%s, %s: %g of the norm %g", p->weights, result, sqrt(error / norm), norm);
+    free(want);
+    free(touched);
+}
+
+static void check_product(const Case *c)
+{
+    Operands o = make_operands(c);
+    const char *result = or(c->problem.result, or(c->problem.scales, "f16"));
+    size_t size = o.residual.size - 1;
+    void *got = malloc(size);
+    assert_ok(tilus_matmul_prepare(o.plan, o.m));
+    for (int pass = 0; pass < 2; pass++) {      /* the workspace serves again */
+        assert_ok(tilus_rt_fill(rt, 0, o.call.c, 0xff, size));
+        assert_ok(tilus_matmul_run(o.plan, NULL, &o.call));
+        assert_ok(tilus_rt_download(rt, 0, got, o.call.c, size));
+        compare(&o, got, result);
+    }
+    free(got);
+    free_operands(&o);
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+static void multiplies_sorted_rows(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 72, .k = 256, .group = 128, .experts = 4,
+                           .zeros = TILUS_ZEROS_INTEGER, .bias = true}, 2, 3, {5, 0, 1, 17}, 15});
+    check_product(&(Case){{.weights = "f6e3m2", .activations = "bf16", .scales = "bf16", .n = 40, .k = 136,
+                           .experts = 1, .residual = true}, 0, 0, {9}, 10});
+}
+
+static void gathers_and_scatters_rows(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "i3", .n = 48, .k = 256, .group = 64, .experts = 5, .top = 4,
+                           .gather = true, .function = TILUS_EPILOGUE_SILU},
+                          1, 2, {0, 3, 1, 0, 5}, 3});
+    check_product(&(Case){{.weights = "u8", .scales = "bf16", .result = "f32", .n = 64, .k = 192,
+                           .experts = 3, .scatter = true, .residual = true, .bias = true},
+                          1, 1, {3, 0, 8}, 100});
+    check_product(&(Case){{.weights = "u1", .n = 32, .k = 128, .group = 32, .experts = 2, .top = 3,
+                           .zeros = TILUS_ZEROS_FLOAT, .gather = true, .scatter = true},
+                          0, 0, {2, 4}, 1});
+}
+
+/* Tokens some of whose rows, or all, no expert has. */
+static void combines_rows_of_tokens(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 72, .k = 128, .group = 128, .experts = 3,
+                           .top = 2, .combine = true}, 3, 4, {2, 0, 3}, 15});
+    check_product(&(Case){{.weights = "f4e2m1", .n = 41, .k = 128, .experts = 2, .top = 3,
+                           .gather = true, .combine = true, .residual = true, .result = "f32"},
+                          0, 0, {4, 5}, 6});
+}
+
+/* Tiles of many rows, where scales act on weights. */
+static void multiplies_many_rows(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 64, .k = 256, .group = 128, .experts = 3,
+                           .zeros = TILUS_ZEROS_INTEGER, .gather = true},
+                          0, 5, {130, 1, 200}, 15});
+}
+
+/* k that the group does not divide: the last group is short. */
+static void multiplies_a_short_last_group(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 32, .k = 232, .group = 64, .experts = 2,
+                           .zeros = TILUS_ZEROS_INTEGER}, 0, 0, {2, 1}, 15});
+    check_product(&(Case){{.weights = "i5", .n = 32, .k = 328, .group = 256, .experts = 2},
+                          0, 0, {2, 1}, 15});
+}
+
+/* An expert is packed as one matrix is. */
+static void packs_an_expert_as_a_matrix(void **state)
+{
+    (void)state;
+    tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 768,
+                                    .k = 2048, .group = 128, .experts = 128, .top = 8};
+    tilus_matmul_plan *experts, *one;
+    int64_t k_tile;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &experts));
+    tilus_matmul_tile(experts, &problem.n_tile, &k_tile);
+    problem.experts = problem.top = 0;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &one));
+    assert_int_equal(tilus_matmul_packed_identity(one), tilus_matmul_packed_identity(experts));
+    assert_int_equal(tilus_matmul_packed_size(one), tilus_matmul_packed_size(experts));
+    tilus_matmul_plan_free(one);
+    tilus_matmul_plan_free(experts);
+}
+
+static void runs_no_rows(void **state)
+{
+    (void)state;
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 64,
+                                          .k = 128};
+    const tilus_matmul_call call = {.struct_size = sizeof call};
+    tilus_matmul_plan *plan;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    assert_ok(tilus_matmul_run(plan, NULL, &call));
+    tilus_matmul_plan_free(plan);
+}
+
+static void describes_experts(void **state)
+{
+    (void)state;
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 768,
+                                          .k = 2048, .group = 128, .experts = 128, .top = 8,
+                                          .gather = true, .combine = true};
+    tilus_matmul_plan *plan;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    char *text = tilus_matmul_describe(plan, 64), *kernels = tilus_matmul_kernels(plan, 64);
+    assert_non_null(strstr(text, "128 experts, 8 rows a token, rows of A gathered, rows of C "
+                                 "combined"));
+    assert_non_null(strstr(text, ", combine-f16-d8-sm_90a"));
+    assert_non_null(strstr(kernels, "\tmatmul_experts\t"));
+    assert_non_null(strstr(kernels, "EXPERTS=128 GATHER=1 SCATTER=1"));
+    assert_non_null(strstr(kernels, "\tcombine\t"));
+    assert_null(strstr(kernels, "\tmatmul\t"));
+    tilus_free(text);
+    tilus_free(kernels);
+    tilus_matmul_plan_free(plan);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+static void refuse_problem(tilus_matmul_problem problem, const char *part)
+{
+    tilus_matmul_plan *plan;
+    problem.struct_size = sizeof problem;
+    problem.weights = "u4";
+    problem.n = problem.n ? problem.n : 64;
+    problem.k = problem.k ? problem.k : 128;
+    assert_refused(tilus_matmul_plan_create(matmul, &problem, 0, &plan), part);
+}
+
+static void refuses_problems(void **state)
+{
+    (void)state;
+    refuse_problem((tilus_matmul_problem){.experts = -1}, "experts is -1, not 0 to 1024");
+    refuse_problem((tilus_matmul_problem){.experts = 1025}, "experts is 1025, not 0 to 1024");
+    refuse_problem((tilus_matmul_problem){.experts = 1, .top = 65537}, "top is 65537, not 0 to 65536");
+    refuse_problem((tilus_matmul_problem){.top = 2}, "top is given, but experts is 0");
+    refuse_problem((tilus_matmul_problem){.gather = true}, "gather is given, but experts is 0");
+    refuse_problem((tilus_matmul_problem){.scatter = true}, "scatter is given, but experts is 0");
+    refuse_problem((tilus_matmul_problem){.combine = true}, "combine is given, but experts is 0");
+    refuse_problem((tilus_matmul_problem){.experts = 2, .scatter = true, .combine = true},
+                   "scatter and combine are both given");
+    refuse_problem((tilus_matmul_problem){.experts = 2, .n = 1 << 20, .k = 1 << 15},
+                   "packed bytes each, more than 8589934588");
+}
+
+static void refuses_calls(void **state)
+{
+    (void)state;
+    static const Case c = {{.weights = "u4", .n = 32, .k = 128, .experts = 2, .top = 2,
+                            .gather = true, .combine = true}, 0, 0, {2, 2}, 15};
+    Operands o = make_operands(&c);
+    tilus_matmul_call call = o.call;
+    call.m = 3;
+    assert_refused(tilus_matmul_run(o.plan, NULL, &call), "m is 3, not a multiple of the problem's top, 2");
+    call = o.call;
+    call.offsets = 0;
+    assert_refused(tilus_matmul_run(o.plan, NULL, &call), "offsets is 0");
+    call.offsets = 2;
+    assert_refused(tilus_matmul_run(o.plan, NULL, &call), "offsets is 0x2, not a multiple of 4");
+    call = o.call;
+    call.ids = 0;
+    assert_refused(tilus_matmul_run(o.plan, NULL, &call), "ids is 0");
+    call = o.call;
+    call.route = 0;
+    assert_refused(tilus_matmul_run(o.plan, NULL, &call), "route is 0");
+    free_operands(&o);
+}
+
+static void refuses_what_one_matrix_has_not(void **state)
+{
+    (void)state;
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 64,
+                                          .k = 128};
+    tilus_matmul_call call = {.struct_size = sizeof call, .m = 1, .a = 256, .weights = 256,
+                              .c = 256, .workspace = 256, .workspace_size = 1 << 30,
+                              .offsets = 256};
+    tilus_matmul_plan *plan;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    assert_refused(tilus_matmul_run(plan, NULL, &call), "offsets is given, but the problem has none");
+    tilus_matmul_plan_free(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(multiplies_sorted_rows),
+        cmocka_unit_test(gathers_and_scatters_rows),
+        cmocka_unit_test(combines_rows_of_tokens),
+        cmocka_unit_test(multiplies_many_rows),
+        cmocka_unit_test(multiplies_a_short_last_group),
+        cmocka_unit_test(packs_an_expert_as_a_matrix),
+        cmocka_unit_test(runs_no_rows),
+        cmocka_unit_test(describes_experts),
+        cmocka_unit_test(refuses_problems),
+        cmocka_unit_test(refuses_calls),
+        cmocka_unit_test(refuses_what_one_matrix_has_not),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
