@@ -110,7 +110,7 @@ if nvdisasm:
     config.available_features.add("nvdisasm")
 if "full" in lit_config.params:
     config.available_features.add("full")
-if has_gpu():
+if has_gpu() and not config.emulator:
     config.available_features.add("gpu")
 if shutil.which("llvm-remarkutil", path=config.llvm_tools_dir):
     config.available_features.add("remarkutil")

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,10 +200,24 @@ static void test_megabytes_do_not_block(void **state)
     free(text);
 }
 
+/* Returns false where a child that cannot start counts as started: qemu-user 7.2 makes a
+ * fork of the vfork in which the error would come back. */
+static bool tells_of_failed_starts(void)
+{
+    pid_t child;
+    char *const words[] = {"/nowhere/program", NULL};
+    if (posix_spawn(&child, words[0], NULL, NULL, words, NULL) != 0)
+        return true;
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return false;
+}
+
 static void test_what_cannot_start_is_named(void **state)
 {
     char *text;
     (void)state;
+    if (!tells_of_failed_starts())
+        skip();
     assert_int_equal(compile("/nowhere/tilus-llc", 0, "", &text), TILUS_ERROR_CHILD);
     assert_non_null(strstr(text, "/nowhere/tilus-llc: No such file or directory"));
     free(text);

@@ -465,9 +465,25 @@ static const char *use_after_fork(tilus_rt *rt, tilus_kernel *kernel, int calls)
     return fake->calls == calls ? NULL : "called the driver";
 }
 
+/* Returns false where madvise(2) only says that it empties the page, as qemu-user 7.2. */
+static bool empties_pages(void)
+{
+    ForkMark mark;
+    fork_mark_make(&mark);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fork_mark_is_mine(&mark));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    fork_mark_free(&mark);
+    return status == 0;
+}
+
 static void a_forked_child_gets_an_error(void **state)
 {
     (void)state;
+    if (!empties_pages())
+        skip();
     tilus_rt *rt = open_fake();
     tilus_kernel *kernel = create(rt, &scale, ptx);
     assert_ok(tilus_kernel_prepare(kernel, 0));
