@@ -1,6 +1,9 @@
 """compressed-tensors by hand: all layouts against scalar decoders."""
+import dataclasses
 import struct
 import unittest
+
+import numpy as np
 
 from helpers import Case, E2M1, decode, e4m3, f16, f32, halves, i32, pack_bits, transpose, u8, words_of
 
@@ -172,6 +175,19 @@ class Floats(Case):
         self.check(weight, [[E2M1[codes[i][j]] * (e4m3(fields[i][j // 16]) / 2688.0)
                              for j in range(k)] for i in range(n)])
         self.refused("group is 16", weight.to_matmul)
+
+    def test_padded(self):
+        """Groups of 16 with scales that f16 has are exact as groups of 32, half of them zeros."""
+        n, k = 8, 80
+        codes, fields = self.codes(n, k, 4), self.codes(n, k // 16, 6)
+        weight = self.read({"m.weight_packed": u8(self.nibbles(codes)),
+                            "m.weight_scale": u8(fields, "F8_E4M3"), "m.weight_global_scale": f32([4.0], [1])})
+        m = weight.to_matmul(pad=True)
+        self.assertEqual((m.weights, m.k, m.group, m.permutation.size), ("f4e2m1", 160, 32, 160))
+        np.testing.assert_array_equal(m.dequantize(), weight.dequantize())
+        x = np.arange(k, dtype="f4")[m.permutation]      # as a product has it, without the sum of dequantize
+        columns = dataclasses.replace(weight, permutation=None).to_matmul(pad=True)._replace(permutation=None)
+        np.testing.assert_allclose(columns.dequantize() @ x, weight.dequantize() @ np.arange(k), rtol=1e-4)
 
     def test_mxfp(self):
         n, k = 8, 96

@@ -86,7 +86,7 @@ def value(name, b, e):
         g = e >> 4
         s = b[g] & 127
         size = s / 512 if s < 8 else (1 + (s & 7) / 8) * 2.0 ** ((s >> 3) - 7)
-        return E2M1[b[4 + 8 * g + (e & 7)] >> 4 * (e >> 3 & 1) & 15] * (0 if s == 127 else size)
+        return E2M1[b[4 + 8 * g + (e & 7)] >> 4 * (e >> 3 & 1) & 15] * (0 if b[g] == 127 else size)
     if name == "Q1_0":
         return h(0) if b[2 + e // 8] >> e % 8 & 1 else -h(0)
     return ((b[2 + (e >> 2)] >> 2 * (e & 3) & 3) - 1) * h(0)
@@ -163,16 +163,18 @@ class Blocks(Case):
                 np.testing.assert_allclose(model.weight(name).dequantize(), expected, 2 ** -22, 1e-6)
 
     def test_matmul(self):
-        for name in ("Q4_0", "Q5_0", "Q8_0", "TQ2_0", "MXFP4"):
+        for name in ("Q4_0", "Q5_0", "Q8_0", "TQ2_0", "MXFP4", "IQ4_NL"):
             path, _ = self.write(name, 2, 2)
             with formats.open(path) as model:
                 self.check_matmul(model.weight("w"))
-        for name, text in (("Q4_1", "minimums"), ("IQ4_NL", "codebook"), ("Q6_K", "group is 16")):
+        for name, text in (("Q4_1", "minimums"), ("IQ4_XS", "fit neither"), ("Q6_K", "group is 16")):
             path, _ = self.write(name, 2, 2)
             with formats.open(path) as model:
                 self.refused(text, model.weight("w").to_matmul)
                 if name == "Q4_1":
                     self.assertEqual(model.weight("w").to_matmul(True).zeros_kind, "float")
+                if name == "IQ4_XS":
+                    self.assertEqual(model.weight("w").to_matmul(True).weights, "i8")
 
     def test_experts_and_refused(self):
         blocks = self.blocks("Q8_0", 12)

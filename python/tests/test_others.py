@@ -71,7 +71,23 @@ class Bitsandbytes(Case):
                     tensors = samples.nf4(n, k, double, block, kind)
                     weight = self.read(tensors)
                     self.check(weight, self.expected(tensors, n, k, block, double))
-                    self.refused("codebook", weight.to_matmul)
+                    if not double:
+                        self.assertEqual(self.check_matmul(weight).weights, "u4")     # the table is 0 to 15
+
+    def test_tables(self):
+        """FP4 is f5e3m1 times a number, to the rounding of the table; NF4 is no type's."""
+        fp4 = [s * x / 12 for s in (1, -1) for x in (0, 0.0625, 8, 12, 4, 6, 2, 3)]
+        for table, weights in ((fp4, "f5e3m1"), ([x ** 3 for x in range(16)], None)):
+            tensors = samples.nf4(8, 64, False)
+            tensors["m.weight.quant_map"] = f32(table, [16])
+            weight = self.read(tensors)
+            self.refused("codebook", weight.to_matmul)
+            if weights is None:
+                self.refused("codebook", weight.to_matmul, approximate=True)
+            else:
+                m = weight.to_matmul(approximate=True)
+                self.assertEqual(m.weights, weights)
+                np.testing.assert_allclose(m.dequantize(), weight.dequantize(), rtol=2 ** -10)
 
     def test_refused(self):
         self.refused("cross rows", self.read, samples.nf4(8, 96, False))

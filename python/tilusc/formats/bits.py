@@ -50,6 +50,29 @@ def pack_compact(codes: np.ndarray, bits: int) -> np.ndarray:
     return packed[:(flat.size * bits + 7) // 8]
 
 
+def pack_rows(codes: np.ndarray, bits: int, align: int) -> np.ndarray:
+    """Packs each row of [n, k] as a stream, in whole words of `align` bytes: bytes [n, row]."""
+    n, k = codes.shape
+    width = -(-k * bits // (8 * align)) * align
+    out = np.zeros((n, width), np.uint8)
+    used = -(-k * bits // 8)
+    step = max(1, BLOCK // max(k, 1))
+    for first in range(0, n, step):
+        rows = codes[first:first + step]
+        padded = np.zeros((len(rows), -(-k // 8) * 8), np.uint8)
+        padded[:, :k] = rows
+        out[first:first + step, :used] = _pack_eights(padded.reshape(-1), bits).reshape(len(rows), -1)[:, :used]
+    return out
+
+
+def unpack_compact(packed: np.ndarray, count: int, bits: int) -> np.ndarray:
+    """Unpacks what pack_compact packed, a block at a time."""
+    step = BLOCK // 8 * bits
+    parts = [_unpack_rows(packed[None, i:i + step], min(BLOCK, count - i // bits * 8), bits)[0]
+             for i in range(0, packed.size, step)]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+
 def _pack_eights(codes: np.ndarray, bits: int) -> np.ndarray:
     eights = np.zeros((-(-codes.size // 8), 8), np.uint64)
     eights.reshape(-1)[:codes.size] = codes & ((1 << bits) - 1)

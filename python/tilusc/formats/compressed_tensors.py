@@ -54,15 +54,18 @@ def _read_integers(layer: Layer) -> QuantizedWeight:
     bits = _bits(layer, scheme, words.shape[1], k)
     gapped = _is_gapped(layer, words.shape[1], k, bits)
     codes = (unpack_gapped if gapped else unpack_stream)(words, k, bits)
-    group = scheme.get("group_size")
-    scales, group = layer.grid("weight_scale", layer.floats("weight_scale"), n, k,
-                               group if type(group) is int and group > 0 and
-                               scheme.get("strategy") in (None, "group") else None)
+    scales, group = layer.grid("weight_scale", layer.floats("weight_scale"), n, k, _group(scheme))
     zeros = _read_zeros(layer, n, scales.shape[1], bits, gapped)
     codes, permutation = layer.order("weight_g_idx", codes, scales.shape[1], group)
     return integer_weight(codes, zeros, bits, n=n, k=k, scales=scales, group=group,
                           permutation=permutation, scales_type=layer.type("weight_scale"),
                           bias=layer.bias(n), source=layer.source("weight_packed", gapped=gapped))
+
+
+def _group(scheme: Dict[str, Any]) -> Optional[int]:
+    group = scheme.get("group_size")
+    return group if (type(group) is int and group > 0
+                     and scheme.get("strategy") in (None, "group")) else None
 
 
 def _shape(layer: Layer, words: np.ndarray) -> Tuple[int, int]:
@@ -162,7 +165,8 @@ def read_bytes(layer: Layer) -> QuantizedWeight:
         type_ = "ue8m0"
     else:
         values = layer.floats("weight_scale")
-        scales, group = layer.grid("weight_scale", values, n, k, block=_block(layer, scheme, values))
+        scales, group = layer.grid("weight_scale", values, n, k, _group(scheme),
+                                   _block(layer, scheme, values))
         type_ = layer.type("weight_scale")
     common = dict(scales=scales, group=group, scales_type=type_, bias=layer.bias(n),
                   source=layer.source("weight"))

@@ -180,7 +180,7 @@ def nvfp4(b):
     raw = b[:, :, 4:36].reshape(b.shape[0], b.shape[1], 4, 8)
     codes = np.concatenate([raw & 15, raw >> 4], axis=3)
     table = np.abs(type_values("f8e4m3")).astype(np.float32)
-    table[[127, 255]] = 0
+    table[[127, 255]] = 0, 480      # as ggml reads them: a sign is no part of the scale
     return Blocks("f4e2m1", flat(codes), flat(table[b[:, :, :4]]), 16, "f8e4m3")
 
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
-from . import awq, bitsandbytes, compressed_tensors, fours, gptq, hqq
+from . import awq, bitsandbytes, compressed_tensors, fours, gptq, hqq, tilus_layout
 from .errors import FormatError
 from .files import read_json
 from .layer import Layer, read_float, section
@@ -110,9 +110,9 @@ def _is_gptq(store: TensorStore, module: str, config: Dict[str, Any]) -> bool:
 class SafetensorsModel(Model):
     """A checkpoint of safetensors; each module's tensors tell its format."""
 
-    def __init__(self, store: TensorStore, path: str) -> None:
-        self.path, self._store = path, store
-        self.config = read_config(os.path.dirname(path))
+    def __init__(self, store: TensorStore, path: str, config: Optional[Dict[str, Any]] = None) -> None:
+        self.path, self.store = path, store
+        self.config = read_config(os.path.dirname(path)) if config is None else config
         self._entries: Dict[str, Entry] = {}
         self._find()
         found = {entry[0] for entry in self._entries.values()}
@@ -120,7 +120,7 @@ class SafetensorsModel(Model):
 
     def _find(self) -> None:
         modules: Dict[str, Set[str]] = {}
-        for name in self._store.tensors:
+        for name in self.store.tensors:
             module, _, suffix = name.rpartition(".")
             modules.setdefault(module, set()).add(suffix)
         for module, suffixes in modules.items():
@@ -129,9 +129,9 @@ class SafetensorsModel(Model):
             if rule is not None:
                 self._entries[module + ".weight"] = (rule[0], rule[1], module, ".", rule[2])
         taken = {e[2] for e in self._entries.values() if e[0] != "mxfp4"}
-        for name, info in self._store.tensors.items():
+        for name, info in self.store.tensors.items():
             module, _, suffix = name.rpartition(".")
-            if (len(info.shape) in (2, 3) and module not in taken and self._store.type(name)
+            if (len(info.shape) in (2, 3) and module not in taken and self.store.type(name)
                     and not suffix.endswith("bias")):
                 self._entries[name] = ("plain", read_plain, module, "." if module else "", suffix)
 
@@ -147,15 +147,17 @@ class SafetensorsModel(Model):
         """Returns format, reader and main suffix of a module, None for plain tensors."""
         if {"weight_packed", "weight_scale"} <= suffixes:
             return "compressed-tensors", compressed_tensors.read_packed, "weight_packed"
+        if {"weight_codes", "weight_scales"} <= suffixes:
+            return "tilus", tilus_layout.read, "weight_codes"
         if {"qweight", "scales"} <= suffixes:
-            if _is_gptq(self._store, module, self.config):
+            if _is_gptq(self.store, module, self.config):
                 return "gptq", gptq.read, "qweight"
             return "awq", awq.read, "qweight"
         if {"W_q", "scale", "zero"} <= suffixes:
             return "hqq", hqq.read, "W_q"
         if "weight" not in suffixes:
             return None
-        if module + ".weight.absmax" in self._store:
+        if module + ".weight.absmax" in self.store:
             return "bitsandbytes", bitsandbytes.read, "weight"
         if "SCB" in suffixes:
             return "bitsandbytes", bitsandbytes.read_int8, "weight"
@@ -169,9 +171,9 @@ class SafetensorsModel(Model):
         """Returns the rule of `weight` with `weight_scale`: bytes, or bytes of smaller codes."""
         if "weight_scale_2" in suffixes:
             return "modelopt", fours.read_nvfp4, "weight"
-        if self._store.info(module + ".weight").dtype != "U8":
+        if self.store.info(module + ".weight").dtype != "U8":
             return "compressed-tensors", compressed_tensors.read_bytes, "weight"
-        shape = self._store.shape(module + ".weight_scale")
+        shape = self.store.shape(module + ".weight_scale")
         return ("bitnet" if len(shape) < 2 else "modelopt"), fours.read_u8, "weight"
 
     def names(self) -> List[str]:
@@ -179,7 +181,7 @@ class SafetensorsModel(Model):
 
     def experts(self, name: str) -> int:
         _, _, module, joint, suffix = self._entry(name)
-        shape = self._store.shape(module + joint + suffix)
+        shape = self.store.shape(module + joint + suffix)
         return shape[0] if len(shape) == (4 if suffix.endswith("blocks") else 3) else 0
 
     def _entry(self, name: str) -> Entry:
@@ -195,15 +197,15 @@ class SafetensorsModel(Model):
                               f"0 to {count - 1}" if count else "None: this is one matrix")
         if expert is not None and not 0 <= expert < count:
             raise FormatError(self.path, name, "expert", expert, f"0 to {count - 1}")
-        return reader(Layer(self._store, module, self.config, format_, main, expert, joint))
+        return reader(Layer(self.store, module, self.config, format_, main, expert, joint))
 
     def tensor(self, name: str) -> np.ndarray:
-        if self._store.type(name) is None:
-            raise FormatError(self.path, name, "dtype", self._store.info(name).dtype, "a float's")
-        return read_float(self._store, name)
+        if self.store.type(name) is None:
+            raise FormatError(self.path, name, "dtype", self.store.info(name).dtype, "a float's")
+        return read_float(self.store, name)
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
 
 def read_plain(layer: Layer) -> QuantizedWeight:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import List
 
 import numpy as np
 
@@ -14,6 +15,22 @@ def type_bits(name: str) -> int:
     if name in _PLAIN_BITS:
         return _PLAIN_BITS[name]
     return int(re.match(r"[a-z]+(\d)", name).group(1))
+
+
+def is_code_type(name: object) -> bool:
+    """Tells u1 to u8, i1 to i8 and f3e1m1 to f8e7m0 from everything else."""
+    match = re.match(r"[ui][1-8]$|f([3-8])e([1-7])m([0-6])$", name) if isinstance(name, str) else None
+    if match is None or match.group(1) is None:
+        return match is not None
+    bits, exponents, mantissas = map(int, match.groups())
+    return bits == 1 + exponents + mantissas
+
+
+def code_types() -> List[str]:
+    """Lists the types of 1 to 8 bits, the smaller ones first, of equal ones integers."""
+    types = [f"{kind}{bits}" for bits in range(1, 9) for kind in "ui"]
+    types += [f"f{bits}e{x}m{bits - 1 - x}" for bits in range(3, 9) for x in range(1, bits)]
+    return sorted(types, key=lambda name: int(name[1]))
 
 
 def is_low_bit(name: str) -> bool:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Dict, NamedTuple, Optional, Union
+import functools
+from typing import Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from .bits import pack_compact
+from .bits import pack_compact, unpack_compact
 from .errors import FormatError
-from .types import is_exact, is_low_bit, narrow, type_bits, type_values, widen
+from .types import code_types, is_exact, is_low_bit, narrow, type_bits, type_values, widen
 
 _BLOCK = 1 << 22    # weights that are dequantized at once
 
@@ -17,8 +18,8 @@ class MatmulWeights(NamedTuple):
     """What tilus_matmul_problem and tilus_matmul_weights of tilus/matmul.h want.
 
     `group` 0 is all of k. `codes` are compact bytes, `scales` the bits (u16) of f16 or bf16 [n, groups], `zeros` bytes
-    [n, groups] for "integer", bits of the scales' type for "float". Columns k of the activations
-    are to be taken in the order `permutation`, if there is one."""
+    [n, groups] for "integer", bits of the scales' type for "float". Column k of the activations
+    is to be column `permutation[k]` of what they were, if there is one."""
 
     weights: str
     n: int
@@ -32,6 +33,29 @@ class MatmulWeights(NamedTuple):
     permutation: Optional[np.ndarray]
     bias: Optional[np.ndarray]
     transposed: bool = True
+
+    def dequantize(self) -> np.ndarray:
+        """Returns the matrix [n, k] in f32 that a product multiplies by, columns as the activations
+        have them: (code - zero) * scale, each step rounded to f32 (exact for integer zero points)."""
+        codes = unpack_compact(self.codes, self.n * self.k, type_bits(self.weights))
+        values = type_values(self.weights).astype(np.float32)[codes].reshape(self.n, self.k)
+        if self.zeros is not None:
+            values -= self._spread(self._zero_values())
+        with np.errstate(over="ignore"):
+            values *= self._spread(widen(self.scales, self.scales_type))
+        if self.permutation is None:
+            return values
+        out = np.zeros((self.n, 1 + self.permutation.max()), np.float32)
+        np.add.at(out, (slice(None), self.permutation), values)     # that padding has twice
+        return out
+
+    def _zero_values(self) -> np.ndarray:
+        if self.zeros_kind == "float":
+            return widen(self.zeros, self.scales_type)
+        return self.zeros.view(np.int8) if self.weights[0] == "i" else self.zeros
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        return np.repeat(values.astype(np.float32), self.group or self.k, axis=1)[:, :self.k]
 
 
 @dataclasses.dataclass
@@ -112,14 +136,19 @@ class QuantizedWeight:
             return scales
         return scales / self.global_scale if self.global_divides else scales * self.global_scale
 
-    def to_matmul(self, approximate: bool = False) -> MatmulWeights:
+    def to_matmul(self, approximate: bool = False, pad: bool = False) -> MatmulWeights:
         """Maps to the arrays of tilus_matmul_weights, transposed ([n, k]).
 
         Codes are never changed. FormatError says why there is no exact mapping; `approximate`
-        allows to round scales to f16 or bf16 and to make zero points out of minimums."""
-        weights, codes = self._matmul_codes()
+        allows to round scales to f16 or bf16, to make zero points out of minimums, and to take codebooks
+        for multiples of a type's values that differ by 2^-20 of them. `pad` makes groups
+        of 16, which products do not have, groups of 32 whose second half is 0, so that k is twice as
+        large and the permutation has each column twice."""
+        if pad and self.group == 16:
+            return self._padded().to_matmul(approximate)
+        weights, codes, unit = self._matmul_codes(approximate)
         group, copies = self._matmul_group()
-        scales, zeros = self._scaled(self._all_scales()), self.zeros
+        scales, zeros = self._scaled(self._all_scales()) * unit, self.zeros
         if self.minimums is not None:
             zeros = self._zeros_of_minimums(scales, approximate)
         kind = "none" if zeros is None else "integer" if zeros.dtype.kind in "iu" else "float"
@@ -137,13 +166,30 @@ class QuantizedWeight:
                              pack_compact(codes, type_bits(weights)), scales, zeros,
                              self.permutation, self.bias)
 
-    def _matmul_codes(self):
+    def _padded(self) -> "QuantizedWeight":
+        table = type_values(self.weights) if self.codebook is None else self.codebook
+        if self.zeros is not None or self.minimums is not None or self.k % 16 or 0 not in table:
+            raise self._error("groups of 16 cannot be padded: codes of 0 take symmetric weights, and whole groups")
+        codes = np.full((self.n, self.k // 16, 32), np.flatnonzero(table == 0)[0], np.uint8)
+        codes[:, :, :16] = self.codes.reshape(self.n, -1, 16)
+        columns = np.arange(self.k) if self.permutation is None else self.permutation
+        twice = np.repeat(columns.reshape(-1, 1, 16), 2, axis=1).reshape(-1)
+        return dataclasses.replace(self, k=2 * self.k, codes=codes.reshape(self.n, -1), group=32,
+                                   permutation=twice)
+
+    def _matmul_codes(self, approximate: bool):
+        """Returns the type, codes and what scales are to be multiplied by: 1 without a codebook, whose
+        values become those of the smallest type that has them all, times some number."""
         if not is_low_bit(self.weights):
             raise self._error(f"plain weights of {self.weights} have no codes: quantize them first")
-        if self.codebook is not None:
-            raise self._error("a codebook has no exact mapping: products decode integers and"
-                              " floats, not tables")
-        return self.weights, self.codes
+        if self.codebook is None:
+            return self.weights, self.codes, 1.0
+        found = find_type(self.codebook.tobytes(), self.codebook.dtype, 2.0 ** -20 if approximate else 0.0)
+        if found is None or self.zeros is not None:
+            raise self._error("a codebook whose values no type has, all times some number: products decode"
+                              " integers and floats, not tables")
+        weights, table, unit = found
+        return weights, table[self.codes], unit
 
     def _all_scales(self) -> np.ndarray:
         groups = -(-self.k // self.group)
@@ -190,6 +236,24 @@ class QuantizedWeight:
         low, high = int(values.min()), int(values.max())
         if zeros.size and (zeros.min() < low or zeros.max() > high):
             raise self._error("a zero point", f"{zeros.min()} .. {zeros.max()}", f"{low} to {high}")
+
+
+@functools.lru_cache(maxsize=16)
+def find_type(table: bytes, dtype: np.dtype, tolerance: float) -> Optional[Tuple[str, np.ndarray, float]]:
+    """Finds the smallest type whose values, times a unit, are those of a table, to a relative error:
+    its name, the code of each entry, and the unit. Of types of equal size integers come first."""
+    table = np.frombuffer(table, dtype).astype(np.float64)
+    peak = np.abs(table).max()
+    if not np.isfinite(peak) or peak == 0:
+        return None
+    for name in code_types():
+        values = type_values(name)
+        for value in np.unique(np.abs(values[np.isfinite(values)]))[1:]:
+            wanted = table * (value / peak)
+            codes = np.abs(np.where(np.isfinite(values), values, np.inf) - wanted[:, None]).argmin(axis=1)
+            if np.all(np.abs(values[codes] - wanted) <= tolerance * np.abs(wanted)):
+                return name, codes.astype(np.uint8), float(peak / value)
+    return None
 
 
 def integer_weight(codes: np.ndarray, zeros: Optional[np.ndarray], bits: int,

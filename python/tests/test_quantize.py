@@ -1,0 +1,367 @@
+"""Quantizing: nearest codes, ranges, GPTQ, whole checkpoints, and that readers give back what was written."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+from helpers import Case, decode, formats, write_safetensors
+from tilusc import llama
+from tilusc.formats.types import type_bits, type_values
+from tilusc.formats.write import compressed_config, compressed_tensors, tilus_config, tilus_tensors, write_safetensors as write
+from tilusc.quantize import Scheme, encode, quantize, value_range
+from tilusc.quantize_checkpoint import Activations, Job
+from tilusc.quantize_gptq import Hessian, quantize as quantize_gptq
+
+FLOATS = [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
+INTEGERS = [f"{x}{bits}" for x in "ui" for bits in range(1, 9)]
+SIZES = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2, vocab_size=96,
+             intermediate_size=128, rms_norm_eps=1e-5, rope_theta=10000.0, model_type="llama")
+
+
+def schemes():
+    for weights in INTEGERS + FLOATS:
+        for zeros in ("integer", "float") if weights[0] == "u" else ("none",):
+            yield weights, zeros
+
+
+def matrix(n=24, k=96, seed=0):
+    return (np.random.default_rng(seed).standard_t(5, (n, k)) * 0.05).astype("f4")
+
+
+class Nearest(Case):
+    def test_codes_are_nearest(self):
+        for name in INTEGERS + FLOATS:
+            with self.subTest(name=name):
+                low, high = value_range(name)
+                values = np.array([x for x in type_values(name) if low <= x <= high])
+                given = np.concatenate([np.random.default_rng(1).normal(0, high / 2, 500), values,
+                                        2.0 ** np.arange(-40, 10)]).astype("f4")
+                made = type_values(name)[encode(given, name)]
+                clipped = np.clip(given, low, high)
+                distance = np.abs(clipped[:, None].astype("f8") - values)
+                np.testing.assert_array_equal(np.abs(made - clipped), distance.min(axis=1))
+
+    def test_every_type(self):
+        """Errors shrink with bits; to_matmul takes every result as it is."""
+        for weights, zeros in schemes():
+            for group in (0, 32, 64):
+                with self.subTest(weights=weights, zeros=zeros, group=group):
+                    w = matrix()
+                    made = [quantize(w, Scheme(weights, group, zeros, clip)) for clip in ("mse", "minmax")]
+                    errors = [np.linalg.norm(x.dequantize() - w) / np.linalg.norm(w) for x in made]
+                    self.assertLessEqual(errors[0], errors[1] * 1.0001)
+                    self.assertLess(errors[0], 0.8 if weights[0] != "f" else 0.5)
+                    if weights[0] in "ui":
+                        self.assertLess(errors[0], 2.5 / 2 ** type_bits(weights))
+                    np.testing.assert_array_equal(made[0].to_matmul().dequantize(), made[0].dequantize())
+
+    def test_by_hand(self):
+        row = np.array([[-1.0, 0.25, 0.5, 3.0] * 8])
+        weight = quantize(row, Scheme("u2", 32, "integer", "minmax"))
+        scale = float(np.float16(4 / 3))
+        self.assertEqual((weight.scales[0, 0], weight.zeros[0, 0]), (scale, 1))
+        self.assertEqual(weight.codes[0, :4].tolist(), [0, 1, 1, 3])
+        weight = quantize(-row, Scheme("i3", 0, clip="minmax"))
+        self.assertEqual((weight.scales[0, 0], weight.codes[0, :4].tolist()), (0.75, [1, 0, 7, 4]))
+
+    def test_zeros_and_constants(self):
+        for weights, zeros in schemes():
+            made = quantize(np.zeros((2, 64)), Scheme(weights, 32, zeros))
+            self.assertEqual(np.abs(made.dequantize()).max(), 0, weights)
+        made = quantize(np.full((2, 64), 1.5), Scheme("u4", 32, "float"))
+        np.testing.assert_array_equal(made.dequantize(), 1.5)
+
+    def test_refused(self):
+        for text, arguments in (("not u1 to u8", ("u9",)), ("not u1 to u8", ("f6e3m3",)), ("group is 48", ("i4", 48)),
+                                ("no negative values", ("u4", 32)), ("is symmetric", ("i4", 32, "float")),
+                                ("clip are max", ("i4", 32, "none", "max"))):
+            with self.assertRaisesRegex(ValueError, text):
+                Scheme(*arguments)
+        with self.assertRaisesRegex(ValueError, "not finite"):
+            quantize(np.full((2, 32), np.nan), Scheme("i4", 32))
+
+
+class SecondOrder(Case):
+    def test_less_error_where_it_counts(self):
+        random = np.random.default_rng(2)
+        x = random.normal(size=(400, 20)) @ random.normal(size=(20, 192)) + 0.2 * random.normal(size=(400, 192))
+        hessian, w = Hessian(192), matrix(40, 192)
+        hessian.add(x[:100])
+        hessian.add(x[100:])
+        for scheme in (Scheme("u3", 32, "integer"), Scheme("i4", 128), Scheme("f4e2m1", 0), Scheme("u2", 128, "float")):
+            near, made = quantize(w, scheme), quantize_gptq(w, scheme, hessian)
+            error = [np.linalg.norm(x @ (q.dequantize() - w).T) for q in (near, made)]
+            self.assertLess(error[1], 0.6 * error[0], scheme)
+
+    def test_factor(self):
+        hessian = Hessian(40)
+        hessian.add(np.random.default_rng(3).normal(size=(80, 40)))
+        upper = hessian.factor().astype("f8")
+        damped = hessian.sum + 0.01 * np.diag(hessian.sum).mean() * np.eye(40)
+        np.testing.assert_allclose(upper.T @ upper @ damped, np.eye(40), atol=1e-4)
+        self.assertEqual(np.abs(np.tril(upper, -1)).max(), 0)
+
+    def test_independent_inputs_are_rounded_to_nearest(self):
+        hessian, scheme, w = Hessian(64), Scheme("u4", 32, "integer"), matrix(16, 64)
+        hessian.add(np.eye(64))
+        np.testing.assert_array_equal(quantize_gptq(w, scheme, hessian).dequantize(),
+                                      quantize(w, scheme).dequantize())
+
+    def test_columns_without_inputs(self):
+        x = np.random.default_rng(4).normal(size=(50, 64))
+        x[:, 5] = 0
+        hessian = Hessian(64)
+        hessian.add(x)
+        made = quantize_gptq(matrix(8, 64), Scheme("i4", 64), hessian).dequantize()
+        self.assertEqual(np.abs(made[:, 5]).max(), 0)
+        with self.assertRaisesRegex(ValueError, "missing"):
+            quantize_gptq(matrix(8, 64), Scheme("i4", 64), Hessian(64))
+        with self.assertRaisesRegex(ValueError, "of 64 columns, not 32"):
+            quantize_gptq(matrix(8, 32), Scheme("i4", 32), hessian)
+
+
+class Files(Case):
+    """What is written is read as the codes that it was made of."""
+
+    def write(self, tensors, config):
+        write(self.path("model.safetensors"), tensors)
+        with open(self.path("config.json"), "w") as file:
+            json.dump({"quantization_config": config}, file)
+        model = formats.open(self.folder)
+        self.addCleanup(model.close)
+        return model
+
+    def test_compressed_tensors(self):
+        for weights, zeros in schemes():
+            if zeros == "float" or weights[0] == "f" and weights != "f8e4m3":
+                continue
+            for scales in ("f16", "bf16"):
+                with self.subTest(weights=weights, scales=scales):
+                    made = quantize(matrix(), Scheme(weights, 32, zeros, scales=scales))
+                    model = self.write(compressed_tensors("m", made), compressed_config(weights, zeros, 32, []))
+                    back = model.weight("m.weight")
+                    self.assertEqual(model.format, "compressed-tensors")
+                    self.assertEqual((back.n, back.k, back.group), (24, 96, 32))
+                    np.testing.assert_array_equal(back.dequantize(), made.dequantize())
+                    if weights != "i1":      # which reads as u1 with zero points 1
+                        self.assertEqual(back.weights, weights)
+                        np.testing.assert_array_equal(back.codes, made.codes)
+
+    def test_own_layout(self):
+        for weights, zeros in schemes():
+            for k, group in ((96, 32), (75, 64), (33, 0)):
+                with self.subTest(weights=weights, zeros=zeros, k=k):
+                    made = quantize(matrix(8, k), Scheme(weights, group, zeros, scales="bf16"))
+                    model = self.write(tilus_tensors("m", made), tilus_config(weights, zeros, group, []))
+                    back = model.weight("m.weight")
+                    self.assertEqual((model.format, back.weights, back.group), ("tilus", weights, min(group or k, k)))
+                    np.testing.assert_array_equal(back.codes, made.codes)
+                    np.testing.assert_array_equal(back.dequantize(), made.dequantize())
+
+    def test_own_layout_bit_by_bit(self):
+        made = quantize(matrix(3, 40), Scheme("u3", 32, "integer"))
+        packed = tilus_tensors("m", made)["m.weight_codes"].bits
+        stream = [int.from_bytes(row.tobytes(), "little") for row in packed]
+        for i in range(3):
+            for j in range(40):
+                self.assertEqual(stream[i] >> 3 * j & 7, made.codes[i, j])
+
+    def test_own_layout_damaged(self):
+        made = quantize(matrix(8, 64), Scheme("u3", 32, "integer"))
+        tensors, config = tilus_tensors("m", made), tilus_config("u3", "integer", 32, [])
+        for text, change in (("version of the configuration", {"version": 2}), ("weights", {"weights": "u9"}),
+                             ("weights", {"weights": ["u3"]}), ("group", {"group": -1}), ("shape", {"group": 64}),
+                             ("weight_shape", {"weights": "u4"}), ("a zero point", {"weights": "i3"})):
+            model = self.write(tensors, {**config, **change})
+            self.refused(text, model.weight, "m.weight")
+
+
+class Checkpoint(Case):
+    def make(self, name="plain"):
+        """Writes a small Llama with random weights in bf16-like f16; returns its folder."""
+        folder, random = self.path(name), np.random.default_rng(6)
+        os.mkdir(folder)
+        h, inner = SIZES["hidden_size"], SIZES["intermediate_size"]
+        shapes = {"model.embed_tokens": (96, h), "lm_head": (96, h), "model.norm": (h,)}
+        for i in range(2):
+            at = f"model.layers.{i}."
+            shapes.update({at + "input_layernorm": (h,), at + "post_attention_layernorm": (h,),
+                           at + "self_attn.q_proj": (h, h), at + "self_attn.k_proj": (h // 2, h),
+                           at + "self_attn.v_proj": (h // 2, h), at + "self_attn.o_proj": (h, h),
+                           at + "mlp.gate_proj": (inner, h), at + "mlp.up_proj": (inner, h),
+                           at + "mlp.down_proj": (h, inner)})
+        tensors = {}
+        for module, shape in shapes.items():
+            values = random.normal(size=shape) / 8 if len(shape) == 2 else random.uniform(0.5, 1.5, shape)
+            tensors[module + ".weight"] = ("F16", list(shape), values.astype("f2").tobytes())
+        write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
+        for file, value in (("config.json", SIZES), ("tokenizer_config.json", {"a": 1})):
+            with open(os.path.join(folder, file), "w") as out:
+                json.dump(value, out)
+        return folder
+
+    def read(self, folder):
+        model = formats.open(folder)
+        self.addCleanup(model.close)
+        return model
+
+    def tokens(self):
+        return np.random.default_rng(7).integers(0, 96, (6, 40)).tolist()
+
+    def test_nearest(self):
+        source = self.make()
+        for weights, zeros, form in (("u4", "integer", "compressed-tensors"), ("i3", "none", "compressed-tensors"),
+                                     ("u4", "float", "tilus"), ("f6e3m2", "none", "tilus")):
+            with self.subTest(weights=weights, zeros=zeros):
+                scheme, notes = Scheme(weights, 32, zeros), []
+                target = self.path(weights + zeros)
+                Job(source, target, scheme).run(lambda *x: notes.append(x))
+                plain, made = self.read(source), self.read(target)
+                self.assertEqual((made.format, notes[-1]), (form, (5, 5, "")))
+                self.assertEqual(sorted(made.names()), sorted(plain.names()))
+                for name in plain.names():
+                    matrix = plain.weight(name).dequantize()
+                    if "layers" in name:
+                        matrix = quantize(matrix, scheme).dequantize()
+                    np.testing.assert_array_equal(made.weight(name).dequantize(), matrix, name)
+                np.testing.assert_array_equal(made.tensor("model.norm.weight"), plain.tensor("model.norm.weight"))
+                self.assertTrue(os.path.exists(os.path.join(target, "tokenizer_config.json")))
+                with open(os.path.join(target, "config.json")) as file:
+                    config = json.load(file)
+                self.assertEqual(config["hidden_size"], 64)
+                self.assertIn("lm_head", config["quantization_config"]["ignore"])
+
+    def test_uneven_columns_take_the_own_layout(self):
+        job = Job(self.make(), self.path("t"), Scheme("i4", 64))
+        self.assertIsNone(job.why_own)
+        job = Job(self.make("other"), self.path("t"), Scheme("i4", 32), layout="tilus")
+        self.assertIsNotNone(job.why_own)
+        write_safetensors(self.path("x.safetensors"), {"m.weight": ("F16", [2, 80], bytes(320))})
+        self.assertIn("80 columns", Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", 64)).why_own)
+
+    def test_gptq_and_resume(self):
+        source, scheme = self.make(), Scheme("u2", 32, "integer")
+        calibration = Activations(self.tokens())
+        job = Job(source, self.path("once"), scheme, calibration)
+        job.run()
+        names = sorted(os.listdir(self.path("once")))
+
+        class Stop(Exception):
+            pass
+
+        def stop(done, count, name):
+            if done == 4:
+                raise Stop
+        with self.assertRaises(Stop):
+            Job(source, self.path("twice"), scheme, calibration).run(stop)
+        self.assertLess(len(os.listdir(self.path("twice"))), len(names))
+        Job(source, self.path("twice"), scheme, calibration).run()
+        self.assertEqual(sorted(os.listdir(self.path("twice"))), names)
+        for name in names:
+            with open(self.path("once/" + name), "rb") as a, open(self.path("twice/" + name), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+        Job(source, self.path("nearest"), scheme).run()
+        reference, error = llama.Llama(self.read(source)), {}
+        wanted = reference.logits(reference.hidden(self.tokens(), [reference.cache() for _ in range(6)]))
+        for kind in ("once", "nearest"):
+            made = llama.Llama(self.read(self.path(kind)))
+            logits = made.logits(made.hidden(self.tokens(), [made.cache() for _ in range(6)]))
+            error[kind] = np.linalg.norm(logits - wanted)
+        self.assertLess(error["once"], 0.9 * error["nearest"])
+
+    def test_activations(self):
+        module = "model.layers.1.mlp.down_proj"
+        x = np.random.default_rng(8).normal(size=(200, 10)) @ np.random.default_rng(9).normal(size=(10, 128))
+        write_safetensors(self.path("x.safetensors"), {module: ("F32", [200, 128], x.astype("f4").tobytes())})
+        source, scheme = self.make(), Scheme("u3", 64, "integer")
+        Job(source, self.path("t"), scheme, Activations(inputs=self.read(self.path("x.safetensors")))).run()
+        hessian = Hessian(128)
+        hessian.add(x)
+        plain, made = self.read(source), self.read(self.path("t"))
+        for name in plain.names():
+            if "layers" in name:
+                w = plain.weight(name).dequantize()
+                wanted = quantize_gptq(w, scheme, hessian) if module in name else quantize(w, scheme)
+                np.testing.assert_array_equal(made.weight(name).dequantize(), wanted.dequantize(), name)
+
+    def test_refused(self):
+        source, scheme = self.make(), Scheme("i4", 32)
+        Job(source, self.path("t"), scheme).run()
+        with self.assertRaisesRegex(ValueError, "another job"):
+            Job(source, self.path("t"), Scheme("i4", 64)).run()
+        self.refused("compressed-tensors", Job, self.path("t"), self.path("u"), scheme)
+        with self.assertRaisesRegex(ValueError, "0 to 95"):
+            Job(source, self.path("v"), scheme, Activations([[96]])).run()
+        self.refused("no matrix", Job, source, self.path("v"), scheme, None, ["re:.*proj"])
+
+    def test_command(self):
+        source = self.make()
+        np.save(self.path("tokens.npy"), np.array(self.tokens()))
+        command = [sys.executable, "-m", "tilusc", "quantize", source, self.path("t"), "-w", "u3", "-g", "32"]
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(formats.__path__[0]))}
+        done = subprocess.run(command + ["--calibration", self.path("tokens.npy")], env=environment, text=True,
+                              capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("14 matrices to u3, written as compressed-tensors", done.stderr)
+        self.assertIn("5 of 5", done.stderr)
+        self.assertEqual(self.read(self.path("t")).weight("model.layers.0.mlp.up_proj.weight").weights, "u3")
+        done = subprocess.run(command[:-4] + ["-w", "u9"], env=environment, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.count("Traceback")), (1, 0))
+        self.assertIn("error: weights are u9", done.stderr)
+
+
+class Model(Case):
+    """Llama's parts against plain definitions."""
+
+    def test_rotations_of_both_orders_agree(self):
+        x = np.random.default_rng(1).normal(size=(5, 3, 8)).astype("f4")
+        angles = np.random.default_rng(2).normal(size=(5, 4))
+        order = np.arange(8).reshape(2, 4).T.reshape(-1)     # halves to neighbors
+        np.testing.assert_allclose(llama.rotate(x[..., order], angles, True),
+                                   llama.rotate(x, angles, False)[..., order], atol=1e-6)
+        self.assertAlmostEqual(float(llama.rotate(np.eye(8, dtype="f4")[None, :1], angles[:1], False)[0, 0, 4]),
+                               float(np.sin(angles[0, 0])), 6)
+
+    def test_attention(self):
+        random = np.random.default_rng(3)
+        q, k, v = (random.normal(size=s).astype("f4") for s in ((2, 4, 8), (5, 2, 8), (5, 2, 8)))
+        made = llama.attend(q, k, v).reshape(2, 4, 8)
+        for i in range(2):
+            for head in range(4):
+                seen = slice(0, 4 + i)
+                scores = np.exp(k[seen, head // 2] @ q[i, head] / np.sqrt(8))
+                np.testing.assert_allclose(made[i, head], scores @ v[seen, head // 2] / scores.sum(), rtol=1e-4)
+
+    def test_tokens_one_by_one(self):
+        maker = Checkpoint()
+        maker.setUp()
+        self.addCleanup(maker.doCleanups)
+        model = formats.open(maker.make())
+        self.addCleanup(model.close)
+        whole = llama.Llama(model)
+        tokens = [3, 1, 4, 1, 5, 9]
+        at_once = whole.logits(whole.hidden([tokens], [whole.cache()]))
+        cache = whole.cache()
+        for i, token in enumerate(tokens):
+            np.testing.assert_allclose(whole.logits(whole.hidden([[token]], [cache]))[0], at_once[i], atol=1e-4)
+        self.assertEqual(llama.generate(whole, [tokens, tokens[:2]], 4),
+                         [llama.generate(whole, [x], 4)[0] for x in (tokens, tokens[:2])])
+        likelihood = at_once[:-1] - np.log(np.exp(at_once[:-1]).sum(axis=1, keepdims=True))
+        wanted = np.exp(-np.mean([likelihood[i, tokens[i + 1]] for i in range(5)]))
+        self.assertAlmostEqual(llama.perplexity(whole, tokens), float(wanted), 3)
+
+    def test_llama3_frequencies(self):
+        scaling = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
+        plain = llama.Config(1, 8, 1, 1, 128, 500000.0, 1e-5, False)
+        made = llama.frequencies(llama.Config(1, 8, 1, 1, 128, 500000.0, 1e-5, False, scaling))
+        rates = llama.frequencies(plain)
+        waves = 2 * np.pi / rates
+        np.testing.assert_allclose(made[waves < 2048], rates[waves < 2048])
+        np.testing.assert_allclose(made[waves > 8192], rates[waves > 8192] / 8)
+
+
+if __name__ == "__main__":
+    unittest.main()
