@@ -1,5 +1,7 @@
 """Files made by hand for the tests: written from the formats' specifications, in plain Python,
 without any function of the package."""
+import importlib
+import importlib.metadata
 import json
 import os
 import random
@@ -14,8 +16,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import numpy as np  # noqa: E402
 
 from tilusc import formats  # noqa: E402
+import table  # noqa: E402
 
 E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
+
+
+def version(package):
+    """Returns the version of an installed package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:     # a folder of the source
+        return importlib.import_module(package).__version__
 
 
 def e4m3(code):
@@ -112,6 +123,11 @@ class Case(unittest.TestCase):
         expected = np.array(expected, np.float64)
         np.testing.assert_array_equal(weight.dequantize("f8"), expected)
         np.testing.assert_array_equal(weight.dequantize("f4"), expected.astype("f4"))
+        self.record(weight, "files by hand")
+
+    def record(self, weight, package, values="exact", version=""):
+        """Adds a row to the table of docs/formats.md, or checks that it has it."""
+        table.check(self, *table.row_of(weight, package, version, values, formats.FormatError))
 
     def check_matmul(self, weight, **more):
         """Checks that the arrays for products, decoded one by one, mean the same matrix."""

@@ -72,6 +72,10 @@ def layers():
         "int4": ({"m.weight": ("U8", [4, 64], raw(256)), "m.weight_scale": scale(8, 2)}, None),
         "fp8": ({"m.weight": ("F8_E4M3", [8, 16], raw(128)),
                  "m.weight_scale_inv": f32([2.0], [1, 1])}, None),
+        "tilus": ({"m.weight_codes": ("U8", [8, 24], raw(192)), "m.weight_scales": scale(8, 2),
+                   "m.weight_shape": ("I64", [2], struct.pack("<2q", 8, 64)),
+                   "m.weight_zeros": ("U8", [8, 2], bytes(range(8)) * 2)},
+                  {"quant_method": "tilus", "version": 1, "weights": "u3", "group": 32}),
         "bitnet": ({"m.weight": ("U8", [2, 16], bytes([0x24] * 32)),
                     "m.weight_scale": f32([2.0], [1])}, None),
     }

@@ -4,7 +4,7 @@ import unittest
 
 import numpy as np
 
-from helpers import Case, E2M1, f16, formats
+from helpers import Case, E2M1, f16, formats, version
 import samples
 
 try:
@@ -132,12 +132,15 @@ class Blocks(Case):
                 raw = np.frombuffer(b"".join(blocks), np.uint8).reshape(16, 4 * size)
                 expected = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[name])
                 with formats.open(path) as model:
-                    found = model.weight("w").dequantize()
+                    weight = model.weight("w")
+                    found = weight.dequantize()
                 # The package rounds each operation to f32; this is a rounding of the larger term.
                 near = np.abs(found - expected) <= 2.0 ** -22 * np.abs(expected).max()
                 self.assertTrue(near.all())
-                if name not in ("Q2_K", "Q4_1", "Q5_1", "Q4_K", "Q5_K"):
+                added = name in ("Q2_K", "Q4_1", "Q5_1", "Q4_K", "Q5_K")
+                if not added:
                     np.testing.assert_array_equal(found, expected)
+                self.record(weight, "gguf", "to f32's rounding" if added else "exact", version("gguf"))
 
     @unittest.skipIf(gguf is None, "no package gguf")
     def test_file_of_the_package(self):

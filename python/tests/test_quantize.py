@@ -160,6 +160,7 @@ class Files(Case):
                     self.assertEqual((model.format, back.weights, back.group), ("tilus", weights, min(group or k, k)))
                     np.testing.assert_array_equal(back.codes, made.codes)
                     np.testing.assert_array_equal(back.dequantize(), made.dequantize())
+                    self.record(back, "tilus-quantize")
 
     def test_own_layout_bit_by_bit(self):
         made = quantize(matrix(3, 40), Scheme("u3", 32, "integer"))
