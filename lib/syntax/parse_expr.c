@@ -25,13 +25,28 @@ static bool parse_bits(Parser *p, Term *out)
     return true;
 }
 
+/* Reads on behind a parenthesis that held the first operand alone: add (%a), %b. */
+static bool parse_more_terms(Parser *p, unsigned wanted, Term *terms, unsigned *count)
+{
+    if (*count != 1 || wanted == 1 || !parser_at_more(p))
+        return true;
+    if (!parse_term_rest(p, PRECEDENCE_ANY, &terms[0]))
+        return false;
+    while (*count < wanted && parser_accept(p, ","))
+        if (!parse_term(p, PRECEDENCE_ANY, &terms[(*count)++]))
+            return false;
+    return true;
+}
+
 /* Takes the name and the operands of a call, `wanted` of them. */
 static bool parse_call_terms(Parser *p, unsigned wanted, Term *terms)
 {
     Token name = p->token;
     unsigned count;
     parser_advance(p);
-    if (!parse_terms(p, terms, CALL_TERMS, &count))
+    bool touches = parser_touches(p);
+    if (!parse_terms(p, terms, CALL_TERMS, &count) ||
+        (!touches && !parse_more_terms(p, wanted, terms, &count)))
         return false;
     return count == wanted || diag_error(p->diag, name.loc, "%s takes %u operand%s, got %u",
                                          token_text(p, &name), wanted, wanted == 1 ? "" : "s",
@@ -271,6 +286,11 @@ static bool parse_leaf(Parser *p, unsigned precedence, Term *out)
 bool parser_at_infix(const Parser *p)
 {
     return term_operator(p) || parser_at(p, "?");
+}
+
+bool parser_at_more(const Parser *p)
+{
+    return parser_at(p, ",") || parser_at_infix(p);
 }
 
 /* A leaf that is in parentheses or has an operator before it nests. Operands to the

@@ -316,11 +316,14 @@ static bool take_broken_operand(Parser *p, Statement *s)
     return !parser_at_infix(p);
 }
 
-/* Operands, each a term, separated by commas; `close` ends a call, whose terms may say their
- * types, else NULL. */
-static bool parse_operands(Parser *p, Statement *s, uint64_t allowed, const char *close)
+/* Operands, each a term, separated by commas; `close` ends a call, else NULL. Terms may say their
+ * types in a call, and in an op like store_global, which has none of its own. */
+static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *close)
 {
+    uint64_t allowed = op_info[code].attrs;
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
+    bool typed = close || (op_info[code].rule == RULE_NONE &&
+                           op_info[code].operand_count != OPERANDS_ANY);
     if (close ? parser_at(p, close) : p->token.begins_line || !at_term(p))
         return true;
     do {
@@ -333,7 +336,7 @@ static bool parse_operands(Parser *p, Statement *s, uint64_t allowed, const char
         if (take_broken_operand(p, s))
             continue;
         Term *t = &s->terms[s->operand_count];
-        if (close ? !parse_typed_term(p, t) : !parse_term(p, PRECEDENCE_ANY, t))
+        if (typed ? !parse_typed_term(p, t) : !parse_term(p, PRECEDENCE_ANY, t))
             return false;
         s->operand_count++;
         if (!parse_operand_place(p, s, &allowed))
@@ -645,14 +648,35 @@ static bool parse_op_head(Parser *p, Statement *s, OpCode code)
     return parse_words(p, s, attrs);
 }
 
+/* Reads on behind a parenthesis that held the first operand alone: dot (%a), %b, %c. */
+static bool parse_more_operands(Parser *p, Statement *s, OpCode code)
+{
+    if (s->operand_count != 1 || op_info[code].operand_count == 1 || !parser_at_more(p))
+        return true;
+    s->call = false;
+    return parse_term_rest(p, PRECEDENCE_ANY, &s->terms[0]) &&
+           (!parser_accept(p, ",") || parse_operands(p, s, code, NULL));
+}
+
 static bool parse_op_operands(Parser *p, Statement *s, OpCode code)
 {
-    const OpInfo *info = &op_info[code];
-    bool call = op_is_callable(code) && parser_accept(p, "(");
-    if (!info->operand_count && p->token.kind != TOKEN_VALUE)
+    bool call = op_is_callable(code) && parser_at(p, "("), touches = call && parser_touches(p);
+    if (!op_info[code].operand_count && p->token.kind != TOKEN_VALUE)
         return true;
-    return parse_operands(p, s, info->attrs, call ? ")" : NULL) &&
-           (!call || parser_expect(p, ")", "after the operands"));
+    if (!call)
+        return parse_operands(p, s, code, NULL);
+    s->call = true;
+    parser_advance(p);
+    return parse_operands(p, s, code, ")") && parser_expect(p, ")", "after the operands") &&
+           (touches || parse_more_operands(p, s, code));
+}
+
+/* Returns true when a type behind the op is that of the text around it: permute(%b) : T. */
+static bool leaves_type(const Statement *s, OpCode code)
+{
+    TypeRule rule = op_info[code].rule;
+    return s->nested && s->call && rule != RULE_GIVEN && rule != RULE_ELEMENT &&
+           rule != RULE_SLICE && rule != RULE_RESHAPE && rule != RULE_OPEN;
 }
 
 /* Reads {attributes} : types. */
@@ -662,7 +686,7 @@ static bool parse_op_tail(Parser *p, Statement *s, OpCode code)
         skip_attr_dictionary(p);
         return false;
     }
-    if (!parser_at(p, ":"))
+    if (!parser_at(p, ":") || leaves_type(s, code))
         return true;
     if (op_info[code].rule == RULE_NONE)
         return diag_error(p->diag, p->token.loc, "%s has no result to give a type to",

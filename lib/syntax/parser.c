@@ -4,6 +4,7 @@
 #include "support/limits.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,12 @@ bool parser_before(const Parser *p, const char *text)
 bool parser_at_call(const Parser *p)
 {
     return p->token.kind == TOKEN_NAME && parser_before(p, "(");
+}
+
+bool parser_touches(const Parser *p)
+{
+    char before = p->token.start[-1];
+    return before == '_' || isalnum((unsigned char)before);
 }
 
 bool parser_accept(Parser *p, const char *text)

@@ -165,9 +165,13 @@ bool parse_choice(Parser *p, Term *t);
 bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count);
 /* A scalar expression. */
 const Expr *parse_expr(Parser *p, unsigned precedence);
-/* Returns true where an operator between two operands stands, and at a name before `(`. */
+/* Returns true where an operator between two operands stands; where that or a comma does; and at a
+ * name before `(`. */
 bool parser_at_infix(const Parser *p);
+bool parser_at_more(const Parser *p);
 bool parser_at_call(const Parser *p);
+/* Returns true when nothing is between the token and the name before it, as in `dot(`. */
+bool parser_touches(const Parser *p);
 /* Returns true when the token after the current one is `text`. */
 bool parser_before(const Parser *p, const char *text);
 /* An expression that must be a constant; `what` names it in the error. */

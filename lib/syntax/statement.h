@@ -21,6 +21,7 @@ typedef struct Statement {
     unsigned type_count;
     bool broken;                    /* uses a value whose definition was broken */
     bool nested;                    /* an operand of an expression, without names */
+    bool call;                      /* operands in parentheses: permute(%x) */
 } Statement;
 
 static inline void statement_add(Statement *s, Attr attr)
