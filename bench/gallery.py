@@ -2,26 +2,25 @@
 """The kernels of the gallery (kernels/*.tilus) beside PyTorch, on a GPU.
 
     bench/run kernels [NAME...]                 measures, and keeps the rows in bench/results/gallery.csv
-    bench/gallery.py --tools DIR [--only NAME,..] [--out FILE.csv] [--revision TEXT]
-    bench/gallery.py --tools DIR --only NAME -D BM=64,WARPS=8 [-D ...]      times variants
+    bench/gallery.py --tools DIR --runtime libtilus_rt.so [--only NAME,..] [--out FILE.csv] [--revision TEXT]
+    bench/gallery.py --tools DIR --runtime FILE --only NAME -D BM=64,WARPS=8 [-D ...]      times variants
 
 Each row first compares the kernel's result with PyTorch's in f64 on the same data, then measures
 both in CUDA graphs of launches that take turns over copies of all buffers, more than 4 times the
-L2 cache together: tilus-run --bench does that for ours. `copy_us` is a copy that moves as many
-bytes (read and written) as the kernel must, the floor of those that memory binds.
+L2 cache together. Ours are launched by libtilus_rt on torch's stream. `copy_us` is a copy that moves
+as many bytes (read and written) as the kernel must, the floor of those that memory binds.
 """
 import argparse
 import copy
 import csv
-import ctypes
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 
 import torch
 import torch.nn.functional as F
+
+import gemm
 
 KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 DEVICE = "cuda"
@@ -38,7 +37,7 @@ class Kernel:
         self.name, self.problem, self.file, self.program, self.defines = name, problem, file, program, defines
         self.scalars, self.make, self.outputs, self.ways = scalars, make, outputs, ways
         self.compile_way, self.tolerance, self.bound, self.flops = compile_way, tolerance, bound, flops
-        self.before = before        # a program that runs first, and its pointers
+        self.before = before        # a program that runs first
 
 
 def randn(*shape, dtype=torch.float16):
@@ -231,7 +230,7 @@ def kernels():
                  "scan", "scan", {}, lambda i: {"n": i["x"].shape[0]}, scan_inputs,
                  lambda i: {"y": empty(i["x"].shape[0], dtype=torch.int32)},
                  {"eager": lambda i: torch.cumsum(i["x"], 0, dtype=i["x"].dtype)}, None, tolerance=0,
-                 before=("totals", ["x", "sums"]))
+                 before="totals")
     yield Kernel("gemm", "f16, 4096 x 4096 x 4096",
                  "gemm", "gemm", {"BK": 64, "STAGES": 3},
                  lambda i: {"m": i["a"].shape[0], "n": i["b"].shape[1], "k": i["a"].shape[1]},
@@ -266,61 +265,44 @@ def kernels():
 
 # ---- ours ---------------------------------------------------------------------------------
 
-def store(tensor, path):
-    """Writes its bytes; gives the value of --arg that reads them."""
-    tensor = tensor.contiguous().cpu()
-    path.write_bytes(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
-    return f"@{path}"
+def load(options, k, program):
+    with tempfile.TemporaryDirectory() as folder:
+        way = gemm.Way(f"{k.file}.tilus", program, None, k.defines)
+        return options.runtime.load(gemm.compile_kernel(options.tools, k.name, way, pathlib.Path(folder)))
 
 
-def command(tools, k, inputs):
-    words = [str(tools / "tilus-run"), str(KERNELS / f"{k.file}.tilus"), f"--program=@{k.program}",
-             "--engine=gpu"]
-    words += [f"-D{n}={v}" for n, v in k.defines.items()]
-    return words + [f"--arg={n}={v!r}" for n, v in k.scalars(inputs).items()]
+class Ours:
+    """The kernel's programs, in the order of their launches. A launch takes what `bind` gives."""
+
+    def __init__(self, options, k):
+        self.runtime = options.runtime
+        self.kernels = [load(options, k, program) for program in (k.before, k.program) if program]
+
+    def bind(self, k, inputs, outputs):
+        values = inputs | outputs | k.scalars(inputs)
+        return [(kernel, self.runtime.arguments(kernel, values)) for kernel in self.kernels]
+
+    def launch(self, bound):
+        for kernel, arguments in bound:
+            self.runtime.launch(kernel, arguments)
 
 
-def run(words):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        sys.exit(" ".join(words) + "\n" + done.stderr[-2000:])
-    return done.stdout + done.stderr
-
-
-def check(tools, k):
+def check(mine, k):
     """The relative Frobenius error against PyTorch in f64."""
     torch.manual_seed(1)
     inputs = k.make(True)
     outputs = k.outputs(inputs)
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        words = command(tools, k, inputs)
-        for name, tensor in {**inputs, **outputs}.items():
-            words.append(f"--arg={name}={store(tensor, folder / name)}")
-        first = next(iter(outputs))
-        run(words + [f"--out={first}={folder / 'out'}"])
-        shape = outputs[first]
-        ours = torch.frombuffer(bytearray((folder / "out").read_bytes()), dtype=shape.dtype)
-    ours = ours.reshape(shape.shape).to(torch.float64)
+    mine.launch(mine.bind(k, inputs, outputs))
+    result = next(iter(outputs.values())).to(torch.float64)
     wide = {n: t.to(torch.float64) if t.is_floating_point() else t for n, t in inputs.items()}
-    reference = next(iter(k.ways.values()))(wide).cpu().to(torch.float64)
-    return ((ours - reference).norm() / reference.norm()).item()
+    reference = next(iter(k.ways.values()))(wide).to(torch.float64)
+    return ((result - reference).norm() / reference.norm()).item()
 
 
-def bench_us(words):
-    return float(re.search(r"bench: median +([0-9.]+) us", run(words)).group(1))
-
-
-def measure(tools, k, inputs, folder):
-    words = command(tools, k, inputs) + ["--bench"]
-    arguments = [f"--arg={name}={store(t, folder / name)}" for name, t in inputs.items()]
-    outputs = [f"--arg={name}=zeros({t.numel()})" for name, t in k.outputs(inputs).items()]
-    us = bench_us(words + arguments + outputs)
-    if k.before:
-        program, names = k.before
-        words[2] = f"--program=@{program}"
-        us += bench_us(words + [a for a in arguments if a.split("=")[1] in names])
-    return us
+def copies_of(k, inputs):
+    """The inputs and copies of them, more than 4 times the L2 cache with the outputs."""
+    return [inputs] + [{n: t.clone() for n, t in inputs.items()}
+                       for _ in range(max(0, min(7, (1 << 28) // moved(k, inputs))))]
 
 
 # ---- PyTorch --------------------------------------------------------------------------------
@@ -385,27 +367,25 @@ def copy_us(size):
     return graph_us(lambda i: i["y"].copy_(i["x"]), copies)
 
 
-def ours(tools, k):
-    """What does not need PyTorch's times: of a variant, too."""
-    error = check(tools, k)
+def ours(options, k):
+    """Inputs, copies of them, and what does not need PyTorch's times: of a variant, too."""
+    mine = Ours(options, k)
+    error = check(mine, k)
     assert error <= k.tolerance, (k.name, error)
     inputs = k.make(False)
-    with tempfile.TemporaryDirectory() as folder:
-        us = round(measure(tools, k, inputs, pathlib.Path(folder)), 2)
+    copies = copies_of(k, inputs)
+    us = round(graph_us(mine.launch, [mine.bind(k, i, k.outputs(i)) for i in copies]), 2)
     rate = {"tflops": round(k.flops(inputs) / us * 1e-6, 1)} if k.flops else {}
-    return inputs, {"error": f"{error:.2e}", "us": us} | rate
+    return copies, {"error": f"{error:.2e}", "us": us} | rate
 
 
-def row(tools, k):
+def row(options, k):
     lines = sum(1 for line in (KERNELS / f"{k.file}.tilus").read_text().splitlines()
                 if line.strip() and not line.startswith("//"))
-    inputs, result = ours(tools, k)
+    copies, result = ours(options, k)
     result |= {"kernel": k.name, "problem": k.problem, "file": k.file, "lines": lines, "bound": k.bound}
-    size = moved(k, inputs)
-    result["bytes"] = size
-    result["copy_us"] = round(copy_us(size), 2)
-    copies = [inputs] + [{n: t.clone() for n, t in inputs.items()}
-                         for _ in range(max(0, min(7, (1 << 28) // size)))]
+    result["bytes"] = moved(k, copies[0])
+    result["copy_us"] = round(copy_us(result["bytes"]), 2)
     ways = dict(k.ways)
     if k.compile_way:
         ways["compile"] = torch.compile(ways[k.compile_way], dynamic=False)
@@ -437,7 +417,7 @@ def write(path, names, rows):
 def measure_row(options, all_kernels, name):
     """Returns true when it is measured; a kernel that fails does not hold up the others."""
     try:
-        r = row(options.tools, all_kernels[name])
+        r = row(options, all_kernels[name])
     except (SystemExit, AssertionError, RuntimeError) as error:
         print(f"{name}: {error}", file=sys.stderr, flush=True)
         return False
@@ -456,14 +436,15 @@ def variants(options, k):
         variant = copy.copy(k)
         variant.defines = k.defines | dict(word.split("=") for word in words.split(","))
         try:
-            print(k.name, words, ours(options.tools, variant)[1], flush=True)
+            print(k.name, words, ours(options, variant)[1], flush=True)
         except (SystemExit, AssertionError, RuntimeError) as error:
             print(k.name, words, error, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", type=pathlib.Path, required=True)
+    parser.add_argument("--tools", type=pathlib.Path, required=True, help="the folder of tilus-llc")
+    parser.add_argument("--runtime", type=gemm.Runtime, required=True, help="libtilus_rt.so")
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME=VALUE",

@@ -131,6 +131,14 @@ class Runtime:
         self.library.tilus_rt_error.restype = ctypes.c_char_p
         self.library.tilus_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t,
                                               ctypes.c_uint64, ctypes.c_size_t]
+        self.library.tilus_kernel_artefact.argtypes = [ctypes.c_void_p]
+        self.library.tilus_kernel_artefact.restype = ctypes.c_void_p
+        self.library.tilus_artefact_kernel.argtypes = [ctypes.c_void_p]
+        self.library.tilus_artefact_kernel.restype = ctypes.c_void_p
+        self.library.tilus_kernel_arg_count.argtypes = [ctypes.c_void_p]
+        self.library.tilus_kernel_arg_count.restype = ctypes.c_size_t
+        self.library.tilus_kernel_arg_name.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self.library.tilus_kernel_arg_name.restype = ctypes.c_char_p
         self.handle, message = ctypes.c_void_p(), ctypes.create_string_buffer(1024)
         if self.library.tilus_rt_open(None, ctypes.byref(self.handle), message, ctypes.c_size_t(1024)):
             sys.exit(message.value.decode())
@@ -144,6 +152,21 @@ class Runtime:
         self.check(self.library.tilus_kernel_load(self.handle, data, ctypes.c_size_t(len(data)), ctypes.byref(kernel)))
         self.check(self.library.tilus_kernel_prepare(kernel, torch.cuda.current_device()))
         return kernel
+
+    def names(self, kernel):
+        """The names of the kernel's arguments, in order."""
+        info = self.library.tilus_artefact_kernel(self.library.tilus_kernel_artefact(kernel))
+        return [self.library.tilus_kernel_arg_name(info, i).decode()
+                for i in range(self.library.tilus_kernel_arg_count(info))]
+
+    def arguments(self, kernel, values):
+        """Of tensors, integers and floats by name."""
+        names = self.names(kernel)
+        arguments = (Argument * len(names))()
+        for argument, value in zip(arguments, (values[name] for name in names)):
+            field = "real" if isinstance(value, float) else "integer"
+            setattr(argument, field, value.data_ptr() if isinstance(value, torch.Tensor) else value)
+        return arguments
 
     def launch(self, kernel, arguments):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)

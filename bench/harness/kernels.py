@@ -3,7 +3,7 @@ import csv
 import subprocess
 import sys
 
-from . import machine, show
+from . import gemm, machine, show
 
 DOCUMENT = machine.ROOT / "docs" / "gallery.md"
 
@@ -32,7 +32,7 @@ def table(options):
 def run(names, options):
     """Measures the kernels of these names, or all. bench/gallery.py keeps each row at once."""
     command = [sys.executable, machine.BENCH / "gallery.py", "--tools", machine.programs(options),
-               "--out", options.results / "gallery.csv", "--revision", machine.revision(options)]
+               "--runtime", gemm.runtime(options), "--out", options.results / "gallery.csv", "--revision", machine.revision(options)]
     if names:
         command += ["--only", ",".join(names)]
     return subprocess.run([str(word) for word in command]).returncode == 0

@@ -1,9 +1,12 @@
-/* Shared by the parts of the proof of rings: the program as events (rings_build.c), what is
- * known at each (rings_flow.c), and the questions (rings.c). */
+/* Shared by the parts of the proof of rings: the program as events (rings_build.c), the numbers of
+ * iterations (rings_number.c), the phase that each event means (rings_place.c), what is known at
+ * each (rings_flow.c), and the questions (rings.c). */
 #ifndef TILUS_MEMORY_RINGS_EVENTS_H
 #define TILUS_MEMORY_RINGS_EVENTS_H
 
 #include "memory/rings.h"
+
+#include "ir/op_access.h"
 
 enum {
     RING_EVENTS = 256,
@@ -130,6 +133,21 @@ struct Rings {
 /* Fills in events, arrays and nodes. */
 void rings_build(Rings *r);
 
+/* The loop's numbering; NULL when none is found. */
+const Segment *ring_find_segment(Rings *r, const Op *op);
+/* Returns true when the loop runs at least so often that its bounds are in order. */
+bool ring_bounds_are_ordered(Rings *r, const Op *op);
+
+/* Finds the tickets of all events. */
+void rings_place(Rings *r);
+/* Finds the ticket of a wait: of two of a parity, the one that is not ahead. Of others the
+ * first one from `first` on. */
+bool ring_place_event(Rings *r, Event *e, int64_t first);
+/* A bit for each block of the cluster. */
+uint32_t ring_all_ranks(const Rings *r);
+/* The bits of a rank, or of a mask of them; 0: of the op's own block, all bits: unknown. */
+uint32_t ring_ranks(Rings *r, const Op *op, AttrKind kind);
+
 /* Derives what is known at each event, from the arrays without an unknown phase. */
 void rings_flow(Rings *r);
 
@@ -153,6 +171,25 @@ static inline bool events_are_apart(const Event *a, int64_t a_lag, const Event *
            (t->max < LAG_LIMIT && t->max + b_lag < s->min + a_lag);
 }
 
+static inline bool is_mbarrier_wait(const Op *op)
+{
+    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER);
+}
+
+static inline bool is_mbarrier_op(const Op *op)
+{
+    return op_sync(op) == SYNC_ARRIVE || is_mbarrier_wait(op) ||
+           op_completion(op) == COMPLETION_MBARRIER;
+}
+
+/* Replaces the results of `scalar` ops, and indices of loops that are written out, by theirs. */
+const Expr *ring_expand(Rings *r, const Expr *e);
+/* The expression `a op b`; NULL when an operand is, or when it is undefined. */
+const Expr *ring_make(Rings *r, ScalarOp op, const Expr *a, const Expr *b);
+const Expr *ring_constant(Rings *r, int64_t value);
+const Expr *ring_plus(Rings *r, const Expr *e, int64_t number);
+/* Returns true when the two are known to be one number. */
+bool ring_equal(const Expr *a, const Expr *b);
 /* Returns true when the difference b - a is one known number. */
 bool ring_difference(const Expr *a, const Expr *b, int64_t *difference);
 
