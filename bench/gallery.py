@@ -272,7 +272,8 @@ def load(options, k, program):
 
 
 class Ours:
-    """The kernel's programs, in the order of their launches. A launch takes what `bind` gives."""
+    """The kernel's programs, in the order of their launches. A launch takes what `bind` gives, which
+    keeps the tensors."""
 
     def __init__(self, options, k):
         self.runtime = options.runtime
@@ -280,10 +281,10 @@ class Ours:
 
     def bind(self, k, inputs, outputs):
         values = inputs | outputs | k.scalars(inputs)
-        return [(kernel, self.runtime.arguments(kernel, values)) for kernel in self.kernels]
+        return [(kernel, self.runtime.arguments(kernel, values)) for kernel in self.kernels], values
 
     def launch(self, bound):
-        for kernel, arguments in bound:
+        for kernel, arguments in bound[0]:
             self.runtime.launch(kernel, arguments)
 
 
