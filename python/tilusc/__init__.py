@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, List
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from . import formats
+    from . import formats, matmul
     from .compiler import compile
     from .errors import (ArgumentError, CompileError, CompileWarning, Diagnostic, EngineError, Error, NoDevice,
                          OutOfMemory, ProgramError)
@@ -27,7 +27,7 @@ _PLACES = {"compile": "compiler", "Kernel": "kernel", "interpret": "kernel", "ji
            "Device": "runtime", "devices": "runtime",
            **dict.fromkeys(("ArgumentError", "CompileError", "CompileWarning", "Diagnostic", "EngineError", "Error",
                             "NoDevice", "OutOfMemory", "ProgramError"), "errors")}
-_MODULES = ("formats",)
+_MODULES = ("formats", "matmul")
 __all__ = sorted([*_PLACES, *_MODULES])
 
 

@@ -352,6 +352,9 @@ class tilus_matmul_call(ctypes.Structure):
         ("workspace", c_uint64),
         ("workspace_size", c_size_t),
         ("weights_identity", c_uint64),
+        ("offsets", c_uint64),
+        ("ids", c_uint64),
+        ("route", c_uint64),
     ]
 
 
@@ -409,6 +412,11 @@ class tilus_matmul_problem(ctypes.Structure):
         ("residual", c_bool),
         ("n_tile", c_int64),
         ("a_stride", c_int64),
+        ("experts", c_int64),
+        ("top", c_int64),
+        ("gather", c_bool),
+        ("scatter", c_bool),
+        ("combine", c_bool),
     ]
 
 

@@ -16,11 +16,12 @@ from ._library import check, rt, target_for
 from .arrays import Array, describe, fits, torch_module
 from .compiler import artefact_target, compile_source
 from .errors import ArgumentError
-from .runtime import capability, current_device, current_stream, driver
+from .runtime import capability, current_device, current_stream, driver, entered, is_current
 from .signature import Argument, read_signature
 from .source import Source, make_source
 
 _ENGINES = ("gpu", "cpu", "interp")
+_SPECIAL_STREAMS = 2    # 0 .. 2 are the driver's, of the current context
 
 
 class Loaded:
@@ -40,9 +41,11 @@ class Loaded:
         address, size, kept = 0, 0, None
         if self.has_workspace:
             address, size, kept = self._workspace(words, device, stream)
-        status = rt().tilus_launch(self.handle, stream, words, len(words), address, size)
-        if status:
-            check(status)
+        if stream <= _SPECIAL_STREAMS and not is_current(device):
+            with entered(device):
+                check(rt().tilus_launch(self.handle, stream, words, len(words), address, size))
+        else:
+            check(rt().tilus_launch(self.handle, stream, words, len(words), address, size))
         del kept
 
     def _workspace(self, words: ctypes.Array, device: int, stream: int) -> Tuple[int, int, Any]:

@@ -1,10 +1,11 @@
 """The driver and its devices, one tilus_rt for the process."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, Optional
 
 from . import _declarations as c
 from ._library import check, rt, sized
@@ -64,6 +65,23 @@ def current_device() -> int:
     """Returns torch's current device where torch uses GPUs, else 0."""
     torch: Any = sys.modules.get("torch")
     return torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
+
+
+def is_current(device: int) -> bool:
+    """Tells whether torch has made the device current for this thread."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.current_device() == device
+
+
+@contextlib.contextmanager
+def entered(device: int) -> Iterator[None]:
+    """Makes the device's primary context current, and the earlier one again afterwards."""
+    inside = ctypes.c_bool()
+    check(rt().tilus_rt_enter(driver(), device, ctypes.byref(inside)))
+    try:
+        yield
+    finally:
+        check(rt().tilus_rt_leave(driver(), device, inside))
 
 
 def current_stream(device: int) -> int:

@@ -15,7 +15,7 @@ def has_gpu():
     return torch.cuda.is_available()
 
 
-@pytest.mark.parametrize("name", ["docs/python.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
 def test_blocks(name):
     text, known = (ROOT / name).read_text(), {}
     blocks = list(re.finditer(r"^```python( gpu)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))

@@ -1,0 +1,148 @@
+"""Products on the CPU engine, packing for devices that are not there."""
+import numpy as np
+import pytest
+import tilusc
+from tilusc.matmul import Problem, plan, quantize
+
+
+def codes_of(packed, weights, n, k):
+    """Values of compact codes [n, k] of integers."""
+    bits = int(weights[1:])
+    planes = np.unpackbits(packed, bitorder="little")[:n * k * bits].reshape(n, k, bits).astype(np.int64)
+    values = planes @ (1 << np.arange(bits))
+    return values - ((values >> (bits - 1)) << bits) if weights[0] == "i" else values
+
+
+def dequantize(q, problem):
+    groups = problem.groups
+    codes = codes_of(q.codes, problem.weights, problem.n, problem.k).reshape(problem.n, groups, -1).astype(np.float64)
+    if q.zeros is not None:
+        codes -= (q.zeros if problem.zeros == "integer" else q.zeros.view(np.float16))[:, :, None]
+    return (codes * q.scales.view(np.float16)[:, :, None]).reshape(problem.n, problem.k)
+
+
+def matrices(problem, m=3):
+    random = np.random.default_rng(problem.k)
+    return (random.normal(0, 0.05, (problem.n, problem.k)).astype(np.float32),
+            random.normal(0, 1, (m, problem.k)).astype(np.float16))
+
+
+@pytest.mark.parametrize("problem", [
+    Problem("u4", 64, 256, 128, "integer"), Problem("i6", 64, 256, 64), Problem("u3", 64, 128, 0, "float"),
+    Problem("i8", 64, 128, 32, function="silu", bias=True, residual=True, result="f32")], ids=str)
+def test_product(problem):
+    w, a = matrices(problem)
+    q, p = quantize(w, problem), plan(problem, "cpu")
+    packed = p.pack(*q)
+    assert packed.nbytes == p.packed_size
+    p.check(packed)
+    random, added = np.random.default_rng(0), {}
+    exact = a.astype(np.float64) @ dequantize(q, problem).T
+    if problem.bias:
+        added["bias"] = random.normal(0, 1, problem.n).astype(np.float32)
+        exact += added["bias"]
+    if problem.function == "silu":
+        exact = exact / (1 + np.exp(-exact))
+    if problem.residual:
+        added["residual"] = random.normal(0, 1, exact.shape).astype(np.float32)
+        exact += added["residual"]
+    c = p.run(a, packed, **added)
+    assert c.dtype == (np.float32 if problem.result == "f32" else np.float16)
+    assert np.max(np.abs(c - exact)) < 4e-3 * np.max(np.abs(exact))
+    out = np.zeros_like(c)
+    assert p.run(a, packed, out, **added) is out and np.array_equal(out, c)
+
+
+def test_quantized_is_near():
+    problem = Problem("u8", 32, 256, 64, "integer")
+    w, _ = matrices(problem)
+    assert np.max(np.abs(dequantize(quantize(w, problem), problem) - w)) < 2e-3
+    by_error = quantize(w, Problem("u2", 32, 256, 64, "integer"), clip_steps=20)
+    plain = quantize(w, Problem("u2", 32, 256, 64, "integer"))
+    assert not np.array_equal(by_error.scales, plain.scales)
+
+
+def test_transposed_weights_pack_to_the_same():
+    problem = Problem("i4", 64, 256)
+    w, _ = matrices(problem)
+    p = plan(problem, "cpu")
+    assert np.array_equal(p.pack(*quantize(w, problem)),
+                          p.pack(*quantize(np.ascontiguousarray(w.T), problem, transposed=False), transposed=False))
+
+
+def test_more_dimensions_and_no_rows():
+    problem = Problem("i4", 64, 256)
+    w, a = matrices(problem, 6)
+    p = plan(problem, "cpu")
+    packed = p.pack(*quantize(w, problem))
+    flat = p.run(a, packed)
+    assert np.array_equal(p.run(a.reshape(2, 3, 256), packed), flat.reshape(2, 3, 64))
+    assert p.run(a[:0], packed).shape == (0, 64)
+
+
+def test_problem_is_its_text():
+    for problem in (Problem("u4", 64, 256), Problem("f6e3m2", 64, 256, 0, "float", "bf16", bias=True, function="gelu")):
+        assert Problem.parse(str(problem)) == problem
+    assert Problem("u4", 64, 256, activations="bf16").result == "bf16"
+    with pytest.raises(tilusc.ArgumentError, match="'colour=red'"):
+        Problem.parse("weights=u4 colour=red")
+    with pytest.raises(tilusc.ArgumentError, match="zeros is 'some'"):
+        Problem("u4", 64, 256, zeros="some")
+
+
+def test_plans_are_found_again():
+    problem = Problem("u4", 64, 256)
+    assert plan(problem, "h200") is plan(str(problem), "h200")
+    assert plan(problem, "h200") is not plan(problem, "a100")
+
+
+def test_packing_needs_no_gpu():
+    problem = Problem("u4", 64, 256, zeros="integer")
+    w, a = matrices(problem)
+    p = plan(problem, "a100")
+    packed = p.pack(*quantize(w, problem))
+    with pytest.raises(tilusc.ArgumentError, match="only described"):
+        p.run(a, packed)
+    assert "sm_80" in p.describe(1) and p.kernels(1)[0].startswith("matmul-u4")
+    assert p.tile[1] % 16 == 0
+    with pytest.raises(ValueError, match="none of .*h200"):
+        plan(problem, "toaster")
+
+
+def test_mistakes_are_named():
+    problem = Problem("u4", 64, 256, zeros="integer")
+    w, a = matrices(problem)
+    p, q = plan(problem, "cpu"), quantize(w, problem)
+    packed = p.pack(*q)
+    for call, text in (
+            (lambda: Problem("u9", 64, 256), None), (lambda: plan(Problem("u9", 64, 256), "cpu"), "u9"),
+            (lambda: plan(Problem("u4", 64, 256, 100), "cpu"), "100"),
+            (lambda: p.pack(q.codes[1:], q.scales, q.zeros), "codes have 8191 bytes, not 8192"),
+            (lambda: p.pack(q.codes, q.scales), "zeros are missing"),
+            (lambda: p.run(a[:, 1:], packed), "rows of 255 elements, not 256"),
+            (lambda: p.run(a.astype(np.float32), packed), "a is of f32, not f16"),
+            (lambda: p.run(a, packed[1:]), "packed has"),
+            (lambda: p.run(a, packed, bias=a[0]), "bias is given"),
+            (lambda: p.run(a, packed, np.zeros((3, 63), np.float16)), "out has 189 elements, not 192"),
+            (lambda: p.check(np.zeros_like(packed)), "identity"),
+            (lambda: plan(Problem("u5", 64, 256), "cpu").check(packed), "u4"),
+            (lambda: quantize(w.T, problem), "shape"), (lambda: quantize(w, problem, range="some"), "minmax, absmax")):
+        if text is None:
+            call()
+            continue
+        with pytest.raises(tilusc.Error, match=text):
+            call()
+
+
+def test_formats_weight_is_packed_as_it_is():
+    from tilusc.formats.weight import QuantizedWeight
+    random = np.random.default_rng(1)
+    weight = QuantizedWeight(n=64, k=256, weights="u4", codes=random.integers(0, 16, (64, 256), dtype=np.uint8),
+                             scales=random.uniform(0.01, 0.02, (64, 2)).astype(np.float16).astype(np.float32), group=128,
+                             zeros=random.integers(0, 16, (64, 2)))
+    known = weight.to_matmul()
+    problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, scales=known.scales_type)
+    a = random.normal(0, 1, (2, 256)).astype(np.float16)
+    p = plan(problem, "cpu")
+    c = p.run(a, p.pack(known.codes, known.scales, known.zeros))
+    assert np.allclose(c, a.astype(np.float64) @ weight.dequantize().T.astype(np.float64), atol=5e-3)

@@ -1,0 +1,297 @@
+"""The package with torch: on this machine by the CPU engine, on a GPU where there is one."""
+import statistics
+import threading
+import time
+
+import pytest
+import tilusc
+from programs import DECODE, SCALE
+
+torch = pytest.importorskip("torch")
+from tilusc.matmul import Problem, plan, quantize  # noqa: E402
+from tilusc.nn import QuantizedLinear  # noqa: E402
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
+op = torch.ops.tilusc.matmul
+
+
+def make_layer(device, weights="u4", n=128, k=256, dtype=torch.float16, **options):
+    torch.manual_seed(n + k)
+    linear = torch.nn.Linear(k, n)
+    options.setdefault("activations", "bf16" if dtype is torch.bfloat16 else "f16")
+    layer = QuantizedLinear.from_float(linear, weights=weights, device="cpu" if device == "cpu" else None, **options)
+    return layer, linear
+
+
+def near(have, want, share=0.02):
+    return (have.double().cpu() - want.double().cpu()).abs().max() < share * want.double().abs().max().cpu()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_jit_takes_tensors(device):
+    x, y = torch.arange(256., device=device), torch.zeros(256, device=device)
+    tilusc.jit(SCALE)(x, y, 3.0, 256)
+    assert torch.equal(y, 3 * x)
+    with pytest.raises(tilusc.ArgumentError, match="not contiguous"):
+        tilusc.jit(SCALE)(x[::2], y, 3.0, 128)
+    with pytest.raises(tilusc.ArgumentError, match="array of f16"):
+        tilusc.jit(SCALE)(x.half(), y, 3.0, 128)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_linear(device, dtype):
+    layer, linear = make_layer(device, "u8", dtype=dtype)
+    x = torch.randn(5, 256, dtype=dtype, device=device)
+    y = layer(x)
+    assert y.dtype is dtype and near(y, linear(x.float().cpu()))
+    assert torch.equal(layer(x.view(1, 5, 1, 256)), y.view(1, 5, 1, 128))
+    assert torch.equal(layer(torch.cat([x, x], 1)[:, :256]), y)      # rows that lie further apart
+    assert "weights=u8" in repr(layer)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_opcheck(device):
+    layer, _ = make_layer(device)
+    x = torch.randn(3, 256, dtype=torch.float16, device=device)
+    torch.library.opcheck(op.default, (x, layer.packed, layer.problem_text, layer.bias))
+    out = torch.empty(3, 128, dtype=torch.float16, device=device)
+    torch.library.opcheck(op.out, (x, layer.packed, layer.problem_text, layer.bias), {"out": out})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_compile_has_one_graph(device):
+    layer, _ = make_layer(device)
+    x = torch.randn(4, 256, dtype=torch.float16, device=device)
+    want = torch.relu(layer(x)) + 1
+    backend = "inductor" if device == "cuda" else "aot_eager"
+    compiled = torch.compile(lambda x: torch.relu(layer(x)) + 1, fullgraph=True, backend=backend)
+    assert torch.allclose(compiled(x), want)
+    for rows in (7, 9):
+        assert compiled(torch.randn(rows, 256, dtype=torch.float16, device=device)).shape == (rows, 128)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_state_of_a_layer(device):
+    layer, _ = make_layer(device)
+    other = make_layer(device)[0]
+    other.packed.zero_()
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other.packed, layer.packed)
+    wrong, _ = make_layer(device, "u5")
+    with pytest.raises(tilusc.ArgumentError, match="u4"):
+        wrong.load_state_dict(layer.state_dict())
+
+
+def test_layer_of_a_checkpoint():
+    import numpy as np
+    from tilusc.formats.weight import QuantizedWeight
+    random = np.random.default_rng(1)
+    weight = QuantizedWeight(n=64, k=256, weights="u4", codes=random.integers(0, 16, (64, 256), dtype=np.uint8),
+                             scales=random.uniform(0.01, 0.02, (64, 2)).astype(np.float16).astype(np.float32), group=128,
+                             zeros=random.integers(0, 16, (64, 2)), permutation=random.permutation(256),
+                             bias=random.normal(0, 1, 64).astype(np.float32))
+    layer = QuantizedLinear.from_weight(weight, device="cpu")
+    x = torch.randn(2, 256, dtype=torch.float16)
+    assert near(layer(x), x.double() @ torch.from_numpy(weight.dequantize(np.float64)).T + torch.from_numpy(weight.bias))
+
+
+# ---- a GPU -------------------------------------------------------------------------
+
+@pytest.fixture
+def gpu():
+    """A layer of the GPU, activations, and their product."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    layer, _ = make_layer("cuda", n=2048, k=2048, zeros="integer")
+    x = torch.randn(4, 2048, dtype=torch.float16, device="cuda")
+    layer.prepare(4)
+    return layer, x, layer(x).clone()
+
+
+def test_gpu_equals_f64(gpu):
+    layer, x, y = gpu
+    host = make_layer("cpu", n=2048, k=2048, zeros="integer")[0]
+    if torch.cuda.get_device_capability() == (9, 0):
+        assert torch.equal(host.packed, layer.packed.cpu())
+    _, linear = make_layer("cpu", n=2048, k=2048)
+    assert near(y, linear(x.float().cpu()), 0.15)
+
+
+def test_packing_on_the_gpu_writes_the_same(gpu):
+    layer, _, _ = gpu
+    linear = make_layer("cpu", n=2048, k=2048)[1]
+    q = quantize(linear.weight.detach(), layer.problem)
+    on_gpu = [torch.from_numpy(part).cuda() for part in q]
+    assert torch.equal(layer.plan().pack(*on_gpu).cpu(), layer.packed.cpu())
+
+
+def test_streams_have_workspaces_of_their_own(gpu):
+    layer, x, y = gpu
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    torch.cuda.synchronize()
+    results = []
+    for _ in range(20):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                results.append(layer(x))
+    torch.cuda.synchronize()
+    assert all(torch.equal(result, y) for result in results)
+
+
+def test_threads(gpu):
+    layer, x, y = gpu
+    wrong = []
+
+    def work():
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(50):
+                result = layer(x)
+            torch.cuda.current_stream().synchronize()
+            wrong.append(not torch.equal(result, y))
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert wrong == [False] * 4
+
+
+def capture(work):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return graph, result
+
+
+def test_graphs(gpu):
+    layer, x, y = gpu
+    from tilusc import _workspaces
+    given = x.clone()
+    pairs = [capture(lambda: layer(layer(given))) for _ in range(2)]
+    want = layer(y)
+    assert len(_workspaces._leases[0]) >= 2
+    for factor in (1, 0, 1):
+        given.copy_(x * factor)
+        for graph, result in pairs:
+            result.zero_()
+            graph.replay()
+        torch.cuda.synchronize()
+        expected = want if factor else layer(layer(given))
+        assert all(torch.equal(result, expected) for _, result in pairs)
+
+
+def test_graphs_that_run_at_once(gpu):
+    layer, x, y = gpu
+    pairs = [capture(lambda: [layer(x) for _ in range(20)]) for _ in range(2)]
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    torch.cuda.synchronize()
+    for _ in range(10):
+        for stream, (graph, _) in zip(streams, pairs):
+            with torch.cuda.stream(stream):
+                graph.replay()
+    torch.cuda.synchronize()
+    assert all(torch.equal(result, y) for _, results in pairs for result in results)
+
+
+def test_workspace_of_a_graph_that_is_gone_is_used_again(gpu):
+    import gc
+
+    from tilusc import _workspaces
+    layer, x, y = gpu
+    for _ in range(5):
+        graph, result = capture(lambda: layer(x))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(result, y)
+        before = len(_workspaces._leases[0])
+        graph.reset()
+        del graph, result
+        gc.collect()
+        torch.cuda.synchronize()
+        time.sleep(0.05)        # the driver's own thread tells of the end
+    assert len(_workspaces._leases[0]) == before
+
+
+def test_graph_of_a_jit_kernel():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    kernel = tilusc.jit(DECODE, "decode", W="u8")
+    codes, y = torch.arange(128, dtype=torch.uint8, device="cuda"), torch.zeros(128, dtype=torch.float16, device="cuda")
+    kernel.prepare()
+    graph, _ = capture(lambda: kernel(codes, y, 128))
+    assert not y.any()
+    graph.replay()
+    assert torch.equal(y, codes.half())
+
+
+def test_reduce_overhead(gpu):
+    layer, x, y = gpu
+    compiled = torch.compile(lambda x: torch.relu(layer(torch.relu(layer(x)))), fullgraph=True, mode="reduce-overhead")
+    want = torch.relu(layer(torch.relu(layer(x))))
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        assert torch.allclose(compiled(x), want)
+
+
+def test_nothing_waits_and_only_the_result_is_allocated(gpu):
+    layer, x, y = gpu
+    out = torch.empty_like(y)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        op.out(x, layer.packed, layer.problem_text, layer.bias, out=out)
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
+        layer(x)
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] == before + 1
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(out, y)
+
+
+def test_many_rows(gpu):
+    layer, _, _ = gpu
+    x = torch.randn(66000, 2048, dtype=torch.float16, device="cuda")
+    y = layer(x)
+    for row in (0, 65535, 65536, 65999):
+        assert near(y[row:row + 1], layer(x[row:row + 1]))
+
+
+def test_weights_of_another_problem_are_refused(gpu):
+    layer, x, _ = gpu
+    other = plan(Problem("u4", 2048, 2048, zeros="float", bias=True), 0)
+    with pytest.raises(tilusc.ArgumentError):
+        other.run(x, layer.packed[:other.packed_size].clone() if other.packed_size <= layer.packed.numel() else
+                  torch.zeros(other.packed_size, dtype=torch.uint8, device="cuda"), bias=layer.bias)
+
+
+def host_microseconds(call, count=2000):
+    """The median of what a call costs this thread, while the GPU has less to do than the host."""
+    times = []
+    for _ in range(count):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+        if len(times) % 100 == 0:
+            torch.cuda.synchronize()
+    return statistics.median(times) * 1e6
+
+
+def test_call_cost(gpu, capsys):
+    layer, x, y = gpu
+    p, out, kernel = layer.plan(), torch.empty_like(y), tilusc.jit(SCALE)
+    packed, bias, text = layer.packed, layer.bias, layer.problem_text
+    values = torch.zeros(256, device="cuda")
+    a, b = torch.zeros(16, 16, device="cuda"), torch.zeros(16, 16, device="cuda")
+    costs = {"plan.run(a, packed, out)": host_microseconds(lambda: p.run(x, packed, out, bias=bias)),
+             "plan.run(a, packed)": host_microseconds(lambda: p.run(x, packed, bias=bias)),
+             "torch.ops.tilusc.matmul": host_microseconds(
+                 lambda: op(x, packed, text, bias)),
+             "QuantizedLinear": host_microseconds(lambda: layer(x)),
+             "jit kernel": host_microseconds(lambda: kernel(values, values, 1.0, 256)),
+             "torch.mm": host_microseconds(lambda: torch.mm(a, b)),
+             "torch.nn.functional.linear": host_microseconds(lambda: torch.nn.functional.linear(a, b))}
+    with capsys.disabled():
+        print("\nmicroseconds on the host: " + ", ".join(f"{name} {cost:.2f}" for name, cost in costs.items()))
+    assert costs["plan.run(a, packed, out)"] < 6 + costs["torch.mm"]

@@ -1,0 +1,66 @@
+"""Products in host memory: the worker process runs the kernels on the CPU engine."""
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Optional
+
+from ._library import rt
+from .arrays import describe, fits, is_tensor
+from .engines import worker
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from .matmul import Plan
+
+_NUMPY = {"f16": "float16", "bf16": "uint16", "f32": "float32"}
+
+
+def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: Any) -> Any:
+    from .matmul import _CPU_MODEL, MOST_ROWS
+    problem = plan.problem
+    if plan.device != "cpu":
+        raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot run")
+    if a.shape[-1] != problem.k:
+        raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
+    shape = tuple(a.shape[:-1]) + (problem.n,)
+    m = 1
+    for extent in a.shape[:-1]:
+        m *= extent
+    if m > MOST_ROWS:
+        raise ArgumentError(f"a has {m} rows; the CPU engine takes {MOST_ROWS}")
+    out = _empty(a, shape, problem.result) if out is None else out
+    size = describe(out).size
+    sent = {"a": _bytes("a", a, problem.activations, m * problem.k),
+            "packed": _bytes("packed", packed, "u8", plan.packed_size),
+            "bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
+            "residual": _bytes("residual", residual, problem.result, m * problem.n, problem.residual)}
+    _bytes("out", out, problem.result, m * problem.n)
+    if m:
+        answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=size, **sent)
+        ctypes.memmove(describe(out).address, answer["result"], size)
+    return out
+
+
+def _empty(like: Any, shape: tuple, dtype: str) -> Any:
+    if is_tensor(like):
+        from ._torch_matmul import result_type
+        return like.new_empty(shape, dtype=result_type(dtype))
+    import numpy as np
+    return np.empty(shape, _NUMPY[dtype])
+
+
+def _bytes(name: str, value: Any, dtype: str, count: int, wanted: bool = True) -> Optional[bytes]:
+    """Checks an array and copies it."""
+    if (value is not None) != wanted:
+        raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
+    if value is None:
+        return None
+    array = describe(value.contiguous() if is_tensor(value) and name != "out" else value)
+    if array.device is not None or not array.contiguous:
+        raise ArgumentError(f"{name} is not contiguous in host memory")
+    if not fits(array.dtype, dtype):
+        raise ArgumentError(f"{name} is of {array.dtype}, not {dtype}")
+    elements = array.size * 8 // rt().tilus_type_bits(array.dtype.encode())
+    if elements != count:
+        raise ArgumentError(f"{name} has {elements} elements, not {count}")
+    return ctypes.string_at(array.address, array.size)

@@ -1,0 +1,135 @@
+"""Products of torch tensors on a GPU. What each call does is little: a server makes hundreds for a token."""
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from typing import TYPE_CHECKING, Any, Optional, Set, Tuple
+
+import torch
+
+from . import _declarations as c
+from ._library import check
+from ._workspaces import _is_capturing, workspace
+from .arrays import torch_types
+from .errors import ArgumentError
+from .matmul import MOST_ROWS
+
+if TYPE_CHECKING:
+    from .matmul import Plan
+
+_TORCH = {name: dtype for dtype, name in torch_types().items() if dtype is not torch.bool}
+_stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None)       # which torch without CUDA lacks
+# tilus_matmul_call, up to the workspace's size; what follows is 0.
+_CALL = struct.Struct("@" + "".join({ctypes.c_int64: "q"}.get(kind, "Q") for _, kind in c.tilus_matmul_call._fields_[:10]))
+assert [name for name, _ in c.tilus_matmul_call._fields_[:10]] == \
+    "struct_size m a a_stride weights bias residual c workspace workspace_size".split()
+
+
+class _Calls(threading.local):
+    """The thread's own tilus_matmul_call."""
+
+    def __init__(self) -> None:
+        self.buffer = ctypes.create_string_buffer(ctypes.sizeof(c.tilus_matmul_call))
+        self.address = ctypes.addressof(self.buffer)
+
+
+_calls = _Calls()
+_CALL_SIZE = ctypes.sizeof(c.tilus_matmul_call)
+
+
+def result_type(name: str) -> torch.dtype:
+    return _TORCH[name]
+
+
+class Runner:
+    """What a plan on a GPU needs at hand."""
+
+    def __init__(self, plan: "Plan") -> None:
+        problem = self.problem = plan.problem
+        self.plan, self.handle, self.device = plan, plan.handle.value, plan.device
+        self.place = torch.device("cuda", plan.device)
+        self.k, self.n = problem.k, problem.n
+        self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
+        self.plain = not problem.residual
+        self.run = plan._native.tilus_matmul_run
+        self.checked: Set[Tuple[int, int]] = set()      # addresses of weights, with that of their bias, which were found right
+
+    def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
+                 residual: Optional[torch.Tensor], out: Optional[torch.Tensor]) -> torch.Tensor:
+        shape = a.shape
+        if len(shape) != 2 or shape[0] > MOST_ROWS or shape[0] == 0:
+            return self._reshaped(a, packed, bias, residual, out)
+        m, k = shape
+        if k != self.k or a.dtype is not self.activations or a.get_device() != self.device:
+            raise ArgumentError(f"a has rows of {k} elements of {a.dtype} on {a.device}, not {self.k} of"
+                                f" {self.activations} on {self.place}")
+        stride, inner = a.stride()
+        if inner != 1:
+            a, stride = a.contiguous(), k
+        if out is None:
+            out = torch.empty((m, self.n), dtype=self.result, device=self.place)
+        elif out.shape != (m, self.n) or out.dtype is not self.result or out.get_device() != self.device or \
+                not out.is_contiguous():
+            raise ArgumentError(f"out is {list(out.shape)} of {out.dtype} on {out.device}, not {[m, self.n]} of"
+                                f" {self.result} on {self.place}, without gaps")
+        weights = packed.data_ptr()
+        added = bias.data_ptr() if bias is not None else 0
+        if (weights, added) not in self.checked:
+            self._check_weights(packed, bias)
+        more = 0 if residual is None and self.plain else self._check_residual(residual, m)
+        size = self.plan._ready.get((m - 1).bit_length()) or self._prepare(m)
+        stream = _stream_of(self.device)
+        calls = _calls
+        _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(),
+                        *workspace(self.device, stream, size))
+        status = self.run(self.handle, stream, calls.address)
+        if status:
+            check(status)
+        return out
+
+    def _reshaped(self, a: torch.Tensor, packed: torch.Tensor, bias: Any, residual: Any, out: Any) -> torch.Tensor:
+        """Multiplies where A has other than two dimensions, no rows, or more than a call takes."""
+        shape = (*a.shape[:-1], self.n)
+        if a.shape[-1] != self.k:
+            raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {self.k}")
+        if out is None:
+            out = torch.empty(shape, dtype=self.result, device=self.place)
+        elif tuple(out.shape) != shape:
+            raise ArgumentError(f"out has the shape {list(out.shape)}, not {list(shape)}")
+        rows, results = a.reshape(-1, self.k), out.view(-1, self.n)
+        added = None if residual is None else residual.reshape(-1, self.n)
+        for first in range(0, rows.shape[0], MOST_ROWS):
+            part = slice(first, first + MOST_ROWS)
+            self.multiply(rows[part], packed, bias, None if added is None else added[part], results[part])
+        return out
+
+    def _prepare(self, m: int) -> int:
+        self.plan.prepare(m)
+        return self.plan._ready[(m - 1).bit_length()]
+
+    def _check_weights(self, packed: torch.Tensor, bias: Optional[torch.Tensor]) -> None:
+        """Refuses weights of another size, place or form, which would make wrong numbers. Waits for their identity at
+        their first product, but not in a capture."""
+        if packed.dtype is not torch.uint8 or packed.numel() != self.plan.packed_size or not packed.is_contiguous() or \
+                packed.get_device() != self.device:
+            raise ArgumentError(f"packed is {packed.numel()} elements of {packed.dtype} on {packed.device}, not"
+                                f" {self.plan.packed_size} bytes on {self.place}")
+        _check_added("bias", bias, self.problem.bias, self.n, self)
+        if not _is_capturing():
+            self.plan.check(packed)
+            self.checked.add((packed.data_ptr(), 0 if bias is None else bias.data_ptr()))
+
+    def _check_residual(self, residual: Optional[torch.Tensor], m: int) -> int:
+        _check_added("residual", residual, self.problem.residual, m * self.n, self)
+        return residual.data_ptr()
+
+
+def _check_added(name: str, value: Optional[torch.Tensor], wanted: bool, count: int, runner: Runner) -> None:
+    if (value is not None) != wanted:
+        raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
+    if value is not None and (value.dtype is not runner.result or value.numel() != count or
+                              value.get_device() != runner.device or not value.is_contiguous()):
+        raise ArgumentError(f"{name} is {value.numel()} elements of {value.dtype} on {value.device}, not {count} of"
+                            f" {runner.result} on {runner.place}, without gaps")
+

@@ -1,0 +1,310 @@
+"""Products with packed weights of 1 to 8 bits: C[m, n] = A[m, k] x B[k, n], B = (code - zero) * scale.
+
+    problem = Problem("u4", n=4096, k=4096, group=128, zeros="integer")
+    plan = tilusc.matmul.plan(problem)              # for the GPU, or without one for the CPU engine
+    quantized = quantize(weights, problem)          # or codes, scales and zero points of a checkpoint
+    packed = plan.pack(*quantized)                  # once
+    c = plan.run(a, packed)
+
+Arrays are NumPy's or torch's; bf16 in NumPy is uint16. docs/matmul.md explains types, groups, kernels, tunings."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import threading
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from . import _declarations as c
+from . import _library as library
+from ._library import check, child_options, rt, sized, take_text
+from .arrays import Array, describe, is_tensor
+from .errors import ArgumentError
+from .runtime import current_device, driver, software
+
+MOST_ROWS = 65536       # of A in one call of the library
+_ZEROS = {"none": c.TILUS_ZEROS_NONE, "integer": c.TILUS_ZEROS_INTEGER, "float": c.TILUS_ZEROS_FLOAT}
+_FUNCTIONS = {"none": c.TILUS_EPILOGUE_NONE, "silu": c.TILUS_EPILOGUE_SILU, "gelu": c.TILUS_EPILOGUE_GELU}
+_RANGES = {"minmax": c.TILUS_RANGE_MINMAX, "absmax": c.TILUS_RANGE_ABSMAX}
+_CPU_MODEL = "h200"     # the device that the CPU engine stands for
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """C = function(A x B + bias) + residual. str() is a text of it, which `Problem.parse` reads.
+
+    `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales` f16 or
+    bf16, by default bf16 where A is, else f16; `result` (of C, bias and residual) f16, bf16, f32, by default the scales'
+    type. `group` of k have one scale: 32, 64, a multiple of 128; 0: all of k. `zeros` is none, integer (bytes) or float (of
+    the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed the weights, where it is
+    another problem's; 0: the best. `a_stride` is the distance of rows of A that `Plan.prepare` is for; 0: k."""
+
+    weights: str
+    n: int
+    k: int
+    group: int = 128
+    zeros: str = "none"
+    activations: str = "f16"
+    scales: str = ""
+    result: str = ""
+    function: str = "none"
+    bias: bool = False
+    residual: bool = False
+    n_tile: int = 0
+    a_stride: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS)):
+            if getattr(self, name) not in known:
+                raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
+        if not self.scales:
+            object.__setattr__(self, "scales", "bf16" if self.activations == "bf16" else "f16")
+        if not self.result:
+            object.__setattr__(self, "result", self.scales)
+
+    def __str__(self) -> str:
+        return " ".join(f"{f.name}={int(v) if isinstance(v, bool) else v}" for f in dataclasses.fields(self)
+                        for v in (getattr(self, f.name),) if v != f.default)
+
+    @staticmethod
+    @functools.lru_cache(maxsize=1024)
+    def parse(text: str) -> "Problem":
+        """Reads what str() of a problem gives."""
+        kinds = {f.name: f.type for f in dataclasses.fields(Problem)}
+        fields: Dict[str, Any] = {}
+        for word in text.split():
+            name, _, value = word.partition("=")
+            if name not in kinds or not value:
+                raise ArgumentError(f"{word!r} is no field of a problem: {text!r}")
+            fields[name] = value if kinds[name] == "str" else bool(int(value)) if kinds[name] == "bool" else int(value)
+        return Problem(**fields)
+
+    @property
+    def groups(self) -> int:
+        """Groups along k."""
+        return -(-self.k // self.group) if self.group else 1
+
+    def fields(self) -> Dict[str, Any]:
+        """Returns the fields of tilus_matmul_problem."""
+        return {**dataclasses.asdict(self), "zeros": _ZEROS[self.zeros], "function": _FUNCTIONS[self.function]}
+
+    def struct(self) -> ctypes.Structure:
+        return sized(c.tilus_matmul_problem,
+                     **{name: v.encode() if isinstance(v, str) else v for name, v in self.fields().items()})
+
+
+# ---- quantizing --------------------------------------------------------------------
+
+class Quantized(NamedTuple):
+    """Codes without gaps, the lowest bits first, [n, k]; scales (bits of f16 or bf16, as uint16) and zero points
+    (bytes or such bits) [n, groups]."""
+
+    codes: Any
+    scales: Any
+    zeros: Optional[Any]
+
+
+def quantize(values: Any, problem: Problem, *, range: str = "minmax", clip_steps: int = 0, transposed: bool = True,
+             threads: int = 0) -> Quantized:
+    """Quantizes a matrix [n, k] (or [k, n], `transposed=False`) of f16, bf16 or f32 in host memory, as tilus_quantize
+    does (tilus/types.h): round to nearest; `range` minmax or absmax; `clip_steps` > 0 looks for the range of each
+    group with the least squared error."""
+    import numpy as np
+    given = _host_matrix(values, "values", (problem.n, problem.k) if transposed else (problem.k, problem.n))
+    if range not in _RANGES:
+        raise ArgumentError(f"range is {range!r}, not one of {', '.join(_RANGES)}")
+    how = sized(c.tilus_quantization, values=given.dtype.encode(), weights=problem.weights.encode(),
+                scales=problem.scales.encode(), n=problem.n, k=problem.k, group=problem.group,
+                zeros=_ZEROS[problem.zeros], range=_RANGES[range], clip_steps=clip_steps, threads=threads,
+                transposed=int(transposed))
+    out, message = sized(c.tilus_quantized), ctypes.create_string_buffer(library.MESSAGE)
+    check(rt().tilus_quantized_sizes(ctypes.byref(how), ctypes.byref(out), message, len(message)), message)
+    shape = (problem.n, problem.groups) if transposed else (problem.groups, problem.n)
+    codes, scales = np.empty(out.codes_size, np.uint8), np.empty(shape, np.uint16)
+    zeros = None
+    if problem.zeros != "none":
+        zeros = np.empty(shape, np.uint8 if problem.zeros == "integer" else np.uint16)
+        out.zeros = zeros.ctypes.data
+    out.codes, out.scales = codes.ctypes.data, scales.ctypes.data
+    check(rt().tilus_quantize(ctypes.byref(how), given.address, given.size, ctypes.byref(out), message, len(message)),
+          message)
+    return Quantized(codes, scales, zeros)
+
+
+def _host_matrix(values: Any, name: str, shape: Tuple[int, int]) -> Array:
+    if tuple(values.shape) != shape:
+        raise ArgumentError(f"{name} have the shape {list(values.shape)}, not {list(shape)}")
+    given = describe(values)
+    if given.device is not None or not given.contiguous:
+        raise ArgumentError(f"{name} are not contiguous in host memory")
+    return given._replace(dtype="bf16") if given.dtype == "u16" else given
+
+
+# ---- plans -------------------------------------------------------------------------
+
+class _Libraries:
+    """A tilus_matmul for each runtime, which lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._lock, self._open, self._child = threading.Lock(), {}, None
+
+    def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
+        with self._lock:
+            known = self._open.get(runtime.value)
+            if known is None:
+                self._child = self._child or child_options()
+                compile_ = ctypes.cast(rt().tilus_compile_in_child, ctypes.c_void_p)
+                options = sized(c.tilus_matmul_options, compile=compile_, compile_data=ctypes.addressof(self._child))
+                known = ctypes.c_void_p()
+                check(library.matmul().tilus_matmul_open(runtime, ctypes.byref(options), ctypes.byref(known)))
+                self._open[runtime.value] = known
+            return known
+
+
+_libraries = _Libraries()
+
+
+class Plan:
+    """A problem on a device: packs weights and multiplies. `plan()` finds equal ones; any threads may use one.
+
+    `device` is the number of a GPU; "cpu", where the CPU engine multiplies, slowly and as a GPU would; or the name of
+    a device that need not be there ("h200", tilus_find_device), for which weights can be packed."""
+
+    def __init__(self, problem: Problem, device: Union[int, str]) -> None:
+        self.problem, self.device = problem, device
+        self._native, self.handle = library.matmul(), ctypes.c_void_p()
+        runtime = driver() if isinstance(device, int) else software(_CPU_MODEL if device == "cpu" else device)
+        check(self._native.tilus_matmul_plan_create(_libraries.of(runtime), ctypes.byref(problem.struct()),
+                                                    device if isinstance(device, int) else 0,
+                                                    ctypes.byref(self.handle)))
+        weakref.finalize(self, self._native.tilus_matmul_plan_free, self.handle).atexit = False
+        #: bytes of packed weights
+        self.packed_size: int = self._native.tilus_matmul_packed_size(self.handle)
+        #: identity of weights that the plan reads
+        self.identity: int = self._native.tilus_matmul_packed_identity(self.handle)
+        self._ready: Dict[int, int] = {}        # bytes of workspace for up to 2^i rows, which are prepared
+
+    def __repr__(self) -> str:
+        return f"<tilusc.matmul.Plan {self.problem} on {self.device}>"
+
+    def describe(self, m: int) -> str:
+        """Says what was chosen for m rows, which kernels that launches, and what the model expects."""
+        return take_text(self._native.tilus_matmul_describe(self.handle, m))
+
+    def kernels(self, m: int) -> List[str]:
+        """Lists the kernels that runs of 1 to m rows need, a line each: name, program, parameters, with tabs between."""
+        return take_text(self._native.tilus_matmul_kernels(self.handle, m)).splitlines()
+
+    @property
+    def tile(self) -> Tuple[int, int]:
+        """Tiles of the packed form along n and k, at whose multiples weights may be cut."""
+        n, k = ctypes.c_int64(), ctypes.c_int64()
+        self._native.tilus_matmul_tile(self.handle, ctypes.byref(n), ctypes.byref(k))
+        return n.value, k.value
+
+    def prepare(self, m: int) -> int:
+        """Finds, compiles and loads what runs of m rows need, so that `run` only launches; seconds where kernels are to
+        be compiled. Returns the bytes of workspace. To be called before a capture."""
+        bucket = (m - 1).bit_length()
+        check(self._native.tilus_matmul_prepare(self.handle, m))
+        if isinstance(self.device, int):
+            self._ready[bucket] = self._native.tilus_matmul_workspace_size(self.handle, min(1 << bucket, MOST_ROWS))
+        return self._native.tilus_matmul_workspace_size(self.handle, m)
+
+    # ---- weights ----
+
+    def pack(self, codes: Any, scales: Any, zeros: Any = None, *, transposed: bool = True, threads: int = 0) -> Any:
+        """Packs codes (bytes without gaps, the lowest bits first), scales and zero points, [n, k] and [n, groups], or
+        with transposed=False [k, n] and [groups, n]. Host memory gives a NumPy array, of `packed_size` bytes; tensors
+        on the plan's GPU are packed there and give one there, and then this waits."""
+        given = [self._given(name, value) for name, value in
+                 (("codes", codes), ("scales", scales), ("zeros", zeros)) if value is not None]
+        self._check_given(given, zeros is not None)
+        addresses = dict(zip(("codes", "scales", "zeros"), (array.address for array in given)))
+        weights = sized(c.tilus_matmul_weights, transposed=transposed, threads=threads, **addresses)
+        if given[0].device is not None:
+            return self._pack_on_device(weights, codes.device)
+        import numpy as np
+        packed = np.empty(self.packed_size, np.uint8)
+        check(self._native.tilus_matmul_pack(self.handle, ctypes.byref(weights), packed.ctypes.data))
+        return packed
+
+    def _given(self, name: str, value: Any) -> Array:
+        array = describe(value)
+        if not array.contiguous:
+            raise ArgumentError(f"{name} are not contiguous")
+        expected = {"codes": library.rt().tilus_packed_bytes(self.problem.weights.encode(),
+                                                             self.problem.n * self.problem.k),
+                    "scales": 2 * self.problem.n * self.problem.groups,
+                    "zeros": (1 if self.problem.zeros == "integer" else 2) * self.problem.n * self.problem.groups}
+        if array.size != expected[name]:
+            raise ArgumentError(f"{name} have {array.size} bytes, not {expected[name]}")
+        return array
+
+    def _check_given(self, given: List[Array], zeros: bool) -> None:
+        if zeros != (self.problem.zeros != "none"):
+            raise ArgumentError(f"zeros are {'given' if zeros else 'missing'}, but the problem says"
+                                f" {self.problem.zeros!r}")
+        if len({array.device for array in given}) > 1 or given[0].device not in (None, self.device):
+            raise ArgumentError(f"codes, scales and zeros are neither all in host memory nor all on {self.device}")
+
+    def _pack_on_device(self, weights: ctypes.Structure, device: Any) -> Any:
+        import torch
+        packed = torch.zeros(self.packed_size, dtype=torch.uint8, device=device)
+        stream = torch.cuda.current_stream(device)
+        check(self._native.tilus_matmul_pack_device(self.handle, stream.cuda_stream, ctypes.byref(weights),
+                                                    packed.data_ptr()))
+        stream.synchronize()        # a product reads weights before the kernels ahead of it have ended
+        return packed
+
+    def check(self, packed: Any) -> None:
+        """Raises where packed weights, an array of any kind, are not of this plan: what differs, with both values.
+        Of a tensor on a GPU it reads the identity, the last 256 bytes, and waits for them."""
+        import numpy as np
+        if is_tensor(packed):
+            tail = packed.detach().view(-1)[-c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
+            packed = np.empty(packed.numel(), np.uint8)     # of which only the identity is read
+            packed[-len(tail):] = tail
+        array = describe(packed)
+        check(self._native.tilus_matmul_packed_check(self.handle, array.address, array.size))
+
+    # ---- products ----
+
+    def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None) -> Any:
+        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array. On a GPU all are torch tensors there, and
+        the product is enqueued on torch's current stream: nothing waits but the first product of a weight, which reads its
+        identity, and nothing is allocated but C and, once for each stream and each graph, a workspace. On the plan "cpu"
+        arrays are NumPy's, or torch's in host memory."""
+        if isinstance(self.device, int):
+            return self._runner.multiply(a, packed, bias, residual, out)
+        from ._cpu_matmul import multiply
+        return multiply(self, a, packed, bias, residual, out)
+
+    @functools.cached_property
+    def _runner(self) -> Any:
+        from ._torch_matmul import Runner
+        return Runner(self)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(problem: Problem, device: Union[int, str]) -> Plan:
+    return Plan(problem, device)
+
+
+def default_device() -> Union[int, str]:
+    """Returns the current GPU, or "cpu" where there is none."""
+    from .errors import NoDevice
+    try:
+        driver()
+    except NoDevice:
+        return "cpu"
+    return current_device()
+
+
+def plan(problem: Union[Problem, str], device: Union[int, str, None] = None) -> Plan:
+    """Finds or makes the plan of a problem, or of its text, on a device: a number or name as of `Plan`, by default
+    the current GPU, or "cpu" where there is none. Takes tens of milliseconds the first time."""
+    if isinstance(problem, str):
+        problem = Problem.parse(problem)
+    return _plan(problem, default_device() if device is None else device)

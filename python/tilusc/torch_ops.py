@@ -1,0 +1,60 @@
+"""torch.ops.tilusc: products as an operator of torch, for torch.compile, CUDA graphs and export.
+
+    matmul(Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None) -> Tensor
+    matmul.out(.., *, Tensor(a!) out) -> ()
+
+`problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for inference.
+Importing this registers them."""
+from __future__ import annotations
+
+import functools
+from typing import Optional
+
+import torch
+
+from ._torch_matmul import result_type
+from .errors import ArgumentError
+from .matmul import Plan, Problem, plan
+
+_ARGUMENTS = "Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None"
+_library = torch.library.Library("tilusc", "DEF")
+_tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
+_library.define(f"matmul({_ARGUMENTS}) -> Tensor", tags=_tags)
+_library.define(f"matmul.out({_ARGUMENTS}, *, Tensor(a!) out) -> ()", tags=_tags)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find(problem: str, device: int) -> Plan:
+    """Finds a plan; -1 is the CPU engine."""
+    return plan(problem, "cpu" if device < 0 else device)
+
+
+def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
+            residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    return _find(problem, a.get_device()).run(a, packed, bias=bias, residual=residual)
+
+
+def _matmul_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
+                residual: Optional[torch.Tensor] = None, *, out: torch.Tensor) -> None:
+    _find(problem, a.get_device()).run(a, packed, out, bias=bias, residual=residual)
+
+
+def _fake(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
+          residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    known = Problem.parse(problem)
+    if a.shape[-1] != known.k:
+        raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {known.k}")
+    return a.new_empty((*a.shape[:-1], known.n), dtype=result_type(known.result))
+
+
+def _fake_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
+              residual: Optional[torch.Tensor] = None, *, out: torch.Tensor) -> None:
+    return None
+
+
+for _key in ("CUDA", "CPU"):
+    _library.impl("matmul", _matmul, _key)
+    _library.impl("matmul.out", _matmul_out, _key)
+torch.library.register_fake("tilusc::matmul", _fake, lib=_library)
+torch.library.register_fake("tilusc::matmul.out", _fake_out, lib=_library)
+matmul = torch.ops.tilusc.matmul
