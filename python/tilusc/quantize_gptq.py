@@ -59,38 +59,32 @@ class Hessian:
 def quantize(matrix: np.ndarray, scheme: Scheme, hessian: Hessian) -> QuantizedWeight:
     """Quantizes floats [n, k] for inputs like those of the Hessian. ValueError: shapes differ, or a
     value is not finite."""
-    left = check_matrix(matrix).copy()
-    n, k = left.shape
+    left = np.ascontiguousarray(check_matrix(matrix).T)     # [k, n]: columns of the matrix are rows
+    k, n = left.shape
     if len(hessian.sum) != k:
         raise ValueError(f"the Hessian is of {len(hessian.sum)} columns, not {k}")
-    left[:, np.diag(hessian.sum) == 0] = 0
+    left[np.diag(hessian.sum) == 0] = 0
     upper = hessian.factor()
     group = min(scheme.group or k, k)
-    codes, grids = np.empty((n, k), np.uint8), []
+    codes, grids = np.empty((k, n), np.uint8), []
     for first in range(0, k, _BLOCK):
         last = min(first + _BLOCK, k)
-        errors = np.empty((n, last - first), np.float32)
+        errors = np.empty((last - first, n), np.float32)
         for j in range(first, last):
             if j % group == 0:
                 # Errors of the block are handed on at its end, so that what a longer group has
                 # beyond the block is brought up to date for the choice of its scale.
-                ahead = left[:, j:j + group].copy()
+                ahead = left[j:j + group].copy()
                 if j + group > last:
-                    ahead[:, last - j:] -= errors[:, :j - first] @ upper[first:j, last:j + group]
-                grids.append(fit(np.ascontiguousarray(ahead.T), scheme))
-            errors[:, j - first] = _round_column(left, codes, j, grids[-1], scheme, upper[j, j])
-            left[:, j + 1:last] -= errors[:, j - first, None] * upper[j, j + 1:last]
-        left[:, last:] -= errors @ upper[first:last, last:]
-    return make_weight(codes, stack(grids), scheme, group)
+                    ahead[last - j:] -= upper[first:j, last:j + group].T @ errors[:j - first]
+                grids.append(fit(ahead, scheme))
+            codes[j] = encode_by(left[j], grids[-1], scheme.weights)
+            error = errors[j - first] = (left[j] - decode_by(codes[j], grids[-1], scheme.weights)) / upper[j, j]
+            left[j + 1:last] -= upper[j, j + 1:last, None] * error
+        left[last:] -= upper[first:last, last:].T @ errors
+    return make_weight(np.ascontiguousarray(codes.T), stack(grids), scheme, group)
 
 
 def stack(grids: Sequence[Grid]) -> Grid:
     """Joins grids [n] of one group each."""
     return Grid(*(None if parts[0] is None else np.stack(parts, 1) for parts in zip(*grids)))
-
-
-def _round_column(left: np.ndarray, codes: np.ndarray, j: int, grid: Grid, scheme: Scheme,
-                  pivot: np.float32) -> np.ndarray:
-    """Rounds column j; returns its error over the pivot."""
-    codes[:, j] = encode_by(left[:, j], grid, scheme.weights)
-    return (left[:, j] - decode_by(codes[:, j], grid, scheme.weights)) / pivot
