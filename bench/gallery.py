@@ -33,11 +33,12 @@ class Kernel:
     tensor of their type and shape."""
 
     def __init__(self, name, problem, file, program, defines, scalars, make, outputs, ways, compile_way=None,
-                 tolerance=2e-3, bound="memory", flops=None, before=None):
+                 tolerance=2e-3, bound="memory", flops=None, before=None, uncaptured=()):
         self.name, self.problem, self.file, self.program, self.defines = name, problem, file, program, defines
         self.scalars, self.make, self.outputs, self.ways = scalars, make, outputs, ways
         self.compile_way, self.tolerance, self.bound, self.flops = compile_way, tolerance, bound, flops
         self.before = before        # a program that runs first
+        self.uncaptured = uncaptured    # PyTorch's ways that no CUDA graph can hold
 
 
 def randn(*shape, dtype=torch.float16):
@@ -219,7 +220,8 @@ def kernels():
                  lambda i: {"n": i["x"].shape[0], "blocks": 132 * 4},
                  lambda small: {"x": integers(256, 100000 if small else 1 << 28, dtype=torch.uint8)},
                  lambda i: {"counts": torch.zeros(256, device=DEVICE, dtype=torch.int32)},
-                 {"eager": lambda i: torch.bincount(i["x"].to(torch.uint8), minlength=256)}, None, tolerance=0)
+                 {"eager": lambda i: torch.bincount(i["x"].to(torch.uint8), minlength=256)}, None, tolerance=0,
+                 uncaptured=("eager",))
     yield Kernel("topk", "8 greatest of rows of 4096 f32, with places, 16384 rows",
                  "topk", "topk", {}, lambda i: {"rows": i["x"].shape[0]},
                  lambda small: {"x": randn(64 if small else 16384, 4096, dtype=torch.float32)},
@@ -251,6 +253,7 @@ def kernels():
                  lambda i: {"slots": i["ids"].shape[0], "n": i["w"].shape[1], "k": i["w"].shape[2]}, moe_inputs,
                  lambda i: {"y": empty(i["ids"].shape[0], i["w"].shape[1], dtype=torch.bfloat16)},
                  {"loop": moe_loop, "grouped_mm": moe_grouped}, None, tolerance=1e-2, bound="math",
+                 uncaptured=("loop",),
                  flops=lambda i: 2 * i["ids"].shape[0] * i["w"].shape[1] * i["w"].shape[2])
     yield Kernel("gptq", "4 bits, groups of 128 in act-order, m = 2048, n = k = 8192", "gptq", "gptq", {},
                  lambda i: {"m": i["x"].shape[0], "n": i["scales"].shape[1], "k": i["x"].shape[1],
@@ -343,14 +346,13 @@ def eager_us(function, copies):
     return sorted(times)[len(times) // 2]
 
 
-def time_way(name, function, copies):
-    """Microseconds; None where this PyTorch cannot do it so."""
-    for time in (graph_us, eager_us):
-        try:
-            return round(time(function, copies), 2)
-        except (RuntimeError, AttributeError, NotImplementedError) as error:
-            print(f"  {name}: {time.__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
-            torch.cuda.synchronize()
+def time_way(name, function, copies, captured):
+    """Microseconds; None where this PyTorch cannot do it so. A capture that fails leaves PyTorch unusable."""
+    try:
+        return round((graph_us if captured else eager_us)(function, copies), 2)
+    except (RuntimeError, AttributeError, NotImplementedError) as error:
+        print(f"  {name}: {str(error).splitlines()[0]}", file=sys.stderr)
+        torch.cuda.synchronize()
     return None
 
 
@@ -390,7 +392,7 @@ def row(options, k):
     ways = dict(k.ways)
     if k.compile_way:
         ways["compile"] = torch.compile(ways[k.compile_way], dynamic=False)
-    times = {name: time_way(name, way, copies) for name, way in ways.items()}
+    times = {name: time_way(name, way, copies, name not in k.uncaptured) for name, way in ways.items()}
     times = {name: us for name, us in times.items() if us}
     result["torch"] = " ".join(f"{name}={us}" for name, us in times.items())
     result["over_best"] = round(result["us"] / min(times.values()), 3) if times else ""

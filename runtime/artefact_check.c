@@ -246,6 +246,11 @@ static bool check_maps(const tilus_kernel_info *info, Report r)
     return true;
 }
 
+bool artefact_check_maps(const tilus_kernel_info *info, char *message, size_t size)
+{
+    return check_maps(info, (Report){message, size});
+}
+
 static bool check_info(const tilus_kernel_info *info, Report r)
 {
     if (!info || !is_name(info->name))

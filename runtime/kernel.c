@@ -1,5 +1,7 @@
 /* Kernels: making them from artefacts, describing them, unloading them. */
 #include "rt.h"
+
+#include "artefact_format.h"
 #include "support/limits.h"
 
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 static tilus_status check_artefact(const tilus_artefact *a)
 {
+    char message[RT_LINE / 2];
     if (!a || !a->info || !a->info->name || !a->target || !a->ptx)
         return rt_fail(TILUS_ERROR_ARGUMENT, "an artefact without %s",
                        !a || !a->info || !a->info->name ? "the description of its kernel"
@@ -19,6 +22,8 @@ static tilus_status check_artefact(const tilus_artefact *a)
     if (a->info->map_count > LIMIT_TENSOR_MAPS)
         return rt_fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu tensor maps, more than %d",
                        a->info->name, a->info->map_count, LIMIT_TENSOR_MAPS);
+    if (!artefact_check_maps(a->info, message, sizeof message))
+        return rt_fail(TILUS_ERROR_ARGUMENT, "kernel @%s: %s", a->info->name, message);
     return TILUS_OK;
 }
 

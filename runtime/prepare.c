@@ -12,6 +12,8 @@ enum { SHARED_WITHOUT_ASKING = 48 * 1024 };
 
 /* ---- whether it can run --------------------------------------------- */
 
+enum { HOPPER = 90 };       /* the first target with tensor maps and clusters */
+
 static int target_number(const char *target)
 {
     return strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;
@@ -31,9 +33,21 @@ static bool device_runs(const Device *device, const char *target)
     return device->capability >= number;
 }
 
+/* Returns a part of the launch that its code, of an older target, cannot take; or NULL. */
+static const char *too_new(const tilus_artefact *a)
+{
+    int number = target_number(a->target);
+    if (number == 0 || number >= HOPPER)
+        return NULL;
+    return a->info->map_count ? "tensor maps" : a->info->cluster[0] ? "clusters" : NULL;
+}
+
 static tilus_status check_fits(const ErrorContext *at)
 {
     const tilus_artefact *a = at->kernel->artefact;
+    if (too_new(a))
+        return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "%s need sm_90 or newer, the code is for %s; "
+                          "compile with tilus-llc -mcpu for the device", too_new(a), a->target);
     if (!device_runs(at->device, a->target))
         return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "the device does not run code for %s; "
                           "compile with tilus-llc -mcpu for it", a->target);

@@ -32,9 +32,25 @@ static const tilus_kernel_info info = {
 static const char text[] = ".entry f(.param .u64 x, .param .u32 m, .param .u32 n, "
                            ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128])";
 
+static int set_up_hopper(void **state)
+{
+    int result = set_up(state);
+    fake->capability = 90;
+    return result;
+}
+
+static tilus_artefact hopper_artefact(const tilus_kernel_info *of)
+{
+    tilus_artefact artefact = artefact_of(of, text);
+    artefact.target = "sm_90";
+    return artefact;
+}
+
 static tilus_kernel *create_ready(tilus_rt *rt)
 {
-    tilus_kernel *kernel = create(rt, &info, text);
+    const tilus_artefact artefact = hopper_artefact(&info);
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
     assert_ok(tilus_kernel_prepare(kernel, 0));
     set_current(0);
     return kernel;
@@ -141,6 +157,7 @@ static void old_drivers_have_no_maps(void **state)
 {
     (void)state;
     use_driver(TILUS_FAKE_CUDA_OLD);
+    fake->capability = 90;
     tilus_rt *rt = open_fake();
     tilus_kernel *kernel = create_ready(rt);
     assert_fails(launch_at(kernel, 0x10000, 7, 40), TILUS_ERROR_UNSUPPORTED,
@@ -149,13 +166,65 @@ static void old_drivers_have_no_maps(void **state)
     tilus_rt_close(rt);
 }
 
+/* What no driver could encode is refused when the kernel is made, whoever wrote its description. */
+static void maps_beyond_the_hardware_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned rank, box, swizzle;
+        const char *why;
+    } cases[] = {
+        {6, 8, 128, "kernel @f: tensor map 0 has 6 dimensions, there are 1 to 5"},
+        {0, 8, 128, "tensor map 0 has 0 dimensions, there are 1 to 5"},
+        {3, 257, 128, "tensor map 0 has a box of 257 in dimension 0, there are 1 to 256"},
+        {3, 8, 64, "tensor map 0 has a row of 128 bytes, no multiple of 16, or past its swizzle of 64"},
+    };
+    tilus_rt *rt = open_fake();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        tilus_tensor_map map = maps[0];
+        map.rank = cases[i].rank;
+        map.box[0] = cases[i].box;
+        map.swizzle = cases[i].swizzle;
+        tilus_kernel_info one = info;
+        one.map_count = 1;
+        one.maps = &map;
+        const tilus_artefact artefact = hopper_artefact(&one);
+        tilus_kernel *kernel;
+        assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT,
+                     cases[i].why);
+        assert_null(kernel);
+    }
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+static void maps_for_old_targets_are_refused(void **state)
+{
+    (void)state;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create(rt, &info, text);
+    assert_fails(tilus_kernel_prepare(kernel, 0), TILUS_ERROR_UNSUPPORTED,
+                 "kernel @f (sm_80) on device 0 (Fake 100, sm_90): tensor maps need sm_90 or newer, the code "
+                 "is for sm_80");
+    tilus_kernel_unload(kernel);
+    tilus_kernel_info clusters = info;
+    clusters.map_count = 0;
+    clusters.cluster[0] = clusters.cluster[1] = clusters.cluster[2] = 1;
+    kernel = create(rt, &clusters, text);
+    assert_fails(tilus_kernel_prepare(kernel, 0), TILUS_ERROR_UNSUPPORTED,
+                 "clusters need sm_90 or newer, the code is for sm_80");
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 static void too_many_maps_are_refused(void **state)
 {
     (void)state;
     tilus_rt *rt = open_fake();
     tilus_kernel_info many = info;
     many.map_count = 17;
-    const tilus_artefact artefact = artefact_of(&many, text);
+    const tilus_artefact artefact = hopper_artefact(&many);
     tilus_kernel *kernel;
     assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_UNSUPPORTED,
                  "kernel @f takes 17 tensor maps, more than 16");
@@ -199,12 +268,14 @@ static void threads_share_the_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(maps_are_encoded_as_the_driver_wants, set_up),
-        cmocka_unit_test_setup(maps_are_kept, set_up),
-        cmocka_unit_test_setup(launches_that_a_map_cannot_serve_are_refused, set_up),
-        cmocka_unit_test_setup(old_drivers_have_no_maps, set_up),
-        cmocka_unit_test_setup(too_many_maps_are_refused, set_up),
-        cmocka_unit_test_setup(threads_share_the_cache, set_up),
+        cmocka_unit_test_setup(maps_are_encoded_as_the_driver_wants, set_up_hopper),
+        cmocka_unit_test_setup(maps_are_kept, set_up_hopper),
+        cmocka_unit_test_setup(launches_that_a_map_cannot_serve_are_refused, set_up_hopper),
+        cmocka_unit_test_setup(old_drivers_have_no_maps, set_up_hopper),
+        cmocka_unit_test_setup(maps_beyond_the_hardware_are_refused, set_up_hopper),
+        cmocka_unit_test_setup(maps_for_old_targets_are_refused, set_up_hopper),
+        cmocka_unit_test_setup(too_many_maps_are_refused, set_up_hopper),
+        cmocka_unit_test_setup(threads_share_the_cache, set_up_hopper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

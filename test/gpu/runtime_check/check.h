@@ -114,7 +114,7 @@ void names_a_lost_context(Check *c);
     CHECK(refuses_tensors_without_a_map)                                                     \
     CHECK(refuses_a_torn_cluster)                                                            \
     CHECK(refuses_a_target_of_other_devices)                                                 \
-    CHECK(reports_tensor_copies_for_an_old_target)                                           \
+    CHECK(refuses_tensor_copies_for_an_old_target)                                           \
     CHECK(tells_a_forked_child)                                                              \
     CHECK(measures_loading)                                                                  \
     CHECK(measures_launches)                                                                 \
