@@ -344,7 +344,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
 static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
     ParameterList l = {.count = 0};
-    bool product = program == MATMUL_WGMMA;
+    bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
+    bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS;
     add_type(&l, true, "W", "", product ? s->stored : s->codes);
     add_type(&l, true, "U", NULL, s->codes);
     add_type(&l, true, "A", "", s->activations);
@@ -361,10 +362,22 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", s->residual);
+    add_number(&l, product, "RESIDUAL", "residual", s->residual && !s->combine);
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
+    add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
+    add_number(&l, experts && !product, "GATHER", "gather", s->gather);
+    add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
+    add_number(&l, true, "WGMMA", NULL, 1);
+    return l;
+}
+
+static ParameterList list_find_tiles(const MatmulSpec *s, const MatmulConfig *c)
+{
+    ParameterList l = {.count = 0};
+    add_number(&l, true, "BM", "m", 8 * c->tiles);
+    add_number(&l, true, "EXPERTS", "experts", experts_room(s));
     add_number(&l, true, "WGMMA", NULL, 1);
     return l;
 }
@@ -384,7 +397,10 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
 {
     if (program == MATMUL_COMBINE)
         return list_combine(s);
-    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA;
+    if (program == MATMUL_FIND_TILES)
+        return list_find_tiles(s, c);
+    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA ||
+                 program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
 }
 
@@ -397,6 +413,8 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
+        [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",
+        [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts",
     };
     return names[program];
 }

@@ -27,6 +27,9 @@ typedef enum MatmulProgram {
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
     MATMUL_PREPARE_EXPERTS,     /* @prepare for rows of several experts ... */
     MATMUL_PRODUCT_EXPERTS,     /* ... and @matmul */
+    MATMUL_FIND_TILES,          /* the tiles of experts' rows, listed for @matmul_wgmma */
+    MATMUL_ARRANGE_EXPERTS,     /* @arrange for rows of several experts ... */
+    MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma */
     MATMUL_COMBINE,             /* weighted sums of the rows of a token */
     MATMUL_PROGRAMS
 } MatmulProgram;

@@ -46,11 +46,13 @@ static double find_cost(const Search *s, const MatmulConfig *c)
     return fmax(matmul_cost(&s->plan->spec, c, rows, &s->plan->device), s->floor);
 }
 
-/* Considers configurations whose blocks have whole tiles. */
+/* Considers configurations whose blocks have whole tiles: those that share none by mma, and all
+ * by wgmma, whose blocks find theirs on the device. */
 static void consider(void *data, const MatmulConfig *c)
 {
     Search *s = data;
-    if (c->per_sm || c->zeros_by_mma || c->register_reallocation)
+    bool shares = c->per_sm || c->register_reallocation;
+    if (c->zeros_by_mma || (shares && !matmul_by_wgmma(c)))
         return;
     Choice *best = &s->best[kind_of(c->rows)];
     double us = find_cost(s, c);

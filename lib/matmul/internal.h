@@ -22,7 +22,7 @@ enum {
     MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
-    MATMUL_LAUNCHES = 3,        /* of the rows that are computed at once */
+    MATMUL_LAUNCHES = 4,        /* of the rows that are computed at once */
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
@@ -51,7 +51,7 @@ tilus_status matmul_take(void *to, size_t size, const void *from, const char *ob
     ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
     ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
     ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
-    ARGUMENT(tokens)
+    ARGUMENT(tokens) ARGUMENT(list)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -122,6 +122,7 @@ typedef struct Choice {
     bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
+    Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
     struct {
         Kernel *prepare, *product;
     } looser[MATMUL_LOOSER];    /* for strides of A that are multiples of 16 bytes; for any */
@@ -239,7 +240,8 @@ typedef struct Product {
     int64_t blocks, whole, share, extra;    /* whole: by wgmma, tiles of a block's own */
     bool shares_tiles;          /* blocks share tiles, and need flags and partial sums */
     int64_t tiles;              /* of rows, with experts, as many as any offsets make */
-    size_t prearranged_a, partials, results, size;  /* results: rows that are combined */
+    size_t prearranged_a, partials, list, results, size;    /* list: of tiles; results: rows that
+                                                               are combined */
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);

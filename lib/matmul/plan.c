@@ -111,6 +111,10 @@ static bool find_choice(const tilus_matmul_plan *plan, Choice *c)
     MatmulSpec spec = plan->spec;
     const int64_t strides[MATMUL_LOOSER] = {matmul_vector(&spec), 1};
     bool ok = find_products(plan, &spec, &c->config, &c->prepare, &c->product);
+    if (spec.experts && matmul_by_wgmma(&c->config)) {
+        c->find_tiles = find(plan, &c->config, MATMUL_FIND_TILES);
+        ok = ok && c->find_tiles;
+    }
     for (int i = 0; i < MATMUL_LOOSER && ok; i++) {
         spec.a_stride = strides[i];
         ok = find_products(plan, &spec, &c->config, &c->looser[i].prepare,
@@ -279,6 +283,13 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 
 static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m)
 {
+    if (p->tiles) {
+        fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %"
+                PRId64 " blocks, %" PRId64 " tiles of rows at most\n", m,
+                c->config.warps_n * c->config.rows, 8 * c->config.tiles, c->config.stages,
+                c->config.scale_weights ? "weights" : "sums", p->blocks, p->tiles);
+        return;
+    }
     fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %" PRId64
             " blocks, %" PRId64 " whole tiles of each\n", m, c->config.warps_n * c->config.rows,
             8 * c->config.tiles, c->config.stages, c->config.scale_weights ? "weights" : "sums",
@@ -309,9 +320,14 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,
             (int)matmul_bucket(m), c->floor);
-    fprintf(out, "launches %s%s%s%s%s\n", c->prepare ? c->prepare->name : "",
-            c->prepare ? ", " : "", c->product->name, plan->combine ? ", " : "",
-            plan->combine ? plan->combine->name : "");
+    const Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product, plan->combine};
+    const char *gap = "launches ";
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i]) {
+            fprintf(out, "%s%s", gap, kernels[i]->name);
+            gap = ", ";
+        }
+    fputc('\n', out);
 }
 
 char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
@@ -339,7 +355,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 2 * MATMUL_BUCKETS + 4 };
+enum { KERNELS_MAX = 3 * MATMUL_BUCKETS + 4 };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -368,6 +384,8 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
     for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * most; bucket *= 2) {
         dense = dense || dense_may_serve(plan, bucket);
         if (!dense_serves(plan, bucket)) {
+            if (plan_choice(plan, bucket)->find_tiles)
+                add_kernel(&list, plan_choice(plan, bucket)->find_tiles);
             if (plan_choice(plan, bucket)->prepare)
                 add_kernel(&list, plan_choice(plan, bucket)->prepare);
             add_kernel(&list, plan_choice(plan, bucket)->product);
@@ -404,7 +422,7 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const kernels[] = {c->prepare, c->product, plan->combine};
+    Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product, plan->combine};
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == TILUS_OK; i++)
         status = kernels[i] ? kernel_prepare(kernels[i], plan->ordinal) : TILUS_OK;

@@ -6,6 +6,7 @@
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange does
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
+ *     list            i32[tiles, 4]                        of experts' rows, for wgmma
  *     results         [m, n], before rows of a token are combined
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
@@ -67,14 +68,19 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
 /* Returns the product of rows of several experts: each tile is one block's. */
 static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
+    enum { LINE = 4 * sizeof(int32_t) };
     const MatmulConfig *c = &choice->config;
     const MatmulSpec *s = &plan->spec;
-    Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = MATMUL_M_MAX,
-                 .blocks = matmul_blocks(s, c, plan->device.multiprocessors),
-                 .tiles = experts_tiles(plan, m, 8 * c->tiles)};
-    int64_t panels = p.tiles * plan->packed.slices * c->tiles;
-    int64_t panel = matmul_packed_form(s, c->rows, c->columns).panel;
-    p.prearranged_a = place(&p.size, c->prearranged_a ? panels * panel : 0);
+    int64_t slices = plan->packed.slices, tiles = experts_tiles(plan, m, 8 * c->tiles);
+    bool wgmma = matmul_by_wgmma(c);
+    int64_t panels = tiles * c->tiles * matmul_packed_form(s, c->rows, c->columns).panel;
+    int64_t blocks = tiles * ceil_div_i64(s->n, (int64_t)c->warps_n * c->rows);
+    Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = m, .tiles = tiles,
+                 .blocks = wgmma ? at_most(plan->device.multiprocessors, blocks) : blocks};
+    p.prearranged_a = place(&p.size, wgmma              ? m * slices * MATMUL_PACKED_K * 2
+                                     : c->prearranged_a ? slices * panels
+                                                        : 0);
+    p.list = place(&p.size, wgmma ? tiles * LINE : 0);
     p.results = place(&p.size, s->combine ? m * s->n * dtype_bits(s->result) / 8 : 0);
     return p;
 }
@@ -280,6 +286,15 @@ static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product 
     l->args[MATMUL_ARGUMENT_packed].integer = (int64_t)plan->packed.size / WORD;
     l->args[MATMUL_ARGUMENT_top].integer = plan->spec.top;
     l->args[MATMUL_ARGUMENT_tiles].integer = p->tiles;
+    l->args[MATMUL_ARGUMENT_list].pointer = call->workspace + p->list;
+}
+
+static Launch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,
+                                const tilus_matmul_call *call)
+{
+    Launch l = {.kernel = p->choice->find_tiles};
+    set_experts(&l, plan, p, call);
+    return l;
 }
 
 static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
@@ -338,6 +353,8 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 {
     const Piece piece = piece_of(plan, call, p, first);
     size_t count = 0;
+    if (p->choice->find_tiles)
+        launches[count++] = find_tiles_launch(plan, p, call);
     if (p->choice->prepare)
         launches[count++] = prepare_launch(plan, p, &piece, call);
     launches[count++] = matmul_launch(plan, p, &piece, call);

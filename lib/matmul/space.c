@@ -37,6 +37,8 @@ MatmulProgram matmul_experts_program(const MatmulSpec *s, MatmulProgram program)
     return s->experts == 0              ? program
            : program == MATMUL_PREPARE ? MATMUL_PREPARE_EXPERTS
            : program == MATMUL_PRODUCT ? MATMUL_PRODUCT_EXPERTS
+           : program == MATMUL_ARRANGE ? MATMUL_ARRANGE_EXPERTS
+           : program == MATMUL_WGMMA   ? MATMUL_WGMMA_EXPERTS
                                        : program;
 }
 
@@ -141,6 +143,15 @@ static int64_t mbarriers_bytes(const MatmulConfig *c)
     return round_up_i64(8 * c->stages, 16) + 8 * c->stages;
 }
 
+/* Counts the bytes through which 16 rows of C get the order in which they are stored, before the
+ * residual is added, for rows of experts. */
+static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { ROWS = 16, PADDING = 16, F32 = 4 };
+    int64_t element = spec->residual && !spec->combine ? F32 : dtype_bits(spec->result) / 8;
+    return ROWS * (tile_rows(c) * element + PADDING);
+}
+
 /* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, and two
  * times 16 rows of C where copies store it. */
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
@@ -148,6 +159,9 @@ static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     enum { ALIGN = 1024, STAGED_ROWS = 2 * 16, BYTES_OF_ROW = 2 * MATMUL_PACKED_K };
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
     int64_t rows = (int64_t)c->stages * 8 * c->tiles * BYTES_OF_ROW;
+    if (spec->experts)
+        return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers_bytes(c), 16) +
+               stored_rows_bytes(spec, c);
     int64_t staged = STAGED_ROWS * tile_rows(c) * dtype_bits(spec->result) / 8;
     return round_up_i64(ring, ALIGN) + rows + (matmul_stores_by_copies(spec) ? staged : 0) +
            mbarriers_bytes(c);

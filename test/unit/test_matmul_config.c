@@ -439,12 +439,17 @@ static void test_shared_bytes(void **state)
          {32, 8, 1, 1, 3, 8, 6, 3, 0, 1, 0, 1}},
         {{.weights = "u8", .n = 64, .k = 512, .result = "f32", .zeros = TILUS_ZEROS_INTEGER},
          {128, 2, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1}},
+        {{.weights = "u3", .n = 64, .k = 512, .group = 128, .experts = 3, .scatter = true},
+         {64, 4, 1, 1, 3, 8, 4, 3, 1, 1, 0, 1}},
+        {{.weights = "u4", .n = 64, .k = 512, .experts = 3, .residual = true},
+         {32, 8, 1, 1, 2, 8, 8, 3, 0, 1, 0, 1}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
+        MatmulProgram product = matmul_product_program(&cases[i].config);
         assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
                          compiled_shared_bytes(&s, &cases[i].config,
-                                               matmul_product_program(&cases[i].config)));
+                                               matmul_experts_program(&s, product)));
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config,
                                                matmul_prepare_program(&cases[i].config)), 0);
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PACK), 0);

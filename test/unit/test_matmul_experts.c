@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "matmul/internal.h"
 #include "tilus/matmul.h"
 #include "tilus/tilus.h"
 #include "tilus/types.h"
@@ -107,6 +108,7 @@ typedef struct Case {
     tilus_matmul_problem problem;
     int32_t before, behind, rows[EXPERTS_MOST];
     double scale;               /* of codes */
+    int wgmma_tiles;            /* of 8 rows, by wgmma; 0: as the plan chooses */
 } Case;
 
 typedef struct Operands {
@@ -202,6 +204,29 @@ static Numbers make_route(const Operands *o)
     return route;
 }
 
+static Kernel *find_kernel(const tilus_matmul_plan *plan, const MatmulConfig *config,
+                           MatmulProgram program)
+{
+    Kernel *kernel = kernel_find(matmul, &plan->spec, config, program, plan->target);
+    assert_non_null(kernel);
+    return kernel;
+}
+
+/* Has the plan multiply m rows by wgmma, which the cost model takes for larger products. */
+static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_weights)
+{
+    Choice *choice = (Choice *)plan_choice(plan, m);
+    int rows = plan->packed.rows;
+    MatmulConfig config = {.rows = rows, .warps_n = 256 / rows, .warps_k = 1, .stage_k_tiles = 1,
+                           .stages = 2, .columns = 8, .tiles = tiles, .prearranged_a = 3,
+                           .scale_weights = scale_weights, .per_sm = 1, .register_reallocation = 1};
+    assert_true(matmul_config_fits(&plan->spec, &config, &plan->device));
+    choice->config = config;
+    choice->find_tiles = find_kernel(plan, &config, MATMUL_FIND_TILES);
+    choice->prepare = find_kernel(plan, &config, MATMUL_ARRANGE_EXPERTS);
+    choice->product = find_kernel(plan, &config, MATMUL_WGMMA_EXPERTS);
+}
+
 static Operands make_operands(const Case *c)
 {
     const tilus_matmul_problem *p = &c->problem;
@@ -210,6 +235,8 @@ static Operands make_operands(const Case *c)
     problem.struct_size = sizeof problem;
     assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &o.plan));
     make_rows(&o);
+    if (c->wgmma_tiles)
+        use_wgmma(o.plan, o.m, c->wgmma_tiles, p->group < 128);
     o.results = p->combine ? o.m / o.top : o.m;
     const char *result = or(p->result, or(p->scales, "f16"));
     o.a = numbers(or(p->activations, "f16"), (p->gather ? o.m / o.top : o.m) * p->k, 1);
@@ -330,9 +357,9 @@ static void multiplies_sorted_rows(void **state)
 {
     (void)state;
     check_product(&(Case){{.weights = "u4", .n = 72, .k = 256, .group = 128, .experts = 4,
-                           .zeros = TILUS_ZEROS_INTEGER, .bias = true}, 2, 3, {5, 0, 1, 17}, 15});
+                           .zeros = TILUS_ZEROS_INTEGER, .bias = true}, 2, 3, {5, 0, 1, 17}, 15, 0});
     check_product(&(Case){{.weights = "f6e3m2", .activations = "bf16", .scales = "bf16", .n = 40, .k = 136,
-                           .experts = 1, .residual = true}, 0, 0, {9}, 10});
+                           .experts = 1, .residual = true}, 0, 0, {9}, 10, 0});
 }
 
 static void gathers_and_scatters_rows(void **state)
@@ -340,13 +367,13 @@ static void gathers_and_scatters_rows(void **state)
     (void)state;
     check_product(&(Case){{.weights = "i3", .n = 48, .k = 256, .group = 64, .experts = 5, .top = 4,
                            .gather = true, .function = TILUS_EPILOGUE_SILU},
-                          1, 2, {0, 3, 1, 0, 5}, 3});
+                          1, 2, {0, 3, 1, 0, 5}, 3, 0});
     check_product(&(Case){{.weights = "u8", .scales = "bf16", .result = "f32", .n = 64, .k = 192,
                            .experts = 3, .scatter = true, .residual = true, .bias = true},
-                          1, 1, {3, 0, 8}, 100});
+                          1, 1, {3, 0, 8}, 100, 0});
     check_product(&(Case){{.weights = "u1", .n = 32, .k = 128, .group = 32, .experts = 2, .top = 3,
                            .zeros = TILUS_ZEROS_FLOAT, .gather = true, .scatter = true},
-                          0, 0, {2, 4}, 1});
+                          0, 0, {2, 4}, 1, 0});
 }
 
 /* Tokens some of whose rows, or all, no expert has. */
@@ -354,10 +381,10 @@ static void combines_rows_of_tokens(void **state)
 {
     (void)state;
     check_product(&(Case){{.weights = "u4", .n = 72, .k = 128, .group = 128, .experts = 3,
-                           .top = 2, .combine = true}, 3, 4, {2, 0, 3}, 15});
+                           .top = 2, .combine = true}, 3, 4, {2, 0, 3}, 15, 0});
     check_product(&(Case){{.weights = "f4e2m1", .n = 41, .k = 128, .experts = 2, .top = 3,
                            .gather = true, .combine = true, .residual = true, .result = "f32"},
-                          0, 0, {4, 5}, 6});
+                          0, 0, {4, 5}, 6, 0});
 }
 
 /* Tiles of many rows, where scales act on weights. */
@@ -366,7 +393,18 @@ static void multiplies_many_rows(void **state)
     (void)state;
     check_product(&(Case){{.weights = "u4", .n = 64, .k = 256, .group = 128, .experts = 3,
                            .zeros = TILUS_ZEROS_INTEGER, .gather = true},
-                          0, 5, {130, 1, 200}, 15});
+                          0, 5, {130, 1, 200}, 15, 0});
+}
+
+static void multiplies_by_wgmma(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 264, .k = 256, .group = 128, .experts = 3,
+                           .gather = true, .combine = true, .top = 2, .residual = true},
+                          1, 0, {20, 0, 39}, 15, 4});
+    check_product(&(Case){{.weights = "i6", .n = 71, .k = 200, .group = 32, .experts = 2,
+                           .scatter = true, .bias = true, .residual = true},
+                          1, 2, {17, 3}, 30, 2});
 }
 
 /* k that the group does not divide: the last group is short. */
@@ -374,9 +412,9 @@ static void multiplies_a_short_last_group(void **state)
 {
     (void)state;
     check_product(&(Case){{.weights = "u4", .n = 32, .k = 232, .group = 64, .experts = 2,
-                           .zeros = TILUS_ZEROS_INTEGER}, 0, 0, {2, 1}, 15});
+                           .zeros = TILUS_ZEROS_INTEGER}, 0, 0, {2, 1}, 15, 0});
     check_product(&(Case){{.weights = "i5", .n = 32, .k = 328, .group = 256, .experts = 2},
-                          0, 0, {2, 1}, 15});
+                          0, 0, {2, 1}, 15, 0});
 }
 
 /* An expert is packed as one matrix is. */
@@ -462,7 +500,7 @@ static void refuses_calls(void **state)
 {
     (void)state;
     static const Case c = {{.weights = "u4", .n = 32, .k = 128, .experts = 2, .top = 2,
-                            .gather = true, .combine = true}, 0, 0, {2, 2}, 15};
+                            .gather = true, .combine = true}, 0, 0, {2, 2}, 15, 0};
     Operands o = make_operands(&c);
     tilus_matmul_call call = o.call;
     call.m = 3;
@@ -502,6 +540,7 @@ int main(void)
         cmocka_unit_test(gathers_and_scatters_rows),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(multiplies_many_rows),
+        cmocka_unit_test(multiplies_by_wgmma),
         cmocka_unit_test(multiplies_a_short_last_group),
         cmocka_unit_test(packs_an_expert_as_a_matrix),
         cmocka_unit_test(runs_no_rows),

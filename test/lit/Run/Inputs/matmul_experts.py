@@ -13,7 +13,7 @@ import tempfile
 ENGINE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
 CHECKS = {"cpu": ["--compare=interp", "--check-races", "--allow-zero", "--tolerance=1e-3"], "interp": [], "gpu": []}[ENGINE]
 K, N, TOP = 264, 72, 2
-ROWS = [0, 3, 21, 0, 8]         # of each expert, behind two that no expert has; one more has none either
+ROWS = [0, 21, 3]               # of each expert, behind two that no expert has; two more are no one's either
 
 # Parameters of both products, and of the experts' alone.
 CASES = [
@@ -22,6 +22,9 @@ CASES = [
     (["ZERO=2", "GROUP=0", "RESIDUAL=1"], ["PREARRANGED_A=0", "WARPS_K=2", "GATHER=1", "SCATTER=1"]),
     (["W=i5", "U=u5", "OFFSET=16", "GROUP=32", "T=bf16", "A=bf16", "S=bf16", "C=f32", "DEFERRED_SCALE=-60"],
      ["PREARRANGED_A=2", "WARPS_K=1", "WARPS_N=2", "SCATTER=1", "BIAS=1"]),
+    ([], ["WGMMA=1", "BM=16", "STAGES=2"]),
+    (["ZERO=1", "BIAS=1", "FUNCTION=1", "SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"], ["WGMMA=1", "BM=32", "STAGES=2", "GATHER=1"]),
+    (["GROUP=0", "RESIDUAL=1"], ["WGMMA=1", "BM=16", "STAGES=2", "GATHER=1", "SCATTER=1"]),
 ]
 BYTES = {"f32": 4}
 
@@ -95,18 +98,30 @@ def check(kernel, both, own):
         write(f"{name}.bin", b"".join(w[i].ljust(size, b"\0") for w in weights))
     packed = {name: f"@{name}.bin" for name in ("weights", "scales", "zeros")}
     sizes = {"m": m, "k": K, "stride": K, "slices": slices, "experts": count, "top": TOP}
-    tile_m = 8 * int(value("TILES", 1))
+    tile_m = int(value("BM", 8 * int(value("TILES", 1))))
     tiles = (m + (tile_m - 1) * count) // tile_m
     panels = tiles * slices * (tile_m // 8) * (64 * 8 + 32)
     more = ["EXPERTS=8", *own]
     tokens = m // TOP if gather else m
     a = {"a": f"randn({tokens * K})"}
-    run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",
-        "ids": "@ids.bin", **sizes, "tiles": tiles}, ["a", "prearranged"], CHECKS)
-    run(kernel, "matmul_experts", both + more,
-        {**packed, "a": "@a.bin", "prearranged": "@prearranged.bin", "offsets": "@offsets.bin", "ids": "@ids.bin",
-         "flags": "zeros(1)", "partials": "zeros(1)", "bias": f"randn({count * N})", "residual": f"randn({m * N})",
-         "c": f"zeros({m * N})", **sizes, "n": N, "packed": size // 4, "tiles": tiles}, ["bias", "residual", "c"], CHECKS)
+    listed = {"ids": "@ids.bin"}
+    extras = {"bias": f"randn({count * N})", "residual": f"randn({m * N})", "c": f"zeros({m * N})"}
+    if "WGMMA=1" in own:
+        one = [p for p in more if p.split("=")[0] not in ("BM", "STAGES")]
+        run(kernel, "find_tiles", more, {"offsets": "@offsets.bin", "list": f"zeros({tiles * 4})", "experts": count,
+            "tiles": tiles}, ["list"], CHECKS)
+        run(kernel, "arrange_experts", both + one, {**a, "prearranged": f"undef({m * slices * 128})", **listed, "m": m, "k": K,
+            "stride": K, "slices": slices, "top": TOP}, ["a", "prearranged"], CHECKS)
+        run(kernel, "matmul_wgmma_experts", both + more, {**packed, "prearranged": "@prearranged.bin", "list": "@list.bin",
+            **listed, **extras, "m": m, "n": N, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
+            "tiles": tiles}, list(extras), CHECKS)
+    else:
+        run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",
+            **listed, **sizes, "tiles": tiles}, ["a", "prearranged"], CHECKS)
+        run(kernel, "matmul_experts", both + more,
+            {**packed, "a": "@a.bin", "prearranged": "@prearranged.bin", "offsets": "@offsets.bin", **listed,
+             "flags": "zeros(1)", "partials": "zeros(1)", **extras, **sizes, "n": N, "packed": size // 4, "tiles": tiles},
+            list(extras), CHECKS)
 
     # The same rows, expert by expert.
     whole = {name: read(f"{name}.bin") for name in ("a", "bias", "residual", "c")}
