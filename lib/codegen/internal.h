@@ -291,7 +291,8 @@ void llvm_watch(Codegen *cg);
 bool llvm_check(Codegen *cg, const char *doing);
 /* Reports that LLVM refused, and disposes of `error`; true if it is NULL. */
 bool llvm_succeeded(Codegen *cg, const char *doing, LLVMErrorRef error);
-/* Returns the number of instructions in `f`. */
+/* Returns the number of instructions in `f`, without those that take a result of several apart:
+ * a wgmma has up to 128. */
 int64_t llvm_count_instructions(LLVMValueRef f);
 /* Marks `f` as too large for passes whose time grows with the square of its size. */
 void llvm_mark_large(Codegen *cg, LLVMValueRef f);

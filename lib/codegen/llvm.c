@@ -62,7 +62,7 @@ int64_t llvm_count_instructions(LLVMValueRef f)
     int64_t count = 0;
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
         for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-            count++;
+            count += LLVMGetInstructionOpcode(i) != LLVMExtractValue;
     return count;
 }
 
