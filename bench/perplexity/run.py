@@ -17,31 +17,24 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "examples")]
 
 import tilusc.formats  # noqa: E402
-from tilusc import llama, quantize, quantize_gptq  # noqa: E402
+from tilusc import llama, quantize  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RESULTS = os.path.join(ROOT, "bench", "results", "perplexity.csv")
-COLUMNS = ["weights", "zeros", "group", "method", "bits", "perplexity", "error", "tokens", "seconds"]
+COLUMNS = ["weights", "zeros", "group", "bits", "perplexity", "error", "tokens", "seconds"]
 PAGE = os.path.join(ROOT, "docs", "quantize.md")
 BEGIN, END = "<!-- perplexity:begin -->\n", "<!-- perplexity:end -->\n"
 GROUPS = (32, 128)
 TOKENS = 512        # whose likelihood is measured
 
 
-def floats():
-    return [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
-
-
 def schemes():
-    """Lists type, zero points and method, the most used first."""
-    known = [("f4e2m1", "none"), ("f6e2m3", "none"), ("f6e3m2", "none"), ("f8e4m3", "none")]
-    integers = [(f"{x}{bits}", zeros) for bits in (4, 3, 2, 8, 6, 5, 7, 1)
-                for x, zeros in (("u", "integer"), ("i", "none"), ("u", "float"))]
-    others = [(name, "none") for name in floats() if (name, "none") not in known]
-    few = [x for x in integers if x[0] in ("u4", "u3", "u2", "i4") and x[1] != "float"]
-    yield from ((*x, "mse") for x in integers + known + others)
-    yield from ((*x, "gptq") for x in few)
-    yield from ((*x, "minmax") for x in few)
+    """Lists types and zero points, the most used first."""
+    for bits in (4, 3, 2, 8, 6, 5, 7, 1):
+        yield from ((f"u{bits}", "integer"), (f"i{bits}", "none"), (f"u{bits}", "float"))
+    first = ["f4e2m1", "f6e2m3", "f6e3m2", "f8e4m3", "f5e2m2", "f7e3m3", "f8e5m2"]
+    floats = [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
+    yield from ((name, "none") for name in first + [x for x in floats if x not in first])
 
 
 class Runner:
@@ -51,42 +44,26 @@ class Runner:
         from generate import read_tokenizer
         self.model = tilusc.formats.open(path)
         self.tokenizer = read_tokenizer(self.model)
-        self.tokens = self.read("text.txt")[:TOKENS + 1]
-        self.calibration = self.read("calibration.txt")
+        with open(os.path.join(HERE, "text.txt"), encoding="utf-8") as file:
+            self.tokens = self.tokenizer.encode(file.read()).ids[:TOKENS + 1]
         self.llama = llama.Llama(self.model)
         config = self.llama.config
         self.names = {(i, part): config.name(llama.PARTS, part, i)
                       for i in range(config.layers) for part in llama.PARTS}
         self.matrices = {x: self.model.weight(name).dequantize() for x, name in self.names.items()}
         self.dense = {(i, part): self.llama.blocks[i].products[part] for i, part in self.names}
-        self.hessians = None
-
-    def read(self, name):
-        with open(os.path.join(HERE, name), encoding="utf-8") as file:
-            return self.tokenizer.encode(file.read()).ids
-
-    def observe(self):
-        """Collects Hessians of the unquantized model's activations."""
-        self.hessians = {x: quantize_gptq.Hessian(m.shape[1]) for x, m in self.matrices.items()}
-        for x in self.names:
-            self.put(x, lambda rows, x=x: (self.hessians[x].add(rows), self.dense[x](rows))[1])
-        self.llama.hidden([self.calibration], [self.llama.cache()])
 
     def put(self, x, product):
         self.llama.blocks[x[0]].products[x[1]] = product
 
-    def measure(self, scheme, method):
+    def measure(self, scheme):
         """Returns the perplexity and the weights' relative error; scheme None: as they are."""
         wrong = total = 0.0
-        if method == "gptq" and self.hessians is None:
-            self.observe()
         for x, matrix in self.matrices.items():
             if scheme is None:
                 self.put(x, self.dense[x])
                 continue
-            weight = (quantize_gptq.quantize(matrix, scheme, self.hessians[x]) if method == "gptq"
-                      else quantize.quantize(matrix, scheme))
-            values = weight.dequantize()
+            values = quantize.quantize(matrix, scheme).dequantize()
             wrong += float(((values - matrix) ** 2).sum())
             total += float((matrix ** 2).sum())
             self.put(x, lambda rows, values=values.T: rows @ values)
@@ -111,17 +88,15 @@ def add_row(row):
 
 
 def measure_all(path):
-    runner, done = Runner(path), {tuple(row[x] for x in COLUMNS[:4]) for row in read_rows()}
-    wanted = [("f32", "none", "0", "none", None)]
-    for weights, zeros, method in schemes():
-        clip = "minmax" if method == "minmax" else "mse"
-        wanted += [(weights, zeros, str(group), method,
-                    quantize.Scheme(weights, group, zeros, clip)) for group in GROUPS]
+    runner, done = Runner(path), {tuple(row[x] for x in COLUMNS[:3]) for row in read_rows()}
+    wanted = [("f32", "none", "0", None)]
+    for weights, zeros in schemes():
+        wanted += [(weights, zeros, str(group), quantize.Scheme(weights, group, zeros)) for group in GROUPS]
     for *key, scheme in wanted:
         if tuple(key) in done:
             continue
         start = time.monotonic()
-        value, error = runner.measure(scheme, key[3])
+        value, error = runner.measure(scheme)
         bits = 32 if scheme is None else scheme.bits_per_weight(1 << 20)
         add_row(dict(zip(COLUMNS, key + [f"{bits:g}", f"{value:.5g}", f"{error:.4g}",
                                          len(runner.tokens) - 1, f"{time.monotonic() - start:.0f}"])))
@@ -129,20 +104,18 @@ def measure_all(path):
 
 # ---- the plot ----
 
-# Series: the first letter of types, their zero points, the method; a line, or points where several types are of a size.
-SERIES = (("iN", "i", "none", "mse"), ("uN, integer zero points", "u", "integer", "mse"),
-          ("uN, float zero points", "u", "float", "mse"), ("floats", "f", "none", "mse"),
-          ("GPTQ", "ui", ("none", "integer"), "gptq"))
+# Series: the first letter of types and their zero points.
+SERIES = (("iN", "i", "none"), ("uN, integer zero points", "u", "integer"),
+          ("uN, float zero points", "u", "float"), ("floats", "f", "none"))
 
 
 def series(rows):
     """Returns gnuplot's text of data blocks, $gGROUP_INDEX, of lines `bits perplexity`."""
-    text = f"base = {next(row['perplexity'] for row in rows if row['method'] == 'none')}\n"
+    text = f"base = {next(row['perplexity'] for row in rows if row['group'] == '0')}\n"
     for group in GROUPS:
-        for i, (_, kinds, zeros, method) in enumerate(SERIES, 1):
+        for i, (_, kind, zeros) in enumerate(SERIES, 1):
             points = sorted((float(row["bits"]), row["perplexity"]) for row in rows
-                            if row["weights"][0] in kinds and row["zeros"] in zeros and row["method"] == method
-                            and row["group"] == str(group))
+                            if (row["weights"][0], row["zeros"], row["group"]) == (kind, zeros, str(group)))
             text += f"$g{group}_{i} << END\n" + "".join(f"{x} {y}\n" for x, y in points) + "END\n"
     return text
 
@@ -160,14 +133,14 @@ def plot():
 
 def render(rows):
     """Returns the table of docs/quantize.md."""
-    cells = {(row["weights"], row["zeros"], row["method"], row["group"]): float(row["perplexity"]) for row in rows}
-    keys = sorted({(int(x[1]), "iuf".index(x[0]), x, zeros) for x, zeros, _, group in cells if group != "0"},
+    cells = {(row["weights"], row["zeros"], row["group"]): float(row["perplexity"]) for row in rows}
+    keys = sorted({(int(x[1]), "iuf".index(x[0]), x, zeros) for x, zeros, group in cells if group != "0"},
                   key=lambda key: (-key[0], key[1:]))
-    text = "| type | zero points | groups of 32 | groups of 128 | GPTQ, 32 | GPTQ, 128 |\n|---|---|---|---|---|---|\n"
-    text += f"| as it was | | {cells['f32', 'none', 'none', '0']:.2f} | | | |\n"
+    text = "| type | zero points | groups of 32 | groups of 128 |\n|---|---|---|---|\n"
+    text += f"| as it was | | {cells['f32', 'none', '0']:.2f} | |\n"
     for _, _, weights, zeros in keys:
-        values = [cells.get((weights, zeros, method, str(group))) for method in ("mse", "gptq") for group in GROUPS]
-        text += f"| {weights} | {zeros} | " + " | ".join(map(say, values)) + " |\n"
+        values = [say(cells.get((weights, zeros, str(group)))) for group in GROUPS]
+        text += f"| {weights} | {zeros} | {' | '.join(values)} |\n"
     return text
 
 

@@ -296,6 +296,8 @@ class Checkpoint(Case):
         Job(source, self.path("t"), scheme).run()
         with self.assertRaisesRegex(ValueError, "another job"):
             Job(source, self.path("t"), Scheme("i4", 64)).run()
+        with self.assertRaisesRegex(ValueError, "another source"):
+            Job(self.make("another"), self.path("t"), scheme).run()
         self.refused("compressed-tensors", Job, self.path("t"), self.path("u"), scheme)
         with self.assertRaisesRegex(ValueError, "0 to 95"):
             Job(source, self.path("v"), scheme, Activations([[96]])).run()

@@ -85,11 +85,15 @@ class Job:
         return dict(sorted(units.items(), key=lambda x: _by_number(x[0])))
 
     def _identify(self) -> str:
-        """Returns a hash of what decides the result; equal jobs may continue each other."""
-        tensors = [(name, x.dtype, x.shape, x.offset) for name, x in self.store.tensors.items()]
+        """Returns a hash of what decides the result; equal jobs may continue each other. Files count as
+        the same by place, size and time."""
+        files = {x.file.path for x in self.store.tensors.values()}
         used = self.calibration
-        known = (self.scheme, self.ignore, self.why_own is None, self.damping, tensors,
-                 used and [list(map(int, x)) for x in used.tokens], used and used.inputs and used.inputs.path)
+        if used and used.inputs:
+            files.add(used.inputs.path)
+        states = [(os.path.abspath(x), os.stat(x).st_size, os.stat(x).st_mtime_ns) for x in sorted(files)]
+        known = (self.scheme, self.ignore, self.why_own is None, self.damping, states,
+                 used and [list(map(int, x)) for x in used.tokens])
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     # ---- the run ----
