@@ -502,6 +502,15 @@ static uint32_t add_frame(Parser *p, const Call *c)
     return frame;
 }
 
+/* Keeps what parameters' names mean in the file that calls, and opens them. */
+static void open_parameters(Call *c)
+{
+    for (unsigned i = 0; i < c->f->parameter_count; i++) {
+        c->before[i] = *c->f->parameters[i].symbol;
+        c->f->parameters[i].symbol->binding = BINDING_NONE;
+    }
+}
+
 /* Reads the body in a scope of its own; the parser then stands where it stood. */
 static bool expand_call(Parser *p, Call *c, Sink *results)
 {
@@ -509,8 +518,7 @@ static bool expand_call(Parser *p, Call *c, Sink *results)
     Bookmark after = parser_bookmark(p);
     uint32_t scope = p->scope_id, mark = scope_mark(p), home = f->body.lexer.frame;
     unsigned regions = p->regions, nesting = p->nesting;
-    for (unsigned i = 0; i < f->parameter_count; i++)
-        c->before[i] = *f->parameters[i].symbol;
+    open_parameters(c);
     p->scope_id = ++p->call_count;
     f->active = true;
     set_frame(f, add_frame(p, c));
