@@ -332,8 +332,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
+    add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
     add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
-    add_number(&l, experts, "GATHER", "gather", s->gather);
+    add_number(&l, experts && prepare, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     return l;

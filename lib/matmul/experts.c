@@ -36,23 +36,28 @@ static int64_t touched_experts(const Search *s)
     return s->plan->spec.experts < s->m ? s->plan->spec.experts : s->m;
 }
 
-/* Returns the microseconds of a configuration, as of one matrix whose tiles are those of all
- * experts: on average half of an expert's last tile has no rows. */
+/* Returns the microseconds of a configuration, as of one matrix with the tiles of all experts
+ * along n, or by wgmma along m: on average half of an expert's last tile has no rows. */
 static double find_cost(const Search *s, const MatmulConfig *c)
 {
-    int64_t tile = 8 * c->tiles, touched = touched_experts(s);
-    double tiles = fmax((double)s->m / (double)(touched * tile) + 0.5, 1);
-    int64_t rows = (int64_t)ceil(tiles * (double)touched) * tile;
-    return fmax(matmul_cost(&s->plan->spec, c, rows, &s->plan->device), s->floor);
+    MatmulSpec spec = s->plan->spec;
+    int64_t tile = 8 * c->tiles, touched = touched_experts(s), rows = tile;
+    double each = fmax((double)s->m / (double)(touched * tile) + 0.5, 1);
+    int64_t tiles = (int64_t)ceil(each * (double)touched);
+    if (matmul_by_wgmma(c))
+        rows *= tiles;
+    else
+        spec.n *= tiles;
+    return fmax(matmul_cost(&spec, c, rows, &s->plan->device), s->floor);
 }
 
-/* Considers configurations whose blocks have whole tiles: those that share none by mma, and all
- * by wgmma, whose blocks find theirs on the device. */
+/* Considers configurations whose blocks find their tiles on the device, which A is pre-arranged
+ * for. */
 static void consider(void *data, const MatmulConfig *c)
 {
     Search *s = data;
-    bool shares = c->per_sm || c->register_reallocation;
-    if (c->zeros_by_mma || (shares && !matmul_by_wgmma(c)))
+    bool reallocates = c->register_reallocation && !matmul_by_wgmma(c);
+    if (c->per_sm == 0 || c->prearranged_a == 0 || c->zeros_by_mma || reallocates)
         return;
     Choice *best = &s->best[kind_of(c->rows)];
     double us = find_cost(s, c);

@@ -65,7 +65,8 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     return p;
 }
 
-/* Returns the product of rows of several experts: each tile is one block's. */
+/* Returns the product of rows of several experts. Only the device knows how many tiles of rows there
+ * are: blocks are as many as the most tiles keep busy. By wgmma they have whole tiles. */
 static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     enum { LINE = 4 * sizeof(int32_t) };
@@ -74,13 +75,13 @@ static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *c
     int64_t slices = plan->packed.slices, tiles = experts_tiles(plan, m, 8 * c->tiles);
     bool wgmma = matmul_by_wgmma(c);
     int64_t panels = tiles * c->tiles * matmul_packed_form(s, c->rows, c->columns).panel;
-    int64_t blocks = tiles * ceil_div_i64(s->n, (int64_t)c->warps_n * c->rows);
+    int64_t tile_n = (int64_t)c->warps_n * c->rows, all = tiles * ceil_div_i64(s->n, tile_n);
+    int64_t blocks = at_most((int64_t)c->per_sm * plan->device.multiprocessors, all);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = m, .tiles = tiles,
-                 .blocks = wgmma ? at_most(plan->device.multiprocessors, blocks) : blocks};
-    p.prearranged_a = place(&p.size, wgmma              ? m * slices * MATMUL_PACKED_K * 2
-                                     : c->prearranged_a ? slices * panels
-                                                        : 0);
-    p.list = place(&p.size, wgmma ? tiles * LINE : 0);
+                 .blocks = blocks, .shares_tiles = !wgmma};
+    p.prearranged_a = place(&p.size, wgmma ? m * slices * MATMUL_PACKED_K * 2 : slices * panels);
+    p.list = place(&p.size, tiles * LINE);
+    p.partials = place(&p.size, wgmma ? 0 : blocks * tile_n * 8 * c->tiles * 4);
     p.results = place(&p.size, s->combine ? m * s->n * dtype_bits(s->result) / 8 : 0);
     return p;
 }

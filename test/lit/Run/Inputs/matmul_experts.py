@@ -19,7 +19,7 @@ ROWS = [0, 21, 3]               # of each expert, behind two that no expert has;
 CASES = [
     ([], ["PREARRANGED_A=2", "TILES=2"]),
     (["ZERO=1", "BIAS=1", "FUNCTION=1"], ["PREARRANGED_A=1", "WARPS_K=1", "GATHER=1"]),
-    (["ZERO=2", "GROUP=0", "RESIDUAL=1"], ["PREARRANGED_A=0", "WARPS_K=2", "GATHER=1", "SCATTER=1"]),
+    (["ZERO=2", "GROUP=0", "RESIDUAL=1"], ["PREARRANGED_A=1", "STAGES=0", "WARPS_K=2", "GATHER=1", "SCATTER=1"]),
     (["W=i5", "U=u5", "OFFSET=16", "GROUP=32", "T=bf16", "A=bf16", "S=bf16", "C=f32", "DEFERRED_SCALE=-60"],
      ["PREARRANGED_A=2", "WARPS_K=1", "WARPS_N=2", "SCATTER=1", "BIAS=1"]),
     ([], ["WGMMA=1", "BM=16", "STAGES=2"]),
@@ -117,11 +117,11 @@ def check(kernel, both, own):
             "tiles": tiles}, list(extras), CHECKS)
     else:
         run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",
-            **listed, **sizes, "tiles": tiles}, ["a", "prearranged"], CHECKS)
+            **listed, "list": f"zeros({tiles * 4})", **sizes, "tiles": tiles}, ["a", "prearranged", "list"], CHECKS)
         run(kernel, "matmul_experts", both + more,
-            {**packed, "a": "@a.bin", "prearranged": "@prearranged.bin", "offsets": "@offsets.bin", **listed,
-             "flags": "zeros(1)", "partials": "zeros(1)", **extras, **sizes, "n": N, "packed": size // 4, "tiles": tiles},
-            list(extras), CHECKS)
+            {**packed, "prearranged": "@prearranged.bin", "list": "@list.bin", **listed, "flags": "zeros(5)",
+             "partials": f"zeros({5 * 128 * 16})", **extras, "m": m, "n": N, "slices": slices, "experts": count,
+             "packed": size // 4, "tiles": tiles, "blocks": 5}, list(extras), CHECKS)
 
     # The same rows, expert by expert.
     whole = {name: read(f"{name}.bin") for name in ("a", "bias", "residual", "c")}
