@@ -92,6 +92,7 @@ def main():
     check(halves, 20, 64, 32, [90, 1], 3, WARPS=2, BN=32, HEADS_FIRST=1)
     check(steps(8, 1 / 128), 4, 64, 64, [130, 3], 2, C="u8", ZERO=1)
     check(steps(4, 1 / 8), 8, 128, 16, [60, 0, 150], 2, C="u4", ZERO=1, GROUPS=2, HEADS_FIRST=1)
+    check(steps(4, 1 / 8), 8, 128, 32, [60, 0, 150], 2, C="u4", ZERO=1, HEADS_FIRST=1, BULK=1, BN=64)
     check(steps(3, 1 / 4), 2, 128, 128, [50], 1, C="u3", ZERO=1, BN=64)
     check(steps(2, 1 / 2), 2, 128, 16, [50], 1, C="u2", ZERO=1, S="f32", BN=64)
     check(f4e2m1, 2, 64, 16, [20, 5], 1, C="f4e2m1", BN=64)
