@@ -21,10 +21,11 @@ INDENT = "  "       # of lines of a comment that are shown as they stand
 LIBRARIES = {
     "runtime": ("libtilus_rt", "Tilus::runtime", "tilus-rt"),
     "matmul": ("libtilus_matmul", "Tilus::matmul", "tilus-matmul"),
+    "bigint": ("libtilus_bigint", "Tilus::bigint", "tilus-bigint"),
     "compiler": ("libtilus_compiler", "Tilus::compiler", "tilus"),
 }
 # The headers in reading order, and the library that exports their functions.
-HEADERS = {"matmul": "matmul", "runtime": "runtime", "kernel": "runtime", "artefact": "runtime",
+HEADERS = {"matmul": "matmul", "bigint": "bigint", "runtime": "runtime", "kernel": "runtime", "artefact": "runtime",
            "types": "runtime", "child": "runtime", "version": "runtime",
            "export": "runtime", "tilus": "compiler", "ir": "compiler", "pass": "compiler"}
 
@@ -381,7 +382,7 @@ def index(headers):
     lines = ["# The C interface", "",
              "<!-- scripts/api_reference.py --write makes this page from include/tilus/*.h. -->", "",
              "Made from the headers, which say the same. Users' guides are [matmul](../matmul.md), "
-             "[runtime](../runtime.md)", "and [artefacts](../artefact.md); what to do about a status or a "
+             "[bigint](../bigint.md), [runtime](../runtime.md)", "and [artefacts](../artefact.md); what to do about a status or a "
              "message stands in [errors](../errors.md).", "",
              "| header | library | |", "|---|---|---|"]
     for header in headers:

@@ -562,8 +562,8 @@ TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                                  const tilus_jit_options *options, void **bytes,
                                  size_t *size);
 
-/* Returns the program text that this library has built in under `name`, with what it imports:
- * "matmul", kernels/matmul.tilus. `*size` bytes and a NUL, in static storage; NULL when there is
+/* Returns the program text that this library has built in under `name`, with what it imports: "matmul",
+ * "bigint" and "bigint_ntt" are kernels/matmul.tilus and so on. `*size` bytes and a NUL, in static storage; NULL when there is
  * none. Thread safe. */
 TILUS_API const char *tilus_template_text(const char *name, size_t *size);
 
@@ -573,6 +573,13 @@ TILUS_API const char *tilus_template_text(const char *name, size_t *size);
  * `parameters` are not "NAME=VALUE ..", TILUS_ERROR_PROGRAM where they fit no program;
  * _MEMORY. Thread safe. */
 TILUS_API tilus_status tilus_matmul_compile(void *cache, const char *program,
+                                            const char *parameters, const char *target,
+                                            void **bytes, size_t *size, char *message,
+                                            size_t message_size);
+
+/* A tilus_bigint_compiler (tilus/bigint.h), for the templates of products of big integers, kernels/bigint.tilus and
+ * kernels/bigint_ntt.tilus: otherwise as tilus_matmul_compile, and it fails as that does. Thread safe. */
+TILUS_API tilus_status tilus_bigint_compile(void *cache, const char *program,
                                             const char *parameters, const char *target,
                                             void **bytes, size_t *size, char *message,
                                             size_t message_size);

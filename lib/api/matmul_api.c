@@ -1,4 +1,5 @@
-/* Public API: the compiler that the matmul library asks for kernels that it does not find. */
+/* Public API: the compilers that the libraries of matrix products and of big integers ask for kernels that they do not
+ * find. */
 #define _GNU_SOURCE
 #include "api/defines.h"
 #include "tilus/tilus.h"
@@ -7,15 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* kernels/matmul.tilus, which the build writes as a source. */
-extern const char matmul_template[];
-extern const size_t matmul_template_size;
+/* Files of kernels/, which the build writes as sources. */
+extern const char matmul_template[], bigint_template[], bigint_ntt_template[];
+extern const size_t matmul_template_size, bigint_template_size, bigint_ntt_template_size;
 
 const char *tilus_template_text(const char *name, size_t *size)
 {
-    bool found = !strcmp(name, "matmul");
-    *size = found ? matmul_template_size : 0;
-    return found ? matmul_template : NULL;
+    const struct {
+        const char *name, *text;
+        size_t size;
+    } templates[] = {{"matmul", matmul_template, matmul_template_size},
+                     {"bigint", bigint_template, bigint_template_size},
+                     {"bigint_ntt", bigint_ntt_template, bigint_ntt_template_size}};
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
+        if (!strcmp(name, templates[i].name)) {
+            *size = templates[i].size;
+            return templates[i].text;
+        }
+    *size = 0;
+    return NULL;
 }
 
 int defines_split(char *text, tilus_define defines[static DEFINES_MAX])
@@ -34,21 +45,29 @@ int defines_split(char *text, tilus_define defines[static DEFINES_MAX])
 }
 
 /* The first error, "matmul.tilus:12:8: ..". */
-static void report(const tilus_diag *diag, char *message, size_t size)
+static void report(const tilus_diag *diag, const char *file, char *message, size_t size)
 {
     for (size_t i = 0; i < tilus_diag_count(diag); i++)
         if (tilus_diag_severity(diag, i) == TILUS_SEVERITY_ERROR) {
-            snprintf(message, size, "matmul.tilus:%u:%u: %s", tilus_diag_line(diag, i),
+            snprintf(message, size, "%s:%u:%u: %s", file, tilus_diag_line(diag, i),
                      tilus_diag_column(diag, i), tilus_diag_text(diag, i));
             return;
         }
     snprintf(message, size, "out of memory");
 }
 
-tilus_status tilus_matmul_compile(void *cache, const char *program, const char *parameters,
-                                  const char *target, void **bytes, size_t *size,
-                                  char *message, size_t message_size)
+/* A program of a template; `name` is of tilus_template_text. */
+typedef struct Template {
+    const char *name, *file;
+    long long optimized;        /* the limit of that name; 0: its default */
+} Template;
+
+static tilus_status compile(const Template *t, void *cache, const char *program,
+                            const char *parameters, const char *target, void **bytes,
+                            size_t *size, char *message, size_t message_size)
 {
+    size_t length;
+    const char *source = tilus_template_text(t->name, &length);
     tilus_define defines[DEFINES_MAX];
     tilus_status status = TILUS_ERROR_MEMORY;
     char *text = strdup(parameters);
@@ -62,14 +81,37 @@ tilus_status tilus_matmul_compile(void *cache, const char *program, const char *
         snprintf(message, message_size, "\"%s\" is not NAME=VALUE ..", parameters);
     } else if (text && diag) {
         const tilus_jit_options options = {
-            .struct_size = sizeof options, .file = "matmul.tilus", .defines = defines,
+            .struct_size = sizeof options, .file = t->file, .defines = defines,
             .define_count = (size_t)count, .program = program, .target = target,
             .opt_level = 3, .cache = cache};
-        status = tilus_jit(diag, matmul_template, matmul_template_size, &options, bytes, size);
+        if (t->optimized)
+            tilus_set_limit(diag, "optimized", t->optimized);
+        status = tilus_jit(diag, source, length, &options, bytes, size);
         if (status != TILUS_OK)
-            report(diag, message, message_size);
+            report(diag, t->file, message, message_size);
     }
     tilus_diag_free(diag);
     free(text);
     return status;
+}
+
+tilus_status tilus_matmul_compile(void *cache, const char *program, const char *parameters,
+                                  const char *target, void **bytes, size_t *size,
+                                  char *message, size_t message_size)
+{
+    const Template matmul = {"matmul", "matmul.tilus", 0};
+    return compile(&matmul, cache, program, parameters, target, bytes, size, message,
+                   message_size);
+}
+
+/* The passes of transforms are long straight-line code, which LLVM takes a second for. */
+tilus_status tilus_bigint_compile(void *cache, const char *program, const char *parameters,
+                                  const char *target, void **bytes, size_t *size,
+                                  char *message, size_t message_size)
+{
+    const Template product = {"bigint", "bigint.tilus", 0};
+    const Template transform = {"bigint_ntt", "bigint_ntt.tilus", 1 << 20};
+    bool is_product = !strcmp(program, "product") || !strcmp(program, "carry");
+    return compile(is_product ? &product : &transform, cache, program, parameters, target, bytes,
+                   size, message, message_size);
 }

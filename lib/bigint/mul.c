@@ -1,0 +1,227 @@
+/* The launches of a product. */
+#include "bigint/internal.h"
+
+/* ---- arguments ---------------------------------------------------------- */
+
+/* Adds a launch; its arguments follow by put_address and put_number. */
+static Launch *add(Launch launches[], size_t *count, int kernel)
+{
+    Launch *l = &launches[(*count)++];
+    l->kernel = kernel;
+    l->count = 0;
+    return l;
+}
+
+static void put_address(Launch *l, uint64_t address)
+{
+    l->args[l->count++].pointer = address;
+}
+
+static void put_number(Launch *l, int64_t number)
+{
+    l->args[l->count++].integer = number;
+}
+
+static void put_summary(Launch *l, const tilus_bigint_plan *plan, const tilus_bigint_call *call)
+{
+    put_address(l, call->workspace + plan->space.overflows);
+    put_address(l, call->workspace + plan->space.firsts);
+}
+
+static int64_t result_bytes(const tilus_bigint_plan *plan)
+{
+    return plan->problem.a_bytes + plan->problem.b_bytes;
+}
+
+static void add_carry(const tilus_bigint_plan *plan, const tilus_bigint_call *call, int64_t pairs,
+                      Launch launches[], size_t *count)
+{
+    if (plan->parts == 1)
+        return;
+    Launch *l = add(launches, count, BIGINT_K_CARRY + plan->loose);
+    put_address(l, call->c);
+    put_summary(l, plan, call);
+    put_number(l, pairs);
+    put_number(l, result_bytes(plan));
+}
+
+/* ---- schoolbook --------------------------------------------------------- */
+
+static size_t schoolbook(const tilus_bigint_plan *plan, const tilus_bigint_call *call,
+                         int64_t pairs, Launch launches[])
+{
+    size_t count = 0;
+    Launch *l = add(launches, &count, BIGINT_K_PRODUCT + 2 * plan->tile + plan->loose);
+    put_address(l, call->a);
+    put_address(l, call->b);
+    put_address(l, call->c);
+    put_summary(l, plan, call);
+    put_number(l, pairs);
+    put_number(l, plan->problem.a_bytes);
+    put_number(l, plan->problem.b_bytes);
+    add_carry(plan, call, pairs, launches, &count);
+    return count;
+}
+
+/* ---- transforms --------------------------------------------------------- */
+
+static void add_spread(const tilus_bigint_plan *plan, uint64_t from, int64_t bytes, uint64_t to,
+                       int64_t pairs, Launch launches[], size_t *count)
+{
+    Launch *l = add(launches, count, BIGINT_K_SPREAD + plan->loose);
+    put_address(l, from);
+    put_address(l, to);
+    put_number(l, pairs);
+    put_number(l, bytes);
+    put_number(l, (int64_t)1 << plan->log);
+}
+
+/* Adds what passes of both directions take: subproblems of 2^log points, columns of 2^inner. */
+static void put_pass(Launch *l, const tilus_bigint_plan *plan, int64_t points, int log, int inner)
+{
+    put_address(l, plan->roots);
+    put_number(l, points);
+    put_number(l, (int64_t)1 << inner);
+    put_number(l, (int64_t)1 << (BIGINT_LOG_MAX - log));
+}
+
+static int pass_kernel(const tilus_bigint_plan *plan, int first, int i)
+{
+    return first + 2 * (plan->radix[i] - BIGINT_RADIX_MIN) + (i == plan->passes - 1);
+}
+
+static void add_passes(const tilus_bigint_plan *plan, const tilus_bigint_call *call,
+                       int64_t pairs, Launch launches[], size_t *count)
+{
+    int64_t points = pairs << plan->log;
+    int64_t numbers = plan->problem.square ? 1 : 2;
+    int log = plan->log;
+    for (int i = 0; i < plan->passes; log -= plan->radix[i++]) {
+        Launch *l = add(launches, count, pass_kernel(plan, BIGINT_K_FORWARD, i));
+        put_address(l, call->workspace);
+        put_pass(l, plan, points * numbers, log, log - plan->radix[i]);
+    }
+    for (int i = plan->passes - 1; i >= 0; i--) {
+        Launch *l = add(launches, count, pass_kernel(plan, BIGINT_K_BACKWARD, i));
+        put_address(l, call->workspace);
+        put_address(l, call->workspace + (plan->problem.square ? 0 : (uint64_t)points * 8));
+        log += plan->radix[i];
+        put_pass(l, plan, points, log, log - plan->radix[i]);
+        put_number(l, plan->log);
+    }
+}
+
+static size_t transform(const tilus_bigint_plan *plan, const tilus_bigint_call *call,
+                        int64_t pairs, Launch launches[])
+{
+    const tilus_bigint_problem *p = &plan->problem;
+    size_t count = 0;
+    /* y lies right behind x, also where a group is not full, so that one launch passes over both */
+    uint64_t y = call->workspace + ((uint64_t)pairs << plan->log) * 8;
+    add_spread(plan, call->a, p->a_bytes, call->workspace, pairs, launches, &count);
+    if (!p->square)
+        add_spread(plan, call->b, p->b_bytes, y, pairs, launches, &count);
+    add_passes(plan, call, pairs, launches, &count);
+    Launch *l = add(launches, &count, BIGINT_K_GATHER + plan->loose);
+    put_address(l, call->workspace);
+    put_address(l, call->c);
+    put_summary(l, plan, call);
+    put_number(l, pairs);
+    put_number(l, result_bytes(plan));
+    put_number(l, (int64_t)1 << plan->log);
+    add_carry(plan, call, pairs, launches, &count);
+    return count;
+}
+
+size_t bigint_launches(const tilus_bigint_plan *plan, const tilus_bigint_call *call, int64_t pairs,
+                   Launch launches[static BIGINT_LAUNCHES_MAX])
+{
+    return plan->problem.method == TILUS_BIGINT_TRANSFORM
+        ? transform(plan, call, pairs, launches) : schoolbook(plan, call, pairs, launches);
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+static tilus_status check_address(const char *field, uint64_t address, unsigned align)
+{
+    if (!address)
+        return bigint_refuse("call: %s is 0", field);
+    if (address % align)
+        return bigint_refuse("call: %s is 0x%llx, not a multiple of %u", field,
+                             (unsigned long long)address, align);
+    return TILUS_OK;
+}
+
+static tilus_status check_workspace(const tilus_bigint_plan *plan, const tilus_bigint_call *call)
+{
+    size_t wanted = plan->space.size;
+    if (call->workspace_size < wanted)
+        return bigint_refuse("call: workspace_size is %zu, and the plan needs %zu",
+                             call->workspace_size, wanted);
+    return wanted ? check_address("workspace", call->workspace, BIGINT_ALIGN) : TILUS_OK;
+}
+
+static tilus_status check_call(const tilus_bigint_plan *plan, tilus_bigint_call *call)
+{
+    tilus_status status;
+    if (!atomic_load(&plan->prepared))
+        return bigint_fail(TILUS_ERROR_STATE, "the plan is not prepared: call "
+                           "tilus_bigint_prepare first");
+    if (plan->problem.square && call->b && call->b != call->a)
+        return bigint_refuse("call: b of a square is 0x%llx, not 0 or a",
+                             (unsigned long long)call->b);
+    if (plan->problem.square)
+        call->b = call->a;
+    if ((status = check_address("a", call->a, 16)) != TILUS_OK ||
+        (status = check_address("b", call->b, 16)) != TILUS_OK ||
+        (status = check_address("c", call->c, 16)) != TILUS_OK)
+        return status;
+    return check_workspace(plan, call);
+}
+
+static tilus_status enqueue(const tilus_bigint_plan *plan, tilus_stream stream,
+                            tilus_bigint_call call)
+{
+    const tilus_bigint_problem *p = &plan->problem;
+    Kernel *kernels = plan->bigint->kernels[plan->target];
+    tilus_status status = TILUS_OK;
+    for (int64_t done = 0; done < p->batch && status == TILUS_OK; done += plan->group) {
+        int64_t pairs = p->batch - done < plan->group ? p->batch - done : plan->group;
+        Launch launches[BIGINT_LAUNCHES_MAX];
+        size_t count = bigint_launches(plan, &call, pairs, launches);
+        for (size_t i = 0; i < count && status == TILUS_OK; i++)
+            status = tilus_launch(atomic_load_explicit(&kernels[launches[i].kernel].loaded,
+                                                       memory_order_acquire),
+                                  stream, launches[i].args, launches[i].count, 0, 0);
+        call.a += (uint64_t)(pairs * p->a_bytes);
+        call.b += (uint64_t)(pairs * p->b_bytes);
+        call.c += (uint64_t)(pairs * result_bytes(plan));
+    }
+    return status;
+}
+
+/* Returns true for NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, which are streams of the
+ * current context. */
+static bool is_special(tilus_stream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+tilus_status tilus_bigint_mul(tilus_bigint_plan *plan, tilus_stream stream,
+                              const tilus_bigint_call *call)
+{
+    tilus_rt *rt = plan->bigint->rt;
+    tilus_bigint_call own;
+    bool entered;
+    tilus_status status = BIGINT_TAKE(tilus_bigint_call, &own, call, "call");
+    if (status == TILUS_OK)
+        status = check_call(plan, &own);
+    if (status != TILUS_OK || !is_special(stream))
+        return status == TILUS_OK ? enqueue(plan, stream, own) : status;
+    status = tilus_rt_enter(rt, plan->device, &entered);
+    if (status != TILUS_OK)
+        return status;
+    status = enqueue(plan, stream, own);
+    tilus_status left = tilus_rt_leave(rt, plan->device, entered);
+    return status == TILUS_OK ? left : status;
+}

@@ -1,0 +1,303 @@
+/* Plans: how products of a size are computed, by estimates of the time, and text about that. */
+#define _GNU_SOURCE
+#include "bigint/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SCHOOLBOOK_MAX = 65536,         /* bytes of the shorter factor: 255^2 * 66051 < 2^32 */
+    GROUP_POINTS_LOG = 27           /* of the points of pairs that go together, two each */
+};
+
+/* ---- the problem -------------------------------------------------------- */
+
+static int64_t least(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+static tilus_status check_range(const char *field, int64_t value, int64_t max)
+{
+    if (value >= 1 && value <= max)
+        return TILUS_OK;
+    return bigint_refuse("problem: %s is %lld, not 1 to %lld", field, (long long)value,
+                         (long long)max);
+}
+
+static tilus_status check_square(tilus_bigint_problem *p)
+{
+    if (!p->square || p->b_bytes == p->a_bytes)
+        return TILUS_OK;
+    if (p->b_bytes)
+        return bigint_refuse("problem: b_bytes of a square is %lld, not 0 or a_bytes, %lld",
+                             (long long)p->b_bytes, (long long)p->a_bytes);
+    p->b_bytes = p->a_bytes;
+    return TILUS_OK;
+}
+
+static tilus_status check_method(const tilus_bigint_problem *p)
+{
+    if ((unsigned)p->method > TILUS_BIGINT_TRANSFORM)
+        return bigint_refuse("problem: method is %d, not 0 to %d", (int)p->method,
+                             TILUS_BIGINT_TRANSFORM);
+    if (p->method == TILUS_BIGINT_SCHOOLBOOK && least(p->a_bytes, p->b_bytes) > SCHOOLBOOK_MAX)
+        return bigint_refuse("problem: the schoolbook method is for a factor of at most %d bytes, "
+                             "the shorter one has %lld", SCHOOLBOOK_MAX,
+                             (long long)least(p->a_bytes, p->b_bytes));
+    return TILUS_OK;
+}
+
+/* Copies the problem and fills in defaults. */
+static tilus_status take_problem(const tilus_bigint_problem *problem, tilus_bigint_problem *p)
+{
+    tilus_status status = BIGINT_TAKE(tilus_bigint_problem, p, problem, "problem");
+    if (status != TILUS_OK)
+        return status;
+    p->batch = p->batch ? p->batch : 1;
+    if ((status = check_square(p)) != TILUS_OK ||
+        (status = check_range("a_bytes", p->a_bytes, TILUS_BIGINT_BYTES_MAX)) != TILUS_OK ||
+        (status = check_range("b_bytes", p->b_bytes, TILUS_BIGINT_BYTES_MAX)) != TILUS_OK ||
+        (status = check_range("batch", p->batch, TILUS_BIGINT_BATCH_MAX)) != TILUS_OK)
+        return status;
+    return check_method(p);
+}
+
+static int64_t result_bytes(const tilus_bigint_plan *plan)
+{
+    return plan->problem.a_bytes + plan->problem.b_bytes;
+}
+
+/* ---- the choice --------------------------------------------------------- */
+
+static int64_t ceil_div(int64_t x, int64_t y)
+{
+    return (x + y - 1) / y;
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + BIGINT_ALIGN - 1) & ~(size_t)(BIGINT_ALIGN - 1);
+}
+
+/* Returns the least tile that holds a product, else the largest. */
+static int tile_for(int64_t bytes)
+{
+    int tile = 0;
+    while (tile < BIGINT_TILES - 1 && 512 << tile < bytes)
+        tile++;
+    return tile;
+}
+
+/* Returns the log of the points that hold the digits of both factors. */
+static int log_for(const tilus_bigint_problem *p)
+{
+    int64_t digits = ceil_div(p->a_bytes, 2) + ceil_div(p->b_bytes, 2);
+    int log = BIGINT_LOG_MIN;
+    while ((int64_t)1 << log < digits)
+        log++;
+    return log;
+}
+
+/* Estimate microseconds on an H200, from measurements (docs/bigint.md). */
+static double schoolbook_us(const tilus_bigint_plan *plan)
+{
+    const tilus_bigint_problem *p = &plan->problem;
+    double tile = 512 << plan->tile;
+    double blocks = (double)p->batch * (double)ceil_div(result_bytes(plan), (int64_t)tile);
+    double terms = (double)least(p->a_bytes, p->b_bytes) + tile;
+    double together = 132 * 8192 / tile;
+    return 6 + terms * 0.0025 * (blocks > together ? blocks / together : 1);
+}
+
+static double transform_us(const tilus_bigint_plan *plan)
+{
+    double points = (double)plan->problem.batch * (double)((int64_t)1 << plan->log);
+    double numbers = plan->problem.square ? 2 : 3;
+    return 4 * (2 * plan->passes + 4) + points * numbers * plan->passes * 1.6e-5;
+}
+
+static void choose_passes(tilus_bigint_plan *plan)
+{
+    plan->log = log_for(&plan->problem);
+    plan->passes = (plan->log + BIGINT_RADIX_MAX - 1) / BIGINT_RADIX_MAX;
+    for (int i = 0; i < plan->passes; i++)
+        plan->radix[i] = plan->log / plan->passes + (i < plan->log % plan->passes);
+}
+
+static void choose(tilus_bigint_plan *plan)
+{
+    tilus_bigint_problem *p = &plan->problem;
+    plan->loose = p->a_bytes % 16 || p->b_bytes % 16;
+    plan->tile = tile_for(result_bytes(plan));
+    choose_passes(plan);
+    if (p->method == TILUS_BIGINT_AUTO) {
+        bool may = least(p->a_bytes, p->b_bytes) <= SCHOOLBOOK_MAX;
+        p->method = may && schoolbook_us(plan) <= transform_us(plan) ? TILUS_BIGINT_SCHOOLBOOK
+                                                                     : TILUS_BIGINT_TRANSFORM;
+    }
+}
+
+/* ---- the workspace ------------------------------------------------------ */
+
+static void lay_out(tilus_bigint_plan *plan)
+{
+    const tilus_bigint_problem *p = &plan->problem;
+    bool transform = p->method == TILUS_BIGINT_TRANSFORM;
+    size_t points = 0;
+    plan->group = p->batch;
+    if (transform) {
+        plan->group = least(p->batch, (int64_t)1 << (GROUP_POINTS_LOG - 1 - plan->log));
+        points = ((size_t)plan->group << plan->log) * sizeof(uint64_t);
+    }
+    plan->parts = ceil_div(result_bytes(plan), transform ? BIGINT_PART : 512 << plan->tile);
+    size_t summary = transform || plan->parts > 1
+        ? aligned((size_t)(plan->group * plan->parts) * sizeof(uint32_t)) : 0;
+    plan->space.y = p->square ? 0 : points;
+    plan->space.overflows = plan->space.y + points;
+    plan->space.firsts = plan->space.overflows + summary;
+    plan->space.size = plan->space.firsts + summary;
+}
+
+size_t tilus_bigint_workspace_size(const tilus_bigint_plan *plan)
+{
+    return plan->space.size;
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+static tilus_status check_device(tilus_bigint_plan *plan)
+{
+    tilus_rt *rt = plan->bigint->rt;
+    int count = tilus_rt_device_count(rt), device = plan->device;
+    if (device < 0 || device >= count || device >= BIGINT_DEVICES_MAX)
+        return bigint_fail(TILUS_ERROR_NO_DEVICE, "no device %d, there are %d", device, count);
+    int capability = tilus_rt_compute_capability(rt, device);
+    if (capability < 80)
+        return bigint_fail(TILUS_ERROR_UNSUPPORTED, "device %d, %s, has compute capability %d.%d, "
+                           "and products need 8.0", device, tilus_rt_device_name(rt, device),
+                           capability / 10, capability % 10);
+    plan->target = capability == 90;
+    return TILUS_OK;
+}
+
+tilus_status tilus_bigint_plan_create(tilus_bigint *bigint, const tilus_bigint_problem *problem,
+                                      int device, tilus_bigint_plan **out)
+{
+    *out = NULL;
+    tilus_bigint_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return bigint_fail_memory();
+    plan->bigint = bigint;
+    plan->device = device;
+    tilus_status status = take_problem(problem, &plan->problem);
+    if (status == TILUS_OK)
+        status = check_device(plan);
+    if (status != TILUS_OK) {
+        free(plan);
+        return status;
+    }
+    choose(plan);
+    lay_out(plan);
+    *out = plan;
+    return TILUS_OK;
+}
+
+void tilus_bigint_plan_free(tilus_bigint_plan *plan)
+{
+    free(plan);
+}
+
+/* Fills used[] with the kernels of the plan, all of them for NULL. */
+static void mark_kernels(const tilus_bigint_plan *plan, bool used[static BIGINT_KERNELS])
+{
+    const tilus_bigint_call call = {0};
+    Launch launches[BIGINT_LAUNCHES_MAX];
+    size_t count = plan ? bigint_launches(plan, &call, 1, launches) : 0;
+    memset(used, !plan, BIGINT_KERNELS * sizeof *used);
+    for (size_t i = 0; i < count; i++)
+        used[launches[i].kernel] = true;
+}
+
+tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
+{
+    bool used[BIGINT_KERNELS];
+    tilus_status status = TILUS_OK;
+    mark_kernels(plan, used);
+    for (int i = 0; i < BIGINT_KERNELS && status == TILUS_OK; i++)
+        if (used[i])
+            status = bigint_kernel_prepare(plan->bigint, i, plan->target, plan->device);
+    if (status == TILUS_OK && plan->problem.method == TILUS_BIGINT_TRANSFORM &&
+        !atomic_load(&plan->prepared))
+        status = bigint_roots_prepare(plan->bigint, plan->device, &plan->roots);
+    if (status == TILUS_OK)
+        atomic_store(&plan->prepared, true);
+    return status;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+char *tilus_bigint_kernels(const tilus_bigint_plan *plan)
+{
+    bool used[BIGINT_KERNELS];
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    mark_kernels(plan, used);
+    for (int i = 0; i < BIGINT_KERNELS; i++) {
+        BigintRow row;
+        bigint_row(i, &row);
+        if (used[i])
+            fprintf(out, "%s\t%s\t%s\n", row.name, bigint_program_name(row.program),
+                    row.parameters);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void describe_schoolbook(FILE *out, const tilus_bigint_plan *plan)
+{
+    int64_t blocks = plan->problem.batch * plan->parts;
+    fprintf(out, "schoolbook by tensor cores, %lld block%s of %d bytes of the product%s, %s\n",
+            (long long)blocks, blocks == 1 ? "" : "s", 512 << plan->tile, blocks == 1 ? "" : "s",
+            plan->parts > 1 ? "carries between blocks in a second launch" : "one launch");
+}
+
+static void describe_transform(FILE *out, const tilus_bigint_plan *plan)
+{
+    fprintf(out, "number-theoretic transforms of 2^%d points of 16 bits, %d of them a product, in "
+            "passes of ", plan->log, plan->problem.square ? 2 : 3);
+    for (int i = 0; i < plan->passes; i++)
+        fprintf(out, "%s%d", i ? " x " : "", 1 << plan->radix[i]);
+    if (plan->group < plan->problem.batch)
+        fprintf(out, ", %lld pairs at a time", (long long)plan->group);
+    fputc('\n', out);
+}
+
+char *tilus_bigint_describe(const tilus_bigint_plan *plan)
+{
+    const tilus_bigint_problem *p = &plan->problem;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    fprintf(out, "%lld %s of %lld", (long long)p->batch,
+            p->square ? p->batch == 1 ? "square" : "squares"
+                      : p->batch == 1 ? "product" : "products", (long long)p->a_bytes);
+    if (!p->square)
+        fprintf(out, " x %lld", (long long)p->b_bytes);
+    fprintf(out, " bytes: ");
+    (p->method == TILUS_BIGINT_TRANSFORM ? describe_transform : describe_schoolbook)(out, plan);
+    fprintf(out, "workspace %zu bytes; %s\n", plan->space.size,
+            plan->loose ? "bytes one by one, as a length is no multiple of 16" : "16 bytes at a time");
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
