@@ -166,6 +166,61 @@ def mamba2(i):
     return torch.einsum("bclhp,bcln->bchpn", x, b).to(i["dt"].dtype)
 
 
+def mamba2_scan_inputs(small):
+    inputs = mamba2_inputs(small)
+    batch, length, chunks = *inputs["x"].shape[:2], inputs["x"].shape[1] // 256
+    return {"x": inputs["x"], "c": randn(batch, length, 128), "cb": randn(batch, chunks, 256, 256), "dt": inputs["dt"],
+            "a": inputs["a"], "states": randn(batch, chunks, 64, 64, 128),
+            "d": torch.rand(64, device=DEVICE)}
+
+
+def mamba2_scan(i):
+    kind, (batch, length) = i["x"].dtype, i["x"].shape[:2]
+    x = i["x"].view(batch, length // 256, 256, 64, 64)
+    decay = torch.exp(i["a"][..., :, None] - i["a"][..., None, :]).tril() * i["dt"][..., None, :]
+    weights = decay.to(kind) * i["cb"][:, None]
+    y = torch.einsum("bhcls,bcshp->bclhp", weights, x) + x * i["d"].to(kind)[:, None]
+    before = torch.einsum("bcln,bchpn->bclhp", i["c"].view(batch, -1, 256, 128), i["states"])
+    y += before * torch.exp(i["a"]).to(kind).permute(0, 2, 3, 1)[..., None]
+    return y.view(i["x"].shape)
+
+
+def decode_inputs(small):
+    """The pages of a sequence lie one after another, so that PyTorch can read the cache without a gather."""
+    batch, n = (3, 192) if small else (64, 4096)
+    table = torch.arange(batch * n // 64, device=DEVICE, dtype=torch.int32).view(batch, -1)
+    return {"q": randn(batch, 64, 128), "k": randn(batch * n // 64, 64, 8, 128), "v": randn(batch * n // 64, 64, 8, 128),
+            "table": table, "lengths": torch.full((batch,), n, device=DEVICE, dtype=torch.int32)}
+
+
+def decode(backend):
+    def run(i):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        batch = i["q"].shape[0]
+        k, v = (i[name].view(batch, -1, 8, 128).transpose(1, 2) for name in "kv")
+        with sdpa_kernel(getattr(SDPBackend, "MATH" if k.dtype == torch.float64 else backend)):
+            return F.scaled_dot_product_attention(i["q"][:, :, None], k, v, enable_gqa=True)[:, :, 0]
+    return run
+
+
+def mla_inputs(small):
+    batch, n = (3, 192) if small else (66, 4096)
+    table = torch.arange(batch * n // 64, device=DEVICE, dtype=torch.int32).view(batch, -1)
+    return {"q": randn(batch, 128, 576, dtype=torch.bfloat16),
+            "cache": randn(batch * n // 64, 64, 576, dtype=torch.bfloat16), "table": table,
+            "lengths": torch.full((batch,), n, device=DEVICE, dtype=torch.int32)}
+
+
+def mla(i):
+    cache = i["cache"].view(i["q"].shape[0], -1, 576)
+    return torch.softmax(i["q"] @ cache.transpose(1, 2) * 576 ** -0.5, -1) @ cache[..., :512]
+
+
+def paged(i):
+    """Scalars of a program over a paged cache, of one split."""
+    return {"batch": i["q"].shape[0], "pages": i["table"].numel(), "columns": i["table"].shape[1], "splits": 1}
+
+
 def kernels():
     norm = {"eps": 1e-5}
     yield Kernel("rms_norm", "RMS norm, [16384, 4096]",
@@ -264,6 +319,24 @@ def kernels():
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
                  lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
                                             dtype=torch.float32)}, {"eager": mamba2}, "eager")
+
+    yield Kernel("mamba2_sm90", "the same on Hopper", "mamba2_sm90", "chunk_state", {},
+                 lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
+                 lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
+                                            dtype=torch.float32)}, {"eager": mamba2}, "eager")
+    yield Kernel("mamba2_scan", "the scan of these chunks, on Hopper", "mamba2_sm90", "chunk_scan", {"EACH": 16},
+                 lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_scan_inputs,
+                 lambda i: {"y": empty(*i["x"].shape)}, {"eager": mamba2_scan}, "eager")
+    parts = {"parts": empty(1, dtype=torch.float32), "sums": empty(1, dtype=torch.float32)}
+    yield Kernel("attention_decode", "decoding, 64 sequences of 4096 tokens, 64 heads to 8", "attention_decode", "attend", {},
+                 lambda i: paged(i) | {"heads": 8, "scale": 128 ** -0.5}, decode_inputs,
+                 lambda i: {"o": empty(*i["q"].shape), "scales": empty(1)} | parts,
+                 {"flash": decode(flash), "cudnn": decode(cudnn)})
+    yield Kernel("mla", "decoding with one latent head, 66 sequences of 4096 tokens, 128 heads", "mla", "mla", {},
+                 lambda i: paged(i) | {"heads": 128, "scale": 576 ** -0.5}, mla_inputs,
+                 lambda i: {"o": empty(i["q"].shape[0], 128, 512, dtype=torch.bfloat16)} | parts, {"eager": mla},
+                 tolerance=1e-2, bound="math",
+                 flops=lambda i: 2 * 1088 * 128 * 64 * i["table"].numel())
 
 
 # ---- ours ---------------------------------------------------------------------------------
