@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Perplexity of a model whose matrices are quantized to each type of 1 to 8 bits.
+"""Perplexity of a model whose matrices are quantized to each type of 1 to 8 bits, with ranges of least squared error.
 
     OPENBLAS_NUM_THREADS=1 nice python3 bench/perplexity/run.py SmolLM2-135M-Instruct.Q4_1.gguf
 
@@ -91,7 +91,7 @@ def measure_all(path):
     runner, done = Runner(path), {tuple(row[x] for x in COLUMNS[:3]) for row in read_rows()}
     wanted = [("f32", "none", "0", None)]
     for weights, zeros in schemes():
-        wanted += [(weights, zeros, str(group), quantize.Scheme(weights, group, zeros)) for group in GROUPS]
+        wanted += [(weights, zeros, str(group), quantize.Scheme(weights, group, zeros, "mse")) for group in GROUPS]
     for *key, scheme in wanted:
         if tuple(key) in done:
             continue

@@ -109,7 +109,13 @@ class CompressedTensors(Packages):
                         strategy="group" if group else "channel", group_size=group)
                     self.same(self.read_torch(made, config), expected, "compressed-tensors")
 
+    def old(self):
+        """Tells versions whose codes of 3, 5, 6 and 7 bits do not cross words, and which lack some forms."""
+        return tuple(map(int, version("compressed-tensors").split(".")[:2])) < (0, 18)
+
     def test_microscaling(self):
+        if self.old():
+            self.skipTest("NOT RUN: this version of compressed-tensors lacks mxfp6")
         for form, bits in (("mxfp4-pack-quantized", 4), ("mxfp6-pack-quantized", 6), ("mxfp8-quantized", 8)):
             made, expected, config = self.compress(form, self.matrix(), num_bits=bits, type="float", symmetric=True,
                                                    strategy="group", group_size=32, scale_dtype=torch.uint8)
@@ -130,6 +136,8 @@ class CompressedTensors(Packages):
     def test_what_we_write(self):
         """The package reads what tilus-quantize writes."""
         for weights, zeros in [(f"i{b}", "none") for b in range(2, 9)] + [(f"u{b}", "integer") for b in range(1, 9)]:
+            if self.old() and 32 % int(weights[1]):
+                continue
             with self.subTest(weights=weights):
                 made = quantize(self.matrix().numpy(), Scheme(weights, 32, zeros))
                 written = compressed_tensors("m", made)

@@ -31,18 +31,21 @@ class Scheme:
     """A type and how matrices are made of it.
 
     `group` columns share a scale (0: all). `zeros` "integer" are codes' values, "float" are of the
-    scales' type. `clip` "minmax" maps the range of a group to that of the codes, "mse" to the part
-    of it whose squared error is least. ValueError: no such type, or a type without zero points."""
+    scales' type. `clip` "minmax" maps the range of a group to that of the codes, "mse" the part of it
+    whose squared error is least; by default "mse" below 4 bits, else "minmax". ValueError: no such
+    type, or a type without zero points."""
 
     weights: str
     group: int = 128
     zeros: str = "none"
-    clip: str = "mse"
+    clip: str = ""
     scales: str = "f16"
 
     def __post_init__(self) -> None:
         if not is_code_type(self.weights):
             raise ValueError(f"weights are {self.weights}, not u1 to u8, i1 to i8 or f3e1m1 to f8e7m0")
+        if not self.clip:
+            object.__setattr__(self, "clip", "mse" if self.bits < 4 else "minmax")
         for name, value, known in (("zeros", self.zeros, ZEROS), ("clip", self.clip, CLIPS),
                                    ("scales", self.scales, ("f16", "bf16"))):
             if value not in known:

@@ -43,8 +43,8 @@ def _parser() -> argparse.ArgumentParser:
         " 0: all")
     add("-z", "--zeros", choices=ZEROS, help="zero points; default: integer for u1 to u8, else none")
     add("--scales", choices=("f16", "bf16"), default="f16")
-    add("--clip", choices=CLIPS, default="mse", help="the range of codes: all of a group's, or where the squared"
-        " error is least (default)")
+    add("--clip", choices=CLIPS, default="", help="the range of codes: all of a group's (default from 4 bits on),"
+        " or where the squared error is least (default below)")
     add("--layout", choices=("auto", "tilus"), default="auto", help="auto: compressed-tensors where it has the type")
     add("--ignore", action="append", default=[], metavar="MODULE", help="leave it as it is; also re:PATTERN, and"
         " more than once")
