@@ -266,9 +266,22 @@ static bool emit_end(Codegen *cg, const Program *p)
     return true;
 }
 
+static bool is_other_op(Op *op, void *unused)
+{
+    (void)unused;
+    return op_completion(op) != COMPLETION_PRODUCT || op->operands[0]->type->kind != TYPE_REG;
+}
+
+/* Products with a in registers leave few for anything else. */
+static bool has_scarce_registers(const Program *p)
+{
+    return !region_walk(p->body, is_other_op, NULL);
+}
+
 static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
 {
     cg->program = p;
+    cg->narrow = has_scarce_registers(p);
     cg->function = f;
     cg->threads = cg->barriers[0] = (ThreadRange){0, program_threads(p)};
     cg->barrier_count = 1;

@@ -11,6 +11,7 @@
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 #include "ir/loop.h"
+#include "scalar/facts.h"
 #include "select/plan.h"
 
 static int64_t elements_a_thread(const Value *v)
@@ -146,25 +147,39 @@ bool emit_drain_before(Codegen *cg, const Op *op, const DrainPlan *plan)
 
 /* ---- for --------------------------------------------------------------- */
 
+/* Returns true when i32 holds the index and what it becomes in the last iteration. */
+static bool has_narrow_index(const Op *op)
+{
+    ScalarFacts lower = facts_of_expr(op_expr(op, ATTR_LOWER));
+    ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
+    const Expr *step = op_expr(op, ATTR_STEP);
+    int64_t most = step ? facts_of_expr(step).max : 1;
+    return lower.min >= INT32_MIN && most <= INT32_MAX && upper.max <= INT32_MAX - most + 1;
+}
+
 bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
 {
     LLVMBuilderRef b = cg->builder;
     const Expr *step = op_expr(op, ATTR_STEP);
+    LLVMTypeRef type = cg->narrow && has_narrow_index(op) ? cg->i32 : cg->i64;
     if (!emit_drain_before(cg, op, &plan->drain))
         return false;
     LLVMValueRef lower = emit_expr(cg, op_expr(op, ATTR_LOWER));
     LLVMValueRef upper = emit_expr(cg, op_expr(op, ATTR_UPPER));
     LLVMValueRef by = step ? emit_expr(cg, step) : const_i64_of(cg, 1);
+    lower = LLVMBuildIntCast2(b, lower, type, 1, "");
+    by = LLVMBuildIntCast2(b, by, type, 1, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b), header = new_block(cg, "for");
     LLVMBasicBlockRef inner = new_block(cg, "body"), after = new_block(cg, "after");
     LLVMBuildBr(b, header);
 
     LLVMPositionBuilderAtEnd(b, header);
-    LLVMValueRef index = LLVMBuildPhi(b, cg->i64, "index");
+    LLVMValueRef index = LLVMBuildPhi(b, type, "index");
     LLVMAddIncoming(index, &lower, &before, 1);
-    lower_value(cg, for_index(op))->value = index;
     begin_carried(cg, op, before);
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, index, upper, ""), inner, after);
+    LLVMValueRef wide = LLVMBuildIntCast2(b, index, cg->i64, 1, "");
+    lower_value(cg, for_index(op))->value = wide;
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, wide, upper, ""), inner, after);
 
     LLVMPositionBuilderAtEnd(b, inner);
     if (!emit_drained_region(cg, op, 0, &plan->drain))
@@ -313,7 +328,10 @@ bool emit_cluster_synchronize(Codegen *cg, const Op *op)
 /* The expression is computed here, once. */
 bool emit_scalar(Codegen *cg, const Op *op)
 {
-    lower_value(cg, op->results[0])->value = emit_expr(cg, op_expr(op, ATTR_VALUE));
+    LLVMValueRef v = emit_expr(cg, op_expr(op, ATTR_VALUE));
+    if (cg->narrow && op->results[0]->type->dtype == DTYPE_i32)
+        v = LLVMBuildSExt(cg->builder, LLVMBuildTrunc(cg->builder, v, cg->i32, ""), cg->i64, "");
+    lower_value(cg, op->results[0])->value = v;
     return true;
 }
 

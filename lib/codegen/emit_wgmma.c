@@ -146,7 +146,16 @@ static Emit emit_open(Codegen *cg, const Op *op, const WgmmaPlan *plan)
     return e;
 }
 
-/* Ties registers of other instructions. Sums that may be in flight must not be named. */
+static const Op *next_product(const Op *op)
+{
+    do
+        op = op->next;
+    while (op && op_info[op->code].effect == EFFECT_PURE);
+    return op && op_completion(op) == COMPLETION_PRODUCT ? op : NULL;
+}
+
+/* Ties registers of other instructions, also those of the group's next products, which have no
+ * fence of their own. Sums that may be in flight must not be named. */
 static void tie_registers(Emit *e)
 {
     const Value *c = e->op->operand_count == 3 ? e->op->operands[2] : NULL;
@@ -155,6 +164,11 @@ static void tie_registers(Emit *e)
         product_tie(e->cg, e->a, (unsigned)type_thread_words(e->op->operands[0]->type));
     if (c && (!c->type->pending || is_filled))
         product_tie(e->cg, e->sums, (unsigned)type_thread_words(c->type));
+    for (const Op *op = e->op; !op_commits_product(op) && (op = next_product(op)) &&
+                               wgmma_fence_op(op) == e->op;)
+        if (op->operands[0]->type->kind == TYPE_REG)
+            product_tie(e->cg, lowered_words(op->operands[0]),
+                        (unsigned)type_thread_words(op->operands[0]->type));
 }
 
 static bool emit_fences(Emit *e)

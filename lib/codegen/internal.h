@@ -112,6 +112,7 @@ struct Codegen {
     ThreadRange threads;        /* those that run what is being lowered */
     LLVMValueRef thread;        /* the thread's index among them, i32 */
     LLVMValueRef warp;          /* its warp's, when first asked for (uniform_warp) */
+    bool narrow;                /* numbers known to be i32 take one register: they are scarce */
     LLVMBasicBlockRef begin;    /* in which their code begins */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
     unsigned barrier_count;

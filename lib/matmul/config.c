@@ -362,6 +362,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);
+    add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", s->residual && !s->combine);
     add_number(&l, product, "FUNCTION", "function", (int)s->function);

@@ -174,6 +174,10 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
 /* Returns true where @matmul_wgmma multiplies: tiles of 256 of n, in 8 warps of 32 rows each. */
 bool matmul_by_wgmma(const MatmulConfig *config);
 
+/* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many
+ * fit into shared memory, else 16. */
+int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *config);
+
 /* Returns the programs that compute a configuration: the product's, and of A's other order. */
 MatmulProgram matmul_product_program(const MatmulConfig *config);
 MatmulProgram matmul_prepare_program(const MatmulConfig *config);

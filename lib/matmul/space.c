@@ -153,24 +153,32 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 }
 
 /* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, and two
- * times 16 rows of C where copies store it. */
-static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+ * times `stored` rows of C where copies store it. */
+static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
-    enum { ALIGN = 1024, STAGED_ROWS = 2 * 16, BYTES_OF_ROW = 2 * MATMUL_PACKED_K };
+    enum { ALIGN = 1024, BYTES_OF_ROW = 2 * MATMUL_PACKED_K };
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
     int64_t rows = (int64_t)c->stages * 8 * c->tiles * BYTES_OF_ROW;
     if (spec->experts)
         return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers_bytes(c), 16) +
                stored_rows_bytes(spec, c);
-    int64_t staged = STAGED_ROWS * tile_rows(c) * dtype_bits(spec->result) / 8;
+    int64_t staged = 2 * stored * tile_rows(c) * dtype_bits(spec->result) / 8;
     return round_up_i64(ring, ALIGN) + rows + (matmul_stores_by_copies(spec) ? staged : 0) +
            mbarriers_bytes(c);
+}
+
+int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { LEAST = 16, MOST = 32, CAPABILITY = 90 };
+    bool fits = !spec->experts && 8 * c->tiles % MOST == 0 && wgmma_shared_bytes(spec, c, MOST) <=
+                                                target_for(CAPABILITY)->shared_bytes;
+    return fits ? MOST : LEAST;
 }
 
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     if (matmul_by_wgmma(c))
-        return wgmma_shared_bytes(spec, c);
+        return wgmma_shared_bytes(spec, c, matmul_stored_rows(spec, c));
     PackedForm form = matmul_packed_form(spec, c->rows, c->columns);
     int64_t panels = c->prearranged_a > 1 ? c->tiles * form.panel : 0;
     int64_t k_tile = c->warps_n * form.block + panels;

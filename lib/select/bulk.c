@@ -138,21 +138,21 @@ static bool has_writers(const Op *op)
     return !region_walk(op->parent->program->body, leaves_alone, (void *)op);
 }
 
+static bool is_load(const Op *op)
+{
+    return op->code == OP_copy_async_bulk;
+}
+
 /* Returns true when a bulk copy right before `op`, but for pure ops, has had the fence of
- * both. */
+ * both. A store is fenced by all threads that run it, a load by the one that starts it. */
 static bool is_fenced(const Op *op)
 {
+    const Op *copy = op;
     do
         op = op->prev;
     while (op && (op_info[op->code].effect == EFFECT_PURE ||
                   (op_is_bulk_copy(op) && !has_writers(op))));
-    return op && op_is_bulk_copy(op);
-}
-
-/* A store is fenced by all threads that run it, a load by the one that starts it. */
-static bool is_load(const Op *op)
-{
-    return op->code == OP_copy_async_bulk;
+    return op && op_is_bulk_copy(op) && (is_load(copy) || !is_load(op));
 }
 
 /* ---- plans -------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
 {
     MemoryTile source = bulk_global_tile(op);
     *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
-                       .fence = has_writers(op) && (!is_load(op) || !is_fenced(op))};
+                       .fence = has_writers(op) && !is_fenced(op)};
     return choose(m, op, bulk_reason(m, op, &source), plan);
 }
 

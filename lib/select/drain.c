@@ -7,32 +7,103 @@
 #include "select/plan.h"
 #include "support/remark.h"
 
+/* Returns true for a product with a in registers. */
+static bool reads_registers(const Op *op)
+{
+    return op_completion(op) == COMPLETION_PRODUCT && op->operands[0]->type->kind == TYPE_REG;
+}
+
+/* Returns true for an `if` that neither starts products nor waits for them, nor has control flow. */
+static bool is_plain_if(const Op *op)
+{
+    for (unsigned i = 0; i < op->region_count; i++)
+        for (const Op *in = op->regions[i]->first; in; in = in->next)
+            if (in->region_count || op_completion(in) == COMPLETION_PRODUCT ||
+                op_syncs(in, SYNC_WAIT, COMPLETION_PRODUCT))
+                return false;
+    return op->code == OP_if;
+}
+
+static bool keeps_in_flight(const Op *op);
+
 /* Finds the newest product with a in registers that may be in flight behind `op`, in its
- * region; NULL: none. Ops with regions leave none in flight, and none is where a region begins. */
+ * region; NULL: none. None is where a region begins, but for a loop's next iteration. */
 static const Op *find_in_flight(const Op *op)
 {
     int64_t most = INT64_MAX;   /* of the groups up to here, the newest that may be in flight */
     bool in_flight = true;      /* the group of the next product found; an open one is */
-    for (; op && !op->region_count; op = op->prev) {
+    while (op) {
+        if (op->region_count && !is_plain_if(op)) {
+            op = keeps_in_flight(op) ? op->regions[0]->last : NULL;
+            continue;
+        }
         if (op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT) && op_wait_pending(op) < most)
             most = op_wait_pending(op);
-        if (op_completion(op) != COMPLETION_PRODUCT)
-            continue;
         if (op_commits_product(op)) {
             in_flight = most > 0;
             most -= in_flight;
         }
-        if (in_flight && op->operands[0]->type->kind == TYPE_REG)
+        if (in_flight && reads_registers(op))
             return op;
+        op = op->prev;
     }
     return NULL;
 }
 
+/* The op that computes the registers of a; NULL where another op may have made them. */
+static const Op *maker_of(const Op *product)
+{
+    const Op *op = product->operands[0]->def;
+    while (op && (op->code == OP_view || op->code == OP_slice || op->code == OP_reshape ||
+                  op->code == OP_permute))
+        op = op->operands[0]->def;
+    bool is_moved = !op || op->region_count || op->code == OP_concat || op->code == OP_interleave ||
+                    op->code == OP_convert_layout || op->code == OP_dot_wait;
+    return is_moved ? NULL : op->parent == product->parent ? op : product;
+}
+
+/* Walks from `op` up to `end`; `newer`, the groups behind a product's own, goes up by those
+ * made on the way. Returns true when a wait ends the product's. */
+static bool ends_between(const Op *op, const Op *end, int64_t *newer)
+{
+    for (; op != end; op = op->next) {
+        if (*newer >= 0 && op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT) &&
+            op_wait_pending(op) <= *newer)
+            return true;
+        *newer += op_commits_product(op);
+    }
+    return false;
+}
+
+/* Returns true when `product`, in a loop, ends before the next iteration writes its registers:
+ * in its own iteration, or by a wait before the op that computes them. */
+static bool ends_before_writes(const Op *product)
+{
+    const Op *maker = maker_of(product);
+    int64_t newer = -1;         /* its own group is open until the first commit */
+    return ends_between(product, NULL, &newer) ||
+           (maker && newer >= 0 && ends_between(product->parent->first, maker, &newer));
+}
+
+/* Returns true for a loop whose products may be in flight from one iteration to the next. */
+static bool keeps_in_flight(const Op *op)
+{
+    if (!op_is_loop(op))
+        return false;
+    for (const Op *in = op->regions[0]->first; in; in = in->next)
+        if (in->region_count ? !is_plain_if(in) : reads_registers(in) && !ends_before_writes(in))
+            return false;
+    return true;
+}
+
 static DrainPlan needed_drain(const Op *op)
 {
-    DrainPlan plan = {.product = find_in_flight(op->prev)};
+    DrainPlan plan = {0};
+    if (is_plain_if(op))
+        return plan;
+    plan.product = find_in_flight(op->prev);
     plan.before = plan.product;
-    for (unsigned i = 0; i < op->region_count; i++) {
+    for (unsigned i = 0; i < op->region_count && !keeps_in_flight(op); i++) {
         const Op *product = find_in_flight(op->regions[i]->last);
         plan.end |= product != NULL;
         plan.product = product ? product : plan.product;

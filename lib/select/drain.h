@@ -10,7 +10,23 @@
  * across the back edge of a loop it gives them to the next fragments, without a remark. So no
  * group with a in registers is in flight where paths meet: before a for, while, if or
  * thread_group, and at the end of each of their regions, all groups are waited for when one may
- * be. Groups with a in shared memory stay in flight. */
+ * be. Groups with a in shared memory stay in flight.
+ *
+ * Two exceptions. An `if` without products or control flow inside writes no such registers. And
+ * a loop may leave a product in flight that ends before the next iteration computes its a:
+ *
+ *     for %i in 0 .. %n iter(%c = %zero, %d = %zero) {
+ *       %a = load_shared ..
+ *       %p = dot_async %a, %b, %c
+ *       %r = dot_wait %d {pending = 1}  ends the product %q of the iteration before
+ *       %e = load_shared ..             may have the registers of that one's a
+ *       %q = dot_async %e, %b, %r
+ *       %s = dot_wait %p {pending = 1}
+ *       yield %s, %q
+ *     }
+ *
+ * In the PTX all writes of these registers then come behind the wait, and ptxas knows when
+ * they are read. */
 #ifndef TILUS_SELECT_DRAIN_H
 #define TILUS_SELECT_DRAIN_H
 

@@ -412,13 +412,34 @@ static const Op *product_before(const Op *op)
     return op && op_completion(op) == COMPLETION_PRODUCT ? op : NULL;
 }
 
+/* Returns true when an op before `op`, in its region, makes `v`. */
+static bool is_made_before(const Value *v, const Op *op)
+{
+    while (op && op != v->def)
+        op = op->prev;
+    return op;
+}
+
+const Op *wgmma_fence_op(const Op *op)
+{
+    const Op *before = product_before(op), *first;
+    if (!before || op_commits_product(before) || op->operand_count < 3 ||
+        op->operands[2] != before->results[0])
+        return op;
+    first = wgmma_fence_op(before);
+    return op->operands[0]->type->kind != TYPE_REG || is_made_before(op->operands[0], first)
+               ? first : op;
+}
+
 /* Sums go from one instruction to the next of the same shape without a fence; registers that
- * other instructions write need one (PTX ISA, 9.7.15.7.1). */
+ * other instructions write need one (PTX ISA, 9.7.15.7.1), that of the group's first product
+ * where they are there before it. */
 static bool needs_fence(const Op *op, const WgmmaPlan *plan)
 {
     const Op *before = product_before(op);
-    return plan->in_registers || !before || op->operand_count < 3 ||
-           op->operands[2] != before->results[0];
+    if (plan->in_registers)
+        return wgmma_fence_op(op) == op;
+    return !before || op->operand_count < 3 || op->operands[2] != before->results[0];
 }
 
 typedef struct WriterSearch {

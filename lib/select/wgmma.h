@@ -104,6 +104,10 @@ typedef struct WgmmaPlan {
  * an error. */
 bool wgmma_plan(Module *m, const Op *op, unsigned sm, WgmmaPlan *plan);
 
+/* The product of the op's open group whose fence, which ties a's registers of both, serves `op`,
+ * too; or `op`. */
+const Op *wgmma_fence_op(const Op *op);
+
 /* Chooses the layouts of the sums and of a in registers, of which `sums` and `a` may be
  * known (NULL: open). False: none fit. */
 bool fit_wgmma(Module *m, const Op *op, const Layout **sums, const Layout **a);

@@ -244,7 +244,8 @@ static void test_parameters_by_wgmma(void **state)
     assert_int_equal(matmul_prepare_program(&c), MATMUL_ARRANGE);
     assert_text(&s, &c, MATMUL_WGMMA,
                 "W=i4 U=u4 A=f16 T=f16 S=f16 C=f16 OFFSET=8 GROUP=128 ZERO=2 SCALE_WEIGHTS=1 "
-                "DEFERRED_SCALE=0 ROWS=64 BM=128 STAGES=4 BIAS=1 RESIDUAL=0 FUNCTION=0 BULK_STORE=1 "
+                "DEFERRED_SCALE=0 ROWS=64 BM=128 STAGES=4 M_STEP=16 BIAS=1 RESIDUAL=0 FUNCTION=0 "
+                "BULK_STORE=1 "
                 "WGMMA=1",
                 "matmul_wgmma-i4-f16-f16-f16-f16-g128-z2-l1-r64-m128-s4-bias1-u1-sm_90a");
     assert_text(&s, &c, MATMUL_ARRANGE,

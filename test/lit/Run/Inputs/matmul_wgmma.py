@@ -17,7 +17,7 @@ SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
 
 # Parameters of both products, and of the new one alone.
 CASES = [
-    (SUMS, ["BM=64", "STAGES=3"], 3),
+    (SUMS, ["BM=64", "STAGES=3", "M_STEP=32"], 3),
     (SUMS + ["ROWS=32"], ["BM=16", "STAGES=2", "M_GROUP=2"], 4),
     (SUMS + ["ROWS=128", "GROUP=0", "BIAS=1", "FUNCTION=2"], ["BM=48", "BULK_STORE=0"], 2),
     (WEIGHTS + ["C=f32"], ["BM=32", "STAGES=2"], 5),
