@@ -10,7 +10,7 @@ import torch
 
 from . import _declarations as c
 from ._library import check
-from ._workspaces import _is_capturing, workspace
+from ._workspaces import is_capturing, streams, workspace
 from .arrays import torch_types
 from .errors import ArgumentError
 from .matmul import MOST_ROWS
@@ -81,8 +81,10 @@ class Runner:
         size = self.plan._ready.get((m - 1).bit_length()) or self._prepare(m)
         stream = _stream_of(self.device)
         calls = _calls
-        _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(),
-                        *workspace(self.device, stream, size))
+        lent = None if is_capturing() else streams.get((self.device, stream))
+        if lent is None or lent[1] < size:
+            lent = workspace(self.device, stream, size)
+        _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(), *lent)
         status = self.run(self.handle, stream, calls.address)
         if status:
             check(status)
@@ -116,7 +118,7 @@ class Runner:
             raise ArgumentError(f"packed is {packed.numel()} elements of {packed.dtype} on {packed.device}, not"
                                 f" {self.plan.packed_size} bytes on {self.place}")
         _check_added("bias", bias, self.problem.bias, self.n, self)
-        if not _is_capturing():
+        if not is_capturing():
             self.plan.check(packed)
             self.checked.add((packed.data_ptr(), 0 if bias is None else bias.data_ptr()))
 

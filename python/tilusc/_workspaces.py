@@ -18,12 +18,12 @@ from .errors import Error
 from .runtime import driver
 
 _RELAXED, _NO_DESTRUCTOR_SYNC, _MOVE = 2, 1, 1
-_streams: Dict[Tuple[int, int], Tuple[int, int]] = {}       # address and size, by device and stream
+streams: Dict[Tuple[int, int], Tuple[int, int]] = {}       # address and size, by device and stream
 _leases: Dict[int, List["Lease"]] = {}                      # by device, for good
 _current: Dict[int, Tuple[int, "Lease"]] = {}               # by stream: its last capture
 _lock = threading.Lock()
 _loaded: Dict[str, ctypes.CDLL] = {}
-_is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)       # which torch without CUDA lacks
+is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)       # which torch without CUDA lacks
 
 
 class Lease:
@@ -41,22 +41,26 @@ class Lease:
 
 def workspace(device: int, stream: int, size: int) -> Tuple[int, int]:
     """Returns address and size of a workspace of at least `size` bytes for the current stream; in a capture of the graph."""
-    if _is_capturing():
+    if is_capturing():
         return _of_graph(device, stream, size)
-    known = _streams.get((device, stream))
+    known = streams.get((device, stream))
     if known is None or known[1] < size:
         with _lock:
             # The old one may be in use; it stays, and each is twice as large.
             size = max(size, 2 * known[1] if known else 0)
             known = _allocate(device, size), size
             _clear(known[0], stream)
-            _streams[device, stream] = known
+            streams[device, stream] = known
     return known
 
 
 def _allocate(device: int, size: int) -> int:
-    address = ctypes.c_uint64()
-    check(rt().tilus_rt_allocate(driver(), device, size, ctypes.byref(address)))
+    address, mode = ctypes.c_uint64(), ctypes.c_int(_RELAXED)   # in which a thread may allocate while streams are captured
+    _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+    try:
+        check(rt().tilus_rt_allocate(driver(), device, size, ctypes.byref(address)))
+    finally:
+        _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
     return address.value
 
 
@@ -87,12 +91,7 @@ def _take(device: int, size: int) -> Lease:
     for lease in leases:
         if lease.take(size):
             return lease
-    mode = ctypes.c_int(_RELAXED)       # in which a thread may allocate while streams are captured
-    _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-    try:
-        lease = Lease(device, size)
-    finally:
-        _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+    lease = Lease(device, size)
     leases.append(lease)
     lease.take(size)
     return lease

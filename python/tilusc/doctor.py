@@ -78,7 +78,7 @@ def _driver() -> str:
     from .runtime import devices, driver
     version = rt().tilus_rt_driver_version(driver())
     rows = [f"CUDA {version // 1000}.{version % 1000 // 10}"]
-    rows += [f"{' ' * 10} {d.index}: {d.name}, {d.capability / 10:.1f}, {d.multiprocessors} multiprocessors,"
+    rows += [f"{' ' * 10} {d.number}: {d.name}, {d.capability / 10:.1f}, {d.multiprocessors} multiprocessors,"
              f" {d.memory / 2**30:.0f} GiB" for d in devices()]
     return "\n".join(rows)
 

@@ -8,12 +8,12 @@ import os
 import struct
 import threading
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
 from . import _declarations as c
 from . import engines
 from ._library import check, rt, target_for
-from .arrays import Array, describe, fits, torch_module
+from .arrays import Array, describe, fits, is_tensor, torch_module, torch_types
 from .compiler import artefact_target, compile_source
 from .errors import ArgumentError
 from .runtime import capability, current_device, current_stream, driver, entered, is_current
@@ -21,6 +21,7 @@ from .signature import Argument, read_signature
 from .source import Source, make_source
 
 _ENGINES = ("gpu", "cpu", "interp")
+_MASK = (1 << 64) - 1
 _SPECIAL_STREAMS = 2    # 0 .. 2 are the driver's, of the current context
 
 
@@ -34,6 +35,7 @@ class Loaded:
         self.arguments = read_signature(info)
         described = ctypes.cast(info, ctypes.POINTER(c.tilus_kernel_info)).contents
         self.has_workspace = described.workspace_count > 0
+        self._launch = library.tilus_launch
         self._scratch: Dict[Tuple[int, int], Tuple[int, int]] = {}
         weakref.finalize(self, library.tilus_kernel_unload, self.handle).atexit = False
 
@@ -43,9 +45,11 @@ class Loaded:
             address, size, kept = self._workspace(words, device, stream)
         if stream <= _SPECIAL_STREAMS and not is_current(device):
             with entered(device):
-                check(rt().tilus_launch(self.handle, stream, words, len(words), address, size))
+                check(self._launch(self.handle, stream, words, len(words), address, size))
         else:
-            check(rt().tilus_launch(self.handle, stream, words, len(words), address, size))
+            status = self._launch(self.handle, stream, words, len(words), address, size)
+            if status:
+                check(status)
         del kept
 
     def _workspace(self, words: ctypes.Array, device: int, stream: int) -> Tuple[int, int, Any]:
@@ -88,7 +92,9 @@ class Kernel:
         if engine not in (None,) + _ENGINES:
             raise ArgumentError(f"engine is {engine!r}, not one of {', '.join(_ENGINES)}")
         self.source, self.engine, self.target, self.check_races = source, engine, target, check_races
-        self._artefact, self._loaded = artefact, {}     # by target
+        self._artefact = artefact
+        self._loaded: Dict[str, Loaded] = {}        # by target
+        self._quick: Optional[_Quick] = None        # of the last launch of torch tensors
         self._lock = threading.Lock()
 
     @functools.cached_property
@@ -102,8 +108,8 @@ class Kernel:
 
     def artefact(self, target: Optional[str] = None) -> bytes:
         """Returns the compiled program for a target, by default that of the current GPU."""
-        if self._artefact is not None:
-            return self._artefact
+        if self.source is None:
+            return self._artefact or b""
         return compile_source(self.source, target or self.target or target_for(capability(current_device())))
 
     def prepare(self, device: Optional[int] = None) -> None:
@@ -114,6 +120,8 @@ class Kernel:
     def __call__(self, *args: Any, stream: Optional[int] = None, **named: Any) -> None:
         if named:
             args = self._place(args, named)
+        if self._quick is not None and self._quick.launch(args, stream):
+            return
         arrays = [value if type(value) in (int, float) else _describe(value) for value in args]
         if self._runs_on_host(arrays):
             self._run_on_host(arrays)
@@ -138,6 +146,8 @@ class Kernel:
         _check_count(values, loaded.arguments)
         words = (ctypes.c_uint64 * len(values))(*(_word(a, v, device) for a, v in zip(loaded.arguments, values)))
         loaded.launch(words, device, current_stream(device) if stream is None else stream)
+        if any(isinstance(v, Array) and is_tensor(v.owner) for v in values):
+            self._quick = _Quick(loaded, device)
 
     # ---- this machine ----
 
@@ -157,13 +167,49 @@ class Kernel:
         for array, data in zip(arrays, results):
             ctypes.memmove(array.address, data, array.size)
 
-    def _place(self, args: Tuple[Any, ...], named: Dict[str, Any]) -> List[Any]:
+    def _place(self, args: Tuple[Any, ...], named: Dict[str, Any]) -> Tuple[Any, ...]:
         names = [a.name for a in self.arguments]
         rest = names[len(args):]
         if sorted(rest) != sorted(named):
             raise TypeError(f"{len(args)} arguments by position leave {', '.join(rest) or 'none'}; by name come"
                             f" {', '.join(named)}")
-        return [*args, *(named[name] for name in rest)]
+        return (*args, *(named[name] for name in rest))
+
+
+class _Quick:
+    """Launches of torch tensors on one device: takes those that are right, and leaves the rest, and what is to be said of
+    them, to the kernel."""
+
+    def __init__(self, loaded: Loaded, device: int) -> None:
+        self.loaded, self.device = loaded, device
+        self.stream_of = torch_module()._C._cuda_getCurrentRawStream
+        self.kinds = [_torch_types(a.dtype) if a.kind == "pointer" else a.kind for a in loaded.arguments]
+        self.words = ctypes.c_uint64 * len(self.kinds)
+
+    def launch(self, args: Sequence[Any], stream: Optional[int]) -> bool:
+        """Returns false where the arguments are others, and has done nothing then."""
+        words, device = [], self.device
+        if len(args) != len(self.kinds):
+            return False
+        for value, kind in zip(args, self.kinds):
+            if kind == "integer":
+                if type(value) is not int:
+                    return False
+                words.append(value & _MASK)
+            elif kind == "real":
+                if type(value) is not float:
+                    return False
+                words.append(_bits(value))
+            elif is_tensor(value) and value.dtype in kind and value.get_device() == device and value.is_contiguous():
+                words.append(value.data_ptr())
+            else:
+                return False
+        self.loaded.launch(self.words(*words), device, self.stream_of(device) if stream is None else stream)
+        return True
+
+
+def _torch_types(dtype: str) -> FrozenSet[Any]:
+    return frozenset(kind for kind, have in torch_types().items() if fits(have, dtype))
 
 
 def _artefact_arguments(artefact: bytes) -> List[Argument]:
@@ -224,7 +270,11 @@ def _word(argument: Argument, value: Any, device: int) -> int:
         return value
     _check_scalar(argument, value)
     if argument.kind == "integer":
-        return value & (1 << 64) - 1
+        return value & _MASK
+    return _bits(value)
+
+
+def _bits(value: float) -> int:
     return struct.unpack("<Q", struct.pack("<d", value))[0]
 
 

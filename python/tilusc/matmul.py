@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import threading
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _declarations as c
 from . import _library as library
@@ -147,18 +147,21 @@ class _Libraries:
     """A tilus_matmul for each runtime, which lives as long as the process."""
 
     def __init__(self) -> None:
-        self._lock, self._open, self._child = threading.Lock(), {}, None
+        self._lock = threading.Lock()
+        self._open: Dict[int, ctypes.c_void_p] = {}
+        self._child: Optional[ctypes.Structure] = None
 
     def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
         with self._lock:
-            known = self._open.get(runtime.value)
+            known = self._open.get(runtime.value or 0)
             if known is None:
-                self._child = self._child or child_options()
+                if self._child is None:
+                    self._child = child_options()
                 compile_ = ctypes.cast(rt().tilus_compile_in_child, ctypes.c_void_p)
                 options = sized(c.tilus_matmul_options, compile=compile_, compile_data=ctypes.addressof(self._child))
                 known = ctypes.c_void_p()
                 check(library.matmul().tilus_matmul_open(runtime, ctypes.byref(options), ctypes.byref(known)))
-                self._open[runtime.value] = known
+                self._open[runtime.value or 0] = known
             return known
 
 
@@ -276,15 +279,16 @@ class Plan:
         the product is enqueued on torch's current stream: nothing waits but the first product of a weight, which reads its
         identity, and nothing is allocated but C and, once for each stream and each graph, a workspace. On the plan "cpu"
         arrays are NumPy's, or torch's in host memory."""
-        if isinstance(self.device, int):
-            return self._runner.multiply(a, packed, bias, residual, out)
-        from ._cpu_matmul import multiply
-        return multiply(self, a, packed, bias, residual, out)
+        return self._multiply(a, packed, bias, residual, out)
 
     @functools.cached_property
-    def _runner(self) -> Any:
-        from ._torch_matmul import Runner
-        return Runner(self)
+    def _multiply(self) -> Callable[..., Any]:
+        """The function of a, packed, bias, residual and out that multiplies on the device."""
+        if isinstance(self.device, int):
+            from ._torch_matmul import Runner
+            return Runner(self).multiply
+        from ._cpu_matmul import multiply
+        return functools.partial(multiply, self)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -15,8 +15,8 @@ _FLOATS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 class QuantizedLinear(torch.nn.Module):
     """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear.
 
-    Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, and `bias`; a state
-    that was packed in another form is refused when it is loaded. It runs on GPUs of the kind that it was packed for, in
+    Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
+    `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind that it was packed for, in
     torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU engine, slowly. There is no
     gradient."""
 
@@ -33,15 +33,16 @@ class QuantizedLinear(torch.nn.Module):
         self.register_buffer("permutation", permutation)
 
     @classmethod
-    def from_float(cls, weight: Union[torch.Tensor, torch.nn.Linear], bias: Optional[torch.Tensor] = None,
-                   weights: str = "u4", *, group: int = 128, zeros: Optional[str] = None, activations: str = "",
-                   function: str = "none", clip_steps: int = 0,
+    def from_float(cls, weight: Union[torch.Tensor, torch.nn.Linear], weights: str = "u4", *,
+                   bias: Optional[torch.Tensor] = None, group: int = 128, zeros: Optional[str] = None,
+                   activations: str = "", function: str = "none", clip_steps: int = 0,
                    device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Quantizes a weight [n, k] of f16, bf16 or f32, or a Linear, to `weights`, each to the nearest code.
 
         `zeros` is by default integer for uN and none for others; `activations` f16 or bf16, by default bf16 for weights of
-        it. `device` is a GPU's number, by default that of the weight or the current one; "cpu"; or a name as "h200", where
-        it will run later. The module is on the GPU then, else in host memory."""
+        it. `device` is a GPU's number, by default that of the weight or the current one, or "cpu"
+        where there is none; or a name as "h200", where it will run later. The module is on the GPU of a number, else in
+        host memory."""
         if isinstance(weight, torch.nn.Linear):
             bias = weight.bias if bias is None else bias
             weight = weight.weight

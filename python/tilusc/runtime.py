@@ -14,7 +14,7 @@ from ._library import check, rt, sized
 class Device(NamedTuple):
     """A GPU."""
 
-    index: int
+    number: int
     name: str
     capability: int         # 90 for 9.0
     memory: int             # bytes
@@ -32,7 +32,7 @@ def software(device: str) -> ctypes.c_void_p:
     """Opens a runtime that knows a device by its description: "h200", for planning and packing."""
     described = rt().tilus_find_device(device.encode())
     if not described:
-        names = []
+        names: List[str] = []
         while rt().tilus_known_device(len(names)):
             names.append(ctypes.cast(rt().tilus_known_device(len(names)),
                                      ctypes.POINTER(c.tilus_device_description)).contents.key.decode())
@@ -70,7 +70,7 @@ def current_device() -> int:
 def is_current(device: int) -> bool:
     """Tells whether torch has made the device current for this thread."""
     torch: Any = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_initialized() and torch.cuda.current_device() == device
+    return torch is not None and torch.cuda.is_initialized() and torch._C._cuda_getDevice() == device
 
 
 @contextlib.contextmanager

@@ -8,13 +8,13 @@ Importing this registers them."""
 from __future__ import annotations
 
 import functools
-from typing import Optional
+from typing import Callable, Optional
 
 import torch
 
 from ._torch_matmul import result_type
 from .errors import ArgumentError
-from .matmul import Plan, Problem, plan
+from .matmul import Problem, plan
 
 _ARGUMENTS = "Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None"
 _library = torch.library.Library("tilusc", "DEF")
@@ -24,19 +24,19 @@ _library.define(f"matmul.out({_ARGUMENTS}, *, Tensor(a!) out) -> ()", tags=_tags
 
 
 @functools.lru_cache(maxsize=4096)
-def _find(problem: str, device: int) -> Plan:
-    """Finds a plan; -1 is the CPU engine."""
-    return plan(problem, "cpu" if device < 0 else device)
+def _find(problem: str, device: int) -> Callable[..., torch.Tensor]:
+    """Finds what a plan multiplies by; -1 is the CPU engine."""
+    return plan(problem, "cpu" if device < 0 else device)._multiply
 
 
 def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
             residual: Optional[torch.Tensor] = None) -> torch.Tensor:
-    return _find(problem, a.get_device()).run(a, packed, bias=bias, residual=residual)
+    return _find(problem, a.get_device())(a, packed, bias, residual, None)
 
 
 def _matmul_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
                 residual: Optional[torch.Tensor] = None, *, out: torch.Tensor) -> None:
-    _find(problem, a.get_device()).run(a, packed, out, bias=bias, residual=residual)
+    _find(problem, a.get_device())(a, packed, bias, residual, out)
 
 
 def _fake(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,

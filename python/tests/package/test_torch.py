@@ -20,7 +20,7 @@ def make_layer(device, weights="u4", n=128, k=256, dtype=torch.float16, **option
     torch.manual_seed(n + k)
     linear = torch.nn.Linear(k, n)
     options.setdefault("activations", "bf16" if dtype is torch.bfloat16 else "f16")
-    layer = QuantizedLinear.from_float(linear, weights=weights, device="cpu" if device == "cpu" else None, **options)
+    layer = QuantizedLinear.from_float(linear, weights, device="cpu" if device == "cpu" else None, **options)
     return layer, linear
 
 
@@ -33,10 +33,16 @@ def test_jit_takes_tensors(device):
     x, y = torch.arange(256., device=device), torch.zeros(256, device=device)
     tilusc.jit(SCALE)(x, y, 3.0, 256)
     assert torch.equal(y, 3 * x)
+    tilusc.jit(SCALE)(x, y, -2.0, 128)
+    assert torch.equal(y[:128], -2 * x[:128]) and torch.equal(y[128:], 3 * x[128:])
     with pytest.raises(tilusc.ArgumentError, match="not contiguous"):
         tilusc.jit(SCALE)(x[::2], y, 3.0, 128)
     with pytest.raises(tilusc.ArgumentError, match="array of f16"):
         tilusc.jit(SCALE)(x.half(), y, 3.0, 128)
+    with pytest.raises(tilusc.ArgumentError, match="n is 128.0"):
+        tilusc.jit(SCALE)(x, y, 3.0, 128.0)
+    with pytest.raises(tilusc.ArgumentError, match="%n = 100"):
+        tilusc.jit(SCALE)(x, y, 3.0, 100)
 
 
 @pytest.mark.parametrize("device", DEVICES)
