@@ -14,6 +14,11 @@ TILUS_ARG_POINTER = 0
 TILUS_ARG_U32 = 2
 TILUS_ARTEFACT_MAX = 268435456
 TILUS_ARTEFACT_VERSION = 5
+TILUS_BIGINT_AUTO = 0
+TILUS_BIGINT_BATCH_MAX = 1048576
+TILUS_BIGINT_BYTES_MAX = 67108864
+TILUS_BIGINT_SCHOOLBOOK = 1
+TILUS_BIGINT_TRANSFORM = 2
 TILUS_CHANGED_DIFF = 2
 TILUS_CHANGED_MODULE = 1
 TILUS_CHANGED_NONE = 0
@@ -118,6 +123,47 @@ class tilus_artefact_options(ctypes.Structure):
         ("parameters", c_char_p),
         ("assemble", c_void_p),
         ("assembler", c_void_p),
+    ]
+
+
+class tilus_bigint_call(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("a", c_uint64),
+        ("b", c_uint64),
+        ("c", c_uint64),
+        ("workspace", c_uint64),
+        ("workspace_size", c_size_t),
+    ]
+
+
+class tilus_bigint_kernel(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("bytes", c_void_p),
+        ("size", c_size_t),
+    ]
+
+
+class tilus_bigint_options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kernels", c_void_p),
+        ("kernel_count", c_size_t),
+        ("directory", c_char_p),
+        ("compile", c_void_p),
+        ("compile_data", c_void_p),
+    ]
+
+
+class tilus_bigint_problem(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("a_bytes", c_int64),
+        ("b_bytes", c_int64),
+        ("batch", c_int64),
+        ("square", c_bool),
+        ("method", c_int),
     ]
 
 
@@ -721,6 +767,7 @@ COMPILER = {
     "tilus_diag_new": (c_void_p, []),
     "tilus_parse": (c_void_p, [c_void_p, c_char_p, c_char_p, c_size_t, c_uint, c_void_p, c_size_t]),
     "tilus_diag_severity": (c_int, [c_void_p, c_size_t]),
+    "tilus_bigint_compile": (c_int, [c_void_p, c_char_p, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t]),
     "tilus_compile_artefact": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "tilus_interpret": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p]),
     "tilus_jit": (c_int, [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p, c_void_p]),
