@@ -65,6 +65,8 @@ typedef struct tilus_matmul_problem {
     bool combine;               /* C is [m / top, n]: row t is the sum of `route` times the rows
                                    whose ids are t * top to t * top + top - 1, in this order, and
                                    of residual [m / top, n] */
+    bool multiply;              /* with residual and without combine: C = function(A x B + bias) *
+                                   residual, as silu(A x gate) * (A x up) */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */

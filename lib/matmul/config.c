@@ -138,9 +138,13 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if ((unsigned)p->function > TILUS_EPILOGUE_GELU)
         return fail(message, "function is %d, not a tilus_epilogue", (int)p->function);
     s->zeros = p->zeros;
+    if (p->multiply && (!p->residual || p->combine))
+        return fail(message, "multiply is given, but %s", p->combine ? "combine is, too"
+                                                                     : "residual is not");
     s->function = p->function;
     s->bias = p->bias;
     s->residual = p->residual;
+    s->multiply = p->multiply;
     return true;
 }
 
@@ -283,6 +287,12 @@ static int experts_room(const MatmulSpec *s)
     return room;
 }
 
+/* Returns RESIDUAL: 1 where it is added, 2 where it multiplies. */
+static int residual_kind(const MatmulSpec *s)
+{
+    return s->residual && !s->combine ? 1 + s->multiply : 0;
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -328,7 +338,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", s->residual && !s->combine);
+    add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
@@ -364,7 +374,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
     add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", s->residual && !s->combine);
+    add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));

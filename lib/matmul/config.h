@@ -49,7 +49,7 @@ typedef struct MatmulSpec {
     int64_t repeats;            /* packed blocks that share scales: 4 of a group of 512 */
     tilus_zeros zeros;
     tilus_epilogue function;
-    bool bias, residual;
+    bool bias, residual, multiply;  /* multiply: by the residual */
     int64_t n, k;
     int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
     int64_t experts, top;       /* experts: 0 for one matrix */

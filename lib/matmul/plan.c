@@ -270,7 +270,7 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
     fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s\n",
             dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
             zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",
-            s->residual ? ", residual" : "");
+            s->multiply ? ", times residual" : s->residual ? ", residual" : "");
     if (s->experts)
         fprintf(out, "%" PRId64 " experts, %" PRId64 " rows a token%s%s\n", s->experts, s->top,
                 s->gather ? ", rows of A gathered" : "",

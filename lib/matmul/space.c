@@ -294,6 +294,12 @@ static bool is_valid_wgmma(const MatmulConfig *c)
            c->register_reallocation;
 }
 
+/* Returns true where programs by wgmma have the epilogue: only experts' multiplies. */
+static bool has_epilogue_by_wgmma(const MatmulSpec *s)
+{
+    return !s->multiply || s->experts;
+}
+
 /* Returns true where @matmul_wgmma has scales as the configuration says: on sums of 128 of k or
  * more without zero points, in registers beside the tile's sums; or on weights. */
 static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
@@ -342,7 +348,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         (c->stages > 0 && device->capability < BULK_COPIES) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
         (c->scale_weights && !matmul_centred_fits(spec)) ||
-        (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c)
+        (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c) || !has_epilogue_by_wgmma(spec)
                             : matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED) ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
         return false;

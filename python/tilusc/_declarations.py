@@ -463,6 +463,7 @@ class tilus_matmul_problem(ctypes.Structure):
         ("gather", c_bool),
         ("scatter", c_bool),
         ("combine", c_bool),
+        ("multiply", c_bool),
     ]
 
 

@@ -306,7 +306,8 @@ static double *find_result(const Operands *o, bool *touched)
         add_expert(o, e, c, touched);
     for (int64_t i = 0; i < o->results * p->n; i++) {
         touched[i / p->n] |= p->combine;
-        c[i] += p->residual ? o->residual.values[i] : 0;
+        c[i] = p->multiply ? c[i] * o->residual.values[i]
+                           : c[i] + (p->residual ? o->residual.values[i] : 0);
     }
     return c;
 }
@@ -394,6 +395,18 @@ static void multiplies_many_rows(void **state)
     check_product(&(Case){{.weights = "u4", .n = 64, .k = 256, .group = 128, .experts = 3,
                            .zeros = TILUS_ZEROS_INTEGER, .gather = true},
                           0, 5, {130, 1, 200}, 15, 0});
+}
+
+/* A layer's gate: silu(A x B) times what another product has stored. */
+static void multiplies_by_the_residual(void **state)
+{
+    (void)state;
+    Case c = {{.weights = "u4", .n = 72, .k = 256, .group = 128, .experts = 3, .gather = true, .top = 2,
+               .function = TILUS_EPILOGUE_SILU, .residual = true, .multiply = true},
+              1, 0, {2, 0, 15}, 15, 0};
+    check_product(&c);
+    c.wgmma_tiles = 2;
+    check_product(&c);
 }
 
 static void multiplies_by_wgmma(void **state)
@@ -493,6 +506,9 @@ static void refuses_problems(void **state)
     refuse_problem((tilus_matmul_problem){.combine = true}, "combine is given, but experts is 0");
     refuse_problem((tilus_matmul_problem){.experts = 2, .scatter = true, .combine = true},
                    "scatter and combine are both given");
+    refuse_problem((tilus_matmul_problem){.multiply = true}, "multiply is given, but residual is not");
+    refuse_problem((tilus_matmul_problem){.experts = 2, .residual = true, .multiply = true,
+                                          .combine = true}, "multiply is given, but combine is, too");
     refuse_problem((tilus_matmul_problem){.experts = 2, .n = 1 << 20, .k = 1 << 15},
                    "packed bytes each, more than 8589934588");
 }
@@ -541,6 +557,7 @@ int main(void)
         cmocka_unit_test(gathers_and_scatters_rows),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(multiplies_many_rows),
+        cmocka_unit_test(multiplies_by_the_residual),
         cmocka_unit_test(multiplies_by_wgmma),
         cmocka_unit_test(multiplies_a_short_last_group),
         cmocka_unit_test(packs_an_expert_as_a_matrix),
