@@ -1,11 +1,12 @@
 /* Products of big integers beside GMP: checks them, and measures both.
  *
- *     bigint_bench KERNELS check PAIRS SEED [METHOD]   random pairs of random sizes, on the device and by GMP
- *     bigint_bench KERNELS time METHOD BATCH A_BYTES B_BYTES ..    microseconds a launch; METHOD auto, schoolbook or
- *                                                      transform, B_BYTES of 0 a square
- *     bigint_bench - gmp BATCH A_BYTES B_BYTES ..      microseconds of GMP, on one core and on all
+ *     bigint_bench KERNELS check PAIRS SEED [METHOD]   random pairs, on the device and by GMP
+ *     bigint_bench KERNELS time METHOD BATCH A_BYTES B_BYTES ..
+ *                          microseconds; METHOD auto, schoolbook or transform, B_BYTES 0: squares
+ *     bigint_bench - gmp BATCH A_BYTES B_BYTES ..      microseconds, on one core and on all
  *
- * KERNELS is a directory of artefacts. `time` gives the time of a product in a stream of many, on one set of buffers. */
+ * KERNELS is a directory of artefacts. `time` gives the time of a product in a stream of many,
+ * on one set of buffers. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <pthread.h>
@@ -263,7 +264,8 @@ static int check(size_t pairs, tilus_bigint_method method)
         done += (size_t)p.batch;
         problems++;
     }
-    printf("%zu pairs of %zu problems, %zu wrong, %.1f s\n", done, problems, wrong, seconds() - start);
+    printf("%zu pairs of %zu problems, %zu wrong, %.1f s\n", done, problems, wrong,
+           seconds() - start);
     return wrong != 0;
 }
 
@@ -287,7 +289,8 @@ static double time_device(tilus_bigint_plan *plan, const tilus_bigint_call *call
 
 static void time_problem(tilus_bigint_method method, int64_t batch, int64_t na, int64_t nb)
 {
-    const tilus_bigint_problem p = {.struct_size = sizeof p, .a_bytes = na, .b_bytes = nb, .batch = batch,
+    const tilus_bigint_problem p = {.struct_size = sizeof p, 
+                                    .a_bytes = na, .b_bytes = nb, .batch = batch,
                                     .square = nb == 0, .method = method};
     tilus_bigint_problem full = p;
     full.b_bytes = nb ? nb : na;
@@ -332,8 +335,8 @@ static void time_gmp(size_t batch, size_t na, size_t nb)
         }
         times[i] = best * 1e6;
     }
-    printf("gmp %zu %zu %zu %.2f us on one core, %.2f us on %zu\n", batch, na, square ? 0 : nb, times[0],
-           times[1], cores());
+    printf("gmp %zu %zu %zu %.2f us on one core, %.2f us on %zu\n", batch, na,
+           square ? 0 : nb, times[0], times[1], cores());
     free(a);
     if (!square)
         free(b);
@@ -352,13 +355,15 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc >= 6 && !strcmp(command, "gmp")) {
         for (int i = 3; i + 2 < argc; i += 3)
-            time_gmp(strtoul(argv[i], NULL, 0), strtoul(argv[i + 1], NULL, 0), strtoul(argv[i + 2], NULL, 0));
+            time_gmp(strtoul(argv[i], NULL, 0), strtoul(argv[i + 1], NULL, 0),
+                     strtoul(argv[i + 2], NULL, 0));
         return 0;
     }
     if (argc >= 7 && !strcmp(command, "time")) {
         open_device(argv[1]);
         for (int i = 4; i + 2 < argc; i += 3)
-            time_problem(method_of(argv[3]), atoll(argv[i]), atoll(argv[i + 1]), atoll(argv[i + 2]));
+            time_problem(method_of(argv[3]), atoll(argv[i]), atoll(argv[i + 1]),
+                         atoll(argv[i + 2]));
         return 0;
     }
     if (argc < 5 || strcmp(command, "check") != 0) {

@@ -1,5 +1,5 @@
-/* Public API: the compilers that the libraries of matrix products and of big integers ask for kernels that they do not
- * find. */
+/* Public API: the compilers that the libraries of matrix products and of big integers ask for
+ * kernels that they do not find. */
 #define _GNU_SOURCE
 #include "api/defines.h"
 #include "tilus/tilus.h"

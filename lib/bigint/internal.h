@@ -16,6 +16,7 @@
 enum {
     BIGINT_ALIGN = 256,             /* bytes, of parts of the workspace */
     BIGINT_PART = 8192,             /* bytes of a product of which a block resolves the carries */
+    BIGINT_SMALL = 1024,            /* likewise, where larger parts would be few */
     BIGINT_TILE = 4096,             /* points of a block of a transform */
     BIGINT_PASSES_MAX = 4,          /* of a transform */
     BIGINT_LOG_MIN = 12,            /* of the points of the shortest transform */
@@ -53,8 +54,9 @@ enum {
     BIGINT_TILES = 5,
     BIGINT_RADICES = BIGINT_RADIX_MAX - BIGINT_RADIX_MIN + 1,
     BIGINT_K_PRODUCT = 0,                                   /* + 2 * tile + loose */
-    BIGINT_K_CARRY = BIGINT_K_PRODUCT + 2 * BIGINT_TILES,   /* + loose, as the next two */
-    BIGINT_K_SPREAD = BIGINT_K_CARRY + 2,
+    BIGINT_K_CARRY = BIGINT_K_PRODUCT + 2 * BIGINT_TILES,
+                                                            /* + 2 * small + loose; then + loose */
+    BIGINT_K_SPREAD = BIGINT_K_CARRY + 4,
     BIGINT_K_GATHER = BIGINT_K_SPREAD + 2,
     BIGINT_K_FORWARD = BIGINT_K_GATHER + 2,                 /* + 2 * (radix - 6) + last */
     BIGINT_K_BACKWARD = BIGINT_K_FORWARD + 2 * BIGINT_RADICES,
@@ -115,10 +117,11 @@ struct tilus_bigint_plan {
     int device, target;
     bool loose;                     /* lengths are not multiples of 16 */
     int tile;                       /* schoolbook: a block has 512 << tile bytes of a product */
+    bool small;                     /* parts have BIGINT_SMALL bytes, not BIGINT_PART */
     int log;                        /* transform: of 2^log points .. */
     int passes, radix[BIGINT_PASSES_MAX];       /* .. by passes of 2^radix */
     int64_t group;                  /* pairs that go together */
-    int64_t parts;                  /* of a product, of which @carry has a block each; 1: needs none */
+    int64_t parts;                  /* of a product, a block of @carry each; 1: needs none */
     Space space;
     uint64_t roots;                 /* of transforms, once prepared */
     atomic_bool prepared;

@@ -28,8 +28,8 @@ static const struct {
 };
 
 static const char *const tiles[BIGINT_TILES] = {
-    "M=16 B=32 CHUNKS=17", "M=16 B=64", "M=32 B=64 WARPS_M=2 CHUNKS=17", "M=64 B=64 WARPS_M=4 CHUNKS=33",
-    "M=64 B=128 WARPS_M=2 WARPS_N=2 CHUNKS=17"
+    "M=16 B=32 CHUNKS=17", "M=16 B=64", "M=32 B=64 WARPS_M=2 CHUNKS=17",
+    "M=64 B=64 WARPS_M=4 CHUNKS=33", "M=64 B=128 WARPS_M=2 WARPS_N=2 CHUNKS=17"
 };
 
 static const char *const radices[BIGINT_RADICES] = {
@@ -51,12 +51,12 @@ static void pass_row(int i, BigintRow *row)
 
 static void byte_row(int i, int first, BigintProgram program, BigintRow *row)
 {
-    int loose = (i - first) % 2;
+    int loose = (i - first) % 2, small = (i - first) / 2;
     row->program = program;
-    snprintf(row->name, sizeof row->name, "bigint_%s%s", programs[program].name,
-             loose ? "_loose" : "");
-    snprintf(row->parameters, sizeof row->parameters, "PART=%d DIVISOR=%d", BIGINT_PART,
-             loose ? 1 : 16);
+    snprintf(row->name, sizeof row->name, "bigint_%s%s%s", programs[program].name,
+             small ? "_small" : "", loose ? "_loose" : "");
+    snprintf(row->parameters, sizeof row->parameters, "PART=%d DIVISOR=%d",
+             small ? BIGINT_SMALL : BIGINT_PART, loose ? 1 : 16);
 }
 
 static void product_row(int i, BigintRow *row)

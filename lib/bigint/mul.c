@@ -38,7 +38,7 @@ static void add_carry(const tilus_bigint_plan *plan, const tilus_bigint_call *ca
 {
     if (plan->parts == 1)
         return;
-    Launch *l = add(launches, count, BIGINT_K_CARRY + plan->loose);
+    Launch *l = add(launches, count, BIGINT_K_CARRY + 2 * plan->small + plan->loose);
     put_address(l, call->c);
     put_summary(l, plan, call);
     put_number(l, pairs);

@@ -93,7 +93,7 @@ def _text(path):
 
 
 def compile_kernels(directory, library, templates, llc="tilus-llc", target="sm_90a", names=None, jobs=os.cpu_count()):
-    """Compiles all kernels, or those of these names, into the directory, from the templates in the folder `templates`."""
+    """Compiles all kernels, or those of these names, into the directory, from templates in the folder `templates`."""
     os.makedirs(directory, exist_ok=True)
 
     def compile_one(kernel):

@@ -1,5 +1,5 @@
-/* Products of big integers on a software device with the CPU engine, by public calls alone, against products
- * of 32-bit words; and what the library refuses. */
+/* Products of big integers on a software device with the CPU engine, by public calls alone,
+ * against products of 32-bit words; and what the library refuses. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,9 @@ static void assert_ok(tilus_status status)
 }
 
 /* Compiles as tilus_bigint_compile does, but without optimizations, which take most of its time. */
-static tilus_status compile(void *data, const char *program, const char *parameters, const char *target,
-                            void **bytes, size_t *size, char *message, size_t message_size)
+static tilus_status compile(void *data, const char *program, const char *parameters,
+                            const char *target, void **bytes, size_t *size, char *message,
+                            size_t message_size)
 {
     tilus_define defines[DEFINES_MAX];
     size_t length;
@@ -49,7 +50,8 @@ static tilus_status compile(void *data, const char *program, const char *paramet
 static int set_up(void **state)
 {
     (void)state;
-    const tilus_rt_options device = {.struct_size = sizeof device, .devices = tilus_find_device("h200"),
+    const tilus_rt_options device = {.struct_size = sizeof device,
+                                     .devices = tilus_find_device("h200"),
                                      .device_count = 1, .engine = tilus_cpu_engine()};
     const tilus_bigint_options options = {.struct_size = sizeof options, .compile = compile};
     char message[256];
@@ -132,7 +134,8 @@ static uint64_t allocate(size_t size)
 static void run(tilus_bigint_plan *plan, const tilus_bigint_problem *p, const unsigned char *a,
                 const unsigned char *b, unsigned char *c)
 {
-    size_t batch = (size_t)p->batch, na = batch * (size_t)p->a_bytes, nb = batch * (size_t)p->b_bytes;
+    size_t batch = (size_t)p->batch;
+    size_t na = batch * (size_t)p->a_bytes, nb = batch * (size_t)p->b_bytes;
     tilus_bigint_call call = {.struct_size = sizeof call, .a = allocate(na),
                               .b = p->square ? 0 : allocate(nb), .c = allocate(na + nb),
                               .workspace_size = tilus_bigint_workspace_size(plan)};
@@ -199,8 +202,10 @@ static void multiplies_by_tensor_cores(void **state)
     (void)state;
     const tilus_bigint_problem problems[] = {
         {.a_bytes = 32, .b_bytes = 32, .batch = 25}, {.a_bytes = 1, .b_bytes = 1, .batch = 25},
-        {.a_bytes = 512, .b_bytes = 512, .batch = 25}, {.a_bytes = 1024, .b_bytes = 1024, .batch = 3},
-        {.a_bytes = 2000, .b_bytes = 1001, .batch = 3}, {.a_bytes = 96, .b_bytes = 20000, .batch = 3},
+        {.a_bytes = 512, .b_bytes = 512, .batch = 25},
+        {.a_bytes = 1024, .b_bytes = 1024, .batch = 3},
+        {.a_bytes = 2000, .b_bytes = 1001, .batch = 3},
+        {.a_bytes = 96, .b_bytes = 20000, .batch = 3},
         {.a_bytes = 512, .b_bytes = 512, .batch = 5, .square = true}};
     for (size_t i = 0; i < COUNT(problems); i++) {
         tilus_bigint_problem p = problems[i];
@@ -213,7 +218,8 @@ static void multiplies_by_transforms(void **state)
 {
     (void)state;
     const tilus_bigint_problem problems[] = {
-        {.a_bytes = 4096, .b_bytes = 4096, .batch = 10}, {.a_bytes = 1, .b_bytes = 8000, .batch = 2},
+        {.a_bytes = 4096, .b_bytes = 4096, .batch = 10},
+        {.a_bytes = 1, .b_bytes = 8000, .batch = 2},
         {.a_bytes = 4096, .b_bytes = 4096, .batch = 5, .square = true},
         {.a_bytes = 128, .b_bytes = 12000, .batch = 2}};
     for (size_t i = 0; i < COUNT(problems); i++) {
@@ -233,15 +239,15 @@ static void describes_plans(void **state)
         const char *text;
     } cases[] = {
         {{.a_bytes = 512, .b_bytes = 512, .batch = 1000},
-         "1000 products of 512 x 512 bytes: schoolbook by tensor cores, 1000 blocks of 1024 bytes of "
-         "the products, one launch\nworkspace 0 bytes; 16 bytes at a time\n"},
+         "1000 products of 512 x 512 bytes: schoolbook by tensor cores, 1000 blocks of 1024 bytes "
+         "of the products, one launch\nworkspace 0 bytes; 16 bytes at a time\n"},
         {{.a_bytes = 64 << 20, .b_bytes = 64 << 20},
-         "1 product of 67108864 x 67108864 bytes: number-theoretic transforms of 2^26 points of 16 bits, "
-         "3 of them a product, in passes of 512 x 512 x 256\n"
+         "1 product of 67108864 x 67108864 bytes: number-theoretic transforms of 2^26 points of 16 "
+         "bits, 3 of them a product, in passes of 512 x 512 x 256\n"
          "workspace 1073872896 bytes; 16 bytes at a time\n"},
         {{.a_bytes = 1000001, .square = true, .batch = 500},
-         "500 squares of 1000001 bytes: number-theoretic transforms of 2^20 points of 16 bits, 2 of them "
-         "a product, in passes of 128 x 128 x 64, 64 pairs at a time\n"
+         "500 squares of 1000001 bytes: number-theoretic transforms of 2^20 points of 16 bits, 2 of "
+         "them a product, in passes of 128 x 128 x 64, 64 pairs at a time\n"
          "workspace 536996352 bytes; bytes one by one, as a length is no multiple of 16\n"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         tilus_bigint_problem p = cases[i].problem;
@@ -287,7 +293,8 @@ static void refuses_problems(void **state)
          "problem: b_bytes of a square is 6, not 0 or a_bytes, 5"},
         {{.a_bytes = 5, .b_bytes = 6, .method = 3}, "problem: method is 3, not 0 to 2"},
         {{.a_bytes = 65537, .b_bytes = 70000, .method = TILUS_BIGINT_SCHOOLBOOK},
-         "problem: the schoolbook method is for a factor of at most 65536 bytes, the shorter one has 65537"}};
+         "problem: the schoolbook method is for a factor of at most 65536 bytes, the shorter "
+         "one has 65537"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         tilus_bigint_problem p = cases[i].problem;
         tilus_bigint_plan *plan;

@@ -28,7 +28,8 @@ def run(folder, template, program, parameters, numbers, buffers, results):
 
 
 def kinds(size):
-    return [rng.randbytes(size), b"\xff" * size, bytes(size), (1).to_bytes(size, "little"), b"\0" * (size - 1) + b"\x80"]
+    return [rng.randbytes(size), b"\xff" * size, bytes(size), (1).to_bytes(size, "little"),
+            b"\0" * (size - 1) + b"\x80"]
 
 
 def pairs(na, nb):
@@ -97,7 +98,8 @@ def transform(folder, a, b, radices, tile, part):
         n //= r1 * r2
     for parameters, numbers in passes:
         for points in "xy":
-            run(folder, "bigint_ntt.tilus", "forward", parameters, numbers, {"x": (points, 0), "table": ("table", 0)}, ["x"])
+            run(folder, "bigint_ntt.tilus", "forward", parameters, numbers,
+                {"x": (points, 0), "table": ("table", 0)}, ["x"])
     for parameters, numbers in reversed(passes):
         run(folder, "bigint_ntt.tilus", "backward", parameters, {**numbers, "scale": log},
             {"x": ("x", 0), "y": ("y", 0), "table": ("table", 0)}, ["x"])
@@ -116,7 +118,8 @@ def carries(folder, part):
     numbers = [b"".join(w)[:size] for w in words]
     over = [[rng.choice([0, 1, 1, 0x1fffffe]) for _ in range(5)] for _ in range(count)]
     over = [[n if any(c != 0xff for c in w[4]) or i < 3 else 0 for i, n in enumerate(o)] for w, o in zip(words, over)]
-    firsts = [[int.from_bytes(w[i][:4], "little") if w[i][4:] == b"\xff" * (part - 4) else 0 for i in range(5)] for w in words]
+    firsts = [[int.from_bytes(w[i][:4], "little") if w[i][4:] == b"\xff" * (part - 4) else 0 for i in range(5)]
+              for w in words]
     (folder / "c").write_bytes(b"".join(numbers))
     for name, table in (("overflows", over), ("firsts", firsts)):
         (folder / name).write_bytes(b"".join(n.to_bytes(4, "little") for row in table for n in row))
