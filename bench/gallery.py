@@ -189,8 +189,9 @@ def decode_inputs(small):
     """The pages of a sequence lie one after another, so that PyTorch can read the cache without a gather."""
     batch, n = (3, 192) if small else (64, 4096)
     table = torch.arange(batch * n // 64, device=DEVICE, dtype=torch.int32).view(batch, -1)
-    return {"q": randn(batch, 64, 128), "k": randn(batch * n // 64, 64, 8, 128), "v": randn(batch * n // 64, 64, 8, 128),
-            "table": table, "lengths": torch.full((batch,), n, device=DEVICE, dtype=torch.int32)}
+    return {"q": randn(batch, 64, 128), "k": randn(batch * n // 64, 64, 8, 128),
+            "v": randn(batch * n // 64, 64, 8, 128), "table": table,
+            "lengths": torch.full((batch,), n, device=DEVICE, dtype=torch.int32)}
 
 
 def decode(backend):
@@ -319,7 +320,6 @@ def kernels():
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
                  lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
                                             dtype=torch.float32)}, {"eager": mamba2}, "eager")
-
     yield Kernel("mamba2_sm90", "the same on Hopper", "mamba2_sm90", "chunk_state", {},
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
                  lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
@@ -328,8 +328,8 @@ def kernels():
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_scan_inputs,
                  lambda i: {"y": empty(*i["x"].shape)}, {"eager": mamba2_scan}, "eager")
     parts = {"parts": empty(1, dtype=torch.float32), "sums": empty(1, dtype=torch.float32)}
-    yield Kernel("attention_decode", "decoding, 64 sequences of 4096 tokens, 64 heads to 8", "attention_decode", "attend", {},
-                 lambda i: paged(i) | {"heads": 8, "scale": 128 ** -0.5}, decode_inputs,
+    yield Kernel("attention_decode", "decoding, 64 sequences of 4096 tokens, 64 heads to 8", "attention_decode",
+                 "attend", {}, lambda i: paged(i) | {"heads": 8, "scale": 128 ** -0.5}, decode_inputs,
                  lambda i: {"o": empty(*i["q"].shape), "scales": empty(1)} | parts,
                  {"flash": decode(flash), "cudnn": decode(cudnn)})
     yield Kernel("mla", "decoding with one latent head, 66 sequences of 4096 tokens, 128 heads", "mla", "mla", {},
