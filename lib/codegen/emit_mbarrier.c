@@ -86,13 +86,19 @@ static bool is_followed(const Op *op)
     return op && op->code == OP_allocate_mbarrier;
 }
 
-/* The mbarriers are there for all threads: of the block, or of all blocks of a cluster, which
- * meet behind the last of several allocations, and its fence. */
+/* Makes the mbarriers known to all threads: of the block, or of all blocks of a cluster. */
 static bool emit_meeting(Codegen *cg, const Op *op)
 {
-    if (program_blocks(cg->program) == 1)
-        return emit_barrier(cg, op);
-    return is_followed(op) || emit_cluster_barrier(cg, op->loc);
+    return program_blocks(cg->program) == 1 ? emit_barrier(cg, op)
+                                            : emit_cluster_barrier(cg, op->loc);
+}
+
+/* Orders all inits behind which nothing else is allocated. */
+static bool emit_init_fences(Codegen *cg, const Op *op)
+{
+    return call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0) &&
+           (program_blocks(cg->program) == 1 ||
+            call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0));
 }
 
 bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
@@ -109,12 +115,10 @@ bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
         if (!call_intrinsic(cg, INTR_mbarrier_init, op->loc, args, 2))
             return false;
     }
-    if (!call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0) ||
-        (program_blocks(cg->program) > 1 && !is_followed(op) &&
-         !call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0)))
+    if (!is_followed(op) && !emit_init_fences(cg, op))
         return false;
     end_single(cg, all);
-    return emit_meeting(cg, op);
+    return is_followed(op) || emit_meeting(cg, op);
 }
 
 static bool emit_warp_barrier(Codegen *cg, const Op *op)
