@@ -12,12 +12,13 @@ Numbers go to the device and back. Programs whose numbers stay there call the C 
 import argparse
 import ctypes
 import os
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
+
+from . import _library
 
 TRANSFORMS = ("spread", "gather", "forward", "backward")        # programs of bigint_ntt.tilus
 
@@ -64,10 +65,7 @@ class Error(Exception):
 
 def load(directory=None):
     """The library, which loads libtilus_rt too: in `directory`, else where those of the package are."""
-    if directory is None:
-        from ._library import folder
-        directory = folder()
-    library = ctypes.CDLL(str(Path(directory) / "libtilus_bigint.so.0.2"))
+    library = ctypes.CDLL(str(Path(directory or _library.folder()) / "libtilus_bigint.so.0.2"))
     for name, (result, *arguments) in PROTOTYPES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -87,22 +85,23 @@ def kernels(library):
     return [line.split("\t") for line in _take_text(library, library.tilus_bigint_kernels(None)).splitlines()]
 
 
-def _text(path):
-    """The text of a template, with what it imports in place, so that artefacts hold all of it."""
-    return re.sub(r'^import "(.+)"$', lambda match: _text(path.parent / match[1]), path.read_text(), flags=re.MULTILINE)
+def _template(program):
+    """The text of the template that has the program, as the compiler library holds it; loads LLVM."""
+    text = _library.compiler().tilus_template_text
+    text.restype, text.argtypes = c_char_p, [c_char_p, POINTER(c_size_t)]
+    return text(b"bigint_ntt" if program in TRANSFORMS else b"bigint", byref(c_size_t()))
 
 
-def compile_kernels(directory, library, templates, llc="tilus-llc", target="sm_90a", names=None, jobs=os.cpu_count()):
-    """Compiles all kernels, or those of these names, into the directory, from templates in the folder `templates`."""
+def compile_kernels(directory, library, llc="tilus-llc", target="sm_90a", names=None, jobs=os.cpu_count()):
+    """Compiles all kernels, or those of these names, into the directory, by the program `llc`."""
     os.makedirs(directory, exist_ok=True)
 
     def compile_one(kernel):
         name, program, parameters = kernel
-        template = "bigint_ntt.tilus" if program in TRANSFORMS else "bigint.tilus"
         defines = [word for parameter in parameters.split() for word in ("-D", parameter)]
         subprocess.run([llc, f"-mcpu={target}", f"--program=@{program}", *defines, "--limit", "optimized=1048576",
                         "-", "-o", str(Path(directory) / f"{name}.tilusk")],
-                       input=_text(Path(templates) / template), text=True, check=True)
+                       input=_template(program), check=True)
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(compile_one, [k for k in kernels(library) if names is None or k[0] in names]))
@@ -210,13 +209,11 @@ class Products:
 def main():
     parser = argparse.ArgumentParser(prog="tilusc.bigint", description="Compiles the kernels of products of integers.")
     parser.add_argument("directory")
-    parser.add_argument("--templates", default=str(Path(__file__).resolve().parents[2] / "kernels"))
-    parser.add_argument("--libraries", help="the directory of libtilus_bigint.so")
-    parser.add_argument("--llc", default="tilus-llc")
+    inside = _library.folder().parent / "bin/tilus-llc"
+    parser.add_argument("--llc", default=str(inside) if inside.exists() else "tilus-llc")
     parser.add_argument("--target", default="sm_90a")
     arguments = parser.parse_args()
-    compile_kernels(arguments.directory, load(arguments.libraries), arguments.templates, arguments.llc,
-                    arguments.target)
+    compile_kernels(arguments.directory, load(), arguments.llc, arguments.target)
     return 0
 
 
