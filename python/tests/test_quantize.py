@@ -103,9 +103,20 @@ class SecondOrder(Case):
         hessian = Hessian(40)
         hessian.add(np.random.default_rng(3).normal(size=(80, 40)))
         upper = hessian.factor().astype("f8")
-        damped = hessian.sum + 0.01 * np.diag(hessian.sum).mean() * np.eye(40)
+        damped = hessian.sum + (0.01 + 40 / 80) * np.diag(hessian.sum).mean() * np.eye(40)
         np.testing.assert_allclose(upper.T @ upper @ damped, np.eye(40), atol=1e-4)
         self.assertEqual(np.abs(np.tril(upper, -1)).max(), 0)
+
+    def test_few_rows_do_not_mislead(self):
+        """Also inputs that were not among the rows see less error than of the nearest codes."""
+        random = np.random.default_rng(5)
+        mix = 0.2 * random.normal(size=(60, 192))
+        seen, unseen = (random.normal(size=(n, 60)) @ mix + random.normal(size=(n, 192)) for n in (150, 600))
+        hessian, w, scheme = Hessian(192), matrix(40, 192), Scheme("u3", 32, "integer")
+        hessian.add(seen)
+        error = [np.linalg.norm(unseen @ (q.dequantize() - w).T)
+                 for q in (quantize(w, scheme), quantize_gptq(w, scheme, hessian))]
+        self.assertLess(error[1], 0.95 * error[0])
 
     def test_independent_inputs_are_rounded_to_nearest(self):
         hessian, scheme, w = Hessian(64), Scheme("u4", 32, "integer"), matrix(16, 64)
@@ -246,6 +257,17 @@ class Checkpoint(Case):
         write_safetensors(self.path("x.safetensors"), {"m.weight": ("F16", [2, 80], bytes(320))})
         self.assertIn("80 columns", Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", 64)).why_own)
 
+    def test_types_of_sources(self):
+        w = matrix(8, 64)
+        rows = {"F32": w, "F16": w.astype("f2"), "BF16": (w.view("u4") >> 16).astype("u2")}
+        write_safetensors(self.path("x.safetensors"), {
+            f"layers.{i}.m.weight": (name, [8, 64], x.tobytes()) for i, (name, x) in enumerate(rows.items())})
+        Job(self.path("x.safetensors"), self.path("t"), Scheme("u4", 32, "integer")).run()
+        made, plain = self.read(self.path("t")), self.read(self.path("x.safetensors"))
+        for name in plain.names():
+            wanted = quantize(plain.weight(name).dequantize(), Scheme("u4", 32, "integer"))
+            np.testing.assert_array_equal(made.weight(name).dequantize(), wanted.dequantize(), name)
+
     def test_gptq_and_resume(self):
         source, scheme = self.make(), Scheme("u2", 32, "integer")
         calibration = Activations(self.tokens())
@@ -307,7 +329,8 @@ class Checkpoint(Case):
         source = self.make()
         np.save(self.path("tokens.npy"), np.array(self.tokens()))
         command = [sys.executable, "-m", "tilusc", "quantize", source, self.path("t"), "-w", "u3", "-g", "32"]
-        environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(formats.__path__[0]))}
+        places = [os.path.dirname(os.path.dirname(formats.__path__[0])), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
         done = subprocess.run(command + ["--calibration", self.path("tokens.npy")], env=environment, text=True,
                               capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -36,9 +36,10 @@ class Hessian:
         self._factor = None
 
     def factor(self) -> np.ndarray:
-        """Returns U, upper triangular, with U^T U the inverse of H + damping * mean diagonal. Columns
-        that no activation touches count as independent. ValueError: there are no rows, or they are
-        not finite. The result is kept, for matrices with the same input."""
+        """Returns U, upper triangular, with U^T U the inverse of H + d * mean diagonal, d = damping + k / rows:
+        few rows say little about how columns go together. Columns that no activation touches count as
+        independent. ValueError: there are no rows, or they are not finite. The result is kept, for
+        matrices with the same input."""
         if self._factor is None:
             self._factor = self._compute_factor()
         return self._factor
@@ -50,7 +51,7 @@ class Hessian:
         diagonal = np.diag(h).copy()
         mean = diagonal.sum() / max(1, np.count_nonzero(diagonal))
         diagonal[diagonal == 0] = mean or 1
-        np.fill_diagonal(h, diagonal + self.damping * (mean or 1))
+        np.fill_diagonal(h, diagonal + (self.damping + len(h) / self.rows) * (mean or 1))
         # The factor of H reversed, H = L L^T with L upper triangular, has U = L^-1.
         lower = np.linalg.cholesky(h[::-1, ::-1])[::-1, ::-1]
         return np.linalg.inv(lower).astype(np.float32)

@@ -53,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--activations", metavar="FILE", help="safetensors with inputs [rows, k] by modules' names, by which GPTQ"
         " rounds")
     add("--context", type=int, default=512, help="tokens into which a .txt is cut (512)")
-    add("--damping", type=float, default=0.01, help="part of the mean diagonal that GPTQ adds (0.01)")
+    add("--damping", type=float, default=0.01, help="part of the mean diagonal that GPTQ adds beside columns /"
+        " tokens of it (0.01)")
     return parser
 
 
