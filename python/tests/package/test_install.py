@@ -46,6 +46,11 @@ def test_versions_agree():
     assert _library.matmul().tilus_matmul_version().decode() == tilusc.__version__
 
 
+def test_library_of_big_integers_is_there():
+    from tilusc import bigint
+    assert len(bigint.kernels(bigint.load())) > 0
+
+
 def record():
     path = ROOT / f"test/abi/{tilusc.__version__}.txt"
     if not path.exists():
