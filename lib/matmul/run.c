@@ -6,7 +6,7 @@
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange does
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
- *     list            i32[tiles, 4]                        of experts' rows, for wgmma
+ *     list            i32[tiles, 4]                        of rows of experts
  *     results         [m, n], before rows of a token are combined
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
@@ -275,8 +275,8 @@ static void set_activations(Launch *l, const Piece *piece, uint64_t prearranged)
     l->args[MATMUL_ARGUMENT_stride].integer = piece->stride;
 }
 
-/* Sets what tells experts' rows, if the problem has experts; packed weights have fewer than 2^31
- * words each (matmul_spec). Those that do not need ids get offsets in their place. */
+/* Sets what tells rows of experts, whose packed weights have fewer than 2^31 words each (a plan
+ * checks it). Without ids kernels get offsets in their place, and do not read them. */
 static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product *p,
                         const tilus_matmul_call *call)
 {
