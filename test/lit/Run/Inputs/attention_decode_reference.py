@@ -1,4 +1,4 @@
-"""attention_decode_reference.py TOOLS KERNELS: kernels/attention_decode.tilus beside attention in f64, on the CPU engine.
+"""attention_decode_reference.py TOOLS KERNELS: kernels/attention_decode.tilus beside f64, on the CPU engine.
 
 @append fills a cache in random pages with numbers that its type holds exactly, so that nothing is lost but by f16;
 @attend reads it, and @combine adds its parts up.

@@ -1,5 +1,5 @@
-"""linear_attention_reference.py TOOLS KERNELS: kernels/linear_attention.tilus and mamba2_sm90.tilus beside recurrences in
-f64, token by token, on the CPU engine."""
+"""linear_attention_reference.py TOOLS KERNELS: kernels/linear_attention.tilus and mamba2_sm90.tilus beside recurrences
+in f64, token by token, on the CPU engine."""
 import math
 import pathlib
 import random
@@ -93,7 +93,8 @@ def mamba2(length, heads, p=64, n=128):
     for h in range(heads):
         factor = [dt[h][t] * math.exp(a[h][255] - a[h][t]) for t in range(length)]
         column = [[x[(t * heads + h) * p + r] for t in range(length)] for r in range(p)]
-        states += [sum(column[r][t] * factor[t] * b[t * n + s] for t in range(length)) for r in range(p) for s in range(n)]
+        states += [sum(column[r][t] * factor[t] * b[t * n + s] for t in range(length))
+                   for r in range(p) for s in range(n)]
         for t in range(length):
             weights = [cb[t * 256 + s] * math.exp(a[h][t] - a[h][s]) * dt[h][s] for s in range(t + 1)]
             row = [z * math.exp(a[h][t]) for z in c[t * n:][:n]]
