@@ -140,18 +140,24 @@ static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
     return c->warps_n * c->warps_k < 4 ? doubt * 1.3 : doubt;
 }
 
-/* Returns the time of a product by wgmma, by the prototype's rates: an iteration of 256 of n takes
- * 16 clocks for each row of A and 200 more, at the 1.6 GHz that power leaves; blocks share all
- * of them. */
+/* Returns the time of a product by wgmma, fitted to measurements of u2, u4 and u8 on an H200: in an
+ * iteration of 256 of n tensor cores take 16 clocks for each row of A, and copies and decoding
+ * some more, at the 1.6 GHz that power leaves. Blocks share all iterations, and put tiles
+ * together. */
 static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                          const MatmulDevice *d)
 {
-    const double clocks_of_row = 16, clocks_more = 200, clocks_a_us = 1600, sums_more = 1.05;
-    int64_t tile = 8 * c->tiles, tiles = ceil_div_i64(m, tile);
-    double iterations = (double)(tiles * matmul_iterations(s, c)) / d->multiprocessors;
-    double us = iterations * (clocks_of_row * (double)tile + clocks_more) / clocks_a_us;
-    us = c->scale_weights ? us : us * sums_more;
-    return launch_us + prepare_us + fmax(us, matmul_floor(s, m, d));
+    const double clocks_a_us = 1600, of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180,
+                 fixed_us = 6, row_us = 0.1, zeros_more = 1.05, stages_more = 1.07, of_floor = 1.12;
+    enum { LEAST_ROWS = 48, BEST_STAGES = 4, NARROW = 64 };
+    double rows = 8 * c->tiles, iterations = (double)matmul_iterations(s, c) / d->multiprocessors;
+    double clocks = of_row * rows + of_iteration +
+                    of_bits * (double)dtype_bits(s->weights) / fmax(rows, LEAST_ROWS) +
+                    (c->scale_weights && rows <= NARROW ? of_weights : 0);
+    double us = iterations * ceil((double)m / rows) * clocks / clocks_a_us;
+    us *= (s->zeros != TILUS_ZEROS_NONE ? zeros_more : 1) *
+          (c->stages != BEST_STAGES ? stages_more : 1);
+    return fmax(us + fixed_us + row_us * rows, of_floor * matmul_floor(s, m, d));
 }
 
 /* Adds up waves: all columns of tiles follow each other, and read the weights again. */

@@ -231,28 +231,46 @@ static Best find_tuning(const Query *q)
 
 typedef struct Search {
     const Query *query;
+    bool by_wgmma;              /* nothing else */
     Best best;
 } Search;
 
-/* Considers a configuration without zero points by mma and register reallocation, of which the
- * model knows no times. */
+/* The least bucket for which the model takes products by wgmma: below it both take about as
+ * long. */
+enum { BUCKET_WGMMA = 64 };
+
+/* Considers a configuration: by wgmma; or, unless the search leaves others out, without zero
+ * points by mma and register reallocation, of which the model knows no times. */
 static void consider_cost(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     const Query *q = s->query;
-    if (c->zeros_by_mma || c->register_reallocation || (q->rows && c->rows != q->rows))
+    bool known = matmul_by_wgmma(c) ? q->bucket >= BUCKET_WGMMA
+                                    : !s->by_wgmma && !c->zeros_by_mma && !c->register_reallocation;
+    if (!known || (q->rows && c->rows != q->rows))
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)
         s->best = (Best){true, {0}, {*c, MATMUL_FROM_MODEL, false, us}};
 }
 
-static Best find_cheapest(const Query *q)
+static Best find_cheapest(const Query *q, bool by_wgmma)
 {
-    Search s = {q, {0}};
+    Search s = {q, by_wgmma, {0}};
     matmul_enumerate(q->spec, q->bucket, q->device, consider_cost, &s);
     return s.best;
 }
+
+/* Returns true where a product by wgmma may be better than a built-in tuning, which was measured
+ * before there were such products. */
+static bool is_outdated(const Best *tuned, const Query *q)
+{
+    return tuned->choice.source == MATMUL_FROM_BUILT_IN && q->bucket >= BUCKET_WGMMA &&
+           !matmul_by_wgmma(&tuned->choice.config);
+}
+
+/* The share of a measured time below which one by the model is less. */
+static const double SURELY_LESS = 0.95;
 
 bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int rows, int64_t m,
                          const MatmulDevice *device, MatmulChoice *choice)
@@ -260,7 +278,12 @@ bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int r
     Query q = {table, spec, device, rows, matmul_bucket(m)};
     Best best = find_tuning(&q);
     if (!best.found)
-        best = find_cheapest(&q);
+        best = find_cheapest(&q, false);
+    else if (is_outdated(&best, &q)) {
+        Best newer = find_cheapest(&q, true);
+        if (newer.found && newer.choice.us < best.choice.us * SURELY_LESS)
+            best = newer;
+    }
     *choice = best.choice;
     return best.found;
 }
@@ -281,7 +304,7 @@ static double time_of_rows(const Query *any, int rows)
     Best tuned = find_tuning(any), own = find_tuning(&q);
     if (is_tuned(&tuned) && is_tuned(&own) && own.rank.type == tuned.rank.type)
         return own.choice.us;
-    Best modelled = find_cheapest(&q);
+    Best modelled = find_cheapest(&q, false);
     return !modelled.found ? -1 : is_tuned(&tuned) ? 2 * tuned.choice.us : modelled.choice.us;
 }
 

@@ -361,8 +361,30 @@ static void test_untimed_choices(void **state)
     MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 8192, 8192);
     for (int64_t m = 1; m <= 4096; m *= 2) {
         MatmulChoice c = choose(t, &s, 0, m, "Other");
-        assert_false(c.config.zeros_by_mma || c.config.register_reallocation);
+        assert_false(c.config.zeros_by_mma);
+        assert_true(!c.config.register_reallocation || matmul_by_wgmma(&c.config));
     }
+    matmul_table_free(t);
+}
+
+/* On Hopper the model takes products by wgmma for many rows, also before built-in tunings of
+ * mma; for 33 to 64 rows where it says that they are faster, and below never. */
+static void test_wgmma_by_model(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u1", "i3", "u4", "f6e3m2", "u8"};
+    MatmulTable *t = table_of(NULL, 0);
+    for (size_t i = 0; i < COUNT(types); i++)
+        for (int64_t m = 16; m <= 65536; m *= 2) {
+            MatmulSpec s = spec_of(types[i], TILUS_ZEROS_NONE, 57344, 8192);
+            const MatmulDevice h200 = device_of("NVIDIA H200");
+            int rows = matmul_table_rows(t, &s, &h200);
+            MatmulChoice c = choose(t, &s, rows, m, "NVIDIA H200");
+            assert_true(m == 64 || matmul_by_wgmma(&c.config) == (m > 64));
+        }
+    MatmulSpec s = spec_of("u8", TILUS_ZEROS_INTEGER, 8192, 57344);
+    MatmulChoice c = choose(t, &s, 64, 256, "NVIDIA H200");
+    assert_true(matmul_by_wgmma(&c.config));
     matmul_table_free(t);
 }
 
@@ -504,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_built_in),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_text),
         cmocka_unit_test(test_untimed_choices),
+        cmocka_unit_test(test_wgmma_by_model),
         cmocka_unit_test(test_fields_that_came_later),
         cmocka_unit_test(test_earlier_names),
     };
