@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _TORCH = {name: dtype for dtype, name in torch_types().items() if dtype is not torch.bool}
 _stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None)       # which torch without CUDA lacks
 # tilus_matmul_call, up to the workspace's size; what follows is 0.
-_CALL = struct.Struct("@" + "".join({ctypes.c_int64: "q"}.get(kind, "Q") for _, kind in c.tilus_matmul_call._fields_[:10]))
-assert [name for name, _ in c.tilus_matmul_call._fields_[:10]] == \
+_FIELDS = c.tilus_matmul_call._fields_[:10]
+_CALL = struct.Struct("@" + "".join("q" if kind is ctypes.c_int64 else "Q" for _, kind in _FIELDS))
+assert [name for name, _ in _FIELDS] == \
     "struct_size m a a_stride weights bias residual c workspace workspace_size".split()
 
 
@@ -53,7 +54,7 @@ class Runner:
         self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
         self.plain = not problem.residual
         self.run = plan._native.tilus_matmul_run
-        self.checked: Set[Tuple[int, int]] = set()      # addresses of weights, with that of their bias, which were found right
+        self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
                  residual: Optional[torch.Tensor], out: Optional[torch.Tensor]) -> torch.Tensor:
@@ -84,7 +85,8 @@ class Runner:
         lent = None if is_capturing() else streams.get((self.device, stream))
         if lent is None or lent[1] < size:
             lent = workspace(self.device, stream, size)
-        _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(), *lent)
+        _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(),
+                        *lent)
         status = self.run(self.handle, stream, calls.address)
         if status:
             check(status)

@@ -1,8 +1,9 @@
 """Workspaces of products: one for each stream, and one for each CUDA graph until it is destroyed.
 
-Their memory is the driver's: while a graph is captured, and in the runs before, torch's allocator may give memory of a
-graph's pool, all of which torch wants to know. A graph holds a CUDA user object that posts a semaphore when the graph and
-all that was made of it are gone; then its workspace serves another graph. So graphs may run at the same time."""
+Their memory is the driver's: while a graph is captured, and in the runs before, torch's allocator may give memory of
+a graph's pool, all of which torch wants to know. A graph holds a CUDA user object that posts a semaphore when the
+graph and all that was made of it are gone; then its workspace serves another graph. So graphs may run at the same
+time."""
 from __future__ import annotations
 
 import ctypes
@@ -40,7 +41,8 @@ class Lease:
 
 
 def workspace(device: int, stream: int, size: int) -> Tuple[int, int]:
-    """Returns address and size of a workspace of at least `size` bytes for the current stream; in a capture of the graph."""
+    """Returns address and size of a workspace of at least `size` bytes for the current stream; in a capture of the
+    graph."""
     if is_capturing():
         return _of_graph(device, stream, size)
     known = streams.get((device, stream))
@@ -55,7 +57,7 @@ def workspace(device: int, stream: int, size: int) -> Tuple[int, int]:
 
 
 def _allocate(device: int, size: int) -> int:
-    address, mode = ctypes.c_uint64(), ctypes.c_int(_RELAXED)   # in which a thread may allocate while streams are captured
+    address, mode = ctypes.c_uint64(), ctypes.c_int(_RELAXED)   # allows it while streams are captured
     _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
     try:
         check(rt().tilus_rt_allocate(driver(), device, size, ctypes.byref(address)))

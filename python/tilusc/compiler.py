@@ -57,7 +57,9 @@ def _compile_in_child(source: Source, target: str) -> bytes:
 
 def failure(status: str, diagnostics: str) -> Exception:
     """Makes the exception of a compilation that failed."""
-    return CompileError(diagnostics, status) if status == "TILUS_ERROR_PROGRAM" else error_of(status, diagnostics.strip())
+    if status == "TILUS_ERROR_PROGRAM":
+        return CompileError(diagnostics, status)
+    return error_of(status, diagnostics.strip())
 
 
 def warn_of(diagnostics: str) -> None:

@@ -177,8 +177,8 @@ class Kernel:
 
 
 class _Quick:
-    """Launches of torch tensors on one device: takes those that are right, and leaves the rest, and what is to be said of
-    them, to the kernel."""
+    """Launches of torch tensors on one device: takes those that are right, and leaves the rest, and what is to be
+    said of them, to the kernel."""
 
     def __init__(self, loaded: Loaded, device: int) -> None:
         self.loaded, self.device = loaded, device
@@ -247,7 +247,8 @@ def _device_of(values: Sequence[Any]) -> int:
 
 def _check_array(argument: Argument, array: Array) -> None:
     if not fits(array.dtype, argument.dtype):
-        raise ArgumentError(f"argument {argument.name} is an array of {array.dtype}; the program takes {argument.dtype}")
+        raise ArgumentError(f"argument {argument.name} is an array of {array.dtype}; the program takes"
+                            f" {argument.dtype}")
     if not array.contiguous:
         raise ArgumentError(f"argument {argument.name} is not contiguous")
 

@@ -34,11 +34,12 @@ _CPU_MODEL = "h200"     # the device that the CPU engine stands for
 class Problem:
     """C = function(A x B + bias) + residual. str() is a text of it, which `Problem.parse` reads.
 
-    `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales` f16 or
-    bf16, by default bf16 where A is, else f16; `result` (of C, bias and residual) f16, bf16, f32, by default the scales'
-    type. `group` of k have one scale: 32, 64, a multiple of 128; 0: all of k. `zeros` is none, integer (bytes) or float (of
-    the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed the weights, where it is
-    another problem's; 0: the best. `a_stride` is the distance of rows of A that `Plan.prepare` is for; 0: k."""
+    `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales`
+    f16 or bf16, by default bf16 where A is, else f16; `result` (of C, bias and residual) f16, bf16, f32, by default
+    the scales' type. `group` of k have one scale: 32, 64, a multiple of 128; 0: all of k. `zeros` is none, integer
+    (bytes) or float (of the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed
+    the weights, where it is another problem's; 0: the best. `a_stride` is the distance of rows of A that
+    `Plan.prepare` is for; 0: k."""
 
     weights: str
     n: int
@@ -196,7 +197,8 @@ class Plan:
         return take_text(self._native.tilus_matmul_describe(self.handle, m))
 
     def kernels(self, m: int) -> List[str]:
-        """Lists the kernels that runs of 1 to m rows need, a line each: name, program, parameters, with tabs between."""
+        """Lists the kernels that runs of 1 to m rows need, a line each: name, program, parameters, with tabs
+        between."""
         return take_text(self._native.tilus_matmul_kernels(self.handle, m)).splitlines()
 
     @property
@@ -275,10 +277,10 @@ class Plan:
     # ---- products ----
 
     def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None) -> Any:
-        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array. On a GPU all are torch tensors there, and
-        the product is enqueued on torch's current stream: nothing waits but the first product of a weight, which reads its
-        identity, and nothing is allocated but C and, once for each stream and each graph, a workspace. On the plan "cpu"
-        arrays are NumPy's, or torch's in host memory."""
+        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array. On a GPU all are torch tensors
+        there, and the product is enqueued on torch's current stream: nothing waits but the first product of a weight,
+        which reads its identity, and nothing is allocated but C and, once for each stream and each graph, a
+        workspace. On the plan "cpu" arrays are NumPy's, or torch's in host memory."""
         return self._multiply(a, packed, bias, residual, out)
 
     @functools.cached_property

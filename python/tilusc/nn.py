@@ -16,9 +16,9 @@ class QuantizedLinear(torch.nn.Module):
     """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear.
 
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
-    `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind that it was packed for, in
-    torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU engine, slowly. There is no
-    gradient."""
+    `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
+    that it was packed for, in torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU
+    engine, slowly. There is no gradient."""
 
     def __init__(self, problem: Problem, packed: torch.Tensor, bias: Optional[torch.Tensor] = None,
                  permutation: Optional[torch.Tensor] = None, packed_for: Union[int, str] = "cpu") -> None:
@@ -39,9 +39,9 @@ class QuantizedLinear(torch.nn.Module):
                    device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Quantizes a weight [n, k] of f16, bf16 or f32, or a Linear, to `weights`, each to the nearest code.
 
-        `zeros` is by default integer for uN and none for others; `activations` f16 or bf16, by default bf16 for weights of
-        it. `device` is a GPU's number, by default that of the weight or the current one, or "cpu"
-        where there is none; or a name as "h200", where it will run later. The module is on the GPU of a number, else in
+        `zeros` is by default integer for uN and none for others; `activations` f16 or bf16, by default bf16 for
+        weights of it. `device` is a GPU's number, by default that of the weight or the current one, or "cpu" where
+        there is none; or a name as "h200", where it will run later. The module is on the GPU of a number, else in
         host memory."""
         if isinstance(weight, torch.nn.Linear):
             bias = weight.bias if bias is None else bias
@@ -66,8 +66,8 @@ class QuantizedLinear(torch.nn.Module):
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)
         order = None if known.permutation is None else torch.from_numpy(known.permutation).to(torch.int64)
-        problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, activations, known.scales_type,
-                          function=function, bias=bias is not None)
+        problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, activations,
+                          known.scales_type, function=function, bias=bias is not None)
         return cls._make(problem, (known.codes, known.scales, known.zeros), bias, order, device)
 
     @classmethod

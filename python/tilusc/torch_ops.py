@@ -3,8 +3,8 @@
     matmul(Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None) -> Tensor
     matmul.out(.., *, Tensor(a!) out) -> ()
 
-`problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for inference.
-Importing this registers them."""
+`problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for
+inference. Importing this registers them."""
 from __future__ import annotations
 
 import functools
