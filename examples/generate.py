@@ -8,7 +8,7 @@
 Weights are read by tilusc.formats as codes, scales and zero points. `--engine` says how they are
 multiplied: `reference` by f32 matrices that the file means; `codes` (default) in NumPy as kernels do, by
 the arrays of to_matmul(): A rounded to f16, (code - zero) * scale, sums in f32; `kernels` by tilusc.matmul, on
-the GPU (with torch), or without one on the CPU engine, which takes minutes a token. Attention, norms
+the GPU (with torch), or without one on the CPU engine, which takes minutes. Attention, norms
 and the choice of tokens are NumPy's in f32; of equal logits the lowest token wins."""
 import argparse
 import importlib.util
