@@ -154,7 +154,8 @@ static bool has_narrow_index(const Op *op)
     ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
     const Expr *step = op_expr(op, ATTR_STEP);
     int64_t most = step ? facts_of_expr(step).max : 1;
-    return lower.min >= INT32_MIN && most <= INT32_MAX && upper.max <= INT32_MAX - most + 1;
+    return lower.min >= INT32_MIN && lower.max <= INT32_MAX && most <= INT32_MAX &&
+           upper.max <= INT32_MAX - most + 1;
 }
 
 bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
