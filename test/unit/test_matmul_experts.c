@@ -388,6 +388,14 @@ static void combines_rows_of_tokens(void **state)
                           0, 0, {4, 5}, 6, 0});
 }
 
+/* As many rows as a call may have, each a token of its own: more than a grid has along y. */
+static void combines_the_most_tokens(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u1", .n = 8, .k = 32, .experts = 1, .combine = true,
+                           .residual = true}, 65535, 0, {1}, 1, 0});
+}
+
 /* Tiles of many rows, where scales act on weights. */
 static void multiplies_many_rows(void **state)
 {
@@ -556,6 +564,7 @@ int main(void)
         cmocka_unit_test(multiplies_sorted_rows),
         cmocka_unit_test(gathers_and_scatters_rows),
         cmocka_unit_test(combines_rows_of_tokens),
+        cmocka_unit_test(combines_the_most_tokens),
         cmocka_unit_test(multiplies_many_rows),
         cmocka_unit_test(multiplies_by_the_residual),
         cmocka_unit_test(multiplies_by_wgmma),
