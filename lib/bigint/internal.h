@@ -123,7 +123,7 @@ struct tilus_bigint_plan {
     int64_t group;                  /* pairs that go together */
     int64_t parts;                  /* of a product, a block of @carry each; 1: needs none */
     Space space;
-    uint64_t roots;                 /* of transforms, once prepared */
+    _Atomic uint64_t roots;         /* of transforms, once prepared */
     atomic_bool prepared;
 };
 

@@ -79,7 +79,7 @@ static void add_spread(const tilus_bigint_plan *plan, uint64_t from, int64_t byt
 /* Adds what passes of both directions take: subproblems of 2^log points, columns of 2^inner. */
 static void put_pass(Launch *l, const tilus_bigint_plan *plan, int64_t points, int log, int inner)
 {
-    put_address(l, plan->roots);
+    put_address(l, atomic_load(&plan->roots));
     put_number(l, points);
     put_number(l, (int64_t)1 << inner);
     put_number(l, (int64_t)1 << (BIGINT_LOG_MAX - log));

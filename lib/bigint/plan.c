@@ -242,11 +242,13 @@ tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
     for (int i = 0; i < BIGINT_KERNELS && status == TILUS_OK; i++)
         if (used[i])
             status = bigint_kernel_prepare(plan->bigint, i, plan->target, plan->device);
-    if (status == TILUS_OK && plan->problem.method == TILUS_BIGINT_TRANSFORM &&
-        !atomic_load(&plan->prepared))
-        status = bigint_roots_prepare(plan->bigint, plan->device, &plan->roots);
-    if (status == TILUS_OK)
+    uint64_t roots = 0;
+    if (status == TILUS_OK && plan->problem.method == TILUS_BIGINT_TRANSFORM)
+        status = bigint_roots_prepare(plan->bigint, plan->device, &roots);
+    if (status == TILUS_OK) {
+        atomic_store(&plan->roots, roots);
         atomic_store(&plan->prepared, true);
+    }
     return status;
 }
 
