@@ -35,10 +35,14 @@ static const char *file_name(const Jit *jit)
 static CacheKey make_key(const Jit *jit, const char *text, size_t len)
 {
     const tilus_jit_options *o = jit->options;
-    char numbers[64];
+    const Diag *d = jit->diag;
+    char numbers[128];
     CacheKey key = {0};
-    snprintf(numbers, sizeof numbers, "-O%u%s, artefact %d", o->opt_level,
-             o->debug_lines ? " -g" : "", TILUS_ARTEFACT_VERSION);
+    snprintf(numbers, sizeof numbers, "-O%u%s, artefact %d, limits %lld %lld %lld", o->opt_level,
+             o->debug_lines ? " -g" : "", TILUS_ARTEFACT_VERSION,
+             (long long)diag_limit(d, LIMIT_ID_OPTIMIZED),
+             (long long)diag_limit(d, LIMIT_ID_UNROLLED),
+             (long long)diag_limit(d, LIMIT_ID_OPERATIONS));
     cache_key_add_text(&key, "target", jit->target);
     if (o->program)
         cache_key_add_text(&key, "program", o->program);

@@ -229,6 +229,26 @@ static void everything_counts(void **state)
     tilus_cache_close(cache);
 }
 
+/* Limits beyond which a program is optimized less, and loops are not unrolled. */
+static void limits_count(void **state)
+{
+    (void)state;
+    static const char *const names[] = {NULL, "optimized", "unrolled", "operations"};
+    tilus_cache *cache = open_cache();
+    const tilus_jit_options options = {SIZED, .target = "sm_80", .cache = cache};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tilus_diag *diag = tilus_diag_new();
+        void *bytes;
+        size_t size;
+        assert_true(!names[i] || tilus_set_limit(diag, names[i], 1000));
+        assert_int_equal(tilus_jit(diag, text, strlen(text), &options, &bytes, &size), TILUS_OK);
+        assert_int_equal(hits_of(cache), 0);
+        free(bytes);
+        tilus_diag_free(diag);
+    }
+    tilus_cache_close(cache);
+}
+
 /* The name of a text in messages, and a device for its target, change nothing. */
 static void nothing_else_counts(void **state)
 {
@@ -380,6 +400,7 @@ int main(void)
         TEST(says_where_the_text_is_wrong),
         TEST(compiles_once),
         TEST(everything_counts),
+        TEST(limits_count),
         TEST(nothing_else_counts),
         TEST(imported_files_count),
         TEST(keeps_no_failures),
