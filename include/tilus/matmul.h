@@ -218,8 +218,8 @@ TILUS_API tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const 
  * any plan may use the workspace next. */
 enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
 
-/* Addresses of the device; those of weights and workspace are multiples of 256, the others
- * of 16. */
+/* Addresses of the device; those of weights and workspace are multiples of 256, of offsets, ids
+ * and route of 4, the others of 16. */
 typedef struct tilus_matmul_call {
     size_t struct_size;         /* sizeof(tilus_matmul_call) */
     int64_t m;                  /* 0 to 65536; with 0 nothing is launched */

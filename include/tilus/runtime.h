@@ -158,9 +158,10 @@ TILUS_API size_t tilus_rt_shared_memory(const tilus_rt *rt, int device);
 
 /* A kernel from the `size` bytes of a .tilusk file, or from an artefact as it is; either
  * may go away afterwards. Calls no driver. TILUS_ERROR_ARTEFACT (of the first, with the
- * reason); TILUS_ERROR_ARGUMENT (it has no info, target or PTX) and
- * TILUS_ERROR_UNSUPPORTED (over 256 arguments) of the second; TILUS_ERROR_MEMORY; `*out`
- * is NULL then. The caller unloads the kernel before closing `rt`. */
+ * reason); TILUS_ERROR_ARGUMENT (it has no info, target or PTX, or a tensor map that no
+ * hardware takes) and TILUS_ERROR_UNSUPPORTED (over 256 arguments, or 16 tensor maps) of the
+ * second; TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the kernel before
+ * closing `rt`. */
 TILUS_API tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
                                          tilus_kernel **out);
 TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
@@ -180,8 +181,9 @@ TILUS_API const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel
  * nothing when it was done before; threads that ask for the same kernel wait for each
  * other. Captures of this thread and others go on.
  *
- * TILUS_ERROR_NO_DEVICE; TILUS_ERROR_UNSUPPORTED when the device cannot run the target,
- * has too little shared memory, or the driver does not take the PTX version. */
+ * TILUS_ERROR_NO_DEVICE; TILUS_ERROR_UNSUPPORTED when the device cannot run the target, the
+ * target is too old for the kernel's tensor maps or clusters, the device has too little shared
+ * memory, or the driver does not take the PTX version. */
 TILUS_API tilus_status tilus_kernel_prepare(tilus_kernel *kernel, int device);
 
 /* Registers a thread and bytes of local memory a thread (0 means no spill), as the

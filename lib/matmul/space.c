@@ -348,7 +348,8 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         (c->stages > 0 && device->capability < BULK_COPIES) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
         (c->scale_weights && !matmul_centred_fits(spec)) ||
-        (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c) || !has_epilogue_by_wgmma(spec)
+        (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c) ||
+                                  !has_epilogue_by_wgmma(spec)
                             : matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED) ||
         matmul_blocks(spec, c, device->multiprocessors) > BLOCKS_MAX)
         return false;
