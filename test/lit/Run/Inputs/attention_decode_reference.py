@@ -97,6 +97,7 @@ def main():
     check(steps(2, 1 / 2), 2, 128, 16, [50], 1, C="u2", ZERO=1, S="f32", BN=64)
     check(f4e2m1, 2, 64, 16, [20, 5], 1, C="f4e2m1", BN=64)
     check([x / 128 for x in (-448, -32, -1, 1, 0.5, 72, 448)], 2, 64, 16, [20, 5], 1, C="f8e4m3", PLAIN=1, BN=64)
+    check([3.0], 2, 64, 16, [20], 1, C="u4", ZERO=1, BN=64)         # keys and values without a range
 
 
 main()
