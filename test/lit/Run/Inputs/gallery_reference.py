@@ -125,6 +125,7 @@ def main():
     attention(2, 20, 88, 32, True, 1, 1)
     attention(2, 20, 88, 32, False, 2, 2)
     attention(1, 20, 10, 32, True, 0, 1)        # rows that see nothing
+    mamba2(1, 70, 3, 1, 64, 64, 32)             # a B for each head
 
 
 main()
