@@ -121,6 +121,8 @@ def main():
     linear(70, 2, 32, True, False)
     linear(140, 1, 32, True, True)
     mamba2(130, 2)
+    linear(70, 1, 96, True, True)               # more columns than a block has, and no multiple of them
+    linear(70, 1, 96, True, False)
 
 
 main()
