@@ -103,12 +103,15 @@ static uint64_t place(const void *bytes, size_t size)
 
 /* ---- cases --------------------------------------------------------------------------- */
 
+/* Products are computed as the plan chooses, or by mma in blocks that share tiles. */
+enum { CHOSEN = 0, SHARED = -1 };
+
 /* Rows 0 to `before` - 1 and the last `behind` are no expert's. */
 typedef struct Case {
     tilus_matmul_problem problem;
     int32_t before, behind, rows[EXPERTS_MOST];
     double scale;               /* of codes */
-    int wgmma_tiles;            /* of 8 rows, by wgmma; 0: as the plan chooses */
+    int how;                    /* CHOSEN, SHARED, or tiles of 8 rows, by wgmma */
 } Case;
 
 typedef struct Operands {
@@ -227,6 +230,21 @@ static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_
     choice->product = find_kernel(plan, &config, MATMUL_WGMMA_EXPERTS);
 }
 
+/* Has the plan multiply m rows in tiles of one warp, by one block on each multiprocessor: of a
+ * wide n there are more tiles than blocks, which share them. */
+static void share_tiles(tilus_matmul_plan *plan, int64_t m)
+{
+    Choice *choice = (Choice *)plan_choice(plan, m);
+    MatmulConfig config = {.rows = plan->packed.rows, .warps_n = 1, .warps_k = 1,
+                           .stage_k_tiles = 1, .stages = 2, .columns = 8, .tiles = 1,
+                           .prearranged_a = 2, .per_sm = 1};
+    assert_true(matmul_config_fits(&plan->spec, &config, &plan->device));
+    *choice = (Choice){.config = config,
+                       .prepare = find_kernel(plan, &config, MATMUL_PREPARE_EXPERTS),
+                       .product = find_kernel(plan, &config, MATMUL_PRODUCT_EXPERTS)};
+    assert_true(product_of(plan, choice, m).blocks < plan->spec.n / config.rows);
+}
+
 static Operands make_operands(const Case *c)
 {
     const tilus_matmul_problem *p = &c->problem;
@@ -235,8 +253,10 @@ static Operands make_operands(const Case *c)
     problem.struct_size = sizeof problem;
     assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &o.plan));
     make_rows(&o);
-    if (c->wgmma_tiles)
-        use_wgmma(o.plan, o.m, c->wgmma_tiles, p->group < 128);
+    if (c->how == SHARED)
+        share_tiles(o.plan, o.m);
+    else if (c->how != CHOSEN)
+        use_wgmma(o.plan, o.m, c->how, p->group < 128);
     o.results = p->combine ? o.m / o.top : o.m;
     const char *result = or(p->result, or(p->scales, "f16"));
     o.a = numbers(or(p->activations, "f16"), (p->gather ? o.m / o.top : o.m) * p->k, 1);
@@ -335,6 +355,13 @@ static void compare(const Operands *o, const void *got, const char *result)
     free(touched);
 }
 
+static void assert_semaphores_are_zero(const Operands *o)
+{
+    static unsigned char got[TILUS_MATMUL_SEMAPHORES], zero[TILUS_MATMUL_SEMAPHORES];
+    assert_ok(tilus_rt_download(rt, 0, got, o->call.workspace, sizeof got));
+    assert_memory_equal(got, zero, sizeof got);
+}
+
 static void check_product(const Case *c)
 {
     Operands o = make_operands(c);
@@ -347,6 +374,7 @@ static void check_product(const Case *c)
         assert_ok(tilus_matmul_run(o.plan, NULL, &o.call));
         assert_ok(tilus_rt_download(rt, 0, got, o.call.c, size));
         compare(&o, got, result);
+        assert_semaphores_are_zero(&o);
     }
     free(got);
     free_operands(&o);
@@ -388,6 +416,14 @@ static void combines_rows_of_tokens(void **state)
                           0, 0, {4, 5}, 6, 0});
 }
 
+/* More tiles along n than blocks, each of which has iterations of two or three of them. */
+static void shares_out_iterations(void **state)
+{
+    (void)state;
+    check_product(&(Case){{.weights = "u4", .n = 4480, .k = 256, .group = 128, .n_tile = 32,
+                           .experts = 2}, 0, 0, {5, 0}, 15, SHARED});
+}
+
 /* As many rows as a call may have, each a token of its own: more than a grid has along y. */
 static void combines_the_most_tokens(void **state)
 {
@@ -413,7 +449,7 @@ static void multiplies_by_the_residual(void **state)
                .function = TILUS_EPILOGUE_SILU, .residual = true, .multiply = true},
               1, 0, {2, 0, 15}, 15, 0};
     check_product(&c);
-    c.wgmma_tiles = 2;
+    c.how = 2;
     check_product(&c);
 }
 
@@ -565,6 +601,7 @@ int main(void)
         cmocka_unit_test(gathers_and_scatters_rows),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(combines_the_most_tokens),
+        cmocka_unit_test(shares_out_iterations),
         cmocka_unit_test(multiplies_many_rows),
         cmocka_unit_test(multiplies_by_the_residual),
         cmocka_unit_test(multiplies_by_wgmma),
