@@ -160,7 +160,7 @@ class Runtime:
                 for i in range(self.library.tilus_kernel_arg_count(info))]
 
     def arguments(self, kernel, values):
-        """Of tensors, integers and floats by name."""
+        """Returns a launch's arguments from tensors, integers and floats by name."""
         names = self.names(kernel)
         arguments = (Argument * len(names))()
         for argument, value in zip(arguments, (values[name] for name in names)):

@@ -44,7 +44,7 @@ class SmolLM2(unittest.TestCase):
         self.assertEqual([tokens[i] for i in ids], ["a", "<|im_end|>", "2", "0", "2", "6", "Ġthe"])
 
     def test_matrices(self):
-        """What products multiply by differs from the file's values by the rounding of zero points alone."""
+        """Weights of products differ from the file's values by the rounding of zero points alone."""
         for name in ("token_embd.weight", "blk.0.attn_k.weight", "blk.29.ffn_down.weight"):
             weight = self.model.weight(name)
             made, exact = weight.to_matmul(approximate=True).dequantize(), weight.dequantize()

@@ -138,7 +138,7 @@ class SecondOrder(Case):
 
 
 class Files(Case):
-    """What is written is read as the codes that it was made of."""
+    """A written file is read as the codes that it was made of."""
 
     def write(self, tensors, config):
         write(self.path("model.safetensors"), tensors)

@@ -44,7 +44,7 @@ def result_type(name: str) -> torch.dtype:
 
 
 class Runner:
-    """What a plan on a GPU needs at hand."""
+    """Handles and buffers of a plan on a GPU."""
 
     def __init__(self, plan: "Plan") -> None:
         problem = self.problem = plan.problem

@@ -1,4 +1,4 @@
-"""What the package raises."""
+"""Exceptions that the package raises."""
 from __future__ import annotations
 
 import re
@@ -26,7 +26,7 @@ class OutOfMemory(Error, MemoryError):
 
 
 class NoDevice(Error):
-    """There is no driver or no GPU."""
+    """Raised where no driver or no GPU is."""
 
 
 class Diagnostic(NamedTuple):

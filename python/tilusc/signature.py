@@ -1,4 +1,4 @@
-"""What a program takes: its arguments and their facts."""
+"""Arguments of a program and their facts."""
 from __future__ import annotations
 
 import ctypes

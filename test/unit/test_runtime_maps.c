@@ -166,7 +166,7 @@ static void old_drivers_have_no_maps(void **state)
     tilus_rt_close(rt);
 }
 
-/* What no driver could encode is refused when the kernel is made, whoever wrote its description. */
+/* Maps that no driver could encode are refused when the kernel is made. */
 static void maps_beyond_the_hardware_are_refused(void **state)
 {
     (void)state;

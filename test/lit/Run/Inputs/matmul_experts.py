@@ -123,7 +123,7 @@ def check(kernel, both, own):
              "partials": f"zeros({5 * 128 * 16})", **extras, "m": m, "n": N, "slices": slices, "experts": count,
              "packed": size // 4, "tiles": tiles, "blocks": 5}, list(extras), CHECKS)
 
-    # The same rows, expert by expert.
+    # Compares with the rows taken expert by expert.
     whole = {name: read(f"{name}.bin") for name in ("a", "bias", "residual", "c")}
     want = bytearray(len(whole["c"]))
     sizes = {"n": N, "k": K, "stride": K, "slices": slices, "blocks": -(-N // 64), "extra": 0}
