@@ -1,139 +1,138 @@
 #!/usr/bin/env python3
-"""kernels/attention_sm90.tilus beside torch's scaled_dot_product_attention, on a GPU with sm_90a.
+"""Attention and its kin, kernels of the gallery, beside torch's back ends on a GPU with sm_90a.
 
-    bench/attention.py --tools DIR --runtime libtilus_rt.so [--cases 512c,512,..] [--variant LABEL=BN=64,STAGES=3 ...]
+    bench/run attention [KIND...]    measures, and keeps the rows in bench/results/attention.csv
+    bench/attention.py --tools DIR --runtime libtilus_rt.so [--out FILE.csv] [--revision TEXT] [--kinds NAME,..]
+                       [--cases NAME,..] [--variant KIND:NAME=VALUE,.. ...] [--rounds N] [--seconds N]
 
-A case is a number of rows, `c` for causal, and of a head's columns after `x`: 4096cx64. Each launch is 1 x 32 heads; q, k and v
-are of f16. The kernel goes with its defaults and, where they differ, as one item a block (`item`) and, causal, with SPLIT. 200 rows of two heads are compared with f64 before anything is timed; then CUDA
-graphs of our launches and of torch's take turns, in bursts of 20 ms after 100 ms of rest, over copies of all tensors that
-hold more than 4 times the L2 cache.
+Kinds are forward and backward (1 x 32 heads of 128 columns, f16), decode (paged caches of f16, f8e4m3 and u4), mla,
+chunk_state and chunk_scan of Mamba-2, retention and delta; bench/harness/attention.py lists their cases. --kernels DIR has
+artefacts in place of tilus-llc's, as `bench/run attention --dry-run` makes them. A variant is measured with other parameters, and
+its rows are not kept.
+
+A part of each result is compared with f64 before anything is timed; then CUDA graphs of our launches and of torch's take turns,
+in bursts of 20 ms after 100 ms of rest, over copies of all tensors that hold more than 4 times the L2 cache. Rows that the
+file has already, of this device, driver and revision, are not measured again.
 """
 import argparse
 import math
 import pathlib
-import re
 import statistics
 import sys
 import tempfile
+import time
 
 import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import gemm
+from attention_kinds import KINDS
+from harness import attention as table, results
 
-CASES = ["512c", "512", "1024c", "1024", "2048c", "2048", "4096c", "4096", "8192c", "8192", "16384c", "16384"]
-ORDER = ("q k v o lse sinks mask q_starts k_starts batch heads kv_heads n nk longest masks left right scale cap").split()
-HEADS = 32
-ITEM = {"BLOCKS": 1048576, "QUERIES": 1, "PAIRS": 0}
-
-
-def case_of(text):
-    n, causal, d = re.fullmatch(r"(\d+)(c?)(?:x(\d+))?", text).groups()
-    return int(n), causal == "c", int(d or 128)
+TOLERANCE = {"mla": 1e-2}                   # bf16
+BANDWIDTH, TENSOR = 4.57e12, 660e12         # of an H200: bytes and operations a second, the floor
 
 
-def arguments(tensors, scalars):
-    values = (gemm.Argument * len(ORDER))()
-    for value, name in zip(values, ORDER):
-        x = tensors[name].data_ptr() if name in tensors else scalars.get(name, 0)
-        if isinstance(x, float):
-            value.real = x
-        else:
-            value.integer = x
-    return values
+def our_way(runtime, kernels, sets, programs):
+    """A function of a set's number that launches programs, one after the other."""
+    handles = [kernels[program] for program in programs]
+    prepared = [[runtime.arguments(handle, t) for handle in handles] for t in sets]
 
-
-def make(n, d):
-    tensors = {name: torch.randn(1, HEADS, n, d, device="cuda").half() for name in "qkv"}
-    return tensors | {"o": torch.empty(1, HEADS, n, d, device="cuda", dtype=torch.float16)}
-
-
-def exact(t, causal, heads, rows):
-    q, k, v = (t[name][0, heads].double() for name in "qkv")
-    s = q[:, rows] @ k.transpose(1, 2) * q.shape[2] ** -0.5
-    if causal:
-        s = s.masked_fill(torch.arange(k.shape[1], device="cuda")[None] > rows[:, None], -math.inf)
-    return torch.softmax(s, -1) @ v
-
-
-def torch_way(name, causal):
-    def run(t):
-        with sdpa_kernel(getattr(SDPBackend, name)):
-            return F.scaled_dot_product_attention(t["q"], t["k"], t["v"], is_causal=causal)
+    def run(i):
+        for handle, arguments in zip(handles, prepared[i]):
+            runtime.launch(handle, arguments)
     return run
 
 
-def our_way(runtime, artefact, n, d):
-    handle = runtime.load(artefact)
-    scalars = {"batch": 1, "heads": HEADS, "kv_heads": HEADS, "n": n, "nk": n, "scale": d ** -0.5}
-    prepared = {}
-
-    def run(t):
-        key = t["q"].data_ptr()
-        if key not in prepared:
-            prepared[key] = arguments(t, scalars)
-        runtime.launch(handle, prepared[key])
-        return t["o"]
-    return run
-
-
-def variants(options, causal, d):
-    yield "ours", {}
-    yield "item", ITEM
-    if causal:
-        yield "split", {"SPLIT": 1}
-    for text in options.variant:
-        label, words = text.split("=", 1)
-        yield label, dict(word.split("=") for word in words.split(","))
-
-
-def ways_of(options, runtime, case, folder):
-    n, causal, d = case
-    for name in ("CUDNN_ATTENTION", "FLASH_ATTENTION"):
-        yield name[:5].lower(), torch_way(name, causal)
-    for label, defines in variants(options, causal, d):
-        way = gemm.Way("attention_sm90.tilus", "attention", "", {"CAUSAL": int(causal), "D": d, **defines})
-        yield label, our_way(runtime, gemm.compile_kernel(options.tools, f"{label}_{causal}_{d}", way, folder), n, d)
+def peer_graphs(problem):
+    """Graphs of torch's ways, of those that this torch has for the case."""
+    for name, function in problem.peers.items():
+        try:
+            yield name, gemm.graph_of(lambda i, function=function: function(problem.sets[i]), range(len(problem.sets)))
+        except RuntimeError as error:
+            print(f"  {name}: {str(error).splitlines()[0]}", file=sys.stderr)
+            torch.cuda.synchronize()
 
 
 def measure(options, runtime, case, folder):
-    n, causal, d = case
-    first = make(n, d)
-    size = sum(t.numel() * t.element_size() for t in first.values())
-    sets = [first] + [make(n, d) for _ in range(min(7, gemm.COPIES_BYTES // size))]
-    rows, heads = torch.randperm(n, device="cuda")[:200].sort().values, torch.tensor([0, HEADS - 1], device="cuda")
-    reference, graphs = exact(first, causal, heads, rows), {}
-    for label, way in ways_of(options, runtime, case, folder):
-        first["o"].fill_(math.nan)
-        found = way(first)[0, heads][:, rows].double()
-        error = ((found - reference).norm() / reference.norm()).item()
-        if not error < 2e-3:
-            sys.exit(f"{label}, {case}: relative error {error:.2e}")
-        graphs[label] = (*gemm.graph_of(way, sets), error)
-    times = {label: [] for label in graphs}
+    """A case's row."""
+    problem = KINDS[case.kind](case)
+    kernels = {program: runtime.load(folder / table.artefact(case, program)) for program in case.programs}
+    if "append" in kernels:
+        problem.fill(lambda t: runtime.launch(kernels["append"], runtime.arguments(kernels["append"], t)))
+    programs = problem.launches(case) if hasattr(problem, "launches") else case.programs
+    way, first = our_way(runtime, kernels, problem.sets, programs), problem.sets[0]
+    for name in problem.outputs:
+        first[name].fill_(math.nan)
+    way(0)
+    torch.cuda.synchronize()
+    error = problem.error(first)
+    if not error < TOLERANCE.get(case.kind, 2e-3):
+        raise SystemExit(f"{case.kind} {case.name}: relative error {error:.2e}")
+    graphs = dict(peer_graphs(problem)) | {"us": gemm.graph_of(way, range(len(problem.sets)))}
+    times = {name: [] for name in graphs}
     for _ in range(options.rounds):
-        for label, (graph, count, _) in graphs.items():
-            times[label].extend(gemm.rest_us(graph, count))
-    flops = 4 * n * n * d * HEADS * (0.5 if causal else 1)
-    for label, (_, _, error) in graphs.items():
-        us = statistics.median(times[label])
-        print(f"{n}{'c' * causal}x{d} {label:8} {us:9.2f} us {flops / us * 1e-6:6.1f} TFLOP/s, error {error:.2e}", flush=True)
+        for name, graph in graphs.items():
+            times[name].extend(gemm.rest_us(*graph))
+    return row_of(case, problem, error, {name: statistics.median(found) for name, found in times.items()})
+
+
+def row_of(case, problem, error, us):
+    floor = max(problem.bytes / BANDWIDTH, problem.flops / TENSOR) * 1e6
+    best = min((us[name] for name in ("cudnn", "flash") if name in us), default=None)
+    return {"kind": case.kind, "case": case.name, "file": case.file, "error": f"{error:.2e}", "us": round(us["us"], 2),
+            "tflops": round(problem.flops / us["us"] * 1e-6, 1) or "", "floor_us": round(floor, 2),
+            "fraction": round(floor / us["us"], 3), "cudnn_us": round(us["cudnn"], 2) if "cudnn" in us else "",
+            "flash_us": round(us["flash"], 2) if "flash" in us else "", "speedup": round(best / us["us"], 3) if best else ""}
+
+
+def variants(options, cases):
+    """The chosen cases, each followed by its variants."""
+    for case in cases:
+        yield case, True
+        for text in options.variant:
+            kind, words = text.split(":", 1)
+            if kind == case.kind:
+                yield case._replace(defines=case.defines | dict(word.split("=") for word in words.split(","))), False
+
+
+def parse_line():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tools", type=pathlib.Path, help="the folder of tilus-llc")
+    parser.add_argument("--kernels", type=pathlib.Path, help="a folder of artefacts")
+    parser.add_argument("--runtime", type=pathlib.Path, required=True, help="libtilus_rt.so")
+    parser.add_argument("--out", type=pathlib.Path, help="a CSV file to add the rows to")
+    parser.add_argument("--kinds", type=gemm.words, default=())
+    parser.add_argument("--cases", type=gemm.words, help="names, of the kinds' (default: all)")
+    parser.add_argument("--variant", action="append", default=[], metavar="KIND:NAME=VALUE,..", help="other parameters")
+    parser.add_argument("--rounds", type=int, default=2, help="of turns")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which no case begins")
+    parser.add_argument("--revision", default="")
+    options = parser.parse_args()
+    if not options.tools and not options.kernels:
+        parser.error("give --tools, or --kernels")
+    return options
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", type=pathlib.Path, required=True, help="the folder of tilus-llc")
-    parser.add_argument("--runtime", type=pathlib.Path, required=True, help="libtilus_rt.so")
-    parser.add_argument("--cases", type=gemm.words, default=CASES)
-    parser.add_argument("--variant", action="append", default=[], metavar="LABEL=NAME=VALUE,..", help="other parameters")
-    parser.add_argument("--rounds", type=int, default=2, help="of turns")
-    options = parser.parse_args()
+    options, begin = parse_line(), time.monotonic()
     torch.manual_seed(1)
     runtime = gemm.Runtime(options.runtime)
-    with tempfile.TemporaryDirectory() as folder:
-        for case in map(case_of, options.cases):
-            measure(options, runtime, case, pathlib.Path(folder))
+    about = {"device": torch.cuda.get_device_name(), "driver": gemm.driver(), "torch": torch.__version__, "revision": options.revision}
+    known = gemm.known_rows(options, about, table)
+    chosen = [case for case in table.cases(options.kinds) if options.cases is None or case.name in options.cases]
+    chosen = list(variants(options, [case for case in chosen if (case.kind, case.name) not in known]))
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.kernels or pathlib.Path(name)
+        if options.tools:
+            table.compile_all(options.tools / "tilus-llc", [case for case, _ in chosen], folder)
+        for case, kept in chosen:
+            if time.monotonic() - begin > options.seconds:
+                raise SystemExit(f"{options.seconds:.0f} seconds have passed before {case.kind} {case.name}")
+            row = measure(options, runtime, case, folder)
+            print(*(f"{field}={row[field]}" for field in table.COLUMNS[:11]), *(() if kept else (case.defines,)), flush=True)
+            if options.out and kept:
+                results.append(options.out, [",".join(str((row | about)[field]) for field in table.COLUMNS)], table.COLUMNS)
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

@@ -313,7 +313,7 @@ def driver():
     return subprocess.run(words, capture_output=True, text=True).stdout.split("\n")[0].strip()
 
 
-def known_rows(options, about):
+def known_rows(options, about, table=table):
     """Keys of the rows that the file has of this set."""
     name = results.Set(about["device"], about["driver"], about["revision"])
     return table.sets(options.out).get(name, {}) if options.out else {}

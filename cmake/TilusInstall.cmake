@@ -1,6 +1,6 @@
-# Lays down what `cmake --install` installs, in five components: `runtime` (all that a
-# server which only launches kernels needs), on top of it `matmul`, `bigint` and `compiler`, and
-# `documents`. With TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to
+# Lays down what `cmake --install` installs, in six components: `runtime` (all that a
+# server which only launches kernels needs), on top of it `matmul`, `bigint`, `attention` and
+# `compiler`, and `documents`. With TILUS_STATIC_LLVM the compiler is inside the tools, and not a library to
 # use. No installed file holds a path of this machine: the tree may be moved.
 include(CMakePackageConfigHelpers)
 
@@ -11,7 +11,7 @@ set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 file(GLOB headers CONFIGURE_DEPENDS include/tilus/*.h)
 set(compiler_headers ${headers})
 list(FILTER compiler_headers INCLUDE REGEX "/(tilus|ir|pass)\\.h$")
-list(FILTER headers EXCLUDE REGEX "/(tilus|ir|pass|matmul|bigint)\\.h$")
+list(FILTER headers EXCLUDE REGEX "/(tilus|ir|pass|matmul|bigint|attention)\\.h$")
 install(FILES ${headers} DESTINATION ${header_dir} COMPONENT runtime)
 install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
@@ -29,7 +29,8 @@ file(RELATIVE_PATH TILUS_PC_PREFIX ${pc_dir} ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH TILUS_PC_LIBDIR ${pc_dir} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH TILUS_PC_INCLUDEDIR ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 
-# The CMake package: Tilus::runtime; Tilus::matmul, Tilus::bigint and Tilus::compiler where installed.
+# The CMake package: Tilus::runtime; Tilus::matmul, Tilus::bigint, Tilus::attention and
+# Tilus::compiler where installed.
 function(install_library library component)
     install(TARGETS ${library} EXPORT Tilus-${component} COMPONENT ${component}
             LIBRARY NAMELINK_COMPONENT ${component})
@@ -48,6 +49,11 @@ install(FILES include/tilus/bigint.h DESTINATION ${header_dir} COMPONENT bigint)
 configure_file(cmake/tilus-bigint.pc.in ${PROJECT_BINARY_DIR}/tilus-bigint.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tilus-bigint.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT bigint)
+install_library(tilus_attention attention)
+install(FILES include/tilus/attention.h DESTINATION ${header_dir} COMPONENT attention)
+configure_file(cmake/tilus-attention.pc.in ${PROJECT_BINARY_DIR}/tilus-attention.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tilus-attention.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT attention)
 if(NOT TILUS_STATIC_LLVM)
     install_library(tilus_compiler compiler)
     install(FILES ${compiler_headers} DESTINATION ${header_dir} COMPONENT compiler)

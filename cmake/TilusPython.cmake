@@ -30,8 +30,8 @@ if(NOT TILUS_LLVM_INSIDE)
         VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endif()
 
-add_custom_target(python_libraries DEPENDS tilus_rt tilus_matmul tilus_bigint ${compiler} tilus-llc)
-install(TARGETS tilus_rt tilus_matmul tilus_bigint ${compiler} tilus-llc EXCLUDE_FROM_ALL
+add_custom_target(python_libraries DEPENDS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc)
+install(TARGETS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc EXCLUDE_FROM_ALL
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP COMPONENT python
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
 if(NOT TILUS_JANSSON_INSIDE)

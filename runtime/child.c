@@ -326,18 +326,19 @@ static const char *first_error(const char *text)
     return found ? found : text;
 }
 
-tilus_status tilus_compile_in_child(void *data, const char *program, const char *parameters,
-                                    const char *target, void **bytes, size_t *size,
-                                    char *message, size_t message_size)
+/* Compiles a program of a template that the compiler has built in. */
+static tilus_status compile_template(const char *template, const tilus_child_options *options,
+                                     const tilus_child_source *source, void **bytes, size_t *size,
+                                     char *message, size_t message_size)
 {
-    Call c = {.template = "matmul"};
+    Call c = {.template = template};
     char *text = NULL;
     tilus_status status = TILUS_ERROR_ARGUMENT;
     *bytes = NULL;
     *size = 0;
-    if (SIZED_COPY(tilus_child_options, &c.options, data, "options",
+    if (SIZED_COPY(tilus_child_options, &c.options, options, "options",
                    ((Report){message, message_size}))) {
-        c.source = (tilus_child_source){.program = program, .parameters = parameters, .target = target};
+        c.source = *source;
         status = run_call(&c, bytes, size, &text);
         if (status != TILUS_OK) {
             const char *error = first_error(text ? text : "out of memory");
@@ -346,4 +347,26 @@ tilus_status tilus_compile_in_child(void *data, const char *program, const char 
     }
     free(text);
     return status;
+}
+
+tilus_status tilus_compile_in_child(void *data, const char *program, const char *parameters,
+                                    const char *target, void **bytes, size_t *size,
+                                    char *message, size_t message_size)
+{
+    const tilus_child_source source = {.program = program, .parameters = parameters,
+                                       .target = target};
+    return compile_template("matmul", data, &source, bytes, size, message, message_size);
+}
+
+tilus_status tilus_attention_compile_in_child(void *data, const char *program,
+                                              const char *parameters, const char *target,
+                                              void **bytes, size_t *size, char *message,
+                                              size_t message_size)
+{
+    const tilus_child_source source = {.program = program, .parameters = parameters,
+                                       .target = target};
+    const char *template = !strcmp(program, "attention") ? "attention_sm90"
+                           : !strncmp(program, "attention_", 10) ? "attention_backward"
+                           : !strcmp(program, "mla") ? "mla" : "attention_decode";
+    return compile_template(template, data, &source, bytes, size, message, message_size);
 }

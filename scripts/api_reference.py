@@ -22,11 +22,12 @@ LIBRARIES = {
     "runtime": ("libtilus_rt", "Tilus::runtime", "tilus-rt"),
     "matmul": ("libtilus_matmul", "Tilus::matmul", "tilus-matmul"),
     "bigint": ("libtilus_bigint", "Tilus::bigint", "tilus-bigint"),
+    "attention": ("libtilus_attention", "Tilus::attention", "tilus-attention"),
     "compiler": ("libtilus_compiler", "Tilus::compiler", "tilus"),
 }
 # The headers in reading order, and the library that exports their functions.
-HEADERS = {"matmul": "matmul", "bigint": "bigint", "runtime": "runtime", "kernel": "runtime", "artefact": "runtime",
-           "types": "runtime", "child": "runtime", "version": "runtime",
+HEADERS = {"matmul": "matmul", "bigint": "bigint", "attention": "attention", "runtime": "runtime", "kernel": "runtime",
+           "artefact": "runtime", "types": "runtime", "child": "runtime", "version": "runtime",
            "export": "runtime", "tilus": "compiler", "ir": "compiler", "pass": "compiler"}
 
 LANGUAGE_LINKAGE = re.compile(r"^#ifdef __cplusplus\n.*?^#endif\n", re.MULTILINE | re.DOTALL)
@@ -382,8 +383,8 @@ def index(headers):
     lines = ["# The C interface", "",
              "<!-- scripts/api_reference.py --write makes this page from include/tilus/*.h. -->", "",
              "Made from the headers, which say the same. Users' guides are [matmul](../matmul.md), "
-             "[bigint](../bigint.md), [runtime](../runtime.md)", "and [artefacts](../artefact.md); what to do about a status or a "
-             "message stands in [errors](../errors.md).", "",
+             "[bigint](../bigint.md), [attention](../attention.md),", "[runtime](../runtime.md) and "
+             "[artefacts](../artefact.md); what to do about a status or a message stands in [errors](../errors.md).", "",
              "| header | library | |", "|---|---|---|"]
     for header in headers:
         text = first_sentence(re.split(r"\n\s*\n", header.intro)[0])

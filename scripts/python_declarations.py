@@ -17,7 +17,7 @@ SKIPPED = re.compile(r"tilus_(op|block|value|expr|layout|type_(?!bits|max|min|is
 SCALARS = {"size_t": "c_size_t", "int64_t": "c_int64", "uint64_t": "c_uint64", "int": "c_int", "unsigned int": "c_uint",
            "unsigned": "c_uint", "double": "c_double", "_Bool": "c_bool", "long long": "c_longlong",
            "uint32_t": "c_uint32", "unsigned char": "c_ubyte", "char": "c_char", "tilus_stream": "c_void_p"}
-HEAD = '''"""The C interface of libtilus_rt, libtilus_matmul and libtilus_compiler for ctypes.
+HEAD = '''"""The C interface of libtilus_rt, libtilus_matmul, libtilus_attention and libtilus_compiler for ctypes.
 
 Made by scripts/python_declarations.py; not to be edited."""
 import ctypes
@@ -100,7 +100,7 @@ def targets():
 
 def module(record):
     text = HEAD + "".join(enumerators(record)) + "".join(aggregates(record)) + targets()
-    for library in ("rt", "matmul", "compiler"):
+    for library in ("rt", "matmul", "attention", "compiler"):
         text += f"\n\n# Result and arguments.\n{library.upper()} = {{\n{''.join(functions(record, library))}}}\n"
     return text
 

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "test" / "abi"
 LISTS = ROOT / "cmake" / "exports"
-LIBRARIES = ["tilus_rt", "tilus_matmul", "tilus_bigint", "tilus_compiler"]
+LIBRARIES = ["tilus_rt", "tilus_matmul", "tilus_bigint", "tilus_attention", "tilus_compiler"]
 
 
 def output(*command):

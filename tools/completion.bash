@@ -60,4 +60,4 @@ _tilus()
 } 2> /dev/null
 
 complete -o default -F _tilus tilus-opt tilus-llc tilus-run tilus-reduce tilus-cache tilus-doctor tilus-dump \
-    tilus-tune tilus-matmul
+    tilus-tune tilus-matmul tilus-lsp tilus-explain

@@ -1,11 +1,12 @@
 /* Products of big integers beside GMP: checks them, and measures both.
  *
  *     bigint_bench KERNELS check PAIRS SEED [METHOD]   random pairs, on the device and by GMP
+ *     bigint_bench KERNELS check-sizes SEED BATCH A_BYTES B_BYTES ..   pairs of these sizes
  *     bigint_bench KERNELS time METHOD BATCH A_BYTES B_BYTES ..
- *                          microseconds; METHOD auto, schoolbook or transform, B_BYTES 0: squares
+ *                          microseconds; METHOD auto, schoolbook or transform
  *     bigint_bench - gmp BATCH A_BYTES B_BYTES ..      microseconds, on one core and on all
  *
- * KERNELS is a directory of artefacts. `time` gives the time of a product in a stream of many,
+ * KERNELS is a directory of artefacts; B_BYTES of 0 stands for squares. `time` gives the time of a product in a stream of many,
  * on one set of buffers. */
 #define _GNU_SOURCE
 #include <gmp.h>
@@ -287,24 +288,20 @@ static double time_device(tilus_bigint_plan *plan, const tilus_bigint_call *call
     return spent / (double)(count / 4) * 1e6;
 }
 
-static void time_problem(tilus_bigint_method method, int64_t batch, int64_t na, int64_t nb)
+static void time_problem(const tilus_bigint_problem *p)
 {
-    const tilus_bigint_problem p = {.struct_size = sizeof p, 
-                                    .a_bytes = na, .b_bytes = nb, .batch = batch,
-                                    .square = nb == 0, .method = method};
-    tilus_bigint_problem full = p;
-    full.b_bytes = nb ? nb : na;
     tilus_bigint_call call;
-    tilus_bigint_plan *plan = plan_of(&full, &call);
-    size_t size = (size_t)(batch * (na > nb ? na : nb));
+    tilus_bigint_plan *plan = plan_of(p, &call);
+    size_t na = (size_t)p->a_bytes, nb = (size_t)p->b_bytes, batch = (size_t)p->batch;
+    size_t size = batch * (na > nb ? na : nb);
     unsigned char *bytes = allocate(size);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)(next_random() >> 32);
-    OK(tilus_rt_upload(rt, 0, call.a, bytes, (size_t)(batch * na)));
+    OK(tilus_rt_upload(rt, 0, call.a, bytes, batch * na));
     if (call.b)
-        OK(tilus_rt_upload(rt, 0, call.b, bytes, (size_t)(batch * nb)));
+        OK(tilus_rt_upload(rt, 0, call.b, bytes, batch * nb));
     char *text = tilus_bigint_describe(plan);
-    printf("device %lld %lld %lld %.2f us  %s\n", (long long)batch, (long long)na, (long long)nb,
+    printf("device %zu %zu %zu %.2f us  %s\n", batch, na, p->square ? 0 : nb,
            time_device(plan, &call), strchr(text, ':') + 2);
     free(text);
     free(bytes);
@@ -349,30 +346,80 @@ static tilus_bigint_method method_of(const char *name)
          : !strcmp(name, "transform") ? TILUS_BIGINT_TRANSFORM : TILUS_BIGINT_AUTO;
 }
 
+/* Returns the problem that three words say. */
+static tilus_bigint_problem problem_of(char *const words[static 3], tilus_bigint_method method)
+{
+    int64_t na = atoll(words[1]), nb = atoll(words[2]);
+    return (tilus_bigint_problem){.struct_size = sizeof(tilus_bigint_problem), .method = method,
+                                  .a_bytes = na, .b_bytes = nb ? nb : na, .batch = atoll(words[0]),
+                                  .square = nb == 0};
+}
+
+/* ---- commands: of the words behind their names ---------------------------- */
+
+static int run_check(int count, char **words)
+{
+    state = strtoull(words[1], NULL, 0) * 2 + 1;
+    return check(strtoul(words[0], NULL, 0), count > 2 ? method_of(words[2]) : TILUS_BIGINT_AUTO);
+}
+
+static int run_check_sizes(int count, char **words)
+{
+    int failed = 0;
+    state = strtoull(words[0], NULL, 0) * 2 + 1;
+    for (int i = 1; i + 2 < count; i += 3) {
+        tilus_bigint_problem p = problem_of(words + i, TILUS_BIGINT_AUTO);
+        double start = seconds();
+        size_t wrong = check_one(&p);
+        printf("%s x %s x %s: %zu wrong, %.1f s\n", words[i], words[i + 1], words[i + 2], wrong,
+               seconds() - start);
+        failed |= wrong != 0;
+    }
+    return failed;
+}
+
+static int run_time(int count, char **words)
+{
+    for (int i = 1; i + 2 < count; i += 3) {
+        tilus_bigint_problem p = problem_of(words + i, method_of(words[0]));
+        time_problem(&p);
+    }
+    return 0;
+}
+
+static int run_gmp(int count, char **words)
+{
+    for (int i = 0; i + 2 < count; i += 3)
+        time_gmp(strtoul(words[i], NULL, 0), strtoul(words[i + 1], NULL, 0),
+                 strtoul(words[i + 2], NULL, 0));
+    return 0;
+}
+
+static const struct {
+    const char *name, *arguments;
+    int least;                  /* words */
+    bool device;
+    int (*run)(int count, char **words);
+} commands[] = {
+    {"check", "PAIRS SEED [METHOD]", 2, true, run_check},
+    {"check-sizes", "SEED BATCH A_BYTES B_BYTES ..", 4, true, run_check_sizes},
+    {"time", "METHOD BATCH A_BYTES B_BYTES ..", 4, true, run_time},
+    {"gmp", "BATCH A_BYTES B_BYTES ..", 3, false, run_gmp},
+};
+
 int main(int argc, char **argv)
 {
-    const char *command = argc > 2 ? argv[2] : "";
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc >= 6 && !strcmp(command, "gmp")) {
-        for (int i = 3; i + 2 < argc; i += 3)
-            time_gmp(strtoul(argv[i], NULL, 0), strtoul(argv[i + 1], NULL, 0),
-                     strtoul(argv[i + 2], NULL, 0));
-        return 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (argc < 3 + commands[i].least || strcmp(argv[2], commands[i].name) != 0)
+            continue;
+        if (commands[i].device)
+            open_device(argv[1]);
+        return commands[i].run(argc - 3, argv + 3);
     }
-    if (argc >= 7 && !strcmp(command, "time")) {
-        open_device(argv[1]);
-        for (int i = 4; i + 2 < argc; i += 3)
-            time_problem(method_of(argv[3]), atoll(argv[i]), atoll(argv[i + 1]),
-                         atoll(argv[i + 2]));
-        return 0;
-    }
-    if (argc < 5 || strcmp(command, "check") != 0) {
-        fprintf(stderr, "usage: bigint_bench KERNELS check PAIRS SEED [METHOD]\n"
-                        "       bigint_bench KERNELS time METHOD BATCH A_BYTES B_BYTES ..\n"
-                        "       bigint_bench - gmp BATCH A_BYTES B_BYTES ..\n");
-        return 2;
-    }
-    open_device(argv[1]);
-    state = strtoull(argv[4], NULL, 0) * 2 + 1;
-    return check(strtoul(argv[3], NULL, 0), argc > 5 ? method_of(argv[5]) : TILUS_BIGINT_AUTO);
+    fprintf(stderr, "usage:\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        fprintf(stderr, "  bigint_bench %s %s %s\n", commands[i].device ? "KERNELS" : "-",
+                commands[i].name, commands[i].arguments);
+    return 2;
 }

@@ -84,7 +84,7 @@ def run(chosen, options):
             archive.add(path, path.name)
     copy = pack / "bench"
     copy.mkdir()
-    for name in ("run", "gemm.py", "peers.csv"):
+    for name in ("run", "gemm.py", "attention.py", "attention_kinds.py", "peers.csv"):
         shutil.copy(machine.BENCH / name, copy / name)
     for name in ("harness", "peers", "plots"):
         shutil.copytree(machine.BENCH / name, copy / name,

@@ -55,7 +55,7 @@ int dry_rows(const Settings *s)
 
 static void print_kernel(const Kernel *kernel)
 {
-    printf("%s\t%s\t%s\n", kernel->name, matmul_program_name(kernel->program),
+    printf("%s\t%s\t%s\n", kernel->name, kernel->program,
            kernel->parameters);
 }
 

@@ -65,6 +65,14 @@ TILUS_API tilus_status tilus_compile_in_child(void *data, const char *program,
                                               void **bytes, size_t *size, char *message,
                                               size_t message_size);
 
+/* A tilus_attention_compiler (tilus/attention.h), which does and fails as tilus_compile_in_child
+ * does. */
+TILUS_API tilus_status tilus_attention_compile_in_child(void *data, const char *program,
+                                                        const char *parameters,
+                                                        const char *target, void **bytes,
+                                                        size_t *size, char *message,
+                                                        size_t message_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,7 +58,7 @@ typedef struct tilus_matmul_problem {
                                    of tilus_matmul_call; 0: k */
     int64_t experts;            /* matrices of weights, 1 to 1024, and biases [experts, n]: each row
                                    of A goes to one, as tilus_matmul_call.offsets say; 0: there is
-                                   one matrix for all rows. What follows is 0 then */
+                                   one matrix for all rows, and `top` to `combine` are 0 */
     int64_t top;                /* rows of a token, 1 to 65536; 0: 1 */
     bool gather;                /* A is [m / top, k]: row r is ids[r] / top of it */
     bool scatter;               /* row r is stored as row ids[r] of C, and has that residual */
@@ -67,6 +67,14 @@ typedef struct tilus_matmul_problem {
                                    of residual [m / top, n] */
     bool multiply;              /* with residual and without combine: C = function(A x B + bias) *
                                    residual, as silu(A x gate) * (A x up) */
+    bool batch_invariant;       /* a row of C has the same bits whatever m and the other rows of A
+                                   are; tilus_matmul_describe says what that costs. Never by
+                                   cuBLAS; with experts on Hopper only */
+    unsigned char reserved[3];  /* 0: nothing reads them yet, and others are refused */
+    const char *product;        /* that tensor cores multiply: f8e4m3 or i8, on compute capability
+                                   9.0 alone, for A of f16, bf16 or the product's type, without
+                                   zero points, experts, multiply and batch_invariant; NULL: f16
+                                   or bf16 */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -79,9 +87,9 @@ typedef struct tilus_matmul_kernel {
 } tilus_matmul_kernel;
 
 /* Makes the artefact of the program `program` of the template for `target` ("sm_90a"), with
- * `parameters`: "W=u4 GROUP=128 ..", values of -D. *bytes are freed with free(), as tilus_free does. On failure
- * message[0..size) says why. Called by any thread that makes a plan or runs one, several at
- * once. */
+ * `parameters`: "W=u4 GROUP=128 ..", values of -D. *bytes are freed with free(), as tilus_free does.
+ * On failure message[0..message_size) says why. Called by any thread that prepares or runs a
+ * plan, several at once. */
 typedef tilus_status tilus_matmul_compiler(void *data, const char *program,
                                            const char *parameters, const char *target,
                                            void **bytes, size_t *size, char *message,
@@ -246,6 +254,8 @@ typedef struct tilus_matmul_call {
                                    0 to m - 1, and but for gather all different */
     uint64_t route;             /* with combine, f32 [m], by ids; rows of weight 0 count nothing
                                    whatever they are, as those that no expert has must */
+    uint64_t a_scales;          /* where A is of the problem's product: f32 [m], scales of A's
+                                   rows */
 } tilus_matmul_call;
 
 /* Bytes of device memory that runs of `m` rows need, the semaphores among them; grows with m,

@@ -197,6 +197,8 @@ typedef struct tilus_remark_info {
     tilus_remark_kind kind;
     const char *pass, *name;
     const char *text;           /* "{int Copies} iterations .."; "{-int ..}" is in data only */
+    const char *meaning;        /* a sentence */
+    const char *cure;           /* an edit that may change what a missed one regrets; else NULL */
 } tilus_remark_info;
 
 /* The i-th remark in existence; false past the last, and where info->struct_size is no size of
@@ -562,9 +564,10 @@ TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                                  const tilus_jit_options *options, void **bytes,
                                  size_t *size);
 
-/* Returns the program text that this library has built in under `name`, with what it imports: "matmul",
- * "bigint" and "bigint_ntt" are kernels/matmul.tilus and so on. `*size` bytes and a NUL, in static storage; NULL when there is
- * none. Thread safe. */
+/* Returns the program text that this library has built in under `name`, with what it imports:
+ * "matmul", "bigint", "bigint_ntt", "attention_sm90", "attention_backward", "attention_decode" and
+ * "mla" are kernels/matmul.tilus and so on. `*size` bytes and a NUL, in static storage; NULL when
+ * there is none. Thread safe. */
 TILUS_API const char *tilus_template_text(const char *name, size_t *size);
 
 /* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix
@@ -583,6 +586,14 @@ TILUS_API tilus_status tilus_bigint_compile(void *cache, const char *program,
                                             const char *parameters, const char *target,
                                             void **bytes, size_t *size, char *message,
                                             size_t message_size);
+
+/* A tilus_attention_compiler (tilus/attention.h), for the templates of attention,
+ * kernels/attention_sm90.tilus, kernels/attention_backward.tilus, kernels/attention_decode.tilus and
+ * kernels/mla.tilus: otherwise as tilus_matmul_compile, and it fails as that does. Thread safe. */
+TILUS_API tilus_status tilus_attention_compile(void *cache, const char *program,
+                                               const char *parameters, const char *target,
+                                               void **bytes, size_t *size, char *message,
+                                               size_t message_size);
 
 /* ---- the CPU engine ------------------------------------------------- */
 

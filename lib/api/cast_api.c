@@ -2,9 +2,8 @@
 #define _GNU_SOURCE
 #include "cast/plan.h"
 #include "codegen/codegen.h"
-#include "ir/op_attrs.h"
 #include "ir/structure.h"
-#include "select/plan.h"
+#include "select/cast_plans.h"
 #include "tilus/tilus.h"
 #include "types/storage.h"
 
@@ -14,9 +13,7 @@ typedef struct Printer {
     Text out;
     Module *m;
     unsigned sm;
-    bool operations, failed;
-    CastQuery *seen;            /* printed, as often as a module may have them */
-    uint32_t count, capacity;
+    bool operations;
 } Printer;
 
 static Printer printer_of(Module *m, unsigned sm, bool operations)
@@ -34,59 +31,16 @@ static void print_plan(Printer *p, const CastPlan *plan)
         cast_print_ops(&p->out, plan);
 }
 
-static bool is_same_query(const CastQuery *a, const CastQuery *b)
+static void take_plan(void *data, const Op *op, const CastQuery *query, const CastPlan *plan)
 {
-    return a->from == b->from && a->to == b->to && a->elements == b->elements &&
-           a->packed == b->packed && a->families == b->families && a->finite == b->finite &&
-           a->deferred == b->deferred;
-}
-
-static bool is_seen(Printer *p, const CastQuery *query)
-{
-    for (uint32_t i = 0; i < p->count; i++)
-        if (is_same_query(&p->seen[i], query))
-            return true;
-    arena_push(&p->m->arena, p->seen, p->count, p->capacity, *query);
-    return false;
-}
-
-/* The plan of run `i`, or that there is none, once for all casts that have one query; what
- * zero points cost depends on who shares them. */
-static void print_run(Printer *p, const CastRuns *runs, unsigned i)
-{
-    CastQuery query = {.from = runs->from, .to = runs->to, .packed = runs->packed,
-                       .elements = cast_run_length(runs, i)};
-    const CastPlan *plan = runs->planned ? runs->plans[i] : NULL;
-    if (plan)
-        query = plan->query;
-    if (plan && plan->family == CAST_FAMILY_codebook)
-        query.families = 1u << plan->family;
-    if ((!plan || plan->less == DTYPE_none) && is_seen(p, &query))
-        return;
+    Printer *p = data;
+    (void)op;
     if (plan) {
         print_plan(p, plan);
         return;
     }
-    cast_print_query(&p->out, &query);
+    cast_print_query(&p->out, query);
     text_printf(&p->out, "element by element\n");
-}
-
-/* The first run, and the last one when that is shorter. */
-static bool print_op(Op *op, void *data)
-{
-    Printer *p = data;
-    const Planner *planner = planner_of(op->code);
-    Plan plan;
-    if (!planner || planner->family != PLAN_cast)
-        return true;
-    p->failed |= !select_plan(p->m, op, p->sm, &plan);
-    const CastRuns *runs = &plan.cast.codes;
-    if (p->failed)
-        return false;
-    print_run(p, runs, 0);
-    if (runs->count > 1 && cast_run_length(runs, runs->count - 1) < CAST_ELEMENTS_MAX)
-        print_run(p, runs, runs->count - 1);
-    return true;
 }
 
 char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations)
@@ -97,9 +51,7 @@ char *tilus_cast_plans(tilus_module *module, const char *cpu, bool operations)
     if (!sm || !verify_edited(module))
         return NULL;
     Printer p = printer_of(module, sm, operations);
-    for (Program *program = module->programs; program; program = program->next)
-        region_walk(program->body, print_op, &p);
-    return p.failed ? NULL : strdup(text_string(&p.out));
+    return cast_plans_visit(module, sm, take_plan, &p) ? strdup(text_string(&p.out)) : NULL;
 }
 
 static void print_query(Printer *p, const CastQuery *query)

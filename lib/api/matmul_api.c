@@ -1,5 +1,5 @@
-/* Public API: the compilers that the libraries of matrix products and of big integers ask for
- * kernels that they do not find. */
+/* Public API: the compilers that the libraries of matrix products, of big integers and of
+ * attention ask for kernels that they do not find. */
 #define _GNU_SOURCE
 #include "api/defines.h"
 #include "tilus/tilus.h"
@@ -9,17 +9,25 @@
 #include <string.h>
 
 /* Files of kernels/, which the build writes as sources. */
-extern const char matmul_template[], bigint_template[], bigint_ntt_template[];
-extern const size_t matmul_template_size, bigint_template_size, bigint_ntt_template_size;
+#define TEMPLATES(TEMPLATE)                                                                   \
+    TEMPLATE(matmul) TEMPLATE(bigint) TEMPLATE(bigint_ntt) TEMPLATE(attention_sm90)           \
+    TEMPLATE(attention_backward) TEMPLATE(attention_decode) TEMPLATE(mla)
+#define TEMPLATE(name)                                                                        \
+    extern const char name##_template[];                                                      \
+    extern const size_t name##_template_size;
+TEMPLATES(TEMPLATE)
+#undef TEMPLATE
 
 const char *tilus_template_text(const char *name, size_t *size)
 {
     const struct {
         const char *name, *text;
         size_t size;
-    } templates[] = {{"matmul", matmul_template, matmul_template_size},
-                     {"bigint", bigint_template, bigint_template_size},
-                     {"bigint_ntt", bigint_ntt_template, bigint_ntt_template_size}};
+    } templates[] = {
+#define TEMPLATE(name) {#name, name##_template, name##_template_size},
+        TEMPLATES(TEMPLATE)
+#undef TEMPLATE
+    };
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
         if (!strcmp(name, templates[i].name)) {
             *size = templates[i].size;
@@ -114,4 +122,18 @@ tilus_status tilus_bigint_compile(void *cache, const char *program, const char *
     bool is_product = !strcmp(program, "product") || !strcmp(program, "carry");
     return compile(is_product ? &product : &transform, cache, program, parameters, target, bytes,
                    size, message, message_size);
+}
+
+tilus_status tilus_attention_compile(void *cache, const char *program, const char *parameters,
+                                     const char *target, void **bytes, size_t *size,
+                                     char *message, size_t message_size)
+{
+    const Template templates[] = {{"attention_sm90", "attention_sm90.tilus", 0},
+                                  {"attention_backward", "attention_backward.tilus", 0},
+                                  {"mla", "mla.tilus", 0},
+                                  {"attention_decode", "attention_decode.tilus", 0}};
+    int i = !strcmp(program, "attention") ? 0 : !strncmp(program, "attention_", 10) ? 1
+            : !strcmp(program, "mla") ? 2 : 3;
+    return compile(&templates[i], cache, program, parameters, target, bytes, size, message,
+                   message_size);
 }

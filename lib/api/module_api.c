@@ -116,7 +116,8 @@ bool tilus_remark_at(size_t i, tilus_remark_info *info)
     if (i >= REMARK_COUNT)
         return false;
     const RemarkInfo *row = &remark_info[i];
-    const tilus_remark_info all = {sizeof all, row->kind, row->pass, row->name, row->text};
+    const tilus_remark_info all = {sizeof all, row->kind, row->pass, row->name, row->text,
+                                   row->meaning, row->cure};
     return SIZED_FILL(tilus_remark_info, info, &all, "info", ((Report){NULL, 0}));
 }
 

@@ -1,17 +1,16 @@
-/* Inside of the library of big integers: kernels by name, plans, launches.
+/* Inside of the library of big integers: plans and launches. Its frame, which finds and loads
+ * kernels, is support/kernel_library.h.
  *
- *     bigint.c    opens the library, keeps its options, reports failures
- *     kernels.c   the table of kernels; finds artefacts and loads them, each once
+ *     bigint.c    opens the library
+ *     kernels.c   the table of kernels
  *     roots.c     the table of roots of unity, on each device that transforms
  *     plan.c      plans: chooses by sizes, says what was chosen
  *     mul.c       the launches of a product */
 #ifndef TILUS_BIGINT_INTERNAL_H
 #define TILUS_BIGINT_INTERNAL_H
 
+#include "support/kernel_library.h"
 #include "tilus/bigint.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 enum {
     BIGINT_ALIGN = 256,             /* bytes, of parts of the workspace */
@@ -28,33 +27,20 @@ enum {
     BIGINT_DEVICES_MAX = 64
 };
 
-/* ---- failures ----------------------------------------------------------- */
-
-/* Keeps the text for tilus_rt_error, and returns the status. */
-tilus_status bigint_fail(tilus_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-#define bigint_refuse(...) bigint_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
-tilus_status bigint_fail_memory(void);
-
-/* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
-#define BIGINT_TAKE(type, to, from, object) \
-    bigint_take((type *){(to)}, sizeof(type), (const type *){(from)}, object, #type)
-tilus_status bigint_take(void *to, size_t size, const void *from, const char *object,
-                         const char *name);
-
 /* ---- kernels ------------------------------------------------------------ */
 
 typedef enum BigintProgram {
     BIGINT_PRODUCT, BIGINT_CARRY, BIGINT_SPREAD, BIGINT_FORWARD, BIGINT_BACKWARD, BIGINT_GATHER
 } BigintProgram;
 
-/* Rows of the table of kernels: products by tiles of 512 << i bytes, passes by radix. Of `LOOSE`
+/* Rows of the table of kernels: products by tiles, passes by radix. Of `LOOSE`
  * ones addresses and lengths are any; of `INNER` passes columns have more than one point. */
 enum {
     BIGINT_TILES = 5,
+    BIGINT_SQUARE = BIGINT_TILES,                           /* the tile of squares */
     BIGINT_RADICES = BIGINT_RADIX_MAX - BIGINT_RADIX_MIN + 1,
     BIGINT_K_PRODUCT = 0,                                   /* + 2 * tile + loose */
-    BIGINT_K_CARRY = BIGINT_K_PRODUCT + 2 * BIGINT_TILES,
+    BIGINT_K_CARRY = BIGINT_K_PRODUCT + 2 * (BIGINT_TILES + 1),
                                                             /* + 2 * small + loose; then + loose */
     BIGINT_K_SPREAD = BIGINT_K_CARRY + 4,
     BIGINT_K_GATHER = BIGINT_K_SPREAD + 2,
@@ -63,38 +49,21 @@ enum {
     BIGINT_KERNELS = BIGINT_K_BACKWARD + 2 * BIGINT_RADICES
 };
 
-/* A row of the table: its texts are static. */
-typedef struct BigintRow {
-    BigintProgram program;
-    char name[32], parameters[64];
-} BigintRow;
+/* Returns how many bytes of a product a block of the tile has. */
+int bigint_tile_bytes(int tile);
 
-/* Writes the i-th row. */
-void bigint_row(int i, BigintRow *row);
+/* Writes the i-th row, as kernel_library_find takes it. */
+void bigint_kernel(int i, const char *target, Kernel *kernel);
 
-/* Returns the name of a program. */
-const char *bigint_program_name(BigintProgram program);
-
-/* A kernel for one target. */
-typedef struct Kernel {
-    pthread_mutex_t lock;               /* of loading */
-    _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
-} Kernel;
-
-enum { BIGINT_TARGETS = 2 };            /* "sm_80", "sm_90a" */
-
-/* Loads kernel i for a target, unless it was, and makes it ready on the device. */
-tilus_status bigint_kernel_prepare(tilus_bigint *bigint, int i, int target, int device);
+/* Checks that a loaded kernel takes the arguments that launches give, in their order. */
+tilus_status bigint_check(Kernel *kernel, const tilus_kernel_info *info);
 
 /* ---- the library -------------------------------------------------------- */
 
 struct tilus_bigint {
-    tilus_rt *rt;
-    tilus_bigint_options options;
-    char *directory;                                /* options.directory, a copy */
-    Kernel kernels[BIGINT_TARGETS][BIGINT_KERNELS];
-    pthread_mutex_t lock;                           /* of what follows */
-    uint64_t roots[BIGINT_DEVICES_MAX];             /* 0: not yet there */
+    KernelLibrary library;
+    pthread_mutex_t lock;                   /* of `roots` */
+    uint64_t roots[BIGINT_DEVICES_MAX];     /* 0: not yet there */
 };
 
 /* Returns the address of the table of roots on the device, made at the first call, in *out. */
@@ -114,9 +83,10 @@ typedef struct Space {
 struct tilus_bigint_plan {
     tilus_bigint *bigint;
     tilus_bigint_problem problem;   /* batch and b_bytes are not 0, method is not AUTO */
-    int device, target;
+    int device;
+    Kernel *kernels[BIGINT_KERNELS];            /* NULL: not needed */
     bool loose;                     /* lengths are not multiples of 16 */
-    int tile;                       /* schoolbook: a block has 512 << tile bytes of a product */
+    int tile;                       /* schoolbook, of BIGINT_TILES or BIGINT_SQUARE */
     bool small;                     /* parts have BIGINT_SMALL bytes, not BIGINT_PART */
     int log;                        /* transform: of 2^log points .. */
     int passes, radix[BIGINT_PASSES_MAX];       /* .. by passes of 2^radix */

@@ -142,57 +142,53 @@ size_t bigint_launches(const tilus_bigint_plan *plan, const tilus_bigint_call *c
 
 /* ---- calls -------------------------------------------------------------- */
 
-static tilus_status check_address(const char *field, uint64_t address, unsigned align)
-{
-    if (!address)
-        return bigint_refuse("call: %s is 0", field);
-    if (address % align)
-        return bigint_refuse("call: %s is 0x%llx, not a multiple of %u", field,
-                             (unsigned long long)address, align);
-    return TILUS_OK;
-}
-
 static tilus_status check_workspace(const tilus_bigint_plan *plan, const tilus_bigint_call *call)
 {
     size_t wanted = plan->space.size;
     if (call->workspace_size < wanted)
-        return bigint_refuse("call: workspace_size is %zu, and the plan needs %zu",
-                             call->workspace_size, wanted);
-    return wanted ? check_address("workspace", call->workspace, BIGINT_ALIGN) : TILUS_OK;
+        return library_refuse("call: workspace_size is %zu, and the plan needs %zu",
+                              call->workspace_size, wanted);
+    return wanted ? library_check_address("call: workspace", call->workspace, BIGINT_ALIGN)
+                  : TILUS_OK;
 }
 
 static tilus_status check_call(const tilus_bigint_plan *plan, tilus_bigint_call *call)
 {
     tilus_status status;
     if (!atomic_load(&plan->prepared))
-        return bigint_fail(TILUS_ERROR_STATE, "the plan is not prepared: call "
-                           "tilus_bigint_prepare first");
+        return library_fail(TILUS_ERROR_STATE, "the plan is not prepared: call "
+                            "tilus_bigint_prepare first");
     if (plan->problem.square && call->b && call->b != call->a)
-        return bigint_refuse("call: b of a square is 0x%llx, not 0 or a",
-                             (unsigned long long)call->b);
+        return library_refuse("call: b of a square is 0x%llx, not 0 or a",
+                              (unsigned long long)call->b);
     if (plan->problem.square)
         call->b = call->a;
-    if ((status = check_address("a", call->a, 16)) != TILUS_OK ||
-        (status = check_address("b", call->b, 16)) != TILUS_OK ||
-        (status = check_address("c", call->c, 16)) != TILUS_OK)
+    if ((status = library_check_address("call: a", call->a, 16)) != TILUS_OK ||
+        (status = library_check_address("call: b", call->b, 16)) != TILUS_OK ||
+        (status = library_check_address("call: c", call->c, 16)) != TILUS_OK)
         return status;
     return check_workspace(plan, call);
 }
 
-static tilus_status enqueue(const tilus_bigint_plan *plan, tilus_stream stream,
-                            tilus_bigint_call call)
+/* A checked call of a plan. */
+typedef struct Work {
+    const tilus_bigint_plan *plan;
+    tilus_bigint_call call;
+} Work;
+
+static tilus_status enqueue(const void *data, tilus_stream stream)
 {
+    const Work *work = data;
+    const tilus_bigint_plan *plan = work->plan;
     const tilus_bigint_problem *p = &plan->problem;
-    Kernel *kernels = plan->bigint->kernels[plan->target];
+    tilus_bigint_call call = work->call;
     tilus_status status = TILUS_OK;
     for (int64_t done = 0; done < p->batch && status == TILUS_OK; done += plan->group) {
         int64_t pairs = p->batch - done < plan->group ? p->batch - done : plan->group;
         Launch launches[BIGINT_LAUNCHES_MAX];
         size_t count = bigint_launches(plan, &call, pairs, launches);
         for (size_t i = 0; i < count && status == TILUS_OK; i++)
-            status = tilus_launch(atomic_load_explicit(&kernels[launches[i].kernel].loaded,
-                                                       memory_order_acquire),
-                                  stream, launches[i].args, launches[i].count, 0, 0);
+            status = kernel_launch(plan->kernels[launches[i].kernel], stream, launches[i].args);
         call.a += (uint64_t)(pairs * p->a_bytes);
         call.b += (uint64_t)(pairs * p->b_bytes);
         call.c += (uint64_t)(pairs * result_bytes(plan));
@@ -200,28 +196,14 @@ static tilus_status enqueue(const tilus_bigint_plan *plan, tilus_stream stream,
     return status;
 }
 
-/* Returns true for NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, which are streams of the
- * current context. */
-static bool is_special(tilus_stream stream)
-{
-    return (uintptr_t)stream <= 2;
-}
-
 tilus_status tilus_bigint_mul(tilus_bigint_plan *plan, tilus_stream stream,
                               const tilus_bigint_call *call)
 {
-    tilus_rt *rt = plan->bigint->rt;
-    tilus_bigint_call own;
-    bool entered;
-    tilus_status status = BIGINT_TAKE(tilus_bigint_call, &own, call, "call");
+    Work work = {.plan = plan};
+    tilus_status status = LIBRARY_TAKE(tilus_bigint_call, &work.call, call, "call");
     if (status == TILUS_OK)
-        status = check_call(plan, &own);
-    if (status != TILUS_OK || !is_special(stream))
-        return status == TILUS_OK ? enqueue(plan, stream, own) : status;
-    status = tilus_rt_enter(rt, plan->device, &entered);
+        status = check_call(plan, &work.call);
     if (status != TILUS_OK)
         return status;
-    status = enqueue(plan, stream, own);
-    tilus_status left = tilus_rt_leave(rt, plan->device, entered);
-    return status == TILUS_OK ? left : status;
+    return kernel_library_enqueue(plan->bigint->library.rt, plan->device, stream, enqueue, &work);
 }

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     SCHOOLBOOK_MAX = 65536,         /* bytes of the shorter factor: 255^2 * 66051 < 2^32 */
+    SQUARE_MIN = 4096,              /* bytes from which on half of the digits' products pays */
     GROUP_POINTS_LOG = 27           /* of the points of pairs that go together, two each */
 };
 
@@ -22,8 +22,8 @@ static tilus_status check_range(const char *field, int64_t value, int64_t max)
 {
     if (value >= 1 && value <= max)
         return TILUS_OK;
-    return bigint_refuse("problem: %s is %lld, not 1 to %lld", field, (long long)value,
-                         (long long)max);
+    return library_refuse("problem: %s is %lld, not 1 to %lld", field, (long long)value,
+                          (long long)max);
 }
 
 static tilus_status check_square(tilus_bigint_problem *p)
@@ -31,8 +31,8 @@ static tilus_status check_square(tilus_bigint_problem *p)
     if (!p->square || p->b_bytes == p->a_bytes)
         return TILUS_OK;
     if (p->b_bytes)
-        return bigint_refuse("problem: b_bytes of a square is %lld, not 0 or a_bytes, %lld",
-                             (long long)p->b_bytes, (long long)p->a_bytes);
+        return library_refuse("problem: b_bytes of a square is %lld, not 0 or a_bytes, %lld",
+                              (long long)p->b_bytes, (long long)p->a_bytes);
     p->b_bytes = p->a_bytes;
     return TILUS_OK;
 }
@@ -40,19 +40,19 @@ static tilus_status check_square(tilus_bigint_problem *p)
 static tilus_status check_method(const tilus_bigint_problem *p)
 {
     if ((unsigned)p->method > TILUS_BIGINT_TRANSFORM)
-        return bigint_refuse("problem: method is %d, not 0 to %d", (int)p->method,
-                             TILUS_BIGINT_TRANSFORM);
+        return library_refuse("problem: method is %d, not 0 to %d", (int)p->method,
+                              TILUS_BIGINT_TRANSFORM);
     if (p->method == TILUS_BIGINT_SCHOOLBOOK && least(p->a_bytes, p->b_bytes) > SCHOOLBOOK_MAX)
-        return bigint_refuse("problem: the schoolbook method is for a factor of at most %d bytes, "
-                             "the shorter one has %lld", SCHOOLBOOK_MAX,
-                             (long long)least(p->a_bytes, p->b_bytes));
+        return library_refuse("problem: the schoolbook method is for a factor of at most %d bytes, "
+                              "the shorter one has %lld", SCHOOLBOOK_MAX,
+                              (long long)least(p->a_bytes, p->b_bytes));
     return TILUS_OK;
 }
 
 /* Copies the problem and fills in defaults. */
 static tilus_status take_problem(const tilus_bigint_problem *problem, tilus_bigint_problem *p)
 {
-    tilus_status status = BIGINT_TAKE(tilus_bigint_problem, p, problem, "problem");
+    tilus_status status = LIBRARY_TAKE(tilus_bigint_problem, p, problem, "problem");
     if (status != TILUS_OK)
         return status;
     p->batch = p->batch ? p->batch : 1;
@@ -85,7 +85,7 @@ static size_t aligned(size_t size)
 static int tile_for(int64_t bytes)
 {
     int tile = 0;
-    while (tile < BIGINT_TILES - 1 && 512 << tile < bytes)
+    while (tile < BIGINT_TILES - 1 && bigint_tile_bytes(tile) < bytes)
         tile++;
     return tile;
 }
@@ -100,17 +100,32 @@ static int log_for(const tilus_bigint_problem *p)
     return log;
 }
 
-/* Estimate microseconds on an H200, from measurements (docs/bigint.md). A block of small tiles
+/* Estimates microseconds of squares with half of the digits' products on an H200, from
+ * measurements (docs/bigint.md). */
+static double squares_us(const tilus_bigint_plan *plan)
+{
+    double n = (double)plan->problem.a_bytes;
+    double terms = (double)plan->problem.batch * n * (n / 2 + 2.7 * bigint_tile_bytes(plan->tile));
+    double block = n * 0.0019, all = terms * 3.5e-9;
+    return 8 + (all > block ? all : block);
+}
+
+/* Estimates microseconds on an H200, from measurements (docs/bigint.md). A block of small tiles
  * goes through a byte of the shorter factor in 1.3 ns, one of the largest in 2.6; all blocks
  * together multiply 480 bytes by a byte in a ps. */
-static double schoolbook_us(const tilus_bigint_plan *plan)
+static double products_us(const tilus_bigint_plan *plan)
 {
     const tilus_bigint_problem *p = &plan->problem;
-    double tile = 512 << plan->tile, shorter = (double)least(p->a_bytes, p->b_bytes);
+    double tile = bigint_tile_bytes(plan->tile), shorter = (double)least(p->a_bytes, p->b_bytes);
     double terms = (double)p->batch * ((double)p->a_bytes * (double)p->b_bytes + shorter * tile);
     double block = (shorter + tile) * (plan->tile == BIGINT_TILES - 1 ? 0.0026 : 0.0013);
     double all = terms * 2.1e-9;
     return 5 + (result_bytes(plan) > tile ? 3 : 0) + (all > block ? all : block);
+}
+
+static double schoolbook_us(const tilus_bigint_plan *plan)
+{
+    return plan->tile == BIGINT_SQUARE ? squares_us(plan) : products_us(plan);
 }
 
 static double transform_us(const tilus_bigint_plan *plan)
@@ -121,14 +136,16 @@ static double transform_us(const tilus_bigint_plan *plan)
 }
 
 /* Chooses the tile of the schoolbook method: one holds a product, or many small ones run where
- * large ones would be few. */
+ * large ones would be few, and for squares, which leave out more of the products the less a tile
+ * holds. */
 static void choose_tile(tilus_bigint_plan *plan)
 {
     int64_t large = plan->problem.batch * ceil_div(result_bytes(plan), BIGINT_PART);
     plan->tile = tile_for(result_bytes(plan));
-    plan->small = result_bytes(plan) > 4096 && large < 66;
+    bool halves = plan->problem.square && plan->problem.a_bytes >= SQUARE_MIN;
+    plan->small = halves || (result_bytes(plan) > 4096 && large < 66);
     if (plan->small)
-        plan->tile = 1;
+        plan->tile = halves ? BIGINT_SQUARE : 1;
 }
 
 static void choose_passes(tilus_bigint_plan *plan)
@@ -165,7 +182,8 @@ static void lay_out(tilus_bigint_plan *plan)
         plan->group = least(p->batch, (int64_t)1 << (GROUP_POINTS_LOG - 1 - plan->log));
         points = ((size_t)plan->group << plan->log) * sizeof(uint64_t);
     }
-    plan->parts = ceil_div(result_bytes(plan), transform ? BIGINT_PART : 512 << plan->tile);
+    plan->parts = ceil_div(result_bytes(plan),
+                           transform ? BIGINT_PART : bigint_tile_bytes(plan->tile));
     size_t summary = transform || plan->parts > 1
         ? aligned((size_t)(plan->group * plan->parts) * sizeof(uint32_t)) : 0;
     plan->space.y = p->square ? 0 : points;
@@ -183,16 +201,32 @@ size_t tilus_bigint_workspace_size(const tilus_bigint_plan *plan)
 
 static tilus_status check_device(tilus_bigint_plan *plan)
 {
-    tilus_rt *rt = plan->bigint->rt;
+    tilus_rt *rt = plan->bigint->library.rt;
     int count = tilus_rt_device_count(rt), device = plan->device;
     if (device < 0 || device >= count || device >= BIGINT_DEVICES_MAX)
-        return bigint_fail(TILUS_ERROR_NO_DEVICE, "no device %d, there are %d", device, count);
+        return library_fail(TILUS_ERROR_NO_DEVICE, "no device %d, there are %d", device, count);
     int capability = tilus_rt_compute_capability(rt, device);
     if (capability < 80)
-        return bigint_fail(TILUS_ERROR_UNSUPPORTED, "device %d, %s, has compute capability %d.%d, "
-                           "and products need 8.0", device, tilus_rt_device_name(rt, device),
-                           capability / 10, capability % 10);
-    plan->target = capability == 90;
+        return library_fail(TILUS_ERROR_UNSUPPORTED, "device %d, %s, has compute capability %d.%d, "
+                            "and products need 8.0", device, tilus_rt_device_name(rt, device),
+                            capability / 10, capability % 10);
+    return TILUS_OK;
+}
+
+/* Finds the kernels that launches name. */
+static tilus_status find_kernels(tilus_bigint_plan *plan)
+{
+    const tilus_bigint_call call = {0};
+    Launch launches[BIGINT_LAUNCHES_MAX];
+    tilus_bigint *bigint = plan->bigint;
+    int capability = tilus_rt_compute_capability(bigint->library.rt, plan->device);
+    size_t count = bigint_launches(plan, &call, 1, launches);
+    for (size_t i = 0; i < count; i++) {
+        Kernel wanted, **kernel = &plan->kernels[launches[i].kernel];
+        bigint_kernel(launches[i].kernel, capability == 90 ? "sm_90a" : "sm_80", &wanted);
+        if (!*kernel && !(*kernel = kernel_library_find(&bigint->library, &wanted)))
+            return library_fail_memory();
+    }
     return TILUS_OK;
 }
 
@@ -202,20 +236,22 @@ tilus_status tilus_bigint_plan_create(tilus_bigint *bigint, const tilus_bigint_p
     *out = NULL;
     tilus_bigint_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
-        return bigint_fail_memory();
+        return library_fail_memory();
     plan->bigint = bigint;
     plan->device = device;
     tilus_status status = take_problem(problem, &plan->problem);
     if (status == TILUS_OK)
         status = check_device(plan);
-    if (status != TILUS_OK) {
-        free(plan);
-        return status;
+    if (status == TILUS_OK) {
+        choose(plan);
+        lay_out(plan);
+        status = find_kernels(plan);
     }
-    choose(plan);
-    lay_out(plan);
-    *out = plan;
-    return TILUS_OK;
+    if (status == TILUS_OK)
+        *out = plan;
+    else
+        free(plan);
+    return status;
 }
 
 void tilus_bigint_plan_free(tilus_bigint_plan *plan)
@@ -223,25 +259,12 @@ void tilus_bigint_plan_free(tilus_bigint_plan *plan)
     free(plan);
 }
 
-/* Fills used[] with the kernels of the plan, all of them for NULL. */
-static void mark_kernels(const tilus_bigint_plan *plan, bool used[static BIGINT_KERNELS])
-{
-    const tilus_bigint_call call = {0};
-    Launch launches[BIGINT_LAUNCHES_MAX];
-    size_t count = plan ? bigint_launches(plan, &call, 1, launches) : 0;
-    memset(used, !plan, BIGINT_KERNELS * sizeof *used);
-    for (size_t i = 0; i < count; i++)
-        used[launches[i].kernel] = true;
-}
-
 tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
 {
-    bool used[BIGINT_KERNELS];
     tilus_status status = TILUS_OK;
-    mark_kernels(plan, used);
     for (int i = 0; i < BIGINT_KERNELS && status == TILUS_OK; i++)
-        if (used[i])
-            status = bigint_kernel_prepare(plan->bigint, i, plan->target, plan->device);
+        if (plan->kernels[i])
+            status = kernel_prepare(plan->kernels[i], plan->device);
     uint64_t roots = 0;
     if (status == TILUS_OK && plan->problem.method == TILUS_BIGINT_TRANSFORM)
         status = bigint_roots_prepare(plan->bigint, plan->device, &roots);
@@ -256,19 +279,16 @@ tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
 
 char *tilus_bigint_kernels(const tilus_bigint_plan *plan)
 {
-    bool used[BIGINT_KERNELS];
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    mark_kernels(plan, used);
     for (int i = 0; i < BIGINT_KERNELS; i++) {
-        BigintRow row;
-        bigint_row(i, &row);
-        if (used[i])
-            fprintf(out, "%s\t%s\t%s\n", row.name, bigint_program_name(row.program),
-                    row.parameters);
+        Kernel kernel;
+        bigint_kernel(i, "", &kernel);
+        if (!plan || plan->kernels[i])
+            fprintf(out, "%s\t%s\t%s\n", kernel.name, kernel.program, kernel.parameters);
     }
     if (fclose(out) == 0)
         return text;
@@ -279,8 +299,9 @@ char *tilus_bigint_kernels(const tilus_bigint_plan *plan)
 static void describe_schoolbook(FILE *out, const tilus_bigint_plan *plan)
 {
     int64_t blocks = plan->problem.batch * plan->parts;
-    fprintf(out, "schoolbook by tensor cores, %lld block%s of %d bytes of the product%s, %s\n",
-            (long long)blocks, blocks == 1 ? "" : "s", 512 << plan->tile, blocks == 1 ? "" : "s",
+    fprintf(out, "schoolbook by tensor cores, %s%lld block%s of %d bytes of the product%s, %s\n",
+            plan->tile == BIGINT_SQUARE ? "half of the digits' products, " : "", (long long)blocks,
+            blocks == 1 ? "" : "s", bigint_tile_bytes(plan->tile), blocks == 1 ? "" : "s",
             plan->parts > 1 ? "carries between blocks in a second launch" : "one launch");
 }
 

@@ -53,15 +53,15 @@ static tilus_status make(tilus_bigint *bigint, int device, uint64_t *out)
     const size_t size = BIGINT_ROOTS * sizeof(uint64_t);
     uint64_t *roots = malloc(size), address;
     if (!roots)
-        return bigint_fail_memory();
-    tilus_status status = tilus_rt_allocate(bigint->rt, device, size, &address);
+        return library_fail_memory();
+    tilus_status status = tilus_rt_allocate(bigint->library.rt, device, size, &address);
     if (status == TILUS_OK) {
         bigint_roots_write(roots);
-        status = tilus_rt_upload(bigint->rt, device, address, roots, size);
+        status = tilus_rt_upload(bigint->library.rt, device, address, roots, size);
         if (status == TILUS_OK)
             *out = address;
         else
-            tilus_rt_release(bigint->rt, device, address);
+            tilus_rt_release(bigint->library.rt, device, address);
     }
     free(roots);
     return status;

@@ -148,12 +148,13 @@ unsigned cast_families_named(const char *word);
 /* "magic", "realign via bf16", "magic less u4"; in `arena`. */
 const char *cast_family_name(Arena *arena, const CastPlan *plan);
 
-/* A row of the table of plans, of which the query are the first columns; and the
- * operations, one a line. */
+/* A row of the table of plans, of which the query are the first columns; the operations, one a
+ * line; one operation, `node` of the plan, alone. */
 void cast_print_heading(Text *out);
 void cast_print_query(Text *out, const CastQuery *query);
 void cast_print_row(Text *out, const CastPlan *plan);
 void cast_print_ops(Text *out, const CastPlan *plan);
+void cast_print_op(Text *out, const CastPlan *plan, unsigned node);
 
 /* Deferred scales: `decode` of elements of `from` in packed(to) gives their
  * values times 2^exponents[slot % cast_group(from)], exactly, without arithmetic.

@@ -80,11 +80,11 @@ static void print_input(Text *out, const CastPlan *plan, unsigned node)
         text_printf(out, "%%%u", node);
 }
 
-static void print_op(Text *out, const CastPlan *plan, unsigned node)
+void cast_print_op(Text *out, const CastPlan *plan, unsigned node)
 {
     const CastOp *op = &plan->ops[node];
     const CastOpInfo *info = &cast_op_info[op->code];
-    text_printf(out, "    %%%u = %s", node, info->name);
+    text_printf(out, "%%%u = %s", node, info->name);
     for (unsigned i = 0; i < info->inputs; i++) {
         text_add(out, i ? ", " : " ");
         print_input(out, plan, op->in[i]);
@@ -93,14 +93,16 @@ static void print_op(Text *out, const CastPlan *plan, unsigned node)
         text_printf(out, ", 0x%x", op->imm);
     else if (op->code == CAST_shl || op->code == CAST_shr || op->code == CAST_shf)
         text_printf(out, ", %u", op->imm);
-    text_char(out, '\n');
 }
 
 void cast_print_ops(Text *out, const CastPlan *plan)
 {
     for (unsigned i = 0; i < plan->count; i++)
-        if (cast_op_info[plan->ops[i].code].unit != CAST_UNIT_NONE)
-            print_op(out, plan, i);
+        if (cast_op_info[plan->ops[i].code].unit != CAST_UNIT_NONE) {
+            text_add(out, "    ");
+            cast_print_op(out, plan, i);
+            text_char(out, '\n');
+        }
     text_add(out, "    out");
     for (unsigned i = 0; i < plan->out_words; i++) {
         text_add(out, i ? ", " : " ");

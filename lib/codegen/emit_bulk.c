@@ -115,9 +115,10 @@ static void add_coordinates(Codegen *cg, const TensorMap *map, const MemoryTile 
     }
 }
 
-static bool emit_fence(Codegen *cg, const Op *op, bool needed)
+static bool emit_fence(Codegen *cg, const Op *op, BulkFence fence)
 {
-    return !needed || call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0);
+    IntrinsicId id = fence == BULK_FENCE ? INTR_async_fence : INTR_async_fence_shared;
+    return fence == BULK_NO_FENCE || call_intrinsic(cg, id, op->loc, NULL, 0);
 }
 
 static bool emit_expect_own(Codegen *cg, const Op *op, LLVMValueRef mbarrier, int64_t bytes)
@@ -276,7 +277,7 @@ static bool emit_tensor_store(Codegen *cg, const Op *op, const BulkPlan *plan)
  * the barrier all have. */
 static bool emit_writers_fence(Codegen *cg, const Op *op, const BulkPlan *plan)
 {
-    return !plan->fence || (emit_fence(cg, op, true) && emit_barrier(cg, op));
+    return !plan->fence || (emit_fence(cg, op, plan->fence) && emit_barrier(cg, op));
 }
 
 bool emit_copy_async_bulk_store(Codegen *cg, const Op *op, const Plan *plan)

@@ -166,8 +166,8 @@ static LLVMValueRef aligned_word(Random *r, int64_t number)
         i++;
     if (i == r->count) {
         Block block = {.number = at};
-        LLVMValueRef first = build_lshr(cg->builder, r->first, 2);
-        if (!build_block(r, build_add(cg->builder, first, (uint64_t)at), block.words))
+        LLVMValueRef first = build_add(cg->builder, r->first, (uint64_t)at * PHILOX_WORDS);
+        if (!build_block(r, build_lshr(cg->builder, first, 2), block.words))
             return NULL;
         arena_push(&cg->module->scratch, r->blocks, r->count, r->capacity, block);
     }

@@ -146,14 +146,6 @@ static Emit emit_open(Codegen *cg, const Op *op, const WgmmaPlan *plan)
     return e;
 }
 
-static const Op *next_product(const Op *op)
-{
-    do
-        op = op->next;
-    while (op && op_info[op->code].effect == EFFECT_PURE);
-    return op && op_completion(op) == COMPLETION_PRODUCT ? op : NULL;
-}
-
 /* Ties registers of other instructions, also those of the group's next products, which have no
  * fence of their own. Sums that may be in flight must not be named. */
 static void tie_registers(Emit *e)
@@ -164,17 +156,17 @@ static void tie_registers(Emit *e)
         product_tie(e->cg, e->a, (unsigned)type_thread_words(e->op->operands[0]->type));
     if (c && (!c->type->pending || is_filled))
         product_tie(e->cg, e->sums, (unsigned)type_thread_words(c->type));
-    for (const Op *op = e->op; !op_commits_product(op) && (op = next_product(op)) &&
-                               wgmma_fence_op(op) == e->op;)
-        if (op->operands[0]->type->kind == TYPE_REG)
-            product_tie(e->cg, lowered_words(op->operands[0]),
-                        (unsigned)type_thread_words(op->operands[0]->type));
+    for (const Op *op = e->op; (op = wgmma_fence_user(e->op, op));)
+        product_tie(e->cg, lowered_words(op->operands[0]),
+                    (unsigned)type_thread_words(op->operands[0]->type));
 }
 
 static bool emit_fences(Emit *e)
 {
     Codegen *cg = e->cg;
-    if (e->plan->async_fence && !call_intrinsic(cg, INTR_async_fence, e->op->loc, NULL, 0))
+    bool alone = program_blocks(cg->program) == 1;
+    IntrinsicId id = alone ? INTR_async_fence_shared : INTR_async_fence;
+    if (e->plan->async_fence && !call_intrinsic(cg, id, e->op->loc, NULL, 0))
         return false;
     if (!e->plan->fence)
         return true;

@@ -91,11 +91,77 @@ static bool check_types(MatmulSpec *s, const tilus_matmul_problem *p, Message me
                   message);
 }
 
+/* Returns true where products of f8e4m3 take the weights: their codes, at the right place of a
+ * byte, are numbers of f8e4m3, times a power of two. */
+static bool fits_f8e4m3(DType weights)
+{
+    enum { LINEAR_BITS = 4, EXPONENT = 4, MANTISSA = 3 };
+    const DTypeInfo *w = &dtype_info[weights];
+    return w->kind == DKIND_UINT ? w->bits <= LINEAR_BITS
+                                 : w->kind == DKIND_FLOAT && w->exponent <= EXPONENT &&
+                                       w->mantissa <= MANTISSA;
+}
+
+static DType unsigned_type(DType type)
+{
+    const char name[] = {'u', (char)('0' + dtype_bits(type)), '\0'};
+    return find_type(name);
+}
+
+/* Chooses where bytes of weights have codes: unsigned integers at the bottom, others at the top,
+ * from where magnitudes of floats go down to the exponent of f8e4m3. Codes of unsigned integers
+ * are subnormals of f8e4m3, or just above them, which are as far apart. */
+static void choose_bytes(MatmulSpec *s)
+{
+    enum { BYTE = 8, EXPONENT = 4, BIAS = 7, LEAST = -9 };
+    bool eight = s->product == DTYPE_f8e4m3;
+    s->stored = eight ? s->weights : s->stored;
+    s->fraction = eight ? 0 : s->fraction;
+    const DTypeInfo *w = &dtype_info[s->stored];
+    s->codes = unsigned_type(s->stored);
+    s->offset = 0;
+    s->place = w->kind == DKIND_UINT ? 0 : BYTE - (int)w->bits;
+    s->down = w->kind == DKIND_FLOAT ? EXPONENT - (int)w->exponent : 0;
+    s->deferred_scale = !eight                   ? s->place
+                        : w->kind == DKIND_UINT ? LEAST
+                                                 : (1 << (w->exponent - 1)) - 1 - BIAS;
+}
+
+/* Checks the product that the user asks for: 8 bits. */
+static bool check_product(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
+{
+    static const DType products[] = {DTYPE_f8e4m3, DTYPE_i8, DTYPE_none};
+    if (!p->product)
+        return true;
+    if (!choose(&s->product, "product", p->product, DTYPE_none, products, "f8e4m3 and i8", message))
+        return false;
+    if (s->activations != DTYPE_f16 && s->activations != DTYPE_bf16 && s->activations != s->product)
+        return fail(message, "activations is \"%s\", which products of %s do not take: f16, bf16 "
+                    "or %s", p->activations, p->product, p->product);
+    if (s->product == DTYPE_f8e4m3 && !fits_f8e4m3(s->weights))
+        return fail(message, "weights is \"%s\", which is none of those that products of f8e4m3 "
+                    "take: u1 to u4, and floats of up to 4 exponent and 3 mantissa bits",
+                    p->weights);
+    if (s->product == DTYPE_i8 && dtype_is_float(s->stored))
+        return fail(message, "weights is \"%s\", which is none of those that products of i8 take: "
+                    "integers, and floats with one exponent bit", p->weights);
+    const char *field = p->zeros != TILUS_ZEROS_NONE ? "zeros" : p->experts ? "experts"
+                        : p->multiply                ? "multiply"
+                        : p->batch_invariant         ? "batch_invariant"
+                                                     : NULL;
+    return !field || fail(message, "%s is given, but products of %s do not take it", field,
+                          p->product);
+}
+
 /* The product's type, and how far sums are scaled up there so that the small powers of two
  * that decoded weights lack stay normal in A: 2^-24 of integers beside A's 2^3, of floats
  * the distance between the biases of the exponents. bf16 has room for 2^60. */
 static void choose_product(MatmulSpec *s)
 {
+    if (matmul_is_a8(s)) {
+        choose_bytes(s);
+        return;
+    }
     const DTypeInfo *w = &dtype_info[s->stored];
     bool wide = dtype_is_float(s->stored) && dtype_max(s->stored) > dtype_max(DTYPE_f16);
     s->product = s->activations == DTYPE_bf16 || wide ? DTYPE_bf16 : DTYPE_f16;
@@ -141,6 +207,9 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if (p->multiply && (!p->residual || p->combine))
         return fail(message, "multiply is given, but %s", p->combine ? "combine is, too"
                                                                      : "residual is not");
+    for (size_t i = 0; i < sizeof p->reserved; i++)
+        if (p->reserved[i])
+            return fail(message, "reserved[%zu] is %d, not 0", i, p->reserved[i]);
     s->function = p->function;
     s->bias = p->bias;
     s->residual = p->residual;
@@ -165,6 +234,7 @@ static bool check_experts(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     s->gather = p->gather;
     s->scatter = p->scatter || p->combine;
     s->combine = p->combine;
+    s->batch_invariant = p->batch_invariant;
     return true;
 }
 
@@ -174,10 +244,21 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
     Message to = {message, size};
     *spec = (MatmulSpec){0};
     if (!check_types(spec, problem, to) || !check_sizes(spec, problem, to) ||
-        !check_options(spec, problem, to) || !check_experts(spec, problem, to))
+        !check_options(spec, problem, to) || !check_experts(spec, problem, to) ||
+        !check_product(spec, problem, to))
         return false;
     choose_product(spec);
     return true;
+}
+
+bool matmul_is_a8(const MatmulSpec *s)
+{
+    return s->product != DTYPE_none && dtype_bits(s->product) == 8;
+}
+
+bool matmul_has_a_scales(const MatmulSpec *s)
+{
+    return matmul_is_a8(s) && s->activations == s->product;
 }
 
 unsigned matmul_stored_code(const MatmulSpec *s, unsigned code)
@@ -347,6 +428,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, experts && prepare, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
+    add_number(&l, pack && matmul_is_a8(s), "A8", NULL, 1);
     return l;
 }
 
@@ -372,6 +454,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);
+    add_number(&l, product && matmul_split(s), "SPLIT", "k", matmul_split(s));
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
@@ -382,6 +465,50 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, experts && !product, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, true, "WGMMA", NULL, 1);
+    return l;
+}
+
+/* Lists the parameters of @matmul_a8. */
+static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { ROWS_TOGETHER = 16 };        /* rows of tiles */
+    ParameterList l = {.count = 0};
+    bool integers = s->product == DTYPE_i8;
+    bool as_u8 = integers && dtype_info[s->stored].kind == DKIND_UINT;
+    add_type(&l, true, "W", "", s->stored);
+    add_type(&l, true, "U", NULL, s->codes);
+    add_type(&l, true, "O", NULL, as_u8 ? DTYPE_u8 : s->product);
+    add_type(&l, true, "P", "", s->product);
+    add_type(&l, true, "S", "", s->scales);
+    add_type(&l, true, "C", "", s->result);
+    add_number(&l, true, "INTEGERS", NULL, integers);
+    add_number(&l, true, "PLACE", NULL, s->place);
+    add_number(&l, true, "DOWN", NULL, s->down);
+    add_number(&l, true, "DEFERRED_SCALE", NULL, s->deferred_scale + s->fraction);
+    add_number(&l, s->fraction, "FRACTION", "q", s->fraction);
+    add_number(&l, true, "GROUP", "g", s->group);
+    add_number(&l, true, "ROWS", "r", c->rows);
+    add_number(&l, true, "BM", "m", 8 * c->tiles);
+    add_number(&l, true, "STAGES", "s", c->stages);
+    add_number(&l, true, "M_STEP", NULL, matmul_stored_rows(s, c));
+    add_number(&l, true, "M_GROUP", NULL, ROWS_TOGETHER);
+    add_number(&l, true, "BIAS", "bias", s->bias);
+    add_number(&l, true, "RESIDUAL", "residual", residual_kind(s));
+    add_number(&l, true, "FUNCTION", "function", (int)s->function);
+    add_number(&l, true, "BULK_STORE", "u", matmul_stores_by_copies(s));
+    add_number(&l, true, "A8", NULL, 1);
+    return l;
+}
+
+/* Lists the parameters of @quantize and @copy_rows. */
+static ParameterList list_rows(const MatmulSpec *s)
+{
+    ParameterList l = {.count = 0};
+    add_type(&l, true, "A", "", s->activations);
+    add_type(&l, true, "P", "", s->product);
+    add_number(&l, true, "INTEGERS", NULL, s->product == DTYPE_i8);
+    add_number(&l, true, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
+    add_number(&l, true, "A8", NULL, 1);
     return l;
 }
 
@@ -411,6 +538,10 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_combine(s);
     if (program == MATMUL_FIND_TILES)
         return list_find_tiles(s, c);
+    if (program == MATMUL_A8)
+        return list_a8(s, c);
+    if (program == MATMUL_QUANTIZE || program == MATMUL_COPY_ROWS)
+        return list_rows(s);
     bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA ||
                  program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
@@ -427,6 +558,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",
         [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts",
+        [MATMUL_QUANTIZE] = "quantize", [MATMUL_COPY_ROWS] = "copy_rows", [MATMUL_A8] = "matmul_a8",
     };
     return names[program];
 }

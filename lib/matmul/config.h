@@ -31,6 +31,9 @@ typedef enum MatmulProgram {
     MATMUL_ARRANGE_EXPERTS,     /* @arrange for rows of several experts ... */
     MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma */
     MATMUL_COMBINE,             /* weighted sums of the rows of a token */
+    MATMUL_QUANTIZE,            /* A to 8 bits, with scales of rows ... */
+    MATMUL_COPY_ROWS,           /* ... or aligned rows of A that has 8 bits, for ... */
+    MATMUL_A8,                  /* ... @matmul_a8, by products of warpgroups */
     MATMUL_PROGRAMS
 } MatmulProgram;
 
@@ -39,12 +42,13 @@ typedef struct MatmulSpec {
     DType weights;              /* as the user says */
     DType stored, codes;        /* W: as what they are packed; U: as what that is decoded */
     DType product;              /* T: what tensor cores multiply; bf16 where f16 does not hold
-                                   the weights */
+                                   the weights; f8e4m3 or i8 where the user asks for it */
     DType activations, scales, result;
     int offset;                 /* OFFSET: half of the range of signed integers, else 0 */
     int fraction;               /* FRACTION: what is stored is weights times 2^this */
     int deferred_scale;         /* DEFERRED_SCALE: the exponent of two that sums lack;
                                    A is multiplied by at most 2^3 for it */
+    int place, down;            /* PLACE, DOWN: where bytes of weights have codes */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
     int64_t repeats;            /* packed blocks that share scales: 4 of a group of 512 */
     tilus_zeros zeros;
@@ -54,6 +58,7 @@ typedef struct MatmulSpec {
     int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
     int64_t experts, top;       /* experts: 0 for one matrix */
     bool gather, scatter, combine;  /* scatter: also with combine, to the workspace */
+    bool batch_invariant;       /* sums have one order for all m */
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
@@ -106,6 +111,12 @@ const char *matmul_config_print(const MatmulConfig *config,
  * value. */
 bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *message,
                  size_t size);
+
+/* Returns true where the product's type has 8 bits. */
+bool matmul_is_a8(const MatmulSpec *spec);
+
+/* Returns true where A is of the product's 8 bits already, and brings scales of its rows. */
+bool matmul_has_a_scales(const MatmulSpec *spec);
 
 /* Returns the code of `stored` as which a code of the weights is packed: the code itself, but
  * for floats with one exponent bit the integer, 0 of both zeros. */
@@ -178,13 +189,21 @@ bool matmul_by_wgmma(const MatmulConfig *config);
  * fit into shared memory, else 16. */
 int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *config);
 
+/* Returns SPLIT of @matmul_wgmma: the parts of k whose sums a batch invariant product adds up, as
+ * many as let the tiles of few rows of A keep a device busy; it divides the slices. 0 of other
+ * products. */
+int matmul_split(const MatmulSpec *spec);
+
 /* Returns the programs that compute a configuration: the product's, and of A's other order. */
 MatmulProgram matmul_product_program(const MatmulConfig *config);
 MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 
-/* Returns the program that does for several experts what `program` does for one matrix; that
- * itself where the problem has no experts. */
-MatmulProgram matmul_experts_program(const MatmulSpec *spec, MatmulProgram program);
+/* Returns the program that does for several experts, or for products of 8 bits, what `program` does
+ * for other products; that itself where the problem has neither. */
+MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
+
+/* Returns true where a program writes A anew before the product reads it. */
+bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
 bool matmul_stores_by_copies(const MatmulSpec *spec);

@@ -20,7 +20,7 @@ static tilus_status find_api(tilus_matmul *matmul)
         return TILUS_OK;
     DenseApi *api = calloc(1, sizeof *api);
     if (!api)
-        return matmul_fail_memory();
+        return library_fail_memory();
     matmul->dense_known = true;
     if (cublas_find(api))
         matmul->dense = api;
@@ -40,16 +40,16 @@ void dense_close(DenseApi *api)
  * and a plain product. */
 static bool is_plain(const MatmulSpec *s)
 {
-    return s->activations == s->product && matmul_centred_fits(s) &&
+    return s->activations == s->product && !matmul_is_a8(s) && matmul_centred_fits(s) &&
            (s->result == s->product || s->result == DTYPE_f32) && !s->bias && !s->residual &&
-           s->function == TILUS_EPILOGUE_NONE && s->experts == 0;
+           s->function == TILUS_EPILOGUE_NONE && s->experts == 0 && !s->batch_invariant;
 }
 
 tilus_status dense_plan(tilus_matmul_plan *plan)
 {
     tilus_matmul *matmul = plan->matmul;
     plan->dense.possible = is_plain(&plan->spec);
-    if (!plan->dense.possible || tilus_rt_driver_version(matmul->rt) == 0)
+    if (!plan->dense.possible || tilus_rt_driver_version(matmul->library.rt) == 0)
         return TILUS_OK;
     pthread_mutex_lock(&matmul->lock);
     tilus_status status = find_api(matmul);
@@ -62,7 +62,7 @@ bool dense_may_serve(const tilus_matmul_plan *plan, int64_t m)
 {
     return plan->dense.possible && m >= MATMUL_DENSE_M &&
            !matmul_by_wgmma(&plan_choice(plan, m)->config) &&
-           (plan->dense.api || tilus_rt_driver_version(plan->matmul->rt) == 0);
+           (plan->dense.api || tilus_rt_driver_version(plan->matmul->library.rt) == 0);
 }
 
 bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
@@ -88,7 +88,7 @@ static tilus_status check(int result, const char *call)
 {
     if (result == CUBLAS_SUCCESS)
         return TILUS_OK;
-    return matmul_fail(TILUS_ERROR_DRIVER, "%s: cuBLAS status %d", call, result);
+    return library_fail(TILUS_ERROR_DRIVER, "%s: cuBLAS status %d", call, result);
 }
 
 /* Creates the cuBLAS handle, with the plan's lock held and the device's context current. */
@@ -105,7 +105,7 @@ static tilus_status create_handle(Dense *dense)
 
 tilus_status dense_prepare(tilus_matmul_plan *plan)
 {
-    tilus_rt *rt = plan->matmul->rt;
+    tilus_rt *rt = plan->matmul->library.rt;
     bool entered;
     tilus_status status = kernel_prepare(plan->dense.decode, plan->ordinal);
     if (status == TILUS_OK)
@@ -122,7 +122,7 @@ tilus_status dense_prepare(tilus_matmul_plan *plan)
 void dense_free(tilus_matmul_plan *plan)
 {
     void *handle = atomic_load(&plan->dense.handle);
-    tilus_rt *rt = plan->matmul->rt;
+    tilus_rt *rt = plan->matmul->library.rt;
     bool entered;
     if (!handle || tilus_rt_enter(rt, plan->ordinal, &entered) != TILUS_OK)
         return;
@@ -170,7 +170,7 @@ static tilus_status multiply(const tilus_matmul_plan *plan, void *handle, tilus_
 static tilus_status multiply_alone(tilus_matmul_plan *plan, void *handle, tilus_stream stream,
                                    const tilus_matmul_call *call)
 {
-    tilus_rt *rt = plan->matmul->rt;
+    tilus_rt *rt = plan->matmul->library.rt;
     bool entered;
     tilus_status status = tilus_rt_enter(rt, plan->ordinal, &entered);
     if (status != TILUS_OK)
@@ -187,9 +187,9 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
 {
     void *handle = atomic_load_explicit(&plan->dense.handle, memory_order_acquire);
     if (!handle)
-        return matmul_fail(TILUS_ERROR_STATE, "call tilus_matmul_prepare for %lld rows first: "
-                           "from %d on cuBLAS multiplies, which allocates when it is made "
-                           "ready", (long long)call->m, MATMUL_DENSE_M);
+        return library_fail(TILUS_ERROR_STATE, "call tilus_matmul_prepare for %lld rows first: "
+                            "from %d on cuBLAS multiplies, which allocates when it is made "
+                            "ready", (long long)call->m, MATMUL_DENSE_M);
     const Launch decode = dense_launch(plan, call);
     tilus_status status = launches_run(plan, &decode, 1, stream);
     return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;

@@ -66,7 +66,8 @@ static void consider(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     bool reallocates = c->register_reallocation && !matmul_by_wgmma(c);
-    if (c->per_sm == 0 || c->prearranged_a == 0 || c->zeros_by_mma || reallocates)
+    bool varies = s->plan->spec.batch_invariant && !(matmul_by_wgmma(c) && c->scale_weights);
+    if (varies || c->per_sm == 0 || c->prearranged_a == 0 || c->zeros_by_mma || reallocates)
         return;
     Choice *best = &s->best[kind_of(c->rows)];
     double us = find_cost(s, c);
@@ -76,13 +77,14 @@ static void consider(void *data, const MatmulConfig *c)
 
 static void search(Search *s, const tilus_matmul_plan *plan, int64_t m)
 {
-    enum { LEAST = 8, MOST = 256 };     /* rows of an expert whose configurations are looked at: up
-                                           to twice the average */
+    enum { LEAST = 8, LEAST_BY_WGMMA = 32, MOST = 256 };    /* rows of an expert whose
+                                           configurations are looked at: up to twice the average */
     const MatmulSpec *spec = &plan->spec;
     *s = (Search){.plan = plan, .m = m};
     int64_t touched = touched_experts(s), rows = 2 * ceil_div_i64(m, touched);
     s->floor = matmul_floor_experts(spec, touched, m, &plan->device);
-    rows = rows < LEAST ? LEAST : rows < MOST ? rows : MOST;
+    int64_t least = spec->batch_invariant ? LEAST_BY_WGMMA : LEAST;
+    rows = rows < least ? least : rows < MOST ? rows : MOST;
     matmul_enumerate(spec, rows, &plan->device, consider, s);
 }
 

@@ -16,8 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FORM_VERSION changes when pack.c puts anything elsewhere; a test of packed bytes asks for it. */
-enum { VERSION = 1, FORM_VERSION = 1, NAME = 16 };
+/* FORM_VERSION changes when pack.c puts anything elsewhere; a test of packed bytes asks for it.
+ * PLANES_VERSION is of bit planes. */
+enum { VERSION = 1, FORM_VERSION = 1, PLANES_VERSION = -1, NAME = 16 };
 
 enum {
     AT_VERSION = 8, AT_BYTES = 12, AT_IDENTITY = 16, AT_FORM = 24, AT_SIZE = 32, AT_N = 40,
@@ -65,19 +66,25 @@ static uint64_t hash_number(uint64_t hash, int64_t value)
 
 /* ---- writing ------------------------------------------------------------- */
 
+/* Goes on with the storage order of codes. */
+static uint64_t hash_order(uint64_t hash, const MatmulSpec *s)
+{
+    CastStorage storage;
+    cast_storage(s->stored, s->product, &storage);
+    hash = hash_number(hash, CAST_STORAGE_VERSION);
+    hash = hash_number(hash, storage.flips);
+    for (unsigned i = 0; i < storage.elements * dtype_bits(s->stored); i++)
+        hash = hash_number(hash, storage.order[i]);
+    return hash;
+}
+
 /* Hashes the storage order of codes, and the sizes of a packed block and of the whole. */
 static uint64_t form_of(const Packed *p, const MatmulSpec *s)
 {
     const size_t sizes[] = {(size_t)p->rows, (size_t)p->tiles, (size_t)p->slices, p->block,
                             p->block_scales, p->block_zeros, p->scales, p->zeros};
-    CastStorage storage;
-    unsigned bits = dtype_bits(s->stored);
-    cast_storage(s->stored, s->product, &storage);
     uint64_t hash = hash_number(hash_start(), FORM_VERSION);
-    hash = hash_number(hash, CAST_STORAGE_VERSION);
-    hash = hash_number(hash, storage.flips);
-    for (unsigned i = 0; i < storage.elements * bits; i++)
-        hash = hash_number(hash, storage.order[i]);
+    hash = matmul_is_a8(s) ? hash_number(hash, PLANES_VERSION) : hash_order(hash, s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         hash = hash_number(hash, (int64_t)sizes[i]);
     return hash;
@@ -135,15 +142,15 @@ static bool get_name(const unsigned char *from, char to[NAME])
 static tilus_status check_frame(const unsigned char *b)
 {
     if (memcmp(b, magic, sizeof magic))
-        return matmul_refuse("packed weights: their last %d bytes are no identity: they are "
-                             "damaged, cut short, or of version 0.1", TILUS_MATMUL_IDENTITY);
+        return library_refuse("packed weights: their last %d bytes are no identity: they are "
+                              "damaged, cut short, or of version 0.1", TILUS_MATMUL_IDENTITY);
     uint64_t version = get(b + AT_VERSION, 4), identity = get(b + AT_IDENTITY, 8);
     if (version != VERSION || get(b + AT_BYTES, 4) != TILUS_MATMUL_IDENTITY)
-        return matmul_refuse("packed weights: version is %" PRIu64 ", this library reads %d",
-                             version, VERSION);
+        return library_refuse("packed weights: version is %" PRIu64 ", this library reads %d",
+                              version, VERSION);
     if (identity != identity_of(b))
-        return matmul_refuse("packed weights: identity is 0x%016" PRIx64 ", their fields give "
-                             "0x%016" PRIx64 ": they are damaged", identity, identity_of(b));
+        return library_refuse("packed weights: identity is 0x%016" PRIx64 ", their fields give "
+                              "0x%016" PRIx64 ": they are damaged", identity, identity_of(b));
     return TILUS_OK;
 }
 
@@ -158,24 +165,24 @@ static tilus_status read_fields(const unsigned char *b, tilus_matmul_packed *out
     if (get_name(b + AT_WEIGHTS, out->weights) && get_name(b + AT_PRODUCT, out->product) &&
         get_name(b + AT_SCALES, out->scales) && (unsigned)out->zeros <= TILUS_ZEROS_FLOAT)
         return TILUS_OK;
-    return matmul_refuse("packed weights: their identity names no types");
+    return library_refuse("packed weights: their identity names no types");
 }
 
 /* Reads the identity of `size` packed bytes. */
 static tilus_status read_identity(const void *packed, size_t size, tilus_matmul_packed *out)
 {
     if (!packed)
-        return matmul_refuse("packed is NULL");
+        return library_refuse("packed is NULL");
     if (size < TILUS_MATMUL_IDENTITY)
-        return matmul_refuse("packed weights: %zu bytes, less than the %d of their identity",
-                             size, TILUS_MATMUL_IDENTITY);
+        return library_refuse("packed weights: %zu bytes, less than the %d of their identity",
+                              size, TILUS_MATMUL_IDENTITY);
     const unsigned char *b = (const unsigned char *)packed + size - TILUS_MATMUL_IDENTITY;
     tilus_status status = check_frame(b);
     if (status == TILUS_OK)
         status = read_fields(b, out);
     if (status == TILUS_OK && out->size != size)
-        return matmul_refuse("packed weights: %zu bytes, their identity says %zu", size,
-                             out->size);
+        return library_refuse("packed weights: %zu bytes, their identity says %zu", size,
+                              out->size);
     return status;
 }
 
@@ -185,13 +192,13 @@ tilus_status tilus_matmul_packed_describe(const void *packed, size_t size,
     char message[256];
     tilus_matmul_packed found;
     if (!out)
-        return matmul_refuse("out is NULL");
+        return library_refuse("out is NULL");
     tilus_status status = read_identity(packed, size, &found);
     if (status != TILUS_OK)
         return status;
     return SIZED_FILL(tilus_matmul_packed, out, &found, "out",
                       ((Report){message, sizeof message})) ? TILUS_OK
-                                                           : matmul_refuse("%s", message);
+                                                           : library_refuse("%s", message);
 }
 
 /* ---- comparing ------------------------------------------------------------ */
@@ -200,7 +207,7 @@ static tilus_status compare_names(const char *field, const char *has, const char
 {
     return strcmp(has, wanted) == 0
                ? TILUS_OK
-               : matmul_refuse("packed weights: %s is %s, the plan's %s", field, has, wanted);
+               : library_refuse("packed weights: %s is %s, the plan's %s", field, has, wanted);
 }
 
 static tilus_status compare_numbers(const tilus_matmul_packed *has,
@@ -219,8 +226,8 @@ static tilus_status compare_numbers(const tilus_matmul_packed *has,
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].has != numbers[i].wanted)
-            return matmul_refuse("packed weights: %s is %" PRId64 ", the plan's %" PRId64,
-                                 numbers[i].field, numbers[i].has, numbers[i].wanted);
+            return library_refuse("packed weights: %s is %" PRId64 ", the plan's %" PRId64,
+                                  numbers[i].field, numbers[i].has, numbers[i].wanted);
     return TILUS_OK;
 }
 
@@ -240,8 +247,8 @@ tilus_status tilus_matmul_packed_check(const tilus_matmul_plan *plan, const void
     if (status == TILUS_OK)
         status = compare_numbers(&has, &wanted);
     if (status == TILUS_OK && has.form != wanted.form)
-        return matmul_refuse("packed weights: form is 0x%016" PRIx64 ", the plan's 0x%016" PRIx64
-                             ": another version of the library packed them", has.form,
-                             wanted.form);
+        return library_refuse("packed weights: form is 0x%016" PRIx64 ", the plan's 0x%016" PRIx64
+                              ": another version of the library packed them", has.form,
+                              wanted.form);
     return status;
 }

@@ -1,7 +1,8 @@
-/* Inside of the matmul library: kernels by name, plans, what a run consists of.
+/* Inside of the matmul library: plans, what a run consists of. Its frame, which finds and loads
+ * kernels, is support/kernel_library.h.
  *
- *     matmul.c    opens the library, keeps its options, reports failures
- *     kernels.c   finds artefacts and loads them, each once
+ *     matmul.c    opens the library
+ *     kernels.c   kernels by their names
  *     plan.c      plans: chooses by table.h, and says what was chosen
  *     plan_cache.c    keeps the latest plans
  *     packed.c    where things lie in packed weights; parts of them
@@ -9,14 +10,13 @@
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
  *     experts.c   the choice for products of several experts
+ *     invariant.c     the choice for batch invariant products
  *     dense.c     products of many rows, by cuBLAS, which cublas.c finds */
 #ifndef TILUS_MATMUL_INTERNAL_H
 #define TILUS_MATMUL_INTERNAL_H
 
 #include "matmul/table.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
+#include "support/kernel_library.h"
 
 enum {
     MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
@@ -26,20 +26,6 @@ enum {
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
-
-/* ---- failures ----------------------------------------------------------- */
-
-/* Keeps the text for tilus_rt_error, and returns the status. */
-tilus_status matmul_fail(tilus_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-#define matmul_refuse(...) matmul_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
-tilus_status matmul_fail_memory(void);
-
-/* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
-#define MATMUL_TAKE(type, to, from, object) \
-    matmul_take((type *){(to)}, sizeof(type), (const type *){(from)}, object, #type)
-tilus_status matmul_take(void *to, size_t size, const void *from, const char *object,
-                         const char *name);
 
 /* ---- kernels ------------------------------------------------------------ */
 
@@ -51,7 +37,7 @@ tilus_status matmul_take(void *to, size_t size, const void *from, const char *ob
     ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
     ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
     ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
-    ARGUMENT(tokens) ARGUMENT(list)
+    ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -60,41 +46,16 @@ typedef enum MatmulArgument {
     MATMUL_ARGUMENTS
 } MatmulArgument;
 
-/* The arguments that a kernel takes, in its order. */
-typedef struct ArgumentOrder {
-    size_t count;
-    unsigned char numbers[MATMUL_ARGUMENTS];    /* MatmulArgument */
-} ArgumentOrder;
-
-/* Finds a kernel's arguments by their names. False: numbers[count] would be one of another
- * name, or one too many. */
+/* Finds a kernel's arguments by their names, as argument_order_find does. */
 bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order);
 
-/* A program with its parameters for a target, once for all plans of a library. */
-typedef struct Kernel {
-    struct Kernel *next;
-    tilus_matmul *matmul;
-    MatmulProgram program;
-    const char *target;                 /* static storage */
-    char name[MATMUL_NAME_MAX], parameters[MATMUL_TEXT_MAX];
-    pthread_mutex_t lock;               /* of loading */
-    ArgumentOrder order;                /* of what is loaded */
-    _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
-} Kernel;
+/* Finds argument_order of a kernel that is loaded. */
+tilus_status kernel_check(Kernel *kernel, const tilus_kernel_info *info);
 
 /* Returns the library's kernel of that name, which is made when there is none; loads nothing.
  * NULL: out of memory. */
 Kernel *kernel_find(tilus_matmul *matmul, const MatmulSpec *spec, const MatmulConfig *config,
                     MatmulProgram program, const char *target);
-
-/* Finds the artefact and loads it; takes no lock when that was done before. */
-tilus_status kernel_load(Kernel *kernel);
-
-/* Loads the kernel, and makes it ready on the device. */
-tilus_status kernel_prepare(Kernel *kernel, int device);
-
-/* Frees a library's kernels. */
-void kernels_free(Kernel *kernels);
 
 /* ---- the library -------------------------------------------------------- */
 
@@ -102,12 +63,9 @@ typedef struct DenseApi DenseApi;      /* cublas.h */
 typedef struct PlanCache PlanCache;    /* plan_cache.c */
 
 struct tilus_matmul {
-    tilus_rt *rt;
-    tilus_matmul_options options;
-    char *directory;            /* options.directory, a copy */
+    KernelLibrary library;
     MatmulTable *table;         /* of tunings */
-    pthread_mutex_t lock;       /* of what follows */
-    Kernel *kernels;
+    pthread_mutex_t lock;       /* of `plans` and `dense` */
     PlanCache *plans;           /* the latest ones that were made */
     bool dense_known;           /* `dense` was looked for */
     DenseApi *dense;            /* NULL: there is no cuBLAS */
@@ -121,6 +79,7 @@ typedef struct Choice {
     MatmulSource source;
     bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
+    double usual_us;            /* where it is batch invariant: without that; else 0 */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
     Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
     struct {
@@ -158,6 +117,7 @@ struct tilus_matmul_plan {
     const char *target;
     Packed packed;
     Choice choices[MATMUL_BUCKETS];
+    Choice narrow[MATMUL_BUCKETS];      /* for up to 3/4 of a bucket, by wgmma; us 0: as others */
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
     Kernel *combine;            /* NULL where nothing is combined */
@@ -184,7 +144,8 @@ bool plan_find(tilus_matmul_plan *plan, int64_t n_tile);
 tilus_status plan_keep(const tilus_matmul_plan *plan, int64_t n_tile);
 void plans_free(PlanCache *plans);
 
-/* Return the number of the bucket of `m` rows, and the choice for them. */
+/* Return the number of the bucket of `m` rows, and the choice for them: from a bucket's least rows
+ * up to 3/4 of it the narrow one, if there is one. */
 int bucket_number(int64_t m);
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m);
 
@@ -242,6 +203,7 @@ typedef struct Product {
     int64_t tiles;              /* of rows, with experts, as many as any offsets make */
     size_t prearranged_a, partials, list, results, size;    /* list: of tiles; results: rows that
                                                                are combined */
+    size_t row_scales;          /* of products of 8 bits */
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);
@@ -249,6 +211,10 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
 /* Chooses the rows of packed blocks, unless `rows` are not 0, and the configurations of products
  * of several experts, by the cost model. Returns the rows; 0: nothing fits. */
 int experts_choose(tilus_matmul_plan *plan, int rows);
+
+/* Makes the choices of a plan, which are those of the usual product, batch invariant. False:
+ * nothing fits. */
+bool invariant_choose(tilus_matmul_plan *plan);
 
 /* Returns the most tiles of `tile` rows that `m` rows of the plan's experts can make. */
 int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile);

@@ -11,7 +11,9 @@
  *
  * Bits move alike in all blocks, so a table says for each byte of plain words which bits of
  * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
- * become these when codes are gathered. */
+ * become these when codes are gathered.
+ *
+ * For products of 8 bits, words are bit planes, as kernels/matmul/planes.tilus has them. */
 #include "matmul/internal.h"
 #include "support/parallel.h"
 #include "types/storage.h"
@@ -24,6 +26,7 @@ enum {
     THREADS = 32,
     ROWS_MAX = 128,
     QUADS = 4,              /* threads that share rows */
+    FRAGMENT = 16,          /* rows of bit planes that threads share */
     EACH = MATMUL_PACKED_K / QUADS,       /* codes of a row that a thread has */
     GROUP_WORDS_MAX = CAST_GROUP_BITS_MAX / 32,
     BYTE_VALUES = 256,
@@ -80,11 +83,13 @@ static tilus_status packer_open(Packer *p, const tilus_matmul_plan *plan,
     *p = (Packer){.plan = plan, .from = from, .bits = dtype_bits(plan->spec.weights)};
     for (unsigned code = 0; code < 1u << p->bits; code++)
         p->stored[code] = (unsigned char)matmul_stored_code(&plan->spec, code);
+    if (matmul_is_a8(&plan->spec))
+        return TILUS_OK;
     cast_storage(plan->spec.stored, plan->spec.product, &p->storage);
     size_t words = p->storage.words;
     p->table = calloc(4 * words * BYTE_VALUES * words, sizeof *p->table);
     if (!p->table)
-        return matmul_fail_memory();
+        return library_fail_memory();
     fill_table(p);
     return TILUS_OK;
 }
@@ -162,6 +167,41 @@ static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint
         pack_group(p, plain + w, packed + w);
 }
 
+/* Adds the bits from `from` on of four codes, word `i` of those that thread `thread` has of fragment
+ * `fragment`, to a plane of `bits` bits. */
+static void add_to_plane(const Packer *p, uint32_t codes, unsigned from, unsigned bits,
+                         unsigned fragment, unsigned i, unsigned thread, unsigned char *block)
+{
+    const uint32_t ones = 0x01010101;
+    unsigned before = 2 * (unsigned)p->plan->packed.rows / FRAGMENT * from;
+    unsigned number = before + fragment * 2 * bits + i % (2 * bits);
+    size_t place = 4 * ((number / 4 * THREADS + thread) * 4 + number % 4);
+    uint32_t word, mask = ((1u << bits) - 1) * ones;
+    memcpy(&word, block + place, 4);
+    word |= (codes >> from & mask) << i / (2 * bits) * bits;
+    memcpy(block + place, &word, 4);
+}
+
+/* Writes bit planes: a word has four neighbors along k. */
+static void pack_block_planes(const Packer *p, const Codes *codes, unsigned char *block)
+{
+    enum { CHUNK = 16 };
+    unsigned rows = (unsigned)p->plan->packed.rows;
+    memset(block, 0, p->plan->packed.block_scales);
+    for (unsigned row = 0; row < rows; row++)
+        for (unsigned k = 0; k < MATMUL_PACKED_K; k += 4) {
+            uint32_t word;
+            unsigned i = row % FRAGMENT / 8 * 8 + k / CHUNK, from = 0;
+            memcpy(&word, &codes->rows[row][k], 4);
+            for (unsigned bits = 8; bits > 0; bits /= 2)
+                if (p->bits & bits) {
+                    add_to_plane(p, word, from, bits, row / FRAGMENT, i,
+                                 row % 8 * QUADS + k % CHUNK / 4, block);
+                    from += bits;
+                }
+        }
+}
+
 /* Writes the words of all threads in vectors of four. */
 static void pack_block_codes(const Packer *p, const Codes *codes, unsigned char *block)
 {
@@ -223,7 +263,10 @@ static void pack_block(const Packer *p, int64_t tile, int64_t slice, unsigned ch
     const Packed *packed = &p->plan->packed;
     int group = p->plan->spec.group, groups = group ? MATMUL_PACKED_K / group : 0;
     gather_block(p, tile, slice, &codes);
-    pack_block_codes(p, &codes, block);
+    if (matmul_is_a8(&p->plan->spec))
+        pack_block_planes(p, &codes, block);
+    else
+        pack_block_codes(p, &codes, block);
     for (int q = 0; q < groups; q++)
         pack_scales(p, tile, slice * groups + q, q, block + packed->block_scales,
                     block + packed->block_zeros);
@@ -264,7 +307,7 @@ tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *bloc
     static const tilus_matmul_weights nothing;
     Packer *p = malloc(sizeof *p);
     if (!p)
-        return matmul_fail_memory();
+        return library_fail_memory();
     tilus_status status = packer_open(p, plan, &nothing);
     if (status == TILUS_OK)
         pack_block(p, 0, plan->packed.slices + plan->spec.repeats, block);     /* beyond all groups */
@@ -278,12 +321,12 @@ tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
 {
     tilus_matmul_weights own;
     tilus_status status = packed ? weights_take(plan, weights, &own)
-                                 : matmul_refuse("packed is NULL");
+                                 : library_refuse("packed is NULL");
     if (status != TILUS_OK)
         return status;
     Packer *p = malloc(sizeof *p);
     if (!p)
-        return matmul_fail_memory();
+        return library_fail_memory();
     status = packer_open(p, plan, &own);
     p->to = packed;
     if (status == TILUS_OK)

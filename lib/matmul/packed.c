@@ -55,14 +55,14 @@ tilus_status weights_take(const tilus_matmul_plan *plan, const tilus_matmul_weig
                           tilus_matmul_weights *w)
 {
     bool has_zeros = plan->spec.zeros != TILUS_ZEROS_NONE;
-    tilus_status status = MATMUL_TAKE(tilus_matmul_weights, w, weights, "weights");
+    tilus_status status = LIBRARY_TAKE(tilus_matmul_weights, w, weights, "weights");
     if (status != TILUS_OK)
         return status;
     if (!w->codes || !w->scales || (has_zeros && !w->zeros))
-        return matmul_refuse("weights: %s is NULL", !w->codes ? "codes" : !w->scales ? "scales"
-                                                                                    : "zeros");
+        return library_refuse("weights: %s is NULL", !w->codes ? "codes" : !w->scales ? "scales"
+                                                                                     : "zeros");
     if (!has_zeros && w->zeros)
-        return matmul_refuse("weights: zeros is given, but the problem has none: give NULL");
+        return library_refuse("weights: zeros is given, but the problem has none: give NULL");
     return TILUS_OK;
 }
 
@@ -91,17 +91,17 @@ static tilus_status check_forms(const tilus_matmul_plan *whole, const tilus_matm
     const MatmulSpec *w = &whole->spec, *p = &part->spec;
     if (w->weights != p->weights || w->product != p->product || w->zeros != p->zeros ||
         w->scales != p->scales)
-        return matmul_refuse("the part is of %s for %s, scales %s, zeros %d; the whole of %s "
-                             "for %s, scales %s, zeros %d", dtype_name(p->weights),
-                             dtype_name(p->product), dtype_name(p->scales), (int)p->zeros,
-                             dtype_name(w->weights), dtype_name(w->product),
-                             dtype_name(w->scales), (int)w->zeros);
+        return library_refuse("the part is of %s for %s, scales %s, zeros %d; the whole of %s "
+                              "for %s, scales %s, zeros %d", dtype_name(p->weights),
+                              dtype_name(p->product), dtype_name(p->scales), (int)p->zeros,
+                              dtype_name(w->weights), dtype_name(w->product),
+                              dtype_name(w->scales), (int)w->zeros);
     if (w->group != p->group || w->repeats != p->repeats)
-        return matmul_refuse("the part has groups of %" PRId64 ", the whole of %" PRId64,
-                             p->group * p->repeats, w->group * w->repeats);
+        return library_refuse("the part has groups of %" PRId64 ", the whole of %" PRId64,
+                              p->group * p->repeats, w->group * w->repeats);
     if (whole->packed.rows != part->packed.rows)
-        return matmul_refuse("the part is packed in tiles of %d rows, the whole of %d",
-                             part->packed.rows, whole->packed.rows);
+        return library_refuse("the part is packed in tiles of %d rows, the whole of %d",
+                              part->packed.rows, whole->packed.rows);
     return TILUS_OK;
 }
 
@@ -110,15 +110,15 @@ static tilus_status check_cut(const char *what, int64_t first, int64_t size, int
                               int64_t tile)
 {
     if (first < 0 || first > all - size)
-        return matmul_refuse("%s_first is %" PRId64 ": %" PRId64 " from there on are not in "
-                             "the whole's %" PRId64, what, first, size, all);
+        return library_refuse("%s_first is %" PRId64 ": %" PRId64 " from there on are not in "
+                              "the whole's %" PRId64, what, first, size, all);
     if (first % tile)
-        return matmul_refuse("%s_first is %" PRId64 ", not a multiple of %" PRId64, what,
-                             first, tile);
+        return library_refuse("%s_first is %" PRId64 ", not a multiple of %" PRId64, what,
+                              first, tile);
     if (size % tile && first + size != all)
-        return matmul_refuse("the part's %s is %" PRId64 ", which is no multiple of %" PRId64
-                             " and does not reach the end of the whole, %" PRId64, what, size,
-                             tile, all);
+        return library_refuse("the part's %s is %" PRId64 ", which is no multiple of %" PRId64
+                              " and does not reach the end of the whole, %" PRId64, what, size,
+                              tile, all);
     return TILUS_OK;
 }
 
@@ -189,7 +189,7 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
     const unsigned char *from = packed;
     unsigned char *to = packed_part;
     if (!packed || !packed_part)
-        return matmul_refuse("%s is NULL", packed ? "packed_part" : "packed");
+        return library_refuse("%s is NULL", packed ? "packed_part" : "packed");
     tilus_status status = tilus_matmul_packed_check(whole, packed, whole->packed.size);
     if (status == TILUS_OK)
         status = check_part(whole, part, n_first, k_first);
@@ -197,7 +197,7 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
         return status;
     unsigned char *empty = malloc(part->packed.block);
     if (!empty)
-        return matmul_fail_memory();
+        return library_fail_memory();
     status = pack_empty_block(part, empty);
     if (status == TILUS_OK) {
         int64_t tile_first = n_first / whole->packed.rows;

@@ -19,9 +19,17 @@ int bucket_number(int64_t m)
     return number;
 }
 
+/* Returns the most rows of a narrow choice. */
+static int64_t narrow_rows(int bucket)
+{
+    return ((int64_t)3 << bucket) / 4;
+}
+
 const Choice *plan_choice(const tilus_matmul_plan *plan, int64_t m)
 {
-    return &plan->choices[bucket_number(m)];
+    int bucket = bucket_number(m);
+    bool narrow = m <= narrow_rows(bucket) && plan->narrow[bucket].us > 0;
+    return narrow ? &plan->narrow[bucket] : &plan->choices[bucket];
 }
 
 static Kernel *find(const tilus_matmul_plan *plan, const MatmulConfig *config,
@@ -32,18 +40,18 @@ static Kernel *find(const tilus_matmul_plan *plan, const MatmulConfig *config,
 
 static tilus_status describe_device(tilus_matmul_plan *plan)
 {
-    const tilus_rt *rt = plan->matmul->rt;
+    const tilus_rt *rt = plan->matmul->library.rt;
     int count = tilus_rt_device_count(rt), ordinal = plan->ordinal;
     if (ordinal < 0 || ordinal >= count)
-        return matmul_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
-                           ordinal, count);
+        return library_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",
+                            ordinal, count);
     const char *name = tilus_rt_device_name(rt, ordinal);
     int capability = tilus_rt_compute_capability(rt, ordinal);
     plan->target = target_name_for(capability);
     if (!plan->target)
-        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
-                           "%d.%d; kernels need 8.0", ordinal, name, capability / 10,
-                           capability % 10);
+        return library_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability "
+                            "%d.%d; kernels need 8.0", ordinal, name, capability / 10,
+                            capability % 10);
     plan->device = matmul_device(name, capability, tilus_rt_multiprocessors(rt, ordinal),
                                  (int64_t)tilus_rt_shared_memory(rt, ordinal));
     return TILUS_OK;
@@ -63,33 +71,64 @@ static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choi
     return product_of(plan, choice, m).rows > 0;
 }
 
+/* Makes the narrow choice of a bucket, not of products of 8 bits: of tiles of 3/4 of the rows, where
+ * the model says that they are faster. */
+static void choose_narrow(tilus_matmul_plan *plan, int bucket)
+{
+    enum { TILES_STEP = 4, TILES_LEAST = 8 };   /* tiles of 48 and 96 rows */
+    Choice narrow = plan->choices[bucket];
+    MatmulConfig *c = &narrow.config, wide = *c;
+    int64_t m = narrow_rows(bucket);
+    if (!matmul_by_wgmma(c) || matmul_is_a8(&plan->spec) || c->tiles < TILES_LEAST ||
+        c->tiles % TILES_STEP)
+        return;
+    c->tiles = 3 * c->tiles / TILES_STEP;
+    double us = matmul_cost(&plan->spec, c, m, &plan->device);
+    double part = us / matmul_cost(&plan->spec, &wide, (int64_t)1 << bucket, &plan->device);
+    narrow.us *= part;
+    narrow.usual_us *= part;
+    narrow.floor = matmul_floor(&plan->spec, m, &plan->device);
+    narrow.source = MATMUL_FROM_MODEL;
+    if (matmul_config_fits(&plan->spec, c, &plan->device) &&
+        us < matmul_cost(&plan->spec, &wide, m, &plan->device))
+        plan->narrow[bucket] = narrow;
+}
+
 static tilus_status choose_experts(tilus_matmul_plan *plan, int64_t n_tile)
 {
     enum { WORD = 4 };
     if (!experts_choose(plan, (int)n_tile))
-        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for experts runs on device "
-                           "%d (%s)", plan->ordinal, plan->device.name);
+        return library_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for experts runs on device "
+                            "%d (%s)", plan->ordinal, plan->device.name);
     if (plan->packed.size / WORD > INT32_MAX)
-        return matmul_refuse("problem: experts of %zu packed bytes each, more than %lld",
-                             plan->packed.size, (long long)INT32_MAX * WORD);
+        return library_refuse("problem: experts of %zu packed bytes each, more than %lld",
+                              plan->packed.size, (long long)INT32_MAX * WORD);
     return TILUS_OK;
 }
 
 static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 {
     if (n_tile != 0 && n_tile != 32 && n_tile != 64 && n_tile != 128)
-        return matmul_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
+        return library_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
     if (plan->spec.experts)
         return choose_experts(plan, n_tile);
     int rows = n_tile ? (int)n_tile
                       : matmul_table_rows(plan->matmul->table, &plan->spec, &plan->device);
+    bool invariant = plan->spec.batch_invariant;
+    plan->spec.batch_invariant = false;     /* the usual product comes first, to compare with */
     if (rows > 0)
         packed_place(&plan->packed, &plan->spec, rows);
     for (int i = 0; i < MATMUL_BUCKETS; i++)
         if (rows == 0 || !choose_config(plan, (int64_t)1 << i, &plan->choices[i]))
-            return matmul_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for %d rows of A "
-                               "runs on device %d (%s)", 1 << i, plan->ordinal,
-                               plan->device.name);
+            return library_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for %d rows of A "
+                                "runs on device %d (%s)", 1 << i, plan->ordinal,
+                                plan->device.name);
+    plan->spec.batch_invariant = invariant;
+    if (invariant && !invariant_choose(plan))
+        return library_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for all rows of A runs on "
+                            "device %d (%s)", plan->ordinal, plan->device.name);
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        choose_narrow(plan, i);
     return TILUS_OK;
 }
 
@@ -97,12 +136,13 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
                           const MatmulConfig *c, Kernel **prepare, Kernel **product)
 {
-    MatmulProgram by = matmul_experts_program(spec, matmul_product_program(c));
-    MatmulProgram before = matmul_experts_program(spec, matmul_prepare_program(c));
+    MatmulProgram by = matmul_program_of(spec, matmul_product_program(c));
+    MatmulProgram before = matmul_program_of(spec, matmul_prepare_program(c));
+    bool prepares = matmul_prepares(spec, c);
     *product = kernel_find(plan->matmul, spec, c, by, plan->target);
-    if (c->prearranged_a)
+    if (prepares)
         *prepare = kernel_find(plan->matmul, spec, c, before, plan->target);
-    return *product && (!c->prearranged_a || *prepare);
+    return *product && (!prepares || *prepare);
 }
 
 /* Finds the kernels for other strides of A than the plan's, too. */
@@ -126,15 +166,16 @@ static bool find_choice(const tilus_matmul_plan *plan, Choice *c)
 static tilus_status find_kernels(tilus_matmul_plan *plan)
 {
     for (int i = 0; i < MATMUL_BUCKETS; i++)
-        if (!find_choice(plan, &plan->choices[i]))
-            return matmul_fail_memory();
+        if (!find_choice(plan, &plan->choices[i]) ||
+            (plan->narrow[i].us > 0 && !find_choice(plan, &plan->narrow[i])))
+            return library_fail_memory();
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
     plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
     if (plan->spec.combine && !(plan->combine = find(plan, &plan->choices->config, MATMUL_COMBINE)))
-        return matmul_fail_memory();
+        return library_fail_memory();
     return plan->pack[0] && plan->pack[1] && plan->dense.decode ? TILUS_OK
-                                                                : matmul_fail_memory();
+                                                                : library_fail_memory();
 }
 
 /* Makes a plan of plan->spec for `device`, as fill_plan does. */
@@ -161,7 +202,7 @@ static tilus_status fill_plan(tilus_matmul_plan *plan, const tilus_matmul_proble
 {
     char message[256];
     if (!matmul_spec(problem, &plan->spec, message, sizeof message))
-        return matmul_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
+        return library_fail(TILUS_ERROR_ARGUMENT, "problem: %s", message);
     if (device)
         return make_plan(plan, problem, device);
     if (plan_find(plan, problem->n_tile))
@@ -189,8 +230,8 @@ static tilus_status fill_fixed(tilus_matmul_plan *plan, const MatmulConfig *conf
     for (int i = 0; i < MATMUL_BUCKETS; i++)
         plan->choices[i] = (Choice){.config = *config, .source = MATMUL_FROM_USER};
     if (!fits || product_of(plan, plan->choices, 1).rows == 0)
-        return matmul_fail(TILUS_ERROR_UNSUPPORTED, "the configuration does not fit %s",
-                           plan->device.name);
+        return library_fail(TILUS_ERROR_UNSUPPORTED, "the configuration does not fit %s",
+                            plan->device.name);
     tilus_status status = find_kernels(plan);
     if (status == TILUS_OK)
         products_measure(plan);
@@ -210,7 +251,7 @@ static tilus_status hand_out(tilus_matmul_plan *plan, tilus_status status,
 static tilus_status create(tilus_matmul_plan *plan, const tilus_matmul_problem *problem,
                            const MatmulDevice *device, tilus_matmul_plan **out)
 {
-    tilus_status status = plan ? fill_plan(plan, problem, device) : matmul_fail_memory();
+    tilus_status status = plan ? fill_plan(plan, problem, device) : library_fail_memory();
     return hand_out(plan, status, out);
 }
 
@@ -219,7 +260,7 @@ tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_p
 {
     tilus_matmul_problem own;
     *out = NULL;
-    tilus_status status = MATMUL_TAKE(tilus_matmul_problem, &own, problem, "problem");
+    tilus_status status = LIBRARY_TAKE(tilus_matmul_problem, &own, problem, "problem");
     return status == TILUS_OK ? create(new_plan(matmul, device), &own, NULL, out) : status;
 }
 
@@ -242,7 +283,7 @@ tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
         plan->device = *device;
         plan->target = target_name_for(device->capability);
     }
-    return hand_out(plan, plan ? fill_fixed(plan, config) : matmul_fail_memory(), out);
+    return hand_out(plan, plan ? fill_fixed(plan, config) : library_fail_memory(), out);
 }
 
 void tilus_matmul_plan_free(tilus_matmul_plan *plan)
@@ -312,6 +353,14 @@ static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
             c->config.register_reallocation ? ", register reallocation" : "", p.blocks, p.rows);
 }
 
+static void describe_invariance(FILE *out, const tilus_matmul_plan *plan, const Choice *c)
+{
+    fprintf(out, "batch invariant");
+    if (matmul_by_wgmma(&c->config))
+        fprintf(out, ", %d parts of k", matmul_split(&plan->spec));
+    fprintf(out, ": %.2f times as long as without\n", c->us / c->usual_us);
+}
+
 static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
 {
     const Choice *c = plan_choice(plan, m);
@@ -319,7 +368,10 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
     bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
     fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
             source_names[c->source], like ? " of similar products" : "", c->us,
-            (int)matmul_bucket(m), c->floor);
+            c == &plan->narrow[bucket_number(m)] ? (int)narrow_rows(bucket_number(m))
+                                                 : (int)matmul_bucket(m), c->floor);
+    if (c->usual_us > 0)
+        describe_invariance(out, plan, c);
     const Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product, plan->combine};
     const char *gap = "launches ";
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
@@ -355,7 +407,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 3 * MATMUL_BUCKETS + 4 };
+enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 4 };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -371,6 +423,14 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
     list->items[list->count++] = kernel;
 }
 
+static void add_choice(KernelList *list, const Choice *c)
+{
+    const Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i])
+            add_kernel(list, kernels[i]);
+}
+
 static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
 {
     KernelList list = {.count = 0};
@@ -384,11 +444,8 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
     for (int64_t bucket = 1; bucket <= MATMUL_M_MAX && bucket < 2 * most; bucket *= 2) {
         dense = dense || dense_may_serve(plan, bucket);
         if (!dense_serves(plan, bucket)) {
-            if (plan_choice(plan, bucket)->find_tiles)
-                add_kernel(&list, plan_choice(plan, bucket)->find_tiles);
-            if (plan_choice(plan, bucket)->prepare)
-                add_kernel(&list, plan_choice(plan, bucket)->prepare);
-            add_kernel(&list, plan_choice(plan, bucket)->product);
+            add_choice(&list, plan_choice(plan, bucket));
+            add_choice(&list, plan_choice(plan, bucket / 2 + 1));
         }
     }
     if (dense)
@@ -408,7 +465,7 @@ char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m)
         return NULL;
     for (size_t i = 0; i < list.count; i++)
         fprintf(out, "%s\t%s\t%s\n", list.items[i]->name,
-                matmul_program_name(list.items[i]->program), list.items[i]->parameters);
+                list.items[i]->program, list.items[i]->parameters);
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -418,7 +475,7 @@ char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m)
 tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
 {
     if (m < 1 || m > MATMUL_M_MAX)
-        return matmul_refuse("m is %" PRId64 ", not 1 to %d", m, MATMUL_M_MAX);
+        return library_refuse("m is %" PRId64 ", not 1 to %d", m, MATMUL_M_MAX);
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);

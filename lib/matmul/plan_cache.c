@@ -19,13 +19,13 @@ struct PlanCache {
 static void make_key(const tilus_matmul_plan *plan, int64_t n_tile, char key[KEY_MAX])
 {
     const MatmulSpec *s = &plan->spec;
-    snprintf(key, KEY_MAX, "%s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
+    snprintf(key, KEY_MAX, "%s %s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
              "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d "
-             "experts %" PRId64 " top %" PRId64 " %d%d%d%d",
+             "experts %" PRId64 " top %" PRId64 " %d%d%d%d%d",
              dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->scales),
-             dtype_name(s->result), s->n, s->k, s->group * s->repeats, (int)s->zeros,
-             (int)s->function, s->bias, s->residual, n_tile, s->a_stride, plan->ordinal, s->experts,
-             s->top, s->gather, s->scatter, s->combine, s->multiply);
+             dtype_name(s->result), dtype_name(s->product), s->n, s->k, s->group * s->repeats,
+             (int)s->zeros, (int)s->function, s->bias, s->residual, n_tile, s->a_stride, plan->ordinal, s->experts,
+             s->top, s->gather, s->scatter, s->combine, s->multiply, s->batch_invariant);
 }
 
 /* Copies what planning has found, not what a plan has of its own. */
@@ -36,6 +36,7 @@ static void copy_plan(tilus_matmul_plan *to, const tilus_matmul_plan *from)
     to->target = from->target;
     to->packed = from->packed;
     memcpy(to->choices, from->choices, sizeof to->choices);
+    memcpy(to->narrow, from->narrow, sizeof to->narrow);
     memcpy(to->largest, from->largest, sizeof to->largest);
     memcpy(to->pack, from->pack, sizeof to->pack);
     to->combine = from->combine;
@@ -90,7 +91,7 @@ tilus_status plan_keep(const tilus_matmul_plan *plan, int64_t n_tile)
     tilus_matmul *matmul = plan->matmul;
     PlanCache *entry = calloc(1, sizeof *entry);
     if (!entry)
-        return matmul_fail_memory();
+        return library_fail_memory();
     make_key(plan, n_tile, entry->key);
     copy_plan(&entry->plan, plan);
     pthread_mutex_lock(&matmul->lock);

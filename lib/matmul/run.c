@@ -4,10 +4,11 @@
  *
  *     flags           i32[columns, blocks]                 semaphores, in a fixed area
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
- *                     T[m, 128 * slices]                   as @arrange does
+ *                     T[m, 128 * slices]                   as @arrange and @quantize do
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
  *     list            i32[tiles, 4]                        of rows of experts
  *     results         [m, n], before rows of a token are combined
+ *     scales of rows  f32[m], of A in 8 bits
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
  * not suffice are several products, one after the other. */
@@ -17,7 +18,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 /* ---- the workspace ---------------------------------------------------------- */
 
@@ -42,8 +42,31 @@ static int64_t columns_of(const Product *p, int64_t columns)
     return p->shares_tiles ? at_most(columns, most) : columns;
 }
 
-/* Returns the product by wgmma of up to `m` rows: blocks have as many whole tiles as all can, but
- * one, and share the iterations that are left. Iterations of a block are below 2^31. */
+/* Gives blocks as many whole tiles as all can have, of `tiles` in all, and shares out the parts of
+ * the others, whose sums pass through memory. */
+static void share_parts(Product *p, int64_t tiles, int split, int64_t tile_bytes)
+{
+    p->whole = tiles / p->blocks;
+    p->share = (tiles - p->whole * p->blocks) * split / p->blocks;
+    p->extra = (tiles - p->whole * p->blocks) * split % p->blocks;
+    p->shares_tiles = split > 1;
+    p->partials = place(&p->size, split > 1 ? 2 * p->blocks * tile_bytes : 0);
+}
+
+/* Gives blocks as many whole tiles as all can have, but one, and shares out the iterations that are
+ * left. */
+static void share_iterations(Product *p, int64_t tiles, int64_t slices, int64_t tile_bytes)
+{
+    p->whole = tiles / p->blocks - 1;
+    p->whole = p->whole < 0 ? 0 : p->whole;
+    int64_t shared = (tiles - p->whole * p->blocks) * slices;
+    p->share = shared / p->blocks;
+    p->extra = shared % p->blocks;
+    p->shares_tiles = p->extra > 0 || p->share % slices > 0;
+    p->partials = place(&p->size, p->blocks * tile_bytes);      /* always, to grow with m */
+}
+
+/* Returns the product by wgmma of up to `m` rows. Iterations of a block are below 2^31. */
 static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     enum { ITERATIONS_MOST = 1 << 30 };
@@ -53,15 +76,16 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     int64_t tiles = at_most((m - 1) / tile + 1, ITERATIONS_MOST / iterations);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = tiles * tile};
     tiles = (at_most(p.rows, m) - 1) / tile + 1;
-    p.blocks = at_most(plan->device.multiprocessors, tiles * iterations);
-    p.whole = tiles * columns / p.blocks - 1;
-    p.whole = p.whole < 0 ? 0 : p.whole;
-    int64_t shared = (tiles * columns - p.whole * p.blocks) * slices;
-    p.share = shared / p.blocks;
-    p.extra = shared % p.blocks;
-    p.shares_tiles = p.extra > 0 || p.share % slices > 0;
-    p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * MATMUL_PACKED_K * 2);
-    p.partials = place(&p.size, p.shares_tiles ? p.blocks * c->warps_n * c->rows * tile * 4 : 0);
+    int split = matmul_split(&plan->spec);
+    p.blocks = at_most(plan->device.multiprocessors,
+                       split ? tiles * columns * split : tiles * iterations);
+    int64_t bytes = dtype_bits(plan->spec.product) / 8;
+    p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * MATMUL_PACKED_K * bytes);
+    p.row_scales = place(&p.size, matmul_is_a8(&plan->spec) ? at_most(p.rows, m) * 4 : 0);
+    if (split)
+        share_parts(&p, tiles * columns, split, c->warps_n * c->rows * tile * 4);
+    else
+        share_iterations(&p, tiles * columns, slices, c->warps_n * c->rows * tile * 4);
     return p;
 }
 
@@ -141,27 +165,18 @@ size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- checks ------------------------------------------------------------- */
 
-static tilus_status check_address(const char *name, uint64_t address, uint64_t align)
-{
-    if (address == 0)
-        return matmul_refuse("%s is 0", name);
-    if (address % align)
-        return matmul_refuse("%s is 0x%" PRIx64 ", not a multiple of %d", name, address,
-                             (int)align);
-    return TILUS_OK;
-}
-
 static tilus_status check_absent(const char *name, uint64_t address)
 {
     return address == 0 ? TILUS_OK
-                        : matmul_refuse("%s is given, but the problem has none: give 0", name);
+                        : library_refuse("%s is given, but the problem has none: give 0", name);
 }
 
 static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call *call)
 {
     const struct {
         const char *name;
-        uint64_t address, align;
+        uint64_t address;
+        unsigned align;
         bool wanted;
     } all[] = {
         {"call: a", call->a, 16, true},
@@ -173,11 +188,13 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
         {"call: offsets", call->offsets, 4, s->experts > 0},
         {"call: ids", call->ids, 4, s->gather || s->scatter},
         {"call: route", call->route, 4, s->combine},
+        {"call: a_scales", call->a_scales, 4, matmul_has_a_scales(s)},
     };
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && status == TILUS_OK; i++)
-        status = all[i].wanted ? check_address(all[i].name, all[i].address, all[i].align)
-                               : check_absent(all[i].name, all[i].address);
+        status = all[i].wanted
+            ? library_check_address(all[i].name, all[i].address, all[i].align)
+            : check_absent(all[i].name, all[i].address);
     return status;
 }
 
@@ -185,54 +202,28 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 {
     int64_t k = plan->spec.k;
     if (call->m < 0 || call->m > MATMUL_M_MAX)
-        return matmul_refuse("call: m is %" PRId64 ", not 0 to %d", call->m, MATMUL_M_MAX);
+        return library_refuse("call: m is %" PRId64 ", not 0 to %d", call->m, MATMUL_M_MAX);
     if (call->m == 0)
         return TILUS_OK;
     if (plan->spec.experts && call->m % plan->spec.top)
-        return matmul_refuse("call: m is %" PRId64 ", not a multiple of the problem's top, %"
-                             PRId64, call->m, plan->spec.top);
+        return library_refuse("call: m is %" PRId64 ", not a multiple of the problem's top, %"
+                              PRId64, call->m, plan->spec.top);
     if (call->a_stride != 0 && (call->a_stride < k || call->a_stride > MATMUL_STRIDE_MAX))
-        return matmul_refuse("call: a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
-                             call->a_stride, k, MATMUL_STRIDE_MAX);
+        return library_refuse("call: a_stride is %" PRId64 ", not 0 or k, %" PRId64 ", to %d",
+                              call->a_stride, k, MATMUL_STRIDE_MAX);
     if (call->weights_identity && call->weights_identity != plan->packed.identity)
-        return matmul_refuse("call: weights_identity is 0x%016" PRIx64 ", that of the plan's "
-                             "packed weights 0x%016" PRIx64, call->weights_identity,
-                             plan->packed.identity);
+        return library_refuse("call: weights_identity is 0x%016" PRIx64 ", that of the plan's "
+                              "packed weights 0x%016" PRIx64, call->weights_identity,
+                              plan->packed.identity);
     tilus_status status = check_addresses(&plan->spec, call);
     size_t size = tilus_matmul_workspace_size(plan, call->m);
     if (status == TILUS_OK && call->workspace_size < size)
-        return matmul_refuse("call: workspace_size is %zu; %" PRId64 " rows need %zu",
-                             call->workspace_size, call->m, size);
+        return library_refuse("call: workspace_size is %zu; %" PRId64 " rows need %zu",
+                              call->workspace_size, call->m, size);
     return status;
 }
 
 /* ---- launches ----------------------------------------------------------- */
-
-bool argument_order(const tilus_kernel_info *info, ArgumentOrder *order)
-{
-    static const char *const names[MATMUL_ARGUMENTS] = {
-#define ARGUMENT(name) #name,
-        MATMUL_ARGUMENT_NAMES(ARGUMENT)
-#undef ARGUMENT
-    };
-    order->count = 0;
-    while (order->count < info->arg_count) {
-        unsigned char number = 0;
-        while (number < MATMUL_ARGUMENTS && strcmp(names[number], info->args[order->count].name))
-            number++;
-        if (number == MATMUL_ARGUMENTS || order->count == MATMUL_ARGUMENTS)
-            return false;
-        order->numbers[order->count++] = number;
-    }
-    return true;
-}
-
-void launch_arguments(const Launch *l, const ArgumentOrder *order,
-                      tilus_arg args[static MATMUL_ARGUMENTS])
-{
-    for (size_t i = 0; i < order->count; i++)
-        args[i] = l->args[order->numbers[i]];
-}
 
 /* Sets packed weights, and the tables of scales and zero points: without these, the packed
  * blocks. */
@@ -249,7 +240,7 @@ static void set_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weigh
 
 /* The rows of a call that one product takes. */
 typedef struct Piece {
-    uint64_t a, residual, c;
+    uint64_t a, a_scales, residual, c;
     int64_t m, stride;
 } Piece;
 
@@ -262,6 +253,7 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
     uint64_t c = (uint64_t)(first * s->n * dtype_bits(s->result) / 8);
     uint64_t to = (s->combine ? call->workspace + p->results : call->c) + c;
     return (Piece){.a = call->a + a, .c = to, .stride = stride,
+                   .a_scales = call->a_scales + (uint64_t)first * sizeof(float),
                    .residual = s->residual && !s->combine ? call->residual + c : to,
                    .m = at_most(p->rows, call->m - first)};
 }
@@ -290,6 +282,25 @@ static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product 
     l->args[MATMUL_ARGUMENT_list].pointer = call->workspace + p->list;
 }
 
+/* Sets rows of A of 8 bits and their scales: the caller's, or those that a program wrote. */
+static void set_rows(Launch *l, const tilus_matmul_plan *plan, const Product *p,
+                     const Piece *piece, const tilus_matmul_call *call)
+{
+    if (!matmul_is_a8(&plan->spec))
+        return;
+    l->args[MATMUL_ARGUMENT_row_scales].pointer = matmul_has_a_scales(&plan->spec)
+                                                      ? piece->a_scales
+                                                      : call->workspace + p->row_scales;
+    if (l->kernel == p->choice->prepare)
+        return;
+    int64_t k = plan->packed.slices * MATMUL_PACKED_K;
+    bool direct = !p->choice->prepare;
+    l->args[MATMUL_ARGUMENT_prearranged].pointer = direct ? piece->a
+                                                          : call->workspace + p->prearranged_a;
+    l->args[MATMUL_ARGUMENT_k].integer = direct ? plan->spec.k : k;
+    l->args[MATMUL_ARGUMENT_stride].integer = direct ? piece->stride : k;
+}
+
 static Launch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,
                                 const tilus_matmul_call *call)
 {
@@ -305,6 +316,7 @@ static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
     set_weights(&l, plan, call->weights);
     set_activations(&l, piece, call->workspace + p->prearranged_a);
     set_experts(&l, plan, p, call);
+    set_rows(&l, plan, p, piece, call);
     return l;
 }
 
@@ -324,6 +336,7 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
     l.args[MATMUL_ARGUMENT_share].integer = p->share;
     l.args[MATMUL_ARGUMENT_extra].integer = p->extra;
     set_experts(&l, plan, p, call);
+    set_rows(&l, plan, p, piece, call);
     return l;
 }
 
@@ -364,42 +377,31 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     return count;
 }
 
-static tilus_status enqueue(const Launch *launches, size_t count, tilus_stream stream)
-{
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < count && status == TILUS_OK; i++) {
-        const Kernel *kernel = launches[i].kernel;
-        tilus_kernel *loaded = atomic_load_explicit(&kernel->loaded, memory_order_acquire);
-        tilus_arg args[MATMUL_ARGUMENTS];
-        launch_arguments(&launches[i], &kernel->order, args);
-        status = tilus_launch(loaded, stream, args, kernel->order.count, 0, 0);
-    }
-    return status;
-}
+/* Launches that were made for one product or packing. */
+typedef struct LaunchList {
+    const Launch *launches;
+    size_t count;
+} LaunchList;
 
-/* Returns true for NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, which are streams of the
- * current context. */
-static bool is_special(tilus_stream stream)
+static tilus_status enqueue(const void *data, tilus_stream stream)
 {
-    return (uintptr_t)stream <= 2;
+    const LaunchList *list = data;
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < list->count && status == TILUS_OK; i++)
+        status = kernel_launch(list->launches[i].kernel, stream, list->launches[i].args);
+    return status;
 }
 
 tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
                           tilus_stream stream)
 {
-    tilus_rt *rt = plan->matmul->rt;
+    const LaunchList list = {launches, count};
     tilus_status status = TILUS_OK;
-    bool entered;
     for (size_t i = 0; i < count && status == TILUS_OK; i++)
         status = kernel_load(launches[i].kernel);
-    if (status != TILUS_OK || !is_special(stream))
-        return status == TILUS_OK ? enqueue(launches, count, stream) : status;
-    status = tilus_rt_enter(rt, plan->ordinal, &entered);
     if (status != TILUS_OK)
         return status;
-    status = enqueue(launches, count, stream);
-    tilus_status left = tilus_rt_leave(rt, plan->ordinal, entered);
-    return status == TILUS_OK ? left : status;
+    return kernel_library_enqueue(plan->matmul->library.rt, plan->ordinal, stream, enqueue, &list);
 }
 
 /* Returns the choice with kernels that take the call's stride of A. */
@@ -439,7 +441,7 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
                               const tilus_matmul_call *call)
 {
     tilus_matmul_call own;
-    tilus_status status = MATMUL_TAKE(tilus_matmul_call, &own, call, "call");
+    tilus_status status = LIBRARY_TAKE(tilus_matmul_call, &own, call, "call");
     if (status == TILUS_OK)
         status = check_call(plan, &own);
     return status == TILUS_OK ? run(plan, stream, &own) : status;
@@ -465,7 +467,7 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
     tilus_matmul_weights own;
     tilus_status status = weights_take(plan, weights, &own);
     if (status == TILUS_OK)
-        status = check_address("packed", packed, MATMUL_ALIGN);
+        status = library_check_address("packed", packed, MATMUL_ALIGN);
     if (status != TILUS_OK)
         return status;
     const Launch l = pack_launch(plan, &own, packed);
@@ -473,7 +475,7 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
     status = launches_run(plan, &l, 1, stream);
     if (status != TILUS_OK)
         return status;
-    return tilus_rt_enqueue_upload(plan->matmul->rt, plan->ordinal, stream,
+    return tilus_rt_enqueue_upload(plan->matmul->library.rt, plan->ordinal, stream,
                                    packed + p->size - sizeof p->bytes, p->bytes,
                                    sizeof p->bytes);
 }

@@ -32,9 +32,25 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *c)
     return matmul_by_wgmma(c) ? MATMUL_ARRANGE : MATMUL_PREPARE;
 }
 
-MatmulProgram matmul_experts_program(const MatmulSpec *s, MatmulProgram program)
+/* Returns the program that does for products of 8 bits what `program` does for others. */
+static MatmulProgram a8_program(const MatmulSpec *s, MatmulProgram program)
 {
-    return s->experts == 0              ? program
+    return program == MATMUL_WGMMA      ? MATMUL_A8
+           : program != MATMUL_ARRANGE  ? program
+           : matmul_has_a_scales(s)     ? MATMUL_COPY_ROWS
+                                        : MATMUL_QUANTIZE;
+}
+
+bool matmul_prepares(const MatmulSpec *s, const MatmulConfig *c)
+{
+    bool direct = matmul_has_a_scales(s) && matmul_divisor(s, s->a_stride) > 1;
+    return c->prearranged_a > 0 && !direct;
+}
+
+MatmulProgram matmul_program_of(const MatmulSpec *s, MatmulProgram program)
+{
+    return matmul_is_a8(s)              ? a8_program(s, program)
+           : s->experts == 0            ? program
            : program == MATMUL_PREPARE ? MATMUL_PREPARE_EXPERTS
            : program == MATMUL_PRODUCT ? MATMUL_PRODUCT_EXPERTS
            : program == MATMUL_ARRANGE ? MATMUL_ARRANGE_EXPERTS
@@ -108,6 +124,18 @@ int64_t matmul_blocks(const MatmulSpec *spec, const MatmulConfig *config, int mu
     return blocks < iterations ? blocks : iterations;
 }
 
+int matmul_split(const MatmulSpec *spec)
+{
+    enum { TILE_N = 256, BUSY = 128, MOST = 8 };
+    int64_t columns = ceil_div_i64(spec->n, TILE_N), slices = matmul_slices(spec);
+    int split = 1;
+    if (!spec->batch_invariant || spec->experts)
+        return 0;
+    while (split < MOST && 2 * split * columns <= BUSY && slices % (2 * split) == 0)
+        split *= 2;
+    return split;
+}
+
 /* ---- devices ---------------------------------------------------------- */
 
 /* Beside the blocks' own, each block takes 1 KiB of a multiprocessor's shared memory, which
@@ -156,9 +184,10 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
  * times `stored` rows of C where copies store it. */
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
-    enum { ALIGN = 1024, BYTES_OF_ROW = 2 * MATMUL_PACKED_K };
+    enum { ALIGN = 1024 };
+    int64_t bytes_of_row = MATMUL_PACKED_K * dtype_bits(spec->product) / 8;
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
-    int64_t rows = (int64_t)c->stages * 8 * c->tiles * BYTES_OF_ROW;
+    int64_t rows = (int64_t)c->stages * 8 * c->tiles * bytes_of_row;
     if (spec->experts)
         return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers_bytes(c), 16) +
                stored_rows_bytes(spec, c);
@@ -266,6 +295,7 @@ static bool is_one_of(int value, const int *values)
 static const int all_rows[] = {32, 64, 128, -1}, all_warps_n[] = {1, 2, 4, 8, -1};
 static const int all_warps_k[] = {1, 2, 4, 8, -1}, all_stage_k_tiles[] = {1, 2, 4, 8, -1};
 static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
+static const int wgmma_tiles[] = {2, 4, 6, 8, 12, 16, -1};
 
 /* Returns true when the warps that multiply are whole warpgroups, and get more registers by
  * setmaxnreg than an equal share. */
@@ -287,9 +317,9 @@ static bool has_setmaxnreg(int capability)
 /* Returns true for what @matmul_wgmma has. */
 static bool is_valid_wgmma(const MatmulConfig *c)
 {
-    enum { TILE_N = 256, TILES_MOST = 16, STAGES_LEAST = 2 };
+    enum { TILE_N = 256, STAGES_LEAST = 2 };
     return c->warps_n == TILE_N / c->rows && c->warps_k == 1 && c->stage_k_tiles == 1 &&
-           c->columns == 8 && c->tiles >= 2 && c->tiles <= TILES_MOST &&
+           c->columns == 8 && is_one_of(c->tiles, wgmma_tiles) &&
            c->stages >= STAGES_LEAST && c->per_sm == 1 && !c->zeros_by_mma &&
            c->register_reallocation;
 }
@@ -305,6 +335,8 @@ static bool has_epilogue_by_wgmma(const MatmulSpec *s)
 static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { TILES_WITH_GROUPS = 8 };
+    if (matmul_is_a8(s))
+        return !c->scale_weights;
     return c->scale_weights ||
            (s->zeros == TILUS_ZEROS_NONE && s->offset == 0 &&
             (s->group == 0 || (s->group == MATMUL_PACKED_K && c->tiles <= TILES_WITH_GROUPS)));
@@ -326,7 +358,8 @@ static bool is_valid(const MatmulConfig *c)
            is_one_of(c->stage_k_tiles, all_stage_k_tiles) &&
            tile_rows(c) <= ROWS_MAX && c->warps_n * c->warps_k <= WARPS_MAX && c->stages >= 0 &&
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
-           is_one_of(c->tiles, all_tiles) && (c->tiles == 1 || c->columns == 8) &&
+           (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
+           (c->tiles == 1 || c->columns == 8) &&
            c->prearranged_a >= 0 && c->prearranged_a <= PREPARED_MAX &&
            (c->prearranged_a < 2 || c->stages > 0) &&
            (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
@@ -346,6 +379,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
     if (!is_valid(c) || matmul_slices(spec) % iteration_blocks(c) ||
         padded_rows(spec) % tile_rows(c) ||
         (c->stages > 0 && device->capability < BULK_COPIES) ||
+        (matmul_is_a8(spec) && !matmul_by_wgmma(c)) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
         (c->scale_weights && !matmul_centred_fits(spec)) ||
         (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c) ||
@@ -432,13 +466,15 @@ static void visit_warps(const Space *s, MatmulConfig c)
 /* Visits products by wgmma, of the widest tiles that the rows of A fill, and of half as wide ones. */
 static void visit_wgmma(const Space *s, MatmulConfig c)
 {
-    enum { TILE_N = 256, TILES_MOST = 16 };
-    static const int stages[] = {3, 4, 6, -1};
+    enum { TILE_N = 256, TILES_LEAST = 2, TILES_MOST = 16 };
+    static const int stages[] = {3, 4, 6, -1}, a8_stages[] = {3, 4, 8, -1};
     int64_t most = s->bucket / 8 < TILES_MOST ? s->bucket / 8 : TILES_MOST;
+    most = most < TILES_LEAST ? TILES_LEAST : most;
     c.warps_n = TILE_N / c.rows;
     c.warps_k = c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
     c.prearranged_a = PREARRANGED_ROWS;
-    for (const int *count = stages; *count >= 0; count++)
+    c.columns = 8;
+    for (const int *count = matmul_is_a8(s->spec) ? a8_stages : stages; *count >= 0; count++)
         for (int halved = 0; halved <= 1; halved++) {
             c.stages = *count;
             c.tiles = (int)most >> halved;
@@ -451,18 +487,20 @@ void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *dev
                       void (*visit)(void *data, const MatmulConfig *config), void *data)
 {
     enum { SCALE_WEIGHTS_FROM = 32, WGMMA_FROM = 32 };
+    int64_t scale_weights_from = spec->batch_invariant ? 1 : SCALE_WEIGHTS_FROM;
     int64_t bucket = matmul_bucket(m);
+    bool a8 = matmul_is_a8(spec);
     Space s = {spec, device, visit, data, bucket};
-    MatmulConfig c = {.columns = bucket < 8 ? (int)bucket : 8};
+    MatmulConfig c = {.columns = bucket < 8 && !a8 ? (int)bucket : 8};
     for (const int *tiles = all_tiles; *tiles >= 0; tiles++)
         for (const int *rows = all_rows; *rows >= 0; rows++)
-            for (int scales = 0; scales <= (bucket >= SCALE_WEIGHTS_FROM); scales++) {
+            for (int scales = 0; scales <= (bucket >= scale_weights_from); scales++) {
                 c.scale_weights = scales;
                 c.tiles = *tiles;
                 c.rows = *rows;
-                if (*tiles == 1 || 8 * *tiles <= bucket)
+                if (!a8 && (*tiles == 1 || 8 * *tiles <= bucket))
                     visit_warps(&s, c);
-                if (*tiles == 1 && bucket >= WGMMA_FROM)
+                if (*tiles == 1 && (a8 || bucket >= WGMMA_FROM || spec->batch_invariant))
                     visit_wgmma(&s, c);
             }
 }

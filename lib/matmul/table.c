@@ -219,9 +219,12 @@ static Best find_in(const MatmulTunings *tunings, MatmulSource source, const Que
     return best;
 }
 
-/* Finds the nearest tuning: of the user first, but a nearer type of weights goes before. */
+/* Finds the nearest tuning: of the user first, but a nearer type of weights goes before. Tunings do
+ * not say what tensor cores multiply: none is of a product of 8 bits. */
 static Best find_tuning(const Query *q)
 {
+    if (matmul_is_a8(q->spec))
+        return (Best){0};
     Best user = find_in(&q->table->user, MATMUL_FROM_USER, q);
     Best built = find_in(&q->table->built_in, MATMUL_FROM_BUILT_IN, q);
     return user.found && (!built.found || user.rank.type <= built.rank.type) ? user : built;
@@ -235,9 +238,8 @@ typedef struct Search {
     Best best;
 } Search;
 
-/* The least bucket for which the model takes products by wgmma: below it both take about as
- * long. */
-enum { BUCKET_WGMMA = 64 };
+/* The least bucket for which the model takes products by wgmma: below it mma is as fast. */
+enum { BUCKET_WGMMA = 32 };
 
 /* Considers a configuration: by wgmma; or, unless the search leaves others out, without zero
  * points by mma and register reallocation, of which the model knows no times. */
@@ -245,7 +247,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     const Query *q = s->query;
-    bool known = matmul_by_wgmma(c) ? q->bucket >= BUCKET_WGMMA
+    bool known = matmul_by_wgmma(c) ? q->bucket >= BUCKET_WGMMA || matmul_is_a8(q->spec)
                                     : !s->by_wgmma && !c->zeros_by_mma && !c->register_reallocation;
     if (!known || (q->rows && c->rows != q->rows))
         return;

@@ -65,7 +65,7 @@ typedef struct MatmulChoice {
  * nearest group, of the same type of the product, zero points, types of scales, A and result,
  * the faster one. Up to m = 8 a bucket without tunings takes those of the next larger one that
  * has some, else of the next smaller one. What does not fit is passed over, and where nothing
- * is left the cost model chooses, without zeros_by_mma and register_reallocation. From m = 33 on
+ * is left the cost model chooses, without zeros_by_mma and register_reallocation. From m = 17 on
  * a product by wgmma goes before a built-in tuning if the model says that it is faster. */
 bool matmul_table_config(const MatmulTable *table, const MatmulSpec *spec, int rows, int64_t m,
                          const MatmulDevice *device, MatmulChoice *choice);

@@ -102,14 +102,18 @@ static bool by_whole_block(const Walk *w)
 
 /* A `synchronize` of the whole block orders every access that is over; one of a
  * thread_group orders those of its threads, and only before their later ones. */
-static void state_synchronize(const Walk *w, State *s)
+static void state_synchronize(Walk *w, State *s, const Op *by)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < s->count; i++) {
         Pending p = s->items[i];
-        if (p.age == AGE_DONE && by_whole_block(w))
+        bool own = p.age == AGE_DONE && thread_range_equal(p.threads, w->threads);
+        bool whole = p.age == AGE_DONE && by_whole_block(w);
+        if ((own && !p.grouped) || whole)
+            hazards_ordered(w, p.footprint, by);
+        if (whole)
             continue;
-        p.grouped |= p.age == AGE_DONE && thread_range_equal(p.threads, w->threads);
+        p.grouped |= own;
         s->items[kept++] = p;
     }
     s->count = kept;
@@ -133,7 +137,7 @@ static void state_arrive(State *s)
 /* Replaces the items of completion `c` by what `change` makes of them, merging equal ones.
  * A thread_group commits, and waits for, its own copies; bulk stores are those of the first
  * of the threads. `reads`: only what copies read. */
-static void state_change(Walk *w, State *s, Completion c, bool reads,
+static void state_change(Walk *w, State *s, const Op *by, Completion c, bool reads,
                          void (*change)(Pending *p, int64_t n), int64_t n)
 {
     State old = *s;
@@ -146,6 +150,8 @@ static void state_change(Walk *w, State *s, Completion c, bool reads,
         bool meant = !reads || p.footprint->mode == MODE_READ;
         if (own && meant && p.footprint->completion == c)
             change(&p, n);
+        if (p.age == AGE_DONE && old.items[i].age != AGE_DONE)
+            hazards_ordered(w, p.footprint, by);
         state_add(w, s, p);
     }
 }
@@ -386,7 +392,7 @@ static void flow_wait(Walk *w, const Op *op, State *s)
     if (op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
         state_doubt(s);
     else
-        state_change(w, s, op_info[op->code].sync.completion, bulk_wait_reads(op), change_wait,
+        state_change(w, s, op, op_info[op->code].sync.completion, bulk_wait_reads(op), change_wait,
                      op_wait_pending(op));
 }
 
@@ -395,9 +401,9 @@ static void flow_sync(Walk *w, const Op *op, State *s)
 {
     SyncKind kind = op_sync(op);
     if (op_is_barrier(op) || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE)
-        state_synchronize(w, s);
+        state_synchronize(w, s, op);
     else if (kind == SYNC_COMMIT)
-        state_change(w, s, op_info[op->code].sync.completion, false, change_commit, 0);
+        state_change(w, s, op, op_info[op->code].sync.completion, false, change_commit, 0);
     else if (kind == SYNC_WAIT)
         flow_wait(w, op, s);
     else if (kind == SYNC_ARRIVE)
@@ -409,7 +415,7 @@ static void flow_op(Walk *w, const Op *op, State *s)
     if (op->mark) {
         flow_access(w, op, s);
         if (op_commits_product(op))
-            state_change(w, s, COMPLETION_PRODUCT, false, change_commit, 0);
+            state_change(w, s, op, COMPLETION_PRODUCT, false, change_commit, 0);
     } else if (op_sync(op) != SYNC_NONE) {
         flow_sync(w, op, s);
     } else if (op->code == OP_allocate_shared) {
@@ -475,9 +481,10 @@ static void walk_body(Walk *w)
     report_unfinished(w, &s, NULL, NULL);
 }
 
-Hazards hazards_of(Program *p)
+static Hazards find_hazards(Program *p, bool proving)
 {
-    Walk w = {.p = p, .m = p->module, .arena = &p->module->scratch, .unrolled = 1};
+    Walk w = {.p = p, .proving = proving, .m = p->module, .arena = &p->module->scratch,
+              .unrolled = 1};
     size_t ops = 0;
     region_walk(p->body, count_ops, &ops);
     w.rings = rings_of(p);
@@ -491,6 +498,18 @@ Hazards hazards_of(Program *p)
     walk_body(&w);
     hazards_compare_blocks(&w);
     hazards_compare_cluster(&w);
+    hazards_prove_ordered(&w);
+    w.found.rings = w.rings;
     program_clear_data(p);
     return w.found;
+}
+
+Hazards hazards_of(Program *p)
+{
+    return find_hazards(p, false);
+}
+
+Hazards hazards_explained(Program *p)
+{
+    return find_hazards(p, true);
 }

@@ -28,15 +28,51 @@ typedef struct Hazard {
     const Value *memory;        /* in which `second` touches the bytes */
 } Hazard;
 
+/* Reasons why two conflicting accesses do not race. */
+typedef enum ProofKind {
+    PROOF_APART,        /* no byte is touched by both, but in one thread */
+    PROOF_ITERATIONS,   /* tiles that meet tell the iteration, which is one: of one thread */
+    PROOF_MBARRIERS,    /* phases of mbarriers order them, where they meet */
+    PROOF_ORDER,        /* on every path from `first` to `second` ops of `orders` lie */
+    PROOF_BLOCKS        /* of different blocks, which touch different bytes */
+} ProofKind;
+
+typedef struct Proof {
+    ProofKind kind;
+    const Op *first, *second;
+    AccessMode first_mode, second_mode;
+    const Value *memory;        /* in which `second` touches the bytes */
+} Proof;
+
+/* On some path `by` (a wait, a barrier) ends `access`, or orders it before all that follows; of
+ * barriers of a thread_group, which order it before later accesses of its threads, the first. */
+typedef struct HazardOrder {
+    const Op *access, *by;
+} HazardOrder;
+
 typedef struct Hazards {
     Hazard *found;              /* one for each kind and pair of ops, as they were met */
     unsigned count;
     uint32_t capacity;
     unsigned pairs;             /* of conflicting accesses that were compared */
+    Proof *proofs;              /* one for each kind and pair of ops; of a pair that is found, too,
+                                   where some of its iterations are proved */
+    unsigned proof_count;
+    uint32_t proof_capacity;
+    HazardOrder *orders;        /* each once */
+    unsigned order_count;
+    uint32_t order_capacity;
+    const struct Rings *rings;  /* the phases of mbarriers, or NULL: there are none */
 } Hazards;
 
 /* In the scratch arena. Pointers that different arguments pass are taken to
  * lead to different memory. Leaves Value.data and Op.mark clear. */
 Hazards hazards_of(Program *p);
+
+/* Bounds the proofs of a program. */
+enum { HAZARD_PROOFS = 4096 };
+
+/* Finds `proofs`, `orders` and `rings`, too, which hazards_of leaves out. */
+Hazards hazards_explained(Program *p);
 
 #endif

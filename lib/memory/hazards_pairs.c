@@ -122,18 +122,6 @@ void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprM
 
 /* ---- comparing --------------------------------------------------------- */
 
-/* Atomic ops of threads are alike, and reductions of the copy unit. */
-static bool are_both_atomic(const Footprint *a, const Footprint *b)
-{
-    return a->mode == MODE_ATOMIC && b->mode == MODE_ATOMIC && a->completion == b->completion;
-}
-
-static bool touches_conflict(const Footprint *a, const Footprint *b)
-{
-    return a->root == b->root && (a->mode != MODE_READ || b->mode != MODE_READ) &&
-           !are_both_atomic(a, b);
-}
-
 static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
                           const Footprint *b, const Expr *const *now, bool blocks)
 {
@@ -222,7 +210,7 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                     const Expr *const *offsets)
 {
     const Footprint *then = pending->footprint;
-    if (!touches_conflict(then, now) ||
+    if (!hazards_conflict(then, now) ||
         (pending->grouped && thread_range_equal(pending->threads, w->threads)))
         return;
     Substitution at = {w, pending};
@@ -232,8 +220,13 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
     bool other_threads = !thread_range_equal(pending->threads, w->threads);
     Overlap o = overlap_of(w, then, before, now, after, other_threads);
     w->found.pairs++;
-    if (o != OVERLAP_NEVER && !offsets_tell_iterations(w, pending, now, offsets) &&
-        !rings_order_them(w, pending, now))
+    if (o == OVERLAP_NEVER)
+        hazards_proved(w, PROOF_APART, then, now);
+    else if (offsets_tell_iterations(w, pending, now, offsets))
+        hazards_proved(w, PROOF_ITERATIONS, then, now);
+    else if (rings_order_them(w, pending, now))
+        hazards_proved(w, PROOF_MBARRIERS, then, now);
+    else
         hazards_report(w, (Hazard){pending->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
                            o == OVERLAP_SURE && pending->certain, then->op, now->op, then->mode,
                            now->mode, now->tile.memory});
@@ -333,7 +326,9 @@ static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
                            (a == b || blocks_are_apart(w, b, a, d))) ||
                           offsets_tell_block(w, a, b, OP_block_indices, d));
     }
-    if (!apart)
+    if (apart)
+        hazards_proved(w, PROOF_BLOCKS, a, b);
+    else
         hazards_report(w, (Hazard){HAZARD_BLOCKS, false, a->op, b->op, a->mode, b->mode,
                            b->tile.memory});
 }
@@ -343,7 +338,7 @@ void hazards_compare_blocks(Walk *w)
     for (unsigned j = 0; j < w->footprint_count; j++)
         for (unsigned i = 0; i <= j; i++) {
             const Footprint *a = &w->footprints[i], *b = &w->footprints[j];
-            if (a->root->type->kind != TYPE_SHARED && touches_conflict(a, b))
+            if (a->root->type->kind != TYPE_SHARED && hazards_conflict(a, b))
                 compare_blocks(w, a, b);
         }
 }
@@ -358,7 +353,9 @@ static void compare_copy(Walk *w, const Footprint *copy, const Footprint *other)
                      ? offsets_tell_block(w, copy, copy, OP_cluster_rank, 0)
                      : rings_order_blocks(w->rings, copy->op, other->op, tiles_are_apart, &tiles);
     w->found.pairs++;
-    if (!apart)
+    if (apart)
+        hazards_proved(w, copy->op == other->op ? PROOF_BLOCKS : PROOF_MBARRIERS, copy, other);
+    else
         hazards_report(w, (Hazard){HAZARD_COPY, false, copy->op, other->op, copy->mode,
                                    other->mode, copy->tile.memory});
 }
@@ -372,7 +369,7 @@ void hazards_compare_cluster(Walk *w)
             program_blocks(w->p) == 1 || !rings_know(w->rings, copy->op))
             continue;
         for (unsigned j = 0; j < w->footprint_count; j++)
-            if (touches_conflict(copy, &w->footprints[j]))
+            if (hazards_conflict(copy, &w->footprints[j]))
                 compare_copy(w, copy, &w->footprints[j]);
     }
 }

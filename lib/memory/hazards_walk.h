@@ -66,6 +66,7 @@ typedef struct Walk {
     unsigned loop, loop_count;
     uint32_t loop_capacity;
     bool grown, comparing;
+    bool proving;               /* keeps proofs and orders */
     Rings *rings;               /* NULL: the program has no mbarriers */
     FreshSymbol *symbols;
     unsigned symbol_count;
@@ -75,6 +76,18 @@ typedef struct Walk {
 
 /* Adds what was found, unless it is known. */
 void hazards_report(Walk *w, Hazard h);
+
+/* ---- hazards_proofs.c: why others do not race -------------------------------------- */
+
+void hazards_proved(Walk *w, ProofKind kind, const Footprint *first, const Footprint *second);
+/* Notes that `by` ends an access or orders it, while the walk compares. */
+void hazards_ordered(Walk *w, const Footprint *access, const Op *by);
+/* Adds proofs by PROOF_ORDER: of pairs that the walk has not met unordered. */
+void hazards_prove_ordered(Walk *w);
+/* Returns true when the two access one memory, and their order counts. */
+bool hazards_conflict(const Footprint *a, const Footprint *b);
+
+/* ---- hazards_pairs.c ------------------------------------------------------------------ */
 
 /* Compares an access with a pending one, which nothing orders before it; `offsets` are
  * those of `now`. */

@@ -170,6 +170,19 @@ Rings *rings_of(Program *p)
     return r;
 }
 
+bool rings_phase(const Rings *r, const Op *op, RingPhase *phase)
+{
+    for (unsigned i = 0; r && i < r->event_count; i++) {
+        const Event *e = r->events[i];
+        if (e->op != op || e->array < 0)
+            continue;
+        const RingArray *a = &r->arrays[e->array];
+        *phase = (RingPhase){a->value, a->count, a->arrivals, e->lag, e->placed && !a->unknown};
+        return true;
+    }
+    return false;
+}
+
 const Op *rings_unknown(const Rings *r, unsigned n)
 {
     return n < r->unknown_count ? r->unknown[n] : NULL;

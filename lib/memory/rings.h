@@ -75,6 +75,18 @@ bool rings_number(const Rings *r, const Op *loop);
 /* Returns true when somebody waits for all copies of `op` before the block ends. */
 bool rings_finish(Rings *r, const Op *op);
 
+/* The phase that an arrival, wait or copy means: of ticket t + lag, where t numbers iterations of
+ * the innermost loop around mbarrier ops, phase (t + lag) / count of element (t + lag) mod count
+ * of the array, which ends with so many arrivals. */
+typedef struct RingPhase {
+    const Value *array;
+    int64_t count, arrivals, lag;
+    bool known;                 /* lag is */
+} RingPhase;
+
+/* Finds it; false for an op that has none. */
+bool rings_phase(const Rings *r, const Op *op, RingPhase *phase);
+
 /* The n-th op of which the phase that it means is not known; NULL after the last one. */
 const Op *rings_unknown(const Rings *r, unsigned n);
 

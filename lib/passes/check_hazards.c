@@ -8,7 +8,8 @@
  *
  * A race that is sure is an error. What is not proved is a missed remark, or with
  * option `strict` an error too. */
-#include "memory/hazards.h"
+#include "passes/check_hazards.h"
+
 #include "passes/report.h"
 
 static const char *const verbs[] = {"reads", "writes", "atomically changes"};
@@ -86,7 +87,7 @@ static const char *phase_text(Module *m, const Hazard *h)
                         "that the phases before it have ended", op_name(h->first), name);
 }
 
-static const char *hazard_text(Module *m, const Hazard *h)
+const char *hazard_text(Module *m, const Hazard *h)
 {
     switch (h->kind) {
     case HAZARD_ORDER:

@@ -24,7 +24,8 @@
  *
  * The producer runs as far ahead as the ring allows. A slot is free for iteration i when every
  * consumer warp has arrived S iterations before. Barriers inside of A stay where its ops access
- * other memory than the ring: there they are of the consumers. */
+ * other memory than the ring: there they are of the consumers. Where they go, one behind the loop
+ * orders accesses before it and behind it that they ordered. */
 #include "passes/pipeline_rewrite.h"
 
 #include "ir/loop.h"
@@ -35,6 +36,7 @@ enum { PRODUCER_THREADS = 32 };
 typedef struct Ring {
     Value *full, *empty;    /* mbarriers, one a slot */
     bool behind;            /* a slot is released one iteration after its use */
+    bool ordered;           /* barriers of the loop order accesses before it and behind it */
 } Ring;
 
 static const Expr *index_of_loop(const Op *loop, Module *m)
@@ -145,16 +147,42 @@ static bool accesses_others(const PipelinePlan *plan)
     return false;
 }
 
-static void drop_copies(const Rewrite *r)
+/* Returns false for an op that accesses memory. */
+static bool leaves_memory(Op *op, void *data)
 {
-    bool keeps_barriers = accesses_others(&r->plan);
+    OpAccess accesses[ACCESSES_MAX];
+    (void)data;
+    return op_accesses(op, accesses) == 0;
+}
+
+/* Returns true when an op from `op` on, forward or back in its region, accesses memory before a
+ * barrier comes. */
+static bool meets_access(Op *op, bool back)
+{
+    for (; op && op_sync(op) != SYNC_BARRIER; op = back ? op->prev : op->next) {
+        bool leaves = leaves_memory(op, NULL);
+        for (unsigned i = 0; leaves && i < op->region_count; i++)
+            leaves = region_walk(op->regions[i], leaves_memory, NULL);
+        if (!leaves)
+            return true;
+    }
+    return false;
+}
+
+static void drop_copies(const Rewrite *r, const Ring *ring)
+{
+    bool keeps_barriers = accesses_others(&r->plan), dropped = false;
     for (uint32_t i = 0; i < r->plan.d.op_count; i++) {
         Op *op = r->plan.d.ops[i];
         bool replaced = op == r->plan.arrive || op == r->plan.wait ||
                         op_completion(op) == COMPLETION_MBARRIER;
-        if (replaced || (op_sync(op) == SYNC_BARRIER && !keeps_barriers))
+        bool drops = op_sync(op) == SYNC_BARRIER && !keeps_barriers;
+        if (replaced || drops)
             op_remove(op);
+        dropped |= drops;
     }
+    if (dropped && ring->ordered)
+        insert_plain(r, OP_synchronize, r->loop->parent, r->loop->next);
 }
 
 /* Releases the slot of the iteration before, if there is one. */
@@ -175,7 +203,7 @@ static void build_consumers(const Rewrite *r, const Ring *ring)
 {
     Region *body = r->loop->regions[0];
     const Expr *index = index_of_loop(r->loop, r->m), *slot = slot_after(r, index, 0);
-    drop_copies(r);
+    drop_copies(r, ring);
     enter_rings(r, body, slot);
     insert_wait(r, ring->full, slot, phase_of(r, index), body);
     if (ring->behind)
@@ -205,7 +233,9 @@ void rewrite_roles(Rewrite *r)
     const char *name = r->plan.mbarrier->name;
     Op *products = products_behind(r);
     Ring ring = {.full = build_mbarriers(r, name, 1), .behind = products != NULL,
-                 .empty = build_mbarriers(r, "empty", r->program->warps)};
+                 .empty = build_mbarriers(r, "empty", r->program->warps),
+                 .ordered = meets_access(r->loop->prev, true) &&
+                            meets_access(r->loop->next, false)};
     build_rings(r);
     build_producer(r, &ring, build_group(r, threads, PRODUCER_THREADS));
     build_consumers(r, &ring);

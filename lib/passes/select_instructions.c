@@ -63,6 +63,7 @@ static bool wants_plan(const Select *s, const Op *op)
 static bool select_op(Op *op, void *data)
 {
     Select *s = data;
+    diag_check_time(s->m->diag, op->loc);
     ArenaMark mark = arena_mark(&s->m->scratch);
     if (wants_plan(s, op))
         s->failed |= !select_planned(s, op);

@@ -117,25 +117,38 @@ static bool is_memory(const Type *t)
     return t->kind == TYPE_SHARED || t->kind == TYPE_GLOBAL;
 }
 
-/* Returns false when the threads write, by `op`, memory that the copy `data` accesses. */
-static bool leaves_alone(Op *op, void *data)
+typedef struct FenceSearch {
+    const Op *copy;
+    BulkFence fence;
+} FenceSearch;
+
+/* Looks for writes of the threads, by `op`, to memory that the copy accesses; false ends the
+ * search. */
+static bool find_fence(Op *op, void *data)
 {
-    const Op *copy = data;
+    FenceSearch *s = data;
     if (op_info[op->code].effect != EFFECT_WRITES || is_by_async_proxy(op) ||
         !op->operand_count || !is_memory(op_memory_operand(op)->type))
         return true;
     const Value *written = memory_origin(op_memory_operand(op));
-    return !memory_may_meet(written, memory_origin(op_memory_operand(copy))) &&
-           !memory_may_meet(written, memory_origin(copy->operands[0]));
+    if (!memory_may_meet(written, memory_origin(op_memory_operand(s->copy))) &&
+        !memory_may_meet(written, memory_origin(s->copy->operands[0])))
+        return true;
+    bool own = op_memory_operand(op)->type->kind == TYPE_SHARED &&
+               program_blocks(op->parent->program) == 1;
+    s->fence = own && s->fence != BULK_FENCE ? BULK_FENCE_SHARED : BULK_FENCE;
+    return s->fence != BULK_FENCE;
 }
 
 /* The async proxy must be kept behind writes of the program's threads: where some op other
  * than a bulk copy writes the copy's source or target, or bytes that may be theirs. Reads
  * of the threads need no fence: what a thread has read is in its registers when it arrives.
  * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
-static bool has_writers(const Op *op)
+static BulkFence fence_of(const Op *op)
 {
-    return !region_walk(op->parent->program->body, leaves_alone, (void *)op);
+    FenceSearch s = {op, BULK_NO_FENCE};
+    region_walk(op->parent->program->body, find_fence, &s);
+    return s.fence;
 }
 
 static bool is_load(const Op *op)
@@ -143,15 +156,15 @@ static bool is_load(const Op *op)
     return op->code == OP_copy_async_bulk;
 }
 
-/* Returns true when a bulk copy right before `op`, but for pure ops, has had the fence of
+/* Returns true when a bulk copy right before `op`, but for pure ops, has had the `fence` of
  * both. A store is fenced by all threads that run it, a load by the one that starts it. */
-static bool is_fenced(const Op *op)
+static bool is_fenced(const Op *op, BulkFence fence)
 {
     const Op *copy = op;
     do
         op = op->prev;
     while (op && (op_info[op->code].effect == EFFECT_PURE ||
-                  (op_is_bulk_copy(op) && !has_writers(op))));
+                  (op_is_bulk_copy(op) && fence_of(op) < fence)));
     return op && op_is_bulk_copy(op) && (is_load(copy) || !is_load(op));
 }
 
@@ -180,8 +193,9 @@ static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
 {
     MemoryTile source = bulk_global_tile(op);
+    BulkFence fence = fence_of(op);
     *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
-                       .fence = has_writers(op) && !is_fenced(op)};
+                       .fence = fence && is_fenced(op, fence) ? BULK_NO_FENCE : fence};
     return choose(m, op, bulk_reason(m, op, &source), plan);
 }
 

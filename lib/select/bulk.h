@@ -6,11 +6,19 @@
 
 #include "memory/tensor_map.h"
 
+/* The fence before a copy, behind writes of the program's threads to its source or target. One
+ * of the block's shared memory alone does not wait for accesses to global memory. */
+typedef enum BulkFence {
+    BULK_NO_FENCE,
+    BULK_FENCE_SHARED,  /* fence.proxy.async.shared::cta */
+    BULK_FENCE          /* fence.proxy.async */
+} BulkFence;
+
 typedef struct BulkPlan {
     int64_t bytes;
     uint32_t checked;   /* bit d: the kernel traps unless the tile lies inside dimension d of
                            the source: cp.async.bulk fills no zeros in */
-    bool fence;         /* fence.proxy.async before the copy */
+    BulkFence fence;
     bool tensor;        /* by `map` */
     TensorMap map;
     const char *why;    /* no cp.async.bulk, or no map, in words; NULL: both are possible */

@@ -75,6 +75,18 @@ static bool ends_between(const Op *op, const Op *end, int64_t *newer)
     return false;
 }
 
+/* Returns true when an `if` comes before the iteration's first product, while a product of the
+ * iteration before may be in flight, `newer` groups behind which were made: ptxas follows its
+ * registers over a branch only behind a product, and else serializes all of them (C7515). */
+static bool meets_if(const Op *product, int64_t newer)
+{
+    const Op *op = product->parent->first;
+    for (; op_completion(op) != COMPLETION_PRODUCT && !op->region_count; op = op->next)
+        if (op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT) && op_wait_pending(op) <= newer)
+            return false;
+    return op->region_count;
+}
+
 /* Returns true when `product`, in a loop, ends before the next iteration writes its registers:
  * in its own iteration, or by a wait before the op that computes them. */
 static bool ends_before_writes(const Op *product)
@@ -82,7 +94,8 @@ static bool ends_before_writes(const Op *product)
     const Op *maker = maker_of(product);
     int64_t newer = -1;         /* its own group is open until the first commit */
     return ends_between(product, NULL, &newer) ||
-           (maker && newer >= 0 && ends_between(product->parent->first, maker, &newer));
+           (maker && newer >= 0 && !meets_if(product, newer) &&
+            ends_between(product->parent->first, maker, &newer));
 }
 
 /* Returns true for a loop whose products may be in flight from one iteration to the next. */

@@ -431,15 +431,30 @@ const Op *wgmma_fence_op(const Op *op)
                ? first : op;
 }
 
+const Op *wgmma_fence_user(const Op *op, const Op *last)
+{
+    while (!op_commits_product(last)) {
+        do
+            last = last->next;
+        while (last && op_info[last->code].effect == EFFECT_PURE);
+        if (!last || op_completion(last) != COMPLETION_PRODUCT || wgmma_fence_op(last) != op)
+            return NULL;
+        if (last->operands[0]->type->kind == TYPE_REG)
+            return last;
+    }
+    return NULL;
+}
+
 /* Sums go from one instruction to the next of the same shape without a fence; registers that
  * other instructions write need one (PTX ISA, 9.7.15.7.1), that of the group's first product
- * where they are there before it. */
+ * where they are there before it, though that one may need none itself. */
 static bool needs_fence(const Op *op, const WgmmaPlan *plan)
 {
     const Op *before = product_before(op);
     if (plan->in_registers)
         return wgmma_fence_op(op) == op;
-    return !before || op->operand_count < 3 || op->operands[2] != before->results[0];
+    return !before || op->operand_count < 3 || op->operands[2] != before->results[0] ||
+           (wgmma_fence_op(op) == op && wgmma_fence_user(op, op));
 }
 
 typedef struct WriterSearch {

@@ -102,11 +102,14 @@ bool diag_set_limit(Diag *d, LimitId id, int64_t value)
 
 void diag_check_time(Diag *d, Loc loc)
 {
-    if (!d->deadline || clock_nanoseconds() < d->deadline)
+    bool late = d->deadline && clock_nanoseconds() >= d->deadline;
+    if (!late && !(d->host.is_stopped && d->host.is_stopped(d->host.data)))
         return;
     d->deadline = 0;    /* the compile ends now, without another interruption */
-    diag_error(d, loc, "the compile has come so far in %lld ms, its limit",
-               (long long)diag_limit(d, LIMIT_ID_MILLISECONDS));
+    d->host.is_stopped = NULL;
+    if (late)
+        diag_error(d, loc, "the compile has come so far in %lld ms, its limit",
+                   (long long)diag_limit(d, LIMIT_ID_MILLISECONDS));
     longjmp(d->oom.jump, 1);
 }
 

@@ -49,6 +49,15 @@ typedef struct Message {
     WarningId group;        /* of a warning, also of one that is an error; else WARNING_COUNT */
 } Message;
 
+/* Who compiles, where that is no tool or library but an editor's server; each may be NULL. */
+typedef struct DiagHost {
+    /* The text of the file with this canonical path, in place of the disk's, and its bytes, both of
+     * which the compile copies; NULL: it has none. */
+    const char *(*open_text)(void *data, const char *path, size_t *len);
+    bool (*is_stopped)(void *data);     /* asked by diag_check_time; true: the compile ends */
+    void *data;
+} DiagHost;
+
 /* One parse's texts and messages. Owns copies of both; one thread at a time. */
 typedef struct tilus_diag Diag;
 
@@ -67,6 +76,7 @@ struct tilus_diag {
     WarningSet groups;      /* of warnings, as the user set them */
     int64_t limits[LIMIT_ID_COUNT];
     int64_t deadline;       /* of a compile, in nanoseconds of CLOCK_MONOTONIC; 0: none */
+    DiagHost host;
 };
 
 /* Prepares an empty Diag, and frees what it owns. */
@@ -104,7 +114,7 @@ bool diag_set_limit(Diag *d, LimitId id, int64_t value);
 bool limit_allows(LimitId id, int64_t value);
 
 /* Ends a compile that is past its deadline: an error at `loc`, and a jump to the guard of
- * the API entry, as when memory runs out. Called about once an op where a compile takes
+ * the API entry, as when memory runs out; and one that its host stops, without an error. Called about once an op where a compile takes
  * long, but never below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 

@@ -11,10 +11,18 @@
 #include <string.h>
 
 const RemarkInfo remark_info[REMARK_COUNT] = {
-#define REMARK_ROW(pass, name, kind, text) \
-    [REMARK_##name] = {pass, #name, TILUS_REMARK_##kind, text},
+#define REMARK_ROW(pass, name, kind, text, meaning, cure) \
+    [REMARK_##name] = {pass, #name, TILUS_REMARK_##kind, text, meaning, cure},
 #include "support/remarks.def"
 };
+
+RemarkId remark_find(const char *name)
+{
+    RemarkId id = 0;
+    while (id < REMARK_COUNT && strcmp(remark_info[id].name, name))
+        id++;
+    return id;
+}
 
 static const char *const option_names[] = {"-Rpass", "-Rpass-missed"};
 
@@ -312,7 +320,7 @@ void remark_emit(const Remarks *remarks, RemarkId id, Diag *diag, Loc loc,
 void remark_emit_own(const Remarks *remarks, const char *pass, tilus_remark_kind kind, Diag *diag,
                      Loc loc, const char *text)
 {
-    const RemarkInfo info = {pass, "OwnRemark", kind, "{text Text}"};
+    const RemarkInfo info = {pass, "OwnRemark", kind, "{text Text}", NULL, NULL};
     const tilus_remark_argument value = remark_text(text);
     emit(remarks, &info, diag, loc, &value, 1);
 }

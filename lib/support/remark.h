@@ -12,7 +12,7 @@
 #include "tilus/tilus.h"
 
 typedef enum RemarkId {
-#define REMARK_ROW(pass, name, kind, text) REMARK_##name,
+#define REMARK_ROW(pass, name, kind, text, meaning, cure) REMARK_##name,
 #include "support/remarks.def"
     REMARK_COUNT
 } RemarkId;
@@ -21,9 +21,14 @@ typedef struct RemarkInfo {
     const char *pass, *name;
     tilus_remark_kind kind;
     const char *text;           /* with {int Bytes} for values */
+    const char *meaning;
+    const char *cure;           /* of a missed one, else NULL */
 } RemarkInfo;
 
 extern const RemarkInfo remark_info[REMARK_COUNT];
+
+/* The remark of this name, or REMARK_COUNT. */
+RemarkId remark_find(const char *name);
 
 /* A part of a remark's text. */
 typedef enum PieceKind { PIECE_WORDS, PIECE_VALUE, PIECE_PLURAL } PieceKind;

@@ -46,6 +46,15 @@ static const char *find_file(Parser *p, Loc loc, const char *name)
 
 /* ---- reading ---------------------------------------------------------------- */
 
+/* Keeps a copy of a file's text. */
+static const SourceText *keep_text(Parser *p, const char *path, const char *text, size_t len)
+{
+    SourceText *s = arena_new(&p->diag->arena, SourceText);
+    *s = (SourceText){arena_strdup(&p->diag->arena, path),
+                      arena_strndup(&p->diag->arena, text, len), len, 1};
+    return s;
+}
+
 /* The bytes of a file, up to one more than the limit; NULL when it cannot be read. */
 static const SourceText *read_file(Parser *p, const char *path)
 {
@@ -64,12 +73,7 @@ static const SourceText *read_file(Parser *p, const char *path)
     bool ok = text && !ferror(file);
     if (file)
         fclose(file);
-    SourceText *s = NULL;
-    if (ok) {
-        s = arena_new(&p->diag->arena, SourceText);
-        *s = (SourceText){arena_strdup(&p->diag->arena, path),
-                      arena_strndup(&p->diag->arena, text, len), len, 1};
-    }
+    const SourceText *s = ok ? keep_text(p, path, text, len) : NULL;
     free(text);
     return s;
 }
@@ -80,6 +84,15 @@ static char *canonical_path(Parser *p, const char *path)
     char *copy = arena_strdup(&p->m->arena, real ? real : path);
     free(real);
     return copy;
+}
+
+/* The text of the file, in an editor or on the disk; NULL when it cannot be read. */
+static const SourceText *file_text(Parser *p, const char *path, const char *real)
+{
+    const DiagHost *host = &p->diag->host;
+    size_t len;
+    const char *open = host->open_text ? host->open_text(host->data, real, &len) : NULL;
+    return open ? keep_text(p, path, open, len) : read_file(p, path);
 }
 
 static Import *find_import(Parser *p, const char *path)
@@ -127,10 +140,10 @@ static bool import_file(Parser *p, Loc loc, const char *name)
 {
     add_main_file(p);
     const char *path = find_file(p, loc, name);
-    const SourceText *s = path ? read_file(p, path) : NULL;
+    char *real = path ? canonical_path(p, path) : NULL;
+    const SourceText *s = real ? file_text(p, path, real) : NULL;
     if (!s)
         return diag_error(p->diag, loc, "cannot read `%s`, beside this file or by -I", name);
-    char *real = canonical_path(p, path);
     Import *known = find_import(p, real);
     if (known)
         return !known->open || diag_error(p->diag, loc, "%s imports itself", path);

@@ -109,32 +109,37 @@ static bool define_region_argument(Parser *p, Region *r, const Token *name, cons
     return parser_define(p, name, v, r, how);
 }
 
-static bool define_carried(Parser *p, const Statement *s, Region *body, const Token *carried)
+static bool define_index(Parser *p, const Statement *s, Region *body)
+{
+    return define_region_argument(p, body, &s->index, type_scalar(p->m, DTYPE_i64), REBIND_NOT);
+}
+
+static bool define_carried(Parser *p, const Statement *s, Region *body)
 {
     for (unsigned i = 0; i < s->operand_count; i++)
-        if (!define_region_argument(p, body, &carried[i], s->operands[i]->type, REBIND_OUTER))
+        if (!define_region_argument(p, body, &s->carried[i], s->operands[i]->type, REBIND_OUTER))
             return false;
     return true;
 }
 
-bool parse_for(Parser *p, Statement *s)
+/* ---- errors ---------------------------------------------------------------------------
+ *
+ * An op with an error in its header or in a region is inserted, too, and the rest of its regions is
+ * read: their errors are reported together, and an editor knows their values. No pass sees it. */
+
+/* Inserts the op and defines its results, of a broken one those whose types are known. */
+static bool end_control(Parser *p, const Statement *s, Op *op, bool ok)
 {
-    if (!parse_for_header(p, s, &s->index, s->carried) ||
-        (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
-        return false;
-    Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
-                      s->attr_count);
-    Region *body = build_region(p->program, op);
-    build_op_region(p->m, op, body);
-    uint32_t mark = scope_mark(p);
-    const Type *i64 = type_scalar(p->m, DTYPE_i64);
-    bool ok = define_region_argument(p, body, &s->index, i64, REBIND_NOT) &&
-              define_carried(p, s, body, s->carried) && parse_region_body(p, body);
-    scope_reset(p, mark);
-    if (!ok)
-        return false;
     op_insert(p->region, op, NULL);
-    return define_results(p, s, op);
+    return ok ? define_results(p, s, op)
+              : s->name_count == s->type_count && define_results(p, s, op) && ok;
+}
+
+/* Returns true at a token that goes on with a header of a loop, though it begins a line. */
+static bool continues_header(const Parser *p, unsigned depth)
+{
+    bool op = p->token.kind == TOKEN_NAME && op_find(p->token.start, p->token.len) != OP_COUNT;
+    return !p->token.begins_line || (!op && (depth || p->token.kind != TOKEN_VALUE));
 }
 
 /* Returns true where `iter` or `drain` and `(` follow, which no expression holds. */
@@ -144,6 +149,68 @@ static bool at_clause(Parser *p)
     bool found = (parser_accept(p, "iter") || parser_accept(p, "drain")) && parser_at(p, "(");
     parser_go_to(p, here);
     return found;
+}
+
+/* Goes from the word of a loop, over a header that cannot be read at `wrong`, to the brace of its
+ * region; reads iter(..) behind that place. Other names that the header binds, and that are not
+ * visible, become broken values. False where no region follows. */
+static bool skip_header(Parser *p, Statement *s, const char *wrong)
+{
+    unsigned depth = 0;
+    for (parser_advance(p); !parser_at(p, "{") && continues_header(p, depth);) {
+        if (p->token.kind == TOKEN_END || parser_at(p, "}"))
+            break;
+        if (p->token.start >= wrong && at_clause(p) && parser_accept(p, "iter")) {
+            parse_iter(p, s, s->carried);
+            continue;
+        }
+        depth += parser_at(p, "(");
+        depth -= depth && parser_at(p, ")");
+        if (p->token.kind == TOKEN_VALUE && parser_before(p, "="))
+            define_broken(p, &p->token);
+        parser_advance(p);
+    }
+    return parser_at(p, "{");
+}
+
+/* Reads the region of a loop whose header has an error; false. The index and the carried values
+ * that could be read are known there. */
+static bool parse_broken_loop(Parser *p, Statement *s, OpCode code, Bookmark head)
+{
+    Op *op = build_op(p->m, code, s->loc, NULL, 0, NULL, 0);
+    Region *body = build_region(p->program, op);
+    build_op_region(p->m, op, body);
+    Bookmark here = parser_bookmark(p);
+    uint32_t mark = scope_mark(p);
+    parser_go_to(p, head);
+    if (s->index.kind == TOKEN_VALUE)
+        define_index(p, s, body);
+    if (skip_header(p, s, here.token.start) && define_carried(p, s, body))
+        parse_region_body(p, body);
+    else
+        parser_go_to(p, here);
+    scope_reset(p, mark);
+    op_insert(p->region, op, NULL);
+    return false;
+}
+
+/* ---- ops -------------------------------------------------------------------------------- */
+
+bool parse_for(Parser *p, Statement *s)
+{
+    Bookmark head = parser_bookmark(p);
+    if (!parse_for_header(p, s, &s->index, s->carried) ||
+        (!s->type_count && !infer_result_types(p, s, OP_for, NULL)))
+        return parse_broken_loop(p, s, OP_for, head);
+    Op *op = build_op(p->m, OP_for, s->loc, s->operands, s->operand_count, s->attrs,
+                      s->attr_count);
+    Region *body = build_region(p->program, op);
+    build_op_region(p->m, op, body);
+    uint32_t mark = scope_mark(p);
+    bool ok = define_index(p, s, body) && define_carried(p, s, body);
+    ok = parse_region_body(p, body) && ok;
+    scope_reset(p, mark);
+    return end_control(p, s, op, ok);
 }
 
 /* COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which are named
@@ -164,7 +231,7 @@ static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark
     return s->type_count || infer_result_types(p, s, OP_while, NULL);
 }
 
-/* The condition at `cond`, which ends where the header was read on. */
+/* The condition at `cond`, which ends where the header was read on; then stands there again. */
 static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *cond_end)
 {
     Bookmark body = parser_bookmark(p);
@@ -172,13 +239,12 @@ static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *
     p->no_ops = "in the condition of a while, which is computed again and again";
     const Expr *e = parse_expr(p, PRECEDENCE_ANY);
     p->no_ops = NULL;
-    if (!e)
-        return false;
-    if (p->token.start != cond_end)
-        return parser_expected(p, "`iter` or a region after the condition");
-    op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
+    bool ok = e && (p->token.start == cond_end ||
+                    parser_expected(p, "`iter` or a region after the condition"));
+    if (ok)
+        op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
     parser_go_to(p, body);
-    return true;
+    return ok;
 }
 
 /* while COND [drain(WORD)] [iter(...)] [: types] { .. } */
@@ -186,20 +252,19 @@ bool parse_while(Parser *p, Statement *s)
 {
     Bookmark cond;
     const char *cond_end;
+    Bookmark head = parser_bookmark(p);
     if (!parse_while_header(p, s, s->carried, &cond, &cond_end))
-        return false;
+        return parse_broken_loop(p, s, OP_while, head);
     Op *op = build_op(p->m, OP_while, s->loc, s->operands, s->operand_count, s->attrs,
                       s->attr_count);
     Region *body = build_region(p->program, op);
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
-    bool ok = define_carried(p, s, body, s->carried) &&
-              parse_while_condition(p, op, cond, cond_end) && parse_region_body(p, body);
+    bool ok = define_carried(p, s, body) &&
+              parse_while_condition(p, op, cond, cond_end);
+    ok = parse_region_body(p, body) && ok;
     scope_reset(p, mark);
-    if (!ok)
-        return false;
-    op_insert(p->region, op, NULL);
-    return define_results(p, s, op);
+    return end_control(p, s, op, ok);
 }
 
 static bool parse_branch(Parser *p, Op *op)
@@ -212,6 +277,25 @@ static bool parse_branch(Parser *p, Op *op)
     return ok;
 }
 
+/* Reads `else` and its branch, or makes an empty one. */
+static bool parse_else(Parser *p, const Statement *s, Op *op)
+{
+    if (parser_accept(p, "else"))
+        return parse_branch(p, op);
+    Region *r = build_region(p->program, op);
+    build_op_region(p->m, op, r);
+    op_insert(r, build_op(p->m, OP_yield, s->loc, NULL, 0, NULL, 0), NULL);
+    return true;
+}
+
+/* Takes the types of the first branch's values, where the text has none. */
+static void infer_if_types(Statement *s, const Op *op)
+{
+    const Op *yield = region_yield(op->regions[0]);
+    for (; yield && s->type_count < yield->operand_count; s->type_count++)
+        s->types[s->type_count] = yield->operands[s->type_count]->type;
+}
+
 /* if COND [drain(WORD)] [: types] { .. } [else { .. }] */
 bool parse_if(Parser *p, Statement *s)
 {
@@ -222,29 +306,17 @@ bool parse_if(Parser *p, Statement *s)
         return false;
     statement_add_expr(s, ATTR_COND, cond);
     Op *op = build_op(p->m, OP_if, s->loc, NULL, 0, s->attrs, s->attr_count);
-    if (!parse_branch(p, op))
-        return false;
-    if (parser_accept(p, "else")) {
-        if (!parse_branch(p, op))
-            return false;
-    } else {
-        Region *r = build_region(p->program, op);
-        build_op_region(p->m, op, r);
-        op_insert(r, build_op(p->m, OP_yield, s->loc, NULL, 0, NULL, 0), NULL);
-    }
-    const Op *yield = region_yield(op->regions[0]);
+    bool ok = parse_branch(p, op);
+    ok = parse_else(p, s, op) && ok;
     if (!s->type_count)
-        for (; s->type_count < yield->operand_count; s->type_count++)
-            s->types[s->type_count] = yield->operands[s->type_count]->type;
-    op_insert(p->region, op, NULL);
-    return define_results(p, s, op);
+        infer_if_types(s, op);
+    return end_control(p, s, op, ok);
 }
 
-/* thread_group(BEGIN, COUNT) [drain(WORD)] { .. } */
-bool parse_thread_group(Parser *p, Statement *s)
+/* (BEGIN, COUNT) [drain(WORD)] */
+static bool parse_group_header(Parser *p, Statement *s)
 {
     int64_t begin, count;
-    parser_advance(p);
     if (!parser_expect(p, "(", "after `thread_group`") ||
         !parse_constant(p, "the first thread of a thread_group", &begin) ||
         !parser_expect(p, ",", "between the first thread and the number of threads") ||
@@ -253,9 +325,16 @@ bool parse_thread_group(Parser *p, Statement *s)
         return false;
     statement_add_expr(s, ATTR_BEGIN, expr_constant(&p->m->exprs, begin));
     statement_add_expr(s, ATTR_THREADS, expr_constant(&p->m->exprs, count));
-    Op *op = build_op(p->m, OP_thread_group, s->loc, NULL, 0, s->attrs, s->attr_count);
-    if (!parse_branch(p, op))
+    return true;
+}
+
+/* thread_group(BEGIN, COUNT) [drain(WORD)] { .. } */
+bool parse_thread_group(Parser *p, Statement *s)
+{
+    parser_advance(p);
+    if (!parse_group_header(p, s))
         return false;
-    op_insert(p->region, op, NULL);
-    return define_results(p, s, op);
+    Op *op = build_op(p->m, OP_thread_group, s->loc, NULL, 0, s->attrs, s->attr_count);
+    bool ok = parse_branch(p, op);
+    return end_control(p, s, op, ok);
 }

@@ -40,15 +40,19 @@ bool parse_result_names(Parser *p, Statement *s)
     return s->name_count == 0 || parser_expected(p, "the name of a result");
 }
 
+void define_broken(Parser *p, const Token *name)
+{
+    if (symbol_value(p, parser_symbol(p, name)))
+        return;
+    Value *v = arena_new(&p->m->arena, Value);
+    v->loc = name->loc;
+    parser_define(p, name, v, p->region, REBIND_REGION);
+}
+
 void define_broken_results(Parser *p, const Statement *s)
 {
-    for (unsigned i = 0; i < s->name_count; i++) {
-        if (symbol_value(p, parser_symbol(p, &s->names[i])))
-            continue;
-        Value *v = arena_new(&p->m->arena, Value);
-        v->loc = s->names[i].loc;
-        parser_define(p, &s->names[i], v, p->region, REBIND_REGION);
-    }
+    for (unsigned i = 0; i < s->name_count; i++)
+        define_broken(p, &s->names[i]);
 }
 
 /* Gives a value that an expression made the name; another one gets it as well. */

@@ -38,7 +38,8 @@ static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e
 
 /* Reads %a, %b = (parse_op.c). */
 bool parse_result_names(Parser *p, Statement *s);
-/* Keeps the names of a broken statement from giving errors where used. */
+/* Keeps names of a broken statement, which are not visible yet, from giving errors where used. */
+void define_broken(Parser *p, const Token *name);
 void define_broken_results(Parser *p, const Statement *s);
 /* Binds the term, and its type after a colon, to the statement's one name. */
 bool bind_term(Parser *p, Statement *s, const Term *t);

@@ -4,8 +4,8 @@
     kernel(x, y, 3.0)                               # torch tensors on a GPU, or NumPy arrays on this machine
 
 `tilusc.compile` makes artefacts, `tilusc.interpret` runs a program without a GPU, `tilusc.matmul` multiplies by
-packed weights of 1 to 8 bits, `tilusc.formats` reads quantized checkpoints. `python -m tilusc doctor` says what
-there is. docs/python.md begins with ten lines.
+packed weights of 1 to 8 bits, `tilusc.attention` has attention, `tilusc.formats` reads quantized checkpoints.
+`python -m tilusc doctor` says what there is. docs/python.md begins with ten lines.
 
 Importing this loads neither torch, NumPy, the libraries nor a driver; what is used first does."""
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, List
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from . import formats, matmul
+    from . import attention, formats, matmul
     from .compiler import compile
     from .errors import (ArgumentError, CompileError, CompileWarning, Diagnostic, EngineError, Error, NoDevice,
                          OutOfMemory, ProgramError)
@@ -27,7 +27,7 @@ _PLACES = {"compile": "compiler", "Kernel": "kernel", "interpret": "kernel", "ji
            "Device": "runtime", "devices": "runtime",
            **dict.fromkeys(("ArgumentError", "CompileError", "CompileWarning", "Diagnostic", "EngineError", "Error",
                             "NoDevice", "OutOfMemory", "ProgramError"), "errors")}
-_MODULES = ("formats", "matmul")
+_MODULES = ("attention", "formats", "matmul")
 __all__ = sorted([*_PLACES, *_MODULES])
 
 

@@ -15,26 +15,50 @@ if TYPE_CHECKING:
 _NUMPY = {"f16": "float16", "bf16": "uint16", "f32": "float32"}
 
 
-def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: Any) -> Any:
-    from .matmul import _CPU_MODEL, MOST_ROWS
+def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: Any, a_scales: Any = None) -> Any:
+    from .matmul import MOST_ROWS
     problem = plan.problem
-    if plan.device != "cpu":
-        raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot run")
-    if a.shape[-1] != problem.k:
-        raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
-    shape = tuple(a.shape[:-1]) + (problem.n,)
     m = 1
     for extent in a.shape[:-1]:
         m *= extent
     if m > MOST_ROWS:
         raise ArgumentError(f"a has {m} rows; the CPU engine takes {MOST_ROWS}")
+    shape = tuple(a.shape[:-1]) + (problem.n,)
+    sent = {"bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
+            "residual": _bytes("residual", residual, problem.result, m * problem.n, problem.residual),
+            "a_scales": _bytes("a_scales", a_scales, "f32", m, problem.has_a_scales)}
+    return _ask(plan, m, a, m, packed, shape, out, sent)
+
+
+def multiply_experts(plan: "Plan", a: Any, packed: Any, offsets: Any, ids: Any, route: Any, bias: Any, residual: Any,
+                     out: Any) -> Any:
+    from .matmul import experts_rows
+    problem = plan.problem
+    m, rows, results = experts_rows(problem, a, ids)
+    needs_ids = problem.gather or problem.scatter or problem.combine
+    sent = {"bias": _bytes("bias", bias, problem.result, problem.experts * problem.n, problem.bias),
+            "residual": _bytes("residual", residual, problem.result, results * problem.n, problem.residual),
+            "offsets": _bytes("offsets", offsets, "i32", problem.experts + 1),
+            "ids": _bytes("ids", ids, "i32", m, needs_ids),
+            "route": _bytes("route", route, "f32", m, problem.combine)}
+    return _ask(plan, m, a, rows, packed, (results, problem.n), out, sent)
+
+
+def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out: Any, sent: dict) -> Any:
+    """Multiplies `rows` rows of A as `m` rows of a product, whose result has the shape."""
+    from .matmul import _CPU_MODEL
+    problem = plan.problem
+    if plan.device != "cpu":
+        raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot run")
+    if a.shape[-1] != problem.k:
+        raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
     out = _empty(a, shape, problem.result) if out is None else out
-    size = describe(out).size
-    sent = {"a": _bytes("a", a, problem.activations, m * problem.k),
-            "packed": _bytes("packed", packed, "u8", plan.packed_size),
-            "bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
-            "residual": _bytes("residual", residual, problem.result, m * problem.n, problem.residual)}
-    _bytes("out", out, problem.result, m * problem.n)
+    size, count = describe(out).size, 1
+    for extent in shape:
+        count *= extent
+    sent["a"] = _bytes("a", a, problem.activations, rows * problem.k)
+    sent["packed"] = _bytes("packed", packed, "u8", plan.packed_size * (problem.experts or 1))
+    _bytes("out", out, problem.result, count)
     if m:
         answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=size, **sent)
         ctypes.memmove(describe(out).address, answer["result"], size)

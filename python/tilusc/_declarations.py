@@ -1,4 +1,4 @@
-"""The C interface of libtilus_rt, libtilus_matmul and libtilus_compiler for ctypes.
+"""The C interface of libtilus_rt, libtilus_matmul, libtilus_attention and libtilus_compiler for ctypes.
 
 Made by scripts/python_declarations.py; not to be edited."""
 import ctypes
@@ -14,6 +14,16 @@ TILUS_ARG_POINTER = 0
 TILUS_ARG_U32 = 2
 TILUS_ARTEFACT_MAX = 268435456
 TILUS_ARTEFACT_VERSION = 5
+TILUS_ATTENTION_ADDED = 1
+TILUS_ATTENTION_AUTO = 0
+TILUS_ATTENTION_BLOCKS = 2
+TILUS_ATTENTION_BOOLEAN = 2
+TILUS_ATTENTION_DECODE = 1
+TILUS_ATTENTION_FOLDED = 3
+TILUS_ATTENTION_FORWARD = 0
+TILUS_ATTENTION_LATENT = 2
+TILUS_ATTENTION_QUEUES = 1
+TILUS_ATTENTION_UNMASKED = 0
 TILUS_BIGINT_AUTO = 0
 TILUS_BIGINT_BATCH_MAX = 1048576
 TILUS_BIGINT_BYTES_MAX = 67108864
@@ -123,6 +133,127 @@ class tilus_artefact_options(ctypes.Structure):
         ("parameters", c_char_p),
         ("assemble", c_void_p),
         ("assembler", c_void_p),
+    ]
+
+
+class tilus_attention_call(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("shape", c_void_p),
+        ("q", c_uint64),
+        ("k", c_uint64),
+        ("v", c_uint64),
+        ("o", c_uint64),
+        ("lse", c_uint64),
+        ("sinks", c_uint64),
+        ("mask", c_uint64),
+        ("q_starts", c_uint64),
+        ("k_starts", c_uint64),
+        ("scales", c_uint64),
+        ("table", c_uint64),
+        ("lengths", c_uint64),
+        ("workspace", c_uint64),
+        ("workspace_size", c_size_t),
+    ]
+
+
+class tilus_attention_gradients(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("shape", c_void_p),
+        ("q", c_uint64),
+        ("k", c_uint64),
+        ("v", c_uint64),
+        ("o", c_uint64),
+        ("lse", c_uint64),
+        ("d_o", c_uint64),
+        ("dq", c_uint64),
+        ("dk", c_uint64),
+        ("dv", c_uint64),
+        ("q_starts", c_uint64),
+        ("k_starts", c_uint64),
+        ("workspace", c_uint64),
+        ("workspace_size", c_size_t),
+    ]
+
+
+class tilus_attention_kernel(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("bytes", c_void_p),
+        ("size", c_size_t),
+    ]
+
+
+class tilus_attention_options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kernels", c_void_p),
+        ("kernel_count", c_size_t),
+        ("directory", c_char_p),
+        ("compile", c_void_p),
+        ("compile_data", c_void_p),
+    ]
+
+
+class tilus_attention_problem(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kind", c_int),
+        ("mask", c_int),
+        ("type", c_char_p),
+        ("heads", c_int64),
+        ("kv_heads", c_int64),
+        ("dim", c_int64),
+        ("value_dim", c_int64),
+        ("scale", c_double),
+        ("cap", c_double),
+        ("left", c_int64),
+        ("right", c_int64),
+        ("cache", c_char_p),
+        ("page", c_int64),
+        ("groups", c_int64),
+        ("causal", c_bool),
+        ("window", c_bool),
+        ("sinks", c_bool),
+        ("lse", c_bool),
+        ("ragged", c_bool),
+        ("tokens_first", c_bool),
+        ("plain", c_bool),
+        ("finite", c_bool),
+        ("gradients", c_bool),
+        ("reserved", c_ubyte * 7),
+    ]
+
+
+class tilus_attention_shape(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("batch", c_int64),
+        ("queries", c_int64),
+        ("tokens", c_int64),
+        ("longest", c_int64),
+        ("masks", c_int64),
+        ("pages", c_int64),
+        ("columns", c_int64),
+        ("splits", c_int64),
+        ("longest_tokens", c_int64),
+        ("schedule", c_int),
+        ("reserved", c_ubyte * 4),
+    ]
+
+
+class tilus_attention_tokens(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("tokens", c_int64),
+        ("pages", c_int64),
+        ("new_k", c_uint64),
+        ("new_v", c_uint64),
+        ("slots", c_uint64),
+        ("k", c_uint64),
+        ("v", c_uint64),
+        ("scales", c_uint64),
     ]
 
 
@@ -401,6 +532,7 @@ class tilus_matmul_call(ctypes.Structure):
         ("offsets", c_uint64),
         ("ids", c_uint64),
         ("route", c_uint64),
+        ("a_scales", c_uint64),
     ]
 
 
@@ -464,6 +596,9 @@ class tilus_matmul_problem(ctypes.Structure):
         ("scatter", c_bool),
         ("combine", c_bool),
         ("multiply", c_bool),
+        ("batch_invariant", c_bool),
+        ("reserved", c_ubyte * 3),
+        ("product", c_char_p),
     ]
 
 
@@ -664,6 +799,7 @@ RT = {
     "tilus_kernel_arg_kind": (c_int, [c_void_p, c_size_t]),
     "tilus_artefact_read": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_size_t]),
     "tilus_artefact_write": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_compile_in_child": (c_int, [c_void_p, c_char_p, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t]),
     "tilus_child_compile": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "tilus_compile_in_child": (c_int, [c_void_p, c_char_p, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t]),
     "tilus_decode_array": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t, c_char_p, c_void_p, c_uint, c_void_p, c_size_t]),
@@ -727,6 +863,24 @@ MATMUL = {
 
 
 # Result and arguments.
+ATTENTION = {
+    "tilus_attention_describe": (c_void_p, [c_void_p, c_void_p]),
+    "tilus_attention_kernels": (c_void_p, [c_void_p, c_void_p]),
+    "tilus_attention_version": (c_char_p, []),
+    "tilus_attention_append": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_backward": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_backward_workspace_size": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_open": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_plan_create": (c_int, [c_void_p, c_void_p, c_int, c_void_p]),
+    "tilus_attention_prepare": (c_int, [c_void_p, c_void_p]),
+    "tilus_attention_run": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_workspace_size": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_attention_close": (None, [c_void_p]),
+    "tilus_attention_plan_free": (None, [c_void_p]),
+}
+
+
+# Result and arguments.
 COMPILER = {
     "tilus_add_import_path": (c_bool, [c_void_p, c_char_p]),
     "tilus_cache_get_stats": (c_bool, [c_void_p, c_void_p]),
@@ -768,6 +922,7 @@ COMPILER = {
     "tilus_diag_new": (c_void_p, []),
     "tilus_parse": (c_void_p, [c_void_p, c_char_p, c_char_p, c_size_t, c_uint, c_void_p, c_size_t]),
     "tilus_diag_severity": (c_int, [c_void_p, c_size_t]),
+    "tilus_attention_compile": (c_int, [c_void_p, c_char_p, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t]),
     "tilus_bigint_compile": (c_int, [c_void_p, c_char_p, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t]),
     "tilus_compile_artefact": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "tilus_interpret": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p]),

@@ -47,6 +47,12 @@ def matmul() -> ctypes.CDLL:
 
 
 @functools.lru_cache(maxsize=None)
+def attention() -> ctypes.CDLL:
+    rt()
+    return _load("attention", c.ATTENTION)
+
+
+@functools.lru_cache(maxsize=None)
 def compiler() -> ctypes.CDLL:
     """Loads LLVM with it: for the worker process only."""
     rt()

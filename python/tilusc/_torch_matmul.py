@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TORCH = {name: dtype for dtype, name in torch_types().items() if dtype is not torch.bool}
 _stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None)       # which torch without CUDA lacks
-# tilus_matmul_call, up to the workspace's size; what follows is 0.
+# tilus_matmul_call, up to the workspace's size, and scales of A's rows; all else is 0.
 _FIELDS = c.tilus_matmul_call._fields_[:10]
 _CALL = struct.Struct("@" + "".join("q" if kind is ctypes.c_int64 else "Q" for _, kind in _FIELDS))
 assert [name for name, _ in _FIELDS] == \
@@ -37,6 +37,7 @@ class _Calls(threading.local):
 
 _calls = _Calls()
 _CALL_SIZE = ctypes.sizeof(c.tilus_matmul_call)
+_A_SCALES, _A_SCALES_AT = struct.Struct("@Q"), c.tilus_matmul_call.a_scales.offset
 
 
 def result_type(name: str) -> torch.dtype:
@@ -52,15 +53,17 @@ class Runner:
         self.place = torch.device("cuda", plan.device)
         self.k, self.n = problem.k, problem.n
         self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
-        self.plain = not problem.residual
+        self.plain, self.scaled = not problem.residual, problem.has_a_scales
+        self.packed_bytes, self.biases = plan.packed_size, problem.n
         self.run = plan._native.tilus_matmul_run
         self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
-                 residual: Optional[torch.Tensor], out: Optional[torch.Tensor]) -> torch.Tensor:
+                 residual: Optional[torch.Tensor], out: Optional[torch.Tensor],
+                 a_scales: Optional[torch.Tensor] = None) -> torch.Tensor:
         shape = a.shape
         if len(shape) != 2 or shape[0] > MOST_ROWS or shape[0] == 0:
-            return self._reshaped(a, packed, bias, residual, out)
+            return self._reshaped(a, packed, bias, residual, out, a_scales)
         m, k = shape
         if k != self.k or a.dtype is not self.activations or a.get_device() != self.device:
             raise ArgumentError(f"a has rows of {k} elements of {a.dtype} on {a.device}, not {self.k} of"
@@ -79,6 +82,7 @@ class Runner:
         if (weights, added) not in self.checked:
             self._check_weights(packed, bias)
         more = 0 if residual is None and self.plain else self._check_residual(residual, m)
+        scales = 0 if a_scales is None and not self.scaled else self._check_a_scales(a_scales, m)
         size = self.plan._ready.get((m - 1).bit_length()) or self._prepare(m)
         stream = _stream_of(self.device)
         calls = _calls
@@ -87,12 +91,14 @@ class Runner:
             lent = workspace(self.device, stream, size)
         _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(),
                         *lent)
+        _A_SCALES.pack_into(calls.buffer, _A_SCALES_AT, scales)
         status = self.run(self.handle, stream, calls.address)
         if status:
             check(status)
         return out
 
-    def _reshaped(self, a: torch.Tensor, packed: torch.Tensor, bias: Any, residual: Any, out: Any) -> torch.Tensor:
+    def _reshaped(self, a: torch.Tensor, packed: torch.Tensor, bias: Any, residual: Any, out: Any,
+                  a_scales: Any) -> torch.Tensor:
         """Multiplies where A has other than two dimensions, no rows, or more than a call takes."""
         shape = (*a.shape[:-1], self.n)
         if a.shape[-1] != self.k:
@@ -103,9 +109,11 @@ class Runner:
             raise ArgumentError(f"out has the shape {list(out.shape)}, not {list(shape)}")
         rows, results = a.reshape(-1, self.k), out.view(-1, self.n)
         added = None if residual is None else residual.reshape(-1, self.n)
+        scales = None if a_scales is None else a_scales.reshape(-1)
         for first in range(0, rows.shape[0], MOST_ROWS):
             part = slice(first, first + MOST_ROWS)
-            self.multiply(rows[part], packed, bias, None if added is None else added[part], results[part])
+            self.multiply(rows[part], packed, bias, None if added is None else added[part], results[part],
+                          None if scales is None else scales[part])
         return out
 
     def _prepare(self, m: int) -> int:
@@ -115,14 +123,23 @@ class Runner:
     def _check_weights(self, packed: torch.Tensor, bias: Optional[torch.Tensor]) -> None:
         """Refuses weights of another size, place or form, which would make wrong numbers. Waits for their identity at
         their first product, but not in a capture."""
-        if packed.dtype is not torch.uint8 or packed.numel() != self.plan.packed_size or not packed.is_contiguous() or \
+        if packed.dtype is not torch.uint8 or packed.numel() != self.packed_bytes or not packed.is_contiguous() or \
                 packed.get_device() != self.device:
             raise ArgumentError(f"packed is {packed.numel()} elements of {packed.dtype} on {packed.device}, not"
-                                f" {self.plan.packed_size} bytes on {self.place}")
-        _check_added("bias", bias, self.problem.bias, self.n, self)
+                                f" {self.packed_bytes} bytes on {self.place}")
+        _check_added("bias", bias, self.problem.bias, self.biases, self)
         if not is_capturing():
             self.plan.check(packed)
             self.checked.add((packed.data_ptr(), 0 if bias is None else bias.data_ptr()))
+
+    def _check_a_scales(self, scales: Optional[torch.Tensor], m: int) -> int:
+        if (scales is not None) != self.scaled:
+            raise ArgumentError(f"a_scales is {'missing' if self.scaled else 'given'}, but the problem says otherwise")
+        if scales.dtype is not torch.float32 or scales.numel() != m or scales.get_device() != self.device or \
+                not scales.is_contiguous():
+            raise ArgumentError(f"a_scales is {scales.numel()} elements of {scales.dtype} on {scales.device}, not {m} of"
+                                f" torch.float32 on {self.place}, without gaps")
+        return scales.data_ptr()
 
     def _check_residual(self, residual: Optional[torch.Tensor], m: int) -> int:
         _check_added("residual", residual, self.problem.residual, m * self.n, self)

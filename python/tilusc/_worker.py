@@ -172,18 +172,18 @@ class Products:
     def _run(self, plan: ctypes.c_void_p, request: Dict[str, Any]) -> bytes:
         size = matmul().tilus_matmul_workspace_size(plan, request["m"])
         result = bytes(request["result_size"])
-        taken = [self.upload(request[name]) for name in ("a", "bias", "residual")] + \
-                [self.upload(result), self.upload(bytes(size)), self.upload(request["packed"])]
-        a, bias, residual, out, workspace, weights = taken
+        given = ("a", "bias", "residual", "a_scales", "offsets", "ids", "route")
+        taken = {name: self.upload(request.get(name)) for name in given}
+        taken |= {"c": self.upload(result), "workspace": self.upload(bytes(size)), "weights": self.upload(request["packed"])}
+        out = taken["c"]
         try:
-            call = sized(c.tilus_matmul_call, m=request["m"], a=a, weights=weights, bias=bias, residual=residual, c=out,
-                         workspace=workspace, workspace_size=size)
+            call = sized(c.tilus_matmul_call, m=request["m"], workspace_size=size, **taken)
             check(matmul().tilus_matmul_run(plan, None, ctypes.byref(call)))
             made = ctypes.create_string_buffer(len(result))
             check(rt().tilus_rt_download(self.rt, 0, made, out, len(result)))
             return made.raw
         finally:
-            for address in taken:
+            for address in taken.values():
                 self.release(address)
 
 

@@ -39,7 +39,12 @@ class Problem:
     the scales' type. `group` of k have one scale: 32, 64, a multiple of 128; 0: all of k. `zeros` is none, integer
     (bytes) or float (of the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed
     the weights, where it is another problem's; 0: the best. `a_stride` is the distance of rows of A that
-    `Plan.prepare` is for; 0: k."""
+    `Plan.prepare` is for; 0: k. With `batch_invariant` a row of C has the same bits whatever m and the other rows are.
+    `product` is f8e4m3 or i8 where tensor cores of Hopper shall multiply 8 bits, of A in f16 or bf16, which is rounded
+    row by row, or of that type, whose rows have scales; empty: f16 or bf16.
+
+    With `experts` there are so many matrices, and each row of A goes to one: `top`, `gather`, `scatter`, `combine` and
+    `multiply` are as docs/matmul.md says of experts."""
 
     weights: str
     n: int
@@ -54,6 +59,14 @@ class Problem:
     residual: bool = False
     n_tile: int = 0
     a_stride: int = 0
+    batch_invariant: bool = False
+    product: str = ""
+    experts: int = 0
+    top: int = 0
+    gather: bool = False
+    scatter: bool = False
+    combine: bool = False
+    multiply: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS)):
@@ -82,13 +95,19 @@ class Problem:
         return Problem(**fields)
 
     @property
+    def has_a_scales(self) -> bool:
+        """Whether A is of the product's 8 bits, so that its rows have scales."""
+        return self.product != "" and self.activations == self.product
+
+    @property
     def groups(self) -> int:
         """Groups along k."""
         return -(-self.k // self.group) if self.group else 1
 
     def fields(self) -> Dict[str, Any]:
         """Returns the fields of tilus_matmul_problem."""
-        return {**dataclasses.asdict(self), "zeros": _ZEROS[self.zeros], "function": _FUNCTIONS[self.function]}
+        return {**dataclasses.asdict(self), "zeros": _ZEROS[self.zeros], "function": _FUNCTIONS[self.function],
+                "product": self.product or None}
 
     def struct(self) -> ctypes.Structure:
         return sized(c.tilus_matmul_problem,
@@ -140,6 +159,18 @@ def _host_matrix(values: Any, name: str, shape: Tuple[int, int]) -> Array:
     if given.device is not None or not given.contiguous:
         raise ArgumentError(f"{name} are not contiguous in host memory")
     return given._replace(dtype="bf16") if given.dtype == "u16" else given
+
+
+def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
+    """Returns the rows of a product of experts, those of A and those of C."""
+    top, given = problem.top or 1, int(a.shape[0])
+    m = given * (top if problem.gather else 1) if ids is None else int(ids.shape[0])
+    if m > MOST_ROWS or m % top:
+        raise ArgumentError(f"{m} rows of experts, not a multiple of {top} up to {MOST_ROWS}")
+    rows = m // top if problem.gather else m
+    if given != rows or len(a.shape) != 2:
+        raise ArgumentError(f"a has the shape {list(a.shape)}, not {[rows, problem.k]}")
+    return m, rows, m // top if problem.combine else m
 
 
 # ---- plans -------------------------------------------------------------------------
@@ -213,7 +244,9 @@ class Plan:
         be compiled. Returns the bytes of workspace. To be called before a capture."""
         bucket = (m - 1).bit_length()
         check(self._native.tilus_matmul_prepare(self.handle, m))
-        if isinstance(self.device, int):
+        if isinstance(self.device, int):        # also for other rows that `_ready` stands for, few and many
+            for rows in ((1 << bucket) // 2 + 1, min(1 << bucket, MOST_ROWS)):
+                check(self._native.tilus_matmul_prepare(self.handle, rows))
             self._ready[bucket] = self._native.tilus_matmul_workspace_size(self.handle, min(1 << bucket, MOST_ROWS))
         return self._native.tilus_matmul_workspace_size(self.handle, m)
 
@@ -222,7 +255,7 @@ class Plan:
     def pack(self, codes: Any, scales: Any, zeros: Any = None, *, transposed: bool = True, threads: int = 0) -> Any:
         """Packs codes (bytes without gaps, the lowest bits first), scales and zero points, [n, k] and [n, groups], or
         with transposed=False [k, n] and [groups, n]. Host memory gives a NumPy array, of `packed_size` bytes; tensors
-        on the plan's GPU are packed there and give one there, and then this waits."""
+        on the plan's GPU are packed there and give one there, and then this waits. Experts are packed one by one."""
         given = [self._given(name, value) for name, value in
                  (("codes", codes), ("scales", scales), ("zeros", zeros)) if value is not None]
         self._check_given(given, zeros is not None)
@@ -263,34 +296,78 @@ class Plan:
         stream.synchronize()        # a product reads weights before the kernels ahead of it have ended
         return packed
 
-    def check(self, packed: Any) -> None:
-        """Raises where packed weights, an array of any kind, are not of this plan: what differs, with both values.
-        Of a tensor on a GPU it reads the identity, the last 256 bytes, and waits for them."""
+    def shard(self, packed: Any, part: "Plan", n_first: int = 0, k_first: int = 0) -> Any:
+        """Cuts the packed weights of the plan `part` out of this plan's, from column n_first and row k_first of W^T on:
+        at multiples of `tile`, which `part` has in its problem, and of the group. Both are in host memory (NumPy), or
+        tensors, which pass through host memory."""
         import numpy as np
         if is_tensor(packed):
-            tail = packed.detach().view(-1)[-c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
-            packed = np.empty(packed.numel(), np.uint8)     # of which only the identity is read
-            packed[-len(tail):] = tail
-        array = describe(packed)
-        check(self._native.tilus_matmul_packed_check(self.handle, array.address, array.size))
+            import torch
+            cut = self.shard(packed.detach().cpu().numpy(), part, n_first, k_first)
+            return torch.from_numpy(cut).to(packed.device)
+        given = describe(packed)
+        if given.size != self.packed_size or given.device is not None or not given.contiguous:
+            raise ArgumentError(f"packed has {given.size} bytes, not {self.packed_size} in host memory without gaps")
+        out = np.empty(part.packed_size, np.uint8)
+        check(self._native.tilus_matmul_shard(self.handle, given.address, part.handle, n_first, k_first, out.ctypes.data))
+        return out
+
+    def check(self, packed: Any) -> None:
+        """Raises where packed weights, an array of any kind, are not of this plan: what differs, with both values.
+        Of a tensor on a GPU it reads the identity, the last 256 bytes, and waits for them. Experts lie one behind the
+        other, and each is checked."""
+        import numpy as np
+        count = self.problem.experts or 1
+        if is_tensor(packed):
+            packed = packed.detach().view(-1)
+            size = packed.numel() // count
+            tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
+        else:
+            array = describe(packed)
+            size = array.size // count
+            packed = np.frombuffer((ctypes.c_char * array.size).from_address(array.address), np.uint8)
+            tails = packed[:size * count].reshape(count, size)[:, -c.TILUS_MATMUL_IDENTITY:]
+        one = np.empty(size, np.uint8)      # of which only the identity is read
+        for tail in tails:
+            one[size - len(tail):] = tail
+            check(self._native.tilus_matmul_packed_check(self.handle, one.ctypes.data, size))
 
     # ---- products ----
 
-    def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None) -> Any:
-        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array. On a GPU all are torch tensors
-        there, and the product is enqueued on torch's current stream: nothing waits but the first product of a weight,
-        which reads its identity, and nothing is allocated but C and, once for each stream and each graph, a
-        workspace. On the plan "cpu" arrays are NumPy's, or torch's in host memory."""
-        return self._multiply(a, packed, bias, residual, out)
+    def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None,
+            a_scales: Any = None, offsets: Any = None, ids: Any = None, route: Any = None) -> Any:
+        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array; `a_scales`, f32 [..], where A is of
+        the problem's product. On a GPU all are torch tensors there, and the product is enqueued on torch's current
+        stream: nothing waits but the first product of a weight, which reads its identity, and nothing is allocated
+        but C and, once for each stream and each graph, a workspace. On the plan "cpu" arrays are NumPy's, or torch's in host memory.
+
+        Of experts, `offsets`, `ids` (i32) and `route` (f32) are those of tilus_matmul_call; there are as many rows as
+        ids, or else as rows of A."""
+        if self.problem.experts:
+            if a_scales is not None:
+                raise ArgumentError("a_scales are given, but the problem has experts")
+            return self._multiply_experts(a, packed, offsets, ids, route, bias, residual, out)
+        if offsets is not None or ids is not None or route is not None:
+            raise ArgumentError("offsets, ids or route are given, but the problem has no experts")
+        return self._multiply(a, packed, bias, residual, out, a_scales)
 
     @functools.cached_property
     def _multiply(self) -> Callable[..., Any]:
-        """The function of a, packed, bias, residual and out that multiplies on the device."""
+        """The function of a, packed, bias, residual, out and a_scales that multiplies on the device."""
         if isinstance(self.device, int):
             from ._torch_matmul import Runner
             return Runner(self).multiply
         from ._cpu_matmul import multiply
         return functools.partial(multiply, self)
+
+    @functools.cached_property
+    def _multiply_experts(self) -> Callable[..., Any]:
+        """The function of a, packed, offsets, ids, route, bias, residual and out."""
+        if isinstance(self.device, int):
+            from ._torch_experts import ExpertsRunner
+            return ExpertsRunner(self).multiply
+        from ._cpu_matmul import multiply_experts
+        return functools.partial(multiply_experts, self)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Modules of torch with packed weights."""
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+import dataclasses
+from typing import Any, Optional, Tuple, Union
 
 import torch
 
@@ -13,7 +14,8 @@ _FLOATS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 
 
 class QuantizedLinear(torch.nn.Module):
-    """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear.
+    """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear; + residual, the second argument, where
+    the problem has one.
 
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
     `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
@@ -23,8 +25,8 @@ class QuantizedLinear(torch.nn.Module):
     def __init__(self, problem: Problem, packed: torch.Tensor, bias: Optional[torch.Tensor] = None,
                  permutation: Optional[torch.Tensor] = None, packed_for: Union[int, str] = "cpu") -> None:
         super().__init__()
-        if problem.residual or problem.bias != (bias is not None):
-            raise ArgumentError("a layer has no residual, and a bias where its problem has one")
+        if problem.experts or problem.bias != (bias is not None):
+            raise ArgumentError("a layer has no experts, and a bias where its problem has one")
         self.problem, self.problem_text, self.packed_for = problem, str(problem), packed_for
         self.in_features = problem.k if permutation is None else int(permutation.max()) + 1
         self.out_features = problem.n
@@ -91,10 +93,10 @@ class QuantizedLinear(torch.nn.Module):
             self.plan().prepare(m)
         return self
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         if self.permutation is not None:
             x = x.index_select(-1, self.permutation)
-        return torch_ops.matmul(x, self.packed, self.problem_text, self.bias)
+        return torch_ops.matmul(x, self.packed, self.problem_text, self.bias, residual)
 
     def extra_repr(self) -> str:
         return self.problem_text
@@ -104,3 +106,103 @@ class QuantizedLinear(torch.nn.Module):
         if packed is not None and not packed.is_meta:
             self.plan().check(packed)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class QuantizedExperts(torch.nn.Module):
+    """The experts of a mixture: y[t] = sum over i of route[t, i] * down_e(silu(gate_e(x[t])) * up_e(x[t])), where e is
+    chosen[t, i], with weights of 1 to 8 bits.
+
+    Made by `from_float`. Its state is `gate`, `up` and `down`, the packed experts [experts, bytes] of the three products;
+    a state that was packed in another form is refused when it is loaded. Nothing waits for the host, so that it runs in
+    CUDA graphs (call `prepare` before) for any choice of experts. There is no gradient."""
+
+    PARTS = ("gate", "up", "down")
+
+    def __init__(self, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, problem: Problem,
+                 packed_for: Union[int, str] = "cpu") -> None:
+        """Takes packed experts; `problem` is that of `up`: experts, top, n, k and types; with residual, `down` has one."""
+        super().__init__()
+        self.problem, self.packed_for, self.problems = problem, packed_for, experts_problems(problem)
+        self.texts = {part: str(known) for part, known in self.problems.items()}
+        for part, packed in zip(self.PARTS, (gate, up, down)):
+            self.register_buffer(part, packed)
+
+    @classmethod
+    def from_float(cls, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, weights: str = "u4", *, top: int,
+                   group: int = 128, zeros: Optional[str] = None, activations: str = "", residual: bool = False,
+                   clip_steps: int = 0, device: Union[int, str, None] = None) -> "QuantizedExperts":
+        """Quantizes weights of f16, bf16 or f32: gate and up [experts, n, k], down [experts, k, n]. Arguments are those of
+        QuantizedLinear.from_float; `top` experts are chosen for each token; with `residual` each call adds one."""
+        experts, n, k = up.shape
+        if gate.shape != up.shape or down.shape != (experts, k, n):
+            raise ArgumentError(f"gate, up and down are {list(gate.shape)}, {list(up.shape)} and {list(down.shape)}, not"
+                                f" {[experts, n, k]} twice and {[experts, k, n]}")
+        activations = activations or ("bf16" if up.dtype is torch.bfloat16 else "f16")
+        zeros = zeros or ("integer" if weights[0] == "u" else "none")
+        problem = Problem(weights, n, k, group, zeros, activations, residual=residual, experts=experts, top=top,
+                          gather=True)
+        if device is None and up.is_cuda:
+            device = up.get_device()
+        device = default_device() if device is None else device
+        packed = []
+        for part, known in experts_problems(problem).items():
+            given, its = {"gate": gate, "up": up, "down": down}[part], plan(known, device)
+            packed.append(torch.stack([
+                torch.from_numpy(its.pack(*quantize(one.detach().cpu().contiguous(), known, clip_steps=clip_steps)))
+                for one in given]))
+        made = cls(*packed, problem, device)
+        return made.to(torch.device("cuda", device)) if isinstance(device, int) else made
+
+    def _device(self) -> Union[int, str]:
+        if self.up.is_cuda:
+            return self.up.get_device()
+        return self.packed_for if isinstance(self.packed_for, str) else "cpu"
+
+    def prepare(self, *tokens: int) -> "QuantizedExperts":
+        """Does all that is slow for so many tokens; before a capture."""
+        for count in tokens:
+            for problem in self.problems.values():
+                plan(problem, self._device()).prepare(count * (problem.top or 1))
+        return self
+
+    def forward(self, x: torch.Tensor, chosen: torch.Tensor, route: torch.Tensor,
+                residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """Computes tokens x [.., k], whose `top` experts and their weights are chosen and route [.., top], plus a
+        residual of the same shape, if the problem has one."""
+        offsets, ids = sort_experts(chosen, self.problem.experts)
+        added = None if residual is None else residual.reshape(-1, x.shape[-1])
+        y = self.products(x.reshape(-1, x.shape[-1]), offsets, ids, route.reshape(-1).float(), added)
+        return y.view(x.shape)
+
+    def products(self, x: torch.Tensor, offsets: torch.Tensor, ids: torch.Tensor, route: torch.Tensor,
+                 residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """Computes tokens x [tokens, k] with `offsets`, `ids` and `route` as of tilus_matmul_call: for routers that sort
+        themselves."""
+        op, texts = torch_ops.matmul_experts, self.texts
+        up = op(x, self.up, texts["up"], offsets, ids)
+        hidden = op(x, self.gate, texts["gate"], offsets, ids, residual=up)
+        return op(hidden, self.down, texts["down"], offsets, ids, route, residual=residual)
+
+    def extra_repr(self) -> str:
+        return self.texts["up"]
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        for part, problem in self.problems.items():
+            packed = state_dict.get(prefix + part)
+            if packed is not None and not packed.is_meta:
+                plan(problem, self._device()).check(packed)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def experts_problems(up: Problem) -> dict:
+    """Returns the problems of the three products of a mixture's experts, from that of `up` with the residual of `down`."""
+    return {"gate": dataclasses.replace(up, function="silu", residual=True, multiply=True),
+            "up": dataclasses.replace(up, residual=False),
+            "down": dataclasses.replace(up, n=up.k, k=up.n, gather=False, combine=True)}
+
+
+def sort_experts(chosen: torch.Tensor, experts: int) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Returns offsets and ids, i32, of rows that go to the experts chosen [tokens, top]."""
+    order, ids = torch.sort(chosen.reshape(-1), stable=True)
+    bounds = torch.arange(experts + 1, device=chosen.device, dtype=order.dtype)
+    return torch.searchsorted(order, bounds, out_int32=True), ids.to(torch.int32)

@@ -2,6 +2,8 @@
 
     matmul(Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None) -> Tensor
     matmul.out(.., *, Tensor(a!) out) -> ()
+    matmul_experts(Tensor a, Tensor packed, str problem, Tensor offsets, Tensor? ids=None, Tensor? route=None,
+                   Tensor? bias=None, Tensor? residual=None) -> Tensor
 
 `problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for
 inference. Importing this registers them."""
@@ -17,16 +19,24 @@ from .errors import ArgumentError
 from .matmul import Problem, plan
 
 _ARGUMENTS = "Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None"
+_EXPERTS = ("Tensor a, Tensor packed, str problem, Tensor offsets, Tensor? ids=None, Tensor? route=None, Tensor? bias=None,"
+            " Tensor? residual=None")
 _library = torch.library.Library("tilusc", "DEF")
 _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
 _library.define(f"matmul({_ARGUMENTS}) -> Tensor", tags=_tags)
 _library.define(f"matmul.out({_ARGUMENTS}, *, Tensor(a!) out) -> ()", tags=_tags)
+_library.define(f"matmul_experts({_EXPERTS}) -> Tensor", tags=_tags)
 
 
 @functools.lru_cache(maxsize=4096)
 def _find(problem: str, device: int) -> Callable[..., torch.Tensor]:
     """Finds what a plan multiplies by; -1 is the CPU engine."""
     return plan(problem, "cpu" if device < 0 else device)._multiply
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_experts(problem: str, device: int) -> Callable[..., torch.Tensor]:
+    return plan(problem, "cpu" if device < 0 else device)._multiply_experts
 
 
 def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
@@ -52,9 +62,27 @@ def _fake_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optiona
     return None
 
 
+def _matmul_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: torch.Tensor,
+                    ids: Optional[torch.Tensor] = None, route: Optional[torch.Tensor] = None,
+                    bias: Optional[torch.Tensor] = None, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    return _find_experts(problem, a.get_device())(a, packed, offsets, ids, route, bias, residual, None)
+
+
+def _fake_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: torch.Tensor,
+                  ids: Optional[torch.Tensor] = None, route: Optional[torch.Tensor] = None,
+                  bias: Optional[torch.Tensor] = None, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    known = Problem.parse(problem)
+    top = known.top or 1
+    rows = a.shape[0] * top if known.gather else a.shape[0]
+    return a.new_empty((rows // top if known.combine else rows, known.n), dtype=result_type(known.result))
+
+
 for _key in ("CUDA", "CPU"):
     _library.impl("matmul", _matmul, _key)
     _library.impl("matmul.out", _matmul_out, _key)
+    _library.impl("matmul_experts", _matmul_experts, _key)
 torch.library.register_fake("tilusc::matmul", _fake, lib=_library)
 torch.library.register_fake("tilusc::matmul.out", _fake_out, lib=_library)
+torch.library.register_fake("tilusc::matmul_experts", _fake_experts, lib=_library)
 matmul = torch.ops.tilusc.matmul
+matmul_experts = torch.ops.tilusc.matmul_experts

@@ -30,7 +30,7 @@ static int64_t choose_number(Choices *c)
 static const char *choose_name(Choices *c)
 {
     static const char *const names[] = {
-        NULL, "", "u4", "u1", "i3", "i8", "u9", "f6e3m2", "f8e8m0", "f4e1m2", "f16", "bf16",
+        NULL, "", "u4", "u1", "i3", "i8", "u9", "f6e3m2", "f8e8m0", "f4e1m2", "f16", "bf16", "f8e4m3",
         "f32", "i32", "bool", "u", "a type that nobody has, with more letters than any has"};
     return names[choose(c, COUNT(names))];
 }
@@ -81,6 +81,8 @@ static const tilus_matmul_problem bases[] = {
      .zeros = TILUS_ZEROS_FLOAT, .bias = true, .n_tile = 32},
     {.weights = "u4", .n = 32, .k = 128, .group = 128, .residual = true, .n_tile = 32},
     {.weights = "f4e1m2", .activations = "i8", .result = "f32", .n = 1, .k = 1, .n_tile = 128},
+    {.weights = "u3", .n = 33, .k = 136, .group = 64, .n_tile = 32, .product = "f8e4m3"},
+    {.weights = "i8", .activations = "i8", .n = 40, .k = 256, .n_tile = 64, .product = "i8"},
 };
 
 static tilus_rt *rt;
@@ -196,7 +198,8 @@ static void try_options(Choices *c)
 
 static void mutate_problem(Choices *c, tilus_matmul_problem *p)
 {
-    switch (choose(c, 13)) {
+    switch (choose(c, 14)) {
+    case 13: p->product = choose_name(c); break;
     case 0: p->weights = choose_name(c); break;
     case 1: p->activations = choose_name(c); break;
     case 2: p->scales = choose_name(c); break;
@@ -258,7 +261,8 @@ static void try_problem(Choices *c)
 static void mutate_call(Choices *c, tilus_matmul_call *call)
 {
     uint64_t number = (uint64_t)choose_number(c);
-    switch (choose(c, 11)) {
+    switch (choose(c, 12)) {
+    case 11: call->a_scales = number; break;
     case 0: call->m = (int64_t)number; break;
     case 1: call->a = number; break;
     case 2: call->a_stride = (int64_t)number; break;
@@ -283,6 +287,12 @@ static bool is_operand(bool has, uint64_t address)
     return has ? is_address(address, 16) : address == 0;
 }
 
+/* Tells whether A is of the product's type, and has scales. */
+static bool has_a_scales(const tilus_matmul_problem *p)
+{
+    return p->product && p->activations && strcmp(p->product, p->activations) == 0;
+}
+
 /* Tells whether a call keeps the rules of docs and headers, written once more. */
 static bool is_good(const tilus_matmul_plan *plan, const tilus_matmul_problem *p,
                     const tilus_matmul_call *call)
@@ -291,6 +301,7 @@ static bool is_good(const tilus_matmul_plan *plan, const tilus_matmul_problem *p
            (call->a_stride == 0 || (call->a_stride >= p->k && call->a_stride <= 1 << 23)) &&
            is_address(call->weights, 256) && is_operand(p->bias, call->bias) &&
            is_operand(p->residual, call->residual) && is_address(call->c, 16) &&
+           (has_a_scales(p) ? is_address(call->a_scales, 4) : call->a_scales == 0) &&
            is_address(call->workspace, 256) &&
            call->workspace_size >= tilus_matmul_workspace_size(plan, call->m) &&
            (!call->weights_identity ||
@@ -312,6 +323,7 @@ static void try_call(Choices *c)
     tilus_matmul_call call = {
         .struct_size = sizeof call, .m = choose_between(c, 1, 300), .a = 4096, .weights = 8192,
         .bias = bases[i].bias ? 4096 : 0, .residual = bases[i].residual ? 4096 : 0, .c = 4096,
+        .a_scales = has_a_scales(&bases[i]) ? 4096 : 0,
         .workspace = 8192, .workspace_size = (size_t)1 << 40,
         .weights_identity = tilus_matmul_packed_identity(plans[i])};
     Sized sized;

@@ -67,7 +67,8 @@ static void exchange(Gen *g)
     const Reg r = g->regs[own];
     const Layout *l = r.layout;
     bool tells = g->mbarriers < MBARRIERS && choose(g->choices, 2);
-    Object *o = &g->objects[gen_allocate_shared(g, r.dtype, l->rank, l->shape)];
+    unsigned number = gen_allocate_shared(g, r.dtype, l->rank, l->shape);
+    Object *o = &g->objects[number];
     const char *name = o->name;
     gen_order(g, o, DIRTY_WRITE);
     gen_spend(g, l);

@@ -14,6 +14,7 @@
 #           pty     the system has pseudoterminals to give
 #           archives  the libraries are there as archives, too
 #           terminal  pseudo-terminals and script(1) are there
+#           chromium  a browser is there that runs without a display (%chromium)
 #           remarkutil  LLVM's reader of remarks is there (%remarkutil)
 #           numpy, pytest  the packages of Python of these names are there
 #           full    the long form of scripts/check runs (lit --param full)
@@ -112,6 +113,9 @@ if "full" in lit_config.params:
     config.available_features.add("full")
 if has_gpu() and not config.emulator:
     config.available_features.add("gpu")
+chromium = shutil.which("chromium")
+if chromium:
+    config.available_features.add("chromium")
 if shutil.which("llvm-remarkutil", path=config.llvm_tools_dir):
     config.available_features.add("remarkutil")
 if shutil.which("groff") or shutil.which("mandoc"):
@@ -152,6 +156,7 @@ config.substitutions += [
     ("%nvdisasm", nvdisasm or "nvdisasm"),
     ("%python_venv", python_venv or "none"),
     ("%python", sys.executable),
+    ("%chromium", chromium or "chromium"),
     ("%remarkutil", os.path.join(config.llvm_tools_dir, "llvm-remarkutil")),
     ("%lit", os.path.join(config.llvm_tools_dir, "lit")),
     # Succeeds when the command ends with exit code 2: wrong usage.

@@ -62,7 +62,7 @@ static inline tilus_module *module_of(const Kernel *kernel, tilus_diag *diag)
 /* Runs the launch's program from its text, as the device would run the artefact. */
 static inline void run_on_cpu(const Launch *l, const Region *regions, size_t region_count)
 {
-    const char *program = matmul_program_name(l->kernel->program);
+    const char *program = l->kernel->program;
     tilus_diag *diag = tilus_diag_new();
     tilus_module *module = module_of(l->kernel, diag);
     const tilus_kernel_info *info = tilus_module_kernel_info(module, program);

@@ -1119,6 +1119,7 @@ static void remarks_are_listed(void **state)
     bool found = false;
     for (; tilus_remark_at(count, &r); count++) {
         assert_non_null(r.pass);
+        assert_true(*r.meaning && (r.cure != NULL) == (r.kind == TILUS_REMARK_MISSED));
         found = found || strcmp(r.name, "TensorCopyChosen") == 0;
     }
     assert_true(found && count > 40);

@@ -206,7 +206,9 @@ static void multiplies_by_tensor_cores(void **state)
         {.a_bytes = 1024, .b_bytes = 1024, .batch = 3},
         {.a_bytes = 2000, .b_bytes = 1001, .batch = 3},
         {.a_bytes = 96, .b_bytes = 20000, .batch = 3},
-        {.a_bytes = 512, .b_bytes = 512, .batch = 5, .square = true}};
+        {.a_bytes = 512, .b_bytes = 512, .batch = 5, .square = true},
+        {.a_bytes = 4096, .b_bytes = 4096, .batch = 5, .square = true},
+        {.a_bytes = 5001, .b_bytes = 5001, .batch = 2, .square = true}};
     for (size_t i = 0; i < COUNT(problems); i++) {
         tilus_bigint_problem p = problems[i];
         p.method = TILUS_BIGINT_SCHOOLBOOK;
@@ -241,6 +243,10 @@ static void describes_plans(void **state)
         {{.a_bytes = 512, .b_bytes = 512, .batch = 1000},
          "1000 products of 512 x 512 bytes: schoolbook by tensor cores, 1000 blocks of 1024 bytes "
          "of the products, one launch\nworkspace 0 bytes; 16 bytes at a time\n"},
+        {{.a_bytes = 16384, .square = true},
+         "1 square of 16384 bytes: schoolbook by tensor cores, half of the digits' products, 32 "
+         "blocks of 1024 bytes of the products, carries between blocks in a second launch\n"
+         "workspace 512 bytes; 16 bytes at a time\n"},
         {{.a_bytes = 64 << 20, .b_bytes = 64 << 20},
          "1 product of 67108864 x 67108864 bytes: number-theoretic transforms of 2^26 points of 16 "
          "bits, 3 of them a product, in passes of 512 x 512 x 256\n"

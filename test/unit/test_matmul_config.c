@@ -144,6 +144,21 @@ static void test_refused(void **state)
          "weights is \"f4e2m1\""},
         {{.weights = "u4", .n = 1, .k = 1, .zeros = (tilus_zeros)7}, "zeros is 7"},
         {{.weights = "u4", .n = 1, .k = 1, .function = (tilus_epilogue)9}, "function is 9"},
+        {{.weights = "u4", .n = 1, .k = 1, .product = "f16"},
+         "product is \"f16\", which is none of f8e4m3 and i8"},
+        {{.weights = "u5", .n = 1, .k = 1, .product = "f8e4m3"},
+         "weights is \"u5\", which is none of those that products of f8e4m3 take"},
+        {{.weights = "i4", .n = 1, .k = 1, .product = "f8e4m3"}, "weights is \"i4\""},
+        {{.weights = "f8e5m2", .n = 1, .k = 1, .product = "f8e4m3"}, "weights is \"f8e5m2\""},
+        {{.weights = "f4e2m1", .n = 1, .k = 1, .product = "i8"},
+         "weights is \"f4e2m1\", which is none of those that products of i8 take"},
+        {{.weights = "u4", .activations = "i8", .n = 1, .k = 1, .product = "f8e4m3"},
+         "activations is \"i8\", which products of f8e4m3 do not take: f16, bf16 or f8e4m3"},
+        {{.weights = "u4", .n = 1, .k = 1, .zeros = TILUS_ZEROS_FLOAT, .product = "i8"},
+         "zeros is given, but products of i8 do not take it"},
+        {{.weights = "u4", .n = 1, .k = 1, .experts = 2, .product = "i8"}, "experts is given"},
+        {{.weights = "u4", .n = 1, .k = 1, .residual = true, .multiply = true, .product = "i8"},
+         "multiply is given"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s;
@@ -254,6 +269,40 @@ static void test_parameters_by_wgmma(void **state)
     c.prearranged_a = 2;
     assert_int_equal(matmul_product_program(&c), MATMUL_PRODUCT);
     assert_int_equal(matmul_prepare_program(&c), MATMUL_PREPARE);
+}
+
+/* Products of 8 bits: where bytes of weights have codes, and the rows of A. */
+static void test_parameters_of_bytes(void **state)
+{
+    (void)state;
+    MatmulConfig c = {64, 4, 1, 1, 4, 8, 8, 3, 0, 1, 0, 1};
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 64, .k = 256,
+        .group = 128, .product = "f8e4m3"});
+    assert_int_equal(matmul_program_of(&s, MATMUL_WGMMA), MATMUL_A8);
+    assert_int_equal(matmul_program_of(&s, MATMUL_ARRANGE), MATMUL_QUANTIZE);
+    assert_text(&s, &c, MATMUL_A8,
+                "W=u4 U=u4 O=f8e4m3 P=f8e4m3 S=f16 C=f16 INTEGERS=0 PLACE=0 DOWN=0 "
+                "DEFERRED_SCALE=-9 GROUP=128 ROWS=64 BM=64 STAGES=4 M_STEP=32 M_GROUP=16 BIAS=0 "
+                "RESIDUAL=0 FUNCTION=0 BULK_STORE=1 A8=1",
+                "matmul_a8-u4-f8e4m3-f16-f16-g128-r64-m64-s4-u1-sm_90a");
+    assert_text(&s, &c, MATMUL_QUANTIZE, "A=f16 P=f8e4m3 INTEGERS=0 DIVISOR=128 A8=1",
+                "quantize-f16-f8e4m3-d128-sm_90a");
+    s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 64, .k = 256, .group = 128,
+        .product = "f8e4m3", .activations = "f8e4m3"});
+    assert_int_equal(matmul_program_of(&s, MATMUL_ARRANGE), MATMUL_COPY_ROWS);
+    assert_false(matmul_prepares(&s, &c));
+    assert_int_equal(s.place, 4);
+    assert_int_equal(s.down, 2);
+    assert_int_equal(s.deferred_scale, -6);
+    s.a_stride = 264;
+    assert_true(matmul_prepares(&s, &c));
+    s = spec_of((tilus_matmul_problem){.weights = "f5e1m3", .n = 64, .k = 256, .group = 32,
+        .product = "i8"});
+    assert_text(&s, &c, MATMUL_A8,
+                "W=i5 U=u5 O=i8 P=i8 S=f16 C=f16 INTEGERS=1 PLACE=3 DOWN=0 DEFERRED_SCALE=5 "
+                "FRACTION=2 GROUP=32 ROWS=64 BM=64 STAGES=4 M_STEP=32 M_GROUP=16 BIAS=0 RESIDUAL=0 "
+                "FUNCTION=0 BULK_STORE=1 A8=1",
+                "matmul_a8-i5-i8-f16-f16-q2-g32-r64-m64-s4-u1-sm_90a");
 }
 
 /* Configurations that the template has, on the one architecture. */
@@ -444,15 +493,20 @@ static void test_shared_bytes(void **state)
          {64, 4, 1, 1, 3, 8, 4, 3, 1, 1, 0, 1}},
         {{.weights = "u4", .n = 64, .k = 512, .experts = 3, .residual = true},
          {32, 8, 1, 1, 2, 8, 8, 3, 0, 1, 0, 1}},
+        {{.weights = "u3", .n = 64, .k = 512, .group = 64, .product = "f8e4m3"},
+         {64, 4, 1, 1, 5, 8, 8, 3, 0, 1, 0, 1}},
+        {{.weights = "i8", .n = 63, .k = 512, .activations = "i8", .product = "i8"},
+         {128, 2, 1, 1, 3, 8, 16, 3, 0, 1, 0, 1}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
         MatmulProgram product = matmul_product_program(&cases[i].config);
         assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
                          compiled_shared_bytes(&s, &cases[i].config,
-                                               matmul_experts_program(&s, product)));
-        assert_int_equal(compiled_shared_bytes(&s, &cases[i].config,
-                                               matmul_prepare_program(&cases[i].config)), 0);
+                                               matmul_program_of(&s, product)));
+        if (!matmul_is_a8(&s))
+            assert_int_equal(compiled_shared_bytes(&s, &cases[i].config,
+                                                   matmul_prepare_program(&cases[i].config)), 0);
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PACK), 0);
         assert_int_equal(compiled_shared_bytes(&s, &cases[i].config, MATMUL_PACK_ACROSS), 0);
     }
@@ -621,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),
         cmocka_unit_test(test_parameters_by_wgmma),
+        cmocka_unit_test(test_parameters_of_bytes),
         cmocka_unit_test(test_fits_by_wgmma),
         cmocka_unit_test(test_parameters_of_floats_as_integers),
     };

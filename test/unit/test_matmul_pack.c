@@ -18,6 +18,7 @@ typedef struct Form {
     tilus_zeros zeros;
     int rows;
     bool transposed;
+    const char *product;
 } Form;
 
 static tilus_matmul *matmul;
@@ -26,6 +27,16 @@ static tilus_rt *rt;
 static int open_library(void **state)
 {
     set_up_matmul(state);
+    matmul = open_matmul(&rt, NULL);
+    return 0;
+}
+
+/* Opens the library with a device that multiplies 8 bits. */
+static int open_hopper(void **state)
+{
+    set_up_matmul(state);
+    fake->capability = 90;
+    fake->shared_memory = 232448;
     matmul = open_matmul(&rt, NULL);
     return 0;
 }
@@ -43,7 +54,7 @@ static tilus_matmul_plan *plan_of_form(const Form *f)
 {
     tilus_matmul_plan *plan = plan_of(matmul, (tilus_matmul_problem){
         .weights = f->weights, .activations = f->activations, .n = f->n, .k = f->k,
-        .group = f->group, .zeros = f->zeros});
+        .group = f->group, .zeros = f->zeros, .product = f->product});
     use_rows(plan, f->rows);
     return plan;
 }
@@ -156,6 +167,22 @@ static void packs_every_group(void **state)
                 if (has_zeros(f.weights, f.zeros))
                     check_form(&f);
             }
+}
+
+/* Bit planes of every width, for products of 8 bits. */
+static void packs_planes(void **state)
+{
+    (void)state;
+    static const char *const types[][2] = {
+        {"u1", "i8"}, {"i2", "i8"}, {"u3", "f8e4m3"}, {"f4e2m1", "f8e4m3"}, {"f5e1m3", "i8"},
+        {"f6e3m2", "f8e4m3"}, {"u7", "i8"}, {"f8e4m3", "f8e4m3"}};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            const Form f = {.weights = types[t][0], .activations = "f16", .n = 70, .k = 299,
+                            .group = groups[t % COUNT(groups)], .rows = all_rows[t % 3],
+                            .transposed = transposed, .product = types[t][1]};
+            check_form(&f);
+        }
 }
 
 /* Groups of several packed blocks are groups of 128, repeated. */
@@ -321,22 +348,22 @@ static void refuses_parts_that_are_none(void **state)
         int64_t n_first, k_first;
         const char *message;
     } cases[] = {
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0}, 96, 0,
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 96, 0,
          "n_first is 96: 64 from there on are not in the whole's 150"},
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0}, -32, 0, "n_first is -32"},
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0}, 16, 0, "n_first is 16, not a multiple of 32"},
-        {{"u4", "f16", 60, 1100, 256, 0, 32, 0}, 32, 0,
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, -32, 0, "n_first is -32"},
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 16, 0, "n_first is 16, not a multiple of 32"},
+        {{"u4", "f16", 60, 1100, 256, 0, 32, 0, NULL}, 32, 0,
          "the part's n is 60, which is no multiple of 32"},
-        {{"u4", "f16", 64, 256, 256, 0, 32, 0}, 0, 128,
+        {{"u4", "f16", 64, 256, 256, 0, 32, 0, NULL}, 0, 128,
          "k_first is 128, not a multiple of 256"},
-        {{"u4", "f16", 64, 128, 256, 0, 32, 0}, 0, 256, "the part's k is 128"},
-        {{"u4", "f16", 64, 1100, 128, 0, 32, 0}, 0, 0,
+        {{"u4", "f16", 64, 128, 256, 0, 32, 0, NULL}, 0, 256, "the part's k is 128"},
+        {{"u4", "f16", 64, 1100, 128, 0, 32, 0, NULL}, 0, 0,
          "the part has groups of 128, the whole of 256"},
-        {{"u4", "f16", 64, 1100, 256, 0, 64, 0}, 0, 0, "tiles of 64 rows, the whole of 32"},
-        {{"u3", "f16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of u3 for f16"},
-        {{"u4", "bf16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of u4 for bf16"},
-        {{"f4e1m2", "f16", 64, 1100, 256, 0, 32, 0}, 0, 0, "the part is of f4e1m2 for f16"},
-        {{"u4", "f16", 64, 1100, 256, 1, 32, 0}, 0, 0, "zeros 1; the whole"},
+        {{"u4", "f16", 64, 1100, 256, 0, 64, 0, NULL}, 0, 0, "tiles of 64 rows, the whole of 32"},
+        {{"u3", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of u3 for f16"},
+        {{"u4", "bf16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of u4 for bf16"},
+        {{"f4e1m2", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of f4e1m2 for f16"},
+        {{"u4", "f16", 64, 1100, 256, 1, 32, 0, NULL}, 0, 0, "zeros 1; the whole"},
     };
     tilus_matmul_plan *whole = plan_of_form(&whole_form);
     unsigned char *packed = calloc(1, whole->packed.size), *to = calloc(1, whole->packed.size);
@@ -415,6 +442,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(packs_every_type, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_every_group, open_library, close_library),
+        cmocka_unit_test_setup_teardown(packs_planes, open_hopper, close_library),
         cmocka_unit_test_setup_teardown(repeats_scales, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_floats_as_integers, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_are_packed_parts, open_library, close_library),

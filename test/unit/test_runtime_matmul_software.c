@@ -95,6 +95,29 @@ static void plans_as_on_such_a_device(void **state)
                                                .zeros = TILUS_ZEROS_FLOAT}, true);
 }
 
+/* 33 columns of tiles are shared at some m, and at others whole tiles go round on 132
+ * multiprocessors. */
+static void needs_more_for_more_rows(void **state)
+{
+    (void)state;
+    const char *const products[] = {NULL, "f8e4m3"};
+    tilus_rt *rt = open_device("h200");
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        tilus_matmul *matmul;
+        tilus_matmul_plan *plan = plan_on(rt, (tilus_matmul_problem){
+            .weights = "u4", .n = 8448, .k = 4096, .group = 128, .product = products[i]}, &matmul);
+        size_t before = 0, size;
+        for (int64_t m = 1; m <= 2048; m++, before = size) {
+            size = tilus_matmul_workspace_size(plan, m);
+            if (size < before)
+                fail_msg("%zu bytes for %d rows, %zu for one less", size, (int)m, before);
+        }
+        tilus_matmul_plan_free(plan);
+        tilus_matmul_close(matmul);
+    }
+    tilus_rt_close(rt);
+}
+
 /* Tunings are found by the device's name. */
 static void finds_its_tunings(void **state)
 {
@@ -106,6 +129,38 @@ static void finds_its_tunings(void **state)
     char *text = tilus_matmul_describe(plan, 1);
     assert_contains(text, "by the built-in tunings");
     free(text);
+    tilus_matmul_plan_free(plan);
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+}
+
+static void expect_described(const tilus_matmul_plan *plan, int64_t m, const char *part)
+{
+    char *text = tilus_matmul_describe(plan, m);
+    assert_contains(text, part);
+    free(text);
+}
+
+/* Up to 3/4 of a bucket tiles by wgmma have 3/4 of its rows, where they are faster so. */
+static void plans_between_powers_of_two(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m;
+        const char *tiles;
+    } cases[] = {{33, "256 x 48,"}, {48, "256 x 48,"}, {49, "256 x 64,"}, {65, "256 x 96,"},
+                 {96, "256 x 96,"}, {97, "256 x 128,"}, {192, "256 x 96,"}, {193, "256 x 128,"},
+                 {384, "256 x 128,"}};
+    tilus_matmul *matmul;
+    tilus_rt *rt = open_device("h200");
+    tilus_matmul_plan *plan = plan_on(rt, (tilus_matmul_problem){
+        .weights = "u4", .n = 57344, .k = 8192, .group = 128}, &matmul);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_described(plan, cases[i].m, cases[i].tiles);
+    char *kernels = tilus_matmul_kernels(plan, 128);
+    assert_contains(kernels, "-m48-");
+    assert_contains(kernels, "-m96-");
+    free(kernels);
     tilus_matmul_plan_free(plan);
     tilus_matmul_close(matmul);
     tilus_rt_close(rt);
@@ -174,7 +229,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(plans_as_on_such_a_device, set_up_matmul),
+        cmocka_unit_test_setup(needs_more_for_more_rows, set_up_matmul),
         cmocka_unit_test_setup(finds_its_tunings, set_up_matmul),
+        cmocka_unit_test_setup(plans_between_powers_of_two, set_up_matmul),
         cmocka_unit_test_setup(plans_for_known_devices, set_up_matmul),
         cmocka_unit_test_setup(lists_kernels_of_devices_with_cublas, set_up_matmul),
         cmocka_unit_test_setup(runs_nothing, set_up_matmul),

@@ -105,7 +105,8 @@ static bool check_template(const LlcSettings *s)
         fprintf(stderr, "tilus-llc: error: --template=%s is the input, and so is '%s'\n",
                 s->template, s->line.input);
     else if (!tilus_template_text(s->template, &size))
-        fprintf(stderr, "tilus-llc: error: no template '%s'; there is matmul\n", s->template);
+        fprintf(stderr, "tilus-llc: error: no template '%s'; there are matmul, bigint, bigint_ntt, "
+                "attention_sm90, attention_backward, attention_decode and mla\n", s->template);
     else
         return true;
     return false;
@@ -167,8 +168,9 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"filetype", NULL, "write PTX, a cubin (by ptxas), nothing, an artefact, or a C header "
          "with one", OPTION_CHOICE, &s->file_type, file_types},
         {"program", "name", "compile only this program", OPTION_STRING, &s->program, NULL},
-        {"template", "name", "compile this program text, which is built in: matmul, the template of "
-         "matrix products", OPTION_STRING, &s->template, NULL},
+        {"template", "name", "compile this program text, which is built in: matmul, bigint, "
+         "bigint_ntt, attention_sm90, attention_backward, attention_decode or mla, as "
+         "kernels/matmul.tilus", OPTION_STRING, &s->template, NULL},
         {"input-name", "file", "name standard input so in messages, and look beside it for imports",
          OPTION_STRING, &s->input_name, NULL},
         {"cache", "directory", "look for an artefact in this cache first, and keep it there",

@@ -20,10 +20,11 @@ char *identity_write(const tilus_matmul_problem *problem, const tilus_matmul_pla
     int64_t n_tile, k_tile;
     tilus_matmul_tile(plan, &n_tile, &k_tile);
     json_t *root = json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:s, s:s}", "form",
+        "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:s, s:s}", "form",
         IDENTITY_FORM, "tilus", tilus_matmul_version(), "weights", problem->weights,
         "activations", text_or_null(problem->activations), "scales",
-        text_or_null(problem->scales), "result", text_or_null(problem->result), "n",
+        text_or_null(problem->scales), "result", text_or_null(problem->result), "product",
+        text_or_null(problem->product), "n",
         (json_int_t)problem->n, "k", (json_int_t)problem->k, "group",
         (json_int_t)problem->group, "zeros", zeros_names[problem->zeros], "n_tile",
         (json_int_t)n_tile, "k_tile", (json_int_t)k_tile, "device", device, "checksum", sum);
@@ -68,6 +69,7 @@ bool identity_read(const Source *source, const char *tensor, Identity *identity)
         .problem = {.struct_size = sizeof identity->problem, .weights = text_of(root, "weights"),
                     .activations = text_of(root, "activations"),
                     .scales = text_of(root, "scales"), .result = text_of(root, "result"),
+                    .product = text_of(root, "product"),
                     .n = number_of(root, "n"), .k = number_of(root, "k"),
                     .group = number_of(root, "group"), .n_tile = number_of(root, "n_tile")}};
     bool known = form == IDENTITY_FORM;

@@ -88,6 +88,29 @@ static bool make_a(Product *p)
     return ok;
 }
 
+/* Rounds rows as products of 8 bits do, in f32, to what is multiplied. */
+static void quantize_rows(const Product *p)
+{
+    const char *type = p->problem.product;
+    float range = tilus_type_is_float(type) ? 448 : 127;
+    int64_t k = p->problem.k;
+    for (double *row = p->a_values; row < p->a_values + p->m * k; row += k) {
+        float most = 0x1p-100F;
+        for (int64_t i = 0; i < k; i++)
+            most = fmaxf(most, fabsf((float)row[i]));
+        for (int64_t i = 0; i < k; i++) {
+            uint64_t code = tilus_encode(type, (double)((float)row[i] * (range / most)));
+            row[i] = tilus_decode(type, code) * (double)(most / range);
+        }
+    }
+}
+
+/* Returns true where A is of the product's 8 bits, so that rows have scales: here 1. */
+static bool has_a_scales(const Product *p)
+{
+    return p->problem.product && strcmp(p->problem.product, p->activations) == 0;
+}
+
 static bool get_a(Product *p)
 {
     Source file = {0};
@@ -97,10 +120,13 @@ static bool get_a(Product *p)
     source_close(&file);
     size_t count = (size_t)(p->m * p->problem.k);
     p->a_values = ok ? allocate(count * sizeof *p->a_values) : NULL;
-    return p->a_values &&
-           (tilus_decode_array(p->activations, p->a, bytes_of(p->activations, (int64_t)count),
-                               count, "f64", p->a_values, 0, message, sizeof message) ==
-                TILUS_OK || fail("%s", message));
+    ok = p->a_values &&
+         (tilus_decode_array(p->activations, p->a, bytes_of(p->activations, (int64_t)count),
+                             count, "f64", p->a_values, 0, message, sizeof message) ==
+              TILUS_OK || fail("%s", message));
+    if (ok && p->problem.product && !has_a_scales(p))
+        quantize_rows(p);
+    return ok;
 }
 
 /* ---- the product ------------------------------------------------------------------ */
@@ -118,11 +144,13 @@ static tilus_matmul_call make_call(const Product *p, size_t *size)
     size_t weights = tilus_matmul_packed_size(p->plan);
     size_t room = tilus_matmul_workspace_size(p->plan, p->m);
     size_t a = round_up_size(bytes_of(p->activations, p->m * problem->k), ALIGN);
-    *size = weights + room + a + bytes_of(p->result, p->m * problem->n);
+    size_t scales = has_a_scales(p) ? round_up_size((size_t)p->m * sizeof(float), ALIGN) : 0;
+    *size = weights + room + a + scales + bytes_of(p->result, p->m * problem->n);
     return (tilus_matmul_call){
         .struct_size = sizeof(tilus_matmul_call), .m = p->m, .weights = p->memory,
         .workspace = p->memory + weights, .workspace_size = room, .a = p->memory + weights + room,
-        .c = p->memory + weights + room + a,
+        .a_scales = scales ? p->memory + weights + room + a : 0,
+        .c = p->memory + weights + room + a + scales,
         .weights_identity = tilus_matmul_packed_identity(p->plan)};
 }
 
@@ -133,6 +161,18 @@ static bool upload_weights(const Product *p, uint64_t to)
     bool ok = packed && check(tilus_matmul_pack(p->plan, &p->codes.weights, packed)) &&
               check(tilus_rt_upload(p->library->rt, 0, to, packed, size));
     free(packed);
+    return ok;
+}
+
+/* Fills the scales of rows with 1. */
+static bool upload_a_scales(const Product *p, uint64_t to)
+{
+    float *ones = to ? allocate((size_t)p->m * sizeof *ones) : NULL;
+    for (int64_t i = 0; ones && i < p->m; i++)
+        ones[i] = 1;
+    bool ok = !to || (ones && check(tilus_rt_upload(p->library->rt, 0, to, ones,
+                                                    (size_t)p->m * sizeof *ones)));
+    free(ones);
     return ok;
 }
 
@@ -148,7 +188,7 @@ static bool multiply(Product *p)
     const tilus_matmul_call call = make_call(p, &size);
     return upload_weights(p, call.weights) &&
            check(tilus_rt_fill(rt, 0, call.workspace, 0, TILUS_MATMUL_SEMAPHORES)) &&
-           check(tilus_rt_upload(rt, 0, call.a, p->a, a)) &&
+           check(tilus_rt_upload(rt, 0, call.a, p->a, a)) && upload_a_scales(p, call.a_scales) &&
            check(tilus_matmul_prepare(p->plan, p->m)) &&
            check(tilus_matmul_run(p->plan, NULL, &call)) &&
            check(tilus_rt_download(rt, 0, p->c, call.c, c));

@@ -18,7 +18,7 @@ enum { SIZES_MAX = 32, MESSAGE = 512, PATH = 4096, CHECKSUM = 17 };
 /* The command line. */
 typedef struct Settings {
     StringList words;           /* the command, and files */
-    const char *weights, *activations, *scales, *result;
+    const char *weights, *activations, *scales, *result, *product;
     unsigned n, k, group, n_tile;
     int zeros, range;
     int layout, codes;          /* LAYOUT_, CODES_ */
@@ -30,7 +30,7 @@ typedef struct Settings {
     double tolerance;
     int engine;                 /* ENGINE_ */
     unsigned experts, top;
-    bool gather, scatter, combine;
+    bool gather, scatter, combine, batch_invariant;
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
     size_t m_count;

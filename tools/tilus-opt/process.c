@@ -107,30 +107,47 @@ static void print_arguments(const char *text)
         }
 }
 
-/* Prints the text, "..." for each value. */
+/* Prints the text, with the name of each value in the place of it; a blank keeps those apart that
+ * touch. */
 static void print_remark_text(const char *text)
 {
-    for (; *text; text++)
-        if (*text == '{') {
-            const char *end = strchr(text, '}');
-            fputs(text[1] == '-' ? "" : text[1] == 's' ? "s" : "..", stdout);
-            text = end;
-        } else {
+    bool after_value = false;
+    for (; *text; text++) {
+        if (*text != '{') {
             putchar(*text);
+            after_value = false;
+            continue;
         }
+        const char *end = strchr(text, '}'), *name = strchr(text, ' ') + 1;
+        if (text[1] == 's')
+            putchar('s');
+        else if (text[1] != '-')
+            printf("%s*%.*s*", after_value ? " " : "", (int)(end - name), name);
+        after_value = true;
+        text = end;
+    }
+}
+
+/* Prints a row of the page docs/remarks.md. */
+static void print_remark(const tilus_remark_info *r)
+{
+    printf("| `%s` | %s | ", r->name, r->kind == TILUS_REMARK_PASSED ? "passed" : "missed");
+    print_remark_text(r->text);
+    printf(" | %s | %s | ", r->meaning, r->cure ? r->cure : "");
+    print_arguments(r->text);
+    puts(" |");
 }
 
 int print_remarks(void)
 {
     tilus_remark_info r = {.struct_size = sizeof r};
-    printf("| pass | remark | kind | arguments | text |\n|---|---|---|---|---|\n");
+    const char *pass = "";
     for (size_t i = 0; tilus_remark_at(i, &r); i++) {
-        printf("| `%s` | `%s` | %s | ", r.pass, r.name,
-               r.kind == TILUS_REMARK_PASSED ? "passed" : "missed");
-        print_arguments(r.text);
-        fputs(" | ", stdout);
-        print_remark_text(r.text);
-        puts(" |");
+        if (strcmp(pass, r.pass))
+            printf("%s## %s\n\n| remark | kind | text | it means | what to do | arguments |\n"
+                   "|---|---|---|---|---|---|\n", *pass ? "\n" : "", r.pass);
+        pass = r.pass;
+        print_remark(&r);
     }
     return EXIT_OK;
 }

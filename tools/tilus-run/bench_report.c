@@ -44,7 +44,7 @@ static void print_protocol(const Bench *b)
 
 /* ---- the table ------------------------------------------------------ */
 
-enum { COLUMNS = 2, CELL = 40 };
+enum { COLUMNS = MEASURED_WAYS, CELL = 40 };
 
 static void print_row(const char *title, char cells[COLUMNS][CELL])
 {
@@ -79,8 +79,13 @@ static void print_rates(const Bench *b, const Summary columns[COLUMNS])
 
 void bench_report(Bench *b)
 {
+    Measured *m = &b->run->measured;
     const Summary columns[COLUMNS] = {measure_summary(b->graph_us),
                                       measure_summary(b->events_us)};
+    m->launches = b->launches;
+    m->copies = b->copies;
+    m->bytes = b->bytes;
+    memcpy(m->times, columns, sizeof m->times);
     char titles[COLUMNS][CELL] = {"graph", "events, after a read flush of L2"};
     print_protocol(b);
     print_row("", titles);

@@ -1,5 +1,5 @@
 /* tilus-run: runs one program on any engine, and checks what it computes. */
-#include "run.h"
+#include "measured.h"
 
 #include "common/defines.h"
 #include "common/limits.h"
@@ -77,6 +77,8 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          "4 times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
         {"peak-bandwidth", "TB/s", "that --bench compares with (default 4.57 on an H200)",
          OPTION_REAL, &o->peak_bandwidth, NULL},
+        {"measured", "file", "write what --profile and --bench found, as JSON, which tilus-explain "
+         "reads", OPTION_STRING, &o->measured, NULL},
         {"require-gpu", NULL, "without a device, do nothing and exit with 77", OPTION_FLAG,
          &o->require_gpu, NULL},
         {"list", NULL, "print the programs and their arguments", OPTION_FLAG, &o->list, NULL},
@@ -115,6 +117,8 @@ static int check_options(Options *o)
         wrong = "--bench measures a GPU, --engine=interp and cpu have none";
     else if (!o->bench && (o->bench_copies || o->peak_bandwidth > 0))
         wrong = "--bench-copies and --peak-bandwidth are of --bench";
+    else if (o->measured && !o->profile && !o->bench)
+        wrong = "--measured writes what --profile and --bench find";
     else if (o->check_races && (o->ptx || o->require_gpu || o->bench ||
                                 o->engine == ENGINE_INTERP || o->engine == ENGINE_GPU))
         wrong = "--check-races is of the CPU engine";
@@ -167,6 +171,8 @@ static int run_steps(Run *run)
     for (size_t i = 0; i < COUNT(steps) && status == EXIT_OK; i++)
         status = steps[i](run);
     if (status == EXIT_OK)
+        status = measured_write(run);
+    if (status == EXIT_OK)
         status = outputs_write(run);
     return status == EXIT_OK ? outputs_compare(run) : status;
 }
@@ -198,6 +204,7 @@ static void run_free(Run *run)
     free_source(&run->plain);
     free_source(&run->compiled);
     defines_free(run->defines, run->options.defines.count);
+    free(run->measured.lines);
     free(run->text);
     string_list_free(&run->options.inputs);
     string_list_free(&run->options.defines);

@@ -1,5 +1,5 @@
 /* --profile: what lines did on the interpreter; on a GPU, how to ask Nsight Compute. */
-#include "run.h"
+#include "measured.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -52,6 +52,7 @@ void profile_print(void *data, const tilus_line_profile *lines, size_t count)
            "shared", "shared");
     for (size_t i = 0; i < count; i++)
         print_line(data, &lines[i]);
+    measured_keep_lines(data, lines, count);
 }
 
 /* ---- a command ------------------------------------------------------ */

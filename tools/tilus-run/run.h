@@ -2,6 +2,7 @@
 #ifndef TILUS_RUN_H
 #define TILUS_RUN_H
 
+#include "common/measure.h"
 #include "common/options.h"
 #include "tilus/runtime.h"
 #include "tilus/tilus.h"
@@ -56,6 +57,7 @@ typedef struct Options {
     bool bench;                 /* measure, too */
     unsigned bench_copies;      /* of the buffers; 0: enough */
     double peak_bandwidth;      /* TB/s; 0: what is known of the device */
+    const char *measured;       /* file for what these two find, or NULL */
     bool list, require_gpu;
 } Options;
 
@@ -73,6 +75,19 @@ typedef struct Source {
     tilus_diag *diag;
     tilus_module *module;
 } Source;
+
+/* The ways in which --bench measures a launch: in a graph, and between events. */
+enum { MEASURED_WAYS = 2 };
+
+/* The results of --profile and --bench, for --measured. */
+typedef struct Measured {
+    tilus_line_profile *lines;  /* NULL: no profile */
+    size_t line_count;
+    bool no_memory;
+    unsigned launches, copies;  /* of the graph; 0: no bench */
+    size_t bytes;               /* of all arguments' buffers */
+    Summary times[MEASURED_WAYS];
+} Measured;
 
 typedef struct Run {
     int argc;
@@ -96,6 +111,7 @@ typedef struct Run {
     Shape *shapes;
     tilus_buffer *buffers;      /* {NULL, 0} for scalars */
     tilus_buffer *reference;    /* after the reference's run; NULL data: none */
+    Measured measured;
 } Run;
 
 /* Every step returns an exit code: EXIT_OK, or what main returns after the

@@ -56,7 +56,7 @@ void shape_close(Shape *s)
 static bool launch(const Trial *t, const Launch *l)
 {
     Engine *e = t->shape->engine;
-    EngineKernel *kernel = t->kernels[l->kernel->program];
+    EngineKernel *kernel = t->kernels[l->kernel->number];
     tilus_arg args[MATMUL_ARGUMENTS];
     ArgumentOrder order;
     if (!argument_order(kernel->info, &order)) {

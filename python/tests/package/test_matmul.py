@@ -1,8 +1,10 @@
 """Products on the CPU engine, packing for devices that are not there."""
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tilusc
-from tilusc.matmul import Problem, plan, quantize
+from tilusc.matmul import Plan, Problem, plan, quantize
 
 
 def codes_of(packed, weights, n, k):
@@ -53,6 +55,25 @@ def test_product(problem):
     assert p.run(a, packed, out, **added) is out and np.array_equal(out, c)
 
 
+def test_products_of_bytes():
+    random = np.random.default_rng(1)
+    given = Problem("i4", 64, 256, 64, activations="i8", product="i8", result="f32")
+    w, a = matrices(given)
+    q, p = quantize(w, given), plan(given, "cpu")
+    packed = p.pack(*q)
+    rows, scales = random.integers(-127, 128, a.shape).astype(np.int8), random.uniform(0.5, 2, 3).astype(np.float32)
+    exact = rows.astype(np.float64) @ dequantize(q, given).T * scales[:, None]
+    c = p.run(rows, packed, a_scales=scales)
+    assert np.max(np.abs(c - exact)) < 1e-6 * np.max(np.abs(exact))
+    with pytest.raises(tilusc.ArgumentError, match="a_scales is missing"):
+        p.run(rows, packed)
+    rounded = Problem("i4", 64, 256, 64, product="i8")
+    c = plan(rounded, "cpu").run(a, packed)
+    exact = a.astype(np.float64) @ dequantize(q, given).T
+    assert np.max(np.abs(c - exact)) < 2e-2 * np.max(np.abs(exact))
+    assert Problem.parse(str(rounded)) == rounded
+
+
 def test_quantized_is_near():
     problem = Problem("u8", 32, 256, 64, "integer")
     w, _ = matrices(problem)
@@ -94,6 +115,16 @@ def test_plans_are_found_again():
     problem = Problem("u4", 64, 256)
     assert plan(problem, "h200") is plan(str(problem), "h200")
     assert plan(problem, "h200") is not plan(problem, "a100")
+
+
+def test_prepare_serves_all_rows_up_to_a_power_of_two():
+    made, rows = Plan(Problem("u4", 57344, 8192, 128), "h200"), []
+    few, some, more, many = (made.describe(m).split("launches ")[1].splitlines()[0] for m in (33, 48, 49, 64))
+    assert few == some != more == many
+    made.device, made._native = 0, SimpleNamespace(tilus_matmul_prepare=lambda _, m: rows.append(m) or 0,
+                                                   tilus_matmul_workspace_size=lambda *_: 0)
+    made.prepare(40)
+    assert {33, 64} <= set(rows)
 
 
 def test_packing_needs_no_gpu():
@@ -146,3 +177,49 @@ def test_formats_weight_is_packed_as_it_is():
     p = plan(problem, "cpu")
     c = p.run(a, p.pack(known.codes, known.scales, known.zeros))
     assert np.allclose(c, a.astype(np.float64) @ weight.dequantize().T.astype(np.float64), atol=5e-3)
+
+
+def test_experts():
+    problem = Problem("u4", 64, 128, 64, "integer", experts=3, top=2, gather=True, combine=True)
+    random, p = np.random.default_rng(2), plan(problem, "cpu")
+    matrices = [quantize(random.normal(0, 0.05, (64, 128)).astype(np.float32), problem) for _ in range(3)]
+    packed = np.concatenate([p.pack(*q) for q in matrices])
+    p.check(packed)
+    a = random.normal(0, 1, (4, 128)).astype(np.float16)
+    chosen = np.array([[0, 2], [2, 0], [0, 2], [2, 0]])         # nothing goes to the expert between
+    ids = np.argsort(chosen.ravel(), kind="stable").astype(np.int32)
+    offsets = np.searchsorted(np.sort(chosen.ravel()), np.arange(4)).astype(np.int32)
+    route = random.uniform(0, 1, 8).astype(np.float32)
+    c = p.run(a, packed, offsets=offsets, ids=ids, route=route)
+    w = [dequantize(q, problem) for q in matrices]
+    exact = sum(route.reshape(4, 2)[:, i, None] * np.stack([a[t] @ w[chosen[t, i]].T for t in range(4)]) for i in range(2))
+    assert c.shape == (4, 64) and np.max(np.abs(c - exact)) < 4e-3 * np.max(np.abs(exact))
+    packed[p.packed_size - 256:p.packed_size] = 0
+    for call, text in (
+            (lambda: p.run(a, packed, offsets=offsets, ids=ids), "route is missing"),
+            (lambda: p.run(a, packed, offsets=offsets[1:], ids=ids, route=route), "offsets has 3 elements, not 4"),
+            (lambda: p.run(a, packed, offsets=offsets, ids=ids[:7], route=route), "7 rows of experts"),
+            (lambda: p.run(a[:3], packed, offsets=offsets, ids=ids, route=route), r"shape \[3, 128\], not \[4, 128\]"),
+            (lambda: p.run(a, packed[1:], offsets=offsets, ids=ids, route=route), "packed has"),
+            (lambda: p.check(packed), "identity"),
+            (lambda: plan(Problem("u4", 64, 128), "cpu").run(a, packed, ids=ids), "no experts")):
+        with pytest.raises(tilusc.Error, match=text):
+            call()
+
+
+def test_shard():
+    whole = Problem("u4", 256, 512, 128, "integer")
+    w, a = matrices(whole)
+    p = plan(whole, "cpu")
+    packed = p.pack(*quantize(w, whole))
+    columns = plan(Problem("u4", 128, 512, 128, "integer", n_tile=p.tile[0]), "cpu")
+    halves = [p.shard(packed, columns, n_first=first) for first in (0, 128)]
+    assert np.array_equal(np.concatenate([columns.run(a, half) for half in halves], 1), p.run(a, packed))
+    rows = plan(Problem("u4", 256, 256, 128, "integer", result="f32", n_tile=p.tile[0]), "cpu")
+    parts = [rows.run(np.ascontiguousarray(a[:, first:first + 256]), p.shard(packed, rows, k_first=first)) for first in (0, 256)]
+    exact = plan(Problem("u4", 256, 512, 128, "integer", result="f32", n_tile=p.tile[0]), "cpu").run(a, packed)
+    assert np.max(np.abs(sum(parts) - exact)) < 1e-4 * np.max(np.abs(exact))
+    with pytest.raises(tilusc.Error, match="n_first|tile"):
+        p.shard(packed, columns, n_first=5)
+    with pytest.raises(tilusc.Error, match="packed has"):
+        p.shard(packed[1:], columns)

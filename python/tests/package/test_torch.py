@@ -9,7 +9,7 @@ from programs import DECODE, SCALE
 
 torch = pytest.importorskip("torch")
 from tilusc.matmul import Problem, plan, quantize  # noqa: E402
-from tilusc.nn import QuantizedLinear  # noqa: E402
+from tilusc.nn import QuantizedExperts, QuantizedLinear, sort_experts  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
@@ -88,6 +88,70 @@ def test_state_of_a_layer(device):
     wrong, _ = make_layer(device, "u5")
     with pytest.raises(tilusc.ArgumentError, match="u4"):
         wrong.load_state_dict(layer.state_dict())
+
+
+def make_experts(device, weights="u8", **options):
+    """Returns a layer of 4 experts, tokens with two of them each, and the result in f64."""
+    torch.manual_seed(5)
+    gate, up, down = (torch.randn(4, *shape) / 8 for shape in ((64, 128), (64, 128), (128, 64)))
+    layer = QuantizedExperts.from_float(gate, up, down, weights, top=2, group=64,
+                                        device="cpu" if device == "cpu" else None, **options)
+    x, chosen = torch.randn(5, 128, device=device).half(), torch.tensor([[0, 3], [3, 1], [0, 1], [1, 0], [3, 0]])
+    route, rows = torch.rand(5, 2), x.double().cpu()
+    want = torch.zeros(5, 128, dtype=torch.float64)
+    for t in range(5):
+        for i in range(2):
+            g, u, d = (w[chosen[t, i]].double() for w in (gate, up, down))
+            want[t] += route[t, i] * (torch.nn.functional.silu(rows[t] @ g.T) * (rows[t] @ u.T)) @ d.T
+    return layer, (x, chosen.to(device), route.to(device)), want
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_experts(device):
+    layer, given, want = make_experts(device)
+    assert near(layer(*given), want)
+    x, chosen, route = given
+    offsets, ids = sort_experts(chosen, 4)
+    assert offsets.tolist() == [0, 4, 7, 7, 10] and ids.dtype is torch.int32
+    assert torch.equal(layer.products(x, offsets, ids, route.flatten()), layer(*given))
+    with pytest.raises(tilusc.Error, match="residual is given"):
+        layer(*given, residual=x)
+    assert near(make_experts(device, residual=True)[0](*given, residual=x), want + x.double().cpu())
+    torch.library.opcheck(torch.ops.tilusc.matmul_experts.default,
+                          (x, layer.up, layer.texts["up"], offsets, ids))
+    other = QuantizedExperts(layer.gate.clone(), layer.up.clone(), layer.down.clone(), layer.problem, layer.packed_for)
+    other.load_state_dict(layer.state_dict())
+    with pytest.raises(tilusc.Error, match="weights"):
+        other.load_state_dict(make_experts(device, "u4")[0].state_dict())
+    with pytest.raises(tilusc.Error, match="ids is missing"):
+        torch.ops.tilusc.matmul_experts(x, layer.up, layer.texts["up"], offsets)
+
+
+@needs_gpu
+def test_experts_in_a_graph():
+    """A graph serves whatever choice of experts comes later."""
+    layer, given, want = make_experts("cuda")
+    layer.prepare(5)
+    first = (given[0], torch.tensor([[2, 1]] * 5, device="cuda"), given[2])
+    fixed = [value.clone() for value in first]
+    layer(*fixed)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = layer(*fixed)
+    for value, now in zip(fixed, given):
+        value.copy_(now)
+    graph.replay()
+    assert near(y, want)
+
+
+def test_residual_of_a_layer():
+    problem = Problem("u4", 128, 256, zeros="integer", residual=True)
+    layer, linear = make_layer("cpu")
+    added = QuantizedLinear(problem, torch.from_numpy(plan(problem, "cpu").pack(*quantize(linear.weight.detach(), problem))))
+    x, residual = torch.randn(3, 256).half(), torch.randn(3, 128).half()
+    plain = Problem("u4", 128, 256, zeros="integer")
+    want = op(x, torch.from_numpy(plan(plain, "cpu").pack(*quantize(linear.weight.detach(), plain))), str(plain))
+    assert near(added(x, residual), want.double() + residual)
 
 
 def test_layer_of_a_checkpoint():

@@ -77,7 +77,7 @@ static tilus_status fail(const Kernel *kernel, tilus_status status, const char *
 static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
                                const tilus_diag *diag)
 {
-    const char *program = matmul_program_name(l->kernel->program);
+    const char *program = l->kernel->program;
     const tilus_kernel_info *info = tilus_module_kernel_info(module, program);
     CpuCall call;
     if (!info)

@@ -147,12 +147,42 @@ static void draw_elements(DType type, int64_t rows, int64_t columns, int64_t str
         }
 }
 
+/* Gives rows of 8 bits scales, from 1/2 to 2. */
+static void draw_a_scales(Data *d, Random *r)
+{
+    for (int64_t row = 0; row < d->rows; row++) {
+        d->a_scales[row] = (float)draw_between(r, 0.5, 2);
+        for (int64_t k = 0; k < d->spec.k; k++)
+            d->a_values[row * d->spec.k + k] *= (double)d->a_scales[row];
+    }
+}
+
+/* Rounds rows as @quantize does, in f32. */
+static void quantize_rows(Data *d)
+{
+    const MatmulSpec *s = &d->spec;
+    float range = dtype_is_integer(s->product) ? 127 : 448;
+    for (double *row = d->a_values; row < d->a_values + d->rows * s->k; row += s->k) {
+        float most = 0x1p-100F;
+        for (int64_t k = 0; k < s->k; k++)
+            most = fmaxf(most, fabsf((float)row[k]));
+        for (int64_t k = 0; k < s->k; k++) {
+            uint64_t code = dtype_encode(s->product, (double)((float)row[k] * (range / most)));
+            row[k] = dtype_decode(s->product, code) * (double)(most / range);
+        }
+    }
+}
+
 static void draw_rest(Data *d, const Trial *t, Random *r)
 {
     const MatmulSpec *s = &d->spec;
     int64_t n = t->problem.n;
     draw_elements(s->activations, d->rows, s->k, d->stride, usual_activation(s), d->a,
                   d->a_bytes, d->a_values, r);
+    if (matmul_has_a_scales(s))
+        draw_a_scales(d, r);
+    else if (matmul_is_a8(s))
+        quantize_rows(d);
     if (s->bias)
         draw_elements(s->result, 1, n, n, 10, d->bias, d->bias_bytes, d->bias_values, r);
     if (s->residual)
@@ -234,6 +264,7 @@ static bool allocate(Data *d, const Trial *t)
     d->scales = calloc(d->scale_bytes + 1, 1);
     d->zeros = calloc(d->zero_bytes + 1, 1);
     d->a = calloc(d->a_bytes + 1, 1);
+    d->a_scales = calloc((size_t)d->rows, sizeof *d->a_scales);
     d->bias = calloc(d->bias_bytes + 1, 1);
     d->residual = calloc(d->residual_bytes + 1, 1);
     d->weights = numbers(s->n * s->k);
@@ -241,7 +272,7 @@ static bool allocate(Data *d, const Trial *t)
     d->bias_values = numbers(n);
     d->residual_values = numbers(s->residual ? d->rows * n : 0);
     d->c = numbers(d->rows * n);
-    return d->codes && d->scales && d->zeros && d->a && d->bias && d->residual &&
+    return d->codes && d->scales && d->zeros && d->a && d->a_scales && d->bias && d->residual &&
            d->weights && d->a_values && d->bias_values && d->residual_values && d->c;
 }
 
@@ -273,6 +304,7 @@ void data_free(Data *d)
     free(d->scales);
     free(d->zeros);
     free(d->a);
+    free(d->a_scales);
     free(d->bias);
     free(d->residual);
     free(d->weights);

@@ -18,7 +18,7 @@ struct Run {
     Data data;
     size_t c_bytes, workspace_bytes;    /* for the largest m */
     uint64_t packed, bias, workspace;
-    uint64_t a[ORDERS], residual[ORDERS], c[ORDERS];
+    uint64_t a[ORDERS], a_scales[ORDERS], residual[ORDERS], c[ORDERS];
     unsigned char *copy;        /* of results or a workspace, with its margin */
 };
 
@@ -169,7 +169,9 @@ static bool place_rows(const Run *r, const unsigned char *data, size_t size, Ord
 static bool open_order(Run *r, Order order, Outcome *o)
 {
     const Data *d = &r->data;
+    size_t scales = (size_t)d->rows * sizeof *d->a_scales;
     return place_rows(r, d->a, d->a_bytes, order, &r->a[order], o) &&
+           place_rows(r, (unsigned char *)d->a_scales, scales, order, &r->a_scales[order], o) &&
            place_rows(r, d->residual, d->residual_bytes, order, &r->residual[order], o) &&
            check(o, r->engine->allocate(r->engine, r->c_bytes + MARGIN, &r->c[order]));
 }
@@ -221,6 +223,7 @@ void run_close(Run *r)
     e->release(e, r->workspace);
     for (Order order = BACKWARDS; order < ORDERS; order++) {
         e->release(e, r->a[order]);
+        e->release(e, r->a_scales[order]);
         e->release(e, r->residual[order]);
         e->release(e, r->c[order]);
     }
@@ -293,6 +296,7 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
         .m = m, .a = r->a[order] + first, .a_stride = stride, .weights = r->packed,
         .bias = s->bias ? r->bias : 0, .residual = s->residual ? r->residual[order] : 0,
         .c = r->c[order], .workspace = r->workspace,
+        .a_scales = matmul_has_a_scales(s) ? r->a_scales[order] : 0,
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
 }
 

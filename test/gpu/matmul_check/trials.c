@@ -31,8 +31,9 @@ static void name_other(const char *what, const tilus_matmul_problem *p,
     matmul_spec(p, &s, message, sizeof message);
     name_problem(p, problem);
     const char *rest = strchr(problem, ',');
-    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s",
-             what, p->weights, p->activations, dtype_name(s.result), p->n, p->k, rest,
+    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s%s%s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s",
+             what, p->weights, p->activations, p->product ? " as " : "",
+             p->product ? p->product : "", dtype_name(s.result), p->n, p->k, rest,
              function_names[p->function], p->bias ? ", bias" : "",
              p->residual ? ", residual" : "");
 }
@@ -247,6 +248,31 @@ static const struct Other {
     {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
 #undef SUMS
 #undef WEIGHTS
+#define BYTES(w, a, p, g, n_, k_) .problem = {.weights = w, .activations = a, .product = p, \
+                                              .n = n_, .k = k_, .group = g}, .sizes = {1, 16, 33, 128}
+    {"of bytes", {BYTES("u1", "f16", "i8", 128, 264, 384)}},
+    {"of bytes", {BYTES("i2", "i8", "i8", 0, 264, 640)}},
+    {"of bytes", {BYTES("u3", "f16", "f8e4m3", 64, 267, 384), .transposed = true}},
+    {"of bytes", {BYTES("u4", "f16", "f8e4m3", 128, 520, 640)}},
+    {"of bytes", {BYTES("i4", "bf16", "i8", 256, 264, 600), .transposed = true}},
+    {"of bytes", {BYTES("f4e2m1", "f8e4m3", "f8e4m3", 32, 264, 384)}},
+    {"of bytes", {BYTES("f4e1m2", "i8", "i8", 128, 264, 384), .packing = PACK_DEVICE}},
+    {"of bytes", {BYTES("i5", "f16", "i8", 64, 136, 397), .a_stride = 405}},
+    {"of bytes", {BYTES("f6e3m2", "f8e4m3", "f8e4m3", 0, 264, 250), .packing = PACK_DEVICE}},
+    {"of bytes", {BYTES("u7", "i8", "i8", 128, 264, 384), .packing = PACK_DEVICE}},
+    {"of bytes", {BYTES("u8", "f16", "i8", 32, 264, 384), .transposed = true}},
+    {"of bytes", {BYTES("i8", "i8", "i8", 128, 264, 384), .a_stride = 416}},
+    {"of bytes", {BYTES("f7e4m2", "bf16", "f8e4m3", 128, 264, 384), .transposed = true,
+                  .packing = PACK_DEVICE}},
+    {"of bytes", {BYTES("f8e4m3", "f8e4m3", "f8e4m3", 0, 264, 384)}},
+#undef BYTES
+#define B(w, a, p, f, c) .problem = {.weights = w, .activations = a, .product = p, .result = c, \
+                                     .n = 264, .k = 256, .group = 128, .function = f,           \
+                                     .bias = true, .residual = true}, .sizes = {5, 70}
+    {"of bytes", {B("u4", "f16", "f8e4m3", SILU, "f16")}},
+    {"of bytes", {B("i4", "i8", "i8", GELU, "f32")}},
+    {"of bytes", {B("u2", "bf16", "i8", PLAIN, "bf16")}},
+#undef B
 };
 
 /* Some by the library's choice, some by those of a shape. */
@@ -299,7 +325,7 @@ static void add_tunings(MatmulTunings *tunings, const Trial *trial, const Matmul
     for (size_t i = 0; i < trial->size_count; i++) {
         int64_t m = trial->sizes[i];
         const MatmulConfig *config = config_for(trial, m);
-        if (!config || !matmul_config_fits(&spec, config, device))
+        if (!config || matmul_is_a8(&spec) || !matmul_config_fits(&spec, config, device))
             continue;
         MatmulTuning *t = &tunings->items[tunings->count++];
         *t = (MatmulTuning){.spec = spec, .m = matmul_bucket(m), .config = *config, .us = 1};

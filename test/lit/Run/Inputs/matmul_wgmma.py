@@ -23,6 +23,9 @@ CASES = [
     (WEIGHTS + ["C=f32"], ["BM=32", "STAGES=2"], 5),
     (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], ["BM=128", "STAGES=2"], 1),
     (WEIGHTS + ["ZERO=2", "GROUP=32"], ["BM=64"], 2),
+    (WEIGHTS, ["BM=96", "STAGES=2"], 2),
+    (WEIGHTS, ["BM=16", "STAGES=2", "SPLIT=3"], 4),
+    (SUMS, ["BM=32", "STAGES=2", "SPLIT=1"], 3),
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], ["BM=64"], 2),
 ] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), ["BM=32", "STAGES=2"], 2)
      for w in ("u1", "u2", "u3", "i4", "u5", "u7", "u8", "f4e2m1", "f6e3m2")]
@@ -83,11 +86,12 @@ def check(kernels, both, own, blocks):
     run(new, "arrange", both, {"a": "@a.bin", "prearranged": f"undef({M * slices * 128})", **sizes}, ["prearranged"])
     sizes = {"m": M, "n": N, "slices": slices}
     tiles = -(-M // bm) * -(-N // 256)
-    whole = max(tiles // blocks - 1, 0)
-    shared = (tiles - whole * blocks) * slices
+    split = value("SPLIT", 0)
+    whole = tiles // blocks if split else max(tiles // blocks - 1, 0)
+    shared = (tiles - whole * blocks) * (split or slices)
     run(new, "matmul_wgmma", both + own,
         {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
-         "partials": f"undef({blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
+         "partials": f"undef({2 * blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
          "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // blocks, "extra": shared % blocks},
         (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
 

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 directory = Path(sys.argv[1])
-package = json.loads((directory / "package.json").read_text())["contributes"]
+manifest = json.loads((directory / "package.json").read_text())
+assert (directory / manifest["main"]).is_file(), manifest["main"]
+package = manifest["contributes"]
+settings = set(re.findall(r"settings\.(\w+)", (directory / manifest["main"]).read_text()))
+assert {f"tilus.{name}" for name in settings} == set(package["configuration"]["properties"]), settings
 json.loads((directory / package["languages"][0]["configuration"]).read_text())
 entry = package["grammars"][0]
 grammar = json.loads((directory / entry["path"]).read_text())

@@ -15,23 +15,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-# name, the text (a regular expression) and what it becomes; MULTILINE.
-FULL_WAIT = r"^( *)mbarrier_wait %full\[(.*?)\], (.*)$"
-EMPTY_WAIT = r"^( *)mbarrier_wait %empty\[(.*?)\], (.*)$"
-RANK = r"(?: \{rank = \w+\})?$"
-EMPTY_ARRIVE = r"^ *mbarrier_arrive %empty\[(.*)\]" + RANK
-FULL_ARRIVE = r"^ *mbarrier_arrive %full\[(.*)\]" + RANK
+# name, the text (a regular expression) and what it becomes; MULTILINE. An op may be all that a `when` or `if` of its
+# line has.
+OPEN, CLOSE = r"^( *(?:(?:when|if) .* \{ )?)", r"( \})?$"
+FULL_WAIT = OPEN + r"mbarrier_wait %full\[(.*?)\], (.*?)" + CLOSE
+EMPTY_WAIT = OPEN + r"mbarrier_wait %empty\[(.*?)\], (.*?)" + CLOSE
+RANK = r"(?: \{rank = \w+\})?" + CLOSE
+EMPTY_ARRIVE = OPEN + r"mbarrier_arrive %empty\[(.*)\]" + RANK
+FULL_ARRIVE = OPEN + r"mbarrier_arrive %full\[(.*)\]" + RANK
 FAULTS = [
-    ("no wait for a full slot", FULL_WAIT, r"\1// no wait"),
-    ("no wait for an empty slot", EMPTY_WAIT, r"\1// no wait"),
-    ("another phase of full", FULL_WAIT, r"\1mbarrier_wait %full[\2], \3 + 1"),
-    ("another phase of empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[\2], \3 + 1"),
-    ("another slot's full", FULL_WAIT, r"\1mbarrier_wait %full[(\2 + 1) mod STAGES], \3"),
-    ("another slot's empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[(\2 + 1) mod STAGES], \3"),
+    ("no wait for a full slot", FULL_WAIT, r"\1\4"),
+    ("no wait for an empty slot", EMPTY_WAIT, r"\1\4"),
+    ("another phase of full", FULL_WAIT, r"\1mbarrier_wait %full[\2], \3 + 1\4"),
+    ("another phase of empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[\2], \3 + 1\4"),
+    ("another slot's full", FULL_WAIT, r"\1mbarrier_wait %full[(\2 + 1) mod STAGES], \3\4"),
+    ("another slot's empty", EMPTY_WAIT, r"\1mbarrier_wait %empty[(\2 + 1) mod STAGES], \3\4"),
     ("released before it is read", FULL_WAIT + r"((?:.*\n)*?)" + EMPTY_ARRIVE,
-     r"\1mbarrier_wait %full[\2], \3; mbarrier_arrive %empty[\5]\4// released before"),
-    ("released by nobody", EMPTY_ARRIVE, r"// no arrival"),
-    ("filled by nobody", FULL_ARRIVE, r"// no arrival"),
+     r"\1mbarrier_wait %full[\2], \3; mbarrier_arrive %empty[\7]\4\5\6\8"),
+    ("released by nobody", EMPTY_ARRIVE, r"\1\3"),
+    ("filled by nobody", FULL_ARRIVE, r"\1\3"),
     ("another slot is read", r"(load_shared %(?:ring|blocks))\[(%\w+(?: mod STAGES)?),",
      r"\1[(\2 + 1) mod STAGES,"),
     ("another slot is written", r"(%ring)\[(%i mod STAGES|%s),", r"\1[(\2 + 1) mod STAGES,"),

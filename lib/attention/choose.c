@@ -1,0 +1,211 @@
+/* The choice for a shape: schedules and splits by a small model of an H200's times, which
+ * bench/results/NOTES.md has. Absolute times are rough; their order is what counts. */
+#include "attention/internal.h"
+
+#include <math.h>
+
+static double at_least(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+static int64_t ceil_div(int64_t x, int64_t y)
+{
+    return (x + y - 1) / y;
+}
+
+static int64_t round_up(int64_t x, int64_t y)
+{
+    return ceil_div(x, y) * y;
+}
+
+/* ---- forward ------------------------------------------------------------ */
+
+/* Launches of 128 rows of q by `tile` columns of k, microseconds: softmax binds below 100 columns
+ * of a head, products above. */
+typedef struct ForwardCosts {
+    double launch, tile, item, block;   /* of an item, and more of one that begins a block */
+} ForwardCosts;
+
+static ForwardCosts forward_costs(const tilus_attention_plan *plan)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    double products = 1.55 * (double)(p->dim + p->value_dim) / 256;
+    double tile = at_least(products, 1.24) * plan->tile / 128;
+    return (ForwardCosts){.launch = 4, .tile = tile, .block = 3,
+                          .item = p->causal && !p->window ? 2.8 : 0.8};
+}
+
+/* Items of ATTENTION_ROWS rows: how many there are, and the tiles of one, on average and most. */
+typedef struct Items {
+    int64_t count, pairs;
+    double tiles, most;
+} Items;
+
+/* Counts the items of a launch; ragged sequences are taken for fewer of the longest length. */
+static Items items_of(const tilus_attention_plan *plan, const tilus_attention_shape *s)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    int64_t given = p->ragged ? s->longest : s->queries, rows = round_up(given, ATTENTION_ROWS);
+    int64_t sequences = p->ragged ? ceil_div(s->queries, s->longest) : s->batch;
+    double columns = (double)s->tokens / (p->ragged ? (double)s->queries / (double)given : 1);
+    double tile = plan->tile;
+    columns += p->causal ? (double)(rows - given) : 0;
+    double seen = columns;
+    if (p->window)
+        seen = (double)(p->left + p->right + ATTENTION_ROWS);
+    else if (p->causal)
+        seen = columns - (double)rows / 2;
+    seen = seen < columns ? at_least(seen, 1) : columns;
+    return (Items){.count = rows / ATTENTION_ROWS * p->heads * sequences,
+                   .pairs = ceil_div(rows, 2 * ATTENTION_ROWS) * p->heads * sequences,
+                   .tiles = seen / tile + (seen < columns ? 0.5 : 0),
+                   .most = (p->window ? seen : columns) / tile};
+}
+
+static double forward_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                         tilus_attention_schedule schedule)
+{
+    const ForwardCosts c = forward_costs(plan);
+    const Items items = items_of(plan, shape);
+    const int64_t blocks = plan->multiprocessors;
+    const bool pairs = plan->problem.causal && !plan->problem.window;
+    double tiles = items.tiles;
+    if (schedule == TILUS_ATTENTION_QUEUES) {
+        int64_t each = pairs ? 2 * ceil_div(items.pairs, blocks)
+                             : ceil_div(items.count, blocks);
+        return c.launch + (double)each * (tiles * c.tile + c.item);
+    }
+    double item = c.item, most = items.most;
+    if (schedule == TILUS_ATTENTION_FOLDED) {       /* whose two groups wait for one another */
+        tiles = (tiles + most) / 2 * 1.08;
+        most *= 1.08;
+        item = 0.8;
+    }
+    double longest = most * c.tile + item;
+    if (items.count <= blocks)
+        return c.launch + longest;
+    double all = (double)items.count * (tiles * c.tile + item + c.block) / (double)blocks;
+    return c.launch + (pairs ? all + longest / 3
+                             : (double)ceil_div(items.count, blocks) * (longest + c.block));
+}
+
+static AttentionChoice choose_schedule(const tilus_attention_plan *plan,
+                                       const tilus_attention_shape *shape)
+{
+    AttentionChoice best = {.schedule = TILUS_ATTENTION_AUTO};
+    for (int i = TILUS_ATTENTION_QUEUES; i <= TILUS_ATTENTION_FOLDED; i++) {
+        bool there = plan->kernels[ATTENTION_K_SCHEDULE + i - 1];
+        if (!there || (shape->schedule != TILUS_ATTENTION_AUTO && (int)shape->schedule != i))
+            continue;
+        tilus_attention_schedule schedule = (tilus_attention_schedule)i;
+        double us = forward_us(plan, shape, schedule);
+        if (best.schedule == TILUS_ATTENTION_AUTO || us < best.us)
+            best = (AttentionChoice){.schedule = schedule, .us = us};
+    }
+    return best;
+}
+
+/* ---- decoding ----------------------------------------------------------- */
+
+/* Bytes that a microsecond moves. */
+static const double bandwidth = 4.57e6;
+
+/* Returns the microseconds of @combine, and of the partial sums that it reads. */
+static double combine_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                         int64_t splits)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    double parts = (double)(shape->batch * p->heads * splits * p->value_dim) * sizeof(float);
+    return splits == 1 ? 0 : 2.5 + 2 * parts / bandwidth;
+}
+
+/* A block's start, which waits for its length, its table and the first page in turn, and a tile of
+ * one of `active` blocks, which share the memory. */
+typedef struct DecodeCosts {
+    double start, tile;
+} DecodeCosts;
+
+static DecodeCosts decode_costs(const tilus_attention_plan *plan, double active)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    const CacheType *cache = plan->cache;
+    if (p->kind == TILUS_ATTENTION_LATENT)
+        return (DecodeCosts){.start = 6, .tile = 1.9};
+    double bits = (double)p->dim * (cache ? cache->bits : 16);
+    double entries = cache ? (double)p->groups * (cache->zeros ? 32 : 16) : 0;
+    double shared = (bits + entries) / 4 * plan->tile * active / bandwidth;
+    double alone = 0.87 * (double)p->dim / 128;
+    return (DecodeCosts){.start = 2, .tile = cbrt(shared * shared * shared +
+                                                  alone * alone * alone)};
+}
+
+static double decode_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                        int64_t splits)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    int64_t slots = (int64_t)plan->resident * plan->multiprocessors;
+    int64_t heads = p->kind == TILUS_ATTENTION_LATENT ? ceil_div(p->heads, ATTENTION_LATENT_HEADS)
+                                                      : p->kv_heads;
+    int64_t blocks = shape->batch * heads * splits;
+    int64_t share = ceil_div(ceil_div(shape->tokens, plan->tile), splits);
+    const DecodeCosts c = decode_costs(plan, (double)(blocks < slots ? blocks : slots));
+    return 4 + (double)ceil_div(blocks, slots) * (c.start + (double)share * c.tile) +
+           combine_us(plan, shape, splits);
+}
+
+/* Returns the least splits of which each has fewer tiles. */
+static int64_t next_splits(int64_t tiles, int64_t splits)
+{
+    int64_t share = ceil_div(tiles, splits);
+    return share > 1 ? ceil_div(tiles, share - 1) : INT64_MAX;
+}
+
+static AttentionChoice choose_splits(const tilus_attention_plan *plan,
+                                     const tilus_attention_shape *shape)
+{
+    int64_t tiles = ceil_div(shape->tokens, plan->tile);
+    int64_t most = tiles < ATTENTION_SPLITS_MAX ? tiles : ATTENTION_SPLITS_MAX;
+    AttentionChoice best = {.splits = shape->splits};
+    if (shape->splits)
+        best.us = decode_us(plan, shape, shape->splits);
+    for (int64_t splits = 1; !shape->splits && splits <= most;
+         splits = next_splits(tiles, splits)) {
+        double us = decode_us(plan, shape, splits);
+        if (!best.splits || us < best.us)
+            best = (AttentionChoice){.splits = splits, .us = us};
+    }
+    return best;
+}
+
+AttentionChoice attention_choose(const tilus_attention_plan *plan,
+                                 const tilus_attention_shape *shape)
+{
+    return plan->problem.kind == TILUS_ATTENTION_FORWARD ? choose_schedule(plan, shape)
+                                                         : choose_splits(plan, shape);
+}
+
+/* ---- what it takes ------------------------------------------------------ */
+
+Space attention_space(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                      int64_t splits)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    if (splits <= 1)
+        return (Space){0};
+    int64_t sums = shape->batch * p->heads * splits * (int64_t)sizeof(float);
+    int64_t parts = round_up(sums * p->value_dim, ATTENTION_ALIGN);
+    return (Space){.sums = (size_t)parts,
+                   .size = (size_t)(parts + round_up(sums, ATTENTION_ALIGN))};
+}
+
+void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *choice,
+                    bool used[static ATTENTION_KERNELS])
+{
+    const bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
+    for (int i = 0; i < ATTENTION_KERNELS; i++)
+        used[i] = forward ? i == ATTENTION_K_SCHEDULE + (int)choice->schedule - 1 ||
+                                (i >= ATTENTION_K_DELTA && plan->problem.gradients)
+                          : i == ATTENTION_K_ATTEND ||
+                                (i == ATTENTION_K_COMBINE && choice->splits > 1);
+}

@@ -1,0 +1,123 @@
+/* The frame of the libraries on the runtime (matrix products, big integers, attention): options,
+ * kernels that are found by their names and loaded once for all plans, launches, failures. Each of
+ * these libraries has it inside; the compiler does not. */
+#ifndef TILUS_SUPPORT_KERNEL_LIBRARY_H
+#define TILUS_SUPPORT_KERNEL_LIBRARY_H
+
+#include "tilus/runtime.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- failures ----------------------------------------------------------- */
+
+/* Keeps the text for tilus_rt_error, and returns the status. */
+tilus_status library_fail(tilus_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+#define library_refuse(...) library_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
+tilus_status library_fail_memory(void);
+
+/* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
+#define LIBRARY_TAKE(type, to, from, object) \
+    library_take((type *){(to)}, sizeof(type), (const type *){(from)}, object, #type)
+tilus_status library_take(void *to, size_t size, const void *from, const char *object,
+                          const char *name);
+
+/* Refuses an address that is 0 or not a multiple of `align`, a field called `name`. */
+tilus_status library_check_address(const char *name, uint64_t address, unsigned align);
+
+/* ---- kernels ------------------------------------------------------------ */
+
+/* An artefact in memory: the fields of tilus_matmul_kernel and its like. */
+typedef struct KernelBytes {
+    const char *name;
+    const void *bytes;
+    size_t size;
+} KernelBytes;
+
+typedef tilus_status KernelCompiler(void *data, const char *program, const char *parameters,
+                                    const char *target, void **bytes, size_t *size,
+                                    char *message, size_t message_size);
+
+/* Options that every library has, under these names. */
+typedef struct KernelOptions {
+    const void *kernels;            /* of the layout of KernelBytes */
+    size_t kernel_count;
+    const char *directory;
+    KernelCompiler *compile;
+    void *compile_data;
+} KernelOptions;
+
+#define KERNEL_OPTIONS(o)                                                                     \
+    ((KernelOptions){(o)->kernels, (o)->kernel_count, (o)->directory, (o)->compile,           \
+                     (o)->compile_data})
+
+/* Numbers of arguments in the order in which a kernel takes them: each library counts the names
+ * that its kernels use. */
+enum { KERNEL_ARGUMENTS_MAX = 40 };
+typedef struct ArgumentOrder {
+    size_t count;
+    unsigned char numbers[KERNEL_ARGUMENTS_MAX];
+} ArgumentOrder;
+
+/* Finds a kernel's arguments among `count` names, at most KERNEL_ARGUMENTS_MAX. False: the one of
+ * number order->count has another name, or is one too many. */
+bool argument_order_find(const char *const names[], size_t count, const tilus_kernel_info *info,
+                         ArgumentOrder *order);
+
+/* Puts values, by their numbers, into a kernel's order, as tilus_launch takes them. */
+void argument_order_apply(const ArgumentOrder *order, const tilus_arg values[], tilus_arg args[]);
+
+enum { KERNEL_NAME_MAX = 160, KERNEL_PARAMETERS_MAX = 512 };      /* bytes, with the NUL */
+
+/* A program with its parameters for a target, once for all plans of a library. */
+typedef struct Kernel {
+    struct Kernel *next;
+    struct KernelLibrary *library;
+    const char *program, *target;       /* static storage */
+    int number;                         /* of the program, as the library counts */
+    char name[KERNEL_NAME_MAX], parameters[KERNEL_PARAMETERS_MAX];
+    pthread_mutex_t lock;               /* of loading */
+    ArgumentOrder order;                /* of the loaded kernel */
+    _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
+} Kernel;
+
+/* Finds kernel->order, or fails with TILUS_ERROR_ARTEFACT: the artefact is of another version of
+ * the library. */
+typedef tilus_status KernelCheck(Kernel *kernel, const tilus_kernel_info *info);
+
+typedef struct KernelLibrary {
+    tilus_rt *rt;
+    KernelOptions options;
+    char *directory;                    /* options.directory, a copy */
+    KernelCheck *check;
+    pthread_mutex_t lock;               /* of `kernels` */
+    Kernel *kernels;
+} KernelLibrary;
+
+/* Opens the frame, with a copy of the directory's name; also after a failure it is to be closed,
+ * when nothing that it launched runs. */
+tilus_status kernel_library_open(KernelLibrary *library, tilus_rt *rt,
+                                 const KernelOptions *options, KernelCheck *check);
+void kernel_library_close(KernelLibrary *library);
+
+/* Returns the kernel of that name and target, which is made like `wanted`, where there is none;
+ * loads nothing. NULL: out of memory. Thread safe. */
+Kernel *kernel_library_find(KernelLibrary *library, const Kernel *wanted);
+
+/* Finds the artefact and loads it; takes no lock when that was done before. Thread safe. */
+tilus_status kernel_load(Kernel *kernel);
+
+/* Loads the kernel, and makes it ready on the device. Thread safe. */
+tilus_status kernel_prepare(Kernel *kernel, int device);
+
+/* Launches a loaded kernel with values of all that it takes, by their numbers. */
+tilus_status kernel_launch(Kernel *kernel, tilus_stream stream, const tilus_arg values[]);
+
+/* Calls enqueue(data, stream), on the device's primary context where `stream` is NULL or another
+ * special one, which belongs to the current context. */
+typedef tilus_status KernelEnqueue(const void *data, tilus_stream stream);
+tilus_status kernel_library_enqueue(tilus_rt *rt, int device, tilus_stream stream,
+                                    KernelEnqueue *enqueue, const void *data);
+
+#endif

@@ -1,0 +1,102 @@
+"""bench/e2e on the CPU engine: small models by the gallery's kernels, beside torch and weights of f32."""
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tilusc
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench" / "e2e"))
+import kernels  # noqa: E402
+import model as models  # noqa: E402
+import shapes  # noqa: E402
+
+TINY = shapes.Model("tiny", 2, 256, 4, 2, 64, 384, 300)
+KINDS = {"llama": TINY, "gemma": dataclasses.replace(TINY, sandwich=True, softcap=50, gelu=True, logits_cap=30.0),
+         "mixture": dataclasses.replace(TINY, head_norms=True, bias=True, experts=4, top=2, intermediate=128)}
+TOKENS = torch.arange(71) * 3
+
+
+def near(have, want, share=1e-2):
+    return (have.float() - want.float()).norm() < share * want.float().norm()
+
+
+def steps(decoder, way):
+    """Logits of a prompt, and of the token after it."""
+    state = kernels.State(decoder.model, 2, 100, "cpu")
+    with torch.inference_mode():
+        for sequence in (1, 0):
+            prompt = decoder(way, TOKENS[:70] + sequence, state.prefill(sequence, 70), True)
+        return prompt, decoder(way, TOKENS[70:].repeat(2), state.decode_at(70))
+
+
+def dense(layer):
+    """Returns the weights of a quantized layer, by a product with the identity."""
+    rows = torch.eye(layer.in_features, dtype=torch.float16)
+    nothing = torch.zeros(layer.in_features, layer.out_features, dtype=torch.float16)
+    weight = layer(rows, nothing) if layer.problem.residual else layer(rows)
+    return (weight if layer.bias is None else weight - layer.bias).t().contiguous()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gallery_is_near_torch(kind):
+    torch.manual_seed(1)
+    decoder = models.Decoder(KINDS[kind], "u4", "cpu")
+    found = steps(decoder, kernels.Gallery(KINDS[kind]))
+    wanted = steps(decoder, kernels.Torch(KINDS[kind]))
+    assert near(found[0], wanted[0]) and near(found[1], wanted[1])
+    state = kernels.State(KINDS[kind], 1, 100, "cpu")
+    with torch.inference_mode():
+        longer = decoder(kernels.Torch(KINDS[kind]), TOKENS, state.prefill(0, 71), True)
+    assert near(found[1][:1], longer)       # a token more is as a longer prompt
+
+
+def test_quantized_is_near_dense():
+    torch.manual_seed(2)
+    decoder, same = (models.Decoder(TINY, weights, "cpu") for weights in ("u6", "f16"))
+    for name in ("embedding", "head"):
+        setattr(same, name, getattr(decoder, name))
+    for layer, other in zip(decoder.layers, same.layers):
+        for name in ("qkv", "o", "gate_up", "down"):
+            getattr(other, name).weight = dense(getattr(layer, name))
+    way = kernels.Torch(TINY)
+    for have, want in zip(steps(decoder, way), steps(same, way)):
+        assert near(have, want, 2e-2)
+
+
+def test_mixture_is_near_its_experts():
+    """Experts of f16 by kernels/moe_gemm.tilus."""
+    torch.manual_seed(3)
+    import layers
+    tiny = KINDS["mixture"]
+    mixture, x = layers.Mixture("f16", tiny, "cpu"), torch.randn(3, 256).half()
+    found, weights = mixture(x, x.clone()), mixture.experts
+    scores = torch.softmax(x.float() @ mixture.router.t().float(), -1)
+    for t in range(3):
+        route, chosen = torch.topk(scores[t], tiny.top)
+        want = x[t].double()
+        for share, e in zip(route / route.sum(), chosen):
+            gate, up = (weights.up[e].double() @ x[t].double()).chunk(2)
+            want = want + share * (weights.down[e].double() @ (torch.nn.functional.silu(gate) * up))
+        assert near(found[t], want)
+
+
+def test_floor_counts_bytes():
+    model = shapes.MODELS["Llama-3.3-70B"]
+    elements = 80 * (8192 * 10240 + 8192 * 8192 + 3 * 8192 * 28672) + 128256 * 8192
+    assert shapes.step_bytes(model, "f16", 1, 0) == 2 * elements
+    assert shapes.cache_bytes(model, 2, 512) == 2 * 512 * 80 * 8 * 128 * 2 * 2
+    mixture = shapes.MODELS["Qwen3-30B-A3B"]
+    assert shapes.touched_experts(mixture, 1) == pytest.approx(8) and shapes.touched_experts(mixture, 64) < 128
+
+
+def test_tensor_parallel():
+    """Two ranks as threads are near one."""
+    example = pathlib.Path(__file__).resolve().parents[3] / "examples" / "tensor_parallel.py"
+    package = str(pathlib.Path(tilusc.__file__).resolve().parents[1])
+    run = subprocess.run([sys.executable, example, "--threads=2", "--check", "--tiny"], capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": package})
+    assert run.returncode == 0 and "2 x threads beside one: prompt" in run.stdout, run.stdout + run.stderr
