@@ -4,8 +4,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 from . import _declarations as c
 from .errors import error_of
@@ -100,6 +101,37 @@ def cache_directory() -> Optional[str]:
 def child_options() -> ctypes.Structure:
     """Options of compiling in a child process: tilus-llc beside the libraries, and the cache."""
     return sized(c.tilus_child_options, cache_directory=encoded(cache_directory()))
+
+
+class Handles:
+    """Handles of a library of kernels, one for each runtime, which live as long as the process. Kernels come from the
+    directory that the environment variable `directory` names, where it has them, else from a child process, by the
+    function `compiler` of libtilus_rt. Thread safe."""
+
+    def __init__(self, load: Callable[[], ctypes.CDLL], prefix: str, compiler: str, directory: str = "") -> None:
+        self._load, self._prefix, self._compiler, self._directory = load, prefix, compiler, directory
+        self._lock = threading.Lock()
+        self._open: Dict[int, ctypes.c_void_p] = {}
+
+    def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
+        """Finds or opens the handle for a tilus_rt."""
+        with self._lock:
+            key = runtime.value or 0
+            if key not in self._open:
+                self._open[key] = self._opened(runtime)
+            return self._open[key]
+
+    def _opened(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        options = sized(getattr(c, f"{self._prefix}_options"), directory=encoded(os.environ.get(self._directory)),
+                        compile=ctypes.cast(getattr(rt(), self._compiler), ctypes.c_void_p),
+                        compile_data=ctypes.addressof(self._child))
+        check(getattr(self._load(), f"{self._prefix}_open")(runtime, ctypes.byref(options), ctypes.byref(handle)))
+        return handle
+
+    @functools.cached_property
+    def _child(self) -> ctypes.Structure:
+        return child_options()
 
 
 def target_for(capability: int) -> str:

@@ -16,14 +16,12 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from . import _declarations as c
 from . import _library as library
-from ._library import check, child_options, encoded, rt, sized, take_text
+from ._library import check, rt, sized, take_text
 from .errors import ArgumentError
 from .runtime import driver, software
 
@@ -107,28 +105,7 @@ def code_bits(problem: Problem) -> int:
 
 # ---- plans -------------------------------------------------------------------------
 
-class _Libraries:
-    """A tilus_attention for each runtime, which lives as long as the process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: Dict[int, ctypes.c_void_p] = {}
-        self._child: Optional[ctypes.Structure] = None
-
-    def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
-        with self._lock:
-            if runtime.value not in self._open:
-                self._child = self._child or child_options()
-                options = sized(c.tilus_attention_options, directory=encoded(os.environ.get("TILUS_KERNELS")),
-                                compile=ctypes.cast(rt().tilus_attention_compile_in_child, ctypes.c_void_p),
-                                compile_data=ctypes.addressof(self._child))
-                known = ctypes.c_void_p()
-                check(library.attention().tilus_attention_open(runtime, ctypes.byref(options), ctypes.byref(known)))
-                self._open[runtime.value] = known
-            return self._open[runtime.value]
-
-
-_libraries = _Libraries()
+_handles = library.Handles(library.attention, "tilus_attention", "tilus_attention_compile_in_child", "TILUS_KERNELS")
 
 
 def shape(**fields: Any) -> ctypes.Structure:
@@ -147,7 +124,7 @@ class Plan:
         self.problem, self.device = problem, device
         self._native, self.handle = library.attention(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(device)
-        check(self._native.tilus_attention_plan_create(_libraries.of(runtime), ctypes.byref(problem.struct()),
+        check(self._native.tilus_attention_plan_create(_handles.of(runtime), ctypes.byref(problem.struct()),
                                                        device if isinstance(device, int) else 0,
                                                        ctypes.byref(self.handle)))
         weakref.finalize(self, self._native.tilus_attention_plan_free, self.handle).atexit = False

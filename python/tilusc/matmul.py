@@ -12,13 +12,12 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-import threading
 import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _declarations as c
 from . import _library as library
-from ._library import check, child_options, rt, sized, take_text
+from ._library import check, rt, sized, take_text
 from .arrays import Array, describe, is_tensor
 from .errors import ArgumentError
 from .runtime import current_device, driver, software
@@ -175,29 +174,7 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
 
 # ---- plans -------------------------------------------------------------------------
 
-class _Libraries:
-    """A tilus_matmul for each runtime, which lives as long as the process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: Dict[int, ctypes.c_void_p] = {}
-        self._child: Optional[ctypes.Structure] = None
-
-    def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
-        with self._lock:
-            known = self._open.get(runtime.value or 0)
-            if known is None:
-                if self._child is None:
-                    self._child = child_options()
-                compile_ = ctypes.cast(rt().tilus_compile_in_child, ctypes.c_void_p)
-                options = sized(c.tilus_matmul_options, compile=compile_, compile_data=ctypes.addressof(self._child))
-                known = ctypes.c_void_p()
-                check(library.matmul().tilus_matmul_open(runtime, ctypes.byref(options), ctypes.byref(known)))
-                self._open[runtime.value or 0] = known
-            return known
-
-
-_libraries = _Libraries()
+_handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child")
 
 
 class Plan:
@@ -210,7 +187,7 @@ class Plan:
         self.problem, self.device = problem, device
         self._native, self.handle = library.matmul(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(_CPU_MODEL if device == "cpu" else device)
-        check(self._native.tilus_matmul_plan_create(_libraries.of(runtime), ctypes.byref(problem.struct()),
+        check(self._native.tilus_matmul_plan_create(_handles.of(runtime), ctypes.byref(problem.struct()),
                                                     device if isinstance(device, int) else 0,
                                                     ctypes.byref(self.handle)))
         weakref.finalize(self, self._native.tilus_matmul_plan_free, self.handle).atexit = False
