@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Puts deliberate faults into the compiler, one at a time, and runs the tests on each.
 
-    mutate.py [--only NAME,..] [--report FILE]     the faults of test/mutants.txt; with
-                                                   --only the report keeps other rows
+    mutate.py [--only NAME,..] [--report FILE]     the faults of test/mutants.txt
+    mutate.py --missing --report FILE              those of which the report has no row
     mutate.py --check                              whether each still fits its file
+
+The report is written after each mutant; rows of mutants that do not run stay, with the
+revision that they were measured at.
 
 Each fault is put into a copy of the sources (BUILD/source), which is built beside it,
 by default below build/mutate, without sanitizers. First comes the test that the table
 names, then the unit tests and the lit tests of code that is emitted, which all run
-without a GPU, up to the first that fails: that one has killed the mutant. A test that
-does not end in time has failed, too. Exits with 1 when a mutant survives, does not fit
-or does not compile, and when a test fails without any.
+without a GPU, up to the first that fails: that one has killed the mutant. With --quick
+the first test is the only one. A test that does not end in time has failed, too. Exits
+with 1 when a mutant survives, does not fit or does not compile, and when a test fails
+without any.
 """
 import argparse
 import datetime
@@ -45,6 +49,7 @@ class Mutant:
     family: str = ""
     file: str = ""
     first: str = ""
+    builds: str = " ".join(TOOLS)       # what the first test needs, a unit test aside
     old: list = field(default_factory=list)
     new: list = field(default_factory=list)
 
@@ -142,14 +147,13 @@ class Build:
                            .replace("UNSUPPORTED: ", "unsupported: "), re.M)
         return None if code == 0 else failed[1] if failed else f"{name}, which does not end"
 
-    def first_failure(self, first):
+    def first_failure(self, first, targets, quick):
         """The first test that fails, in the order of the file's head."""
-        targets = [Path(first).name] if first.startswith("unit/") else TOOLS
-        ok, output = self.make(targets)
+        ok, output = self.make([Path(first).name] if first.startswith("unit/") else targets)
         if not ok:
             return None, output
         failed = self.test(first, FIRST_TIMEOUT)
-        if failed:
+        if failed or quick:
             return failed, None
         ok, output = self.make(TOOLS + LATER_TARGETS)
         if not ok:
@@ -161,12 +165,12 @@ class Build:
         return None, None
 
 
-# ---- the run -------------------------------------------------------------------
+# ---- one mutant ----------------------------------------------------------------
 
-LIVES = ("SURVIVES", "does not fit its file", "does not compile")
+LIVES = ("SURVIVES", "SURVIVES its first test", "does not fit its file", "does not compile")
 
 
-def run_mutant(build, mutant):
+def run_mutant(build, mutant, quick):
     """What killed it, or one of LIVES."""
     path = build.source / mutant.file
     original = path.read_text()
@@ -175,76 +179,108 @@ def run_mutant(build, mutant):
         return "does not fit its file"
     path.write_text(text)
     try:
-        killer, problem = build.first_failure(mutant.first)
+        killer, problem = build.first_failure(mutant.first, mutant.builds.split(), quick)
     finally:
         path.write_text(original)
     if problem:
         print(problem)
         return "does not compile"
-    return killer or "SURVIVES"
+    return killer or ("SURVIVES its first test" if quick else "SURVIVES")
 
 
-def report(path, results):
+# ---- the report ----------------------------------------------------------------
+
+
+def read_report(path):
+    """The rows of a report, by mutant: what killed it, and the revision that it was at."""
+    text = path.read_text() if path.exists() else ""
+    rows = re.findall(r"^\| [^|]* \| (\S+) \| `[^|]*` \| (.*) \| (\S+) \|$", text, re.M)
+    return {name: (what, revision) for name, what, revision in rows}
+
+
+def write_report(path, results):
     """Writes the table; rows that it has already stay where there are no new ones."""
-    old = re.findall(r"^\| [^|]* \| (\S+) \| [^|]* \| (.*) \|$",
-                     path.read_text() if path.exists() else "", re.M)
-    results = {**dict(old), **results}
-    rows = [(m, results[m.name]) for m in read_table() if m.name in results]
-    killed = sum(what not in LIVES for _, what in rows)
-    revision = git("describe", "--always", "--dirty", "--abbrev=12").strip()
+    results = {**read_report(path), **results}
+    rows = [(m, *results[m.name]) for m in read_table() if m.name in results]
+    killed = sum(what not in LIVES for _, what, _ in rows)
     lines = [
         "# Mutants", "",
         "Written by `test/mutate.py --report`; the faults are in `test/mutants.txt`.", "",
-        f"{datetime.date.today()}, revision {revision}, {platform.machine()}, "
-        f"{os.cpu_count()} cores: "
+        f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores: "
         f"**{killed} of {len(rows)} killed**, {100 * killed / len(rows):.1f} %.", "",
-        "| family | mutant | file | killed by |", "|---|---|---|---|"]
-    lines += [f"| {m.family} | {m.name} | `{m.file}` | {what} |" for m, what in rows]
+        "| family | mutant | file | killed by | at revision |", "|---|---|---|---|---|"]
+    lines += [f"| {m.family} | {m.name} | `{m.file}` | {what} | {revision} |"
+              for m, what, revision in rows]
     path.write_text("\n".join(lines) + "\n")
 
 
-def run_all(options, mutants):
+# ---- the run -------------------------------------------------------------------
+
+
+def prepare(options):
+    """The build without a mutant, whose tests pass."""
     build = Build(Path(options.build).resolve(), options.jobs)
     build.configure()
     ok, output = build.make(TOOLS + LATER_TARGETS)
     if not ok:
         sys.exit(output)
     if not options.skip_clean:
-        failed, _ = build.first_failure("unit/test_cast")
+        failed, _ = build.first_failure("unit/test_cast", TOOLS, options.quick)
         if failed:
             sys.exit(f"mutate.py: {failed} fails without any mutant")
+    return build
+
+
+def run_all(options, mutants):
+    revision = git("describe", "--always", "--dirty", "--abbrev=12").strip()
+    build = prepare(options)
     results = {}
     for number, mutant in enumerate(mutants, 1):
         begin = time.time()
-        results[mutant.name] = what = run_mutant(build, mutant)
+        what = run_mutant(build, mutant, options.quick)
+        results[mutant.name] = what, revision
         print(f"{number:3}/{len(mutants)} {mutant.family:12} {mutant.name:36} {what} "
               f"({time.time() - begin:.0f} s)", flush=True)
-    killed = sum(what not in LIVES for what in results.values())
-    print(f"{killed} of {len(results)} killed, {100 * killed / len(results):.1f} %")
-    if options.report:
-        report(Path(options.report), results)
+        if options.report:
+            write_report(Path(options.report), results)
+    killed = sum(what not in LIVES for what, _ in results.values())
+    print(f"{killed} of {len(results)} killed")
     return killed == len(results)
 
 
-def main():
+def choose(options, mutants):
+    """The mutants that the options ask for."""
+    only = set(filter(None, options.only.split(",")))
+    unknown = only - {m.name for m in mutants}
+    if unknown:
+        sys.exit(f"mutate.py: no mutant {', '.join(sorted(unknown))}")
+    known = read_report(Path(options.report)) if options.missing else {}
+    return [m for m in mutants if (not only or m.name in only) and m.name not in known]
+
+
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--missing", action="store_true",
+                        help="those of which the report has no row")
+    parser.add_argument("--quick", action="store_true", help="run first tests alone")
     parser.add_argument("--report", help="a Markdown file to write")
     parser.add_argument("--build", default=str(ROOT / "build" / "mutate"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--skip-clean", action="store_true",
                         help="do not run the tests without a mutant first")
     options = parser.parse_args()
+    if options.missing and not options.report:
+        parser.error("--missing needs --report")
+    return options
+
+
+def main():
+    options = read_options()
     mutants = read_table()
-    if options.check:
-        return check(mutants)
-    only = set(filter(None, options.only.split(",")))
-    chosen = [m for m in mutants if not only or m.name in only]
-    if only - {m.name for m in chosen}:
-        sys.exit(f"mutate.py: no mutant {', '.join(sorted(only - {m.name for m in chosen}))}")
-    return run_all(options, chosen)
+    return check(mutants) if options.check else run_all(options, choose(options, mutants))
 
 
 if __name__ == "__main__":
