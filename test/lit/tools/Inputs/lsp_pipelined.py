@@ -70,20 +70,20 @@ c.wait_for(URI, 300)
 
 
 def seconds(version, wait):
-    """From a change to the messages of it, or of the small text that comes after a while."""
-    start = time.perf_counter()
+    """The server's processor time from a change to the messages of it, or of the small text that comes after a while."""
+    start = c.processor_seconds()
     c.send(change(SLOW + "\n" * version, version))
     if wait:
-        time.sleep(wait)
-        start = time.perf_counter()
+        while c.processor_seconds() < start + wait:
+            time.sleep(0.002)
         version += 1
         c.send(change("tilus 1\n", version))
     assert c.wait_for(URI, version) == []
-    return time.perf_counter() - start
+    return c.processor_seconds() - start
 
 
 whole = min(seconds(version, 0) for version in range(301, 304))
 cut = min(seconds(version, whole / 4) for version in range(310, 316, 2))
-assert cut < whole / 2, (whole, cut)
+assert cut < 0.75 * whole, (whole, cut)
 assert c.stop() == 0
 print("answers are of the newest text")
