@@ -111,7 +111,7 @@ static bool launch_last(void *device, unsigned copy)
     bool ok = true;
     d->call.weights = d->packed + copy * d->stride;
     for (int64_t first = 0; ok && first < d->call.m; first += p.rows) {
-        Launch launches[MATMUL_LAUNCHES];
+        KernelLaunch launches[MATMUL_LAUNCHES];
         size_t count = product_launches(d->plan, &d->call, &p, first, launches);
         ok = check(launches_run(d->plan, &launches[count - 1], 1, d->measure.stream));
     }

@@ -35,8 +35,8 @@ tilus_status tilus_attention_backward_workspace_size(const tilus_attention_plan 
     return status;
 }
 
-static tilus_status check_tensors(const tilus_attention_plan *plan,
-                                  const tilus_attention_gradients *g)
+static tilus_status check_gradients(const tilus_attention_plan *plan,
+                                    const tilus_attention_gradients *g, size_t size)
 {
     bool ragged = plan->problem.ragged;
     const Address all[] = {
@@ -46,11 +46,13 @@ static tilus_status check_tensors(const tilus_attention_plan *plan,
         {"gradients: dq", g->dq, 16, true}, {"gradients: dk", g->dk, 16, true},
         {"gradients: dv", g->dv, 16, true}, {"gradients: q_starts", g->q_starts, 4, ragged},
         {"gradients: k_starts", g->k_starts, 4, ragged}};
-    return attention_check_addresses(all, sizeof all / sizeof *all);
+    const Memory memory = {"gradients", all, sizeof all / sizeof *all, g->workspace,
+                           g->workspace_size};
+    return attention_check_memory(&memory, size);
 }
 
 /* Sets all that the three programs take, but `longest`, which is of q or of k. */
-static void set_arguments(Launch *l, const tilus_attention_plan *plan,
+static void set_arguments(KernelLaunch *l, const tilus_attention_plan *plan,
                           const tilus_attention_gradients *g, const tilus_attention_shape *s,
                           const Areas *areas)
 {
@@ -80,21 +82,19 @@ static void set_arguments(Launch *l, const tilus_attention_plan *plan,
     l->args[ATTENTION_ARGUMENT_cap].real = p->cap > 0 ? p->cap : 1;
 }
 
-static LaunchList launches_of(const tilus_attention_plan *plan,
-                              const tilus_attention_gradients *g, const tilus_attention_shape *s,
-                              const Areas *areas)
+static void write_launches(const tilus_attention_plan *plan, const tilus_attention_gradients *g,
+                           const tilus_attention_shape *s, const Areas *areas,
+                           KernelLaunch launches[static ATTENTION_LAUNCHES_MAX])
 {
-    LaunchList list = {.count = ATTENTION_LAUNCHES_MAX};
     int64_t tokens = s->longest_tokens ? s->longest_tokens : s->tokens;
     for (int i = 0; i < ATTENTION_LAUNCHES_MAX; i++) {
-        Launch *l = &list.launches[i];
+        KernelLaunch *l = &launches[i];
         bool of_k = i == ATTENTION_K_BACKWARD - ATTENTION_K_DELTA;
-        l->kernel = plan->kernels[ATTENTION_K_DELTA + i];
+        *l = (KernelLaunch){.kernel = plan->kernels[ATTENTION_K_DELTA + i]};
         set_arguments(l, plan, g, s, areas);
         l->args[ATTENTION_ARGUMENT_longest].integer =
             plan->problem.ragged ? of_k ? tokens : s->longest : 0;
     }
-    return list;
 }
 
 tilus_status tilus_attention_backward(tilus_attention_plan *plan, tilus_stream stream,
@@ -102,19 +102,18 @@ tilus_status tilus_attention_backward(tilus_attention_plan *plan, tilus_stream s
 {
     tilus_attention_gradients own;
     tilus_attention_shape shape;
+    KernelLaunch launches[ATTENTION_LAUNCHES_MAX];
     if (!plan->problem.gradients)
         return library_fail(TILUS_ERROR_UNSUPPORTED, "the plan's problem has no gradients");
     tilus_status status = LIBRARY_TAKE(tilus_attention_gradients, &own, gradients, "gradients");
     if (status == TILUS_OK)
         status = attention_take_shape(plan, own.shape, &shape);
-    if (status == TILUS_OK)
-        status = check_tensors(plan, &own);
     if (status != TILUS_OK)
         return status;
     const Areas areas = areas_of(plan, &shape);
-    status = attention_check_workspace("gradients", own.workspace, own.workspace_size, areas.size);
+    status = check_gradients(plan, &own, areas.size);
     if (status != TILUS_OK)
         return status;
-    const LaunchList list = launches_of(plan, &own, &shape, &areas);
-    return attention_run_list(plan, &list, stream);
+    write_launches(plan, &own, &shape, &areas, launches);
+    return attention_launch(plan, stream, launches, ATTENTION_LAUNCHES_MAX);
 }

@@ -88,19 +88,17 @@ tilus_status attention_take_problem(const tilus_attention_problem *given,
 tilus_status attention_take_shape(const tilus_attention_plan *plan,
                                   const tilus_attention_shape *given, tilus_attention_shape *own);
 
-/* An address of a call: whether the problem has such a tensor, and its alignment. */
-typedef struct Address {
-    const char *field;
-    uint64_t address;
-    unsigned align;
-    bool wanted;
-} Address;
+/* Memory that a call (`object`: "call") gives: its tensors, and the workspace. */
+typedef struct Memory {
+    const char *object;
+    const Address *tensors;
+    size_t count;
+    uint64_t workspace;
+    size_t workspace_size;
+} Memory;
 
-tilus_status attention_check_addresses(const Address *all, size_t count);
-
-/* Refuses a workspace of fewer bytes, or of another alignment. `object`: "call". */
-tilus_status attention_check_workspace(const char *object, uint64_t address, size_t given,
-                                       size_t size);
+/* Refuses wrong tensors, and a workspace of fewer than `size` bytes or of another alignment. */
+tilus_status attention_check_memory(const Memory *memory, size_t size);
 
 /* ---- plans -------------------------------------------------------------- */
 
@@ -141,20 +139,10 @@ Space attention_space(const tilus_attention_plan *plan, const tilus_attention_sh
 
 enum { ATTENTION_LAUNCHES_MAX = 3 };
 
-/* A launch, with values of all that its program takes. */
-typedef struct Launch {
-    Kernel *kernel;
-    tilus_arg args[ATTENTION_ARGUMENTS];    /* by AttentionArgument */
-} Launch;
-
-typedef struct LaunchList {
-    Launch launches[ATTENTION_LAUNCHES_MAX];
-    size_t count;
-} LaunchList;
-
-/* Loads the kernels, where they are not, and enqueues the launches. */
-tilus_status attention_run_list(const tilus_attention_plan *plan, const LaunchList *list,
-                                tilus_stream stream);
+/* Loads the kernels, where they are not, and enqueues the launches, whose values are numbered by
+ * AttentionArgument. */
+tilus_status attention_launch(const tilus_attention_plan *plan, tilus_stream stream,
+                              const KernelLaunch launches[], size_t count);
 
 /* Marks the kernels that calls of a choice launch, also those of gradients. */
 void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *choice,

@@ -207,7 +207,5 @@ tilus_status attention_check(Kernel *kernel, const tilus_kernel_info *info)
     };
     if (argument_order_find(names, ATTENTION_ARGUMENTS, info, &kernel->order))
         return TILUS_OK;
-    return library_fail(TILUS_ERROR_ARTEFACT, "the artefact %s takes %%%s, which this library "
-                        "does not know: it is of another version", kernel->name,
-                        info->args[kernel->order.count].name);
+    return argument_order_refuse(kernel->name, info, &kernel->order);
 }

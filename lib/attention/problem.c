@@ -278,27 +278,17 @@ tilus_status attention_take_shape(const tilus_attention_plan *plan, const Shape 
     return status == TILUS_OK && forward ? check_forward(p, s) : status;
 }
 
-/* ---- addresses ---------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
-tilus_status attention_check_addresses(const Address *all, size_t count)
-{
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < count && status == TILUS_OK; i++)
-        if (all[i].wanted)
-            status = library_check_address(all[i].field, all[i].address, all[i].align);
-        else if (all[i].address)
-            status = library_refuse("%s is given, but the problem has none: give 0",
-                                    all[i].field);
-    return status;
-}
-
-tilus_status attention_check_workspace(const char *object, uint64_t address, size_t given,
-                                       size_t size)
+tilus_status attention_check_memory(const Memory *m, size_t size)
 {
     char field[64];
-    if (given < size)
-        return library_refuse("%s: workspace_size is %zu, and the shape needs %zu", object, given,
-                              size);
-    snprintf(field, sizeof field, "%s: workspace", object);
-    return size ? library_check_address(field, address, ATTENTION_ALIGN) : TILUS_OK;
+    tilus_status status = library_check_addresses(m->tensors, m->count);
+    if (status != TILUS_OK)
+        return status;
+    if (m->workspace_size < size)
+        return library_refuse("%s: workspace_size is %zu, and the shape needs %zu", m->object,
+                              m->workspace_size, size);
+    snprintf(field, sizeof field, "%s: workspace", m->object);
+    return size ? library_check_address(field, m->workspace, ATTENTION_ALIGN) : TILUS_OK;
 }

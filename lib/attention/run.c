@@ -3,8 +3,8 @@
 
 /* ---- checks ------------------------------------------------------------- */
 
-static tilus_status check_tensors(const tilus_attention_plan *plan,
-                                  const tilus_attention_call *c)
+static tilus_status check_call(const tilus_attention_plan *plan, const tilus_attention_call *c,
+                               size_t size)
 {
     const tilus_attention_problem *p = &plan->problem;
     const bool forward = p->kind == TILUS_ATTENTION_FORWARD;
@@ -17,13 +17,14 @@ static tilus_status check_tensors(const tilus_attention_plan *plan,
         {"call: k_starts", c->k_starts, 4, p->ragged},
         {"call: scales", c->scales, 16, plan->cache}, {"call: table", c->table, 4, !forward},
         {"call: lengths", c->lengths, 4, !forward}};
-    return attention_check_addresses(all, sizeof all / sizeof *all);
+    const Memory memory = {"call", all, sizeof all / sizeof *all, c->workspace, c->workspace_size};
+    return attention_check_memory(&memory, size);
 }
 
 /* ---- launches ----------------------------------------------------------- */
 
 /* Sets addresses; tensors that the problem has not, and no kernel reads, are q. */
-static void set_tensors(Launch *l, const tilus_attention_call *c)
+static void set_tensors(KernelLaunch *l, const tilus_attention_call *c)
 {
     const uint64_t q = c->q;
     l->args[ATTENTION_ARGUMENT_q].pointer = q;
@@ -41,11 +42,11 @@ static void set_tensors(Launch *l, const tilus_attention_call *c)
     l->args[ATTENTION_ARGUMENT_lengths].pointer = c->lengths;
 }
 
-static Launch forward_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
+static KernelLaunch forward_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
                              const tilus_attention_shape *s, const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
-    Launch l = {.kernel = plan->kernels[ATTENTION_K_SCHEDULE + choice->schedule - 1]};
+    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_SCHEDULE + choice->schedule - 1]};
     set_tensors(&l, c);
     l.args[ATTENTION_ARGUMENT_batch].integer = s->batch;
     l.args[ATTENTION_ARGUMENT_heads].integer = p->heads;
@@ -62,19 +63,19 @@ static Launch forward_launch(const tilus_attention_plan *plan, const tilus_atten
 }
 
 /* Sets the partial sums, which one split does not touch. */
-static void set_parts(Launch *l, const tilus_attention_call *c, const Space *space)
+static void set_parts(KernelLaunch *l, const tilus_attention_call *c, const Space *space)
 {
     bool split = space->size > 0;
     l->args[ATTENTION_ARGUMENT_parts].pointer = split ? c->workspace : c->o;
     l->args[ATTENTION_ARGUMENT_sums].pointer = split ? c->workspace + space->sums : c->o;
 }
 
-static Launch attend_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
+static KernelLaunch attend_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
                             const tilus_attention_shape *s, int64_t splits, const Space *space)
 {
     const tilus_attention_problem *p = &plan->problem;
     const bool latent = p->kind == TILUS_ATTENTION_LATENT;
-    Launch l = {.kernel = plan->kernels[ATTENTION_K_ATTEND]};
+    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_ATTEND]};
     set_tensors(&l, c);
     set_parts(&l, c, space);
     l.args[ATTENTION_ARGUMENT_batch].integer = s->batch;
@@ -86,10 +87,10 @@ static Launch attend_launch(const tilus_attention_plan *plan, const tilus_attent
     return l;
 }
 
-static Launch combine_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
+static KernelLaunch combine_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
                              const tilus_attention_shape *s, int64_t splits, const Space *space)
 {
-    Launch l = {.kernel = plan->kernels[ATTENTION_K_COMBINE]};
+    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_COMBINE]};
     set_parts(&l, c, space);
     l.args[ATTENTION_ARGUMENT_o].pointer = c->o;
     l.args[ATTENTION_ARGUMENT_rows].integer = s->batch * plan->problem.heads;
@@ -97,24 +98,24 @@ static Launch combine_launch(const tilus_attention_plan *plan, const tilus_atten
     return l;
 }
 
-static tilus_status enqueue(const void *data, tilus_stream stream)
+static size_t launches_of(const tilus_attention_plan *plan, const tilus_attention_call *c,
+                          const tilus_attention_shape *s, const AttentionChoice *choice,
+                          const Space *space, KernelLaunch launches[])
 {
-    const LaunchList *list = data;
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < list->count && status == TILUS_OK; i++)
-        status = kernel_launch(list->launches[i].kernel, stream, list->launches[i].args);
-    return status;
+    size_t count = 0;
+    if (plan->problem.kind == TILUS_ATTENTION_FORWARD)
+        launches[count++] = forward_launch(plan, c, s, choice);
+    else
+        launches[count++] = attend_launch(plan, c, s, choice->splits, space);
+    if (space->size)
+        launches[count++] = combine_launch(plan, c, s, choice->splits, space);
+    return count;
 }
 
-tilus_status attention_run_list(const tilus_attention_plan *plan, const LaunchList *list,
-                                tilus_stream stream)
+tilus_status attention_launch(const tilus_attention_plan *plan, tilus_stream stream,
+                              const KernelLaunch launches[], size_t count)
 {
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < list->count && status == TILUS_OK; i++)
-        status = kernel_load(list->launches[i].kernel);
-    if (status != TILUS_OK)
-        return status;
-    return kernel_library_enqueue(plan->attention->library.rt, plan->device, stream, enqueue, list);
+    return kernel_library_launch(&plan->attention->library, plan->device, stream, launches, count);
 }
 
 tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream,
@@ -122,26 +123,19 @@ tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream
 {
     tilus_attention_call own;
     tilus_attention_shape shape;
-    LaunchList list = {.count = 0};
+    KernelLaunch launches[ATTENTION_LAUNCHES_MAX];
     tilus_status status = LIBRARY_TAKE(tilus_attention_call, &own, call, "call");
     if (status == TILUS_OK)
         status = attention_take_shape(plan, own.shape, &shape);
-    if (status == TILUS_OK)
-        status = check_tensors(plan, &own);
     if (status != TILUS_OK)
         return status;
     const AttentionChoice choice = attention_choose(plan, &shape);
     const Space space = attention_space(plan, &shape, choice.splits);
-    status = attention_check_workspace("call", own.workspace, own.workspace_size, space.size);
+    status = check_call(plan, &own, space.size);
     if (status != TILUS_OK)
         return status;
-    if (plan->problem.kind == TILUS_ATTENTION_FORWARD)
-        list.launches[list.count++] = forward_launch(plan, &own, &shape, &choice);
-    else
-        list.launches[list.count++] = attend_launch(plan, &own, &shape, choice.splits, &space);
-    if (space.size)
-        list.launches[list.count++] = combine_launch(plan, &own, &shape, choice.splits, &space);
-    return attention_run_list(plan, &list, stream);
+    size_t count = launches_of(plan, &own, &shape, &choice, &space, launches);
+    return attention_launch(plan, stream, launches, count);
 }
 
 /* ---- new tokens --------------------------------------------------------- */
@@ -160,14 +154,29 @@ static tilus_status check_new(const tilus_attention_plan *plan, const tilus_atte
     if (t->pages < 1 || t->pages > most)
         return library_refuse("tokens: pages is %lld, not 1 to %lld", (long long)t->pages,
                               (long long)most);
-    return t->tokens ? attention_check_addresses(all, sizeof all / sizeof *all) : TILUS_OK;
+    return t->tokens ? library_check_addresses(all, sizeof all / sizeof *all) : TILUS_OK;
+}
+
+static KernelLaunch append_launch(const tilus_attention_plan *plan,
+                                  const tilus_attention_tokens *t)
+{
+    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_APPEND]};
+    l.args[ATTENTION_ARGUMENT_x_k].pointer = t->new_k;
+    l.args[ATTENTION_ARGUMENT_x_v].pointer = t->new_v;
+    l.args[ATTENTION_ARGUMENT_slots].pointer = t->slots;
+    l.args[ATTENTION_ARGUMENT_k].pointer = t->k;
+    l.args[ATTENTION_ARGUMENT_v].pointer = t->v;
+    l.args[ATTENTION_ARGUMENT_scales].pointer = t->scales ? t->scales : t->new_k;
+    l.args[ATTENTION_ARGUMENT_tokens].integer = t->tokens;
+    l.args[ATTENTION_ARGUMENT_heads].integer = plan->problem.kv_heads;
+    l.args[ATTENTION_ARGUMENT_pages].integer = t->pages;
+    return l;
 }
 
 tilus_status tilus_attention_append(tilus_attention_plan *plan, tilus_stream stream,
                                     const tilus_attention_tokens *tokens)
 {
     tilus_attention_tokens own;
-    LaunchList list = {.count = 1};
     if (plan->problem.kind != TILUS_ATTENTION_DECODE)
         return library_fail(TILUS_ERROR_UNSUPPORTED, "the plan is not for decoding: it has no "
                             "kernel that fills a cache");
@@ -176,16 +185,6 @@ tilus_status tilus_attention_append(tilus_attention_plan *plan, tilus_stream str
         status = check_new(plan, &own);
     if (status != TILUS_OK || own.tokens == 0)
         return status;
-    Launch *l = &list.launches[0];
-    l->kernel = plan->kernels[ATTENTION_K_APPEND];
-    l->args[ATTENTION_ARGUMENT_x_k].pointer = own.new_k;
-    l->args[ATTENTION_ARGUMENT_x_v].pointer = own.new_v;
-    l->args[ATTENTION_ARGUMENT_slots].pointer = own.slots;
-    l->args[ATTENTION_ARGUMENT_k].pointer = own.k;
-    l->args[ATTENTION_ARGUMENT_v].pointer = own.v;
-    l->args[ATTENTION_ARGUMENT_scales].pointer = own.scales ? own.scales : own.new_k;
-    l->args[ATTENTION_ARGUMENT_tokens].integer = own.tokens;
-    l->args[ATTENTION_ARGUMENT_heads].integer = plan->problem.kv_heads;
-    l->args[ATTENTION_ARGUMENT_pages].integer = own.pages;
-    return attention_run_list(plan, &list, stream);
+    const KernelLaunch launch = append_launch(plan, &own);
+    return attention_launch(plan, stream, &launch, 1);
 }

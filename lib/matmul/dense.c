@@ -190,7 +190,7 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
         return library_fail(TILUS_ERROR_STATE, "call tilus_matmul_prepare for %lld rows first: "
                             "from %d on cuBLAS multiplies, which allocates when it is made "
                             "ready", (long long)call->m, MATMUL_DENSE_M);
-    const Launch decode = dense_launch(plan, call);
+    const KernelLaunch decode = dense_launch(plan, call);
     tilus_status status = launches_run(plan, &decode, 1, stream);
     return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;
 }

@@ -182,16 +182,6 @@ tilus_status pack_empty_block(const tilus_matmul_plan *plan, unsigned char *bloc
 
 /* ---- runs --------------------------------------------------------------- */
 
-/* A launch, with values of all that its program takes. */
-typedef struct Launch {
-    Kernel *kernel;
-    tilus_arg args[MATMUL_ARGUMENTS];   /* by MatmulArgument */
-} Launch;
-
-/* Puts the values into a kernel's order, as tilus_launch takes them. */
-void launch_arguments(const Launch *l, const ArgumentOrder *order,
-                      tilus_arg args[static MATMUL_ARGUMENTS]);
-
 /* The launches of a product of many rows: blocks, mainloop iterations of each (`share`, and one
  * more for the first `extra`, beside those of `whole` tiles), and offsets of buffers in the
  * workspace, bytes. */
@@ -225,14 +215,15 @@ void products_measure(tilus_matmul_plan *plan);
 /* Makes the launches of the template's programs, in order, for the rows from `first` on;
  * returns their count. The call was checked. */
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
-                        const Product *p, int64_t first, Launch launches[MATMUL_LAUNCHES]);
+                        const Product *p, int64_t first, KernelLaunch launches[MATMUL_LAUNCHES]);
 
 /* Makes the launch of @pack; the weights are on the device. */
-Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                    uint64_t packed);
 
-/* Enqueues launches, on the plan's device where the stream is NULL or another special one. */
-tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
+/* Enqueues launches, whose values are numbered by MatmulArgument, on the plan's device where the
+ * stream is NULL or another special one. */
+tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *launches, size_t count,
                           tilus_stream stream);
 
 /* ---- dense products ----------------------------------------------------- */
@@ -256,6 +247,6 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
                        const tilus_matmul_call *call);
 
 /* Makes the launch that decodes the weights into the workspace. */
-Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
+KernelLaunch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
 
 #endif

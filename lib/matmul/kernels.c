@@ -32,13 +32,5 @@ tilus_status kernel_check(Kernel *kernel, const tilus_kernel_info *info)
 {
     if (argument_order(info, &kernel->order))
         return TILUS_OK;
-    return library_fail(TILUS_ERROR_ARTEFACT, "the artefact %s takes %%%s, which this library "
-                        "does not know: it is of another version", kernel->name,
-                        info->args[kernel->order.count].name);
-}
-
-void launch_arguments(const Launch *l, const ArgumentOrder *order,
-                      tilus_arg args[static MATMUL_ARGUMENTS])
-{
-    argument_order_apply(order, l->args, args);
+    return argument_order_refuse(kernel->name, info, &kernel->order);
 }

@@ -165,20 +165,9 @@ size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- checks ------------------------------------------------------------- */
 
-static tilus_status check_absent(const char *name, uint64_t address)
-{
-    return address == 0 ? TILUS_OK
-                        : library_refuse("%s is given, but the problem has none: give 0", name);
-}
-
 static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call *call)
 {
-    const struct {
-        const char *name;
-        uint64_t address;
-        unsigned align;
-        bool wanted;
-    } all[] = {
+    const Address all[] = {
         {"call: a", call->a, 16, true},
         {"call: weights", call->weights, MATMUL_ALIGN, true},
         {"call: bias", call->bias, 16, s->bias},
@@ -190,12 +179,7 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
         {"call: route", call->route, 4, s->combine},
         {"call: a_scales", call->a_scales, 4, matmul_has_a_scales(s)},
     };
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && status == TILUS_OK; i++)
-        status = all[i].wanted
-            ? library_check_address(all[i].name, all[i].address, all[i].align)
-            : check_absent(all[i].name, all[i].address);
-    return status;
+    return library_check_addresses(all, sizeof all / sizeof *all);
 }
 
 static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
@@ -227,7 +211,7 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 
 /* Sets packed weights, and the tables of scales and zero points: without these, the packed
  * blocks. */
-static void set_weights(Launch *l, const tilus_matmul_plan *plan, uint64_t weights)
+static void set_weights(KernelLaunch *l, const tilus_matmul_plan *plan, uint64_t weights)
 {
     const Packed *p = &plan->packed;
     l->args[MATMUL_ARGUMENT_weights].pointer = weights;
@@ -259,7 +243,7 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
 }
 
 /* Sets A as the caller has it, and pre-arranged. */
-static void set_activations(Launch *l, const Piece *piece, uint64_t prearranged)
+static void set_activations(KernelLaunch *l, const Piece *piece, uint64_t prearranged)
 {
     l->args[MATMUL_ARGUMENT_a].pointer = piece->a;
     l->args[MATMUL_ARGUMENT_prearranged].pointer = prearranged;
@@ -269,7 +253,7 @@ static void set_activations(Launch *l, const Piece *piece, uint64_t prearranged)
 
 /* Sets what tells rows of experts, whose packed weights have fewer than 2^31 words each (a plan
  * checks it). Without ids kernels get offsets in their place, and do not read them. */
-static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product *p,
+static void set_experts(KernelLaunch *l, const tilus_matmul_plan *plan, const Product *p,
                         const tilus_matmul_call *call)
 {
     enum { WORD = 4 };
@@ -283,7 +267,7 @@ static void set_experts(Launch *l, const tilus_matmul_plan *plan, const Product 
 }
 
 /* Sets rows of A of 8 bits and their scales: the caller's, or those that a program wrote. */
-static void set_rows(Launch *l, const tilus_matmul_plan *plan, const Product *p,
+static void set_rows(KernelLaunch *l, const tilus_matmul_plan *plan, const Product *p,
                      const Piece *piece, const tilus_matmul_call *call)
 {
     if (!matmul_is_a8(&plan->spec))
@@ -301,18 +285,18 @@ static void set_rows(Launch *l, const tilus_matmul_plan *plan, const Product *p,
     l->args[MATMUL_ARGUMENT_stride].integer = direct ? piece->stride : k;
 }
 
-static Launch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,
+static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,
                                 const tilus_matmul_call *call)
 {
-    Launch l = {.kernel = p->choice->find_tiles};
+    KernelLaunch l = {.kernel = p->choice->find_tiles};
     set_experts(&l, plan, p, call);
     return l;
 }
 
-static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
+static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
                              const Piece *piece, const tilus_matmul_call *call)
 {
-    Launch l = {.kernel = p->choice->prepare};
+    KernelLaunch l = {.kernel = p->choice->prepare};
     set_weights(&l, plan, call->weights);
     set_activations(&l, piece, call->workspace + p->prearranged_a);
     set_experts(&l, plan, p, call);
@@ -320,10 +304,10 @@ static Launch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
     return l;
 }
 
-static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
+static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
                             const Piece *piece, const tilus_matmul_call *call)
 {
-    Launch l = {.kernel = p->choice->product};
+    KernelLaunch l = {.kernel = p->choice->product};
     set_weights(&l, plan, call->weights);
     set_activations(&l, piece, call->workspace + p->prearranged_a);
     l.args[MATMUL_ARGUMENT_flags].pointer = call->workspace;
@@ -340,10 +324,10 @@ static Launch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
     return l;
 }
 
-static Launch combine_launch(const tilus_matmul_plan *plan, const Product *p,
+static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product *p,
                              const tilus_matmul_call *call)
 {
-    Launch l = {.kernel = plan->combine};
+    KernelLaunch l = {.kernel = plan->combine};
     l.args[MATMUL_ARGUMENT_rows].pointer = call->workspace + p->results;
     l.args[MATMUL_ARGUMENT_route].pointer = call->route;
     l.args[MATMUL_ARGUMENT_residual].pointer = plan->spec.residual ? call->residual : call->c;
@@ -354,16 +338,16 @@ static Launch combine_launch(const tilus_matmul_plan *plan, const Product *p,
     return l;
 }
 
-Launch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
+KernelLaunch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
-    Launch l = {.kernel = plan->dense.decode};
+    KernelLaunch l = {.kernel = plan->dense.decode};
     set_weights(&l, plan, call->weights);
     l.args[MATMUL_ARGUMENT_to].pointer = call->workspace + TILUS_MATMUL_SEMAPHORES;
     return l;
 }
 
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
-                        const Product *p, int64_t first, Launch launches[MATMUL_LAUNCHES])
+                        const Product *p, int64_t first, KernelLaunch launches[MATMUL_LAUNCHES])
 {
     const Piece piece = piece_of(plan, call, p, first);
     size_t count = 0;
@@ -377,31 +361,10 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     return count;
 }
 
-/* Launches that were made for one product or packing. */
-typedef struct LaunchList {
-    const Launch *launches;
-    size_t count;
-} LaunchList;
-
-static tilus_status enqueue(const void *data, tilus_stream stream)
-{
-    const LaunchList *list = data;
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < list->count && status == TILUS_OK; i++)
-        status = kernel_launch(list->launches[i].kernel, stream, list->launches[i].args);
-    return status;
-}
-
-tilus_status launches_run(const tilus_matmul_plan *plan, const Launch *launches, size_t count,
+tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *launches, size_t count,
                           tilus_stream stream)
 {
-    const LaunchList list = {launches, count};
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < count && status == TILUS_OK; i++)
-        status = kernel_load(launches[i].kernel);
-    if (status != TILUS_OK)
-        return status;
-    return kernel_library_enqueue(plan->matmul->library.rt, plan->ordinal, stream, enqueue, &list);
+    return kernel_library_launch(&plan->matmul->library, plan->ordinal, stream, launches, count);
 }
 
 /* Returns the choice with kernels that take the call's stride of A. */
@@ -422,7 +385,7 @@ static Choice choice_for(const tilus_matmul_plan *plan, const tilus_matmul_call 
 static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
                         const tilus_matmul_call *call)
 {
-    Launch launches[MATMUL_LAUNCHES];
+    KernelLaunch launches[MATMUL_LAUNCHES];
     tilus_status status = TILUS_OK;
     if (call->m == 0)
         return TILUS_OK;
@@ -449,11 +412,11 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
 
 /* ---- packing on the device ---------------------------------------------- */
 
-Launch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
+KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                    uint64_t packed)
 {
     const void *zeros = weights->zeros ? weights->zeros : weights->scales;
-    Launch l = {.kernel = plan->pack[weights->transposed]};
+    KernelLaunch l = {.kernel = plan->pack[weights->transposed]};
     set_weights(&l, plan, packed);
     l.args[MATMUL_ARGUMENT_plain].pointer = (uint64_t)(uintptr_t)weights->codes;
     l.args[MATMUL_ARGUMENT_plain_scales].pointer = (uint64_t)(uintptr_t)weights->scales;
@@ -470,7 +433,7 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
         status = library_check_address("packed", packed, MATMUL_ALIGN);
     if (status != TILUS_OK)
         return status;
-    const Launch l = pack_launch(plan, &own, packed);
+    const KernelLaunch l = pack_launch(plan, &own, packed);
     const Packed *p = &plan->packed;
     status = launches_run(plan, &l, 1, stream);
     if (status != TILUS_OK)

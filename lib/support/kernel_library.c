@@ -50,6 +50,18 @@ tilus_status library_check_address(const char *name, uint64_t address, unsigned 
     return TILUS_OK;
 }
 
+tilus_status library_check_addresses(const Address all[], size_t count)
+{
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        if (all[i].wanted)
+            status = library_check_address(all[i].field, all[i].address, all[i].align);
+        else if (all[i].address)
+            status = library_refuse("%s is given, but the problem has none: give 0",
+                                    all[i].field);
+    return status;
+}
+
 /* ---- open and close ----------------------------------------------------- */
 
 /* Returns the i-th artefact in memory. */
@@ -145,6 +157,14 @@ bool argument_order_find(const char *const names[], size_t count, const tilus_ke
         order->numbers[order->count++] = number;
     }
     return true;
+}
+
+tilus_status argument_order_refuse(const char *kernel, const tilus_kernel_info *info,
+                                   const ArgumentOrder *order)
+{
+    return library_fail(TILUS_ERROR_ARTEFACT, "the artefact %s takes %%%s, which this library "
+                        "does not know: it is of another version", kernel,
+                        info->args[order->count].name);
 }
 
 void argument_order_apply(const ArgumentOrder *order, const tilus_arg values[], tilus_arg args[])
@@ -327,4 +347,30 @@ tilus_status kernel_library_enqueue(tilus_rt *rt, int device, tilus_stream strea
     status = enqueue(data, stream);
     tilus_status left = tilus_rt_leave(rt, device, entered);
     return status == TILUS_OK ? left : status;
+}
+
+typedef struct LaunchList {
+    const KernelLaunch *launches;
+    size_t count;
+} LaunchList;
+
+static tilus_status enqueue_list(const void *data, tilus_stream stream)
+{
+    const LaunchList *list = data;
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < list->count && status == TILUS_OK; i++)
+        status = kernel_launch(list->launches[i].kernel, stream, list->launches[i].args);
+    return status;
+}
+
+tilus_status kernel_library_launch(const KernelLibrary *library, int device, tilus_stream stream,
+                                   const KernelLaunch launches[], size_t count)
+{
+    const LaunchList list = {launches, count};
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        status = kernel_load(launches[i].kernel);
+    if (status != TILUS_OK)
+        return status;
+    return kernel_library_enqueue(library->rt, device, stream, enqueue_list, &list);
 }

@@ -26,6 +26,17 @@ tilus_status library_take(void *to, size_t size, const void *from, const char *o
 /* Refuses an address that is 0 or not a multiple of `align`, a field called `name`. */
 tilus_status library_check_address(const char *name, uint64_t address, unsigned align);
 
+/* An address of a call ("call: q"): whether the problem has such a tensor, and its alignment. */
+typedef struct Address {
+    const char *field;
+    uint64_t address;
+    unsigned align;
+    bool wanted;
+} Address;
+
+/* Refuses the first address that is wanted and wrong, or given and not wanted. */
+tilus_status library_check_addresses(const Address all[], size_t count);
+
 /* ---- kernels ------------------------------------------------------------ */
 
 /* An artefact in memory: the fields of tilus_matmul_kernel and its like. */
@@ -64,6 +75,10 @@ typedef struct ArgumentOrder {
  * number order->count has another name, or is one too many. */
 bool argument_order_find(const char *const names[], size_t count, const tilus_kernel_info *info,
                          ArgumentOrder *order);
+
+/* Says that a kernel takes the argument where argument_order_find stopped, which is unknown. */
+tilus_status argument_order_refuse(const char *kernel, const tilus_kernel_info *info,
+                                   const ArgumentOrder *order);
 
 /* Puts values, by their numbers, into a kernel's order, as tilus_launch takes them. */
 void argument_order_apply(const ArgumentOrder *order, const tilus_arg values[], tilus_arg args[]);
@@ -113,6 +128,17 @@ tilus_status kernel_prepare(Kernel *kernel, int device);
 
 /* Launches a loaded kernel with values of all that it takes, by their numbers. */
 tilus_status kernel_launch(Kernel *kernel, tilus_stream stream, const tilus_arg values[]);
+
+/* A launch, with values of all that its program takes, by their numbers. */
+typedef struct KernelLaunch {
+    Kernel *kernel;
+    tilus_arg args[KERNEL_ARGUMENTS_MAX];
+} KernelLaunch;
+
+/* Loads the kernels, where they are not, and enqueues the launches in order, on the device's
+ * primary context where `stream` is special. */
+tilus_status kernel_library_launch(const KernelLibrary *library, int device, tilus_stream stream,
+                                   const KernelLaunch launches[], size_t count);
 
 /* Calls enqueue(data, stream), on the device's primary context where `stream` is NULL or another
  * special one, which belongs to the current context. */

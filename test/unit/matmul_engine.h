@@ -60,7 +60,7 @@ static inline tilus_module *module_of(const Kernel *kernel, tilus_diag *diag)
 }
 
 /* Runs the launch's program from its text, as the device would run the artefact. */
-static inline void run_on_cpu(const Launch *l, const Region *regions, size_t region_count)
+static inline void run_on_cpu(const KernelLaunch *l, const Region *regions, size_t region_count)
 {
     const char *program = l->kernel->program;
     tilus_diag *diag = tilus_diag_new();
@@ -70,7 +70,7 @@ static inline void run_on_cpu(const Launch *l, const Region *regions, size_t reg
     ArgumentOrder order;
     tilus_buffer buffers[MATMUL_ARGUMENTS] = {{0}};
     assert_true(argument_order(info, &order));
-    launch_arguments(l, &order, values);
+    argument_order_apply(&order, l->args, values);
     for (size_t i = 0; i < order.count; i++) {
         args[i] = values[i];
         if (info->args[i].kind != TILUS_ARG_POINTER)

@@ -79,7 +79,7 @@ static unsigned char *pack_on_engine(const tilus_matmul_plan *plan, const Plain 
     const Region regions[] = {{packed, size}, {plain->codes, plain->code_bytes},
                               {plain->scales, plain->scale_bytes},
                               {plain->zeros, plain->zero_bytes}};
-    const Launch l = pack_launch(plan, &weights, (uintptr_t)packed);
+    const KernelLaunch l = pack_launch(plan, &weights, (uintptr_t)packed);
     packed_put_identity(plan, packed);
     run_on_cpu(&l, regions, COUNT(regions));
     return packed;

@@ -229,7 +229,7 @@ static void run_case(const Case *c)
     if (c->at_once)
         p.rows = c->at_once;
     for (int64_t first = 0; first < c->m; first += p.rows) {
-        Launch launches[MATMUL_LAUNCHES];
+        KernelLaunch launches[MATMUL_LAUNCHES];
         size_t count = product_launches(d.plan, &call, &p, first, launches);
         for (size_t i = 0; i < count; i++)
             run_on_cpu(&launches[i], regions, COUNT(regions));
@@ -419,7 +419,7 @@ static void check_decoded(const Case *c)
     tilus_matmul_call call = call_of(c, &d);
     call.workspace = (uintptr_t)decoded.data - TILUS_MATMUL_SEMAPHORES;
     const Region regions[] = {d.packed, decoded};
-    const Launch l = dense_launch(d.plan, &call);
+    const KernelLaunch l = dense_launch(d.plan, &call);
     run_on_cpu(&l, regions, COUNT(regions));
     double error = 0, norm = 0;
     for (size_t i = 0; i < count; i++) {

@@ -53,7 +53,7 @@ void shape_close(Shape *s)
 
 /* ---- launches --------------------------------------------------------- */
 
-static bool launch(const Trial *t, const Launch *l)
+static bool launch(const Trial *t, const KernelLaunch *l)
 {
     Engine *e = t->shape->engine;
     EngineKernel *kernel = t->kernels[l->kernel->number];
@@ -64,7 +64,7 @@ static bool launch(const Trial *t, const Launch *l)
                  kernel->info->name, kernel->info->args[order.count].name);
         return false;
     }
-    launch_arguments(l, &order, args);
+    argument_order_apply(&order, l->args, args);
     return e->launch(e, kernel, args, order.count);
 }
 
@@ -75,7 +75,7 @@ bool trial_launch(void *trial, unsigned copy)
     bool ok = true;
     t->call.weights = t->weights->packed + copy * t->weights->stride;
     for (int64_t first = 0; ok && first < t->call.m; first += p.rows) {
-        Launch launches[MATMUL_LAUNCHES];
+        KernelLaunch launches[MATMUL_LAUNCHES];
         size_t count = product_launches(t->plan, &t->call, &p, first, launches);
         for (size_t i = 0; ok && i < count; i++)
             ok = launch(t, &launches[i]);
@@ -102,7 +102,7 @@ static bool pack_copies(const Trial *t, const Weights *w)
                                         (const void *)(uintptr_t)s->zeros, .transposed = true};
     bool ok = true;
     for (unsigned i = 0; ok && i < w->copies; i++) {
-        const Launch l = pack_launch(t->plan, &plain, w->packed + i * w->stride);
+        const KernelLaunch l = pack_launch(t->plan, &plain, w->packed + i * w->stride);
         ok = launch(t, &l);
     }
     return ok && s->engine->wait(s->engine);

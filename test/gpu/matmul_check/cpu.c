@@ -74,7 +74,7 @@ static tilus_status fail(const Kernel *kernel, tilus_status status, const char *
     return tilus_rt_fail(status, text);
 }
 
-static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
+static tilus_status run_module(Cpu *c, const KernelLaunch *l, tilus_module *module,
                                const tilus_diag *diag)
 {
     const char *program = l->kernel->program;
@@ -86,7 +86,7 @@ static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
     if (!argument_order(info, &order))
         return fail(l->kernel, TILUS_ERROR_ARGUMENT, info->args[order.count].name);
     tilus_arg args[MATMUL_ARGUMENTS];
-    launch_arguments(l, &order, args);
+    argument_order_apply(&order, l->args, args);
     const char *wrong = cpu_call_make(&call, &c->memory, info, args, order.count);
     if (wrong)
         return fail(l->kernel, TILUS_ERROR_ARGUMENT, wrong);
@@ -99,7 +99,7 @@ static tilus_status run_module(Cpu *c, const Launch *l, tilus_module *module,
                               : fail(l->kernel, status, cpu_module_reason(diag, status));
 }
 
-static tilus_status cpu_launch(Engine *e, const Launch *l)
+static tilus_status cpu_launch(Engine *e, const KernelLaunch *l)
 {
     tilus_diag *diag = tilus_diag_new();
     tilus_module *module = diag ? cpu_module_parse(diag, matmul_template, matmul_template_size,
@@ -124,7 +124,7 @@ static tilus_status cpu_plan(Engine *e, const tilus_matmul_problem *problem,
 static tilus_status cpu_pack(Engine *e, tilus_matmul_plan *plan,
                              const tilus_matmul_weights *weights, uint64_t packed)
 {
-    const Launch l = pack_launch(plan, weights, packed);
+    const KernelLaunch l = pack_launch(plan, weights, packed);
     packed_put_identity(plan, data_at(packed));
     return cpu_launch(e, &l);
 }
@@ -134,7 +134,7 @@ static tilus_status run_call(Engine *e, tilus_matmul_plan *plan, const tilus_mat
     const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
     tilus_status status = TILUS_OK;
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
-        Launch launches[MATMUL_LAUNCHES];
+        KernelLaunch launches[MATMUL_LAUNCHES];
         size_t count = product_launches(plan, call, &p, first, launches);
         for (size_t i = 0; i < count && status == TILUS_OK; i++)
             status = cpu_launch(e, &launches[i]);
