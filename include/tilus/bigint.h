@@ -87,8 +87,9 @@ TILUS_API tilus_status tilus_bigint_open(tilus_rt *rt, const tilus_bigint_option
 TILUS_API void tilus_bigint_close(tilus_bigint *bigint);
 
 /* Lists the artefacts that the plan needs, or for NULL all there are, a line each: NAME, a tab,
- * program, a tab, parameters. The caller frees the text with tilus_free(); NULL: out of memory.
- * Thread safe. */
+ * program, a tab, parameters. A name ends with the target, "_sm_90a" for devices of compute
+ * capability 9.0, "_sm_80" for others. The caller frees the text with tilus_free(); NULL: out of
+ * memory. Thread safe. */
 TILUS_API char *tilus_bigint_kernels(const tilus_bigint_plan *plan);
 
 /* ---- plans -------------------------------------------------------------------- */

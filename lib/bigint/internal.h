@@ -52,7 +52,14 @@ enum {
 /* Returns how many bytes of a product a block of the tile has. */
 int bigint_tile_bytes(int tile);
 
-/* Writes the i-th row, as kernel_library_find takes it. */
+/* Targets that kernels are compiled for. */
+enum { BIGINT_TARGETS = 2 };
+extern const char *const bigint_targets[BIGINT_TARGETS];
+
+/* Returns the target for a device of that compute capability, 90 for 9.0. */
+const char *bigint_target(int capability);
+
+/* Writes the i-th row, as kernel_library_find takes it; its name ends with that of the target. */
 void bigint_kernel(int i, const char *target, Kernel *kernel);
 
 /* Checks that a loaded kernel takes the arguments that launches give, in their order. */

@@ -4,6 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const bigint_targets[BIGINT_TARGETS] = {"sm_80", "sm_90a"};
+
+const char *bigint_target(int capability)
+{
+    return bigint_targets[capability == 90];
+}
+
 static const struct {
     const char *name;
     size_t count;
@@ -67,9 +74,9 @@ static void product_row(int i, Kernel *k)
              loose ? 1 : 16);
 }
 
-void bigint_kernel(int i, const char *target, Kernel *k)
+/* Writes the number of the program, the parameters, and the name without a target. */
+static void write_row(int i, Kernel *k)
 {
-    *k = (Kernel){.target = target};
     if (i < BIGINT_K_CARRY) {
         product_row(i, k);
     } else if (i < BIGINT_K_SPREAD) {
@@ -83,7 +90,15 @@ void bigint_kernel(int i, const char *target, Kernel *k)
         k->number = back ? BIGINT_BACKWARD : BIGINT_FORWARD;
         pass_row(i - (back ? BIGINT_K_BACKWARD : BIGINT_K_FORWARD), k);
     }
+}
+
+void bigint_kernel(int i, const char *target, Kernel *k)
+{
+    *k = (Kernel){.target = target};
+    write_row(i, k);
     k->program = programs[k->number].name;
+    size_t length = strlen(k->name);
+    snprintf(k->name + length, sizeof k->name - length, "_%s", target);
 }
 
 tilus_status bigint_check(Kernel *kernel, const tilus_kernel_info *info)

@@ -219,11 +219,12 @@ static tilus_status find_kernels(tilus_bigint_plan *plan)
     const tilus_bigint_call call = {0};
     Launch launches[BIGINT_LAUNCHES_MAX];
     tilus_bigint *bigint = plan->bigint;
-    int capability = tilus_rt_compute_capability(bigint->library.rt, plan->device);
+    const char *target =
+        bigint_target(tilus_rt_compute_capability(bigint->library.rt, plan->device));
     size_t count = bigint_launches(plan, &call, 1, launches);
     for (size_t i = 0; i < count; i++) {
         Kernel wanted, **kernel = &plan->kernels[launches[i].kernel];
-        bigint_kernel(launches[i].kernel, capability == 90 ? "sm_90a" : "sm_80", &wanted);
+        bigint_kernel(launches[i].kernel, target, &wanted);
         if (!*kernel && !(*kernel = kernel_library_find(&bigint->library, &wanted)))
             return library_fail_memory();
     }
@@ -277,6 +278,20 @@ tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
 
 /* ---- text --------------------------------------------------------------- */
 
+static void write_kernel(FILE *out, const Kernel *k)
+{
+    fprintf(out, "%s\t%s\t%s\n", k->name, k->program, k->parameters);
+}
+
+static void write_table(FILE *out, const char *target)
+{
+    for (int i = 0; i < BIGINT_KERNELS; i++) {
+        Kernel kernel;
+        bigint_kernel(i, target, &kernel);
+        write_kernel(out, &kernel);
+    }
+}
+
 char *tilus_bigint_kernels(const tilus_bigint_plan *plan)
 {
     char *text = NULL;
@@ -284,12 +299,11 @@ char *tilus_bigint_kernels(const tilus_bigint_plan *plan)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    for (int i = 0; i < BIGINT_KERNELS; i++) {
-        Kernel kernel;
-        bigint_kernel(i, "", &kernel);
-        if (!plan || plan->kernels[i])
-            fprintf(out, "%s\t%s\t%s\n", kernel.name, kernel.program, kernel.parameters);
-    }
+    for (int i = 0; plan && i < BIGINT_KERNELS; i++)
+        if (plan->kernels[i])
+            write_kernel(out, plan->kernels[i]);
+    for (int i = 0; !plan && i < BIGINT_TARGETS; i++)
+        write_table(out, bigint_targets[i]);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from . import _library
 
+TARGETS = ("sm_80", "sm_90a")       # of kernels: any device, and Hopper
 TRANSFORMS = ("spread", "gather", "forward", "backward")        # programs of bigint_ntt.tilus
 
 
@@ -81,7 +82,7 @@ def _take_text(library, address):
 
 
 def kernels(library):
-    """Name, program and parameters of each kernel."""
+    """Name, which ends with the target, program and parameters of each kernel."""
     return [line.split("\t") for line in _take_text(library, library.tilus_bigint_kernels(None)).splitlines()]
 
 
@@ -93,7 +94,9 @@ def _template(program):
 
 
 def compile_kernels(directory, library, llc="tilus-llc", target="sm_90a", names=None, jobs=os.cpu_count()):
-    """Compiles all kernels, or those of these names, into the directory, by the program `llc`."""
+    """Compiles all kernels of a target, or those of these names, into the directory, by the program `llc`."""
+    if target not in TARGETS:
+        raise ValueError(f"target is {target!r}, not one of {', '.join(TARGETS)}")
     os.makedirs(directory, exist_ok=True)
 
     def compile_one(kernel):
@@ -104,7 +107,8 @@ def compile_kernels(directory, library, llc="tilus-llc", target="sm_90a", names=
                        input=_template(program), check=True)
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(compile_one, [k for k in kernels(library) if names is None or k[0] in names]))
+        list(pool.map(compile_one, [kernel for kernel in kernels(library) if kernel[0].endswith(f"_{target}") and
+                                    (names is None or kernel[0] in names)]))
 
 
 class Products:
@@ -211,7 +215,7 @@ def main():
     parser.add_argument("directory")
     inside = _library.folder().parent / "bin/tilus-llc"
     parser.add_argument("--llc", default=str(inside) if inside.exists() else "tilus-llc")
-    parser.add_argument("--target", default="sm_90a")
+    parser.add_argument("--target", choices=TARGETS, default="sm_90a")
     arguments = parser.parse_args()
     compile_kernels(arguments.directory, load(), arguments.llc, arguments.target)
     return 0

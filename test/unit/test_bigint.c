@@ -274,12 +274,13 @@ static void lists_kernels(void **state)
     tilus_bigint_plan *plan;
     assert_ok(tilus_bigint_plan_create(bigint, &p, 0, &plan));
     char *text = tilus_bigint_kernels(plan), *all = tilus_bigint_kernels(NULL);
-    assert_string_equal(text, "bigint_product_1024\tproduct\tM=16 B=64 DIVISOR=16\n");
+    assert_string_equal(text, "bigint_product_1024_sm_90a\tproduct\tM=16 B=64 DIVISOR=16\n");
     size_t lines = 0;
     for (const char *s = all; (s = strchr(s, '\n')); s++)
         lines++;
-    assert_int_equal(lines, BIGINT_KERNELS);
-    assert_non_null(strstr(all, "bigint_backward_512_last\tbackward\tR1=16 R2=32 LAST=1\n"));
+    assert_int_equal(lines, BIGINT_KERNELS * BIGINT_TARGETS);
+    assert_non_null(strstr(all, "bigint_backward_512_last_sm_80\tbackward\tR1=16 R2=32 LAST=1\n"));
+    assert_non_null(strstr(all, "bigint_backward_512_last_sm_90a\tbackward\tR1=16 R2=32 LAST=1\n"));
     tilus_free(text);
     tilus_free(all);
     tilus_bigint_plan_free(plan);
@@ -334,7 +335,7 @@ static void misses_kernels(void **state)
 {
     (void)state;
     const tilus_bigint_problem p = {.struct_size = sizeof p, .a_bytes = 16, .b_bytes = 16};
-    const tilus_bigint_kernel damaged = {"bigint_product_512", "tilus", 5};
+    const tilus_bigint_kernel damaged = {"bigint_product_512_sm_90a", "tilus", 5};
     const tilus_bigint_options options[] = {
         {.struct_size = sizeof *options, .directory = "/nowhere"},
         {.struct_size = sizeof *options, .kernels = &damaged, .kernel_count = 1}};
@@ -345,7 +346,7 @@ static void misses_kernels(void **state)
         assert_ok(tilus_bigint_open(rt, &options[i], &other));
         assert_ok(tilus_bigint_plan_create(other, &p, 0, &plan));
         assert_int_equal(tilus_bigint_prepare(plan), statuses[i]);
-        assert_non_null(strstr(tilus_rt_error(), "bigint_product_512"));
+        assert_non_null(strstr(tilus_rt_error(), "bigint_product_512_sm_90a"));
         tilus_bigint_plan_free(plan);
         tilus_bigint_close(other);
     }

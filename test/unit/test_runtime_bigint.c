@@ -152,10 +152,12 @@ static void artefacts_of_others_are_refused(void **state)
         Fault fault;
         const char *why;
     } cases[] = {
-        {{.program = "carry"}, "the artefact bigint_product_1024 is of @carry, not of @product"},
-        {{.parameters = "M=1"}, "bigint_product_1024 was compiled with \"M=1\", not with \"M=16 "},
-        {{.argument = "x"}, "bigint_product_1024 takes other arguments than this library gives"},
-        {{.nothing = true}, "bigint_product_1024: "},
+        {{.program = "carry"}, "bigint_product_1024_sm_90a is of @carry, not of @product"},
+        {{.parameters = "M=1"},
+         "bigint_product_1024_sm_90a was compiled with \"M=1\", not with \"M=16 "},
+        {{.argument = "x"},
+         "bigint_product_1024_sm_90a takes other arguments than this library gives"},
+        {{.nothing = true}, "bigint_product_1024_sm_90a: "},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         Fault fault = cases[i].fault;

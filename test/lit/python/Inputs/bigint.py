@@ -20,7 +20,7 @@ for function in (library.tilus_find_device, compiler.tilus_cpu_engine):
     function.restype = ctypes.c_void_p
 options = Options(ctypes.sizeof(Options), devices=library.tilus_find_device(b"h200"), device_count=1,
                   engine=compiler.tilus_cpu_engine())
-bigint.compile_kernels(sys.argv[1], library, names=["bigint_product_512"])
+bigint.compile_kernels(sys.argv[1], library, names=["bigint_product_512_sm_90a"])
 rng = random.Random(1)
 with bigint.Products(sys.argv[1], library, runtime_options=ctypes.byref(options)) as products:
     print(products.describe(128, 256, 3))
