@@ -178,6 +178,8 @@ static void plans_have_one_order(void **state)
         for (int64_t m = 1; m <= MATMUL_M_MAX; m *= 2) {
             const MatmulConfig *c = &plan_choice(h200.plan, m)->config;
             assert_true(matmul_by_wgmma(c) && c->scale_weights);
+            assert_true(plan_choice(h200.plan, m)->floor ==
+                        matmul_floor(&h200.plan->spec, m, &h200.plan->device));
             c = &plan_choice(a100.plan, m)->config;
             assert_memory_equal(c, &a100.plan->choices->config, sizeof *c);
             assert_int_equal(c->columns, 8);
@@ -187,6 +189,23 @@ static void plans_have_one_order(void **state)
         expect_described(&a100, 16, "batch invariant: ");
         session_close(&h200);
         session_close(&a100);
+    }
+}
+
+/* Configurations are for the rows that weights are packed by. */
+static void plans_are_of_their_packing(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"h200", "a100"};
+    for (int i = 0; i < 6; i++) {
+        int rows = 32 << i / 2;
+        Session s = session_open(devices[i % 2], (tilus_matmul_problem){
+            .weights = "u4", .n = 4096, .k = 4096, .group = 128, .n_tile = rows,
+            .batch_invariant = true});
+        assert_int_equal(s.plan->packed.rows, rows);
+        for (int64_t m = 1; m <= MATMUL_M_MAX; m *= 2)
+            assert_int_equal(plan_choice(s.plan, m)->config.rows, rows);
+        session_close(&s);
     }
 }
 
@@ -236,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_do_not_depend_on_m),
         cmocka_unit_test(plans_have_one_order),
+        cmocka_unit_test(plans_are_of_their_packing),
         cmocka_unit_test(parts_are_shared_out),
         cmocka_unit_test(experts_by_wgmma_alone),
     };

@@ -1,0 +1,207 @@
+/* Plans of attention: tiles and shared memory, what a shape makes of splits, schedules, kernels and
+ * workspaces. Nothing is compiled or launched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attention/internal.h"
+#include "tilus/tilus.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* A plan on a software device, and what it is of. */
+typedef struct Session {
+    tilus_rt *rt;
+    tilus_attention *attention;
+    tilus_attention_plan *plan;
+} Session;
+
+static void assert_ok(tilus_status status)
+{
+    if (status != TILUS_OK)
+        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
+}
+
+static Session open_session(const char *device, tilus_attention_problem problem)
+{
+    const tilus_rt_options options = {.struct_size = sizeof options, .device_count = 1,
+                                      .devices = tilus_find_device(device)};
+    char message[256];
+    Session s;
+    problem.struct_size = sizeof problem;
+    assert_ok(tilus_rt_open(&options, &s.rt, message, sizeof message));
+    assert_ok(tilus_attention_open(s.rt, NULL, &s.attention));
+    assert_ok(tilus_attention_plan_create(s.attention, &problem, 0, &s.plan));
+    return s;
+}
+
+static void close_session(Session *s)
+{
+    tilus_attention_plan_free(s->plan);
+    tilus_attention_close(s->attention);
+    tilus_rt_close(s->rt);
+}
+
+/* Codes fill four tiles, of 128 tokens where sums and shared memory leave room for these. */
+static void decodes_by_tiles_with_room(void **state)
+{
+    (void)state;
+    const tilus_attention_kind decode = TILUS_ATTENTION_DECODE;
+    const struct {
+        const char *device;
+        tilus_attention_problem problem;
+        int tile, blocks, resident;
+    } cases[] = {
+        {"h200", {.kind = decode, .heads = 8}, 64, 2, 2},
+        {"h200", {.kind = decode, .heads = 8, .dim = 256}, 64, 1, 1},
+        {"h200", {.kind = decode, .heads = 8, .cache = "u4"}, 128, 2, 2},
+        {"h200", {.kind = decode, .heads = 8, .cache = "u8"}, 128, 2, 1},
+        {"h200", {.kind = decode, .heads = 8, .cache = "u8", .dim = 256}, 64, 1, 1},
+        {"h200", {.kind = decode, .heads = 16, .kv_heads = 1, .cache = "u4"}, 128, 2, 2},
+        {"h200", {.kind = decode, .heads = 32, .kv_heads = 1, .cache = "u4"}, 64, 1, 1},
+        {"a100", {.kind = decode, .heads = 8, .cache = "u8"}, 128, 2, 1},
+        {"a10", {.kind = decode, .heads = 8, .cache = "u8"}, 64, 2, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Session s = open_session(cases[i].device, cases[i].problem);
+        if (s.plan->tile != cases[i].tile || s.plan->blocks != cases[i].blocks ||
+            s.plan->resident != cases[i].resident)
+            fail_msg("case %zu: tile %d, blocks %d, resident %d", i, s.plan->tile, s.plan->blocks,
+                     s.plan->resident);
+        close_session(&s);
+    }
+}
+
+/* A warp copies pages with the tokens behind a sequence's end, which must be finite, and fit a
+ * tile. */
+static void copies_whole_pages_of_finite_codes(void **state)
+{
+    (void)state;
+    const tilus_attention_problem p = {.kind = TILUS_ATTENTION_DECODE, .heads = 8, .cache = "u4",
+                                       .finite = true};
+    tilus_attention_problem cases[] = {p, p, p, p, p, p, p};
+    cases[1].page = 8;
+    cases[2].page = 128;
+    cases[3].page = 4;
+    cases[4].page = 256;
+    cases[5].finite = false;
+    cases[6].tokens_first = true;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Session s = open_session("h200", cases[i]);
+        if (s.plan->bulk != (i < 3))
+            fail_msg("case %zu: %scopied by pages", i, s.plan->bulk ? "" : "not ");
+        close_session(&s);
+    }
+}
+
+static void forward_tiles_have_room(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_attention_problem problem;
+        int tile;
+    } cases[] = {{{.heads = 1}, 128}, {{.heads = 1, .dim = 192, .value_dim = 128}, 128},
+                 {{.heads = 1, .dim = 192}, 96}, {{.heads = 1, .dim = 256}, 64},
+                 {{.heads = 1, .mask = TILUS_ATTENTION_BOOLEAN}, 64}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Session s = open_session("h200", cases[i].problem);
+        if (s.plan->tile != cases[i].tile)
+            fail_msg("case %zu: tile %d", i, s.plan->tile);
+        close_session(&s);
+    }
+}
+
+static tilus_attention_shape decode_shape(int64_t splits)
+{
+    return (tilus_attention_shape){.struct_size = sizeof(tilus_attention_shape), .batch = 1,
+                                   .tokens = 4096, .pages = 64, .columns = 64, .splits = splits};
+}
+
+/* Sums of `splits` parts of each row of o: f32 in columns of o, and one more. */
+static void workspaces_hold_parts_of_o(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_attention_problem problem;
+        size_t bytes;
+    } cases[] = {
+        {{.kind = TILUS_ATTENTION_DECODE, .heads = 4, .dim = 64}, 4 * 3 * 64 * 4 + 256},
+        {{.kind = TILUS_ATTENTION_LATENT, .heads = 1, .finite = true}, 3 * 512 * 4 + 256}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Session s = open_session("h200", cases[i].problem);
+        const tilus_attention_shape one = decode_shape(1), three = decode_shape(3);
+        size_t size;
+        assert_ok(tilus_attention_workspace_size(s.plan, &one, &size));
+        assert_int_equal(size, 0);
+        assert_ok(tilus_attention_workspace_size(s.plan, &three, &size));
+        assert_int_equal(size, cases[i].bytes);
+        close_session(&s);
+    }
+}
+
+/* Returns true when the text of the plan's kernels for the shape has `part`. */
+static bool has_kernel(const Session *s, const tilus_attention_shape *shape, const char *part)
+{
+    char *text = tilus_attention_kernels(s->plan, shape);
+    assert_non_null(text);
+    bool found = strstr(text, part) != NULL;
+    tilus_free(text);
+    return found;
+}
+
+static void one_split_is_not_combined(void **state)
+{
+    (void)state;
+    Session s = open_session("h200", (tilus_attention_problem){.kind = TILUS_ATTENTION_DECODE,
+                                                               .heads = 4});
+    const tilus_attention_shape one = decode_shape(1), two = decode_shape(2);
+    assert_true(has_kernel(&s, &one, "attend-") && has_kernel(&s, &two, "attend-"));
+    assert_false(has_kernel(&s, &one, "combine-"));
+    assert_true(has_kernel(&s, &two, "combine-"));
+    close_session(&s);
+}
+
+/* The description of a call that asks for a choice has it. */
+static void expect_choice(const Session *s, const tilus_attention_shape *shape, const char *part)
+{
+    char *text = tilus_attention_describe(s->plan, shape);
+    assert_non_null(text);
+    if (!strstr(text, part))
+        fail_msg("no \"%s\" in:\n%s", part, text);
+    tilus_free(text);
+}
+
+static void takes_the_choices_of_a_call(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"schedule queues", "schedule blocks",
+                                            "schedule folded"};
+    tilus_attention_shape shape = decode_shape(7);
+    Session s = open_session("h200", (tilus_attention_problem){.kind = TILUS_ATTENTION_DECODE,
+                                                               .heads = 4});
+    expect_choice(&s, &shape, "\n7 splits, ");
+    close_session(&s);
+    s = open_session("h200", (tilus_attention_problem){.heads = 32, .causal = true});
+    shape = (tilus_attention_shape){.struct_size = sizeof shape, .batch = 1, .queries = 1024,
+                                    .tokens = 1024};
+    for (int i = 0; i < 3; i++) {
+        shape.schedule = (tilus_attention_schedule)(TILUS_ATTENTION_QUEUES + i);
+        expect_choice(&s, &shape, schedules[i]);
+    }
+    close_session(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_by_tiles_with_room),
+        cmocka_unit_test(copies_whole_pages_of_finite_codes),
+        cmocka_unit_test(forward_tiles_have_room),
+        cmocka_unit_test(workspaces_hold_parts_of_o),
+        cmocka_unit_test(one_split_is_not_combined),
+        cmocka_unit_test(takes_the_choices_of_a_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
