@@ -2,9 +2,9 @@
 """Runs lit test suites, shows how far they are, and counts every case.
 
 Each case of a unit program counts, each lit file and each fuzz target. The last line is
-`N passed, M failed` (`, K skipped` for tests that did not run, which are named above it). Of a failed
-lit test it shows the command that failed, not those before it. Exits
-non-zero when a test failed or when none ran. Limits are those of each test: test/formats.py.
+`N passed, M failed` (`, K skipped` for tests that did not run, which are named above it). Of a
+failed lit test it shows the command that failed, not those before it. Exits non-zero when a test
+failed or when none ran. Limits are those of each test: test/formats.py.
 """
 import argparse
 import json

@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 import formats
 
 config.name = "suite"
-config.test_format = formats.ShTest()
+config.test_format = formats.ShTest(execute_external=False)
 config.suffixes = [".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = lit_config.params["scratch"]
