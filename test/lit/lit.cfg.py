@@ -166,8 +166,8 @@ config.substitutions += [
     ("%llvm_inside", llvm_inside),
     ("%build_dir", config.tilus_build_dir),
     ("%examples", tools),
-    # Runs each `// ARGS:` line of a program on the interpreter, on the CPU engine
-    # against it, and there with its checks of accesses. Slow builds run fewer.
+    # Runs each `// ARGS:` line of a program on the CPU engine, against the interpreter,
+    # and there with its checks of accesses. Slow builds run fewer.
     ("%run_args", " ".join([sys.executable, os.path.join(config.tilus_source_dir, "test", "gpu",
                                                          "run.py"),
                             "--tools", tools, "--engine", engines, "--programs"])),
