@@ -69,7 +69,7 @@ typedef struct tilus_attention_problem {
                                    own, 1, 2, 4 or 8; 0: 1 */
     bool causal;                /* forward: row i sees columns up to i + d, as for `window` */
     bool window;                /* forward */
-    bool sinks;                 /* forward: a score more for each head */
+    bool sinks;                 /* forward: a score more for each head; of -inf, none */
     bool lse;                   /* forward: logarithms of the sums are stored */
     bool ragged;                /* forward: sequences of any lengths one after another, which are
                                    tokens first */
@@ -218,8 +218,9 @@ typedef struct tilus_attention_call {
 
 /* Enqueues attention: no waiting and no allocation, and no lock once tilus_attention_prepare was
  * called for such a shape. It may be captured into a graph: lengths, tables and starts are read
- * when it runs. Rows that see nothing become 0, and their logarithm -inf. Results are the same in
- * every run of a shape. Calls that may overlap need a workspace each. `stream` is of the plan's
+ * when it runs. Rows that see nothing become 0, and their logarithm that of their sink, or without
+ * one -inf. What other sequences hold, also Inf and NaN, never reaches a sequence's rows, nor do
+ * rows of pages behind its end. Results are the same in every run of a shape. Calls that may overlap need a workspace each. `stream` is of the plan's
  * device; NULL and the driver's special streams (1 legacy, 2 per thread) are those of its primary
  * context. TILUS_ERROR_ARGUMENT names the field that is wrong. */
 TILUS_API tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream,

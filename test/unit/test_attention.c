@@ -169,14 +169,14 @@ static void drop(Tensor *t)
     free(t->bytes);
 }
 
-/* Compares with what was expected, -inf and 0 exactly. */
+/* Compares with what was expected, -inf and 0 exactly; where NaN was, any number will do. */
 static void assert_near(const char *what, const double *found, const double *expected,
                         size_t count, double tolerance)
 {
     for (size_t i = 0; i < count; i++) {
         bool near = isinf(expected[i]) ? found[i] == expected[i]
                                        : fabs(found[i] - expected[i]) <= tolerance;
-        if (!near)
+        if (!near && !isnan(expected[i]))
             fail_msg("%s[%zu] is %g, not %g", what, i, found[i], expected[i]);
     }
 }
@@ -222,6 +222,8 @@ typedef struct Forward {
     int32_t queries[SEQUENCES_MAX], tokens[SEQUENCES_MAX];      /* not ragged: the first ones */
     int64_t masks;
     tilus_attention_schedule schedule;
+    bool no_sink;               /* sinks are -inf */
+    bool poisoned[SEQUENCES_MAX];   /* ragged: rows of this sequence are Inf and NaN */
 } Forward;
 
 /* A problem's tensors. */
@@ -239,6 +241,28 @@ static void fill_mask(const Forward *f, ForwardTensors *t)
     for (size_t i = 0; f->problem.mask == TILUS_ATTENTION_BOOLEAN && i < t->mask.count; i++)
         t->mask.values[i] = draw() > -0.3 ? 1 : 0;
     upload(&t->mask);
+}
+
+/* Makes the rows of poisoned sequences, of `columns` numbers, x and NaN by turns. */
+static void spoil(const Forward *f, double *values, const Tensor *starts, int64_t columns, double x)
+{
+    for (int64_t b = 0; b < f->batch && starts->count; b++)
+        for (int64_t i = (int64_t)starts->values[b] * columns;
+             f->poisoned[b] && i < (int64_t)starts->values[b + 1] * columns; i++)
+            values[i] = i % 2 ? NAN : x;
+}
+
+static void poison(const Forward *f, Tensor *t, const Tensor *starts, int64_t columns)
+{
+    spoil(f, t->values, starts, columns, INFINITY);
+    upload(t);
+}
+
+static void poison_inputs(const Forward *f, const tilus_attention_problem *p, ForwardTensors *t)
+{
+    poison(f, &t->q, &t->q_starts, p->heads * p->dim);
+    poison(f, &t->k, &t->k_starts, p->kv_heads * p->dim);
+    poison(f, &t->v, &t->k_starts, p->kv_heads * p->value_dim);
 }
 
 static ForwardTensors forward_tensors(const Forward *f, const tilus_attention_problem *p)
@@ -260,11 +284,16 @@ static ForwardTensors forward_tensors(const Forward *f, const tilus_attention_pr
         t.lse = result_tensor("f32", batch * t.n * p->heads);
     if (p->sinks)
         t.sinks = random_tensor("f32", p->heads);
+    for (size_t h = 0; h < t.sinks.count && f->no_sink; h++)
+        t.sinks.values[h] = -INFINITY;
+    if (f->no_sink)
+        upload(&t.sinks);
     if (p->ragged) {
         t.q_starts = integers(starts[0], (size_t)f->batch + 1);
         t.k_starts = integers(starts[1], (size_t)f->batch + 1);
     }
     fill_mask(f, &t);
+    poison_inputs(f, p, &t);
     return t;
 }
 
@@ -373,7 +402,7 @@ static void expect_gradients(const Forward *f, const tilus_attention_problem *p,
     for (int64_t b = 0; b < f->batch; b++) {
         int64_t rows = f->queries[p->ragged ? b : 0], columns = f->tokens[p->ragged ? b : 0];
         int64_t at_b = p->ragged ? 0 : b;
-        for (int64_t h = 0; h < p->heads; h++) {
+        for (int64_t h = 0; h < p->heads && !f->poisoned[b]; h++) {
             int64_t kv = h * p->kv_heads / p->heads;
             int64_t k = place(p, at_b, kv, k_first, p->kv_heads, t->nk, p->dim);
             for (int64_t i = 0; i < rows; i++)
@@ -384,6 +413,9 @@ static void expect_gradients(const Forward *f, const tilus_attention_problem *p,
         q_first += p->ragged ? rows : 0;
         k_first += p->ragged ? columns : 0;
     }
+    spoil(f, g->expected_q, &t->q_starts, p->heads * p->dim, NAN);
+    spoil(f, g->expected_k, &t->k_starts, p->kv_heads * p->dim, NAN);
+    spoil(f, g->expected_v, &t->k_starts, p->kv_heads * p->value_dim, NAN);
 }
 
 static void run_backward(tilus_attention_plan *plan, const tilus_attention_shape *shape,
@@ -409,6 +441,7 @@ static void check_gradients(const Forward *f, tilus_attention_plan *plan,
                    .dq = result_tensor(p->type, (int64_t)t->q.count),
                    .dk = result_tensor(p->type, (int64_t)t->k.count),
                    .dv = result_tensor(p->type, (int64_t)t->v.count)};
+    poison(f, &g.d_o, &t->q_starts, p->heads * p->value_dim);
     g.expected_q = calloc(t->q.count, sizeof(double));
     g.expected_k = calloc(t->k.count, sizeof(double));
     g.expected_v = calloc(t->v.count, sizeof(double));
@@ -447,7 +480,7 @@ static void check_forward(const Forward *f)
         download(&t.lse);
     int64_t firsts[2] = {0, 0};
     for (int64_t b = 0; b < f->batch; b++) {
-        for (int64_t h = 0; h < p->heads; h++)
+        for (int64_t h = 0; h < p->heads && !f->poisoned[b]; h++)
             check_head(f, p, &t, b, h, firsts[0], firsts[1]);
         firsts[0] += p->ragged ? f->queries[b] : 0;
         firsts[1] += p->ragged ? f->tokens[b] : 0;
@@ -467,6 +500,11 @@ static void computes_forward(void **state)
         {.problem = {.heads = 2, .kv_heads = 1, .dim = 64, .causal = true, .ragged = true,
                      .lse = true, .gradients = true, .cap = 2}, .batch = 4,
          .queries = {5, 0, 80, 1}, .tokens = {40, 0, 30, 90}},
+        {.problem = {.heads = 2, .kv_heads = 1, .dim = 64, .ragged = true, .lse = true,
+                     .gradients = true}, .batch = 4, .poisoned = {[1] = true, [3] = true},
+         .queries = {70, 5, 9, 3}, .tokens = {140, 3, 20, 90}},
+        {.problem = {.heads = 2, .dim = 64, .causal = true, .lse = true, .sinks = true},
+         .batch = 1, .queries = {30}, .tokens = {10}, .no_sink = true},
         {.problem = {.heads = 1, .dim = 64, .causal = true, .lse = true}, .batch = 1,
          .queries = {260}, .tokens = {260}, .schedule = TILUS_ATTENTION_FOLDED},
         {.problem = {.heads = 1, .dim = 64, .causal = true, .tokens_first = true}, .batch = 2,
@@ -539,8 +577,10 @@ static Tensor new_tokens(const Decode *d, const tilus_attention_problem *p, int6
     return t;
 }
 
+/* Makes a cache; what is behind the ends of sequences is NaN, or of finite problems large. */
 static Cache cache_of(const Decode *d, tilus_attention_plan *plan)
 {
+    enum { nan = 0xff, large = 0x7b };      /* each byte of f16, bf16 and f8e4m3 */
     const tilus_attention_problem *p = &plan->problem;
     Cache c = {.tokens = 0};
     place_tokens(d, p->page, &c);
@@ -548,11 +588,12 @@ static Cache cache_of(const Decode *d, tilus_attention_plan *plan)
     int64_t rows = c.pages * p->page * p->kv_heads;
     c.k = tensor(codes, rows * p->dim);
     c.v = tensor(codes, rows * p->dim);
-    assert_ok(tilus_rt_fill(rt, 0, c.k.address, 0, c.k.size));
-    assert_ok(tilus_rt_fill(rt, 0, c.v.address, 0, c.v.size));
+    const unsigned char rest = p->finite ? large : nan;
+    assert_ok(tilus_rt_fill(rt, 0, c.k.address, rest, c.k.size));
+    assert_ok(tilus_rt_fill(rt, 0, c.v.address, rest, c.v.size));
     if (plan->cache) {
         c.scales = tensor("f16", rows * p->groups * (plan->cache->zeros ? 4 : 2));
-        assert_ok(tilus_rt_fill(rt, 0, c.scales.address, 0, c.scales.size));
+        assert_ok(tilus_rt_fill(rt, 0, c.scales.address, rest, c.scales.size));
     }
     c.new_k = new_tokens(d, p, c.tokens);
     c.new_v = new_tokens(d, p, c.tokens);
@@ -650,7 +691,11 @@ static void decodes(void **state)
         {{.kind = decode, .heads = 4, .kv_heads = 2, .dim = 64, .page = 16, .cache = "u8",
           .plain = true}, 2, {33, 5}, 1, 1.0 / 128, -128, 127},
         {{.kind = decode, .heads = 2, .kv_heads = 1, .dim = 256, .page = 64, .cache = "u8",
-          .finite = true}, 1, {70}, 1, 1.0 / 128, -128, 127}};
+          .finite = true}, 1, {70}, 1, 1.0 / 128, -128, 127},
+        {{.kind = decode, .heads = 2, .kv_heads = 1, .dim = 64, .page = 16, .cache = "f8e4m3"},
+         2, {20, 5}, 1, 1.0 / 64, -7, 7},
+        {{.kind = decode, .heads = 2, .kv_heads = 1, .dim = 64, .page = 16, .cache = "f8e4m3",
+          .finite = true}, 2, {20, 5}, 1, 1.0 / 64, -7, 7}};
     for (size_t i = 0; i < COUNT(cases); i++)
         check_decode(&cases[i]);
 }

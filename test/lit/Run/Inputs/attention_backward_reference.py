@@ -48,9 +48,9 @@ def add_row(q, do, keys, values, score, scale, grads):
     return o, top + math.log(total)
 
 
-def run(folder, program, defines, scalars, inputs, outputs):
-    words = [TOOLS / "tilus-run", KERNELS / "attention_backward.tilus", f"--program=@{program}", "--engine=cpu", "--mcpu=sm_90a",
-             "--tolerance=2e-3", "--check-races"]
+def run(folder, program, engine, defines, scalars, inputs, outputs):
+    words = [TOOLS / "tilus-run", KERNELS / "attention_backward.tilus", f"--program=@{program}", f"--engine={engine}", "--mcpu=sm_90a",
+             "--tolerance=2e-3"] + ["--check-races"] * (engine == "cpu")
     words += [f"-D{name}={value}" for name, value in defines.items()]
     words += [f"--arg={name}={value}" for name, value in scalars.items()]
     words += [f"--arg={name}=@{folder / name}" for name in inputs]
@@ -61,8 +61,18 @@ def run(folder, program, defines, scalars, inputs, outputs):
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
-def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, **defines):
-    """`sequences` are pairs of rows of q and of k; more than one of them are ragged, [row, head, column]."""
+def poison(sequences, poisoned, tensors):
+    """Makes all rows of the sequences of these numbers NaN: of `tensors`, pairs of 0 (as q) or 1 (as k) and rows of all heads."""
+    for b, (i, rows) in ((b, tensor) for b in poisoned for tensor in tensors):
+        heads = len(rows) // sum(s[i] for s in sequences)
+        begin, end = (sum(s[i] for s in sequences[:e]) * heads for e in (b, b + 1))
+        for row in rows[begin:end]:
+            row[:] = [math.nan] * len(row)
+
+
+def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, poisoned=(), engine="cpu", **defines):
+    """`sequences` are pairs of rows of q and of k; more than one of them are ragged, [row, head, column]. Those of
+    `poisoned` numbers are NaN."""
     print(sequences, heads, kv_heads, d, dv, left, right, cap, defines, flush=True)
     n, nk, scale = sum(s[0] for s in sequences), sum(s[1] for s in sequences), d ** -0.5
     ragged = int(len(sequences) > 1)
@@ -72,8 +82,9 @@ def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, **def
         (heads * n, d), (kv_heads * nk, d), (kv_heads * nk, dv), (heads * n, dv)))
     o, lse = [None] * len(q), [0.0] * len(q)
     dq, dk, dvs = ([[0.0] * len(row) for row in rows] for rows in (q, k, v))
+    poison(sequences, poisoned, ((0, q), (1, k), (1, v), (0, do)))
     first = [0, 0]
-    for rows, columns in sequences:
+    for b, (rows, columns) in enumerate(sequences):
         for h in range(heads):
             keys = [place(nk, kv_heads, first[1] + j, h * kv_heads // heads) for j in range(columns)]
             for i in range(rows):
@@ -89,6 +100,7 @@ def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, **def
                     q[at], do[at], [k[p] for p in keys], [v[p] for p in keys], score, scale,
                     (dq[at], [dk[p] for p in keys], [dvs[p] for p in keys]))
         first = [first[0] + rows, first[1] + columns]
+    poison(sequences, poisoned, ((0, o), (0, dq), (1, dk), (1, dvs)))
     starts = [[sum(s[i] for s in sequences[:e]) for e in range(len(sequences) + 1)] for i in (0, 1)]
     defines = defines | {"D": d, "DV": dv, "SOFTCAP": int(cap > 0), "RAGGED": ragged}
     bm = defines.setdefault("BM", 128 if d + dv <= 128 else 64)
@@ -101,15 +113,16 @@ def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, **def
                     "dq.expected", dq), ("dk.expected", dk), ("dv.expected", dvs))),
                 ("lse", "f", lse), ("q_starts", "i", starts[0]), ("k_starts", "i", starts[1])):
             (folder / name).write_bytes(struct.pack(f"<{len(numbers)}{kind}", *numbers))
-        run(folder, "attention_delta", defines, sizes, ("o", "do", "lse", "q_starts"),
+        run(folder, "attention_delta", engine, defines, sizes, ("o", "do", "lse", "q_starts"),
             {name: f"undef({tiles * bm * (d if name == 'sums' else 1)})" for name in ("logs", "delta", "sums")})
         (folder / "sums").rename(folder / "cleared")
-        run(folder, "attention_backward", defines,
+        run(folder, "attention_backward", engine, defines,
             sizes | {"kv_heads": kv_heads, "nk": nk, "left": left, "right": right, "scale": scale, "cap": cap,
                      "longest": max(s[1] for s in sequences)},
             ("q", "k", "v", "do", "logs", "delta", "q_starts", "k_starts"),
             {"sums": f"@{folder / 'cleared'}", "dk": f"undef({len(k) * d})", "dv": f"undef({len(v) * dv})"})
-        run(folder, "attention_dq", defines, sizes | {"scale": scale}, ("sums", "q_starts"), {"dq": f"undef({len(q) * d})"})
+        run(folder, "attention_dq", engine, defines, sizes | {"scale": scale}, ("sums", "q_starts"),
+            {"dq": f"undef({len(q) * d})"})
 
 
 def main():
@@ -120,6 +133,8 @@ def main():
     attention([(30, 10)], 1, 1, 64, 64, CAUSAL=1)                       # rows that see nothing
     attention([(150, 300)], 1, 1, 64, 64, left=50, right=2, WINDOW=1)
     attention([(5, 40), (0, 0), (80, 30), (1, 90)], 2, 1, 64, 64, CAUSAL=1)
+    attention([(5, 40), (4, 30), (80, 130), (1, 9), (3, 128), (1, 5)], 2, 1, 64, 64, poisoned=(1, 3, 5))
+    attention([(70, 40), (30, 30)], 1, 1, 64, 64, poisoned=(1,), engine="interp", BM=64)
     attention([(20, 30)], 1, 1, 96, 96)
     attention([(70, 140)], 1, 1, 128, 128)
 

@@ -17,16 +17,16 @@ def halves(count):
     return list(struct.unpack(f"<{count}e", struct.pack(f"<{count}e", *(random.gauss(0, 1) for _ in range(count)))))
 
 
-def row_of(q, keys, values, scores, sink):
-    """A row of o and its logarithm. `scores` turns a product into a score, or None where it is not seen."""
+def row_of(q, keys, values, dv, scores, sink):
+    """A row of o, of dv columns, and its logarithm. `scores` turns a product into a score, or None where it is not seen."""
     seen = [(scores(j, sum(map(float.__mul__, q, key))), value) for j, (key, value) in enumerate(zip(keys, values))]
     seen = [(s, value) for s, value in seen if s is not None]
     top = max([s for s, _ in seen] + [sink])
     if top == -math.inf:
-        return [0.0] * len(values[0]), -math.inf
+        return [0.0] * dv, -math.inf
     weights = [math.exp(s - top) for s, _ in seen]
     total = sum(weights) + math.exp(sink - top)
-    return [sum(w * v[d] for w, (_, v) in zip(weights, seen)) / total for d in range(len(values[0]))], top + math.log(total)
+    return [sum(w * v[d] for w, (_, v) in zip(weights, seen)) / total for d in range(dv)], top + math.log(total)
 
 
 def arguments(folder, tensors, results):
@@ -38,28 +38,34 @@ def arguments(folder, tensors, results):
             yield f"--compare={name}={path}"
 
 
-def run(defines, scalars, tensors, results):
+def run(engine, defines, scalars, tensors, results):
     with tempfile.TemporaryDirectory() as folder:
-        words = [TOOLS / "tilus-run", KERNELS / "attention_sm90.tilus", "--engine=cpu", "--mcpu=sm_90a", "--tolerance=1e-3"]
+        words = [TOOLS / "tilus-run", KERNELS / "attention_sm90.tilus", f"--engine={engine}", "--mcpu=sm_90a", "--tolerance=1e-3"]
         words += [f"-D{name}={value}" for name, value in defines.items()]
         words += [f"--arg={name}={value}" for name, value in scalars.items()]
         print(defines, flush=True)
         subprocess.run(words + list(arguments(pathlib.Path(folder), tensors, results)), check=True)
 
 
-def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, scale=None, **defines):
-    """`sequences` are pairs of rows of q and of k; more than one of them are ragged, [row, head, column]."""
+def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, scale=None, sinks=None, poisoned=(), engine="cpu",
+              **defines):
+    """`sequences` are pairs of rows of q and of k; more than one of them are ragged, [row, head, column]. Those of
+    `poisoned` numbers are NaN."""
     n, nk, scale = sum(s[0] for s in sequences), sum(s[1] for s in sequences), scale or d ** -0.5
     if len(sequences) > 1:
         defines["RAGGED"] = 1
     tokens = defines.get("RAGGED", 0) or defines.get("TOKENS", 0)
     place = (lambda rows, count, i, h: i * count + h) if tokens else (lambda rows, count, i, h: h * rows + i)
     q, k, v = halves(heads * n * d), halves(kv_heads * nk * d), halves(kv_heads * nk * dv)
-    mask, sinks = halves(2 * n * nk), halves(heads)
+    for b, i, x, columns in ((b, i, x, c) for b in poisoned for i, x, c in ((0, q, heads * d), (1, k, kv_heads * d),
+                                                                        (1, v, kv_heads * dv))):
+        begin, end = (sum(s[i] for s in sequences[:e]) * columns for e in (b, b + 1))
+        x[begin:end] = [math.nan] * (end - begin)
+    mask, sinks = halves(2 * n * nk), sinks or halves(heads)
     let = [random.randrange(3) for _ in mask]
     o, lse = [0.0] * (heads * n * dv), [0.0] * (heads * n)
     first = [0, 0]
-    for rows, columns in sequences:
+    for b, (rows, columns) in enumerate(sequences):
         for h in range(heads):
             keys = [place(nk, kv_heads, first[1] + j, h * kv_heads // heads) for j in range(columns)]
             for i in range(rows):
@@ -73,12 +79,15 @@ def attention(sequences, heads, kv_heads, d, dv, left=0, right=0, cap=0.0, scale
                     s = cap * math.tanh(s / cap) if cap else s
                     return None if hidden or (kind == 2 and not let[at]) else s + (mask[at] if kind == 1 else 0)
                 at = place(n, heads, first[0] + i, h)
+                if b in poisoned:
+                    o[at * dv:(at + 1) * dv], lse[h * n + first[0] + i] = [math.nan] * dv, math.nan
+                    continue
                 o[at * dv:(at + 1) * dv], lse[h * n + first[0] + i] = row_of(
                     q[at * d:(at + 1) * d], [k[p * d:(p + 1) * d] for p in keys], [v[p * dv:(p + 1) * dv] for p in keys],
-                    scores, sinks[h] if defines.get("SINKS") else -math.inf)
+                    dv, scores, sinks[h] if defines.get("SINKS") else -math.inf)
         first = [first[0] + rows, first[1] + columns]
     starts = [[sum(s[i] for s in sequences[:e]) for e in range(len(sequences) + 1)] for i in (0, 1)]
-    run(defines | {"D": d, "DV": dv, "LSE": 1, "SOFTCAP": int(cap > 0), "M": "bool" if defines.get("MASK") == 2 else "f16"},
+    run(engine, defines | {"D": d, "DV": dv, "LSE": 1, "SOFTCAP": int(cap > 0), "M": "bool" if defines.get("MASK") == 2 else "f16"},
         {"batch": len(sequences), "heads": heads, "kv_heads": kv_heads, "n": n, "nk": nk,
          "longest": max(s[0] for s in sequences), "masks": 2, "left": left, "right": right, "scale": scale, "cap": cap},
         {"q": ("e", q), "k": ("e", k), "v": ("e", v), "o": ("e", o), "lse": ("f", lse), "sinks": ("f", sinks),
@@ -97,6 +106,11 @@ def main():
     attention([(40, 70)], 2, 2, 64, 64, MASK=1)
     attention([(40, 70)], 2, 2, 64, 64, MASK=2)
     attention([(5, 40), (0, 0), (80, 30), (1, 90)], 2, 1, 64, 64, CAUSAL=1, BLOCKS=2)
+    attention([(5, 40), (4, 30), (80, 130), (1, 9), (3, 128), (2, 0), (1, 5)], 2, 1, 64, 64, poisoned=(1, 3, 6), BLOCKS=3)
+    attention([(5, 40), (30, 130), (4, 30)], 1, 1, 64, 96, poisoned=(2,), WINDOW=1, left=20, right=9)
+    attention([(5, 9), (4, 30)], 1, 1, 64, 64, poisoned=(1,), engine="interp", BN=64)
+    attention([(30, 10)], 2, 1, 64, 64, CAUSAL=1, SINKS=1, sinks=[-math.inf, 0.5])
+    attention([(20, 200)], 1, 1, 64, 64, WINDOW=1, left=150, right=0, BN=64, SINKS=1, sinks=[-math.inf])
     attention([(20, 30)], 1, 1, 96, 96)
     attention([(20, 30)], 1, 1, 192, 128)
 
