@@ -30,8 +30,22 @@ if(NOT TILUS_LLVM_INSIDE)
         VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endif()
 
-add_custom_target(python_libraries DEPENDS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc)
-install(TARGETS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc EXCLUDE_FROM_ALL
+# The module tilusc._call, where Python's headers are; without it the package calls by ctypes.
+set(call)
+find_package(Python3 3.9 COMPONENTS Interpreter Development.Module)
+if(Python3_Development.Module_FOUND)
+    set(call tilus_python_call)
+    add_library(${call} MODULE python/native/call.c)
+    target_include_directories(${call} PRIVATE include ${PROJECT_BINARY_DIR}/include)
+    target_include_directories(${call} SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
+    target_compile_options(${call} PRIVATE -Wno-pedantic)   # a type's slots hold functions as void *
+    target_link_options(${call} PRIVATE -Wl,-z,undefs)      # the interpreter has Python's functions
+    set_target_properties(${call} PROPERTIES OUTPUT_NAME _call PREFIX "" SUFFIX .abi3.so)
+endif()
+
+add_custom_target(python_libraries DEPENDS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc
+    ${call})
+install(TARGETS tilus_rt tilus_matmul tilus_bigint tilus_attention ${compiler} tilus-llc ${call} EXCLUDE_FROM_ALL
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP COMPONENT python
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
 if(NOT TILUS_JANSSON_INSIDE)

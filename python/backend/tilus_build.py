@@ -68,7 +68,7 @@ def build_native(scratch):
 
 def native_files(prefix):
     """Libraries go by the name that they are linked by; a wheel holds no links."""
-    libraries = list(prefix.glob("lib/**/lib*.so.*"))
+    libraries = [*prefix.glob("lib/**/lib*.so.*"), *prefix.glob("lib/**/_call.abi3.so")]
     linked = {path.resolve() for path in libraries if path.is_symlink()}
     for path in sorted(libraries):
         if path not in linked:

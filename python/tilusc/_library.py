@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.machinery
+import importlib.util
 import os
 import threading
 from pathlib import Path
-from typing import Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import _declarations as c
 from .errors import error_of
@@ -58,6 +60,25 @@ def compiler() -> ctypes.CDLL:
     """Loads LLVM with it: for the worker process only."""
     rt()
     return _load("compiler", c.COMPILER)
+
+
+@functools.lru_cache(maxsize=None)
+def call_module() -> Optional[Any]:
+    """Loads tilusc._call, which lies beside the libraries and makes calls without ctypes. None: TILUS_PYTHON_CALL is
+    "ctypes", or there is no such module for this Python."""
+    spec = None
+    if os.environ.get("TILUS_PYTHON_CALL") != "ctypes":
+        spec = importlib.machinery.PathFinder.find_spec("tilusc._call", [str(folder())])
+    if spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def address_of(function: Any) -> int:
+    """Returns the address of a function of a library."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def status_name(status: int) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Set, Tuple
 
 import torch
 
 from . import _declarations as c
-from ._library import check
+from ._library import address_of, call_module, check
 from ._workspaces import is_capturing, streams, workspace
 from .arrays import torch_types
 from .errors import ArgumentError
@@ -57,6 +57,11 @@ class Runner:
         self.packed_bytes, self.biases = plan.packed_size, problem.n
         self.run = plan._native.tilus_matmul_run
         self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
+
+    def function(self) -> Callable[..., torch.Tensor]:
+        """Returns what multiplies: `multiply`, or an object of tilusc._call, which leaves to it what is not ready."""
+        native = call_module()
+        return native.Product(_Native(self)) if native else self.multiply
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
                  residual: Optional[torch.Tensor], out: Optional[torch.Tensor],
@@ -144,6 +149,19 @@ class Runner:
     def _check_residual(self, residual: Optional[torch.Tensor], m: int) -> int:
         _check_added("residual", residual, self.problem.residual, m * self.n, self)
         return residual.data_ptr()
+
+
+class _Native:
+    """What tilusc._call.Product reads of a runner."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.n, self.k, self.most_rows, self.device = runner.n, runner.k, MOST_ROWS, runner.device
+        self.residual, self.scaled = not runner.plain, runner.scaled
+        self.handle, self.run_address = runner.handle, address_of(runner.run)
+        self.activations, self.result, self.f32 = runner.activations, runner.result, torch.float32
+        self.like = torch.empty(0, dtype=runner.result, device=runner.place)
+        self.checked, self.ready, self.streams = runner.checked, runner.plan._ready, streams
+        self.stream_of, self.is_capturing, self.check, self.slow = _stream_of, is_capturing, check, runner.multiply
 
 
 def _check_added(name: str, value: Optional[torch.Tensor], wanted: bool, count: int, runner: Runner) -> None:

@@ -9,7 +9,7 @@ import time
 from typing import Callable, List
 
 from . import __version__
-from ._library import cache_directory, folder, rt
+from ._library import cache_directory, call_module, folder, rt
 
 _PROGRAM = """tilus 1
 program @triple<%n / 128>(%x: ptr<f32> {align = 16}, %n: i32 {divisible = 128}) warps(1) {
@@ -31,7 +31,7 @@ def main(words: List[str]) -> int:
     return not all([_row("tilusc", lambda: f"{__version__}, Python {sys.version.split()[0]}"),
                     _row("libraries", lambda: f"{rt().tilus_rt_version().decode()} in {folder()}"),
                     _row("compiler", _compiler), _row("ptxas", _ptxas), _row("cache", _cache),
-                    _row("torch", _torch), _row("driver", _driver),
+                    _row("torch", _torch), _row("calls", _calls), _row("driver", _driver),
                     *(_row(f"on {engine}", lambda engine=engine: _run(engine)) for engine in ("interp", "cpu", "gpu"))])
 
 
@@ -72,6 +72,10 @@ def _torch() -> str:
         return "none"
     from importlib.metadata import version
     return version("torch")
+
+
+def _calls() -> str:
+    return "tilusc._call" if call_module() else "ctypes, slower"
 
 
 def _driver() -> str:

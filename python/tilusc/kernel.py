@@ -8,11 +8,11 @@ import os
 import struct
 import threading
 import weakref
-from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
 from . import _declarations as c
 from . import engines
-from ._library import check, rt, target_for
+from ._library import address_of, call_module, check, rt, target_for
 from .arrays import Array, describe, fits, is_tensor, torch_module, torch_types
 from .compiler import artefact_target, compile_source
 from .errors import ArgumentError
@@ -178,16 +178,21 @@ class Kernel:
 
 class _Quick:
     """Launches of torch tensors on one device: takes those that are right, and leaves the rest, and what is to be
-    said of them, to the kernel."""
+    said of them, to the kernel. `launch` is a function of arguments and stream that returns false where the arguments
+    are others, and has done nothing then."""
 
     def __init__(self, loaded: Loaded, device: int) -> None:
-        self.loaded, self.device = loaded, device
-        self.stream_of = torch_module()._C._cuda_getCurrentRawStream
-        self.kinds = [_torch_types(a.dtype) if a.kind == "pointer" else a.kind for a in loaded.arguments]
+        torch, native = torch_module()._C, call_module()
+        self.loaded, self.device, self.handle, self.check = loaded, device, loaded.handle.value, check
+        self.stream_of, self.current_device = torch._cuda_getCurrentRawStream, torch._cuda_getDevice
+        self.kinds = tuple(_torch_types(a.dtype) if a.kind == "pointer" else a.kind for a in loaded.arguments)
         self.words = ctypes.c_uint64 * len(self.kinds)
+        self.launch_address = address_of(loaded._launch)
+        self.launch: Callable[[Sequence[Any], Optional[int]], bool] = self._launch
+        if native and not loaded.has_workspace and len(self.kinds) <= native.MAX_ARGUMENTS:
+            self.launch = native.Launch(self)
 
-    def launch(self, args: Sequence[Any], stream: Optional[int]) -> bool:
-        """Returns false where the arguments are others, and has done nothing then."""
+    def _launch(self, args: Sequence[Any], stream: Optional[int]) -> bool:
         words, device = [], self.device
         if len(args) != len(self.kinds):
             return False

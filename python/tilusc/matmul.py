@@ -333,7 +333,7 @@ class Plan:
         """The function of a, packed, bias, residual, out and a_scales that multiplies on the device."""
         if isinstance(self.device, int):
             from ._torch_matmul import Runner
-            return Runner(self).multiply
+            return Runner(self).function()
         from ._cpu_matmul import multiply
         return functools.partial(multiply, self)
 

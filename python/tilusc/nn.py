@@ -94,9 +94,10 @@ class QuantizedLinear(torch.nn.Module):
         return self
 
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
-        if self.permutation is not None:
-            x = x.index_select(-1, self.permutation)
-        return torch_ops.matmul(x, self.packed, self.problem_text, self.bias, residual)
+        buffers = self._buffers         # whose attributes torch finds by a function of Python
+        if buffers["permutation"] is not None:
+            x = x.index_select(-1, buffers["permutation"])
+        return torch_ops.matmul(x, buffers["packed"], self.problem_text, buffers["bias"], residual)
 
     def extra_repr(self) -> str:
         return self.problem_text

@@ -1,0 +1,206 @@
+"""The module tilusc._call, of objects that offer what it asks of torch's tensors, and of functions that stand for the
+library's."""
+import ctypes
+import gc
+import weakref
+from types import SimpleNamespace
+
+import pytest
+from tilusc import _declarations as c
+from tilusc import _library
+
+native = _library.call_module()
+pytestmark = pytest.mark.skipif(native is None, reason="the build had no headers of Python")
+M, N, K, DEVICE, STREAM = 3, 64, 128, 1, 0x7000
+
+
+class Tensor:
+    """What the module asks of a tensor."""
+
+    def __init__(self, shape, dtype="f16", address=0x1000, device=DEVICE, stride=None, contiguous=True):
+        self.shape, self.dtype, self.address, self.device = tuple(shape), dtype, address, device
+        self.strides, self.contiguous = stride or (self.shape[-1], 1), contiguous
+
+    def data_ptr(self):
+        return self.address
+
+    def get_device(self):
+        return self.device
+
+    def stride(self):
+        return self.strides
+
+    def is_contiguous(self):
+        return self.contiguous
+
+    def numel(self):
+        return self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
+
+    def new_empty(self, *shape):
+        return Tensor(shape, self.dtype, 0xc000, self.device)
+
+
+def fail(status):
+    raise RuntimeError(f"status {status}")
+
+
+class Products:
+    """A Product, the calls that reached the library, and those that were left to Python."""
+
+    def __init__(self, **changes):
+        self.calls, self.left, self.status, self.capturing = [], [], 0, False
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._ran)
+        self.state = SimpleNamespace(**{**dict(
+            device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, activations="f16", result="f16",
+            f32="f32", like=Tensor((0, 0)), checked={(0x2000, 0)}, ready={0: 16, 2: 4096}, check=fail,
+            streams={(DEVICE, STREAM): (0xa000, 4096)}, stream_of=lambda device: STREAM, handle=0x55,
+            is_capturing=lambda: self.capturing, run_address=ctypes.cast(self._run, ctypes.c_void_p).value,
+            slow=self._slow), **changes})
+        self.product = native.Product(self.state)
+
+    def _ran(self, handle, stream, call):
+        self.calls.append((handle, stream, c.tilus_matmul_call.from_buffer_copy(
+            ctypes.string_at(call, ctypes.sizeof(c.tilus_matmul_call)))))
+        return self.status
+
+    def _slow(self, *args):
+        self.left.append(args)
+        return "slow"
+
+    def __call__(self, a=None, packed=None, bias=None, residual=None, out=None, *scales):
+        return self.product(a or Tensor((M, K)), packed or Tensor((9,), address=0x2000), bias, residual, out, *scales)
+
+
+def test_call_has_its_fields():
+    products = Products()
+    out = Tensor((M, N), address=0x3000)
+    assert products(Tensor((M, K), stride=(200, 1)), out=out) is out and not products.left
+    handle, stream, call = products.calls[0]
+    assert (handle, stream, call.struct_size) == (0x55, STREAM, ctypes.sizeof(c.tilus_matmul_call))
+    given = {name: getattr(call, name) for name, _ in c.tilus_matmul_call._fields_ if getattr(call, name)}
+    assert given == dict(struct_size=call.struct_size, m=M, a=0x1000, a_stride=200, weights=0x2000, c=0x3000,
+                         workspace=0xa000, workspace_size=4096)
+
+
+def test_result_is_made():
+    products = Products()
+    out = products()
+    assert (out.shape, out.address) == ((M, N), 0xc000) and products.calls[0][2].c == 0xc000
+
+
+def test_bias_residual_and_scales():
+    products = Products(residual=True, scaled=True, checked={(0x2000, 0x2100)})
+    products(None, None, Tensor((N,), address=0x2100), Tensor((M, N), address=0x4000), None,
+             Tensor((M,), "f32", address=0x5000))
+    call = products.calls[0][2]
+    assert (call.bias, call.residual, call.a_scales) == (0x2100, 0x4000, 0x5000)
+    assert products(None, None, Tensor((N,), address=0x2100), Tensor((M, N))) == "slow"     # no scales
+
+
+@pytest.mark.parametrize("wrong", [
+    dict(a=Tensor((M, K), "f32")), dict(a=Tensor((M, K), device=0)), dict(a=Tensor((M, K + 1))), dict(a=Tensor((0, K))),
+    dict(a=Tensor((65537, K))), dict(a=Tensor((M, K), stride=(1, M))), dict(a=Tensor((1, M, K))), dict(a=5),
+    dict(a=Tensor((5, K))),                                             # rows that nothing is prepared for
+    dict(packed=Tensor((9,), address=0x2200)), dict(packed="x"), dict(bias=Tensor((N,))), dict(residual=Tensor((M, N))),
+    dict(out=Tensor((M, N + 1))), dict(out=Tensor((M, N), "f32")), dict(out=Tensor((M, N), device=0)),
+    dict(out=Tensor((M, N), contiguous=False)), dict(out=Tensor((M * N,)))])
+def test_what_differs_is_left_to_python(wrong):
+    products = Products()
+    assert products(**wrong) == "slow" and not products.calls
+    assert len(products.left) == 1 and len(products.left[0]) == 5
+
+
+@pytest.mark.parametrize("change", [
+    dict(checked=set()), dict(ready={}), dict(streams={}), dict(streams={(DEVICE, STREAM): (0xa000, 4095)}),
+    dict(is_capturing=lambda: True), dict(residual=True), dict(scaled=True), dict(stream_of=fail)])
+def test_state_that_is_not_ready_is_left_to_python(change):
+    products = Products(**change)
+    assert products() == "slow" and not products.calls
+
+
+@pytest.mark.parametrize("wrong", [Tensor((M, N), "f32"), Tensor((M, N + 1)), Tensor((M, N), device=0),
+                                   Tensor((M, N), contiguous=False), None])
+def test_residual_is_checked(wrong):
+    products = Products(residual=True)
+    assert products(residual=wrong) == "slow" and not products.calls
+
+
+def test_status_is_raised():
+    products = Products()
+    products.status = 6
+    with pytest.raises(RuntimeError, match="status 6"):
+        products()
+    assert len(products.calls) == 1 and not products.left
+
+
+def test_named_and_missing_arguments_go_to_python():
+    products = Products(slow=lambda *args, **named: (args, named))
+    assert products.product(1, packed=2) == ((1,), {"packed": 2})
+    assert products.product() == ((), {})
+
+
+def test_product_is_collected_with_what_it_holds():
+    products = Products()
+    products.state.checked.add(products.product)        # a cycle
+    gone = weakref.ref(products)
+    del products
+    gc.collect()
+    assert gone() is None
+
+
+# ---- kernels -----------------------------------------------------------------------
+
+class Launches:
+    """A Launch of a pointer, an integer and a real number, and the words that reached the library."""
+
+    def __init__(self, **changes):
+        self.calls, self.status = [], 0
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+                                     ctypes.c_size_t, ctypes.c_uint64, ctypes.c_size_t)(self._ran)
+        self.state = SimpleNamespace(**{**dict(
+            device=DEVICE, kinds=(frozenset({"f16", "u8"}), "integer", "real"), stream_of=lambda device: STREAM,
+            current_device=lambda: DEVICE, check=fail, handle=0x66,
+            launch_address=ctypes.cast(self._run, ctypes.c_void_p).value), **changes})
+        self.launch = native.Launch(self.state)
+
+    def _ran(self, handle, stream, words, count, workspace, size):
+        self.calls.append((handle, stream, words[:count], workspace, size))
+        return self.status
+
+
+def test_launch_has_its_words():
+    launches = Launches()
+    for dtype in ("f16", "u8", "f16"):
+        assert launches.launch((Tensor((4,), dtype), -2, 1.5), None) is True
+    words = [0x1000, 2 ** 64 - 2, 0x3ff8000000000000]
+    assert launches.calls == [(0x66, STREAM, words, 0, 0)] * 3
+    launches.launch((Tensor((4,)), 2 ** 70 + 1, 0.0), 0x8000)
+    assert launches.calls[3][1:3] == (0x8000, [0x1000, 1, 0])
+
+
+@pytest.mark.parametrize("values", [
+    (), (Tensor((4,)), 1), (Tensor((4,), "f32"), 1, 1.0), (Tensor((4,), device=0), 1, 1.0), (0x1000, 1, 1.0),
+    (Tensor((4,), contiguous=False), 1, 1.0), (Tensor((4,)), True, 1.0), (Tensor((4,)), 1.0, 1.0), (Tensor((4,)), 1, 1),
+    [Tensor((4,)), 1, 1.0]])
+def test_other_arguments_are_not_launched(values):
+    launches = Launches()
+    assert launches.launch(values, None) is False and not launches.calls
+
+
+def test_special_streams_need_the_current_device():
+    for stream in (0, 1, 2):
+        assert Launches().launch((Tensor((4,)), 1, 1.0), stream) is True
+        assert Launches(current_device=lambda: DEVICE + 1).launch((Tensor((4,)), 1, 1.0), stream) is False
+    assert Launches(current_device=fail).launch((Tensor((4,)), 1, 1.0), 3) is True
+
+
+def test_status_of_a_launch_is_raised():
+    launches = Launches()
+    launches.status = 1
+    with pytest.raises(RuntimeError, match="status 1"):
+        launches.launch((Tensor((4,)), 1, 1.0), None)
+
+
+def test_too_many_arguments():
+    with pytest.raises(ValueError, match="65 arguments"):
+        Launches(kinds=("real",) * (native.MAX_ARGUMENTS + 1))
