@@ -19,10 +19,12 @@ from pathlib import Path
 
 # Seconds between two lines where the output is no terminal.
 PLAIN_INTERVAL = 30
+# How many of the longest tests are named.
+LONGEST = 12
 FAILURES = {"FAIL", "TIMEOUT", "UNRESOLVED", "XPASS"}
 RESULT = re.compile(r"([A-Z]+): (.*) \((\d+) of (\d+)\)$")
-FAILED = re.compile(r"\*+ TEST '.*' FAILED \*+$")
-END = re.compile(r"\*{20,}$")
+REPORT = re.compile(r"\*+ TEST '.*' (?:FAILED|(RESULTS)) \*+$")
+END = re.compile(r"\*{10,}$")
 SUMMARY = re.compile(r"(Failed|Timed Out|Unresolved|Unexpectedly Passed) Tests \(|Testing Time: ")
 
 
@@ -63,24 +65,25 @@ def from_last_command(lines):
     return [line for line in kept if not line.startswith("# executed command: ")]
 
 
-def failures_shortened(lines):
-    """The lines, with each report of a failure as soon as it is whole, shortened."""
+def reports_shortened(lines):
+    """The lines, with each report of a failure as soon as it is whole, shortened, and without those of times."""
     block = []
     for line in lines:
-        if block or FAILED.match(line):
-            block.append(line)
-            if not END.match(line):
-                continue
-            line = "".join(from_last_command(block))
+        if not block and not REPORT.match(line):
+            yield line
+            continue
+        block.append(line)
+        if END.match(line):
+            if not REPORT.match(block[0])[1]:
+                yield "".join(from_last_command(block))
             block = []
-        yield line
     yield from block
 
 
 def follow(lines):
     """Passes on what lit says of failures while it runs, and shows the progress."""
     progress, summary = Progress(), False
-    for line in failures_shortened(lines):
+    for line in reports_shortened(lines):
         result = RESULT.match(line)
         summary = summary or SUMMARY.match(line)
         if result:
@@ -95,7 +98,7 @@ def follow(lines):
 
 def run_lit(arguments, report):
     command = [arguments.lit, "-v", f"-j{arguments.jobs}", "-o", report]
-    command += [f"--param={param}" for param in arguments.param]
+    command += [f"--param={param}" for param in ["times", *arguments.param]]
     command += ["--filter", arguments.filter] if arguments.filter else []
     with subprocess.Popen([*command, *arguments.suite], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, errors="replace") as lit:
@@ -103,17 +106,16 @@ def run_lit(arguments, report):
     return lit.returncode
 
 
-def read_cases(report):
-    """Name, code and output of each case; a program has its cases, unless it broke itself."""
+def read_tests(report):
     try:
-        tests = json.loads(report.read_text())["tests"]
+        return json.loads(report.read_text())["tests"]
     except (OSError, ValueError):
         return []
-    return list(cases_of_programs(tests))
 
 
 def cases_of_programs(tests):
-    """lit lists a program behind its cases, whose names begin with the program's."""
+    """Name, code and output of each case; a program has its cases, unless it broke itself. lit lists a program
+    behind its cases, whose names begin with the program's."""
     own = []
     for test in tests:
         if ":" in test["name"].partition(" :: ")[2]:
@@ -124,6 +126,15 @@ def cases_of_programs(tests):
         if broke or not own:
             yield test
         own = []
+
+
+def say_times(tests):
+    """The processor time, and where most of it went."""
+    times = {test["name"]: test["metrics"]["cpu"] for test in tests if test.get("metrics")}
+    longest = sorted(times, key=times.get, reverse=True)[:LONGEST]
+    print(f"\n{sum(times.values()):.0f} s of processor time, the longest tests:")
+    for name in longest:
+        print(f"{times[name]:6.0f}  {name}")
 
 
 def say_skipped(skipped):
@@ -156,11 +167,13 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "results.json")
         status = run_lit(arguments, report)
-        cases = read_cases(report)
+        tests = read_tests(report)
+    cases = list(cases_of_programs(tests))
     failed = [case["name"] for case in cases if case["code"] in FAILURES]
     skipped = [case for case in cases if case["code"] == "UNSUPPORTED"]
     if status and not failed:
         failed = [f"lit ended with status {status}"]
+    say_times(tests)
     say_skipped(skipped)
     for note in arguments.note:
         print(f"\n*** {note}")
