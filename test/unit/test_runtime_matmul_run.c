@@ -359,6 +359,9 @@ static void the_null_stream_is_of_the_device(void **state)
     int launches = 1 + launches_of(s.plan, 7);
     assert_int_equal(fake->launches, launches);
     assert_string_equal(fake->log[launches - 1].name, "matmul");
+    fake->fail = "cuLaunchKernel:1";
+    assert_int_equal(tilus_matmul_run(s.plan, NULL, &call), TILUS_ERROR_DRIVER);
+    fake->fail = NULL;
     session_close(&s);
 }
 

@@ -118,6 +118,21 @@ def check_navigation(c):
     assert covered(TEXT, program["range"]).startswith("program @sum") and covered(TEXT, program["range"]).endswith("}")
 
 
+def check_positions(c):
+    """Characters of two units before an edit, and before an answer's place; ends of lines of two bytes."""
+    c.open(URI, "tilus 1\n// 𝒟 param Q = 1\n", 600)
+    begin = c.texts[URI].index("//")
+    c.change(URI, begin, c.texts[URI].index("param"), "", 601)
+    symbols = c.request("textDocument/documentSymbol", textDocument={"uri": URI})
+    assert [s["name"] for s in symbols] == ["Q"], symbols
+    for text in ["// 𝒟  \n// \n", "param A = 1  \r\nparam B = 2 \r\n"]:
+        c.open(URI, text, 602)
+        edits = c.request("textDocument/formatting", textDocument={"uri": URI}, options={})
+        assert apply(text, edits).split() == text.split() and " \r" not in apply(text, edits), edits
+        assert " \n" not in apply(text, edits), edits
+    c.open(URI, TEXT, 5)
+
+
 def check_rename(c):
     def rename(where, name):
         return apply(TEXT, c.at("rename", URI, where, newName=name)["changes"][URI])
@@ -132,7 +147,7 @@ def check_rename(c):
     for where, name, words in [("%ne^xt = ", "t", "in use"), ("%ne^xt = ", "a b", "no name"),
                                ("%ne^xt = ", "", "no name"), ("param B^N", "L", "in use"),
                                ("param B^N", "spatial", "word of the language"), ("param B^N", "i6", "word"),
-                               ("param B^N", "7", "no name"), ("param B^N", "WIDTH", "in use"),
+                               ("param B^N", "add", "word"), ("param B^N", "7", "no name"), ("param B^N", "WIDTH", "in use"),
                                ("@tw^ice<M>", "sum", "in use"), ("ti^lus 1", "x", "no name here"),
                                (".. WID^TH", "x", "not open")]:
         refuses(lambda: c.at("rename", URI, where, newName=name), words)
@@ -218,9 +233,8 @@ client = Client()
 capabilities = client.start()["capabilities"]
 assert capabilities["positionEncoding"] == "utf-16"
 client.open(URI, TEXT)
-for check in (check_diagnostics, check_hover, check_broken, check_navigation, check_rename, check_completion,
-              check_formatting,
-              check_hints, check_facts, check_configuration):
+for check in (check_diagnostics, check_hover, check_broken, check_navigation, check_positions, check_rename,
+              check_completion, check_formatting, check_hints, check_facts, check_configuration):
     check(client)
 client.notify("textDocument/didClose", textDocument={"uri": URI})
 refuses(lambda: client.at("hover", URI, 0), "not open")
