@@ -87,18 +87,28 @@ static void rewrite_line(Rewrite *r, const char *line, const char *end)
         fwrite(line, 1, (size_t)(end - line), r->out);
 }
 
-/* The table of files, whose names are texts in quotes. */
+/* Adds a file's name. ptxas takes ASCII alone, knows no escaped quote, and splits paths at a
+ * backslash: such bytes are percent-encoded, as in URIs (RFC 3986, section 2.1). */
+static void add_name(Rewrite *r, const char *name)
+{
+    for (; *name; name++)
+        if (*name < ' ' || *name > '~' || strchr("\"\\%", *name))
+            fprintf(r->out, "%%%02X", (unsigned char)*name);
+        else
+            fputc(*name, r->out);
+}
+
+/* Adds the table of files, whose names are in quotes. */
 static void add_files(Rewrite *r)
 {
     for (unsigned i = 0; i < r->file_count; i++) {
         fprintf(r->out, "\t.file\t%u \"", i + 1);
-        for (const char *s = r->files[i]->file ? r->files[i]->file : ""; *s; s++)
-            fprintf(r->out, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
+        add_name(r, r->files[i]->file ? r->files[i]->file : "");
         fputs("\"\n", r->out);
     }
 }
 
-/* The names of functions, by labels. */
+/* Adds the names of functions, by labels. */
 static void add_names(Rewrite *r)
 {
     if (!r->any_named)

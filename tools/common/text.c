@@ -45,3 +45,20 @@ void text_print(FILE *out, const char *text, size_t size)
         before = c;
     }
 }
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                                              : -1;
+}
+
+void text_percent_decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        bool coded = *from == '%' && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0;
+        *to = coded ? (char)(hex_digit(from[1]) * 16 + hex_digit(from[2])) : *from;
+        from += coded ? 3 : 1;
+    }
+    *to = '\0';
+}

@@ -17,4 +17,8 @@ const char *text_duration(char *text, int64_t seconds);
  * "?": those of ASCII, and those that UTF-8 spells C2 80 to C2 9F. */
 void text_print(FILE *out, const char *text, size_t size);
 
+/* Decodes a percent-encoded text, "caf%C3%A9", in place (RFC 3986, section 2.1). A percent sign
+ * without two hexadecimal digits stays. */
+void text_percent_decode(char *text);
+
 #endif

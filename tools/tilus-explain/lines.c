@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "tool.h"
 
+#include "common/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +23,19 @@ typedef struct Walk {
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* Reads `.file 1 "name"`; LLVM escapes quotes and backslashes in names by backslashes. */
+/* Reads `.file 1 "name"`, where the name is percent-encoded. */
 static void take_file(Walk *w, const char *text, size_t size)
 {
     unsigned number;
-    char key[16], *name = malloc(size + 1);
-    const char *at = memchr(text, '"', size), *end = text + size;
-    size_t n = 0;
-    if (name && at && sscanf(text, " .file %u", &number) == 1) {
-        for (at++; at < end && *at != '"'; at++)
-            name[n++] = *at == '\\' && at + 1 < end ? *++at : *at;
+    char key[16], *copy = strndup(text, size), *name = copy ? strchr(copy, '"') : NULL;
+    char *end = name ? strchr(name + 1, '"') : NULL;
+    if (end && sscanf(copy, " .file %u", &number) == 1) {
+        *end = '\0';
+        text_percent_decode(name + 1);
         snprintf(key, sizeof key, "%u", number);
-        doc_put(w->e, w->names, key, doc_text_n(name, n));
+        doc_put(w->e, w->names, key, doc_text(name + 1));
     }
-    free(name);
+    free(copy);
 }
 
 /* ---- instructions ----------------------------------------------------------------------- */
@@ -114,7 +115,7 @@ static void go_to(Walk *w, const char *file, unsigned line)
 
 /* ---- SASS ----------------------------------------------------------------------------------- */
 
-/* Reads `//## File "name", line 7`. */
+/* Reads `//## File "name", line 7`, where the name is that of the PTX. */
 static bool take_mark(Walk *w, const char *text)
 {
     char name[sizeof w->file];
@@ -122,6 +123,7 @@ static bool take_mark(Walk *w, const char *text)
     const char *at = strstr(text, "//## File \"");
     if (!at || sscanf(at, "//## File \"%1023[^\"]\", line %u", name, &line) != 2)
         return false;
+    text_percent_decode(name);
     go_to(w, line ? name : "", line);
     return true;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "lsp.h"
 
+#include "common/text.h"
 #include "support/utf8.h"
 
 #include <stdarg.h>
@@ -98,25 +99,14 @@ json_t *buffer_json(Buffer *b)
 
 /* ---- URIs ----------------------------------------------------------------------- */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                                              : -1;
-}
-
 char *uri_to_path(const char *uri)
 {
     static const char scheme[] = "file://";
     bool file = !strncmp(uri, scheme, sizeof scheme - 1);
     const char *from = file ? uri + sizeof scheme - 1 : uri;
-    char *path = lsp_strndup(from, strlen(from)), *to = path;
-    for (; file && *from; to++) {
-        bool coded = *from == '%' && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0;
-        *to = coded ? (char)(hex_digit(from[1]) * 16 + hex_digit(from[2])) : *from;
-        from += coded ? 3 : 1;
-    }
+    char *path = lsp_strndup(from, strlen(from));
     if (file)
-        *to = '\0';
+        text_percent_decode(path);
     return path;
 }
 
