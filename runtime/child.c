@@ -5,6 +5,7 @@
 
 #include "child_process.h"
 #include "support/sized.h"
+#include "support/templates.h"
 #include "tilus/artefact.h"
 
 #include <dlfcn.h>
@@ -365,8 +366,6 @@ tilus_status tilus_attention_compile_in_child(void *data, const char *program,
 {
     const tilus_child_source source = {.program = program, .parameters = parameters,
                                        .target = target};
-    const char *template = !strcmp(program, "attention") ? "attention_sm90"
-                           : !strncmp(program, "attention_", 10) ? "attention_backward"
-                           : !strcmp(program, "mla") ? "mla" : "attention_decode";
-    return compile_template(template, data, &source, bytes, size, message, message_size);
+    return compile_template(template_of("attention", program), data, &source, bytes, size,
+                            message, message_size);
 }

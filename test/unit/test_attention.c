@@ -10,60 +10,22 @@
 
 #include <cmocka.h>
 
-#include "api/defines.h"
-#include "attention/internal.h"
-#include "tilus/tilus.h"
-#include "tilus/types.h"
+#include "library_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "attention/internal.h"
+#include "tilus/types.h"
 
 enum { SEQUENCES_MAX = 4 };
 
-static tilus_rt *rt;
 static tilus_attention *attention;
-
-static void assert_ok(tilus_status status)
-{
-    if (status != TILUS_OK)
-        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
-}
-
-/* Compiles as tilus_attention_compile does, but without optimizations, which take most of its
- * time. */
-static tilus_status compile(void *data, const char *program, const char *parameters,
-                            const char *target, void **bytes, size_t *size, char *message,
-                            size_t message_size)
-{
-    tilus_define defines[DEFINES_MAX];
-    size_t length;
-    const char *name = !strcmp(program, "attention") ? "attention_sm90"
-                       : !strncmp(program, "attention_", 10) ? "attention_backward"
-                       : !strcmp(program, "mla") ? "mla" : "attention_decode";
-    const char *text = tilus_template_text(name, &length);
-    char *words = strdup(parameters);
-    tilus_diag *diag = tilus_diag_new();
-    (void)data;
-    assert_true(words && diag);
-    const tilus_jit_options options = {.struct_size = sizeof options, .defines = defines,
-                                       .define_count = (size_t)defines_split(words, defines),
-                                       .program = program, .target = target};
-    tilus_status status = tilus_jit(diag, text, length, &options, bytes, size);
-    if (status != TILUS_OK && tilus_diag_count(diag))
-        snprintf(message, message_size, "%s", tilus_diag_text(diag, 0));
-    tilus_diag_free(diag);
-    free(words);
-    return status;
-}
 
 static int set_up(void **state)
 {
     (void)state;
-    const tilus_rt_options device = {.struct_size = sizeof device,
-                                     .devices = tilus_find_device("h200"),
-                                     .device_count = 1, .engine = tilus_cpu_engine()};
-    const tilus_attention_options options = {.struct_size = sizeof options, .compile = compile};
-    char message[256];
-    assert_ok(tilus_rt_open(&device, &rt, message, sizeof message));
+    const tilus_attention_options options = {.struct_size = sizeof options,
+                                             .compile = compile_plainly,
+                                             .compile_data = "attention"};
+    open_rt();
     assert_ok(tilus_attention_open(rt, &options, &attention));
     return 0;
 }

@@ -8,54 +8,18 @@
 
 #include <cmocka.h>
 
-#include "api/defines.h"
+#include "library_fixture.h"
+
 #include "bigint/internal.h"
-#include "tilus/tilus.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static tilus_rt *rt;
 static tilus_bigint *bigint;
-
-static void assert_ok(tilus_status status)
-{
-    if (status != TILUS_OK)
-        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
-}
-
-/* Compiles as tilus_bigint_compile does, but without optimizations, which take most of its time. */
-static tilus_status compile(void *data, const char *program, const char *parameters,
-                            const char *target, void **bytes, size_t *size, char *message,
-                            size_t message_size)
-{
-    tilus_define defines[DEFINES_MAX];
-    size_t length;
-    bool product = !strcmp(program, "product") || !strcmp(program, "carry");
-    const char *text = tilus_template_text(product ? "bigint" : "bigint_ntt", &length);
-    char *words = strdup(parameters);
-    tilus_diag *diag = tilus_diag_new();
-    (void)data;
-    (void)message;
-    (void)message_size;
-    assert_true(words && diag);
-    const tilus_jit_options options = {.struct_size = sizeof options, .defines = defines,
-                                       .define_count = (size_t)defines_split(words, defines),
-                                       .program = program, .target = target};
-    tilus_status status = tilus_jit(diag, text, length, &options, bytes, size);
-    tilus_diag_free(diag);
-    free(words);
-    return status;
-}
 
 static int set_up(void **state)
 {
     (void)state;
-    const tilus_rt_options device = {.struct_size = sizeof device,
-                                     .devices = tilus_find_device("h200"),
-                                     .device_count = 1, .engine = tilus_cpu_engine()};
-    const tilus_bigint_options options = {.struct_size = sizeof options, .compile = compile};
-    char message[256];
-    assert_ok(tilus_rt_open(&device, &rt, message, sizeof message));
+    const tilus_bigint_options options = {.struct_size = sizeof options,
+                                          .compile = compile_plainly, .compile_data = "bigint"};
+    open_rt();
     assert_ok(tilus_bigint_open(rt, &options, &bigint));
     return 0;
 }
