@@ -59,17 +59,18 @@ class QuantizedLinear(torch.nn.Module):
         return cls._make(problem, quantize(host, problem, clip_steps=clip_steps), bias, None, device)
 
     @classmethod
-    def from_weight(cls, weight: Any, *, activations: str = "", function: str = "none", approximate: bool = False,
-                    pad: bool = False, device: Union[int, str, None] = None) -> "QuantizedLinear":
+    def from_weight(cls, weight: Any, *, activations: str = "", result: str = "", function: str = "none",
+                    approximate: bool = False, pad: bool = False,
+                    device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Takes a matrix of a checkpoint as it is: a QuantizedWeight of tilusc.formats, or the MatmulWeights of it.
-        Columns of activations are put in order where it has a permutation (act-order). `approximate` and `pad` are
-        those of QuantizedWeight.to_matmul."""
+        Columns of activations are put in order where it has a permutation (act-order). `result` is f16, bf16 or f32,
+        by default the scales' type. `approximate` and `pad` are those of QuantizedWeight.to_matmul."""
         known = weight if hasattr(weight, "zeros_kind") else weight.to_matmul(approximate, pad)
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)
         order = None if known.permutation is None else torch.from_numpy(known.permutation).to(torch.int64)
         problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, activations,
-                          known.scales_type, function=function, bias=bias is not None)
+                          known.scales_type, result, function, bias is not None)
         return cls._make(problem, (known.codes, known.scales, known.zeros), bias, order, device)
 
     @classmethod

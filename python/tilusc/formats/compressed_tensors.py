@@ -12,14 +12,17 @@ from .weight import QuantizedWeight, integer_weight
 
 
 def scheme_of(layer: Layer) -> Dict[str, Any]:
-    """Returns the `weights` of the configuration's group that the module is in; {} if there is
-    none. Names and patterns come before classes like "Linear"."""
-    groups = [x for x in section(layer.config, "config_groups").values() if isinstance(x, dict)]
-    named = [x for x in groups if any(_names(t, layer.module) for t in _targets(x))]
+    """Returns the `weights` of the configuration's group that the module is in; {} if there is none."""
+    return section(group_of(layer.config, layer.module), "weights")
+
+
+def group_of(config: Dict[str, Any], module: str) -> Dict[str, Any]:
+    """Returns the configuration's group that a module is in; {} if there is none. Names and patterns come before
+    classes like "Linear"."""
+    groups = [x for x in section(config, "config_groups").values() if isinstance(x, dict)]
+    named = [x for x in groups if any(_names(t, module) for t in _targets(x))]
     classes = [x for x in groups if any(_is_class(t) for t in _targets(x))]
-    for group in named + classes:
-        return section(group, "weights")
-    return {}
+    return (named + classes + [{}])[0]
 
 
 def _targets(group: Dict[str, Any]):

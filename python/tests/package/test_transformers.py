@@ -1,0 +1,190 @@
+"""The quantizer of transformers, with a random Llama of 2 layers on the CPU engine."""
+import json
+
+import numpy as np
+import pytest
+import tilusc.formats
+from tilusc.quantize import Scheme
+from tilusc.quantize_checkpoint import Job
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers", "5.0")
+from tilusc.matmul import Problem, quantize  # noqa: E402
+from tilusc.nn import QuantizedLinear  # noqa: E402
+from tilusc.transformers import TilusConfig, config_for  # noqa: E402
+
+TOKENS = torch.tensor([[1, 5, 9, 2, 40, 33, 7]])
+MATRICES = 14       # of two layers
+
+
+@pytest.fixture(scope="module")
+def floats(tmp_path_factory):
+    """A folder with a model of f16."""
+    folder = tmp_path_factory.mktemp("llama")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(vocab_size=64, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+                                      num_attention_heads=4, num_key_value_heads=2, attention_bias=True,
+                                      tie_word_embeddings=False, initializer_range=0.1)
+    model = transformers.LlamaForCausalLM(config)
+    for name, value in model.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(value)
+    model.half().save_pretrained(folder)
+    return folder
+
+
+def load(folder, **options):
+    options.setdefault("dtype", torch.float16)
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
+
+
+def layers(model):
+    return {name: module for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
+
+
+def logits(model, **options):
+    with torch.inference_mode():
+        return model(TOKENS, **options).logits.float()
+
+
+def near(have, want, share=0.01):
+    return torch.isfinite(have).all() and (have - want).norm() < share * want.norm()
+
+
+def dense(folder, matrices):
+    """The logits of the model of a folder in f32, whose matrices are others."""
+    model = load(folder, dtype=torch.float32)
+    found = 0
+    for name, module in model.named_modules():
+        if name + ".weight" in matrices:
+            module.weight.data = torch.from_numpy(matrices[name + ".weight"])
+            found += 1
+    assert found == MATRICES
+    return logits(model)
+
+
+def nearest(folder, weights="u4", group=128, zeros="integer"):
+    """The matrices of a model, each to the nearest code."""
+    made = {}
+    for name, value in load(folder).state_dict().items():
+        if "_proj.weight" in name:
+            problem = Problem(weights, *value.shape, group, zeros)
+            codes, scales, grid = quantize(value, problem)
+            known = tilusc.formats.MatmulWeights(weights, *value.shape, group, "f16", zeros, codes, scales, grid,
+                                                 None, None)
+            made[name] = known.dequantize()
+    return made
+
+
+def of_checkpoint(folder):
+    with tilusc.formats.open(str(folder)) as model:
+        return {name: model.weight(name).dequantize() for name in model.names() if "_proj" in name}
+
+
+@pytest.mark.parametrize("weights, group, zeros", [("u4", 128, "integer"), ("f6e3m2", 32, "none"), ("u3", 64, "float")])
+def test_floats_are_quantized_while_they_are_loaded(floats, weights, group, zeros):
+    model = load(floats, quantization_config=TilusConfig(weights, group, zeros))
+    assert len(layers(model)) == MATRICES and type(model.lm_head) is torch.nn.Linear
+    layer = model.model.layers[0].self_attn.k_proj
+    assert str(layer.problem) == f"weights={weights} n=64 k=128" + (f" group={group}" if group != 128 else "") + \
+        (f" zeros={zeros}" if zeros != "none" else "") + " scales=f16 result=f16 bias=1"
+    assert near(logits(model), dense(floats, nearest(floats, weights, group, zeros)))
+
+
+@pytest.mark.parametrize("scheme", [Scheme("u4", 128, "integer"), Scheme("f6e3m2", 32), Scheme("u3", 64, "float"),
+                                    Scheme("i5", 0, scales="bf16")], ids=lambda scheme: scheme.weights)
+def test_own_layout(floats, tmp_path, scheme):
+    """What tilus-quantize wrote is loaded without an argument; f16 scales serve a model of bf16."""
+    Job(str(floats), str(tmp_path / "codes"), scheme, layout="tilus").run()
+    want = dense(floats, of_checkpoint(tmp_path / "codes"))
+    for dtype, share in ((torch.float16, 0.01), (torch.bfloat16, 0.05)):
+        model = load(tmp_path / "codes", dtype=dtype)
+        assert len(layers(model)) == MATRICES and model.dtype is dtype
+        assert {layer.problem.result for layer in layers(model).values()} == {str(dtype)[6:].replace("loat", "")}
+        assert near(logits(model), want, share)
+
+
+@pytest.mark.parametrize("scheme", [Scheme("u4", 128, "integer"), Scheme("i3", 64), Scheme("f8e4m3", 0)],
+                         ids=lambda scheme: scheme.weights)
+def test_compressed_tensors(floats, tmp_path, scheme):
+    Job(str(floats), str(tmp_path), scheme).run()
+    config = config_for(tmp_path)
+    assert config.quantization_config["source"]["quant_method"] == "compressed-tensors"
+    model = load(tmp_path, config=config)
+    assert {layer.problem.weights for layer in layers(model).values()} == {scheme.weights}
+    assert near(logits(model), dense(floats, of_checkpoint(tmp_path)))
+
+
+def test_saved_as_packed(floats, tmp_path):
+    model = load(floats, quantization_config=TilusConfig("u4", ignore=["model.layers.1.mlp.down_proj", "lm_head"]))
+    assert len(layers(model)) == MATRICES - 1
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
+    assert config["quant_method"] == "tilus" and len(config["packed"]) == MATRICES - 1
+    again = load(tmp_path)
+    assert layers(again).keys() == layers(model).keys() and torch.equal(logits(again), logits(model))
+
+
+def change(folder, edit):
+    """Changes the tensors of a folder's first file that has matrices."""
+    from safetensors.torch import load_file, save_file
+    for path in sorted(folder.glob("*.safetensors")):
+        tensors = load_file(path)
+        if edit(tensors):
+            return save_file(tensors, path, {"format": "pt"})
+    raise AssertionError("nothing was changed")
+
+
+def test_packed_for_another_gpu_is_refused(floats, tmp_path):
+    load(floats, quantization_config=TilusConfig("u4")).save_pretrained(tmp_path)
+
+    def edit(tensors):
+        tensors["model.layers.1.self_attn.q_proj.packed"][-256:] += 1
+        return True
+    change(tmp_path, edit)
+    with pytest.raises(tilusc.Error, match="packed|identity|weights"):
+        load(tmp_path)
+
+
+def test_missing_tensor_is_said(floats, tmp_path):
+    Job(str(floats), str(tmp_path), Scheme("u4", 128, "integer"), layout="tilus").run()
+    change(tmp_path, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight_zeros", None) is not None)
+    with pytest.raises(tilusc.formats.FormatError, match="layers.1.mlp.up_proj.weight_zeros: there is no such tensor"):
+        load(tmp_path)
+
+
+def test_wrong_shape_is_said(floats, tmp_path):
+    Job(str(floats), str(tmp_path), Scheme("u4", 128, "integer"), layout="tilus").run()
+
+    def edit(tensors):
+        name = "model.layers.0.mlp.up_proj.weight_scales"
+        if name in tensors:
+            tensors[name] = tensors[name][:-1].contiguous()
+        return name in tensors
+    change(tmp_path, edit)
+    with pytest.raises(tilusc.formats.FormatError, match="weight_scales"):
+        load(tmp_path)
+
+
+def test_configurations():
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
+    assert AUTO_QUANTIZATION_CONFIG_MAPPING["tilus"] is TilusConfig and "tilus" in AUTO_QUANTIZER_MAPPING
+    config = TilusConfig("i6", 64, ignore=["lm_head"])
+    assert config.to_dict() == {"quant_method": "tilus", "version": 1, "weights": "i6", "group": 64, "zeros": "none",
+                                "ignore": ["lm_head"]}
+    assert TilusConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
+    for wrong in ({"weights": "u9"}, {"group": 48}, {"zeros": "none"}, {"version": 2}, {"quant_method": "gptq"}):
+        with pytest.raises(ValueError):
+            TilusConfig(**wrong)
+
+
+def test_other_quantizations_are_refused(floats, tmp_path):
+    config = json.loads((floats / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "hqq"}}))
+    with pytest.raises(tilusc.ArgumentError, match="'hqq', not one of tilus, compressed-tensors, gptq, awq"):
+        config_for(tmp_path)
+
+
+def test_f32_becomes_bf16(floats):
+    model = load(floats, dtype=torch.float32, quantization_config=TilusConfig("u8"))
+    assert model.dtype is torch.bfloat16 and near(logits(model), logits(load(floats)), 0.05)

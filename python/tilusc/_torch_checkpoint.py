@@ -1,0 +1,174 @@
+"""Quantized checkpoints in torch: which tensors a matrix has, and the layer that they become. The plugins for
+transformers and vLLM share it."""
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+
+import torch
+
+from . import torch_ops
+from .errors import ArgumentError
+from .formats.compressed_tensors import group_of
+from .formats.layer import matches, section
+from .formats.memory import read_module
+from .formats.safetensors import DTYPES
+from .formats.types import type_bits
+from .formats.weight import QuantizedWeight
+from .formats.write import Stored
+from .nn import QuantizedLinear
+
+METHOD = "tilus"        # quant_method of Tilus's own layout
+_NAMES = {torch.uint8: "U8", torch.int8: "I8", torch.int32: "I32", torch.int64: "I64", torch.float16: "F16",
+          torch.bfloat16: "BF16", torch.float32: "F32", torch.float8_e4m3fn: "F8_E4M3",
+          torch.float8_e5m2: "F8_E5M2"}
+_ACTIVATIONS = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+# ---- which tensors there are ----
+
+# Types and shapes by suffix. Scales are f32, which holds those of any type of a file exactly.
+Expected = Dict[str, Tuple[torch.dtype, Tuple[int, ...]]]
+
+
+def expected_tensors(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    """Returns the tensors that a checkpoint of this quantization_config has for a matrix [n, k]; {}: the matrix is
+    not quantized. ArgumentError: the quantization is of a kind that is not loaded."""
+    return {} if is_ignored(config, module) else _kind(config)(config, module, n, k)
+
+
+def is_ignored(config: Dict[str, Any], module: str) -> bool:
+    """Tells whether the configuration leaves a module as it is."""
+    return any(matches(x[3:], module) if x.startswith("re:") else x == module for x in _ignored(config))
+
+
+def _ignored(config: Dict[str, Any]) -> List[str]:
+    """Returns names of modules that are not quantized, and patterns after "re:"."""
+    if config.get("quant_method") in ("gptq", "awq"):       # parts of names
+        parts = [*(config.get("modules_to_not_convert") or ()), *(() if config.get("lm_head") else ("lm_head",))]
+        return ["re:.*" + re.escape(part) for part in parts]
+    return config.get("ignore") or []
+
+
+def check_method(config: Dict[str, Any]) -> None:
+    """Raises ArgumentError where expected_tensors would for any matrix."""
+    _kind(config)
+
+
+def _kind(config: Dict[str, Any]) -> Callable[[Dict[str, Any], str, int, int], Expected]:
+    known = {METHOD: _own, "compressed-tensors": _compressed, "gptq": _gptq, "awq": _awq}
+    method = config.get("quant_method")
+    if method not in known:
+        raise ArgumentError(f"the checkpoint's quantization is {method!r}, not one of {', '.join(known)}")
+    return known[method]
+
+
+def _groups(group: Optional[int], k: int) -> int:
+    return -(-k // group) if group and group > 0 else 1
+
+
+def _own(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    grid = n, _groups(config["group"], k)
+    tensors = {"weight_codes": (torch.uint8, (n, -(-k * type_bits(config["weights"]) // 8))),
+               "weight_scales": (torch.float32, grid), "weight_shape": (torch.int64, (2,))}
+    if config["zeros"] != "none":
+        tensors["weight_zeros"] = (torch.uint8 if config["zeros"] == "integer" else torch.float32, grid)
+    return tensors
+
+
+def _compressed(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    group = group_of(config, module)
+    if not group:
+        return {}
+    scheme, form = section(group, "weights"), group.get("format") or config.get("format")
+    scales = n, _groups(scheme.get("group_size"), k)
+    if form == "float-quantized" and not group.get("input_activations"):
+        return {"weight": (torch.float8_e4m3fn, (n, k)), "weight_scale": (torch.float32, scales)}
+    if form != "pack-quantized":
+        raise ArgumentError(f"{module} is {form} with activations of its own, not pack-quantized, or float-quantized"
+                            " weights alone")
+    bits = scheme.get("num_bits", 4)
+    tensors = {"weight_packed": (torch.int32, (n, -(-k * bits // 32))), "weight_scale": (torch.float32, scales),
+               "weight_shape": (torch.int64, (2,))}
+    if not scheme.get("symmetric", True):
+        tensors["weight_zero_point"] = torch.int32, (-(-n * bits // 32), scales[1])
+    if scheme.get("actorder") in ("group", "dynamic"):
+        tensors["weight_g_idx"] = torch.int32, (k,)
+    return tensors
+
+
+def _gptq(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    bits, groups = config.get("bits", 4), _groups(config.get("group_size"), k)
+    return {"qweight": (torch.int32, (-(-k * bits // 32), n)), "qzeros": (torch.int32, (groups, -(-n * bits // 32))),
+            "scales": (torch.float32, (groups, n)), "g_idx": (torch.int32, (k,))}
+
+
+def _awq(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    groups = _groups(config.get("group_size"), k)
+    return {"qweight": (torch.int32, (k, n // 8)), "qzeros": (torch.int32, (groups, n // 8)),
+            "scales": (torch.float32, (groups, n))}
+
+
+# ---- what they become ----
+
+def store(tensor: torch.Tensor) -> Stored:
+    """Returns a tensor as a safetensors file has it, with bits in host memory; f32 as f16 or bf16 where that is exact,
+    as the scales were in their file."""
+    tensor = narrow_exactly(tensor)
+    if tensor.dtype not in _NAMES:
+        raise ArgumentError(f"a tensor is of {tensor.dtype}, which quantized checkpoints do not have")
+    name, shape = _NAMES[tensor.dtype], tuple(tensor.shape)
+    raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return Stored(name, shape, raw.view(DTYPES[name][1]).reshape(shape))
+
+
+def narrow_exactly(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns f32 as f16 or else bf16 where that holds all values; other tensors as they are."""
+    if tensor.dtype is torch.float32:
+        for dtype in (torch.float16, torch.bfloat16):
+            if torch.equal(tensor.to(dtype).float(), tensor):
+                return tensor.to(dtype)
+    return tensor
+
+
+def activations_of(dtype: torch.dtype) -> str:
+    """Returns the type of activations of a model. ArgumentError: products do not take it."""
+    if dtype not in _ACTIVATIONS:
+        raise ArgumentError(f"the model computes in {dtype}: products with packed weights take torch.float16 and"
+                            " torch.bfloat16")
+    return _ACTIVATIONS[dtype]
+
+
+def read_weight(tensors: Mapping[str, torch.Tensor], config: Dict[str, Any], module: str) -> QuantizedWeight:
+    """Reads the matrix of a module from its tensors by suffix. FormatError: see formats.memory."""
+    return read_module({name: store(tensor) for name, tensor in tensors.items()}, config, module)
+
+
+def make_layer(weight: QuantizedWeight, dtype: torch.dtype, bias: Optional[torch.Tensor] = None,
+               device: Union[int, str, None] = None) -> QuantizedLinear:
+    """Packs a weight for a model that computes in `dtype`: activations, bias and result are of it."""
+    known = weight.to_matmul()
+    if bias is not None:
+        known = known._replace(bias=bias.detach().float().cpu().numpy())
+    name = activations_of(dtype)
+    return QuantizedLinear.from_weight(known, activations=name, result=name, device=device)
+
+
+class Product:
+    """Multiplies by the packed weights of a layer, with a bias or without: both are packed alike. ArgumentError: the
+    layer has act-order."""
+
+    def __init__(self, layer: QuantizedLinear) -> None:
+        if layer.permutation is not None:
+            raise ArgumentError("weights with act-order are not served")
+        self.plain = str(dataclasses.replace(layer.problem, bias=False))
+        self.biased = str(dataclasses.replace(layer.problem, bias=True))
+
+    def __call__(self, x: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor]) -> torch.Tensor:
+        return torch_ops.matmul(x, packed, self.plain if bias is None else self.biased, bias)
+
+
+def device_of(tensor: torch.Tensor) -> Union[int, str]:
+    """Returns the device, as plans name it, of a tensor."""
+    return tensor.get_device() if tensor.is_cuda else "cpu"

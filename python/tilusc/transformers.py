@@ -1,0 +1,241 @@
+"""Models of transformers with packed weights: importing this registers a quantizer, "tilus".
+
+    from tilusc.transformers import TilusConfig
+    model = AutoModelForCausalLM.from_pretrained(name, dtype="auto", quantization_config=TilusConfig("u4"))
+
+quantizes the matrices of a checkpoint of floats while it is loaded. What tilus-quantize wrote in Tilus's own layout
+is loaded without an argument; `config_for` has compressed-tensors, GPTQ and AWQ run by Tilus. docs/python.md says more."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+import torch
+from transformers import AutoConfig
+from transformers.core_model_loading import ConversionOps
+from transformers.quantizers.auto import register_quantization_config, register_quantizer
+from transformers.quantizers.base import HfQuantizer
+from transformers.utils import logging
+from transformers.utils.quantization_config import QuantizationConfigMixin
+
+from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, expected_tensors, make_layer,
+                                read_weight)
+from .errors import ArgumentError
+from .formats.errors import FormatError
+from .formats.types import type_bits
+from .formats.write import VERSION
+from .matmul import Problem, default_device, plan, quantize
+from .nn import QuantizedLinear
+from .quantize import Scheme
+from .quantize_checkpoint import IGNORE
+
+__all__ = ["TilusConfig", "config_for"]
+
+logger = logging.get_logger(__name__)
+
+
+@register_quantization_config(METHOD)
+class TilusConfig(QuantizationConfigMixin):
+    """How matrices are quantized: `quantization_config` of from_pretrained and of config.json.
+
+    `weights`, `group` and `zeros` are those of `tilus-quantize`: zero points are by default integers for u1 to u8, and
+    none for others. `ignore` has modules that stay as they are: names, or patterns after "re:"; by default the head,
+    embeddings and routers. `clip_steps` > 0 looks for the range of each group with the least squared error. Other
+    fields are written by save_pretrained and by config_for. ValueError: no such type, group or zero points."""
+
+    def __init__(self, weights: str = "u4", group: int = 128, zeros: Optional[str] = None,
+                 ignore: Optional[Sequence[str]] = None, clip_steps: int = 0, version: int = VERSION,
+                 source: Optional[Dict[str, Any]] = None, packed: Optional[Dict[str, str]] = None,
+                 quant_method: str = METHOD) -> None:
+        if quant_method != METHOD or version != VERSION:
+            raise ValueError(f"quant_method is {quant_method} of version {version}, not {METHOD} of version {VERSION}")
+        zeros = zeros or ("integer" if weights[:1] == "u" else "none")
+        Scheme(weights, group, zeros)       # raises
+        self.quant_method, self.version = METHOD, VERSION
+        self.weights, self.group, self.zeros, self.clip_steps = weights, group, zeros, clip_steps
+        self.ignore = [*IGNORE] if ignore is None else list(ignore)
+        self.source, self.packed = source, packed
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Returns what config.json has: the fields of docs/quantize.md, and `source` or `packed` where there is one."""
+        optional = ("clip_steps", "source", "packed")
+        return {name: value for name, value in super().to_dict().items() if name not in optional or value}
+
+
+def config_for(name: str, **options: Any) -> Any:
+    """Returns AutoConfig.from_pretrained(name, **options) of a checkpoint of compressed-tensors, GPTQ or AWQ, changed
+    so that Tilus runs it: AutoModelForCausalLM.from_pretrained(name, config=config_for(name)).
+    ArgumentError: it is of none of them."""
+    config = AutoConfig.from_pretrained(name, **options)
+    source = getattr(config, "quantization_config", None) or {}
+    if source.get("quant_method") != METHOD:
+        check_method(source)
+        config.quantization_config = {"quant_method": METHOD, "source": source}
+    return config
+
+
+class _Tensors(torch.nn.Module):
+    """Stands for a Linear until its tensors are there as the checkpoint has them."""
+
+    def __init__(self, expected: Expected, bias: Optional[torch.nn.Parameter]) -> None:
+        super().__init__()
+        for name, (dtype, shape) in expected.items():
+            self.register_buffer(name, torch.empty(shape, dtype=dtype, device="meta"))
+        self.register_parameter("bias", bias)
+
+
+class _Pack(ConversionOps):
+    """Makes the float weight of a Linear packed bytes, while it is loaded."""
+
+    def __init__(self, quantizer: "TilusQuantizer") -> None:
+        self.quantizer = quantizer
+
+    def convert(self, input_dict: Dict[str, Any], full_layer_name: str = "", **unused: Any) -> Dict[str, torch.Tensor]:
+        value = next(iter(input_dict.values()))
+        return {full_layer_name: self.quantizer.pack(full_layer_name, value[0] if isinstance(value, list) else value)}
+
+
+@register_quantizer(METHOD)
+class TilusQuantizer(HfQuantizer):
+    """Puts QuantizedLinear in place of nn.Linear: of floats while they are loaded, of codes after that, and of what
+    save_pretrained wrote, which is packed already."""
+
+    quantization_config: TilusConfig
+
+    def __init__(self, quantization_config: TilusConfig, **options: Any) -> None:
+        super().__init__(quantization_config, **options)
+        self.problems: Dict[str, Problem] = {}      # of matrices that are floats or packed bytes when they are loaded
+        self.dtype = torch.bfloat16
+
+    def validate_environment(self, *args: Any, **options: Any) -> None:
+        device_map = options.get("device_map")
+        if isinstance(device_map, dict) and "disk" in device_map.values():
+            raise ValueError("packed weights stay in memory: device_map has the disk")
+
+    def update_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        if dtype not in (torch.float16, torch.bfloat16):
+            logger.warning_once(f"products with packed weights take no {dtype}: the model computes in torch.bfloat16")
+            dtype = torch.bfloat16
+        self.dtype = dtype
+        return dtype
+
+    def update_device_map(self, device_map: Any) -> Any:
+        if device_map is None and torch.cuda.is_available():
+            return {"": torch.cuda.current_device()}
+        return device_map
+
+    @property
+    def quantized_element_size(self) -> float:
+        return type_bits(self.quantization_config.weights) / 8
+
+    # ---- before loading ----
+
+    def _process_model_before_weight_loading(self, model: Any, **options: Any) -> Any:
+        config = self.quantization_config
+        if config.packed:
+            self._expect_packed(model, options.get("device_map"))
+        elif self.pre_quantized:
+            self._expect_tensors(model, config.source or config.to_dict())
+        else:
+            self._expect_floats(model)
+        return model
+
+    def _expect_packed(self, model: Any, device_map: Any) -> None:
+        device = "cpu" if _is_host(device_map) else default_device()
+        for name, text in self.quantization_config.packed.items():
+            problem = self.problems[name] = Problem.parse(text)
+            packed = torch.empty(plan(problem, device).packed_size, dtype=torch.uint8, device="meta")
+            bias = torch.empty(problem.n, dtype=self.dtype, device="meta") if problem.bias else None
+            model.set_submodule(name, QuantizedLinear(problem, packed, bias, None, device))
+
+    def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
+        for name, linear in _linears(model).items():
+            expected = expected_tensors(source, name, linear.out_features, linear.in_features)
+            if expected:
+                model.set_submodule(name, _Tensors(expected, linear.bias))
+
+    def _expect_floats(self, model: Any) -> None:
+        config = self.quantization_config
+        kept = {"ignore": [*config.ignore, *self.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)]}
+        for name, linear in _linears(model).items():
+            if expected_tensors({**config.to_dict(), **kept}, name, linear.out_features, linear.in_features):
+                self.problems[name] = Problem(config.weights, linear.out_features, linear.in_features, config.group,
+                                              config.zeros, activations_of(self.dtype), bias=linear.bias is not None)
+
+    # ---- while tensors are loaded ----
+
+    def param_needs_quantization(self, model: Any, param_name: str, **unused: Any) -> bool:
+        """Also says that shapes of tensors need not be those of the model's parameters; readers check them."""
+        module, _, name = param_name.rpartition(".")
+        return name != "bias" and (module in self.problems or isinstance(model.get_submodule(module), _Tensors))
+
+    def get_quantize_ops(self) -> ConversionOps:
+        return _Pack(self)
+
+    def pack(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """Returns the packed bytes of a weight by its full name, on its device."""
+        problem = self.problems[name.rpartition(".")[0]]
+        quantized = quantize(value.detach().cpu().contiguous(), problem,
+                             clip_steps=self.quantization_config.clip_steps)
+        return torch.from_numpy(plan(problem, device_of(value)).pack(*quantized)).to(value.device)
+
+    # ---- after loading ----
+
+    def _process_model_after_weight_loading(self, model: Any, **unused: Any) -> Any:
+        for name, module in list(model.named_modules()):
+            if isinstance(module, _Tensors):
+                model.set_submodule(name, self._of_tensors(name, module))
+            elif isinstance(module, torch.nn.Linear) and module.weight.dtype is torch.uint8:
+                model.set_submodule(name, self._of_packed(name, module))
+            elif isinstance(module, QuantizedLinear):
+                _check_loaded(name, {"packed": module.packed})
+                module.plan().check(module.packed)
+        return model
+
+    def _of_tensors(self, name: str, module: _Tensors) -> QuantizedLinear:
+        tensors = dict(module.named_buffers(recurse=False))
+        _check_loaded(name, tensors)
+        config = self.quantization_config
+        weight = read_weight(tensors, config.source or config.to_dict(), name)
+        place = next(iter(tensors.values()))
+        return make_layer(weight, self.dtype, module.bias, device_of(place))
+
+    def _of_packed(self, name: str, linear: torch.nn.Linear) -> QuantizedLinear:
+        bias = None if linear.bias is None else linear.bias.detach().to(self.dtype)
+        return QuantizedLinear(self.problems[name], linear.weight.detach(), bias, None, device_of(linear.weight))
+
+    # ---- saving ----
+
+    def get_state_dict_and_metadata(self, model: Any) -> Any:
+        """Has save_pretrained write packed weights, and their problems into config.json. They are for GPUs of the kind
+        that they were packed for; tilus-quantize writes checkpoints for any."""
+        layers = {name: module for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
+        moved = [name for name, layer in layers.items() if layer.permutation is not None]
+        if moved:
+            raise ArgumentError(f"{moved[0]} has act-order, and packed weights are saved without: keep the checkpoint")
+        self.quantization_config.packed = {name: layer.problem_text for name, layer in layers.items()}
+        self.quantization_config.source = None
+        return None, {}
+
+    def is_serializable(self) -> bool:
+        return True
+
+    @property
+    def is_trainable(self) -> bool:
+        return False
+
+
+def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
+    """Returns the modules that are nn.Linear itself: what derives from it may compute otherwise."""
+    return {name: module for name, module in model.named_modules() if type(module) is torch.nn.Linear}
+
+
+def _is_host(device_map: Any) -> bool:
+    places = device_map.values() if isinstance(device_map, dict) else [device_map]
+    return all(place is None or torch.device(place).type == "cpu" for place in places if place != "auto")
+
+
+def _check_loaded(name: str, tensors: Dict[str, torch.Tensor]) -> None:
+    """Raises FormatError where a tensor was not in the checkpoint; it has arbitrary bytes then."""
+    for suffix, tensor in tensors.items():
+        if not getattr(tensor, "_is_hf_initialized", False):
+            raise FormatError("the checkpoint", f"{name}.{suffix}", "there is no such tensor")

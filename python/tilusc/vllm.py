@@ -1,0 +1,23 @@
+"""The plugin of vLLM, which finds `register` by the entry point vllm.general_plugins: docs/python.md says what it serves.
+
+Importing this imports neither vLLM nor torch."""
+from __future__ import annotations
+
+import importlib
+import warnings
+
+__all__ = ["register"]
+
+TESTED = "0.33.0"       # of vLLM
+
+
+def register() -> None:
+    """Registers the quantization "tilus", and TilusLinearKernel as the last of vLLM's kernels for GPTQ, AWQ and
+    compressed-tensors. May be called again, and raises nothing: a vLLM without the names that this needs gives a
+    warning."""
+    for module, what in (("_vllm_method", "the quantization 'tilus'"), ("_vllm_kernel", "TilusLinearKernel")):
+        try:
+            importlib.import_module(f".{module}", __package__).register()
+        except Exception as error:      # vLLM must start whatever of it is missing here
+            warnings.warn(f"tilusc was tested with vLLM {TESTED}, and cannot register {what} in this one:"
+                          f" {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
