@@ -140,6 +140,11 @@ def activations_of(dtype: torch.dtype) -> str:
     return _ACTIVATIONS[dtype]
 
 
+def dtype_of(activations: str) -> torch.dtype:
+    """Returns the type of a model by that of its activations."""
+    return {name: dtype for dtype, name in _ACTIVATIONS.items()}[activations]
+
+
 def read_weight(tensors: Mapping[str, torch.Tensor], config: Dict[str, Any], module: str) -> QuantizedWeight:
     """Reads the matrix of a module from its tensors by suffix. FormatError: see formats.memory."""
     return read_module({name: store(tensor) for name, tensor in tensors.items()}, config, module)

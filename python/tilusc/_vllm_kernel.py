@@ -1,7 +1,7 @@
 """Products for vLLM's own loaders of GPTQ, AWQ and compressed-tensors (pack-quantized)."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from vllm.model_executor.kernels.linear import MPLinearKernel, MPLinearLayerConfig, register_linear_kernel
@@ -43,8 +43,8 @@ class TilusLinearKernel(MPLinearKernel):
         return not wrong, wrong[0] if wrong else None
 
     def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
-        """Packs the weights for the device that they are on, in place of vLLM's parameter of codes; scales and zero points
-        become empty."""
+        """Packs the weights for the device that they are on, in place of vLLM's parameter of codes; scales and zero
+        points become empty."""
         c, (codes, scales, zeros) = self.config, self._get_weight_params(layer)
         tensors = {"weight_packed": _by_rows(codes), "weight_scale": _by_rows(scales),
                    "weight_shape": torch.tensor(c.partition_weight_shape[::-1])}
@@ -59,7 +59,8 @@ class TilusLinearKernel(MPLinearKernel):
         for name in [self.w_s_name, self.w_zp_name] if c.zero_points else [self.w_s_name]:
             replace_parameter(layer, name, made.packed.new_empty(0))
 
-    def apply_weights(self, layer: torch.nn.Module, x: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def apply_weights(self, layer: torch.nn.Module, x: torch.Tensor,
+                      bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         return self.product(x, getattr(layer, self.w_q_name), bias)
 
 

@@ -110,8 +110,8 @@ class TilusLinearMethod(LinearMethodBase):
                                 f" whole groups of {group}")
 
     def _dimensions(self, name: str) -> Dict[str, Any]:
-        """Returns the dimensions along which vLLM cuts a tensor: weight_shape has none, and scales of whole rows are not
-        cut along columns."""
+        """Returns the dimensions along which vLLM cuts a tensor: weight_shape has none, and scales of whole rows are
+        not cut along columns."""
         if name == "weight_shape":
             return {"ignore_warning": True}
         if name != "weight_codes" and not self.config["group"]:
@@ -123,7 +123,7 @@ class TilusLinearMethod(LinearMethodBase):
         if self.product is not None:
             return
         tensors = {name: getattr(layer, name).data for name in self.names}
-        tensors["weight_shape"] = torch.tensor(self.shape)      # of the rank's part, and of all matrices of a fused layer
+        tensors["weight_shape"] = torch.tensor(self.shape)      # of the rank's part, and of a fused layer's sum
         made = make_layer(read_weight(tensors, self.config, self.prefix), self.dtype,
                           device=device_of(tensors["weight_codes"]))
         for name in self.names:

@@ -4,10 +4,11 @@
     model = AutoModelForCausalLM.from_pretrained(name, dtype="auto", quantization_config=TilusConfig("u4"))
 
 quantizes the matrices of a checkpoint of floats while it is loaded. What tilus-quantize wrote in Tilus's own layout
-is loaded without an argument; `config_for` has compressed-tensors, GPTQ and AWQ run by Tilus. docs/python.md says more."""
+is loaded without an argument; `config_for` has compressed-tensors, GPTQ and AWQ run by Tilus. docs/python.md has
+more."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, Optional, Sequence
 
 import torch
 from transformers import AutoConfig
@@ -17,8 +18,8 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, expected_tensors, make_layer,
-                                read_weight)
+from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
+                                make_layer, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
@@ -112,6 +113,9 @@ class TilusQuantizer(HfQuantizer):
             raise ValueError("packed weights stay in memory: device_map has the disk")
 
     def update_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        for text in (self.quantization_config.packed or {}).values():       # all are for one type
+            dtype = dtype_of(Problem.parse(text).activations)
+            break
         if dtype not in (torch.float16, torch.bfloat16):
             logger.warning_once(f"products with packed weights take no {dtype}: the model computes in torch.bfloat16")
             dtype = torch.bfloat16
@@ -231,7 +235,7 @@ def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
 
 def _is_host(device_map: Any) -> bool:
     places = device_map.values() if isinstance(device_map, dict) else [device_map]
-    return all(place is None or torch.device(place).type == "cpu" for place in places if place != "auto")
+    return all(place is None or str(place) == "cpu" for place in places)
 
 
 def _check_loaded(name: str, tensors: Dict[str, torch.Tensor]) -> None:

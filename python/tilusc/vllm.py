@@ -1,4 +1,4 @@
-"""The plugin of vLLM, which finds `register` by the entry point vllm.general_plugins: docs/python.md says what it serves.
+"""The plugin for vLLM, which finds `register` by the entry point vllm.general_plugins; docs/python.md has its manual.
 
 Importing this imports neither vLLM nor torch."""
 from __future__ import annotations

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 import tilusc.formats
-from tilusc.quantize import Scheme
+from tilusc.quantize import Scheme, quantize as quantize_matrix
 from tilusc.quantize_checkpoint import Job
 
 torch = pytest.importorskip("torch")
@@ -115,13 +115,60 @@ def test_compressed_tensors(floats, tmp_path, scheme):
     assert near(logits(model), dense(floats, of_checkpoint(tmp_path)))
 
 
+def as_gptq(weight):
+    """Tensors of version 1, with columns of a group far from each other (act-order)."""
+    from tilusc.formats.bits import pack_rows
+    order = np.random.default_rng(weight.n).permutation(weight.k)
+    codes = np.empty_like(weight.codes)
+    codes[:, order] = weight.codes
+    groups = np.empty(weight.k, np.int32)
+    groups[order] = np.arange(weight.k) // weight.group
+    zeros = (weight.zeros.T.astype(np.uint8) - 1) & 15
+    return {"qweight": pack_rows(codes, 4, 4).view(np.int32).T, "qzeros": pack_rows(zeros, 4, 4).view(np.int32),
+            "scales": weight.scales.T.astype(np.float16), "g_idx": groups}
+
+
+def as_awq(weight):
+    """Tensors packed along n, in the order of nibbles that AWQ has."""
+    from tilusc.formats.bits import pack_rows
+
+    def pack(rows):
+        rows = rows.astype(np.uint8).reshape(len(rows), -1, 8)[:, :, [0, 2, 4, 6, 1, 3, 5, 7]]
+        return pack_rows(rows.reshape(len(rows), -1), 4, 4).view(np.int32)
+    return {"qweight": pack(weight.codes.T), "qzeros": pack(weight.zeros.T),
+            "scales": weight.scales.T.astype(np.float16)}
+
+
+@pytest.mark.parametrize("method, make", [("gptq", as_gptq), ("awq", as_awq)])
+def test_gptq_and_awq(floats, tmp_path, method, make):
+    from safetensors.torch import load_file, save_file
+    tensors = load_file(floats / "model.safetensors")
+    for name in [x for x in tensors if "_proj.weight" in x]:
+        weight = quantize_matrix(tensors.pop(name).float().numpy(), Scheme("u4", 64, "integer"))
+        for suffix, value in make(weight).items():
+            tensors[name.replace("weight", suffix)] = torch.from_numpy(np.ascontiguousarray(value))
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    config = json.loads((floats / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": method, "bits": 4, "group_size": 64, "desc_act": True,
+                                     "sym": False, "version": "gemm", "zero_point": True}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model = load(tmp_path, config=config_for(tmp_path))
+    moved = {layer.permutation is not None for layer in layers(model).values()}
+    assert len(layers(model)) == MATRICES and moved == {method == "gptq"}
+    assert near(logits(model), dense(floats, of_checkpoint(tmp_path)))
+    if method == "gptq":
+        with pytest.raises(tilusc.ArgumentError, match="q_proj has act-order"):
+            model.save_pretrained(tmp_path / "again")
+
+
 def test_saved_as_packed(floats, tmp_path):
     model = load(floats, quantization_config=TilusConfig("u4", ignore=["model.layers.1.mlp.down_proj", "lm_head"]))
     assert len(layers(model)) == MATRICES - 1
     model.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
     assert config["quant_method"] == "tilus" and len(config["packed"]) == MATRICES - 1
-    again = load(tmp_path)
+    again = load(tmp_path, dtype=torch.bfloat16)        # but it was packed for f16
+    assert again.dtype is torch.float16
     assert layers(again).keys() == layers(model).keys() and torch.equal(logits(again), logits(model))
 
 

@@ -1,0 +1,267 @@
+"""The plugin of vLLM on the CPU engine: layers of vLLM load a checkpoint's tensors and multiply."""
+import importlib.metadata
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import tilusc
+from tilusc.quantize import Scheme, quantize
+
+PACKAGE = str(pathlib.Path(tilusc.__file__).resolve().parents[1])
+N, K = 96, 256
+
+
+def run(code, path=""):
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(path), PACKAGE]))}
+    return subprocess.run([sys.executable, "-W", "always", "-c", code], env=where, check=True, capture_output=True,
+                          text=True)
+
+
+def test_entry_point():
+    try:
+        points = importlib.metadata.distribution("tilusc").entry_points
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    assert [point.value for point in points if point.group == "vllm.general_plugins"] == ["tilusc.vllm:register"]
+
+
+def test_import_is_light():
+    assert run("import sys, tilusc.vllm; print({'torch', 'vllm', 'numpy'} & set(sys.modules))").stdout == "set()\n"
+
+
+def test_other_vllm_is_warned_of(tmp_path):
+    """A vLLM without the names, twice: nothing is raised."""
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "__init__.py").write_text("")
+    said = run("import tilusc.vllm as plugin\nplugin.register()\nplugin.register()\nprint('done')", tmp_path)
+    assert said.stdout == "done\n"
+    assert re.search(r"tested with vLLM 0\.33\.0, and cannot register the quantization 'tilus'", said.stderr)
+    assert re.search(r"cannot register TilusLinearKernel in this one: \w+: No module named", said.stderr)
+
+
+# ---- with vLLM ----
+
+@pytest.fixture(scope="module")
+def vllm():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("vllm")
+    from tilusc.vllm import register
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        register()
+        register()
+    return torch
+
+
+def as_rank(monkeypatch, rank, size):
+    """Has layers believe that they are one of `size` ranks."""
+    from vllm.model_executor import parameter
+    from vllm.model_executor.layers import linear
+    for module in (parameter, linear):
+        monkeypatch.setattr(module, "get_tensor_model_parallel_rank", lambda: rank)
+        monkeypatch.setattr(module, "get_tensor_model_parallel_world_size", lambda: size)
+
+
+@pytest.fixture
+def one_rank(vllm, monkeypatch):
+    as_rank(monkeypatch, 0, 1)
+    return vllm
+
+
+def config(scheme, **more):
+    from vllm.model_executor.layers.quantization import get_quantization_config
+    made = get_quantization_config("tilus").from_config(
+        {"quant_method": "tilus", "version": 1, "weights": scheme.weights, "group": scheme.group, "zeros": scheme.zeros,
+         "ignore": ["lm_head"], **more})
+    made.packed_modules_mapping = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
+    return made
+
+
+def matrix(n=N, k=K, seed=0):
+    return np.random.default_rng(seed).normal(0, 0.1, (n, k)).astype(np.float32)
+
+
+def tensors_of(torch, weight):
+    """Returns the tensors of a weight, as tilus-quantize writes them, by suffix."""
+    from tilusc.formats.write import tilus_tensors
+    types = {"U8": torch.uint8, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
+    return {name[2:]: torch.from_numpy(stored.bits.view(np.uint8).reshape(-1).copy()).view(types[stored.dtype])
+            .reshape(stored.shape) for name, stored in tilus_tensors("m", weight).items()}
+
+
+def load(layer, weight, torch, *shard):
+    for name, value in tensors_of(torch, weight).items():
+        parameter = getattr(layer, name)
+        parameter.weight_loader(parameter, value, *shard)
+
+
+def near(torch, have, x, dense, share=0.01):
+    want = x.float() @ torch.from_numpy(np.ascontiguousarray(dense)).t()
+    return have.dtype is x.dtype and (have.float() - want).norm() < share * want.norm()
+
+
+SCHEMES = [Scheme("u4", 128, "integer"), Scheme("f6e3m2", 32), Scheme("u3", 64, "float"),
+           Scheme("i5", 0, scales="bf16")]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.weights)
+def test_column_parallel(one_rank, scheme):
+    from vllm.model_executor.layers.linear import ColumnParallelLinear
+    torch, weight = one_rank, quantize(matrix(), scheme)
+    layer = ColumnParallelLinear(K, N, bias=True, params_dtype=torch.bfloat16, quant_config=config(scheme),
+                                 prefix="model.layers.0.o")
+    load(layer, weight, torch)
+    layer.bias.data.copy_(torch.arange(N))
+    layer.quant_method.process_weights_after_loading(layer)
+    layer.quant_method.process_weights_after_loading(layer)
+    assert {name for name, _ in layer.named_parameters()} == {"packed", "bias"}
+    x = torch.randn(5, K).bfloat16()
+    assert near(torch, layer.quant_method.apply(layer, x, None), x, weight.dequantize())
+    y, nothing = layer(x)
+    assert nothing is None and torch.equal(y, layer.quant_method.apply(layer, x, layer.bias))
+    assert near(torch, y - layer.bias, x, weight.dequantize(), 0.3) and not near(torch, y, x, weight.dequantize(), 0.3)
+
+
+def test_fused_layers(one_rank):
+    from vllm.model_executor.layers.linear import MergedColumnParallelLinear, QKVParallelLinear
+    torch, scheme = one_rank, Scheme("u4", 64, "integer")
+    sizes = {"q": 128, "k": 64, "v": 64}
+    weights = {name: quantize(matrix(n, seed=n + ord(name)), scheme) for name, n in sizes.items()}
+    fused = QKVParallelLinear(K, 32, 4, 2, bias=False, params_dtype=torch.float16, quant_config=config(scheme),
+                              prefix="model.layers.0.self_attn.qkv_proj")
+    merged = MergedColumnParallelLinear(K, [N, N], bias=False, params_dtype=torch.float16, quant_config=config(scheme),
+                                        prefix="model.layers.0.mlp.gate_up_proj")
+    for name, weight in weights.items():
+        load(fused, weight, torch, name)
+    halves = [quantize(matrix(seed=seed), scheme) for seed in (1, 2)]
+    for i, weight in enumerate(halves):
+        load(merged, weight, torch, i)
+    x = torch.randn(3, K).half()
+    for layer, parts in ((fused, weights.values()), (merged, halves)):
+        layer.quant_method.process_weights_after_loading(layer)
+        assert near(torch, layer.quant_method.apply(layer, x), x, np.concatenate([w.dequantize() for w in parts]))
+
+
+@pytest.mark.parametrize("scheme", [Scheme("u3", 64, "float"), Scheme("i5", 0)], ids=lambda scheme: scheme.weights)
+def test_two_ranks(vllm, monkeypatch, scheme):
+    """Parts of rows and of columns, as the ranks load them, give the whole product."""
+    from vllm.model_executor.layers.linear import ColumnParallelLinear, RowParallelLinear
+    torch, weight = vllm, quantize(matrix(), scheme)
+    x, rows, total = torch.randn(3, K).half(), [], 0
+    for rank in range(2):
+        as_rank(monkeypatch, rank, 2)
+        for kind in (ColumnParallelLinear, RowParallelLinear):
+            layer = kind(K, N, bias=False, params_dtype=torch.float16, quant_config=config(scheme), prefix="m")
+            load(layer, weight, torch)
+            layer.quant_method.process_weights_after_loading(layer)
+            if kind is ColumnParallelLinear:
+                rows.append(layer.quant_method.apply(layer, x))
+            else:
+                total = total + layer.quant_method.apply(layer, x[:, rank * K // 2:(rank + 1) * K // 2])
+    assert near(torch, torch.cat(rows, 1), x, weight.dequantize()) and near(torch, total, x, weight.dequantize())
+
+
+def test_cuts_that_are_none(vllm, monkeypatch):
+    from vllm.model_executor.layers.linear import RowParallelLinear
+    as_rank(monkeypatch, 0, 4)
+    with pytest.raises(tilusc.ArgumentError, match="the 64 of 256 columns of a rank are not whole bytes of codes"):
+        RowParallelLinear(K, N, bias=False, quant_config=config(Scheme("u4", 128, "integer")), prefix="m")
+
+
+def test_which_layers(one_rank):
+    from vllm.model_executor.layers.linear import ReplicatedLinear, UnquantizedLinearMethod
+    torch = one_rank
+    made = config(SCHEMES[0], ignore=["a.q_proj", "a.k_proj", "a.v_proj", "b.q_proj", "re:.*router"])
+    layer = ReplicatedLinear(K, N, quant_config=made, prefix="a.o_proj")
+    assert type(layer.quant_method).__name__ == "TilusLinearMethod"
+    for name in ("a.qkv_proj", "c.router"):
+        assert type(made.get_quant_method(layer, name)) is UnquantizedLinearMethod
+    assert made.get_quant_method(torch.nn.Embedding(1, 1), "embed") is None
+    with pytest.raises(tilusc.ArgumentError, match="b.q_proj, b.k_proj, b.v_proj some are quantized and some are not"):
+        made.get_quant_method(layer, "b.qkv_proj")
+    with pytest.raises(tilusc.ArgumentError, match="experts"):
+        made.get_quant_method(type("FusedMoE", (torch.nn.Module,), {})(), "c.experts")
+
+
+def test_configurations(vllm):
+    for wrong, said in (({"version": 2}, "version is 2"), ({"packed": {"a": "b"}}, "for one kind of GPU"),
+                        ({"weights": "u9"}, "u9"), ({"group": 48}, "48"), ({"zeros": "none"}, "zero points")):
+        with pytest.raises(ValueError, match=said):
+            config(SCHEMES[0], **wrong)
+
+
+# ---- the kernel for vLLM's own loaders ----
+
+def kernel_config(torch, **changes):
+    from vllm.model_executor.kernels.linear import MPLinearLayerConfig
+    from vllm.scalar_type import scalar_types
+    changes["weight_type"] = getattr(scalar_types, changes.pop("type", "uint4"))
+    return MPLinearLayerConfig(**{"full_weight_shape": (K, N), "partition_weight_shape": (K, N), "group_size": 64,
+                                  "act_type": torch.float16, "zero_points": True, **changes})
+
+
+def test_kernel_is_the_last(vllm):
+    from vllm.model_executor.kernels.linear import _POSSIBLE_KERNELS
+    from vllm.platforms.interface import PlatformEnum
+    names = [kernel.__name__ for kernel in _POSSIBLE_KERNELS[PlatformEnum.CUDA]]
+    assert names[-1] == "TilusLinearKernel" and names.count("TilusLinearKernel") == 1
+
+
+def test_what_the_kernel_takes(vllm):
+    from tilusc._vllm_kernel import TilusLinearKernel
+    taken = [("uint4", True), ("uint4b8", False), ("uint3b4", False), ("uint7", True), ("uint8b128", False)]
+    for type_, zeros in taken:
+        assert TilusLinearKernel.can_implement(kernel_config(vllm, type=type_, zero_points=zeros)) == (True, None)
+    for changes in ({"zero_points": False}, {"type": "uint4b8"}, {"type": "int8", "zero_points": False},
+                    {"type": "float4_e2m1f", "zero_points": False}, {"act_type": vllm.float32}, {"group_size": 48},
+                    {"out_type": vllm.bfloat16}, {"partition_weight_shape": (100, N)}):
+        possible, why = TilusLinearKernel.can_implement(kernel_config(vllm, **changes))
+        assert not possible and why
+
+
+@pytest.mark.parametrize("weights, group", [("u4", 64), ("i4", 0), ("i3", 32), ("u7", 128)])
+def test_compressed_tensors(one_rank, monkeypatch, weights, group):
+    """vLLM's scheme for pack-quantized loads what tilus-quantize writes, and takes the kernel."""
+    from vllm.model_executor.kernels import linear
+    from vllm.model_executor.layers.quantization.compressed_tensors.schemes import compressed_tensors_wNa16 as wna16
+    from tilusc._vllm_kernel import TilusLinearKernel
+    from tilusc.formats.write import compressed_tensors
+    torch = one_rank
+    monkeypatch.setitem(linear._POSSIBLE_KERNELS, linear.current_platform._enum, [TilusLinearKernel])
+    weight = quantize(matrix(), Scheme(weights, group, "integer" if weights[0] == "u" else "none"))
+    scheme = wna16.CompressedTensorsWNA16("group" if group else "channel", int(weights[1]), group or None,
+                                          weights[0] == "i", "m")
+    layer = torch.nn.Module()
+    scheme.create_weights(layer, output_size=N, input_size=K, output_partition_sizes=[N], input_size_per_partition=K,
+                          params_dtype=torch.float16, weight_loader=None)
+    for name, stored in compressed_tensors("m", weight).items():
+        bits = torch.from_numpy(stored.bits.view(np.int16) if stored.dtype == "F16" else stored.bits)
+        getattr(layer, name[2:]).data.copy_(bits.view(torch.float16) if stored.dtype == "F16" else bits)
+    scheme.process_weights_after_loading(layer)
+    x, bias = torch.randn(3, K).half(), torch.randn(N).half()
+    y = scheme.apply_weights(layer, x, None)
+    assert near(torch, y, x, weight.dequantize())
+    assert torch.allclose(scheme.apply_weights(layer, x, bias), y + bias, atol=0.02)
+
+
+def test_gptq_order(one_rank):
+    """Codes packed along the first dimension, and scales of [groups, n], as vLLM's loader of GPTQ has them."""
+    from vllm.model_executor.parameter import GroupQuantScaleParameter, PackedvLLMParameter
+    from tilusc._vllm_kernel import TilusLinearKernel
+    from tilusc.formats.write import compressed_tensors
+    torch, weight = one_rank, quantize(matrix(), Scheme("i4", 64))
+    stored = compressed_tensors("m", weight)
+    layer = torch.nn.Module()
+    layer.qweight = PackedvLLMParameter(data=torch.from_numpy(stored["m.weight_packed"].bits.T.copy()), input_dim=0,
+                                        output_dim=1, packed_dim=0, packed_factor=8, weight_loader=None)
+    layer.scales = GroupQuantScaleParameter(data=torch.from_numpy(weight.scales.T.copy()).half(), input_dim=0,
+                                            output_dim=1, weight_loader=None)
+    kernel = TilusLinearKernel(kernel_config(torch, type="uint4b8", zero_points=False), "qweight", "scales")
+    kernel.process_weights_after_loading(layer)
+    x = torch.randn(3, K).half()
+    assert near(torch, kernel.apply_weights(layer, x), x, weight.dequantize())
