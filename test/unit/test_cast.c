@@ -92,6 +92,23 @@ static void check_codes(const CastPlan *plan, const uint8_t *codes)
     }
 }
 
+/* A plan has the operations that its result needs alone. */
+static void check_used(const CastPlan *plan)
+{
+    bool *used = calloc(plan->count, sizeof *used);
+    for (unsigned i = 0; i < plan->out_words; i++)
+        used[plan->out[i]] = true;
+    for (uint32_t i = plan->count; i-- > 0;) {
+        const CastOp *op = &plan->ops[i];
+        if (!used[i])
+            fail_msg("%s -> %s: operation %u, %s, is not used", dtype_name(plan->query.from),
+                     dtype_name(plan->query.to), i, cast_op_info[op->code].name);
+        for (unsigned k = 0; k < cast_op_info[op->code].inputs; k++)
+            used[op->in[k]] = true;
+    }
+    free(used);
+}
+
 /* Every code in every place, among random others: each place runs through all
  * codes in an order of its own, some rounds long. */
 static void check_plan(const CastPlan *plan)
@@ -120,8 +137,10 @@ static bool check_cast(CastQuery q)
     if (setjmp(oom.jump))
         fail_msg("out of memory");
     bool planned = cast_plan(&arena, &q, &plan);
-    if (planned)
+    if (planned) {
+        check_used(&plan);
         check_plan(&plan);
+    }
     arena_free(&arena);
     return planned;
 }
