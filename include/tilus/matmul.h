@@ -46,8 +46,8 @@ typedef struct tilus_matmul_problem {
     const char *result;         /* of C, bias and residual: f16, bf16, f32; default: the
                                    scales' type */
     int64_t n, k;               /* 1 to 2^20, 1 to 2^23 */
-    int64_t group;              /* of k with one scale: 32, 64, a multiple of 128 up to 2^23;
-                                   0: all of k */
+    int64_t group;              /* of k with one scale: a multiple of 32 up to 2^23, which need not
+                                   divide k; 0: all of k */
     tilus_zeros zeros;
     tilus_epilogue function;
     bool bias;                  /* [n] */

@@ -9,7 +9,7 @@
 
 /* ---- problems --------------------------------------------------------- */
 
-enum { N_MAX = 1 << 20, K_MAX = 1 << 23, EXPERTS_MAX = 1024, TOP_MAX = 65536 };
+enum { N_MAX = 1 << 20, K_MAX = 1 << 23, GROUP_STEP = 32, EXPERTS_MAX = 1024, TOP_MAX = 65536 };
 
 typedef struct Message {
     char *data;
@@ -171,16 +171,24 @@ static void choose_product(MatmulSpec *s)
                                                        : 3 - 24;
 }
 
+/* Returns the greatest part of a group of which packed blocks have a whole number: 0, 32, 64, 128. */
+static int packed_group(int64_t group)
+{
+    int part = group ? MATMUL_PACKED_K : 0;
+    while (part > 0 && group % part)
+        part /= 2;
+    return part;
+}
+
 static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
 {
     if (p->n < 1 || p->n > N_MAX)
         return fail(message, "n is %lld, not 1 to %d", (long long)p->n, N_MAX);
     if (p->k < 1 || p->k > K_MAX)
         return fail(message, "k is %lld, not 1 to %d", (long long)p->k, K_MAX);
-    bool whole = p->group >= 0 && p->group % MATMUL_PACKED_K == 0;
-    if (!whole && p->group != 32 && p->group != 64)
-        return fail(message, "group is %lld, not 0, 32, 64 or a multiple of %d",
-                    (long long)p->group, MATMUL_PACKED_K);
+    if (p->group < 0 || p->group % GROUP_STEP)
+        return fail(message, "group is %lld, not 0 or a multiple of %d", (long long)p->group,
+                    GROUP_STEP);
     if (p->group > K_MAX)
         return fail(message, "group is %lld, not at most %d", (long long)p->group, K_MAX);
     if (p->a_stride != 0 && (p->a_stride < p->k || p->a_stride > MATMUL_STRIDE_MAX))
@@ -189,8 +197,8 @@ static bool check_sizes(MatmulSpec *s, const tilus_matmul_problem *p, Message me
     s->n = p->n;
     s->k = p->k;
     s->a_stride = p->a_stride;
-    s->group = p->group > MATMUL_PACKED_K ? MATMUL_PACKED_K : (int)p->group;
-    s->repeats = p->group > MATMUL_PACKED_K ? p->group / MATMUL_PACKED_K : 1;
+    s->group = packed_group(p->group);
+    s->repeats = s->group ? p->group / s->group : 1;
     return true;
 }
 

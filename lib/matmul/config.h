@@ -50,7 +50,8 @@ typedef struct MatmulSpec {
                                    A is multiplied by at most 2^3 for it */
     int place, down;            /* PLACE, DOWN: where bytes of weights have codes */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
-    int64_t repeats;            /* packed blocks that share scales: 4 of a group of 512 */
+    int64_t repeats;            /* packed groups that share a scale: 4 of 128 for one of 512, 3 of
+                                   32 for one of 96 */
     tilus_zeros zeros;
     tilus_epilogue function;
     bool bias, residual, multiply;  /* multiply: by the residual */

@@ -140,21 +140,36 @@ static size_t block_at(const Packed *p, int64_t tile, int64_t slice)
     return (size_t)(tile * p->slices + slice) * p->block;
 }
 
-/* Copies the packed blocks of a tile, and puts empty ones behind them. Scales of a last group of
- * several blocks go on in the empty ones. */
+/* Goes on with the scales, or zero points, `bytes` each, of a last group behind the `filled` packed
+ * blocks of a tile: up to the group's end its packed groups have those of the last one. */
+static void repeat_last(const tilus_matmul_plan *part, size_t place, size_t bytes, int64_t filled,
+                        unsigned char *to)
+{
+    const Packed *p = &part->packed;
+    int64_t groups = MATMUL_PACKED_K / part->spec.group, repeats = part->spec.repeats;
+    int64_t last = groups * filled - 1, end = (last / repeats + 1) * repeats;
+    size_t size = bytes * (size_t)p->rows;
+    const unsigned char *from = to + block_at(p, 0, filled - 1) + place;
+    from += (size_t)(groups - 1) * size;
+    if (last / repeats >= packed_groups(&part->spec))
+        return;
+    for (int64_t g = last + 1; g < end && g < p->slices * groups; g++)
+        memcpy(to + block_at(p, 0, g / groups) + place + (size_t)(g % groups) * size, from, size);
+}
+
+/* Copies the packed blocks of a tile, and puts empty ones behind them. */
 static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
                       const unsigned char *empty, unsigned char *to)
 {
     const Packed *p = &part->packed;
-    int64_t filled = ceil_div_i64(part->spec.k, MATMUL_PACKED_K), repeats = part->spec.repeats;
+    int64_t filled = ceil_div_i64(part->spec.k, MATMUL_PACKED_K);
     memcpy(to, from, (size_t)filled * p->block);
-    for (int64_t slice = filled; slice < p->slices; slice++) {
-        unsigned char *block = to + block_at(p, 0, slice);
-        memcpy(block, empty, p->block);
-        if (slice / repeats == (filled - 1) / repeats)
-            memcpy(block + p->block_scales, to + block_at(p, 0, filled - 1) + p->block_scales,
-                   p->block - p->block_scales);
-    }
+    for (int64_t slice = filled; slice < p->slices; slice++)
+        memcpy(to + block_at(p, 0, slice), empty, p->block);
+    if (part->spec.group == 0)
+        return;
+    repeat_last(part, p->block_scales, 2, filled, to);
+    repeat_last(part, p->block_zeros, packed_zero_bytes(&part->spec), filled, to);
 }
 
 /* Copies tiles, and puts empty packed blocks behind the last row. */

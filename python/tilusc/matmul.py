@@ -35,7 +35,7 @@ class Problem:
 
     `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales`
     f16 or bf16, by default bf16 where A is, else f16; `result` (of C, bias and residual) f16, bf16, f32, by default
-    the scales' type. `group` of k have one scale: 32, 64, a multiple of 128; 0: all of k. `zeros` is none, integer
+    the scales' type. `group` of k, a multiple of 32, have one scale; 0: all of k. `zeros` is none, integer
     (bytes) or float (of the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed
     the weights, where it is another problem's; 0: the best. `a_stride` is the distance of rows of A that
     `Plan.prepare` is for; 0: k. With `batch_invariant` a row of C has the same bits whatever m and the other rows are.

@@ -21,7 +21,8 @@ enum { STRUCT_MOST = 4096 };
 static int64_t choose_number(Choices *c)
 {
     static const int64_t numbers[] = {
-        0, 1, -1, 2, 7, 8, 16, 31, 32, 33, 40, 64, 100, 127, 128, 129, 200, 256, 257, 384, 1024,
+        0, 1, -1, 2, 7, 8, 16, 31, 32, 33, 40, 48, 64, 96, 100, 127, 128, 129, 160, 192, 200, 256, 257,
+        384, 1024,
         65535, 65536, 65537, 1 << 20, (1 << 20) + 1, 1 << 23, (1 << 23) + 1, INT32_MAX,
         INT32_MIN, INT64_MAX, INT64_MIN};
     return numbers[choose(c, COUNT(numbers))];
@@ -82,6 +83,7 @@ static const tilus_matmul_problem bases[] = {
     {.weights = "u4", .n = 32, .k = 128, .group = 128, .residual = true, .n_tile = 32},
     {.weights = "f4e1m2", .activations = "i8", .result = "f32", .n = 1, .k = 1, .n_tile = 128},
     {.weights = "u3", .n = 33, .k = 136, .group = 64, .n_tile = 32, .product = "f8e4m3"},
+    {.weights = "u2", .n = 7, .k = 250, .group = 96, .zeros = TILUS_ZEROS_INTEGER, .n_tile = 32},
     {.weights = "i8", .activations = "i8", .n = 40, .k = 256, .n_tile = 64, .product = "i8"},
 };
 

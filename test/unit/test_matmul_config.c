@@ -49,6 +49,21 @@ static void test_defaults(void **state)
     assert_int_equal(s.repeats, 4);
 }
 
+/* Groups are parts that divide a packed block, of equal scales. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const int64_t groups[][3] = {{0, 0, 1}, {32, 32, 1}, {64, 64, 1}, {96, 32, 3},
+                                        {128, 128, 1}, {160, 32, 5}, {192, 64, 3}, {384, 128, 3},
+                                        {1 << 23, 128, 1 << 16}};
+    for (size_t i = 0; i < COUNT(groups); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 1, .k = 100,
+                                                      .group = groups[i][0]});
+        assert_int_equal(s.group, groups[i][1]);
+        assert_int_equal(s.repeats, groups[i][2]);
+    }
+}
+
 /* f16 holds the numbers of all but five types, whose exponents are too wide. */
 static void test_product_types(void **state)
 {
@@ -138,7 +153,7 @@ static void test_refused(void **state)
          "result is \"i8\", which is none of f16, bf16 and f32"},
         {{.weights = "u4", .n = 0, .k = 1}, "n is 0, not 1 to 1048576"},
         {{.weights = "u4", .n = 1, .k = 8388609}, "k is 8388609, not 1 to 8388608"},
-        {{.weights = "u4", .n = 1, .k = 1, .group = 96}, "group is 96"},
+        {{.weights = "u4", .n = 1, .k = 1, .group = 48}, "group is 48, not 0 or a multiple of 32"},
         {{.weights = "u4", .n = 1, .k = 1, .group = -128}, "group is -128"},
         {{.weights = "f4e2m1", .n = 1, .k = 1, .zeros = TILUS_ZEROS_INTEGER},
          "weights is \"f4e2m1\""},
@@ -670,7 +685,7 @@ int main(void)
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
-        cmocka_unit_test(test_space_of_options),
+        cmocka_unit_test(test_space_of_options),  cmocka_unit_test(test_groups),
         cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),

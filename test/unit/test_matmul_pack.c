@@ -112,7 +112,7 @@ static void check_form(const Form *f)
 /* ---- every form --------------------------------------------------------- */
 
 static const char *const activations[] = {"f16", "bf16"};
-static const int64_t groups[] = {128, 0, 32, 64, 384};
+static const int64_t groups[] = {128, 0, 32, 192, 96, 384};
 static const int all_rows[] = {32, 64, 128};
 
 /* Returns true when weights may be of the i-th type. */
@@ -326,7 +326,7 @@ static void parts_are_packed_parts(void **state)
 static void parts_of_long_groups_are_packed_parts(void **state)
 {
     (void)state;
-    static const int64_t long_groups[] = {512, 1024, 4096};
+    static const int64_t long_groups[] = {320, 352, 512, 1024, 4096};
     for (size_t g = 0; g < COUNT(long_groups); g++) {
         const Form f = {.weights = "u4", .activations = "f16", .n = 150, .k = 1100,
                         .group = long_groups[g], .zeros = TILUS_ZEROS_INTEGER, .rows = 32};
@@ -336,6 +336,19 @@ static void parts_of_long_groups_are_packed_parts(void **state)
                     .rows = 32};
     check_part(&f, 0, 32, 512, 128);
     check_part(&f, 0, 40, 0, 512);
+}
+
+/* Groups that are no multiples of 128 begin at the edge of a packed block each few groups. */
+static void parts_of_odd_groups_are_packed_parts(void **state)
+{
+    (void)state;
+    for (int zeros = 0; zeros < 3; zeros++) {
+        const Form f = {.weights = "u4", .activations = "f16", .n = 70, .k = 1100, .group = 96,
+                        .zeros = (tilus_zeros)zeros, .rows = 32};
+        check_part(&f, 32, 32, 384, 384);
+        check_part(&f, 0, 70, 768, 332);
+        check_part(&f, 0, 70, 0, 1100);
+    }
 }
 
 static void refuses_parts_that_are_none(void **state)
@@ -357,6 +370,8 @@ static void refuses_parts_that_are_none(void **state)
         {{"u4", "f16", 64, 256, 256, 0, 32, 0, NULL}, 0, 128,
          "k_first is 128, not a multiple of 256"},
         {{"u4", "f16", 64, 128, 256, 0, 32, 0, NULL}, 0, 256, "the part's k is 128"},
+        {{"u4", "f16", 64, 1100, 192, 0, 32, 0, NULL}, 0, 0,
+         "the part has groups of 192, the whole of 256"},
         {{"u4", "f16", 64, 1100, 128, 0, 32, 0, NULL}, 0, 0,
          "the part has groups of 128, the whole of 256"},
         {{"u4", "f16", 64, 1100, 256, 0, 64, 0, NULL}, 0, 0, "tiles of 64 rows, the whole of 32"},
@@ -447,6 +462,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(packs_floats_as_integers, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_are_packed_parts, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_of_long_groups_are_packed_parts, open_library,
+                                        close_library),
+        cmocka_unit_test_setup_teardown(parts_of_odd_groups_are_packed_parts, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(refuses_parts_that_are_none, open_library,
                                         close_library),

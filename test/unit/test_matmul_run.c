@@ -316,6 +316,25 @@ static void computes_every_group(void **state)
         }
 }
 
+/* Groups that do not divide 128, the last one short, of small and odd n. */
+static void computes_odd_groups(void **state)
+{
+    (void)state;
+    static const Case cases[] = {
+        {{.weights = "u4", .n = 1, .k = 515, .group = 96, .zeros = TILUS_ZEROS_INTEGER}, .m = 1},
+        {{.weights = "i6", .n = 7, .k = 400, .group = 160}, .m = 3, .transposed = true},
+        {{.weights = "f6e3m2", .n = 100, .k = 515, .group = 192, .zeros = TILUS_ZEROS_FLOAT},
+         .m = 16},
+        {{.weights = "u2", .activations = "bf16", .n = 7, .k = 1, .group = 192,
+          .zeros = TILUS_ZEROS_FLOAT}, .m = 16, .transposed = true},
+        {{.weights = "u8", .n = 100, .k = 389, .group = 288, .zeros = TILUS_ZEROS_INTEGER},
+         .m = 33},
+        {{.weights = "f5e1m3", .n = 1, .k = 300, .group = 224}, .m = 2, .transposed = true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        run_case(&cases[i]);
+}
+
 /* Blocks that share tiles, that have one each, and that have several. */
 static void shares_tiles_out(void **state)
 {
@@ -458,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(computes_every_width, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_every_group, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_odd_groups, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_floats_as_integers, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),

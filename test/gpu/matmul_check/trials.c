@@ -273,6 +273,16 @@ static const struct Other {
     {"of bytes", {B("i4", "i8", "i8", GELU, "f32")}},
     {"of bytes", {B("u2", "bf16", "i8", PLAIN, "bf16")}},
 #undef B
+    {"odd groups", {.problem = {.weights = "u4", .activations = "f16", .n = 267, .k = 640, .group = 96,
+                                .zeros = INTEGER}, .sizes = {1, 16, 33}}},
+    {"odd groups", {.problem = {.weights = "f6e3m2", .activations = "bf16", .n = 100, .k = 600,
+                                .group = 160, .zeros = FLOAT}, .sizes = {3, 16},
+                    .packing = PACK_DEVICE, .transposed = true}},
+    {"odd groups", {.problem = {.weights = "u8", .activations = "f16", .n = 264, .k = 500,
+                                .group = 192, .n_tile = 64}, .sizes = {16, 128},
+                    .configs = on_weights}},
+    {"odd groups", {.problem = {.weights = "u2", .activations = "f16", .product = "i8", .n = 264,
+                                .k = 500, .group = 96}, .sizes = {16, 70}}},
 };
 
 /* Some by the library's choice, some by those of a shape. */
