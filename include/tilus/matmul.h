@@ -70,7 +70,10 @@ typedef struct tilus_matmul_problem {
     bool batch_invariant;       /* a row of C has the same bits whatever m and the other rows of A
                                    are; tilus_matmul_describe says what that costs. Never by
                                    cuBLAS; with experts on Hopper only */
-    unsigned char reserved[3];  /* 0: nothing reads them yet, and others are refused */
+    bool wide_range;            /* A may have any finite values where f16 is multiplied, not only
+                                   magnitudes below 8188; small ones are less exact
+                                   (docs/matmul.md), and zero points do not act by mma */
+    unsigned char reserved[2];  /* 0: nothing reads them yet, and others are refused */
     const char *product;        /* that tensor cores multiply: f8e4m3 or i8, on compute capability
                                    9.0 alone, for A of f16, bf16 or the product's type, without
                                    zero points, experts, multiply and batch_invariant; NULL: f16
@@ -231,10 +234,11 @@ enum { TILUS_MATMUL_SEMAPHORES = 256 << 10 };
 typedef struct tilus_matmul_call {
     size_t struct_size;         /* sizeof(tilus_matmul_call) */
     int64_t m;                  /* 0 to 65536; with 0 nothing is launched */
-    uint64_t a;                 /* [m, k]. Where f16 is multiplied (docs/matmul.md), magnitudes are
-                                   below 8188, and of sums of A over 32 to 128 elements with
-                                   one scale below 32752 where zero points act by mma; what is
-                                   larger makes infinities or NaN of C's row */
+    uint64_t a;                 /* [m, k]. Where f16 is multiplied (docs/matmul.md) and the problem
+                                   has no wide_range, magnitudes are below 8188, and of sums of A
+                                   over 32 to 128 elements with one scale below 32752 where zero
+                                   points act by mma; what is larger makes infinities or NaN of
+                                   C's row */
     int64_t a_stride;           /* elements between rows, 0: k; k to 2^23. Multiples of 128
                                    elements are fastest, then those of 16 bytes. Where it is no
                                    such multiple and the problem's is, kernels of their own

@@ -155,9 +155,11 @@ static bool check_product(MatmulSpec *s, const tilus_matmul_problem *p, Message 
 
 /* The product's type, and how far sums are scaled up there so that the small powers of two
  * that decoded weights lack stay normal in A: 2^-24 of integers beside A's 2^3, of floats
- * the distance between the biases of the exponents. bf16 has room for 2^60. */
-static void choose_product(MatmulSpec *s)
+ * the distance between the biases of the exponents. bf16 has room for 2^60. Where A's range is
+ * wide, A is multiplied by at most 1. */
+static void choose_product(MatmulSpec *s, bool wide_range)
 {
+    enum { ROOM = 3 };
     if (matmul_is_a8(s)) {
         choose_bytes(s);
         return;
@@ -167,8 +169,11 @@ static void choose_product(MatmulSpec *s)
     s->product = s->activations == DTYPE_bf16 || wide ? DTYPE_bf16 : DTYPE_f16;
     int bias = w->exponent ? (1 << (w->exponent - 1)) - 1 : 0;
     s->deferred_scale = s->product == DTYPE_bf16    ? -60
-                           : dtype_is_float(s->stored) ? 3 + bias - 15
-                                                       : 3 - 24;
+                           : dtype_is_float(s->stored) ? ROOM + bias - 15
+                                                       : ROOM - 24;
+    s->wide_range = wide_range && s->product == DTYPE_f16;
+    if (s->wide_range)
+        s->deferred_scale -= ROOM;
 }
 
 /* Returns the greatest part of a group of which packed blocks have a whole number: 0, 32, 64, 128. */
@@ -255,7 +260,7 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
         !check_options(spec, problem, to) || !check_experts(spec, problem, to) ||
         !check_product(spec, problem, to))
         return false;
-    choose_product(spec);
+    choose_product(spec, problem->wide_range);
     return true;
 }
 
@@ -376,6 +381,12 @@ static int experts_room(const MatmulSpec *s)
     return room;
 }
 
+/* Returns the tag of DEFERRED_SCALE, which names have where it is not the usual one. */
+static const char *deferred_tag(const MatmulSpec *s)
+{
+    return s->wide_range ? "wide" : NULL;
+}
+
 /* Returns RESIDUAL: 1 where it is added, 2 where it multiplies. */
 static int residual_kind(const MatmulSpec *s)
 {
@@ -410,7 +421,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, prepare || product, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_number(&l, prepare || product, "DEFERRED_SCALE", NULL,
+    add_number(&l, prepare || product, "DEFERRED_SCALE", deferred_tag(s),
                c->scale_weights ? 0 : s->deferred_scale);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
     add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
@@ -458,7 +469,8 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "GROUP", "g", s->group);
     add_number(&l, product, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_number(&l, true, "DEFERRED_SCALE", NULL, c->scale_weights ? 0 : s->deferred_scale);
+    add_number(&l, true, "DEFERRED_SCALE", deferred_tag(s),
+               c->scale_weights ? 0 : s->deferred_scale);
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);

@@ -47,7 +47,7 @@ typedef struct MatmulSpec {
     int offset;                 /* OFFSET: half of the range of signed integers, else 0 */
     int fraction;               /* FRACTION: what is stored is weights times 2^this */
     int deferred_scale;         /* DEFERRED_SCALE: the exponent of two that sums lack;
-                                   A is multiplied by at most 2^3 for it */
+                                   A is multiplied by at most 2^3 for it, 1 with wide_range */
     int place, down;            /* PLACE, DOWN: where bytes of weights have codes */
     int group;                  /* GROUP: 0, 32, 64 or 128 */
     int64_t repeats;            /* packed groups that share a scale: 4 of 128 for one of 512, 3 of
@@ -60,6 +60,7 @@ typedef struct MatmulSpec {
     int64_t experts, top;       /* experts: 0 for one matrix */
     bool gather, scatter, combine;  /* scatter: also with combine, to the workspace */
     bool batch_invariant;       /* sums have one order for all m */
+    bool wide_range;            /* f16 is multiplied, and A is made no larger for it */
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
@@ -210,7 +211,7 @@ bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);
 bool matmul_stores_by_copies(const MatmulSpec *spec);
 
 /* Returns true where zero points are added by mma: they are integers, and A is pre-arranged, as
- * `zeros_by_mma` asks. */
+ * `zeros_by_mma` asks; sums of A are in the range of the product's type. */
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns REGISTERS, those of a thread that multiplies after setmaxnreg; 0: none are

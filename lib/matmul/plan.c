@@ -305,9 +305,10 @@ static const char *const function_names[] = {"none", "silu", "gelu"};
 static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 {
     const MatmulSpec *s = &plan->spec;
-    fprintf(out, "C[m, %" PRId64 "] %s = A[m, %" PRId64 "] %s x B %s, multiplied as %s\n",
+    fprintf(out, "C[m, %" PRId64 "] %s = A[m, %" PRId64 "] %s x B %s, multiplied as %s%s\n",
             s->n, dtype_name(s->result), s->k, dtype_name(s->activations),
-            dtype_name(s->weights), dtype_name(s->product));
+            dtype_name(s->weights), dtype_name(s->product),
+            s->wide_range ? " in its whole range" : "");
     fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s\n",
             dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
             zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",

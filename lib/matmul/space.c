@@ -14,7 +14,8 @@ bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
                     (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
-    return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights;
+    return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights &&
+           !spec->wide_range;
 }
 
 bool matmul_by_wgmma(const MatmulConfig *c)

@@ -597,7 +597,8 @@ class tilus_matmul_problem(ctypes.Structure):
         ("combine", c_bool),
         ("multiply", c_bool),
         ("batch_invariant", c_bool),
-        ("reserved", c_ubyte * 3),
+        ("wide_range", c_bool),
+        ("reserved", c_ubyte * 2),
         ("product", c_char_p),
     ]
 

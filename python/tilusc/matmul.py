@@ -39,6 +39,7 @@ class Problem:
     (bytes) or float (of the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed
     the weights, where it is another problem's; 0: the best. `a_stride` is the distance of rows of A that
     `Plan.prepare` is for; 0: k. With `batch_invariant` a row of C has the same bits whatever m and the other rows are.
+    With `wide_range` A of f16 may have values from 8188 on.
     `product` is f8e4m3 or i8 where tensor cores of Hopper shall multiply 8 bits, of A in f16 or bf16, which is rounded
     row by row, or of that type, whose rows have scales; empty: f16 or bf16.
 
@@ -66,6 +67,7 @@ class Problem:
     scatter: bool = False
     combine: bool = False
     multiply: bool = False
+    wide_range: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS)):

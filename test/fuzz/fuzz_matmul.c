@@ -80,7 +80,8 @@ static const tilus_matmul_problem bases[] = {
     {.weights = "i3", .n = 33, .k = 136, .zeros = TILUS_ZEROS_INTEGER, .n_tile = 64},
     {.weights = "f6e3m2", .activations = "bf16", .n = 64, .k = 200, .group = 32,
      .zeros = TILUS_ZEROS_FLOAT, .bias = true, .n_tile = 32},
-    {.weights = "u4", .n = 32, .k = 128, .group = 128, .residual = true, .n_tile = 32},
+    {.weights = "u4", .n = 32, .k = 128, .group = 128, .residual = true, .n_tile = 32,
+     .wide_range = true},
     {.weights = "f4e1m2", .activations = "i8", .result = "f32", .n = 1, .k = 1, .n_tile = 128},
     {.weights = "u3", .n = 33, .k = 136, .group = 64, .n_tile = 32, .product = "f8e4m3"},
     {.weights = "u2", .n = 7, .k = 250, .group = 96, .zeros = TILUS_ZEROS_INTEGER, .n_tile = 32},
@@ -200,7 +201,8 @@ static void try_options(Choices *c)
 
 static void mutate_problem(Choices *c, tilus_matmul_problem *p)
 {
-    switch (choose(c, 14)) {
+    switch (choose(c, 15)) {
+    case 14: p->wide_range = !p->wide_range; break;
     case 13: p->product = choose_name(c); break;
     case 0: p->weights = choose_name(c); break;
     case 1: p->activations = choose_name(c); break;

@@ -64,6 +64,30 @@ static void test_groups(void **state)
     }
 }
 
+/* A that is made no larger has kernels of its own, but where scales act on weights. */
+static void test_wide_range(void **state)
+{
+    (void)state;
+    tilus_matmul_problem problem = {.weights = "u4", .n = 64, .k = 256, .group = 128,
+                                    .zeros = TILUS_ZEROS_INTEGER, .wide_range = true};
+    MatmulConfig c = {64, 1, 4, 1, 4, 8, 2, 2, 0, 1, 1, 0};
+    MatmulSpec s = spec_of(problem);
+    char name[MATMUL_NAME_MAX];
+    assert_int_equal(s.deferred_scale, -24);
+    assert_false(matmul_zeros_by_mma(&s, &c));
+    matmul_name(&s, &c, MATMUL_PREPARE, "sm_90a", name);
+    assert_string_equal(name, "prepare-u4-f16-f16-g128-z1-wide-24-c8-t2-d128-sm_90a");
+    c.scale_weights = 1;
+    matmul_name(&s, &c, MATMUL_PREPARE, "sm_90a", name);
+    assert_string_equal(name, "prepare-u4-f16-f16-g128-z1-l1-c8-t2-d128-sm_90a");
+    problem.weights = "f6e3m2";
+    problem.zeros = TILUS_ZEROS_FLOAT;
+    assert_int_equal(spec_of(problem).deferred_scale, -12);
+    problem.activations = "bf16";
+    assert_false(spec_of(problem).wide_range);
+    assert_int_equal(spec_of(problem).deferred_scale, -60);
+}
+
 /* f16 holds the numbers of all but five types, whose exponents are too wide. */
 static void test_product_types(void **state)
 {
@@ -686,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
         cmocka_unit_test(test_space_of_options),  cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_wide_range),
         cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),

@@ -21,6 +21,7 @@ typedef struct Case {
     int64_t at_once;
     bool transposed;
     bool hard;                  /* integer zero points at the ends of their range, A > 0 */
+    double magnitude;           /* of A; 0: 1, of integers 100 */
 } Case;
 
 /* The operands of one, as numbers and as bytes. */
@@ -138,8 +139,8 @@ static Data make_data(const Case *c)
     d.bias = numbers(s->n);
     d.residual = numbers(all);
     pack_weights(&d, c);
-    d.a_bytes = random_elements(s->activations, (size_t)a,
-                                dtype_is_integer(s->activations) ? 100 : 1, c->hard, d.a);
+    double most = c->magnitude ? c->magnitude : dtype_is_integer(s->activations) ? 100 : 1;
+    d.a_bytes = random_elements(s->activations, (size_t)a, most, c->hard, d.a);
     d.bias_bytes = random_elements(s->result, (size_t)s->n, 1, 0, d.bias);
     d.residual_bytes = random_elements(s->result, (size_t)all, 1, 0, d.residual);
     d.c.size = (size_t)all * dtype_bits(s->result) / 8;
@@ -376,6 +377,36 @@ static void lifts_zero_points(void **state)
         }
 }
 
+/* A in f16 of the largest numbers, and of small ones: by zero points on sums, which would act by mma
+ * without it, and with A pre-arranged and as it is. */
+static void computes_in_a_wide_range(void **state)
+{
+    (void)state;
+    static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 1, 0},
+                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0}};
+    static const Case cases[] = {
+        {{.weights = "u4", .group = 96, .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 65504},
+        {{.weights = "u4", .group = 128, .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 0x1p-6},
+        {{.weights = "i6", .group = 128}, .magnitude = 65504},
+        {{.weights = "f6e3m2", .group = 32, .zeros = TILUS_ZEROS_FLOAT}, .magnitude = 65504},
+        {{.weights = "f6e3m2", .group = 64}, .magnitude = 0x1p-13},
+        {{.weights = "u2", .group = 64, .zeros = TILUS_ZEROS_FLOAT}, .magnitude = 65504},
+        {{.weights = "u2", .group = 128, .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 0x1p-4},
+        {{.weights = "u8", .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 65504},
+        {{.weights = "u8", .group = 128}, .magnitude = 0x1p-13},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Case c = cases[i];
+        c.problem.n = 65;
+        c.problem.k = 300;
+        c.problem.result = "f32";
+        c.problem.wide_range = true;
+        c.m = 5;
+        c.config = configs[i % COUNT(configs)];
+        run_case(&c);
+    }
+}
+
 /* Epilogues: bias, function, residual. */
 static void computes_epilogues(void **state)
 {
@@ -482,6 +513,7 @@ int main(void)
                                         close_library),
         cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),
         cmocka_unit_test_setup_teardown(lifts_zero_points, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_in_a_wide_range, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
         cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),

@@ -150,6 +150,8 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          &s->combine, NULL},
         {"batch-invariant", NULL, "rows of C have the same bits in any batch", OPTION_FLAG,
          &s->batch_invariant, NULL},
+        {"wide-range", NULL, "A of f16 may have values from 8188 on", OPTION_FLAG, &s->wide_range,
+         NULL},
         {"m", "list", "rows of A (default 1,16)", OPTION_STRING, &s->sizes, NULL},
         {"device", "name", "whose plans and packed form are wanted (default h200)",
          OPTION_STRING, &s->device, NULL},
