@@ -264,6 +264,80 @@ static void multiplies(void **state)
         check_product(&cases[i]);
 }
 
+/* ---- low-rank terms ---------------------------------------------------------------- */
+
+/* Multiplies A at an address by the operands' weights into C at another one, which is its own
+ * residual where the problem has one. */
+static void multiply(const Operands *o, uint64_t a, uint64_t c)
+{
+    tilus_matmul_problem problem = o->c->problem;
+    tilus_matmul_plan *plan;
+    problem.struct_size = sizeof problem;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    size_t room = tilus_matmul_workspace_size(plan, o->c->m);
+    const tilus_matmul_call call = {
+        .struct_size = sizeof call, .m = o->c->m, .a = a, .weights = pack(plan, o), .c = c,
+        .residual = problem.residual ? c : 0, .workspace = place(NULL, room),
+        .workspace_size = room};
+    assert_ok(tilus_rt_fill(rt, 0, call.workspace, 0, TILUS_MATMUL_SEMAPHORES));
+    assert_ok(tilus_matmul_run(plan, (tilus_stream)0x1000, &call));
+    release(call.weights);
+    release(call.workspace);
+    tilus_matmul_plan_free(plan);
+}
+
+/* Returns A x B + (A x U) x V for an element, in f64. */
+static double low_rank_sum(const Operands *base, const Operands *down, const Operands *up,
+                           int64_t m, int64_t n)
+{
+    int64_t k = base->c->problem.k, rank = up->c->problem.k;
+    double sum = 0;
+    for (int64_t i = 0; i < k; i++)
+        sum += base->a[m * k + i] * base->b[n * k + i];
+    for (int64_t r = 0; r < rank; r++)
+        for (int64_t i = 0; i < k; i++)
+            sum += base->a[m * k + i] * down->b[r * k + i] * up->b[n * rank + r];
+    return sum;
+}
+
+static void check_low_rank(int64_t rank, const char *weights)
+{
+    enum { M = 3, N = 40, K = 200 };
+    const Case base = {{.weights = weights, .n = N, .k = K, .group = 96, .result = "f16"}, M, 0, 5};
+    const Case down = {{.weights = "i8", .n = rank, .k = K}, M, 0, 100};
+    const Case up = {{.weights = "i8", .n = N, .k = rank, .group = 32, .residual = true}, M, 0,
+                     40};
+    Operands all[] = {make_operands(&base), make_operands(&down), make_operands(&up)};
+    uint64_t a = place(all[0].a_bytes, 2 * M * K), c = place(NULL, 2 * M * N);
+    uint64_t low = place(NULL, (size_t)(2 * M * rank));
+    uint16_t result[M * N];
+    double error = 0, norm = 0;
+    multiply(&all[0], a, c);
+    multiply(&all[1], a, low);
+    multiply(&all[2], low, c);
+    assert_ok(tilus_rt_download(rt, 0, result, c, sizeof result));
+    for (int64_t i = 0; i < M * N; i++) {
+        double want = low_rank_sum(&all[0], &all[1], &all[2], i / N, i % N);
+        error += pow(tilus_decode("f16", result[i]) - want, 2);
+        norm += want * want;
+    }
+    if (!(sqrt(error / norm) < 0.002))
+        fail_msg("rank %d: %g of the norm", (int)rank, sqrt(error / norm));
+    release(a);
+    release(c);
+    release(low);
+    for (size_t i = 0; i < COUNT(all); i++)
+        free_operands(&all[i]);
+}
+
+/* C += (A x U) x V by two products, of which the second one's residual is C. */
+static void adds_low_rank_terms(void **state)
+{
+    (void)state;
+    check_low_rank(8, "i4");
+    check_low_rank(100, "f6e3m2");
+}
+
 /* ---- memory of software devices ---------------------------------------------------- */
 
 static void knows_its_allocations(void **state)
@@ -523,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multiplies),
+        cmocka_unit_test(adds_low_rank_terms),
         cmocka_unit_test(knows_its_allocations),
         cmocka_unit_test(refuses_allocations_of_all_memory),
         cmocka_unit_test(finds_faults),

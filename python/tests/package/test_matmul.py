@@ -23,6 +23,15 @@ def dequantize(q, problem):
     return (codes * q.scales.view(np.float16)[:, :, None]).reshape(problem.n, problem.k)
 
 
+def dequantize_any(q, problem):
+    """As dequantize, also of a short last group."""
+    codes = codes_of(q.codes, problem.weights, problem.n, problem.k).astype(np.float64)
+    group = np.arange(problem.k) // (problem.group or problem.k)
+    if q.zeros is not None:
+        codes -= q.zeros[:, group]
+    return codes * q.scales.view(np.float16)[:, group]
+
+
 def matrices(problem, m=3):
     random = np.random.default_rng(problem.k)
     return (random.normal(0, 0.05, (problem.n, problem.k)).astype(np.float32),
@@ -53,6 +62,25 @@ def test_product(problem):
     assert np.max(np.abs(c - exact)) < 4e-3 * np.max(np.abs(exact))
     out = np.zeros_like(c)
     assert p.run(a, packed, out, **added) is out and np.array_equal(out, c)
+
+
+@pytest.mark.parametrize("rank", (8, 100))
+def test_low_rank_terms(rank):
+    """C += (A U) V: of plain U and V as the product's residual, of packed ones by two products more."""
+    base = Problem("u4", 64, 256, 96, "integer", residual=True)
+    down, up = Problem("i8", rank, 256, 0), Problem("i8", 64, rank, 32, residual=True)
+    (w, a), (u, _), (v, _) = map(matrices, (base, down, up))
+    plans = [plan(p, "cpu") for p in (base, down, up)]
+    made = [quantize(x, p) for x, p in ((w, base), (u, down), (v, up))]
+    packed = [p.pack(*q) for p, q in zip(plans, made)]
+    plain = a.astype(np.float64) @ dequantize_any(made[0], base).T
+    exact = plain + a.astype(np.float64) @ u.T @ v.T
+    c = plans[0].run(a, packed[0], residual=(a.astype(np.float32) @ u.T @ v.T).astype(np.float16))
+    assert np.max(np.abs(c - exact)) < 4e-3 * np.max(np.abs(exact))
+    c = plans[0].run(a, packed[0], residual=np.zeros_like(c))
+    assert plans[2].run(plans[1].run(a, packed[1]), packed[2], c, residual=c) is c
+    exact = plain + a.astype(np.float64) @ dequantize_any(made[1], down).T @ dequantize_any(made[2], up).T
+    assert np.max(np.abs(c - exact)) < 4e-3 * np.max(np.abs(exact))
 
 
 def test_products_of_bytes():
