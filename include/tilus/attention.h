@@ -80,8 +80,8 @@ typedef struct tilus_attention_problem {
     bool finite;                /* decode: rows of a page behind its sequence's end hold finite
                                    numbers, as in a cache that began as zeros; codes with heads
                                    first are faster then on sm_90a. Latent: true */
-    bool gradients;             /* forward with `lse`, of 64, 96 or 128 columns, without mask and
-                                   sinks: plans also have kernels of tilus_attention_backward */
+    bool gradients;             /* forward with `lse`, without mask and sinks: plans also have
+                                   kernels of tilus_attention_backward */
     unsigned char reserved[7];  /* 0 */
 } tilus_attention_problem;
 

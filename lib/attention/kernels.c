@@ -86,6 +86,8 @@ static void put_gradients(const tilus_attention_plan *plan, int i, Kernel *k)
     k->program = programs[i - ATTENTION_K_DELTA];
     put(k, "T", p->type, true);
     put_number(k, "D", p->dim);
+    if (p->value_dim != p->dim && i != ATTENTION_K_DQ)
+        put_number(k, "DV", p->value_dim);
     put_flag(k, "RAGGED", p->ragged);
     put_flag(k, "TOKENS", p->tokens_first && !p->ragged);
     if (i == ATTENTION_K_BACKWARD) {

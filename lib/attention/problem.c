@@ -129,9 +129,6 @@ static tilus_status check_gradients(const Problem *p)
                          : p->sinks ? "sinks are, too" : NULL;
     if (p->gradients && reason)
         return library_refuse("problem: gradients is given, but %s", reason);
-    if (p->gradients && (p->dim > 128 || p->value_dim != p->dim))
-        return library_refuse("problem: gradients is given, but dim is %lld, not 64, 96 or 128",
-                              (long long)p->dim);
     return TILUS_OK;
 }
 

@@ -146,7 +146,7 @@ def _keep(ctx: Any, inputs: Tuple[Any, ...], output: Tuple[Tensor, Tensor]) -> N
 
 def _gradient(ctx: Any, d_o: Optional[Tensor], d_lse: Optional[Tensor]) -> Tuple[Optional[Tensor], ...]:
     if d_lse is not None or "gradients=1" not in ctx.problem:
-        raise ArgumentError("attention has gradients of o, for 64, 96 or 128 columns without mask and sinks: "
+        raise ArgumentError("attention has gradients of o, without mask and sinks: "
                             f"lse has {'one' if d_lse is not None else 'none'}, the problem is {ctx.problem}")
     if d_o is None:
         return (None,) * 9
@@ -157,8 +157,8 @@ def _gradient(ctx: Any, d_o: Optional[Tensor], d_lse: Optional[Tensor]) -> Tuple
 
 
 def _needs_gradient(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], sinks: Optional[Tensor]) -> bool:
-    return torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad) and mask is None and \
-        sinks is None and q.shape[-1] in (64, 96, 128) and q.shape[-1] == v.shape[-1]
+    return torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad) and \
+        mask is None and sinks is None
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: Optional[Tuple[int, int]] = None,

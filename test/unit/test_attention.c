@@ -465,6 +465,8 @@ static void computes_forward(void **state)
         {.problem = {.heads = 2, .kv_heads = 1, .dim = 64, .ragged = true, .lse = true,
                      .gradients = true}, .batch = 4, .poisoned = {[1] = true, [3] = true},
          .queries = {70, 5, 9, 3}, .tokens = {140, 3, 20, 90}},
+        {.problem = {.heads = 1, .dim = 256, .lse = true, .gradients = true}, .batch = 1,
+         .queries = {9}, .tokens = {70}},
         {.problem = {.heads = 2, .dim = 64, .causal = true, .lse = true, .sinks = true},
          .batch = 1, .queries = {30}, .tokens = {10}, .no_sink = true},
         {.problem = {.heads = 1, .dim = 64, .causal = true, .lse = true}, .batch = 1,
@@ -816,8 +818,6 @@ static void refuses_problems(void **state)
         {{.heads = 1, .gradients = true}, "problem: gradients is given, but lse is not"},
         {{.heads = 1, .gradients = true, .lse = true, .sinks = true},
          "problem: gradients is given, but sinks are, too"},
-        {{.heads = 1, .gradients = true, .lse = true, .dim = 256},
-         "problem: gradients is given, but dim is 256, not 64, 96 or 128"},
         {{.heads = 1, .reserved = {1}}, "problem: reserved[0] is 1, not 0"},
         {{.heads = 1, .kind = latent}, "problem: finite is false, but latent attention multiplies "
          "rows of pages behind their end by 0"},

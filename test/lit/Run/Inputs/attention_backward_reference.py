@@ -137,6 +137,10 @@ def main():
     attention([(70, 40), (30, 30)], 1, 1, 64, 64, poisoned=(1,), engine="interp", BM=64)
     attention([(20, 30)], 1, 1, 96, 96)
     attention([(70, 140)], 1, 1, 128, 128)
+    attention([(70, 100)], 1, 1, 192, 192, CAUSAL=1)
+    attention([(20, 30)], 2, 1, 192, 128, cap=1.5)
+    attention([(70, 40), (5, 70), (4, 9)], 1, 1, 256, 256, poisoned=(1,))
+    attention([(5, 9)], 1, 1, 256, 256, engine="interp")
 
 
 main()
