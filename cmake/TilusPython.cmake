@@ -32,7 +32,7 @@ endif()
 
 # The module tilusc._call, where Python's headers are; without it the package calls by ctypes.
 set(call)
-find_package(Python3 3.9 COMPONENTS Interpreter Development.Module)
+find_package(Python3 3.9 QUIET COMPONENTS Interpreter Development.Module)
 if(Python3_Development.Module_FOUND)
     set(call tilus_python_call)
     add_library(${call} MODULE python/native/call.c)

@@ -7,10 +7,11 @@
 
 Weights are read by tilusc.formats as codes, scales and zero points. `--engine` says how they are
 multiplied: `reference` by f32 matrices that the file means; `codes` (default) in NumPy as kernels do, by
-the arrays of to_matmul(): A rounded to f16, (code - zero) * scale, sums in f32; `kernels` by tilusc.matmul, on
-the GPU (with torch), or without one on the CPU engine, which takes minutes. Attention, norms
-and the choice of tokens are NumPy's in f32; of equal logits the lowest token wins."""
+the arrays of to_matmul(): A as the sum of two f16, (code - zero) * scale, sums in f32; `kernels` by
+tilusc.matmul, on the GPU (with torch), or without one on the CPU engine, which takes minutes. Minimums, attention,
+norms and the choice of tokens are NumPy's in f32; of equal logits the lowest token wins."""
 import argparse
+import dataclasses
 import importlib.util
 import os
 import sys
@@ -68,34 +69,61 @@ def chat(prompt):
             "<|im_start|>assistant\n")
 
 
+def split(rows):
+    """Returns [2 * t, k] of f16, whose halves add up to rows [t, k]: 22 bits of each element. Products take both at
+    once, and read the weights once."""
+    high = rows.astype(np.float16)
+    return np.concatenate([high, (rows - high).astype(np.float16)])
+
+
+def both(make, weight):
+    """Makes a product [t, n] of `make`'s, which multiplies f16 by codes and scales alone. Minimums are multiplied by
+    sums of A in f32: as zero points, multiples of the scale in f16, they would be rounded, which moves logits
+    as much as one f16 for each element of A does."""
+    multiply = make(dataclasses.replace(weight, minimums=None, bias=None).to_matmul(approximate=True, pad=True))
+    order = slice(None) if weight.permutation is None else weight.permutation
+    starts = np.arange(0, weight.k, weight.group)
+
+    def product(rows):
+        halves = multiply(split(rows))
+        out = halves[:len(rows)] + halves[len(rows):]
+        if weight.minimums is not None:
+            sums = np.add.reduceat(rows[:, order], starts, axis=1)
+            out += sums @ weight.minimums.astype(np.float32).T
+        return out if weight.bias is None else out + weight.bias
+    return product
+
+
 def multiply_codes(name, weight):
     """Makes a product of what kernels get: codes, scales and zero points, with A in f16. The values
-    (code - zero) * scale are exact in f32; zero points that minimums became are rounded."""
+    (code - zero) * scale are exact in f32."""
     if weight.scales is None:       # f16, bf16 or f32: not quantized
         return llama.dense(name, weight)
-    matrix = weight.to_matmul(approximate=True, pad=True).dequantize().T
-    return lambda rows: rows.astype(np.float16).astype(np.float32) @ matrix
+
+    def make(codes):
+        matrix = codes.dequantize().T
+        return lambda rows: rows.astype(np.float32) @ matrix
+    return both(make, weight)
 
 
 def multiply_kernels(name, weight):
     """Makes a product that the library computes."""
-    if weight.scales is None:
-        return llama.dense(name, weight)
+    return llama.dense(name, weight) if weight.scales is None else both(plan_product, weight)
+
+
+def plan_product(codes):
+    """Makes a product of rows of f16, on the GPU or the CPU engine."""
     from tilusc import matmul
-    m = weight.to_matmul(approximate=True, pad=True)
-    plan = matmul.plan(matmul.Problem(m.weights, m.n, m.k, m.group, m.zeros_kind, scales=m.scales_type, result="f32"))
-    packed = plan.pack(m.codes, m.scales, m.zeros)
-    order = slice(None) if m.permutation is None else m.permutation
+    plan = matmul.plan(matmul.Problem(codes.weights, codes.n, codes.k, codes.group, codes.zeros_kind,
+                                      scales=codes.scales_type, result="f32"))
+    packed = plan.pack(codes.codes, codes.scales, codes.zeros)
+    order = slice(None) if codes.permutation is None else codes.permutation
     if plan.device == "cpu":
-        return lambda rows: plan.run(rows[:, order].astype(np.float16), packed)
+        return lambda rows: plan.run(rows[:, order], packed)
     import torch
     device = torch.device("cuda", plan.device)
     packed = torch.from_numpy(packed).to(device)
-
-    def run(rows):
-        a = torch.from_numpy(rows[:, order].astype(np.float16)).to(device)
-        return plan.run(a, packed).cpu().numpy()
-    return run
+    return lambda rows: plan.run(torch.from_numpy(rows[:, order]).to(device), packed).cpu().numpy()
 
 
 ENGINES = {"reference": llama.dense, "codes": multiply_codes, "kernels": multiply_kernels}

@@ -68,7 +68,8 @@ class Products:
         return "slow"
 
     def __call__(self, a=None, packed=None, bias=None, residual=None, out=None, *scales):
-        return self.product(a or Tensor((M, K)), packed or Tensor((9,), address=0x2000), bias, residual, out, *scales)
+        a, packed = Tensor((M, K)) if a is None else a, Tensor((9,), address=0x2000) if packed is None else packed
+        return self.product(a, packed, bias, residual, out, *scales)
 
 
 def test_call_has_its_fields():

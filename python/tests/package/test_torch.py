@@ -57,6 +57,25 @@ def test_linear(device, dtype):
     assert "weights=u8" in repr(layer)
 
 
+def test_tensors_reach_the_library_without_ctypes():
+    """Those of host memory, which torch numbers -1."""
+    from test_call import Launches, Products, native
+    if native is None:
+        pytest.skip("the build had no headers of Python")
+    a, packed, out = (torch.zeros(shape, dtype=torch.float16) for shape in ((3, 200), (9,), (3, 64)))
+    types = dict(activations=torch.float16, result=torch.float16, f32=torch.float32, like=out[:0])
+    products = Products(device=-1, streams={(-1, 0x7000): (0xa000, 4096)}, checked={(packed.data_ptr(), 0)}, **types)
+    assert products(a[:, :128], packed, out=out) is out and products(a[:, :128], packed).shape == (3, 64)
+    call = products.calls[0][2]
+    assert (call.m, call.a, call.a_stride, call.c) == (3, a.data_ptr(), 200, out.data_ptr()) and not products.left
+    for wrong in (a, a[:, :128].float(), a[:, :128][None], torch.zeros(128, 3).half().t()):
+        assert products(wrong, packed) == "slow"
+    assert products(a[:, :128], packed, out=out.t()) == "slow" and len(products.calls) == 2
+    launches = Launches(device=-1, kinds=(frozenset({torch.float16}), "integer", "real"))
+    assert launches.launch((out, 1, 1.0), None) and not launches.launch((out.t(), 1, 1.0), None)
+    assert launches.calls[0][2][0] == out.data_ptr() and len(launches.calls) == 1
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_opcheck(device):
     layer, _ = make_layer(device)
@@ -187,6 +206,12 @@ def test_gpu_equals_f64(gpu):
         assert torch.equal(host.packed, layer.packed.cpu())
     _, linear = make_layer("cpu", n=2048, k=2048)
     assert near(y, linear(x.float().cpu()), 0.15)
+
+
+def test_calls_by_ctypes_give_the_same(gpu):
+    from tilusc._torch_matmul import Runner
+    layer, x, y = gpu
+    assert torch.equal(Runner(layer.plan()).multiply(x, layer.packed, layer.bias, None, None), y)
 
 
 def test_packing_on_the_gpu_writes_the_same(gpu):
