@@ -95,10 +95,12 @@ class QuantizedLinear(torch.nn.Module):
         return self
 
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
-        buffers = self._buffers         # whose attributes torch finds by a function of Python
-        if buffers["permutation"] is not None:
-            x = x.index_select(-1, buffers["permutation"])
-        return torch_ops.matmul(x, buffers["packed"], self.problem_text, buffers["bias"], residual)
+        held = self._buffers            # as attributes torch finds them by a function of Python
+        if len(held) < 3:               # a parameter was put in the place of one
+            held = {**held, **self._parameters}
+        if held["permutation"] is not None:
+            x = x.index_select(-1, held["permutation"])
+        return torch_ops.matmul(x, held["packed"], self.problem_text, held["bias"], residual)
 
     def extra_repr(self) -> str:
         return self.problem_text

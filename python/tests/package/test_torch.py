@@ -55,6 +55,8 @@ def test_linear(device, dtype):
     assert torch.equal(layer(x.view(1, 5, 1, 256)), y.view(1, 5, 1, 128))
     assert torch.equal(layer(torch.cat([x, x], 1)[:, :256]), y)      # rows that lie further apart
     assert "weights=u8" in repr(layer)
+    layer.bias = torch.nn.Parameter(layer.bias, requires_grad=False)
+    assert torch.equal(layer(x), y)
 
 
 def test_tensors_reach_the_library_without_ctypes():
