@@ -96,8 +96,11 @@ def git(*args):
 
 
 def copy_sources(to):
-    """Copies what differs, so that times of files that stay do, too."""
-    for name in git("ls-files", "-co", "--exclude-standard").splitlines():
+    """Copies what differs, so that times of files that stay do, too; others go."""
+    names = git("ls-files", "-co", "--exclude-standard").splitlines()
+    for old in {p for p in to.rglob("*") if p.is_file()} - {to / name for name in names}:
+        old.unlink()
+    for name in names:
         source, target = ROOT / name, to / name
         if not source.is_file():
             continue
