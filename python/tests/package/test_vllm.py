@@ -265,3 +265,23 @@ def test_gptq_order(one_rank):
     kernel.process_weights_after_loading(layer)
     x = torch.randn(3, K).half()
     assert near(torch, kernel.apply_weights(layer, x), x, weight.dequantize())
+
+
+def test_awq(one_rank):
+    """What vLLM's loader makes of AWQ's order: codes packed along the first dimension, zero points along the rows."""
+    from vllm.model_executor.layers.quantization.auto_awq import _convert_awq_to_standard_format
+    from vllm.model_executor.parameter import GroupQuantScaleParameter, PackedvLLMParameter
+    from tilusc._vllm_kernel import TilusLinearKernel
+    torch, weight = one_rank, quantize(matrix(), Scheme("u4", 64, "integer"))
+    layer, cut = torch.nn.Module(), {"input_dim": 0, "output_dim": 1, "weight_loader": None}
+    for name, rows in (("qweight", weight.codes.T), ("qzeros", weight.zeros.T)):
+        nibbles = rows.astype(np.uint32).reshape(len(rows), -1, 8)[:, :, [0, 2, 4, 6, 1, 3, 5, 7]]
+        words = (nibbles << np.arange(0, 32, 4, dtype=np.uint32)).sum(2, dtype=np.uint32).view(np.int32)
+        layer.register_parameter(name, PackedvLLMParameter(data=torch.from_numpy(words), packed_dim=1, packed_factor=8,
+                                                           **cut))
+    layer.scales = GroupQuantScaleParameter(data=torch.from_numpy(weight.scales.T.copy()).half(), **cut)
+    _convert_awq_to_standard_format(layer, "qweight", "qzeros", 4)
+    kernel = TilusLinearKernel(kernel_config(torch), "qweight", "scales", "qzeros")
+    kernel.process_weights_after_loading(layer)
+    x = torch.randn(3, K).half()
+    assert near(torch, kernel.apply_weights(layer, x), x, weight.dequantize())
