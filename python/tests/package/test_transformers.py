@@ -172,6 +172,15 @@ def test_saved_as_packed(floats, tmp_path):
     assert layers(again).keys() == layers(model).keys() and torch.equal(logits(again), logits(model))
 
 
+def test_device_map(floats, tmp_path):
+    pytest.importorskip("accelerate")
+    model = load(floats, quantization_config=TilusConfig("u2"), device_map="cpu")
+    model.save_pretrained(tmp_path)
+    assert torch.equal(logits(load(tmp_path, device_map="auto")), logits(model))
+    with pytest.raises(ValueError, match="disk"):
+        load(tmp_path, device_map={"": "disk"})
+
+
 def change(folder, edit):
     """Changes the tensors of a folder's first file that has matrices."""
     from safetensors.torch import load_file, save_file
