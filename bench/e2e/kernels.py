@@ -4,11 +4,13 @@ import pathlib
 import torch
 import torch.nn.functional as F
 import tilusc
+from tilusc.nn import sort_experts
 
 GALLERY = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 PAGE = 64           # tokens of a page of the cache
 EPSILON = 1e-5
 STEP_TOKENS = 4096  # of a sequence, up to which one launch does all of a step's attention
+ROUTED = {1: 1, 16: 4, 64: 8}   # tokens that a launch of kernels/router.tilus takes, and its warps
 BLOCKS = 132        # that attention is split into at least, where there are fewer sequences and heads
 
 
@@ -106,6 +108,12 @@ class Torch:
         seen = torch.ones(n, n, dtype=torch.bool, device=q.device).tril()
         return self._attend(q[None], k, v, seen[None, None]).reshape(n, -1)
 
+    def route(self, scores):
+        """Returns offsets, ids and route, as of a product with experts, of scores [tokens, experts]."""
+        route, chosen = torch.topk(torch.softmax(scores, -1, dtype=torch.float32), self.model.top, sorted=False)
+        offsets, ids = sort_experts(chosen, self.model.experts)
+        return offsets, ids, (route / route.sum(-1, keepdim=True)).flatten()
+
     def gated(self, x):
         gate, up = x.float().chunk(2, -1)
         return ((F.gelu(gate, approximate="tanh") if self.model.gelu else F.silu(gate)) * up).half()
@@ -142,6 +150,8 @@ class Gallery(Torch):
         small = {"WARPS": 2, "BN": 32} if m.head > 128 else {}
         self._steps = {splits: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
                                           CAP=m.softcap, SPLITS=splits, **heads, **small) for splits in (8, 4, 2, 1)}
+        self._routers = {tokens: self._make("router", "router", T=tokens, E=m.experts, TOP=m.top, WARPS=warps)
+                         for tokens, warps in ROUTED.items() if m.experts}
 
     @staticmethod
     def _make(file, program, **parameters):
@@ -150,7 +160,7 @@ class Gallery(Torch):
     def prepare(self):
         """Loads all kernels that a decode step and a prompt need."""
         for kernel in (self._norm, self._add_norm, self._rotate, self._attend, self._combine, self._prefill, self._gated,
-                       *self._steps.values()):
+                       *self._steps.values(), *self._routers.values()):
             if kernel is not None:
                 yield kernel.prepare
 
@@ -191,6 +201,17 @@ class Gallery(Torch):
         self._steps[splits](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
                             len(state.cosine), k.shape[0], state.columns, EPSILON, m.head ** -0.5)
         return o
+
+    def route(self, scores):
+        tokens, experts = scores.shape
+        room = next((room for room in ROUTED if tokens <= room), None)
+        if room is None:
+            return super().route(scores)
+        slots, place = tokens * self.model.top, scores.device
+        offsets, ids = (torch.empty(n, dtype=torch.int32, device=place) for n in (experts + 1, slots))
+        route = torch.empty(slots, dtype=torch.float32, device=place)
+        self._routers[room](scores, offsets, ids, route, tokens)
+        return offsets, ids, route
 
     def decode(self, q, state, layer):
         m, batch, device = self.model, len(q), q.device

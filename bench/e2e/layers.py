@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import tilusc
 from tilusc import _library
 from tilusc.matmul import Problem, plan
-from tilusc.nn import QuantizedExperts, QuantizedLinear, experts_problems, sort_experts
+from tilusc.nn import QuantizedExperts, QuantizedLinear, experts_problems
 
 import kernels
 from shapes import GROUP
@@ -133,9 +133,5 @@ class Mixture(torch.nn.Module):
         self.experts.prepare(*tokens)
         return self
 
-    def forward(self, x, residual):
-        scores = torch.softmax(x @ self.router.t(), -1, dtype=torch.float32)
-        route, chosen = torch.topk(scores, self.model.top, sorted=False)
-        offsets, ids = sort_experts(chosen, self.model.experts)
-        route = (route / route.sum(-1, keepdim=True)).flatten()
-        return self.experts.products(x, offsets, ids, route, residual)
+    def forward(self, way, x, residual):
+        return self.experts.products(x, *way.route(x @ self.router.t()), residual)

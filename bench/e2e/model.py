@@ -27,7 +27,7 @@ class Layer(torch.nn.Module):
 
     def mlp(self, kernels, h, *residual):
         if self.model.experts:
-            return self.mixture(h, *residual)
+            return self.mixture(kernels, h, *residual)
         return self.down(kernels.gated(self.gate_up(h)), *residual)
 
     def attend(self, kernels, h, state, prompt):

@@ -67,13 +67,14 @@ def test_quantized_is_near_dense():
         assert near(have, want, 2e-2)
 
 
-def test_mixture_is_near_its_experts():
-    """Experts of f16 by kernels/moe_gemm.tilus."""
+@pytest.mark.parametrize("way", [kernels.Torch, kernels.Gallery])
+def test_mixture_is_near_its_experts(way):
+    """Experts of f16 by kernels/moe_gemm.tilus, chosen by torch and by kernels/router.tilus."""
     torch.manual_seed(3)
     import layers
     tiny = KINDS["mixture"]
     mixture, x = layers.Mixture("f16", tiny, "cpu"), torch.randn(3, 256).half()
-    found, weights = mixture(x, x.clone()), mixture.experts
+    found, weights = mixture(way(tiny), x, x.clone()), mixture.experts
     scores = torch.softmax(x.float() @ mixture.router.t().float(), -1)
     for t in range(3):
         route, chosen = torch.topk(scores[t], tiny.top)

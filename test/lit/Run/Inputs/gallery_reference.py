@@ -53,6 +53,24 @@ def moe_gemm(sizes, top, n, k):
         {"x": ("e", x), "w": ("e", w), "ids": ("i", ids), "offsets": ("i", offsets)}, {"y": ("e", y)})
 
 
+def router(room, tokens, experts, top, norm):
+    scores = halves(tokens * experts)
+    chosen = [[] for _ in range(experts)]
+    route = []
+    for t in range(tokens):
+        row = scores[t * experts:][:experts]
+        best = sorted(range(experts), key=lambda e: -row[e])[:top]
+        weights = [math.exp(s - row[best[0]]) for s in row]
+        total = sum(weights[e] for e in best) if norm else sum(weights)
+        route += [weights[e] / total for e in best]
+        for choice, e in enumerate(best):
+            chosen[e].append(t * top + choice)
+    offsets = [sum(map(len, chosen[:e])) for e in range(experts + 1)]
+    run("router", {"T": room, "E": experts, "TOP": top, "NORM": norm, "WARPS": 2}, {"tokens": tokens},
+        {"scores": ("e", scores)},
+        {"offsets": ("i", offsets), "ids": ("i", sum(chosen, [])), "route": ("f", route)})
+
+
 def gptq(m, n, k, groups):
     x, scales = halves(m * k), [abs(s) for s in halves(groups * n, 0.1)]
     codes = [random.randrange(16) for _ in range(k * n)]
@@ -119,6 +137,9 @@ def main():
     random.seed(1)
     moe_gemm([40, 0, 33, 7], 2, 40, 72)
     moe_gemm([0, 0, 1], 1, 8, 8)
+    router(16, 13, 128, 8, 1)
+    router(32, 32, 60, 4, 0)
+    router(1, 1, 256, 8, 1)
     gptq(20, 136, 64, 3)
     mamba2(1, 150, 2, 2, 128, 32, 32)
     attention(1, 30, 30, 32, True, 0, 1)
