@@ -22,7 +22,7 @@ enum {
     REPORT_MOST = 1024          /* of a sentence about the child */
 };
 
-/* One call. */
+/* A call. */
 typedef struct Call {
     tilus_child_options options;
     tilus_child_source source;
@@ -53,7 +53,8 @@ static char *find_beside(void)
 {
     static const char here;
     Dl_info info;
-    const char *slash = dladdr(&here, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+    const char *slash = dladdr(&here, &info) && info.dli_fname ? strrchr(info.dli_fname, '/')
+                                                               : NULL;
     if (!slash)
         return NULL;
     size_t length = (size_t)(slash - info.dli_fname) + 1;

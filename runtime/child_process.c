@@ -51,7 +51,8 @@ static bool move_up(int *fd)
 /* Opens the child's standard input. */
 static int open_input(const ChildRun *run)
 {
-    int fd = run->input ? memfd_create("tilus", MFD_CLOEXEC) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd = run->input ? memfd_create("tilus", MFD_CLOEXEC)
+                        : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!move_up(&fd))
         return -1;
     if (run->input && (!file_write_all(fd, run->input, run->input_size) ||

@@ -1,4 +1,4 @@
-/* Without a GPU: what an H200 would get. */
+/* Prints what an H200 would get, without a GPU. */
 #include "bench.h"
 
 #include "matmul/internal.h"
@@ -59,7 +59,7 @@ static void print_kernel(const Kernel *kernel)
            kernel->parameters);
 }
 
-/* Also those that decode for cuBLAS, which the GPU's machine may have. */
+/* Lists kernels, also those that decode for cuBLAS, which the GPU's machine may have. */
 int dry_kernels(const Settings *s)
 {
     tilus_matmul *matmul = NULL;

@@ -44,7 +44,7 @@ typedef enum tilus_attention_mask {
     TILUS_ATTENTION_BOOLEAN     /* a matrix of bytes: elements pass where it is not 0 */
 } tilus_attention_mask;
 
-/* All zero but struct_size and heads is forward attention of f16 and 128 columns. */
+/* A problem. All zero but struct_size and heads is forward attention of f16 and 128 columns. */
 typedef struct tilus_attention_problem {
     size_t struct_size;         /* sizeof(tilus_attention_problem) */
     tilus_attention_kind kind;
@@ -134,7 +134,8 @@ TILUS_API tilus_status tilus_attention_plan_create(tilus_attention *attention,
 /* Frees a plan; NULL is ignored. */
 TILUS_API void tilus_attention_plan_free(tilus_attention_plan *plan);
 
-/* How the blocks of a forward launch share rows of q, 128 for each head and item. */
+/* Schedules, by which the blocks of a forward launch share rows of q, 128 for each head and
+ * item. */
 typedef enum tilus_attention_schedule {
     TILUS_ATTENTION_AUTO,       /* the fastest by the model */
     TILUS_ATTENTION_QUEUES,     /* a block a multiprocessor, with items one after the other; causal

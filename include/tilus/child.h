@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* All 0 but struct_size is the default. */
+/* Options. All 0 but struct_size is the default. */
 typedef struct tilus_child_options {
     size_t struct_size;             /* sizeof(tilus_child_options) */
     /* The path of tilus-llc. NULL: what the environment variable TILUS_LLC says, else the one
@@ -26,7 +26,7 @@ typedef struct tilus_child_options {
     const char *cache_directory;    /* of compiled programs (docs/cache.md); NULL: none */
 } tilus_child_options;
 
-/* One program, and how it is compiled. All 0 but struct_size, target and a text or a file is the
+/* A program, and how it is compiled. All 0 but struct_size, target and a text or a file is the
  * default. */
 typedef struct tilus_child_source {
     size_t struct_size;             /* sizeof(tilus_child_source) */

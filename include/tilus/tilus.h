@@ -162,7 +162,7 @@ typedef enum tilus_remark_type {
     TILUS_REMARK_TEXT
 } tilus_remark_type;
 
-/* One of a remark's values; an element of an array. */
+/* A value of a remark, an element of an array. */
 typedef struct tilus_remark_argument {
     const char *name;           /* "BytesPerLane" */
     tilus_remark_type type;     /* says which of these it has */

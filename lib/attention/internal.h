@@ -71,7 +71,7 @@ tilus_status attention_find_kernels(tilus_attention_plan *plan);
 
 /* ---- problems ----------------------------------------------------------- */
 
-/* How caches of a type are read. */
+/* A type of caches, as kernels read it. */
 typedef struct CacheType {
     const char *name;
     int bits;

@@ -223,7 +223,7 @@ bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
 
 /* ---- stores ----------------------------------------------------------------------- */
 
-/* How elements are reduced, without a policy; the row behind it has one. */
+/* Intrinsics that reduce elements, without a policy; the row behind each has one. */
 static const IntrinsicId reduce_rows[REDUCTION_NONE][DTYPE_COUNT] = {
 #define REDUCES(op, dtype, ptx) [REDUCTION_##op][DTYPE_##dtype] = INTR_reduce_bulk_##op##_##dtype,
 #include "ir/reduction.def"

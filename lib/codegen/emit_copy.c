@@ -232,7 +232,8 @@ static LLVMValueRef chunk_inside(const AsyncCopy *c, const Number *steps)
         if (!(c->plan.checked >> d & 1))
             continue;
         int dim = memory_tile_find(&c->source.tile, d);
-        LLVMValueRef index = side_index(c, &c->source, d), end = c->source.access.memory->extents[d];
+        LLVMValueRef index = side_index(c, &c->source, d);
+        LLVMValueRef end = c->source.access.memory->extents[d];
         if (dim >= 0 && dim == c->plan.along)
             chunk_in_row(c, steps, &index, &end);
         else if (dim >= 0)

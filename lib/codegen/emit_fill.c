@@ -104,7 +104,7 @@ static void build_halves(Codegen *cg, LLVMValueRef v, LLVMValueRef halves[2])
     halves[1] = LLVMBuildTrunc(cg->builder, build_lshr(cg->builder, v, 32), cg->i32, "");
 }
 
-/* Both halves of a product, the low one first. LLVM would widen the arithmetic around a
+/* Computes both halves of a product, the low one first. LLVM would widen the arithmetic around a
  * product of i64 to 64 bits, which has no xor of three. */
 static bool build_product(Codegen *cg, Loc at, LLVMValueRef word, uint32_t by,
                           LLVMValueRef halves[2])
@@ -120,7 +120,7 @@ static bool build_product(Codegen *cg, Loc at, LLVMValueRef word, uint32_t by,
     return both;
 }
 
-/* One round (philox.c). */
+/* Computes one round (philox.c). */
 static bool build_round(Codegen *cg, Loc at, LLVMValueRef w[PHILOX_WORDS],
                         const LLVMValueRef key[PHILOX_KEYS])
 {

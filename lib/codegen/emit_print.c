@@ -280,7 +280,8 @@ static void print_chunk(const Print *p, LLVMValueRef base, LLVMValueRef first,
 static bool print_register(const Print *p)
 {
     Codegen *cg = p->cg;
-    LLVMValueRef base = shared_scratch(cg, p->op, p->plan), count = const_i64_of(cg, p->shape.count);
+    LLVMValueRef base = shared_scratch(cg, p->op, p->plan);
+    LLVMValueRef count = const_i64_of(cg, p->shape.count);
     if (!base)
         return false;
     LLVMBasicBlockRef done = begin_if(p, is_thread_0(p));

@@ -5,8 +5,8 @@
 #include "interp/groups.h"
 #include "interp/tile.h"
 
-/* A copy in flight. Each thread of a copy_async copies a part and waits for its own
- * groups: it has ended when all its warps have waited. A bulk store is its first warp's. Views are kept by value:
+/* A copy in flight. Each thread of a copy_async copies a part and waits for its own groups: it has
+ * ended when all its warps have waited. A bulk store is its first warp's. Views are kept by value:
  * view_global may run again before that. */
 struct Copy {
     const Op *op;

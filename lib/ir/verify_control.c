@@ -9,7 +9,8 @@ static bool verify_carried_kinds(Module *m, const Op *op)
         const Type *t = op->results[i]->type;
         if (t->kind != TYPE_REG && t->kind != TYPE_SCALAR)
             return diag_error(m->diag, op->loc, "%s carries register tensors and scalars, got a "
-                              "%s: %s", op_info[op->code].name, verify_kind_text(t->kind), type_text(m, t));
+                              "%s: %s", op_info[op->code].name, verify_kind_text(t->kind),
+                              type_text(m, t));
         if (t->kind == TYPE_SCALAR && dtype_is_float(t->dtype))
             return diag_error(m->diag, op->loc, "%s carries scalars of integers, got %s: carry a "
                               "`splat` of it", op_info[op->code].name, dtype_name(t->dtype));

@@ -8,7 +8,7 @@
 
 enum { MATMUL_TEMPLATE_MAX = 24, MATMUL_DEVICE_MAX = 96, MATMUL_DRIVER_MAX = 24 };
 
-/* One measurement. `spec` has what its problem decides (no epilogue). Texts name the machine;
+/* A measurement. `spec` has what its problem decides (no epilogue). Texts name the machine;
  * the driver is a note. */
 typedef struct MatmulTuning {
     char template[MATMUL_TEMPLATE_MAX];     /* hash of the template's text */

@@ -132,7 +132,7 @@ static Overlap overlap_of(Walk *w, const Footprint *a, const Expr *const *then,
     return footprints_overlap(w->m, a, b, apart, then, blocks);
 }
 
-/* Two tiles, of which rings_order asks. */
+/* A pair of tiles, of which rings_order asks. */
 typedef struct Tiles {
     Walk *w;
     const Footprint *then, *now;
@@ -245,7 +245,7 @@ void hazards_compare_with_itself(Walk *w, const Footprint *f)
 
 /* ---- blocks ------------------------------------------------------------ */
 
-/* Two blocks that differ in one dimension of the grid, at least. */
+/* A pair of blocks that differ in one dimension of the grid, at least. */
 typedef struct Blocks {
     Walk *w;
     unsigned dim;

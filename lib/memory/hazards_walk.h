@@ -103,7 +103,7 @@ void hazards_compare_blocks(Walk *w);
 /* Compares copies to all blocks of a cluster with the accesses of other blocks there. */
 void hazards_compare_cluster(Walk *w);
 
-/* Each expression with its values mapped, as expr_substitute does. */
+/* Maps the values of each expression, as expr_substitute does. */
 void hazards_substitute(Walk *w, const Expr *const *exprs, unsigned count, ExprMap map,
                         void *data, const Expr **made);
 

@@ -244,7 +244,8 @@ static bool is_all_over(const Rings *r, const Event *y, const Event *x, bool any
     Lag lag = known_of(r, y, x);
     if (lag == LAG_ALL || lag == LAG_NONE)
         return lag == LAG_ALL;
-    return x->segment && (!any_block || ends_alike(x)) && !(y->segment && y->base == y->segment->number) &&
+    return x->segment && (!any_block || ends_alike(x)) &&
+           !(y->segment && y->base == y->segment->number) &&
            ring_difference(x->segment->end, y->base, &left) && left + lag + 1 >= 0;
 }
 

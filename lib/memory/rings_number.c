@@ -169,7 +169,8 @@ static const Expr *turned_index(const Turning *t)
 {
     switch (t->turn) {
     case TURN_FIRST: return loop_lower(t->r, t->op);
-    case TURN_NEXT: return ring_make(t->r, SCALAR_add, index_of(t->r, t->op), loop_step(t->r, t->op));
+    case TURN_NEXT:
+        return ring_make(t->r, SCALAR_add, index_of(t->r, t->op), loop_step(t->r, t->op));
     case TURN_AFTER: break;
     }
     return index_end(t->r, t->op);
@@ -194,7 +195,8 @@ static const Expr *turn(Rings *r, const Expr *e, const Op *op, Turn to)
     Turning t = {r, op, to};
     int64_t value;
     const Expr *turned = e ? expr_substitute(&r->m->exprs, e, turned_value, &t) : NULL;
-    return turned && ring_difference(ring_constant(r, 0), turned, &value) ? ring_constant(r, value) : turned;
+    return turned && ring_difference(ring_constant(r, 0), turned, &value) ? ring_constant(r, value)
+                                                                          : turned;
 }
 
 /* x - y mod x, for x not below 0 */

@@ -147,54 +147,56 @@ static void connect_waited(Graph *g, const Op *op)
         add_edge(g, EDGE_SAME, op, op->operands[i], op->results[i]);
 }
 
+/* Connects the accumulator, operand 2, with the result. */
+static void connect_sum(Graph *g, const Op *op)
+{
+    add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
+}
+
+/* Connects an op that computes element by element, but for products and codes with groups. */
+static void connect_computed(Graph *g, const Op *op)
+{
+    if (op->code == OP_dot)
+        connect_sum(g, op);
+    else if (op->code == OP_dequantize)
+        connect_dequantize(g, op);
+    else
+        connect_elements(g, op);
+}
+
+/* Finds the kind of edge between operand 0 and the result that the op's rule gives by itself. */
+static bool find_edge(const Op *op, EdgeKind *kind)
+{
+    switch (op_info[op->code].rule) {
+    case RULE_REDUCE: *kind = EDGE_REDUCE; return true;
+    case RULE_PERMUTE: *kind = EDGE_PERMUTE; return true;
+    case RULE_SLICE: *kind = EDGE_SLICE; return true;
+    case RULE_RESHAPE: *kind = EDGE_RESHAPE; return true;
+    case RULE_ENTRY: *kind = EDGE_SAME; return true;    /* the table's is chosen by itself */
+    default: *kind = EDGE_REPEAT; return op->code == OP_broadcast;
+    }
+}
+
 static void connect_op(Graph *g, const Op *op)
 {
+    EdgeKind kind;
     connect_index(g, op);
+    if (find_edge(op, &kind))
+        add_edge(g, kind, op, op->operands[0], op->results[0]);
     switch (op_info[op->code].rule) {
-    case RULE_CARRIED:
-        connect_carried(g, op);
-        break;
-    case RULE_REDUCE:
-        add_edge(g, EDGE_REDUCE, op, op->operands[0], op->results[0]);
-        break;
-    case RULE_PERMUTE:
-        add_edge(g, EDGE_PERMUTE, op, op->operands[0], op->results[0]);
-        break;
-    case RULE_SLICE:
-        add_edge(g, EDGE_SLICE, op, op->operands[0], op->results[0]);
-        break;
-    case RULE_RESHAPE:
-        add_edge(g, EDGE_RESHAPE, op, op->operands[0], op->results[0]);
-        break;
-    case RULE_JOIN:
-        connect_join(g, op);
-        break;
-    case RULE_WAITED:
-        connect_waited(g, op);
-        break;
+    case RULE_CARRIED: connect_carried(g, op); break;
+    case RULE_JOIN: connect_join(g, op); break;
+    case RULE_WAITED: connect_waited(g, op); break;
     case RULE_PENDING:
         if (op->operand_count == 3)
-            add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
+            connect_sum(g, op);
         break;
-    case RULE_ENTRY:    /* the table's layout is chosen by itself */
-        add_edge(g, EDGE_SAME, op, op->operands[0], op->results[0]);
-        break;
-    case RULE_SAME:
-    case RULE_ELEMENT:
-    case RULE_BOOL:
-    case RULE_LAST:
-        if (op->code == OP_dot)
-            add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
-        else if (op->code == OP_dequantize)
-            connect_dequantize(g, op);
-        else
-            connect_elements(g, op);
+    case RULE_SAME: case RULE_ELEMENT: case RULE_BOOL: case RULE_LAST:
+        connect_computed(g, op);
         break;
     default:
         if (op->code == OP_view)
             connect_view(g, op);
-        else if (op->code == OP_broadcast)
-            add_edge(g, EDGE_REPEAT, op, op->operands[0], op->results[0]);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Plans of `reduce`: first each thread reduces its own slots, then lanes of a warp
- * exchange by butterflies, or all of them by redux.sync, then the partial results are combined through shared memory.
+ * exchange by butterflies, or all of them by redux.sync, then the partial results are combined
+ * through shared memory.
  *
  *     spatial(6, 16), dimension 0 reduced: thread = 16 * i + j
  *

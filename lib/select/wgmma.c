@@ -211,7 +211,8 @@ static bool plan_matrix(Module *m, const Op *op, unsigned i, WgmmaPlan *plan)
     MatrixSide mn = product_side(op, op->results[0]->type, i, false);
     MatrixSide k = product_side(op, op->results[0]->type, i, true);
     int64_t bytes = dtype_bits(t->dtype) / 8;
-    int64_t of_mn = type_stride(m, t, mn.last)->constant, of_k = type_stride(m, t, k.last)->constant;
+    int64_t of_mn = type_stride(m, t, mn.last)->constant;
+    int64_t of_k = type_stride(m, t, k.last)->constant;
     WgmmaMatrix *x = &plan->matrices[i];
     x->mn_major = of_k != 1;
     MatrixSide along = x->mn_major ? mn : k, across = x->mn_major ? k : mn;

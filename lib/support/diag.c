@@ -29,8 +29,8 @@ void diag_free(Diag *d)
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line)
 {
-    d->source = (SourceText){arena_strdup(&d->arena, file), arena_strndup(&d->arena, text, len), len,
-                         first_line};
+    d->source = (SourceText){arena_strdup(&d->arena, file), arena_strndup(&d->arena, text, len),
+                             len, first_line};
 }
 
 void diag_add_import_path(Diag *d, const char *directory)

@@ -49,7 +49,7 @@ typedef struct Message {
     WarningId group;        /* of a warning, also of one that is an error; else WARNING_COUNT */
 } Message;
 
-/* Who compiles, where that is no tool or library but an editor's server; each may be NULL. */
+/* Callbacks of an editor's server that compiles; each may be NULL. */
 typedef struct DiagHost {
     /* The text of the file with this canonical path, in place of the disk's, and its bytes, both of
      * which the compile copies; NULL: it has none. */
@@ -58,7 +58,7 @@ typedef struct DiagHost {
     void *data;
 } DiagHost;
 
-/* One parse's texts and messages. Owns copies of both; one thread at a time. */
+/* Texts and messages of a parse. Owns copies of both; one thread at a time. */
 typedef struct tilus_diag Diag;
 
 struct tilus_diag {
@@ -113,9 +113,9 @@ static inline int64_t diag_limit(const Diag *d, LimitId id) { return d->limits[i
 bool diag_set_limit(Diag *d, LimitId id, int64_t value);
 bool limit_allows(LimitId id, int64_t value);
 
-/* Ends a compile that is past its deadline: an error at `loc`, and a jump to the guard of
- * the API entry, as when memory runs out; and one that its host stops, without an error. Called about once an op where a compile takes
- * long, but never below foreign frames, nor while something is freed. */
+/* Ends a compile that is past its deadline: an error at `loc`, and a jump to the guard of the API
+ * entry, as when memory runs out; and one that its host stops, without an error. Called about once
+ * an op where a compile takes long, but never below foreign frames, nor while something is freed. */
 void diag_check_time(Diag *d, Loc loc);
 
 /* Record a message and return false. A note belongs to the error or warning before it; those

@@ -213,8 +213,8 @@ bool parse_for(Parser *p, Statement *s)
     return end_control(p, s, op, ok);
 }
 
-/* COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which are named
- * after it, so it is only passed here. */
+/* Reads COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which
+ * are named after it, so it is only passed here. */
 static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
                                const char **cond_end)
 {

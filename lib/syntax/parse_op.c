@@ -295,7 +295,7 @@ static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
                                                                         : ATTR_OFFSETS;
 }
 
-/* What may follow an operand in brackets: offsets or the index of an mbarrier, each once. */
+/* Reads brackets behind an operand: offsets or the index of an mbarrier, each once. */
 static bool parse_operand_place(Parser *p, Statement *s, uint64_t *allowed)
 {
     AttrKind kinds[] = {offsets_kind(s, *allowed), ATTR_ELEMENT};
@@ -536,7 +536,7 @@ static TypeKind result_type_kind(ResultKind kind)
                                                              : TYPE_REG;
 }
 
-/* One type after the colon, which operand 0 (NULL: a broken one) may complete. */
+/* Reads a type after the colon, which operand 0 (NULL: a broken one) may complete. */
 static const Type *parse_result_type(Parser *p, const Statement *s, const OpInfo *info)
 {
     const Type *operand = s->operand_count ? s->operands[0]->type : NULL;

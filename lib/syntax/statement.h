@@ -1,4 +1,4 @@
-/* One statement while it is read, shared by the parsers of ops. */
+/* A statement while it is read, shared by the parsers of ops. */
 #ifndef TILUS_SYNTAX_STATEMENT_H
 #define TILUS_SYNTAX_STATEMENT_H
 

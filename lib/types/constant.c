@@ -128,8 +128,9 @@ static Constant greatest(DType t)
 
 static Constant least(DType t)
 {
-    return dtype_is_integer(t) ? constant_of_magnitude(integer_limit(t, true), integer_limit(t, true))
-                               : constant_of_real(dtype_min(t));
+    if (!dtype_is_integer(t))
+        return constant_of_real(dtype_min(t));
+    return constant_of_magnitude(integer_limit(t, true), integer_limit(t, true));
 }
 
 void constant_print_range(Text *out, DType t)

@@ -61,7 +61,7 @@ static void add_block_dims(Gen *g, Result *r, int64_t inner, unsigned bits)
     r->elements = part;
 }
 
-/* In a loop, each iteration may have a place of its own. */
+/* Gives each iteration of a loop a place of its own, at times. */
 static int64_t add_loop_dim(Gen *g, Result *r, Text *strides, int64_t inner)
 {
     const Scalar *i = g->loop ? &g->scalars[g->loop - 1] : NULL;
@@ -275,7 +275,7 @@ unsigned gen_allocate_shared(Gen *g, DType dtype, unsigned rank, const int64_t *
     return g->object_count - 1;
 }
 
-/* One tensor for the value, or a ring of several tiles. */
+/* Makes one tensor for the value, or a ring of several tiles. */
 void gen_new_shared(Gen *g, unsigned reg)
 {
     Object like = object_for(g, reg);

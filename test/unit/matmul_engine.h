@@ -20,8 +20,8 @@ static inline uintptr_t region_end(const Region *r)
     return (uintptr_t)r->data + r->size;
 }
 
-/* Of the region that holds the address, or ends there, the bytes up to the next pointer of
- * the launch: what lies behind is not the program's. */
+/* Returns the bytes up to the next pointer of the launch, of the region that holds the address or
+ * ends there: what lies behind is not the program's. */
 static inline tilus_buffer buffer_at(const tilus_arg *args, const tilus_kernel_info *info,
                                      uintptr_t address, const Region *regions, size_t count)
 {

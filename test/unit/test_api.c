@@ -177,7 +177,7 @@ static void warnings_have_groups(void **state)
     }
 }
 
-/* What ptxas -v prints, and the driver's log: of programs that spill, once each. */
+/* Reads the output of ptxas -v, and the driver's log: of programs that spill, once each. */
 static void spills_are_read_from_logs(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void unknown_passes_are_refused(void **state)
     subject_free(&s);
 }
 
-/* All that a tilus_write gets. */
+/* Text, all that a tilus_write gets. */
 typedef struct Printed {
     char text[1 << 14];
     size_t length;

@@ -11,7 +11,7 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-/* One program while it is described. */
+/* A program while it is described. */
 typedef struct Graph {
     Explain *e;
     const Hazards *found;

@@ -77,7 +77,7 @@ static bool has_argument(const Explain *e, size_t i, const char *text)
     return number != SIZE_MAX && is_integer(info->args[number].kind);
 }
 
-/* Every NAME of --arg is an integer argument of some program. */
+/* Checks that each NAME of --arg is an integer argument of some program. */
 static bool check_names(const Explain *e)
 {
     const StringList *list = &e->settings->args;
@@ -177,7 +177,7 @@ static void put_traffic(Explain *e, json_t *launch, const Traffic *t)
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
-/* How many times the device's multiprocessors are filled, where ptxas gave an occupancy. */
+/* Says how many times the device's multiprocessors are filled, where ptxas gave an occupancy. */
 static void put_waves(Explain *e, json_t *launch, const json_t *program, double blocks)
 {
     const tilus_device_description *d = tilus_find_device(e->settings->device);

@@ -5,7 +5,7 @@
 
 enum { KEPT = 64, DEEPEST = 256, SCALARS_MOST = 1 << 16 };
 
-/* One evaluation. Numbers of scalars are kept, so that a chain of them, each of which uses the one
+/* An evaluation. Numbers of scalars are kept, so that a chain of them, each of which uses the one
  * before twice, is walked once. */
 typedef struct Evaluation {
     const Place *place;

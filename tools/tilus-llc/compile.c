@@ -124,9 +124,10 @@ static bool compile_cached(const LlcSettings *s, const char *file, const char *s
                                        .warn = warn_of_cache};
     tilus_cache *cache = tilus_cache_open(&where);
     const tilus_jit_options options = {
-        .struct_size = sizeof options, .file = file, .defines = s->line.defines, .define_count = s->line.define_count,
-        .program = s->program, .target = s->cpu, .features = s->features,
-        .opt_level = s->opt_level, .debug_lines = s->debug_lines, .cache = cache};
+        .struct_size = sizeof options, .file = file, .defines = s->line.defines,
+        .define_count = s->line.define_count, .program = s->program, .target = s->cpu,
+        .features = s->features, .opt_level = s->opt_level, .debug_lines = s->debug_lines,
+        .cache = cache};
     void *bytes;
     size_t size;
     bool ok = tilus_jit(diag, source, len, &options, &bytes, &size) == TILUS_OK &&

@@ -86,7 +86,8 @@ static bool check_output(const LlcSettings *s)
     else if (s->program && writes_text(s))
         why = "--program chooses what is compiled; --stop-after and --print-cast-plans "
               "show the whole file";
-    else if (s->cache && (s->file_type != FILE_ARTEFACT || s->cubin != CUBIN_NEVER || writes_text(s)))
+    else if (s->cache &&
+             (s->file_type != FILE_ARTEFACT || s->cubin != CUBIN_NEVER || writes_text(s)))
         why = "--cache keeps artefacts without machine code; give --filetype=artefact --cubin=never";
     else if (s->cache && strcmp(s->pipeline, tilus_default_pipeline()) != 0)
         why = "--cache keeps what the default pipeline makes, and --passes names another one";

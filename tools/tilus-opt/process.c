@@ -213,7 +213,8 @@ static bool process_staged(const OptSettings *s, const char *text, size_t len,
     limits_set("tilus-opt", &s->line.passes.limits, diag);
     import_paths_set(&s->line.passes.import_paths, diag);
     warnings_set("tilus-opt", &s->line.passes.warnings, diag);
-    tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines, s->line.define_count);
+    tilus_module *m = tilus_parse(diag, file, text, len, first_line, s->line.defines,
+                                  s->line.define_count);
     bool ok = m && run_and_print(s, m, reproducer, out);
     if (s->verify_diagnostics) {
         ok = expectations_hold(diag, file, text, len, first_line);

@@ -61,8 +61,8 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
          &s->list_limits, NULL},
         {"list-warnings", NULL, "print the groups of warnings", OPTION_FLAG, &s->list_warnings,
          NULL},
-        {"print-layout", "layout", "draw a layout (a file gives it names): thread:slot of each element", OPTION_STRING,
-         &s->layout, NULL},
+        {"print-layout", "layout", "draw a layout (a file gives it names): thread:slot of each "
+         "element", OPTION_STRING, &s->layout, NULL},
         {"svg", "file", "draw the layout of --print-layout as SVG, too", OPTION_STRING,
          &s->svg, NULL},
         {"version", NULL, "print versions", OPTION_FLAG, &s->version, NULL},

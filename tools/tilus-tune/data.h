@@ -36,9 +36,9 @@ typedef struct Data {
 bool data_make(Data *data, const MatmulSpec *spec, int64_t m);
 void data_free(Data *data);
 
-/* Checks up to 64 rows of `c`, [m, n] of the result's type, m at most data->m; what a row must
- * be is computed at its first check. False, with the reason, when it is wrong; `*error` is the relative error
- * of what was checked one by one. */
+/* Checks up to 64 rows of `c`, [m, n] of the result's type, m at most data->m; what a row must be
+ * is computed at its first check. False, with the reason, when it is wrong; `*error` is the
+ * relative error of what was checked one by one. */
 bool data_check(Data *data, int64_t m, const void *c, double *error, char *message,
                 size_t size);
 

@@ -119,7 +119,7 @@ typedef struct Data {
 bool data_make(Data *data, const Trial *trial, char *message, size_t size);
 void data_free(Data *data);
 
-/* In which order a product has the rows of A and of the residual; backwards comes first. */
+/* Order in which a product has the rows of A and of the residual; backwards comes first. */
 typedef enum Order { BACKWARDS, FORWARDS, ORDERS } Order;
 
 /* The distance of C from the product. */
@@ -154,8 +154,8 @@ typedef struct Run Run;
 Run *run_open(Engine *engine, const Trial *trial, Outcome *outcome);
 void run_close(Run *run);
 
-/* One of the trial's sizes. Where products may overlap, one with A's rows backwards goes ahead
- * of it, into the same workspace, and must be right, too. `spoil` makes one element 0 before
+/* Checks one of the trial's sizes. Where products may overlap, one with A's rows backwards goes
+ * ahead of it, into the same workspace, and must be right, too. `spoil` makes one element 0 before
  * it is compared. */
 void run_product(Run *run, size_t size, bool spoil, Outcome *outcome);
 

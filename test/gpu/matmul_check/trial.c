@@ -300,7 +300,7 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
 }
 
-/* Two products, where they can overlap. */
+/* Enqueues two products, where they can overlap. */
 static bool compute(const Run *r, int64_t m, Outcome *o)
 {
     Engine *e = r->engine;

@@ -98,7 +98,7 @@ static bool add_problem(Trials *trials, tilus_matmul_problem problem)
     return true;
 }
 
-/* Every type that the library takes. */
+/* Adds every type that the library takes. */
 static bool add_matrix(Trials *trials)
 {
     static const char *const activations[] = {"f16", "bf16"};
