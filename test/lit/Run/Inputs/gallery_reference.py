@@ -55,10 +55,12 @@ def moe_gemm(sizes, top, n, k):
 
 def router(room, tokens, experts, top, norm):
     scores = halves(tokens * experts)
+    for e in range(1, experts):         # of the last token, which is to have others than the only one with a score
+        scores[-e] = (math.nan, -math.inf)[e % 2]
     chosen = [[] for _ in range(experts)]
     route = []
     for t in range(tokens):
-        row = scores[t * experts:][:experts]
+        row = [s if s == s else -math.inf for s in scores[t * experts:][:experts]]
         best = sorted(range(experts), key=lambda e: -row[e])[:top]
         weights = [math.exp(s - row[best[0]]) for s in row]
         total = sum(weights[e] for e in best) if norm else sum(weights)

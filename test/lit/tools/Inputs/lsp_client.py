@@ -18,7 +18,7 @@ class Client:
         self.diagnostics = {}       # by URI: (version, diagnostics)
 
     def processor_seconds(self):
-        """What the server has used so far, to a hundredth; other work of the machine does not count."""
+        """Returns the server's processor time so far, to a hundredth of a second."""
         with open(f"/proc/{self.process.pid}/stat", encoding="utf-8", errors="replace") as stat:
             used = stat.read().rpartition(")")[2].split()[11:13]
         return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")

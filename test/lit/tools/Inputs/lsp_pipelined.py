@@ -75,6 +75,7 @@ def seconds(version, wait):
     c.send(change(SLOW + "\n" * version, version))
     if wait:
         while c.processor_seconds() < start + wait:
+            assert c.process.poll() is None
             time.sleep(0.002)
         version += 1
         c.send(change("tilus 1\n", version))
