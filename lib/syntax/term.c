@@ -502,18 +502,15 @@ Term term_scalar_zero(Parser *p, const Term *t)
     return zero ? term_of_expr(t->loc, expr_constant(&p->m->exprs, 0)) : *t;
 }
 
-bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *right)
+bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b)
 {
     Constant x, y;
-    Term other = *right;
-    const Term *b = &other;
-    if (b->kind == TERM_INTEGER)
-        *a = term_scalar_zero(p, a);
-    else if (a->kind == TERM_INTEGER)
-        other = term_scalar_zero(p, b);
-    if (a->kind == TERM_INTEGER && b->kind == TERM_INTEGER)
-        return o->shift ? shift_expr(p, o, loc, a, b->expr)
-                        : combine_expr(p, o->scalar, o->spelling, loc, a, b->expr);
+    Term left = term_scalar_zero(p, a), scalar = term_scalar_zero(p, b);
+    if (left.kind == TERM_INTEGER && scalar.kind == TERM_INTEGER) {
+        *a = left;
+        return o->shift ? shift_expr(p, o, loc, a, scalar.expr)
+                        : combine_expr(p, o->scalar, o->spelling, loc, a, scalar.expr);
+    }
     if (term_constant(a, &x) && term_constant(b, &y))
         return combine_numbers(p, o, loc, a, x, y);
     if (o->tensor == OP_COUNT || (a->kind < TERM_REAL && b->kind < TERM_REAL))
@@ -536,6 +533,7 @@ bool term_negate(Parser *p, Loc loc, Term *a)
 
 bool term_not(Parser *p, Loc loc, Term *a)
 {
+    *a = term_scalar_zero(p, a);
     if (a->kind == TERM_INTEGER)
         return combine_expr(p, SCALAR_not, "not", loc, a, NULL);
     if (a->kind == TERM_VALUE)

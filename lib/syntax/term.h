@@ -75,7 +75,7 @@ unsigned operator_precedence(const Operator *o);
 const Operator *term_call_operator(const Parser *p);
 
 /* `a` op `right`, into `a`. */
-bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *right);
+bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b);
 bool term_negate(Parser *p, Loc loc, Term *a);
 bool term_not(Parser *p, Loc loc, Term *a);
 
