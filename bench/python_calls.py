@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a call from Python costs on the host, without a GPU: the tests' driver, which only records launches, stands for
-libcuda, and torch's tensors in host memory for those on a GPU.
+"""Measures what a call from Python costs on the host, without a GPU: the tests' driver, which only records launches,
+stands for libcuda, and torch's tensors in host memory for those on a GPU.
 
     ninja -C build/release && python3 bench/python_calls.py [--json]
 
@@ -73,7 +73,7 @@ def product_calls(torch, rows=4, size=2048):
 
 
 def kernel_calls(torch):
-    """Yields that of a kernel with four arguments."""
+    """Yields the call of a kernel with four arguments, and its name."""
     import tilusc
     from tilusc import kernel
     scale = tilusc.jit(SCALE)
@@ -89,6 +89,9 @@ def kernel_calls(torch):
 def measure():
     sys.path.insert(0, str(ROOT / "python"))
     import torch
+    from tilusc._library import call_module
+    if os.environ["TILUS_PYTHON_CALL"] == "module" and call_module() is None:
+        sys.exit(f"python_calls.py: {LIBRARIES} has no module tilusc._call for this Python")
     torch.set_num_threads(1)
     gc.disable()
     calls = [*product_calls(torch), *kernel_calls(torch)]
@@ -101,7 +104,9 @@ def measure():
 def measure_in_child(how):
     environment = dict(os.environ, TILUS_LIBCUDA=str(LIBRARIES / "libfake_cuda.so"), TILUS_LIBRARY_DIR=str(LIBRARIES),
                        TILUS_PYTHON_CALL=how)
-    child = subprocess.run([sys.executable, __file__, "--measure"], env=environment, check=True, stdout=subprocess.PIPE)
+    child = subprocess.run([sys.executable, __file__, "--measure"], env=environment, stdout=subprocess.PIPE)
+    if child.returncode:
+        sys.exit(child.returncode)
     return json.loads(child.stdout)
 
 

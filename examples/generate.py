@@ -70,8 +70,8 @@ def chat(prompt):
 
 
 def split(rows):
-    """Returns [2 * t, k] of f16, whose halves add up to rows [t, k]: 22 bits of each element. Products take both at
-    once, and read the weights once."""
+    """Returns [2 * t, k] of f16, whose halves add up to rows [t, k]: up to 22 bits of each element, and none below
+    2^-24; for magnitudes below 65520. Products take both at once, and read the weights once."""
     high = rows.astype(np.float16)
     return np.concatenate([high, (rows - high).astype(np.float16)])
 

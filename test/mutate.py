@@ -2,11 +2,12 @@
 """Puts deliberate faults into the compiler, one at a time, and runs the tests on each.
 
     mutate.py [--only NAME,..] [--report FILE]     the faults of test/mutants.txt
-    mutate.py --missing --report FILE              those of which the report has no row
+    mutate.py --missing --report FILE              the faults that the report lacks
     mutate.py --check                              whether each still fits its file
 
 The report is written after each mutant; rows of mutants that do not run stay, with the
-revision that they were measured at.
+revision that they were measured at, and so do those of killed mutants that survive
+their first test with --quick.
 
 Each fault is put into a copy of the sources (BUILD/source), which is built beside it,
 by default below build/mutate, without sanitizers. First comes the test that the table
@@ -170,7 +171,8 @@ class Build:
 
 # ---- one mutant ----------------------------------------------------------------
 
-LIVES = ("SURVIVES", "SURVIVES its first test", "does not fit its file", "does not compile")
+LIVES_FIRST = "SURVIVES its first test"
+LIVES = ("SURVIVES", LIVES_FIRST, "does not fit its file", "does not compile")
 
 
 def run_mutant(build, mutant, quick):
@@ -188,7 +190,7 @@ def run_mutant(build, mutant, quick):
     if problem:
         print(problem)
         return "does not compile"
-    return killer or ("SURVIVES its first test" if quick else "SURVIVES")
+    return killer or (LIVES_FIRST if quick else "SURVIVES")
 
 
 # ---- the report ----------------------------------------------------------------
@@ -201,9 +203,16 @@ def read_report(path):
     return {name: (what, revision) for name, what, revision in rows}
 
 
+def merge(known, results):
+    """The rows of both; new ones win, but a first test alone does not bring the killed to life."""
+    killed = {name for name, (what, _) in known.items() if what not in LIVES}
+    return {**known, **{name: row for name, row in results.items()
+                        if name not in killed or row[0] != LIVES_FIRST}}
+
+
 def write_report(path, results):
     """Writes the table; rows that it has already stay where there are no new ones."""
-    results = {**read_report(path), **results}
+    results = merge(read_report(path), results)
     rows = [(m, *results[m.name]) for m in read_table() if m.name in results]
     killed = sum(what not in LIVES for _, what, _ in rows)
     lines = [
@@ -267,7 +276,7 @@ def read_options():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--missing", action="store_true",
-                        help="those of which the report has no row")
+                        help="run the mutants that the report lacks")
     parser.add_argument("--quick", action="store_true", help="run first tests alone")
     parser.add_argument("--report", help="a Markdown file to write")
     parser.add_argument("--build", default=str(ROOT / "build" / "mutate"))

@@ -136,10 +136,10 @@ static bool passed(PyObject *check, tilus_status status)
 /* `activations`, `result`, `f32`: torch's types. `like`: an empty tensor of C's type and place.
  * `checked`: a set of the addresses of weights and bias that were found right. `ready`: bytes of
  * workspace by the bits of m - 1. `streams`: address and bytes of the workspace of (device, stream).
- * `slow`: Python's function, which takes what is left. */
+ * `slow`: Python's function, which takes what is left. `n`: C's columns. */
 #define PRODUCT_HELD(X) \
     X(activations) X(result) X(f32) X(like) X(checked) X(ready) X(streams) X(device) X(stream_of) \
-    X(is_capturing) X(check) X(slow)
+    X(is_capturing) X(check) X(slow) X(n)
 
 typedef tilus_status RunFunction(tilus_matmul_plan *plan, tilus_stream stream,
                                  const tilus_matmul_call *call);
@@ -147,7 +147,7 @@ typedef tilus_status RunFunction(tilus_matmul_plan *plan, tilus_stream stream,
 typedef struct Product {
     PyObject_HEAD
     PRODUCT_HELD(DECLARE)
-    int64_t place, n, k, most_rows, residual, scaled;   /* the last two: 0 or 1 */
+    int64_t place, columns, k, most_rows, residual, scaled;   /* the last two: 0 or 1 */
     uintptr_t run, handle;
 } Product;
 
@@ -258,19 +258,27 @@ static bool read_stream(const Product *self, tilus_matmul_call *call, tilus_stre
     return ok;
 }
 
+/* Makes C. Returns a new reference, or NULL. */
+static PyObject *make_out(const Product *self, tilus_matmul_call *call)
+{
+    PyObject *rows = PyLong_FromLongLong(call->m);
+    PyObject *out = rows ? PyObject_CallMethodObjArgs(self->like, names[NAME_new_empty], rows,
+                                                      self->n, NULL)
+                         : NULL;
+    Py_XDECREF(rows);
+    if (out && !address_of(out, &call->c))
+        Py_CLEAR(out);
+    return out;
+}
+
 /* Takes `out`, [m, n] without gaps, or makes one. Returns a new reference, or NULL. */
 static PyObject *take_out(const Product *self, PyObject *out, tilus_matmul_call *call)
 {
     int64_t shape[2];
-    if (out == Py_None) {
-        out = PyObject_CallMethod(self->like, "new_empty", "LL", (long long)call->m,
-                                  (long long)self->n);
-        if (out && !address_of(out, &call->c))
-            Py_CLEAR(out);
-        return out;
-    }
+    if (out == Py_None)
+        return make_out(self, call);
     if (!take_pair(PyObject_GetAttr(out, names[NAME_shape]), shape) || shape[0] != call->m ||
-        shape[1] != self->n || !is_of(out, self->result, self->place) || !is_contiguous(out) ||
+        shape[1] != self->columns || !is_of(out, self->result, self->place) || !is_contiguous(out) ||
         !address_of(out, &call->c))
         return NULL;
     Py_INCREF(out);
@@ -283,7 +291,7 @@ static PyObject *read_call(const Product *self, PyObject *args, tilus_matmul_cal
 {
     Operands t;
     if (!read_operands(args, &t) || !read_rows(self, t.a, call) || !read_weights(self, &t, call) ||
-        !read_added(self, t.residual, self->residual, self->result, call->m * self->n,
+        !read_added(self, t.residual, self->residual, self->result, call->m * self->columns,
                     &call->residual) ||
         !read_added(self, t.a_scales, self->scaled, self->f32, call->m, &call->a_scales) ||
         !read_stream(self, call, stream))
@@ -315,7 +323,7 @@ static PyObject *product_new(PyTypeObject *type, PyObject *args, PyObject *named
     (void)named;
     PyObject *from;
     Product *self = (Product *)make(type, args, &from);
-    if (self && !(read_integer(from, "device", &self->place) && read_integer(from, "n", &self->n) &&
+    if (self && !(read_integer(from, "device", &self->place) && read_integer(from, "n", &self->columns) &&
                   read_integer(from, "k", &self->k) &&
                   read_integer(from, "most_rows", &self->most_rows) &&
                   read_integer(from, "residual", &self->residual) &&

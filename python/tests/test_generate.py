@@ -21,8 +21,8 @@ PROMPTS = ("What is the capital of France?", "Why is the sky blue?", "Write a ha
            "Explain what a prime number is.", "Name three planets.", "How do I boil an egg?",
            "Who wrote Romeo and Juliet?", "What is 2 + 3?", "Tell me about elephants.",
            "Give me a word that rhymes with cat.")
-# How far logits may be from the reference's, whose two best are at least 0.003 apart on these prompts. Activations
-# rounded to one f16 would move them by 0.07, minimums that are rounded to zero points by 0.1.
+# How far logits may be from the reference's. Activations rounded to one f16 would move them by more, and so would
+# minimums rounded to zero points in f16.
 NEAR = 1e-3
 
 

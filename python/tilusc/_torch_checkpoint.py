@@ -40,15 +40,25 @@ def expected_tensors(config: Dict[str, Any], module: str, n: int, k: int) -> Exp
 
 def is_ignored(config: Dict[str, Any], module: str) -> bool:
     """Tells whether the configuration leaves a module as it is."""
-    return any(matches(x[3:], module) if x.startswith("re:") else x == module for x in _ignored(config))
+    if any(matches(x[3:], module) if x.startswith("re:") else x == module for x in _ignored(config)):
+        return True
+    inside = _quantized_inside(config)
+    return inside is not None and not module.endswith(inside)
 
 
 def _ignored(config: Dict[str, Any]) -> List[str]:
     """Returns names of modules that are not quantized, and patterns after "re:"."""
     if config.get("quant_method") in ("gptq", "awq"):       # parts of names
         parts = [*(config.get("modules_to_not_convert") or ()), *(() if config.get("lm_head") else ("lm_head",))]
-        return ["re:.*" + re.escape(part) for part in parts]
+        left = [x for x in section(config, "dynamic") if x.startswith("-:")] if config["quant_method"] == "gptq" else []
+        return ["re:.*" + re.escape(part) for part in parts] + ["re:" + x[2:] for x in left]
     return config.get("ignore") or []
+
+
+def _quantized_inside(config: Dict[str, Any]) -> Optional[Tuple[str, ...]]:
+    """Returns ends of the names of all modules that GPTQ of optimum quantized; None: the configuration has none."""
+    lists = config.get("modules_in_block_to_quantize") if config.get("quant_method") == "gptq" else None
+    return tuple(name for names in lists for name in names) if lists else None
 
 
 def check_method(config: Dict[str, Any]) -> None:

@@ -57,11 +57,14 @@ class Runner:
         self.packed_bytes, self.biases = plan.packed_size, problem.n
         self.run = plan._native.tilus_matmul_run
         self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
+        self.product: Callable[..., torch.Tensor] = self.multiply
 
     def function(self) -> Callable[..., torch.Tensor]:
         """Returns what multiplies: `multiply`, or an object of tilusc._call, which leaves to it what is not ready."""
         native = call_module()
-        return native.Product(_Native(self)) if native else self.multiply
+        if native:
+            self.product = native.Product(_Native(self))
+        return self.product
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
                  residual: Optional[torch.Tensor], out: Optional[torch.Tensor],
@@ -117,8 +120,8 @@ class Runner:
         scales = None if a_scales is None else a_scales.reshape(-1)
         for first in range(0, rows.shape[0], MOST_ROWS):
             part = slice(first, first + MOST_ROWS)
-            self.multiply(rows[part], packed, bias, None if added is None else added[part], results[part],
-                          None if scales is None else scales[part])
+            self.product(rows[part], packed, bias, None if added is None else added[part], results[part],
+                         None if scales is None else scales[part])
         return out
 
     def _prepare(self, m: int) -> int:
@@ -152,7 +155,7 @@ class Runner:
 
 
 class _Native:
-    """What tilusc._call.Product reads of a runner."""
+    """Attributes of a runner for tilusc._call.Product."""
 
     def __init__(self, runner: Runner) -> None:
         self.n, self.k, self.most_rows, self.device = runner.n, runner.k, MOST_ROWS, runner.device

@@ -8,8 +8,8 @@
 
 They are operators of torch (`torch.ops.tilusc.attention`, `attention_append`, `attention_decode`) with fake
 implementations, for torch.compile and CUDA graphs. The first has a gradient without mask and sinks. `Problem` and
-`plan` say without torch what a device would do. Kernels are taken from the directory that TILUS_KERNELS names, where it has them, else compiled by
-tilus-llc and cached."""
+`plan` say without torch what a device would do. Kernels are taken from the directory that TILUS_KERNELS names, where it
+has them, else compiled by tilus-llc and cached."""
 from __future__ import annotations
 
 import ctypes

@@ -96,11 +96,13 @@ class QuantizedLinear(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         held = self._buffers            # as attributes torch finds them by a function of Python
-        if len(held) < 3:               # a parameter was put in the place of one
-            held = {**held, **self._parameters}
-        if held["permutation"] is not None:
-            x = x.index_select(-1, held["permutation"])
-        return torch_ops.matmul(x, held["packed"], self.problem_text, held["bias"], residual)
+        if "packed" in held and "bias" in held and "permutation" in held:
+            packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
+        else:                           # a parameter was put in the place of one, or a parametrization
+            packed, bias, permutation = self.packed, self.bias, self.permutation
+        if permutation is not None:
+            x = x.index_select(-1, permutation)
+        return torch_ops.matmul(x, packed, self.problem_text, bias, residual)
 
     def extra_repr(self) -> str:
         return self.problem_text

@@ -15,11 +15,12 @@ from transformers import AutoConfig
 from transformers.core_model_loading import ConversionOps
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
+from transformers.quantizers.quantizers_utils import should_convert_module
 from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
-                                make_layer, read_weight)
+                                is_ignored, make_layer, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
@@ -159,9 +160,10 @@ class TilusQuantizer(HfQuantizer):
 
     def _expect_floats(self, model: Any) -> None:
         config = self.quantization_config
-        kept = {"ignore": [*config.ignore, *self.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)]}
+        wide = [*(model._keep_in_fp32_modules or ()), *(model._keep_in_fp32_modules_strict or ())]
+        kept = self.get_modules_to_not_convert(model, None, wide)
         for name, linear in _linears(model).items():
-            if expected_tensors({**config.to_dict(), **kept}, name, linear.out_features, linear.in_features):
+            if should_convert_module(name, kept) and not is_ignored(config.to_dict(), name):
                 self.problems[name] = Problem(config.weights, linear.out_features, linear.in_features, config.group,
                                               config.zeros, activations_of(self.dtype), bias=linear.bias is not None)
 

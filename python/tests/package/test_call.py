@@ -126,6 +126,21 @@ def test_residual_is_checked(wrong):
     assert products(residual=wrong) == "slow" and not products.calls
 
 
+def test_other_dimensions_reach_the_library():
+    torch = pytest.importorskip("torch")
+    from tilusc._torch_matmul import Runner
+    products = Products(device=-1, activations=torch.float16, result=torch.float16, checked={(0x2000, 0)},
+                        streams={(-1, STREAM): (0xa000, 4096)}, ready={3: 4096})
+    runner = Runner.__new__(Runner)
+    runner.k, runner.n, runner.result, runner.place = K, N, torch.float16, torch.device("cpu")
+    runner.product = products.product
+    a = torch.zeros(2, 4, K, dtype=torch.float16)
+    out = runner.multiply(a, Tensor((9,), address=0x2000), None, None, None)
+    call = products.calls[0][2]
+    assert out.shape == (2, 4, N) and not products.left
+    assert (call.m, call.a, call.c) == (8, a.data_ptr(), out.data_ptr())
+
+
 def test_status_is_raised():
     products = Products()
     products.status = 6

@@ -60,7 +60,7 @@ def test_linear(device, dtype):
 
 
 def test_tensors_reach_the_library_without_ctypes():
-    """Those of host memory, which torch numbers -1."""
+    """Tensors in host memory, which torch numbers -1."""
     from test_call import Launches, Products, native
     if native is None:
         pytest.skip("the build had no headers of Python")
@@ -211,9 +211,13 @@ def test_gpu_equals_f64(gpu):
 
 
 def test_calls_by_ctypes_give_the_same(gpu):
+    from tilusc._library import call_module
     from tilusc._torch_matmul import Runner
-    layer, x, y = gpu
-    assert torch.equal(Runner(layer.plan()).multiply(x, layer.packed, layer.bias, None, None), y)
+    if call_module() is None:
+        pytest.skip("there is no tilusc._call")
+    layer, x, _ = gpu
+    again = layer(x)            # the first call of a weight goes by ctypes
+    assert torch.equal(Runner(layer.plan()).multiply(x, layer.packed, layer.bias, None, None), again)
 
 
 def test_packing_on_the_gpu_writes_the_same(gpu):

@@ -8,7 +8,7 @@ from tilusc.quantize import Scheme, quantize as quantize_matrix
 from tilusc.quantize_checkpoint import Job
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers", "5.0")
+transformers = pytest.importorskip("transformers", "5.23")
 from tilusc.matmul import Problem, quantize  # noqa: E402
 from tilusc.nn import QuantizedLinear  # noqa: E402
 from tilusc.transformers import TilusConfig, config_for  # noqa: E402
@@ -139,19 +139,24 @@ def as_awq(weight):
             "scales": weight.scales.T.astype(np.float16)}
 
 
-@pytest.mark.parametrize("method, make", [("gptq", as_gptq), ("awq", as_awq)])
-def test_gptq_and_awq(floats, tmp_path, method, make):
+def write_checkpoint(floats, folder, make, left="nothing", **quantization):
+    """Writes the model's matrices as `make` has them, but for those whose names have `left`."""
     from safetensors.torch import load_file, save_file
     tensors = load_file(floats / "model.safetensors")
-    for name in [x for x in tensors if "_proj.weight" in x]:
+    for name in [x for x in tensors if "_proj.weight" in x and left not in x]:
         weight = quantize_matrix(tensors.pop(name).float().numpy(), Scheme("u4", 64, "integer"))
         for suffix, value in make(weight).items():
             tensors[name.replace("weight", suffix)] = torch.from_numpy(np.ascontiguousarray(value))
-    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((floats / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": method, "bits": 4, "group_size": 64, "desc_act": True,
-                                     "sym": False, "version": "gemm", "zero_point": True}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    config["quantization_config"] = {"bits": 4, "group_size": 64, "desc_act": True, "sym": False, "version": "gemm",
+                                     "zero_point": True, **quantization}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("method, make", [("gptq", as_gptq), ("awq", as_awq)])
+def test_gptq_and_awq(floats, tmp_path, method, make):
+    write_checkpoint(floats, tmp_path, make, quant_method=method)
     model = load(tmp_path, config=config_for(tmp_path))
     moved = {layer.permutation is not None for layer in layers(model).values()}
     assert len(layers(model)) == MATRICES and moved == {method == "gptq"}
@@ -159,6 +164,29 @@ def test_gptq_and_awq(floats, tmp_path, method, make):
     if method == "gptq":
         with pytest.raises(tilusc.ArgumentError, match="q_proj has act-order"):
             model.save_pretrained(tmp_path / "again")
+
+
+@pytest.mark.parametrize("said", [
+    {"dynamic": {"+:.*up_proj": {"bits": 4}, r"-:.*\.down_proj$": {}}},
+    {"modules_in_block_to_quantize": [[f"self_attn.{x}_proj" for x in "qkvo"], ["mlp.gate_proj", "mlp.up_proj"]]}],
+    ids=lambda said: next(iter(said)))
+def test_gptq_with_matrices_of_floats(floats, tmp_path, said):
+    write_checkpoint(floats, tmp_path, as_gptq, left="down_proj", quant_method="gptq", **said)
+    model = load(tmp_path, config=config_for(tmp_path))
+    assert len(layers(model)) == MATRICES - 2 and not any("down_proj" in name for name in layers(model))
+    stays = {name: value.float().numpy() for name, value in load(floats).state_dict().items() if "down_proj" in name}
+    stays = {name: value for name, value in stays.items() if name.endswith("weight")}
+    assert near(logits(model), dense(floats, {**of_checkpoint(tmp_path), **stays}))
+
+
+def test_what_transformers_keeps_in_f32_stays(floats, monkeypatch):
+    """Patterns of transformers are ends of names, too."""
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "_keep_in_fp32_modules", ["down_proj"])
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "_keep_in_fp32_modules_strict", ["layers.1.mlp.up_proj"])
+    model = load(floats, quantization_config=TilusConfig("u4"))
+    stays = [*(layer.mlp.down_proj for layer in model.model.layers), model.model.layers[1].mlp.up_proj]
+    assert len(layers(model)) == MATRICES - len(stays)
+    assert all(type(module) is torch.nn.Linear and module.weight.dtype is torch.float32 for module in stays)
 
 
 def test_saved_as_packed(floats, tmp_path):
