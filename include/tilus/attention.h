@@ -221,9 +221,10 @@ typedef struct tilus_attention_call {
  * called for such a shape. It may be captured into a graph: lengths, tables and starts are read
  * when it runs. Rows that see nothing become 0, and their logarithm that of their sink, or without
  * one -inf. What other sequences hold, also Inf and NaN, never reaches a sequence's rows, nor do
- * rows of pages behind its end. Results are the same in every run of a shape. Calls that may overlap need a workspace each. `stream` is of the plan's
- * device; NULL and the driver's special streams (1 legacy, 2 per thread) are those of its primary
- * context. TILUS_ERROR_ARGUMENT names the field that is wrong. */
+ * rows of pages behind its end. Results are the same in every run of a shape. Calls that may
+ * overlap need a workspace each. `stream` is of the plan's device; NULL and the driver's special
+ * streams (1 legacy, 2 per thread) are those of its primary context. TILUS_ERROR_ARGUMENT names the
+ * field that is wrong. */
 TILUS_API tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream,
                                            const tilus_attention_call *call);
 

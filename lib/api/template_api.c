@@ -46,7 +46,7 @@ const char *tilus_template_text(const char *name, size_t *size)
 
 /* ---- compilers ---------------------------------------------------------- */
 
-/* What a library asks for. */
+/* A request of a library for a kernel. */
 typedef struct Request {
     void *cache;
     const char *program, *parameters, *target;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert((int)ATTENTION_ARGUMENTS <= (int)KERNEL_ARGUMENTS_MAX, "arguments of launches");
+
 /* ---- names and parameters ----------------------------------------------- */
 
 static void append(char *to, size_t size, const char *text)

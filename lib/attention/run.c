@@ -43,7 +43,7 @@ static void set_tensors(KernelLaunch *l, const tilus_attention_call *c)
 }
 
 static KernelLaunch forward_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
-                             const tilus_attention_shape *s, const AttentionChoice *choice)
+                                   const tilus_attention_shape *s, const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
     KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_SCHEDULE + choice->schedule - 1]};
@@ -71,7 +71,8 @@ static void set_parts(KernelLaunch *l, const tilus_attention_call *c, const Spac
 }
 
 static KernelLaunch attend_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
-                            const tilus_attention_shape *s, int64_t splits, const Space *space)
+                                  const tilus_attention_shape *s, int64_t splits,
+                                  const Space *space)
 {
     const tilus_attention_problem *p = &plan->problem;
     const bool latent = p->kind == TILUS_ATTENTION_LATENT;
@@ -88,7 +89,8 @@ static KernelLaunch attend_launch(const tilus_attention_plan *plan, const tilus_
 }
 
 static KernelLaunch combine_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
-                             const tilus_attention_shape *s, int64_t splits, const Space *space)
+                                   const tilus_attention_shape *s, int64_t splits,
+                                   const Space *space)
 {
     KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_COMBINE]};
     set_parts(&l, c, space);

@@ -176,7 +176,8 @@ static void choose_product(MatmulSpec *s, bool wide_range)
         s->deferred_scale -= ROOM;
 }
 
-/* Returns the greatest part of a group of which packed blocks have a whole number: 0, 32, 64, 128. */
+/* Returns the greatest part of a group of which packed blocks have a whole number: 0, 32, 64 or
+ * 128. */
 static int packed_group(int64_t group)
 {
     int part = group ? MATMUL_PACKED_K : 0;
@@ -334,12 +335,12 @@ const char *matmul_config_print(const MatmulConfig *config,
 
 enum { PARAMETERS_MAX = 32 };
 
-/* A value of -D. `tag` leads it in names, where the number 0 is left out; NULL: what others
- * imply, and names lack. */
+/* A value of -D. `tag` leads it in names; NULL: what others imply, and names lack. */
 typedef struct Parameter {
     const char *key, *tag;
     DType type;             /* DTYPE_none: a number */
     int number;
+    bool names_zero;        /* names have the number where it is 0, too */
 } Parameter;
 
 typedef struct ParameterList {
@@ -352,7 +353,7 @@ static void add_type(ParameterList *list, bool wanted, const char *key, const ch
 {
     assert(list->count < PARAMETERS_MAX);
     if (wanted)
-        list->items[list->count++] = (Parameter){key, tag, type, 0};
+        list->items[list->count++] = (Parameter){key, tag, type, 0, false};
 }
 
 static void add_number(ParameterList *list, bool wanted, const char *key, const char *tag,
@@ -360,7 +361,7 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
 {
     assert(list->count < PARAMETERS_MAX);
     if (wanted)
-        list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number};
+        list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number, false};
 }
 
 /* Returns A_SUM_SCALE: sums of A are multiplied by zero points whose codes are T's subnormals,
@@ -381,10 +382,16 @@ static int experts_room(const MatmulSpec *s)
     return room;
 }
 
-/* Returns the tag of DEFERRED_SCALE, which names have where it is not the usual one. */
-static const char *deferred_tag(const MatmulSpec *s)
+/* Adds DEFERRED_SCALE, which names have where it is not the usual one: 0, too, which is that of
+ * f8e5m2 in a wide range. */
+static void add_deferred_scale(ParameterList *list, bool wanted, const MatmulSpec *s,
+                               const MatmulConfig *c)
 {
-    return s->wide_range ? "wide" : NULL;
+    bool named = s->wide_range && !c->scale_weights;
+    add_number(list, wanted, "DEFERRED_SCALE", named ? "wide" : NULL,
+               c->scale_weights ? 0 : s->deferred_scale);
+    if (wanted)
+        list->items[list->count - 1].names_zero = named;
 }
 
 /* Returns RESIDUAL: 1 where it is added, 2 where it multiplies. */
@@ -421,8 +428,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, prepare || product, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_number(&l, prepare || product, "DEFERRED_SCALE", deferred_tag(s),
-               c->scale_weights ? 0 : s->deferred_scale);
+    add_deferred_scale(&l, prepare || product, s, c);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
     add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
@@ -469,8 +475,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "GROUP", "g", s->group);
     add_number(&l, product, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_number(&l, true, "DEFERRED_SCALE", deferred_tag(s),
-               c->scale_weights ? 0 : s->deferred_scale);
+    add_deferred_scale(&l, true, s, c);
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);
@@ -607,7 +612,7 @@ void matmul_name(const MatmulSpec *spec, const MatmulConfig *config, MatmulProgr
     size_t at = (size_t)snprintf(name, MATMUL_NAME_MAX, "%s", matmul_program_name(program));
     for (int i = 0; i < list.count; i++) {
         const Parameter *p = &list.items[i];
-        if (!p->tag || (!p->type && p->number == 0))
+        if (!p->tag || (!p->type && p->number == 0 && !p->names_zero))
             continue;
         size_t left = MATMUL_NAME_MAX - at;
         int n = p->type ? snprintf(name + at, left, "-%s", dtype_name(p->type))

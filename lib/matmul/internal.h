@@ -219,7 +219,7 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 
 /* Makes the launch of @pack; the weights are on the device. */
 KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
-                   uint64_t packed);
+                         uint64_t packed);
 
 /* Enqueues launches, whose values are numbered by MatmulArgument, on the plan's device where the
  * stream is NULL or another special one. */

@@ -5,6 +5,7 @@
 
 _Static_assert((int)MATMUL_NAME_MAX == (int)KERNEL_NAME_MAX &&
                (int)MATMUL_TEXT_MAX == (int)KERNEL_PARAMETERS_MAX, "texts of kernels");
+_Static_assert((int)MATMUL_ARGUMENTS <= (int)KERNEL_ARGUMENTS_MAX, "arguments of launches");
 
 Kernel *kernel_find(tilus_matmul *matmul, const MatmulSpec *spec, const MatmulConfig *config,
                     MatmulProgram program, const char *target)

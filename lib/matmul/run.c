@@ -286,7 +286,7 @@ static void set_rows(KernelLaunch *l, const tilus_matmul_plan *plan, const Produ
 }
 
 static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,
-                                const tilus_matmul_call *call)
+                                      const tilus_matmul_call *call)
 {
     KernelLaunch l = {.kernel = p->choice->find_tiles};
     set_experts(&l, plan, p, call);
@@ -294,7 +294,7 @@ static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Produ
 }
 
 static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
-                             const Piece *piece, const tilus_matmul_call *call)
+                                   const Piece *piece, const tilus_matmul_call *call)
 {
     KernelLaunch l = {.kernel = p->choice->prepare};
     set_weights(&l, plan, call->weights);
@@ -305,7 +305,7 @@ static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product 
 }
 
 static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
-                            const Piece *piece, const tilus_matmul_call *call)
+                                  const Piece *piece, const tilus_matmul_call *call)
 {
     KernelLaunch l = {.kernel = p->choice->product};
     set_weights(&l, plan, call->weights);
@@ -325,7 +325,7 @@ static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *
 }
 
 static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product *p,
-                             const tilus_matmul_call *call)
+                                   const tilus_matmul_call *call)
 {
     KernelLaunch l = {.kernel = plan->combine};
     l.args[MATMUL_ARGUMENT_rows].pointer = call->workspace + p->results;
@@ -413,7 +413,7 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
 /* ---- packing on the device ---------------------------------------------- */
 
 KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
-                   uint64_t packed)
+                         uint64_t packed)
 {
     const void *zeros = weights->zeros ? weights->zeros : weights->scales;
     KernelLaunch l = {.kernel = plan->pack[weights->transposed]};

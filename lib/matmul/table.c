@@ -113,8 +113,8 @@ static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
     return by_bits[less + 1] + (dtype_is_float(of->stored) != dtype_is_float(wanted->stored));
 }
 
-/* Counts the steps between groups of 32, 64, 128 and all of k. Groups of several packed blocks
- * are like those of one. */
+/* Counts the steps between groups of 32, 64, 128 and all of k. Others count as their greatest part
+ * of these: groups of 96 as 32, of 192 as 64. */
 static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
 {
     int steps = 0;

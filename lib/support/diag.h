@@ -115,7 +115,8 @@ bool limit_allows(LimitId id, int64_t value);
 
 /* Ends a compile that is past its deadline: an error at `loc`, and a jump to the guard of the API
  * entry, as when memory runs out; and one that its host stops, without an error. Called about once
- * an op where a compile takes long, but never below foreign frames, nor while something is freed. */
+ * an op where a compile takes long, but never below foreign frames, nor while something is
+ * freed. */
 void diag_check_time(Diag *d, Loc loc);
 
 /* Record a message and return false. A note belongs to the error or warning before it; those

@@ -116,8 +116,10 @@ void kernel_library_close(KernelLibrary *library)
 static Kernel *find_or_add(KernelLibrary *library, const Kernel *wanted)
 {
     for (Kernel *k = library->kernels; k; k = k->next)
-        if (!strcmp(k->name, wanted->name) && !strcmp(k->target, wanted->target))
+        if (!strcmp(k->name, wanted->name) && !strcmp(k->target, wanted->target)) {
+            assert(!strcmp(k->parameters, wanted->parameters));
             return k;
+        }
     Kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         return NULL;

@@ -116,8 +116,8 @@ tilus_status kernel_library_open(KernelLibrary *library, tilus_rt *rt,
                                  const KernelOptions *options, KernelCheck *check);
 void kernel_library_close(KernelLibrary *library);
 
-/* Returns the kernel of that name and target, which is made like `wanted`, where there is none;
- * loads nothing. NULL: out of memory. Thread safe. */
+/* Returns the kernel of that name and target, which imply its parameters; it is made like `wanted`
+ * where there is none. Loads nothing. NULL: out of memory. Thread safe. */
 Kernel *kernel_library_find(KernelLibrary *library, const Kernel *wanted);
 
 /* Finds the artefact and loads it; takes no lock when that was done before. Thread safe. */

@@ -102,8 +102,9 @@ def compile_kernels(directory, library, llc="tilus-llc", target="sm_90a", names=
     def compile_one(kernel):
         name, program, parameters = kernel
         defines = [word for parameter in parameters.split() for word in ("-D", parameter)]
-        subprocess.run([llc, f"-mcpu={target}", f"--program=@{program}", *defines, "--limit", "optimized=1048576",
-                        "-", "-o", str(Path(directory) / f"{name}.tilusk")],
+        limits = ["--limit", "optimized=1048576"] if program in TRANSFORMS else []
+        subprocess.run([llc, f"-mcpu={target}", f"--program=@{program}", *defines, *limits, "-", "-o",
+                        str(Path(directory) / f"{name}.tilusk")],
                        input=_template(program), check=True)
 
     with ThreadPoolExecutor(jobs) as pool:

@@ -22,15 +22,20 @@ static inline void assert_ok(tilus_status status)
         fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
 }
 
-/* Opens `rt` with one H200. */
-static inline void open_rt(void)
+/* Opens `rt` with one device of that name. */
+static inline void open_rt_of(const char *device)
 {
     const tilus_rt_options options = {.struct_size = sizeof options,
-                                      .devices = tilus_find_device("h200"), .device_count = 1,
+                                      .devices = tilus_find_device(device), .device_count = 1,
                                       .engine = tilus_cpu_engine()};
     char message[256];
     if (tilus_rt_open(&options, &rt, message, sizeof message) != TILUS_OK)
         fail_msg("%s", message);
+}
+
+static inline void open_rt(void)
+{
+    open_rt_of("h200");
 }
 
 /* Compiles for the library of that name, "attention", as tilus_attention_compile does, but without

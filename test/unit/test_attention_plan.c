@@ -1,39 +1,27 @@
 /* Plans of attention: tiles and shared memory, what a shape makes of splits, schedules, kernels and
  * workspaces. Nothing is compiled or launched. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include <cmocka.h>
 
 #include "attention/internal.h"
-#include "tilus/tilus.h"
+#include "library_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* A plan on a software device, and what it is of. */
+/* A plan on the software device of `rt`, and its library. */
 typedef struct Session {
-    tilus_rt *rt;
     tilus_attention *attention;
     tilus_attention_plan *plan;
 } Session;
 
-static void assert_ok(tilus_status status)
-{
-    if (status != TILUS_OK)
-        fail_msg("%s: %s", tilus_status_name(status), tilus_rt_error());
-}
-
 static Session open_session(const char *device, tilus_attention_problem problem)
 {
-    const tilus_rt_options options = {.struct_size = sizeof options, .device_count = 1,
-                                      .devices = tilus_find_device(device)};
-    char message[256];
     Session s;
     problem.struct_size = sizeof problem;
-    assert_ok(tilus_rt_open(&options, &s.rt, message, sizeof message));
-    assert_ok(tilus_attention_open(s.rt, NULL, &s.attention));
+    open_rt_of(device);
+    assert_ok(tilus_attention_open(rt, NULL, &s.attention));
     assert_ok(tilus_attention_plan_create(s.attention, &problem, 0, &s.plan));
     return s;
 }
@@ -42,7 +30,7 @@ static void close_session(Session *s)
 {
     tilus_attention_plan_free(s->plan);
     tilus_attention_close(s->attention);
-    tilus_rt_close(s->rt);
+    tilus_rt_close(rt);
 }
 
 /* Codes fill four tiles, of 128 tokens where sums and shared memory leave room for these. */

@@ -1,4 +1,4 @@
-/* What cast_bits says of a plan written by hand, of which each bit is known. */
+/* Bits that cast_bits finds in a plan written by hand, each of which is known. */
 #include "cast/bits.h"
 
 #include <setjmp.h>

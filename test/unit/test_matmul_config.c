@@ -88,6 +88,29 @@ static void test_wide_range(void **state)
     assert_int_equal(spec_of(problem).deferred_scale, -60);
 }
 
+/* The numbers of f8e5m2 are multiplied by 2^0 there, which names say, too. */
+static void test_wide_range_of_f8e5m2(void **state)
+{
+    (void)state;
+    static const MatmulProgram programs[] = {MATMUL_PREPARE, MATMUL_PRODUCT, MATMUL_ARRANGE,
+                                             MATMUL_WGMMA};
+    tilus_matmul_problem problem = {.weights = "f8e5m2", .n = 64, .k = 256, .group = 128};
+    MatmulConfig c = {64, 1, 4, 1, 4, 8, 2, 2, 0, 1, 1, 0};
+    MatmulSpec usual = spec_of(problem);
+    problem.wide_range = true;
+    MatmulSpec s = spec_of(problem);
+    assert_int_equal(usual.deferred_scale, 3);
+    assert_int_equal(s.deferred_scale, 0);
+    for (size_t i = 0; i < 2 * COUNT(programs); i++) {
+        char name[MATMUL_NAME_MAX], other[MATMUL_NAME_MAX];
+        c.scale_weights = i >= COUNT(programs);
+        matmul_name(&s, &c, programs[i % COUNT(programs)], "sm_90a", name);
+        matmul_name(&usual, &c, programs[i % COUNT(programs)], "sm_90a", other);
+        assert_int_equal(strcmp(name, other) == 0, c.scale_weights);
+        assert_int_equal(strstr(name, "-wide0-") != NULL, !c.scale_weights);
+    }
+}
+
 /* f16 holds the numbers of all but five types, whose exponents are too wide. */
 static void test_product_types(void **state)
 {
@@ -711,6 +734,7 @@ int main(void)
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
         cmocka_unit_test(test_space_of_options),  cmocka_unit_test(test_groups),
         cmocka_unit_test(test_wide_range),
+        cmocka_unit_test(test_wide_range_of_f8e5m2),
         cmocka_unit_test(test_space),             cmocka_unit_test(test_resident),
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),

@@ -377,8 +377,8 @@ static void lifts_zero_points(void **state)
         }
 }
 
-/* A in f16 of the largest numbers, and of small ones: by zero points on sums, which would act by mma
- * without it, and with A pre-arranged and as it is. */
+/* A in f16 of the largest numbers, and of small ones: by zero points on sums, which would act by
+ * mma without it, and with A pre-arranged and as it is. */
 static void computes_in_a_wide_range(void **state)
 {
     (void)state;
@@ -405,6 +405,18 @@ static void computes_in_a_wide_range(void **state)
         c.config = configs[i % COUNT(configs)];
         run_case(&c);
     }
+}
+
+/* A problem and the same one in a wide range, of one library, which has kernels of both. */
+static void computes_in_both_ranges(void **state)
+{
+    (void)state;
+    Case c = {{.weights = "f8e5m2", .n = 65, .k = 300, .group = 128, .result = "f32"}, .m = 5,
+              .config = {64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 1, 0}};
+    run_case(&c);
+    c.problem.wide_range = true;
+    c.magnitude = 65504;
+    run_case(&c);
 }
 
 /* Epilogues: bias, function, residual. */
@@ -514,6 +526,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shares_tiles_out, open_library, close_library),
         cmocka_unit_test_setup_teardown(lifts_zero_points, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_a_wide_range, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_in_both_ranges, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
         cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),

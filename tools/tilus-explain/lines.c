@@ -109,19 +109,20 @@ static const char *file_name(const Walk *w, unsigned number)
 
 static void go_to(Walk *w, const char *file, unsigned line)
 {
-    snprintf(w->file, sizeof w->file, "%s", file);
+    snprintf(w->file, sizeof w->file, "%.*s", (int)sizeof w->file - 1, file);
     w->line = line;
 }
 
 /* ---- SASS ----------------------------------------------------------------------------------- */
 
-/* Reads `//## File "name", line 7`, where the name is that of the PTX. */
+/* Reads `//## File "name", line 7`, where the name is that of the PTX, three characters a byte at
+ * most. */
 static bool take_mark(Walk *w, const char *text)
 {
-    char name[sizeof w->file];
+    char name[3 * sizeof w->file];
     unsigned line;
     const char *at = strstr(text, "//## File \"");
-    if (!at || sscanf(at, "//## File \"%1023[^\"]\", line %u", name, &line) != 2)
+    if (!at || sscanf(at, "//## File \"%3071[^\"]\", line %u", name, &line) != 2)
         return false;
     text_percent_decode(name);
     go_to(w, line ? name : "", line);
@@ -132,7 +133,7 @@ static bool take_mark(Walk *w, const char *text)
  * `@P0 LDG.E R2, [R4.64] ;`. */
 static void take_sass_line(Walk *w, const char *text, size_t size)
 {
-    char copy[2048], opcode[128];
+    char copy[4096], opcode[128];
     int at = 0;
     unsigned address;
     snprintf(copy, sizeof copy, "%.*s", (int)(size < sizeof copy ? size : sizeof copy - 1), text);
