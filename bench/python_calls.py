@@ -18,19 +18,11 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python" / "tests" / "package"))
+from programs import SCALE  # noqa: E402
+
 LIBRARIES = ROOT / "build/release/lib"
 CALLS, ROWS = 40, 1000
-SCALE = """tilus 1
-program @scale<%n / 128>(%x: ptr<f32> {align = 16}, %y: ptr<f32> {align = 16}, %a: f32,
-                         %n: i32 {divisible = 128}) warps(1) {
-  %block = block_indices
-  %gx = view_global %x : f32[%n]
-  %gy = view_global %y : f32[%n]
-  %v = load_global %gx[%block * 128] : f32[128] @ spatial(32).local(4)
-  %w = mul %v, %a
-  store_global %w, %gy[%block * 128]
-}
-"""
 
 
 def microseconds(call):
