@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* Replaces the words by `count` others. */
-static void set_words(Planner *p, const uint16_t *words, unsigned count)
+void set_words(Planner *p, const uint16_t *words, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         p->words[i] = words[i];

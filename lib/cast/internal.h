@@ -134,6 +134,8 @@ void pack_halves(Planner *p, unsigned bits, unsigned at);
 void pack_singles(Planner *p, unsigned bits);
 /* Flips the uppermost bit of each code of whole words. */
 void flip_signs(Planner *p, unsigned bits);
+/* Replaces the words by `count` others (finish.c). */
+void set_words(Planner *p, const uint16_t *words, unsigned count);
 /* A byte of each half of two words, or of one, by `selector` (finish.c). */
 void pack_words(Planner *p, uint32_t selector);
 

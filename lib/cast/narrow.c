@@ -360,15 +360,22 @@ static void convert_halves(Planner *p)
         p->words[i] = (uint16_t)node_op(p, CAST_to_e4m3, p->words[i], 0, 0);
 }
 
+/* Two singles from `low` on below the low half of `top`; past the last one nothing. */
+static unsigned convert_pair(Planner *p, unsigned low, unsigned top)
+{
+    const unsigned last = p->word_count - 1;
+    if (low > last)
+        return top;
+    return node_op(p, CAST_pair_e4m3, p->words[low], p->words[low < last ? low + 1 : low], top);
+}
+
 static void convert_singles(Planner *p)
 {
-    unsigned count = (p->word_count + 1) / 2;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned low = p->words[2 * i];
-        unsigned high = 2 * i + 1 < p->word_count ? p->words[2 * i + 1] : low;
-        p->words[i] = (uint16_t)node_op(p, CAST_pair_e4m3, low, high, 0);
-    }
-    p->word_count = count;
+    uint16_t words[CAST_WORDS_MAX];
+    const unsigned count = (p->word_count + 3) / 4, zero = node_constant(p, 0);
+    for (unsigned i = 0; i < count; i++)
+        words[i] = (uint16_t)convert_pair(p, 4 * i, convert_pair(p, 4 * i + 2, zero));
+    set_words(p, words, count);
 }
 
 bool family_convert(Planner *p, DType t)
@@ -376,10 +383,11 @@ bool family_convert(Planner *p, DType t)
     if (p->query->to != DTYPE_f8e4m3 || p->query->sm < 89 || t == DTYPE_bf16 ||
         !load_lanes(p, t))
         return false;
-    if (t == DTYPE_f32)
+    if (t == DTYPE_f32) {
         convert_singles(p);
-    else
+    } else {
         convert_halves(p);
-    pack_words(p, 0x5410);
+        pack_words(p, 0x5410);
+    }
     return true;
 }

@@ -118,7 +118,7 @@ static uint32_t run_float(const CastOp *op, uint32_t a, uint32_t b, uint32_t c)
     case CAST_widen_f16: return (uint32_t)dtype_cast(DTYPE_f32, DTYPE_f16, a & 0xffff);
     case CAST_narrow_f16: return run_convert(DTYPE_f16, DTYPE_f32, a, b);
     case CAST_from_e4m3: return run_convert(DTYPE_f16, DTYPE_f8e4m3, a & 0xff, a >> 8 & 0xff);
-    case CAST_pair_e4m3: return run_convert(DTYPE_f8e4m3, DTYPE_f32, a, b);
+    case CAST_pair_e4m3: return run_convert(DTYPE_f8e4m3, DTYPE_f32, a, b) | c << 16;
     case CAST_to_e4m3: return run_convert(DTYPE_f8e4m3, DTYPE_f16, a & 0xffff, a >> 16);
     default: return run_to_e5m2(a >> 16) << 8 | run_to_e5m2(a & 0xffff);
     }

@@ -120,7 +120,7 @@ static LLVMValueRef emit_plan_op(Emission *e, const CastOp *op)
     case CAST_f32_max: return word_extreme(e, op, "llvm.maximumnum", cg->f32);
     case CAST_narrow_f16: return word_narrow(e, op);
     case CAST_from_e4m3: return word_call(e, INTR_from_e4m3, op, 1);
-    case CAST_pair_e4m3: return word_call(e, INTR_pair_e4m3, op, 2);
+    case CAST_pair_e4m3: return word_call(e, INTR_pair_e4m3, op, 3);
     case CAST_to_e4m3: return word_call(e, INTR_to_e4m3, op, 1);
     case CAST_to_e5m2: return word_call(e, INTR_to_e5m2, op, 1);
     case CAST_OP_COUNT: break;

@@ -14,7 +14,7 @@
 #define INPUT_prmt (uint32_t)args[1], (uint32_t)args[2]
 #define INPUT_lop3 INPUT_prmt
 #define INPUT_mad INPUT_prmt
-#define INPUT_pair_e4m3 (uint32_t)args[1], 0
+#define INPUT_pair_e4m3 INPUT_prmt
 #define INPUT_from_e4m3 0, 0
 #define INPUT_to_e4m3 0, 0
 #define INPUT_to_e5m2 0, 0

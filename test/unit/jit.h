@@ -52,9 +52,9 @@ static inline uint32_t host_mad(uint32_t a, uint32_t b, uint32_t c)
     return run_one(CAST_mad, a, b, c, 0);
 }
 
-static inline uint32_t host_pair_e4m3(uint32_t a, uint32_t b)
+static inline uint32_t host_pair_e4m3(uint32_t a, uint32_t b, uint32_t c)
 {
-    return run_one(CAST_pair_e4m3, a, b, 0, 0);
+    return run_one(CAST_pair_e4m3, a, b, c, 0);
 }
 
 static inline uint32_t host_from_e4m3(uint32_t a)
