@@ -61,7 +61,7 @@ class Forward:
 
     def make(self):
         numbers = {"batch": 1, "heads": HEADS, "kv_heads": HEADS, "n": self.n, "nk": self.n, "scale": D ** -0.5, "cap": 1.0}
-        numbers |= dict.fromkeys(("lse", "sinks", "mask", "q_starts", "k_starts", "longest", "masks", "left", "right"), 0)
+        numbers |= dict.fromkeys(("lse", "sinks", "mask", "scales", "q_starts", "k_starts", "longest", "masks", "left", "right"), 0)
         tensors = {name: randn(1, HEADS, self.n, D) for name in "qkv"}
         return numbers | tensors | {"o": torch.empty_like(tensors["q"])}
 

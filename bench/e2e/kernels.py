@@ -231,8 +231,8 @@ class Gallery(Torch):
         k, v = (x[layer].view(state.batch, -1)[state.sequence] for x in (state.keys, state.values))
         o = torch.empty_like(q)
         real, whole = self._spare(device, torch.float32), self._spare(device, torch.int32)
-        self._prefill(q, k, v, o, real, real, self._spare(device, torch.float16), whole, whole, 1, m.heads, m.kv_heads, n, n, 0,
-                      1, 0, 0, m.head ** -0.5, float(m.softcap or 1))
+        self._prefill(q, k, v, o, real, real, self._spare(device, torch.float16), real, whole, whole, 1, m.heads, m.kv_heads, n, n,
+                      0, 1, 0, 0, m.head ** -0.5, float(m.softcap or 1))
         return o.view(n, -1)
 
     def gated(self, x):
