@@ -30,8 +30,10 @@ static const struct BuiltIn {
     double us;
     MatmulConfig config;
 } built_in_rows[] = {
+#include "matmul/h100.inc"
 #include "matmul/h200.inc"
 };
+#undef TUNING
 
 const char *matmul_template_hash(void)
 {

@@ -329,7 +329,7 @@ static void test_rows_of_tuned_buckets(void **state)
     matmul_table_free(t);
 }
 
-/* The shapes that are built in, and any other, on two devices: always an answer. */
+/* The shapes that are built in, of both tables, and any other: always an answer. */
 static void test_built_in(void **state)
 {
     (void)state;
@@ -340,6 +340,9 @@ static void test_built_in(void **state)
     MatmulChoice c = choose(t, &s, 64, 1, "NVIDIA H200");
     assert_int_equal(c.source, MATMUL_FROM_BUILT_IN);
     assert_int_equal(c.config.columns, 1);
+    c = choose(t, &s, 32, 16, "NVIDIA H100 80GB HBM3");
+    assert_int_equal(c.source, MATMUL_FROM_BUILT_IN);
+    assert_int_equal(c.config.tiles, 2);
     for (DType w = 1; w < DTYPE_COUNT; w++) {
         if (dtype_bits(w) > 8 || w == DTYPE_bool || w == DTYPE_ue8m0)
             continue;

@@ -89,7 +89,6 @@ static char *make_c(const MatmulTunings *best)
     fputs("/* Tunings, written by `tilus-tune export --format=c`. */\n", f);
     for (size_t i = 0; i < best->count; i++)
         print_c(f, &best->items[i]);
-    fputs("#undef TUNING\n", f);
     if (fclose(f) == 0)
         return text;
     free(text);
