@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 from . import _declarations as c
 from . import _library as library
 from ._library import check, rt, sized, take_text
+from ._problem import ProblemText
 from .errors import ArgumentError
 from .runtime import driver, software
 
@@ -36,7 +37,7 @@ _CODE_BITS = {"u2": 2, "u3": 3, "u4": 4, "u6": 6, "u8": 8, "f4e2m1": 4, "f6e3m2"
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class Problem(ProblemText):
     """The fields of tilus_attention_problem; str() is a text of it, which `Problem.parse` reads. `kind` is forward,
     decode or latent, `mask` none, added or boolean."""
 
@@ -68,24 +69,6 @@ class Problem:
         for name, known in (("kind", _KINDS), ("mask", _MASKS)):
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
-
-    def __str__(self) -> str:
-        return " ".join(f"{f.name}={int(v) if isinstance(v, bool) else v}" for f in dataclasses.fields(self)
-                        for v in (getattr(self, f.name),) if v != f.default)
-
-    @staticmethod
-    @functools.lru_cache(maxsize=1024)
-    def parse(text: str) -> "Problem":
-        """Reads what str() of a problem gives."""
-        readers = {"str": str, "int": int, "float": float, "bool": lambda value: bool(int(value))}
-        kinds = {f.name: str(f.type) for f in dataclasses.fields(Problem)}
-        fields: Dict[str, Any] = {}
-        for word in text.split():
-            name, _, value = word.partition("=")
-            if name not in kinds or not value:
-                raise ArgumentError(f"{word!r} is no field of a problem: {text!r}")
-            fields[name] = readers[kinds[name]](value)
-        return Problem(**fields)
 
     def struct(self) -> ctypes.Structure:
         fields = {**dataclasses.asdict(self), "kind": _KINDS[self.kind], "mask": _MASKS[self.mask]}

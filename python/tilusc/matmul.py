@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import _declarations as c
 from . import _library as library
 from ._library import check, rt, sized, take_text
+from ._problem import ProblemText
 from .arrays import Array, describe, is_tensor
 from .errors import ArgumentError
 from .runtime import current_device, driver, software
@@ -30,7 +31,7 @@ _CPU_MODEL = "h200"     # the device that the CPU engine stands for
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class Problem(ProblemText):
     """C = function(A x B + bias) + residual. str() is a text of it, which `Problem.parse` reads.
 
     `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales`
@@ -77,23 +78,6 @@ class Problem:
             object.__setattr__(self, "scales", "bf16" if self.activations == "bf16" else "f16")
         if not self.result:
             object.__setattr__(self, "result", self.scales)
-
-    def __str__(self) -> str:
-        return " ".join(f"{f.name}={int(v) if isinstance(v, bool) else v}" for f in dataclasses.fields(self)
-                        for v in (getattr(self, f.name),) if v != f.default)
-
-    @staticmethod
-    @functools.lru_cache(maxsize=1024)
-    def parse(text: str) -> "Problem":
-        """Reads what str() of a problem gives."""
-        kinds = {f.name: f.type for f in dataclasses.fields(Problem)}
-        fields: Dict[str, Any] = {}
-        for word in text.split():
-            name, _, value = word.partition("=")
-            if name not in kinds or not value:
-                raise ArgumentError(f"{word!r} is no field of a problem: {text!r}")
-            fields[name] = value if kinds[name] == "str" else bool(int(value)) if kinds[name] == "bool" else int(value)
-        return Problem(**fields)
 
     @property
     def has_a_scales(self) -> bool:
