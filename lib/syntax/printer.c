@@ -21,9 +21,13 @@ typedef struct Printer {
     unsigned next_number;
 } Printer;
 
+/* A name. `base`_`suffix` is a variant of `base`, of whose variants those below `next` are live: so
+ * that n values of one name are named in n steps. */
 typedef struct NameUse {
     const char *name;
     bool live;
+    struct NameUse *base;       /* NULL: never tried as a variant */
+    unsigned suffix, next;
 } NameUse;
 
 static bool name_equal(const void *x, const void *y)
@@ -33,7 +37,7 @@ static bool name_equal(const void *x, const void *y)
 
 static NameUse *find_name(Printer *pr, const char *name)
 {
-    NameUse key = {.name = name};
+    NameUse key = {.name = name, .next = 1};
     uint64_t hash = hash_bytes(0, name, strlen(name));
     const NameUse *known = intern_find(&pr->names, hash, &key);
     if (known)
@@ -43,14 +47,29 @@ static NameUse *find_name(Printer *pr, const char *name)
     return use;
 }
 
+/* Returns the first variant of a name, NAME_1 and so on, that is free here. */
+static const char *free_variant(Printer *pr, NameUse *base)
+{
+    for (;; base->next++) {
+        NameUse *use = find_name(pr, arena_printf(&pr->m->scratch, "%s_%u", base->name, base->next));
+        use->base = base;
+        use->suffix = base->next;
+        if (!use->live)
+            return use->name;
+    }
+}
+
 /* Chooses v's name among those that are free here. */
 static void choose_name(Printer *pr, Value *v)
 {
-    Arena *scratch = &pr->m->scratch;
-    v->printed = v->name ? v->name : arena_printf(scratch, "%u", pr->next_number++);
-    for (unsigned i = 1; find_name(pr, v->printed)->live; i++)
-        v->printed = v->name ? arena_printf(scratch, "%s_%u", v->name, i)
-                             : arena_printf(scratch, "%u", pr->next_number++);
+    if (v->name) {
+        NameUse *use = find_name(pr, v->name);
+        v->printed = use->live ? free_variant(pr, use) : v->name;
+        return;
+    }
+    do
+        v->printed = arena_printf(&pr->m->scratch, "%u", pr->next_number++);
+    while (find_name(pr, v->printed)->live);
 }
 
 static void bring_into_scope(Printer *pr, const Value *v)
@@ -68,8 +87,12 @@ static void name_value(Printer *pr, Value *v)
 
 static void leave_scope(Printer *pr, uint32_t mark)
 {
-    while (pr->scope_count > mark)
-        pr->scope[--pr->scope_count]->live = false;
+    while (pr->scope_count > mark) {
+        NameUse *use = pr->scope[--pr->scope_count];
+        use->live = false;
+        if (use->base && use->suffix < use->base->next)
+            use->base->next = use->suffix;
+    }
 }
 
 /* ---- ops -------------------------------------------------------------- */
