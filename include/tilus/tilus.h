@@ -565,9 +565,8 @@ TILUS_API tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
                                  size_t *size);
 
 /* Returns the program text that this library has built in under `name`, with what it imports:
- * "matmul", "bigint", "bigint_ntt", "attention_sm90", "attention_backward", "attention_decode" and
- * "mla" are kernels/matmul.tilus and so on. `*size` bytes and a NUL, in static storage; NULL when
- * there is none. Thread safe. */
+ * "matmul" is kernels/matmul.tilus; `tilus-llc --help` lists the names. `*size` bytes and a NUL, in
+ * static storage; NULL when there is none. Thread safe. */
 TILUS_API const char *tilus_template_text(const char *name, size_t *size);
 
 /* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix

@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const template_names[] = {
+#define TEMPLATE(name, optimized) #name,
+#include "support/templates.def"
+    NULL};
+static const char template_help[] =
+    "compile this program text, kernels/<name>.tilus, which is built in; names:"
+#define TEMPLATE(name, optimized) " " #name
+#include "support/templates.def"
+    ;
+
 /* Text after a pass, or a table, whatever the file type. */
 static bool writes_text(const LlcSettings *s)
 {
@@ -96,6 +106,14 @@ static bool check_output(const LlcSettings *s)
     return !why;
 }
 
+static void refuse_template(const char *name)
+{
+    fprintf(stderr, "tilus-llc: error: no template '%s'; there are", name);
+    for (size_t i = 0; template_names[i]; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", template_names[i]);
+    fputs("\n", stderr);
+}
+
 /* Checks that there is one input, and that a template is known. */
 static bool check_template(const LlcSettings *s)
 {
@@ -106,8 +124,7 @@ static bool check_template(const LlcSettings *s)
         fprintf(stderr, "tilus-llc: error: --template=%s is the input, and so is '%s'\n",
                 s->template, s->line.input);
     else if (!tilus_template_text(s->template, &size))
-        fprintf(stderr, "tilus-llc: error: no template '%s'; there are matmul, bigint, bigint_ntt, "
-                "attention_sm90, attention_backward, attention_decode and mla\n", s->template);
+        refuse_template(s->template);
     else
         return true;
     return false;
@@ -169,9 +186,7 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"filetype", NULL, "write PTX, a cubin (by ptxas), nothing, an artefact, or a C header "
          "with one", OPTION_CHOICE, &s->file_type, file_types},
         {"program", "name", "compile only this program", OPTION_STRING, &s->program, NULL},
-        {"template", "name", "compile this program text, which is built in: matmul, bigint, "
-         "bigint_ntt, attention_sm90, attention_backward, attention_decode or mla, as "
-         "kernels/matmul.tilus", OPTION_STRING, &s->template, NULL},
+        {"template", "name", template_help, OPTION_STRING, &s->template, template_names},
         {"input-name", "file", "name standard input so in messages, and look beside it for imports",
          OPTION_STRING, &s->input_name, NULL},
         {"cache", "directory", "look for an artefact in this cache first, and keep it there",
