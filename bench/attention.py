@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention and its kin, kernels of the gallery, beside torch's back ends on a GPU with sm_90a.
+"""Attention and its kin, kernels of the gallery, beside torch's back ends and mamba-ssm on a GPU with sm_90a.
 
     bench/run attention [KIND...]    measures, and keeps the rows in bench/results/attention.csv
     bench/attention.py --tools DIR --runtime libtilus_rt.so [--out FILE.csv] [--revision TEXT] [--kinds NAME,..]
@@ -8,7 +8,7 @@
 Kinds are forward and backward (1 x 32 heads of 128 columns, f16), decode (paged caches of f16, f8e4m3 and u4), mla,
 chunk_state and chunk_scan of Mamba-2, retention and delta; bench/harness/attention.py lists their cases. --kernels DIR has
 artefacts in place of tilus-llc's, as `bench/run attention --dry-run` makes them. A variant is measured with other parameters, and
-its rows are not kept.
+its rows are not kept. Where Python finds the package mamba-ssm, its Triton kernels, tuned anew for each case, are measured, too.
 
 A part of each result is compared with f64 before anything is timed; then CUDA graphs of our launches and of torch's take turns,
 in bursts of 20 ms after 100 ms of rest, over copies of all tensors that hold more than 4 times the L2 cache. Rows that the
@@ -78,11 +78,12 @@ def measure(options, runtime, case, folder):
 
 def row_of(case, problem, error, us):
     floor = max(problem.bytes / BANDWIDTH, problem.flops / TENSOR) * 1e6
-    best = min((us[name] for name in ("cudnn", "flash") if name in us), default=None)
+    peers = ("cudnn", "flash", "mamba_ssm")
+    best = min((us[name] for name in peers if name in us), default=None)
     return {"kind": case.kind, "case": case.name, "file": case.file, "error": f"{error:.2e}", "us": round(us["us"], 2),
             "tflops": round(problem.flops / us["us"] * 1e-6, 1) or "", "floor_us": round(floor, 2),
-            "fraction": round(floor / us["us"], 3), "cudnn_us": round(us["cudnn"], 2) if "cudnn" in us else "",
-            "flash_us": round(us["flash"], 2) if "flash" in us else "", "speedup": round(best / us["us"], 3) if best else ""}
+            "fraction": round(floor / us["us"], 3), "speedup": round(best / us["us"], 3) if best else "",
+            **{f"{name}_us": round(us[name], 2) if name in us else "" for name in peers}}
 
 
 def variants(options, cases):
@@ -129,7 +130,7 @@ def main():
             if time.monotonic() - begin > options.seconds:
                 raise SystemExit(f"{options.seconds:.0f} seconds have passed before {case.kind} {case.name}")
             row = measure(options, runtime, case, folder)
-            print(*(f"{field}={row[field]}" for field in table.COLUMNS[:11]), *(() if kept else (case.defines,)), flush=True)
+            print(*(f"{field}={row[field]}" for field in table.COLUMNS[:12]), *(() if kept else (case.defines,)), flush=True)
             if options.out and kept:
                 results.append(options.out, [",".join(str((row | about)[field]) for field in table.COLUMNS)], table.COLUMNS)
             torch.cuda.empty_cache()

@@ -3,7 +3,11 @@
 A kind has `sets` of arguments by name, tensors and numbers, which hold more than 4 times the L2 cache; `flops` and `bytes` of
 a launch; `error(set)`, the relative Frobenius error of a part of what was computed against f64; and `peers`, functions of a set.
 """
+import importlib
+import importlib.util
 import math
+import sys
+import types
 
 import torch
 import torch.nn.functional as F
@@ -221,14 +225,30 @@ class Latent(Paged):
         return distance(t["o"][:self.ROWS], weights @ c[:, :512])
 
 
+def mamba_ssm(name):
+    """A module of Triton kernels of the package mamba-ssm, or None without the package, whose own begin would load extensions."""
+    spec = importlib.util.find_spec("mamba_ssm")
+    if not spec:
+        return None
+    if "mamba_ssm" not in sys.modules:
+        package = types.ModuleType("mamba_ssm")
+        package.__path__, package.__spec__ = list(spec.submodule_search_locations), spec
+        sys.modules["mamba_ssm"] = package
+    return importlib.import_module(f"mamba_ssm.ops.triton.{name}")
+
+
 class Mamba:
-    """States of chunks of 256, or their scan: 64 heads of 64 x 128."""
+    """States of chunks of 256, or their scan: 64 heads of 64 x 128. Triton's kernels choose anew for each case."""
     HEADS, P, N, CHUNK = 64, 64, 128, 256
 
     def __init__(self, case):
         self.batch, self.tokens, self.scan = *case.sizes.values(), case.kind == "chunk_scan"
-        self.outputs, self.flops, self.peers = ("y",) if self.scan else ("states",), 0, {}
+        self.outputs, self.flops = ("y",) if self.scan else ("states",), 0
         self.sets = copies(self.make)
+        self.triton = mamba_ssm(f"ssd_{case.kind}")
+        self.peers = {"mamba_ssm": self.triton_way} if self.triton else {}
+        if self.triton:
+            getattr(self.triton, f"_{case.kind}_fwd_kernel").cache.clear()
         self.bytes = sum(x.numel() * x.element_size() for x in self.sets[0].values() if isinstance(x, torch.Tensor))
 
     def make(self):
@@ -242,6 +262,11 @@ class Mamba:
             return t | {"b": randn(self.batch, self.tokens, self.N), "states": empty(states)}
         return t | {"c": randn(self.batch, self.tokens, self.N), "cb": randn(self.batch, chunks, self.CHUNK, self.CHUNK),
                     "states": randn(*states), "d": torch.randn(self.HEADS, device=DEVICE), "y": torch.empty_like(t["x"])}
+
+    def triton_way(self, t):
+        if not self.scan:
+            return self.triton._chunk_state_fwd(t["b"][:, :, None], t["x"], t["dt"], t["a"])
+        return self.triton._chunk_scan_fwd(t["cb"][:, :, None], t["x"], t["dt"], t["a"], t["c"][:, :, None], t["states"], t["d"])[0]
 
     def error(self, t):
         """The last chunk of the first sequence."""

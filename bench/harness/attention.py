@@ -1,4 +1,4 @@
-"""Attention and its kin beside cuDNN and flash: the rows that bench/attention.py measures.
+"""Attention and its kin beside cuDNN, flash and mamba-ssm: the rows that bench/attention.py measures.
 
 bench/results/attention.csv has a row for each case: a kernel of the gallery with the parameters for that case. Rows of one
 device, driver and revision are a set, and are only ever added.
@@ -13,8 +13,9 @@ import sys
 
 from . import gemm, machine, results, show as tables
 
-SUMMARY = "attention, its gradients, decoding, latent and linear attention, beside cuDNN and flash"
-COLUMNS = ("kind case file error us tflops floor_us fraction cudnn_us flash_us speedup device driver torch revision").split()
+SUMMARY = "attention, its gradients, decoding, latent and linear attention, Mamba-2, beside cuDNN, flash and mamba-ssm"
+COLUMNS = ("kind case file error us tflops floor_us fraction cudnn_us flash_us mamba_ssm_us speedup "
+           "device driver torch revision").split()
 KERNELS = machine.ROOT / "kernels"
 
 # A case's programs have the parameters `defines`; `sizes` are numbers by name.
@@ -145,7 +146,7 @@ def dry_run(names, options):
     return True
 
 
-HEAD = ["kind", "case", "error", "us", "TFLOP/s", "of the floor", "cuDNN", "flash", "over the best"]
+HEAD = ["kind", "case", "error", "us", "TFLOP/s", "of the floor", "cuDNN", "flash", "mamba-ssm", "over the best"]
 
 
 def show(options):
@@ -160,5 +161,5 @@ def show(options):
     print("\n".join(tables.table(HEAD, [
         [row["kind"], row["case"], f"{row['error']:.1e}", number(row["us"], ".1f"), number(row["tflops"], ".0f"),
          number(row["fraction"], ".2f"), number(row["cudnn_us"], ".1f"), number(row["flash_us"], ".1f"),
-         number(row["speedup"], ".2f")] for row in rows.values()])))
+         number(row["mamba_ssm_us"], ".1f"), number(row["speedup"], ".2f")] for row in rows.values()])))
     return True

@@ -19,7 +19,7 @@ WORDS = set("date device driver machine revision weights activations zeros confi
             "peer source note cublas_layout kernel problem shape torch kind case file".split())
 MAY_LACK = {"us_kernel_only", "us_chain", "cublas_layout", "floor_us", "fraction", "cublas_us", "speedup", "configuration",
             "note", "cublas_rest_us", "rest_speedup", "cublas_load_us", "load_speedup",
-            "tflops", "cudnn_us", "flash_us"}
+            "tflops", "cudnn_us", "flash_us", "mamba_ssm_us"}
 INTEGERS = {"k", "n", "m", "group", "cores", "configurations"}
 
 Set = collections.namedtuple("Set", "device driver revision")
