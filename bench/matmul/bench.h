@@ -47,6 +47,7 @@ typedef struct Data {
     int64_t group, groups;      /* of k with one scale, and how many */
     uint8_t *codes, *scales, *zeros, *a;        /* zeros: NULL where there are none */
     size_t code_bytes, scale_bytes, zero_bytes, a_bytes;
+    float factor;               /* of all of C; 1 where the problem has none */
 } Data;
 
 /* False: no memory, which stands on stderr. data_free takes what there is, and {0}. */

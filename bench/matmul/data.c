@@ -108,10 +108,13 @@ static void fill_codes(Data *d, uint64_t *state)
 
 /* ---- the others ----------------------------------------------------------- */
 
+/* Scales with a factor are those of others times 2^14, which leaves f8e4m3 its precision. */
 static void fill_scales(Data *d, uint64_t *state)
 {
+    const float factor = 0x1p-14F;
     DType type = d->spec->scales;
-    double unit = 1 / (deviation(d->spec->weights) + 0.3);
+    d->factor = matmul_has_factor(d->spec) ? factor : 1;
+    double unit = 1 / (deviation(d->spec->weights) + 0.3) / (double)d->factor;
     for (size_t at = 0; at < d->scale_bytes; at += element_bytes(type))
         put(d->scales + at, type,
             dtype_encode(type, (0.005 + 0.015 * draw_level(state)) * unit));
@@ -207,7 +210,8 @@ void data_column(const Data *d, int64_t n, double *values)
         double scale = get(d->scales + index * element_bytes(s->scales), s->scales);
         double zero = zero_point(d, index);
         for (int64_t k = g * d->group; k < (g + 1) * d->group && k < s->k; k++)
-            values[k] = (numbers[code_at(d, (uint64_t)(n * s->k + k))] - zero) * scale;
+            values[k] = (numbers[code_at(d, (uint64_t)(n * s->k + k))] - zero) * scale *
+                        (double)d->factor;
     }
 }
 

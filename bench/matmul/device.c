@@ -77,19 +77,23 @@ static bool pack_copies(Device *d, const tilus_matmul_weights *plain)
 static bool pack(Device *d)
 {
     const Data *data = &d->data;
-    uint64_t codes = 0, scales = 0, zeros = 0;
+    uint64_t codes = 0, scales = 0, zeros = 0, factor = 0;
+    bool factored = matmul_has_factor(data->spec);
     d->stride = tilus_matmul_packed_size(d->plan);
     d->copies = device_copies(d->settings, d->stride);
     bool ok = upload(d, data->codes, data->code_bytes, &codes) &&
               upload(d, data->scales, data->scale_bytes, &scales) &&
-              (!data->zeros || upload(d, data->zeros, data->zero_bytes, &zeros));
+              (!data->zeros || upload(d, data->zeros, data->zero_bytes, &zeros)) &&
+              (!factored || upload(d, &data->factor, sizeof data->factor, &factor));
     const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)codes,
                                         (const void *)(uintptr_t)scales,
-                                        (const void *)(uintptr_t)zeros, .transposed = true};
+                                        (const void *)(uintptr_t)zeros, .transposed = true,
+                                        .factor = (const float *)(uintptr_t)factor};
     ok = ok && pack_copies(d, &plain);
     release(d, &codes);
     release(d, &scales);
     release(d, &zeros);
+    release(d, &factor);
     return ok;
 }
 

@@ -70,6 +70,8 @@ static bool parse_line(Line *line, int argc, char **argv, int *status)
         {"weights", "type", "u1 to u8, i1 to i8, f3e1m1 to f8e7m0", OPTION_STRING, &p->weights,
          NULL},
         {"activations", "type", "of A; default f16", OPTION_STRING, &p->activations, NULL},
+        {"scales", "type", "f16, bf16 or f8e4m3; default bf16 where A is, else f16", OPTION_STRING,
+         &p->scales, NULL},
         {"n", "extent", "columns of the weights", OPTION_STRING, &line->n, NULL},
         {"k", "extent", "rows of the weights", OPTION_STRING, &line->k, NULL},
         {"group", "extent", "of k with one scale, 0 is all; default 128", OPTION_STRING,

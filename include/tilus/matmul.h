@@ -42,11 +42,13 @@ typedef struct tilus_matmul_problem {
     size_t struct_size;         /* sizeof(tilus_matmul_problem) */
     const char *weights;        /* u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
     const char *activations;    /* of A: f16 (default), bf16, f8e4m3, f8e5m2, i8 */
-    const char *scales;         /* f16 or bf16; default: bf16 where A is, else f16 */
+    const char *scales;         /* f16, bf16, or with groups and without zero points f8e4m3, beside
+                                   which weights have a factor; default: bf16 where A is,
+                                   else f16 */
     const char *result;         /* of C, bias and residual: f16, bf16, f32; default: the
-                                   scales' type */
+                                   scales' type, of f8e4m3 the default of scales */
     int64_t n, k;               /* 1 to 2^20, 1 to 2^23 */
-    int64_t group;              /* of k with one scale: a multiple of 32 up to 2^23, which need not
+    int64_t group;              /* of k with one scale: a multiple of 16 up to 2^23, which need not
                                    divide k; 0: all of k */
     tilus_zeros zeros;
     tilus_epilogue function;
@@ -76,8 +78,9 @@ typedef struct tilus_matmul_problem {
     unsigned char reserved[2];  /* 0: nothing reads them yet, and others are refused */
     const char *product;        /* that tensor cores multiply: f8e4m3 or i8, on compute capability
                                    9.0 alone, for A of f16, bf16 or the product's type, without
-                                   zero points, experts, multiply and batch_invariant; NULL: f16
-                                   or bf16 */
+                                   zero points, experts, multiply and batch_invariant, for groups
+                                   of multiples of 32 with scales of f16 or bf16; NULL: f16 or
+                                   bf16 */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -154,6 +157,8 @@ typedef struct tilus_matmul_weights {
     bool transposed;            /* all are [n, k], as PyTorch keeps them; else [k, n] */
     uint64_t threads;           /* that tilus_matmul_pack uses; 0: as many as the process may run
                                    on */
+    const float *factor;        /* one number, with scales of f8e4m3: A x B is multiplied by it before
+                                   bias and function; else NULL */
 } tilus_matmul_weights;
 
 /* Bytes of the packed weights, a multiple of 256; with experts, of each. Experts are packed one

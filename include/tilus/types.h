@@ -110,7 +110,7 @@ typedef struct tilus_quantization {
     const char *weights;        /* of codes: u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
     const char *scales;         /* f16 or bf16; NULL: f16 */
     int64_t n, k;               /* 1 to 2^20, 1 to 2^23 */
-    int64_t group;              /* of k with one scale, a multiple of 32; 0: all of k. The last
+    int64_t group;              /* of k with one scale, a multiple of 16; 0: all of k. The last
                                    one may be shorter. */
     tilus_zeros zeros;
     tilus_range range;

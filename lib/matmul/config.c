@@ -9,7 +9,7 @@
 
 /* ---- problems --------------------------------------------------------- */
 
-enum { N_MAX = 1 << 20, K_MAX = 1 << 23, GROUP_STEP = 32, EXPERTS_MAX = 1024, TOP_MAX = 65536 };
+enum { N_MAX = 1 << 20, K_MAX = 1 << 23, GROUP_STEP = 16, EXPERTS_MAX = 1024, TOP_MAX = 65536 };
 
 typedef struct Message {
     char *data;
@@ -79,16 +79,17 @@ static bool check_types(MatmulSpec *s, const tilus_matmul_problem *p, Message me
 {
     static const DType activations[] = {DTYPE_f16, DTYPE_bf16, DTYPE_f8e4m3, DTYPE_f8e5m2,
                                         DTYPE_i8, DTYPE_none};
-    static const DType scales[] = {DTYPE_f16, DTYPE_bf16, DTYPE_none};
+    static const DType scales[] = {DTYPE_f16, DTYPE_bf16, DTYPE_f8e4m3, DTYPE_none};
     static const DType results[] = {DTYPE_f16, DTYPE_bf16, DTYPE_f32, DTYPE_none};
-    return check_weights(s, p->weights, message) &&
-           choose(&s->activations, "activations", p->activations, DTYPE_f16, activations,
-                  "f16, bf16, f8e4m3, f8e5m2 and i8", message) &&
-           choose(&s->scales, "scales", p->scales,
-                  s->activations == DTYPE_bf16 ? DTYPE_bf16 : DTYPE_f16, scales,
-                  "f16 and bf16", message) &&
-           choose(&s->result, "result", p->result, s->scales, results, "f16, bf16 and f32",
-                  message);
+    if (!check_weights(s, p->weights, message) ||
+        !choose(&s->activations, "activations", p->activations, DTYPE_f16, activations,
+                "f16, bf16, f8e4m3, f8e5m2 and i8", message))
+        return false;
+    DType usual = s->activations == DTYPE_bf16 ? DTYPE_bf16 : DTYPE_f16;
+    return choose(&s->scales, "scales", p->scales, usual, scales, "f16, bf16 and f8e4m3",
+                  message) &&
+           choose(&s->result, "result", p->result, matmul_has_factor(s) ? usual : s->scales,
+                  results, "f16, bf16 and f32", message);
 }
 
 /* Returns true where products of f8e4m3 take the weights: their codes, at the right place of a
@@ -145,6 +146,10 @@ static bool check_product(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if (s->product == DTYPE_i8 && dtype_is_float(s->stored))
         return fail(message, "weights is \"%s\", which is none of those that products of i8 take: "
                     "integers, and floats with one exponent bit", p->weights);
+    if (matmul_scales_weights_only(s) || matmul_has_factor(s))
+        return fail(message, "%s, which products of %s do not take: groups are multiples of 32, "
+                    "and scales f16 or bf16", matmul_has_factor(s) ? "scales is \"f8e4m3\""
+                    : "group is no multiple of 32", p->product);
     const char *field = p->zeros != TILUS_ZEROS_NONE ? "zeros" : p->experts ? "experts"
                         : p->multiply                ? "multiply"
                         : p->batch_invariant         ? "batch_invariant"
@@ -176,8 +181,8 @@ static void choose_product(MatmulSpec *s, bool wide_range)
         s->deferred_scale -= ROOM;
 }
 
-/* Returns the greatest part of a group of which packed blocks have a whole number: 0, 32, 64 or
- * 128. */
+/* Returns the greatest part of a group of which packed blocks have a whole number: 0, 16, 32, 64
+ * or 128. */
 static int packed_group(int64_t group)
 {
     int part = group ? MATMUL_PACKED_K : 0;
@@ -215,6 +220,9 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if (p->zeros == TILUS_ZEROS_INTEGER && dtype_is_float(s->weights))
         return fail(message, "zeros is TILUS_ZEROS_INTEGER, but weights is \"%s\", whose zero "
                     "points are floats", p->weights);
+    if (matmul_has_factor(s) && (p->zeros || p->group == 0))
+        return fail(message, "scales is \"%s\", but %s", p->scales,
+                    p->group ? "zeros is not TILUS_ZEROS_NONE" : "group is 0");
     if ((unsigned)p->function > TILUS_EPILOGUE_GELU)
         return fail(message, "function is %d, not a tilus_epilogue", (int)p->function);
     s->zeros = p->zeros;
@@ -262,12 +270,27 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
         !check_product(spec, problem, to))
         return false;
     choose_product(spec, problem->wide_range);
+    if (matmul_scales_weights_only(spec) && !matmul_centred_fits(spec))
+        return fail(to, "group is %lld, but scales of less than 32 act on weights, and %s does not "
+                    "hold a %s less its zero point", (long long)problem->group,
+                    dtype_name(spec->product), dtype_name(spec->weights));
     return true;
 }
 
 bool matmul_is_a8(const MatmulSpec *s)
 {
     return s->product != DTYPE_none && dtype_bits(s->product) == 8;
+}
+
+bool matmul_scales_weights_only(const MatmulSpec *s)
+{
+    enum { LEAST_ON_SUMS = 32 };    /* neighbors along k of the four lanes that have a row */
+    return s->group && s->group < LEAST_ON_SUMS;
+}
+
+bool matmul_has_factor(const MatmulSpec *s)
+{
+    return dtype_bits(s->scales) == 8;
 }
 
 bool matmul_has_a_scales(const MatmulSpec *s)
@@ -428,6 +451,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, prepare || product, "SCALE_WEIGHTS", "l", c->scale_weights);
+    add_number(&l, !prepare && !product && matmul_scales_weights_only(s), "SCALE_WEIGHTS", NULL, 1);
     add_deferred_scale(&l, prepare || product, s, c);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
     add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));

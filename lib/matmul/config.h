@@ -49,9 +49,9 @@ typedef struct MatmulSpec {
     int deferred_scale;         /* DEFERRED_SCALE: the exponent of two that sums lack;
                                    A is multiplied by at most 2^3 for it, 1 with wide_range */
     int place, down;            /* PLACE, DOWN: where bytes of weights have codes */
-    int group;                  /* GROUP: 0, 32, 64 or 128 */
+    int group;                  /* GROUP: 0, 16, 32, 64 or 128 */
     int64_t repeats;            /* packed groups that share a scale: 4 of 128 for one of 512, 3 of
-                                   32 for one of 96 */
+                                   32 for one of 96, 5 of 16 for one of 80 */
     tilus_zeros zeros;
     tilus_epilogue function;
     bool bias, residual, multiply;  /* multiply: by the residual */
@@ -116,6 +116,13 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
 
 /* Returns true where the product's type has 8 bits. */
 bool matmul_is_a8(const MatmulSpec *spec);
+
+/* Returns true where scales act on weights whatever m is: of groups of 16, as an mma adds up products
+ * of two of them. */
+bool matmul_scales_weights_only(const MatmulSpec *spec);
+
+/* Returns true where sums are multiplied by a factor for all of C: with scales of f8e4m3. */
+bool matmul_has_factor(const MatmulSpec *spec);
 
 /* Returns true where A is of the product's 8 bits already, and brings scales of its rows. */
 bool matmul_has_a_scales(const MatmulSpec *spec);

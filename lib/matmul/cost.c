@@ -14,7 +14,7 @@ static double weight_bytes(const MatmulSpec *s)
     double zero = s->zeros == TILUS_ZEROS_NONE ? 0 : s->zeros == TILUS_ZEROS_INTEGER ? 1 : 2;
     int64_t groups = s->group ? ceil_div_i64(s->k, s->group * s->repeats) : 1;
     return (double)s->n * (double)s->k * dtype_bits(s->weights) / 8 +
-           (double)groups * (double)s->n * (2 + zero);
+           (double)groups * (double)s->n * (dtype_bits(s->scales) / 8.0 + zero);
 }
 
 static double vector_bytes(const MatmulSpec *s, int64_t m)

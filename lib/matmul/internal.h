@@ -88,13 +88,15 @@ typedef struct Choice {
 } Choice;
 
 /* Offsets in packed weights, bytes: packed blocks [tiles, slices], each of codes, scales and
- * zero points; where all of k has one scale, scales and zero points are tables behind them. */
+ * zero points; where all of k has one scale, scales and zero points are tables behind them, and
+ * where scales are f8e4m3, the factor. */
 typedef struct Packed {
     int rows;                   /* of a tile */
     int64_t tiles, slices;
     size_t block;
     size_t block_scales, block_zeros;   /* within a packed block */
     size_t scales, zeros;               /* tables; 0: in packed blocks, or none */
+    size_t factor;                      /* f32, of all of C; 0: none */
     size_t size;
     uint64_t identity;
     unsigned char bytes[TILUS_MATMUL_IDENTITY];     /* the last ones of `size` */
@@ -158,6 +160,9 @@ void packed_identify(Packed *packed, const MatmulSpec *spec);
 
 /* Puts the identity behind the packed bytes of the plan. */
 void packed_put_identity(const tilus_matmul_plan *plan, unsigned char *packed);
+
+/* Returns the bytes of a scale. */
+size_t packed_scale_bytes(const MatmulSpec *spec);
 
 /* Returns the bytes of a zero point, 0 where there are none. */
 size_t packed_zero_bytes(const MatmulSpec *spec);

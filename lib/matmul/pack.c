@@ -240,14 +240,14 @@ static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
     const MatmulSpec *s = &p->plan->spec;
     const unsigned char *from = p->from->scales, *zeros_from = p->from->zeros;
     int rows = p->plan->packed.rows;
-    size_t zero_bytes = packed_zero_bytes(s);
+    size_t scale_bytes = packed_scale_bytes(s), zero_bytes = packed_zero_bytes(s);
     for (int row = 0; row < rows; row++) {
         int64_t number = scale_number(p, tile * rows + row, group);
         size_t to = packed_scale_index(rows, q, row);
         unsigned char zero[2] = {0};
-        memset(scales + 2 * to, 0, 2);
+        memset(scales + scale_bytes * to, 0, scale_bytes);
         if (number >= 0)
-            memcpy(scales + 2 * to, from + 2 * number, 2);
+            memcpy(scales + scale_bytes * to, from + scale_bytes * (size_t)number, scale_bytes);
         if (number >= 0 && zero_bytes)
             memcpy(zero, zeros_from + zero_bytes * (size_t)number, zero_bytes);
         zero[0] = (unsigned char)(zero[0] + packed_zero_nothing(s));
@@ -276,9 +276,10 @@ static void pack_block(const Packer *p, int64_t tile, int64_t slice, unsigned ch
 static void pack_tables(const Packer *p, unsigned char *to)
 {
     const Packed *packed = &p->plan->packed;
-    size_t rows = (size_t)packed->rows, zero = packed_zero_bytes(&p->plan->spec);
+    const MatmulSpec *s = &p->plan->spec;
+    size_t rows = (size_t)packed->rows, scale = packed_scale_bytes(s), zero = packed_zero_bytes(s);
     for (int64_t tile = 0; tile < packed->tiles; tile++)
-        pack_scales(p, tile, 0, 0, to + packed->scales + 2 * rows * (size_t)tile,
+        pack_scales(p, tile, 0, 0, to + packed->scales + scale * rows * (size_t)tile,
                     to + packed->zeros + zero * rows * (size_t)tile);
 }
 
@@ -297,8 +298,10 @@ static void pack_all(Packer *p, unsigned threads)
     size_t blocks = (size_t)(packed->tiles * packed->slices) * packed->block;
     memset(p->to + blocks, 0, packed->size - blocks);
     parallel_for(threads, (size_t)packed->tiles, pack_tile, p);
-    if (packed->scales)
+    if (p->plan->spec.group == 0)
         pack_tables(p, p->to);
+    if (packed->factor)
+        memcpy(p->to + packed->factor, p->from->factor, sizeof *p->from->factor);
     packed_put_identity(p->plan, p->to);
 }
 

@@ -9,6 +9,11 @@
 
 /* ---- places ------------------------------------------------------------- */
 
+size_t packed_scale_bytes(const MatmulSpec *spec)
+{
+    return dtype_bits(spec->scales) / 8;
+}
+
 size_t packed_zero_bytes(const MatmulSpec *spec)
 {
     return spec->zeros == TILUS_ZEROS_NONE ? 0 : spec->zeros == TILUS_ZEROS_INTEGER ? 1 : 2;
@@ -35,7 +40,11 @@ void packed_place(Packed *p, const MatmulSpec *spec, int rows)
     p->size = round_up_size((size_t)p->tiles * (size_t)p->slices * p->block, MATMUL_ALIGN);
     if (spec->group == 0) {
         p->scales = p->size;
-        p->size = round_up_size(p->size + 2 * tables, MATMUL_ALIGN);
+        p->size = round_up_size(p->size + packed_scale_bytes(spec) * tables, MATMUL_ALIGN);
+    }
+    if (matmul_has_factor(spec)) {
+        p->factor = p->size;
+        p->size += MATMUL_ALIGN;
     }
     if (spec->group == 0 && spec->zeros != TILUS_ZEROS_NONE) {
         p->zeros = p->size;
@@ -63,6 +72,11 @@ tilus_status weights_take(const tilus_matmul_plan *plan, const tilus_matmul_weig
                                                                                      : "zeros");
     if (!has_zeros && w->zeros)
         return library_refuse("weights: zeros is given, but the problem has none: give NULL");
+    if (!w->factor != !matmul_has_factor(&plan->spec))
+        return library_refuse(w->factor ? "weights: factor is given, but scales of %s have none: give "
+                                          "NULL"
+                                        : "weights: factor is NULL, but scales of %s have one",
+                              dtype_name(plan->spec.scales));
     return TILUS_OK;
 }
 
@@ -168,7 +182,7 @@ static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
         memcpy(to + block_at(p, 0, slice), empty, p->block);
     if (part->spec.group == 0)
         return;
-    repeat_last(part, p->block_scales, 2, filled, to);
+    repeat_last(part, p->block_scales, packed_scale_bytes(&part->spec), filled, to);
     repeat_last(part, p->block_zeros, packed_zero_bytes(&part->spec), filled, to);
 }
 
@@ -218,8 +232,10 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
         int64_t tile_first = n_first / whole->packed.rows;
         memset(to, 0, part->packed.size);
         copy_blocks(whole, from, part, tile_first, k_first / MATMUL_PACKED_K, empty, to);
+        if (whole->packed.factor)
+            memcpy(to + part->packed.factor, from + whole->packed.factor, sizeof(float));
         if (whole->packed.scales)
-            copy_table(part, 2, from + whole->packed.scales, tile_first, 0,
+            copy_table(part, packed_scale_bytes(&part->spec), from + whole->packed.scales, tile_first, 0,
                        to + part->packed.scales);
         if (whole->packed.zeros)
             copy_table(part, packed_zero_bytes(&part->spec), from + whole->packed.zeros,

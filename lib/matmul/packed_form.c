@@ -26,7 +26,7 @@ static int64_t bits(DType type)
 
 PackedForm matmul_packed_form(const MatmulSpec *spec, int rows, int columns)
 {
-    const DType W = spec->stored;
+    const DType W = spec->stored, S = spec->scales;
     const DType Z = spec->zeros == TILUS_ZEROS_INTEGER ? DTYPE_u8 : spec->scales;
     const int64_t GROUP = spec->group, ZERO = spec->zeros, ROWS = rows, COLUMNS = columns;
 #include "packed_form.inc"

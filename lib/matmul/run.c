@@ -209,14 +209,14 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 
 /* ---- launches ----------------------------------------------------------- */
 
-/* Sets packed weights, and the tables of scales and zero points: without these, the packed
- * blocks. */
+/* Sets packed weights, and the tables of scales and zero points: without these, the packed blocks,
+ * and the factor in the place of zero points. */
 static void set_weights(KernelLaunch *l, const tilus_matmul_plan *plan, uint64_t weights)
 {
     const Packed *p = &plan->packed;
     l->args[MATMUL_ARGUMENT_weights].pointer = weights;
     l->args[MATMUL_ARGUMENT_scales].pointer = weights + p->scales;
-    l->args[MATMUL_ARGUMENT_zeros].pointer = weights + p->zeros;
+    l->args[MATMUL_ARGUMENT_zeros].pointer = weights + (p->factor ? p->factor : p->zeros);
     l->args[MATMUL_ARGUMENT_n].integer = plan->spec.n;
     l->args[MATMUL_ARGUMENT_k].integer = plan->spec.k;
     l->args[MATMUL_ARGUMENT_slices].integer = p->slices;
@@ -415,7 +415,9 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
 KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                          uint64_t packed)
 {
-    const void *zeros = weights->zeros ? weights->zeros : weights->scales;
+    const void *zeros = weights->zeros    ? weights->zeros
+                        : weights->factor ? weights->factor
+                                          : weights->scales;
     KernelLaunch l = {.kernel = plan->pack[weights->transposed]};
     set_weights(&l, plan, packed);
     l.args[MATMUL_ARGUMENT_plain].pointer = (uint64_t)(uintptr_t)weights->codes;

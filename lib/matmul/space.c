@@ -382,7 +382,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         (c->stages > 0 && device->capability < BULK_COPIES) ||
         (matmul_is_a8(spec) && !matmul_by_wgmma(c)) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
-        (c->scale_weights && !matmul_centred_fits(spec)) ||
+        (c->scale_weights ? !matmul_centred_fits(spec) : matmul_scales_weights_only(spec)) ||
         (matmul_by_wgmma(c) ? device->capability != WGMMA || !has_scales_by_wgmma(spec, c) ||
                                   !has_epilogue_by_wgmma(spec)
                             : matmul_registers(spec, c) > matmul_registers_limit(c) + SPILLED) ||
@@ -488,7 +488,8 @@ void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *dev
                       void (*visit)(void *data, const MatmulConfig *config), void *data)
 {
     enum { SCALE_WEIGHTS_FROM = 32, WGMMA_FROM = 32 };
-    int64_t scale_weights_from = spec->batch_invariant ? 1 : SCALE_WEIGHTS_FROM;
+    bool always = spec->batch_invariant || matmul_scales_weights_only(spec);
+    int64_t scale_weights_from = always ? 1 : SCALE_WEIGHTS_FROM;
     int64_t bucket = matmul_bucket(m);
     bool a8 = matmul_is_a8(spec);
     Space s = {spec, device, visit, data, bucket};

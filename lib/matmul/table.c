@@ -115,8 +115,8 @@ static int type_distance(const MatmulSpec *of, const MatmulSpec *wanted)
     return by_bits[less + 1] + (dtype_is_float(of->stored) != dtype_is_float(wanted->stored));
 }
 
-/* Counts the steps between groups of 32, 64, 128 and all of k. Others count as their greatest part
- * of these: groups of 96 as 32, of 192 as 64. */
+/* Counts the steps between groups of 16, 32, 64, 128 and all of k. Others count as their greatest
+ * part of these: groups of 96 as 32, of 192 as 64. */
 static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
 {
     int steps = 0;
@@ -208,6 +208,7 @@ static void consider(Best *best, const MatmulTuning *t, MatmulSource source, con
     MatmulConfig c = t->config;
     if (t->m != q->bucket)
         c.columns = (int)q->bucket;
+    c.scale_weights |= matmul_scales_weights_only(q->spec);
     bool exact = rank.type == 0 && rank.bucket == 0 && rank.rest == 0;
     if (matmul_config_fits(q->spec, &c, q->device))
         *best = (Best){true, rank, {c, source, exact, us}};

@@ -19,7 +19,7 @@
 
 enum {
     N_MAX = 1 << 20, K_MAX = 1 << 23,
-    GROUP_STEP = 32, CLIP_STEPS_MAX = 1000,
+    GROUP_STEP = 16, CLIP_STEPS_MAX = 1000,
     BLOCK = 1 << 16,            /* elements of a block of rows, about */
     COLUMNS = 256,              /* of a block of [k, n], at most ... */
     TURNED = 1 << 21,           /* ... and elements, where it has more than one column */

@@ -611,6 +611,7 @@ class tilus_matmul_weights(ctypes.Structure):
         ("zeros", c_void_p),
         ("transposed", c_bool),
         ("threads", c_uint64),
+        ("factor", c_void_p),
     ]
 
 

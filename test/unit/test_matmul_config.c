@@ -53,7 +53,8 @@ static void test_defaults(void **state)
 static void test_groups(void **state)
 {
     (void)state;
-    static const int64_t groups[][3] = {{0, 0, 1}, {32, 32, 1}, {64, 64, 1}, {96, 32, 3},
+    static const int64_t groups[][3] = {{0, 0, 1}, {16, 16, 1}, {48, 16, 3},
+                                        {80, 16, 5}, {32, 32, 1}, {64, 64, 1}, {96, 32, 3},
                                         {128, 128, 1}, {160, 32, 5}, {192, 64, 3}, {384, 128, 3},
                                         {1 << 23, 128, 1 << 16}};
     for (size_t i = 0; i < COUNT(groups); i++) {
@@ -62,6 +63,28 @@ static void test_groups(void **state)
         assert_int_equal(s.group, groups[i][1]);
         assert_int_equal(s.repeats, groups[i][2]);
     }
+}
+
+/* Scales of groups of 16 act on weights for any rows, and others on sums for few. */
+static void count_scales(void *data, const MatmulConfig *c)
+{
+    ((int *)data)[c->scale_weights]++;
+}
+
+static void test_scales_of_16(void **state)
+{
+    (void)state;
+    const MatmulDevice device = matmul_device("NVIDIA H200", 90, 132, 232448);
+    for (int64_t m = 1; m <= 64; m *= 8)
+        for (int64_t group = 16; group <= 32; group *= 2) {
+            int counts[2] = {0};
+            MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 512, .k = 512,
+                                                          .group = group, .scales = "f8e4m3"});
+            matmul_enumerate(&s, m, &device, count_scales, counts);
+            assert_true(matmul_has_factor(&s) && s.result == DTYPE_f16);
+            assert_int_equal(counts[0] > 0, group == 32);
+            assert_int_equal(counts[1] > 0, group == 16 || m >= 32);
+        }
 }
 
 /* A that is made no larger has kernels of its own, but where scales act on weights. */
@@ -200,7 +223,20 @@ static void test_refused(void **state)
          "result is \"i8\", which is none of f16, bf16 and f32"},
         {{.weights = "u4", .n = 0, .k = 1}, "n is 0, not 1 to 1048576"},
         {{.weights = "u4", .n = 1, .k = 8388609}, "k is 8388609, not 1 to 8388608"},
-        {{.weights = "u4", .n = 1, .k = 1, .group = 48}, "group is 48, not 0 or a multiple of 32"},
+        {{.weights = "u4", .n = 1, .k = 1, .group = 40}, "group is 40, not 0 or a multiple of 16"},
+        {{.weights = "f4e2m1", .n = 1, .k = 1, .scales = "f8e5m2", .group = 16},
+         "scales is \"f8e5m2\", which is none of f16, bf16 and f8e4m3"},
+        {{.weights = "f4e2m1", .n = 1, .k = 1, .scales = "f8e4m3"},
+         "scales is \"f8e4m3\", but group is 0"},
+        {{.weights = "u4", .n = 1, .k = 1, .scales = "f8e4m3", .group = 16,
+          .zeros = TILUS_ZEROS_INTEGER},
+         "scales is \"f8e4m3\", but zeros is not TILUS_ZEROS_NONE"},
+        {{.weights = "u4", .n = 1, .k = 1, .scales = "f8e4m3", .group = 128, .product = "i8"},
+         "scales is \"f8e4m3\", which products of i8 do not take"},
+        {{.weights = "u4", .n = 1, .k = 1, .group = 48, .product = "i8"},
+         "group is no multiple of 32, which products of i8 do not take"},
+        {{.weights = "f8e5m2", .n = 1, .k = 1, .group = 16, .zeros = TILUS_ZEROS_FLOAT},
+         "group is 16, but scales of less than 32 act on weights, and f16 does not hold"},
         {{.weights = "u4", .n = 1, .k = 1, .group = -128}, "group is -128"},
         {{.weights = "f4e2m1", .n = 1, .k = 1, .zeros = TILUS_ZEROS_INTEGER},
          "weights is \"f4e2m1\""},
@@ -729,6 +765,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),          cmocka_unit_test(test_product_types),
+        cmocka_unit_test(test_scales_of_16),
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),

@@ -135,17 +135,21 @@ static void pack_expert(const Operands *o, int64_t expert, unsigned char *packed
     const tilus_matmul_problem *p = &o->c->problem;
     int64_t group = p->group ? p->group : p->k, groups = (p->k - 1) / group + 1;
     const char *zero_types[] = {"u8", "u8", "f16"};
+    bool factored = matmul_has_factor(&o->plan->spec);
+    float factor = factored ? 0.0004F * (float)(1 + expert) : 1;
     Numbers codes = numbers(p->weights, p->n * p->k, o->c->scale);
-    Numbers scales = numbers(or(p->scales, "f16"), p->n * groups, 0.02);
+    Numbers scales = numbers(or(p->scales, "f16"), p->n * groups, factored ? 50 : 0.02);
     Numbers zeros = numbers(zero_types[p->zeros], p->n * groups, p->zeros ? 3 : 0);
     const tilus_matmul_weights weights = {sizeof weights, codes.bytes, scales.bytes,
-                                          p->zeros ? zeros.bytes : NULL, .transposed = true};
+                                          p->zeros ? zeros.bytes : NULL, .transposed = true,
+                                          .factor = factored ? &factor : NULL};
     assert_ok(tilus_matmul_pack(o->plan, &weights, packed));
     double *b = o->b + expert * p->n * p->k;
     for (int64_t n = 0; n < p->n; n++)
         for (int64_t k = 0; k < p->k; k++) {
             int64_t g = n * groups + k / group;
-            b[n * p->k + k] = (codes.values[n * p->k + k] - zeros.values[g]) * scales.values[g];
+            b[n * p->k + k] = (codes.values[n * p->k + k] - zeros.values[g]) * scales.values[g] *
+                              (double)factor;
         }
     numbers_free(&codes);
     numbers_free(&scales);
@@ -464,6 +468,17 @@ static void multiplies_by_wgmma(void **state)
                           1, 2, {17, 3}, 30, 2});
 }
 
+/* Groups of 16 with scales of 8 bits, and a factor of each expert. */
+static void multiplies_by_factors(void **state)
+{
+    (void)state;
+    Case c = {{.weights = "f4e2m1", .scales = "f8e4m3", .result = "f32", .n = 72, .k = 256, .group = 16,
+               .experts = 3, .bias = true}, 1, 0, {2, 0, 15}, 5, 0};
+    check_product(&c);
+    c.how = 2;
+    check_product(&c);
+}
+
 /* k that the group does not divide: the last group is short. */
 static void multiplies_a_short_last_group(void **state)
 {
@@ -606,6 +621,7 @@ int main(void)
         cmocka_unit_test(multiplies_many_rows),
         cmocka_unit_test(multiplies_by_the_residual),
         cmocka_unit_test(multiplies_by_wgmma),
+        cmocka_unit_test(multiplies_by_factors),
         cmocka_unit_test(multiplies_a_short_last_group),
         cmocka_unit_test(packs_an_expert_as_a_matrix),
         cmocka_unit_test(runs_no_rows),

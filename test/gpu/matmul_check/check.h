@@ -108,6 +108,7 @@ typedef struct Data {
     int64_t groups;
     size_t code_bytes, scale_bytes, zero_bytes, a_bytes, bias_bytes, residual_bytes;
     unsigned char *codes, *scales, *zeros, *a, *bias, *residual;
+    float factor;                       /* of all of C, where the problem has one; else 1 */
     float *a_scales;                    /* of rows, where the problem's A has them */
     double *weights;                    /* [n, k], less zero points, times scales */
     double *a_values, *bias_values, *residual_values;

@@ -116,17 +116,21 @@ static void draw_codes(Data *d, const Trial *t, const Codes *codes, int64_t n, i
 static void draw_weights(Data *d, const Trial *t, Random *r)
 {
     const MatmulSpec *s = &d->spec;
+    enum { FACTORED = 100 };    /* what scales are before a factor */
     const Codes codes = list_codes(s->weights);
     int64_t group = s->group ? s->group * s->repeats : s->k;
     double usual = usual_weight(s, &codes) * usual_activation(s) * sqrt((double)s->k) / 20;
+    d->factor = matmul_has_factor(s) ? (float)(1 / (FACTORED * usual)) : 1;
+    double usual_scale = matmul_has_factor(s) ? FACTORED : 1 / usual;
     for (int64_t n = 0; n < s->n; n++)
         for (int64_t g = 0; g < d->groups; g++) {
             size_t at = (size_t)(t->transposed ? n * d->groups + g : g * s->n + n);
             int64_t first = g * group, end = first + group < s->k ? first + group : s->k;
-            uint64_t scale = dtype_encode(s->scales, draw_between(r, 0.5, 1.5) / usual);
+            uint64_t scale = dtype_encode(s->scales, draw_between(r, 0.5, 1.5) * usual_scale);
             double zero = draw_zero(d, &codes, at, r);
-            bits_set(d->scales, at, 16, scale);
-            draw_codes(d, t, &codes, n, first, end, zero, dtype_decode(s->scales, scale), r);
+            bits_set(d->scales, at, dtype_bits(s->scales), scale);
+            draw_codes(d, t, &codes, n, first, end, zero,
+                       dtype_decode(s->scales, scale) * (double)d->factor, r);
         }
 }
 
@@ -244,7 +248,7 @@ static void measure(Data *d, const Trial *t)
     d->stride = t->a_stride ? t->a_stride : s->k;
     d->groups = packed_groups(s);
     d->code_bytes = ceil_div_size((size_t)(s->n * s->k) * dtype_bits(s->weights), 8);
-    d->scale_bytes = 2 * (size_t)(s->n * d->groups);
+    d->scale_bytes = packed_scale_bytes(s) * (size_t)(s->n * d->groups);
     d->zero_bytes = packed_zero_bytes(s) * (size_t)(s->n * d->groups);
     d->a_bytes = element_bytes(s->activations, d->rows * d->stride);
     d->bias_bytes = element_bytes(s->result, s->bias ? t->problem.n : 0);

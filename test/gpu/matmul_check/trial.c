@@ -51,7 +51,8 @@ static tilus_matmul_weights plain_weights(const Run *r)
     const Data *d = &r->data;
     return (tilus_matmul_weights){sizeof(tilus_matmul_weights), d->codes, d->scales,
                                   d->zero_bytes ? d->zeros : NULL,
-                                  .transposed = r->trial->transposed};
+                                  .transposed = r->trial->transposed,
+                                  .factor = matmul_has_factor(&d->spec) ? &d->factor : NULL};
 }
 
 /* The packed weights of a plan, or NULL after a failure; freed with free(). */
@@ -103,19 +104,22 @@ static bool pack_there(const Run *r, Outcome *o)
     enum { PADDING = 0 };       /* which the host writes */
     Engine *e = r->engine;
     const Data *d = &r->data;
-    uint64_t codes = 0, scales = 0, zeros = 0;
+    uint64_t codes = 0, scales = 0, zeros = 0, factor = 0;
     bool ok = check(o, e->fill(e, r->packed, PADDING, tilus_matmul_packed_size(r->plan))) &&
               place(r, d->codes, d->code_bytes, &codes, o) &&
               place(r, d->scales, d->scale_bytes, &scales, o) &&
-              (d->zero_bytes == 0 || place(r, d->zeros, d->zero_bytes, &zeros, o));
+              (d->zero_bytes == 0 || place(r, d->zeros, d->zero_bytes, &zeros, o)) &&
+              (!matmul_has_factor(&d->spec) || place(r, &d->factor, sizeof d->factor, &factor, o));
     const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)codes,
                                         (const void *)(uintptr_t)scales,
                                         (const void *)(uintptr_t)zeros,
-                                        .transposed = r->trial->transposed};
+                                        .transposed = r->trial->transposed,
+                                        .factor = (const float *)(uintptr_t)factor};
     ok = ok && check(o, e->pack(e, r->plan, &plain, r->packed));
     e->release(e, codes);
     e->release(e, scales);
     e->release(e, zeros);
+    e->release(e, factor);
     return ok;
 }
 

@@ -283,6 +283,32 @@ static const struct Other {
                     .configs = on_weights}},
     {"odd groups", {.problem = {.weights = "u2", .activations = "f16", .product = "i8", .n = 264,
                                 .k = 500, .group = 96}, .sizes = {16, 70}}},
+#define G(w, a, g, z, k_) .problem = {.weights = w, .activations = a, .n = 264, .k = k_, .group = g, \
+                                      .zeros = z}, .sizes = {1, 3, 16, 33, 128}
+    {"odd groups", {G("u4", "f16", 16, INTEGER, 512)}},
+    {"odd groups", {G("f4e2m1", "f16", 16, NONE, 512), .configs = on_weights}},
+    {"odd groups", {G("i3", "bf16", 16, FLOAT, 509), .packing = PACK_DEVICE}},
+    {"odd groups", {G("f6e3m2", "f16", 48, FLOAT, 512), .transposed = true}},
+    {"odd groups", {G("u1", "f16", 80, INTEGER, 640)}},
+    {"odd groups", {G("f8e4m3", "f8e5m2", 112, NONE, 640), .packing = PACK_DEVICE}},
+    {"odd groups", {G("i8", "f16", 16, NONE, 384), .configs = on_weights, .transposed = true}},
+#undef G
+#define F(w, a, g, k_, f, b, r) .problem = {.weights = w, .activations = a, .scales = "f8e4m3", .n = 264, \
+                                            .k = k_, .group = g, .function = f, .bias = b,               \
+                                            .residual = r}, .sizes = {1, 3, 16, 33, 128}
+    {"nvfp4", {F("f4e2m1", "f16", 16, 512, PLAIN, false, false)}},
+    {"nvfp4", {F("f4e2m1", "bf16", 16, 512, SILU, true, true), .transposed = true}},
+    {"nvfp4", {F("f4e2m1", "f16", 16, 500, GELU, true, true), .packing = PACK_DEVICE}},
+    {"nvfp4", {F("f4e2m1", "bf16", 16, 384, PLAIN, true, false), .configs = on_weights}},
+    {"scales of 8 bits", {F("i4", "f16", 128, 512, PLAIN, false, false)}},
+    {"scales of 8 bits", {F("u3", "f16", 32, 640, SILU, true, false), .transposed = true,
+                          .packing = PACK_DEVICE}},
+    {"scales of 8 bits", {F("f6e2m3", "bf16", 128, 640, PLAIN, false, false), .configs = on_sums}},
+    {"scales of 8 bits", {F("i8", "f16", 48, 450, PLAIN, false, true)}},
+#undef F
+    {"nvfp4", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 200,
+                           .k = 384, .group = 16, .n_tile = 64}, .sizes = {1, 33},
+               .packing = PACK_PART, .n_first = 64, .n_whole = 264, .k_first = 128, .k_whole = 512}},
 };
 
 /* Some by the library's choice, some by those of a shape. */
