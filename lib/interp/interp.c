@@ -386,7 +386,7 @@ static bool run_cluster(Interp *in)
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
-    order_begin_block(in);
+    order_begin_cluster(in);
     return task_run_cluster(in) && copies_ended(in, NULL, NULL) &&
            products_ended(in, NULL, NULL) && stores_end_cluster(in);
 }

@@ -6,7 +6,8 @@
  *
  * and after all that the releasing block itself had acquired. Of every earlier
  * block, a prefix of its accesses is ordered before the running one: those up to
- * the latest of its releases that the running block knows. */
+ * the latest of its releases that the running block knows. Blocks of a cluster, which
+ * run at once, know each what they acquired themselves. */
 #include "interp/state.h"
 
 #include "ir/op_access.h"
@@ -25,15 +26,22 @@ struct Release {
     Release *pending;               /* the next one whose knowledge is to be taken over */
 };
 
-/* The latest release of a block that the block `by` knows; of use while that runs. */
+/* The latest release of a block that the block `by` knows; of use while that runs. Each rank of
+ * the cluster that runs has one for each block so far. */
 typedef struct KnownBlock {
     uint64_t time;
     uint32_t by;
 } KnownBlock;
 
+/* The number of the block with this rank in a cluster. */
+static uint32_t number_of(const Interp *in, uint32_t cluster, unsigned rank)
+{
+    return cluster * in->blocks + rank;
+}
+
 static uint32_t running_block(const Interp *in)
 {
-    return in->block_count - 1;
+    return number_of(in, in->block_count - 1, in->rank);
 }
 
 /* ---- beginnings ----------------------------------------------------------- */
@@ -49,10 +57,11 @@ void order_open(Interp *in)
     in->has_locks = !region_walk(in->program->body, is_no_lock, NULL);
 }
 
-void order_begin_block(Interp *in)
+void order_begin_cluster(Interp *in)
 {
-    in->acquired = NULL;
-    if (in->has_locks)
+    for (unsigned rank = 0; rank < in->blocks; rank++)
+        in->acquired[rank] = NULL;
+    for (unsigned pair = 0; in->has_locks && pair < in->blocks * in->blocks; pair++)
         arena_push(in->arena, in->known, in->known_count, in->known_capacity,
                    ((KnownBlock){0, 0}));
 }
@@ -63,13 +72,18 @@ void order_release(Interp *in, Memory *memory, int64_t byte)
 {
     Release *release = arena_new(in->arena, Release);
     *release = (Release){.time = in->time, .block = running_block(in),
-                         .acquired = in->acquired};
+                         .acquired = in->acquired[in->rank]};
     byte_history(in, memory, byte)->release = release;
+}
+
+static KnownBlock *known_of(const Interp *in, uint32_t block)
+{
+    return &in->known[block * in->blocks + in->rank];
 }
 
 static bool is_known(const Interp *in, uint32_t block, uint64_t time)
 {
-    const KnownBlock *known = &in->known[block];
+    const KnownBlock *known = known_of(in, block);
     return known->by == running_block(in) && known->time >= time;
 }
 
@@ -79,7 +93,7 @@ static Release *learn(Interp *in, Release *release, Release *pending)
 {
     if (is_known(in, release->block, release->time))
         return pending;
-    in->known[release->block] = (KnownBlock){release->time, running_block(in)};
+    *known_of(in, release->block) = (KnownBlock){release->time, running_block(in)};
     release->pending = pending;
     return release;
 }
@@ -90,8 +104,8 @@ void order_acquire(Interp *in, Memory *memory, int64_t byte)
     if (!release || is_known(in, release->block, release->time))
         return;
     Acquired *acquired = arena_new(in->arena, Acquired);
-    *acquired = (Acquired){release, in->acquired};
-    in->acquired = acquired;
+    *acquired = (Acquired){release, in->acquired[in->rank]};
+    in->acquired[in->rank] = acquired;
     for (Release *pending = learn(in, release, NULL); pending;) {
         const Acquired *known = pending->acquired;
         pending = pending->pending;
@@ -100,7 +114,7 @@ void order_acquire(Interp *in, Memory *memory, int64_t byte)
     }
 }
 
-bool order_holds(const Interp *in, uint64_t time)
+bool order_holds(const Interp *in, uint64_t time, unsigned rank)
 {
-    return in->acquired && is_known(in, block_at(in, time), time);
+    return in->acquired[in->rank] && is_known(in, number_of(in, block_at(in, time), rank), time);
 }

@@ -131,19 +131,22 @@ static bool is_copy_concurrent(const Interp *in, const Access *a)
  * starts anew in each block. */
 static bool is_foreign_concurrent(const Interp *in, const Memory *memory, const Access *a)
 {
-    return !memory->shared && !order_holds(in, a->time);
+    return !memory->shared && !order_holds(in, a->time, a->rank);
 }
 
 /* No thread: the accesses of a copy_async. */
 enum { COPY = -1 };
 
 /* Returns true when `a` and an access of `thread` now are unordered. No warp is before its
- * own last barrier: no access of another thread since then is ordered before the thread. */
+ * own last barrier: no access of another thread since then is ordered before the thread. In
+ * programs with locks no barrier orders what blocks of a cluster do with global memory. */
 static bool is_concurrent(const Interp *in, const Memory *memory, const Access *a,
                           int64_t thread)
 {
     if (is_foreign(in, a))
         return is_foreign_concurrent(in, memory, a);
+    if (in->has_locks && a->time && !memory->shared && a->rank != in->rank)
+        return true;
     if (thread == COPY)
         return is_copy_concurrent(in, a);
     unsigned warp = (unsigned)(thread / WARP);

@@ -212,8 +212,8 @@ struct Interp {
 
     /* Accesses that this block's locks have ordered before it; see order.c. */
     bool has_locks;                 /* the program does */
-    struct Acquired *acquired;      /* releases, the latest first */
-    struct KnownBlock *known;       /* of each block so far, when has_locks */
+    struct Acquired *acquired[LIMIT_CLUSTER];   /* releases, the latest first, by rank */
+    struct KnownBlock *known;       /* of each block so far, for each rank, when has_locks */
     uint32_t known_count, known_capacity;
 
     /* Memory ops executed so far, numbered; op_numbers finds an op's. */
@@ -370,9 +370,9 @@ uint32_t block_at(const Interp *in, uint64_t time);
 
 /* ---- order of blocks (order.c) -------------------------------------- */
 
-/* Begins a program; begins a block, which nothing is ordered before. */
+/* Begins a program; begins a cluster, which nothing is ordered before. */
 void order_open(Interp *in);
-void order_begin_block(Interp *in);
+void order_begin_cluster(Interp *in);
 
 /* The block releases, or acquires, the semaphore of `memory` at `byte`: accesses
  * before the one are ordered before those after the other, and so is what was
@@ -380,9 +380,9 @@ void order_begin_block(Interp *in);
 void order_release(Interp *in, Memory *memory, int64_t byte);
 void order_acquire(Interp *in, Memory *memory, int64_t byte);
 
-/* Returns true when an access that an earlier block made at `time` is ordered before
- * this block's next one. */
-bool order_holds(const Interp *in, uint64_t time);
+/* Returns true when an access that the block with this rank in an earlier cluster made at
+ * `time` is ordered before this block's next one. */
+bool order_holds(const Interp *in, uint64_t time, unsigned rank);
 
 /* ---- copies (copy.c) -------------------------------------------------- */
 

@@ -62,10 +62,6 @@ static bool verify_semaphore(Module *m, const Op *op)
     const Type *t = op_memory_operand(op)->type;
     const Attr *offsets = op_attr(op, ATTR_OFFSETS);
     const Expr *value = op_expr(op, ATTR_STATE);
-    if (program_blocks(op->parent->program) > 1)
-        return diag_error(m->diag, op->loc, "%s in a program with clusters, whose blocks run "
-                          "together: %u of them in a cluster", name,
-                          program_blocks(op->parent->program));
     if (t->dtype != DTYPE_i32 && t->dtype != DTYPE_u32)
         return diag_error(m->diag, op->loc, "a semaphore is i32 or u32, got %s",
                           dtype_name(t->dtype));

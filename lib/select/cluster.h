@@ -12,7 +12,8 @@ typedef struct MbarrierPlan {
 
 /* Returns true when threads of one block of a cluster may read, or write again, what those of
  * another have written: shared memory that load_shared reads by rank, or global memory that
- * the program both writes and accesses by another op. */
+ * the program both writes and accesses by another op. In programs with locks, blocks of a
+ * cluster may not do the latter. */
 bool cluster_publishes(const Program *p);
 
 #endif
