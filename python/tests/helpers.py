@@ -139,7 +139,7 @@ class Case(unittest.TestCase):
         bits = int(m.weights[1])
         self.assertEqual(m.codes.size, -(-m.n * m.k * bits // 8))
         group = m.group or m.k
-        self.assertTrue(m.group == 0 or group in (32, 64) or group % 128 == 0, group)
+        self.assertTrue(m.group == 0 or group in (16, 32, 64) or group % 128 == 0, group)
         self.assertEqual(m.scales.shape, (m.n, -(-m.k // group)))
         places = [(n, k) for n in range(m.n) for k in range(m.k)]
         for n, k in self.random.sample(places, min(500, len(places))):
@@ -149,9 +149,11 @@ class Case(unittest.TestCase):
                 zero = half(int(zero), m.scales_type)
             elif m.weights[0] == "i":
                 zero = (int(zero) ^ 128) - 128
+            bits_of_scale = int(m.scales[n, k // group])
+            scale = (half(bits_of_scale, m.scales_type) if m.factor is None
+                     else decode("f8e4m3", bits_of_scale) * float(m.factor[0]))
             value = (decode(m.weights, code) - int(zero) if m.zeros_kind != "float"
-                     else decode(m.weights, code) - zero) * half(int(m.scales[n, k // group]),
-                                                                m.scales_type)
+                     else decode(m.weights, code) - zero) * scale
             self.assertEqual(value, expected[n, k], (n, k))
         return m
 

@@ -151,7 +151,8 @@ class Bytes(Case):
                            config(8, None, "block", block_structure=[8, 16]))
         self.check(weight, [[e4m3(codes[i][j]) * scales[i // 8 * 3 + j // 16] for j in range(k)]
                             for i in range(n)])
-        self.refused("group is 16", weight.to_matmul)
+        self.refused("fit neither f16 nor bf16", weight.to_matmul)
+        self.assertEqual(weight.to_matmul(approximate=True).group, 16)
 
     def test_float_tensor(self):
         codes = self.codes(8, 64, 7)
@@ -174,7 +175,19 @@ class Floats(Case):
                             "m.weight_global_scale": f32([448.0 * 6], [1])})
         self.check(weight, [[E2M1[codes[i][j]] * (e4m3(fields[i][j // 16]) / 2688.0)
                              for j in range(k)] for i in range(n)])
-        self.refused("group is 16", weight.to_matmul)
+        m = weight.to_matmul()
+        self.assertEqual((m.group, m.scales_type, m.zeros_kind), (16, "f8e4m3", "none"))
+        self.assertEqual(m.scales.tolist(), fields)
+        self.assertEqual(m.factor.tolist(), [np.float32(1 / 2688.0)])
+        np.testing.assert_allclose(m.dequantize(), weight.dequantize(), rtol=2.0 ** -22)
+
+    def test_nvfp4_scales_that_no_product_has(self):
+        codes, fields = self.codes(8, 32, 4), [[0x38, 0x7f]] * 8
+        for scale, text in ((1.0, "not finite"), (1e-45, "fit neither")):
+            weight = self.read({"m.weight_packed": u8(self.nibbles(codes)), "m.weight_scale": u8(fields, "F8_E4M3"),
+                                "m.weight_global_scale": f32([scale], [1])})
+            self.refused(text, weight.to_matmul)
+            fields = [[0x38, 0x38]] * 8
 
     def test_padded(self):
         """Groups of 16 with scales that f16 has are exact as groups of 32, half of them zeros."""

@@ -130,8 +130,11 @@ class Fours(Case):
         codes, fields = self.codes(n, k, 4), [[min(f, 126) for f in r] for r in self.codes(n, 4, 7)]
         tensors = {"m.weight": u8(self.nibbles(codes)), "m.weight_scale": u8(fields, "F8_E4M3"),
                    "m.weight_scale_2": f32([0.25], [])}
-        self.check(self.read(tensors), [[E2M1[codes[i][j]] * e4m3(fields[i][j // 16]) * 0.25
-                                         for j in range(k)] for i in range(n)])
+        weight = self.read(tensors)
+        self.check(weight, [[E2M1[codes[i][j]] * e4m3(fields[i][j // 16]) * 0.25
+                             for j in range(k)] for i in range(n)])
+        m = self.check_matmul(weight)
+        self.assertEqual((m.group, m.scales_type, m.factor.tolist()), (16, "f8e4m3", [0.25]))
         tensors["m.pre_quant_scale"] = f32([1.0] * k, [k])
         self.refused("pre_quant_scale", self.read, tensors)
 

@@ -35,8 +35,9 @@ class Problem(ProblemText):
     """C = function(A x B + bias) + residual. str() is a text of it, which `Problem.parse` reads.
 
     `weights` is u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0; `activations` (of A) f16, bf16, f8e4m3, f8e5m2, i8; `scales`
-    f16 or bf16, by default bf16 where A is, else f16; `result` (of C, bias and residual) f16, bf16, f32, by default
-    the scales' type. `group` of k, a multiple of 32, have one scale; 0: all of k. `zeros` is none, integer
+    f16 or bf16, by default bf16 where A is, else f16, or f8e4m3 beside a factor of the matrix; `result` (of C, bias and
+    residual) f16, bf16, f32, by default the scales' type, or the default of it. `group` of k, a multiple of 16, have one
+    scale; 0: all of k. `zeros` is none, integer
     (bytes) or float (of the scales' type); `function` none, silu or gelu. `n_tile` is that of the plan that packed
     the weights, where it is another problem's; 0: the best. `a_stride` is the distance of rows of A that
     `Plan.prepare` is for; 0: k. With `batch_invariant` a row of C has the same bits whatever m and the other rows are.
@@ -74,15 +75,21 @@ class Problem(ProblemText):
         for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS)):
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
+        usual = "bf16" if self.activations == "bf16" else "f16"
         if not self.scales:
-            object.__setattr__(self, "scales", "bf16" if self.activations == "bf16" else "f16")
+            object.__setattr__(self, "scales", usual)
         if not self.result:
-            object.__setattr__(self, "result", self.scales)
+            object.__setattr__(self, "result", usual if self.has_factor else self.scales)
 
     @property
     def has_a_scales(self) -> bool:
         """Whether A is of the product's 8 bits, so that its rows have scales."""
         return self.product != "" and self.activations == self.product
+
+    @property
+    def has_factor(self) -> bool:
+        """Whether weights have a factor of the whole matrix, as scales of 8 bits do."""
+        return self.scales == "f8e4m3"
 
     @property
     def groups(self) -> int:
@@ -215,14 +222,16 @@ class Plan:
 
     # ---- weights ----
 
-    def pack(self, codes: Any, scales: Any, zeros: Any = None, *, transposed: bool = True, threads: int = 0) -> Any:
+    def pack(self, codes: Any, scales: Any, zeros: Any = None, factor: Any = None, *, transposed: bool = True,
+             threads: int = 0) -> Any:
         """Packs codes (bytes without gaps, the lowest bits first), scales and zero points, [n, k] and [n, groups], or
-        with transposed=False [k, n] and [groups, n]. Host memory gives a NumPy array, of `packed_size` bytes; tensors
+        with transposed=False [k, n] and [groups, n], and beside scales of f8e4m3 a factor, one f32. Host memory gives a NumPy array, of `packed_size` bytes; tensors
         on the plan's GPU are packed there and give one there, and then this waits. Experts are packed one by one."""
         given = [self._given(name, value) for name, value in
-                 (("codes", codes), ("scales", scales), ("zeros", zeros)) if value is not None]
-        self._check_given(given, zeros is not None)
-        addresses = dict(zip(("codes", "scales", "zeros"), (array.address for array in given)))
+                 (("codes", codes), ("scales", scales), ("zeros", zeros), ("factor", factor)) if value is not None]
+        self._check_given(given, zeros is not None, factor is not None)
+        names = ["codes", "scales"] + ["zeros"] * (zeros is not None) + ["factor"] * (factor is not None)
+        addresses = dict(zip(names, (array.address for array in given)))
         weights = sized(c.tilus_matmul_weights, transposed=transposed, threads=threads, **addresses)
         if given[0].device is not None:
             return self._pack_on_device(weights, codes.device)
@@ -237,18 +246,21 @@ class Plan:
             raise ArgumentError(f"{name} are not contiguous")
         expected = {"codes": library.rt().tilus_packed_bytes(self.problem.weights.encode(),
                                                              self.problem.n * self.problem.k),
-                    "scales": 2 * self.problem.n * self.problem.groups,
+                    "scales": (1 if self.problem.has_factor else 2) * self.problem.n * self.problem.groups,
+                    "factor": 4,
                     "zeros": (1 if self.problem.zeros == "integer" else 2) * self.problem.n * self.problem.groups}
         if array.size != expected[name]:
             raise ArgumentError(f"{name} have {array.size} bytes, not {expected[name]}")
         return array
 
-    def _check_given(self, given: List[Array], zeros: bool) -> None:
+    def _check_given(self, given: List[Array], zeros: bool, factor: bool) -> None:
+        if factor != self.problem.has_factor:
+            raise ArgumentError(f"a factor is {'given' if factor else 'missing'}, but scales are {self.problem.scales}")
         if zeros != (self.problem.zeros != "none"):
             raise ArgumentError(f"zeros are {'given' if zeros else 'missing'}, but the problem says"
                                 f" {self.problem.zeros!r}")
         if len({array.device for array in given}) > 1 or given[0].device not in (None, self.device):
-            raise ArgumentError(f"codes, scales and zeros are neither all in host memory nor all on {self.device}")
+            raise ArgumentError(f"codes, scales, zeros and factor are neither all in host memory nor all on {self.device}")
 
     def _pack_on_device(self, weights: ctypes.Structure, device: Any) -> Any:
         import torch

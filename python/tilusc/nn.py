@@ -64,14 +64,14 @@ class QuantizedLinear(torch.nn.Module):
                     device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Takes a matrix of a checkpoint as it is: a QuantizedWeight of tilusc.formats, or the MatmulWeights of it.
         Columns of activations are put in order where it has a permutation (act-order). `result` is f16, bf16 or f32,
-        by default the scales' type. `approximate` and `pad` are those of QuantizedWeight.to_matmul."""
+        by default the scales' type, of f8e4m3 that of activations. `approximate` and `pad` are those of QuantizedWeight.to_matmul."""
         known = weight if hasattr(weight, "zeros_kind") else weight.to_matmul(approximate, pad)
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)
         order = None if known.permutation is None else torch.from_numpy(known.permutation).to(torch.int64)
         problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, activations,
                           known.scales_type, result, function, bias is not None)
-        return cls._make(problem, (known.codes, known.scales, known.zeros), bias, order, device)
+        return cls._make(problem, (known.codes, known.scales, known.zeros, known.factor), bias, order, device)
 
     @classmethod
     def _make(cls, problem: Problem, quantized: Any, bias: Any, order: Any, device: Any) -> "QuantizedLinear":

@@ -50,8 +50,8 @@ class Scheme:
                                    ("scales", self.scales, ("f16", "bf16"))):
             if value not in known:
                 raise ValueError(f"{name} are {value}, not {' or '.join(known)}")
-        if self.group < 0 or self.group % 32:
-            raise ValueError(f"group is {self.group}, not 0 or a multiple of 32")
+        if self.group < 0 or self.group % 16:
+            raise ValueError(f"group is {self.group}, not 0 or a multiple of 16")
         if self.weights[0] == "u" and self.zeros == "none":
             raise ValueError(f"{self.weights} without zero points has no negative values:"
                              " zeros are integer or float")

@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     add("source", help="folder, or a .safetensors file or its index")
     add("target", help="folder, which is made; files of another job in it are refused")
     add("-w", "--weights", required=True, help="u1 to u8, i1 to i8, f3e1m1 to f8e7m0")
-    add("-g", "--group", type=int, default=128, help="columns with one scale: a multiple of 32 (128), 0: all")
+    add("-g", "--group", type=int, default=128, help="columns with one scale: a multiple of 16 (128), 0: all")
     add("-z", "--zeros", choices=ZEROS, help="zero points; default: integer for u1 to u8, else none")
     add("--scales", choices=("f16", "bf16"), default="f16")
     add("--clip", choices=CLIPS, default="", help="the range of codes: all of a group's (default from 4 bits on),"

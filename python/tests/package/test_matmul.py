@@ -38,8 +38,24 @@ def matrices(problem, m=3):
             random.normal(0, 1, (m, problem.k)).astype(np.float16))
 
 
+def test_factor():
+    """Scales of 8 bits, 2^-3 to 2^3, beside a factor of the whole matrix, as NVFP4 has them."""
+    problem, random = Problem("i8", 64, 96, 16, scales="f8e4m3"), np.random.default_rng(3)
+    assert problem.has_factor and problem.result == "f16"
+    codes = random.integers(-128, 128, (64, 96)).astype(np.int8)
+    powers, factor = random.integers(-3, 4, (64, 6)), np.array([3e-4], np.float32)
+    p, scales = plan(problem, "cpu"), (powers + 7 << 3).astype(np.uint8)
+    a = matrices(problem)[1]
+    exact = a.astype(np.float64) @ (codes * 2.0 ** np.repeat(powers, 16, axis=1) * factor[0]).T
+    c = p.run(a, p.pack(codes, scales, factor=factor))
+    assert np.abs(c - exact).max() < 2e-3 * np.abs(exact).max()
+    for given, text in ((None, "a factor is missing"), (np.zeros(2, np.float32), "factor have 8 bytes, not 4")):
+        with pytest.raises(tilusc.ArgumentError, match=text):
+            p.pack(codes, scales, factor=given)
+
+
 @pytest.mark.parametrize("problem", [
-    Problem("u4", 64, 256, 128, "integer"), Problem("i6", 64, 256, 64), Problem("u3", 64, 128, 0, "float"),
+    Problem("u4", 64, 256, 128, "integer"), Problem("u4", 64, 256, 16, "integer"), Problem("i6", 64, 256, 64), Problem("u3", 64, 128, 0, "float"),
     Problem("i8", 64, 128, 32, function="silu", bias=True, residual=True, result="f32")], ids=str)
 def test_product(problem):
     w, a = matrices(problem)

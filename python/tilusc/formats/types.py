@@ -82,7 +82,13 @@ def widen(codes: np.ndarray, name: str) -> np.ndarray:
 
 
 def narrow(values: np.ndarray, name: str) -> np.ndarray:
-    """Returns the codes (u16) of values rounded to f16 or bf16, ties to even."""
+    """Returns the codes (u16) of values rounded to f16 or bf16, ties to even; of f8e4m3 (u8) those of values that it
+    has."""
+    if name == "f8e4m3":
+        table = type_values(name).astype(np.float64)
+        order = np.argsort(table[:127])         # the others are negative or NaN
+        places = np.searchsorted(table[order], np.abs(values.astype(np.float64))).clip(0, 126)
+        return (order[places] + 128 * np.signbit(values)).astype(np.uint8)
     if name == "f16":
         with np.errstate(over="ignore"):
             return values.astype(np.float16).view(np.uint16)
@@ -93,6 +99,6 @@ def narrow(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def is_exact(values: np.ndarray, name: str) -> bool:
-    """Tells whether f16 or bf16 holds all values, which are finite."""
+    """Tells whether f16, bf16 or f8e4m3 holds all values, which are finite."""
     back = widen(narrow(values, name), name)
     return bool(np.all(np.isfinite(values)) and np.all(back == values))

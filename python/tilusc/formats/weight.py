@@ -17,8 +17,9 @@ _BLOCK = 1 << 22    # weights that are dequantized at once
 class MatmulWeights(NamedTuple):
     """What tilus_matmul_problem and tilus_matmul_weights of tilus/matmul.h want.
 
-    `group` 0 is all of k. `codes` are compact bytes, `scales` the bits (u16) of f16 or bf16 [n, groups], `zeros` bytes
-    [n, groups] for "integer", bits of the scales' type for "float". Column k of the activations
+    `group` 0 is all of k. `codes` are compact bytes, `scales` the bits (u16) of f16 or bf16 [n, groups] or the codes (u8)
+    of f8e4m3, beside which `factor` (f32 [1]) multiplies all; `zeros` bytes [n, groups] for "integer", bits of the scales'
+    type for "float". Column k of the activations
     is to be column `permutation[k]` of what they were, if there is one."""
 
     weights: str
@@ -33,16 +34,20 @@ class MatmulWeights(NamedTuple):
     permutation: Optional[np.ndarray]
     bias: Optional[np.ndarray]
     transposed: bool = True
+    factor: Optional[np.ndarray] = None
 
     def dequantize(self) -> np.ndarray:
         """Returns the matrix [n, k] in f32 that a product multiplies by, columns as the activations
-        have them: (code - zero) * scale, each step rounded to f32 (exact for integer zero points)."""
+        have them: (code - zero) * scale * factor, each step rounded to f32 (exact up to the scale for integer zero
+        points)."""
         codes = unpack_compact(self.codes, self.n * self.k, type_bits(self.weights))
         values = type_values(self.weights).astype(np.float32)[codes].reshape(self.n, self.k)
         if self.zeros is not None:
             values -= self._spread(self._zero_values())
         with np.errstate(over="ignore"):
             values *= self._spread(widen(self.scales, self.scales_type))
+            if self.factor is not None:
+                values *= self.factor
         if self.permutation is None:
             return values
         out = np.zeros((self.n, 1 + self.permutation.max()), np.float32)
@@ -141,13 +146,18 @@ class QuantizedWeight:
 
         Codes are never changed. FormatError says why there is no exact mapping; `approximate`
         allows to round scales to f16 or bf16, to make zero points out of minimums, and to take codebooks
-        for multiples of a type's values that differ by 2^-20 of them. `pad` makes groups
-        of 16, which products do not have, groups of 32 whose second half is 0, so that k is twice as
-        large and the permutation has each column twice."""
+        for multiples of a type's values that differ by 2^-20 of them. Scales of f8e4m3 stay so where they are beside
+        a global scale, which becomes the factor, its inverse rounded to f32 where it divides. `pad` makes groups of 16
+        groups of 32 whose second half is 0, so that k is twice as large and the permutation has each column
+        twice."""
         if pad and self.group == 16:
             return self._padded().to_matmul(approximate)
         weights, codes, unit = self._matmul_codes(approximate)
         group, copies = self._matmul_group()
+        if group and unit == 1 and self._has_factor():
+            scales = np.repeat(narrow(self.scales, "f8e4m3"), copies, axis=1)[:, :-(-self.k // group)]
+            return MatmulWeights(weights, self.n, self.k, group, "f8e4m3", "none", pack_compact(codes, type_bits(weights)),
+                                 scales, None, self.permutation, self.bias, factor=self._factor())
         scales, zeros = self._scaled(self._all_scales()) * unit, self.zeros
         if self.minimums is not None:
             zeros = self._zeros_of_minimums(scales, approximate)
@@ -165,6 +175,15 @@ class QuantizedWeight:
         return MatmulWeights(weights, self.n, self.k, group, type_, kind,
                              pack_compact(codes, type_bits(weights)), scales, zeros,
                              self.permutation, self.bias)
+
+    def _has_factor(self) -> bool:
+        return (self.scales_type == "f8e4m3" and self.scales is not None and self.zeros is None and
+                self.minimums is None and is_exact(self.scales, "f8e4m3") and bool(np.isfinite(self._factor()[0])))
+
+    def _factor(self) -> np.ndarray:
+        scale = 1.0 if self.global_scale is None else float(self.global_scale)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.array([1 / np.float64(scale) if self.global_divides else scale], np.float32)
 
     def _padded(self) -> "QuantizedWeight":
         table = type_values(self.weights) if self.codebook is None else self.codebook
@@ -201,10 +220,10 @@ class QuantizedWeight:
             return 0, 1
         if self.group % 128 == 0:
             return self.group, 1
-        for group in (64, 32):
+        for group in (64, 32, 16):
             if self.group % group == 0:
                 return group, self.group // group
-        raise self._error("group", self.group, "a multiple of 32, which products need")
+        raise self._error("group", self.group, "a multiple of 16, which products need")
 
     def _zeros_of_minimums(self, scales: np.ndarray, approximate: bool) -> np.ndarray:
         if not approximate:
