@@ -5,7 +5,7 @@
     bench/attention.py --tools DIR --runtime libtilus_rt.so [--out FILE.csv] [--revision TEXT] [--kinds NAME,..]
                        [--cases NAME,..] [--variant KIND:NAME=VALUE,.. ...] [--rounds N] [--seconds N]
 
-Kinds are forward and backward (1 x 32 heads of 128 columns, f16), decode (paged caches of f16, f8e4m3 and u4), mla,
+Kinds are forward, forward_fp8 and backward (1 x 32 heads of 128 columns, f16), decode (paged caches of f16, f8e4m3 and u4), mla,
 chunk_state and chunk_scan of Mamba-2, retention and delta; bench/harness/attention.py lists their cases. --kernels DIR has
 artefacts in place of tilus-llc's, as `bench/run attention --dry-run` makes them. A variant is measured with other parameters, and
 its rows are not kept. Where Python finds the package mamba-ssm, its Triton kernels, tuned anew for each case, are measured, too.
@@ -28,14 +28,14 @@ import gemm
 from attention_kinds import KINDS
 from harness import attention as table, results
 
-TOLERANCE = {"mla": 1e-2}                   # bf16
+TOLERANCE = {"mla": 1e-2, "forward_fp8": 4e-2}      # bf16; powers in f8e4m3
 BANDWIDTH, TENSOR = 4.57e12, 660e12         # of an H200: bytes and operations a second, the floor
 
 
-def our_way(runtime, kernels, sets, programs):
+def our_way(runtime, kernels, problem, programs):
     """A function of a set's number that launches programs, one after the other."""
-    handles = [kernels[program] for program in programs]
-    prepared = [[runtime.arguments(handle, t) for handle in handles] for t in sets]
+    handles, named = [kernels[program] for program in programs], getattr(problem, "named", lambda program, t: t)
+    prepared = [[runtime.arguments(kernels[program], named(program, t)) for program in programs] for t in problem.sets]
 
     def run(i):
         for handle, arguments in zip(handles, prepared[i]):
@@ -60,7 +60,7 @@ def measure(options, runtime, case, folder):
     if "append" in kernels:
         problem.fill(lambda t: runtime.launch(kernels["append"], runtime.arguments(kernels["append"], t)))
     programs = problem.launches(case) if hasattr(problem, "launches") else case.programs
-    way, first = our_way(runtime, kernels, problem.sets, programs), problem.sets[0]
+    way, first = our_way(runtime, kernels, problem, programs), problem.sets[0]
     for name in problem.outputs:
         first[name].fill_(math.nan)
     way(0)
@@ -77,7 +77,7 @@ def measure(options, runtime, case, folder):
 
 
 def row_of(case, problem, error, us):
-    floor = max(problem.bytes / BANDWIDTH, problem.flops / TENSOR) * 1e6
+    floor = max(problem.bytes / BANDWIDTH, problem.flops / TENSOR / getattr(problem, "rate", 1)) * 1e6
     peers = ("cudnn", "flash", "mamba_ssm")
     best = min((us[name] for name in peers if name in us), default=None)
     return {"kind": case.kind, "case": case.name, "file": case.file, "error": f"{error:.2e}", "us": round(us["us"], 2),

@@ -1,7 +1,8 @@
 """Inputs, exact results and other libraries' ways for the cases of bench/attention.py.
 
 A kind has `sets` of arguments by name, tensors and numbers, which hold more than 4 times the L2 cache; `flops` and `bytes` of
-a launch; `error(set)`, the relative Frobenius error of a part of what was computed against f64; and `peers`, functions of a set.
+a launch, the latter `rate` times as fast as those of f16; `error(set)`, the relative Frobenius error of a part of what was
+computed against f64; `peers`, functions of a set; and `named(program, set)`, the arguments of a program where they differ.
 """
 import importlib
 import importlib.util
@@ -83,6 +84,31 @@ class Forward:
         heads = (0, HEADS - 1)
         exact = torch.stack([self.weights(t, head, rows) @ t["v"][0, head].double() for head in heads])
         return distance(t["o"][0, heads][:, rows], exact)
+
+
+class ForwardFp8(Forward):
+    """The same of f8e4m3, with a scale for each head; torch's ways take the numbers in f16."""
+    rate = 2
+
+    def __init__(self, case):
+        super().__init__(case)
+        self.bytes = 5 * self.n * D * HEADS
+        self.peers = sdpa_peers("q16", "k16", "v16", is_causal=self.causal)
+
+    def make(self):
+        t = super().make()
+        t["scales"] = torch.rand(3, HEADS, device=DEVICE) + 0.5
+        t |= {f"{name}16": t[name] for name in "qkv"}
+        t |= {name: (t[name] / scale[:, None, None]).to(torch.float8_e4m3fn) for name, scale in zip("qkv", t["scales"])}
+        rows = HEADS * -(-self.n // 32) * 32
+        return t | {"o": empty(1, HEADS, self.n, D, kind=torch.bfloat16), "arranged": empty(rows * 2 * D, kind=torch.uint8)}
+
+    def named(self, program, t):
+        return t | {"v": t["arranged"]} if program == "attention" else t
+
+    def error(self, t):
+        wide = {name: t[name].double() * scale[:, None, None] for name, scale in zip("qkv", t["scales"])}
+        return super().error(t | wide)
 
 
 class Backward(Forward):
@@ -317,5 +343,5 @@ class Linear:
         return distance(t["y"][0, :self.CHECKED], torch.stack(found))
 
 
-KINDS = {"forward": Forward, "backward": Backward, "decode": Decode, "mla": Latent, "chunk_state": Mamba, "chunk_scan": Mamba,
-         "retention": Linear, "delta": Linear}
+KINDS = {"forward": Forward, "forward_fp8": ForwardFp8, "backward": Backward, "decode": Decode, "mla": Latent,
+         "chunk_state": Mamba, "chunk_scan": Mamba, "retention": Linear, "delta": Linear}

@@ -40,7 +40,7 @@ typedef enum tilus_attention_kind {
 
 typedef enum tilus_attention_mask {
     TILUS_ATTENTION_UNMASKED,
-    TILUS_ATTENTION_ADDED,      /* a matrix of `type` is added to scale * q * k^T */
+    TILUS_ATTENTION_ADDED,      /* a matrix of o's type is added to scale * q * k^T */
     TILUS_ATTENTION_BOOLEAN     /* a matrix of bytes: elements pass where it is not 0 */
 } tilus_attention_mask;
 
@@ -49,7 +49,8 @@ typedef struct tilus_attention_problem {
     size_t struct_size;         /* sizeof(tilus_attention_problem) */
     tilus_attention_kind kind;
     tilus_attention_mask mask;  /* forward and not ragged; else 0 */
-    const char *type;           /* of q, k, v and o: "f16" (default) or "bf16" */
+    const char *type;           /* of q, k, v and o: "f16" (default) or "bf16". Forward also
+                                   "f8e4m3", of q, k and v with scales */
     int64_t heads;              /* of q, 1 to 65535 */
     int64_t kv_heads;           /* of k and v, a divisor of heads: head h of q goes with head
                                    h * kv_heads / heads; 0: heads. Latent: 0 */
@@ -80,9 +81,11 @@ typedef struct tilus_attention_problem {
     bool finite;                /* decode: rows of a page behind its sequence's end hold finite
                                    numbers, as in a cache that began as zeros; codes with heads
                                    first are faster then on sm_90a. Latent: true */
-    bool gradients;             /* forward with `lse`, without mask and sinks: plans also have
-                                   kernels of tilus_attention_backward */
+    bool gradients;             /* forward with `lse`, without mask and sinks, not of "f8e4m3":
+                                   plans also have kernels of tilus_attention_backward */
     unsigned char reserved[7];  /* 0 */
+    const char *out_type;       /* of o and of an added mask; NULL: `type`. Of "f8e4m3" it is "bf16"
+                                   (default) or "f16" */
 } tilus_attention_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -210,7 +213,8 @@ typedef struct tilus_attention_call {
                                        starts[b] up to starts[b + 1] */
     uint64_t scales;            /* decode, caches of codes: f16 [rows of the cache, 2 * groups] of
                                    scales of k and of v; of u2 .. u8 [.., 4 * groups], behind them
-                                   the zero points of k and of v */
+                                   the zero points of k and of v. Forward of "f8e4m3": f32
+                                   [3, kv_heads], by which q, k and v are multiplied */
     uint64_t table;             /* not forward: i32 [batch, columns], pages of each sequence */
     uint64_t lengths;           /* not forward: i32 [batch], tokens of each, 0 to columns * page */
     uint64_t workspace;

@@ -21,18 +21,32 @@ static int64_t round_up(int64_t x, int64_t y)
 
 /* ---- forward ------------------------------------------------------------ */
 
+/* Bytes that a microsecond moves. */
+static const double bandwidth = 4.57e6;
+
+/* Returns the bytes of v in tiles of tokens: each sequence begins with one. */
+static size_t arranged_bytes(const tilus_attention_plan *plan, const tilus_attention_shape *s)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    int64_t tiles = p->ragged ? s->tokens / plan->tile + s->batch
+                              : ceil_div(s->tokens, plan->tile) * s->batch;
+    return (size_t)(p->kv_heads * tiles * plan->tile * p->value_dim);
+}
+
 /* Launches of 128 rows of q by `tile` columns of k, microseconds: softmax binds below 100 columns
  * of a head, products above. */
 typedef struct ForwardCosts {
     double launch, tile, item, block;   /* of an item, and more of one that begins a block */
 } ForwardCosts;
 
-static ForwardCosts forward_costs(const tilus_attention_plan *plan)
+static ForwardCosts forward_costs(const tilus_attention_plan *plan,
+                                  const tilus_attention_shape *shape)
 {
     const tilus_attention_problem *p = &plan->problem;
-    double products = 1.55 * (double)(p->dim + p->value_dim) / 256;
+    double products = (plan->eight ? 0.8 : 1.55) * (double)(p->dim + p->value_dim) / 256;
     double tile = at_least(products, 1.24) * plan->tile / 128;
-    return (ForwardCosts){.launch = 4, .tile = tile, .block = 3,
+    double launch = plan->eight ? 8 + 2 * (double)arranged_bytes(plan, shape) / bandwidth : 4;
+    return (ForwardCosts){.launch = launch, .tile = tile, .block = 3,
                           .item = p->causal && !p->window ? 2.8 : 0.8};
 }
 
@@ -66,7 +80,7 @@ static Items items_of(const tilus_attention_plan *plan, const tilus_attention_sh
 static double forward_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
                          tilus_attention_schedule schedule)
 {
-    const ForwardCosts c = forward_costs(plan);
+    const ForwardCosts c = forward_costs(plan, shape);
     const Items items = items_of(plan, shape);
     const int64_t blocks = plan->multiprocessors;
     const bool pairs = plan->problem.causal && !plan->problem.window;
@@ -107,9 +121,6 @@ static AttentionChoice choose_schedule(const tilus_attention_plan *plan,
 }
 
 /* ---- decoding ----------------------------------------------------------- */
-
-/* Bytes that a microsecond moves. */
-static const double bandwidth = 4.57e6;
 
 /* Returns the microseconds of @combine, and of the partial sums that it reads. */
 static double combine_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
@@ -191,6 +202,8 @@ Space attention_space(const tilus_attention_plan *plan, const tilus_attention_sh
                       int64_t splits)
 {
     const tilus_attention_problem *p = &plan->problem;
+    if (plan->eight)
+        return (Space){.size = arranged_bytes(plan, shape)};
     if (splits <= 1)
         return (Space){0};
     int64_t sums = shape->batch * p->heads * splits * (int64_t)sizeof(float);
@@ -205,7 +218,7 @@ void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *cho
     const bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
     for (int i = 0; i < ATTENTION_KERNELS; i++)
         used[i] = forward ? i == ATTENTION_K_SCHEDULE + (int)choice->schedule - 1 ||
-                                (i >= ATTENTION_K_DELTA && plan->problem.gradients)
+                                (i >= ATTENTION_K_DELTA && plan->kernels[i])
                           : i == ATTENTION_K_ATTEND ||
                                 (i == ATTENTION_K_COMBINE && choice->splits > 1);
 }

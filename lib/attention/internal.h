@@ -37,7 +37,7 @@ enum {
     ARGUMENT(table) ARGUMENT(lengths) ARGUMENT(parts) ARGUMENT(sums) ARGUMENT(pages)          \
     ARGUMENT(columns) ARGUMENT(splits) ARGUMENT(cache) ARGUMENT(rows) ARGUMENT(x_k)           \
     ARGUMENT(x_v) ARGUMENT(slots) ARGUMENT(tokens) ARGUMENT(do) ARGUMENT(logs)                \
-    ARGUMENT(delta) ARGUMENT(dq) ARGUMENT(dk) ARGUMENT(dv)
+    ARGUMENT(delta) ARGUMENT(dq) ARGUMENT(dk) ARGUMENT(dv) ARGUMENT(arranged)
 
 typedef enum AttentionArgument {
 #define ARGUMENT(name) ATTENTION_ARGUMENT_##name,
@@ -46,8 +46,8 @@ typedef enum AttentionArgument {
     ATTENTION_ARGUMENTS
 } AttentionArgument;
 
-/* Kernels of a plan: of forward problems the schedules but AUTO, then those of gradients, of others
- * these. */
+/* Kernels of a plan: of forward problems the schedules but AUTO, then those of gradients, and the
+ * one that arranges v of 8-bit floats; of others the first three. */
 enum {
     ATTENTION_K_SCHEDULE = 0,       /* + schedule - 1 */
     ATTENTION_K_ATTEND = 0,
@@ -56,6 +56,7 @@ enum {
     ATTENTION_K_DELTA,              /* in the order of their launches */
     ATTENTION_K_BACKWARD,
     ATTENTION_K_DQ,
+    ATTENTION_K_ARRANGE,
     ATTENTION_KERNELS
 };
 
@@ -108,6 +109,7 @@ struct tilus_attention_plan {
     const CacheType *cache;             /* NULL: not of codes */
     int device, multiprocessors;
     bool hopper;                        /* sm_90a, else sm_80 */
+    bool eight;                         /* forward of 8-bit floats */
     bool bulk;                          /* a warp copies whole pages of the cache */
     int tile;                           /* columns of a tile: tokens of an iteration */
     int blocks;                         /* of decoding on a multiprocessor, at most .. */
@@ -127,7 +129,7 @@ AttentionChoice attention_choose(const tilus_attention_plan *plan,
                                  const tilus_attention_shape *shape);
 
 /* Offsets in the workspace, bytes: f32 parts [rows of o, splits, columns], then sums [rows of o,
- * splits]. */
+ * splits]. Of 8-bit floats forward: v in tiles of tokens, and no sums. */
 typedef struct Space {
     size_t sums, size;
 } Space;

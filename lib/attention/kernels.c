@@ -54,6 +54,8 @@ static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
     const bool causal = p->causal && !p->window;
     k->program = "attention";
     put(k, "T", p->type, true);
+    if (plan->eight && strcmp(p->out_type, "bf16"))
+        put(k, "O", p->out_type, true);
     put_number(k, "D", p->dim);
     if (p->value_dim != p->dim)
         put_number(k, "DV", p->value_dim);
@@ -68,6 +70,8 @@ static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
     put_flag(k, "LSE", p->lse);
     put_flag(k, "RAGGED", p->ragged);
     put_flag(k, "TOKENS", p->tokens_first && !p->ragged);
+    if (plan->eight)
+        put_number(k, "BN", plan->tile);
     put_flag(k, "SPLIT", schedule == TILUS_ATTENTION_FOLDED);
     if (schedule == TILUS_ATTENTION_QUEUES)
         put_number(k, "BLOCKS", plan->multiprocessors);
@@ -76,6 +80,18 @@ static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
         put_number(k, "QUERIES", 1);
         put_number(k, "PAIRS", 0);
     }
+}
+
+/* Writes the program that arranges v in the tiles of the others. */
+static void put_arrange(const tilus_attention_plan *plan, Kernel *k)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    k->program = "arrange_v";
+    put(k, "T", p->type, true);
+    put_number(k, "D", p->value_dim);
+    put_flag(k, "RAGGED", p->ragged);
+    put_flag(k, "TOKENS", p->tokens_first && !p->ragged);
+    put_number(k, "BN", plan->tile);
 }
 
 /* Writes a program of gradients: each takes only the parameters that it reads, so that plans share
@@ -153,9 +169,12 @@ static void put_latent(const tilus_attention_plan *plan, Kernel *k)
     put(k, "T", plan->problem.type, true);
 }
 
-/* Returns true when a plan of the problem has kernel i. */
-static bool has_kernel(const tilus_attention_problem *p, int i)
+/* Returns true when the plan has kernel i. */
+static bool has_kernel(const tilus_attention_plan *plan, int i)
 {
+    const tilus_attention_problem *p = &plan->problem;
+    if (i == ATTENTION_K_ARRANGE)
+        return plan->eight;
     if (p->kind == TILUS_ATTENTION_FORWARD && i >= ATTENTION_K_DELTA)
         return p->gradients;
     if (p->kind == TILUS_ATTENTION_FORWARD)
@@ -171,7 +190,9 @@ static void describe_kernel(const tilus_attention_plan *plan, int i, Kernel *k)
     char tags[KERNEL_NAME_MAX];
     const bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
     *k = (Kernel){.target = plan->hopper ? "sm_90a" : "sm_80"};
-    if (forward)
+    if (i == ATTENTION_K_ARRANGE)
+        put_arrange(plan, k);
+    else if (forward)
         (i >= ATTENTION_K_DELTA ? put_gradients : put_forward)(plan, i, k);
     else if (i == ATTENTION_K_COMBINE)
         put_combine(plan, k);
@@ -191,7 +212,7 @@ tilus_status attention_find_kernels(tilus_attention_plan *plan)
 {
     for (int i = 0; i < ATTENTION_KERNELS; i++) {
         Kernel wanted;
-        if (!has_kernel(&plan->problem, i))
+        if (!has_kernel(plan, i))
             continue;
         describe_kernel(plan, i, &wanted);
         if (!(plan->kernels[i] = kernel_library_find(&plan->attention->library, &wanted)))

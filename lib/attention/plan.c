@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- plans -------------------------------------------------------------- */
 
@@ -69,10 +70,12 @@ static void fill_tiles(tilus_attention_plan *plan)
 {
     const tilus_attention_problem *p = &plan->problem;
     int64_t columns = p->dim + p->value_dim;
+    plan->eight = p->kind == TILUS_ATTENTION_FORWARD && !strcmp(p->type, "f8e4m3");
     plan->blocks = plan->resident = 1;
     plan->tile = 64;
     if (p->kind == TILUS_ATTENTION_FORWARD)
-        plan->tile = columns > 384 || p->mask ? 64 : columns > 320 ? 96 : 128;
+        plan->tile = p->mask ? 64 : plan->eight ? 128 : columns > 384 ? 64 : columns > 320 ? 96
+                                                                                      : 128;
     else if (p->kind == TILUS_ATTENTION_DECODE)
         fill_decode(plan);
 }
@@ -216,8 +219,9 @@ static void describe_forward(FILE *out, const tilus_attention_plan *plan,
 {
     static const char *const schedules[] = {"", "queues", "blocks", "folded"};
     const tilus_attention_problem *p = &plan->problem;
-    fprintf(out, "attention of %s, %lld x %lld heads of %lld, %lld of k, %lld queries, %lld "
-            "tokens", p->type, (long long)s->batch, (long long)p->heads, (long long)p->dim,
+    fprintf(out, "attention of %s%s%s, %lld x %lld heads of %lld, %lld of k, %lld queries, %lld "
+            "tokens", p->type, plan->eight ? " to " : "", plan->eight ? p->out_type : "",
+            (long long)s->batch, (long long)p->heads, (long long)p->dim,
             (long long)p->kv_heads, (long long)s->queries, (long long)s->tokens);
     describe_features(out, p);
     fprintf(out, "schedule %s, tiles of %d x %d, about %.1f us", schedules[choice->schedule],

@@ -44,6 +44,27 @@ static tilus_status check_absent(const Problem *p)
     return TILUS_OK;
 }
 
+/* Returns the text of a type of numbers, of `eight` bits too; NULL: of another one. */
+static const char *find_type(const char *name, bool eight)
+{
+    static const char *const types[] = {"f16", "bf16", "f8e4m3"};
+    for (int i = 0; i < (eight ? 3 : 2); i++)
+        if (!strcmp(name, types[i]))
+            return types[i];
+    return NULL;
+}
+
+static tilus_status check_out_type(Problem *p)
+{
+    const bool eight = !strcmp(p->type, "f8e4m3");
+    const char *type = p->out_type ? find_type(p->out_type, false) : eight ? "bf16" : p->type;
+    if (!type || (!eight && strcmp(type, p->type)))
+        return library_refuse("problem: out_type is \"%s\", not %s", p->out_type,
+                              eight ? "f16 or bf16" : p->type);
+    p->out_type = type;
+    return TILUS_OK;
+}
+
 static tilus_status check_types(Problem *p)
 {
     if ((unsigned)p->kind > TILUS_ATTENTION_LATENT)
@@ -52,11 +73,14 @@ static tilus_status check_types(Problem *p)
     if ((unsigned)p->mask > TILUS_ATTENTION_BOOLEAN)
         return library_refuse("problem: mask is %d, not 0 to %d", (int)p->mask,
                               TILUS_ATTENTION_BOOLEAN);
-    const char *type = p->type ? p->type : "f16";
-    if (strcmp(type, "f16") && strcmp(type, "bf16"))
-        return library_refuse("problem: type is \"%s\", not f16 or bf16", type);
-    p->type = strcmp(type, "f16") ? "bf16" : "f16";
-    return check_absent(p);
+    const bool forward = p->kind == TILUS_ATTENTION_FORWARD;
+    const char *type = find_type(p->type ? p->type : "f16", forward);
+    if (!type)
+        return library_refuse("problem: type is \"%s\", not f16%s bf16%s", p->type,
+                              forward ? "," : " or", forward ? " or f8e4m3" : "");
+    p->type = type;
+    tilus_status status = check_out_type(p);
+    return status == TILUS_OK ? check_absent(p) : status;
 }
 
 static tilus_status check_heads(Problem *p)
@@ -126,7 +150,8 @@ static tilus_status check_seen(Problem *p)
 static tilus_status check_gradients(const Problem *p)
 {
     const char *reason = !p->lse ? "lse is not" : p->mask ? "a mask is, too"
-                         : p->sinks ? "sinks are, too" : NULL;
+                         : p->sinks ? "sinks are, too"
+                         : strcmp(p->type, p->out_type) ? "type is f8e4m3" : NULL;
     if (p->gradients && reason)
         return library_refuse("problem: gradients is given, but %s", reason);
     return TILUS_OK;

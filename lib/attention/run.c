@@ -15,7 +15,7 @@ static tilus_status check_call(const tilus_attention_plan *plan, const tilus_att
         {"call: sinks", c->sinks, 4, p->sinks}, {"call: mask", c->mask, 16, p->mask},
         {"call: q_starts", c->q_starts, 4, p->ragged},
         {"call: k_starts", c->k_starts, 4, p->ragged},
-        {"call: scales", c->scales, 16, plan->cache}, {"call: table", c->table, 4, !forward},
+        {"call: scales", c->scales, plan->eight ? 4 : 16, plan->cache || plan->eight}, {"call: table", c->table, 4, !forward},
         {"call: lengths", c->lengths, 4, !forward}};
     const Memory memory = {"call", all, sizeof all / sizeof *all, c->workspace, c->workspace_size};
     return attention_check_memory(&memory, size);
@@ -42,12 +42,27 @@ static void set_tensors(KernelLaunch *l, const tilus_attention_call *c)
     l->args[ATTENTION_ARGUMENT_lengths].pointer = c->lengths;
 }
 
+/* Writes v to the workspace, in tiles. */
+static KernelLaunch arrange_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
+                                   const tilus_attention_shape *s)
+{
+    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_ARRANGE]};
+    set_tensors(&l, c);
+    l.args[ATTENTION_ARGUMENT_arranged].pointer = c->workspace;
+    l.args[ATTENTION_ARGUMENT_batch].integer = s->batch;
+    l.args[ATTENTION_ARGUMENT_kv_heads].integer = plan->problem.kv_heads;
+    l.args[ATTENTION_ARGUMENT_nk].integer = s->tokens;
+    return l;
+}
+
 static KernelLaunch forward_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
                                    const tilus_attention_shape *s, const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
     KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_SCHEDULE + choice->schedule - 1]};
     set_tensors(&l, c);
+    if (plan->eight)
+        l.args[ATTENTION_ARGUMENT_v].pointer = c->workspace;
     l.args[ATTENTION_ARGUMENT_batch].integer = s->batch;
     l.args[ATTENTION_ARGUMENT_heads].integer = p->heads;
     l.args[ATTENTION_ARGUMENT_kv_heads].integer = p->kv_heads;
@@ -105,10 +120,13 @@ static size_t launches_of(const tilus_attention_plan *plan, const tilus_attentio
                           const Space *space, KernelLaunch launches[])
 {
     size_t count = 0;
-    if (plan->problem.kind == TILUS_ATTENTION_FORWARD)
+    if (plan->eight)
+        launches[count++] = arrange_launch(plan, c, s);
+    if (plan->problem.kind == TILUS_ATTENTION_FORWARD) {
         launches[count++] = forward_launch(plan, c, s, choice);
-    else
-        launches[count++] = attend_launch(plan, c, s, choice->splits, space);
+        return count;
+    }
+    launches[count++] = attend_launch(plan, c, s, choice->splits, space);
     if (space->size)
         launches[count++] = combine_launch(plan, c, s, choice->splits, space);
     return count;

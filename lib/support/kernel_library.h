@@ -65,7 +65,7 @@ typedef struct KernelOptions {
 
 /* Numbers of arguments in the order in which a kernel takes them: each library counts the names
  * that its kernels use. */
-enum { KERNEL_ARGUMENTS_MAX = 40 };
+enum { KERNEL_ARGUMENTS_MAX = 48 };
 typedef struct ArgumentOrder {
     size_t count;
     unsigned char numbers[KERNEL_ARGUMENTS_MAX];

@@ -223,6 +223,7 @@ class tilus_attention_problem(ctypes.Structure):
         ("finite", c_bool),
         ("gradients", c_bool),
         ("reserved", c_ubyte * 7),
+        ("out_type", c_char_p),
     ]
 
 

@@ -1,7 +1,7 @@
 """Operators of torch for attention, and functions that make their problems. Importing this registers them.
 
     attention(Tensor q, Tensor k, Tensor v, str problem, Tensor? mask, Tensor? sinks, Tensor? q_starts,
-              Tensor? k_starts, int longest) -> (Tensor, Tensor)
+              Tensor? k_starts, int longest, Tensor? scales=None) -> (Tensor, Tensor)
     attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, str problem, Tensor? q_starts,
                        Tensor? k_starts, int longest) -> (Tensor, Tensor, Tensor)
     attention_decode(Tensor q, Tensor k, Tensor v, str problem, Tensor table, Tensor lengths, Tensor? scales,
@@ -21,10 +21,11 @@ from .errors import ArgumentError
 
 Tensor = torch.Tensor
 _TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+_EIGHT = torch.float8_e4m3fn
 _library = torch.library.Library("tilusc", "FRAGMENT")
 _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
 _library.define("attention(Tensor q, Tensor k, Tensor v, str problem, Tensor? mask, Tensor? sinks, Tensor? q_starts, "
-                "Tensor? k_starts, int longest) -> (Tensor, Tensor)", tags=_tags)
+                "Tensor? k_starts, int longest, Tensor? scales=None) -> (Tensor, Tensor)", tags=_tags)
 _library.define("attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, str problem, "
                 "Tensor? q_starts, Tensor? k_starts, int longest) -> (Tensor, Tensor, Tensor)", tags=_tags)
 _library.define("attention_decode(Tensor q, Tensor k, Tensor v, str problem, Tensor table, Tensor lengths, "
@@ -69,15 +70,21 @@ def _rows(p: Problem, tensor: Tensor) -> int:
     return tensor.shape[0 if p.ragged else 1 if p.tokens_first else 2]
 
 
+def _out_type(q: Tensor, p: Problem) -> torch.dtype:
+    if q.dtype is not _EIGHT:
+        return q.dtype
+    return torch.float16 if p.out_type == "f16" else torch.bfloat16
+
+
 def _results(q: Tensor, v: Tensor, p: Problem) -> Tuple[Tensor, Tensor]:
-    o = q.new_empty((*q.shape[:-1], v.shape[-1]))
+    o = q.new_empty((*q.shape[:-1], v.shape[-1]), dtype=_out_type(q, p))
     batch, rows = 1 if p.ragged else q.shape[0], _rows(p, q)
     dims = (p.heads, rows) if p.ragged else (batch, p.heads, rows)
     return o, q.new_empty(dims if p.lse else (0,), dtype=torch.float32)
 
 
 def _check_forward(q: Tensor, k: Tensor, v: Tensor, p: Problem, mask: Optional[Tensor], sinks: Optional[Tensor],
-                   q_starts: Optional[Tensor], k_starts: Optional[Tensor]) -> None:
+                   q_starts: Optional[Tensor], k_starts: Optional[Tensor], scales: Optional[Tensor]) -> None:
     tokens, kv_heads = _rows(p, k), p.kv_heads or p.heads
 
     def dims(heads: int, columns: int, rows: int) -> Tuple[int, ...]:
@@ -87,17 +94,21 @@ def _check_forward(q: Tensor, k: Tensor, v: Tensor, p: Problem, mask: Optional[T
     _expect("q", q, dims(p.heads, p.dim, _rows(p, q)), q.dtype)
     _expect("k", k, dims(kv_heads, p.dim, tokens), q.dtype)
     _expect("v", v, dims(kv_heads, p.value_dim or p.dim, tokens), q.dtype)
-    _expect("mask", mask, (None, _rows(p, q), tokens), torch.bool if p.mask == "boolean" else q.dtype)
+    _expect("mask", mask, (None, _rows(p, q), tokens), torch.bool if p.mask == "boolean" else _out_type(q, p))
     _expect("sinks", sinks, (p.heads,), torch.float32)
+    if (scales is None) == (q.dtype is _EIGHT):
+        raise ArgumentError(f"scales are {'missing' if scales is None else 'given'}, and q is of {q.dtype}")
+    _expect("scales", scales, (3, kv_heads), torch.float32)
     if q_starts is not None:
         _expect("q_starts", q_starts, (None,), torch.int32)
         _expect("k_starts", k_starts, tuple(q_starts.shape), torch.int32)
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, problem: str, mask: Optional[Tensor], sinks: Optional[Tensor],
-               q_starts: Optional[Tensor], k_starts: Optional[Tensor], longest: int) -> Tuple[Tensor, Tensor]:
+               q_starts: Optional[Tensor], k_starts: Optional[Tensor], longest: int,
+               scales: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
     p = Problem.parse(problem)
-    _check_forward(q, k, v, p, mask, sinks, q_starts, k_starts)
+    _check_forward(q, k, v, p, mask, sinks, q_starts, k_starts, scales)
     o, lse = _results(q, v, p)
     batch = q_starts.shape[0] - 1 if q_starts is not None else q.shape[0]
     if o.numel() == 0:
@@ -105,14 +116,15 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, problem: str, mask: Optional[Ten
     of = shape(batch=batch, queries=_rows(p, q), tokens=_rows(p, k), longest=longest if p.ragged else 0,
                masks=0 if mask is None else mask.shape[0])
     plan(problem, _device(q)).run(of, q=q, k=k, v=v, o=o, lse=lse if p.lse else None, sinks=sinks, mask=mask,
-                                  q_starts=q_starts, k_starts=k_starts)
+                                  q_starts=q_starts, k_starts=k_starts, scales=scales)
     return o, lse
 
 
 def _fake_attention(q: Tensor, k: Tensor, v: Tensor, problem: str, mask: Optional[Tensor], sinks: Optional[Tensor],
-                    q_starts: Optional[Tensor], k_starts: Optional[Tensor], longest: int) -> Tuple[Tensor, Tensor]:
+                    q_starts: Optional[Tensor], k_starts: Optional[Tensor], longest: int,
+                    scales: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
     p = Problem.parse(problem)
-    _check_forward(q, k, v, p, mask, sinks, q_starts, k_starts)
+    _check_forward(q, k, v, p, mask, sinks, q_starts, k_starts, scales)
     return _results(q, v, p)
 
 
@@ -139,7 +151,7 @@ def _fake_backward(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse:
 
 
 def _keep(ctx: Any, inputs: Tuple[Any, ...], output: Tuple[Tensor, Tensor]) -> None:
-    q, k, v, ctx.problem, _, _, q_starts, k_starts, ctx.longest = inputs
+    q, k, v, ctx.problem, _, _, q_starts, k_starts, ctx.longest, _ = inputs
     ctx.save_for_backward(q, k, v, *output, q_starts, k_starts)
     ctx.set_materialize_grads(False)
 
@@ -149,28 +161,32 @@ def _gradient(ctx: Any, d_o: Optional[Tensor], d_lse: Optional[Tensor]) -> Tuple
         raise ArgumentError("attention has gradients of o, without mask and sinks: "
                             f"lse has {'one' if d_lse is not None else 'none'}, the problem is {ctx.problem}")
     if d_o is None:
-        return (None,) * 9
+        return (None,) * 10
     q, k, v, o, lse, q_starts, k_starts = ctx.saved_tensors
     found = torch.ops.tilusc.attention_backward(d_o.contiguous(), q, k, v, o, lse, ctx.problem, q_starts, k_starts,
                                                 ctx.longest)
-    return (*found, None, None, None, None, None, None)
+    return (*found, None, None, None, None, None, None, None)
 
 
 def _needs_gradient(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], sinks: Optional[Tensor]) -> bool:
-    return torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad) and \
+    return torch.is_grad_enabled() and q.dtype is not _EIGHT and (q.requires_grad or k.requires_grad or v.requires_grad) and \
         mask is None and sinks is None
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: Optional[Tuple[int, int]] = None,
               scale: float = 0.0, cap: float = 0.0, mask: Optional[Tensor] = None, sinks: Optional[Tensor] = None,
               lse: bool = False, tokens_first: bool = False, q_starts: Optional[Tensor] = None,
-              k_starts: Optional[Tensor] = None, longest: int = 0) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+              k_starts: Optional[Tensor] = None, longest: int = 0, scales: Optional[Tensor] = None,
+              out_dtype: Optional[torch.dtype] = None) -> Union[Tensor, Tuple[Tensor, Tensor]]:
     """softmax(scale * q * k^T + mask) * v for each head; with `lse` also the logarithms of the sums.
 
     Tensors are [batch, heads, tokens, columns], with `tokens_first` [batch, tokens, heads, columns], with offsets
     q_starts and k_starts (int32, on the device) [tokens, heads, columns] of sequences of at most `longest` rows of q.
     `window` has the columns that a row sees before and after its own; `mask` is [masks, rows, columns], of q's type,
-    which is added, or of bool."""
+    which is added, or of bool.
+
+    q, k and v of float8_e4m3fn have `scales`, float32 [3, heads of k], by which q, k and v are multiplied; o and an added
+    mask are of `out_dtype`, bfloat16 or float16, then."""
     ragged = q_starts is not None
     if ragged != (k_starts is not None):
         raise ArgumentError(f"q_starts and k_starts: {'k_starts' if ragged else 'q_starts'} is missing")
@@ -182,12 +198,18 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: 
     heads = 1 if ragged else 2 if tokens_first else 1
     left, right = window or (0, 0)
     gradients = _needs_gradient(q, k, v, mask, sinks)
-    problem = _text(heads=q.shape[heads], kv_heads=k.shape[heads], type=_type_of("q", q), dim=q.shape[-1],
+    if out_dtype not in (None, torch.bfloat16, torch.float16) or (out_dtype not in (None, q.dtype) and
+                                                                  q.dtype is not _EIGHT):
+        raise ArgumentError(f"out_dtype is {out_dtype}, and q is of {q.dtype}")
+    problem = _text(heads=q.shape[heads], kv_heads=k.shape[heads],
+                      type="f8e4m3" if q.dtype is _EIGHT else _type_of("q", q),
+                      out_type="f16" if q.dtype is _EIGHT and out_dtype is torch.float16 else "", dim=q.shape[-1],
                       value_dim=v.shape[-1], scale=scale, cap=cap, causal=causal, window=window is not None,
                       left=left, right=right, sinks=sinks is not None, lse=lse or gradients, ragged=ragged,
                       gradients=gradients, tokens_first=tokens_first and not ragged,
                       mask="none" if mask is None else "boolean" if mask.dtype is torch.bool else "added")
-    o, logarithms = torch.ops.tilusc.attention(q, k, v, problem, mask, sinks, q_starts, k_starts, longest)
+    o, logarithms = torch.ops.tilusc.attention(q, k, v, problem, mask, sinks, q_starts, k_starts, longest,
+                                                 scales)
     return (o, logarithms) if lse else o
 
 

@@ -45,6 +45,7 @@ class Problem(ProblemText):
     kind: str = "forward"
     mask: str = "none"
     type: str = "f16"
+    out_type: str = ""
     kv_heads: int = 0
     dim: int = 0
     value_dim: int = 0

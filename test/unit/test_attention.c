@@ -190,13 +190,13 @@ typedef struct Forward {
 
 /* A problem's tensors. */
 typedef struct ForwardTensors {
-    Tensor q, k, v, o, lse, sinks, mask, q_starts, k_starts;
+    Tensor q, k, v, o, lse, sinks, mask, q_starts, k_starts, scales;
     int64_t n, nk;
 } ForwardTensors;
 
 static void fill_mask(const Forward *f, ForwardTensors *t)
 {
-    const char *types[] = {NULL, f->problem.type ? f->problem.type : "f16", "u8"};
+    const char *types[] = {NULL, t->o.type, "u8"};
     if (!f->problem.mask)
         return;
     t->mask = random_tensor(types[f->problem.mask], f->masks * t->n * t->nk);
@@ -227,6 +227,27 @@ static void poison_inputs(const Forward *f, const tilus_attention_problem *p, Fo
     poison(f, &t->v, &t->k_starts, p->kv_heads * p->value_dim);
 }
 
+static bool is_eight(const tilus_attention_problem *p)
+{
+    return !strcmp(p->type, "f8e4m3");
+}
+
+static Tensor random_scales(int64_t count)
+{
+    Tensor t = tensor("f32", count);
+    for (size_t i = 0; i < t.count; i++)
+        t.values[i] = 1.25 + draw() / 2;
+    upload(&t);
+    return t;
+}
+
+/* Returns the scale of a head of k: 0 of q, 1 of k, 2 of v. */
+static double scale_of(const ForwardTensors *t, int which, int64_t kv)
+{
+    size_t heads = t->scales.count / 3;
+    return heads ? t->scales.values[(size_t)which * heads + (size_t)kv] : 1;
+}
+
 static ForwardTensors forward_tensors(const Forward *f, const tilus_attention_problem *p)
 {
     ForwardTensors t = {.n = f->queries[0], .nk = f->tokens[0]};
@@ -241,7 +262,9 @@ static ForwardTensors forward_tensors(const Forward *f, const tilus_attention_pr
     t.q = random_tensor(p->type, batch * t.n * p->heads * p->dim);
     t.k = random_tensor(p->type, batch * t.nk * p->kv_heads * p->dim);
     t.v = random_tensor(p->type, batch * t.nk * p->kv_heads * p->value_dim);
-    t.o = result_tensor(p->type, batch * t.n * p->heads * p->value_dim);
+    t.o = result_tensor(p->out_type, batch * t.n * p->heads * p->value_dim);
+    if (is_eight(p))
+        t.scales = random_scales(3 * p->kv_heads);
     if (p->lse)
         t.lse = result_tensor("f32", batch * t.n * p->heads);
     if (p->sinks)
@@ -262,7 +285,7 @@ static ForwardTensors forward_tensors(const Forward *f, const tilus_attention_pr
 static void drop_forward(ForwardTensors *t)
 {
     Tensor *all[] = {&t->q, &t->k, &t->v, &t->o, &t->lse, &t->sinks, &t->mask, &t->q_starts,
-                     &t->k_starts};
+                     &t->k_starts, &t->scales};
     for (size_t i = 0; i < COUNT(all); i++)
         drop(all[i]);
 }
@@ -300,6 +323,8 @@ static void check_head(const Forward *f, const tilus_attention_problem *p,
     int64_t at_b = p->ragged ? 0 : b, kv = h * p->kv_heads / p->heads;
     double *scores = calloc((size_t)columns + 1, sizeof *scores), expected[256];
     int64_t stride = p->tokens_first ? p->kv_heads : 1;
+    double unit = scale_of(t, 0, kv) * scale_of(t, 1, kv), weight = scale_of(t, 2, kv);
+    double tolerance = is_eight(p) ? 8e-2 : strcmp(p->type, "f16") ? 2e-2 : 4e-3;
     for (int64_t i = 0; i < rows; i++) {
         const double *q = t->q.values + place(p, at_b, h, q_first + i, p->heads, t->n, p->dim);
         const double *k = t->k.values + place(p, at_b, kv, k_first, p->kv_heads, t->nk, p->dim);
@@ -307,12 +332,14 @@ static void check_head(const Forward *f, const tilus_attention_problem *p,
                                               p->value_dim);
         for (int64_t j = 0; j < columns; j++)
             scores[j] = score(f, p, t, b, h, i, j,
-                              product(q, k + j * stride * p->dim, p->dim));
+                              unit * product(q, k + j * stride * p->dim, p->dim));
         double lse = row_of(scores, columns, p->sinks ? t->sinks.values[h] : -INFINITY, v,
                             stride * p->value_dim, p->value_dim, expected);
+        for (int64_t c = 0; c < p->value_dim; c++)
+            expected[c] *= weight;
         assert_near("o", t->o.values + place(p, at_b, h, q_first + i, p->heads, t->n,
                                              p->value_dim),
-                    expected, (size_t)p->value_dim, strcmp(p->type, "f16") ? 2e-2 : 4e-3);
+                    expected, (size_t)p->value_dim, tolerance);
         if (p->lse)
             assert_near("lse", &t->lse.values[(at_b * p->heads + h) * t->n + q_first + i], &lse, 1,
                         2e-3);
@@ -421,6 +448,19 @@ static void check_gradients(const Forward *f, tilus_attention_plan *plan,
         drop(results[i]);
 }
 
+/* Runs a call, with a workspace that holds NaN. */
+static void run_call(tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                     const tilus_attention_call *call)
+{
+    tilus_attention_call own = *call;
+    assert_ok(tilus_attention_workspace_size(plan, shape, &own.workspace_size));
+    assert_ok(tilus_rt_allocate(rt, 0, own.workspace_size + 256, &own.workspace));
+    assert_ok(tilus_rt_fill(rt, 0, own.workspace, 0xff, own.workspace_size));
+    assert_ok(tilus_attention_prepare(plan, shape));
+    assert_ok(tilus_attention_run(plan, NULL, &own));
+    tilus_rt_release(rt, 0, own.workspace);
+}
+
 static void check_forward(const Forward *f)
 {
     tilus_attention_plan *plan = plan_of(&f->problem);
@@ -434,9 +474,9 @@ static void check_forward(const Forward *f)
     const tilus_attention_call call = {
         .struct_size = sizeof call, .shape = &shape, .q = t.q.address, .k = t.k.address,
         .v = t.v.address, .o = t.o.address, .lse = t.lse.address, .sinks = t.sinks.address,
-        .mask = t.mask.address, .q_starts = t.q_starts.address, .k_starts = t.k_starts.address};
-    assert_ok(tilus_attention_prepare(plan, &shape));
-    assert_ok(tilus_attention_run(plan, NULL, &call));
+        .mask = t.mask.address, .q_starts = t.q_starts.address, .k_starts = t.k_starts.address,
+        .scales = t.scales.address};
+    run_call(plan, &shape, &call);
     download(&t.o);
     if (p->lse)
         download(&t.lse);
@@ -487,6 +527,30 @@ static void computes_forward(void **state)
         {.problem = {.type = "bf16", .heads = 1, .dim = 192, .value_dim = 128}, .batch = 1,
          .queries = {20}, .tokens = {30}},
         {.problem = {.heads = 1, .dim = 96}, .batch = 1, .queries = {20}, .tokens = {30}}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        check_forward(&cases[i]);
+}
+
+/* Of 8-bit floats: v is arranged in a workspace of NaN. */
+static void computes_forward_of_eight_bits(void **state)
+{
+    (void)state;
+    const Forward cases[] = {
+        {.problem = {.type = "f8e4m3", .heads = 4, .kv_heads = 2, .dim = 64, .lse = true},
+         .batch = 2, .queries = {70}, .tokens = {150}},
+        {.problem = {.type = "f8e4m3", .out_type = "f16", .heads = 2, .kv_heads = 1,
+                     .causal = true, .tokens_first = true, .sinks = true, .cap = 2},
+         .batch = 2, .queries = {30}, .tokens = {170}},
+        {.problem = {.type = "f8e4m3", .heads = 2, .kv_heads = 1, .dim = 64, .ragged = true,
+                     .lse = true}, .batch = 4, .poisoned = {[1] = true, [3] = true},
+         .queries = {70, 5, 9, 3}, .tokens = {140, 3, 20, 90}},
+        {.problem = {.type = "f8e4m3", .out_type = "bf16", .heads = 3, .dim = 64,
+                     .mask = TILUS_ATTENTION_ADDED}, .batch = 1, .queries = {40}, .tokens = {70},
+         .masks = 2},
+        {.problem = {.type = "f8e4m3", .heads = 1, .dim = 64, .causal = true}, .batch = 1,
+         .queries = {260}, .tokens = {260}, .schedule = TILUS_ATTENTION_FOLDED},
+        {.problem = {.type = "f8e4m3", .heads = 1, .dim = 192, .value_dim = 128}, .batch = 1,
+         .queries = {20}, .tokens = {30}, .schedule = TILUS_ATTENTION_BLOCKS}};
     for (size_t i = 0; i < COUNT(cases); i++)
         check_forward(&cases[i]);
 }
@@ -598,19 +662,6 @@ static void check_decoded(const Decode *d, const tilus_attention_problem *p, con
         }
 }
 
-/* Runs a call for queries, with a workspace that holds NaN. */
-static void run_decode(tilus_attention_plan *plan, const tilus_attention_shape *shape,
-                       const tilus_attention_call *call)
-{
-    tilus_attention_call own = *call;
-    assert_ok(tilus_attention_workspace_size(plan, shape, &own.workspace_size));
-    assert_ok(tilus_rt_allocate(rt, 0, own.workspace_size + 256, &own.workspace));
-    assert_ok(tilus_rt_fill(rt, 0, own.workspace, 0xff, own.workspace_size));
-    assert_ok(tilus_attention_prepare(plan, shape));
-    assert_ok(tilus_attention_run(plan, NULL, &own));
-    tilus_rt_release(rt, 0, own.workspace);
-}
-
 static void check_decode(const Decode *d)
 {
     tilus_attention_plan *plan = plan_of(&d->problem);
@@ -628,7 +679,7 @@ static void check_decode(const Decode *d)
         .struct_size = sizeof call, .shape = &shape, .q = q.address, .k = c.k.address,
         .v = c.v.address, .o = o.address, .scales = c.scales.address, .table = c.table.address,
         .lengths = c.lengths.address};
-    run_decode(plan, &shape, &call);
+    run_call(plan, &shape, &call);
     download(&o);
     check_decoded(d, p, &q, c.new_k.values, c.new_v.values, &o);
     drop(&q);
@@ -689,7 +740,7 @@ static void decodes_latent_heads(void **state)
         const tilus_attention_call call = {.struct_size = sizeof call, .shape = &shape,
                                            .q = q.address, .k = cache.address, .o = o.address,
                                            .table = t.address, .lengths = l.address};
-        run_decode(plan, &shape, &call);
+        run_call(plan, &shape, &call);
         download(&o);
         check_decoded(&d, p, &q, tokens, tokens, &o);
     }
@@ -755,6 +806,15 @@ static void lists_kernels(void **state)
          "BLOCKS=132\n"
          "attention-bf16-d64-mask2-bool-blocks1048576-queries-pairs0-sm_90a\tattention\tT=bf16 "
          "D=64 MASK=2 M=bool BLOCKS=1048576 QUERIES=1 PAIRS=0\n"},
+        {{.heads = 1, .type = "f8e4m3", .out_type = "f16", .dim = 192, .value_dim = 128,
+          .ragged = true},
+         "attention-f8e4m3-f16-d192-dv128-ragged-bn128-blocks132-sm_90a\tattention\tT=f8e4m3 "
+         "O=f16 D=192 DV=128 RAGGED=1 BN=128 BLOCKS=132\n"
+         "attention-f8e4m3-f16-d192-dv128-ragged-bn128-blocks1048576-queries-pairs0-sm_90a\t"
+         "attention\tT=f8e4m3 O=f16 D=192 DV=128 RAGGED=1 BN=128 BLOCKS=1048576 QUERIES=1 "
+         "PAIRS=0\n"
+         "arrange_v-f8e4m3-d128-ragged-bn128-sm_90a\tarrange_v\tT=f8e4m3 D=128 RAGGED=1 "
+         "BN=128\n"},
         {{.kind = TILUS_ATTENTION_DECODE, .heads = 8, .kv_heads = 1, .cache = "f8e4m3",
           .plain = true, .finite = true},
          "attend-f16-f8e4m3-d128-page64-heads_first-plain-group8-bulk-sm_90a\tattend\tT=f16 "
@@ -786,7 +846,14 @@ static void refuses_problems(void **state)
         {{.heads = 0}, "problem: heads is 0, not 1 to 65535"},
         {{.kind = 3}, "problem: kind is 3, not 0 to 2"},
         {{.heads = 1, .mask = 3}, "problem: mask is 3, not 0 to 2"},
-        {{.heads = 1, .type = "f32"}, "problem: type is \"f32\", not f16 or bf16"},
+        {{.heads = 1, .type = "f32"}, "problem: type is \"f32\", not f16, bf16 or f8e4m3"},
+        {{.heads = 1, .kind = decode, .type = "f8e4m3"},
+         "problem: type is \"f8e4m3\", not f16 or bf16"},
+        {{.heads = 1, .type = "f8e4m3", .out_type = "f8e4m3"},
+         "problem: out_type is \"f8e4m3\", not f16 or bf16"},
+        {{.heads = 1, .out_type = "bf16"}, "problem: out_type is \"bf16\", not f16"},
+        {{.heads = 1, .type = "f8e4m3", .lse = true, .gradients = true},
+         "problem: gradients is given, but type is f8e4m3"},
         {{.heads = 8, .kv_heads = 3}, "problem: kv_heads is 3, no divisor of heads, 8"},
         {{.heads = 1, .dim = 80}, "problem: dim is 80, not 64, 96, 128, 192 or 256"},
         {{.heads = 1, .dim = 96, .kind = decode}, "problem: dim is 96, not 64, 128 or 256"},
@@ -922,6 +989,12 @@ static void refuses_calls(void **state)
     assert_int_equal(tilus_attention_backward(plan, NULL, &gradients), TILUS_ERROR_ARGUMENT);
     assert_string_equal(tilus_rt_error(), "gradients: d_o is 0");
     tilus_attention_plan_free(plan);
+    plan = plan_of(&(tilus_attention_problem){.heads = 1, .type = "f8e4m3"});
+    const tilus_attention_call unscaled = {.struct_size = sizeof unscaled, .shape = &forward,
+                                           .q = 16, .k = 16, .v = 16, .o = 16};
+    assert_int_equal(tilus_attention_run(plan, NULL, &unscaled), TILUS_ERROR_ARGUMENT);
+    assert_string_equal(tilus_rt_error(), "call: scales is 0");
+    tilus_attention_plan_free(plan);
 }
 
 static void refuses_devices(void **state)
@@ -969,7 +1042,8 @@ static void refuses_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(computes_forward), cmocka_unit_test(decodes),
+        cmocka_unit_test(computes_forward),
+        cmocka_unit_test(computes_forward_of_eight_bits), cmocka_unit_test(decodes),
         cmocka_unit_test(decodes_latent_heads), cmocka_unit_test(describes_plans),
         cmocka_unit_test(lists_kernels), cmocka_unit_test(refuses_problems),
         cmocka_unit_test(refuses_shapes), cmocka_unit_test(refuses_calls),

@@ -92,11 +92,38 @@ static void forward_tiles_have_room(void **state)
         int tile;
     } cases[] = {{{.heads = 1}, 128}, {{.heads = 1, .dim = 192, .value_dim = 128}, 128},
                  {{.heads = 1, .dim = 192}, 96}, {{.heads = 1, .dim = 256}, 64},
-                 {{.heads = 1, .mask = TILUS_ATTENTION_BOOLEAN}, 64}};
+                 {{.heads = 1, .mask = TILUS_ATTENTION_BOOLEAN}, 64},
+                 {{.heads = 1, .type = "f8e4m3", .dim = 256}, 128},
+                 {{.heads = 1, .type = "f8e4m3", .mask = TILUS_ATTENTION_ADDED}, 64}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         Session s = open_session("h200", cases[i].problem);
         if (s.plan->tile != cases[i].tile)
             fail_msg("case %zu: tile %d", i, s.plan->tile);
+        close_session(&s);
+    }
+}
+
+/* Sequences of v begin with a tile each. */
+static void workspaces_hold_v_of_eight_bits(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_attention_problem problem;
+        tilus_attention_shape shape;
+        int64_t tiles;
+    } cases[] = {
+        {{.heads = 4, .kv_heads = 2, .type = "f8e4m3"},
+         {.batch = 3, .queries = 9, .tokens = 1000}, 2 * 3 * 8},
+        {{.heads = 4, .kv_heads = 2, .type = "f8e4m3", .ragged = true},
+         {.batch = 3, .queries = 9, .tokens = 1000, .longest = 9}, 2 * (1000 / 128 + 3)}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Session s = open_session("h200", cases[i].problem);
+        tilus_attention_shape shape = cases[i].shape;
+        size_t size;
+        shape.struct_size = sizeof shape;
+        assert_int_equal(s.plan->tile, 128);
+        assert_ok(tilus_attention_workspace_size(s.plan, &shape, &size));
+        assert_int_equal(size, cases[i].tiles * 128 * 128);
         close_session(&s);
     }
 }
@@ -188,6 +215,7 @@ int main(void)
         cmocka_unit_test(copies_whole_pages_of_finite_codes),
         cmocka_unit_test(forward_tiles_have_room),
         cmocka_unit_test(workspaces_hold_parts_of_o),
+        cmocka_unit_test(workspaces_hold_v_of_eight_bits),
         cmocka_unit_test(one_split_is_not_combined),
         cmocka_unit_test(takes_the_choices_of_a_call),
     };

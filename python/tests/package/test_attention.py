@@ -34,6 +34,14 @@ def test_kernels_are_listed():
     assert len(plan(FORWARD, "h200").kernels(batch=1, queries=64, tokens=64)) == 1
 
 
+def test_eight_bits_arrange_v():
+    eight = plan(Problem(heads=32, kv_heads=8, type="f8e4m3", out_type="f16"), "h200")
+    names = [line.split("\t")[1] for line in eight.kernels(batch=1, queries=64, tokens=64)]
+    assert names == ["attention", "arrange_v"]
+    assert "f8e4m3 to f16" in eight.describe(batch=1, queries=64, tokens=64)
+    assert eight.workspace_size(batch=2, queries=64, tokens=1000) >= 2 * 8 * 1000 * 128
+
+
 def test_refusals_name_fields():
     with pytest.raises(Error, match="problem: kv_heads is 3, no divisor of heads, 8"):
         plan(Problem(heads=8, kv_heads=3), "h200")
@@ -56,6 +64,15 @@ def test_operators_refuse_by_name():
         attention.attention(q, q, q[:, :, :32])
     with pytest.raises(ArgumentError, match="longest is 9, but q_starts and k_starts are missing"):
         attention.attention(q, q, q, longest=9)
+    eight, scales = q.to(torch.float8_e4m3fn), torch.ones(3, 4)
+    with pytest.raises(ArgumentError, match="scales are missing, and q is of torch.float8_e4m3fn"):
+        attention.attention(eight, eight, eight)
+    with pytest.raises(ArgumentError, match="scales are given, and q is of torch.float16"):
+        attention.attention(q, q, q, scales=scales)
+    with pytest.raises(ArgumentError, match="out_dtype is torch.bfloat16, and q is of torch.float16"):
+        attention.attention(q, q, q, out_dtype=torch.bfloat16)
+    with pytest.raises(ArgumentError, match="tensors are on cpu, and attention needs a GPU"):
+        attention.attention(eight, eight, eight, scales=scales)
 
 
 def test_caches_are_refused_by_name():
@@ -97,3 +114,7 @@ def test_attention_on_a_gpu():
     found = attention.attention(q, k, v, causal=True)
     assert (found.double() - expected).norm() < 1e-3 * expected.norm()
     assert torch.equal(torch.compile(attention.attention, fullgraph=True)(q, k, v, causal=True), found)
+    codes, scales = [x.to(torch.float8_e4m3fn) for x in (q, k, v)], torch.full((3, 4), 0.5, device="cuda")
+    expected = torch.nn.functional.scaled_dot_product_attention(*(x.double() / 2 for x in codes), is_causal=True)
+    found = attention.attention(*codes, causal=True, scales=scales)
+    assert found.dtype is torch.bfloat16 and (found.double() - expected).norm() < 4e-2 * expected.norm()
