@@ -168,7 +168,7 @@ static unsigned host_threads(void)
 static tilus_status run_guarded(Engine *e, CpuLaunch *launch, size_t arg_count)
 {
     const tilus_cpu_options options = {
-        .struct_size = sizeof options, .cpu = e->artefact->target, .opt_level = 1,
+        .struct_size = sizeof options, .cpu = e->artefact->target, .opt_level = 0,
         .host_threads = host_threads()};
     tilus_diag *diag = e->module->diag;
     LaunchSizes sizes;
