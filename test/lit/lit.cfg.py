@@ -80,14 +80,18 @@ def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
 
+def write_launcher(path, command):
+    """A script that runs a command with the arguments that it gets."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as script:
+        script.write(f'#!/bin/sh\nexec {command} "$@"\n')
+    os.chmod(path, 0o755)
+
+
 def write_launchers(folder, programs):
     """Scripts that run programs of a cross build in the emulator, by the programs' names."""
-    os.makedirs(folder, exist_ok=True)
     for name in os.listdir(programs):
-        path = os.path.join(folder, name)
-        with open(path, "w", encoding="utf-8") as script:
-            script.write(f'#!/bin/sh\nexec {config.emulator}{programs}/{name} "$@"\n')
-        os.chmod(path, 0o755)
+        write_launcher(os.path.join(folder, name), f"{config.emulator}{programs}/{name}")
 
 
 tools = os.path.join(config.tilus_build_dir, "bin")
@@ -95,8 +99,12 @@ if config.emulator:
     launchers = os.path.join(config.tilus_build_dir, "test", "launchers")
     write_launchers(launchers, tools)
     tools = launchers
+# Scripts begin with `env python3`, which a version manager such as pyenv makes a script of its own: a
+# tenth of a second each time.
+python_folder = os.path.join(config.tilus_build_dir, "test", "python")
+write_launcher(os.path.join(python_folder, "python3"), sys.executable)
 config.environment["PATH"] = os.pathsep.join(
-    [tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
+    [tools, python_folder, config.llvm_tools_dir, config.environment.get("PATH", "")])
 config.environment.update(formats.SANITIZER_OPTIONS)
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "CUDA_VISIBLE_DEVICES"):
     if name in os.environ:
