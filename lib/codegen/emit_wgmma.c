@@ -24,8 +24,8 @@ typedef struct Emit {
 
 /* ---- descriptors ---------------------------------------------------------------- */
 
-/* The byte address in shared memory of operand i's first element, an i32. */
-static LLVMValueRef operand_address(Codegen *cg, const Value *v)
+/* The byte address in shared memory of the operand's first element, an i32. */
+static LLVMValueRef first_address(Codegen *cg, const Value *v)
 {
     const Lowered *l = lowered(v);
     LLVMBuilderRef b = cg->builder;
@@ -33,6 +33,66 @@ static LLVMValueRef operand_address(Codegen *cg, const Value *v)
     LLVMValueRef first = LLVMBuildTrunc(b, mul_i64(cg, l->first, const_i64_of(cg, bytes)), cg->i32,
                                         "");
     return LLVMBuildAdd(b, LLVMBuildPtrToInt(b, l->value, cg->i32, ""), first, "");
+}
+
+/* The address as a uniform word, made where it is computed: once for all products, and ahead of
+ * them, as redux.sync takes its time. */
+static LLVMValueRef uniform_address(Codegen *cg, Lowered *l, const Value *v)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(cg->builder);
+    LLVMValueRef next = LLVMGetNextInstruction(l->value);
+    if (l->uniform)
+        return l->uniform;
+    if (next)
+        LLVMPositionBuilderBefore(cg->builder, next);
+    else
+        LLVMPositionBuilderAtEnd(cg->builder, LLVMGetInstructionParent(l->value));
+    l->uniform = product_uniform(cg, first_address(cg, v));
+    LLVMPositionBuilderAtEnd(cg->builder, block);
+    return l->uniform;
+}
+
+/* Returns true for the address of a part of memory whose place varies. */
+static bool varies(const Lowered *l)
+{
+    LLVMValueRef at = l->value;
+    return LLVMIsConstant(l->first) && LLVMIsAGetElementPtrInst(at) &&
+           LLVMGetNumOperands(at) == 2 && !LLVMIsConstant(LLVMGetOperand(at, 1));
+}
+
+/* Returns true where `v` is computed ahead of the fence of its group: between its products stands
+ * nothing else that ptxas might take for their operands. */
+static bool is_ahead(const Value *v, const Op *fence)
+{
+    const Op *op = fence;
+    while (op && op != v->def)
+        op = op->prev;
+    return op || (v->def && v->def->parent != fence->parent);
+}
+
+/* Returns true where another product of the region has the same b. */
+static bool shares_b(const Op *product)
+{
+    const Op *op = product;
+    while (op->prev)
+        op = op->prev;
+    while (op && (op == product || op->code != OP_dot_async ||
+                  op->operands[1] != product->operands[1]))
+        op = op->next;
+    return op;
+}
+
+/* The address of operand i's first element: where it varies, and several a in registers meet it, a
+ * uniform word. (One product alone gains nothing; with both operands in shared memory slots are
+ * mostly constants, and warpgroups differ in a's.) */
+static LLVMValueRef operand_address(Emit *e, unsigned i)
+{
+    const Value *v = e->op->operands[i];
+    Lowered *l = v->data;
+    return e->plan->in_registers && shares_b(e->op) && varies(l) &&
+                   is_ahead(v, wgmma_fence_op(e->op))
+               ? uniform_address(e->cg, l, v)
+               : first_address(e->cg, v);
 }
 
 /* Bytes from the operand's begin to the part that the warpgroup's first tile needs, an i32. */
@@ -50,7 +110,7 @@ static bool make_descriptor(Emit *e, unsigned i)
     enum { MASK = (1 << WGMMA_ADDRESS_BITS) - 1, WARPS_BITS = 2 };
     Codegen *cg = e->cg;
     LLVMBuilderRef b = cg->builder;
-    LLVMValueRef at = operand_address(cg, e->op->operands[i]);
+    LLVMValueRef at = operand_address(e, i);
     if (e->plan->tiles->threads > 1) {
         LLVMValueRef warp = uniform_warp(cg, e->op->loc);
         if (!warp)

@@ -131,6 +131,8 @@ typedef struct Lowered {
                                    some parts not 0 */
     LLVMValueRef *words;        /* REG */
     LLVMValueRef extents[LIMIT_RANK], strides[LIMIT_RANK];  /* memory tensors */
+    LLVMValueRef uniform;       /* shared memory: the first element's address as a uniform word, when
+                                   first asked for (emit_wgmma.c) */
 } Lowered;
 
 /* ---- lowered values (lower.c) --------------------------------------- */

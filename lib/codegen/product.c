@@ -45,6 +45,8 @@ static const char *function_name(Codegen *cg, const ProductForm *f)
     Arena *a = &cg->module->scratch;
     if (f->kind == PRODUCT_TIE)
         return arena_printf(a, "tilus.wgmma.tie.%u", f->words);
+    if (f->kind == PRODUCT_UNIFORM)
+        return "tilus.wgmma.uniform";
     if (f->kind == PRODUCT_WAIT)
         return arena_printf(a, "tilus.wgmma.wait.%u.%u", f->pending, f->words);
     return arena_printf(a, "tilus.wgmma.m64n%lldk%lld.%s.%x", (long long)f->n,
@@ -131,6 +133,12 @@ void product_tie(Codegen *cg, LLVMValueRef *words, unsigned count)
         words[i] = LLVMBuildExtractValue(cg->builder, kept, i, "");
 }
 
+LLVMValueRef product_uniform(Codegen *cg, LLVMValueRef word)
+{
+    ProductForm uniform = {.kind = PRODUCT_UNIFORM, .words = 1};
+    return LLVMBuildExtractValue(cg->builder, call_product(cg, &uniform, &word, 1), 0, "");
+}
+
 unsigned product_ptx(const Codegen *cg)
 {
     unsigned most = 0;
@@ -194,7 +202,8 @@ static const char *constraints_text(Codegen *cg, const ProductForm *f)
 
 static const char *body_text(Codegen *cg, const ProductForm *f)
 {
-    return f->kind == PRODUCT_MULTIPLY ? multiply_text(cg, f)
+    return f->kind == PRODUCT_MULTIPLY  ? multiply_text(cg, f)
+           : f->kind == PRODUCT_UNIFORM ? "redux.sync.or.b32 $0, $1, -1;"
            : f->kind == PRODUCT_WAIT
                ? arena_printf(&cg->module->scratch, "wgmma.wait_group.sync.aligned %u;",
                               f->pending)

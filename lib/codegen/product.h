@@ -4,18 +4,21 @@
  *     multiply   %sums = @tilus.wgmma.m64n64k16.f32.f16.f16.sd(i32 form, sums, a, b)
  *     wait       %sums = @tilus.wgmma.wait.0.32(i32 form, sums)
  *     tie        %words = @tilus.wgmma.tie.32(i32 form, words)
+ *     uniform    %word = @tilus.wgmma.uniform(i32 form, word)
  *
  * Sums are i32 words; a is 4 words or a descriptor, b a descriptor, i64. The form is a
  * constant that says all of it to the CPU engine; PTX has it in its text. What a wait gives
  * is what it took: no use of the sums comes before it. A tie, an empty text, keeps words
- * computed before it: registers that wgmma reads must be written ahead of its fence. */
+ * computed before it: registers that wgmma reads must be written ahead of its fence. A word that
+ * all lanes have becomes uniform by redux.sync: ptxas computes with it in uniform registers, which
+ * descriptors must be in, where it would move each descriptor's two words there else. */
 #ifndef TILUS_CODEGEN_PRODUCT_H
 #define TILUS_CODEGEN_PRODUCT_H
 
 #include "codegen/internal.h"
 #include "select/wgmma.h"
 
-typedef enum ProductKind { PRODUCT_MULTIPLY, PRODUCT_WAIT, PRODUCT_TIE } ProductKind;
+typedef enum ProductKind { PRODUCT_MULTIPLY, PRODUCT_WAIT, PRODUCT_TIE, PRODUCT_UNIFORM } ProductKind;
 
 typedef struct ProductForm {
     ProductKind kind;
@@ -47,6 +50,9 @@ LLVMValueRef call_product(Codegen *cg, const ProductForm *form, LLVMValueRef *ar
 
 /* Keeps `count` words computed before what comes after: replaces them. */
 void product_tie(Codegen *cg, LLVMValueRef *words, unsigned count);
+
+/* The word, which all lanes of a warp have the same, as one that is known to be uniform. */
+LLVMValueRef product_uniform(Codegen *cg, LLVMValueRef word);
 
 /* The least PTX version that the functions in use need; 0 without any. */
 unsigned product_ptx(const Codegen *cg);
