@@ -9,6 +9,7 @@ Kinds are forward, forward_fp8 and backward (1 x 32 heads of 128 columns, f16), 
 chunk_state and chunk_scan of Mamba-2, retention and delta; bench/harness/attention.py lists their cases. --kernels DIR has
 artefacts in place of tilus-llc's, as `bench/run attention --dry-run` makes them. A variant is measured with other parameters, and
 its rows are not kept. Where Python finds the package mamba-ssm, its Triton kernels, tuned anew for each case, are measured, too.
+--peers DIR has libraries of vLLM's wheel, whose times are printed (bench/attention_peers.py).
 
 A part of each result is compared with f64 before anything is timed; then CUDA graphs of our launches and of torch's take turns,
 in bursts of 20 ms after 100 ms of rest, over copies of all tensors that hold more than 4 times the L2 cache. Rows that the
@@ -24,6 +25,7 @@ import time
 
 import torch
 
+import attention_peers
 import gemm
 from attention_kinds import KINDS
 from harness import attention as table, results
@@ -73,7 +75,11 @@ def measure(options, runtime, case, folder):
     for _ in range(options.rounds):
         for name, graph in graphs.items():
             times[name].extend(gemm.rest_us(*graph))
-    return row_of(case, problem, error, {name: statistics.median(found) for name, found in times.items()})
+    us = {name: statistics.median(found) for name, found in times.items()}
+    for name in attention_peers.LIBRARIES:
+        if name in us:
+            print(f"  {name}: {us[name]:.2f} us")
+    return row_of(case, problem, error, us)
 
 
 def row_of(case, problem, error, us):
@@ -101,6 +107,7 @@ def parse_line():
     parser.add_argument("--tools", type=pathlib.Path, help="the folder of tilus-llc")
     parser.add_argument("--kernels", type=pathlib.Path, help="a folder of artefacts")
     parser.add_argument("--runtime", type=pathlib.Path, required=True, help="libtilus_rt.so")
+    parser.add_argument("--peers", type=pathlib.Path, help="a folder of FA3's and FlashMLA's libraries")
     parser.add_argument("--out", type=pathlib.Path, help="a CSV file to add the rows to")
     parser.add_argument("--kinds", type=gemm.words, default=())
     parser.add_argument("--cases", type=gemm.words, help="names, of the kinds' (default: all)")
@@ -118,6 +125,8 @@ def main():
     options, begin = parse_line(), time.monotonic()
     torch.manual_seed(1)
     runtime = gemm.Runtime(options.runtime)
+    if options.peers:
+        attention_peers.load(options.peers)
     about = {"device": torch.cuda.get_device_name(), "driver": gemm.driver(), "torch": torch.__version__, "revision": options.revision}
     known = gemm.known_rows(options, about, table)
     chosen = [case for case in table.cases(options.kinds) if options.cases is None or case.name in options.cases]

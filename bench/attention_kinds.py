@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import attention_peers as other
 import gemm
 
 DEVICE = "cuda"
@@ -63,6 +64,11 @@ class Forward:
         self.sets = copies(self.make)
         self.flops, self.bytes = 4 * self.n ** 2 * D * HEADS * (0.5 if self.causal else 1), 8 * self.n * D * HEADS
         self.peers = sdpa_peers("q", "k", "v", is_causal=self.causal)
+        if "fa3" in other.loaded:
+            for t in self.sets:
+                t["rows"] = [t[name][0].transpose(0, 1).contiguous() for name in "qkv"]
+            starts = torch.tensor([0, self.n], dtype=torch.int32, device=DEVICE)
+            self.peers["fa3"] = lambda t: other.fa3(*t["rows"], starts, self.causal)
 
     def make(self):
         numbers = {"batch": 1, "heads": HEADS, "kv_heads": HEADS, "n": self.n, "nk": self.n, "scale": D ** -0.5, "cap": 1.0}
@@ -228,7 +234,15 @@ class Decode(Paged):
         for t in self.sets:
             t["one"] = t["q"].view(self.batch, self.heads * self.group, 1, D)
             t |= {f"plain_{name}": randn(self.batch, self.heads, self.tokens, D) for name in "kv"}
-        return sdpa_peers("one", "plain_k", "plain_v", enable_gqa=True)
+        return sdpa_peers("one", "plain_k", "plain_v", enable_gqa=True) | self.paged_peers()
+
+    def paged_peers(self):
+        """FA3 over the same pages."""
+        if "fa3" not in other.loaded:
+            return {}
+        k, v = (x.view(self.pages, PAGE, self.heads, D) for x in self.x.values())
+        plan = other.fa3_plan(self.batch, self.tokens, self.heads * self.group, self.heads, D, PAGE, self.lengths, k.dtype)
+        return {"fa3": lambda t: other.fa3_decode(t["one"].transpose(1, 2), k, v, self.lengths, t["table"], self.tokens, plan)}
 
 
 class Latent(Paged):
@@ -244,6 +258,13 @@ class Latent(Paged):
             "cache": self.cache, "q": randn(rows, 576, kind=torch.bfloat16), "scale": 576 ** -0.5,
             "o": empty(rows, 512, kind=torch.bfloat16)} for table in self.tables]
         self.flops, self.peers = 2 * rows * self.tokens * (576 + 512), {}
+        if "flashmla" in other.loaded:
+            cache = self.cache.view(self.pages, PAGE, 1, 576)
+            for t in self.sets:
+                t["one"] = t["q"].view(self.batch, 1, self.ROWS, 576)
+            first = self.sets[0]
+            *_, plan = other.flashmla(first["one"], cache, self.lengths, first["table"], 512)
+            self.peers["flashmla"] = lambda t: other.flashmla(t["one"], cache, self.lengths, t["table"], 512, plan)
 
     def error(self, t):
         c = self.cache[t["table"][0].long()].reshape(-1, 576).double()
