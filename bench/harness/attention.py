@@ -24,7 +24,8 @@ Case = collections.namedtuple("Case", "kind name file programs defines sizes")
 ROWS = "512c 512 1024c 1024 2048c 2048 4096c 4096 8192c 8192".split()      # of q and of k; c: causal
 ITEM = {"BLOCKS": 1048576, "QUERIES": 1, "PAIRS": 0}
 TUNED = {"512c": {"SPLIT": 1}, "512": ITEM}
-EIGHT = {"T": "f8e4m3", "BN": 128}
+EIGHT = {"T": "f8e4m3"}
+TUNED_EIGHT = TUNED | {"8192": {"BN": 96, "WARPGROUPS": 3}}
 
 # Sequences x tokens - heads of q / of k.
 DECODE = """1x1024-32/8 1x8192-32/8 1x32768-32/8 1x131072-32/8 1x131072-64/8 8x4096-32/8 8x8192-64/8 16x8192-32/8 32x4096-32/8
@@ -40,7 +41,9 @@ LINEAR = {"32x2048": 64, "8x4096": 64, "1x8192": 64, "32x2048x128": 128}   # col
 def square_cases(kind, file, programs):
     for name in ROWS:
         rows, causal = re.fullmatch(r"(\d+)(c?)", name).groups()
-        tuned = EIGHT if kind == "forward_fp8" else TUNED.get(name, {}) if kind == "forward" else {}
+        tuned = TUNED.get(name, {}) if kind == "forward" else {}
+        if kind == "forward_fp8":
+            tuned = EIGHT | TUNED_EIGHT.get(name, {})
         yield Case(kind, name, file, programs, {"CAUSAL": int(causal == "c"), **tuned}, {"rows": int(rows)})
 
 

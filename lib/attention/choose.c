@@ -43,7 +43,7 @@ static ForwardCosts forward_costs(const tilus_attention_plan *plan,
                                   const tilus_attention_shape *shape)
 {
     const tilus_attention_problem *p = &plan->problem;
-    double products = (plan->eight ? 0.8 : 1.55) * (double)(p->dim + p->value_dim) / 256;
+    double products = (plan->eight ? 0.85 : 1.55) * (double)(p->dim + p->value_dim) / 256;
     double tile = at_least(products, 1.24) * plan->tile / 128;
     double launch = plan->eight ? 8 + 2 * (double)arranged_bytes(plan, shape) / bandwidth : 4;
     return (ForwardCosts){.launch = launch, .tile = tile, .block = 3,
