@@ -405,14 +405,27 @@ static int experts_room(const MatmulSpec *s)
     return room;
 }
 
+/* Returns DEFERRED_SCALE of a product: where scales act on weights it is 0, but for floats with scales of
+ * f8e4m3, which @dequantized multiplies by 64 and by numbers that lack the distance of the biases. */
+static int product_scale(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { BIAS_F16 = 15, SIX_BITS = 6 };
+    unsigned exponent = dtype_info[s->stored].exponent;
+    int distance = BIAS_F16 - (exponent ? (1 << (exponent - 1)) - 1 : BIAS_F16);
+    bool scaled = matmul_has_factor(s) && s->product == DTYPE_f16 && distance > SIX_BITS;
+    return !c->scale_weights ? s->deferred_scale : scaled ? SIX_BITS - distance : 0;
+}
+
 /* Adds DEFERRED_SCALE, which names have where it is not the usual one: 0, too, which is that of
  * f8e5m2 in a wide range. */
 static void add_deferred_scale(ParameterList *list, bool wanted, const MatmulSpec *s,
-                               const MatmulConfig *c)
+                               const MatmulConfig *c, bool product)
 {
     bool named = s->wide_range && !c->scale_weights;
     add_number(list, wanted, "DEFERRED_SCALE", named ? "wide" : NULL,
-               c->scale_weights ? 0 : s->deferred_scale);
+               product            ? product_scale(s, c)
+               : c->scale_weights ? 0
+                                  : s->deferred_scale);
     if (wanted)
         list->items[list->count - 1].names_zero = named;
 }
@@ -436,6 +449,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS;
     bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
+    bool only = !prepare && !product && matmul_scales_weights_only(s);
     bool offset = !prepare && (!pack || s->zeros == TILUS_ZEROS_INTEGER);
     int zero = prepare ? s->zeros != TILUS_ZEROS_NONE || s->offset : (int)s->zeros;
     add_type(&l, true, "W", "", prepare ? s->codes : s->stored);
@@ -451,8 +465,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, true, "ZERO", "z", zero);
     add_number(&l, pack, "REPEATS", "x", (int)s->repeats);
     add_number(&l, prepare || product, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_number(&l, !prepare && !product && matmul_scales_weights_only(s), "SCALE_WEIGHTS", NULL, 1);
-    add_deferred_scale(&l, prepare || product, s, c);
+    add_number(&l, only, "SCALE_WEIGHTS", NULL, 1);
+    add_number(&l, only, "DEFERRED_SCALE", NULL, 0);
+    add_deferred_scale(&l, prepare || product, s, c, product);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
     add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
@@ -499,7 +514,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "GROUP", "g", s->group);
     add_number(&l, product, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
-    add_deferred_scale(&l, true, s, c);
+    add_deferred_scale(&l, true, s, c, product);
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product, "STAGES", "s", c->stages);

@@ -225,8 +225,9 @@ class Plan:
     def pack(self, codes: Any, scales: Any, zeros: Any = None, factor: Any = None, *, transposed: bool = True,
              threads: int = 0) -> Any:
         """Packs codes (bytes without gaps, the lowest bits first), scales and zero points, [n, k] and [n, groups], or
-        with transposed=False [k, n] and [groups, n], and beside scales of f8e4m3 a factor, one f32. Host memory gives a NumPy array, of `packed_size` bytes; tensors
-        on the plan's GPU are packed there and give one there, and then this waits. Experts are packed one by one."""
+        with transposed=False [k, n] and [groups, n], and beside scales of f8e4m3 a factor, one f32. Host memory gives a
+        NumPy array, of `packed_size` bytes; tensors on the plan's GPU are packed there and give one there, and then
+        this waits. Experts are packed one by one."""
         given = [self._given(name, value) for name, value in
                  (("codes", codes), ("scales", scales), ("zeros", zeros), ("factor", factor)) if value is not None]
         self._check_given(given, zeros is not None, factor is not None)

@@ -64,7 +64,8 @@ class QuantizedLinear(torch.nn.Module):
                     device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Takes a matrix of a checkpoint as it is: a QuantizedWeight of tilusc.formats, or the MatmulWeights of it.
         Columns of activations are put in order where it has a permutation (act-order). `result` is f16, bf16 or f32,
-        by default the scales' type, of f8e4m3 that of activations. `approximate` and `pad` are those of QuantizedWeight.to_matmul."""
+        by default the scales' type, of f8e4m3 that of activations. `approximate` and `pad` are those of
+        QuantizedWeight.to_matmul."""
         known = weight if hasattr(weight, "zeros_kind") else weight.to_matmul(approximate, pad)
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)

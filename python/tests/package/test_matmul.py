@@ -55,7 +55,8 @@ def test_factor():
 
 
 @pytest.mark.parametrize("problem", [
-    Problem("u4", 64, 256, 128, "integer"), Problem("u4", 64, 256, 16, "integer"), Problem("i6", 64, 256, 64), Problem("u3", 64, 128, 0, "float"),
+    Problem("u4", 64, 256, 128, "integer"), Problem("u4", 64, 256, 16, "integer"), Problem("i6", 64, 256, 64),
+    Problem("u3", 64, 128, 0, "float"),
     Problem("i8", 64, 128, 32, function="silu", bias=True, residual=True, result="f32")], ids=str)
 def test_product(problem):
     w, a = matrices(problem)
