@@ -3,6 +3,7 @@ import struct
 import unittest
 
 from helpers import Case, f16, halves, i32, pack_bits, transpose, words_of
+from tilusc.formats.gptq import override_of
 
 PLANES = {2: [2], 3: [2, 1], 4: [4], 5: [4, 1], 6: [4, 2], 7: [4, 2, 1], 8: [8]}
 
@@ -114,6 +115,16 @@ class Gptq(Case):
         weight = self.read(tensors, config(4, dynamic={"-:lm_head": {}, "+:^m$": {"bits": 8}}))
         self.check(weight, values)
         self.assertEqual(weight.bias.tolist(), list(range(32)))
+
+    def test_first_pattern_of_dynamic_decides(self):
+        tensors, values = self.tensors(32, 64, 8, 32, less=1)
+        eight, four, left = {"+:^m$": {"bits": 8}}, {"m": {"bits": 4}}, {"-:m": {}}
+        self.check(self.read(tensors, config(4, dynamic={**eight, **four})), values)
+        self.check(self.read(tensors, config(8, dynamic={**left, **four})), values)
+        self.refused("32 codes of 4 bits", self.read, tensors, config(8, dynamic={**four, **eight}))
+        self.assertEqual(override_of(config(4, dynamic={**eight, **left}), "m"), {"bits": 8})
+        self.assertIsNone(override_of(config(4, dynamic={**left, **eight}), "m"))
+        self.assertEqual(override_of(config(4, dynamic=left), "other.m"), {})
 
     def test_no_configuration(self):
         tensors, values = self.tensors(32, 64, 3, 32, less=1)

@@ -11,6 +11,7 @@ import torch
 from . import torch_ops
 from .errors import ArgumentError
 from .formats.compressed_tensors import group_of
+from .formats.gptq import override_of
 from .formats.layer import matches, section
 from .formats.memory import read_module
 from .formats.safetensors import DTYPES
@@ -42,6 +43,8 @@ def is_ignored(config: Dict[str, Any], module: str) -> bool:
     """Tells whether the configuration leaves a module as it is."""
     if any(matches(x[3:], module) if x.startswith("re:") else x == module for x in _ignored(config)):
         return True
+    if config.get("quant_method") == "gptq" and override_of(config, module) is None:
+        return True
     inside = _quantized_inside(config)
     return inside is not None and not module.endswith(inside)
 
@@ -50,8 +53,7 @@ def _ignored(config: Dict[str, Any]) -> List[str]:
     """Returns names of modules that are not quantized, and patterns after "re:"."""
     if config.get("quant_method") in ("gptq", "awq"):       # parts of names
         parts = [*(config.get("modules_to_not_convert") or ()), *(() if config.get("lm_head") else ("lm_head",))]
-        left = [x for x in section(config, "dynamic") if x.startswith("-:")] if config["quant_method"] == "gptq" else []
-        return ["re:.*" + re.escape(part) for part in parts] + ["re:" + x[2:] for x in left]
+        return ["re:.*" + re.escape(part) for part in parts]
     return config.get("ignore") or []
 
 
@@ -109,7 +111,8 @@ def _compressed(config: Dict[str, Any], module: str, n: int, k: int) -> Expected
 
 
 def _gptq(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
-    bits, groups = config.get("bits", 4), _groups(config.get("group_size"), k)
+    settings = {**config, **(override_of(config, module) or {})}
+    bits, groups = settings.get("bits", 4), _groups(settings.get("group_size"), k)
     return {"qweight": (torch.int32, (-(-k * bits // 32), n)), "qzeros": (torch.int32, (groups, -(-n * bits // 32))),
             "scales": (torch.float32, (groups, n)), "g_idx": (torch.int32, (k,))}
 

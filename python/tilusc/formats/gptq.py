@@ -13,15 +13,18 @@ from .weight import QuantizedWeight, integer_weight
 WORDS = {"I8": 8, "U8": 8, "I16": 16, "U16": 16, "I32": 32, "U32": 32, "I64": 64, "U64": 64}
 
 
+def override_of(config: Dict[str, Any], module: str) -> Optional[Dict[str, Any]]:
+    """Returns what `dynamic` sets for a module: the first pattern that matches its name decides. None: that pattern
+    begins with "-:", which leaves the module as it is; {}: no pattern matches."""
+    for pattern, override in section(config, "dynamic").items():
+        if matches(pattern[2:] if pattern.startswith(("+:", "-:")) else pattern, module):
+            return None if pattern.startswith("-:") else override if isinstance(override, dict) else {}
+    return {}
+
+
 def settings_of(layer: Layer) -> Dict[str, Any]:
     """Returns the configuration with the module's overrides of `dynamic`."""
-    settings = dict(layer.config)
-    for pattern, override in section(layer.config, "dynamic").items():
-        if isinstance(override, dict) and not pattern.startswith("-:"):
-            if matches(pattern[2:] if pattern.startswith("+:") else pattern, layer.module):
-                settings.update(override)
-                break
-    return settings
+    return {**layer.config, **(override_of(layer.config, layer.module) or {})}
 
 
 def read(layer: Layer) -> QuantizedWeight:
