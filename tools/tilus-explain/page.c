@@ -26,6 +26,23 @@ void page_escape(FILE *out, const char *text)
         }
 }
 
+/* ---- cells of tables ---------------------------------------------------------------- */
+
+void page_number_cell(FILE *out, const json_t *number)
+{
+    if (json_is_integer(number))
+        fprintf(out, "<td class=\"number\">%lld</td>", (long long)json_integer_value(number));
+    else
+        fputs("<td></td>", out);
+}
+
+void page_code_cell(FILE *out, const char *sigil, const char *text)
+{
+    fprintf(out, "<td><code>%s", sigil);
+    page_escape(out, text);
+    fputs("</code></td>", out);
+}
+
 /* Writes JSON into a script element. Its characters that HTML knows stand in strings alone, where
  * \u spells them. */
 static void write_data(FILE *out, const char *json)

@@ -78,9 +78,8 @@ static void write_cast(FILE *out, const json_t *cast)
             (long long)doc_integer(cast, "operations"));
     write_scale(out);
     json_array_foreach(json_object_get(cast, "words"), i, word) {
-        fputs("<tr><td><code>", out);
-        page_escape(out, doc_string(word, "text"));
-        fputs("</code></td>", out);
+        fputs("<tr>", out);
+        page_code_cell(out, "", doc_string(word, "text"));
         json_array_foreach(json_object_get(word, "fields"), j, field)
             write_field(out, field);
         write_out(out, cast, word);

@@ -191,9 +191,7 @@ static void write_pair(FILE *out, const json_t *doc, const json_t *program, cons
         write_place(out, doc, node_at(program, second));
     else
         fputs("<td></td>", out);
-    fputs("<td><code>%", out);
-    page_escape(out, doc_string(pair, "memory"));
-    fputs("</code></td>", out);
+    page_code_cell(out, "%", doc_string(pair, "memory"));
 }
 
 /* Pairs that race, or may; a hazard that no op stands for is left to its text. */
@@ -247,10 +245,10 @@ static void write_phase(FILE *out, const json_t *doc, const json_t *node)
     long long lag = (long long)doc_integer(phase, "lag");
     fputs("<tr>", out);
     write_place(out, doc, node);
-    fputs("<td><code>%", out);
-    page_escape(out, doc_string(phase, "array"));
-    fprintf(out, "</code></td><td class=\"number\">%lld</td><td class=\"number\">%lld</td><td>",
-            count, (long long)doc_integer(phase, "arrivals"));
+    page_code_cell(out, "%", doc_string(phase, "array"));
+    page_number_cell(out, json_object_get(phase, "count"));
+    page_number_cell(out, json_object_get(phase, "arrivals"));
+    fputs("<td>", out);
     if (is_known)
         fprintf(out, "(i %+lld) / %lld of element (i %+lld) mod %lld</td></tr>\n", lag, count, lag,
                 count);

@@ -11,11 +11,8 @@
 /* The columns of a layout; of a shared tensor they are empty. */
 static void write_counts(FILE *out, const json_t *layout)
 {
-    if (layout)
-        fprintf(out, "<td class=\"number\">%lld</td><td class=\"number\">%lld</td>",
-                (long long)doc_integer(layout, "threads"), (long long)doc_integer(layout, "slots"));
-    else
-        fputs("<td></td><td></td>", out);
+    page_number_cell(out, json_object_get(layout, "threads"));
+    page_number_cell(out, json_object_get(layout, "slots"));
 }
 
 static void write_value(FILE *out, const json_t *doc, const json_t *value, size_t program,
@@ -25,12 +22,10 @@ static void write_value(FILE *out, const json_t *doc, const json_t *value, size_
     const char *name = doc_string(value, "name");
     if (!json_is_integer(layout) && strcmp(doc_string(value, "kind"), "shared") != 0)
         return;
-    fprintf(out, "<tr><td class=\"number\">%lld</td><td><code>%s",
-            (long long)doc_integer(value, "line"), *name ? "%" : "");
-    page_escape(out, name);
-    fputs("</code></td><td><code>", out);
-    page_escape(out, doc_string(value, "type"));
-    fputs("</code></td>", out);
+    fputs("<tr>", out);
+    page_number_cell(out, json_object_get(value, "line"));
+    page_code_cell(out, *name ? "%" : "", name);
+    page_code_cell(out, "", doc_string(value, "type"));
     write_counts(out, json_is_integer(layout)
                           ? json_array_get(json_object_get(doc, "layouts"),
                                            (size_t)json_integer_value(layout)) : NULL);
@@ -93,28 +88,22 @@ static void draw_memory(FILE *out, const json_t *program, const json_t *tensors,
 }
 
 /* The line of the op at a position, from 1. */
-static json_int_t line_at(const json_t *lines, json_int_t position)
+static const json_t *line_at(const json_t *lines, json_int_t position)
 {
-    return json_integer_value(json_array_get(lines, (size_t)(position - 1)));
+    return json_array_get(lines, (size_t)(position - 1));
 }
 
 static void write_tensor(FILE *out, const json_t *t, const json_t *lines)
 {
-    fprintf(out, "<tr><td class=\"number\">%lld</td><td><code>%%",
-            (long long)doc_integer(t, "line"));
-    page_escape(out, doc_string(t, "name"));
-    fputs("</code></td>", out);
-    if (json_is_integer(json_object_get(t, "offset")))
-        fprintf(out, "<td class=\"number\">%lld</td>", (long long)doc_integer(t, "offset"));
-    else
-        fputs("<td></td>", out);
-    fprintf(out, "<td class=\"number\">%lld</td>", (long long)doc_integer(t, "bytes"));
-    if (json_is_true(json_object_get(t, "accessed")))
-        fprintf(out, "<td class=\"number\">%lld</td><td class=\"number\">%lld</td></tr>\n",
-                (long long)line_at(lines, doc_integer(t, "first")),
-                (long long)line_at(lines, doc_integer(t, "last")));
-    else
-        fputs("<td></td><td></td></tr>\n", out);
+    bool accessed = json_is_true(json_object_get(t, "accessed"));
+    fputs("<tr>", out);
+    page_number_cell(out, json_object_get(t, "line"));
+    page_code_cell(out, "%", doc_string(t, "name"));
+    page_number_cell(out, json_object_get(t, "offset"));
+    page_number_cell(out, json_object_get(t, "bytes"));
+    page_number_cell(out, accessed ? line_at(lines, doc_integer(t, "first")) : NULL);
+    page_number_cell(out, accessed ? line_at(lines, doc_integer(t, "last")) : NULL);
+    fputs("</tr>\n", out);
 }
 
 static void write_shared(FILE *out, const json_t *program)

@@ -107,6 +107,9 @@ char *page_make(const json_t *doc, size_t *size);
 
 /* Writes a text with <, >, &, " and ' as entities. */
 void page_escape(FILE *out, const char *text);
+/* Cells of a table's row: an integer, empty for anything else; code behind a sigil ("%") or "". */
+void page_number_cell(FILE *out, const json_t *number);
+void page_code_cell(FILE *out, const char *sigil, const char *text);
 /* The number of a file in the document; their count where it is not there. */
 size_t page_file_number(const json_t *doc, const char *name);
 /* Sections, one each. */
