@@ -76,6 +76,10 @@ def has_terminal():
     return shutil.which("script") is not None
 
 
+def is_newer(path, other):
+    return os.path.exists(path) and os.path.getmtime(path) >= os.path.getmtime(other)
+
+
 def sanitize_flags():
     return "-fsanitize=" + config.sanitize if config.sanitize else ""
 
@@ -109,6 +113,14 @@ config.environment.update(formats.SANITIZER_OPTIONS)
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "CUDA_VISIBLE_DEVICES"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+
+# Where the Python package's compiler library was linked of these objects, too, tests that start many
+# programs take it by lit.local.cfg: it has LLVM inside, and they begin in a quarter of the time.
+libraries = os.path.join(config.tilus_build_dir, "lib")
+config.quick_start = {}
+if is_newer(os.path.join(libraries, "python", "libtilus_compiler.so"),
+            os.path.join(libraries, "libtilus_compiler.so")):
+    config.quick_start["LD_LIBRARY_PATH"] = os.path.join(libraries, "python")
 
 ptxas = find_cuda_tool("ptxas")
 if ptxas:

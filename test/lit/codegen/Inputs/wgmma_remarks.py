@@ -1,6 +1,7 @@
 """Assembles every program of the folders or files given that has a dot_async, with each set of
-parameters of its `// ARGS:` lines, and prints ptxas's remarks of serialized products (C75xx),
-warnings and errors; then how many modules there were."""
+parameters of its `// ARGS:` lines (with --short, one of each program and element type T), and
+prints ptxas's remarks of serialized products (C75xx), warnings and errors; then how many modules
+there were."""
 
 import os
 import re
@@ -33,6 +34,14 @@ def parameter_sets(text):
     return found or [[]]
 
 
+def one_of_each_type(sets):
+    """The first set of each program and type T."""
+    first = {}
+    for options in sets:
+        first.setdefault(tuple(o for o in options if o.startswith(("--program=", "-DT="))), options)
+    return list(first.values())
+
+
 def remarks(tools, ptxas, source, options, folder):
     ptx = os.path.join(folder, "a.ptx")
     compiler = [os.path.join(tools, "tilus-llc"), "-mcpu=sm_90a", "-o", ptx, source] + options
@@ -46,7 +55,8 @@ def remarks(tools, ptxas, source, options, folder):
 
 
 def main():
-    tools, ptxas, *paths = sys.argv[1:]
+    short = "--short" in sys.argv
+    tools, ptxas, *paths = [word for word in sys.argv[1:] if word != "--short"]
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         for source in sources(paths):
@@ -54,7 +64,8 @@ def main():
                 text = file.read()
             if "dot_async" not in text:
                 continue
-            for options in parameter_sets(text):
+            sets = parameter_sets(text)
+            for options in one_of_each_type(sets) if short else sets:
                 count += 1
                 for line in remarks(tools, ptxas, source, options, folder):
                     print(f"{os.path.basename(source)} {' '.join(options)}: {line}")

@@ -1,5 +1,5 @@
 """Runs check-hazards, strictly, on every program of the given folders: all of a
-file, or for each of its ARGS lines the program and with the -D that it names.
+file, and for each of its ARGS lines that has -D, the program that it names, with them.
 Those listed as unproved must be that, without a race that is sure."""
 import argparse
 import pathlib
@@ -14,9 +14,12 @@ def runs(text):
     found = {(text, ())}
     for line in re.findall(r"^// ARGS:(.*)$", text, re.MULTILINE):
         name = re.search(r"--program[ =]@?(\w+)", line)
+        defines = tuple(re.findall(r"-D (\S+)", line))
+        if not defines:
+            continue
         only = text if not name else PROGRAM.sub(
             lambda p: p[0] if p[1] == name[1] else "", text)
-        found.add((only, tuple(re.findall(r"-D (\S+)", line))))
+        found.add((only, defines))
     return sorted(found)
 
 
