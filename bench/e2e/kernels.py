@@ -6,9 +6,10 @@ import torch.nn.functional as F
 import tilusc
 from tilusc.nn import sort_experts
 
+from shapes import EPSILON
+
 GALLERY = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 PAGE = 64           # tokens of a page of the cache
-EPSILON = 1e-5
 STEP_TOKENS = 4096  # of a sequence, up to which one launch does all of a step's attention
 ROUTED = {1: 1, 16: 4, 64: 8}   # tokens that a launch of kernels/router.tilus takes, and its warps
 BLOCKS = 132        # that attention is split into at least, where there are fewer sequences and heads
@@ -54,6 +55,7 @@ class Torch:
     """Steps by torch, in f32 where the gallery rounds: a reference, and what the gallery is measured beside."""
 
     name = "torch"
+    prologues = False   # whether products do what comes before them
 
     def __init__(self, model):
         self.model = model
@@ -132,6 +134,7 @@ class Gallery(Torch):
     """By kernels/*.tilus."""
 
     name = "gallery"
+    prologues = True
 
     def __init__(self, model):
         super().__init__(model)

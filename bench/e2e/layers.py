@@ -10,7 +10,7 @@ from tilusc.matmul import Problem, plan
 from tilusc.nn import QuantizedExperts, QuantizedLinear, experts_problems
 
 import kernels
-from shapes import GROUP
+from shapes import EPSILON, GROUP
 
 
 def place_of(device):
@@ -62,16 +62,26 @@ def random_packed(problem, device):
     return pack(problem, device, *random_codes(problem, device))
 
 
-def problem_of(weights, k, n, bias=False, residual=False):
-    return Problem(weights, n, k, GROUP, bias=bias, residual=residual)
+def problem_of(weights, k, n, bias=False, residual=False, prologue="none"):
+    return Problem(weights, n, k, GROUP, bias=bias, residual=residual, prologue=prologue,
+                   eps=EPSILON if prologue == "rms_norm" else 0.0)
 
 
-def linear(weights, k, n, device, bias=False, residual=False):
+class Quantized(QuantizedLinear):
+    """Besides the product itself, `behind` is that of what a prologue makes of x, with the same packed weights."""
+
+    behind = None
+
+
+def linear(weights, k, n, device, bias=False, residual=False, prologue="none"):
     if weights == "f16":
         return Dense(k, n, bias, device)
     problem = problem_of(weights, k, n, bias, residual)
-    return QuantizedLinear(problem, random_packed(problem, device), randn(n, device=device) if bias else None,
-                           packed_for=device)
+    made = Quantized(problem, random_packed(problem, device), randn(n, device=device) if bias else None, packed_for=device)
+    if prologue != "none":
+        made.behind = QuantizedLinear(problem_of(weights, k, n, bias, residual, prologue), made.packed, made.bias,
+                                      packed_for=device)
+    return made
 
 
 # ---- experts -----------------------------------------------------------------------

@@ -9,17 +9,22 @@ from tilusc.nn import experts_problems
 import layers
 
 
+def normed_product(kernels, linear, x, norm):
+    behind = getattr(linear, "behind", None) if kernels.prologues else None
+    return behind(x, None, norm) if behind else linear(kernels.norm(x, norm))
+
+
 class Layer(torch.nn.Module):
     def __init__(self, model, weights, number, device):
         super().__init__()
-        self.model, self.number, products = model, number, model.products()
+        self.model, self.number, products, before = model, number, model.products(), model.prologues()
         added = not model.sandwich
-        self.qkv = layers.linear(weights, *products["qkv"], device, bias=model.bias)
+        self.qkv = layers.linear(weights, *products["qkv"], device, bias=model.bias, prologue=before["qkv"])
         self.o = layers.linear(weights, *products["o"], device, residual=added)
         if model.experts:
             self.mixture = layers.Mixture(weights, model, device)
         else:
-            self.gate_up = layers.linear(weights, *products["gate_up"], device)
+            self.gate_up = layers.linear(weights, *products["gate_up"], device, prologue=before["gate_up"])
             self.down = layers.linear(weights, *products["down"], device, residual=added)
         ones = torch.ones(model.hidden, dtype=torch.float16, device=layers.place_of(device))
         self.norms = [ones.clone() for _ in range(3 if model.sandwich else 1)]
@@ -30,21 +35,23 @@ class Layer(torch.nn.Module):
             return self.mixture(kernels, h, *residual)
         return self.down(kernels.gated(self.gate_up(h)), *residual)
 
-    def attend(self, kernels, h, state, prompt):
-        qkv = self.qkv(h)
+    def attend(self, kernels, qkv, state, prompt):
         if prompt:
             return kernels.prefill(kernels.rotate(qkv, self.head_norms, state, self.number), state, self.number)
         return kernels.step(qkv, self.head_norms, state, self.number)
 
-    def run(self, kernels, x, h, state, prompt, next_norm):
+    def run(self, kernels, x, state, prompt, norm):
+        """Computes the next layer's x of x, whose first norm has these weights. x may be changed in place."""
+        x = self.o(self.attend(kernels, normed_product(kernels, self.qkv, x, norm), state, prompt), x)
+        if self.model.experts:
+            return self.mixture(kernels, kernels.norm(x, self.norms[0]), x)
+        return self.down(kernels.gated(normed_product(kernels, self.gate_up, x, self.norms[0])), x)
+
+    def run_sandwich(self, kernels, x, h, state, prompt, next_norm):
         """Computes x and the next layer's normalized input, of x and h. x may be changed in place."""
-        o = self.attend(kernels, h, state, prompt)
-        if self.model.sandwich:
-            h = kernels.add_norm(x, self.o(o), self.norms[0], self.norms[1])
-            return x, kernels.add_norm(x, self.mlp(kernels, h), self.norms[2], next_norm)
-        x = self.o(o, x)
-        x = self.mlp(kernels, kernels.norm(x, self.norms[0]), x)
-        return x, kernels.norm(x, next_norm)
+        o = self.attend(kernels, self.qkv(h), state, prompt)
+        h = kernels.add_norm(x, self.o(o), self.norms[0], self.norms[1])
+        return x, kernels.add_norm(x, self.mlp(kernels, h), self.norms[2], next_norm)
 
 
 class Decoder(torch.nn.Module):
@@ -63,10 +70,15 @@ class Decoder(torch.nn.Module):
         """Returns the normalized output of the first `count` layers, by default of all, for tokens: one of each
         sequence, or with `prompt` those of one."""
         x = self.embedding.index_select(0, tokens)
-        h = kernels.norm(x, self.norms[0])
-        for layer, norm in zip(self.layers[:count], self.norms[1:]):
-            x, h = layer.run(kernels, x, h, state, prompt, norm)
-        return h
+        chosen = self.layers[:count]
+        if self.model.sandwich:
+            h = kernels.norm(x, self.norms[0])
+            for layer, norm in zip(chosen, self.norms[1:]):
+                x, h = layer.run_sandwich(kernels, x, h, state, prompt, norm)
+            return h
+        for layer, norm in zip(chosen, self.norms):
+            x = layer.run(kernels, x, state, prompt, norm)
+        return kernels.norm(x, self.norms[len(chosen)])
 
     def forward(self, kernels, tokens, state, prompt=False):
         """Returns logits of each sequence's next token."""
@@ -81,12 +93,14 @@ def problems(model, weights):
     if weights == "f16":
         return []
     added, products = not model.sandwich, model.products()
-    known = [layers.problem_of(weights, *products["qkv"], bias=model.bias),
-             layers.problem_of(weights, *products["o"], residual=added)]
+    known = []
+    for name, prologue in model.prologues().items():
+        options = {"bias": name == "qkv" and model.bias, "residual": added and name in ("o", "down")}
+        known += [layers.problem_of(weights, *products[name], **options, prologue=each)
+                  for each in dict.fromkeys(["none", prologue])]
     if model.experts:
-        return known + list(experts_problems(layers.experts_problem(weights, model)).values())
-    return known + [layers.problem_of(weights, *products["gate_up"]),
-                    layers.problem_of(weights, *products["down"], residual=added)]
+        known += experts_problems(layers.experts_problem(weights, model)).values()
+    return known
 
 
 def prepare(model, weights, gallery, device, rows):

@@ -3,6 +3,7 @@ import dataclasses
 
 BANDWIDTH = 4.57e12         # bytes a second that an H200's memory gives to readers
 GROUP = 128                 # of k with one scale
+EPSILON = 1e-5              # of RMS norms
 TYPES = ["f16", "u8", "u6", "f6e3m2", "u4", "u3", "u2", "u1"]
 BATCHES = [1, 4, 8, 16, 64]
 
@@ -40,6 +41,11 @@ class Model:
         if not self.experts:
             known |= {"gate_up": (self.hidden, 2 * self.intermediate), "down": (self.intermediate, self.hidden)}
         return known
+
+    def prologues(self):
+        """What is done on the way to a product of all tokens, by name, where nothing else reads it."""
+        norm = "none" if self.sandwich else "rms_norm"
+        return {"qkv": norm, "o": "none"} | ({} if self.experts else {"gate_up": norm, "down": "none"})
 
 
 MODELS = {model.name: model for model in [
@@ -95,6 +101,7 @@ def prefill_flops(model, tokens):
 
 
 def launches(model):
-    """Launches of a decode step by the gallery's kernels, where each product prepares A."""
+    """Launches of a decode step by the gallery's kernels, where each product pre-arranges A; at batch 1 of dense models most
+    do it in their blocks."""
     of_layer = 7 + 20 if model.experts else 12
     return model.layers * of_layer + 3

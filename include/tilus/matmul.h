@@ -36,6 +36,12 @@ typedef enum tilus_epilogue {
     TILUS_EPILOGUE_GELU     /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
 } tilus_epilogue;
 
+/* What becomes A on the way to the product. */
+typedef enum tilus_prologue {
+    TILUS_PROLOGUE_NONE,
+    TILUS_PROLOGUE_RMS_NORM     /* A = a * rsqrt(mean of the row's a^2 + eps) * norm */
+} tilus_prologue;
+
 /* C = function(A x B + bias) + residual. All zero but struct_size, or a NULL in its place, is
  * the default. */
 typedef struct tilus_matmul_problem {
@@ -81,6 +87,8 @@ typedef struct tilus_matmul_problem {
                                    zero points, experts, multiply and batch_invariant, for groups
                                    of multiples of 32 with scales of f16 or bf16; NULL: f16 or
                                    bf16 */
+    tilus_prologue prologue;    /* f32 inside, rounded to A's type, f16 or bf16; not of experts */
+    double eps;                 /* of the RMS norm: 0 or more */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */
@@ -265,6 +273,8 @@ typedef struct tilus_matmul_call {
                                    whatever they are, as those that no expert has must */
     uint64_t a_scales;          /* where A is of the problem's product: f32 [m], scales of A's
                                    rows */
+    uint64_t norm;              /* with TILUS_PROLOGUE_RMS_NORM, [k] of A's type, which no launch
+                                   that may still run writes */
 } tilus_matmul_call;
 
 /* Bytes of device memory that runs of `m` rows need, the semaphores among them; grows with m,

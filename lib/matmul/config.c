@@ -239,6 +239,24 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     return true;
 }
 
+static bool check_prologue(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
+{
+    if ((unsigned)p->prologue > TILUS_PROLOGUE_RMS_NORM)
+        return fail(message, "prologue is %d, not a tilus_prologue", (int)p->prologue);
+    if (!(p->eps >= 0 && p->eps < INFINITY))
+        return fail(message, "eps is %g, not a number from 0 on", p->eps);
+    if (p->prologue == TILUS_PROLOGUE_NONE)
+        return true;
+    if (s->activations != DTYPE_f16 && s->activations != DTYPE_bf16)
+        return fail(message, "prologue is given, but activations is \"%s\", neither f16 nor bf16",
+                    p->activations);
+    if (p->experts)
+        return fail(message, "prologue is given, but experts are, too");
+    s->prologue = p->prologue;
+    s->eps = p->eps;
+    return true;
+}
+
 static bool check_experts(MatmulSpec *s, const tilus_matmul_problem *p, Message message)
 {
     if (p->experts < 0 || p->experts > EXPERTS_MAX)
@@ -266,8 +284,8 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
     Message to = {message, size};
     *spec = (MatmulSpec){0};
     if (!check_types(spec, problem, to) || !check_sizes(spec, problem, to) ||
-        !check_options(spec, problem, to) || !check_experts(spec, problem, to) ||
-        !check_product(spec, problem, to))
+        !check_options(spec, problem, to) || !check_prologue(spec, problem, to) ||
+        !check_experts(spec, problem, to) || !check_product(spec, problem, to))
         return false;
     choose_product(spec, problem->wide_range);
     if (matmul_scales_weights_only(spec) && !matmul_centred_fits(spec))
@@ -447,7 +465,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS;
     bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS;
-    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
+    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS ||
+                   program == MATMUL_PRODUCT_NORM;
+    bool in_blocks = product && matmul_arranges_in_blocks(c);
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
     bool only = !prepare && !product && matmul_scales_weights_only(s);
     bool offset = !prepare && (!pack || s->zeros == TILUS_ZEROS_INTEGER);
@@ -469,7 +489,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, only, "DEFERRED_SCALE", NULL, 0);
     add_deferred_scale(&l, prepare || product, s, c, product);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
-    add_number(&l, prepare && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
+    add_number(&l, (prepare || in_blocks) && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
     add_number(&l, product, "WARPS_N", "x", c->warps_n);
     add_number(&l, product, "WARPS_K", "w", c->warps_k);
@@ -480,6 +500,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
                MATMUL_COPIER_REGISTERS);
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "PREARRANGED_A", "p", c->prearranged_a);
+    add_number(&l, in_blocks, "A_SLICES", "a", (int)matmul_slices(s));
+    add_number(&l, program == MATMUL_PRODUCT_NORM, "A_NORM", NULL, 1);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);
@@ -596,6 +618,25 @@ static ParameterList list_combine(const MatmulSpec *s)
     return l;
 }
 
+/* Returns NORM_COLUMNS: a power of two that holds a row, where that is not too long. */
+static int norm_columns(const MatmulSpec *s)
+{
+    enum { LEAST = 1024, MOST = 16384 };
+    int columns = LEAST;
+    while (columns < s->k && columns < MOST)
+        columns *= 2;
+    return columns;
+}
+
+static ParameterList list_norm(const MatmulSpec *s)
+{
+    ParameterList l = {.count = 0};
+    add_type(&l, true, "A", "", s->activations);
+    add_number(&l, true, "NORM_COLUMNS", "k", norm_columns(s));
+    add_number(&l, true, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
+    return l;
+}
+
 static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
     if (program == MATMUL_COMBINE)
@@ -604,6 +645,8 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_find_tiles(s, c);
     if (program == MATMUL_A8)
         return list_a8(s, c);
+    if (program == MATMUL_NORM)
+        return list_norm(s);
     if (program == MATMUL_QUANTIZE || program == MATMUL_COPY_ROWS)
         return list_rows(s);
     bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA ||
@@ -618,6 +661,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
         [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
+        [MATMUL_NORM] = "norm_rows",  [MATMUL_PRODUCT_NORM] = "matmul_norm",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",

@@ -21,7 +21,9 @@ typedef enum MatmulProgram {
     MATMUL_PACK,                /* codes to packed blocks: of plain [n, k] ... */
     MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
-    MATMUL_PRODUCT,             /* @matmul */
+    MATMUL_NORM,                /* an RMS norm of A alone */
+    MATMUL_PRODUCT,             /* @matmul ... */
+    MATMUL_PRODUCT_NORM,        /* ... of A that its blocks arrange behind an RMS norm */
     MATMUL_ARRANGE,             /* A to rows in the order of k that @matmul_wgmma reads */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
@@ -61,6 +63,8 @@ typedef struct MatmulSpec {
     bool gather, scatter, combine;  /* scatter: also with combine, to the workspace */
     bool batch_invariant;       /* sums have one order for all m */
     bool wide_range;            /* f16 is multiplied, and A is made no larger for it */
+    tilus_prologue prologue;
+    double eps;                 /* of the RMS norm */
 } MatmulSpec;
 
 /* How it is computed: the template's parameters of these names. Tunings in C, JSON and the
@@ -77,7 +81,7 @@ typedef struct MatmulSpec {
     FIELD(tiles, tiles)         /* of 8 columns */                                             \
     FIELD(prearranged_a, prepared)  /* A is read as it is; 1: from @prepare; 2: from there,    \
                                        through the ring; 3: by @matmul_wgmma, in the rows of   \
-                                       @arrange */                                             \
+                                       @arrange; 4: arranged by each block, not in tunings */  \
     FIELD(scale_weights, scaled)    /* scales multiply sums; 1: weights, for large m */        \
     FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
                                    evenly; 0: one block a tile */                              \
@@ -210,6 +214,17 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 /* Returns the program that does for several experts, or for products of 8 bits, what `program` does
  * for other products; that itself where the problem has neither. */
 MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
+
+/* Has each block of the product arrange A in its shared memory, in place of a launch in front, where
+ * few rows of A fit there beside the ring. */
+void matmul_arrange_in_blocks(const MatmulSpec *spec, MatmulConfig *config,
+                              const MatmulDevice *device);
+
+/* Returns true where each block arranges A. */
+bool matmul_arranges_in_blocks(const MatmulConfig *config);
+
+/* Returns true where the product does the problem's prologue. */
+bool matmul_fuses_prologue(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns true where a program writes A anew before the product reads it. */
 bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);

@@ -22,7 +22,7 @@ enum {
     MATMUL_ALIGN = 256,         /* bytes, of what lies in packed weights and workspaces */
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
-    MATMUL_LAUNCHES = 4,        /* of the rows that are computed at once */
+    MATMUL_LAUNCHES = 5,        /* of the rows that are computed at once */
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
@@ -37,7 +37,7 @@ enum {
     ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
     ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
     ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
-    ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales)
+    ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales) ARGUMENT(norm) ARGUMENT(eps)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -80,10 +80,11 @@ typedef struct Choice {
     bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
     double usual_us;            /* where it is batch invariant: without that; else 0 */
+    Kernel *prologue;           /* in front of these; NULL: none, or `prepare` does it */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
     Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
     struct {
-        Kernel *prepare, *product;
+        Kernel *prologue, *prepare, *product;
     } looser[MATMUL_LOOSER];    /* for strides of A that are multiples of 16 bytes; for any */
 } Choice;
 
@@ -139,6 +140,10 @@ tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem
 tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
                                const MatmulConfig *config, const MatmulDevice *device,
                                tilus_matmul_plan **out);
+
+/* Finds the kernels of a choice's configuration, for other strides of A than the plan's, too. False:
+ * out of memory. */
+bool choice_find(const tilus_matmul_plan *plan, Choice *choice);
 
 /* plan_find fills in a plan with a spec and an ordinal like an equal one that was kept; false
  * where there is none. plan_keep keeps a copy of a plan. Thread safe. */
@@ -199,6 +204,7 @@ typedef struct Product {
     size_t prearranged_a, partials, list, results, size;    /* list: of tiles; results: rows that
                                                                are combined */
     size_t row_scales;          /* of products of 8 bits */
+    size_t plain_a;             /* A behind a prologue of its own */
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);

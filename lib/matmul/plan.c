@@ -127,38 +127,44 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
     if (invariant && !invariant_choose(plan))
         return library_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for all rows of A runs on "
                             "device %d (%s)", plan->ordinal, plan->device.name);
-    for (int i = 0; i < MATMUL_BUCKETS; i++)
+    for (int i = 0; i < MATMUL_BUCKETS; i++) {
+        matmul_arrange_in_blocks(&plan->spec, &plan->choices[i].config, &plan->device);
         choose_narrow(plan, i);
+    }
     return TILUS_OK;
 }
 
 /* Finds the kernels of a choice for the strides of `spec`. False: out of memory. */
 static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
-                          const MatmulConfig *c, Kernel **prepare, Kernel **product)
+                          const MatmulConfig *c, Kernel **prologue, Kernel **prepare,
+                          Kernel **product)
 {
     MatmulProgram by = matmul_program_of(spec, matmul_product_program(c));
     MatmulProgram before = matmul_program_of(spec, matmul_prepare_program(c));
     bool prepares = matmul_prepares(spec, c);
+    bool fuses = matmul_fuses_prologue(spec, c), alone = spec->prologue && !fuses;
+    by = fuses ? MATMUL_PRODUCT_NORM : by;
+    if (alone)
+        *prologue = kernel_find(plan->matmul, spec, c, MATMUL_NORM, plan->target);
     *product = kernel_find(plan->matmul, spec, c, by, plan->target);
     if (prepares)
         *prepare = kernel_find(plan->matmul, spec, c, before, plan->target);
-    return *product && (!prepares || *prepare);
+    return *product && (!prepares || *prepare) && (!alone || *prologue);
 }
 
-/* Finds the kernels for other strides of A than the plan's, too. */
-static bool find_choice(const tilus_matmul_plan *plan, Choice *c)
+bool choice_find(const tilus_matmul_plan *plan, Choice *c)
 {
     MatmulSpec spec = plan->spec;
     const int64_t strides[MATMUL_LOOSER] = {matmul_vector(&spec), 1};
-    bool ok = find_products(plan, &spec, &c->config, &c->prepare, &c->product);
+    bool ok = find_products(plan, &spec, &c->config, &c->prologue, &c->prepare, &c->product);
     if (spec.experts && matmul_by_wgmma(&c->config)) {
         c->find_tiles = find(plan, &c->config, MATMUL_FIND_TILES);
         ok = ok && c->find_tiles;
     }
     for (int i = 0; i < MATMUL_LOOSER && ok; i++) {
         spec.a_stride = strides[i];
-        ok = find_products(plan, &spec, &c->config, &c->looser[i].prepare,
-                           &c->looser[i].product);
+        ok = find_products(plan, &spec, &c->config, &c->looser[i].prologue,
+                           &c->looser[i].prepare, &c->looser[i].product);
     }
     return ok;
 }
@@ -166,8 +172,8 @@ static bool find_choice(const tilus_matmul_plan *plan, Choice *c)
 static tilus_status find_kernels(tilus_matmul_plan *plan)
 {
     for (int i = 0; i < MATMUL_BUCKETS; i++)
-        if (!find_choice(plan, &plan->choices[i]) ||
-            (plan->narrow[i].us > 0 && !find_choice(plan, &plan->narrow[i])))
+        if (!choice_find(plan, &plan->choices[i]) ||
+            (plan->narrow[i].us > 0 && !choice_find(plan, &plan->narrow[i])))
             return library_fail_memory();
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
@@ -309,10 +315,11 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
             s->n, dtype_name(s->result), s->k, dtype_name(s->activations),
             dtype_name(s->weights), dtype_name(s->product),
             s->wide_range ? " in its whole range" : "");
-    fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s\n",
+    fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s%s\n",
             dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
             zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",
-            s->multiply ? ", times residual" : s->residual ? ", residual" : "");
+            s->multiply ? ", times residual" : s->residual ? ", residual" : "",
+            s->prologue ? ", A by RMS norm" : "");
     if (s->experts)
         fprintf(out, "%" PRId64 " experts, %" PRId64 " rows a token%s%s\n", s->experts, s->top,
                 s->gather ? ", rows of A gathered" : "",
@@ -347,11 +354,13 @@ static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
         return;
     }
     fprintf(out, "m = %" PRId64 ": %d x %d warps, %d k-tiles a stage, %d stages, %d tiles of %d "
-            "columns%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m,
+            "columns%s%s%s; %" PRId64 " blocks for %" PRId64 " rows at once\n", m,
             c->config.warps_n, c->config.warps_k, c->config.stage_k_tiles, c->config.stages,
             c->config.tiles, c->config.columns,
             matmul_zeros_by_mma(&plan->spec, &c->config) ? ", zero points by mma" : "",
-            c->config.register_reallocation ? ", register reallocation" : "", p.blocks, p.rows);
+            c->config.register_reallocation ? ", register reallocation" : "",
+            matmul_arranges_in_blocks(&c->config) ? ", A arranged in blocks" : "", p.blocks,
+            p.rows);
 }
 
 static void describe_invariance(FILE *out, const tilus_matmul_plan *plan, const Choice *c)
@@ -373,7 +382,8 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
                                                  : (int)matmul_bucket(m), c->floor);
     if (c->usual_us > 0)
         describe_invariance(out, plan, c);
-    const Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product, plan->combine};
+    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product,
+                                     plan->combine};
     const char *gap = "launches ";
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i]) {
@@ -408,7 +418,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 4 };
+enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 5 };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -426,7 +436,7 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
 
 static void add_choice(KernelList *list, const Choice *c)
 {
-    const Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product};
+    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product};
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i])
             add_kernel(list, kernels[i]);
@@ -480,7 +490,7 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const kernels[] = {c->find_tiles, c->prepare, c->product, plan->combine};
+    Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, plan->combine};
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == TILUS_OK; i++)
         status = kernels[i] ? kernel_prepare(kernels[i], plan->ordinal) : TILUS_OK;

@@ -9,6 +9,7 @@
  *     list            i32[tiles, 4]                        of rows of experts
  *     results         [m, n], before rows of a token are combined
  *     scales of rows  f32[m], of A in 8 bits
+ *     plain A         [m, k], behind a prologue that has a launch of its own
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
  * not suffice are several products, one after the other. */
@@ -32,6 +33,15 @@ static size_t place(size_t *size, int64_t bytes)
 static int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* Places A behind a prologue that its order does not do. */
+static void place_plain_a(const tilus_matmul_plan *plan, Product *p, int64_t m)
+{
+    const MatmulSpec *s = &plan->spec;
+    bool alone = s->prologue && !matmul_fuses_prologue(s, &p->choice->config);
+    int64_t bytes = at_most(p->rows, m) * s->k * dtype_bits(s->activations) / 8;
+    p->plain_a = place(&p->size, alone ? bytes : 0);
 }
 
 /* Returns the columns of one launch: with a flag for each block where blocks share tiles, and an
@@ -80,6 +90,7 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     p.blocks = at_most(plan->device.multiprocessors,
                        split ? tiles * columns * split : tiles * iterations);
     int64_t bytes = dtype_bits(plan->spec.product) / 8;
+    place_plain_a(plan, &p, m);
     p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * MATMUL_PACKED_K * bytes);
     p.row_scales = place(&p.size, matmul_is_a8(&plan->spec) ? at_most(p.rows, m) * 4 : 0);
     if (split)
@@ -129,8 +140,9 @@ Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t 
     int64_t partials = p.shares_tiles ? columns * p.blocks * c->warps_n * c->rows : 0;
     p.rows = columns * 8 * c->tiles;
     int64_t panel = matmul_packed_form(s, c->rows, c->columns).panel;
+    place_plain_a(plan, &p, m);
     p.prearranged_a = place(&p.size,
-                            c->prearranged_a ? columns * slices * c->tiles * panel : 0);
+                            matmul_prepares(s, c) ? columns * slices * c->tiles * panel : 0);
     p.partials = place(&p.size, partials * c->columns * c->tiles * 4);
     return p;
 }
@@ -178,6 +190,7 @@ static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call
         {"call: ids", call->ids, 4, s->gather || s->scatter},
         {"call: route", call->route, 4, s->combine},
         {"call: a_scales", call->a_scales, 4, matmul_has_a_scales(s)},
+        {"call: norm", call->norm, 16, s->prologue == TILUS_PROLOGUE_RMS_NORM},
     };
     return library_check_addresses(all, sizeof all / sizeof *all);
 }
@@ -293,6 +306,25 @@ static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Produ
     return l;
 }
 
+/* Sets what a prologue needs beside rows of A. */
+static void set_prologue(KernelLaunch *l, const tilus_matmul_plan *plan,
+                         const tilus_matmul_call *call)
+{
+    l->args[MATMUL_ARGUMENT_norm].pointer = call->norm;
+    l->args[MATMUL_ARGUMENT_eps].real = plan->spec.eps;
+}
+
+static KernelLaunch prologue_launch(const tilus_matmul_plan *plan, const Product *p,
+                                    const Piece *piece, const tilus_matmul_call *call)
+{
+    KernelLaunch l = {.kernel = p->choice->prologue};
+    set_activations(&l, piece, 0);
+    set_prologue(&l, plan, call);
+    l.args[MATMUL_ARGUMENT_to].pointer = call->workspace + p->plain_a;
+    l.args[MATMUL_ARGUMENT_k].integer = plan->spec.k;
+    return l;
+}
+
 static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product *p,
                                    const Piece *piece, const tilus_matmul_call *call)
 {
@@ -319,6 +351,7 @@ static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *
     l.args[MATMUL_ARGUMENT_whole].integer = p->whole;
     l.args[MATMUL_ARGUMENT_share].integer = p->share;
     l.args[MATMUL_ARGUMENT_extra].integer = p->extra;
+    set_prologue(&l, plan, call);
     set_experts(&l, plan, p, call);
     set_rows(&l, plan, p, piece, call);
     return l;
@@ -349,8 +382,13 @@ KernelLaunch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
                         const Product *p, int64_t first, KernelLaunch launches[MATMUL_LAUNCHES])
 {
-    const Piece piece = piece_of(plan, call, p, first);
+    Piece piece = piece_of(plan, call, p, first);
     size_t count = 0;
+    if (p->choice->prologue) {
+        launches[count++] = prologue_launch(plan, p, &piece, call);
+        piece.a = call->workspace + p->plain_a;
+        piece.stride = plan->spec.k;
+    }
     if (p->choice->find_tiles)
         launches[count++] = find_tiles_launch(plan, p, call);
     if (p->choice->prepare)
@@ -375,6 +413,7 @@ static Choice choice_for(const tilus_matmul_plan *plan, const tilus_matmul_call 
     int divisor = matmul_divisor(s, call->a_stride);
     if (divisor < matmul_divisor(s, s->a_stride)) {
         int looser = divisor == 1;
+        choice.prologue = choice.looser[looser].prologue;
         choice.prepare = choice.looser[looser].prepare;
         choice.product = choice.looser[looser].product;
     }

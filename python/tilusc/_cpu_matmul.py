@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _NUMPY = {"f16": "float16", "bf16": "uint16", "f32": "float32"}
 
 
-def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: Any, a_scales: Any = None) -> Any:
+def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: Any, a_scales: Any = None,
+             norm: Any = None) -> Any:
     from .matmul import MOST_ROWS
     problem = plan.problem
     m = 1
@@ -26,7 +27,8 @@ def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: A
     shape = tuple(a.shape[:-1]) + (problem.n,)
     sent = {"bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
             "residual": _bytes("residual", residual, problem.result, m * problem.n, problem.residual),
-            "a_scales": _bytes("a_scales", a_scales, "f32", m, problem.has_a_scales)}
+            "a_scales": _bytes("a_scales", a_scales, "f32", m, problem.has_a_scales),
+            "norm": _bytes("norm", norm, problem.activations, problem.k, problem.prologue == "rms_norm")}
     return _ask(plan, m, a, m, packed, shape, out, sent)
 
 

@@ -87,6 +87,8 @@ TILUS_MATMUL_SEMAPHORES = 262144
 TILUS_OK = 0
 TILUS_OUTPUT_LLVM_IR = 1
 TILUS_OUTPUT_PTX = 0
+TILUS_PROLOGUE_NONE = 0
+TILUS_PROLOGUE_RMS_NORM = 1
 TILUS_RANGE_ABSMAX = 1
 TILUS_RANGE_MINMAX = 0
 TILUS_SEVERITY_ERROR = 0
@@ -534,6 +536,7 @@ class tilus_matmul_call(ctypes.Structure):
         ("ids", c_uint64),
         ("route", c_uint64),
         ("a_scales", c_uint64),
+        ("norm", c_uint64),
     ]
 
 
@@ -601,6 +604,8 @@ class tilus_matmul_problem(ctypes.Structure):
         ("wide_range", c_bool),
         ("reserved", c_ubyte * 2),
         ("product", c_char_p),
+        ("prologue", c_int),
+        ("eps", c_double),
     ]
 
 

@@ -37,7 +37,8 @@ class _Calls(threading.local):
 
 _calls = _Calls()
 _CALL_SIZE = ctypes.sizeof(c.tilus_matmul_call)
-_A_SCALES, _A_SCALES_AT = struct.Struct("@Q"), c.tilus_matmul_call.a_scales.offset
+_ADDRESS = struct.Struct("@Q")
+_A_SCALES_AT, _NORM_AT = c.tilus_matmul_call.a_scales.offset, c.tilus_matmul_call.norm.offset
 
 
 def result_type(name: str) -> torch.dtype:
@@ -54,6 +55,7 @@ class Runner:
         self.k, self.n = problem.k, problem.n
         self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
         self.plain, self.scaled = not problem.residual, problem.has_a_scales
+        self.normed = problem.prologue == "rms_norm"
         self.packed_bytes, self.biases = plan.packed_size, problem.n
         self.run = plan._native.tilus_matmul_run
         self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
@@ -61,17 +63,17 @@ class Runner:
 
     def function(self) -> Callable[..., torch.Tensor]:
         """Returns what multiplies: `multiply`, or an object of tilusc._call, which leaves to it what is not ready."""
-        native = call_module()
+        native = None if self.normed else call_module()
         if native:
             self.product = native.Product(_Native(self))
         return self.product
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, bias: Optional[torch.Tensor],
                  residual: Optional[torch.Tensor], out: Optional[torch.Tensor],
-                 a_scales: Optional[torch.Tensor] = None) -> torch.Tensor:
+                 a_scales: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None) -> torch.Tensor:
         shape = a.shape
         if len(shape) != 2 or shape[0] > MOST_ROWS or shape[0] == 0:
-            return self._reshaped(a, packed, bias, residual, out, a_scales)
+            return self._reshaped(a, packed, bias, residual, out, a_scales, norm)
         m, k = shape
         if k != self.k or a.dtype is not self.activations or a.get_device() != self.device:
             raise ArgumentError(f"a has rows of {k} elements of {a.dtype} on {a.device}, not {self.k} of"
@@ -91,6 +93,7 @@ class Runner:
             self._check_weights(packed, bias)
         more = 0 if residual is None and self.plain else self._check_residual(residual, m)
         scales = 0 if a_scales is None and not self.scaled else self._check_a_scales(a_scales, m)
+        factors = 0 if norm is None and not self.normed else self._check_norm(norm)
         size = self.plan._ready.get((m - 1).bit_length()) or self._prepare(m)
         stream = _stream_of(self.device)
         calls = _calls
@@ -99,14 +102,15 @@ class Runner:
             lent = workspace(self.device, stream, size)
         _CALL.pack_into(calls.buffer, 0, _CALL_SIZE, m, a.data_ptr(), stride, weights, added, more, out.data_ptr(),
                         *lent)
-        _A_SCALES.pack_into(calls.buffer, _A_SCALES_AT, scales)
+        _ADDRESS.pack_into(calls.buffer, _A_SCALES_AT, scales)
+        _ADDRESS.pack_into(calls.buffer, _NORM_AT, factors)
         status = self.run(self.handle, stream, calls.address)
         if status:
             check(status)
         return out
 
     def _reshaped(self, a: torch.Tensor, packed: torch.Tensor, bias: Any, residual: Any, out: Any,
-                  a_scales: Any) -> torch.Tensor:
+                  a_scales: Any, norm: Any) -> torch.Tensor:
         """Multiplies where A has other than two dimensions, no rows, or more than a call takes."""
         shape = (*a.shape[:-1], self.n)
         if a.shape[-1] != self.k:
@@ -115,13 +119,14 @@ class Runner:
             out = torch.empty(shape, dtype=self.result, device=self.place)
         elif tuple(out.shape) != shape:
             raise ArgumentError(f"out has the shape {list(out.shape)}, not {list(shape)}")
+        more = () if norm is None else (norm,)
         rows, results = a.reshape(-1, self.k), out.view(-1, self.n)
         added = None if residual is None else residual.reshape(-1, self.n)
         scales = None if a_scales is None else a_scales.reshape(-1)
         for first in range(0, rows.shape[0], MOST_ROWS):
             part = slice(first, first + MOST_ROWS)
             self.product(rows[part], packed, bias, None if added is None else added[part], results[part],
-                         None if scales is None else scales[part])
+                         None if scales is None else scales[part], *more)
         return out
 
     def _prepare(self, m: int) -> int:
@@ -148,6 +153,15 @@ class Runner:
             raise ArgumentError(f"a_scales is {scales.numel()} elements of {scales.dtype} on {scales.device}, not {m} of"
                                 f" torch.float32 on {self.place}, without gaps")
         return scales.data_ptr()
+
+    def _check_norm(self, norm: Optional[torch.Tensor]) -> int:
+        if (norm is not None) != self.normed:
+            raise ArgumentError(f"norm is {'missing' if self.normed else 'given'}, but the problem says otherwise")
+        if norm.dtype is not self.activations or norm.numel() != self.k or norm.get_device() != self.device or \
+                not norm.is_contiguous():
+            raise ArgumentError(f"norm is {norm.numel()} elements of {norm.dtype} on {norm.device}, not {self.k} of"
+                                f" {self.activations} on {self.place}, without gaps")
+        return norm.data_ptr()
 
     def _check_residual(self, residual: Optional[torch.Tensor], m: int) -> int:
         _check_added("residual", residual, self.problem.residual, m * self.n, self)

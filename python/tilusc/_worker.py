@@ -172,7 +172,7 @@ class Products:
     def _run(self, plan: ctypes.c_void_p, request: Dict[str, Any]) -> bytes:
         size = matmul().tilus_matmul_workspace_size(plan, request["m"])
         result = bytes(request["result_size"])
-        given = ("a", "bias", "residual", "a_scales", "offsets", "ids", "route")
+        given = ("a", "bias", "residual", "a_scales", "norm", "offsets", "ids", "route")
         taken = {name: self.upload(request.get(name)) for name in given}
         taken |= {"c": self.upload(result), "workspace": self.upload(bytes(size)), "weights": self.upload(request["packed"])}
         out = taken["c"]

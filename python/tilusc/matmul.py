@@ -26,6 +26,7 @@ from .runtime import current_device, driver, software
 MOST_ROWS = 65536       # of A in one call of the library
 _ZEROS = {"none": c.TILUS_ZEROS_NONE, "integer": c.TILUS_ZEROS_INTEGER, "float": c.TILUS_ZEROS_FLOAT}
 _FUNCTIONS = {"none": c.TILUS_EPILOGUE_NONE, "silu": c.TILUS_EPILOGUE_SILU, "gelu": c.TILUS_EPILOGUE_GELU}
+_PROLOGUES = {"none": c.TILUS_PROLOGUE_NONE, "rms_norm": c.TILUS_PROLOGUE_RMS_NORM}
 _RANGES = {"minmax": c.TILUS_RANGE_MINMAX, "absmax": c.TILUS_RANGE_ABSMAX}
 _CPU_MODEL = "h200"     # the device that the CPU engine stands for
 
@@ -44,6 +45,8 @@ class Problem(ProblemText):
     With `wide_range` A of f16 may have values from 8188 on.
     `product` is f8e4m3 or i8 where tensor cores of Hopper shall multiply 8 bits, of A in f16 or bf16, which is rounded
     row by row, or of that type, whose rows have scales; empty: f16 or bf16.
+
+    With the `prologue` rms_norm, A is a * rsqrt(mean(a^2) + `eps`) * norm for each row a that `Plan.run` gets.
 
     With `experts` there are so many matrices, and each row of A goes to one: `top`, `gather`, `scatter`, `combine` and
     `multiply` are as docs/matmul.md says of experts."""
@@ -70,9 +73,11 @@ class Problem(ProblemText):
     combine: bool = False
     multiply: bool = False
     wide_range: bool = False
+    prologue: str = "none"
+    eps: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS)):
+        for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS), ("prologue", _PROLOGUES)):
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
         usual = "bf16" if self.activations == "bf16" else "f16"
@@ -99,7 +104,7 @@ class Problem(ProblemText):
     def fields(self) -> Dict[str, Any]:
         """Returns the fields of tilus_matmul_problem."""
         return {**dataclasses.asdict(self), "zeros": _ZEROS[self.zeros], "function": _FUNCTIONS[self.function],
-                "product": self.product or None}
+                "product": self.product or None, "prologue": _PROLOGUES[self.prologue]}
 
     def struct(self) -> ctypes.Structure:
         return sized(c.tilus_matmul_problem,
@@ -311,25 +316,27 @@ class Plan:
     # ---- products ----
 
     def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None,
-            a_scales: Any = None, offsets: Any = None, ids: Any = None, route: Any = None) -> Any:
+            a_scales: Any = None, norm: Any = None, offsets: Any = None, ids: Any = None, route: Any = None) -> Any:
         """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array; `a_scales`, f32 [..], where A is of
-        the problem's product. On a GPU all are torch tensors there, and the product is enqueued on torch's current
+        the problem's product; `norm` [k] of A's type, where the prologue is an RMS norm. On a GPU all are torch tensors there, and the product is enqueued on torch's current
         stream: nothing waits but the first product of a weight, which reads its identity, and nothing is allocated
         but C and, once for each stream and each graph, a workspace. On the plan "cpu" arrays are NumPy's, or torch's in host memory.
 
         Of experts, `offsets`, `ids` (i32) and `route` (f32) are those of tilus_matmul_call; there are as many rows as
         ids, or else as rows of A."""
         if self.problem.experts:
-            if a_scales is not None:
-                raise ArgumentError("a_scales are given, but the problem has experts")
+            if a_scales is not None or norm is not None:
+                raise ArgumentError("a_scales or norm are given, but the problem has experts")
             return self._multiply_experts(a, packed, offsets, ids, route, bias, residual, out)
         if offsets is not None or ids is not None or route is not None:
             raise ArgumentError("offsets, ids or route are given, but the problem has no experts")
+        if norm is not None:
+            return self._multiply(a, packed, bias, residual, out, a_scales, norm)
         return self._multiply(a, packed, bias, residual, out, a_scales)
 
     @functools.cached_property
     def _multiply(self) -> Callable[..., Any]:
-        """The function of a, packed, bias, residual, out and a_scales that multiplies on the device."""
+        """The function of a, packed, bias, residual, out, a_scales and norm that multiplies on the device."""
         if isinstance(self.device, int):
             from ._torch_matmul import Runner
             return Runner(self).function()

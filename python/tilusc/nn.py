@@ -15,7 +15,7 @@ _FLOATS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 
 class QuantizedLinear(torch.nn.Module):
     """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear; + residual, the second argument, where
-    the problem has one.
+    the problem has one; of the RMS norm of x, whose weights are the third, where its prologue is one.
 
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
     `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
@@ -95,7 +95,8 @@ class QuantizedLinear(torch.nn.Module):
             self.plan().prepare(m)
         return self
 
-    def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None,
+                norm: Optional[torch.Tensor] = None) -> torch.Tensor:
         held = self._buffers            # as attributes torch finds them by a function of Python
         if "packed" in held and "bias" in held and "permutation" in held:
             packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
@@ -103,6 +104,8 @@ class QuantizedLinear(torch.nn.Module):
             packed, bias, permutation = self.packed, self.bias, self.permutation
         if permutation is not None:
             x = x.index_select(-1, permutation)
+        if norm is not None:
+            return torch_ops.matmul(x, packed, self.problem_text, bias, residual, norm)
         return torch_ops.matmul(x, packed, self.problem_text, bias, residual)
 
     def extra_repr(self) -> str:

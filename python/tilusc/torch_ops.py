@@ -1,6 +1,6 @@
 """torch.ops.tilusc: products as an operator of torch, for torch.compile, CUDA graphs and export.
 
-    matmul(Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None) -> Tensor
+    matmul(Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None, Tensor? norm=None) -> Tensor
     matmul.out(.., *, Tensor(a!) out) -> ()
     matmul_experts(Tensor a, Tensor packed, str problem, Tensor offsets, Tensor? ids=None, Tensor? route=None,
                    Tensor? bias=None, Tensor? residual=None) -> Tensor
@@ -18,7 +18,7 @@ from ._torch_matmul import result_type
 from .errors import ArgumentError
 from .matmul import Problem, plan
 
-_ARGUMENTS = "Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None"
+_ARGUMENTS = "Tensor a, Tensor packed, str problem, Tensor? bias=None, Tensor? residual=None, Tensor? norm=None"
 _EXPERTS = ("Tensor a, Tensor packed, str problem, Tensor offsets, Tensor? ids=None, Tensor? route=None, Tensor? bias=None,"
             " Tensor? residual=None")
 _library = torch.library.Library("tilusc", "DEF")
@@ -40,17 +40,21 @@ def _find_experts(problem: str, device: int) -> Callable[..., torch.Tensor]:
 
 
 def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
-            residual: Optional[torch.Tensor] = None) -> torch.Tensor:
-    return _find(problem, a.get_device())(a, packed, bias, residual, None)
+            residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None) -> torch.Tensor:
+    multiply = _find(problem, a.get_device())
+    return multiply(a, packed, bias, residual, None) if norm is None else \
+        multiply(a, packed, bias, residual, None, None, norm)
 
 
 def _matmul_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
-                residual: Optional[torch.Tensor] = None, *, out: torch.Tensor) -> None:
-    _find(problem, a.get_device())(a, packed, bias, residual, out)
+                residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None, *,
+                out: torch.Tensor) -> None:
+    multiply = _find(problem, a.get_device())
+    multiply(a, packed, bias, residual, out) if norm is None else multiply(a, packed, bias, residual, out, None, norm)
 
 
 def _fake(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
-          residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+          residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None) -> torch.Tensor:
     known = Problem.parse(problem)
     if a.shape[-1] != known.k:
         raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {known.k}")
@@ -58,7 +62,8 @@ def _fake(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[to
 
 
 def _fake_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
-              residual: Optional[torch.Tensor] = None, *, out: torch.Tensor) -> None:
+              residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None, *,
+              out: torch.Tensor) -> None:
     return None
 
 

@@ -67,11 +67,8 @@ static inline void use_config(tilus_matmul_plan *plan, int64_t m, MatmulConfig c
 {
     Choice *choice = (Choice *)plan_choice(plan, m);
     use_rows(plan, config.rows);
-    choice->config = config;
-    choice->prepare = config.prearranged_a ? kernel_find(plan->matmul, &plan->spec, &config,
-                                                         MATMUL_PREPARE, plan->target) : NULL;
-    choice->product = kernel_find(plan->matmul, &plan->spec, &config, MATMUL_PRODUCT,
-                                  plan->target);
+    *choice = (Choice){.config = config};
+    assert_true(choice_find(plan, choice));
 }
 
 /* Two launches. */

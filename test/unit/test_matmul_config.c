@@ -595,10 +595,19 @@ static void test_shared_bytes(void **state)
          {64, 4, 1, 1, 5, 8, 8, 3, 0, 1, 0, 1}},
         {{.weights = "i8", .n = 63, .k = 512, .activations = "i8", .product = "i8"},
          {128, 2, 1, 1, 3, 8, 16, 3, 0, 1, 0, 1}},
+        {{.weights = "u4", .n = 64, .k = 1024, .group = 128}, {32, 1, 2, 1, 2, 1, 1, 4, 0, 1, 0, 0}},
+        {{.weights = "u4", .n = 64, .k = 1024, .group = 32, .zeros = TILUS_ZEROS_INTEGER},
+         {64, 1, 2, 1, 3, 2, 1, 4, 0, 1, 1, 0}},
+        {{.weights = "u6", .n = 64, .k = 1024, .group = 128, .prologue = TILUS_PROLOGUE_RMS_NORM},
+         {32, 2, 2, 1, 2, 4, 1, 4, 0, 1, 0, 0}},
+        {{.weights = "i4", .n = 64, .k = 2048, .group = 64, .prologue = TILUS_PROLOGUE_RMS_NORM},
+         {32, 2, 4, 1, 2, 1, 1, 4, 0, 1, 1, 0}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
-        MatmulProgram product = matmul_product_program(&cases[i].config);
+        MatmulProgram product = matmul_fuses_prologue(&s, &cases[i].config)
+                                    ? MATMUL_PRODUCT_NORM
+                                    : matmul_product_program(&cases[i].config);
         assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
                          compiled_shared_bytes(&s, &cases[i].config,
                                                matmul_program_of(&s, product)));

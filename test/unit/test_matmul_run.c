@@ -29,8 +29,8 @@ typedef struct Data {
     tilus_matmul_plan *plan;
     int64_t stride;
     double *weights;            /* [n, k], less zero points, times scales */
-    double *a, *bias, *residual;
-    Region packed, a_bytes, bias_bytes, residual_bytes, c, workspace;
+    double *a, *bias, *residual;    /* a: behind the prologue, in rows of `stride` */
+    Region packed, a_bytes, norm_bytes, bias_bytes, residual_bytes, c, workspace;
 } Data;
 
 static tilus_matmul *matmul;
@@ -119,6 +119,33 @@ static void pack_weights(Data *d, const Case *c)
     plain_free(&plain);
 }
 
+/* Returns the number of A's type that is nearest. */
+static double rounded(const MatmulSpec *s, double x)
+{
+    return dtype_decode(s->activations, dtype_encode(s->activations, x));
+}
+
+/* Does the prologue of a row in place, with these weights of the norm. */
+static void prepare_row(const MatmulSpec *s, double *a, const double *norm)
+{
+    double squares = 0;
+    for (int64_t k = 0; k < s->k; k++)
+        squares += a[k] * a[k];
+    double factor = 1 / sqrt(squares / (double)s->k + s->eps);
+    for (int64_t k = 0; k < s->k; k++)
+        a[k] = rounded(s, a[k] * factor * norm[k]);
+}
+
+static void prepare_rows(Data *d, int64_t m)
+{
+    const MatmulSpec *s = &d->plan->spec;
+    double *norm = calloc((size_t)s->k, sizeof(double));
+    d->norm_bytes = random_elements(s->activations, (size_t)s->k, 0.5, 1, norm);
+    for (int64_t i = 0; i < m && s->prologue; i++)
+        prepare_row(s, d->a + i * d->stride, norm);
+    free(norm);
+}
+
 static double *numbers(int64_t count)
 {
     return calloc((size_t)count, sizeof(double));
@@ -141,6 +168,7 @@ static Data make_data(const Case *c)
     pack_weights(&d, c);
     double most = c->magnitude ? c->magnitude : dtype_is_integer(s->activations) ? 100 : 1;
     d.a_bytes = random_elements(s->activations, (size_t)a, most, c->hard, d.a);
+    prepare_rows(&d, c->m);
     d.bias_bytes = random_elements(s->result, (size_t)s->n, 1, 0, d.bias);
     d.residual_bytes = random_elements(s->result, (size_t)all, 1, 0, d.residual);
     d.c.size = (size_t)all * dtype_bits(s->result) / 8;
@@ -154,7 +182,7 @@ static Data make_data(const Case *c)
 
 static void free_data(Data *d)
 {
-    Region *const regions[] = {&d->packed, &d->a_bytes, &d->bias_bytes, &d->residual_bytes,
+    Region *const regions[] = {&d->packed, &d->a_bytes, &d->norm_bytes, &d->bias_bytes, &d->residual_bytes,
                                &d->c, &d->workspace};
     for (size_t i = 0; i < COUNT(regions); i++)
         free(regions[i]->data);
@@ -210,7 +238,8 @@ static tilus_matmul_call call_of(const Case *c, const Data *d)
         .m = c->m, .a = (uintptr_t)d->a_bytes.data, .a_stride = c->a_stride,
         .weights = (uintptr_t)d->packed.data, .bias = (uintptr_t)d->bias_bytes.data,
         .residual = (uintptr_t)d->residual_bytes.data, .c = (uintptr_t)d->c.data,
-        .workspace = (uintptr_t)d->workspace.data, .workspace_size = d->workspace.size};
+        .workspace = (uintptr_t)d->workspace.data, .workspace_size = d->workspace.size,
+        .norm = (uintptr_t)d->norm_bytes.data};
 }
 
 /* Checks that semaphores are 0, as the next product needs. */
@@ -223,8 +252,8 @@ static void assert_semaphores_zero(const Data *d)
 static void run_case(const Case *c)
 {
     Data d = make_data(c);
-    const Region regions[] = {d.packed, d.a_bytes, d.bias_bytes, d.residual_bytes, d.c,
-                              d.workspace};
+    const Region regions[] = {d.packed, d.a_bytes, d.norm_bytes, d.bias_bytes, d.residual_bytes,
+                              d.c, d.workspace};
     const tilus_matmul_call call = call_of(c, &d);
     Product p = product_of(d.plan, plan_choice(d.plan, c->m), c->m);
     if (c->at_once)
@@ -433,6 +462,35 @@ static void computes_epilogues(void **state)
         }
 }
 
+/* A behind a norm and without: in blocks that arrange it, for each number of columns, with sums of
+ * groups and without; and by a program of its own. */
+static void computes_prologues(void **state)
+{
+    (void)state;
+    static const MatmulConfig configs[] = {
+        {64, 1, 2, 1, 2, 1, 1, 4, 0, 1, 1, 0}, {64, 1, 2, 1, 2, 2, 1, 4, 0, 1, 0, 0},
+        {32, 2, 1, 1, 2, 4, 1, 4, 0, 1, 1, 0}, {64, 1, 2, 1, 2, 1, 1, 4, 0, 1, 0, 0},
+        {32, 2, 1, 1, 0, 4, 1, 1, 0, 1, 1, 0}, {32, 2, 1, 1, 2, 8, 2, 1, 0, 1, 0, 0},
+        {64, 1, 2, 1, 2, 1, 1, 2, 0, 1, 1, 0}, {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0},
+    };
+    static const int64_t rows[] = {1, 2, 3, 1, 4, 16, 1, 9};
+    static const struct {
+        int64_t k, a_stride;
+    } sizes[] = {{512, 0}, {1300, 0}, {1018, 1031}, {2048, 2176}};
+    for (int prologue = TILUS_PROLOGUE_NONE; prologue <= TILUS_PROLOGUE_RMS_NORM; prologue++)
+        for (size_t i = 0; i < COUNT(configs); i++) {
+            size_t turn = i + (size_t)prologue;
+            const Case c = {{.weights = turn % 2 ? "u4" : "f6e3m2",
+                             .activations = turn % 3 ? "f16" : "bf16", .n = 70, .result = "f32",
+                             .k = sizes[turn % COUNT(sizes)].k, .group = turn % 2 ? 64 : 128,
+                             .zeros = turn % 2 ? TILUS_ZEROS_INTEGER : TILUS_ZEROS_NONE,
+                             .prologue = (tilus_prologue)prologue, .eps = 0.25},
+                            .m = rows[i], .a_stride = sizes[turn % COUNT(sizes)].a_stride,
+                            .config = configs[i], .at_once = rows[i] == 9 ? 8 : 0};
+            run_case(&c);
+        }
+}
+
 /* More rows than are computed at once. */
 static void computes_in_pieces(void **state)
 {
@@ -529,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(computes_in_both_ranges, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
         cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
+        cmocka_unit_test_setup_teardown(computes_prologues, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),
         cmocka_unit_test_setup_teardown(takes_other_types, open_library, close_library),
     };

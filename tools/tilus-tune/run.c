@@ -352,12 +352,13 @@ static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
         s->left++;
         r->total++;
         c->pack = compiler_want(r->compiler, spec, &c->config, MATMUL_PACK);
-        if (c->config.prearranged_a)
+        bool prepares = matmul_prepares(spec, &c->config);
+        if (prepares)
             c->prepare = compiler_want(r->compiler, spec, &c->config,
                                        matmul_prepare_program(&c->config));
         c->product = compiler_want(r->compiler, spec, &c->config,
                                    matmul_product_program(&c->config));
-        if (!c->pack || (c->config.prearranged_a && !c->prepare) || !c->product)
+        if (!c->pack || (prepares && !c->prepare) || !c->product)
             return false;
     }
     return true;

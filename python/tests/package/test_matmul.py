@@ -1,4 +1,5 @@
 """Products on the CPU engine, packing for devices that are not there."""
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -117,6 +118,26 @@ def test_products_of_bytes():
     exact = a.astype(np.float64) @ dequantize(q, given).T
     assert np.max(np.abs(c - exact)) < 2e-2 * np.max(np.abs(exact))
     assert Problem.parse(str(rounded)) == rounded
+
+
+def test_prologue():
+    random, n, k = np.random.default_rng(2), 64, 512
+    base = Problem("u4", n, k, 128, "integer")
+    quantized = quantize(random.normal(0, 1, (n, k)).astype(np.float32), base)
+    packed, dense = plan(base, "cpu").pack(*quantized), dequantize(quantized, base).T
+    x = random.normal(0, 1, (3, k)).astype(np.float16)
+    norm = random.uniform(0.5, 1.5, k).astype(np.float16)
+    wide = x.astype(np.float64)
+    exact = wide / np.sqrt(np.square(wide).mean(1, keepdims=True) + 0.5) * norm @ dense
+    problem = dataclasses.replace(base, prologue="rms_norm", eps=0.5)
+    assert Problem.parse(str(problem)) == problem
+    for m in (1, 3):
+        c = plan(problem, "cpu").run(x[:m], packed, norm=norm)
+        assert np.max(np.abs(c - exact[:m])) < 4e-3 * np.max(np.abs(exact))
+    with pytest.raises(tilusc.ArgumentError, match="norm is missing"):
+        plan(problem, "cpu").run(x, packed)
+    with pytest.raises(tilusc.ArgumentError, match="prologue is 'norm'"):
+        Problem("u4", n, k, prologue="norm")
 
 
 def test_quantized_is_near():
