@@ -196,6 +196,21 @@ static double expect_time(const MatmulTuning *t, const Query *q)
                     matmul_floor(&t->spec, t->m, q->device));
 }
 
+/* Has scales act on weights in what was measured with scales on sums. Floats, which take more
+ * instructions then than four warps issue, get two blocks in the place of one if they fit. */
+static void put_scales_on_weights(MatmulConfig *c, const Query *q)
+{
+    enum { WARPS = 4, STAGES = 2, BLOCKS = 2 };
+    MatmulConfig two = *c;
+    c->scale_weights = two.scale_weights = 1;
+    two.per_sm = BLOCKS;
+    two.stages = STAGES;
+    if (dtype_is_float(q->spec->stored) && c->per_sm == 1 && c->stages > STAGES &&
+        c->warps_n * c->warps_k <= WARPS && !matmul_by_wgmma(c) &&
+        matmul_config_fits(q->spec, &two, q->device))
+        *c = two;
+}
+
 static void consider(Best *best, const MatmulTuning *t, MatmulSource source, const Query *q)
 {
     Rank rank;
@@ -208,7 +223,8 @@ static void consider(Best *best, const MatmulTuning *t, MatmulSource source, con
     MatmulConfig c = t->config;
     if (t->m != q->bucket)
         c.columns = (int)q->bucket;
-    c.scale_weights |= matmul_scales_weights_only(q->spec);
+    if (matmul_scales_weights_only(q->spec) && !c.scale_weights)
+        put_scales_on_weights(&c, q);
     bool exact = rank.type == 0 && rank.bucket == 0 && rank.rest == 0;
     if (matmul_config_fits(q->spec, &c, q->device))
         *best = (Best){true, rank, {c, source, exact, us}};
@@ -301,12 +317,16 @@ static bool is_tuned(const Best *best)
     return best->found && best->rank.bucket == 0;
 }
 
+enum { ROWS_SCALED = 64 };      /* the most where scales of 8 groups of 128 of k act on weights */
+
 /* Microseconds in a bucket, as matmul_table_rows counts them; negative: nothing fits. */
 static double time_of_rows(const Query *any, int rows)
 {
     Query q = *any;
     q.rows = rows;
     Best tuned = find_tuning(any), own = find_tuning(&q);
+    if (matmul_scales_weights_only(q.spec) && rows > ROWS_SCALED)
+        return -1;
     if (is_tuned(&tuned) && is_tuned(&own) && own.rank.type == tuned.rank.type)
         return own.choice.us;
     Best modelled = find_cheapest(&q, false);

@@ -517,9 +517,32 @@ static void test_refused_text(void **state)
     }
 }
 
+/* Groups of 16 take what was measured of others, with scales on weights: floats in two blocks a
+ * multiprocessor, none in packed blocks of 128 rows. */
+static void test_groups_of_16(void **state)
+{
+    (void)state;
+    char message[256];
+    MatmulTable *t;
+    MatmulChoice c;
+    const MatmulDevice d = device_of("NVIDIA H200");
+    assert_true(matmul_table_open(NULL, &t, message, sizeof message));
+    MatmulSpec s = spec_of("u4", TILUS_ZEROS_INTEGER, 57344, 8192);
+    s.group = 16;
+    assert_int_equal(matmul_table_rows(t, &s, &d), 64);
+    s = spec_of("f4e2m1", TILUS_ZEROS_NONE, 57344, 8192);
+    assert_true(matmul_table_config(t, &s, 64, 1, &d, &c));
+    assert_true(!c.config.scale_weights && c.config.per_sm == 1 && c.config.stages == 3);
+    s.group = 16;
+    assert_true(matmul_table_config(t, &s, 64, 1, &d, &c));
+    assert_true(c.config.scale_weights && c.config.per_sm == 2 && c.config.stages == 2);
+    matmul_table_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_groups_of_16),
         cmocka_unit_test(test_exact),       cmocka_unit_test(test_preferences),
         cmocka_unit_test(test_other_types), cmocka_unit_test(test_other_groups),
         cmocka_unit_test(test_expected_time), cmocka_unit_test(test_user_of_other_type),
