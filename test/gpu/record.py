@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes bench/results/gpu-check-h200.md from the output of a GPU check.
 
-    test/gpu/record.py CHECK SANITIZERS
+    test/gpu/record.py CHECK [SANITIZERS]
 
 CHECK is what `scripts/gpu-check run` printed, SANITIZERS what
-`test/gpu/run.py --only sanitizers` did, of the same revision.
+`test/gpu/run.py --only sanitizers` did, of the same revision; without it
+the record says nothing of sanitizers.
 """
 import pathlib
 import re
@@ -53,21 +54,26 @@ def products(text):
     return PRODUCTS.format(counts=counts[-1]) if counts else ""
 
 
-def main():
-    check, sanitizers = (pathlib.Path(name).read_text() for name in sys.argv[1:3])
-    where = check.splitlines()[0].split("; ", 1)[1]
-    cases = [f"{verdict} {name.rstrip()}" for verdict, name, _ in verdicts(check)]
-    total = re.findall(r"^\d+ passed, \d+ failed$", check, re.MULTILINE)[-1]
+def sanitizer_table(text):
+    """What each tool of compute-sanitizer said of its cases."""
     tools = {}
-    for verdict, _, tool in verdicts(sanitizers):
+    for verdict, _, tool in verdicts(text):
         tools.setdefault(tool, []).append(verdict == "PASS")
     runs = [run for tool in tools.values() for run in tool]
     rows = "".join(f"| {name} | {len(tool)} | {sum(tool)} |\n" for name, tool in tools.items())
+    return "\n" + SANITIZERS.format(clean=sum(runs), count=len(runs)) + rows
+
+
+def main():
+    check, *sanitizers = (pathlib.Path(name).read_text() for name in sys.argv[1:])
+    where = check.splitlines()[0].split("; ", 1)[1]
+    cases = [f"{verdict} {name.rstrip()}" for verdict, name, _ in verdicts(check)]
+    total = re.findall(r"^\d+ passed, \d+ failed$", check, re.MULTILINE)[-1]
     RESULT.write_text(HEAD.format(where=where, products=products(check)) +
-                      "\n```\n" + "\n".join(cases + [total]) + "\n```\n\n" +
-                      SANITIZERS.format(clean=sum(runs), count=len(runs)) + rows)
+                      "\n```\n" + "\n".join(cases + [total]) + "\n```\n" +
+                      "".join(map(sanitizer_table, sanitizers)))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main() if len(sys.argv) == 3 else __doc__)
+    sys.exit(main() if len(sys.argv) in (2, 3) else __doc__)
