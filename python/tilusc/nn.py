@@ -29,6 +29,8 @@ class QuantizedLinear(torch.nn.Module):
             raise ArgumentError("a layer has no experts, and a bias where its problem has one")
         self.problem, self.problem_text, self.packed_for = problem, str(problem), packed_for
         self.in_features = problem.k if permutation is None else int(permutation.max()) + 1
+        if problem.prologue != "none" and self.in_features != problem.k:
+            raise ArgumentError(f"a norm is of all {problem.k} columns, but the permutation takes {self.in_features}")
         self.out_features = problem.n
         self.register_buffer("packed", packed)
         self.register_buffer("bias", bias)
@@ -104,6 +106,7 @@ class QuantizedLinear(torch.nn.Module):
             packed, bias, permutation = self.packed, self.bias, self.permutation
         if permutation is not None:
             x = x.index_select(-1, permutation)
+            norm = None if norm is None else norm.index_select(0, permutation)
         if norm is not None:
             return torch_ops.matmul(x, packed, self.problem_text, bias, residual, norm)
         return torch_ops.matmul(x, packed, self.problem_text, bias, residual)

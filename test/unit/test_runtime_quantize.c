@@ -267,7 +267,7 @@ static bool is_weight(const char *type)
 }
 
 static const char *const values_types[] = {"f16", "bf16", "f32"};
-static const int64_t groups[] = {0, 32, 64, 128, 96};
+static const int64_t groups[] = {0, 16, 32, 48, 64, 128, 96};
 
 static void every_type_group_and_zero_is_as_the_reference(void **state)
 {
@@ -401,7 +401,7 @@ static const Refusal refusals[] = {
     {HOW(.scales = "f32"), "scales is 'f32', not f16 or bf16"},
     {HOW(.n = 0), "n is 0, not 1 to 1048576"},
     {HOW(.k = INT64_MAX), "k is 9223372036854775807, not 1 to 8388608"},
-    {HOW(.group = 48), "group is 48, not 0 or a multiple of 32"},
+    {HOW(.group = 40), "group is 40, not 0 or a multiple of 16"},
     {HOW(.group = -32), "group is -32"},
     {HOW(.zeros = (tilus_zeros)3), "zeros is 3, not 0, 1 or 2"},
     {HOW(.weights = "f4e2m1", .zeros = TILUS_ZEROS_INTEGER), "but weights are f4e2m1"},

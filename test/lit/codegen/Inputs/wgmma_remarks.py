@@ -1,6 +1,6 @@
-"""Assembles every program of the folders or files given that has a dot_async, with each set of
-parameters of its `// ARGS:` lines (with --short, one of each program and element type T), and
-prints ptxas's remarks of serialized products (C75xx), warnings and errors; then how many modules
+"""Assembles every program of the folders or files given that has a dot_async, its own or an imported
+one, with each set of parameters of its `// ARGS:` lines (with --short, one of each program and types:
+other tiles and masks are left out), and prints ptxas's remarks of serialized products (C75xx), warnings and errors; then how many modules
 there were."""
 
 import os
@@ -35,11 +35,20 @@ def parameter_sets(text):
 
 
 def one_of_each_type(sets):
-    """The first set of each program and type T."""
+    """The first set of each program and types, whose names begin with a letter."""
     first = {}
     for options in sets:
-        first.setdefault(tuple(o for o in options if o.startswith(("--program=", "-DT="))), options)
+        first.setdefault(tuple(o for o in options if re.match(r"--program=|-D\w+=[a-z]", o)), options)
     return list(first.values())
+
+
+def has_products(path, depth=0):
+    """Says whether a file, or one that a whole program imports, has a dot_async."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    imports = re.findall(r'^ *import "(.*)"', text, re.M) if depth or "// ARGS:" in text else []
+    return "dot_async" in text or any(has_products(os.path.join(os.path.dirname(path), name), depth + 1)
+                                      for name in imports)
 
 
 def remarks(tools, ptxas, source, options, folder):
@@ -60,11 +69,10 @@ def main():
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         for source in sources(paths):
-            with open(source, encoding="utf-8") as file:
-                text = file.read()
-            if "dot_async" not in text:
+            if not has_products(source):
                 continue
-            sets = parameter_sets(text)
+            with open(source, encoding="utf-8") as file:
+                sets = parameter_sets(file.read())
             for options in one_of_each_type(sets) if short else sets:
                 count += 1
                 for line in remarks(tools, ptxas, source, options, folder):
