@@ -2,6 +2,7 @@
 #include "matmul/config.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -243,10 +244,10 @@ static bool check_prologue(MatmulSpec *s, const tilus_matmul_problem *p, Message
 {
     if ((unsigned)p->prologue > TILUS_PROLOGUE_RMS_NORM)
         return fail(message, "prologue is %d, not a tilus_prologue", (int)p->prologue);
-    if (!(p->eps >= 0 && p->eps < INFINITY))
-        return fail(message, "eps is %g, not a number from 0 on", p->eps);
+    if (!(p->eps >= 0 && p->eps <= FLT_MAX))
+        return fail(message, "eps is %g, not a number from 0 on that f32 has", p->eps);
     if (p->prologue == TILUS_PROLOGUE_NONE)
-        return true;
+        return p->eps == 0 || fail(message, "eps is %g, but there is no prologue", p->eps);
     if (s->activations != DTYPE_f16 && s->activations != DTYPE_bf16)
         return fail(message, "prologue is given, but activations is \"%s\", neither f16 nor bf16",
                     p->activations);

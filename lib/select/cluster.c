@@ -72,7 +72,7 @@ static bool sees(const Op *op, const OpAccess *access, const Op *writer)
 static bool find_semaphores(Op *op, void *data)
 {
     Written *w = data;
-    w->by_semaphores = op_sync(op) == SYNC_ACQUIRE || op_sync(op) == SYNC_RELEASE;
+    w->by_semaphores = op_sync(op) == SYNC_ACQUIRE;
     return !w->by_semaphores;
 }
 

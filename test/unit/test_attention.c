@@ -232,11 +232,14 @@ static bool is_eight(const tilus_attention_problem *p)
     return !strcmp(p->type, "f8e4m3");
 }
 
+/* Returns scales of q, k and v of each of count / 3 heads. */
 static Tensor random_scales(int64_t count)
 {
     Tensor t = tensor("f32", count);
     for (size_t i = 0; i < t.count; i++)
         t.values[i] = 1.25 + draw() / 2;
+    if (count > 3)
+        t.values[2 * count / 3 - 1] = 0;    /* of k, as of a head of zeros */
     upload(&t);
     return t;
 }

@@ -61,6 +61,8 @@ static void says_what_is_wrong_with_a_problem(void **state)
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .group = 40}, "group is 40"},
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .prologue = 2}, "prologue is 2"},
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .eps = -1}, "eps is -1"},
+        {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .prologue = 1, .eps = 1e39}, "eps is 1e+39"},
+        {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .eps = 1}, "eps is 1, but there is no prologue"},
         {{PROBLEM, .weights = "u4", .n = 1, .k = 1, .experts = 2, .prologue = 1},
          "prologue is given, but experts are, too"},
         {{PROBLEM, .weights = "u4", .activations = "i8", .n = 1, .k = 1, .prologue = 1},
