@@ -214,7 +214,8 @@ typedef struct tilus_attention_call {
     uint64_t scales;            /* decode, caches of codes: f16 [rows of the cache, 2 * groups] of
                                    scales of k and of v; of u2 .. u8 [.., 4 * groups], behind them
                                    the zero points of k and of v. Forward of "f8e4m3": f32
-                                   [3, kv_heads], by which q, k and v are multiplied */
+                                   [3, kv_heads], by which q, k and v are multiplied, above 0,
+                                   also of tensors of zeros (1e-12 does) */
     uint64_t table;             /* not forward: i32 [batch, columns], pages of each sequence */
     uint64_t lengths;           /* not forward: i32 [batch], tokens of each, 0 to columns * page */
     uint64_t workspace;

@@ -258,7 +258,7 @@ typedef struct tilus_matmul_call {
                                    compute it, which the first such run loads */
     uint64_t weights;           /* as packed */
     uint64_t bias, residual;    /* where the problem has them, else 0 */
-    uint64_t c;                 /* [m, n], which may be the residual */
+    uint64_t c;                 /* [m, n], which may be the residual, not a */
     uint64_t workspace;         /* its TILUS_MATMUL_SEMAPHORES bytes are 0 */
     size_t workspace_size;      /* at least tilus_matmul_workspace_size */
     uint64_t weights_identity;  /* tilus_matmul_packed.identity of the weights, which the run

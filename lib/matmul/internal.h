@@ -80,7 +80,7 @@ typedef struct Choice {
     bool exact;                 /* measured for this very problem and bucket */
     double us, floor;           /* measured or expected, and of reading alone */
     double usual_us;            /* where it is batch invariant: without that; else 0 */
-    Kernel *prologue;           /* in front of these; NULL: none, or `prepare` does it */
+    Kernel *prologue;           /* in front of these; NULL: none, or the product does it */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
     Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
     struct {

@@ -3,13 +3,13 @@
  * The workspace, each part at a multiple of 256 bytes:
  *
  *     flags           i32[columns, blocks]                 semaphores, in a fixed area
+ *     plain A         [m, k], behind a prologue that has a launch of its own
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange and @quantize do
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
  *     list            i32[tiles, 4]                        of rows of experts
  *     results         [m, n], before rows of a token are combined
  *     scales of rows  f32[m], of A in 8 bits
- *     plain A         [m, k], behind a prologue that has a launch of its own
  *
  * where `columns` counts tiles of 8 * TILES rows of A. So many rows that the semaphores do
  * not suffice are several products, one after the other. */

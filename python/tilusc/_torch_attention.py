@@ -185,8 +185,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: 
     `window` has the columns that a row sees before and after its own; `mask` is [masks, rows, columns], of q's type,
     which is added, or of bool.
 
-    q, k and v of float8_e4m3fn have `scales`, float32 [3, heads of k], by which q, k and v are multiplied; o and an added
-    mask are of `out_dtype`, bfloat16 or float16, then."""
+    q, k and v of float8_e4m3fn have `scales`, float32 [3, heads of k], by which q, k and v are multiplied, above 0,
+    also of tensors of zeros (1e-12 does); o and an added mask are of `out_dtype`, bfloat16 or float16, then."""
     ragged = q_starts is not None
     if ragged != (k_starts is not None):
         raise ArgumentError(f"q_starts and k_starts: {'k_starts' if ragged else 'q_starts'} is missing")

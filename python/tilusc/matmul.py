@@ -318,9 +318,10 @@ class Plan:
     def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None,
             a_scales: Any = None, norm: Any = None, offsets: Any = None, ids: Any = None, route: Any = None) -> Any:
         """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array; `a_scales`, f32 [..], where A is of
-        the problem's product; `norm` [k] of A's type, where the prologue is an RMS norm. On a GPU all are torch tensors there, and the product is enqueued on torch's current
-        stream: nothing waits but the first product of a weight, which reads its identity, and nothing is allocated
-        but C and, once for each stream and each graph, a workspace. On the plan "cpu" arrays are NumPy's, or torch's in host memory.
+        the problem's product; `norm` [k] of A's type, where the prologue is an RMS norm. On a GPU all are torch tensors
+        there, and the product is enqueued on torch's current stream: nothing waits but the first product of a weight,
+        which reads its identity, and nothing is allocated but C and, once for each stream and each graph, a workspace.
+        On the plan "cpu" arrays are NumPy's, or torch's in host memory.
 
         Of experts, `offsets`, `ids` (i32) and `route` (f32) are those of tilus_matmul_call; there are as many rows as
         ids, or else as rows of A."""

@@ -127,7 +127,8 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          &s->weights, NULL},
         {"activations", "type", "of A: f16, bf16, f8e4m3, f8e5m2, i8 (default f16)",
          OPTION_STRING, &s->activations, NULL},
-        {"scales", "type", "of scales: f16, bf16 (default bf16 where A is, else f16)",
+        {"scales", "type", "of scales: f16, bf16, of plan and kernels also f8e4m3 (default bf16 "
+         "where A is, else f16)",
          OPTION_STRING, &s->scales, NULL},
         {"result", "type", "of C: f16, bf16, f32 (default that of the scales)", OPTION_STRING,
          &s->result, NULL},
