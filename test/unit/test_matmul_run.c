@@ -484,7 +484,7 @@ static void computes_prologues(void **state)
                              .activations = turn % 3 ? "f16" : "bf16", .n = 70, .result = "f32",
                              .k = sizes[turn % COUNT(sizes)].k, .group = turn % 2 ? 64 : 128,
                              .zeros = turn % 2 ? TILUS_ZEROS_INTEGER : TILUS_ZEROS_NONE,
-                             .prologue = (tilus_prologue)prologue, .eps = 0.25},
+                             .prologue = (tilus_prologue)prologue, .eps = prologue ? 0.25 : 0},
                             .m = rows[i], .a_stride = sizes[turn % COUNT(sizes)].a_stride,
                             .config = configs[i], .at_once = rows[i] == 9 ? 8 : 0};
             run_case(&c);
