@@ -1,4 +1,5 @@
 """The package with torch: on this machine by the CPU engine, on a GPU where there is one."""
+import dataclasses
 import statistics
 import threading
 import time
@@ -57,6 +58,21 @@ def test_linear(device, dtype):
     assert "weights=u8" in repr(layer)
     layer.bias = torch.nn.Parameter(layer.bias, requires_grad=False)
     assert torch.equal(layer(x), y)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_linear_behind_a_norm(device):
+    """An RMS norm of the rows, whose weights meet the columns that the layer takes them from."""
+    layer, linear = make_layer(device)
+    order = torch.randperm(256).to(layer.packed.device)
+    behind = QuantizedLinear(dataclasses.replace(layer.problem, prologue="rms_norm", eps=0.5), layer.packed, layer.bias,
+                             order, layer.packed_for)
+    x, norm = torch.randn(3, 256, device=device).half(), torch.rand(256, device=device).half() + 0.5
+    normed = (x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 0.5) * norm.float()).half()
+    want = layer(normed[:, order])
+    assert near(behind(x, None, norm), want) and near(behind(x[:1], None, norm), want[:1])
+    with pytest.raises(tilusc.ArgumentError, match="takes 255"):
+        QuantizedLinear(behind.problem, layer.packed, layer.bias, order.clamp(max=254), layer.packed_for)
 
 
 def test_tensors_reach_the_library_without_ctypes():
