@@ -36,7 +36,7 @@ typedef enum tilus_epilogue {
     TILUS_EPILOGUE_GELU     /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
 } tilus_epilogue;
 
-/* What becomes A on the way to the product. */
+/* Names what the product does to the rows that it takes before it multiplies them. */
 typedef enum tilus_prologue {
     TILUS_PROLOGUE_NONE,
     TILUS_PROLOGUE_RMS_NORM     /* A = a * rsqrt(mean of the row's a^2 + eps) * norm */

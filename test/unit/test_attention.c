@@ -534,7 +534,7 @@ static void computes_forward(void **state)
         check_forward(&cases[i]);
 }
 
-/* Of 8-bit floats: v is arranged in a workspace of NaN. */
+/* Computes with 8-bit floats: v is arranged in a workspace that begins as NaN. */
 static void computes_forward_of_eight_bits(void **state)
 {
     (void)state;
