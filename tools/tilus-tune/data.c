@@ -100,14 +100,24 @@ static double deviation(const Data *d)
     return sqrt(squares / PERIOD);
 }
 
-/* Results are of about the size of 1. */
+static size_t scale_bytes(const Data *d)
+{
+    return dtype_bits(d->spec.scales) / 8;
+}
+
+/* Makes results of about the size of 1. Scales of 8 bits leave that to the factor. */
 static void make_scales(Data *d, uint64_t *random)
 {
     double a = dtype_is_float(d->spec.activations) ? 1 : 25;
     double size = 1 / (sqrt((double)d->spec.k) * a * (deviation(d) + 0.3));
-    uint16_t *scales = d->scales = malloc(d->scales_size);
-    for (size_t i = 0; scales && i < d->scales_size / 2; i++)
-        scales[i] = (uint16_t)dtype_encode(d->spec.scales, size * (0.5 + draw_real(random)));
+    size_t bytes = scale_bytes(d);
+    char *scales = d->scales = malloc(d->scales_size);
+    d->factor = matmul_has_factor(&d->spec) ? (float)size : 1;
+    size /= (double)d->factor;
+    for (size_t i = 0; scales && i < d->scales_size; i += bytes) {
+        uint64_t code = dtype_encode(d->spec.scales, size * (0.5 + draw_real(random)));
+        memcpy(scales + i, &code, bytes);
+    }
 }
 
 /* Integers from the middle of the codes, or floats of their size. */
@@ -128,7 +138,10 @@ static void make_zeros(Data *d, uint64_t *random)
 
 static double scale_at(const Data *d, int64_t n, int64_t group)
 {
-    return dtype_decode(d->spec.scales, ((const uint16_t *)d->scales)[n * d->groups + group]);
+    uint64_t code = 0;
+    memcpy(&code, (const char *)d->scales + (size_t)(n * d->groups + group) * scale_bytes(d),
+           scale_bytes(d));
+    return (double)d->factor * dtype_decode(d->spec.scales, code);
 }
 
 static double zero_at(const Data *d, int64_t n, int64_t group)
@@ -224,7 +237,7 @@ bool data_make(Data *d, const MatmulSpec *spec, int64_t m)
     d->zero_bytes = (int[]){0, 1, 2}[spec->zeros];
     size_t bits = (size_t)spec->n * (size_t)spec->k * dtype_bits(spec->weights);
     d->codes_size = ceil_div_size(bits, 8);
-    d->scales_size = (size_t)spec->n * (size_t)d->groups * 2;
+    d->scales_size = (size_t)spec->n * (size_t)d->groups * scale_bytes(d);
     d->zeros_size = (size_t)spec->n * (size_t)d->groups * (size_t)d->zero_bytes;
     d->a_size = (size_t)m * (size_t)spec->k * dtype_bits(spec->activations) / 8;
     d->columns = spec->n < DATA_COLUMNS ? (int)spec->n : DATA_COLUMNS;

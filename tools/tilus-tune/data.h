@@ -22,6 +22,7 @@ typedef struct Data {
     int zero_bytes;             /* of a zero point, 0: there are none */
     void *codes, *scales, *zeros, *a;       /* [n, k] without gaps, [n, groups], [m, k] */
     size_t codes_size, scales_size, zeros_size, a_size;
+    float factor;               /* of all of C, with scales of f8e4m3; else 1 */
     double *sums;               /* y */
     int columns;                /* min(n, DATA_COLUMNS) */
     float *weights;             /* [columns, k], those of B */

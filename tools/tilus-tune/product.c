@@ -33,6 +33,7 @@ bool shape_open(Shape *s, Engine *engine, const Data *d)
            upload(engine, d->codes, d->codes_size, &s->codes) &&
            upload(engine, d->scales, d->scales_size, &s->scales) &&
            upload(engine, d->zeros, d->zeros_size, &s->zeros) &&
+           upload(engine, &d->factor, sizeof d->factor, &s->factor) &&
            upload(engine, d->a, d->a_size, &s->a) &&
            engine->allocate(engine, result_bytes(d, d->m), &s->c);
 }
@@ -44,7 +45,7 @@ void shape_close(Shape *s)
         return;
     for (int i = 0; i < ROWS_KINDS; i++)
         e->release(e, s->weights[i].packed);
-    const uint64_t all[] = {s->codes, s->scales, s->zeros, s->a, s->c, s->workspace};
+    const uint64_t all[] = {s->codes, s->scales, s->zeros, s->factor, s->a, s->c, s->workspace};
     for (size_t i = 0; i < COUNT(all); i++)
         e->release(e, all[i]);
     tilus_matmul_close(s->matmul);
@@ -97,9 +98,12 @@ static unsigned count_copies(size_t cache, size_t bytes)
 static bool pack_copies(const Trial *t, const Weights *w)
 {
     const Shape *s = t->shape;
-    const tilus_matmul_weights plain = {sizeof plain, (const void *)(uintptr_t)s->codes,
-                                        (const void *)(uintptr_t)s->scales,
-                                        (const void *)(uintptr_t)s->zeros, .transposed = true};
+    bool factor = matmul_has_factor(&s->data->spec);
+    const tilus_matmul_weights plain = {
+        .struct_size = sizeof plain, .codes = (const void *)(uintptr_t)s->codes,
+        .scales = (const void *)(uintptr_t)s->scales,
+        .zeros = factor ? NULL : (const void *)(uintptr_t)s->zeros,
+        .factor = factor ? (const void *)(uintptr_t)s->factor : NULL, .transposed = true};
     bool ok = true;
     for (unsigned i = 0; ok && i < w->copies; i++) {
         const KernelLaunch l = pack_launch(t->plan, &plain, w->packed + i * w->stride);

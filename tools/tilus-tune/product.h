@@ -22,7 +22,7 @@ typedef struct Shape {
     Engine *engine;
     const Data *data;
     tilus_matmul *matmul;       /* names of kernels; it has none */
-    uint64_t codes, scales, zeros, a, c, workspace;
+    uint64_t codes, scales, zeros, factor, a, c, workspace;
     size_t workspace_size;      /* which grows as candidates want it */
     Weights weights[ROWS_KINDS];
 } Shape;

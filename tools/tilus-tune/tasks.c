@@ -114,11 +114,10 @@ static bool make_spec(const Settings *s, const char *weights, const char *shape,
         .result = s->result, .group = s->group};
     if (!read_shape(shape, &p.k, &p.n) || !read_zeros(zeros, &p.zeros))
         return false;
-    if (!matmul_spec(&p, spec, message, sizeof message)) {
+    bool ok = matmul_spec(&p, spec, message, sizeof message);
+    if (!ok)
         fprintf(stderr, "%s: error: %s\n", TOOL, message);
-        return false;
-    }
-    return !matmul_has_factor(spec) || fail("option '--scales'", s->scales, "f16 or bf16");
+    return ok;
 }
 
 /* The lists of options that tasks combine. */
