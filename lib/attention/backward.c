@@ -46,9 +46,9 @@ static tilus_status check_gradients(const tilus_attention_plan *plan,
         {"gradients: dq", g->dq, 16, true}, {"gradients: dk", g->dk, 16, true},
         {"gradients: dv", g->dv, 16, true}, {"gradients: q_starts", g->q_starts, 4, ragged},
         {"gradients: k_starts", g->k_starts, 4, ragged}};
-    const Memory memory = {"gradients", all, sizeof all / sizeof *all, g->workspace,
-                           g->workspace_size};
-    return attention_check_memory(&memory, size);
+    const CallMemory memory = {all, sizeof all / sizeof *all, "gradients: workspace", g->workspace,
+                               g->workspace_size};
+    return library_check_memory(&memory, size, ", and the shape needs");
 }
 
 /* Sets all that the three programs take, but `longest`, which is of q or of k. */

@@ -89,18 +89,6 @@ tilus_status attention_take_problem(const tilus_attention_problem *given,
 tilus_status attention_take_shape(const tilus_attention_plan *plan,
                                   const tilus_attention_shape *given, tilus_attention_shape *own);
 
-/* Memory that a call (`object`: "call") gives: its tensors, and the workspace. */
-typedef struct Memory {
-    const char *object;
-    const Address *tensors;
-    size_t count;
-    uint64_t workspace;
-    size_t workspace_size;
-} Memory;
-
-/* Refuses wrong tensors, and a workspace of fewer than `size` bytes or of another alignment. */
-tilus_status attention_check_memory(const Memory *memory, size_t size);
-
 /* ---- plans -------------------------------------------------------------- */
 
 struct tilus_attention_plan {

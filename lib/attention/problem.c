@@ -2,7 +2,6 @@
 #include "attention/internal.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- fields of problems ------------------------------------------------- */
@@ -298,19 +297,4 @@ tilus_status attention_take_shape(const tilus_attention_plan *plan, const Shape 
         {"shape: reserved[2]", s->reserved[2], 0, 0}, {"shape: reserved[3]", s->reserved[3], 0, 0}};
     status = check_ranges(ranges, sizeof ranges / sizeof *ranges);
     return status == TILUS_OK && forward ? check_forward(p, s) : status;
-}
-
-/* ---- memory ------------------------------------------------------------- */
-
-tilus_status attention_check_memory(const Memory *m, size_t size)
-{
-    char field[64];
-    tilus_status status = library_check_addresses(m->tensors, m->count);
-    if (status != TILUS_OK)
-        return status;
-    if (m->workspace_size < size)
-        return library_refuse("%s: workspace_size is %zu, and the shape needs %zu", m->object,
-                              m->workspace_size, size);
-    snprintf(field, sizeof field, "%s: workspace", m->object);
-    return size ? library_check_address(field, m->workspace, ATTENTION_ALIGN) : TILUS_OK;
 }

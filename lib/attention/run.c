@@ -15,10 +15,11 @@ static tilus_status check_call(const tilus_attention_plan *plan, const tilus_att
         {"call: sinks", c->sinks, 4, p->sinks}, {"call: mask", c->mask, 16, p->mask},
         {"call: q_starts", c->q_starts, 4, p->ragged},
         {"call: k_starts", c->k_starts, 4, p->ragged},
-        {"call: scales", c->scales, plan->eight ? 4 : 16, plan->cache || plan->eight}, {"call: table", c->table, 4, !forward},
-        {"call: lengths", c->lengths, 4, !forward}};
-    const Memory memory = {"call", all, sizeof all / sizeof *all, c->workspace, c->workspace_size};
-    return attention_check_memory(&memory, size);
+        {"call: scales", c->scales, plan->eight ? 4 : 16, plan->cache || plan->eight},
+        {"call: table", c->table, 4, !forward}, {"call: lengths", c->lengths, 4, !forward}};
+    const CallMemory memory = {all, sizeof all / sizeof *all, "call: workspace", c->workspace,
+                               c->workspace_size};
+    return library_check_memory(&memory, size, ", and the shape needs");
 }
 
 /* ---- launches ----------------------------------------------------------- */

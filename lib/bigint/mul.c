@@ -142,19 +142,17 @@ size_t bigint_launches(const tilus_bigint_plan *plan, const tilus_bigint_call *c
 
 /* ---- calls -------------------------------------------------------------- */
 
-static tilus_status check_workspace(const tilus_bigint_plan *plan, const tilus_bigint_call *call)
+static tilus_status check_memory(const tilus_bigint_plan *plan, const tilus_bigint_call *call)
 {
-    size_t wanted = plan->space.size;
-    if (call->workspace_size < wanted)
-        return library_refuse("call: workspace_size is %zu, and the plan needs %zu",
-                              call->workspace_size, wanted);
-    return wanted ? library_check_address("call: workspace", call->workspace, BIGINT_ALIGN)
-                  : TILUS_OK;
+    const Address all[] = {{"call: a", call->a, 16, true}, {"call: b", call->b, 16, true},
+                           {"call: c", call->c, 16, true}};
+    const CallMemory memory = {all, sizeof all / sizeof *all, "call: workspace", call->workspace,
+                               call->workspace_size};
+    return library_check_memory(&memory, plan->space.size, ", and the plan needs");
 }
 
 static tilus_status check_call(const tilus_bigint_plan *plan, tilus_bigint_call *call)
 {
-    tilus_status status;
     if (!atomic_load(&plan->prepared))
         return library_fail(TILUS_ERROR_STATE, "the plan is not prepared: call "
                             "tilus_bigint_prepare first");
@@ -163,11 +161,7 @@ static tilus_status check_call(const tilus_bigint_plan *plan, tilus_bigint_call 
                               (unsigned long long)call->b);
     if (plan->problem.square)
         call->b = call->a;
-    if ((status = library_check_address("call: a", call->a, 16)) != TILUS_OK ||
-        (status = library_check_address("call: b", call->b, 16)) != TILUS_OK ||
-        (status = library_check_address("call: c", call->c, 16)) != TILUS_OK)
-        return status;
-    return check_workspace(plan, call);
+    return check_memory(plan, call);
 }
 
 /* A checked call of a plan. */

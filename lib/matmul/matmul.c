@@ -20,18 +20,16 @@ tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options
                                tilus_matmul **out)
 {
     tilus_matmul_options o = {0};
+    tilus_status status = LIBRARY_TAKE_OPTIONS(tilus_matmul_options, &o, options);
+    tilus_matmul *matmul = NULL;
     *out = NULL;
-    tilus_matmul *matmul = calloc(1, sizeof *matmul);
-    if (!matmul)
-        return library_fail_memory();
-    tilus_status taken = options ? LIBRARY_TAKE(tilus_matmul_options, &o, options, "options")
-                                 : TILUS_OK;
-    pthread_mutex_init(&matmul->lock, NULL);
-    tilus_status status = kernel_library_open(&matmul->library, rt, &KERNEL_OPTIONS(&o),
-                                              kernel_check);
-    status = taken == TILUS_OK ? status : taken;
     if (status == TILUS_OK)
-        status = open_table(matmul, o.tunings);
+        matmul = kernel_library_open(sizeof *matmul, rt, &KERNEL_OPTIONS(&o), kernel_check,
+                                     &status);
+    if (!matmul)
+        return status;
+    pthread_mutex_init(&matmul->lock, NULL);
+    status = open_table(matmul, o.tunings);
     if (status == TILUS_OK)
         *out = matmul;
     else
@@ -44,9 +42,8 @@ void tilus_matmul_close(tilus_matmul *matmul)
     if (!matmul)
         return;
     plans_free(matmul->plans);
-    kernel_library_close(&matmul->library);
     dense_close(matmul->dense);
     matmul_table_free(matmul->table);
     pthread_mutex_destroy(&matmul->lock);
-    free(matmul);
+    kernel_library_close(&matmul->library);
 }

@@ -177,22 +177,25 @@ size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- checks ------------------------------------------------------------- */
 
-static tilus_status check_addresses(const MatmulSpec *s, const tilus_matmul_call *call)
+static tilus_status check_memory(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
+    const MatmulSpec *s = &plan->spec;
     const Address all[] = {
         {"call: a", call->a, 16, true},
         {"call: weights", call->weights, MATMUL_ALIGN, true},
         {"call: bias", call->bias, 16, s->bias},
         {"call: residual", call->residual, 16, s->residual},
         {"call: c", call->c, 16, true},
-        {"call: workspace", call->workspace, MATMUL_ALIGN, true},
         {"call: offsets", call->offsets, 4, s->experts > 0},
         {"call: ids", call->ids, 4, s->gather || s->scatter},
         {"call: route", call->route, 4, s->combine},
         {"call: a_scales", call->a_scales, 4, matmul_has_a_scales(s)},
         {"call: norm", call->norm, 16, s->prologue == TILUS_PROLOGUE_RMS_NORM},
     };
-    return library_check_addresses(all, sizeof all / sizeof *all);
+    const CallMemory memory = {all, sizeof all / sizeof *all, "call: workspace", call->workspace,
+                               call->workspace_size};
+    return library_check_memory(&memory, tilus_matmul_workspace_size(plan, call->m),
+                                "; %" PRId64 " rows need", call->m);
 }
 
 static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
@@ -212,12 +215,7 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
         return library_refuse("call: weights_identity is 0x%016" PRIx64 ", that of the plan's "
                               "packed weights 0x%016" PRIx64, call->weights_identity,
                               plan->packed.identity);
-    tilus_status status = check_addresses(&plan->spec, call);
-    size_t size = tilus_matmul_workspace_size(plan, call->m);
-    if (status == TILUS_OK && call->workspace_size < size)
-        return library_refuse("call: workspace_size is %zu; %" PRId64 " rows need %zu",
-                              call->workspace_size, call->m, size);
-    return status;
+    return check_memory(plan, call);
 }
 
 /* ---- launches ----------------------------------------------------------- */

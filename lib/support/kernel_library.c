@@ -62,6 +62,21 @@ tilus_status library_check_addresses(const Address all[], size_t count)
     return status;
 }
 
+tilus_status library_check_memory(const CallMemory *m, size_t size, const char *reason, ...)
+{
+    char text[64];
+    va_list args;
+    tilus_status status = library_check_addresses(m->tensors, m->count);
+    if (status != TILUS_OK || size == 0)
+        return status;
+    if (m->workspace_size >= size)
+        return library_check_address(m->field, m->workspace, TILUS_WORKSPACE_ALIGN);
+    va_start(args, reason);
+    vsnprintf(text, sizeof text, reason, args);
+    va_end(args);
+    return library_refuse("%s_size is %zu%s %zu", m->field, m->workspace_size, text, size);
+}
+
 /* ---- open and close ----------------------------------------------------- */
 
 /* Returns the i-th artefact in memory. */
@@ -84,17 +99,31 @@ static tilus_status check_kernels(const KernelOptions *o)
     return TILUS_OK;
 }
 
-tilus_status kernel_library_open(KernelLibrary *library, tilus_rt *rt,
-                                 const KernelOptions *options, KernelCheck *check)
+static tilus_status copy_directory(KernelLibrary *library, const char *directory)
 {
+    if (directory && !(library->directory = strdup(directory)))
+        return library_fail_memory();
+    return TILUS_OK;
+}
+
+void *kernel_library_open(size_t size, tilus_rt *rt, const KernelOptions *options,
+                          KernelCheck *check, tilus_status *status)
+{
+    KernelLibrary *library = calloc(1, size);
+    if (!library) {
+        *status = library_fail_memory();
+        return NULL;
+    }
     *library = (KernelLibrary){.rt = rt, .options = *options, .check = check};
     library->options.directory = NULL;
     pthread_mutex_init(&library->lock, NULL);
-    tilus_status status = check_kernels(options);
-    if (status == TILUS_OK && options->directory &&
-        !(library->directory = strdup(options->directory)))
-        return library_fail_memory();
-    return status;
+    *status = check_kernels(options);
+    if (*status == TILUS_OK)
+        *status = copy_directory(library, options->directory);
+    if (*status == TILUS_OK)
+        return library;
+    kernel_library_close(library);
+    return NULL;
 }
 
 void kernel_library_close(KernelLibrary *library)
@@ -108,6 +137,7 @@ void kernel_library_close(KernelLibrary *library)
     }
     pthread_mutex_destroy(&library->lock);
     free(library->directory);
+    free(library);
 }
 
 /* ---- the table ---------------------------------------------------------- */

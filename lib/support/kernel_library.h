@@ -20,6 +20,9 @@ tilus_status library_fail_memory(void);
 /* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
 #define LIBRARY_TAKE(type, to, from, object) \
     library_take((type *){(to)}, sizeof(type), (const type *){(from)}, object, #type)
+/* Copies options, which may be NULL: then `to` stays as it is. */
+#define LIBRARY_TAKE_OPTIONS(type, to, from) \
+    ((from) ? LIBRARY_TAKE(type, to, from, "options") : TILUS_OK)
 tilus_status library_take(void *to, size_t size, const void *from, const char *object,
                           const char *name);
 
@@ -36,6 +39,20 @@ typedef struct Address {
 
 /* Refuses the first address that is wanted and wrong, or given and not wanted. */
 tilus_status library_check_addresses(const Address all[], size_t count);
+
+/* What a call gives: tensors, and a workspace, aligned to TILUS_WORKSPACE_ALIGN. */
+typedef struct CallMemory {
+    const Address *tensors;
+    size_t count;
+    const char *field;          /* "call: workspace" */
+    uint64_t workspace;
+    size_t workspace_size;
+} CallMemory;
+
+/* Refuses wrong tensors, and a workspace of fewer than `size` bytes or of another alignment.
+ * `reason`, a format, names what needs these bytes: ", and the shape needs". */
+tilus_status library_check_memory(const CallMemory *memory, size_t size, const char *reason, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- kernels ------------------------------------------------------------ */
 
@@ -110,10 +127,12 @@ typedef struct KernelLibrary {
     Kernel *kernels;
 } KernelLibrary;
 
-/* Opens the frame, with a copy of the directory's name; also after a failure it is to be closed,
- * when nothing that it launched runs. */
-tilus_status kernel_library_open(KernelLibrary *library, tilus_rt *rt,
-                                 const KernelOptions *options, KernelCheck *check);
+/* Makes a library of `size` bytes, zeros behind its frame, which it begins with. Copies the
+ * directory's name. Returns NULL after a failure, of *status. */
+void *kernel_library_open(size_t size, tilus_rt *rt, const KernelOptions *options,
+                          KernelCheck *check, tilus_status *status);
+
+/* Frees a library that begins with this frame, when nothing that it launched runs. */
 void kernel_library_close(KernelLibrary *library);
 
 /* Returns the kernel of that name and target, which imply its parameters; it is made like `wanted`
