@@ -150,14 +150,44 @@ static bool compile_parsed(const LlcSettings *s, const char *file, const char *s
     return ok;
 }
 
+typedef struct Template {
+    const char *name, *file;
+    long long optimized;
+} Template;
+
+/* The template that is the input; NULL: none. */
+static const Template *find_template(const LlcSettings *s)
+{
+    static const Template templates[] = {
+#define TEMPLATE(name, optimized) {#name, #name ".tilus", optimized},
+#include "support/templates.def"
+    };
+    for (size_t i = 0; s->template && i < sizeof templates / sizeof *templates; i++)
+        if (!strcmp(s->template, templates[i].name))
+            return &templates[i];
+    return NULL;
+}
+
 /* The input's name in messages. */
 static const char *input_name(const LlcSettings *s)
 {
+    const Template *t = find_template(s);
     if (s->input_name)
         return s->input_name;
-    if (s->template)
-        return "matmul.tilus";
+    if (t)
+        return t->file;
     return strcmp(s->line.input, "-") ? s->line.input : "<stdin>";
+}
+
+/* Gives the diagnostics what the command line says, and before it the template's own limit. */
+static void set_diagnostics(const LlcSettings *s, tilus_diag *diag)
+{
+    const Template *t = find_template(s);
+    if (t && t->optimized)
+        tilus_set_limit(diag, "optimized", t->optimized);
+    limits_set("tilus-llc", &s->line.passes.limits, diag);
+    import_paths_set(&s->line.passes.import_paths, diag);
+    warnings_set("tilus-llc", &s->line.passes.warnings, diag);
 }
 
 /* Compiles program text to outputs; prints diagnostics. */
@@ -167,11 +197,8 @@ static bool compile_text(const LlcSettings *s, const char *source, size_t len,
     tilus_diag *diag = tilus_diag_new();
     const char *file = input_name(s);
     bool ok = false;
-    if (diag) {
-        limits_set("tilus-llc", &s->line.passes.limits, diag);
-        import_paths_set(&s->line.passes.import_paths, diag);
-        warnings_set("tilus-llc", &s->line.passes.warnings, diag);
-    }
+    if (diag)
+        set_diagnostics(s, diag);
     if (diag && s->cache)
         ok = compile_cached(s, file, source, len, diag, outputs);
     else if (diag)
