@@ -3,6 +3,7 @@ transformers and vLLM share it."""
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
@@ -54,6 +55,8 @@ def _ignored(config: Dict[str, Any]) -> List[str]:
     if config.get("quant_method") in ("gptq", "awq"):       # parts of names
         parts = [*(config.get("modules_to_not_convert") or ()), *(() if config.get("lm_head") else ("lm_head",))]
         return ["re:.*" + re.escape(part) for part in parts]
+    if config.get("quant_method") == "modelopt":            # whole names, or patterns of a shell
+        return ["re:" + fnmatch.translate(x) for x in config.get("ignore") or config.get("exclude_modules") or ()]
     return config.get("ignore") or []
 
 
@@ -69,7 +72,7 @@ def check_method(config: Dict[str, Any]) -> None:
 
 
 def _kind(config: Dict[str, Any]) -> Callable[[Dict[str, Any], str, int, int], Expected]:
-    known = {METHOD: _own, "compressed-tensors": _compressed, "gptq": _gptq, "awq": _awq}
+    known = {METHOD: _own, "compressed-tensors": _compressed, "gptq": _gptq, "awq": _awq, "modelopt": _modelopt}
     method = config.get("quant_method")
     if method not in known:
         raise ArgumentError(f"the checkpoint's quantization is {method!r}, not one of {', '.join(known)}")
@@ -97,9 +100,13 @@ def _compressed(config: Dict[str, Any], module: str, n: int, k: int) -> Expected
     scales = n, _groups(scheme.get("group_size"), k)
     if form == "float-quantized" and not group.get("input_activations"):
         return {"weight": (torch.float8_e4m3fn, (n, k)), "weight_scale": (torch.float32, scales)}
+    if form == "nvfp4-pack-quantized":
+        return _nvfp4("weight_packed", "weight_global_scale", (1,), n, k)
+    if form == "mxfp4-pack-quantized":
+        return {"weight_packed": (torch.uint8, (n, k // 2)), "weight_scale": (torch.uint8, (n, _groups(32, k)))}
     if form != "pack-quantized":
-        raise ArgumentError(f"{module} is {form} with activations of its own, not pack-quantized, or float-quantized"
-                            " weights alone")
+        raise ArgumentError(f"{module} is {form} with activations of its own, not pack-quantized, nvfp4-pack-quantized,"
+                            " mxfp4-pack-quantized, or float-quantized weights alone")
     bits = scheme.get("num_bits", 4)
     tensors = {"weight_packed": (torch.int32, (n, -(-k * bits // 32))), "weight_scale": (torch.float32, scales),
                "weight_shape": (torch.int64, (2,))}
@@ -108,6 +115,17 @@ def _compressed(config: Dict[str, Any], module: str, n: int, k: int) -> Expected
     if scheme.get("actorder") in ("group", "dynamic"):
         tensors["weight_g_idx"] = torch.int32, (k,)
     return tensors
+
+
+def _nvfp4(codes: str, factor: str, shape: Tuple[int, ...], n: int, k: int) -> Expected:
+    return {codes: (torch.uint8, (n, k // 2)), "weight_scale": (torch.float8_e4m3fn, (n, _groups(16, k))),
+            factor: (torch.float32, shape)}
+
+
+def _modelopt(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
+    if config.get("quant_algo") != "NVFP4":
+        raise ArgumentError(f"the checkpoint of modelopt is {config.get('quant_algo')}, not NVFP4")
+    return _nvfp4("weight", "weight_scale_2", (), n, k)
 
 
 def _gptq(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:

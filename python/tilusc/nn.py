@@ -91,6 +91,10 @@ class QuantizedLinear(torch.nn.Module):
             return plan(self.problem, self.packed.get_device())
         return plan(self.problem, self.packed_for if isinstance(self.packed_for, str) else "cpu")
 
+    def check(self) -> None:
+        """Raises where the packed weights are not of the layer's plan."""
+        self.plan().check(self.packed)
+
     def prepare(self, *rows: int) -> "QuantizedLinear":
         """Does all that is slow for so many rows of activations; before a capture."""
         for m in rows:
@@ -170,6 +174,11 @@ class QuantizedExperts(torch.nn.Module):
         if self.up.is_cuda:
             return self.up.get_device()
         return self.packed_for if isinstance(self.packed_for, str) else "cpu"
+
+    def check(self) -> None:
+        """Raises where packed weights are not of the layer's plans."""
+        for part, problem in self.problems.items():
+            plan(problem, self._device()).check(getattr(self, part))
 
     def prepare(self, *tokens: int) -> "QuantizedExperts":
         """Does all that is slow for so many tokens; before a capture."""

@@ -4,15 +4,17 @@
     model = AutoModelForCausalLM.from_pretrained(name, dtype="auto", quantization_config=TilusConfig("u4"))
 
 quantizes the matrices of a checkpoint of floats while it is loaded. What tilus-quantize wrote in Tilus's own layout
-is loaded without an argument; `config_for` has compressed-tensors, GPTQ and AWQ run by Tilus. docs/python.md has
-more."""
+is loaded without an argument; `config_for` has compressed-tensors, GPTQ, AWQ and ModelOpt's NVFP4 run by Tilus.
+docs/python.md has more."""
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence
 
 import torch
 from transformers import AutoConfig
+from transformers.activations import ACT2FN
 from transformers.core_model_loading import ConversionOps
+from transformers.integrations.moe import _default_apply_gate
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
@@ -26,7 +28,7 @@ from .formats.errors import FormatError
 from .formats.types import type_bits
 from .formats.write import VERSION
 from .matmul import Problem, default_device, plan, quantize
-from .nn import QuantizedLinear
+from .nn import QuantizedExperts, QuantizedLinear, experts_problems
 from .quantize import Scheme
 from .quantize_checkpoint import IGNORE
 
@@ -64,8 +66,8 @@ class TilusConfig(QuantizationConfigMixin):
 
 
 def config_for(name: str, **options: Any) -> Any:
-    """Returns AutoConfig.from_pretrained(name, **options) of a checkpoint of compressed-tensors, GPTQ or AWQ, changed
-    so that Tilus runs it: AutoModelForCausalLM.from_pretrained(name, config=config_for(name)).
+    """Returns AutoConfig.from_pretrained(name, **options) of a checkpoint of compressed-tensors, GPTQ, AWQ or ModelOpt,
+    changed so that Tilus runs it: AutoModelForCausalLM.from_pretrained(name, config=config_for(name)).
     ArgumentError: it is of none of them."""
     config = AutoConfig.from_pretrained(name, **options)
     source = getattr(config, "quantization_config", None) or {}
@@ -86,7 +88,7 @@ class _Tensors(torch.nn.Module):
 
 
 class _Pack(ConversionOps):
-    """Makes the float weight of a Linear packed bytes, while it is loaded."""
+    """Makes the float weights of a Linear or of experts packed bytes, while they are loaded."""
 
     def __init__(self, quantizer: "TilusQuantizer") -> None:
         self.quantizer = quantizer
@@ -99,7 +101,7 @@ class _Pack(ConversionOps):
 @register_quantizer(METHOD)
 class TilusQuantizer(HfQuantizer):
     """Puts QuantizedLinear in place of nn.Linear: of floats while they are loaded, of codes after that, and of what
-    save_pretrained wrote, which is packed already."""
+    save_pretrained wrote, which is packed already. Experts of floats become QuantizedExperts."""
 
     quantization_config: TilusConfig
 
@@ -148,24 +150,34 @@ class TilusQuantizer(HfQuantizer):
         device = "cpu" if _is_host(device_map) else default_device()
         for name, text in self.quantization_config.packed.items():
             problem = self.problems[name] = Problem.parse(text)
-            packed = torch.empty(plan(problem, device).packed_size, dtype=torch.uint8, device="meta")
+            if problem.experts:
+                packed = [_meta(problem.experts, plan(its, device).packed_size) for its in experts_problems(problem).values()]
+                model.set_submodule(name, QuantizedExperts(*packed, problem, device))
+                continue
             bias = torch.empty(problem.n, dtype=self.dtype, device="meta") if problem.bias else None
+            packed = _meta(plan(problem, device).packed_size)
             model.set_submodule(name, QuantizedLinear(problem, packed, bias, None, device))
 
     def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
+        for name, module in model.named_modules():
+            if _has_experts(module) and not any(is_ignored(source, name + part) for part in ("", ".0.gate_proj", ".0.w1")):
+                raise ArgumentError(f"{name} has experts, which are loaded of floats only")
         for name, linear in _linears(model).items():
             expected = expected_tensors(source, name, linear.out_features, linear.in_features)
             if expected:
                 model.set_submodule(name, _Tensors(expected, linear.bias))
+        model._keys_to_ignore_on_load_unexpected.add(r"\.input_(global_)?scale$")       # activations are not quantized
 
     def _expect_floats(self, model: Any) -> None:
         config = self.quantization_config
         wide = [*(model._keep_in_fp32_modules or ()), *(model._keep_in_fp32_modules_strict or ())]
         kept = self.get_modules_to_not_convert(model, None, wide)
-        for name, linear in _linears(model).items():
+        known = {name: dict(n=linear.out_features, k=linear.in_features, bias=linear.bias is not None)
+                 for name, linear in _linears(model).items()}
+        for name, shape in {**known, **_mixtures(model)}.items():
             if should_convert_module(name, kept) and not is_ignored(config.to_dict(), name):
-                self.problems[name] = Problem(config.weights, linear.out_features, linear.in_features, config.group,
-                                              config.zeros, activations_of(self.dtype), bias=linear.bias is not None)
+                self.problems[name] = Problem(config.weights, group=config.group, zeros=config.zeros,
+                                              activations=activations_of(self.dtype), **shape)
 
     # ---- while tensors are loaded ----
 
@@ -178,8 +190,19 @@ class TilusQuantizer(HfQuantizer):
         return _Pack(self)
 
     def pack(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """Returns the packed bytes of a weight by its full name, on its device."""
-        problem = self.problems[name.rpartition(".")[0]]
+        """Returns the packed bytes of a weight by its full name, on its device; of experts [experts, bytes], [2,
+        experts, bytes] where gates lie above."""
+        module, _, parameter = name.rpartition(".")
+        problem = self.problems[module]
+        if not problem.experts:
+            return self._pack_one(problem, value)
+        known = experts_problems(problem)
+        if parameter == "down_proj":
+            return torch.stack([self._pack_one(known["down"], one) for one in value])
+        halves = zip(("gate", "up"), value.chunk(2, 1))
+        return torch.stack([torch.stack([self._pack_one(known[part], one) for one in half]) for part, half in halves])
+
+    def _pack_one(self, problem: Problem, value: torch.Tensor) -> torch.Tensor:
         quantized = quantize(value.detach().cpu().contiguous(), problem,
                              clip_steps=self.quantization_config.clip_steps)
         return torch.from_numpy(plan(problem, device_of(value)).pack(*quantized)).to(value.device)
@@ -192,9 +215,13 @@ class TilusQuantizer(HfQuantizer):
                 model.set_submodule(name, self._of_tensors(name, module))
             elif isinstance(module, torch.nn.Linear) and module.weight.dtype is torch.uint8:
                 model.set_submodule(name, self._of_packed(name, module))
-            elif isinstance(module, QuantizedLinear):
-                _check_loaded(name, {"packed": module.packed})
-                module.plan().check(module.packed)
+            elif name in self.problems and hasattr(module, "gate_up_proj"):
+                gate, up = module.gate_up_proj.detach()
+                model.set_submodule(name, QuantizedExperts(gate, up, module.down_proj.detach(), self.problems[name],
+                                                           device_of(gate)))
+            elif isinstance(module, (QuantizedExperts, QuantizedLinear)):
+                _check_loaded(name, dict(module.named_buffers(recurse=False)))
+                module.check()
         return model
 
     def _of_tensors(self, name: str, module: _Tensors) -> QuantizedLinear:
@@ -214,11 +241,12 @@ class TilusQuantizer(HfQuantizer):
     def get_state_dict_and_metadata(self, model: Any) -> Any:
         """Has save_pretrained write packed weights, and their problems into config.json. They are for GPUs of the kind
         that they were packed for; tilus-quantize writes checkpoints for any."""
-        layers = {name: module for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
-        moved = [name for name, layer in layers.items() if layer.permutation is not None]
+        layers = {name: module for name, module in model.named_modules()
+                  if isinstance(module, (QuantizedExperts, QuantizedLinear))}
+        moved = [name for name, layer in layers.items() if getattr(layer, "permutation", None) is not None]
         if moved:
             raise ArgumentError(f"{moved[0]} has act-order, and packed weights are saved without: keep the checkpoint")
-        self.quantization_config.packed = {name: layer.problem_text for name, layer in layers.items()}
+        self.quantization_config.packed = {name: str(layer.problem) for name, layer in layers.items()}
         self.quantization_config.source = None
         return None, {}
 
@@ -233,6 +261,35 @@ class TilusQuantizer(HfQuantizer):
 def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
     """Returns the modules that are nn.Linear itself: what derives from it may compute otherwise."""
     return {name: module for name, module in model.named_modules() if type(module) is torch.nn.Linear}
+
+
+def _mixtures(model: Any) -> Dict[str, Dict[str, Any]]:
+    """Returns fields of the problems of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no
+    biases, and nothing behind."""
+    found = {}
+    for name, module in model.named_modules():
+        top = getattr(getattr(module, "config", None), "num_experts_per_tok", None)
+        if top and _has_experts(module) and _is_plain_mixture(module):
+            experts, n, k = module.gate_up_proj.shape
+            found[name] = dict(n=n // 2, k=k, experts=experts, top=top, gather=True)
+    return found
+
+
+def _has_experts(module: Any) -> bool:
+    parts = [getattr(module, name, None) for name in ("gate_up_proj", "down_proj")]
+    return all(isinstance(part, torch.nn.Parameter) and part.dim() == 3 for part in parts)
+
+
+def _is_plain_mixture(module: Any) -> bool:
+    said = {"has_gate": True, "is_concatenated": True, "has_bias": False, "is_transposed": False,
+            "has_post_expert_norm": False, "_is_expert_parallel": False}
+    silu = isinstance(getattr(module, "act_fn", None), (torch.nn.SiLU, type(ACT2FN["silu"])))
+    return silu and getattr(type(module), "_apply_gate", None) is _default_apply_gate and \
+        all(getattr(module, name, None) is value for name, value in said.items())
+
+
+def _meta(*shape: int) -> torch.Tensor:
+    return torch.empty(shape, dtype=torch.uint8, device="meta")
 
 
 def _is_host(device_map: Any) -> bool:

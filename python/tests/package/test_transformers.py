@@ -10,7 +10,7 @@ from tilusc.quantize_checkpoint import Job
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", "5.23")
 from tilusc.matmul import Problem, quantize  # noqa: E402
-from tilusc.nn import QuantizedLinear  # noqa: E402
+from tilusc.nn import QuantizedExperts, QuantizedLinear  # noqa: E402
 from tilusc.transformers import TilusConfig, config_for  # noqa: E402
 
 TOKENS = torch.tensor([[1, 5, 9, 2, 40, 33, 7]])
@@ -146,7 +146,8 @@ def write_checkpoint(floats, folder, make, left="nothing", **quantization):
     for name in [x for x in tensors if "_proj.weight" in x and left not in x]:
         weight = quantize_matrix(tensors.pop(name).float().numpy(), Scheme("u4", 64, "integer"))
         for suffix, value in make(weight).items():
-            tensors[name.replace("weight", suffix)] = torch.from_numpy(np.ascontiguousarray(value))
+            tensors[name.replace("weight", suffix)] = \
+                value if torch.is_tensor(value) else torch.from_numpy(np.ascontiguousarray(value))
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((floats / "config.json").read_text())
     config["quantization_config"] = {"bits": 4, "group_size": 64, "desc_act": True, "sym": False, "version": "gemm",
@@ -164,6 +165,57 @@ def test_gptq_and_awq(floats, tmp_path, method, make):
     if method == "gptq":
         with pytest.raises(tilusc.ArgumentError, match="q_proj has act-order"):
             model.save_pretrained(tmp_path / "again")
+
+
+def random_fours(weight, group, scales):
+    """Returns two random codes of f4e2m1 a byte, and the bytes of as random scales."""
+    draw = np.random.default_rng(weight.n + weight.k).integers
+    return (draw(0, 256, (weight.n, weight.k // 2), np.uint8), draw(*scales, (weight.n, weight.k // group), np.uint8))
+
+
+def as_nvfp4(weight):
+    """Tensors of compressed-tensors, whose global scale divides, with that of activations."""
+    codes, scales = random_fours(weight, 16, (0x30, 0x40))
+    return {"weight_packed": codes, "weight_scale": torch.from_numpy(scales).view(torch.float8_e4m3fn),
+            "weight_global_scale": torch.tensor([35.0]), "input_global_scale": torch.tensor([100.0])}
+
+
+def as_modelopt(weight):
+    codes, scales = random_fours(weight, 16, (0x30, 0x40))
+    return {"weight": codes, "weight_scale": torch.from_numpy(scales).view(torch.float8_e4m3fn),
+            "weight_scale_2": torch.tensor(0.03), "input_scale": torch.tensor(0.01)}
+
+
+def as_mxfp4(weight):
+    codes, scales = random_fours(weight, 32, (120, 124))
+    return {"weight_packed": codes, "weight_scale": scales}
+
+
+def compressed(form, **weights):
+    return {"quant_method": "compressed-tensors", "format": form, "ignore": ["lm_head"], "config_groups": {"group_0": {
+        "targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "symmetric": True, **weights}}}}
+
+
+@pytest.mark.parametrize("make, group, scales, quantization", [
+    (as_nvfp4, 16, "f8e4m3", compressed("nvfp4-pack-quantized", strategy="tensor_group", group_size=16)),
+    (as_mxfp4, 32, "f16", compressed("mxfp4-pack-quantized", strategy="group", group_size=32)),
+    (as_modelopt, 16, "f8e4m3", {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", "*.embed*"]})],
+    ids=["nvfp4", "mxfp4", "modelopt"])
+def test_floats_of_4_bits(floats, tmp_path, make, group, scales, quantization):
+    write_checkpoint(floats, tmp_path, make, **quantization)
+    model, info = load(tmp_path, config=config_for(tmp_path), output_loading_info=True)
+    assert not info["unexpected_keys"] and not info["missing_keys"]
+    known = {(x.problem.weights, x.problem.group, x.problem.scales) for x in layers(model).values()}
+    assert len(layers(model)) == MATRICES and known == {("f4e2m1", group, scales)}
+    assert near(logits(model), dense(floats, of_checkpoint(tmp_path)))
+    model.save_pretrained(tmp_path / "packed")
+    assert torch.equal(logits(load(tmp_path / "packed")), logits(model))
+
+
+def test_other_kinds_of_modelopt_are_refused(floats, tmp_path):
+    write_checkpoint(floats, tmp_path, as_modelopt, quant_method="modelopt", quant_algo="NVFP4_AWQ")
+    with pytest.raises(tilusc.ArgumentError, match="modelopt is NVFP4_AWQ, not NVFP4"):
+        load(tmp_path, config=config_for(tmp_path))
 
 
 @pytest.mark.parametrize("said", [
@@ -257,7 +309,7 @@ def test_configurations():
     assert config.to_dict() == {"quant_method": "tilus", "version": 1, "weights": "i6", "group": 64, "zeros": "none",
                                 "ignore": ["lm_head"]}
     assert TilusConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
-    for wrong in ({"weights": "u9"}, {"group": 48}, {"zeros": "none"}, {"version": 2}, {"quant_method": "gptq"}):
+    for wrong in ({"weights": "u9"}, {"group": 40}, {"zeros": "none"}, {"version": 2}, {"quant_method": "gptq"}):
         with pytest.raises(ValueError):
             TilusConfig(**wrong)
 
@@ -265,10 +317,68 @@ def test_configurations():
 def test_other_quantizations_are_refused(floats, tmp_path):
     config = json.loads((floats / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "hqq"}}))
-    with pytest.raises(tilusc.ArgumentError, match="'hqq', not one of tilus, compressed-tensors, gptq, awq"):
+    with pytest.raises(tilusc.ArgumentError, match="'hqq', not one of tilus, compressed-tensors, gptq, awq, modelopt"):
         config_for(tmp_path)
 
 
 def test_f32_becomes_bf16(floats):
     model = load(floats, dtype=torch.float32, quantization_config=TilusConfig("u8"))
     assert model.dtype is torch.bfloat16 and near(logits(model), logits(load(floats)), 0.05)
+
+
+# ---- experts ----
+
+def mixture(folder, name, **more):
+    """Saves a model of f16 whose only layer has 4 experts, of which a token takes 2."""
+    torch.manual_seed(1)
+    config = getattr(transformers, name + "Config")(
+        vocab_size=64, hidden_size=128, intermediate_size=128, moe_intermediate_size=128, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=32, num_experts=4, num_local_experts=4,
+        num_experts_per_tok=2, initializer_range=0.1, **more)
+    getattr(transformers, name + "ForCausalLM")(config).half().save_pretrained(folder)
+    return folder
+
+
+def experts_of(model):
+    return model.model.layers[0].mlp.experts
+
+
+@pytest.mark.parametrize("name", ["Qwen3Moe", "Mixtral"])
+def test_experts(tmp_path, name):
+    folder = mixture(tmp_path / "floats", name)
+    model = load(folder, quantization_config=TilusConfig("u4"))
+    assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
+    reference = load(folder, dtype=torch.float32)
+    for name, module in reference.named_modules():
+        if name in layers(model):
+            module.weight.data = rounded(module.weight)
+    for weight in experts_of(reference).parameters():
+        weight.data = torch.stack([rounded(one) for one in weight])
+    assert near(logits(model), logits(reference))
+    model.save_pretrained(tmp_path / "packed")
+    again = load(tmp_path / "packed")
+    assert type(experts_of(again)) is QuantizedExperts and torch.equal(logits(again), logits(model))
+
+
+def rounded(weight):
+    """Returns a matrix of u4 in groups of 128, each weight nearest."""
+    problem = Problem("u4", *weight.shape, zeros="integer")
+    codes, scales, grid = quantize(weight.detach(), problem)
+    known = tilusc.formats.MatmulWeights("u4", *weight.shape, 128, "f16", "integer", codes, scales, grid, None, None)
+    return torch.from_numpy(known.dequantize())
+
+
+@pytest.mark.parametrize("said", [{"ignore": ["lm_head", "re:.*experts"]}, {"act": "gelu"}], ids=["ignored", "gelu"])
+def test_experts_that_stay(tmp_path, said):
+    folder = mixture(tmp_path, "Qwen3Moe", hidden_act=said.pop("act", "silu"))
+    model = load(folder, quantization_config=TilusConfig("u8", **said))
+    assert experts_of(model).gate_up_proj.dtype is torch.float16 and len(layers(model)) == 4
+    assert near(logits(model), logits(load(folder, dtype=torch.float32)), 0.05)
+
+
+def test_quantized_experts_are_refused(tmp_path):
+    folder = mixture(tmp_path, "Qwen3Moe")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config.quantization_config = TilusConfig("u4").to_dict()
+    with pytest.raises(tilusc.ArgumentError, match="layers.0.mlp.experts has experts, which are loaded of floats only"):
+        load(folder, config=config)
