@@ -21,77 +21,105 @@ static int64_t round_up(int64_t x, int64_t y)
 
 /* ---- forward ------------------------------------------------------------ */
 
+int attention_forward_kernel(const AttentionChoice *choice)
+{
+    return choice->wide ? ATTENTION_K_WIDE : ATTENTION_K_SCHEDULE + (int)choice->schedule - 1;
+}
+
+int attention_arrange_kernel(const AttentionChoice *choice)
+{
+    return choice->wide ? ATTENTION_K_WIDE_ARRANGE : ATTENTION_K_ARRANGE;
+}
+
 /* Bytes that a microsecond moves. */
 static const double bandwidth = 4.57e6;
 
-/* Returns the bytes of v in tiles of tokens: each sequence begins with one. */
-static size_t arranged_bytes(const tilus_attention_plan *plan, const tilus_attention_shape *s)
+int attention_tile(const tilus_attention_plan *plan, const AttentionChoice *choice)
 {
-    const tilus_attention_problem *p = &plan->problem;
-    int64_t tiles = p->ragged ? s->tokens / plan->tile + s->batch
-                              : ceil_div(s->tokens, plan->tile) * s->batch;
-    return (size_t)(p->kv_heads * tiles * plan->tile * p->value_dim);
+    return choice->wide ? plan->wide : plan->tile;
 }
 
-/* Launches of 128 rows of q by `tile` columns of k, microseconds: softmax binds below 100 columns
- * of a head, products above. */
+/* Returns the bytes of v in tiles of tokens: each sequence begins with one. */
+static size_t arranged_bytes(const tilus_attention_plan *plan, const tilus_attention_shape *s,
+                             const AttentionChoice *choice)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    const int64_t tile = attention_tile(plan, choice);
+    int64_t tiles = p->ragged ? s->tokens / tile + s->batch
+                              : ceil_div(s->tokens, tile) * s->batch;
+    return (size_t)(p->kv_heads * tiles * tile * p->value_dim);
+}
+
+/* Tiles of rows of q by columns of k, microseconds: softmax binds below 100 columns of a head,
+ * products above. */
 typedef struct ForwardCosts {
     double launch, tile, item, block;   /* of an item, and more of one that begins a block */
 } ForwardCosts;
 
 static ForwardCosts forward_costs(const tilus_attention_plan *plan,
-                                  const tilus_attention_shape *shape)
+                                  const tilus_attention_shape *shape,
+                                  const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
     double products = (plan->eight ? 0.85 : 1.55) * (double)(p->dim + p->value_dim) / 256;
-    double tile = at_least(products, 1.24) * plan->tile / 128;
-    double launch = plan->eight ? 8 + 2 * (double)arranged_bytes(plan, shape) / bandwidth : 4;
-    return (ForwardCosts){.launch = launch, .tile = tile, .block = 3,
-                          .item = p->causal && !p->window ? 2.8 : 0.8};
+    double tile = at_least(products, plan->eight ? 1.15 : 1.24) * plan->tile / 128;
+    ForwardCosts c = {.launch = 4, .tile = tile, .block = 3,
+                      .item = p->causal && !p->window ? 2.8 : 0.8};
+    if (plan->eight) {
+        c.launch = 8 + 2 * (double)arranged_bytes(plan, shape, choice) / bandwidth;
+        c.item = 2.6;
+    }
+    if (choice->wide) {             /* its softmax hides more; it begins and ends with more rows */
+        c.tile = 1.165;
+        c.item = 6;
+    }
+    return c;
 }
 
-/* Items of ATTENTION_ROWS rows: how many there are, and the tiles of one, on average and most. */
+/* Items of some rows of q: how many there are, and the tiles of one, on average and most. */
 typedef struct Items {
     int64_t count, pairs;
     double tiles, most;
 } Items;
 
 /* Counts the items of a launch; ragged sequences are taken for fewer of the longest length. */
-static Items items_of(const tilus_attention_plan *plan, const tilus_attention_shape *s)
+static Items items_of(const tilus_attention_plan *plan, const tilus_attention_shape *s,
+                      const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
-    int64_t given = p->ragged ? s->longest : s->queries, rows = round_up(given, ATTENTION_ROWS);
+    const int64_t item = choice->wide ? ATTENTION_WIDE_ROWS : ATTENTION_ROWS;
+    int64_t given = p->ragged ? s->longest : s->queries, rows = round_up(given, item);
     int64_t sequences = p->ragged ? ceil_div(s->queries, s->longest) : s->batch;
     double columns = (double)s->tokens / (p->ragged ? (double)s->queries / (double)given : 1);
-    double tile = plan->tile;
+    double tile = attention_tile(plan, choice);
     columns += p->causal ? (double)(rows - given) : 0;
     double seen = columns;
     if (p->window)
-        seen = (double)(p->left + p->right + ATTENTION_ROWS);
+        seen = (double)(p->left + p->right + item);
     else if (p->causal)
         seen = columns - (double)rows / 2;
     seen = seen < columns ? at_least(seen, 1) : columns;
-    return (Items){.count = rows / ATTENTION_ROWS * p->heads * sequences,
-                   .pairs = ceil_div(rows, 2 * ATTENTION_ROWS) * p->heads * sequences,
+    return (Items){.count = rows / item * p->heads * sequences,
+                   .pairs = ceil_div(rows, 2 * item) * p->heads * sequences,
                    .tiles = seen / tile + (seen < columns ? 0.5 : 0),
                    .most = (p->window ? seen : columns) / tile};
 }
 
 static double forward_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
-                         tilus_attention_schedule schedule)
+                         const AttentionChoice *choice)
 {
-    const ForwardCosts c = forward_costs(plan, shape);
-    const Items items = items_of(plan, shape);
+    const ForwardCosts c = forward_costs(plan, shape, choice);
+    const Items items = items_of(plan, shape, choice);
     const int64_t blocks = plan->multiprocessors;
     const bool pairs = plan->problem.causal && !plan->problem.window;
     double tiles = items.tiles;
-    if (schedule == TILUS_ATTENTION_QUEUES) {
+    if (choice->schedule == TILUS_ATTENTION_QUEUES) {
         int64_t each = pairs ? 2 * ceil_div(items.pairs, blocks)
                              : ceil_div(items.count, blocks);
         return c.launch + (double)each * (tiles * c.tile + c.item);
     }
     double item = c.item, most = items.most;
-    if (schedule == TILUS_ATTENTION_FOLDED) {       /* whose two groups wait for one another */
+    if (choice->schedule == TILUS_ATTENTION_FOLDED) {       /* whose two groups wait for one another */
         tiles = (tiles + most) / 2 * 1.08;
         most *= 1.08;
         item = 0.8;
@@ -104,19 +132,27 @@ static double forward_us(const tilus_attention_plan *plan, const tilus_attention
                              : (double)ceil_div(items.count, blocks) * (longest + c.block));
 }
 
+/* Takes a choice of a kernel that there is, and that the shape allows, if it is faster. */
+static void consider(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
+                     AttentionChoice choice, AttentionChoice *best)
+{
+    const bool given = shape->schedule != TILUS_ATTENTION_AUTO;
+    if (!plan->kernels[attention_forward_kernel(&choice)] ||
+        (given && shape->schedule != choice.schedule))
+        return;
+    choice.us = forward_us(plan, shape, &choice);
+    if (best->schedule == TILUS_ATTENTION_AUTO || choice.us < best->us)
+        *best = choice;
+}
+
 static AttentionChoice choose_schedule(const tilus_attention_plan *plan,
                                        const tilus_attention_shape *shape)
 {
     AttentionChoice best = {.schedule = TILUS_ATTENTION_AUTO};
-    for (int i = TILUS_ATTENTION_QUEUES; i <= TILUS_ATTENTION_FOLDED; i++) {
-        bool there = plan->kernels[ATTENTION_K_SCHEDULE + i - 1];
-        if (!there || (shape->schedule != TILUS_ATTENTION_AUTO && (int)shape->schedule != i))
-            continue;
-        tilus_attention_schedule schedule = (tilus_attention_schedule)i;
-        double us = forward_us(plan, shape, schedule);
-        if (best.schedule == TILUS_ATTENTION_AUTO || us < best.us)
-            best = (AttentionChoice){.schedule = schedule, .us = us};
-    }
+    for (int i = TILUS_ATTENTION_QUEUES; i <= TILUS_ATTENTION_FOLDED; i++)
+        consider(plan, shape, (AttentionChoice){.schedule = (tilus_attention_schedule)i}, &best);
+    consider(plan, shape, (AttentionChoice){.schedule = TILUS_ATTENTION_QUEUES, .wide = true},
+             &best);
     return best;
 }
 
@@ -199,17 +235,25 @@ AttentionChoice attention_choose(const tilus_attention_plan *plan,
 /* ---- what it takes ------------------------------------------------------ */
 
 Space attention_space(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
-                      int64_t splits)
+                      const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
     if (plan->eight)
-        return (Space){.size = arranged_bytes(plan, shape)};
-    if (splits <= 1)
+        return (Space){.size = arranged_bytes(plan, shape, choice)};
+    if (choice->splits <= 1)
         return (Space){0};
-    int64_t sums = shape->batch * p->heads * splits * (int64_t)sizeof(float);
+    int64_t sums = shape->batch * p->heads * choice->splits * (int64_t)sizeof(float);
     int64_t parts = round_up(sums * p->value_dim, ATTENTION_ALIGN);
     return (Space){.sums = (size_t)parts,
                    .size = (size_t)(parts + round_up(sums, ATTENTION_ALIGN))};
+}
+
+/* Returns true for a kernel of forward problems that calls of a choice, or gradients, launch. */
+static bool is_used(const AttentionChoice *choice, int i)
+{
+    const bool gradients = i >= ATTENTION_K_DELTA && i <= ATTENTION_K_DQ;
+    return gradients || i == attention_forward_kernel(choice) ||
+           i == attention_arrange_kernel(choice);
 }
 
 void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *choice,
@@ -217,8 +261,7 @@ void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *cho
 {
     const bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
     for (int i = 0; i < ATTENTION_KERNELS; i++)
-        used[i] = forward ? i == ATTENTION_K_SCHEDULE + (int)choice->schedule - 1 ||
-                                (i >= ATTENTION_K_DELTA && plan->kernels[i])
+        used[i] = forward ? plan->kernels[i] && is_used(choice, i)
                           : i == ATTENTION_K_ATTEND ||
                                 (i == ATTENTION_K_COMBINE && choice->splits > 1);
 }

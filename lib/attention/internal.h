@@ -16,7 +16,8 @@
 
 enum {
     ATTENTION_ALIGN = 256,          /* bytes, of parts of the workspace */
-    ATTENTION_ROWS = 128,           /* of q that a block of the forward kernel has at a time */
+    ATTENTION_ROWS = 128,           /* of q that a block of the forward kernel has at a time .. */
+    ATTENTION_WIDE_ROWS = 192,      /* .. and with three warpgroups */
     ATTENTION_LATENT = 512,         /* columns of a latent head that are also values .. */
     ATTENTION_ROPE = 64,            /* .. and those that carry positions */
     ATTENTION_LATENT_HEADS = 64,    /* of a block */
@@ -46,8 +47,8 @@ typedef enum AttentionArgument {
     ATTENTION_ARGUMENTS
 } AttentionArgument;
 
-/* Kernels of a plan: of forward problems the schedules but AUTO, then those of gradients, and the
- * one that arranges v of 8-bit floats; of others the first three. */
+/* Kernels of a plan: of forward problems the schedules but AUTO, then those of gradients, and of
+ * 8-bit floats the one that arranges v, and both for three warpgroups; of others the first three. */
 enum {
     ATTENTION_K_SCHEDULE = 0,       /* + schedule - 1 */
     ATTENTION_K_ATTEND = 0,
@@ -57,6 +58,8 @@ enum {
     ATTENTION_K_BACKWARD,
     ATTENTION_K_DQ,
     ATTENTION_K_ARRANGE,
+    ATTENTION_K_WIDE,
+    ATTENTION_K_WIDE_ARRANGE,
     ATTENTION_KERNELS
 };
 
@@ -100,6 +103,7 @@ struct tilus_attention_plan {
     bool eight;                         /* forward of 8-bit floats */
     bool bulk;                          /* a warp copies whole pages of the cache */
     int tile;                           /* columns of a tile: tokens of an iteration */
+    int wide;                           /* those of three warpgroups; 0: there is no such kernel */
     int blocks;                         /* of decoding on a multiprocessor, at most .. */
     int resident;                       /* .. and that have shared memory there */
     Kernel *kernels[ATTENTION_KERNELS]; /* NULL: there is none */
@@ -107,7 +111,8 @@ struct tilus_attention_plan {
 
 /* A schedule or a number of splits, and its estimate. */
 typedef struct AttentionChoice {
-    tilus_attention_schedule schedule;  /* forward */
+    tilus_attention_schedule schedule;  /* forward .. */
+    bool wide;                          /* .. by three warpgroups */
     int64_t splits;                     /* else */
     double us;
 } AttentionChoice;
@@ -116,6 +121,14 @@ typedef struct AttentionChoice {
 AttentionChoice attention_choose(const tilus_attention_plan *plan,
                                  const tilus_attention_shape *shape);
 
+/* Return the numbers of the kernels of a forward choice: the one of attention, and of 8-bit floats
+ * the one that arranges v. */
+int attention_forward_kernel(const AttentionChoice *choice);
+int attention_arrange_kernel(const AttentionChoice *choice);
+
+/* Returns the columns of a tile of the choice. */
+int attention_tile(const tilus_attention_plan *plan, const AttentionChoice *choice);
+
 /* Offsets in the workspace, bytes: f32 parts [rows of o, splits, columns], then sums [rows of o,
  * splits]. Of 8-bit floats forward: v in tiles of tokens, and no sums. */
 typedef struct Space {
@@ -123,7 +136,7 @@ typedef struct Space {
 } Space;
 
 Space attention_space(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
-                      int64_t splits);
+                      const AttentionChoice *choice);
 
 /* ---- launches ----------------------------------------------------------- */
 

@@ -50,7 +50,9 @@ static void put_flag(Kernel *kernel, const char *key, bool wanted)
 static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
 {
     const tilus_attention_problem *p = &plan->problem;
-    const tilus_attention_schedule schedule = (tilus_attention_schedule)(i + 1);
+    const bool wide = i == ATTENTION_K_WIDE;
+    const tilus_attention_schedule schedule =
+        wide ? TILUS_ATTENTION_QUEUES : (tilus_attention_schedule)(i + 1);
     const bool causal = p->causal && !p->window;
     k->program = "attention";
     put(k, "T", p->type, true);
@@ -71,7 +73,9 @@ static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
     put_flag(k, "RAGGED", p->ragged);
     put_flag(k, "TOKENS", p->tokens_first && !p->ragged);
     if (plan->eight)
-        put_number(k, "BN", plan->tile);
+        put_number(k, "BN", wide ? plan->wide : plan->tile);
+    if (wide)
+        put_number(k, "WARPGROUPS", 3);
     put_flag(k, "SPLIT", schedule == TILUS_ATTENTION_FOLDED);
     if (schedule == TILUS_ATTENTION_QUEUES)
         put_number(k, "BLOCKS", plan->multiprocessors);
@@ -83,7 +87,7 @@ static void put_forward(const tilus_attention_plan *plan, int i, Kernel *k)
 }
 
 /* Writes the program that arranges v in the tiles of the others. */
-static void put_arrange(const tilus_attention_plan *plan, Kernel *k)
+static void put_arrange(const tilus_attention_plan *plan, int tile, Kernel *k)
 {
     const tilus_attention_problem *p = &plan->problem;
     k->program = "arrange_v";
@@ -91,7 +95,7 @@ static void put_arrange(const tilus_attention_plan *plan, Kernel *k)
     put_number(k, "D", p->value_dim);
     put_flag(k, "RAGGED", p->ragged);
     put_flag(k, "TOKENS", p->tokens_first && !p->ragged);
-    put_number(k, "BN", plan->tile);
+    put_number(k, "BN", tile);
 }
 
 /* Writes a program of gradients: each takes only the parameters that it reads, so that plans share
@@ -175,6 +179,8 @@ static bool has_kernel(const tilus_attention_plan *plan, int i)
     const tilus_attention_problem *p = &plan->problem;
     if (i == ATTENTION_K_ARRANGE)
         return plan->eight;
+    if (i > ATTENTION_K_ARRANGE)
+        return plan->wide;
     if (p->kind == TILUS_ATTENTION_FORWARD && i >= ATTENTION_K_DELTA)
         return p->gradients;
     if (p->kind == TILUS_ATTENTION_FORWARD)
@@ -190,10 +196,12 @@ static void describe_kernel(const tilus_attention_plan *plan, int i, Kernel *k)
     char tags[KERNEL_NAME_MAX];
     const bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
     *k = (Kernel){.target = plan->hopper ? "sm_90a" : "sm_80"};
-    if (i == ATTENTION_K_ARRANGE)
-        put_arrange(plan, k);
+    if (i == ATTENTION_K_ARRANGE || i == ATTENTION_K_WIDE_ARRANGE)
+        put_arrange(plan, i == ATTENTION_K_ARRANGE ? plan->tile : plan->wide, k);
+    else if (forward && i >= ATTENTION_K_DELTA && i <= ATTENTION_K_DQ)
+        put_gradients(plan, i, k);
     else if (forward)
-        (i >= ATTENTION_K_DELTA ? put_gradients : put_forward)(plan, i, k);
+        put_forward(plan, i, k);
     else if (i == ATTENTION_K_COMBINE)
         put_combine(plan, k);
     else if (i == ATTENTION_K_APPEND)

@@ -65,6 +65,18 @@ static void fill_decode(tilus_attention_plan *plan)
     plan->resident = block_bytes(plan) * 2 <= room_of(plan) ? plan->blocks : 1;
 }
 
+/* Returns the columns of a tile of three warpgroups, which plain 8-bit attention has: registers do
+ * not hold more, and queues of causal rows end late. */
+static int wide_tile(const tilus_attention_plan *plan)
+{
+    const tilus_attention_problem *p = &plan->problem;
+    const bool plain = !p->causal && !p->window && !p->mask && !p->ragged && !p->sinks &&
+                       !p->lse && p->cap <= 0 && p->dim == p->value_dim;
+    if (!plan->eight || !plain)
+        return 0;
+    return p->dim == 64 ? 128 : p->dim == 128 ? 96 : 0;
+}
+
 /* Finds the tile of the kernels, as they choose it. */
 static void fill_tiles(tilus_attention_plan *plan)
 {
@@ -78,6 +90,7 @@ static void fill_tiles(tilus_attention_plan *plan)
                                                                                       : 128;
     else if (p->kind == TILUS_ATTENTION_DECODE)
         fill_decode(plan);
+    plan->wide = wide_tile(plan);
 }
 
 static tilus_status check_room(const tilus_attention_plan *plan)
@@ -156,9 +169,12 @@ tilus_status tilus_attention_workspace_size(const tilus_attention_plan *plan,
 {
     tilus_attention_shape own;
     tilus_status status = attention_take_shape(plan, shape, &own);
-    *out = status == TILUS_OK
-        ? attention_space(plan, &own, attention_choose(plan, &own).splits).size : 0;
-    return status;
+    *out = 0;
+    if (status != TILUS_OK)
+        return status;
+    const AttentionChoice choice = attention_choose(plan, &own);
+    *out = attention_space(plan, &own, &choice).size;
+    return TILUS_OK;
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -225,7 +241,8 @@ static void describe_forward(FILE *out, const tilus_attention_plan *plan,
             (long long)p->kv_heads, (long long)s->queries, (long long)s->tokens);
     describe_features(out, p);
     fprintf(out, "schedule %s, tiles of %d x %d, about %.1f us", schedules[choice->schedule],
-            ATTENTION_ROWS, plan->tile, choice->us);
+            choice->wide ? ATTENTION_WIDE_ROWS : ATTENTION_ROWS, attention_tile(plan, choice),
+            choice->us);
 }
 
 static void describe_decode(FILE *out, const tilus_attention_plan *plan,
@@ -258,6 +275,6 @@ char *tilus_attention_describe(const tilus_attention_plan *plan, const tilus_att
         return NULL;
     bool forward = plan->problem.kind == TILUS_ATTENTION_FORWARD;
     (forward ? describe_forward : describe_decode)(out, plan, &own, &choice);
-    fprintf(out, "; workspace %zu bytes\n", attention_space(plan, &own, choice.splits).size);
+    fprintf(out, "; workspace %zu bytes\n", attention_space(plan, &own, &choice).size);
     return close_text(out, &text);
 }

@@ -45,9 +45,9 @@ static void set_tensors(KernelLaunch *l, const tilus_attention_call *c)
 
 /* Writes v to the workspace, in tiles. */
 static KernelLaunch arrange_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,
-                                   const tilus_attention_shape *s)
+                                   const tilus_attention_shape *s, const AttentionChoice *choice)
 {
-    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_ARRANGE]};
+    KernelLaunch l = {.kernel = plan->kernels[attention_arrange_kernel(choice)]};
     set_tensors(&l, c);
     l.args[ATTENTION_ARGUMENT_arranged].pointer = c->workspace;
     l.args[ATTENTION_ARGUMENT_batch].integer = s->batch;
@@ -60,7 +60,7 @@ static KernelLaunch forward_launch(const tilus_attention_plan *plan, const tilus
                                    const tilus_attention_shape *s, const AttentionChoice *choice)
 {
     const tilus_attention_problem *p = &plan->problem;
-    KernelLaunch l = {.kernel = plan->kernels[ATTENTION_K_SCHEDULE + choice->schedule - 1]};
+    KernelLaunch l = {.kernel = plan->kernels[attention_forward_kernel(choice)]};
     set_tensors(&l, c);
     if (plan->eight)
         l.args[ATTENTION_ARGUMENT_v].pointer = c->workspace;
@@ -122,7 +122,7 @@ static size_t launches_of(const tilus_attention_plan *plan, const tilus_attentio
 {
     size_t count = 0;
     if (plan->eight)
-        launches[count++] = arrange_launch(plan, c, s);
+        launches[count++] = arrange_launch(plan, c, s, choice);
     if (plan->problem.kind == TILUS_ATTENTION_FORWARD) {
         launches[count++] = forward_launch(plan, c, s, choice);
         return count;
@@ -151,7 +151,7 @@ tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream
     if (status != TILUS_OK)
         return status;
     const AttentionChoice choice = attention_choose(plan, &shape);
-    const Space space = attention_space(plan, &shape, choice.splits);
+    const Space space = attention_space(plan, &shape, &choice);
     status = check_call(plan, &own, space.size);
     if (status != TILUS_OK)
         return status;

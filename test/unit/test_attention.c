@@ -553,7 +553,9 @@ static void computes_forward_of_eight_bits(void **state)
         {.problem = {.type = "f8e4m3", .heads = 1, .dim = 64, .causal = true}, .batch = 1,
          .queries = {260}, .tokens = {260}, .schedule = TILUS_ATTENTION_FOLDED},
         {.problem = {.type = "f8e4m3", .heads = 1, .dim = 192, .value_dim = 128}, .batch = 1,
-         .queries = {20}, .tokens = {30}, .schedule = TILUS_ATTENTION_BLOCKS}};
+         .queries = {20}, .tokens = {30}, .schedule = TILUS_ATTENTION_BLOCKS},
+        {.problem = {.type = "f8e4m3", .heads = 67, .kv_heads = 1, .dim = 64}, .batch = 1,
+         .queries = {130}, .tokens = {130}}};                   /* by three warpgroups */
     for (size_t i = 0; i < COUNT(cases); i++)
         check_forward(&cases[i]);
 }

@@ -103,6 +103,38 @@ static void forward_tiles_have_room(void **state)
     }
 }
 
+/* Three warpgroups begin and end with more rows, so that only many tiles gain from them. */
+static void eight_bits_choose_warpgroups(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_attention_problem problem;
+        int64_t tokens;
+        const char *tile;
+    } cases[] = {{{.heads = 32}, 4096, "128 x 128"}, {{.heads = 32}, 8192, "192 x 96"},
+                 {{.heads = 32}, 16384, "192 x 96"}, {{.heads = 32, .dim = 64}, 8192, "192 x 128"},
+                 {{.heads = 32, .dim = 64}, 512, "128 x 128"},
+                 {{.heads = 67, .kv_heads = 1, .dim = 64}, 130, "192 x 128"},
+                 {{.heads = 32, .dim = 256}, 8192, "128 x 128"},
+                 {{.heads = 32, .causal = true}, 8192, "128 x 128"},
+                 {{.heads = 32, .lse = true}, 8192, "128 x 128"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        tilus_attention_problem problem = cases[i].problem;
+        problem.type = "f8e4m3";
+        Session s = open_session("h200", problem);
+        const tilus_attention_shape shape = {sizeof shape, .batch = 1, .queries = cases[i].tokens,
+                                             .tokens = cases[i].tokens};
+        char *text = tilus_attention_describe(s.plan, &shape);
+        char *kernels = tilus_attention_kernels(s.plan, &shape);
+        const bool wide = !strncmp(cases[i].tile, "192", 3);
+        if (!strstr(text, cases[i].tile) || !strstr(kernels, "WARPGROUPS=3") != !wide)
+            fail_msg("case %zu: %s%s", i, text, kernels);
+        tilus_free(text);
+        tilus_free(kernels);
+        close_session(&s);
+    }
+}
+
 /* Sequences of v begin with a tile each. */
 static void workspaces_hold_v_of_eight_bits(void **state)
 {
@@ -215,6 +247,7 @@ int main(void)
         cmocka_unit_test(copies_whole_pages_of_finite_codes),
         cmocka_unit_test(forward_tiles_have_room),
         cmocka_unit_test(workspaces_hold_parts_of_o),
+        cmocka_unit_test(eight_bits_choose_warpgroups),
         cmocka_unit_test(workspaces_hold_v_of_eight_bits),
         cmocka_unit_test(one_split_is_not_combined),
         cmocka_unit_test(takes_the_choices_of_a_call),
