@@ -200,6 +200,7 @@ struct Machine {
     const uint64_t *args;
     int64_t grid[3], blocks;
     unsigned cluster;           /* blocks of a cluster */
+    bool has_locks;             /* the program does */
     unsigned thread_count;
     size_t shared_bytes;
     Guarded *regions;            /* of buffers and the workspace */

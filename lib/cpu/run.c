@@ -311,6 +311,7 @@ static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
     Machine *m = &run->machine;
     memcpy(m->grid, launch->grid, sizeof m->grid);
     m->cluster = program_blocks(launch->program);
+    m->has_locks = program_has_locks(launch->program);
     for (unsigned d = 0; d < 3; d++)
         if (m->grid[d] % launch->program->cluster[d])
             return diag_error(run->module->diag, launch->program->loc, "grid extent %u is %lld, "

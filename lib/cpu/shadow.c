@@ -271,11 +271,31 @@ static bool is_own(const Record *r, const Access *a)
            !is_bulk(r);
 }
 
-/* Returns true when all of `r` is ordered before `a`. */
-static bool is_ordered(const Shadow *s, const Record *r, const Access *a)
+/* The worker of the block that made `r`. */
+static const Worker *record_worker(const Access *a, const Record *r)
 {
-    return r->epoch != IN_FLIGHT &&
-           (r->epoch < s->clocks.known[a->warp][r->owner] || is_own(r, a));
+    return a->worker->cluster + r->warp / block_warps(a->worker);
+}
+
+/* Returns true where nothing orders the blocks of a cluster: in global memory, when the program has
+ * locks. */
+static bool is_unordered(const Machine *m, const Cells *c)
+{
+    return m->has_locks && m->cluster > 1 && !c->defined;
+}
+
+/* Returns true when nothing can order `r` before `a`. */
+static bool is_apart(const Cells *c, const Record *r, const Access *a)
+{
+    return is_unordered(a->worker->machine, c) && record_worker(a, r) != a->worker;
+}
+
+/* Returns true when all of `r` is ordered before `a`. */
+static bool is_ordered(const Cells *c, const Record *r, const Access *a)
+{
+    const Clocks *clocks = &a->worker->shadow->clocks;
+    return r->epoch != IN_FLIGHT && !is_apart(c, r, a) &&
+           (r->epoch < clocks->known[a->warp][r->owner] || is_own(r, a));
 }
 
 /* Keeps the `bytes` of the cell at `word` where `a` will write another value. */
@@ -312,21 +332,17 @@ static void name_accessor(bool is_copy, bool is_bulk, bool is_product, bool is_s
                                                       : "", thread);
 }
 
-/* The worker of the block that made `r`. */
-static const Worker *record_worker(const Access *a, const Record *r)
+/* Says what should have come after `r`. */
+static const char *missing_order(const Cells *c, const Access *a, const Record *r)
 {
-    return a->worker->cluster + r->warp / block_warps(a->worker);
-}
-
-/* Names the op that should have come after `r`. */
-static const char *missing_op(const Access *a, const Record *r)
-{
-    return is_bulk(r)                            ? "mbarrier_wait"
-           : r->epoch == IN_FLIGHT && r->is_product ? "dot_wait"
-           : r->epoch == IN_FLIGHT               ? r->is_store ? "copy_async_bulk_wait_group"
-                                                               : "copy_async_wait_group"
-           : record_worker(a, r) == a->worker    ? "synchronize"
-                                                 : "cluster_synchronize";
+    return is_apart(c, r, a)                  ? "nothing orders the two blocks"
+           : is_bulk(r)                       ? "no mbarrier_wait lies between"
+           : r->epoch != IN_FLIGHT            ? record_worker(a, r) == a->worker
+                                                    ? "no synchronize lies between"
+                                                    : "no cluster_synchronize lies between"
+           : r->is_product                    ? "no dot_wait lies between"
+           : r->is_store                      ? "no copy_async_bulk_wait_group lies between"
+                                              : "no copy_async_wait_group lies between";
 }
 
 /* The accessor of `r` by name, with its block where that is another one. */
@@ -341,8 +357,7 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
              w == a->worker ? "" : fault_block(w, block));
 }
 
-static void report_race(const Access *a, const Record *r, const Guarded *memory,
-                        ptrdiff_t byte)
+static void report_race(const Access *a, const Record *r, const Cells *c, ptrdiff_t byte)
 {
     static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes",
                                         "reduces"};
@@ -358,11 +373,11 @@ static void report_race(const Access *a, const Record *r, const Guarded *memory,
     name_earlier(a, r, is_other, first);
     if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
         fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
-                  who, block, byte, memory->name, first);
+                  who, block, byte, c->memory->name, first);
     else
-        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and no %s "
-                  "lies between", who, block, verbs[a->kind], byte, memory->name, first,
-                  done[r->kind], missing_op(a, r));
+        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and %s", who, block,
+                  verbs[a->kind], byte, c->memory->name, first, done[r->kind],
+                  missing_order(c, a, r));
     fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
                done[r->kind]);
     w->cluster->fault.is_race = true;
@@ -396,10 +411,17 @@ static bool join_record(const Shadow *s, Record *r, const Access *a, unsigned ma
 }
 
 /* Whoever conflicts with `r` and comes later, conflicts with `a` that comes after it. */
-static void forget_bytes(Shadow *s, Record *r, const Access *a, unsigned mask)
+static void forget_bytes(const Cells *c, Record *r, const Access *a, unsigned mask)
 {
-    if (is_alike(r, a) && is_ordered(s, r, a))
+    if (is_alike(r, a) && is_ordered(c, r, a))
         r->mask &= ~mask;
+}
+
+/* Returns true when no later access can conflict with `r`. */
+static bool is_over(const Cells *c, const Record *r, const Worker *w)
+{
+    return !r->mask ||
+           (r->epoch < w->shadow->clocks.covered[r->owner] && !is_unordered(w->machine, c));
 }
 
 /* Checks and notes the bytes `mask` of the cell at `word`. */
@@ -414,14 +436,14 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
     for (uint32_t *link = &cell->records; *link;) {
         Record *r = &s->records[*link];
         unsigned common = r->mask & mask;
-        unsigned wrong = is_ordered(s, r, a) ? 0 : conflicting_bytes(r, a, word, common);
+        unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, common);
         if (wrong)
-            report_race(a, r, c->memory, word + __builtin_ctz(wrong) - c->memory->data);
+            report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
         if (join_record(s, r, a, mask))
             joined = true;
         else if (common)
-            forget_bytes(s, r, a, mask);
-        if (!r->mask || r->epoch < s->clocks.covered[r->owner])
+            forget_bytes(c, r, a, mask);
+        if (is_over(c, r, a->worker))
             drop_record(s, link);
         else
             link = &r->next;

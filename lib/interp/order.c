@@ -46,15 +46,9 @@ static uint32_t running_block(const Interp *in)
 
 /* ---- beginnings ----------------------------------------------------------- */
 
-static bool is_no_lock(Op *op, void *data)
-{
-    (void)data;
-    return op_sync(op) != SYNC_ACQUIRE;
-}
-
 void order_open(Interp *in)
 {
-    in->has_locks = !region_walk(in->program->body, is_no_lock, NULL);
+    in->has_locks = program_has_locks(in->program);
 }
 
 void order_begin_cluster(Interp *in)

@@ -137,15 +137,21 @@ static bool is_foreign_concurrent(const Interp *in, const Memory *memory, const 
 /* No thread: the accesses of a copy_async. */
 enum { COPY = -1 };
 
+/* Returns true when nothing can order `a`, which another block of the cluster made, before what this
+ * one does: in programs with locks no barrier orders what such blocks do with global memory. */
+static bool is_apart(const Interp *in, const Memory *memory, const Access *a)
+{
+    return in->has_locks && a->time && !memory->shared && a->rank != in->rank;
+}
+
 /* Returns true when `a` and an access of `thread` now are unordered. No warp is before its
- * own last barrier: no access of another thread since then is ordered before the thread. In
- * programs with locks no barrier orders what blocks of a cluster do with global memory. */
+ * own last barrier: no access of another thread since then is ordered before the thread. */
 static bool is_concurrent(const Interp *in, const Memory *memory, const Access *a,
                           int64_t thread)
 {
     if (is_foreign(in, a))
         return is_foreign_concurrent(in, memory, a);
-    if (in->has_locks && a->time && !memory->shared && a->rank != in->rank)
+    if (is_apart(in, memory, a))
         return true;
     if (thread == COPY)
         return is_copy_concurrent(in, a);
@@ -195,7 +201,7 @@ static void access_join(const Interp *in, Access *a, int64_t thread)
  * them will not be behind what it does now. Whether none are left. */
 static bool access_prune(const Interp *in, const Memory *memory, Access *a, unsigned warp)
 {
-    if (is_foreign(in, a) && is_foreign_concurrent(in, memory, a))
+    if (is_foreign(in, a) ? is_foreign_concurrent(in, memory, a) : is_apart(in, memory, a))
         return false;
     if (a->is_bulk) {
         if (is_unordered(in, a, warp))
@@ -290,25 +296,27 @@ static const char *accessor(Interp *in, const Op *op, int64_t thread, uint64_t b
 
 /* Returns true when `who`, one of the two threads of `a`, may be the one unordered with
  * `thread`. */
-static bool is_culprit(const Interp *in, const Access *a, uint64_t who, int64_t thread)
+static bool is_culprit(const Interp *in, const Memory *memory, const Access *a, uint64_t who,
+                       int64_t thread)
 {
     unsigned warp = (unsigned)(thread == COPY ? in->threads.begin : thread) / WARP;
-    return is_foreign(in, a) || a->time == TIME_IN_FLIGHT || a->is_bulk ||
+    return is_foreign(in, a) || is_apart(in, memory, a) || a->time == TIME_IN_FLIGHT || a->is_bulk ||
            ((a->rank != in->rank || (int64_t)who != thread) &&
             a->time >= ordered_before(in, warp)[owner_of(in, a) + (unsigned)(who / WARP)]);
 }
 
 /* Who made `a`, for an access of `thread` that conflicts; `*op` is that one's. Of a
  * third warp only the warp is known. */
-static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op **op)
+static const char *culprit(Interp *in, const Memory *memory, const Access *a, int64_t thread,
+                           const Op **op)
 {
     uint64_t block = interp_block_number(in, block_at(in, a->time), a->rank);
     *op = in->ops[a->op];
-    if (is_culprit(in, a, a->thread, thread))
+    if (is_culprit(in, memory, a, a->thread, thread))
         return accessor(in, *op, a->thread, block);
     if (op_is_async(*op))
         return accessor(in, *op, COPY, block);
-    if (is_culprit(in, a, a->other, thread)) {
+    if (is_culprit(in, memory, a, a->other, thread)) {
         *op = in->ops[a->other_op];
         return accessor(in, *op, a->other, block);
     }
@@ -316,16 +324,17 @@ static const char *culprit(Interp *in, const Access *a, int64_t thread, const Op
 }
 
 /* Names the op that should have ordered the access `a` before this one. */
-static const char *missing_order(Interp *in, const Access *a)
+static const char *missing_order(Interp *in, const Memory *memory, const Access *a)
 {
     Completion completion = op_completion(in->ops[a->op]);
     if (a->time == TIME_IN_FLIGHT && !is_foreign(in, a))
         return arena_printf(in->arena, "and no %s lies between", completion_wait_name(completion));
-    return is_foreign(in, a)           ? in->has_locks ? "and no lock orders the blocks"
-                                                       : "and blocks are not ordered"
-           : a->is_bulk                ? "and no mbarrier_wait for it lies between"
-           : a->rank != in->rank       ? "and nothing orders the two blocks"
-                                       : "and no synchronize lies between";
+    return is_foreign(in, a)             ? in->has_locks ? "and no lock orders the blocks"
+                                                         : "and blocks are not ordered"
+           : is_apart(in, memory, a)     ? "and nothing orders the two blocks"
+           : a->is_bulk                  ? "and no mbarrier_wait for it lies between"
+           : a->rank != in->rank         ? "and nothing orders the two blocks"
+                                         : "and no synchronize lies between";
 }
 
 static uint64_t running_number(const Interp *in)
@@ -339,10 +348,10 @@ static bool report_race(Interp *in, const View *view, const Access *a, int64_t t
                         int64_t byte, const char *verb, const char *done)
 {
     const Op *now = in->ops[in->op], *then;
-    const char *first = culprit(in, a, thread, &then);
+    const char *first = culprit(in, view->memory, a, thread, &then);
     diag_error(in->diag, now->loc, "race: %s %s byte %lld of %s, %s has %s it, %s",
                accessor(in, now, thread, running_number(in)), verb, (long long)byte, view->name,
-               first, done, missing_order(in, a));
+               first, done, missing_order(in, view->memory, a));
     return diag_note(in->diag, then->loc, "%s has %s it here", first, done);
 }
 

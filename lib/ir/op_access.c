@@ -128,6 +128,17 @@ bool program_has_remote(const Program *p)
     return program_blocks(p) > 1 && !region_walk(p->body, is_local, NULL);
 }
 
+static bool is_no_lock(Op *op, void *data)
+{
+    (void)data;
+    return op_sync(op) != SYNC_ACQUIRE;
+}
+
+bool program_has_locks(const Program *p)
+{
+    return !region_walk(p->body, is_no_lock, NULL);
+}
+
 /* ---- groups ------------------------------------------------------------------ */
 
 bool op_commits_product(const Op *op)

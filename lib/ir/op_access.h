@@ -70,6 +70,10 @@ bool op_is_remote(const Op *op);
 /* Returns true when some op of `p` does. */
 bool program_has_remote(const Program *p);
 
+/* Returns true when `p` has a `lock`: then nothing else orders what blocks, also of one cluster,
+ * do with global memory. */
+bool program_has_locks(const Program *p);
+
 /* Returns true when `op` does `kind` to accesses of completion `c`. */
 static inline bool op_syncs(const Op *op, SyncKind kind, Completion c)
 {

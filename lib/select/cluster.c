@@ -17,7 +17,7 @@ typedef struct Written {
     const Op **ops;             /* the first that writes there */
     uint32_t count, capacity, op_capacity;
     bool shared;                /* another op accesses some of it */
-    bool by_semaphores;         /* these order it, and nothing else does */
+    bool has_locks;             /* these order it, and nothing else does */
 } Written;
 
 /* Returns the value that stands for a global tensor's memory, or NULL for a shared one. */
@@ -69,20 +69,13 @@ static bool sees(const Op *op, const OpAccess *access, const Op *writer)
                              is_by_copy_unit(writer, &written));
 }
 
-static bool find_semaphores(Op *op, void *data)
-{
-    Written *w = data;
-    w->by_semaphores = op_sync(op) == SYNC_ACQUIRE;
-    return !w->by_semaphores;
-}
-
 static bool find_shared(Op *op, void *data)
 {
     Written *w = data;
     OpAccess accesses[ACCESSES_MAX];
     unsigned count = op_accesses(op, accesses);
     w->shared |= op->code == OP_load_shared && op_attr(op, ATTR_RANK);
-    for (unsigned i = 0; i < count && !w->by_semaphores; i++) {
+    for (unsigned i = 0; i < count && !w->has_locks; i++) {
         uint32_t at;
         const Value *origin = global_origin(accesses[i].tile.memory);
         if (!origin || !find_origin(w, origin, &at))
@@ -94,11 +87,10 @@ static bool find_shared(Op *op, void *data)
 
 bool cluster_publishes(const Program *p)
 {
-    Written w = {.arena = &p->module->scratch};
+    Written w = {.arena = &p->module->scratch, .has_locks = program_has_locks(p)};
     if (program_blocks(p) == 1)
         return false;
     ArenaMark mark = arena_mark(w.arena);
-    region_walk(p->body, find_semaphores, &w);
     region_walk(p->body, add_written, &w);
     region_walk(p->body, find_shared, &w);
     arena_reset(w.arena, mark);
