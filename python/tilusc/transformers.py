@@ -151,7 +151,8 @@ class TilusQuantizer(HfQuantizer):
         for name, text in self.quantization_config.packed.items():
             problem = self.problems[name] = Problem.parse(text)
             if problem.experts:
-                packed = [_meta(problem.experts, plan(its, device).packed_size) for its in experts_problems(problem).values()]
+                sizes = [plan(its, device).packed_size for its in experts_problems(problem).values()]
+                packed = [_meta(problem.experts, size) for size in sizes]
                 model.set_submodule(name, QuantizedExperts(*packed, problem, device))
                 continue
             bias = torch.empty(problem.n, dtype=self.dtype, device="meta") if problem.bias else None
@@ -160,7 +161,8 @@ class TilusQuantizer(HfQuantizer):
 
     def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
         for name, module in model.named_modules():
-            if _has_experts(module) and not any(is_ignored(source, name + part) for part in ("", ".0.gate_proj", ".0.w1")):
+            names = [name + part for part in ("", ".0.gate_proj", ".0.w1")]
+            if _has_experts(module) and not any(is_ignored(source, known) for known in names):
                 raise ArgumentError(f"{name} has experts, which are loaded of floats only")
         for name, linear in _linears(model).items():
             expected = expected_tensors(source, name, linear.out_features, linear.in_features)

@@ -12,10 +12,10 @@ TESTED = "0.33.0"       # of vLLM
 
 
 def register() -> None:
-    """Registers the quantization "tilus", and TilusLinearKernel as the last of vLLM's kernels for GPTQ, AWQ and
-    compressed-tensors. May be called again, and raises nothing: a vLLM without the names that this needs gives a
-    warning."""
-    for module, what in (("_vllm_method", "the quantization 'tilus'"), ("_vllm_kernel", "TilusLinearKernel")):
+    """Registers the quantization "tilus", and kernels as the last of vLLM's for GPTQ, AWQ, compressed-tensors and
+    ModelOpt. May be called again, and raises nothing: a vLLM without the names that this needs gives a warning."""
+    for module, what in (("_vllm_method", "the quantization 'tilus'"), ("_vllm_kernel", "TilusLinearKernel"),
+                         ("_vllm_fours", "kernels for NVFP4 and MXFP4")):
         try:
             importlib.import_module(f".{module}", __package__).register()
         except Exception as error:      # vLLM must start whatever of it is missing here

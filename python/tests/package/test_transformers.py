@@ -199,7 +199,7 @@ def compressed(form, **weights):
 @pytest.mark.parametrize("make, group, scales, quantization", [
     (as_nvfp4, 16, "f8e4m3", compressed("nvfp4-pack-quantized", strategy="tensor_group", group_size=16)),
     (as_mxfp4, 32, "f16", compressed("mxfp4-pack-quantized", strategy="group", group_size=32)),
-    (as_modelopt, 16, "f8e4m3", {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", "*.embed*"]})],
+    (as_modelopt, 16, "f8e4m3", {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_*", "*.embed*"]})],
     ids=["nvfp4", "mxfp4", "modelopt"])
 def test_floats_of_4_bits(floats, tmp_path, make, group, scales, quantization):
     write_checkpoint(floats, tmp_path, make, **quantization)

@@ -190,7 +190,7 @@ def test_which_layers(one_rank):
 
 def test_configurations(vllm):
     for wrong, said in (({"version": 2}, "version is 2"), ({"packed": {"a": "b"}}, "for one kind of GPU"),
-                        ({"weights": "u9"}, "u9"), ({"group": 48}, "48"), ({"zeros": "none"}, "zero points")):
+                        ({"weights": "u9"}, "u9"), ({"group": 40}, "40"), ({"zeros": "none"}, "zero points")):
         with pytest.raises(ValueError, match=said):
             config(SCHEMES[0], **wrong)
 
@@ -205,11 +205,14 @@ def kernel_config(torch, **changes):
                                   "act_type": torch.float16, "zero_points": True, **changes})
 
 
-def test_kernel_is_the_last(vllm):
-    from vllm.model_executor.kernels.linear import _POSSIBLE_KERNELS
+@pytest.mark.parametrize("kernels, name", [
+    ("KERNELS", "TilusLinearKernel"), ("NVFP4_KERNELS", "TilusNvFp4LinearKernel"),
+    ("MXFP4_KERNELS", "TilusMxFp4LinearKernel")])
+def test_kernel_is_the_last(vllm, kernels, name):
+    from vllm.model_executor.kernels import linear
     from vllm.platforms.interface import PlatformEnum
-    names = [kernel.__name__ for kernel in _POSSIBLE_KERNELS[PlatformEnum.CUDA]]
-    assert names[-1] == "TilusLinearKernel" and names.count("TilusLinearKernel") == 1
+    names = [kernel.__name__ for kernel in getattr(linear, "_POSSIBLE_" + kernels)[PlatformEnum.CUDA]]
+    assert names[-1] == name and names.count(name) == 1
 
 
 def test_what_the_kernel_takes(vllm):
@@ -285,3 +288,66 @@ def test_awq(one_rank):
     kernel.process_weights_after_loading(layer)
     x = torch.randn(3, K).half()
     assert near(torch, kernel.apply_weights(layer, x), x, weight.dequantize())
+
+
+# ---- NVFP4 and MXFP4 ----
+
+def fours(torch, group, scales):
+    """Returns a random weight as vLLM's schemes load it: codes and bytes of scales from a range."""
+    draw = np.random.default_rng(group).integers
+    return [torch.from_numpy(draw(*bounds, (N, columns), np.uint8))
+            for bounds, columns in (((0, 256), K // 2), (scales, K // group))]
+
+
+def dequantized(codes, scales, factor=1.0):
+    table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    values = table[np.stack([codes & 15, codes >> 4], -1).reshape(N, K)]
+    return (values * np.repeat(scales, K // scales.shape[1], 1) * factor).astype(np.float32)
+
+
+@pytest.fixture
+def capable(one_rank, monkeypatch):
+    """Has vLLM's platform be one that the kernels take, and no others."""
+    from vllm.model_executor.kernels import linear
+    from tilusc import _vllm_fours
+    monkeypatch.setattr(type(_vllm_fours.current_platform), "has_device_capability", lambda *_, **__: True)
+    for kernels, kernel in ((linear._POSSIBLE_NVFP4_KERNELS, _vllm_fours.TilusNvFp4LinearKernel),
+                            (linear._POSSIBLE_MXFP4_KERNELS, _vllm_fours.TilusMxFp4LinearKernel)):
+        monkeypatch.setitem(kernels, linear.current_platform._enum, [kernel])
+    return one_rank
+
+
+def loaded(torch, scheme, dtype, **tensors):
+    """A layer of a scheme of compressed-tensors, with these tensors."""
+    layer = torch.nn.Module()
+    layer.params_dtype = dtype
+    scheme.create_weights(layer, output_partition_sizes=[N], input_size_per_partition=K, params_dtype=dtype,
+                          weight_loader=None)
+    for name, value in tensors.items():
+        getattr(layer, name).data.copy_(value)
+    scheme.process_weights_after_loading(layer)
+    return layer
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_nvfp4(capable, dtype):
+    from vllm.model_executor.layers.quantization.compressed_tensors.schemes import CompressedTensorsW4A4Fp4
+    torch, dtype = capable, getattr(capable, dtype)
+    codes, scales = fours(torch, 16, (0x30, 0x40))
+    scales = scales.view(torch.float8_e4m3fn)
+    scheme = CompressedTensorsW4A4Fp4()
+    layer = loaded(torch, scheme, dtype, weight_packed=codes, weight_scale=scales,
+                   weight_global_scale=torch.tensor([35.0]), input_global_scale=torch.tensor([100.0]))
+    x = torch.randn(3, K).to(dtype)
+    want = dequantized(codes.numpy(), scales.float().numpy(), 1 / 35)
+    assert near(torch, scheme.apply_weights(layer, x), x, want)
+
+
+def test_mxfp4(capable):
+    from vllm.model_executor.layers.quantization.compressed_tensors.schemes import CompressedTensorsW4A4Mxfp4
+    torch, (codes, scales) = capable, fours(capable, 32, (120, 124))
+    scheme = CompressedTensorsW4A4Mxfp4()
+    layer = loaded(torch, scheme, torch.float16, weight_packed=codes, weight_scale=scales)
+    x, bias = torch.randn(3, K).half(), torch.randn(N).half()
+    y = scheme.apply_weights(layer, x, bias)
+    assert near(torch, y - bias, x, dequantized(codes.numpy(), 2.0 ** (scales.numpy().astype(int) - 127)))
