@@ -17,8 +17,9 @@ from .formats.layer import matches, section
 from .formats.memory import read_module
 from .formats.safetensors import DTYPES
 from .formats.types import type_bits
-from .formats.weight import QuantizedWeight
+from .formats.weight import MatmulWeights, QuantizedWeight
 from .formats.write import Stored
+from .matmul import Problem, plan
 from .nn import QuantizedLinear
 
 METHOD = "tilus"        # quant_method of Tilus's own layout
@@ -189,6 +190,25 @@ def make_layer(weight: QuantizedWeight, dtype: torch.dtype, bias: Optional[torch
         known = known._replace(bias=bias.detach().float().cpu().numpy())
     name = activations_of(dtype)
     return QuantizedLinear.from_weight(known, activations=name, result=name, device=device)
+
+
+def experts_problem(weight: MatmulWeights, dtype: torch.dtype, **shape: Any) -> Problem:
+    """Returns the problem of `up`, for QuantizedExperts, by one of the experts' weights and a model's type."""
+    name = activations_of(dtype)
+    return Problem(weight.weights, group=weight.group, zeros=weight.zeros_kind, activations=name,
+                   scales=weight.scales_type, result=name, **shape)
+
+
+def pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[int, str]) -> torch.Tensor:
+    """Packs the experts of one product, [experts, bytes]. ArgumentError: they are not all of the problem's types."""
+    packed = []
+    for weight in weights:
+        have = weight.weights, weight.n, weight.k, weight.group, weight.zeros_kind, weight.scales_type
+        if have != (problem.weights, problem.n, problem.k, problem.group, problem.zeros, problem.scales) or \
+                weight.permutation is not None:
+            raise ArgumentError(f"of the experts some have act-order, or differ: {have} beside {problem}")
+        packed.append(torch.from_numpy(plan(problem, device).pack(weight.codes, weight.scales, weight.zeros, weight.factor)))
+    return torch.stack(packed)
 
 
 class Product:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Sequence
 import torch
 from transformers import AutoConfig
 from transformers.activations import ACT2FN
-from transformers.core_model_loading import ConversionOps
+from transformers.core_model_loading import ConversionOps, WeightConverter
 from transformers.integrations.moe import _default_apply_gate
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
@@ -22,10 +22,11 @@ from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
-                                is_ignored, make_layer, read_weight)
+                                experts_problem, is_ignored, make_layer, pack_experts, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
+from .formats.weight import QuantizedWeight
 from .formats.write import VERSION
 from .matmul import Problem, default_device, plan, quantize
 from .nn import QuantizedExperts, QuantizedLinear, experts_problems
@@ -87,6 +88,26 @@ class _Tensors(torch.nn.Module):
         self.register_parameter("bias", bias)
 
 
+class _Experts(torch.nn.Module):
+    """Stands for experts until their tensors are there as the checkpoint has them: experts.0.gate_proj.weight_packed."""
+
+    PARTS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
+
+    def __init__(self, source: Dict[str, Any], name: str, shape: Dict[str, Any]) -> None:
+        super().__init__()
+        self.shape = shape
+        n, k = shape["n"], shape["k"]
+        for number in range(shape["experts"]):
+            expert = torch.nn.Module()
+            for part, its in self.PARTS.items():
+                size = (k, n) if part == "down" else (n, k)
+                expected = expected_tensors(source, f"{name}.{number}.{its}", *size)
+                if not expected:
+                    raise ArgumentError(f"of the experts of {name} some are quantized and some are not")
+                expert.add_module(its, _Tensors(expected, None))
+            self.add_module(str(number), expert)
+
+
 class _Pack(ConversionOps):
     """Makes the float weights of a Linear or of experts packed bytes, while they are loaded."""
 
@@ -101,7 +122,7 @@ class _Pack(ConversionOps):
 @register_quantizer(METHOD)
 class TilusQuantizer(HfQuantizer):
     """Puts QuantizedLinear in place of nn.Linear: of floats while they are loaded, of codes after that, and of what
-    save_pretrained wrote, which is packed already. Experts of floats become QuantizedExperts."""
+    save_pretrained wrote, which is packed already. Experts become QuantizedExperts likewise."""
 
     quantization_config: TilusConfig
 
@@ -160,10 +181,13 @@ class TilusQuantizer(HfQuantizer):
             model.set_submodule(name, QuantizedLinear(problem, packed, bias, None, device))
 
     def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
-        for name, module in model.named_modules():
-            names = [name + part for part in ("", ".0.gate_proj", ".0.w1")]
-            if _has_experts(module) and not any(is_ignored(source, known) for known in names):
-                raise ArgumentError(f"{name} has experts, which are loaded of floats only")
+        mixtures = _mixtures(model)
+        for name in [name for name, module in model.named_modules() if _has_experts(module)]:
+            if any(is_ignored(source, name + part) for part in ("", ".0.gate_proj", ".0.w1")):
+                continue
+            if name not in mixtures:
+                raise ArgumentError(f"{name} has experts that compute otherwise than tilusc.nn.QuantizedExperts")
+            model.set_submodule(name, _Experts(source, name, mixtures[name]))
         for name, linear in _linears(model).items():
             expected = expected_tensors(source, name, linear.out_features, linear.in_features)
             if expected:
@@ -182,6 +206,13 @@ class TilusQuantizer(HfQuantizer):
                                               activations=activations_of(self.dtype), **shape)
 
     # ---- while tensors are loaded ----
+
+    def update_weight_conversions(self, weight_conversions: Any, model: Any) -> Any:
+        """Has tensors of quantized experts keep their names: nothing merges them."""
+        if any(isinstance(module, _Experts) for module in model.modules()):
+            return [known for known in weight_conversions
+                    if not (isinstance(known, WeightConverter) and "experts" in str(known.target_patterns))]
+        return super().update_weight_conversions(weight_conversions, model)
 
     def param_needs_quantization(self, model: Any, param_name: str, **unused: Any) -> bool:
         """Also says that shapes of tensors need not be those of the model's parameters; readers check them."""
@@ -212,6 +243,8 @@ class TilusQuantizer(HfQuantizer):
     # ---- after loading ----
 
     def _process_model_after_weight_loading(self, model: Any, **unused: Any) -> Any:
+        for name in [name for name, module in model.named_modules() if isinstance(module, _Experts)]:
+            model.set_submodule(name, self._of_experts(name, model.get_submodule(name)))
         for name, module in list(model.named_modules()):
             if isinstance(module, _Tensors):
                 model.set_submodule(name, self._of_tensors(name, module))
@@ -221,18 +254,28 @@ class TilusQuantizer(HfQuantizer):
                 gate, up = module.gate_up_proj.detach()
                 model.set_submodule(name, QuantizedExperts(gate, up, module.down_proj.detach(), self.problems[name],
                                                            device_of(gate)))
-            elif isinstance(module, (QuantizedExperts, QuantizedLinear)):
+            elif name in (self.quantization_config.packed or {}):
                 _check_loaded(name, dict(module.named_buffers(recurse=False)))
                 module.check()
         return model
 
-    def _of_tensors(self, name: str, module: _Tensors) -> QuantizedLinear:
+    def _read(self, name: str, module: _Tensors) -> QuantizedWeight:
         tensors = dict(module.named_buffers(recurse=False))
         _check_loaded(name, tensors)
         config = self.quantization_config
-        weight = read_weight(tensors, config.source or config.to_dict(), name)
-        place = next(iter(tensors.values()))
-        return make_layer(weight, self.dtype, module.bias, device_of(place))
+        return read_weight(tensors, config.source or config.to_dict(), name)
+
+    def _of_tensors(self, name: str, module: _Tensors) -> QuantizedLinear:
+        return make_layer(self._read(name, module), self.dtype, module.bias, device_of(next(module.buffers())))
+
+    def _of_experts(self, name: str, module: _Experts) -> QuantizedExperts:
+        place, packed, problem = next(module.buffers()), [], None
+        for part, its in module.PARTS.items():
+            names = [f"{number}.{its}" for number in range(module.shape["experts"])]
+            weights = [self._read(f"{name}.{one}", module.get_submodule(one)).to_matmul() for one in names]
+            problem = problem or experts_problem(weights[0], self.dtype, **module.shape)
+            packed.append(pack_experts(weights, experts_problems(problem)[part], device_of(place)).to(place.device))
+        return QuantizedExperts(*packed, problem, device_of(place))
 
     def _of_packed(self, name: str, linear: torch.nn.Linear) -> QuantizedLinear:
         bias = None if linear.bias is None else linear.bias.detach().to(self.dtype)

@@ -376,9 +376,28 @@ def test_experts_that_stay(tmp_path, said):
     assert near(logits(model), logits(load(folder, dtype=torch.float32)), 0.05)
 
 
-def test_quantized_experts_are_refused(tmp_path):
-    folder = mixture(tmp_path, "Qwen3Moe")
+@pytest.mark.parametrize("layout, scheme", [("tilus", Scheme("u3", 32, "float")), ("", Scheme("u4", 64, "integer"))],
+                         ids=["tilus", "compressed-tensors"])
+def test_experts_of_codes(tmp_path, layout, scheme):
+    """What tilus-quantize makes of experts, whose tensors keep the names that they have in files."""
+    folder, codes = mixture(tmp_path / "floats", "Qwen3Moe"), tmp_path / "codes"
+    Job(str(folder), str(codes), scheme, **({"layout": layout} if layout else {})).run()
+    model = load(codes, config=config_for(codes))
+    assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
+    reference, known = load(folder, dtype=torch.float32), of_checkpoint(codes)
+    for name, module in reference.named_modules():
+        if name in layers(model):
+            module.weight.data = torch.from_numpy(known[name + ".weight"])
+    name = "model.layers.0.mlp.experts.%d.%s_proj.weight"
+    part = {part: [torch.from_numpy(known[name % (one, part)]) for one in range(4)] for part in ("gate", "up", "down")}
+    experts_of(reference).gate_up_proj.data = torch.cat([torch.stack(part["gate"]), torch.stack(part["up"])], 1)
+    experts_of(reference).down_proj.data = torch.stack(part["down"])
+    assert near(logits(model), logits(reference))
+
+
+def test_other_experts_of_codes_are_refused(tmp_path):
+    folder = mixture(tmp_path, "Qwen3Moe", hidden_act="gelu")
     config = transformers.AutoConfig.from_pretrained(folder)
     config.quantization_config = TilusConfig("u4").to_dict()
-    with pytest.raises(tilusc.ArgumentError, match="layers.0.mlp.experts has experts, which are loaded of floats only"):
+    with pytest.raises(tilusc.ArgumentError, match="layers.0.mlp.experts has experts that compute otherwise"):
         load(folder, config=config)
