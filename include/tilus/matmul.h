@@ -84,9 +84,9 @@ typedef struct tilus_matmul_problem {
     unsigned char reserved[2];  /* 0: nothing reads them yet, and others are refused */
     const char *product;        /* that tensor cores multiply: f8e4m3 or i8, on compute capability
                                    9.0 alone, for A of f16, bf16 or the product's type, without
-                                   zero points, experts, multiply and batch_invariant, for groups
-                                   of multiples of 32 with scales of f16 or bf16; NULL: f16 or
-                                   bf16 */
+                                   experts, multiply and batch_invariant, for groups of multiples
+                                   of 32 with scales of f16 or bf16, and integer zero points of
+                                   up to 7 bits (i8) or u1 to u4 (f8e4m3); NULL: f16 or bf16 */
     tilus_prologue prologue;    /* f32 inside, rounded to A's type, f16 or bf16; not of experts */
     double eps;                 /* of the RMS norm: 0 or more */
 } tilus_matmul_problem;

@@ -110,6 +110,24 @@ static DType unsigned_type(DType type)
     return find_type(name);
 }
 
+/* Returns true where products of 8 bits have a byte for any code less any zero point: below 128 in
+ * i8, or 16 in f8e4m3, as sign and magnitude. */
+static bool has_centred_bytes(const MatmulSpec *s)
+{
+    enum { BITS_I8 = 7, BITS_F8E4M3 = 4 };
+    unsigned most = s->product == DTYPE_i8 ? BITS_I8 : BITS_F8E4M3;
+    return dtype_is_integer(s->weights) && dtype_bits(s->weights) <= most;
+}
+
+/* Chooses bytes of weights less their zero points: codes at the bottom, of signed integers as of unsigned
+ * ones. */
+static void choose_centred_bytes(MatmulSpec *s)
+{
+    enum { LEAST = -9 };
+    s->codes = unsigned_type(s->stored);
+    s->deferred_scale = s->product == DTYPE_i8 ? 0 : LEAST;
+}
+
 /* Chooses where bytes of weights have codes: unsigned integers at the bottom, others at the top,
  * from where magnitudes of floats go down to the exponent of f8e4m3. Codes of unsigned integers
  * are subnormals of f8e4m3, or just above them, which are as far apart. */
@@ -151,10 +169,13 @@ static bool check_product(MatmulSpec *s, const tilus_matmul_problem *p, Message 
         return fail(message, "%s, which products of %s do not take: groups are multiples of 32, "
                     "and scales f16 or bf16", matmul_has_factor(s) ? "scales is \"f8e4m3\""
                     : "group is no multiple of 32", p->product);
-    const char *field = p->zeros != TILUS_ZEROS_NONE ? "zeros" : p->experts ? "experts"
-                        : p->multiply                ? "multiply"
-                        : p->batch_invariant         ? "batch_invariant"
-                                                     : NULL;
+    const char *field = p->experts           ? "experts"
+                        : p->multiply        ? "multiply"
+                        : p->batch_invariant ? "batch_invariant"
+                                             : NULL;
+    if (s->zeros == TILUS_ZEROS_FLOAT || (s->zeros == TILUS_ZEROS_INTEGER && !has_centred_bytes(s)))
+        return fail(message, "zeros is given, but products of %s take integer zero points alone, of %s",
+                    p->product, s->product == DTYPE_i8 ? "u1 to u7 and i1 to i7" : "u1 to u4");
     return !field || fail(message, "%s is given, but products of %s do not take it", field,
                           p->product);
 }
@@ -167,7 +188,10 @@ static void choose_product(MatmulSpec *s, bool wide_range)
 {
     enum { ROOM = 3 };
     if (matmul_is_a8(s)) {
-        choose_bytes(s);
+        if (s->zeros == TILUS_ZEROS_NONE)
+            choose_bytes(s);
+        else
+            choose_centred_bytes(s);
         return;
     }
     const DTypeInfo *w = &dtype_info[s->stored];
@@ -305,6 +329,12 @@ bool matmul_scales_weights_only(const MatmulSpec *s)
 {
     enum { LEAST_ON_SUMS = 32 };    /* neighbors along k of the four lanes that have a row */
     return s->group && s->group < LEAST_ON_SUMS;
+}
+
+int matmul_rows_most(const MatmulSpec *s)
+{
+    enum { ROWS = 128, ROWS_SCALED = 64 };
+    return matmul_scales_weights_only(s) ? ROWS_SCALED : ROWS;
 }
 
 bool matmul_has_factor(const MatmulSpec *s)
@@ -561,7 +591,8 @@ static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
     enum { ROWS_TOGETHER = 16 };        /* rows of tiles */
     ParameterList l = {.count = 0};
     bool integers = s->product == DTYPE_i8;
-    bool as_u8 = integers && dtype_info[s->stored].kind == DKIND_UINT;
+    bool centred = s->zeros != TILUS_ZEROS_NONE;
+    bool as_u8 = integers && !centred && dtype_info[s->stored].kind == DKIND_UINT;
     add_type(&l, true, "W", "", s->stored);
     add_type(&l, true, "U", NULL, s->codes);
     add_type(&l, true, "O", NULL, as_u8 ? DTYPE_u8 : s->product);
@@ -573,7 +604,9 @@ static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
     add_number(&l, true, "DOWN", NULL, s->down);
     add_number(&l, true, "DEFERRED_SCALE", NULL, s->deferred_scale + s->fraction);
     add_number(&l, s->fraction, "FRACTION", "q", s->fraction);
+    add_number(&l, centred, "OFFSET", NULL, s->offset);
     add_number(&l, true, "GROUP", "g", s->group);
+    add_number(&l, centred, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "ROWS", "r", c->rows);
     add_number(&l, true, "BM", "m", 8 * c->tiles);
     add_number(&l, true, "STAGES", "s", c->stages);

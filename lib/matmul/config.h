@@ -125,6 +125,10 @@ bool matmul_is_a8(const MatmulSpec *spec);
  * of two of them. */
 bool matmul_scales_weights_only(const MatmulSpec *spec);
 
+/* Returns the most rows of packed blocks that a plan chooses by itself: fewer where scales of 8 groups of
+ * 128 of k act on weights, for which registers do not suffice otherwise. */
+int matmul_rows_most(const MatmulSpec *spec);
+
 /* Returns true where sums are multiplied by a factor for all of C: with scales of f8e4m3. */
 bool matmul_has_factor(const MatmulSpec *spec);
 

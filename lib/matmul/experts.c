@@ -88,13 +88,13 @@ static void search(Search *s, const tilus_matmul_plan *plan, int64_t m)
     matmul_enumerate(spec, rows, &plan->device, consider, s);
 }
 
-/* Returns the kind with the least sum, over buckets of m, of the square of how many times as long
- * as the best it takes; -1: none fits in every bucket. */
-static int find_rows(const Search all[MATMUL_BUCKETS])
+/* Returns the kind of at most `most` rows with the least sum, over buckets of m, of the square of how
+ * many times as long as the best it takes; -1: none fits in every bucket. */
+static int find_rows(const Search all[MATMUL_BUCKETS], int most)
 {
     double least = INFINITY;
     int found = -1;
-    for (int kind = 0; kind < ROWS_KINDS; kind++) {
+    for (int kind = 0; kind <= kind_of(most); kind++) {
         double sum = 0;
         for (int i = 0; i < MATMUL_BUCKETS; i++) {
             double best = INFINITY, own = all[i].best[kind].us;
@@ -116,7 +116,7 @@ int experts_choose(tilus_matmul_plan *plan, int rows)
     Search all[MATMUL_BUCKETS];
     for (int i = 0; i < MATMUL_BUCKETS; i++)
         search(&all[i], plan, (int64_t)1 << i);
-    int kind = rows ? kind_of(rows) : find_rows(all);
+    int kind = rows ? kind_of(rows) : find_rows(all, matmul_rows_most(&plan->spec));
     for (int i = 0; i < MATMUL_BUCKETS && kind >= 0; i++) {
         plan->choices[i] = all[i].best[kind];
         kind = all[i].best[kind].us > 0 ? kind : -1;

@@ -317,15 +317,13 @@ static bool is_tuned(const Best *best)
     return best->found && best->rank.bucket == 0;
 }
 
-enum { ROWS_SCALED = 64 };      /* the most where scales of 8 groups of 128 of k act on weights */
-
 /* Microseconds in a bucket, as matmul_table_rows counts them; negative: nothing fits. */
 static double time_of_rows(const Query *any, int rows)
 {
     Query q = *any;
     q.rows = rows;
     Best tuned = find_tuning(any), own = find_tuning(&q);
-    if (matmul_scales_weights_only(q.spec) && rows > ROWS_SCALED)
+    if (rows > matmul_rows_most(q.spec))
         return -1;
     if (is_tuned(&tuned) && is_tuned(&own) && own.rank.type == tuned.rank.type)
         return own.choice.us;

@@ -507,6 +507,18 @@ static void packs_an_expert_as_a_matrix(void **state)
     tilus_matmul_plan_free(experts);
 }
 
+/* Groups of 16 want for registers in packed blocks of 128 rows, which the model alone would choose. */
+static void packs_small_groups_in_narrow_blocks(void **state)
+{
+    (void)state;
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u1",
+                                          .n = 131072, .k = 256, .group = 16, .experts = 1};
+    tilus_matmul_plan *plan;
+    assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+    assert_true(plan->packed.rows <= 64);
+    tilus_matmul_plan_free(plan);
+}
+
 static void runs_no_rows(void **state)
 {
     (void)state;
@@ -624,6 +636,7 @@ int main(void)
         cmocka_unit_test(multiplies_by_factors),
         cmocka_unit_test(multiplies_a_short_last_group),
         cmocka_unit_test(packs_an_expert_as_a_matrix),
+        cmocka_unit_test(packs_small_groups_in_narrow_blocks),
         cmocka_unit_test(runs_no_rows),
         cmocka_unit_test(describes_experts),
         cmocka_unit_test(refuses_problems),

@@ -273,6 +273,17 @@ static const struct Other {
     {"of bytes", {B("i4", "i8", "i8", GELU, "f32")}},
     {"of bytes", {B("u2", "bf16", "i8", PLAIN, "bf16")}},
 #undef B
+#define Z(w, a, p, g, n_, k_) .problem = {.weights = w, .activations = a, .product = p, .n = n_,    \
+                                          .k = k_, .group = g, .zeros = INTEGER}, .sizes = {1, 16, 33, 128}
+    {"of bytes", {Z("u4", "f16", "i8", 128, 264, 640)}},
+    {"of bytes", {Z("u4", "f16", "f8e4m3", 128, 264, 640), .transposed = true}},
+    {"of bytes", {Z("i4", "i8", "i8", 32, 264, 384), .packing = PACK_DEVICE}},
+    {"of bytes", {Z("u7", "bf16", "i8", 64, 136, 397), .a_stride = 405}},
+    {"of bytes", {Z("u3", "f8e4m3", "f8e4m3", 0, 267, 384), .packing = PACK_DEVICE}},
+    {"of bytes", {Z("i7", "i8", "i8", 256, 264, 600), .transposed = true}},
+    {"of bytes", {Z("u1", "f16", "i8", 0, 264, 384)}},
+    {"of bytes", {Z("u2", "bf16", "f8e4m3", 32, 264, 500)}},
+#undef Z
     {"odd groups", {.problem = {.weights = "u4", .activations = "f16", .n = 267, .k = 640, .group = 96,
                                 .zeros = INTEGER}, .sizes = {1, 16, 33}}},
     {"odd groups", {.problem = {.weights = "f6e3m2", .activations = "bf16", .n = 100, .k = 600,
