@@ -92,6 +92,6 @@ int dry_space(const Settings *s, const MatmulSpec *spec)
 {
     MatmulSpec copy = *spec;
     const MatmulDevice device = h200();
-    matmul_enumerate(spec, s->sizes[s->size_count - 1], &device, print_product, &copy);
+    matmul_enumerate(spec, 0, s->sizes[s->size_count - 1], &device, print_product, &copy);
     return EXIT_OK;
 }

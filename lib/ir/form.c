@@ -40,25 +40,41 @@ typedef struct Conflict {
     int exponents[2];
 } Conflict;
 
-/* Sets exponents[i] for each index i along `dim` from those of the slots of a group;
- * false at a conflict. */
+/* Sets exponents[i] for the index i along `dim` of each of a thread's elements from those of the
+ * slots of a group; false at a conflict. */
+static bool spread_thread(const Layout *l, int64_t thread, const int16_t *slots, unsigned group,
+                          unsigned dim, int16_t *exponents, Conflict *conflict)
+{
+    int64_t index[LIMIT_RANK];
+    for (int64_t slot = 0; slot < l->slots; slot++) {
+        layout_index(l, thread, slot, index);
+        int16_t *e = &exponents[index[dim]];
+        int is = slots[slot % group];
+        if (*e != UNSET && *e != is) {
+            *conflict = (Conflict){index[dim], {*e, is}};
+            return false;
+        }
+        *e = (int16_t)is;
+    }
+    return true;
+}
+
+/* Spreads exponents from all threads. Those whose elements begin at one index along `dim` say the
+ * same. */
 static bool spread(const Layout *l, const int16_t *slots, unsigned group, unsigned dim,
                    int16_t *exponents, Conflict *conflict)
 {
     int64_t index[LIMIT_RANK];
+    bool seen[SCALING_COUNT_LIMIT] = {false};
     for (int64_t i = 0; i < l->shape[dim]; i++)
         exponents[i] = UNSET;
-    for (int64_t thread = 0; thread < l->threads; thread++)
-        for (int64_t slot = 0; slot < l->slots; slot++) {
-            layout_index(l, thread, slot, index);
-            int16_t *e = &exponents[index[dim]];
-            int is = slots[slot % group];
-            if (*e != UNSET && *e != is) {
-                *conflict = (Conflict){index[dim], {*e, is}};
-                return false;
-            }
-            *e = (int16_t)is;
-        }
+    for (int64_t thread = 0; thread < l->threads; thread++) {
+        layout_index(l, thread, 0, index);
+        bool *known = &seen[index[dim]];
+        if (!*known && !spread_thread(l, thread, slots, group, dim, exponents, conflict))
+            return false;
+        *known = true;
+    }
     return true;
 }
 

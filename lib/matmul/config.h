@@ -258,8 +258,9 @@ int matmul_resident(const MatmulSpec *spec, const MatmulConfig *config,
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *config,
                         const MatmulDevice *device);
 
-/* Calls `visit` for each configuration of the space for `m` rows that fits. */
-void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
+/* Calls `visit` for each configuration of the space for `m` rows of A that fits, of weights packed in
+ * `rows`; 0: in any. */
+void matmul_enumerate(const MatmulSpec *spec, int rows, int64_t m, const MatmulDevice *device,
                       void (*visit)(void *data, const MatmulConfig *config), void *data);
 
 /* Return the microseconds that the model expects, and the read floor: 2.50 us + bytes /

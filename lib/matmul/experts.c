@@ -85,7 +85,7 @@ static void search(Search *s, const tilus_matmul_plan *plan, int64_t m)
     s->floor = matmul_floor_experts(spec, touched, m, &plan->device);
     int64_t least = spec->batch_invariant ? LEAST_BY_WGMMA : LEAST;
     rows = rows < least ? least : rows < MOST ? rows : MOST;
-    matmul_enumerate(spec, rows, &plan->device, consider, s);
+    matmul_enumerate(spec, 0, rows, &plan->device, consider, s);
 }
 
 /* Returns the kind of at most `most` rows with the least sum, over buckets of m, of the square of how

@@ -18,7 +18,7 @@ typedef struct Search {
  * all types have; by mma without panels that lack columns, and what the model has no times of. */
 static bool is_wanted(const Search *s, const MatmulConfig *c)
 {
-    if (c->rows != s->plan->packed.rows || matmul_by_wgmma(c) != s->by_wgmma)
+    if (matmul_by_wgmma(c) != s->by_wgmma)
         return false;
     return s->by_wgmma ? c->scale_weights : !c->zeros_by_mma && !c->register_reallocation;
 }
@@ -41,7 +41,7 @@ static void consider(void *data, const MatmulConfig *c)
 static Choice find_best(const tilus_matmul_plan *plan, int64_t m, bool by_wgmma)
 {
     Search s = {.plan = plan, .m = m, .by_wgmma = by_wgmma};
-    matmul_enumerate(&plan->spec, m, &plan->device, consider, &s);
+    matmul_enumerate(&plan->spec, plan->packed.rows, m, &plan->device, consider, &s);
     return s.best;
 }
 

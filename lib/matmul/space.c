@@ -334,6 +334,13 @@ static bool may_reallocate(const MatmulConfig *c)
            matmul_registers_reallocated(c) > equal_share(&alone);
 }
 
+/* The copies into a ring. */
+static bool has_bulk_copies(int capability)
+{
+    enum { BULK_COPIES = 90 };
+    return capability >= BULK_COPIES;
+}
+
 /* setmaxnreg is an instruction of single architectures. */
 static bool has_setmaxnreg(int capability)
 {
@@ -395,17 +402,22 @@ static bool is_valid(const MatmulConfig *c)
            (!c->register_reallocation || matmul_by_wgmma(c) || may_reallocate(c));
 }
 
+/* Returns true where packed weights are whole iterations of whole tiles. */
+static bool are_whole_tiles(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    return matmul_slices(spec) % iteration_blocks(c) == 0 && padded_rows(spec) % tile_rows(c) == 0;
+}
+
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
                         const MatmulDevice *device)
 {
     enum {
         SPILLED = 32,           /* registers: u4 with sums of 64 x 64 lacks 31 of 263 */
-        BULK_COPIES = 90, WGMMA = 90,
+        WGMMA = 90,
         BLOCKS_MAX = 65535,
     };
-    if (!is_valid(c) || matmul_slices(spec) % iteration_blocks(c) ||
-        padded_rows(spec) % tile_rows(c) ||
-        (c->stages > 0 && device->capability < BULK_COPIES) ||
+    if (!is_valid(c) || !are_whole_tiles(spec, c) ||
+        (c->stages > 0 && !has_bulk_copies(device->capability)) ||
         (matmul_is_a8(spec) && !matmul_by_wgmma(c)) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
         (c->scale_weights ? !matmul_centred_fits(spec) : matmul_scales_weights_only(spec)) ||
@@ -492,7 +504,8 @@ static void visit_blocks(const Space *s, MatmulConfig c)
 static void visit_rings(const Space *s, MatmulConfig c)
 {
     enum { PLAIN = 8 };
-    for (const int *stages = all_stages; *stages >= 0; stages++) {
+    bool rings = has_bulk_copies(s->device->capability);
+    for (const int *stages = all_stages; *stages >= 0 && (*stages == 0 || rings); stages++) {
         c.stages = *stages;
         c.prearranged_a = *stages ? 2 : 1;
         visit_blocks(s, c);
@@ -512,7 +525,7 @@ static void visit_warps(const Space *s, MatmulConfig c)
                 c.warps_k = *warps_k;
                 c.stage_k_tiles = *k_tiles;
                 int warps = *warps_n * *warps_k;
-                if (warps >= WARPS_LEAST && warps <= WARPS_MOST)
+                if (warps >= WARPS_LEAST && warps <= WARPS_MOST && are_whole_tiles(s->spec, &c))
                     visit_rings(s, c);
             }
 }
@@ -537,25 +550,31 @@ static void visit_wgmma(const Space *s, MatmulConfig c)
         }
 }
 
-void matmul_enumerate(const MatmulSpec *spec, int64_t m, const MatmulDevice *device,
+static void visit_tiles(const Space *s, MatmulConfig c)
+{
+    enum { WGMMA_FROM = 32 };
+    bool a8 = matmul_is_a8(s->spec);
+    if (!a8 && (c.tiles == 1 || 8 * c.tiles <= s->bucket))
+        visit_warps(s, c);
+    if (c.tiles == 1 && (a8 || s->bucket >= WGMMA_FROM || s->spec->batch_invariant))
+        visit_wgmma(s, c);
+}
+
+void matmul_enumerate(const MatmulSpec *spec, int rows, int64_t m, const MatmulDevice *device,
                       void (*visit)(void *data, const MatmulConfig *config), void *data)
 {
-    enum { SCALE_WEIGHTS_FROM = 32, WGMMA_FROM = 32 };
+    enum { SCALE_WEIGHTS_FROM = 32 };
     bool always = spec->batch_invariant || matmul_scales_weights_only(spec);
     int64_t scale_weights_from = always ? 1 : SCALE_WEIGHTS_FROM;
-    int64_t bucket = matmul_bucket(m);
-    bool a8 = matmul_is_a8(spec);
-    Space s = {spec, device, visit, data, bucket};
-    MatmulConfig c = {.columns = bucket < 8 && !a8 ? (int)bucket : 8};
+    const Space s = {spec, device, visit, data, matmul_bucket(m)};
+    MatmulConfig c = {.columns = s.bucket < 8 && !matmul_is_a8(spec) ? (int)s.bucket : 8};
     for (const int *tiles = all_tiles; *tiles >= 0; tiles++)
-        for (const int *rows = all_rows; *rows >= 0; rows++)
-            for (int scales = 0; scales <= (bucket >= scale_weights_from); scales++) {
+        for (const int *packed = all_rows; *packed >= 0; packed++)
+            for (int scales = 0; scales <= (s.bucket >= scale_weights_from); scales++) {
                 c.scale_weights = scales;
                 c.tiles = *tiles;
-                c.rows = *rows;
-                if (!a8 && (*tiles == 1 || 8 * *tiles <= bucket))
-                    visit_warps(&s, c);
-                if (*tiles == 1 && (a8 || bucket >= WGMMA_FROM || spec->batch_invariant))
-                    visit_wgmma(&s, c);
+                c.rows = *packed;
+                if (rows == 0 || rows == *packed)
+                    visit_tiles(&s, c);
             }
 }

@@ -268,7 +268,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
     const Query *q = s->query;
     bool known = matmul_by_wgmma(c) ? q->bucket >= BUCKET_WGMMA || matmul_is_a8(q->spec)
                                     : !s->by_wgmma && !c->zeros_by_mma && !c->register_reallocation;
-    if (!known || (q->rows && c->rows != q->rows))
+    if (!known)
         return;
     double us = matmul_cost(q->spec, c, q->bucket, q->device);
     if (!s->best.found || us < s->best.choice.us)
@@ -278,7 +278,7 @@ static void consider_cost(void *data, const MatmulConfig *c)
 static Best find_cheapest(const Query *q, bool by_wgmma)
 {
     Search s = {q, by_wgmma, {0}};
-    matmul_enumerate(q->spec, q->bucket, q->device, consider_cost, &s);
+    matmul_enumerate(q->spec, q->rows, q->bucket, q->device, consider_cost, &s);
     return s.best;
 }
 

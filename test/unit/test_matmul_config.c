@@ -80,7 +80,7 @@ static void test_scales_of_16(void **state)
             int counts[2] = {0};
             MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f4e2m1", .n = 512, .k = 512,
                                                           .group = group, .scales = "f8e4m3"});
-            matmul_enumerate(&s, m, &device, count_scales, counts);
+            matmul_enumerate(&s, 0, m, &device, count_scales, counts);
             assert_true(matmul_has_factor(&s) && s.result == DTYPE_f16);
             assert_int_equal(counts[0] > 0, group == 32);
             assert_int_equal(counts[1] > 0, group == 16 || m >= 32);
@@ -703,7 +703,7 @@ static void test_space_of_options(void **state)
         MatmulSpec s = spec_of((tilus_matmul_problem){.weights = cases[i].weights, .n = 8192,
             .k = 8192, .group = 128, .zeros = cases[i].zeros});
         Options seen = {false, false};
-        matmul_enumerate(&s, cases[i].m, &device, see_options, &seen);
+        matmul_enumerate(&s, 0, cases[i].m, &device, see_options, &seen);
         assert_int_equal(seen.zeros_by_mma, cases[i].options.zeros_by_mma);
         assert_int_equal(seen.register_reallocation, cases[i].options.register_reallocation);
     }
@@ -716,7 +716,7 @@ static void test_space(void **state)
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 8192, .k = 57344,
                                                   .group = 128});
     Seen seen = {&s, &device, 0};
-    matmul_enumerate(&s, 8, &device, see, &seen);
+    matmul_enumerate(&s, 0, 8, &device, see, &seen);
     assert_in_range(seen.count, 200, 3000);
     /* Before 9.0 there are no bulk copies, and no ring. */
     MatmulConfig c = {64, 1, 4, 1, 2, 8, 1, 0, 0, 2, 0, 0};
@@ -743,7 +743,7 @@ static void test_space(void **state)
     assert_true(matmul_config_fits(&centred, &scaled, &device));
     seen.count = 0;
     device.shared_block = 1000;
-    matmul_enumerate(&s, 4, &device, see, &seen);
+    matmul_enumerate(&s, 0, 4, &device, see, &seen);
     assert_int_equal(seen.count, 0);
 }
 

@@ -56,7 +56,7 @@ int tune_compile(const Settings *s)
     Compiler *compiler = compiler_open(jobs, "sm_90a", s->compile_seconds, (Loader){0});
     for (size_t i = 0; compiler && i < tasks.count; i++) {
         Wanting w = {compiler, &tasks.items[i], s->count};
-        matmul_enumerate(&w.task->spec, w.task->m, &device, want, &w);
+        matmul_enumerate(&w.task->spec, 0, w.task->m, &device, want, &w);
     }
     if (compiler)
         count = count_kernels(compiler, &failed);

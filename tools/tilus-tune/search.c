@@ -85,7 +85,7 @@ bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,
 {
     Collect c = {.task = task, .device = device, .out = out};
     *out = (Candidates){0};
-    matmul_enumerate(&task->spec, task->m, device, collect, &c);
+    matmul_enumerate(&task->spec, 0, task->m, device, collect, &c);
     if (c.failed) {
         fprintf(stderr, "%s: error: out of memory\n", TOOL);
         free(out->items);
