@@ -207,7 +207,8 @@ def pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[i
         if have != (problem.weights, problem.n, problem.k, problem.group, problem.zeros, problem.scales) or \
                 weight.permutation is not None:
             raise ArgumentError(f"of the experts some have act-order, or differ: {have} beside {problem}")
-        packed.append(torch.from_numpy(plan(problem, device).pack(weight.codes, weight.scales, weight.zeros, weight.factor)))
+        given = weight.codes, weight.scales, weight.zeros, weight.factor
+        packed.append(torch.from_numpy(plan(problem, device).pack(*given)))
     return torch.stack(packed)
 
 

@@ -89,7 +89,7 @@ class _Tensors(torch.nn.Module):
 
 
 class _Experts(torch.nn.Module):
-    """Stands for experts until their tensors are there as the checkpoint has them: experts.0.gate_proj.weight_packed."""
+    """Stands for experts until their tensors are there as the checkpoint has them, as 0.gate_proj.weight_scale."""
 
     PARTS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 
