@@ -10,7 +10,7 @@ import torch
 
 from . import _declarations as c
 from ._library import address_of, call_module, check
-from ._workspaces import is_capturing, streams, workspace
+from ._workspaces import cuda, is_capturing, streams, workspace
 from .arrays import torch_types
 from .errors import ArgumentError
 from .matmul import MOST_ROWS
@@ -178,7 +178,8 @@ class _Native:
         self.activations, self.result, self.f32 = runner.activations, runner.result, torch.float32
         self.like = torch.empty(0, dtype=runner.result, device=runner.place)
         self.checked, self.ready, self.streams = runner.checked, runner.plan._ready, streams
-        self.stream_of, self.is_capturing, self.check, self.slow = _stream_of, is_capturing, check, runner.multiply
+        self.stream_of, self.check, self.slow = _stream_of, check, runner.multiply
+        self.capturing_address = address_of(cuda().cuStreamIsCapturing)
 
 
 def _check_added(name: str, value: Optional[torch.Tensor], wanted: bool, count: int, runner: Runner) -> None:

@@ -113,13 +113,13 @@ def _libc() -> ctypes.CDLL:
     return _loaded["c"]
 
 
-def _cuda() -> ctypes.CDLL:
+def cuda() -> ctypes.CDLL:
     if "cuda" not in _loaded:
         _loaded["cuda"] = ctypes.CDLL(os.environ.get("TILUS_LIBCUDA") or "libcuda.so.1")
     return _loaded["cuda"]
 
 
 def _call(name: str, *args: object) -> None:
-    result = getattr(_cuda(), name)(*args)
+    result = getattr(cuda(), name)(*args)
     if result:
         raise Error(f"{name} failed with CUDA error {result}", "TILUS_ERROR_DRIVER")

@@ -48,13 +48,14 @@ class Products:
     """A Product, the calls that reached the library, and those that were left to Python."""
 
     def __init__(self, **changes):
-        self.calls, self.left, self.status, self.capturing = [], [], 0, False
+        self.calls, self.left, self.status, self.capturing = [], [], 0, (0, 0)
+        self._status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))(self._asked)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._ran)
         self.state = SimpleNamespace(**{**dict(
             device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, activations="f16", result="f16",
             f32="f32", like=Tensor((0, 0)), checked={(0x2000, 0)}, ready={0: 16, 2: 4096}, check=fail,
             streams={(DEVICE, STREAM): (0xa000, 4096)}, stream_of=lambda device: STREAM, handle=0x55,
-            is_capturing=lambda: self.capturing, run_address=ctypes.cast(self._run, ctypes.c_void_p).value,
+            capturing_address=ctypes.cast(self._status, ctypes.c_void_p).value, run_address=ctypes.cast(self._run, ctypes.c_void_p).value,
             slow=self._slow), **changes})
         self.product = native.Product(self.state)
 
@@ -62,6 +63,12 @@ class Products:
         self.calls.append((handle, stream, c.tilus_matmul_call.from_buffer_copy(
             ctypes.string_at(call, ctypes.sizeof(c.tilus_matmul_call)))))
         return self.status
+
+    def _asked(self, stream, status):
+        """Returns the error and the status of cuStreamIsCapturing."""
+        assert stream == STREAM
+        error, status[0] = self.capturing
+        return error
 
     def _slow(self, *args):
         self.left.append(args)
@@ -113,10 +120,19 @@ def test_what_differs_is_left_to_python(wrong):
 
 @pytest.mark.parametrize("change", [
     dict(checked=set()), dict(ready={}), dict(streams={}), dict(streams={(DEVICE, STREAM): (0xa000, 4095)}),
-    dict(is_capturing=lambda: True), dict(residual=True), dict(scaled=True), dict(stream_of=fail)])
+    dict(residual=True), dict(scaled=True), dict(stream_of=fail)])
 def test_state_that_is_not_ready_is_left_to_python(change):
     products = Products(**change)
     assert products() == "slow" and not products.calls
+
+
+@pytest.mark.parametrize("answer", [(0, 1), (0, 2), (906, 0)])
+def test_captures_are_left_to_python(answer):
+    products = Products()
+    products.capturing = answer
+    assert products() == "slow" and not products.calls
+    products.capturing = 0, 0
+    assert products() != "slow" and len(products.calls) == 1
 
 
 @pytest.mark.parametrize("wrong", [Tensor((M, N), "f32"), Tensor((M, N + 1)), Tensor((M, N), device=0),
