@@ -376,12 +376,22 @@ def test_experts_that_stay(tmp_path, said):
     assert near(logits(model), logits(load(folder, dtype=torch.float32)), 0.05)
 
 
-@pytest.mark.parametrize("layout, scheme", [("tilus", Scheme("u3", 32, "float")), ("", Scheme("u4", 64, "integer"))],
-                         ids=["tilus", "compressed-tensors"])
-def test_experts_of_codes(tmp_path, layout, scheme):
-    """What tilus-quantize makes of experts, whose tensors keep the names that they have in files."""
+def job(scheme, **layout):
+    return lambda folder, to: Job(str(folder), str(to), scheme, **layout).run()
+
+
+def nvfp4(folder, to):
+    to.mkdir()
+    write_checkpoint(folder, to, as_nvfp4, **compressed("nvfp4-pack-quantized", strategy="tensor_group", group_size=16))
+
+
+@pytest.mark.parametrize("make", [
+    job(Scheme("u3", 32, "float"), layout="tilus"), job(Scheme("u4", 64, "integer")), nvfp4],
+    ids=["tilus", "compressed-tensors", "nvfp4"])
+def test_experts_of_codes(tmp_path, make):
+    """Tensors of experts keep the names that they have in files."""
     folder, codes = mixture(tmp_path / "floats", "Qwen3Moe"), tmp_path / "codes"
-    Job(str(folder), str(codes), scheme, **({"layout": layout} if layout else {})).run()
+    make(folder, codes)
     model = load(codes, config=config_for(codes))
     assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
     reference, known = load(folder, dtype=torch.float32), of_checkpoint(codes)
