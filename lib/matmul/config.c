@@ -496,8 +496,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS;
     bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS;
-    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS ||
-                   program == MATMUL_PRODUCT_NORM;
+    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
     bool in_blocks = product && matmul_arranges_in_blocks(c);
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
     bool only = !prepare && !product && matmul_scales_weights_only(s);
@@ -532,7 +531,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product, "PREARRANGED_A", "p", c->prearranged_a);
     add_number(&l, in_blocks, "A_SLICES", "a", (int)matmul_slices(s));
-    add_number(&l, program == MATMUL_PRODUCT_NORM, "A_NORM", NULL, 1);
+    add_number(&l, product && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_number(&l, product, "BIAS", "bias", s->bias);
@@ -695,7 +694,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
         [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
-        [MATMUL_NORM] = "norm_rows",  [MATMUL_PRODUCT_NORM] = "matmul_norm",
+        [MATMUL_NORM] = "norm_rows",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",

@@ -22,8 +22,7 @@ typedef enum MatmulProgram {
     MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_NORM,                /* an RMS norm of A alone */
-    MATMUL_PRODUCT,             /* @matmul ... */
-    MATMUL_PRODUCT_NORM,        /* ... of A that its blocks arrange behind an RMS norm */
+    MATMUL_PRODUCT,             /* @matmul */
     MATMUL_ARRANGE,             /* A to rows in the order of k that @matmul_wgmma reads */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */

@@ -142,8 +142,7 @@ static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
     MatmulProgram by = matmul_program_of(spec, matmul_product_program(c));
     MatmulProgram before = matmul_program_of(spec, matmul_prepare_program(c));
     bool prepares = matmul_prepares(spec, c);
-    bool fuses = matmul_fuses_prologue(spec, c), alone = spec->prologue && !fuses;
-    by = fuses ? MATMUL_PRODUCT_NORM : by;
+    bool alone = spec->prologue && !matmul_fuses_prologue(spec, c);
     if (alone)
         *prologue = kernel_find(plan->matmul, spec, c, MATMUL_NORM, plan->target);
     *product = kernel_find(plan->matmul, spec, c, by, plan->target);

@@ -211,6 +211,8 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
                 return false;
             parser_advance(p);
             ok = items(p);
+            if (!ok && !parser_at(p, "}") && p->token.kind != TOKEN_END)
+                return false;       /* in the middle of an argument */
             ok = parser_expect(p, "}", "after `when`") && ok;
             p->regions--;
             taken = true;

@@ -454,19 +454,28 @@ static bool parse_argument(Parser *p)
     return parser_expect(p, "}", "after the facts");
 }
 
-static bool parse_arguments(Parser *p)
+/* Arguments, and those of `when`, up to the bracket that ends them. */
+static bool parse_argument_list(Parser *p)
 {
-    if (!parser_expect(p, "(", "before the arguments"))
-        return false;
-    while (!parser_at(p, ")")) {
-        if (p->program->arg_count == LIMIT_ARGUMENTS)
+    while (!parser_at(p, ")") && !parser_at(p, "}")) {
+        if (parser_at(p, "when")) {
+            if (!parse_when(p, parse_argument_list))
+                return false;
+        } else if (p->program->arg_count == LIMIT_ARGUMENTS) {
             return diag_error(p->diag, p->token.loc, "more than %d arguments", LIMIT_ARGUMENTS);
-        if (!parse_argument(p))
+        } else if (!parse_argument(p)) {
             return false;
+        }
         if (!parser_accept(p, ","))
             break;
     }
-    return parser_expect(p, ")", "after the arguments");
+    return true;
+}
+
+static bool parse_arguments(Parser *p)
+{
+    return parser_expect(p, "(", "before the arguments") && parse_argument_list(p) &&
+           parser_expect(p, ")", "after the arguments");
 }
 
 /* The grid stands before the arguments that it uses: it is skipped at first,

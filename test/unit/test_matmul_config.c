@@ -609,9 +609,7 @@ static void test_shared_bytes(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
-        MatmulProgram product = matmul_fuses_prologue(&s, &cases[i].config)
-                                    ? MATMUL_PRODUCT_NORM
-                                    : matmul_product_program(&cases[i].config);
+        MatmulProgram product = matmul_product_program(&cases[i].config);
         assert_int_equal(matmul_shared_bytes(&s, &cases[i].config),
                          compiled_shared_bytes(&s, &cases[i].config,
                                                matmul_program_of(&s, product)));

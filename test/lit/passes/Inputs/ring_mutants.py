@@ -70,12 +70,12 @@ def mutants(text, stages):
 
 def complaints(command):
     run = subprocess.run(command, capture_output=True, text=True)
-    found = re.findall(r"^\S*?(\w+\.tilus):(\d+):\d+: error: (.*)$", run.stderr, re.MULTILINE)
-    return [(int(line), message) for _, line, message in found]
+    found = re.findall(r"^(?:\S*/)?([\w-]+\.tilus):(\d+):\d+: error: (.*)$", run.stderr, re.MULTILINE)
+    return [(file, int(line), message) for file, line, message in found]
 
 
 def without_numbers(found):
-    return {re.sub(r"\d+", "", message) for _, message in found}
+    return {re.sub(r"\d+", "", message) for *_, message in found}
 
 
 parser = argparse.ArgumentParser()
@@ -97,17 +97,18 @@ with tempfile.TemporaryDirectory() as name:
              "--passes=infer-layouts,canonicalize,check-hazards{strict}"]
     interpret = ["tilus-run", str(path), *defines, "--engine=interp", *shlex.split(options.run or "")]
     before = without_numbers(complaints(check))
+    texts = {path.name: path.read_text() for path in folder.rglob("*.tilus")}
     for fault, text in mutants(source, options.stages):
         (folder / changed).write_text(text)
-        lines = text.splitlines()
+        texts[changed.name] = text
         reported = False
         for who, command in (("check-hazards", check), ("interpreter", interpret)):
             if who == "interpreter" and options.run is None:
                 continue
-            found = [c for c in complaints(command) if re.sub(r"\d+", "", c[1]) not in before]
+            found = [c for c in complaints(command) if re.sub(r"\d+", "", c[2]) not in before]
             reported |= bool(found)
-            for line, message in found[:1]:
-                print(f"{fault}: {who}: {lines[line - 1].strip()}\n  {message}")
+            for file, line, message in found[:1]:
+                print(f"{fault}: {who}: {texts[file].splitlines()[line - 1].strip()}\n  {message}")
         silent |= not reported
         if not reported:
             print(f"{fault}: nobody reports it")
