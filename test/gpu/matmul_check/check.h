@@ -103,22 +103,31 @@ char *trials_tunings(const Trials *trials, const MatmulDevice *device);
 /* Operands as bytes, and as what they mean; of a part the weights are the whole's. */
 typedef struct Data {
     MatmulSpec spec;
+    int64_t matrices;                   /* of weights: experts, or 1 */
     int64_t rows;                       /* of A: the largest m */
     int64_t stride;                     /* elements between A's rows */
     int64_t groups;
-    size_t code_bytes, scale_bytes, zero_bytes, a_bytes, bias_bytes, residual_bytes;
+    size_t code_bytes, scale_bytes, zero_bytes;     /* of one matrix */
+    size_t a_bytes, bias_bytes, residual_bytes;
     unsigned char *codes, *scales, *zeros, *a, *bias, *residual;
     float factor;                       /* of all of C, where the problem has one; else 1 */
     float *a_scales;                    /* of rows, where the problem's A has them */
-    double *weights;                    /* [n, k], less zero points, times scales */
+    double *weights;                    /* [matrices, n, k], less zero points, times scales */
     double *a_values, *bias_values, *residual_values;
-    double *c;                          /* [rows, n]: of the trial, what its products are */
+    double *c;                          /* [matrices, rows, n]: of the trial, what its products are */
 } Data;
 
 /* False: out of memory, or the problem is none, which `message` says. data_free takes what
  * there is, and {0}. */
 bool data_make(Data *data, const Trial *trial, char *message, size_t size);
 void data_free(Data *data);
+
+/* Returns the first row of expert `expert` among `m` rows of A, and behind the last expert the number
+ * of the rows that experts have: some rows before and behind these are nobody's. */
+int32_t data_offset(const Data *data, int64_t expert, int64_t m);
+
+/* The byte around results and workspaces, and in them before: a NaN of any result's type. */
+enum { DATA_MARK = 0xff };
 
 /* Order in which a product has the rows of A and of the residual; backwards comes first. */
 typedef enum Order { BACKWARDS, FORWARDS, ORDERS } Order;
@@ -129,7 +138,8 @@ typedef struct Difference {
     double largest;             /* of one element, as a part of their root mean square */
 } Difference;
 
-/* Compares C[m, n] with the product. */
+/* Compares C[m, n] with the product. Rows of no expert are as they were, full of DATA_MARK, or the
+ * difference is infinite. */
 Difference data_compare(const Data *data, const Trial *trial, int64_t m, Order order,
                         const void *c);
 

@@ -84,33 +84,56 @@ static double usual_activation(const MatmulSpec *s)
     return dtype_is_integer(s->activations) ? 100 : 1;
 }
 
-static double draw_zero(Data *d, const Codes *codes, size_t at, Random *r)
+/* What is drawn of one matrix. */
+typedef struct Matrix {
+    unsigned char *codes, *scales, *zeros;
+    double *weights;
+} Matrix;
+
+static double draw_zero(const Data *d, const Matrix *to, const Codes *codes, size_t at, Random *r)
 {
     const MatmulSpec *s = &d->spec;
     if (s->zeros == TILUS_ZEROS_NONE)
         return 0;
     if (s->zeros == TILUS_ZEROS_INTEGER) {
         double value = codes->values[codes->list[draw(r) % codes->count]];
-        d->zeros[at] = (unsigned char)(int)value;
+        to->zeros[at] = (unsigned char)(int)value;
         return value;
     }
     double value = draw_between(r, dtype_min(s->weights), dtype_max(s->weights));
     uint64_t code = dtype_encode(s->scales, value);
-    bits_set(d->zeros, at, 16, code);
+    bits_set(to->zeros, at, 16, code);
     return dtype_decode(s->scales, code);
 }
 
 /* The codes k of column n, which have one scale and one zero point. */
-static void draw_codes(Data *d, const Trial *t, const Codes *codes, int64_t n, int64_t first,
-                       int64_t end, double zero, double scale, Random *r)
+static void draw_codes(const Data *d, const Matrix *to, const Trial *t, const Codes *codes, int64_t n,
+                       int64_t first, int64_t end, double zero, double scale, Random *r)
 {
     const MatmulSpec *s = &d->spec;
     for (int64_t k = first; k < end; k++) {
         unsigned code = codes->list[draw(r) % codes->count];
         int64_t at = t->transposed ? n * s->k + k : k * s->n + n;
-        bits_set(d->codes, (size_t)at, dtype_bits(s->weights), code);
-        d->weights[n * s->k + k] = (codes->values[code] - zero) * scale;
+        bits_set(to->codes, (size_t)at, dtype_bits(s->weights), code);
+        to->weights[n * s->k + k] = (codes->values[code] - zero) * scale;
     }
+}
+
+static void draw_matrix(const Data *d, const Matrix *to, const Trial *t, const Codes *codes,
+                        double usual_scale, Random *r)
+{
+    const MatmulSpec *s = &d->spec;
+    int64_t group = s->group ? s->group * s->repeats : s->k;
+    for (int64_t n = 0; n < s->n; n++)
+        for (int64_t g = 0; g < d->groups; g++) {
+            size_t at = (size_t)(t->transposed ? n * d->groups + g : g * s->n + n);
+            int64_t first = g * group, end = first + group < s->k ? first + group : s->k;
+            uint64_t scale = dtype_encode(s->scales, draw_between(r, 0.5, 1.5) * usual_scale);
+            double zero = draw_zero(d, to, codes, at, r);
+            bits_set(to->scales, at, dtype_bits(s->scales), scale);
+            draw_codes(d, to, t, codes, n, first, end, zero,
+                       dtype_decode(s->scales, scale) * (double)d->factor, r);
+        }
 }
 
 static void draw_weights(Data *d, const Trial *t, Random *r)
@@ -118,20 +141,14 @@ static void draw_weights(Data *d, const Trial *t, Random *r)
     const MatmulSpec *s = &d->spec;
     enum { FACTORED = 100 };    /* what scales are before a factor */
     const Codes codes = list_codes(s->weights);
-    int64_t group = s->group ? s->group * s->repeats : s->k;
     double usual = usual_weight(s, &codes) * usual_activation(s) * sqrt((double)s->k) / 20;
     d->factor = matmul_has_factor(s) ? (float)(1 / (FACTORED * usual)) : 1;
     double usual_scale = matmul_has_factor(s) ? FACTORED : 1 / usual;
-    for (int64_t n = 0; n < s->n; n++)
-        for (int64_t g = 0; g < d->groups; g++) {
-            size_t at = (size_t)(t->transposed ? n * d->groups + g : g * s->n + n);
-            int64_t first = g * group, end = first + group < s->k ? first + group : s->k;
-            uint64_t scale = dtype_encode(s->scales, draw_between(r, 0.5, 1.5) * usual_scale);
-            double zero = draw_zero(d, &codes, at, r);
-            bits_set(d->scales, at, dtype_bits(s->scales), scale);
-            draw_codes(d, t, &codes, n, first, end, zero,
-                       dtype_decode(s->scales, scale) * (double)d->factor, r);
-        }
+    for (size_t i = 0; i < (size_t)d->matrices; i++) {
+        const Matrix to = {d->codes + i * d->code_bytes, d->scales + i * d->scale_bytes,
+                           d->zeros + i * d->zero_bytes, d->weights + (int64_t)i * s->n * s->k};
+        draw_matrix(d, &to, t, &codes, usual_scale, r);
+    }
 }
 
 /* ---- what is not packed ------------------------------------------------------- */
@@ -188,7 +205,7 @@ static void draw_rest(Data *d, const Trial *t, Random *r)
     else if (matmul_is_a8(s))
         quantize_rows(d);
     if (s->bias)
-        draw_elements(s->result, 1, n, n, 10, d->bias, d->bias_bytes, d->bias_values, r);
+        draw_elements(s->result, d->matrices, n, n, 10, d->bias, d->bias_bytes, d->bias_values, r);
     if (s->residual)
         draw_elements(s->result, d->rows, n, n, 10, d->residual, d->residual_bytes,
                       d->residual_values, r);
@@ -221,17 +238,40 @@ static double apply(tilus_epilogue function, double x)
     return NAN;
 }
 
-static void multiply(Data *d, const Trial *t)
+static void multiply_matrix(Data *d, const Trial *t, int64_t matrix)
 {
     const MatmulSpec *s = &d->spec;
     int64_t n_all = t->problem.n, k = t->problem.k;
+    const double *weights = d->weights + matrix * s->n * s->k;
+    const double *bias = d->bias_values + matrix * n_all;
+    double *c = d->c + matrix * d->rows * n_all;
     for (int64_t m = 0; m < d->rows; m++)
         for (int64_t n = 0; n < n_all; n++) {
-            const double *b = d->weights + (t->n_first + n) * s->k + t->k_first;
+            const double *b = weights + (t->n_first + n) * s->k + t->k_first;
             double sum = dot(d->a_values + m * s->k + t->k_first, b, k);
-            double x = apply(s->function, sum + (s->bias ? d->bias_values[n] : 0));
-            d->c[m * n_all + n] = x + (s->residual ? d->residual_values[m * n_all + n] : 0);
+            double x = apply(s->function, sum + (s->bias ? bias[n] : 0));
+            c[m * n_all + n] = x + (s->residual ? d->residual_values[m * n_all + n] : 0);
         }
+}
+
+/* ---- experts ------------------------------------------------------------------ */
+
+int32_t data_offset(const Data *d, int64_t expert, int64_t m)
+{
+    enum { BEFORE = 8, BEHIND = 16 };   /* parts of the rows that nobody has */
+    int64_t first = m / BEFORE, rows = m - m / BEHIND - first;
+    return (int32_t)(first + rows * expert * expert / (d->matrices * d->matrices));
+}
+
+/* Returns the matrix that row `row` of m is multiplied by, -1 for none. */
+static int64_t matrix_of(const Data *d, int64_t row, int64_t m)
+{
+    if (d->spec.experts == 0)
+        return 0;
+    int64_t matrix = d->matrices;
+    while (matrix >= 0 && data_offset(d, matrix, m) > row)
+        matrix--;
+    return matrix < d->matrices ? matrix : -1;
 }
 
 /* ---- all ---------------------------------------------------------------------- */
@@ -244,6 +284,7 @@ static size_t element_bytes(DType type, int64_t count)
 static void measure(Data *d, const Trial *t)
 {
     const MatmulSpec *s = &d->spec;
+    d->matrices = s->experts ? s->experts : 1;
     d->rows = t->sizes[t->size_count - 1];
     d->stride = t->a_stride ? t->a_stride : s->k;
     d->groups = packed_groups(s);
@@ -251,7 +292,7 @@ static void measure(Data *d, const Trial *t)
     d->scale_bytes = packed_scale_bytes(s) * (size_t)(s->n * d->groups);
     d->zero_bytes = packed_zero_bytes(s) * (size_t)(s->n * d->groups);
     d->a_bytes = element_bytes(s->activations, d->rows * d->stride);
-    d->bias_bytes = element_bytes(s->result, s->bias ? t->problem.n : 0);
+    d->bias_bytes = element_bytes(s->result, s->bias ? d->matrices * t->problem.n : 0);
     d->residual_bytes = element_bytes(s->result, s->residual ? d->rows * t->problem.n : 0);
 }
 
@@ -264,18 +305,19 @@ static bool allocate(Data *d, const Trial *t)
 {
     const MatmulSpec *s = &d->spec;
     int64_t n = t->problem.n;
-    d->codes = calloc(d->code_bytes + 1, 1);
-    d->scales = calloc(d->scale_bytes + 1, 1);
-    d->zeros = calloc(d->zero_bytes + 1, 1);
+    size_t matrices = (size_t)d->matrices;
+    d->codes = calloc(matrices, d->code_bytes + 1);
+    d->scales = calloc(matrices, d->scale_bytes + 1);
+    d->zeros = calloc(matrices, d->zero_bytes + 1);
     d->a = calloc(d->a_bytes + 1, 1);
     d->a_scales = calloc((size_t)d->rows, sizeof *d->a_scales);
     d->bias = calloc(d->bias_bytes + 1, 1);
     d->residual = calloc(d->residual_bytes + 1, 1);
-    d->weights = numbers(s->n * s->k);
+    d->weights = numbers(d->matrices * s->n * s->k);
     d->a_values = numbers(d->rows * s->k);
-    d->bias_values = numbers(n);
+    d->bias_values = numbers(d->matrices * n);
     d->residual_values = numbers(s->residual ? d->rows * n : 0);
-    d->c = numbers(d->rows * n);
+    d->c = numbers(d->matrices * d->rows * n);
     return d->codes && d->scales && d->zeros && d->a && d->a_scales && d->bias && d->residual &&
            d->weights && d->a_values && d->bias_values && d->residual_values && d->c;
 }
@@ -298,7 +340,8 @@ bool data_make(Data *d, const Trial *trial, char *message, size_t size)
     }
     draw_weights(d, trial, &r);
     draw_rest(d, trial, &r);
-    multiply(d, trial);
+    for (int64_t i = 0; i < d->matrices; i++)
+        multiply_matrix(d, trial, i);
     return true;
 }
 
@@ -324,10 +367,15 @@ Difference data_compare(const Data *d, const Trial *trial, int64_t m, Order orde
     DType type = d->spec.result;
     int64_t n = trial->problem.n;
     double squares = 0, norm = 0, largest = 0;
+    unsigned bits = dtype_bits(type);
     for (int64_t i = 0; i < m * n; i++) {
-        int64_t row = order == FORWARDS ? i / n : d->rows - 1 - i / n;
-        double wanted = d->c[row * n + i % n];
-        double got = dtype_decode(type, bits_get(c, (size_t)i, dtype_bits(type)));
+        int64_t row = order == FORWARDS ? i / n : d->rows - 1 - i / n, matrix = matrix_of(d, i / n, m);
+        uint64_t code = bits_get(c, (size_t)i, bits);
+        if (matrix < 0) {
+            largest = code == UINT64_MAX >> (64 - bits) ? largest : INFINITY;
+            continue;
+        }
+        double wanted = d->c[(matrix * d->rows + row) * n + i % n], got = dtype_decode(type, code);
         squares += (got - wanted) * (got - wanted);
         norm += wanted * wanted;
         largest = fmax(largest, fabs(got - wanted));

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The byte around results and workspaces, and in them before: a NaN of any result's type. */
-enum { MARK = 0xff, MARGIN = 256 };
+enum { MARGIN = 256 };          /* bytes */
 
 struct Run {
     Engine *engine;
@@ -17,7 +16,7 @@ struct Run {
     tilus_matmul_plan *plan;
     Data data;
     size_t c_bytes, workspace_bytes;    /* for the largest m */
-    uint64_t packed, bias, workspace;
+    uint64_t packed, bias, workspace, offsets;
     uint64_t a[ORDERS], a_scales[ORDERS], residual[ORDERS], c[ORDERS];
     unsigned char *copy;        /* of results or a workspace, with its margin */
 };
@@ -46,23 +45,28 @@ static Order first_order(const Run *r)
 
 /* ---- packing ------------------------------------------------------------------ */
 
-static tilus_matmul_weights plain_weights(const Run *r)
+static tilus_matmul_weights plain_weights(const Run *r, size_t matrix)
 {
     const Data *d = &r->data;
-    return (tilus_matmul_weights){sizeof(tilus_matmul_weights), d->codes, d->scales,
-                                  d->zero_bytes ? d->zeros : NULL,
+    return (tilus_matmul_weights){sizeof(tilus_matmul_weights), d->codes + matrix * d->code_bytes,
+                                  d->scales + matrix * d->scale_bytes,
+                                  d->zero_bytes ? d->zeros + matrix * d->zero_bytes : NULL,
                                   .transposed = r->trial->transposed,
                                   .factor = matmul_has_factor(&d->spec) ? &d->factor : NULL};
 }
 
-/* The packed weights of a plan, or NULL after a failure; freed with free(). */
+/* Packs the weights of a plan, those of experts one behind the other. Returns NULL after a failure;
+ * freed with free(). */
 static void *pack_on_host(const Run *r, const tilus_matmul_plan *plan, Outcome *o)
 {
-    const tilus_matmul_weights plain = plain_weights(r);
-    void *packed = malloc(tilus_matmul_packed_size(plan));
-    if (!packed)
-        fail(o, "out of memory");
-    else if (check(o, tilus_matmul_pack(plan, &plain, packed)))
+    size_t size = tilus_matmul_packed_size(plan), matrices = (size_t)r->data.matrices;
+    unsigned char *packed = malloc(matrices * size);
+    bool ok = packed || fail(o, "out of memory");
+    for (size_t i = 0; ok && i < matrices; i++) {
+        const tilus_matmul_weights plain = plain_weights(r, i);
+        ok = check(o, tilus_matmul_pack(plan, &plain, packed + i * size));
+    }
+    if (ok)
         return packed;
     free(packed);
     return NULL;
@@ -145,7 +149,8 @@ static bool pack(Run *r, Outcome *o)
 {
     bool part = r->trial->packing == PACK_PART;
     void *host = part ? pack_part(r, o) : pack_on_host(r, r->plan, o);
-    bool ok = host && place(r, host, tilus_matmul_packed_size(r->plan), &r->packed, o);
+    size_t size = tilus_matmul_packed_size(r->plan) * (size_t)r->data.matrices;
+    bool ok = host && place(r, host, size, &r->packed, o);
     if (ok && r->trial->packing == PACK_DEVICE)
         ok = pack_there(r, o) && compare_packed(r, host, o);
     free(host);
@@ -192,8 +197,9 @@ static bool open_operands(Run *r, Outcome *o)
     for (Order order = first_order(r); order < ORDERS; order++)
         ok = ok && open_order(r, order, o);
     return ok && place(r, d->bias, d->bias_bytes, &r->bias, o) &&
+           check(o, e->allocate(e, (size_t)(d->matrices + 1) * sizeof(int32_t), &r->offsets)) &&
            check(o, e->allocate(e, r->workspace_bytes + MARGIN, &r->workspace)) &&
-           check(o, e->fill(e, r->workspace, MARK, r->workspace_bytes + MARGIN)) &&
+           check(o, e->fill(e, r->workspace, DATA_MARK, r->workspace_bytes + MARGIN)) &&
            check(o, e->fill(e, r->workspace, 0, TILUS_MATMUL_SEMAPHORES));
 }
 
@@ -225,6 +231,7 @@ void run_close(Run *r)
     e->release(e, r->packed);
     e->release(e, r->bias);
     e->release(e, r->workspace);
+    e->release(e, r->offsets);
     for (Order order = BACKWARDS; order < ORDERS; order++) {
         e->release(e, r->a[order]);
         e->release(e, r->a_scales[order]);
@@ -267,7 +274,7 @@ static bool compare(const Run *r, int64_t m, Order order, Outcome *o)
     run_describe(r->plan, m, how, sizeof how);
     bool right = d.norm < bounds.norm && d.largest < bounds.largest;
     for (size_t i = bytes; i < r->c_bytes + MARGIN; i++)
-        if (r->copy[i] != MARK)
+        if (r->copy[i] != DATA_MARK)
             return fail(o, "something was written behind C");
     o->verdict = right ? VERDICT_RIGHT : VERDICT_WRONG;
     snprintf(o->text, sizeof o->text, "error %.2e, largest %.2e, bounds %.0e, %.0e; %s%s",
@@ -284,7 +291,7 @@ static bool compare_workspace(const Run *r, int64_t m, Outcome *o)
         if (r->copy[i] != 0)
             return fail(o, "a semaphore is not zero again");
     for (size_t i = used; i < r->workspace_bytes + MARGIN; i++)
-        if (r->copy[i] != MARK)
+        if (r->copy[i] != DATA_MARK)
             return fail(o, "something was written behind the workspace");
     return true;
 }
@@ -301,7 +308,19 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
         .bias = s->bias ? r->bias : 0, .residual = s->residual ? r->residual[order] : 0,
         .c = r->c[order], .workspace = r->workspace,
         .a_scales = matmul_has_a_scales(s) ? r->a_scales[order] : 0,
+        .offsets = s->experts ? r->offsets : 0,
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
+}
+
+static bool place_offsets(const Run *r, int64_t m, Outcome *o)
+{
+    Engine *e = r->engine;
+    bool ok = true;
+    for (int64_t i = 0; ok && i <= r->data.matrices; i++) {
+        const int32_t offset = data_offset(&r->data, i, m);
+        ok = check(o, e->upload(e, r->offsets + (uint64_t)i * sizeof offset, &offset, sizeof offset));
+    }
+    return ok;
 }
 
 /* Enqueues two products, where they can overlap. */
@@ -310,9 +329,11 @@ static bool compute(const Run *r, int64_t m, Outcome *o)
     Engine *e = r->engine;
     tilus_matmul_call calls[ORDERS];
     size_t count = 0;
+    if (!place_offsets(r, m, o))
+        return false;
     for (Order order = first_order(r); order < ORDERS; order++) {
         calls[count++] = call_of(r, m, order);
-        if (!check(o, e->fill(e, r->c[order], MARK, r->c_bytes + MARGIN)))
+        if (!check(o, e->fill(e, r->c[order], DATA_MARK, r->c_bytes + MARGIN)))
             return false;
     }
     return check(o, e->run(e, r->plan, calls, count));

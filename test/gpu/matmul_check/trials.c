@@ -31,11 +31,14 @@ static void name_other(const char *what, const tilus_matmul_problem *p,
     matmul_spec(p, &s, message, sizeof message);
     name_problem(p, problem);
     const char *rest = strchr(problem, ',');
-    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s%s%s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s",
+    char experts[32] = "";
+    if (p->experts)
+        snprintf(experts, sizeof experts, ", %" PRId64 " experts", p->experts);
+    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s%s%s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s%s",
              what, p->weights, p->activations, p->product ? " as " : "",
              p->product ? p->product : "", dtype_name(s.result), p->n, p->k, rest,
              function_names[p->function], p->bias ? ", bias" : "",
-             p->residual ? ", residual" : "");
+             p->residual ? ", residual" : "", experts);
 }
 
 void trial_case_name(const Trial *trial, size_t size, char name[static NAME_MAX_BYTES])
@@ -321,6 +324,16 @@ static const struct Other {
     {"scales of 8 bits", {F("f6e2m3", "bf16", 128, 640, PLAIN, false, false), .configs = on_sums}},
     {"scales of 8 bits", {F("i8", "f16", 48, 450, PLAIN, false, true)}},
 #undef F
+#define X(w, a, g, z, e, f, b) .problem = {.weights = w, .activations = a, .n = 264,                    \
+                                              .k = 384, .group = g, .zeros = z, .experts = e,        \
+                                              .function = f, .bias = b, .residual = b},              \
+                                  .sizes = {1, 16, 33, 128, 600}
+    {"experts", {X("u4", "f16", 128, NONE, 8, PLAIN, false)}},
+    {"experts", {X("u4", "f16", 16, INTEGER, 4, PLAIN, false)}},
+    {"experts", {X("f4e2m1", "bf16", 32, NONE, 5, PLAIN, true)}},
+    {"experts", {X("i3", "f16", 64, FLOAT, 4, SILU, false), .transposed = true}},
+    {"experts", {X("u8", "bf16", 128, INTEGER, 2, GELU, true)}},
+#undef X
     {"nvfp4", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 200,
                            .k = 384, .group = 16, .n_tile = 64}, .sizes = {1, 33},
                .packing = PACK_PART, .n_first = 64, .n_whole = 264, .k_first = 128, .k_whole = 512}},
@@ -337,7 +350,8 @@ static bool add_others(Trials *trials)
         while (t->size_count < SIZES && t->sizes[t->size_count])
             t->size_count++;
         const Shape *shape = &shapes[i % shape_count];
-        if (!t->configs && t->packing == PACK_HOST && !t->dense && shape->configs->rows) {
+        bool tuned = t->packing == PACK_HOST && !t->dense && !t->problem.experts;
+        if (!t->configs && tuned && shape->configs->rows) {
             t->configs = shape->configs;
             t->problem.n_tile = shape->configs->rows;
         }
