@@ -129,6 +129,14 @@ static int group_distance(const MatmulSpec *a, const MatmulSpec *b)
     return steps;
 }
 
+/* Returns true where the groups of a tuning say something of those that are wanted: where scales of both
+ * act on weights whatever m is, or of neither; or those of 128 and more, which say something of all. */
+static bool serves_groups(const MatmulSpec *of, const MatmulSpec *wanted)
+{
+    return of->group == 0 || of->group == MATMUL_PACKED_K ||
+           matmul_scales_weights_only(of) == matmul_scales_weights_only(wanted);
+}
+
 static bool is_same_shape(const MatmulTuning *t, const Query *q)
 {
     return t->spec.n == q->spec->n && t->spec.k == q->spec->k &&
@@ -164,14 +172,12 @@ static bool find_rank(const MatmulTuning *t, const Query *q, Rank *rank)
     int bucket = is_same_shape(t, q) ? bucket_distance(t->m, q->bucket) : -1;
     rank->type = type_distance(a, b);
     rank->bucket = bucket;
-    if (bucket < 0 || rank->type < 0)
+    if (bucket < 0 || rank->type < 0 || !serves_groups(a, b))
         return false;
-    const int bits[] = {strcmp(t->template, matmul_template_hash()) != 0,
-                        group_distance(a, b) > 1, group_distance(a, b) % 2,
-                        a->product != b->product, a->zeros != b->zeros,
-                        a->repeats != b->repeats, a->scales != b->scales,
-                        a->activations != b->activations, a->result != b->result};
-    rank->rest = 0;
+    const int bits[] = {strcmp(t->template, matmul_template_hash()) != 0, a->product != b->product,
+                        a->zeros != b->zeros, a->repeats != b->repeats,
+                        a->scales != b->scales, a->activations != b->activations, a->result != b->result};
+    rank->rest = group_distance(a, b);
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
         rank->rest = 2 * rank->rest + bits[i];
     return true;

@@ -61,8 +61,8 @@ typedef struct MatmulChoice {
  *
  * Tunings of the same device, n and k count, those of the same type of weights before those
  * of others of as many bits (i4 and u4, f4e2m1), of one bit less, of one bit more. Then those
- * of the user go before all others; then those of the bucket, of the same template, of the
- * nearest group, of the same type of the product, zero points, types of scales, A and result,
+ * of the user go before all others; then those of the bucket, of the nearest group, of the same
+ * template, of the same type of the product, zero points, types of scales, A and result,
  * the faster one. Up to m = 8 a bucket without tunings takes those of the next larger one that
  * has some, else of the next smaller one. What does not fit is passed over, and where nothing
  * is left the cost model chooses, without zeros_by_mma and register_reallocation. From m = 17 on

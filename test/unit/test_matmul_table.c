@@ -539,10 +539,32 @@ static void test_groups_of_16(void **state)
     matmul_table_free(t);
 }
 
+/* Groups of 32 have tunings of their own; those do not stand in for groups of 16. */
+static void test_groups_of_32(void **state)
+{
+    (void)state;
+    char message[256];
+    MatmulTable *t;
+    MatmulChoice of_32, of_16, of_128;
+    const MatmulDevice d = device_of("NVIDIA H200");
+    assert_true(matmul_table_open(NULL, &t, message, sizeof message));
+    MatmulSpec s = spec_of("f4e2m1", TILUS_ZEROS_NONE, 57344, 8192);
+    assert_true(matmul_table_config(t, &s, 64, 16, &d, &of_128));
+    s.group = 32;
+    assert_true(matmul_table_config(t, &s, 64, 16, &d, &of_32));
+    s.group = 16;
+    assert_true(matmul_table_config(t, &s, 64, 16, &d, &of_16));
+    assert_int_equal(of_32.config.warps_k, 2);
+    assert_int_equal(of_128.config.warps_k, 1);
+    assert_int_equal(of_16.config.warps_k, 1);
+    matmul_table_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_of_16),
+        cmocka_unit_test(test_groups_of_32),
         cmocka_unit_test(test_exact),       cmocka_unit_test(test_preferences),
         cmocka_unit_test(test_other_types), cmocka_unit_test(test_other_groups),
         cmocka_unit_test(test_expected_time), cmocka_unit_test(test_user_of_other_type),
