@@ -52,14 +52,17 @@ def decode_cases():
         batch, tokens, heads, of_k = map(int, re.split("[x/-]", name))
         for cache, defines in CACHES.items():
             programs = ("attend", "combine") if cache == "f16" else ("attend", "combine", "append")
-            yield Case("decode", f"{name}-{cache}", "attention_decode.tilus", programs, defines | {"GROUP": heads // of_k},
+            few = {"COMBINED": 8} if batch * of_k >= 32 else {}             # splits, on an H200
+            defines = defines | few | {"GROUP": heads // of_k}
+            yield Case("decode", f"{name}-{cache}", "attention_decode.tilus", programs, defines,
                        {"batch": batch, "tokens": tokens, "heads": heads, "kv_heads": of_k})
 
 
 def batch_cases():
     """Cases that are named after sequences and tokens."""
     for name, splits in LATENT.items():
-        yield Case("mla", name, "mla.tilus", ("mla", "combine"), {}, sizes(name) | {"splits": splits})
+        few = {"COMBINED": 4} if splits <= 8 else {}
+        yield Case("mla", name, "mla.tilus", ("mla", "combine"), few, sizes(name) | {"splits": splits})
     for i, program in enumerate(("chunk_state", "chunk_scan")):
         for name, each in MAMBA.items():
             yield Case(program, name, "mamba2_sm90.tilus", (program,), {"EACH": each[i]}, sizes(name))

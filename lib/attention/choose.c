@@ -119,7 +119,7 @@ static double forward_us(const tilus_attention_plan *plan, const tilus_attention
         return c.launch + (double)each * (tiles * c.tile + c.item);
     }
     double item = c.item, most = items.most;
-    if (choice->schedule == TILUS_ATTENTION_FOLDED) {       /* whose two groups wait for one another */
+    if (choice->schedule == TILUS_ATTENTION_FOLDED) {   /* whose two groups wait for one another */
         tiles = (tiles + most) / 2 * 1.08;
         most *= 1.08;
         item = 0.8;
@@ -157,6 +157,11 @@ static AttentionChoice choose_schedule(const tilus_attention_plan *plan,
 }
 
 /* ---- decoding ----------------------------------------------------------- */
+
+int attention_combine_kernel(int64_t splits)
+{
+    return splits <= ATTENTION_FEW ? ATTENTION_K_COMBINE_FEW : ATTENTION_K_COMBINE;
+}
 
 /* Returns the microseconds of @combine, and of the partial sums that it reads. */
 static double combine_us(const tilus_attention_plan *plan, const tilus_attention_shape *shape,
@@ -263,5 +268,6 @@ void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *cho
     for (int i = 0; i < ATTENTION_KERNELS; i++)
         used[i] = forward ? plan->kernels[i] && is_used(choice, i)
                           : i == ATTENTION_K_ATTEND ||
-                                (i == ATTENTION_K_COMBINE && choice->splits > 1);
+                                (i == attention_combine_kernel(choice->splits) &&
+                                 choice->splits > 1);
 }

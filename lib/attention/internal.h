@@ -24,7 +24,8 @@ enum {
     ATTENTION_ROWS_MAX = 1 << 24,
     ATTENTION_LENGTH_MAX = 1 << 30,
     ATTENTION_GRID_MAX = 65535,
-    ATTENTION_SPLITS_MAX = 1024
+    ATTENTION_SPLITS_MAX = 1024,
+    ATTENTION_FEW = 8               /* splits, whose parts need few registers of @combine */
 };
 
 /* ---- kernels ------------------------------------------------------------ */
@@ -48,13 +49,14 @@ typedef enum AttentionArgument {
 } AttentionArgument;
 
 /* Kernels of a plan: of forward problems the schedules but AUTO, then those of gradients, and of
- * 8-bit floats the one that arranges v, and both for three warpgroups; of others the first three. */
+ * 8-bit floats the one that arranges v, and both for three warpgroups. Others have four. */
 enum {
     ATTENTION_K_SCHEDULE = 0,       /* + schedule - 1 */
     ATTENTION_K_ATTEND = 0,
     ATTENTION_K_COMBINE,
     ATTENTION_K_APPEND,             /* decode */
-    ATTENTION_K_DELTA,              /* in the order of their launches */
+    ATTENTION_K_COMBINE_FEW,        /* of at most ATTENTION_FEW splits */
+    ATTENTION_K_DELTA = ATTENTION_K_COMBINE_FEW,    /* in the order of their launches */
     ATTENTION_K_BACKWARD,
     ATTENTION_K_DQ,
     ATTENTION_K_ARRANGE,
@@ -125,6 +127,9 @@ AttentionChoice attention_choose(const tilus_attention_plan *plan,
  * the one that arranges v. */
 int attention_forward_kernel(const AttentionChoice *choice);
 int attention_arrange_kernel(const AttentionChoice *choice);
+
+/* Returns the number of the kernel that adds up the parts of more than one split. */
+int attention_combine_kernel(int64_t splits);
 
 /* Returns the columns of a tile of the choice. */
 int attention_tile(const tilus_attention_plan *plan, const AttentionChoice *choice);

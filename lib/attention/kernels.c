@@ -160,11 +160,14 @@ static void put_append(const tilus_attention_plan *plan, Kernel *k)
         put_number(k, "MOST", plan->cache->most);
 }
 
-static void put_combine(const tilus_attention_plan *plan, Kernel *k)
+static void put_combine(const tilus_attention_plan *plan, int i, Kernel *k)
 {
+    const bool latent = plan->problem.kind == TILUS_ATTENTION_LATENT;
     k->program = "combine";
     put(k, "T", plan->problem.type, true);
     put_number(k, "D", plan->problem.value_dim);
+    if (i == ATTENTION_K_COMBINE_FEW)
+        put_number(k, "COMBINED", latent ? 4 : ATTENTION_FEW);
 }
 
 static void put_latent(const tilus_attention_plan *plan, Kernel *k)
@@ -185,8 +188,8 @@ static bool has_kernel(const tilus_attention_plan *plan, int i)
         return p->gradients;
     if (p->kind == TILUS_ATTENTION_FORWARD)
         return i + 1 != TILUS_ATTENTION_FOLDED || (p->causal && !p->window && !p->ragged);
-    return i < ATTENTION_K_APPEND ||
-           (i == ATTENTION_K_APPEND && p->kind == TILUS_ATTENTION_DECODE);
+    return i <= ATTENTION_K_COMBINE_FEW &&
+           (i != ATTENTION_K_APPEND || p->kind == TILUS_ATTENTION_DECODE);
 }
 
 /* Writes kernel i of the plan; its name begins with that of the program and ends with that of the
@@ -202,8 +205,8 @@ static void describe_kernel(const tilus_attention_plan *plan, int i, Kernel *k)
         put_gradients(plan, i, k);
     else if (forward)
         put_forward(plan, i, k);
-    else if (i == ATTENTION_K_COMBINE)
-        put_combine(plan, k);
+    else if (i == ATTENTION_K_COMBINE || i == ATTENTION_K_COMBINE_FEW)
+        put_combine(plan, i, k);
     else if (i == ATTENTION_K_APPEND)
         put_append(plan, k);
     else

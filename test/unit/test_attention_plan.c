@@ -198,6 +198,18 @@ static bool has_kernel(const Session *s, const tilus_attention_shape *shape, con
     return found;
 }
 
+static void few_splits_take_few_registers(void **state)
+{
+    (void)state;
+    Session s = open_session("h200", (tilus_attention_problem){.kind = TILUS_ATTENTION_DECODE,
+                                                               .heads = 4});
+    const tilus_attention_shape eight = decode_shape(8), nine = decode_shape(9);
+    assert_true(has_kernel(&s, &eight, "COMBINED=8"));
+    assert_true(has_kernel(&s, &nine, "combine-"));
+    assert_false(has_kernel(&s, &nine, "COMBINED"));
+    close_session(&s);
+}
+
 static void one_split_is_not_combined(void **state)
 {
     (void)state;
@@ -249,6 +261,7 @@ int main(void)
         cmocka_unit_test(workspaces_hold_parts_of_o),
         cmocka_unit_test(eight_bits_choose_warpgroups),
         cmocka_unit_test(workspaces_hold_v_of_eight_bits),
+        cmocka_unit_test(few_splits_take_few_registers),
         cmocka_unit_test(one_split_is_not_combined),
         cmocka_unit_test(takes_the_choices_of_a_call),
     };
