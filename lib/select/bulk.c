@@ -134,8 +134,7 @@ static bool find_fence(Op *op, void *data)
     if (!memory_may_meet(written, memory_origin(op_memory_operand(s->copy))) &&
         !memory_may_meet(written, memory_origin(s->copy->operands[0])))
         return true;
-    bool own = op_memory_operand(op)->type->kind == TYPE_SHARED &&
-               program_blocks(op->parent->program) == 1;
+    bool own = op_memory_operand(op)->type->kind == TYPE_SHARED && !op_is_remote(s->copy);
     s->fence = own && s->fence != BULK_FENCE ? BULK_FENCE_SHARED : BULK_FENCE;
     return s->fence != BULK_FENCE;
 }
