@@ -76,6 +76,20 @@ static void share_iterations(Product *p, int64_t tiles, int64_t slices, int64_t 
     p->partials = place(&p->size, p->blocks * tile_bytes);      /* always, to grow with m */
 }
 
+/* Gives blocks whole tiles alone, where few rounds of nearly all blocks have them: blocks that are at
+ * different places of k share nothing in the L2 cache. */
+static void prefer_whole_tiles(Product *p, int64_t tiles)
+{
+    enum { ROUNDS_MOST = 8, BUSY = 15, OF = 16 };
+    int64_t rounds = (tiles - 1) / p->blocks + 1, blocks = tiles / rounds;
+    if (rounds == 1 || rounds > ROUNDS_MOST || tiles % rounds || blocks * OF < p->blocks * BUSY)
+        return;
+    p->blocks = blocks;
+    p->whole = rounds;
+    p->share = p->extra = 0;
+    p->shares_tiles = false;
+}
+
 /* Returns the product by wgmma of up to `m` rows. Iterations of a block are below 2^31. */
 static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
@@ -97,6 +111,8 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
         share_parts(&p, tiles * columns, split, c->warps_n * c->rows * tile * 4);
     else
         share_iterations(&p, tiles * columns, slices, c->warps_n * c->rows * tile * 4);
+    if (!split && !matmul_is_a8(&plan->spec))
+        prefer_whole_tiles(&p, tiles * columns);
     return p;
 }
 
