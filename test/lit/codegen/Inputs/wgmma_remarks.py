@@ -1,7 +1,7 @@
 """Assembles every program of the folders or files given that has a dot_async, its own or an imported
-one, with each set of parameters of its `// ARGS:` lines (with --short, one of each program and types:
-other tiles and masks are left out), and prints ptxas's remarks of serialized products (C75xx), warnings and errors; then how many modules
-there were."""
+one, with each set of parameters of its `// ARGS:` lines (with --short, one of each program: other
+types, tiles and masks are left out), and prints ptxas's remarks of serialized products (C75xx),
+warnings and errors; then how many modules there were."""
 
 import os
 import re
@@ -34,11 +34,11 @@ def parameter_sets(text):
     return found or [[]]
 
 
-def one_of_each_type(sets):
-    """The first set of each program and types, whose names begin with a letter."""
+def one_of_each_program(sets):
+    """The first set of each program."""
     first = {}
     for options in sets:
-        first.setdefault(tuple(o for o in options if re.match(r"--program=|-D\w+=[a-z]", o)), options)
+        first.setdefault(tuple(o for o in options if o.startswith("--program=")), options)
     return list(first.values())
 
 
@@ -73,7 +73,7 @@ def main():
                 continue
             with open(source, encoding="utf-8") as file:
                 sets = parameter_sets(file.read())
-            for options in one_of_each_type(sets) if short else sets:
+            for options in one_of_each_program(sets) if short else sets:
                 count += 1
                 for line in remarks(tools, ptxas, source, options, folder):
                     print(f"{os.path.basename(source)} {' '.join(options)}: {line}")
