@@ -317,14 +317,16 @@ static bool cut_loop(Split *s)
 
 /* ---- the pass ----------------------------------------------------------------- */
 
+/* Whether the loop's bounds leave few iterations, if any. Where they leave one, canonicalize
+ * writes its index out in both copies, of which only one runs: check-hazards, which knows no
+ * correlation of the two, would take them for a race. */
 static bool has_few_iterations(const Op *loop)
 {
-    const Expr *lower = op_expr(loop, ATTR_LOWER), *upper = op_expr(loop, ATTR_UPPER);
     const Expr *step = op_expr(loop, ATTR_STEP);
-    int64_t length;
-    return expr_is_constant(lower) && expr_is_constant(upper) &&
-           !__builtin_sub_overflow(upper->constant, lower->constant, &length) &&
-           length / (step && expr_is_constant(step) ? step->constant : 1) <= FEW_ROUNDS;
+    int64_t most;
+    return !__builtin_sub_overflow(facts_of_expr(op_expr(loop, ATTR_UPPER)).max,
+                                   facts_of_expr(op_expr(loop, ATTR_LOWER)).min, &most) &&
+           most / (step && expr_is_constant(step) ? step->constant : 1) <= FEW_ROUNDS;
 }
 
 /* Why a loop with conditions is not worth two copies, or cannot have them; or NULL. */
