@@ -180,7 +180,8 @@ TILUS_API char *tilus_attention_describe(const tilus_attention_plan *plan,
 TILUS_API char *tilus_attention_kernels(const tilus_attention_plan *plan,
                                         const tilus_attention_shape *shape);
 
-/* Puts the bytes of device memory that calls of the shape need beside their tensors into *out.
+/* Puts the bytes of device memory that calls of the shape need beside their tensors into *out. Tiles
+ * of f8e4m3 are chosen by the shape, so more tokens may need less: of many shapes take the largest.
  * TILUS_ERROR_ARGUMENT: the shape. */
 TILUS_API tilus_status tilus_attention_workspace_size(const tilus_attention_plan *plan,
                                                       const tilus_attention_shape *shape,

@@ -317,7 +317,7 @@ static bool cut_loop(Split *s)
 
 /* ---- the pass ----------------------------------------------------------------- */
 
-/* Whether the loop's bounds leave few iterations, if any. Where they leave one, canonicalize
+/* Tells whether the loop's bounds leave few iterations, if any. Of a loop of one canonicalize
  * writes its index out in both copies, of which only one runs: check-hazards, which knows no
  * correlation of the two, would take them for a race. */
 static bool has_few_iterations(const Op *loop)

@@ -211,10 +211,10 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
                 return false;
             parser_advance(p);
             ok = items(p);
+            p->regions--;
             if (!ok && !parser_at(p, "}") && p->token.kind != TOKEN_END)
                 return false;       /* in the middle of an argument */
             ok = parser_expect(p, "}", "after `when`") && ok;
-            p->regions--;
             taken = true;
         } else if (!parser_skip_braces(p)) {
             return false;

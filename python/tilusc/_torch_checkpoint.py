@@ -16,7 +16,7 @@ from .formats.gptq import override_of
 from .formats.layer import matches, section
 from .formats.memory import read_module
 from .formats.safetensors import DTYPES
-from .formats.types import type_bits
+from .formats.types import is_exact, narrow, type_bits, widen
 from .formats.weight import MatmulWeights, QuantizedWeight
 from .formats.write import Stored
 from .matmul import Problem, plan
@@ -210,6 +210,21 @@ def pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[i
         given = weight.codes, weight.scales, weight.zeros, weight.factor
         packed.append(torch.from_numpy(plan(problem, device).pack(*given)))
     return torch.stack(packed)
+
+
+def with_one_scales_type(weights: List[MatmulWeights]) -> List[MatmulWeights]:
+    """Returns experts with scales of bf16 where some have these and some f16, as each took what holds its own. Those
+    that bf16 does not hold stay."""
+    types = {weight.scales_type for weight in weights}
+    return [_with_bf16(weight) for weight in weights] if types == {"bf16", "f16"} else weights
+
+
+def _with_bf16(weight: MatmulWeights) -> MatmulWeights:
+    fields = ["scales"] + ["zeros"] * (weight.zeros_kind == "float")
+    values = {field: widen(getattr(weight, field), weight.scales_type) for field in fields}
+    if not all(is_exact(value, "bf16") for value in values.values()):
+        return weight
+    return weight._replace(scales_type="bf16", **{field: narrow(value, "bf16") for field, value in values.items()})
 
 
 class Product:

@@ -22,7 +22,8 @@ from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
-                                experts_problem, is_ignored, make_layer, pack_experts, read_weight)
+                                experts_problem, is_ignored, make_layer, pack_experts, read_weight,
+                                with_one_scales_type)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
@@ -182,9 +183,11 @@ class TilusQuantizer(HfQuantizer):
 
     def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
         mixtures = _mixtures(model)
-        for name in [name for name, module in model.named_modules() if _has_experts(module)]:
-            if any(is_ignored(source, name + part) for part in ("", ".0.gate_proj", ".0.w1")):
-                continue
+        known = {name: module for name, module in model.named_modules() if _has_experts(module)}
+        floats = [name for name, module in known.items() if _has_floats(source, name, module)]
+        if 0 < len(floats) < len(known):
+            raise ArgumentError(f"of the model's experts some are quantized, and some, as {floats[0]}, are not")
+        for name in known if not floats else ():
             if name not in mixtures:
                 raise ArgumentError(f"{name} has experts that compute otherwise than tilusc.nn.QuantizedExperts")
             model.set_submodule(name, _Experts(source, name, mixtures[name]))
@@ -269,12 +272,14 @@ class TilusQuantizer(HfQuantizer):
         return make_layer(self._read(name, module), self.dtype, module.bias, device_of(next(module.buffers())))
 
     def _of_experts(self, name: str, module: _Experts) -> QuantizedExperts:
-        place, packed, problem = next(module.buffers()), [], None
-        for part, its in module.PARTS.items():
-            names = [f"{number}.{its}" for number in range(module.shape["experts"])]
-            weights = [self._read(f"{name}.{one}", module.get_submodule(one)).to_matmul() for one in names]
-            problem = problem or experts_problem(weights[0], self.dtype, **module.shape)
-            packed.append(pack_experts(weights, experts_problems(problem)[part], device_of(place)).to(place.device))
+        place, count = next(module.buffers()), module.shape["experts"]
+        names = [f"{number}.{part}" for part in module.PARTS.values() for number in range(count)]
+        weights = [self._read(f"{name}.{one}", module.get_submodule(one)).to_matmul() for one in names]
+        weights = with_one_scales_type(weights)
+        problem = experts_problem(weights[0], self.dtype, **module.shape)
+        known = experts_problems(problem)
+        packed = [pack_experts(weights[i * count:(i + 1) * count], known[part], device_of(place)).to(place.device)
+                  for i, part in enumerate(module.PARTS)]
         return QuantizedExperts(*packed, problem, device_of(place))
 
     def _of_packed(self, name: str, linear: torch.nn.Linear) -> QuantizedLinear:
@@ -323,6 +328,13 @@ def _mixtures(model: Any) -> Dict[str, Dict[str, Any]]:
 def _has_experts(module: Any) -> bool:
     parts = [getattr(module, name, None) for name in ("gate_up_proj", "down_proj")]
     return all(isinstance(part, torch.nn.Parameter) and part.dim() == 3 for part in parts)
+
+
+def _has_floats(source: Dict[str, Any], name: str, module: Any) -> bool:
+    """Tells whether the checkpoint has none of a module's experts as codes. Their shapes do not matter here."""
+    parts = ("w1", "w2", "w3") if "Mixtral" in type(module).__name__ else tuple(_Experts.PARTS.values())
+    return not any(expected_tensors(source, f"{name}.{number}.{part}", 128, 128)
+                   for number in range(len(module.gate_up_proj)) for part in parts)
 
 
 def _is_plain_mixture(module: Any) -> bool:

@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", "5.23")
 from tilusc.matmul import Problem, quantize  # noqa: E402
 from tilusc.nn import QuantizedExperts, QuantizedLinear  # noqa: E402
-from tilusc.transformers import TilusConfig, config_for  # noqa: E402
+from tilusc._torch_checkpoint import with_one_scales_type  # noqa: E402
+from tilusc.transformers import TilusConfig, _has_floats, config_for  # noqa: E402
 
 TOKENS = torch.tensor([[1, 5, 9, 2, 40, 33, 7]])
 MATRICES = 14       # of two layers
@@ -403,6 +404,28 @@ def test_experts_of_codes(tmp_path, make):
     experts_of(reference).gate_up_proj.data = torch.cat([torch.stack(part["gate"]), torch.stack(part["up"])], 1)
     experts_of(reference).down_proj.data = torch.stack(part["down"])
     assert near(logits(model), logits(reference))
+
+
+@pytest.mark.parametrize("inside, floats", [
+    ([f"mlp.experts.{one}.{part}_proj" for one in range(2) for part in ("gate", "up", "down")], False),
+    (["mlp.experts.1.down_proj"], False), (["self_attn.q_proj"], True)], ids=["all", "one", "none"])
+def test_experts_are_found_by_their_names(inside, floats):
+    module = torch.nn.Module()
+    module.gate_up_proj = torch.nn.Parameter(torch.zeros(2, 256, 128))
+    source = {"quant_method": "gptq", "bits": 4, "group_size": 64, "modules_in_block_to_quantize": [inside]}
+    assert _has_floats(source, "model.layers.0.mlp.experts", module) is floats
+
+
+def test_scales_of_experts_get_one_type():
+    def weight(type_, value):
+        scales = tilusc.formats.types.narrow(np.full((8, 1), value, np.float32), type_)
+        return tilusc.formats.MatmulWeights("u4", 8, 128, 128, type_, "none", np.zeros(512, np.uint8), scales, None, None, None)
+    small, large = weight("bf16", 2.0 ** -127), weight("f16", 0.5)
+    alike = with_one_scales_type([small, large])
+    assert [one.scales_type for one in alike] == ["bf16", "bf16"]
+    assert np.all(tilusc.formats.types.widen(alike[1].scales, "bf16") == 0.5)
+    odd = weight("f16", 1 + 2.0 ** -10)
+    assert with_one_scales_type([small, odd])[1] is odd and with_one_scales_type([large, odd])[0] is large
 
 
 def test_other_experts_of_codes_are_refused(tmp_path):
