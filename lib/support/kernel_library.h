@@ -40,7 +40,7 @@ typedef struct Address {
 /* Refuses the first address that is wanted and wrong, or given and not wanted. */
 tilus_status library_check_addresses(const Address all[], size_t count);
 
-/* What a call gives: tensors, and a workspace, aligned to TILUS_WORKSPACE_ALIGN. */
+/* Holds the memory that a call gives: tensors, and a workspace aligned to TILUS_WORKSPACE_ALIGN. */
 typedef struct CallMemory {
     const Address *tensors;
     size_t count;

@@ -84,7 +84,7 @@ static double usual_activation(const MatmulSpec *s)
     return dtype_is_integer(s->activations) ? 100 : 1;
 }
 
-/* What is drawn of one matrix. */
+/* Holds the random data of one matrix. */
 typedef struct Matrix {
     unsigned char *codes, *scales, *zeros;
     double *weights;
