@@ -301,6 +301,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
                      ? NULL : call_intrinsic(cg, INTR_shared_memory, p->loc, NULL, 0);
     cg->thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
     cg->warp = NULL;
+    cg->loops = NULL;
     cg->begin = LLVMGetInsertBlock(cg->builder);
     if (!cg->thread || !emit_region(cg, p->body) || !emit_end(cg, p))
         return false;

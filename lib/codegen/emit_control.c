@@ -9,7 +9,7 @@
  *   +---- latch         after          merge (phis)                        */
 #include "codegen/product.h"
 #include "codegen/convert_build.h"
-#include "codegen/internal.h"
+#include "codegen/recurrence.h"
 #include "ir/loop.h"
 #include "scalar/facts.h"
 #include "select/plan.h"
@@ -183,8 +183,11 @@ bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, wide, upper, ""), inner, after);
 
     LLVMPositionBuilderAtEnd(b, inner);
+    OpenLoop loop = {.op = op, .before = before, .header = header};
+    open_loop(cg, &loop);
     if (!emit_drained_region(cg, op, 0, &plan->drain))
         return false;
+    close_loop(cg);
     LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(index, &next, &latch, 1);

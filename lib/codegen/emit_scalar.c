@@ -1,6 +1,6 @@
 /* Scalar expressions as i64 arithmetic. Overflow is undefined by the language,
  * so sums and products are nsw; `/` and `mod` round toward minus infinity. */
-#include "codegen/internal.h"
+#include "codegen/recurrence.h"
 
 #include "scalar/facts.h"
 
@@ -67,8 +67,7 @@ static LLVMValueRef divide_signed(Codegen *cg, ScalarOp op, LLVMValueRef a, LLVM
                                  : LLVMBuildSub(at, quotient, one, "");
 }
 
-/* The cheapest form that the facts allow. */
-static LLVMValueRef divide(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b)
 {
     int64_t by = expr_is_constant(e->b) ? e->b->constant : 0;
     bool rest = e->op == SCALAR_mod;
@@ -124,13 +123,25 @@ static LLVMValueRef apply(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueR
     case SCALAR_mul: return LLVMBuildNSWMul(at, a, b, "");
     case SCALAR_div:
     case SCALAR_mod:
-    case SCALAR_ceil_div: return divide(cg, e, a, b);
+    case SCALAR_ceil_div: return emit_division(cg, e, a, b);
     case SCALAR_neg: return LLVMBuildNSWNeg(at, a, "");
     case SCALAR_min: return choose(cg, LLVMIntSLT, a, b);
     case SCALAR_max: return choose(cg, LLVMIntSGT, a, b);
     case SCALAR_OP_COUNT: break;
     }
     return NULL;
+}
+
+static LLVMValueRef compute(ExprEmitter *x, const Expr *e);
+
+static LLVMValueRef compute_op(ExprEmitter *x, const Expr *e)
+{
+    LLVMValueRef carried = carried_division(x->cg, e);
+    if (carried)
+        return carried;
+    LLVMValueRef a = compute(x, e->a);
+    LLVMValueRef b = e->b ? compute(x, e->b) : NULL;
+    return apply(x->cg, e, a, b);
 }
 
 static LLVMValueRef compute(ExprEmitter *x, const Expr *e)
@@ -142,10 +153,8 @@ static LLVMValueRef compute(ExprEmitter *x, const Expr *e)
     const Computed *known = intern_find(&x->done, e->hash, &(Computed){e, NULL});
     if (known)
         return known->value;
-    LLVMValueRef a = compute(x, e->a);
-    LLVMValueRef b = e->b ? compute(x, e->b) : NULL;
     Computed *fresh = arena_new(&x->cg->module->scratch, Computed);
-    *fresh = (Computed){e, apply(x->cg, e, a, b)};
+    *fresh = (Computed){e, compute_op(x, e)};
     intern_add(&x->done, e->hash, fresh);
     return fresh->value;
 }

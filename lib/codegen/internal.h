@@ -82,6 +82,7 @@ typedef enum LineForm {
 #define LINES_FILE "t"  /* the text's name in NUMBERED locations */
 
 typedef struct ProductFunction ProductFunction;
+typedef struct OpenLoop OpenLoop;
 
 struct Codegen {
     Module *module;
@@ -114,6 +115,7 @@ struct Codegen {
     LLVMValueRef warp;          /* its warp's, when first asked for (uniform_warp) */
     bool narrow;                /* numbers known to be i32 take one register: they are scarce */
     LLVMBasicBlockRef begin;    /* in which their code begins */
+    OpenLoop *loops;            /* around what is being lowered, the innermost first (recurrence.h) */
     ThreadRange barriers[BARRIERS];     /* who waits at each barrier, the block at 0 */
     unsigned barrier_count;
     int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
@@ -195,6 +197,9 @@ static inline LLVMValueRef const_i64_of(Codegen *cg, int64_t v)
 
 /* The value of `e`, an i64, computed at the builder's place. */
 LLVMValueRef emit_expr(Codegen *cg, const Expr *e);
+/* The value of `e`, a division or its rest, from those of its operands, in the cheapest form that facts
+ * allow. */
+LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- memory tensors (emit_control.c) -------------------------------- */
 
