@@ -35,7 +35,7 @@ set(call)
 find_package(Python3 3.9 QUIET COMPONENTS Interpreter Development.Module)
 if(Python3_Development.Module_FOUND)
     set(call tilus_python_call)
-    add_library(${call} MODULE python/native/call.c)
+    add_library(${call} MODULE python/native/call.c python/native/tensor.c)
     target_include_directories(${call} PRIVATE include ${PROJECT_BINARY_DIR}/include)
     target_include_directories(${call} SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
     target_compile_options(${call} PRIVATE -Wno-pedantic)   # a type's slots hold functions as void *

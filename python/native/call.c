@@ -1,83 +1,14 @@
 /* The module tilusc._call: products and launches of torch tensors without ctypes.
  *
  * Its objects take calls whose arguments are right, and hand all others, and what is to be said of
- * them, to a function of Python, whose checks are the same. They know tensors by torch's methods
- * alone, so that the module is of no version of torch; the limited API of Python 3.9 makes it one
- * file for all later versions. Without it the package does the same by ctypes, more slowly. */
-#define Py_LIMITED_API 0x03090000
-#include <Python.h>
+ * them, to a function of Python, whose checks are the same. The limited API of Python 3.9 makes it
+ * one file for all later versions. Without it the package does the same by ctypes, more slowly. */
+#include "tensor.h"
 
 #include "tilus/matmul.h"
 #include "tilus/runtime.h"
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-
-/* Methods and attributes of tensors, interned at import. */
-#define NAMES(X) \
-    X(data_ptr) X(dtype) X(get_device) X(is_contiguous) X(new_empty) X(numel) X(shape) X(stride)
-
-enum {
-#define X(name) NAME_##name,
-    NAMES(X)
-#undef X
-    NAME_COUNT
-};
-
-static PyObject *names[NAME_COUNT];
-
-/* ---- tensors --------------------------------------------------------------------- */
-
-/* Reads an integer and gives it back. Returns false, with an exception, where it is none. */
-static bool take_integer(PyObject *owned, int64_t *out)
-{
-    if (!owned)
-        return false;
-    *out = PyLong_AsLongLong(owned);
-    Py_DECREF(owned);
-    return *out != -1 || !PyErr_Occurred();
-}
-
-static bool ask(PyObject *tensor, int name, int64_t *out)
-{
-    return take_integer(PyObject_CallMethodObjArgs(tensor, names[name], NULL), out);
-}
-
-/* Reads a tuple of two integers, and gives it back. */
-static bool take_pair(PyObject *owned, int64_t out[2])
-{
-    bool ok = owned && PyTuple_Check(owned) && PyTuple_Size(owned) == 2;
-    for (int i = 0; ok && i < 2; i++) {
-        out[i] = PyLong_AsLongLong(PyTuple_GetItem(owned, i));
-        ok = out[i] != -1 || !PyErr_Occurred();
-    }
-    Py_XDECREF(owned);
-    return ok;
-}
-
-static bool is_of(PyObject *tensor, PyObject *dtype, int64_t device)
-{
-    PyObject *have = PyObject_GetAttr(tensor, names[NAME_dtype]);
-    Py_XDECREF(have);       /* torch keeps its types */
-    int64_t place;
-    return have == dtype && ask(tensor, NAME_get_device, &place) && place == device;
-}
-
-static bool is_contiguous(PyObject *tensor)
-{
-    PyObject *answer = PyObject_CallMethodObjArgs(tensor, names[NAME_is_contiguous], NULL);
-    Py_XDECREF(answer);
-    return answer == Py_True;
-}
-
-static bool address_of(PyObject *tensor, uint64_t *out)
-{
-    int64_t address = 0;
-    bool ok = ask(tensor, NAME_data_ptr, &address);
-    *out = (uint64_t)address;
-    return ok;
-}
 
 /* ---- objects that hold others ------------------------------------------------------- */
 
@@ -133,23 +64,43 @@ static bool passed(PyObject *check, tilus_status status)
 
 /* ---- products -------------------------------------------------------------------- */
 
-/* `activations`, `result`, `f32`: torch's types. `like`: an empty tensor of C's type and place.
+/* `types`: of torch's tensors. `samples`: empty tensors of A's type, C's and f32, at C's place.
  * `checked`: a set of the addresses of weights and bias that were found right. `ready`: bytes of
  * workspace by the bits of m - 1. `streams`: address and bytes of the workspace of (device, stream).
- * `slow`: Python's function, which takes what is left. `n`: C's columns. */
+ * What those three have once, they keep. `slow`: Python's function, which takes what is left. `n`:
+ * C's columns. */
 #define PRODUCT_HELD(X) \
-    X(activations) X(result) X(f32) X(like) X(checked) X(ready) X(streams) X(device) X(stream_of) \
-    X(check) X(slow) X(n)
+    X(types) X(samples) X(checked) X(ready) X(streams) X(device) X(stream_of) X(check) X(slow) X(n)
 
 typedef tilus_status RunFunction(tilus_matmul_plan *plan, tilus_stream stream,
                                  const tilus_matmul_call *call);
 typedef int CapturingFunction(tilus_stream stream, int *status);    /* the driver's */
 
+enum { ROWS_BITS = 64, KNOWN_WEIGHTS = 64 };
+enum { SAMPLE_A, SAMPLE_C, SAMPLE_F32, SAMPLES };
+
+/* Addresses of weights and of the bias with them, or 0. */
+typedef struct Weights {
+    uint64_t packed, bias;
+} Weights;
+
+/* The workspace of a stream. */
+typedef struct Workspace {
+    tilus_stream stream;
+    uint64_t address;
+    int64_t size;
+} Workspace;
+
 typedef struct Product {
     PyObject_HEAD
     PRODUCT_HELD(DECLARE)
+    TensorReader reader;
+    ElementType element[SAMPLES];
     int64_t place, columns, k, most_rows, residual, scaled;   /* the last two: 0 or 1 */
     uintptr_t run, handle, capturing;
+    Weights known[KNOWN_WEIGHTS];       /* of `checked`, by their hash */
+    int64_t needed[ROWS_BITS];          /* of `ready`, or 0 */
+    Workspace last;                     /* of `streams`, or of 0 bytes */
 } Product;
 
 /* Arguments of a call, borrowed; those that are not given are None. */
@@ -168,48 +119,73 @@ static bool read_operands(PyObject *args, Operands *out)
     return given >= COUNT - 1 && given <= COUNT;
 }
 
+/* Reads a tensor of a sample's type at the product's place. */
+static bool read_tensor(const Product *self, PyObject *tensor, int sample, Tensor *out)
+{
+    return tensor_read(&self->reader, tensor, out) && out->place == self->place &&
+           element_type_is(out->type, self->element[sample]);
+}
+
 /* Takes A of two dimensions whose rows have no gaps inside. */
 static bool read_rows(const Product *self, PyObject *a, tilus_matmul_call *call)
 {
-    int64_t shape[2], stride[2];
-    if (!take_pair(PyObject_GetAttr(a, names[NAME_shape]), shape) || shape[1] != self->k ||
-        shape[0] < 1 || shape[0] > self->most_rows || !is_of(a, self->activations, self->place) ||
-        !take_pair(PyObject_CallMethodObjArgs(a, names[NAME_stride], NULL), stride) ||
-        stride[1] != 1)
+    Tensor t;
+    if (!read_tensor(self, a, SAMPLE_A, &t) || t.dimensions != 2 || t.shape[1] != self->k ||
+        t.shape[0] < 1 || t.shape[0] > self->most_rows || t.stride[1] != 1)
         return false;
-    call->m = shape[0];
-    call->a_stride = stride[0];
-    return address_of(a, &call->a);
+    call->a = t.address;
+    call->m = t.shape[0];
+    call->a_stride = t.stride[0];
+    return true;
+}
+
+static bool is_checked(const Product *self, Weights weights)
+{
+    PyObject *key = Py_BuildValue("KK", (unsigned long long)weights.packed,
+                                  (unsigned long long)weights.bias);
+    bool known = key && PySet_Contains(self->checked, key) == 1;
+    Py_XDECREF(key);
+    return known;
+}
+
+/* Returns where weights are remembered, whose addresses differ in few bits. */
+static Weights *place_of(Product *self, Weights weights)
+{
+    enum { ODD = 0x9e3779b1, BITS_LEFT = 58 };      /* for 64 places */
+    uint64_t mixed = (weights.packed ^ weights.bias << 1) * ((uint64_t)ODD << 32 | ODD);
+    return &self->known[mixed >> BITS_LEFT];
 }
 
 /* Takes weights, and the bias with them, that were found right before. */
-static bool read_weights(const Product *self, const Operands *t, tilus_matmul_call *call)
+static bool read_weights(Product *self, const Operands *t, tilus_matmul_call *call)
 {
-    PyObject *packed = PyObject_CallMethodObjArgs(t->packed, names[NAME_data_ptr], NULL);
-    PyObject *bias = t->bias == Py_None
-                         ? PyLong_FromLong(0)
-                         : PyObject_CallMethodObjArgs(t->bias, names[NAME_data_ptr], NULL);
-    PyObject *key = packed && bias ? PyTuple_Pack(2, packed, bias) : NULL;
-    bool known = key && PySet_Contains(self->checked, key) == 1;
-    if (known) {
-        call->weights = PyLong_AsUnsignedLongLong(packed);
-        call->bias = PyLong_AsUnsignedLongLong(bias);
+    Weights weights = {0};
+    if (!tensor_read_address(&self->reader, t->packed, &weights.packed) ||
+        (t->bias != Py_None && !tensor_read_address(&self->reader, t->bias, &weights.bias)))
+        return false;
+    Weights *known = place_of(self, weights);
+    if (known->packed != weights.packed || known->bias != weights.bias) {
+        if (!is_checked(self, weights))
+            return false;
+        *known = weights;
     }
-    Py_XDECREF(key);
-    Py_XDECREF(bias);
-    Py_XDECREF(packed);
-    return known && !PyErr_Occurred();
+    call->weights = weights.packed;
+    call->bias = weights.bias;
+    return true;
 }
 
 /* Takes a tensor of `count` elements without gaps where one is wanted, else None. */
-static bool read_added(const Product *self, PyObject *tensor, bool wanted, PyObject *dtype,
+static bool read_added(const Product *self, PyObject *tensor, bool wanted, int sample,
                        int64_t count, uint64_t *out)
 {
-    int64_t have;
+    Tensor t;
     if (tensor == Py_None || !wanted)
         return tensor == Py_None && !wanted;
-    return is_of(tensor, dtype, self->place) && ask(tensor, NAME_numel, &have) && have == count &&
-           is_contiguous(tensor) && address_of(tensor, out);
+    if (!read_tensor(self, tensor, sample, &t) || tensor_count(&t) != count ||
+        !tensor_is_contiguous(&t))
+        return false;
+    *out = t.address;
+    return true;
 }
 
 static int bit_length(int64_t value)
@@ -228,19 +204,41 @@ static PyObject *find(PyObject *dictionary, PyObject *key)
     return value;
 }
 
-/* Lends the stream's workspace, where it is large enough for what m rows are prepared for. */
-static bool read_workspace(const Product *self, PyObject *stream, tilus_matmul_call *call)
+/* Tells how much workspace m rows are prepared for; 0: they are not. */
+static int64_t needed_for(Product *self, int64_t m)
 {
-    int64_t lent[2];
-    PyObject *need = find(self->ready, PyLong_FromLong(bit_length(call->m - 1)));
-    PyObject *have = need ? find(self->streams, PyTuple_Pack(2, self->device, stream)) : NULL;
-    if (!have)
+    int bits = bit_length(m - 1);
+    PyObject *need =
+        self->needed[bits] ? NULL : find(self->ready, PyLong_FromLong(bits));
+    if (need)
+        self->needed[bits] = PyLong_AsLongLong(need);
+    return self->needed[bits];
+}
+
+/* Finds the workspace that a stream has now. */
+static bool find_workspace(const Product *self, PyObject *stream, Workspace *out)
+{
+    unsigned long long address;
+    long long size;
+    PyObject *have = find(self->streams, PyTuple_Pack(2, self->device, stream));
+    if (!have || !PyArg_ParseTuple(have, "KL", &address, &size))
         return false;
-    Py_INCREF(have);
-    if (!take_pair(have, lent) || lent[1] < PyLong_AsLongLong(need))
+    *out = (Workspace){.stream = (tilus_stream)PyLong_AsVoidPtr(stream), .address = address,
+                       .size = size};
+    return true;
+}
+
+/* Lends the stream's workspace, where it is large enough for what m rows are prepared for. */
+static bool read_workspace(Product *self, PyObject *stream, tilus_matmul_call *call)
+{
+    int64_t needed = needed_for(self, call->m);
+    if (needed == 0)
         return false;
-    call->workspace = (uint64_t)lent[0];
-    call->workspace_size = (size_t)lent[1];
+    bool fits = self->last.size >= needed && self->last.stream == PyLong_AsVoidPtr(stream);
+    if (!fits && (!find_workspace(self, stream, &self->last) || self->last.size < needed))
+        return false;
+    call->workspace = self->last.address;
+    call->workspace_size = (size_t)self->last.size;
     return true;
 }
 
@@ -252,25 +250,21 @@ static bool is_plain(const Product *self, tilus_stream stream)
 }
 
 /* Takes torch's current stream where no graph is captured. */
-static bool read_stream(const Product *self, tilus_matmul_call *call, tilus_stream *out)
+static bool read_stream(Product *self, tilus_matmul_call *call, tilus_stream *out)
 {
     PyObject *stream = PyObject_CallFunctionObjArgs(self->stream_of, self->device, NULL);
     bool ok = stream && read_workspace(self, stream, call);
-    int64_t address = 0;
-    ok = take_integer(stream, &address) && ok;
-    *out = (tilus_stream)(uintptr_t)address;
+    Py_XDECREF(stream);
+    *out = self->last.stream;
     return ok && is_plain(self, *out);
 }
 
 /* Makes C. Returns a new reference, or NULL. */
 static PyObject *make_out(const Product *self, tilus_matmul_call *call)
 {
-    PyObject *rows = PyLong_FromLongLong(call->m);
-    PyObject *out = rows ? PyObject_CallMethodObjArgs(self->like, names[NAME_new_empty], rows,
-                                                      self->n, NULL)
-                         : NULL;
-    Py_XDECREF(rows);
-    if (out && !address_of(out, &call->c))
+    PyObject *like = PyTuple_GetItem(self->samples, SAMPLE_C);
+    PyObject *out = tensor_make_matrix(like, call->m, self->n);
+    if (out && !tensor_read_address(&self->reader, out, &call->c))
         Py_CLEAR(out);
     return out;
 }
@@ -278,26 +272,26 @@ static PyObject *make_out(const Product *self, tilus_matmul_call *call)
 /* Takes `out`, [m, n] without gaps, or makes one. Returns a new reference, or NULL. */
 static PyObject *take_out(const Product *self, PyObject *out, tilus_matmul_call *call)
 {
-    int64_t shape[2];
+    Tensor t;
     if (out == Py_None)
         return make_out(self, call);
-    if (!take_pair(PyObject_GetAttr(out, names[NAME_shape]), shape) || shape[0] != call->m ||
-        shape[1] != self->columns || !is_of(out, self->result, self->place) || !is_contiguous(out) ||
-        !address_of(out, &call->c))
+    if (!read_tensor(self, out, SAMPLE_C, &t) || t.dimensions != 2 || t.shape[0] != call->m ||
+        t.shape[1] != self->columns || !tensor_is_contiguous(&t))
         return NULL;
+    call->c = t.address;
     Py_INCREF(out);
     return out;
 }
 
 /* Fills a call. Returns its C, a new reference; NULL: Python is to look at it. */
-static PyObject *read_call(const Product *self, PyObject *args, tilus_matmul_call *call,
+static PyObject *read_call(Product *self, PyObject *args, tilus_matmul_call *call,
                            tilus_stream *stream)
 {
     Operands t;
     if (!read_operands(args, &t) || !read_rows(self, t.a, call) || !read_weights(self, &t, call) ||
-        !read_added(self, t.residual, self->residual, self->result, call->m * self->columns,
+        !read_added(self, t.residual, self->residual, SAMPLE_C, call->m * self->columns,
                     &call->residual) ||
-        !read_added(self, t.a_scales, self->scaled, self->f32, call->m, &call->a_scales) ||
+        !read_added(self, t.a_scales, self->scaled, SAMPLE_F32, call->m, &call->a_scales) ||
         !read_stream(self, call, stream))
         return NULL;
     return take_out(self, t.out, call);
@@ -305,7 +299,7 @@ static PyObject *read_call(const Product *self, PyObject *args, tilus_matmul_cal
 
 static PyObject *product_call(PyObject *object, PyObject *args, PyObject *named)
 {
-    const Product *self = (const Product *)object;
+    Product *self = (Product *)object;
     tilus_matmul_call call = {.struct_size = sizeof call};
     tilus_stream stream;
     PyObject *out = named ? NULL : read_call(self, args, &call, &stream);
@@ -322,6 +316,20 @@ static PyObject *product_call(PyObject *object, PyObject *args, PyObject *named)
     return out;
 }
 
+/* Learns the types of samples in both ways. */
+static bool read_samples(Product *self)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        Tensor t;
+        PyObject *sample = PyTuple_GetItem(self->samples, i);
+        if (!sample || !tensor_read(&self->reader, sample, &t))
+            return false;
+        self->element[i] =
+            (ElementType){.object = tensor_type_object(sample), .bits = t.type.bits};
+    }
+    return true;
+}
+
 static PyObject *product_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     (void)named;
@@ -334,7 +342,8 @@ static PyObject *product_new(PyTypeObject *type, PyObject *args, PyObject *named
                   read_integer(from, "scaled", &self->scaled) &&
                   read_address(from, "run_address", &self->run) &&
                   read_address(from, "capturing_address", &self->capturing) &&
-                  read_address(from, "handle", &self->handle) PRODUCT_HELD(READ)))
+                  read_address(from, "handle", &self->handle) PRODUCT_HELD(READ) &&
+                  tensor_find_reader(self->types, &self->reader) && read_samples(self)))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -361,9 +370,9 @@ static void product_dealloc(PyObject *object)
 
 /* ---- launches -------------------------------------------------------------------- */
 
-/* `kinds`: a tuple that has for each argument "integer", "real", or the set of torch's types that
+/* `types`: of torch's tensors. `kinds`: a tuple that has for each argument "integer", "real", or the set of torch's types that
  * its pointer takes. */
-#define LAUNCH_HELD(X) X(kinds) X(device) X(stream_of) X(current_device) X(check)
+#define LAUNCH_HELD(X) X(types) X(kinds) X(device) X(stream_of) X(current_device) X(check)
 
 enum { MAX_ARGUMENTS = 64, SPECIAL_STREAMS = 2 };   /* 0 .. 2 are of the current context */
 
@@ -374,31 +383,42 @@ typedef tilus_status LaunchFunction(tilus_kernel *kernel, tilus_stream stream,
 typedef struct Argument {
     enum { POINTER, INTEGER, REAL } kind;
     PyObject *types;        /* of a pointer, borrowed of `kinds` */
-    PyObject *last;         /* torch's type of the pointer's last tensor */
+    ElementType last;       /* of the pointer's last tensor */
 } Argument;
 
 typedef struct Launch {
     PyObject_HEAD
     LAUNCH_HELD(DECLARE)
+    TensorReader reader;
     Argument arguments[MAX_ARGUMENTS];
     int64_t place;
     Py_ssize_t count;
     uintptr_t launch, handle;
 } Launch;
 
-static bool read_pointer(Argument *argument, int64_t place, PyObject *tensor, uint64_t *out)
+/* Tells whether a pointer takes tensors of a type, which it remembers. */
+static bool takes(Argument *argument, PyObject *tensor, ElementType type)
 {
-    PyObject *dtype = PyObject_GetAttr(tensor, names[NAME_dtype]);
-    Py_XDECREF(dtype);      /* torch keeps its types */
-    if (!dtype || (dtype != argument->last && PySet_Contains(argument->types, dtype) != 1))
+    if (element_type_is(type, argument->last))
+        return true;
+    PyObject *object = tensor_type_object(tensor);
+    if (!object || PySet_Contains(argument->types, object) != 1)
         return false;
-    argument->last = dtype;
-    int64_t device;
-    return ask(tensor, NAME_get_device, &device) && device == place && is_contiguous(tensor) &&
-           address_of(tensor, out);
+    argument->last = (ElementType){.object = object, .bits = type.bits};
+    return true;
 }
 
-static bool read_argument(Argument *argument, int64_t place, PyObject *value, tilus_arg *out)
+static bool read_pointer(Launch *self, Argument *argument, PyObject *tensor, uint64_t *out)
+{
+    Tensor t;
+    if (!tensor_read(&self->reader, tensor, &t) || t.place != self->place ||
+        !takes(argument, tensor, t.type) || !tensor_is_contiguous(&t))
+        return false;
+    *out = t.address;
+    return true;
+}
+
+static bool read_argument(Launch *self, Argument *argument, PyObject *value, tilus_arg *out)
 {
     switch (argument->kind) {
     case INTEGER:
@@ -410,7 +430,7 @@ static bool read_argument(Argument *argument, int64_t place, PyObject *value, ti
     case POINTER:
         break;
     }
-    return read_pointer(argument, place, value, &out->pointer);
+    return read_pointer(self, argument, value, &out->pointer);
 }
 
 /* Takes the stream's address, or that of torch's current stream for None; special ones where the
@@ -436,7 +456,7 @@ static bool read_launch(Launch *self, PyObject *values, PyObject *given, tilus_a
     if (!PyTuple_Check(values) || PyTuple_Size(values) != self->count)
         return false;
     for (Py_ssize_t i = 0; i < self->count; i++)
-        if (!read_argument(&self->arguments[i], self->place, PyTuple_GetItem(values, i), &words[i]))
+        if (!read_argument(self, &self->arguments[i], PyTuple_GetItem(values, i), &words[i]))
             return false;
     return read_launch_stream(self, given, stream);
 }
@@ -489,7 +509,7 @@ static PyObject *launch_new(PyTypeObject *type, PyObject *args, PyObject *named)
     if (self && !(read_integer(from, "device", &self->place) &&
                   read_address(from, "launch_address", &self->launch) &&
                   read_address(from, "handle", &self->handle) LAUNCH_HELD(READ) &&
-                  read_kinds(self)))
+                  tensor_find_reader(self->types, &self->reader) && read_kinds(self)))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -530,19 +550,6 @@ static PyType_Spec product_spec = {"tilusc._call.Product", sizeof(Product), 0,
 static PyType_Spec launch_spec = {"tilusc._call.Launch", sizeof(Launch), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, launch_slots};
 
-static bool intern_names(void)
-{
-    static const char *const texts[] = {
-#define X(name) #name,
-        NAMES(X)
-#undef X
-    };
-    for (int i = 0; i < NAME_COUNT; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i])))
-            return false;
-    return true;
-}
-
 static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {
     PyObject *type = PyType_FromSpec(spec);
@@ -560,7 +567,7 @@ PyMODINIT_FUNC PyInit__call(void)
         .m_doc = "Products and launches of torch tensors without ctypes.",
         .m_size = -1};
     PyObject *module = PyModule_Create(&definition);
-    if (module && !(intern_names() && add_type(module, "Product", &product_spec) &&
+    if (module && !(tensor_intern_names() && add_type(module, "Product", &product_spec) &&
                     add_type(module, "Launch", &launch_spec) &&
                     PyModule_AddIntConstant(module, "MAX_ARGUMENTS", MAX_ARGUMENTS) == 0))
         Py_CLEAR(module);

@@ -175,8 +175,9 @@ class _Native:
         self.n, self.k, self.most_rows, self.device = runner.n, runner.k, MOST_ROWS, runner.device
         self.residual, self.scaled = not runner.plain, runner.scaled
         self.handle, self.run_address = runner.handle, address_of(runner.run)
-        self.activations, self.result, self.f32 = runner.activations, runner.result, torch.float32
-        self.like = torch.empty(0, dtype=runner.result, device=runner.place)
+        self.types = torch.Tensor, torch.nn.Parameter
+        self.samples = tuple(torch.empty(0, dtype=dtype, device=runner.place)
+                             for dtype in (runner.activations, runner.result, torch.float32))
         self.checked, self.ready, self.streams = runner.checked, runner.plan._ready, streams
         self.stream_of, self.check, self.slow = _stream_of, check, runner.multiply
         self.capturing_address = address_of(cuda().cuStreamIsCapturing)

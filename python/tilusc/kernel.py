@@ -182,9 +182,10 @@ class _Quick:
     are others, and has done nothing then."""
 
     def __init__(self, loaded: Loaded, device: int) -> None:
-        torch, native = torch_module()._C, call_module()
+        torch, native = torch_module(), call_module()
         self.loaded, self.device, self.handle, self.check = loaded, device, loaded.handle.value, check
-        self.stream_of, self.current_device = torch._cuda_getCurrentRawStream, torch._cuda_getDevice
+        self.stream_of, self.current_device = torch._C._cuda_getCurrentRawStream, torch._C._cuda_getDevice
+        self.types = torch.Tensor, torch.nn.Parameter
         self.kinds = tuple(_torch_types(a.dtype) if a.kind == "pointer" else a.kind for a in loaded.arguments)
         self.words = ctypes.c_uint64 * len(self.kinds)
         self.launch_address = address_of(loaded._launch)

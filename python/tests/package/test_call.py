@@ -1,7 +1,8 @@
-"""The module tilusc._call, of objects that offer what it asks of torch's tensors, and of functions that stand for the
-library's."""
+"""The module tilusc._call, of objects that offer what it asks of torch's tensors, by methods and by DLPack's table of
+functions, and of functions that stand for the library's."""
 import ctypes
 import gc
+import math
 import weakref
 from types import SimpleNamespace
 
@@ -17,9 +18,9 @@ M, N, K, DEVICE, STREAM = 3, 64, 128, 1, 0x7000
 class Tensor:
     """What the module asks of a tensor."""
 
-    def __init__(self, shape, dtype="f16", address=0x1000, device=DEVICE, stride=None, contiguous=True):
+    def __init__(self, shape, dtype="f16", address=0x1000, device=DEVICE, stride=None):
         self.shape, self.dtype, self.address, self.device = tuple(shape), dtype, address, device
-        self.strides, self.contiguous = stride or (self.shape[-1], 1), contiguous
+        self.strides = stride or tuple(math.prod(self.shape[i + 1:]) for i in range(len(self.shape)))
 
     def data_ptr(self):
         return self.address
@@ -30,14 +31,58 @@ class Tensor:
     def stride(self):
         return self.strides
 
-    def is_contiguous(self):
-        return self.contiguous
-
-    def numel(self):
-        return self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
-
     def new_empty(self, *shape):
-        return Tensor(shape, self.dtype, 0xc000, self.device)
+        return type(self)(shape, self.dtype, 0xc000, self.device)
+
+
+class DlpackTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("number", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("offset", ctypes.c_uint64)]
+
+
+class Exchange(ctypes.Structure):
+    """DLPack's table of functions, of which one reads a tensor."""
+    READ = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DlpackTensor))
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
+                ("others", ctypes.c_void_p * 3), ("read", READ), ("stream", ctypes.c_void_p)]
+
+
+def read_shared(tensor, out):
+    """Fills what DLPack says of a tensor, whose shape and strides it keeps."""
+    count = len(tensor.shape)
+    tensor.kept = [(ctypes.c_int64 * count)(*values) for values in (tensor.shape, tensor.strides)]
+    shape, strides = (ctypes.cast(kept, ctypes.POINTER(ctypes.c_int64)) for kept in tensor.kept)
+    kind, number = (2, tensor.device) if tensor.device >= 0 else (1, 0)
+    code, bits = {"f16": (2, 16), "f32": (2, 32), "u8": (1, 8)}[tensor.dtype]
+    out[0] = DlpackTensor(tensor.address - 16, kind, number, count, code, bits, 1, shape, strides, 16)
+    return 0
+
+
+def make_capsule(exchange):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(ctypes.addressof(exchange), b"dlpack_exchange_api", None)
+
+
+EXCHANGE = Exchange(1, 3, None, (ctypes.c_void_p * 3)(), Exchange.READ(read_shared))
+
+
+class Shared(Tensor):
+    """A tensor that is read by the table alone."""
+    __dlpack_c_exchange_api__ = make_capsule(EXCHANGE)
+    data_ptr = get_device = stride = None
+
+
+def share(value):
+    return Shared(value.shape, value.dtype, value.address, value.device, value.strides) if type(value) is Tensor else value
+
+
+# Types of tensors that a reader knows, two of them: those read by methods, and by the table.
+BY_METHODS, BY_TABLE = (Tensor, bytes), (Shared, bytes)
+EACH_WAY = pytest.mark.parametrize("types", [BY_METHODS, BY_TABLE])
+SAMPLES = tuple(Tensor((0,), dtype, 16) for dtype in ("f16", "f16", "f32"))
 
 
 def fail(status):
@@ -47,13 +92,14 @@ def fail(status):
 class Products:
     """A Product, the calls that reached the library, and those that were left to Python."""
 
-    def __init__(self, **changes):
+    def __init__(self, types=BY_METHODS, **changes):
         self.calls, self.left, self.status, self.capturing = [], [], 0, (0, 0)
+        self.own = share if types is BY_TABLE else lambda value: value
         self._status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))(self._asked)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._ran)
         self.state = SimpleNamespace(**{**dict(
-            device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, activations="f16", result="f16",
-            f32="f32", like=Tensor((0, 0)), checked={(0x2000, 0)}, ready={0: 16, 2: 4096}, check=fail,
+            device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, types=types,
+            samples=tuple(map(self.own, SAMPLES)), checked={(0x2000, 0)}, ready={0: 16, 2: 4096}, check=fail,
             streams={(DEVICE, STREAM): (0xa000, 4096)}, stream_of=lambda device: STREAM, handle=0x55,
             capturing_address=ctypes.cast(self._status, ctypes.c_void_p).value, run_address=ctypes.cast(self._run, ctypes.c_void_p).value,
             slow=self._slow), **changes})
@@ -76,12 +122,13 @@ class Products:
 
     def __call__(self, a=None, packed=None, bias=None, residual=None, out=None, *scales):
         a, packed = Tensor((M, K)) if a is None else a, Tensor((9,), address=0x2000) if packed is None else packed
-        return self.product(a, packed, bias, residual, out, *scales)
+        return self.product(*map(self.own, (a, packed, bias, residual, out, *scales)))
 
 
-def test_call_has_its_fields():
-    products = Products()
-    out = Tensor((M, N), address=0x3000)
+@EACH_WAY
+def test_call_has_its_fields(types):
+    products = Products(types)
+    out = products.own(Tensor((M, N), address=0x3000))
     assert products(Tensor((M, K), stride=(200, 1)), out=out) is out and not products.left
     handle, stream, call = products.calls[0]
     assert (handle, stream, call.struct_size) == (0x55, STREAM, ctypes.sizeof(c.tilus_matmul_call))
@@ -90,14 +137,16 @@ def test_call_has_its_fields():
                          workspace=0xa000, workspace_size=4096)
 
 
-def test_result_is_made():
-    products = Products()
+@EACH_WAY
+def test_result_is_made(types):
+    products = Products(types)
     out = products()
     assert (out.shape, out.address) == ((M, N), 0xc000) and products.calls[0][2].c == 0xc000
 
 
-def test_bias_residual_and_scales():
-    products = Products(residual=True, scaled=True, checked={(0x2000, 0x2100)})
+@EACH_WAY
+def test_bias_residual_and_scales(types):
+    products = Products(types, residual=True, scaled=True, checked={(0x2000, 0x2100)})
     products(None, None, Tensor((N,), address=0x2100), Tensor((M, N), address=0x4000), None,
              Tensor((M,), "f32", address=0x5000))
     call = products.calls[0][2]
@@ -111,9 +160,10 @@ def test_bias_residual_and_scales():
     dict(a=Tensor((5, K))),                                             # rows that nothing is prepared for
     dict(packed=Tensor((9,), address=0x2200)), dict(packed="x"), dict(bias=Tensor((N,))), dict(residual=Tensor((M, N))),
     dict(out=Tensor((M, N + 1))), dict(out=Tensor((M, N), "f32")), dict(out=Tensor((M, N), device=0)),
-    dict(out=Tensor((M, N), contiguous=False)), dict(out=Tensor((M * N,)))])
-def test_what_differs_is_left_to_python(wrong):
-    products = Products()
+    dict(out=Tensor((M, N), stride=(N + 1, 1))), dict(out=Tensor((M * N,)))])
+@EACH_WAY
+def test_what_differs_is_left_to_python(wrong, types):
+    products = Products(types)
     assert products(**wrong) == "slow" and not products.calls
     assert len(products.left) == 1 and len(products.left[0]) == 5
 
@@ -136,16 +186,17 @@ def test_captures_are_left_to_python(answer):
 
 
 @pytest.mark.parametrize("wrong", [Tensor((M, N), "f32"), Tensor((M, N + 1)), Tensor((M, N), device=0),
-                                   Tensor((M, N), contiguous=False), None])
-def test_residual_is_checked(wrong):
-    products = Products(residual=True)
+                                   Tensor((M, N), stride=(N + 1, 1)), None])
+@EACH_WAY
+def test_residual_is_checked(wrong, types):
+    products = Products(types, residual=True)
     assert products(residual=wrong) == "slow" and not products.calls
 
 
 def test_other_dimensions_reach_the_library():
     torch = pytest.importorskip("torch")
     from tilusc._torch_matmul import Runner
-    products = Products(device=-1, activations=torch.float16, result=torch.float16, checked={(0x2000, 0)},
+    products = Products(device=-1, types=(torch.Tensor, torch.nn.Parameter), samples=(torch.empty(0).half(),) * 3,
                         streams={(-1, STREAM): (0xa000, 4096)}, ready={3: 4096})
     runner = Runner.__new__(Runner)
     runner.k, runner.n, runner.result, runner.place = K, N, torch.float16, torch.device("cpu")
@@ -155,6 +206,35 @@ def test_other_dimensions_reach_the_library():
     call = products.calls[0][2]
     assert out.shape == (2, 4, N) and not products.left
     assert (call.m, call.a, call.c) == (8, a.data_ptr(), out.data_ptr())
+
+
+def test_what_a_call_learned_is_kept():
+    """Weights, workspaces and rows are asked for once; a workspace again where it is too small, or another stream's."""
+    products, streams = Products(), iter((STREAM, STREAM, 0x7100))
+    products.state.stream_of = lambda device: next(streams)
+    products.product = native.Product(products.state)
+    products()
+    for held in (products.state.checked, products.state.ready, products.state.streams):
+        held.clear()
+    products.state.ready[3] = 4097
+    assert products() != "slow" and products(Tensor((5, K))) == "slow" and products() == "slow"
+    assert [call.workspace for _, _, call in products.calls] == [0xa000] * 2
+
+
+def test_other_tables_are_not_used():
+    """Nor a table of another version, and a table is asked of its own types alone."""
+    class Newer(Tensor):
+        __dlpack_c_exchange_api__ = make_capsule(newer := Exchange(2, 0, None, (ctypes.c_void_p * 3)(), EXCHANGE.read))
+
+    for types, given in (((Newer, bytes), Newer), (BY_TABLE, Tensor)):
+        products = Products(types)
+        assert products(given((M, K))) != "slow" and products.calls[0][2].a == 0x1000
+
+
+@EACH_WAY
+@pytest.mark.parametrize("count", [8, 9])
+def test_dimensions(types, count):
+    assert Launches(types).launch((types[0]((1,) * count), 1, 1.0), None) is (count == 8)
 
 
 def test_status_is_raised():
@@ -185,12 +265,12 @@ def test_product_is_collected_with_what_it_holds():
 class Launches:
     """A Launch of a pointer, an integer and a real number, and the words that reached the library."""
 
-    def __init__(self, **changes):
+    def __init__(self, types=BY_METHODS, **changes):
         self.calls, self.status = [], 0
         self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
                                      ctypes.c_size_t, ctypes.c_uint64, ctypes.c_size_t)(self._ran)
         self.state = SimpleNamespace(**{**dict(
-            device=DEVICE, kinds=(frozenset({"f16", "u8"}), "integer", "real"), stream_of=lambda device: STREAM,
+            device=DEVICE, types=types, kinds=(frozenset({"f16", "u8"}), "integer", "real"), stream_of=lambda device: STREAM,
             current_device=lambda: DEVICE, check=fail, handle=0x66,
             launch_address=ctypes.cast(self._run, ctypes.c_void_p).value), **changes})
         self.launch = native.Launch(self.state)
@@ -200,23 +280,26 @@ class Launches:
         return self.status
 
 
-def test_launch_has_its_words():
-    launches = Launches()
-    for dtype in ("f16", "u8", "f16"):
-        assert launches.launch((Tensor((4,), dtype), -2, 1.5), None) is True
+@EACH_WAY
+def test_launch_has_its_words(types):
+    launches = Launches(types)
+    for tensor in (types[0]((4,), dtype) for dtype in ("f16", "u8", "f16")):
+        assert launches.launch((tensor, -2, 1.5), None) is True
     words = [0x1000, 2 ** 64 - 2, 0x3ff8000000000000]
     assert launches.calls == [(0x66, STREAM, words, 0, 0)] * 3
-    launches.launch((Tensor((4,)), 2 ** 70 + 1, 0.0), 0x8000)
+    launches.launch((types[0]((4,)), 2 ** 70 + 1, 0.0), 0x8000)
     assert launches.calls[3][1:3] == (0x8000, [0x1000, 1, 0])
 
 
 @pytest.mark.parametrize("values", [
     (), (Tensor((4,)), 1), (Tensor((4,), "f32"), 1, 1.0), (Tensor((4,), device=0), 1, 1.0), (0x1000, 1, 1.0),
-    (Tensor((4,), contiguous=False), 1, 1.0), (Tensor((4,)), True, 1.0), (Tensor((4,)), 1.0, 1.0), (Tensor((4,)), 1, 1),
+    (Tensor((4,), stride=(2,)), 1, 1.0), (Tensor((4,)), True, 1.0), (Tensor((4,)), 1.0, 1.0), (Tensor((4,)), 1, 1),
     [Tensor((4,)), 1, 1.0]])
-def test_other_arguments_are_not_launched(values):
-    launches = Launches()
-    assert launches.launch(values, None) is False and not launches.calls
+@EACH_WAY
+def test_other_arguments_are_not_launched(values, types):
+    launches = Launches(types)
+    own = values if types is BY_METHODS or type(values) is list else tuple(map(share, values))
+    assert launches.launch(own, None) is False and not launches.calls
 
 
 def test_special_streams_need_the_current_device():

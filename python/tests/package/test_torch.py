@@ -81,15 +81,16 @@ def test_tensors_reach_the_library_without_ctypes():
     if native is None:
         pytest.skip("the build had no headers of Python")
     a, packed, out = (torch.zeros(shape, dtype=torch.float16) for shape in ((3, 200), (9,), (3, 64)))
-    types = dict(activations=torch.float16, result=torch.float16, f32=torch.float32, like=out[:0])
-    products = Products(device=-1, streams={(-1, 0x7000): (0xa000, 4096)}, checked={(packed.data_ptr(), 0)}, **types)
+    types = torch.Tensor, torch.nn.Parameter
+    products = Products(device=-1, streams={(-1, 0x7000): (0xa000, 4096)}, checked={(packed.data_ptr(), 0)},
+                        types=types, samples=(out[:0], out[:0], out[:0].float()))
     assert products(a[:, :128], packed, out=out) is out and products(a[:, :128], packed).shape == (3, 64)
     call = products.calls[0][2]
     assert (call.m, call.a, call.a_stride, call.c) == (3, a.data_ptr(), 200, out.data_ptr()) and not products.left
     for wrong in (a, a[:, :128].float(), a[:, :128][None], torch.zeros(128, 3).half().t()):
         assert products(wrong, packed) == "slow"
     assert products(a[:, :128], packed, out=out.t()) == "slow" and len(products.calls) == 2
-    launches = Launches(device=-1, kinds=(frozenset({torch.float16}), "integer", "real"))
+    launches = Launches(device=-1, types=types, kinds=(frozenset({torch.float16}), "integer", "real"))
     assert launches.launch((out, 1, 1.0), None) and not launches.launch((out.t(), 1, 1.0), None)
     assert launches.calls[0][2][0] == out.data_ptr() and len(launches.calls) == 1
 
