@@ -20,7 +20,7 @@ from .formats.types import is_exact, narrow, type_bits, widen
 from .formats.weight import MatmulWeights, QuantizedWeight
 from .formats.write import Stored
 from .matmul import Problem, plan
-from .nn import QuantizedLinear
+from .nn import QuantizedExperts, QuantizedLinear, experts_problems
 
 METHOD = "tilus"        # quant_method of Tilus's own layout
 _NAMES = {torch.uint8: "U8", torch.int8: "I8", torch.int32: "I32", torch.int64: "I64", torch.float16: "F16",
@@ -192,15 +192,22 @@ def make_layer(weight: QuantizedWeight, dtype: torch.dtype, bias: Optional[torch
     return QuantizedLinear.from_weight(known, activations=name, result=name, device=device)
 
 
-def experts_problem(weight: MatmulWeights, dtype: torch.dtype, **shape: Any) -> Problem:
-    """Returns the problem of `up`, for QuantizedExperts, by one of the experts' weights and a model's type."""
-    name = activations_of(dtype)
-    return Problem(weight.weights, group=weight.group, zeros=weight.zeros_kind, activations=name,
-                   scales=weight.scales_type, result=name, **shape)
+def make_experts(weights: Mapping[str, List[MatmulWeights]], dtype: torch.dtype, device: Union[int, str],
+                 **shape: Any) -> QuantizedExperts:
+    """Packs experts, whose weights are given by part, for a model that computes in `dtype`; `shape` has n, k, experts
+    and top of the problem of `up`. ArgumentError: their types differ, or they have act-order."""
+    parts = QuantizedExperts.PARTS
+    known = with_one_scales_type([weight for part in parts for weight in weights[part]])
+    one, count, name = known[0], shape["experts"], activations_of(dtype)
+    problem = Problem(one.weights, group=one.group, zeros=one.zeros_kind, activations=name, scales=one.scales_type,
+                      result=name, gather=True, **shape)
+    packed = [_pack_experts(known[i * count:(i + 1) * count], its, device)
+              for i, its in enumerate(experts_problems(problem).values())]
+    return QuantizedExperts(*packed, problem, device)
 
 
-def pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[int, str]) -> torch.Tensor:
-    """Packs the experts of one product, [experts, bytes]. ArgumentError: they are not all of the problem's types."""
+def _pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[int, str]) -> torch.Tensor:
+    """Packs the experts of one product, [experts, bytes]."""
     packed = []
     for weight in weights:
         have = weight.weights, weight.n, weight.k, weight.group, weight.zeros_kind, weight.scales_type

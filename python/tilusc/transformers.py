@@ -8,12 +8,13 @@ is loaded without an argument; `config_for` has compressed-tensors, GPTQ, AWQ an
 docs/python.md has more."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from transformers import AutoConfig
 from transformers.activations import ACT2FN
-from transformers.core_model_loading import ConversionOps, WeightConverter
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import ConversionOps, WeightConverter, WeightRenaming
 from transformers.integrations.moe import _default_apply_gate
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
@@ -22,8 +23,7 @@ from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
-                                experts_problem, is_ignored, make_layer, pack_experts, read_weight,
-                                with_one_scales_type)
+                                is_ignored, make_experts, make_layer, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
@@ -90,23 +90,29 @@ class _Tensors(torch.nn.Module):
 
 
 class _Experts(torch.nn.Module):
-    """Stands for experts until their tensors are there as the checkpoint has them, as 0.gate_proj.weight_scale."""
+    """Stands for experts until their tensors are there as the checkpoint has them, as 0.gate_proj.weight_scale.
+    `names` has, by part, what the checkpoint calls the matrices, with * for an expert's number."""
 
-    PARTS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
-
-    def __init__(self, source: Dict[str, Any], name: str, shape: Dict[str, Any]) -> None:
+    def __init__(self, source: Dict[str, Any], names: Dict[str, str], shape: Dict[str, Any]) -> None:
         super().__init__()
-        self.shape = shape
-        n, k = shape["n"], shape["k"]
+        self.names, self.shape = names, shape
         for number in range(shape["experts"]):
-            expert = torch.nn.Module()
-            for part, its in self.PARTS.items():
-                size = (k, n) if part == "down" else (n, k)
-                expected = expected_tensors(source, f"{name}.{number}.{its}", *size)
-                if not expected:
-                    raise ArgumentError(f"of the experts of {name} some are quantized and some are not")
-                expert.add_module(its, _Tensors(expected, None))
-            self.add_module(str(number), expert)
+            self.add_module(str(number), torch.nn.Module())
+            for part, name in names.items():
+                self._expect(source, name.replace("*", str(number)), part == "down")
+
+    def _expect(self, source: Dict[str, Any], name: str, down: bool) -> None:
+        size = self.shape["n"], self.shape["k"]
+        expected = expected_tensors(source, name, *(size[::-1] if down else size))
+        if not expected:
+            raise ArgumentError(f"{name} is not quantized, but others of these experts are")
+        number, part = name.split(".")[-2:]
+        self.get_submodule(number).add_module(part, _Tensors(expected, None))
+
+    def tensors(self, part: str) -> List[Tuple[str, _Tensors]]:
+        """Returns what stands for a part of each expert, with its name in the checkpoint."""
+        names = [self.names[part].replace("*", str(number)) for number in range(self.shape["experts"])]
+        return [(name, self.get_submodule(".".join(name.split(".")[-2:]))) for name in names]
 
 
 class _Pack(ConversionOps):
@@ -184,13 +190,14 @@ class TilusQuantizer(HfQuantizer):
     def _expect_tensors(self, model: Any, source: Dict[str, Any]) -> None:
         mixtures = _mixtures(model)
         known = {name: module for name, module in model.named_modules() if _has_experts(module)}
-        floats = [name for name, module in known.items() if _has_floats(source, name, module)]
+        names = _expert_names(model, known)
+        floats = [name for name, module in known.items() if _has_floats(source, names[name], len(module.gate_up_proj))]
         if 0 < len(floats) < len(known):
             raise ArgumentError(f"of the model's experts some are quantized, and some, as {floats[0]}, are not")
         for name in known if not floats else ():
             if name not in mixtures:
                 raise ArgumentError(f"{name} has experts that compute otherwise than tilusc.nn.QuantizedExperts")
-            model.set_submodule(name, _Experts(source, name, mixtures[name]))
+            model.set_submodule(name, _Experts(source, names[name], mixtures[name]))
         for name, linear in _linears(model).items():
             expected = expected_tensors(source, name, linear.out_features, linear.in_features)
             if expected:
@@ -206,7 +213,7 @@ class TilusQuantizer(HfQuantizer):
         for name, shape in {**known, **_mixtures(model)}.items():
             if should_convert_module(name, kept) and not is_ignored(config.to_dict(), name):
                 self.problems[name] = Problem(config.weights, group=config.group, zeros=config.zeros,
-                                              activations=activations_of(self.dtype), **shape)
+                                              activations=activations_of(self.dtype), gather="experts" in shape, **shape)
 
     # ---- while tensors are loaded ----
 
@@ -247,7 +254,7 @@ class TilusQuantizer(HfQuantizer):
 
     def _process_model_after_weight_loading(self, model: Any, **unused: Any) -> Any:
         for name in [name for name, module in model.named_modules() if isinstance(module, _Experts)]:
-            model.set_submodule(name, self._of_experts(name, model.get_submodule(name)))
+            model.set_submodule(name, self._of_experts(model.get_submodule(name)))
         for name, module in list(model.named_modules()):
             if isinstance(module, _Tensors):
                 model.set_submodule(name, self._of_tensors(name, module))
@@ -271,16 +278,11 @@ class TilusQuantizer(HfQuantizer):
     def _of_tensors(self, name: str, module: _Tensors) -> QuantizedLinear:
         return make_layer(self._read(name, module), self.dtype, module.bias, device_of(next(module.buffers())))
 
-    def _of_experts(self, name: str, module: _Experts) -> QuantizedExperts:
-        place, count = next(module.buffers()), module.shape["experts"]
-        names = [f"{number}.{part}" for part in module.PARTS.values() for number in range(count)]
-        weights = [self._read(f"{name}.{one}", module.get_submodule(one)).to_matmul() for one in names]
-        weights = with_one_scales_type(weights)
-        problem = experts_problem(weights[0], self.dtype, **module.shape)
-        known = experts_problems(problem)
-        packed = [pack_experts(weights[i * count:(i + 1) * count], known[part], device_of(place)).to(place.device)
-                  for i, part in enumerate(module.PARTS)]
-        return QuantizedExperts(*packed, problem, device_of(place))
+    def _of_experts(self, module: _Experts) -> QuantizedExperts:
+        weights = {part: [self._read(name, tensors).to_matmul() for name, tensors in module.tensors(part)]
+                   for part in module.names}
+        place = next(module.buffers())
+        return make_experts(weights, self.dtype, device_of(place), **module.shape).to(place.device)
 
     def _of_packed(self, name: str, linear: torch.nn.Linear) -> QuantizedLinear:
         bias = None if linear.bias is None else linear.bias.detach().to(self.dtype)
@@ -314,14 +316,14 @@ def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
 
 
 def _mixtures(model: Any) -> Dict[str, Dict[str, Any]]:
-    """Returns fields of the problems of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no
+    """Returns the shapes of the problems of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no
     biases, and nothing behind."""
     found = {}
     for name, module in model.named_modules():
         top = getattr(getattr(module, "config", None), "num_experts_per_tok", None)
         if top and _has_experts(module) and _is_plain_mixture(module):
             experts, n, k = module.gate_up_proj.shape
-            found[name] = dict(n=n // 2, k=k, experts=experts, top=top, gather=True)
+            found[name] = dict(n=n // 2, k=k, experts=experts, top=top)
     return found
 
 
@@ -330,11 +332,32 @@ def _has_experts(module: Any) -> bool:
     return all(isinstance(part, torch.nn.Parameter) and part.dim() == 3 for part in parts)
 
 
-def _has_floats(source: Dict[str, Any], name: str, module: Any) -> bool:
+def _expert_names(model: Any, modules: Iterable[str]) -> Dict[str, Dict[str, str]]:
+    """Returns what checkpoints call the matrices of modules with experts, by part, with * for an expert's number."""
+    conversions = get_model_conversion_mapping(model, add_legacy=False)
+    parts = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj", **_other_parts(conversions)}
+    renamings = [known.reverse_transform() for known in conversions if isinstance(known, WeightRenaming)]
+    found = {}
+    for module in modules:
+        name = f"{module}.*"
+        for renaming in renamings:
+            name, _ = renaming.rename_source_key(name)
+        found[module] = {part: f"{name}.{its}" for part, its in parts.items()}
+    return found
+
+
+def _other_parts(conversions: Iterable[Any]) -> Dict[str, str]:
+    """Returns the names of matrices of experts which transformers merges, as w1, w3 and w2 of Mixtral."""
+    merged = {"gate_up_proj": ("gate", "up"), "down_proj": ("down",)}
+    return {part: pattern.split(".")[-2] for known in conversions if isinstance(known, WeightConverter)
+            for name, parts in merged.items() if f"experts.{name}" in str(known.target_patterns)
+            for part, pattern in zip(parts, known.source_patterns)}
+
+
+def _has_floats(source: Dict[str, Any], names: Dict[str, str], experts: int) -> bool:
     """Tells whether the checkpoint has none of a module's experts as codes. Their shapes do not matter here."""
-    parts = ("w1", "w2", "w3") if "Mixtral" in type(module).__name__ else tuple(_Experts.PARTS.values())
-    return not any(expected_tensors(source, f"{name}.{number}.{part}", 128, 128)
-                   for number in range(len(module.gate_up_proj)) for part in parts)
+    return not any(expected_tensors(source, name.replace("*", str(number)), 128, 128)
+                   for number in range(experts) for name in names.values())
 
 
 def _is_plain_mixture(module: Any) -> bool:

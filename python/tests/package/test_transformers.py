@@ -1,5 +1,9 @@
-"""The quantizer of transformers, with a random Llama of 2 layers on the CPU engine."""
+"""The quantizer of transformers, with random models of one or two layers: on a GPU where there is one, else on the CPU
+engine. References compute in f32 in host memory."""
 import json
+import pathlib
+import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -12,8 +16,10 @@ transformers = pytest.importorskip("transformers", "5.23")
 from tilusc.matmul import Problem, quantize  # noqa: E402
 from tilusc.nn import QuantizedExperts, QuantizedLinear  # noqa: E402
 from tilusc._torch_checkpoint import with_one_scales_type  # noqa: E402
-from tilusc.transformers import TilusConfig, _has_floats, config_for  # noqa: E402
+from tilusc.transformers import TilusConfig, _expert_names, _has_floats, config_for  # noqa: E402
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+MATRIX = re.compile(r"(_proj|\.w[123])\.weight$")
 TOKENS = torch.tensor([[1, 5, 9, 2, 40, 33, 7]])
 MATRICES = 14       # of two layers
 
@@ -45,30 +51,36 @@ def layers(model):
 
 def logits(model, **options):
     with torch.inference_mode():
-        return model(TOKENS, **options).logits.float()
+        return model(TOKENS.to(model.device), **options).logits.float().cpu()
 
 
 def near(have, want, share=0.01):
     return torch.isfinite(have).all() and (have - want).norm() < share * want.norm()
 
 
-def dense(folder, matrices):
-    """The logits of the model of a folder in f32, whose matrices are others."""
-    model = load(folder, dtype=torch.float32)
-    found = 0
-    for name, module in model.named_modules():
-        if name + ".weight" in matrices:
-            module.weight.data = torch.from_numpy(matrices[name + ".weight"])
-            found += 1
-    assert found == MATRICES
-    return logits(model)
+def restored(floats, folder, matrices):
+    """Returns the model of the folder `floats` in f32, with other matrices, which have their names in files."""
+    from safetensors.torch import load_file, save_file
+    tensors = {name: value.float() for name, value in load_file(floats / "model.safetensors").items()}
+    assert {name for name in tensors if MATRIX.search(name)} == matrices.keys()
+    save_file({**tensors, **{name: torch.from_numpy(value) for name, value in matrices.items()}},
+              folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text((floats / "config.json").read_text())
+    return load(folder, dtype=torch.float32)
+
+
+def dense(floats, matrices):
+    """The logits of such a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        return logits(restored(floats, pathlib.Path(folder), matrices))
 
 
 def nearest(folder, weights="u4", group=128, zeros="integer"):
     """The matrices of a model, each to the nearest code."""
+    from safetensors.torch import load_file
     made = {}
-    for name, value in load(folder).state_dict().items():
-        if "_proj.weight" in name:
+    for name, value in load_file(folder / "model.safetensors").items():
+        if MATRIX.search(name):
             problem = Problem(weights, *value.shape, group, zeros)
             codes, scales, grid = quantize(value, problem)
             known = tilusc.formats.MatmulWeights(weights, *value.shape, group, "f16", zeros, codes, scales, grid,
@@ -79,7 +91,7 @@ def nearest(folder, weights="u4", group=128, zeros="integer"):
 
 def of_checkpoint(folder):
     with tilusc.formats.open(str(folder)) as model:
-        return {name: model.weight(name).dequantize() for name in model.names() if "_proj" in name}
+        return {name: model.weight(name).dequantize() for name in model.names() if MATRIX.search(name)}
 
 
 @pytest.mark.parametrize("weights, group, zeros", [("u4", 128, "integer"), ("f6e3m2", 32, "none"), ("u3", 64, "float")])
@@ -144,7 +156,7 @@ def write_checkpoint(floats, folder, make, left="nothing", **quantization):
     """Writes the model's matrices as `make` has them, but for those whose names have `left`."""
     from safetensors.torch import load_file, save_file
     tensors = load_file(floats / "model.safetensors")
-    for name in [x for x in tensors if "_proj.weight" in x and left not in x]:
+    for name in [x for x in tensors if MATRIX.search(x) and left not in x]:
         weight = quantize_matrix(tensors.pop(name).float().numpy(), Scheme("u4", 64, "integer"))
         for suffix, value in make(weight).items():
             tensors[name.replace("weight", suffix)] = \
@@ -227,8 +239,8 @@ def test_gptq_with_matrices_of_floats(floats, tmp_path, said):
     write_checkpoint(floats, tmp_path, as_gptq, left="down_proj", quant_method="gptq", **said)
     model = load(tmp_path, config=config_for(tmp_path))
     assert len(layers(model)) == MATRICES - 2 and not any("down_proj" in name for name in layers(model))
-    stays = {name: value.float().numpy() for name, value in load(floats).state_dict().items() if "down_proj" in name}
-    stays = {name: value for name, value in stays.items() if name.endswith("weight")}
+    stays = {name: value.float().numpy() for name, value in load(floats).state_dict().items()
+             if name.endswith("down_proj.weight")}
     assert near(logits(model), dense(floats, {**of_checkpoint(tmp_path), **stays}))
 
 
@@ -255,7 +267,7 @@ def test_saved_as_packed(floats, tmp_path):
 
 def test_device_map(floats, tmp_path):
     pytest.importorskip("accelerate")
-    model = load(floats, quantization_config=TilusConfig("u2"), device_map="cpu")
+    model = load(floats, quantization_config=TilusConfig("u2"), device_map=DEVICE)
     model.save_pretrained(tmp_path)
     assert torch.equal(logits(load(tmp_path, device_map="auto")), logits(model))
     with pytest.raises(ValueError, match="disk"):
@@ -332,12 +344,16 @@ def test_f32_becomes_bf16(floats):
 def mixture(folder, name, **more):
     """Saves a model of f16 whose only layer has 4 experts, of which a token takes 2."""
     torch.manual_seed(1)
+    empty_mixture(name, **more).half().save_pretrained(folder)
+    return folder
+
+
+def empty_mixture(name, **more):
     config = getattr(transformers, name + "Config")(
         vocab_size=64, hidden_size=128, intermediate_size=128, moe_intermediate_size=128, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, head_dim=32, num_experts=4, num_local_experts=4,
         num_experts_per_tok=2, initializer_range=0.1, **more)
-    getattr(transformers, name + "ForCausalLM")(config).half().save_pretrained(folder)
-    return folder
+    return getattr(transformers, name + "ForCausalLM")(config)
 
 
 def experts_of(model):
@@ -349,24 +365,10 @@ def test_experts(tmp_path, name):
     folder = mixture(tmp_path / "floats", name)
     model = load(folder, quantization_config=TilusConfig("u4"))
     assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
-    reference = load(folder, dtype=torch.float32)
-    for name, module in reference.named_modules():
-        if name in layers(model):
-            module.weight.data = rounded(module.weight)
-    for weight in experts_of(reference).parameters():
-        weight.data = torch.stack([rounded(one) for one in weight])
-    assert near(logits(model), logits(reference))
+    assert near(logits(model), dense(folder, nearest(folder)))
     model.save_pretrained(tmp_path / "packed")
     again = load(tmp_path / "packed")
     assert type(experts_of(again)) is QuantizedExperts and torch.equal(logits(again), logits(model))
-
-
-def rounded(weight):
-    """Returns a matrix of u4 in groups of 128, each weight nearest."""
-    problem = Problem("u4", *weight.shape, zeros="integer")
-    codes, scales, grid = quantize(weight.detach(), problem)
-    known = tilusc.formats.MatmulWeights("u4", *weight.shape, 128, "f16", "integer", codes, scales, grid, None, None)
-    return torch.from_numpy(known.dequantize())
 
 
 @pytest.mark.parametrize("said", [{"ignore": ["lm_head", "re:.*experts"]}, {"act": "gelu"}], ids=["ignored", "gelu"])
@@ -386,34 +388,37 @@ def nvfp4(folder, to):
     write_checkpoint(folder, to, as_nvfp4, **compressed("nvfp4-pack-quantized", strategy="tensor_group", group_size=16))
 
 
-@pytest.mark.parametrize("make", [
-    job(Scheme("u3", 32, "float"), layout="tilus"), job(Scheme("u4", 64, "integer")), nvfp4],
-    ids=["tilus", "compressed-tensors", "nvfp4"])
-def test_experts_of_codes(tmp_path, make):
+def mxfp4(folder, to):
+    to.mkdir()
+    write_checkpoint(folder, to, as_mxfp4, **compressed("mxfp4-pack-quantized", strategy="group", group_size=32))
+
+
+CODES = {"tilus": job(Scheme("u3", 32, "float"), layout="tilus"), "compressed-tensors": job(Scheme("u4", 64, "integer")),
+         "nvfp4": nvfp4, "mxfp4": mxfp4}
+
+
+@pytest.mark.parametrize("name", ["Qwen3Moe", "Mixtral"])
+@pytest.mark.parametrize("make", CODES.values(), ids=CODES)
+def test_experts_of_codes(tmp_path, name, make):
     """Tensors of experts keep the names that they have in files."""
-    folder, codes = mixture(tmp_path / "floats", "Qwen3Moe"), tmp_path / "codes"
+    folder, codes = mixture(tmp_path / "floats", name), tmp_path / "codes"
     make(folder, codes)
-    model = load(codes, config=config_for(codes))
+    model, info = load(codes, config=config_for(codes), output_loading_info=True)
+    assert not info["unexpected_keys"] and not info["missing_keys"]
     assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
-    reference, known = load(folder, dtype=torch.float32), of_checkpoint(codes)
-    for name, module in reference.named_modules():
-        if name in layers(model):
-            module.weight.data = torch.from_numpy(known[name + ".weight"])
-    name = "model.layers.0.mlp.experts.%d.%s_proj.weight"
-    part = {part: [torch.from_numpy(known[name % (one, part)]) for one in range(4)] for part in ("gate", "up", "down")}
-    experts_of(reference).gate_up_proj.data = torch.cat([torch.stack(part["gate"]), torch.stack(part["up"])], 1)
-    experts_of(reference).down_proj.data = torch.stack(part["down"])
-    assert near(logits(model), logits(reference))
+    assert near(logits(model), dense(folder, of_checkpoint(codes)))
 
 
-@pytest.mark.parametrize("inside, floats", [
-    ([f"mlp.experts.{one}.{part}_proj" for one in range(2) for part in ("gate", "up", "down")], False),
-    (["mlp.experts.1.down_proj"], False), (["self_attn.q_proj"], True)], ids=["all", "one", "none"])
-def test_experts_are_found_by_their_names(inside, floats):
-    module = torch.nn.Module()
-    module.gate_up_proj = torch.nn.Parameter(torch.zeros(2, 256, 128))
+@pytest.mark.parametrize("where, parts, inside, floats", [
+    ("mlp", ("gate_proj", "up_proj", "down_proj"), ["mlp.experts.1.down_proj"], False),
+    ("block_sparse_moe", ("w1", "w3", "w2"), ["block_sparse_moe.experts.0.w1"], False),
+    ("block_sparse_moe", ("w1", "w3", "w2"), ["mlp.experts.0.w1", "self_attn.q_proj"], True)])
+def test_experts_are_found_by_their_names(where, parts, inside, floats):
+    name = "Qwen3Moe" if where == "mlp" else "Mixtral"
+    names = _expert_names(empty_mixture(name), ["model.layers.0.mlp.experts"])["model.layers.0.mlp.experts"]
+    assert names == {part: f"model.layers.0.{where}.experts.*.{its}" for part, its in zip(("gate", "up", "down"), parts)}
     source = {"quant_method": "gptq", "bits": 4, "group_size": 64, "modules_in_block_to_quantize": [inside]}
-    assert _has_floats(source, "model.layers.0.mlp.experts", module) is floats
+    assert _has_floats(source, names, 2) is floats
 
 
 def test_scales_of_experts_get_one_type():
@@ -434,3 +439,25 @@ def test_other_experts_of_codes_are_refused(tmp_path):
     config.quantization_config = TilusConfig("u4").to_dict()
     with pytest.raises(tilusc.ArgumentError, match="layers.0.mlp.experts has experts that compute otherwise"):
         load(folder, config=config)
+
+
+# ---- text ----
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen3Moe", "Mixtral"])
+@pytest.mark.parametrize("form", ["u4", "nvfp4", "mxfp4"])
+def test_greedy_tokens(floats, tmp_path, name, form):
+    """Each token that generate takes, with its cache, is the reference's, or one as good within rounding."""
+    folder = floats if name == "Llama" else mixture(tmp_path / "floats", name)
+    if form == "u4":
+        model, matrices = load(folder, quantization_config=TilusConfig("u4")), nearest(folder)
+    else:
+        CODES[form](folder, tmp_path / "codes")
+        model = load(tmp_path / "codes", config=config_for(tmp_path / "codes"))
+        matrices = of_checkpoint(tmp_path / "codes")
+    prompt = TOKENS.to(model.device)
+    text = model.generate(prompt, max_new_tokens=12, do_sample=False, attention_mask=torch.ones_like(prompt),
+                          pad_token_id=0, eos_token_id=[]).cpu()
+    with torch.inference_mode():
+        want = restored(folder, tmp_path, matrices)(text).logits[:, TOKENS.shape[1] - 1:-1]
+    taken = want.gather(2, text[:, TOKENS.shape[1]:, None])[..., 0]
+    assert text.shape[1] == TOKENS.shape[1] + 12 and (want.amax(2) - taken <= 0.01 * want.std()).all()
