@@ -93,6 +93,14 @@ def _own(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
     return tensors
 
 
+def check_cut(config: Dict[str, Any], module: str, k: int, whole: int) -> None:
+    """Raises ArgumentError where a matrix of Tilus's own layout with `whole` columns cannot be cut into parts of k."""
+    group = config["group"]
+    if k != whole and (k * type_bits(config["weights"]) % 8 or group and k % group):
+        raise ArgumentError(f"{module}: the {k} of {whole} columns of a rank are not whole bytes of codes and whole"
+                            f" groups of {group}")
+
+
 def _compressed(config: Dict[str, Any], module: str, n: int, k: int) -> Expected:
     group = group_of(config, module)
     if not group:
@@ -199,7 +207,8 @@ def make_experts(weights: Mapping[str, List[MatmulWeights]], dtype: torch.dtype,
     parts = QuantizedExperts.PARTS
     known = with_one_scales_type([weight for part in parts for weight in weights[part]])
     one, count, name = known[0], shape["experts"], activations_of(dtype)
-    problem = Problem(one.weights, group=one.group, zeros=one.zeros_kind, activations=name, scales=one.scales_type,
+    group = max(weight.group for weight in known)       # 0 where one group is a whole row
+    problem = Problem(one.weights, group=group, zeros=one.zeros_kind, activations=name, scales=one.scales_type,
                       result=name, gather=True, **shape)
     packed = [_pack_experts(known[i * count:(i + 1) * count], its, device)
               for i, its in enumerate(experts_problems(problem).values())]
@@ -210,8 +219,9 @@ def _pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[
     """Packs the experts of one product, [experts, bytes]."""
     packed = []
     for weight in weights:
-        have = weight.weights, weight.n, weight.k, weight.group, weight.zeros_kind, weight.scales_type
-        if have != (problem.weights, problem.n, problem.k, problem.group, problem.zeros, problem.scales) or \
+        have = weight.weights, weight.n, weight.k, weight.group or weight.k, weight.zeros_kind, weight.scales_type
+        group = problem.group or problem.k
+        if have != (problem.weights, problem.n, problem.k, group, problem.zeros, problem.scales) or \
                 weight.permutation is not None:
             raise ArgumentError(f"of the experts some have act-order, or differ: {have} beside {problem}")
         given = weight.codes, weight.scales, weight.zeros, weight.factor

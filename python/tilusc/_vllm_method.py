@@ -1,21 +1,21 @@
-"""Linear layers of vLLM with weights in Tilus's own layout."""
+"""The quantization of Tilus's own layout in vLLM, and its linear layers."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
 import torch
+from vllm.model_executor.layers.fused_moe import RoutedExperts, UnquantizedFusedMoEMethod
 from vllm.model_executor.layers.linear import LinearBase, LinearMethodBase, UnquantizedLinearMethod
 from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS, register_quantization_config
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 from vllm.model_executor.utils import set_weight_attrs
 
-from ._torch_checkpoint import METHOD, Product, device_of, expected_tensors, is_ignored, make_layer, read_weight
+from ._torch_checkpoint import (METHOD, Product, check_cut, device_of, expected_tensors, is_ignored, make_layer,
+                                read_weight)
+from ._vllm_experts import TilusExpertsMethod
 from .errors import ArgumentError
-from .formats.types import type_bits
 from .formats.write import VERSION
 from .quantize import Scheme
-
-_EXPERTS = ("FusedMoE", "RoutedExperts")        # vLLM's classes, which have matrices of three dimensions
 
 
 def register() -> None:
@@ -66,20 +66,28 @@ class TilusConfig(QuantizationConfig):
         self.config["ignore"] = hf_to_vllm_mapper.apply_list(self.config.get("ignore") or [])
 
     def get_quant_method(self, layer: torch.nn.Module, prefix: str) -> Optional[Any]:
-        if type(layer).__name__ in _EXPERTS:
-            raise ArgumentError(f"{prefix} has experts, which this plugin does not load")
+        if isinstance(layer, RoutedExperts):
+            stays = self._stay(_experts_of(layer, prefix))
+            return UnquantizedFusedMoEMethod(layer.moe_config) if stays else \
+                TilusExpertsMethod(self.config, prefix, layer)
         if not isinstance(layer, LinearBase):
             return None
-        return UnquantizedLinearMethod() if self._stays(prefix) else TilusLinearMethod(self.config, prefix)
-
-    def _stays(self, prefix: str) -> bool:
-        """Tells whether a layer is not quantized; of a fused one its parts say so, all alike."""
         parent, dot, last = prefix.rpartition(".")
         parts = [parent + dot + part for part in self.packed_modules_mapping.get(last, [last])]
+        return UnquantizedLinearMethod() if self._stay(parts) else TilusLinearMethod(self.config, prefix)
+
+    def _stay(self, parts: List[str]) -> bool:
+        """Tells whether the matrices that vLLM fuses are not quantized, all alike."""
         stays = {is_ignored(self.config, part) for part in parts}
         if len(stays) > 1:
-            raise ArgumentError(f"of {', '.join(parts)} some are quantized and some are not, but vLLM fuses them")
+            raise ArgumentError(f"of {parts[0]} to {parts[-1]} some are quantized and some not, but vLLM fuses them")
         return stays.pop()
+
+
+def _experts_of(layer: RoutedExperts, prefix: str) -> List[str]:
+    """Returns the names of the matrices of all experts in the checkpoint."""
+    names = layer.ckpt_gate_proj_name, layer.ckpt_up_proj_name, layer.ckpt_down_proj_name
+    return [f"{prefix}.{number}.{name}" for number in range(layer.moe_config.num_logical_experts) for name in names]
 
 
 class TilusLinearMethod(LinearMethodBase):
@@ -95,19 +103,13 @@ class TilusLinearMethod(LinearMethodBase):
         """Registers the tensors of a rank's part of the checkpoint; matrices of a fused layer lie one below the other.
         ArgumentError: codes or groups cannot be cut at this rank's columns."""
         self.shape, self.dtype = (sum(output_partition_sizes), input_size_per_partition), params_dtype
-        self._check_cut(input_size_per_partition, input_size)
+        check_cut(self.config, self.prefix, input_size_per_partition, input_size)
         expected = expected_tensors(self.config, self.prefix, *self.shape)
         self.names = list(expected)
         for name, (dtype, shape) in expected.items():
             parameter = torch.nn.Parameter(torch.empty(shape, dtype=dtype), requires_grad=False)
             set_weight_attrs(parameter, {**self._dimensions(name), **extra_weight_attrs})
             layer.register_parameter(name, parameter)
-
-    def _check_cut(self, k: int, whole: int) -> None:
-        group = self.config["group"]
-        if k != whole and (k * type_bits(self.config["weights"]) % 8 or group and k % group):
-            raise ArgumentError(f"{self.prefix}: the {k} of {whole} columns of a rank are not whole bytes of codes and"
-                                f" whole groups of {group}")
 
     def _dimensions(self, name: str) -> Dict[str, Any]:
         """Returns the dimensions along which vLLM cuts a tensor: weight_shape has none, and scales of whole rows are

@@ -212,8 +212,8 @@ class TilusQuantizer(HfQuantizer):
                  for name, linear in _linears(model).items()}
         for name, shape in {**known, **_mixtures(model)}.items():
             if should_convert_module(name, kept) and not is_ignored(config.to_dict(), name):
-                self.problems[name] = Problem(config.weights, group=config.group, zeros=config.zeros,
-                                              activations=activations_of(self.dtype), gather="experts" in shape, **shape)
+                self.problems[name] = Problem(config.weights, group=config.group, zeros=config.zeros, **shape,
+                                              activations=activations_of(self.dtype), gather="experts" in shape)
 
     # ---- while tensors are loaded ----
 
@@ -316,8 +316,8 @@ def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
 
 
 def _mixtures(model: Any) -> Dict[str, Dict[str, Any]]:
-    """Returns the shapes of the problems of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no
-    biases, and nothing behind."""
+    """Returns the shapes of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no biases, and
+    nothing behind."""
     found = {}
     for name, module in model.named_modules():
         top = getattr(getattr(module, "config", None), "num_experts_per_tok", None)

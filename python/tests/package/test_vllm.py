@@ -182,10 +182,8 @@ def test_which_layers(one_rank):
     for name in ("a.qkv_proj", "c.router"):
         assert type(made.get_quant_method(layer, name)) is UnquantizedLinearMethod
     assert made.get_quant_method(torch.nn.Embedding(1, 1), "embed") is None
-    with pytest.raises(tilusc.ArgumentError, match="b.q_proj, b.k_proj, b.v_proj some are quantized and some are not"):
+    with pytest.raises(tilusc.ArgumentError, match="of b.q_proj to b.v_proj some are quantized and some not"):
         made.get_quant_method(layer, "b.qkv_proj")
-    with pytest.raises(tilusc.ArgumentError, match="experts"):
-        made.get_quant_method(type("FusedMoE", (torch.nn.Module,), {})(), "c.experts")
 
 
 def test_configurations(vllm):
@@ -193,6 +191,125 @@ def test_configurations(vllm):
                         ({"weights": "u9"}, "u9"), ({"group": 40}, "40"), ({"zeros": "none"}, "zero points")):
         with pytest.raises(ValueError, match=said):
             config(SCHEMES[0], **wrong)
+
+
+# ---- experts ----
+
+EXPERTS, TOP, HIDDEN = 4, 2, 128        # of a layer [EXPERTS, HIDDEN, K]
+NAMES = ("gate_proj", "down_proj", "up_proj")
+
+
+def mixture(torch, monkeypatch, quantization, rank=0, ranks=1, dtype="float16", **options):
+    """A layer of vLLM with experts, of one rank."""
+    from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
+    from vllm.model_executor.layers.fused_moe import FusedMoEFactory, config as its
+    monkeypatch.setattr(its, "get_tensor_model_parallel_rank", lambda: rank)
+    made = VllmConfig(device_config=DeviceConfig(device="cpu"))
+    with set_current_vllm_config(made):
+        layer = FusedMoEFactory(EXPERTS, TOP, K, HIDDEN, params_dtype=getattr(torch, dtype), quant_config=quantization,
+                                tp_size=ranks, dp_size=1, pcp_size=1, prefix="model.layers.0.mlp.experts", **options)
+    layer.made_with = made
+    return layer
+
+
+def expert_weights(scheme):
+    """Returns the weights of experts by their names in the checkpoint."""
+    shapes = {"gate_proj": (HIDDEN, K), "up_proj": (HIDDEN, K), "down_proj": (K, HIDDEN)}
+    return {f"{number}.{name}": quantize(matrix(*shape, seed=10 * number + i), scheme)
+            for number in range(EXPERTS) for i, (name, shape) in enumerate(shapes.items())}
+
+
+def load_experts(torch, layer, weights):
+    """Has vLLM load them, by the names that the layer says the checkpoint has."""
+    its = layer.routed_experts
+    known = dict(zip(NAMES, (its.ckpt_gate_proj_name, its.ckpt_down_proj_name, its.ckpt_up_proj_name)))
+    named = [(number, known[part], tensors_of(torch, weight)) for (number, part), weight in
+             ((name.split("."), weight) for name, weight in weights.items())]
+    loaded = list(layer.load_weights((f"{number}.{part}.{suffix}", value) for number, part, tensors in named
+                                     for suffix, value in tensors.items()))
+    assert set(loaded) == {f"routed_experts.{name}" for name, _ in its.named_parameters()}
+    its.quant_method.process_weights_after_loading(its)
+    its.quant_method.process_weights_after_loading(its)
+    assert not list(its.named_parameters()) and type(its.packed).__name__ == "QuantizedExperts"
+
+
+def mixed(torch, x, chosen, route, weights):
+    """The experts' sum by dequantized matrices."""
+    dense = {name: torch.from_numpy(np.ascontiguousarray(weight.dequantize())).t() for name, weight in weights.items()}
+    rows = []
+    for token, ids, shares in zip(x.float(), chosen.tolist(), route):
+        hidden = [torch.nn.functional.silu(token @ dense[f"{e}.gate_proj"]) * (token @ dense[f"{e}.up_proj"])
+                  for e in ids]
+        rows.append(sum(share * (one @ dense[f"{e}.down_proj"]) for share, one, e in zip(shares, hidden, ids)))
+    return torch.stack(rows)
+
+
+def tokens(torch, dtype="float16", count=5):
+    torch.manual_seed(3)
+    route, chosen = torch.softmax(torch.randn(count, EXPERTS), -1).topk(TOP)
+    return torch.randn(count, K).to(getattr(torch, dtype)), route, chosen.int()
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, Scheme("f4e2m1", 16)], ids=lambda scheme: scheme.weights)
+@pytest.mark.parametrize("names", [NAMES, ("w1", "w2", "w3")], ids=["gate_proj", "w1"])
+def test_experts(vllm, monkeypatch, scheme, names):
+    dtype = "bfloat16" if scheme.weights == "i5" else "float16"
+    layer = mixture(vllm, monkeypatch, config(scheme), dtype=dtype, ckpt_names=names)
+    weights = expert_weights(scheme)
+    load_experts(vllm, layer, weights)
+    x, route, chosen = tokens(vllm, dtype)
+    y = layer.routed_experts.forward_modular(x, route, chosen)
+    want = mixed(vllm, x, chosen, route, weights)
+    assert y.dtype is x.dtype and (y.float() - want).norm() < 0.02 * want.norm()
+
+
+@pytest.mark.parametrize("scheme", [Scheme("u3", 64, "float"), Scheme("i5", 0)], ids=lambda scheme: scheme.weights)
+def test_experts_of_two_ranks(vllm, monkeypatch, scheme):
+    weights, (x, route, chosen) = expert_weights(scheme), tokens(vllm)
+    total = 0
+    for rank in range(2):
+        layer = mixture(vllm, monkeypatch, config(scheme), rank, 2)
+        load_experts(vllm, layer, weights)
+        assert layer.routed_experts.packed.problem.n == HIDDEN // 2
+        total = total + layer.routed_experts.forward_modular(x, route, chosen).float()
+    want = mixed(vllm, x, chosen, route, weights)
+    assert (total - want).norm() < 0.02 * want.norm()
+
+
+def test_experts_behind_a_router(vllm, monkeypatch):
+    """vLLM's whole layer, as an operator of torch; the router is torch's, as vLLM's own is of its compiled part."""
+    from vllm.forward_context import set_forward_context
+
+    def choose(hidden_states, gating_output, topk, renormalize):
+        route, chosen = vllm.softmax(gating_output.float(), -1).topk(topk)
+        return route / route.sum(-1, keepdim=True), chosen.int()
+    layer = mixture(vllm, monkeypatch, config(SCHEMES[0]), custom_routing_function=choose)
+    weights, (x, _, _), logits = expert_weights(SCHEMES[0]), tokens(vllm), vllm.randn(5, EXPERTS).half()
+    load_experts(vllm, layer, weights)
+    with set_forward_context(None, layer.made_with):
+        y = layer(x, logits)
+    route, chosen = choose(x, logits, TOP, True)
+    want = mixed(vllm, x, chosen, route, weights)
+    assert (y.float() - want).norm() < 0.02 * want.norm()
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"activation": "gelu"}, "have gelu, not a gate with SiLU"), ({"has_bias": True}, "have biases"),
+    ({"swiglu_limit": 7.0}, "limited"), ({"apply_router_weight_on_input": True}, "the router has weighted"),
+    ({"ranks": 4}, "w2: the 32 of 128 columns of a rank are not whole bytes of codes and whole groups of 128")])
+def test_experts_that_are_refused(vllm, monkeypatch, options, said):
+    with pytest.raises(tilusc.ArgumentError, match=said):
+        mixture(vllm, monkeypatch, config(SCHEMES[0]), **options)
+
+
+def test_experts_that_stay(vllm, monkeypatch):
+    from tilusc import _vllm_method
+    monkeypatch.setattr(_vllm_method, "UnquantizedFusedMoEMethod", lambda config: "floats")
+    layer = mixture(vllm, monkeypatch, config(SCHEMES[0])).routed_experts
+    made = config(SCHEMES[0], ignore=["re:.*0.mlp.experts", "model.layers.1.mlp.experts.2.up_proj"])
+    assert made.get_quant_method(layer, "model.layers.0.mlp.experts") == "floats"
+    with pytest.raises(tilusc.ArgumentError, match="experts.0.gate_proj to .*experts.3.down_proj some are quantized"):
+        made.get_quant_method(layer, "model.layers.1.mlp.experts")
 
 
 # ---- the kernel for vLLM's own loaders ----
