@@ -1,4 +1,5 @@
-"""The plugin of vLLM on the CPU engine: layers of vLLM load a checkpoint's tensors and multiply."""
+"""The plugin of vLLM: layers of vLLM load a checkpoint's tensors and multiply, on a GPU where there is one, else on the
+CPU engine."""
 import importlib.metadata
 import os
 import pathlib
@@ -55,7 +56,13 @@ def vllm():
         warnings.simplefilter("error", RuntimeWarning)
         register()
         register()
-    return torch
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):      # as vLLM's loader does
+        yield torch
+
+
+def here(torch, array):
+    """Returns an array as a tensor where layers are."""
+    return torch.from_numpy(np.ascontiguousarray(array)).to(torch.get_default_device())
 
 
 def as_rank(monkeypatch, rank, size):
@@ -101,7 +108,7 @@ def load(layer, weight, torch, *shard):
 
 
 def near(torch, have, x, dense, share=0.01):
-    want = x.float() @ torch.from_numpy(np.ascontiguousarray(dense)).t()
+    want = x.float() @ here(torch, dense).t()
     return have.dtype is x.dtype and (have.float() - want).norm() < share * want.norm()
 
 
@@ -204,7 +211,7 @@ def mixture(torch, monkeypatch, quantization, rank=0, ranks=1, dtype="float16", 
     from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
     from vllm.model_executor.layers.fused_moe import FusedMoEFactory, config as its
     monkeypatch.setattr(its, "get_tensor_model_parallel_rank", lambda: rank)
-    made = VllmConfig(device_config=DeviceConfig(device="cpu"))
+    made = VllmConfig(device_config=DeviceConfig(device=torch.get_default_device().type))
     with set_current_vllm_config(made):
         layer = FusedMoEFactory(EXPERTS, TOP, K, HIDDEN, params_dtype=getattr(torch, dtype), quant_config=quantization,
                                 tp_size=ranks, dp_size=1, pcp_size=1, prefix="model.layers.0.mlp.experts", **options)
@@ -235,7 +242,7 @@ def load_experts(torch, layer, weights):
 
 def mixed(torch, x, chosen, route, weights):
     """The experts' sum by dequantized matrices."""
-    dense = {name: torch.from_numpy(np.ascontiguousarray(weight.dequantize())).t() for name, weight in weights.items()}
+    dense = {name: here(torch, weight.dequantize()).t() for name, weight in weights.items()}
     rows = []
     for token, ids, shares in zip(x.float(), chosen.tolist(), route):
         hidden = [torch.nn.functional.silu(token @ dense[f"{e}.gate_proj"]) * (token @ dense[f"{e}.up_proj"])
@@ -377,10 +384,10 @@ def test_gptq_order(one_rank):
     torch, weight = one_rank, quantize(matrix(), Scheme("i4", 64))
     stored = compressed_tensors("m", weight)
     layer = torch.nn.Module()
-    layer.qweight = PackedvLLMParameter(data=torch.from_numpy(stored["m.weight_packed"].bits.T.copy()), input_dim=0,
-                                        output_dim=1, packed_dim=0, packed_factor=8, weight_loader=None)
-    layer.scales = GroupQuantScaleParameter(data=torch.from_numpy(weight.scales.T.copy()).half(), input_dim=0,
-                                            output_dim=1, weight_loader=None)
+    layer.qweight = PackedvLLMParameter(data=here(torch, stored["m.weight_packed"].bits.T), input_dim=0, output_dim=1,
+                                        packed_dim=0, packed_factor=8, weight_loader=None)
+    layer.scales = GroupQuantScaleParameter(data=here(torch, weight.scales.T).half(), input_dim=0, output_dim=1,
+                                            weight_loader=None)
     kernel = TilusLinearKernel(kernel_config(torch, type="uint4b8", zero_points=False), "qweight", "scales")
     kernel.process_weights_after_loading(layer)
     x = torch.randn(3, K).half()
@@ -397,9 +404,8 @@ def test_awq(one_rank):
     for name, rows in (("qweight", weight.codes.T), ("qzeros", weight.zeros.T)):
         nibbles = rows.astype(np.uint32).reshape(len(rows), -1, 8)[:, :, [0, 2, 4, 6, 1, 3, 5, 7]]
         words = (nibbles << np.arange(0, 32, 4, dtype=np.uint32)).sum(2, dtype=np.uint32).view(np.int32)
-        layer.register_parameter(name, PackedvLLMParameter(data=torch.from_numpy(words), packed_dim=1, packed_factor=8,
-                                                           **cut))
-    layer.scales = GroupQuantScaleParameter(data=torch.from_numpy(weight.scales.T.copy()).half(), **cut)
+        layer.register_parameter(name, PackedvLLMParameter(data=here(torch, words), packed_dim=1, packed_factor=8, **cut))
+    layer.scales = GroupQuantScaleParameter(data=here(torch, weight.scales.T).half(), **cut)
     _convert_awq_to_standard_format(layer, "qweight", "qzeros", 4)
     kernel = TilusLinearKernel(kernel_config(torch), "qweight", "scales", "qzeros")
     kernel.process_weights_after_loading(layer)
