@@ -300,6 +300,24 @@ def test_experts_behind_a_router(vllm, monkeypatch):
     assert (y.float() - want).norm() < 0.02 * want.norm()
 
 
+def test_experts_in_a_graph(vllm, monkeypatch):
+    """A captured call serves other tokens and another choice."""
+    if not vllm.cuda.is_available():
+        pytest.skip("no GPU")
+    layer, weights = mixture(vllm, monkeypatch, config(SCHEMES[0])), expert_weights(SCHEMES[0])
+    load_experts(vllm, layer, weights)
+    its, (x, route, chosen) = layer.routed_experts, tokens(vllm)
+    its.forward_modular(x, route, chosen)
+    graph = vllm.cuda.CUDAGraph()
+    with vllm.cuda.graph(graph):
+        y = its.forward_modular(x, route, chosen)
+    x.copy_(x.flip(0) + 1)
+    chosen.copy_(EXPERTS - 1 - chosen)
+    graph.replay()
+    want = mixed(vllm, x, chosen, route, weights)
+    assert (y.float() - want).norm() < 0.02 * want.norm()
+
+
 @pytest.mark.parametrize("options, said", [
     ({"activation": "gelu"}, "have gelu, not a gate with SiLU"), ({"has_bias": True}, "have biases"),
     ({"swiglu_limit": 7.0}, "limited"), ({"apply_router_weight_on_input": True}, "the router has weighted"),
