@@ -198,10 +198,8 @@ class Decode(Paged):
         self.cache = dict(zip("kv", self.x.values())) if bits == 16 else \
             {name: torch.zeros(slots * D * bits // 8, dtype=torch.uint8, device=DEVICE) for name in "kv"}
         scales = torch.zeros(max(slots * entries, 8), dtype=torch.float16, device=DEVICE)
-        blocks = 2 * torch.cuda.get_device_properties(0).multi_processor_count // (self.batch * self.heads)
-        splits = max(1, min(blocks, self.tokens // 128))
         rows = self.batch * self.heads * self.group
-        self.sets = [self.numbers(table, self.heads, rows, D, splits) | self.cache | {
+        self.sets = [self.numbers(table, self.heads, rows, D, case.sizes["splits"]) | self.cache | {
             "scales": scales, "scale": D ** -0.5, "q": randn(rows, D), "o": empty(rows, D, kind=torch.float16)}
             for table in self.tables]
         self.flops, self.peers = 0, self.peers_of() if bits == 16 else {}

@@ -27,9 +27,12 @@ TUNED = {"512c": {"SPLIT": 1}, "512": ITEM}
 EIGHT = {"T": "f8e4m3"}
 TUNED_EIGHT = TUNED | {"8192": {"BN": 96, "WARPGROUPS": 3}}
 
-# Sequences x tokens - heads of q / of k.
-DECODE = """1x1024-32/8 1x8192-32/8 1x32768-32/8 1x131072-32/8 1x131072-64/8 8x4096-32/8 8x8192-64/8 16x8192-32/8 32x4096-32/8
-    64x2048-32/8 128x1024-32/8 128x4096-32/8 32x16384-8/1 16x32768-16/2 4x32768-64/8 64x4096-64/8 8x65536-32/4""".split()
+# Sequences x tokens - heads of q / of k: splits of caches of f16, f8e4m3 and u4, as the library chooses them on an H200.
+DECODE = {"1x1024-32/8": (16, 8, 8), "1x8192-32/8": (32, 16, 32), "1x32768-32/8": (32, 16, 32), "1x131072-32/8": (32, 16, 32),
+          "1x131072-64/8": (32, 16, 32), "8x4096-32/8": (4, 2, 4), "8x8192-64/8": (4, 2, 4), "16x8192-32/8": (2, 1, 2),
+          "32x4096-32/8": (1, 1, 1), "64x2048-32/8": (1, 1, 1), "128x1024-32/8": (1, 1, 1), "128x4096-32/8": (1, 1, 1),
+          "32x16384-8/1": (8, 4, 8), "16x32768-16/2": (8, 4, 8), "4x32768-64/8": (8, 4, 8), "64x4096-64/8": (1, 1, 1),
+          "8x65536-32/4": (8, 4, 8)}
 CACHES = {"f16": {}, "f8e4m3": {"C": "f8e4m3", "HEADS_FIRST": 1, "BULK": 1},
           "u4": {"C": "u4", "ZERO": 1, "HEADS_FIRST": 1, "BULK": 1}}
 LATENT = {"1x65536": 64, "8x4096": 8, "16x8192": 4, "32x4096": 2, "64x4096": 1, "66x4096": 1, "128x2048": 1, "128x4096": 1,
@@ -47,22 +50,25 @@ def square_cases(kind, file, programs):
         yield Case(kind, name, file, programs, {"CAUSAL": int(causal == "c"), **tuned}, {"rows": int(rows)})
 
 
+def few(splits, combined):
+    """The parameter of @combine for few splits, as the library has it."""
+    return {"COMBINED": combined} if 1 < splits <= 8 else {}
+
+
 def decode_cases():
-    for name in DECODE:
+    for name, of_caches in DECODE.items():
         batch, tokens, heads, of_k = map(int, re.split("[x/-]", name))
-        for cache, defines in CACHES.items():
+        for (cache, defines), splits in zip(CACHES.items(), of_caches):
             programs = ("attend", "combine") if cache == "f16" else ("attend", "combine", "append")
-            few = {"COMBINED": 8} if batch * of_k >= 32 else {}             # splits, on an H200
-            defines = defines | few | {"GROUP": heads // of_k}
-            yield Case("decode", f"{name}-{cache}", "attention_decode.tilus", programs, defines,
-                       {"batch": batch, "tokens": tokens, "heads": heads, "kv_heads": of_k})
+            yield Case("decode", f"{name}-{cache}", "attention_decode.tilus", programs,
+                       defines | few(splits, 8) | {"GROUP": heads // of_k},
+                       {"batch": batch, "tokens": tokens, "heads": heads, "kv_heads": of_k, "splits": splits})
 
 
 def batch_cases():
     """Cases that are named after sequences and tokens."""
     for name, splits in LATENT.items():
-        few = {"COMBINED": 4} if splits <= 8 else {}
-        yield Case("mla", name, "mla.tilus", ("mla", "combine"), few, sizes(name) | {"splits": splits})
+        yield Case("mla", name, "mla.tilus", ("mla", "combine"), few(splits, 4), sizes(name) | {"splits": splits})
     for i, program in enumerate(("chunk_state", "chunk_scan")):
         for name, each in MAMBA.items():
             yield Case(program, name, "mamba2_sm90.tilus", (program,), {"EACH": each[i]}, sizes(name))
