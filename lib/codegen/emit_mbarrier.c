@@ -1,6 +1,6 @@
 /* mbarriers (PTX ISA, 9.7.13.15). The copies that they count are emit_bulk.c's.
  *
- *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async;  bar.sync
+ *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async.shared::cta;  bar.sync
  *     mbarrier_arrive     bar.warp.sync;  lane 0: mbarrier.arrive
  *     mbarrier_wait       all: until mbarrier.try_wait.parity;  bar.warp.sync
  *
@@ -96,7 +96,7 @@ static bool emit_meeting(Codegen *cg, const Op *op)
 /* Orders all inits behind which nothing else is allocated. */
 static bool emit_init_fences(Codegen *cg, const Op *op)
 {
-    return call_intrinsic(cg, INTR_async_fence, op->loc, NULL, 0) &&
+    return call_intrinsic(cg, INTR_async_fence_shared, op->loc, NULL, 0) &&
            (program_blocks(cg->program) == 1 ||
             call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0));
 }
