@@ -25,4 +25,7 @@ typedef struct Elected {
 bool begin_elected(Codegen *cg, const Op *op, Elected *e);
 void end_elected(Codegen *cg, const Elected *e);
 
+/* Begins a program: has thread 0 fetch its tensor maps, which the first copies would wait for. */
+bool emit_map_prefetches(Codegen *cg);
+
 #endif

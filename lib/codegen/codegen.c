@@ -5,6 +5,7 @@
  */
 #include "codegen/internal.h"
 
+#include "codegen/bulk.h"
 #include "codegen/product.h"
 #include "ir/op_access.h"
 #include "ir/verify.h"
@@ -303,7 +304,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     cg->warp = NULL;
     cg->loops = NULL;
     cg->begin = LLVMGetInsertBlock(cg->builder);
-    if (!cg->thread || !emit_region(cg, p->body) || !emit_end(cg, p))
+    if (!cg->thread || !emit_map_prefetches(cg) || !emit_region(cg, p->body) || !emit_end(cg, p))
         return false;
     return limit_optimizations(cg, p, f);
 }

@@ -89,6 +89,22 @@ static LLVMValueRef map_parameter(Codegen *cg, const TensorMap *map)
     return LLVMGetParam(cg->function, cg->program->arg_count + i);
 }
 
+bool emit_map_prefetches(Codegen *cg)
+{
+    enum { FIRST_TARGET = 90 };
+    const Program *p = cg->program;
+    if (cg->maps.count == 0 || cg->target->sm < FIRST_TARGET)   /* whose copies are refused */
+        return true;
+    LLVMBasicBlockRef all = begin_single(cg, cg->thread);
+    for (unsigned i = 0; i < cg->maps.count; i++) {
+        LLVMValueRef map = LLVMGetParam(cg->function, p->arg_count + i);
+        if (!call_intrinsic(cg, INTR_map_prefetch, p->loc, &map, 1))
+            return false;
+    }
+    end_single(cg, all);
+    return true;
+}
+
 /* Keeps an offset, an i64, among the numbers that a box may begin at: past the ends of a
  * dimension all are alike. */
 static LLVMValueRef clamp_coordinate(Codegen *cg, const Expr *offset, LLVMValueRef value)

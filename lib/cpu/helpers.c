@@ -99,7 +99,8 @@ void cpu_warp_barrier(const uint64_t *args, uint64_t *results)
     wait_warp(INTR_warp_barrier, args, results, NULL);
 }
 
-/* Threads have the registers of a CPU, and launches run one after the other. */
+/* Threads have the registers of a CPU, tensor maps are at hand, and launches run one after the
+ * other. */
 #define NO_HELPER(id)                                                         \
     void cpu_##id(const uint64_t *args, uint64_t *results)                    \
     {                                                                         \
@@ -109,6 +110,7 @@ void cpu_warp_barrier(const uint64_t *args, uint64_t *results)
 
 NO_HELPER(setmaxnreg_inc)
 NO_HELPER(setmaxnreg_dec)
+NO_HELPER(map_prefetch)
 NO_HELPER(launch_dependents)
 NO_HELPER(wait_dependencies)
 
