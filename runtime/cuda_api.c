@@ -56,3 +56,10 @@ bool cuda_api_has_libraries(const CudaApi *api)
     return api->cuLibraryLoadData && api->cuLibraryUnload && api->cuLibraryGetKernel &&
            api->cuKernelGetFunction;
 }
+
+bool cuda_api_has_graphs(const CudaApi *api)
+{
+    return api->cuGraphCreate && api->cuGraphDestroy && api->cuGraphAddKernelNode &&
+           api->cuGraphAddDependencies && api->cuGraphInstantiate && api->cuGraphExecDestroy &&
+           api->cuGraphExecKernelNodeSetParams && api->cuGraphLaunch;
+}

@@ -17,6 +17,9 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
 
 /* Values from the driver API reference. */
 enum {
@@ -62,6 +65,9 @@ enum {
 
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 
+    CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1,
+    CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1,
+
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
@@ -86,6 +92,21 @@ typedef struct CUlaunchConfig {
     unsigned attribute_count;
 } CUlaunchConfig;
 
+/* A launch in a graph: CUDA_KERNEL_NODE_PARAMS of version 2, whose `kernel` and `context` follow
+ * from the function where they are NULL. */
+typedef struct CUkernelNodeParams {
+    CUfunction function;
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void **params, **extra;
+    CUkernel kernel;
+    CUcontext context;
+} CUkernelNodeParams;
+
+/* What an edge of a graph waits for. */
+typedef struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
 /* One pointer a row of cuda_api.def. */
 typedef struct CudaApi {
 #define CUDA_API(name, symbol, parameters) CUresult (*name) parameters;
@@ -101,5 +122,8 @@ bool cuda_api_load(CudaApi *api, const char *path, char *message, size_t size);
 
 /* Returns true when the driver has all of the library calls (cuLibrary...). */
 bool cuda_api_has_libraries(const CudaApi *api);
+
+/* Returns true when the driver has all of the graph calls (cuGraph...). */
+bool cuda_api_has_graphs(const CudaApi *api);
 
 #endif

@@ -11,32 +11,10 @@
  * A kernel that is prepared on several devices must also ask which one a stream is of. For
  * one that is prepared on the current device only, the driver does: it refuses a function
  * of one context in a stream of another, and only then do we ask. */
-#include "rt.h"
+#include "launch.h"
 
 #include <assert.h>
 #include "support/kernel_info.h"
-#include "support/limits.h"
-
-/* One parameter in the form that its PTX declaration has. */
-typedef union Parameter {
-    uint64_t u64;
-    int64_t s64;
-    uint32_t u32;
-    int32_t s32;
-    uint16_t u16;
-} Parameter;
-
-/* A launch. */
-typedef struct Launch {
-    tilus_kernel *kernel;
-    CUstream stream;
-    int64_t grid[3];
-    size_t needed, zeroed;      /* bytes of workspace, and of them those filled before */
-    uint64_t workspace;
-    const tilus_arg *args;
-    EncodedMap *maps;           /* encoded in the device's context */
-    void **parameters;
-} Launch;
 
 static ErrorContext error_context(const tilus_kernel *kernel)
 {
@@ -83,9 +61,11 @@ tilus_status tilus_workspace_size(const tilus_kernel *kernel, const tilus_arg *a
     return status;
 }
 
-/* The arguments, the tensor maps, then the workspace. */
-static void pack_parameters(const Launch *l, Parameter *parameters)
+/* Lays out the arguments, the tensor maps, then the workspace. */
+void launch_pack(LaunchFrame *frame)
 {
+    const Launch *l = &frame->launch;
+    Parameter *parameters = frame->values;
     const tilus_arg *args = l->args;
     const tilus_kernel_info *info = l->kernel->artefact->info;
     for (size_t i = 0; i < info->arg_count; i++) {
@@ -111,14 +91,12 @@ static void pack_parameters(const Launch *l, Parameter *parameters)
 
 /* ---- the device ----------------------------------------------------- */
 
-/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context. */
-static bool is_special(CUstream stream)
+bool stream_is_special(CUstream stream)
 {
     return (uintptr_t)stream <= 2;
 }
 
-/* The kernel where it is prepared in `context`, or NULL; counts the other places. */
-static Loaded *find_loaded(tilus_kernel *kernel, CUcontext context, int *others)
+Loaded *kernel_find_loaded(tilus_kernel *kernel, CUcontext context, int *others)
 {
     Loaded *found = NULL;
     *others = 0;
@@ -139,7 +117,7 @@ static tilus_status find_only(const Launch *l, Loaded **loaded)
 {
     const ErrorContext at = error_context(l->kernel);
     int others;
-    find_loaded(l->kernel, NULL, &others);
+    kernel_find_loaded(l->kernel, NULL, &others);
     if (others != 1)
         return rt_fail_at(&at, TILUS_ERROR_STATE, "no CUDA context is current, and the kernel is "
                           "prepared on %d devices: call tilus_kernel_prepare for one, make its "
@@ -357,7 +335,7 @@ done:
 static bool is_elsewhere(const Launch *l, CUcontext current)
 {
     CUcontext context;
-    return !is_special(l->stream) &&
+    return !stream_is_special(l->stream) &&
            l->kernel->rt->api.cuStreamGetCtx(l->stream, &context) == CUDA_SUCCESS &&
            context != current;
 }
@@ -368,11 +346,11 @@ static tilus_status launch_anywhere(const Launch *l, CUcontext current)
     CUcontext context = current;
     int others;
     tilus_status status = TILUS_OK;
-    if (!is_special(l->stream))
+    if (!stream_is_special(l->stream))
         status = find_context(l, current, &context);
     if (status != TILUS_OK)
         return status;
-    Loaded *loaded = find_loaded(l->kernel, context, &others);
+    Loaded *loaded = kernel_find_loaded(l->kernel, context, &others);
     if (!loaded)
         status = context ? load_now(l, context, &loaded) : find_only(l, &loaded);
     return status == TILUS_OK ? enqueue_in(l, loaded, current) : status;
@@ -387,8 +365,8 @@ static tilus_status launch_checked(const Launch *l)
     if (status != TILUS_OK)
         return status;
     CHECK(&at, cuCtxGetCurrent(&current));
-    Loaded *loaded = find_loaded(l->kernel, current, &others);
-    if (loaded && (others == 0 || is_special(l->stream))) {
+    Loaded *loaded = kernel_find_loaded(l->kernel, current, &others);
+    if (loaded && (others == 0 || stream_is_special(l->stream))) {
         status = enqueue_in(l, loaded, current);
         if (status != TILUS_ERROR_DRIVER || !is_elsewhere(l, current))
             return status;
@@ -407,22 +385,32 @@ static tilus_status launch_on_engine(const Launch *l, size_t count)
     return engine_launch(l->kernel, &launch, l->workspace);
 }
 
+tilus_status launch_begin(LaunchFrame *frame, tilus_kernel *kernel, CUstream stream,
+                          const tilus_arg *args, size_t count, uint64_t workspace, size_t size)
+{
+    frame->launch = (Launch){.kernel = kernel, .stream = stream, .workspace = workspace,
+                             .args = args, .maps = frame->maps, .parameters = frame->pointers};
+    tilus_status status = check_arguments(kernel, args, count, &frame->launch);
+    return status == TILUS_OK && !launch_is_empty(&frame->launch)
+               ? check_workspace(&frame->launch, size)
+               : status;
+}
+
+bool launch_is_empty(const Launch *l)
+{
+    return l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0;
+}
+
 tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus_arg *args,
                           size_t count, uint64_t workspace, size_t size)
 {
-    Parameter parameters[LIMIT_ARGUMENTS + 1];  /* the last is the workspace */
-    void *pointers[LIMIT_ARGUMENTS + LIMIT_TENSOR_MAPS + 1];
-    EncodedMap maps[LIMIT_TENSOR_MAPS];
-    Launch l = {.kernel = kernel, .stream = stream, .workspace = workspace, .args = args,
-                .maps = maps, .parameters = pointers};
-    tilus_status status = check_arguments(kernel, args, count, &l);
-    if (status != TILUS_OK || l.grid[0] == 0 || l.grid[1] == 0 || l.grid[2] == 0)
+    LaunchFrame frame;
+    const Launch *l = &frame.launch;
+    tilus_status status = launch_begin(&frame, kernel, stream, args, count, workspace, size);
+    if (status != TILUS_OK || launch_is_empty(l))
         return status;      /* an empty grid runs nothing; the driver would refuse it */
-    status = check_workspace(&l, size);
-    if (status != TILUS_OK)
-        return status;
     if (kernel->rt->has_engine)
-        return launch_on_engine(&l, count);
-    pack_parameters(&l, parameters);
-    return launch_checked(&l);
+        return launch_on_engine(l, count);
+    launch_pack(&frame);
+    return launch_checked(l);
 }

@@ -281,8 +281,9 @@ typedef struct tilus_matmul_call {
  * never shrinks. */
 TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m);
 
-/* Enqueues the product: no waiting, no allocation, and no lock once tilus_matmul_prepare was
- * called for `m`. It may be captured into a graph. Results are the same in every run. Runs
+/* Enqueues the product: no waiting, no allocation, and no lock that is waited for, once
+ * tilus_matmul_prepare was called for `m`; but the first run on a stream may make a graph, as
+ * tilus_sequence_run does. It may be captured into a graph. Results are the same in every run. Runs
  * that may overlap need a workspace each. TILUS_ERROR_ARGUMENT names the field that is
  * wrong. `stream` is of the plan's device; NULL and the driver's special streams (1 legacy,
  * 2 per thread) are those of its primary context, whichever is current.

@@ -221,6 +221,33 @@ TILUS_API tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream,
                                     const tilus_arg *args, size_t count, uint64_t workspace,
                                     size_t size);
 
+/* ---- sequences ------------------------------------------------------------- */
+
+/* Kernels without workspaces that are launched one after the other, again and again. Where the
+ * driver has graphs (CUDA 12.3), a run takes the host one call for all launches, about as long
+ * as one of them; but none of them begins before the launch in front of all has ended. */
+typedef struct tilus_sequence tilus_sequence;
+enum { TILUS_SEQUENCE_KERNELS = 5 };
+
+/* The arguments of a kernel, as of tilus_launch. */
+typedef struct tilus_sequence_launch {
+    const tilus_arg *args;
+    size_t count;
+} tilus_sequence_launch;
+
+/* Makes a sequence of 1 to TILUS_SEQUENCE_KERNELS kernels of one runtime, to be freed before
+ * they are unloaded, when no thread runs it. */
+TILUS_API tilus_status tilus_sequence_create(tilus_kernel *const kernels[], size_t count,
+                                             tilus_sequence **out);
+TILUS_API void tilus_sequence_free(tilus_sequence *sequence);
+
+/* Does what tilus_launch does for each kernel in turn, without workspaces, with as many
+ * `launches` as there are kernels; after an error some may have been enqueued. The first runs on
+ * a stream allocate a graph, for a few streams of each sequence. Any thread may run it at any
+ * time; only one at a time takes the short way, which captured streams never do. */
+TILUS_API tilus_status tilus_sequence_run(tilus_sequence *sequence, tilus_stream stream,
+                                          const tilus_sequence_launch launches[]);
+
 /* ---- device memory, for tools and tests ------------------------------------ */
 
 /* Allocates (aligned to 256 bytes; 0 bytes are allowed), frees, copies and fills with a

@@ -136,7 +136,8 @@ static size_t launches_of(const tilus_attention_plan *plan, const tilus_attentio
 tilus_status attention_launch(const tilus_attention_plan *plan, tilus_stream stream,
                               const KernelLaunch launches[], size_t count)
 {
-    return kernel_library_launch(&plan->attention->library, plan->device, stream, launches, count);
+    return kernel_library_launch(&plan->attention->library, plan->device, stream, launches, count,
+                                 KERNEL_FIRST_EARLY);
 }
 
 tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream,

@@ -192,6 +192,6 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
                             "from %d on cuBLAS multiplies, which allocates when it is made "
                             "ready", (long long)call->m, MATMUL_DENSE_M);
     const KernelLaunch decode = dense_launch(plan, call);
-    tilus_status status = launches_run(plan, &decode, 1, stream);
+    tilus_status status = launches_run(plan, &decode, 1, stream, KERNEL_FIRST_EARLY);
     return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;
 }

@@ -232,10 +232,14 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                          uint64_t packed);
 
+/* Tells what launches of a choice are to save: the host's time where the device has done the product
+ * before the host could launch its kernels one by one, else the device's. */
+KernelHaste choice_haste(const Choice *choice);
+
 /* Enqueues launches, whose values are numbered by MatmulArgument, on the plan's device where the
  * stream is NULL or another special one. */
 tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *launches, size_t count,
-                          tilus_stream stream);
+                          tilus_stream stream, KernelHaste haste);
 
 /* ---- dense products ----------------------------------------------------- */
 

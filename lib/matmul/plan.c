@@ -482,6 +482,17 @@ char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m)
     return NULL;
 }
 
+/* Prepares kernels that are launched in this order, and joins them where that saves time. */
+static tilus_status prepare_kernels(const tilus_matmul_plan *plan, Kernel *const kernels[],
+                                    size_t count, KernelHaste haste)
+{
+    tilus_status status = TILUS_OK;
+    for (size_t i = 0; i < count && status == TILUS_OK; i++)
+        status = kernel_prepare(kernels[i], plan->ordinal);
+    bool joins = status == TILUS_OK && haste == KERNEL_HOST_FAST && count > 1;
+    return joins ? kernels_join(kernels, count) : status;
+}
+
 tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
 {
     if (m < 1 || m > MATMUL_M_MAX)
@@ -489,9 +500,12 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, plan->combine};
-    tilus_status status = TILUS_OK;
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == TILUS_OK; i++)
-        status = kernels[i] ? kernel_prepare(kernels[i], plan->ordinal) : TILUS_OK;
-    return status;
+    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, plan->combine};
+    Kernel *kernels[MATMUL_LAUNCHES];
+    _Static_assert((int)MATMUL_LAUNCHES <= (int)TILUS_SEQUENCE_KERNELS, "a product is a sequence");
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i])
+            kernels[count++] = all[i];
+    return prepare_kernels(plan, kernels, count, choice_haste(c));
 }

@@ -414,9 +414,10 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
 }
 
 tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *launches, size_t count,
-                          tilus_stream stream)
+                          tilus_stream stream, KernelHaste haste)
 {
-    return kernel_library_launch(&plan->matmul->library, plan->ordinal, stream, launches, count);
+    return kernel_library_launch(&plan->matmul->library, plan->ordinal, stream, launches, count,
+                                 haste);
 }
 
 /* Returns the choice with kernels that take the call's stride of A. */
@@ -434,6 +435,12 @@ static Choice choice_for(const tilus_matmul_plan *plan, const tilus_matmul_call 
     return choice;
 }
 
+KernelHaste choice_haste(const Choice *choice)
+{
+    const double host_us = 10;      /* of two launches and the rest of a call from Python */
+    return choice->us < host_us ? KERNEL_HOST_FAST : KERNEL_FIRST_EARLY;
+}
+
 /* Enqueues a call that was checked. */
 static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
                         const tilus_matmul_call *call)
@@ -448,7 +455,7 @@ static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
     const Product p = product_of(plan, &choice, call->m);
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         size_t count = product_launches(plan, call, &p, first, launches);
-        status = launches_run(plan, launches, count, stream);
+        status = launches_run(plan, launches, count, stream, choice_haste(&choice));
     }
     return status;
 }
@@ -490,7 +497,7 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
         return status;
     const KernelLaunch l = pack_launch(plan, &own, packed);
     const Packed *p = &plan->packed;
-    status = launches_run(plan, &l, 1, stream);
+    status = launches_run(plan, &l, 1, stream, KERNEL_FIRST_EARLY);
     if (status != TILUS_OK)
         return status;
     return tilus_rt_enqueue_upload(plan->matmul->library.rt, plan->ordinal, stream,

@@ -126,8 +126,28 @@ void *kernel_library_open(size_t size, tilus_rt *rt, const KernelOptions *option
     return NULL;
 }
 
+/* Kernels of a library that are launched in this order. */
+typedef struct KernelSequence {
+    struct KernelSequence *next;
+    tilus_sequence *sequence;
+    size_t count;
+    Kernel *kernels[TILUS_SEQUENCE_KERNELS];
+} KernelSequence;
+
+static void free_sequences(KernelSequence *list)
+{
+    while (list) {
+        KernelSequence *next = list->next;
+        tilus_sequence_free(list->sequence);
+        free(list);
+        list = next;
+    }
+}
+
 void kernel_library_close(KernelLibrary *library)
 {
+    for (Kernel *k = library->kernels; k; k = k->next)
+        free_sequences(atomic_load(&k->sequences));
     while (library->kernels) {
         Kernel *kernel = library->kernels;
         library->kernels = kernel->next;
@@ -381,9 +401,53 @@ tilus_status kernel_library_enqueue(tilus_rt *rt, int device, tilus_stream strea
     return status == TILUS_OK ? left : status;
 }
 
+/* ---- several launches ---------------------------------------------------- */
+
+static KernelSequence *find_sequence(Kernel *const kernels[], size_t count)
+{
+    KernelSequence *s = atomic_load_explicit(&kernels[count - 1]->sequences, memory_order_acquire);
+    while (s && (s->count != count || memcmp(s->kernels, kernels, count * sizeof *kernels)))
+        s = s->next;
+    return s;
+}
+
+/* Makes a sequence of loaded kernels. */
+static tilus_status make_sequence(Kernel *const kernels[], size_t count, KernelSequence **out)
+{
+    tilus_kernel *loaded[TILUS_SEQUENCE_KERNELS];
+    KernelSequence *made = *out = calloc(1, sizeof *made);
+    if (!made)
+        return library_fail_memory();
+    made->count = count;
+    memcpy(made->kernels, kernels, count * sizeof *kernels);
+    for (size_t i = 0; i < count; i++)
+        loaded[i] = atomic_load_explicit(&kernels[i]->loaded, memory_order_acquire);
+    tilus_status status = tilus_sequence_create(loaded, count, &made->sequence);
+    if (status != TILUS_OK)
+        free(made);
+    return status;
+}
+
+tilus_status kernels_join(Kernel *const kernels[], size_t count)
+{
+    Kernel *last = kernels[count - 1];
+    KernelSequence *made = NULL;
+    tilus_status status = TILUS_OK;
+    pthread_mutex_lock(&last->lock);
+    if (!find_sequence(kernels, count))
+        status = make_sequence(kernels, count, &made);
+    if (status == TILUS_OK && made) {
+        made->next = atomic_load_explicit(&last->sequences, memory_order_relaxed);
+        atomic_store_explicit(&last->sequences, made, memory_order_release);
+    }
+    pthread_mutex_unlock(&last->lock);
+    return status;
+}
+
 typedef struct LaunchList {
     const KernelLaunch *launches;
     size_t count;
+    tilus_sequence *sequence;       /* NULL: they are launched one by one */
 } LaunchList;
 
 static tilus_status enqueue_list(const void *data, tilus_stream stream)
@@ -395,14 +459,41 @@ static tilus_status enqueue_list(const void *data, tilus_stream stream)
     return status;
 }
 
-tilus_status kernel_library_launch(const KernelLibrary *library, int device, tilus_stream stream,
-                                   const KernelLaunch launches[], size_t count)
+static tilus_status enqueue_sequence(const void *data, tilus_stream stream)
 {
-    const LaunchList list = {launches, count};
+    const LaunchList *list = data;
+    tilus_arg args[TILUS_SEQUENCE_KERNELS][KERNEL_ARGUMENTS_MAX];
+    tilus_sequence_launch launches[TILUS_SEQUENCE_KERNELS];
+    for (size_t i = 0; i < list->count; i++) {
+        const ArgumentOrder *order = &list->launches[i].kernel->order;
+        argument_order_apply(order, list->launches[i].args, args[i]);
+        launches[i] = (tilus_sequence_launch){args[i], order->count};
+    }
+    return tilus_sequence_run(list->sequence, stream, launches);
+}
+
+static KernelSequence *sequence_of(const KernelLaunch launches[], size_t count)
+{
+    Kernel *kernels[TILUS_SEQUENCE_KERNELS];
+    if (count < 2 || count > TILUS_SEQUENCE_KERNELS)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        kernels[i] = launches[i].kernel;
+    return find_sequence(kernels, count);
+}
+
+tilus_status kernel_library_launch(const KernelLibrary *library, int device, tilus_stream stream,
+                                   const KernelLaunch launches[], size_t count, KernelHaste haste)
+{
+    LaunchList list = {launches, count, NULL};
     tilus_status status = TILUS_OK;
     for (size_t i = 0; i < count && status == TILUS_OK; i++)
         status = kernel_load(launches[i].kernel);
     if (status != TILUS_OK)
         return status;
-    return kernel_library_enqueue(library->rt, device, stream, enqueue_list, &list);
+    const KernelSequence *sequence =
+        haste == KERNEL_HOST_FAST ? sequence_of(launches, count) : NULL;
+    list.sequence = sequence ? sequence->sequence : NULL;
+    return kernel_library_enqueue(library->rt, device, stream,
+                                  sequence ? enqueue_sequence : enqueue_list, &list);
 }

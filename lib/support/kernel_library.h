@@ -112,6 +112,7 @@ typedef struct Kernel {
     pthread_mutex_t lock;               /* of loading */
     ArgumentOrder order;                /* of the loaded kernel */
     _Atomic(tilus_kernel *) loaded;     /* NULL: not yet; then as it is */
+    _Atomic(struct KernelSequence *) sequences;     /* that end with it */
 } Kernel;
 
 /* Finds kernel->order, or fails with TILUS_ERROR_ARTEFACT: the artefact is of another version of
@@ -154,10 +155,19 @@ typedef struct KernelLaunch {
     tilus_arg args[KERNEL_ARGUMENTS_MAX];
 } KernelLaunch;
 
+/* Makes the sequence of prepared kernels, where there is none yet, for launches with
+ * KERNEL_HOST_FAST: 2 to TILUS_SEQUENCE_KERNELS, in the order of launches. Thread safe. */
+tilus_status kernels_join(Kernel *const kernels[], size_t count);
+
+/* How launches are enqueued: one by one, so that the first may begin before those in front have
+ * ended, or by the sequence that was made of their kernels, which takes the host less time. */
+typedef enum KernelHaste { KERNEL_FIRST_EARLY, KERNEL_HOST_FAST } KernelHaste;
+
 /* Loads the kernels, where they are not, and enqueues the launches in order, on the device's
  * primary context where `stream` is special. */
 tilus_status kernel_library_launch(const KernelLibrary *library, int device, tilus_stream stream,
-                                   const KernelLaunch launches[], size_t count);
+                                   const KernelLaunch launches[], size_t count,
+                                   KernelHaste haste);
 
 /* Calls enqueue(data, stream), on the device's primary context where `stream` is NULL or another
  * special one, which belongs to the current context. */

@@ -91,6 +91,7 @@ TILUS_PROLOGUE_NONE = 0
 TILUS_PROLOGUE_RMS_NORM = 1
 TILUS_RANGE_ABSMAX = 1
 TILUS_RANGE_MINMAX = 0
+TILUS_SEQUENCE_KERNELS = 5
 TILUS_SEVERITY_ERROR = 0
 TILUS_SEVERITY_NOTE = 2
 TILUS_SEVERITY_WARNING = 1
@@ -711,6 +712,13 @@ class tilus_rt_options(ctypes.Structure):
     ]
 
 
+class tilus_sequence_launch(ctypes.Structure):
+    _fields_ = [
+        ("args", c_void_p),
+        ("count", c_size_t),
+    ]
+
+
 class tilus_tensor_map(ctypes.Structure):
     _fields_ = [
         ("argument", c_uint),
@@ -831,6 +839,8 @@ RT = {
     "tilus_rt_release": (c_int, [c_void_p, c_int, c_uint64]),
     "tilus_rt_synchronize": (c_int, [c_void_p, c_int]),
     "tilus_rt_upload": (c_int, [c_void_p, c_int, c_uint64, c_void_p, c_size_t]),
+    "tilus_sequence_create": (c_int, [c_void_p, c_size_t, c_void_p]),
+    "tilus_sequence_run": (c_int, [c_void_p, c_void_p, c_void_p]),
     "tilus_workspace_size": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
     "tilus_encode": (c_uint64, [c_char_p, c_double]),
     "tilus_get_bits": (c_uint64, [c_void_p, c_size_t, c_uint]),
@@ -843,6 +853,7 @@ RT = {
     "tilus_kernel_cluster": (None, [c_void_p, c_void_p]),
     "tilus_kernel_unload": (None, [c_void_p]),
     "tilus_rt_close": (None, [c_void_p]),
+    "tilus_sequence_free": (None, [c_void_p]),
     "tilus_set_bits": (None, [c_void_p, c_size_t, c_uint, c_uint64]),
 }
 

@@ -673,3 +673,127 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **p
     return CUDA_SUCCESS;
 }
 #endif
+
+#ifdef FAKE_GRAPHS
+/* ---- graphs of kernels, one behind the other ------------------------- */
+
+enum { NODES_MAX = 5 };
+
+struct CUgraphNode_st {
+    CUkernelNodeParams params;
+    unsigned char values[FAKE_PARAMETERS][MAP_BYTES];
+    void *pointers[FAKE_PARAMETERS];
+    int behind, early;      /* has an edge from the node before it, which is programmatic */
+};
+struct CUgraph_st {
+    int count;
+    struct CUgraphNode_st nodes[NODES_MAX];
+};
+struct CUgraphExec_st {
+    CUcontext context;
+    CUgraph graph;
+};
+
+/* Copies the values of parameters, as the driver does. */
+static void set_node(CUgraphNode node, const CUkernelNodeParams *params)
+{
+    const struct CUfunc_st *f = params->function;
+    node->params = *params;
+    for (int i = 0; i < f->parameter_count; i++) {
+        memcpy(node->values[i], params->params[i], (size_t)f->parameter_bytes[i]);
+        node->pointers[i] = node->values[i];
+    }
+}
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    CALLED_IN_CONTEXT();
+    if (flags || !(*graph = calloc(1, sizeof **graph)))
+        return INVALID_VALUE;
+    add(&fake_cuda.graphs, 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    add(&fake_cuda.graphs, -1);
+    free(graph);
+    CALLED();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *behind,
+                                 size_t count, const CUkernelNodeParams *params)
+{
+    CALLED_IN_CONTEXT();
+    if (behind || count || graph->count == NODES_MAX)
+        return INVALID_VALUE;
+    *node = &graph->nodes[graph->count++];
+    set_node(*node, params);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                   const CUgraphEdgeData *edges, size_t count)
+{
+    CALLED_IN_CONTEXT();
+    if (count != 1 || *from < graph->nodes || *to != *from + 1 ||
+        (edges && (edges->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+                   edges->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)))
+        return INVALID_VALUE;
+    (*to)->behind = 1;
+    (*to)->early = edges != NULL;
+    return CUDA_SUCCESS;
+}
+
+/* The nodes of the graph are those of what is made of it, as it is made once. */
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    CALLED_IN_CONTEXT();
+    RETURN_IF(check_captures());
+    if (flags || !(*exec = malloc(sizeof **exec)))
+        return INVALID_VALUE;
+    **exec = (struct CUgraphExec_st){current(), graph};
+    add(&fake_cuda.graphs, 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    add(&fake_cuda.graphs, -1);
+    free(exec);
+    CALLED();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUkernelNodeParams *params)
+{
+    CALLED_IN_CONTEXT();
+    if (node < exec->graph->nodes || node >= exec->graph->nodes + exec->graph->count ||
+        params->function->context != exec->context)
+        return INVALID_VALUE;
+    set_node(node, params);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    CALLED_IN_CONTEXT();
+    if (stream_context(stream) != exec->context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    for (int i = 0; i < exec->graph->count; i++) {
+        struct CUgraphNode_st *n = &exec->graph->nodes[i];
+        const CUkernelNodeParams *p = &n->params;
+        if (n->behind != (i > 0))
+            return INVALID_VALUE;
+        record(p->function, (unsigned[]){p->grid_x, p->grid_y, p->grid_z},
+               (unsigned[]){p->block_x, p->block_y, p->block_z}, p->shared_bytes, stream,
+               n->pointers);
+        pthread_mutex_lock(&lock);
+        fake_cuda.early += n->early;
+        pthread_mutex_unlock(&lock);
+    }
+    return CUDA_SUCCESS;
+}
+#endif

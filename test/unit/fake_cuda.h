@@ -66,7 +66,7 @@ typedef struct FakeCuda {
     char *trace;            /* gets the names of calls; FAKE_TRACE bytes */
 
     /* Alive at this moment; all 0 after a clean close. */
-    atomic_int retained, current, modules, libraries, allocations;
+    atomic_int retained, current, modules, libraries, allocations, graphs;
 
     /* Counters and the last launch, which are of one thread. */
     atomic_int calls, launches, loads;

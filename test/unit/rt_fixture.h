@@ -85,6 +85,7 @@ static inline void assert_nothing_left(void)
     assert_int_equal(fake->modules, 0);
     assert_int_equal(fake->libraries, 0);
     assert_int_equal(fake->allocations, 0);
+    assert_int_equal(fake->graphs, 0);
 }
 
 static inline void assert_contains(const char *text, const char *part)

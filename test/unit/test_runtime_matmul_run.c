@@ -299,6 +299,39 @@ static void a_run_only_launches(void **state)
     session_close(&s);
 }
 
+/* Launches of a short product are one graph, those of a long one begin early instead. */
+static void a_short_product_is_launched_at_once(void **state)
+{
+    (void)state;
+    use_driver(TILUS_FAKE_CUDA_GRAPHS);
+    for (int us = 9; us <= 10; us++) {
+        Session s = {0};
+        session_open(&s, u4);
+        use_config(s.plan, 7, prearranged_config);
+        ((Choice *)plan_choice(s.plan, 7))->us = us;
+        assert_ok(tilus_matmul_prepare(s.plan, 7));
+        assert_ok(tilus_matmul_prepare(s.plan, 7));
+        const tilus_matmul_call call = call_for(s.plan, 7);
+        set_current(0);
+        assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
+        locks = 0;
+        allocations_left = 0;
+        tilus_status status = tilus_matmul_run(s.plan, &fake->streams[0], &call);
+        allocations_left = -1;
+        assert_ok(status);
+        assert_int_equal(locks, 0);
+        assert_calls(tilus_matmul_run(s.plan, &fake->streams[0], &call),
+                     us == 9 ? "cuCtxGetCurrent cuStreamIsCapturing "
+                               "cuGraphExecKernelNodeSetParams_v2 "
+                               "cuGraphExecKernelNodeSetParams_v2 cuGraphLaunch"
+                             : "cuCtxGetCurrent cuLaunchKernel cuCtxGetCurrent cuLaunchKernel");
+        assert_string_equal(fake->log[5].name, "matmul");
+        session_close(&s);
+        set_current(FAKE_NO_CONTEXT);
+        fake->launches = 0;
+    }
+}
+
 /* While a stream is captured nothing can be loaded, and what is prepared runs. */
 static void runs_in_a_capture(void **state)
 {
@@ -508,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup(refuses_other_weights, set_up_matmul),
         cmocka_unit_test_setup(takes_any_stride, set_up_matmul),
         cmocka_unit_test_setup(a_run_only_launches, set_up_matmul),
+        cmocka_unit_test_setup(a_short_product_is_launched_at_once, set_up_matmul),
         cmocka_unit_test_setup(runs_in_a_capture, set_up_matmul),
         cmocka_unit_test_setup(packs_on_the_device, set_up_matmul),
         cmocka_unit_test_setup(the_null_stream_is_of_the_device, set_up_matmul),
