@@ -62,8 +62,9 @@ class TilusConfig(QuantizationConfig):
         return cls(dict(config))
 
     def apply_vllm_mapper(self, hf_to_vllm_mapper: Any) -> None:
-        """Has modules that stay as they are go by vLLM's names."""
-        self.config["ignore"] = hf_to_vllm_mapper.apply_list(self.config.get("ignore") or [])
+        """Has modules that stay as they are go by vLLM's names; patterns are kept."""
+        self.config["ignore"] = [new for name in self.config.get("ignore") or [] for new in
+                                 ([name] if name.startswith("re:") else hf_to_vllm_mapper.apply_list([name]))]
 
     def get_quant_method(self, layer: torch.nn.Module, prefix: str) -> Optional[Any]:
         if isinstance(layer, RoutedExperts):

@@ -1,26 +1,20 @@
 """The quantizer of transformers, with random models of one or two layers: on a GPU where there is one, else on the CPU
 engine. References compute in f32 in host memory."""
 import json
-import pathlib
-import re
-import tempfile
 
 import numpy as np
 import pytest
 import tilusc.formats
+from tiny_models import (MATRIX, TOKENS, dense, load, logits, near, of_checkpoint, random_model, restored, save, torch,
+                         transformers)
+from tilusc._torch_checkpoint import with_one_scales_type
+from tilusc.matmul import Problem, quantize
+from tilusc.nn import QuantizedExperts, QuantizedLinear
 from tilusc.quantize import Scheme, quantize as quantize_matrix
 from tilusc.quantize_checkpoint import Job
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers", "5.23")
-from tilusc.matmul import Problem, quantize  # noqa: E402
-from tilusc.nn import QuantizedExperts, QuantizedLinear  # noqa: E402
-from tilusc._torch_checkpoint import with_one_scales_type  # noqa: E402
-from tilusc.transformers import TilusConfig, _expert_names, _has_floats, config_for  # noqa: E402
+from tilusc.transformers import TilusConfig, _expert_names, _has_floats, config_for
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-MATRIX = re.compile(r"(_proj|\.w[123])\.weight$")
-TOKENS = torch.tensor([[1, 5, 9, 2, 40, 33, 7]])
 MATRICES = 14       # of two layers
 
 
@@ -40,39 +34,8 @@ def floats(tmp_path_factory):
     return folder
 
 
-def load(folder, **options):
-    options.setdefault("dtype", torch.float16)
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
-
-
 def layers(model):
     return {name: module for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
-
-
-def logits(model, **options):
-    with torch.inference_mode():
-        return model(TOKENS.to(model.device), **options).logits.float().cpu()
-
-
-def near(have, want, share=0.01):
-    return torch.isfinite(have).all() and (have - want).norm() < share * want.norm()
-
-
-def restored(floats, folder, matrices):
-    """Returns the model of the folder `floats` in f32, with other matrices, which have their names in files."""
-    from safetensors.torch import load_file, save_file
-    tensors = {name: value.float() for name, value in load_file(floats / "model.safetensors").items()}
-    assert {name for name in tensors if MATRIX.search(name)} == matrices.keys()
-    save_file({**tensors, **{name: torch.from_numpy(value) for name, value in matrices.items()}},
-              folder / "model.safetensors", {"format": "pt"})
-    (folder / "config.json").write_text((floats / "config.json").read_text())
-    return load(folder, dtype=torch.float32)
-
-
-def dense(floats, matrices):
-    """The logits of such a model."""
-    with tempfile.TemporaryDirectory() as folder:
-        return logits(restored(floats, pathlib.Path(folder), matrices))
 
 
 def nearest(folder, weights="u4", group=128, zeros="integer"):
@@ -87,11 +50,6 @@ def nearest(folder, weights="u4", group=128, zeros="integer"):
                                                  None, None)
             made[name] = known.dequantize()
     return made
-
-
-def of_checkpoint(folder):
-    with tilusc.formats.open(str(folder)) as model:
-        return {name: model.weight(name).dequantize() for name in model.names() if MATRIX.search(name)}
 
 
 @pytest.mark.parametrize("weights, group, zeros", [("u4", 128, "integer"), ("f6e3m2", 32, "none"), ("u3", 64, "float")])
@@ -341,28 +299,13 @@ def test_f32_becomes_bf16(floats):
 
 # ---- experts ----
 
-def mixture(folder, name, **more):
-    """Saves a model of f16 whose only layer has 4 experts, of which a token takes 2."""
-    torch.manual_seed(1)
-    empty_mixture(name, **more).half().save_pretrained(folder)
-    return folder
-
-
-def empty_mixture(name, **more):
-    config = getattr(transformers, name + "Config")(
-        vocab_size=64, hidden_size=128, intermediate_size=128, moe_intermediate_size=128, num_hidden_layers=1,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=32, num_experts=4, num_local_experts=4,
-        num_experts_per_tok=2, initializer_range=0.1, **more)
-    return getattr(transformers, name + "ForCausalLM")(config)
-
-
 def experts_of(model):
     return model.model.layers[0].mlp.experts
 
 
 @pytest.mark.parametrize("name", ["Qwen3Moe", "Mixtral"])
 def test_experts(tmp_path, name):
-    folder = mixture(tmp_path / "floats", name)
+    folder = save(tmp_path / "floats", name)
     model = load(folder, quantization_config=TilusConfig("u4"))
     assert type(experts_of(model)) is QuantizedExperts and len(layers(model)) == 4
     assert near(logits(model), dense(folder, nearest(folder)))
@@ -373,7 +316,7 @@ def test_experts(tmp_path, name):
 
 @pytest.mark.parametrize("said", [{"ignore": ["lm_head", "re:.*experts"]}, {"act": "gelu"}], ids=["ignored", "gelu"])
 def test_experts_that_stay(tmp_path, said):
-    folder = mixture(tmp_path, "Qwen3Moe", hidden_act=said.pop("act", "silu"))
+    folder = save(tmp_path, "Qwen3Moe", hidden_act=said.pop("act", "silu"))
     model = load(folder, quantization_config=TilusConfig("u8", **said))
     assert experts_of(model).gate_up_proj.dtype is torch.float16 and len(layers(model)) == 4
     assert near(logits(model), logits(load(folder, dtype=torch.float32)), 0.05)
@@ -393,15 +336,15 @@ def mxfp4(folder, to):
     write_checkpoint(folder, to, as_mxfp4, **compressed("mxfp4-pack-quantized", strategy="group", group_size=32))
 
 
-CODES = {"tilus": job(Scheme("u3", 32, "float"), layout="tilus"), "compressed-tensors": job(Scheme("u4", 64, "integer")),
-         "nvfp4": nvfp4, "mxfp4": mxfp4}
+CODES = {"tilus": job(Scheme("u3", 32, "float"), layout="tilus"),
+         "compressed-tensors": job(Scheme("u4", 64, "integer")), "nvfp4": nvfp4, "mxfp4": mxfp4}
 
 
 @pytest.mark.parametrize("name", ["Qwen3Moe", "Mixtral"])
 @pytest.mark.parametrize("make", CODES.values(), ids=CODES)
 def test_experts_of_codes(tmp_path, name, make):
     """Tensors of experts keep the names that they have in files."""
-    folder, codes = mixture(tmp_path / "floats", name), tmp_path / "codes"
+    folder, codes = save(tmp_path / "floats", name), tmp_path / "codes"
     make(folder, codes)
     model, info = load(codes, config=config_for(codes), output_loading_info=True)
     assert not info["unexpected_keys"] and not info["missing_keys"]
@@ -415,8 +358,9 @@ def test_experts_of_codes(tmp_path, name, make):
     ("block_sparse_moe", ("w1", "w3", "w2"), ["mlp.experts.0.w1", "self_attn.q_proj"], True)])
 def test_experts_are_found_by_their_names(where, parts, inside, floats):
     name = "Qwen3Moe" if where == "mlp" else "Mixtral"
-    names = _expert_names(empty_mixture(name), ["model.layers.0.mlp.experts"])["model.layers.0.mlp.experts"]
-    assert names == {part: f"model.layers.0.{where}.experts.*.{its}" for part, its in zip(("gate", "up", "down"), parts)}
+    names = _expert_names(random_model(name), ["model.layers.0.mlp.experts"])["model.layers.0.mlp.experts"]
+    experts = f"model.layers.0.{where}.experts.*"
+    assert names == {part: f"{experts}.{its}" for part, its in zip(("gate", "up", "down"), parts)}
     source = {"quant_method": "gptq", "bits": 4, "group_size": 64, "modules_in_block_to_quantize": [inside]}
     assert _has_floats(source, names, 2) is floats
 
@@ -424,7 +368,8 @@ def test_experts_are_found_by_their_names(where, parts, inside, floats):
 def test_scales_of_experts_get_one_type():
     def weight(type_, value):
         scales = tilusc.formats.types.narrow(np.full((8, 1), value, np.float32), type_)
-        return tilusc.formats.MatmulWeights("u4", 8, 128, 128, type_, "none", np.zeros(512, np.uint8), scales, None, None, None)
+        codes = np.zeros(512, np.uint8)
+        return tilusc.formats.MatmulWeights("u4", 8, 128, 128, type_, "none", codes, scales, None, None, None)
     small, large = weight("bf16", 2.0 ** -127), weight("f16", 0.5)
     alike = with_one_scales_type([small, large])
     assert [one.scales_type for one in alike] == ["bf16", "bf16"]
@@ -434,7 +379,7 @@ def test_scales_of_experts_get_one_type():
 
 
 def test_other_experts_of_codes_are_refused(tmp_path):
-    folder = mixture(tmp_path, "Qwen3Moe", hidden_act="gelu")
+    folder = save(tmp_path, "Qwen3Moe", hidden_act="gelu")
     config = transformers.AutoConfig.from_pretrained(folder)
     config.quantization_config = TilusConfig("u4").to_dict()
     with pytest.raises(tilusc.ArgumentError, match="layers.0.mlp.experts has experts that compute otherwise"):
@@ -447,7 +392,7 @@ def test_other_experts_of_codes_are_refused(tmp_path):
 @pytest.mark.parametrize("form", ["u4", "nvfp4", "mxfp4"])
 def test_greedy_tokens(floats, tmp_path, name, form):
     """Each token that generate takes, with its cache, is the reference's, or one as good within rounding."""
-    folder = floats if name == "Llama" else mixture(tmp_path / "floats", name)
+    folder = floats if name == "Llama" else save(tmp_path / "floats", name)
     if form == "u4":
         model, matrices = load(folder, quantization_config=TilusConfig("u4")), nearest(folder)
     else:

@@ -193,6 +193,13 @@ def test_which_layers(one_rank):
         made.get_quant_method(layer, "b.qkv_proj")
 
 
+def test_names_of_what_stays_become_vllm_s(vllm):
+    from vllm.model_executor.models.utils import WeightsMapper
+    made = config(SCHEMES[0], ignore=["lm_head", "re:.*router", "layers.0.o_proj"])
+    made.apply_vllm_mapper(WeightsMapper(orig_to_new_prefix={"": "model."}))
+    assert made.config["ignore"] == ["model.lm_head", "re:.*router", "model.layers.0.o_proj"]
+
+
 def test_configurations(vllm):
     for wrong, said in (({"version": 2}, "version is 2"), ({"packed": {"a": "b"}}, "for one kind of GPU"),
                         ({"weights": "u9"}, "u9"), ({"group": 40}, "40"), ({"zeros": "none"}, "zero points")):
@@ -422,7 +429,8 @@ def test_awq(one_rank):
     for name, rows in (("qweight", weight.codes.T), ("qzeros", weight.zeros.T)):
         nibbles = rows.astype(np.uint32).reshape(len(rows), -1, 8)[:, :, [0, 2, 4, 6, 1, 3, 5, 7]]
         words = (nibbles << np.arange(0, 32, 4, dtype=np.uint32)).sum(2, dtype=np.uint32).view(np.int32)
-        layer.register_parameter(name, PackedvLLMParameter(data=here(torch, words), packed_dim=1, packed_factor=8, **cut))
+        parameter = PackedvLLMParameter(data=here(torch, words), packed_dim=1, packed_factor=8, **cut)
+        layer.register_parameter(name, parameter)
     layer.scales = GroupQuantScaleParameter(data=here(torch, weight.scales.T).half(), **cut)
     _convert_awq_to_standard_format(layer, "qweight", "qzeros", 4)
     kernel = TilusLinearKernel(kernel_config(torch), "qweight", "scales", "qzeros")
@@ -492,3 +500,68 @@ def test_mxfp4(capable):
     x, bias = torch.randn(3, K).half(), torch.randn(N).half()
     y = scheme.apply_weights(layer, x, bias)
     assert near(torch, y - bias, x, dequantized(codes.numpy(), 2.0 ** (scales.numpy().astype(int) - 127)))
+
+
+# ---- models ----
+
+@pytest.fixture(scope="module")
+def one_process(vllm, tmp_path_factory):
+    """vLLM's groups of processes, of this one alone."""
+    from vllm import distributed
+    from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
+    with set_current_vllm_config(VllmConfig(device_config=DeviceConfig(device=vllm.get_default_device().type))):
+        distributed.init_distributed_environment(1, 0, f"file://{tmp_path_factory.mktemp('group')}/store", 0, "gloo")
+        distributed.initialize_model_parallel(1, 1)
+    yield vllm
+    distributed.cleanup_dist_env_and_memory()
+
+
+def causal_attention(torch):
+    """Returns a class that stands for vLLM's Attention: of one sequence, and without a cache."""
+    class Attention(torch.nn.Module):
+        def __init__(self, num_heads, head_size, scale, num_kv_heads, **unused):
+            super().__init__()
+            self.heads, self.kv_heads, self.size, self.scale = num_heads, num_kv_heads, head_size, scale
+
+        def forward(self, q, k, v):
+            q, k, v = (x.view(len(x), heads, self.size).transpose(0, 1)[None]
+                       for x, heads in ((q, self.heads), (k, self.kv_heads), (v, self.kv_heads)))
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale,
+                                                                 enable_gqa=True)
+            return y[0].transpose(0, 1).reshape(q.shape[2], -1)
+    return Attention
+
+
+def softmax_of_best(weights, indices, unused, logits, renormalize=False):
+    """The router's operator, which vLLM has compiled."""
+    best, chosen = logits.float().softmax(-1).topk(indices.shape[1])
+    indices.copy_(chosen)
+    return weights.copy_(best / best.sum(-1, keepdim=True) if renormalize else best), indices
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen3Moe", "Mixtral"])
+def test_models(one_process, monkeypatch, tmp_path, name):
+    """vLLM makes its model of what tilus-quantize wrote; only attention and the router's choice are torch's."""
+    import tiny_models
+    from tilusc.quantize_checkpoint import Job
+    from vllm.config import CompilationConfig, DeviceConfig, ModelConfig, VllmConfig, set_current_vllm_config
+    from vllm.forward_context import set_forward_context
+    from vllm.model_executor.layers.fused_moe.router import fused_topk_router
+    from vllm.model_executor.model_loader import get_model
+    torch, codes = one_process, str(tmp_path / "codes")
+    floats = tiny_models.save(tmp_path / "floats", name)
+    Job(str(floats), codes, Scheme("u4", 32, "integer"), layout="tilus").run()
+    module = {"Llama": "llama", "Qwen3Moe": "qwen3_moe", "Mixtral": "mixtral"}[name]
+    monkeypatch.setattr(f"vllm.model_executor.models.{module}.Attention", causal_attention(torch))
+    monkeypatch.setattr(fused_topk_router, "vllm_topk_softmax", softmax_of_best)
+    made = VllmConfig(model_config=ModelConfig(codes, dtype="float16", skip_tokenizer_init=True, max_model_len=64),
+                      device_config=DeviceConfig(device=torch.get_default_device().type),
+                      compilation_config=CompilationConfig(mode=0, custom_ops=["none"]))
+    with set_current_vllm_config(made), set_forward_context(None, made), torch.inference_mode():
+        model = get_model(vllm_config=made)
+        tokens = tiny_models.TOKENS[0].to(torch.get_default_device())
+        have = model.compute_logits(model(tokens, torch.arange(len(tokens)), None, None))
+    with torch.device("cpu"):
+        want = tiny_models.dense(floats, tiny_models.of_checkpoint(codes))[0]
+    assert tiny_models.near(have.float().cpu(), want)
+    assert len([1 for module in model.modules() if hasattr(module, "packed")]) == (4 if name == "Llama" else 3)
