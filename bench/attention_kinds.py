@@ -304,7 +304,8 @@ class Mamba:
              "length": self.tokens}
         states = (self.batch, chunks, self.HEADS, self.P, self.N)
         if not self.scan:
-            return t | {"b": randn(self.batch, self.tokens, self.N), "states": empty(states)}
+            return t | {"b": randn(self.batch, self.tokens, self.N), "states": empty(states),
+                        "next": torch.zeros(1, device=DEVICE, dtype=torch.int32)}
         return t | {"c": randn(self.batch, self.tokens, self.N), "cb": randn(self.batch, chunks, self.CHUNK, self.CHUNK),
                     "states": randn(*states), "d": torch.randn(self.HEADS, device=DEVICE), "y": torch.empty_like(t["x"])}
 

@@ -320,10 +320,10 @@ def kernels():
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
                  lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
                                             dtype=torch.float32)}, {"eager": mamba2}, "eager")
-    yield Kernel("mamba2_sm90", "the same on Hopper", "mamba2_sm90", "chunk_state", {},
+    yield Kernel("mamba2_sm90", "the same on Hopper", "mamba2_states_sm90", "chunk_state", {},
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_inputs,
-                 lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128,
-                                            dtype=torch.float32)}, {"eager": mamba2}, "eager")
+                 lambda i: {"states": empty(i["x"].shape[0], i["x"].shape[1] // 256, 64, 64, 128, dtype=torch.float32),
+                            "next": torch.zeros(1, device=DEVICE, dtype=torch.int32)}, {"eager": mamba2}, "eager")
     yield Kernel("mamba2_scan", "the scan of these chunks, on Hopper", "mamba2_sm90", "chunk_scan", {"EACH": 16},
                  lambda i: {"batch": i["x"].shape[0], "length": i["x"].shape[1]}, mamba2_scan_inputs,
                  lambda i: {"y": empty(*i["x"].shape)}, {"eager": mamba2_scan}, "eager")

@@ -37,7 +37,7 @@ CACHES = {"f16": {}, "f8e4m3": {"C": "f8e4m3", "HEADS_FIRST": 1, "BULK": 1},
           "u4": {"C": "u4", "ZERO": 1, "HEADS_FIRST": 1, "BULK": 1}}
 LATENT = {"1x65536": 64, "8x4096": 8, "16x8192": 4, "32x4096": 2, "64x4096": 1, "66x4096": 1, "128x2048": 1, "128x4096": 1,
           "128x8192": 1}                                                   # splits
-MAMBA = {"1x1024": (2, 2), "1x2048": (4, 4), "1x8192": (16, 16), "64x1024": (4, 32), "64x2048": (4, 32)}    # EACH
+MAMBA = {"1x1024": 2, "1x2048": 4, "1x8192": 16, "64x1024": 32, "64x2048": 32}          # EACH of the scan
 LINEAR = {"32x2048": 64, "8x4096": 64, "1x8192": 64, "32x2048x128": 128}   # columns of a head
 
 
@@ -69,9 +69,10 @@ def batch_cases():
     """Cases that are named after sequences and tokens."""
     for name, splits in LATENT.items():
         yield Case("mla", name, "mla.tilus", ("mla", "combine"), few(splits, 4), sizes(name) | {"splits": splits})
-    for i, program in enumerate(("chunk_state", "chunk_scan")):
-        for name, each in MAMBA.items():
-            yield Case(program, name, "mamba2_sm90.tilus", (program,), {"EACH": each[i]}, sizes(name))
+    for name in MAMBA:
+        yield Case("chunk_state", name, "mamba2_states_sm90.tilus", ("chunk_state",), {}, sizes(name))
+    for name, each in MAMBA.items():
+        yield Case("chunk_scan", name, "mamba2_sm90.tilus", ("chunk_scan",), {"EACH": each}, sizes(name))
     for kind, programs, gated in (("retention", ("linear_attention",), 0), ("delta", ("delta_inverse", "gated_delta"), 1)):
         for name, d in LINEAR.items():
             defines = {"HEADS": 16, "K": d, "V": d, "GATED": gated} | ({"STAGES": 2} if d > 64 else {})
