@@ -324,9 +324,9 @@ bool emit_cluster_barrier(Codegen *cg, Loc at)
            call_intrinsic(cg, INTR_cluster_wait, at, NULL, 0);
 }
 
-bool emit_cluster_synchronize(Codegen *cg, const Op *op)
+bool emit_cluster_synchronize(Codegen *cg, const Op *op, const Plan *plan)
 {
-    return emit_cluster_barrier(cg, op->loc);
+    return emit_reads_fence(cg, op, plan) && emit_cluster_barrier(cg, op->loc);
 }
 
 /* The expression is computed here, once. */

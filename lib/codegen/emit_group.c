@@ -76,9 +76,9 @@ bool emit_barrier(Codegen *cg, const Op *op)
     return call_intrinsic(cg, INTR_group_barrier, op->loc, args, 2);
 }
 
-bool emit_synchronize(Codegen *cg, const Op *op)
+bool emit_synchronize(Codegen *cg, const Op *op, const Plan *plan)
 {
-    return emit_barrier(cg, op);
+    return emit_reads_fence(cg, op, plan) && emit_barrier(cg, op);
 }
 
 /* Returns true when threads can hand registers over. ptxas heeds min_blocks, and so gives

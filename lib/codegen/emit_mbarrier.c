@@ -1,7 +1,7 @@
 /* mbarriers (PTX ISA, 9.7.13.15). The copies that they count are emit_bulk.c's.
  *
  *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async.shared::cta;  bar.sync
- *     mbarrier_arrive     bar.warp.sync;  lane 0: mbarrier.arrive
+ *     mbarrier_arrive     [fence.proxy.async.shared::cta;]  bar.warp.sync;  lane 0: mbarrier.arrive
  *     mbarrier_wait       all: until mbarrier.try_wait.parity;  bar.warp.sync
  *
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
@@ -133,15 +133,20 @@ static LLVMValueRef emit_i32(Codegen *cg, const Op *op, AttrKind kind)
     return LLVMBuildTrunc(cg->builder, emit_expr(cg, op_expr(op, kind)), cg->i32, "");
 }
 
+bool emit_reads_fence(Codegen *cg, const Op *op, const Plan *plan)
+{
+    return !plan->sync.reads || call_intrinsic(cg, INTR_async_fence_shared, op->loc, NULL, 0);
+}
+
 bool emit_mbarrier_arrive(Codegen *cg, const Op *op, const Plan *plan)
 {
-    bool remote = plan->mbarrier.remote;
+    bool remote = plan->sync.remote;
     LLVMValueRef args[2] = {mbarrier_pointer(cg, op), remote ? emit_i32(cg, op, ATTR_RANK) : NULL};
-    IntrinsicId id = !remote                    ? INTR_mbarrier_arrive
-                     : plan->mbarrier.publishes ? INTR_mbarrier_arrive_release
-                                                : INTR_mbarrier_arrive_remote;
+    IntrinsicId id = !remote                ? INTR_mbarrier_arrive
+                     : plan->sync.publishes ? INTR_mbarrier_arrive_release
+                                            : INTR_mbarrier_arrive_remote;
     LLVMValueRef lane = LLVMBuildAnd(cg->builder, cg->thread, const_i32_of(cg, LANE_MASK), "");
-    if (!emit_warp_barrier(cg, op))
+    if (!emit_reads_fence(cg, op, plan) || !emit_warp_barrier(cg, op))
         return false;
     LLVMBasicBlockRef all = begin_single(cg, lane);
     if (!call_intrinsic(cg, id, op->loc, args, remote ? 2 : 1))
@@ -152,8 +157,8 @@ bool emit_mbarrier_arrive(Codegen *cg, const Op *op, const Plan *plan)
 
 bool emit_mbarrier_wait(Codegen *cg, const Op *op, const Plan *plan)
 {
-    IntrinsicId id = plan->mbarrier.publishes ? INTR_mbarrier_wait_acquire
-                                              : INTR_mbarrier_try_wait;
+    IntrinsicId id = plan->sync.publishes ? INTR_mbarrier_wait_acquire
+                                          : INTR_mbarrier_try_wait;
     LLVMBuilderRef b = cg->builder;
     LLVMBasicBlockRef poll = new_block(cg, "poll"), ended = new_block(cg, "ended");
     LLVMValueRef phase = LLVMBuildTrunc(b, emit_expr(cg, op_expr(op, ATTR_STATE)), cg->i32, "");

@@ -243,6 +243,8 @@ SharedRange *shared_ranges(const Program *p, uint32_t *count);
 /* The threads that run `op` wait for each other. False after an error: the block
  * has too few barriers. */
 bool emit_barrier(Codegen *cg, const Op *op);
+/* Emits the fence before an arrival or a barrier that keeps earlier reads before it. */
+bool emit_reads_fence(Codegen *cg, const Op *op, const Plan *plan);
 /* One of all threads of all blocks of the cluster. */
 bool emit_cluster_barrier(Codegen *cg, Loc at);
 

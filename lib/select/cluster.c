@@ -1,13 +1,14 @@
-/* The planner of arrivals and waits. A remote arrival in its plain form releases for the
- * threads of its own block: what these have read is in registers, so the arrival says that a
- * ring's slot may be written again, and that is all that most programs need. Where a block
- * may see what another one's threads wrote, arrivals release and waits acquire for the
+/* The planner of arrivals, waits and barriers. A remote arrival in its plain form releases for
+ * the threads of its own block. It says that a ring's slot may be written again, and their reads
+ * of the slot are kept before it (select/reads.h): that is all that most programs need. Where a
+ * block may see what another one's threads wrote, arrivals release and waits acquire for the
  * cluster, which costs a fence of the whole device. */
 #include "select/cluster.h"
 
 #include "ir/op_access.h"
 #include "ir/part.h"
 #include "select/plan.h"
+#include "select/reads.h"
 #include "support/remark.h"
 
 /* The global memory that the program writes: arguments and workspace tensors. */
@@ -97,23 +98,27 @@ bool cluster_publishes(const Program *p)
     return w.shared;
 }
 
-static bool plan_mbarrier(Module *m, const Op *op, unsigned sm, Plan *plan)
+static bool plan_sync(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
     (void)m, (void)sm;
     const Program *p = op->parent->program;
-    plan->mbarrier = (MbarrierPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
-                                    .publishes = program_has_remote(p) && cluster_publishes(p)};
+    plan->sync = (SyncPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
+                            .publishes = program_has_remote(p) && cluster_publishes(p),
+                            .reads = !op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER) &&
+                                     reads_may_be_in_flight(op)};
     return true;
 }
 
-static void remark_mbarrier(Module *m, const Op *op, const Plan *plan)
+static void remark_sync(Module *m, const Op *op, const Plan *plan)
 {
-    if (plan->mbarrier.remote && plan->mbarrier.publishes)
+    if (plan->sync.remote && plan->sync.publishes)
         REMARK(m, op, ArriveFenced, R(op_info[op->code].name));
-    else if (plan->mbarrier.remote)
+    else if (plan->sync.remote)
         REMARK(m, op, ArriveUnfenced, R(op_info[op->code].name));
+    if (plan->sync.reads)
+        REMARK(m, op, ReadsFenced, R(op_info[op->code].name));
 }
 
-const Planner planner_mbarrier = {
-    .family = PLAN_mbarrier, .plan = plan_mbarrier, .remark = remark_mbarrier,
+const Planner planner_sync = {
+    .family = PLAN_sync, .plan = plan_sync, .remark = remark_sync,
 };

@@ -4,11 +4,13 @@
 
 #include "ir/ir.h"
 
-/* How an mbarrier_arrive or mbarrier_wait is compiled. */
-typedef struct MbarrierPlan {
+/* How an arrival, a wait or a barrier is compiled. */
+typedef struct SyncPlan {
     bool remote;        /* an arrival at another block's mbarrier */
     bool publishes;     /* it orders what threads wrote, for other blocks of the cluster */
-} MbarrierPlan;
+    bool reads;         /* behind a fence: threads may have reads in flight of memory that the
+                           copy unit writes (select/reads.h) */
+} SyncPlan;
 
 /* Returns true when threads of one block of a cluster may read, or write again, what those of
  * another have written: shared memory that load_shared reads by rank, or global memory that

@@ -42,7 +42,7 @@ struct Plan {
         Access atomic;
         CopyPlan copy;
         BulkPlan bulk;
-        MbarrierPlan mbarrier;
+        SyncPlan sync;
         DotPlan dot;
         WgmmaPlan wgmma;
         DrainPlan drain;

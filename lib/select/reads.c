@@ -1,0 +1,85 @@
+#include "select/reads.h"
+
+#include "ir/loop.h"
+#include "ir/op_access.h"
+#include "ir/part.h"
+#include "select/bulk.h"
+
+typedef enum Found {
+    FOUND_NOTHING,
+    FOUND_ORDER,    /* an arrival or a barrier, with a fence of its own where it needs one */
+    FOUND_READ
+} Found;
+
+typedef struct CopySearch {
+    const Value *memory;
+    bool found;
+} CopySearch;
+
+static bool find_copy(Op *op, void *data)
+{
+    CopySearch *s = data;
+    s->found = op->code == OP_copy_async_bulk &&
+               memory_may_meet(memory_root(op_memory_operand(op)), s->memory);
+    return !s->found;
+}
+
+static bool is_copied_to(const Program *p, const Value *memory)
+{
+    CopySearch s = {.memory = memory_root(memory)};
+    region_walk(p->body, find_copy, &s);
+    return s.found;
+}
+
+/* Returns true for an op by which threads read what bulk copies write. */
+static bool reads_copies(const Op *op)
+{
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_is_async(op) ? 0 : op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++)
+        if (accesses[i].mode != MODE_WRITE && accesses[i].tile.memory->type->kind == TYPE_SHARED &&
+            is_copied_to(op->parent->program, accesses[i].tile.memory))
+            return true;
+    return false;
+}
+
+static bool is_ordering(const Op *op)
+{
+    return op_is_barrier(op) || op_sync(op) == SYNC_ARRIVE;
+}
+
+static bool threads_meet(ThreadRange a, ThreadRange b)
+{
+    return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
+/* Returns what `threads` do last in the ops up to `op`. An order inside a region ends nothing:
+ * the region may not run. */
+static Found find_last(const Op *op, ThreadRange threads)
+{
+    for (; op; op = op->prev) {
+        if (is_ordering(op))
+            return FOUND_ORDER;
+        if (reads_copies(op))
+            return FOUND_READ;
+        for (unsigned i = 0; i < op->region_count; i++)
+            if (threads_meet(region_threads(op->regions[i]), threads) &&
+                find_last(op->regions[i]->last, threads) == FOUND_READ)
+                return FOUND_READ;
+    }
+    return FOUND_NOTHING;
+}
+
+bool reads_may_be_in_flight(const Op *op)
+{
+    ThreadRange threads = region_threads(op->parent);
+    Found found = find_last(op->prev, threads);
+    for (const Op *around = op->parent->parent; found == FOUND_NOTHING && around;
+         around = around->parent->parent) {
+        if (op_is_loop(around))
+            found = find_last(around->regions[0]->last, threads);
+        if (found == FOUND_NOTHING)
+            found = find_last(around->prev, threads);
+    }
+    return found == FOUND_READ;
+}

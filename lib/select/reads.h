@@ -1,0 +1,19 @@
+/* Reads of shared memory that threads have begun when they say that others may write there.
+ *
+ *     %x = load_shared %ring[%s, 0] : ..
+ *     mbarrier_arrive %empty[%s]              // the copy unit may fill slot %s again
+ *
+ * An arrival does not wait for loads whose results nothing has used so far, and the copy unit
+ * overtakes them: on an H200 a slot was filled again before it was read (bench/results/NOTES.md).
+ * A fence of the async proxy between them keeps their order (PTX ISA, memory consistency model:
+ * proxy-preserved base causality order). */
+#ifndef TILUS_SELECT_READS_H
+#define TILUS_SELECT_READS_H
+
+#include "ir/ir.h"
+
+/* Returns true when threads that run `op`, an arrival or a barrier, may have reads in flight of
+ * shared memory that bulk copies write, no earlier arrival or barrier being between. */
+bool reads_may_be_in_flight(const Op *op);
+
+#endif
