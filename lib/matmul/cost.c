@@ -169,8 +169,9 @@ static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                          const MatmulDevice *d)
 {
     const double clocks_a_us = 1600, of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180,
-                 fixed_us = 6, row_us = 0.1, zeros_more = 1.07, stages_more = 1.07, of_floor = 1.12;
-    enum { LEAST_ROWS = 48, BEST_STAGES = 4, NARROW = 64 };
+                 fixed_us = 6, row_us = 0.1, zeros_more = 1.07, stages_more = 1.04,
+                 stores_more = 1.05, of_floor = 1.12;
+    enum { LEAST_ROWS = 48, BEST_STAGES = 4, NARROW = 64, BEST_STORED = 32 };
     double rows = 8 * c->tiles, tiles = ceil((double)m / rows);
     double iterations = wgmma_iterations(s, c, tiles, d->multiprocessors);
     double clocks = of_row * rows + of_iteration +
@@ -178,7 +179,8 @@ static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                     (c->scale_weights && rows <= NARROW ? of_weights : 0);
     double us = iterations * clocks / clocks_a_us;
     us *= (s->zeros != TILUS_ZEROS_NONE ? zeros_more : 1) *
-          (c->stages != BEST_STAGES ? stages_more : 1);
+          (c->stages != BEST_STAGES ? stages_more : 1) *
+          (rows > NARROW && matmul_stored_rows(s, c) < BEST_STORED ? stores_more : 1);
     us += fixed_us + row_us * rows + parts_time(s, c, tiles, d->multiprocessors);
     return fmax(us, of_floor * matmul_floor(s, m, d));
 }
