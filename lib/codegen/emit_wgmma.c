@@ -40,6 +40,7 @@ static LLVMValueRef first_address(Codegen *cg, const Value *v)
 static LLVMValueRef uniform_address(Codegen *cg, Lowered *l, const Value *v)
 {
     LLVMBasicBlockRef block = LLVMGetInsertBlock(cg->builder);
+    LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(cg->builder);
     LLVMValueRef next = LLVMGetNextInstruction(l->value);
     if (l->uniform)
         return l->uniform;
@@ -49,6 +50,7 @@ static LLVMValueRef uniform_address(Codegen *cg, Lowered *l, const Value *v)
         LLVMPositionBuilderAtEnd(cg->builder, LLVMGetInstructionParent(l->value));
     l->uniform = product_uniform(cg, first_address(cg, v));
     LLVMPositionBuilderAtEnd(cg->builder, block);
+    LLVMSetCurrentDebugLocation2(cg->builder, line);      /* which a place before `next` changes */
     return l->uniform;
 }
 
