@@ -436,12 +436,19 @@ static void add_number(ParameterList *list, bool wanted, const char *key, const 
         list->items[list->count++] = (Parameter){key, tag, DTYPE_none, number, false};
 }
 
+/* Returns ZERO_SHIFT: f16 has 11 bits times its least number in equal steps, bf16 8. */
+static int zero_shift(const MatmulSpec *s)
+{
+    return s->product == DTYPE_bf16 ? 0 : 3;
+}
+
 /* Returns A_SUM_SCALE: sums of A are multiplied by zero points whose codes are T's subnormals,
- * times T's least number, and four lanes add up the same products. */
-static int sum_scale(const MatmulSpec *s)
+ * times T's least number. Four lanes add up the same products, by wgmma all of k of them differ. */
+static int sum_scale(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { LEAST_F16 = -24, LEAST_BF16 = -133, LANES = 2 };
-    return s->deferred_scale - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) - LANES;
+    return s->deferred_scale - (s->product == DTYPE_bf16 ? LEAST_BF16 : LEAST_F16) -
+           (matmul_by_wgmma(c) ? zero_shift(s) : LANES);
 }
 
 /* Returns EXPERTS, the threads' share of offsets: a power of two, few of which there are. */
@@ -519,7 +526,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, only, "DEFERRED_SCALE", NULL, 0);
     add_deferred_scale(&l, prepare || product, s, c, product);
     add_number(&l, prepare || product, "ZEROS_BY_MMA", "i", zeros_by_mma);
-    add_number(&l, (prepare || in_blocks) && zeros_by_mma, "A_SUM_SCALE", NULL, sum_scale(s));
+    add_number(&l, (prepare || in_blocks) && zeros_by_mma, "A_SUM_SCALE", NULL,
+               sum_scale(s, c));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
     add_number(&l, product, "WARPS_N", "x", c->warps_n);
     add_number(&l, product, "WARPS_K", "w", c->warps_k);
@@ -555,6 +563,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     ParameterList l = {.count = 0};
     bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
     bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS;
+    bool zeros_by_mma = matmul_zeros_by_mma(s, c);
     add_type(&l, true, "W", "", product ? s->stored : s->codes);
     add_type(&l, true, "U", NULL, s->codes);
     add_type(&l, true, "A", "", s->activations);
@@ -566,6 +575,9 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "GROUP", "g", s->group);
     add_number(&l, product, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
+    add_number(&l, zeros_by_mma, "ZEROS_BY_MMA", "i", 1);
+    add_number(&l, zeros_by_mma && product, "ZERO_SHIFT", NULL, zero_shift(s));
+    add_number(&l, zeros_by_mma && !product, "A_SUM_SCALE", NULL, sum_scale(s, c));
     add_deferred_scale(&l, true, s, c, product);
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);

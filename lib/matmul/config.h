@@ -85,7 +85,7 @@ typedef struct MatmulSpec {
     FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
                                    evenly; 0: one block a tile */                              \
     FIELD(zeros_by_mma, lifted) /* integer zero points: an fma for each sum; 1: an mma for 16  \
-                                   rows */                                                     \
+                                   rows, by wgmma 16 of k more */                              \
     FIELD(register_reallocation, lending)   /* all warps keep their registers; 1: warps that   \
                                                copy give theirs up (setmaxnreg) */
 
@@ -238,6 +238,9 @@ bool matmul_stores_by_copies(const MatmulSpec *spec);
 /* Returns true where zero points are added by mma: they are integers, and A is pre-arranged, as
  * `zeros_by_mma` asks; sums of A are in the range of the product's type. */
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Returns the elements that @arrange makes of 128 of k: with zero points by mma also sums of A. */
+int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns REGISTERS, those of a thread that multiplies after setmaxnreg; 0: none are
  * reallocated. */

@@ -329,7 +329,7 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
             MATMUL_PACKED_K, plan->packed.size, s->experts ? "an expert" : "in all");
 }
 
-static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m)
+static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m, bool zeros)
 {
     if (p->tiles) {
         fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %"
@@ -338,10 +338,10 @@ static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t
                 c->config.scale_weights ? "weights" : "sums", p->blocks, p->tiles);
         return;
     }
-    fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %" PRId64
+    fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s%s; %" PRId64
             " blocks, %" PRId64 " whole tiles of each\n", m, c->config.warps_n * c->config.rows,
             8 * c->config.tiles, c->config.stages, c->config.scale_weights ? "weights" : "sums",
-            p->blocks, p->whole);
+            zeros ? ", zero points by mma" : "", p->blocks, p->whole);
 }
 
 static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
@@ -349,7 +349,7 @@ static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
     const Choice *c = plan_choice(plan, m);
     const Product p = product_of(plan, c, m);
     if (matmul_by_wgmma(&c->config)) {
-        describe_wgmma(out, c, &p, m);
+        describe_wgmma(out, c, &p, m, matmul_zeros_by_mma(&plan->spec, &c->config));
         return;
     }
     fprintf(out, "m = %" PRId64 ": %d x %d warps, %d k-tiles a stage, %d stages, %d tiles of %d "

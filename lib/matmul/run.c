@@ -105,7 +105,7 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
                        split ? tiles * columns * split : tiles * iterations);
     int64_t bytes = dtype_bits(plan->spec.product) / 8;
     place_plain_a(plan, &p, m);
-    p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * MATMUL_PACKED_K * bytes);
+    p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * matmul_arranged_k(&plan->spec, c) * bytes);
     p.row_scales = place(&p.size, matmul_is_a8(&plan->spec) ? at_most(p.rows, m) * 4 : 0);
     if (split)
         share_parts(&p, tiles * columns, split, c->warps_n * c->rows * tile * 4);

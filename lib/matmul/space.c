@@ -15,12 +15,18 @@ bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
     bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
                     (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
     return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights &&
-           !spec->wide_range;
+           !spec->wide_range && !matmul_is_a8(spec);
 }
 
 bool matmul_by_wgmma(const MatmulConfig *c)
 {
     return c->prearranged_a == PREARRANGED_ROWS;
+}
+
+int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { SUMS = 16 };
+    return MATMUL_PACKED_K + (matmul_zeros_by_mma(spec, c) ? SUMS : 0);
 }
 
 MatmulProgram matmul_product_program(const MatmulConfig *c)
@@ -196,7 +202,7 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
     enum { ALIGN = 1024 };
-    int64_t bytes_of_row = MATMUL_PACKED_K * dtype_bits(spec->product) / 8;
+    int64_t bytes_of_row = matmul_arranged_k(spec, c) * dtype_bits(spec->product) / 8;
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
     int64_t rows = (int64_t)c->stages * 8 * c->tiles * bytes_of_row;
     if (spec->experts)
@@ -354,7 +360,7 @@ static bool is_valid_wgmma(const MatmulConfig *c)
     enum { TILE_N = 256, STAGES_LEAST = 2 };
     return c->warps_n == TILE_N / c->rows && c->warps_k == 1 && c->stage_k_tiles == 1 &&
            c->columns == 8 && is_one_of(c->tiles, wgmma_tiles) &&
-           c->stages >= STAGES_LEAST && c->per_sm == 1 && !c->zeros_by_mma &&
+           c->stages >= STAGES_LEAST && c->per_sm == 1 &&
            c->register_reallocation;
 }
 
@@ -364,16 +370,25 @@ static bool has_epilogue_by_wgmma(const MatmulSpec *s)
     return !s->multiply || s->experts;
 }
 
-/* Returns true where @matmul_wgmma has scales as the configuration says: on sums of 128 of k or
- * more without zero points, in registers beside the tile's sums; or on weights. */
+/* Returns true where @matmul_wgmma has registers for integer zero points beside sums of groups. */
+static bool has_zeros_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { TILES_MOST = 6 };
+    return s->zeros == TILUS_ZEROS_INTEGER && !s->experts && matmul_zeros_by_mma(s, c) &&
+           c->tiles <= TILES_MOST;
+}
+
+/* Returns true where @matmul_wgmma has scales as the configuration says: on sums of 128 of k, in
+ * registers beside the tile's sums, or of all of k without zero points; or on weights. */
 static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { TILES_WITH_GROUPS = 8 };
     if (matmul_is_a8(s))
         return !c->scale_weights;
-    return c->scale_weights ||
-           (s->zeros == TILUS_ZEROS_NONE && s->offset == 0 &&
-            (s->group == 0 || (s->group == MATMUL_PACKED_K && c->tiles <= TILES_WITH_GROUPS)));
+    bool centred = s->zeros != TILUS_ZEROS_NONE || s->offset > 0;
+    return c->scale_weights || (s->group == 0 && !centred) ||
+           (s->group == MATMUL_PACKED_K &&
+            (centred ? has_zeros_by_wgmma(s, c) : c->tiles <= TILES_WITH_GROUPS));
 }
 
 static bool is_flag(int value)
@@ -541,6 +556,8 @@ static void visit_wgmma(const Space *s, MatmulConfig c)
     c.warps_k = c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
     c.prearranged_a = PREARRANGED_ROWS;
     c.columns = 8;
+    c.zeros_by_mma = s->spec->zeros == TILUS_ZEROS_INTEGER;
+    c.zeros_by_mma = matmul_zeros_by_mma(s->spec, &c);
     for (const int *count = matmul_is_a8(s->spec) ? a8_stages : stages; *count >= 0; count++)
         for (int halved = 0; halved <= 1; halved++) {
             c.stages = *count;

@@ -13,6 +13,7 @@ CHECKS = ["--check-races"] if ENGINE == "cpu" else []
 K, N, M = 384, 264, 72
 SUMS = ["DEFERRED_SCALE=-21"]
 WEIGHTS = ["SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"]
+BY_MMA = ["ZEROS_BY_MMA=1", "A_SUM_SCALE=0"]
 SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
 
 # Parameters of both products, and of the new one alone.
@@ -26,6 +27,7 @@ CASES = [
     (WEIGHTS, ["BM=96", "STAGES=2"], 2),
     (WEIGHTS, ["BM=16", "STAGES=2", "SPLIT=3"], 4),
     (SUMS, ["BM=32", "STAGES=2", "SPLIT=1"], 3),
+    (SUMS + ["ZERO=1", "C=f32"], ["BM=48", "STAGES=2"] + BY_MMA, 3),
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], ["BM=64"], 2),
 ] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), ["BM=32", "STAGES=2"], 2)
      for w in ("u1", "u2", "u3", "i4", "u5", "u7", "u8", "f4e2m1", "f6e3m2")]
@@ -83,7 +85,9 @@ def check(kernels, both, own, blocks):
          "c": "undef(m*n)", **sizes, "blocks": blocks_of_mma, "share": slices, "extra": 0},
         ["a", "bias", "residual", "c"])
     del sizes["n"]
-    run(new, "arrange", both, {"a": "@a.bin", "prearranged": f"undef({M * slices * 128})", **sizes}, ["prearranged"])
+    by_mma = [p for p in own if p in BY_MMA]
+    run(new, "arrange", both + by_mma,
+        {"a": "@a.bin", "prearranged": f"undef({M * slices * (144 if by_mma else 128)})", **sizes}, ["prearranged"])
     sizes = {"m": M, "n": N, "slices": slices}
     tiles = -(-M // bm) * -(-N // 256)
     split = value("SPLIT", 0)
