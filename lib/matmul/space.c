@@ -456,20 +456,56 @@ static bool shares_a_evenly(const MatmulSpec *s, const MatmulConfig *c)
            steps / lanes * VECTOR <= ELEMENTS_MAX;
 }
 
-/* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer so, with one 4 % less. */
-void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+/* Returns the blocks that run at once on a multiprocessor where all have as many. */
+static int blocks_at_once(const MatmulSpec *s, const MatmulConfig *c, const MatmulDevice *device)
 {
-    MatmulConfig in_blocks = *c;
-    in_blocks.prearranged_a = ARRANGED_IN_BLOCKS;
-    bool pre_arranged = c->prearranged_a > 0 && !matmul_by_wgmma(c) && c->stages > 0;
-    if (!pre_arranged || c->columns > 1 || s->experts ||
-        s->batch_invariant || !shares_a_evenly(s, c))
-        return;
     int64_t blocks = matmul_blocks(s, c, device->multiprocessors);
     int needed = (int)ceil_div_i64(blocks, device->multiprocessors);
     int resident = matmul_resident(s, c, device);
-    if (matmul_resident(s, &in_blocks, device) >= (needed < resident ? needed : resident))
+    return needed < resident ? needed : resident;
+}
+
+/* Has a block arrange A where as many blocks have room for it. False: they have not. */
+static bool arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+{
+    MatmulConfig in_blocks = *c;
+    in_blocks.prearranged_a = ARRANGED_IN_BLOCKS;
+    bool has_room = shares_a_evenly(s, c) &&
+                    matmul_resident(s, &in_blocks, device) >= blocks_at_once(s, c, device);
+    if (has_room)
         *c = in_blocks;
+    return has_room;
+}
+
+/* Joins two blocks of a multiprocessor along n, so that A is there once, and halves stages of more than
+ * one k-tile. False: there are not two, or one does not fit. */
+static bool join_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+{
+    enum { BLOCKS = 2, WARPS_MAX = 8 };
+    MatmulConfig joined = *c;
+    joined.warps_n *= BLOCKS;
+    joined.per_sm /= BLOCKS;
+    if (joined.stage_k_tiles > 1) {
+        joined.stage_k_tiles /= 2;
+        joined.stages *= 2;
+    }
+    if (blocks_at_once(s, c, device) != BLOCKS || joined.warps_n * joined.warps_k > WARPS_MAX ||
+        !matmul_config_fits(s, &joined, device))
+        return false;
+    *c = joined;
+    return true;
+}
+
+/* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer so, with one 4 % less. */
+void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+{
+    MatmulConfig joined = *c;
+    bool pre_arranged = c->prearranged_a > 0 && !matmul_by_wgmma(c) && c->stages > 0;
+    if (!pre_arranged || c->columns > 1 || s->experts || s->batch_invariant)
+        return;
+    if (!arrange_in_blocks(s, c, device) && join_blocks(s, &joined, device) &&
+        arrange_in_blocks(s, &joined, device))
+        *c = joined;
 }
 
 /* ---- the space -------------------------------------------------------- */

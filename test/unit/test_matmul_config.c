@@ -638,6 +638,31 @@ static void see(void *data, const MatmulConfig *c)
     seen->count++;
 }
 
+/* Blocks arrange A where as many of them have room for it, or where two of a multiprocessor become one that has. */
+static void test_arranged_in_blocks(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t k, n;
+        MatmulConfig before, after;
+    } cases[] = {
+        {8192, 8192, {32, 2, 2, 4, 4, 1, 1, 2, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 1, 1, 4, 0, 0, 0, 0}},
+        {28672, 8192, {32, 1, 4, 4, 2, 1, 1, 2, 0, 0, 0, 0}, {32, 2, 4, 2, 4, 1, 1, 4, 0, 0, 0, 0}},
+        {28672, 8192, {32, 1, 4, 4, 2, 1, 1, 2, 0, 2, 0, 0}, {32, 2, 4, 2, 4, 1, 1, 4, 0, 1, 0, 0}},
+        {28672, 8192, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
+        {28672, 8192, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
+        {8192, 8192, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}},
+    };
+    MatmulDevice device = h200();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = cases[i].n,
+                                                      .k = cases[i].k, .group = 128});
+        MatmulConfig c = cases[i].before;
+        matmul_arrange_in_blocks(&s, &c, &device);
+        assert_memory_equal(&c, &cases[i].after, sizeof c);
+    }
+}
+
 /* Where threads that multiply get more by it than as many as all have. */
 static void test_lending(void **state)
 {
@@ -779,7 +804,8 @@ int main(void)
         cmocka_unit_test(test_scales_of_16),
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_lending),
+        cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_arranged_in_blocks),
+        cmocka_unit_test(test_lending),
         cmocka_unit_test(test_space_of_options),  cmocka_unit_test(test_groups),
         cmocka_unit_test(test_wide_range),
         cmocka_unit_test(test_wide_range_of_f8e5m2),
