@@ -88,7 +88,10 @@ void matmul_table_free(MatmulTable *table)
 
 /* ---- which tunings count ---------------------------------------------- */
 
-enum { BUCKET_ONE_TILE = 8 };   /* up to which configurations differ by their columns only */
+enum {
+    BUCKET_ONE_TILE = 8,    /* up to which configurations differ by their columns only */
+    BUCKET_WGMMA = 32,      /* from which the model takes products by wgmma: below mma is as fast */
+};
 
 typedef struct Query {
     const MatmulTable *table;
@@ -195,11 +198,13 @@ typedef struct Best {
     MatmulChoice choice;
 } Best;
 
-/* Returns the time to expect of the query's problem: as far from the read floor. */
+/* Returns the time to expect of the query's problem: as far from the read floor. From BUCKET_WGMMA on
+ * fewer bytes take no less time, as multiplications bind. */
 static double expect_time(const MatmulTuning *t, const Query *q)
 {
-    return t->us * (matmul_floor(q->spec, q->bucket, q->device) /
-                    matmul_floor(&t->spec, t->m, q->device));
+    double us = t->us * (matmul_floor(q->spec, q->bucket, q->device) /
+                         matmul_floor(&t->spec, t->m, q->device));
+    return q->bucket >= BUCKET_WGMMA ? fmax(us, t->us) : us;
 }
 
 /* Has scales act on weights in what was measured with scales on sums. Floats, which take more
@@ -262,9 +267,6 @@ typedef struct Search {
     bool by_wgmma;              /* nothing else */
     Best best;
 } Search;
-
-/* The least bucket for which the model takes products by wgmma: below it mma is as fast. */
-enum { BUCKET_WGMMA = 32 };
 
 /* Considers a configuration: by wgmma; or, unless the search leaves others out, without zero
  * points by mma and register reallocation, of which the model knows no times. */

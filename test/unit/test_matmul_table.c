@@ -201,6 +201,19 @@ static void test_expected_time(void **state)
     matmul_table_free(t);
 }
 
+/* Fewer bytes take no less time where multiplications bind. */
+static void test_expected_time_of_many_rows(void **state)
+{
+    (void)state;
+    const Problem u4 = {"u4", 128, "none", 512, 1024, "Test"};
+    MatmulTable *t = table_of((char *[]){json_of_problem(matmul_template_hash(), u4, 32, 64, 4, 5)}, 1);
+    MatmulSpec u3 = spec_of("u3", TILUS_ZEROS_NONE, 512, 1024);
+    MatmulSpec u5 = spec_of("u5", TILUS_ZEROS_NONE, 512, 1024);
+    assert_true(choose(t, &u3, 64, 32, "Test").us == 5);
+    assert_true(choose(t, &u5, 64, 32, "Test").us > 5);
+    matmul_table_free(t);
+}
+
 /* The user's tunings of another type are not better than those built in of the same one. */
 static void test_user_of_other_type(void **state)
 {
@@ -567,7 +580,8 @@ int main(void)
         cmocka_unit_test(test_groups_of_32),
         cmocka_unit_test(test_exact),       cmocka_unit_test(test_preferences),
         cmocka_unit_test(test_other_types), cmocka_unit_test(test_other_groups),
-        cmocka_unit_test(test_expected_time), cmocka_unit_test(test_user_of_other_type),
+        cmocka_unit_test(test_expected_time), cmocka_unit_test(test_expected_time_of_many_rows),
+        cmocka_unit_test(test_user_of_other_type),
         cmocka_unit_test(test_passed_over), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_rows_of_buckets),
         cmocka_unit_test(test_rows_of_tuned_buckets), cmocka_unit_test(test_exact_zeros),
