@@ -50,9 +50,9 @@ def square_cases(kind, file, programs):
         yield Case(kind, name, file, programs, {"CAUSAL": int(causal == "c"), **tuned}, {"rows": int(rows)})
 
 
-def few(splits, combined):
-    """The parameter of @combine for few splits, as the library has it."""
-    return {"COMBINED": combined} if 1 < splits <= 8 else {}
+def combined(splits, counts):
+    """The parameter of @combine for so many splits, as the library has it: `counts` are the most splits of each."""
+    return next(({"COMBINED": value} for most, value in counts.items() if 1 < splits <= most), {})
 
 
 def decode_cases():
@@ -61,14 +61,14 @@ def decode_cases():
         for (cache, defines), splits in zip(CACHES.items(), of_caches):
             programs = ("attend", "combine") if cache == "f16" else ("attend", "combine", "append")
             yield Case("decode", f"{name}-{cache}", "attention_decode.tilus", programs,
-                       defines | few(splits, 8) | {"GROUP": heads // of_k},
+                       defines | combined(splits, {8: 8, 32: 32}) | {"GROUP": heads // of_k},
                        {"batch": batch, "tokens": tokens, "heads": heads, "kv_heads": of_k, "splits": splits})
 
 
 def batch_cases():
     """Cases that are named after sequences and tokens."""
     for name, splits in LATENT.items():
-        yield Case("mla", name, "mla.tilus", ("mla", "combine"), few(splits, 4), sizes(name) | {"splits": splits})
+        yield Case("mla", name, "mla.tilus", ("mla", "combine"), combined(splits, {8: 4}), sizes(name) | {"splits": splits})
     for name in MAMBA:
         yield Case("chunk_state", name, "mamba2_states_sm90.tilus", ("chunk_state",), {}, sizes(name))
     for name, each in MAMBA.items():

@@ -158,9 +158,12 @@ static AttentionChoice choose_schedule(const tilus_attention_plan *plan,
 
 /* ---- decoding ----------------------------------------------------------- */
 
-int attention_combine_kernel(int64_t splits)
+int attention_combine_kernel(const tilus_attention_plan *plan, int64_t splits)
 {
-    return splits <= ATTENTION_FEW ? ATTENTION_K_COMBINE_FEW : ATTENTION_K_COMBINE;
+    if (splits <= ATTENTION_FEW)
+        return ATTENTION_K_COMBINE_FEW;
+    bool some = splits <= ATTENTION_SOME && plan->problem.kind == TILUS_ATTENTION_DECODE;
+    return some ? ATTENTION_K_COMBINE_SOME : ATTENTION_K_COMBINE;
 }
 
 /* Returns the microseconds of @combine, and of the partial sums that it reads. */
@@ -268,6 +271,6 @@ void attention_mark(const tilus_attention_plan *plan, const AttentionChoice *cho
     for (int i = 0; i < ATTENTION_KERNELS; i++)
         used[i] = forward ? plan->kernels[i] && is_used(choice, i)
                           : i == ATTENTION_K_ATTEND ||
-                                (i == attention_combine_kernel(choice->splits) &&
+                                (i == attention_combine_kernel(plan, choice->splits) &&
                                  choice->splits > 1);
 }

@@ -25,7 +25,8 @@ enum {
     ATTENTION_LENGTH_MAX = 1 << 30,
     ATTENTION_GRID_MAX = 65535,
     ATTENTION_SPLITS_MAX = 1024,
-    ATTENTION_FEW = 8               /* splits, whose parts need few registers of @combine */
+    ATTENTION_FEW = 8,              /* splits, whose parts need few registers of @combine .. */
+    ATTENTION_SOME = 32             /* .. or half of what it takes for more */
 };
 
 /* ---- kernels ------------------------------------------------------------ */
@@ -56,6 +57,7 @@ enum {
     ATTENTION_K_COMBINE,
     ATTENTION_K_APPEND,             /* decode */
     ATTENTION_K_COMBINE_FEW,        /* of at most ATTENTION_FEW splits */
+    ATTENTION_K_COMBINE_SOME,       /* decode: of at most ATTENTION_SOME */
     ATTENTION_K_DELTA = ATTENTION_K_COMBINE_FEW,    /* in the order of their launches */
     ATTENTION_K_BACKWARD,
     ATTENTION_K_DQ,
@@ -129,7 +131,7 @@ int attention_forward_kernel(const AttentionChoice *choice);
 int attention_arrange_kernel(const AttentionChoice *choice);
 
 /* Returns the number of the kernel that adds up the parts of more than one split. */
-int attention_combine_kernel(int64_t splits);
+int attention_combine_kernel(const tilus_attention_plan *plan, int64_t splits);
 
 /* Returns the columns of a tile of the choice. */
 int attention_tile(const tilus_attention_plan *plan, const AttentionChoice *choice);

@@ -168,6 +168,8 @@ static void put_combine(const tilus_attention_plan *plan, int i, Kernel *k)
     put_number(k, "D", plan->problem.value_dim);
     if (i == ATTENTION_K_COMBINE_FEW)
         put_number(k, "COMBINED", latent ? 4 : ATTENTION_FEW);
+    if (i == ATTENTION_K_COMBINE_SOME)
+        put_number(k, "COMBINED", ATTENTION_SOME);
 }
 
 static void put_latent(const tilus_attention_plan *plan, Kernel *k)
@@ -188,8 +190,8 @@ static bool has_kernel(const tilus_attention_plan *plan, int i)
         return p->gradients;
     if (p->kind == TILUS_ATTENTION_FORWARD)
         return i + 1 != TILUS_ATTENTION_FOLDED || (p->causal && !p->window && !p->ragged);
-    return i <= ATTENTION_K_COMBINE_FEW &&
-           (i != ATTENTION_K_APPEND || p->kind == TILUS_ATTENTION_DECODE);
+    bool of_decode = i == ATTENTION_K_APPEND || i == ATTENTION_K_COMBINE_SOME;
+    return i <= ATTENTION_K_COMBINE_SOME && (!of_decode || p->kind == TILUS_ATTENTION_DECODE);
 }
 
 /* Writes kernel i of the plan; its name begins with that of the program and ends with that of the
@@ -205,10 +207,10 @@ static void describe_kernel(const tilus_attention_plan *plan, int i, Kernel *k)
         put_gradients(plan, i, k);
     else if (forward)
         put_forward(plan, i, k);
-    else if (i == ATTENTION_K_COMBINE || i == ATTENTION_K_COMBINE_FEW)
-        put_combine(plan, i, k);
     else if (i == ATTENTION_K_APPEND)
         put_append(plan, k);
+    else if (i >= ATTENTION_K_COMBINE && i <= ATTENTION_K_COMBINE_SOME)
+        put_combine(plan, i, k);
     else
         (plan->problem.kind == TILUS_ATTENTION_LATENT ? put_latent : put_attend)(plan, k);
     memcpy(tags, k->name, sizeof tags);

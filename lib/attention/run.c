@@ -108,7 +108,7 @@ static KernelLaunch combine_launch(const tilus_attention_plan *plan, const tilus
                                    const tilus_attention_shape *s, int64_t splits,
                                    const Space *space)
 {
-    KernelLaunch l = {.kernel = plan->kernels[attention_combine_kernel(splits)]};
+    KernelLaunch l = {.kernel = plan->kernels[attention_combine_kernel(plan, splits)]};
     set_parts(&l, c, space);
     l.args[ATTENTION_ARGUMENT_o].pointer = c->o;
     l.args[ATTENTION_ARGUMENT_rows].integer = s->batch * plan->problem.heads;

@@ -827,7 +827,8 @@ static void lists_kernels(void **state)
          "combine-f16-d128-sm_90a\tcombine\tT=f16 D=128\n"
          "append-f16-f8e4m3-d128-page64-heads_first-plain-most448-sm_90a\tappend\tT=f16 C=f8e4m3 "
          "D=128 PAGE=64 HEADS_FIRST=1 PLAIN=1 MOST=448\n"
-         "combine-f16-d128-combined8-sm_90a\tcombine\tT=f16 D=128 COMBINED=8\n"},
+         "combine-f16-d128-combined8-sm_90a\tcombine\tT=f16 D=128 COMBINED=8\n"
+         "combine-f16-d128-combined32-sm_90a\tcombine\tT=f16 D=128 COMBINED=32\n"},
         {{.kind = TILUS_ATTENTION_LATENT, .heads = 1, .finite = true},
          "mla-f16-sm_90a\tmla\tT=f16\ncombine-f16-d512-sm_90a\tcombine\tT=f16 D=512\n"
          "combine-f16-d512-combined4-sm_90a\tcombine\tT=f16 D=512 COMBINED=4\n"}};

@@ -203,10 +203,18 @@ static void few_splits_take_few_registers(void **state)
     (void)state;
     Session s = open_session("h200", (tilus_attention_problem){.kind = TILUS_ATTENTION_DECODE,
                                                                .heads = 4});
-    const tilus_attention_shape eight = decode_shape(8), nine = decode_shape(9);
-    assert_true(has_kernel(&s, &eight, "COMBINED=8"));
-    assert_true(has_kernel(&s, &nine, "combine-"));
-    assert_false(has_kernel(&s, &nine, "COMBINED"));
+    const struct {
+        int splits;
+        const char *combined;
+    } cases[] = {
+        {8, "COMBINED=8\n"}, {9, "COMBINED=32\n"}, {32, "COMBINED=32\n"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const tilus_attention_shape shape = decode_shape(cases[i].splits);
+        assert_true(has_kernel(&s, &shape, cases[i].combined));
+    }
+    const tilus_attention_shape more = decode_shape(33);
+    assert_true(has_kernel(&s, &more, "combine-"));
+    assert_false(has_kernel(&s, &more, "COMBINED"));
     close_session(&s);
 }
 
