@@ -150,7 +150,7 @@ class Gallery(Torch):
         self._prefill = self._make("attention_sm90", "attention", D=m.head, CAUSAL=1, TOKENS=1, SOFTCAP=int(m.softcap > 0))
         self._gated = self._make("silu_mul", "silu_mul", GELU=int(m.gelu))
         self.dummy = {}
-        small = {"WARPS": 2, "BN": 32} if m.head > 128 else {}
+        small = {"WARPS": 2, "BN": 32} if m.head > 128 else {"BN": 32}
         self._steps = {splits: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
                                           CAP=m.softcap, SPLITS=splits, **heads, **small) for splits in (8, 4, 2, 1)}
         self._routers = {tokens: self._make("router", "router", T=tokens, E=m.experts, TOP=m.top, WARPS=warps)
