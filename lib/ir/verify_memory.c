@@ -391,7 +391,7 @@ bool verify_copy_async(Module *m, const Op *op)
 static bool verify_bulk_selection(Module *m, const Op *op)
 {
     const Attr *via = op_attr(op, ATTR_VIA);
-    return !via || via->word == VIA_tensor ||
+    return !via || via->word == VIA_tensor || via->word == VIA_bulk ||
            diag_error(m->diag, op->loc, "%s cannot go via %s", op_info[op->code].name,
                       via_info[via->word].spelling);
 }

@@ -170,11 +170,17 @@ static bool is_fenced(const Op *op, BulkFence fence)
 /* ---- plans -------------------------------------------------------------------- */
 
 /* Chooses between one cp.async.bulk, which `plan` describes and for which `why` is NULL, and
- * a map: false after an error. A tile that bulk has to check goes by a map where it can. */
+ * a map: false after an error. A tile that bulk has to check goes by a map where it can, unless
+ * the text says `via = bulk`. */
 static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
 {
     const char *no_map;
     bool asked = op_via(op) == VIA_tensor;
+    if (op_via(op) == VIA_bulk) {
+        plan->why = "the text says via = bulk";
+        return !why || diag_error(m->diag, op->loc, "via = bulk is not possible: %s %s",
+                                  op_info[op->code].name, why);
+    }
     if (!why && !plan->checked && !asked)
         return true;
     plan->tensor = tensor_map_find(m, op, &plan->map, &no_map);
@@ -316,7 +322,9 @@ static bool bulk_holds(Module *m, const Op *op)
 {
     TensorMap map;
     const char *why;
-    return tensor_map_find(m, op, &map, &why);
+    MemoryTile source = bulk_global_tile(op);
+    return op_via(op) == VIA_bulk ? !bulk_reason(m, op, &source)
+                                  : tensor_map_find(m, op, &map, &why);
 }
 
 const Planner planner_bulk = {
