@@ -198,8 +198,12 @@ typedef struct MatmulDevice {
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 
-/* Returns true where @matmul_wgmma multiplies: tiles of 256 of n, in 8 warps of 32 rows each. */
+/* Returns true where @matmul_wgmma multiplies: tiles of 256 of n, in 8 warps of 32 rows each, or
+ * of 128 of n and more than 128 rows of A, in warps of one fragment of 16 rows. */
 bool matmul_by_wgmma(const MatmulConfig *config);
+
+/* Returns true for the latter. */
+bool matmul_has_single_fragments(const MatmulConfig *config);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many
  * fit into shared memory, else 16. */

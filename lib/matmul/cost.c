@@ -161,27 +161,37 @@ static double parts_time(const MatmulSpec *s, const MatmulConfig *c, double tile
     return next * (next_us + next_row_us * rows + whole * whole_row_us * rows);
 }
 
-/* Returns the time of a product by wgmma, fitted to measurements of u2, u4 and u8 on an H200: in an
- * iteration of 256 of n tensor cores take 16 clocks for each row of A, and copies and decoding
- * some more, at the 1.6 GHz that power leaves. Blocks share all iterations, and put tiles
- * together. */
+/* Returns the clocks of an iteration of a product by wgmma, fitted to measurements of u2, u4 and u8 on
+ * an H200: of 256 of n tensor cores take 16 clocks for each row of A, and copies and decoding some
+ * more, which single fragments hide. */
+static double wgmma_clocks(const MatmulSpec *s, const MatmulConfig *c)
+{
+    const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180, zeros_more = 1.07,
+                 of_single_row = 8, of_single_bits = 30, single_zeros_more = 1.01;
+    enum { LEAST_ROWS = 48, NARROW = 64 };
+    double rows = 8 * c->tiles, bits = (double)dtype_bits(s->weights);
+    bool has_zeros = s->zeros != TILUS_ZEROS_NONE;
+    if (matmul_has_single_fragments(c))
+        return (of_single_row * rows + of_single_bits * bits) * (has_zeros ? single_zeros_more : 1);
+    double clocks = of_row * rows + of_iteration + of_bits * bits / fmax(rows, LEAST_ROWS) +
+                    (c->scale_weights && rows <= NARROW ? of_weights : 0);
+    return clocks * (has_zeros ? zeros_more : 1);
+}
+
+/* Returns the time of a product by wgmma, at the 1.6 GHz that power leaves. Blocks share all
+ * iterations, and put tiles together. */
 static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                          const MatmulDevice *d)
 {
-    const double clocks_a_us = 1600, of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180,
-                 fixed_us = 6, row_us = 0.1, zeros_more = 1.07, stages_more = 1.04,
+    const double clocks_a_us = 1600, fixed_us = 6, sum_us = 0.0004, stages_more = 1.04,
                  stores_more = 1.05, of_floor = 1.12;
-    enum { LEAST_ROWS = 48, BEST_STAGES = 4, NARROW = 64, BEST_STORED = 32 };
+    enum { BEST_STAGES = 4, NARROW = 64, BEST_STORED = 32 };
     double rows = 8 * c->tiles, tiles = ceil((double)m / rows);
     double iterations = wgmma_iterations(s, c, tiles, d->multiprocessors);
-    double clocks = of_row * rows + of_iteration +
-                    of_bits * (double)dtype_bits(s->weights) / fmax(rows, LEAST_ROWS) +
-                    (c->scale_weights && rows <= NARROW ? of_weights : 0);
-    double us = iterations * clocks / clocks_a_us;
-    us *= (s->zeros != TILUS_ZEROS_NONE ? zeros_more : 1) *
-          (c->stages != BEST_STAGES ? stages_more : 1) *
+    double us = iterations * wgmma_clocks(s, c) / clocks_a_us;
+    us *= (c->stages != BEST_STAGES ? stages_more : 1) *
           (rows > NARROW && matmul_stored_rows(s, c) < BEST_STORED ? stores_more : 1);
-    us += fixed_us + row_us * rows + parts_time(s, c, tiles, d->multiprocessors);
+    us += fixed_us + sum_us * rows * (c->warps_n * c->rows) + parts_time(s, c, tiles, d->multiprocessors);
     return fmax(us, of_floor * matmul_floor(s, m, d));
 }
 

@@ -40,9 +40,11 @@ static int64_t touched_experts(const Search *s)
  * on an H200, with u4 of 4096 x 7168, 64 experts. */
 static double wgmma_time(const tilus_matmul_plan *plan, const MatmulConfig *c, double tiles)
 {
-    const double launches_us = 5, iteration_us = 0.58, row_us = 0.0081, on_sums = 0.9;
+    const double launches_us = 5, iteration_us = 0.58, row_us = 0.0081, on_sums = 0.9,
+                 single_us = 0.1, single_row_us = 0.005;
     double iterations = (double)matmul_iterations(&plan->spec, c) * tiles;
-    double us = iteration_us + row_us * 8 * c->tiles;
+    double us = matmul_has_single_fragments(c) ? single_us + single_row_us * 8 * c->tiles
+                                               : iteration_us + row_us * 8 * c->tiles;
     us = c->scale_weights ? us : us * on_sums;
     return launches_us + iterations / plan->device.multiprocessors * us;
 }

@@ -23,6 +23,12 @@ bool matmul_by_wgmma(const MatmulConfig *c)
     return c->prearranged_a == PREARRANGED_ROWS;
 }
 
+bool matmul_has_single_fragments(const MatmulConfig *c)
+{
+    enum { TILES_OF_PAIRS = 16 };
+    return matmul_by_wgmma(c) && c->tiles > TILES_OF_PAIRS;
+}
+
 int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { SUMS = 16 };
@@ -197,20 +203,23 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return ROWS * (tile_rows(c) * element + PADDING);
 }
 
-/* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, and two
- * times `stored` rows of C where copies store it. */
+/* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, two times
+ * `stored` rows of C where copies store it, and mbarriers. With single fragments the ring of A has
+ * two slots, and four mbarriers a slot. */
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
-    enum { ALIGN = 1024 };
+    enum { ALIGN = 1024, A_STAGES = 2, A_MBARRIERS = 4 * A_STAGES * 8 };
+    bool single = matmul_has_single_fragments(c);
     int64_t bytes_of_row = matmul_arranged_k(spec, c) * dtype_bits(spec->product) / 8;
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
-    int64_t rows = (int64_t)c->stages * 8 * c->tiles * bytes_of_row;
+    int64_t rows = (int64_t)(single ? A_STAGES : c->stages) * 8 * c->tiles * bytes_of_row;
+    int64_t mbarriers = mbarriers_bytes(c) + (single ? A_MBARRIERS : 0);
     if (spec->experts)
-        return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers_bytes(c), 16) +
+        return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers, 16) +
                stored_rows_bytes(spec, c);
     int64_t staged = 2 * stored * tile_rows(c) * dtype_bits(spec->result) / 8;
     return round_up_i64(ring, ALIGN) + rows + (matmul_stores_by_copies(spec) ? staged : 0) +
-           mbarriers_bytes(c);
+           mbarriers;
 }
 
 int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *c)
@@ -328,7 +337,7 @@ static bool is_one_of(int value, const int *values)
 static const int all_rows[] = {32, 64, 128, -1}, all_warps_n[] = {1, 2, 4, 8, -1};
 static const int all_warps_k[] = {1, 2, 4, 8, -1}, all_stage_k_tiles[] = {1, 2, 4, 8, -1};
 static const int all_stages[] = {0, 2, 3, 4, 8, -1}, all_tiles[] = {1, 2, 4, 8, 16, -1};
-static const int wgmma_tiles[] = {2, 4, 6, 8, 12, 16, -1};
+static const int wgmma_tiles[] = {2, 4, 6, 8, 12, 16, 24, 32, -1};
 
 /* Returns true when the warps that multiply are whole warpgroups, and get more registers by
  * setmaxnreg than an equal share. */
@@ -354,11 +363,18 @@ static bool has_setmaxnreg(int capability)
     return target && target->own;
 }
 
+/* Returns the packed blocks of a tile of @matmul_wgmma, which lie along n. */
+static int wgmma_blocks_n(const MatmulConfig *c)
+{
+    enum { TILE_N = 256 };
+    return (matmul_has_single_fragments(c) ? TILE_N / 2 : TILE_N) / c->rows;
+}
+
 /* Returns true for what @matmul_wgmma has. */
 static bool is_valid_wgmma(const MatmulConfig *c)
 {
-    enum { TILE_N = 256, STAGES_LEAST = 2 };
-    return c->warps_n == TILE_N / c->rows && c->warps_k == 1 && c->stage_k_tiles == 1 &&
+    enum { STAGES_LEAST = 2 };
+    return c->warps_n == wgmma_blocks_n(c) && c->warps_k == 1 && c->stage_k_tiles == 1 &&
            c->columns == 8 && is_one_of(c->tiles, wgmma_tiles) &&
            c->stages >= STAGES_LEAST && c->per_sm == 1 &&
            c->register_reallocation;
@@ -379,10 +395,13 @@ static bool has_zeros_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
 }
 
 /* Returns true where @matmul_wgmma has scales as the configuration says: on sums of 128 of k, in
- * registers beside the tile's sums, or of all of k without zero points; or on weights. */
+ * registers beside the tile's sums, or of all of k without zero points; or on weights, as always with
+ * single fragments, which have no scales of 8 bits. */
 static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { TILES_WITH_GROUPS = 8 };
+    enum { TILES_WITH_GROUPS = 8, SCALE_BITS = 16 };
+    if (matmul_has_single_fragments(c))
+        return c->scale_weights && dtype_bits(s->scales) == SCALE_BITS && !matmul_is_a8(s);
     if (matmul_is_a8(s))
         return !c->scale_weights;
     bool centred = s->zeros != TILUS_ZEROS_NONE || s->offset > 0;
@@ -581,23 +600,24 @@ static void visit_warps(const Space *s, MatmulConfig c)
             }
 }
 
-/* Visits products by wgmma, of the widest tiles that the rows of A fill, and of half as wide ones. */
+/* Visits products by wgmma, of the widest tiles that the rows of A fill, and of half as wide ones,
+ * down to half of the widest with pairs of fragments. */
 static void visit_wgmma(const Space *s, MatmulConfig c)
 {
-    enum { TILE_N = 256, TILES_LEAST = 2, TILES_MOST = 16 };
+    enum { TILES_LEAST = 2, PAIRS_MOST = 16, TILES_MOST = 2 * PAIRS_MOST };
     static const int stages[] = {3, 4, 6, -1}, a8_stages[] = {3, 4, 8, -1};
     int64_t most = s->bucket / 8 < TILES_MOST ? s->bucket / 8 : TILES_MOST;
     most = most < TILES_LEAST ? TILES_LEAST : most;
-    c.warps_n = TILE_N / c.rows;
+    int least = (int)(most < PAIRS_MOST ? most : PAIRS_MOST) / 2;
     c.warps_k = c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
     c.prearranged_a = PREARRANGED_ROWS;
     c.columns = 8;
     c.zeros_by_mma = s->spec->zeros == TILUS_ZEROS_INTEGER;
     c.zeros_by_mma = matmul_zeros_by_mma(s->spec, &c);
     for (const int *count = matmul_is_a8(s->spec) ? a8_stages : stages; *count >= 0; count++)
-        for (int halved = 0; halved <= 1; halved++) {
+        for (c.tiles = (int)most; c.tiles >= least; c.tiles /= 2) {
             c.stages = *count;
-            c.tiles = (int)most >> halved;
+            c.warps_n = wgmma_blocks_n(&c);
             if (matmul_config_fits(s->spec, &c, s->device))
                 s->visit(s->data, &c);
         }

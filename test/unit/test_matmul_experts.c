@@ -219,12 +219,13 @@ static Kernel *find_kernel(const tilus_matmul_plan *plan, const MatmulConfig *co
     return kernel;
 }
 
-/* Has the plan multiply m rows by wgmma, which the cost model takes for larger products. */
+/* Has the plan multiply m rows by wgmma, which the cost model takes for larger products: with single
+ * fragments in tiles of more than 16 times 8 rows. */
 static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_weights)
 {
     Choice *choice = (Choice *)plan_choice(plan, m);
-    int rows = plan->packed.rows;
-    MatmulConfig config = {.rows = rows, .warps_n = 256 / rows, .warps_k = 1, .stage_k_tiles = 1,
+    int rows = plan->packed.rows, tile_n = tiles > 16 ? 128 : 256;
+    MatmulConfig config = {.rows = rows, .warps_n = tile_n / rows, .warps_k = 1, .stage_k_tiles = 1,
                            .stages = 2, .columns = 8, .tiles = tiles, .prearranged_a = 3,
                            .scale_weights = scale_weights, .per_sm = 1, .register_reallocation = 1};
     assert_true(matmul_config_fits(&plan->spec, &config, &plan->device));
@@ -260,7 +261,7 @@ static Operands make_operands(const Case *c)
     if (c->how == SHARED)
         share_tiles(o.plan, o.m);
     else if (c->how != CHOSEN)
-        use_wgmma(o.plan, o.m, c->how, p->group < 128);
+        use_wgmma(o.plan, o.m, c->how, p->group < 128 || c->how > 16);
     o.results = p->combine ? o.m / o.top : o.m;
     const char *result = or(p->result, or(p->scales, "f16"));
     o.a = numbers(or(p->activations, "f16"), (p->gather ? o.m / o.top : o.m) * p->k, 1);
@@ -466,6 +467,9 @@ static void multiplies_by_wgmma(void **state)
     check_product(&(Case){{.weights = "i6", .n = 71, .k = 200, .group = 32, .experts = 2,
                            .scatter = true, .bias = true, .residual = true},
                           1, 2, {17, 3}, 30, 2});
+    check_product(&(Case){{.weights = "u5", .n = 136, .k = 256, .group = 128, .experts = 3,
+                           .zeros = TILUS_ZEROS_INTEGER, .gather = true, .residual = true},
+                          1, 0, {150, 0, 39}, 15, 24});
 }
 
 /* Groups of 16 with scales of 8 bits, and a factor of each expert. */

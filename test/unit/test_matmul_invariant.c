@@ -223,7 +223,8 @@ static void parts_are_shared_out(void **state)
             const Choice *c = plan_choice(s.plan, m);
             Product p = product_of(s.plan, c, m);
             int64_t rows = p.rows < m ? p.rows : m;
-            int64_t tiles = ((rows - 1) / (8 * c->config.tiles) + 1) * ((ns[i] - 1) / 256 + 1);
+            int64_t tile_n = (int64_t)c->config.warps_n * c->config.rows;
+            int64_t tiles = ((rows - 1) / (8 * c->config.tiles) + 1) * ((ns[i] - 1) / tile_n + 1);
             assert_int_equal(p.blocks * (p.whole * split + p.share) + p.extra, tiles * split);
             assert_in_range(p.blocks, 1, 132);
         }

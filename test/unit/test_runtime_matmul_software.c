@@ -149,8 +149,8 @@ static void plans_between_powers_of_two(void **state)
         int64_t m;
         const char *tiles;
     } cases[] = {{33, "256 x 48,"}, {48, "256 x 48,"}, {49, "256 x 64,"}, {65, "256 x 96,"},
-                 {96, "256 x 96,"}, {97, "256 x 128,"}, {192, "256 x 96,"}, {193, "256 x 128,"},
-                 {384, "256 x 128,"}};
+                 {96, "256 x 96,"}, {97, "256 x 128,"}, {129, "128 x 192,"}, {193, "128 x 256,"},
+                 {257, "128 x 192,"}, {385, "128 x 256,"}, {4096, "128 x 256,"}};
     tilus_matmul *matmul;
     tilus_rt *rt = open_device("h200");
     tilus_matmul_plan *plan = plan_on(rt, (tilus_matmul_problem){

@@ -15,6 +15,7 @@ SUMS = ["DEFERRED_SCALE=-21"]
 WEIGHTS = ["SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"]
 BY_MMA = ["ZEROS_BY_MMA=1", "A_SUM_SCALE=0"]
 SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
+SINGLE = ["TILE_N=128"]         # one fragment a warp
 
 # Parameters of both products, and of the new one alone.
 CASES = [
@@ -30,7 +31,18 @@ CASES = [
     (SUMS + ["ZERO=1", "C=f32"], ["BM=48", "STAGES=2"] + BY_MMA, 3),
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], ["BM=64"], 2),
 ] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), ["BM=32", "STAGES=2"], 2)
-     for w in ("u1", "u2", "u3", "i4", "u5", "u7", "u8", "f4e2m1", "f6e3m2")]
+     for w in ("u1", "u2", "u3", "i4", "u5", "u7", "u8", "f4e2m1", "f6e3m2")] + [
+    (WEIGHTS + ["ROWS=32"], SINGLE + ["BM=256", "STAGES=3"], 5),
+    (WEIGHTS + ["C=f32", "ROWS=128"], SINGLE + ["BM=48", "STAGES=2", "BULK_STORE=0"], 5),
+    (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], SINGLE + ["BM=48", "STAGES=2", "M_STEP=16"], 1),
+    (WEIGHTS + ["ZERO=2", "GROUP=32"], SINGLE + ["BM=32", "STAGES=2"], 3),
+    (WEIGHTS + ["ZERO=1", "GROUP=64", "W=u3", "U=u3"], SINGLE + ["BM=32", "STAGES=2"], 3),
+    (WEIGHTS + ["GROUP=16"], SINGLE + ["BM=32", "STAGES=2"], 3),
+    (WEIGHTS, SINGLE + ["BM=32", "STAGES=2", "SPLIT=3"], 4),
+    (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], SINGLE + ["BM=32", "STAGES=2"], 2),
+    (WEIGHTS + ["GROUP=0", "ZERO=2", "ROWS=32", "W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2"], 2),
+] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), SINGLE + ["BM=32", "STAGES=2"], 2)
+     for w in ("u1", "u2", "u3", "i4", "u5", "u6", "u7", "u8", "f4e2m1", "f5e2m2", "f8e4m3")]
 
 
 def run(kernel, program, parameters, values, out=(), more=()):
@@ -65,7 +77,7 @@ def check(kernels, both, own, blocks):
         return int(next((p.split("=")[1] for p in both + own if p.startswith(name + "=")), default))
 
     slices, rows, bm = -(-K // 128), value("ROWS", 64), value("BM", 128)
-    room, entries = -(-N // 256) * 256 * slices * 64, N * K // 32
+    room, entries = -(-N // 256) * 256 * slices * 64, N * K // 16
     zero = 4 if value("ZERO", 0) == 1 else 2
     memory = [f"{name}=zeros({room * size})" for name, size in (("scales", 2), ("zeros", zero))]
     sizes = {"m": M, "n": N, "k": K, "stride": K, "slices": slices}
@@ -89,7 +101,7 @@ def check(kernels, both, own, blocks):
     run(new, "arrange", both + by_mma,
         {"a": "@a.bin", "prearranged": f"undef({M * slices * (144 if by_mma else 128)})", **sizes}, ["prearranged"])
     sizes = {"m": M, "n": N, "slices": slices}
-    tiles = -(-M // bm) * -(-N // 256)
+    tiles = -(-M // bm) * -(-N // value("TILE_N", 256))
     split = value("SPLIT", 0)
     whole = tiles // blocks if split else max(tiles // blocks - 1, 0)
     shared = (tiles - whole * blocks) * (split or slices)
