@@ -136,6 +136,12 @@ static const MatmulConfig on_weights[SIZES] = {
     {64, 4, 1, 1, 4, 8, 4, 3, 1, 1, 0, 1}, {64, 4, 1, 1, 3, 8, 8, 3, 1, 1, 0, 1},
     {64, 4, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1}};
 
+/* Configurations by wgmma with single fragments, for buckets of 256, 512, .. rows. */
+static const MatmulConfig on_fragments[SIZES] = {
+    {64, 2, 1, 1, 4, 8, 32, 3, 1, 1, 0, 1}, {64, 2, 1, 1, 3, 8, 24, 3, 1, 1, 0, 1},
+    {64, 2, 1, 1, 2, 8, 32, 3, 1, 1, 0, 1}, {64, 2, 1, 1, 4, 8, 24, 3, 1, 1, 0, 1},
+    {64, 2, 1, 1, 3, 8, 32, 3, 1, 1, 0, 1}};
+
 static const struct Other {
     const char *what;
     Trial trial;
@@ -251,6 +257,27 @@ static const struct Other {
     {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
 #undef SUMS
 #undef WEIGHTS
+#define SINGLE(w, a, g, z, n_, f) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
+                                              .group = g, .zeros = z, .function = f,           \
+                                              .bias = f != PLAIN, .residual = f != PLAIN,      \
+                                              .n_tile = 64},                                   \
+                                  .configs = on_fragments, .sizes = {129, 200, 257, 1000}
+    {"single fragments", {SINGLE("u1", "f16", 128, INTEGER, 264, PLAIN)}},
+    {"single fragments", {SINGLE("u2", "bf16", 64, FLOAT, 392, PLAIN)}},
+    {"single fragments", {SINGLE("i3", "f16", 128, NONE, 136, SILU)}},
+    {"single fragments", {SINGLE("u4", "f16", 32, INTEGER, 264, PLAIN)}},
+    {"single fragments", {SINGLE("u4", "f16", 128, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("i4", "f16", 128, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("f4e2m1", "f16", 16, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("i5", "f16", 0, INTEGER, 267, GELU)}},
+    {"single fragments", {SINGLE("u6", "f8e4m3", 128, INTEGER, 264, PLAIN)}},
+    {"single fragments", {SINGLE("f6e3m2", "bf16", 0, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("i7", "bf16", 0, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("u8", "f16", 384, INTEGER, 264, SILU)}},
+    {"single fragments", {SINGLE("f3e1m1", "f16", 128, FLOAT, 264, PLAIN)}},
+    {"single fragments", {SINGLE("f8e4m3", "f16", 128, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
+#undef SINGLE
 #define BYTES(w, a, p, g, n_, k_) .problem = {.weights = w, .activations = a, .product = p, \
                                               .n = n_, .k = k_, .group = g}, .sizes = {1, 16, 33, 128}
     {"of bytes", {BYTES("u1", "f16", "i8", 128, 264, 384)}},
@@ -371,12 +398,16 @@ bool trials_make(Trials *trials)
 
 /* ---- configurations ----------------------------------------------------------- */
 
-/* Returns the shape's configuration for the bucket of m. */
+/* Returns the shape's configuration for the bucket of m; with single fragments the first one is for
+ * the bucket behind those of shape_sizes. */
 static const MatmulConfig *config_for(const Trial *trial, int64_t m)
 {
-    for (size_t i = 0; i < SIZES && trial->configs; i++)
-        if (matmul_bucket(shape_sizes[i]) == matmul_bucket(m))
+    int64_t first = matmul_bucket(shape_sizes[SIZES - 1] + 1);
+    for (size_t i = 0; i < SIZES && trial->configs; i++) {
+        bool single = matmul_has_single_fragments(&trial->configs[i]);
+        if ((single ? first << i : matmul_bucket(shape_sizes[i])) == matmul_bucket(m))
             return &trial->configs[i];
+    }
     return NULL;
 }
 
