@@ -3,11 +3,14 @@
  *     lock       thread 0: until (ld.acquire.gpu == value);   bar.sync
  *     release    bar.sync;   thread 0: st.release.gpu
  *
+ * With scope = system these are ld.acquire.sys and st.release.sys.
+ *
  * What the releasing block did comes before its barrier, so before the store of its
  * thread 0; that comes before the load that sees it, and so before the other
  * block's barrier and all behind it (PTX ISA, memory consistency model: causality
  * order). */
 #include "codegen/memory.h"
+#include "ir/op_attrs.h"
 #include "ir/tile.h"
 
 static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
@@ -40,12 +43,18 @@ static void branch_on_first(Codegen *cg, LLVMBasicBlockRef act, LLVMBasicBlockRe
     LLVMPositionBuilderAtEnd(cg->builder, act);
 }
 
+static bool is_of_system(const Op *op)
+{
+    return semaphore_scope(op) == SCOPE_SYSTEM;
+}
+
 bool emit_lock(Codegen *cg, const Op *op)
 {
+    IntrinsicId load = is_of_system(op) ? INTR_load_acquire_system : INTR_load_acquire_gpu;
     LLVMBasicBlockRef poll = new_block(cg, "poll"), locked = new_block(cg, "locked");
     LLVMValueRef pointer = semaphore_pointer(cg, op), value = semaphore_value(cg, op);
     branch_on_first(cg, poll, locked);
-    LLVMValueRef held = call_intrinsic(cg, INTR_load_acquire_gpu, op->loc, &pointer, 1);
+    LLVMValueRef held = call_intrinsic(cg, load, op->loc, &pointer, 1);
     if (!held)
         return false;
     LLVMBuildCondBr(cg->builder, LLVMBuildICmp(cg->builder, LLVMIntEQ, held, value, ""), locked,
@@ -56,12 +65,13 @@ bool emit_lock(Codegen *cg, const Op *op)
 
 bool emit_release(Codegen *cg, const Op *op)
 {
+    IntrinsicId give = is_of_system(op) ? INTR_store_release_system : INTR_store_release_gpu;
     LLVMBasicBlockRef store = new_block(cg, "release"), released = new_block(cg, "released");
     LLVMValueRef args[] = {semaphore_pointer(cg, op), semaphore_value(cg, op)};
     if (!emit_barrier(cg, op))
         return false;
     branch_on_first(cg, store, released);
-    if (!call_intrinsic(cg, INTR_store_release_gpu, op->loc, args, 2))
+    if (!call_intrinsic(cg, give, op->loc, args, 2))
         return false;
     LLVMBuildBr(cg->builder, released);
     LLVMPositionBuilderAtEnd(cg->builder, released);

@@ -84,17 +84,19 @@ static uint32_t *word_at(const uint64_t *args)
 }
 
 /* Who waits for a semaphore asks again and again: others shall have their turns. */
-void cpu_load_acquire_gpu(const uint64_t *args, uint64_t *results)
-{
-    poll_again(INTR_load_acquire_gpu);
-    results[0] = __atomic_load_n(word_at(args), __ATOMIC_ACQUIRE);
-}
-
-void cpu_store_release_gpu(const uint64_t *args, uint64_t *results)
-{
-    (void)results;
-    __atomic_store_n(word_at(args), (uint32_t)args[1], __ATOMIC_RELEASE);
-}
+#define SEMAPHORE(scope)                                                      \
+    void cpu_load_acquire_##scope(const uint64_t *args, uint64_t *results)    \
+    {                                                                         \
+        poll_again(INTR_load_acquire_##scope);                                \
+        results[0] = __atomic_load_n(word_at(args), __ATOMIC_ACQUIRE);        \
+    }                                                                         \
+    void cpu_store_release_##scope(const uint64_t *args, uint64_t *results)   \
+    {                                                                         \
+        (void)results;                                                        \
+        __atomic_store_n(word_at(args), (uint32_t)args[1], __ATOMIC_RELEASE); \
+    }
+SEMAPHORE(gpu)
+SEMAPHORE(system)
 
 /* ---- atomic operations --------------------------------------------------- */
 

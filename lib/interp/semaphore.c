@@ -54,6 +54,13 @@ static int64_t held_value(const Op *op, const Semaphore *s)
     return op_memory_operand(op)->type->dtype == DTYPE_i32 ? (int32_t)code : (int64_t)code;
 }
 
+static const char *waits_in_vain(const Op *op)
+{
+    return semaphore_scope(op) == SCOPE_SYSTEM
+               ? "blocks before it are done, and no other GPU runs here"
+               : "it may wait for blocks before it only, and they are done";
+}
+
 /* As a barrier behind it: the threads of the block, or of the group, go on together. */
 bool interp_lock(Interp *in, const Op *op)
 {
@@ -63,9 +70,9 @@ bool interp_lock(Interp *in, const Op *op)
     int64_t held = held_value(op, &s);
     if (held != s.value)
         return diag_error(in->diag, op->loc, "%s waits for %lld at byte %lld of %s, which holds "
-                          "%lld: it may wait for blocks before it only, and they are done",
-                          interp_running_name(in), (long long)s.value,
-                          (long long)first_byte(&s), s.view->name, (long long)held);
+                          "%lld: %s", interp_running_name(in), (long long)s.value,
+                          (long long)first_byte(&s), s.view->name, (long long)held,
+                          waits_in_vain(op));
     order_acquire(in, s.view->memory, first_byte(&s));
     race_barrier(in);
     return true;

@@ -127,6 +127,11 @@ bool semaphore_holds(const Op *op, int64_t value)
                                                            : value == (uint32_t)value;
 }
 
+AtomicScope semaphore_scope(const Op *op)
+{
+    return op_word(op, ATTR_SCOPE, SCOPE_GPU);
+}
+
 ReduceKind reduce_kind(const Op *op)
 {
     return op_word(op, ATTR_KIND, REDUCE_NONE);

@@ -167,4 +167,8 @@ const Value *value_float_scalar(const Op *op);
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);
 
+/* For `lock` and `release`: the threads that they order; those of the GPU when the text says
+ * nothing. */
+AtomicScope semaphore_scope(const Op *op);
+
 #endif

@@ -80,6 +80,13 @@ static unsigned take_over(Gen *g, unsigned own, const char *memory, const char *
     return g->reg_count - 1;
 }
 
+/* What may stand behind a semaphore's value: its scope. */
+static const char *scope_text(Gen *g)
+{
+    static const char *const texts[] = {"", " {scope = gpu}", " {scope = system}"};
+    return texts[choose(g->choices, 3)];
+}
+
 /* Blocks add to a tensor one after another. All must come here, so none may end
  * before, and no branch may stand around. */
 void gen_chain(Gen *g)
@@ -92,7 +99,7 @@ void gen_chain(Gen *g)
     const char *number = block_number(g), *type = choose(g->choices, 2) ? "i32" : "u32";
     const char *memory = allocate(g, r.dtype, "", r.layout->rank, r.layout->shape, false);
     const char *turn = allocate(g, dtype_find(type, 3), "", 1, (int64_t[]){1}, true);
-    gen_line(g, "lock %s[0], %s", turn, number);
+    gen_line(g, "lock %s[0], %s%s", turn, number, scope_text(g));
     unsigned sum = take_over(g, own, memory, number);
     gen_synchronize(g);
     g->may_exit = false;
@@ -102,5 +109,5 @@ void gen_chain(Gen *g)
     sum = gen_elementwise(g, sum);
     gen_line(g, "store_global %s, %s[%s]", gen_use(g, sum), memory,
              gen_zeros(g, r.layout->rank));
-    gen_line(g, "release %s[0], %s + 1", turn, number);
+    gen_line(g, "release %s[0], %s + 1%s", turn, number, scope_text(g));
 }
