@@ -10,8 +10,9 @@ rows, and their results are added up over ranks: twice a layer. Packed weights a
 does that loads a packed checkpoint (Plan.shard); with --check from the codes that one GPU has as well, else each rank makes its
 own. Heads of q lie with those of k that they share, and gates with their ups, so that a rank's columns are neighbors.
 
-Adding up: `peers` has each rank store its part where the others can read it (torch's symmetric memory), and after a barrier a
-program of ten lines adds all parts to the residual and takes the norm; ranks add in one order, so that all have the same
+Adding up: `peers` has each rank store its part where the others can read it (torch's symmetric memory); one launch tells
+them so, waits for theirs, adds all parts to the residual and takes the norm, while the next product's weights come. Of a
+prompt each rank adds some rows, and stores their norms at all ranks. Ranks add in one order, so that all have the same
 numbers. `nccl` is torch.distributed.all_reduce. Both are part of the step's CUDA graph.
 """
 import argparse
@@ -19,6 +20,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import statistics
 import sys
 import threading
@@ -35,33 +37,77 @@ import layers  # noqa: E402
 import shapes  # noqa: E402
 
 TINY = shapes.Model("tiny", 2, 256, 4, 2, 64, 512, 320)
+SPLIT = 4           # blocks of a row's addition, at most 8, so that several multiprocessors read it from peers
+WHOLE_ROWS = 64     # of an addition, up to which each rank adds all: ranks / 2 times the bytes, but one wait, not two
 
-# x += the sum of all ranks' parts, and y = rms_norm(x) * w; `RANKS` pointers are parts.
+# x += the sum of all ranks' parts, and y = rms_norm(x) * w: SPLIT blocks, a cluster, add a row. Lines with `#` stand there
+# for each rank. With SHARE a rank adds each RANKS-th row alone, and stores y at all ranks.
+#
+# Flags are [block, slice, stage, who tells]; who has waited for one takes it down. A warp acts for each peer, so that none
+# waits for another. Each block tells before it waits and all GPUs start blocks in one order, so the first row that is not
+# done has its blocks running on all of them, or next in turn: nobody waits forever. min_blocks(1) leaves the assembler the
+# registers to have all peers' parts in flight at once.
 ADD_NORM = """tilus 1
-param N = 8192, WARPS = 16
-program @add_norm<%rows>(%x: ptr<f16> {{align = 16}}, {arguments}, %w: ptr<f16> {{align = 16}}, %y: ptr<f16> {{align = 16}},
-                         %rows: i32, %eps: f32) warps(WARPS) {{
-  %row = block_indices
+param N = 8192, RANKS = 2, RANK = 0, SPLIT = 1, WARPS = 16, SHARE = 0
+param C = N / SPLIT, STEP = SHARE ? RANKS : 1
+
+function @cluster_sum(%x) {
+  when SPLIT == 1 {
+    return %x
+  } else {
+    %all = allocate_shared : f32[1]
+    store_shared %x, %all[0]
+    cluster_synchronize
+    %first = load_shared %all[0] {rank = 0} : f32[1]
+    %sum = for %i in 1 .. SPLIT unroll iter(%s = %first) { yield %s + (load_shared %all[0] {rank = %i} : f32[1]) }
+    return %sum
+  }
+}
+
+program @add_norm<SPLIT, ceil_div(%rows, STEP)>(
+    %x: ptr<f16> {align = 16}, %w: ptr<f16> {align = 16},
+    %part#: ptr<f16> {align = 16},
+    %y#: ptr<f16> {align = 16},
+    %flags#: ptr<i32> {align = 4},
+    %rows: i32, %eps: f32) warps(WARPS) min_blocks(1) cluster(SPLIT) {
+  %slice, %block = block_indices
+  %row = scalar %block * STEP + SHARE * RANK
   %gx = view_global %x : f16[%rows, N]
   %gw = view_global %w : f16[N]
-  %gy = view_global %y : f16[%rows, N]
-  %w = load_global %gw[0] : f16[N]
+  %gpart# = view_global %part# : f16[%rows, N]
+  %gy# = view_global %y# : f16[%rows, N]
+  %gflags# = view_global %flags# : i32[%rows, SPLIT, 2, RANKS]
+  %mine = slice %gflagsRANK[%block, %slice, 0, 0] {dims = [2, 3]} : i32[2, RANKS]
+  %w = load_global %gw[%slice * C] : f16[C]
   launch_dependents
   wait_dependencies
-  %v = f32(load_global %gx[%row, 0] : f16[N])
-{sums}
-  store_global f16(%v), %gx[%row, 0]
-  store_global f16(%v * rsqrt(sum(%v * %v) / N + %eps) * f32(%w)), %gy[%row, 0]
-}}
+  when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, %slice, 0, RANK], 1 {scope = system} } }
+  when # == RANK { %p# = load_global %gpart#[%row, %slice * C] : f16[C] }
+  %v = f32(load_global %gx[%row, %slice * C] : f16[C])
+  when # != RANK { thread_group(# mod WARPS * 32, 32) { lock %mine[0, #], 1 {scope = system} } }
+  synchronize
+  when # != RANK { %p# = load_global %gpart#[%row, %slice * C] : f16[C] }
+  %v = %v + f32(%p#)
+  %square = @cluster_sum(sum(%v * %v))
+  %y = f16(%v * rsqrt(%square / N + %eps) * f32(%w))
+  when SHARE or # == RANK { store_global %y, %gy#[%row, %slice * C] }
+  store_global f16(%v), %gx[%row, %slice * C]
+  when SHARE {
+    synchronize
+    when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, %slice, 1, RANK], 1 {scope = system} } }
+    when # != RANK { thread_group(# mod WARPS * 32, 32) { lock %mine[1, #], 1 {scope = system} } }
+    synchronize
+  }
+  store_global (allocate_register 0 : i32[2, RANKS]), %mine[0, 0]
+}
 """
-ADD = """  %g{i} = view_global %part{i} : f16[%rows, N]
-  %v = %v + f32(load_global %g{i}[%row, 0] : f16[N])"""
 
 
-def add_norm_kernel(hidden, ranks):
-    text = ADD_NORM.format(arguments=", ".join(f"%part{i}: ptr<f16> {{align = 16}}" for i in range(ranks)),
-                           sums="\n".join(ADD.format(i=i) for i in range(ranks)))
-    return tilusc.jit(text, N=hidden, WARPS=kernels.warps_of(hidden))
+def add_norm_kernel(hidden, ranks, rank=0, split=1, share=0):
+    text = ADD_NORM.replace("%gflagsRANK", f"%gflags{rank}")
+    text = re.sub("^.*#.*$", lambda line: "\n".join(line[0].replace("#", str(i)) for i in range(ranks)), text, flags=re.M)
+    return tilusc.jit(text, N=hidden, RANKS=ranks, RANK=rank, SPLIT=split, SHARE=share,
+                      WARPS=kernels.warps_of(hidden // split))
 
 
 # ---- adding up ---------------------------------------------------------------------
@@ -87,33 +133,47 @@ class Nccl:
     def gather(self, logits):
         all_ = logits.new_empty((self.ranks, *logits.shape))
         dist.all_gather_into_tensor(all_, logits)
-        return torch.cat(list(all_), -1)
+        return all_.transpose(0, 1).reshape(len(logits), -1)    # of one row there is nothing to copy
 
 
 class Peers(Nccl):
-    """By parts that all ranks can read. Two places take turns, so that a barrier an addition suffices: a part is written
-    anew only after the barrier of the next addition, which each rank comes to when it has read the part."""
+    """By parts, results and flags that all ranks can reach. Two places take turns, so that nothing is written too early: a
+    rank comes to addition i + 2 when it has ended i + 1, in which each peer told it something, which a peer does when it has
+    ended i. It has read the parts of i then, and has taken its flags down; and no graph needs to count. A rank writes peers'
+    results of i + 1 when these have told it something there, after products have read those of i."""
 
     name = "peers"
 
     def __init__(self, model, ranks, rank, rows, way):
         super().__init__(model, ranks, rank, rows, way)
+        split = next(n for n in (SPLIT, 4, 2, 1) if model.hidden % (256 * n) == 0 or n == 1)
+        self.rank = rank
+        self.rows = self._reach((3, rows, model.hidden), torch.float16)     # parts of both places, results
+        self.flags = self._reach((2, max(-(-rows // ranks), WHOLE_ROWS), split, 2, ranks), torch.int32)
+        self.flags[0].zero_()
+        dist.barrier()              # behind the zeros
+        torch.cuda.synchronize()
+        self.kernels = [add_norm_kernel(model.hidden, ranks, rank, split, share) for share in range(2)]
+        for kernel in self.kernels:
+            kernel.prepare()
+
+    def _reach(self, shape, dtype):
+        """Returns a tensor in symmetric memory, by its first index its addresses at all ranks, and what keeps them."""
         import torch.distributed._symmetric_memory as symmetric
-        self.parts = symmetric.empty((2, rows, model.hidden), dtype=torch.float16, device=f"cuda:{torch.cuda.current_device()}")
-        self.handle = symmetric.rendezvous(self.parts, dist.group.WORLD)
-        behind = self.parts.data_ptr() - self.handle.buffer_ptrs[rank]
-        self.addresses, self.size = [address + behind for address in self.handle.buffer_ptrs], self.parts[0].nbytes
-        self.kernel = add_norm_kernel(model.hidden, ranks)
-        self.kernel.prepare()
+        tensor = symmetric.empty(shape, dtype=dtype, device=f"cuda:{torch.cuda.current_device()}")
+        handle = symmetric.rendezvous(tensor, dist.group.WORLD)
+        starts = [each.data_ptr() - handle.buffer_ptrs[self.rank] for each in tensor]
+        return tensor, [[address + start for address in handle.buffer_ptrs] for start in starts], handle
 
     def part(self, place, rows):
-        return self.parts[place, :rows]
+        return self.rows[0][place, :rows]
 
     def add(self, place, x, part, weight):
-        self.handle.barrier(channel=place)
-        y = torch.empty_like(x)
-        parts = [address + place * self.size for address in self.addresses]
-        self.kernel(x, *parts, weight, y, len(x), kernels.EPSILON)
+        """Where rows are shared, x is right in those that the rank adds."""
+        rows, addresses, share = *self.rows[:2], len(x) > WHOLE_ROWS
+        y = rows[2, :len(x)] if share else torch.empty_like(x)
+        results = addresses[2] if share else [y] * self.ranks
+        self.kernels[share](x, weight, *addresses[place], *results, *self.flags[1][place], len(x), kernels.EPSILON)
         return x, y
 
 
@@ -125,7 +185,7 @@ class Threads(Nccl):
 
     def __init__(self, model, ranks, rank, rows, way):
         super().__init__(model, ranks, rank, rows, way)
-        self.rank, self.kernel = rank, add_norm_kernel(model.hidden, ranks)
+        self.rank, self.kernel = rank, add_norm_kernel(model.hidden, ranks, rank)
 
     def _share(self, value):
         barrier, values = self.meeting
@@ -136,9 +196,10 @@ class Threads(Nccl):
         return found
 
     def add(self, place, x, part, weight):
-        y = torch.empty_like(x)
-        self.kernel(x, *self._share(part), weight, y, len(x), kernels.EPSILON)
-        return x, y
+        y = [torch.empty_like(x) for _ in range(self.ranks)]
+        told = [torch.ones(len(x), 1, 2, self.ranks, dtype=torch.int32) for _ in range(self.ranks)]
+        self.kernel(x, weight, *self._share(part), *y, *told, len(x), kernels.EPSILON)
+        return x, y[self.rank]
 
     def gather(self, logits):
         return torch.cat(self._share(logits), -1)
@@ -262,12 +323,12 @@ def check(model, weights, rank, ranks, device, reducer):
     model = dataclasses.replace(model, layers=2)
     wholes, found = make_wholes(model, weights, device), []
     place = layers.place_of(device)
-    tokens = (torch.arange(65) * 3 % model.vocabulary).to(place)
-    for count, number, adder in ((1, 0, Alone(model, 1, 0, 64, kernels.Gallery(model))), (ranks, rank, reducer)):
+    tokens = (torch.arange(97) * 3 % model.vocabulary).to(place)
+    for count, number, adder in ((1, 0, Alone(model, 1, 0, 96, kernels.Gallery(model))), (ranks, rank, reducer)):
         shard, way = Shard(model, weights, number, count, device, adder, wholes), kernels.Gallery(part_of(model, count))
         state = kernels.State(part_of(model, count), 1, 100, place)
-        found.append((shard.logits(way, tokens[:64], state.prefill(0, 64), True).float(),
-                      shard.logits(way, tokens[64:], state.decode_at(64)).float()))
+        found.append((shard.logits(way, tokens[:96], state.prefill(0, 96), True).float(),
+                      shard.logits(way, tokens[96:], state.decode_at(96)).float()))
     return [((a - b).norm() / a.norm()).item() for a, b in zip(*found)]
 
 
@@ -287,28 +348,49 @@ def time_graph(graph, least):
     return statistics.median(times[1:])
 
 
+def time_captured(work, replays):
+    """Returns microseconds of what `work` launches, as a graph, and its result."""
+    work()
+    torch.cuda.synchronize()
+    dist.barrier()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        result = work()
+    return time_graph(graph, replays), result
+
+
 def measure(shard, way, step, batch, tokens, replays):
     """Returns microseconds of a step."""
     prompt = step == "prefill"
     state = kernels.State(shard.part, batch, tokens + 1, torch.device("cuda", torch.cuda.current_device()))
     state = state.prefill(0, tokens) if prompt else state.decode_at(tokens)
     given = torch.zeros(tokens if prompt else batch, dtype=torch.int64, device=state.table.device)
-    shard.logits(way, given, state, prompt)
-    torch.cuda.synchronize()
-    dist.barrier()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        logits = shard.logits(way, given, state, prompt)
-    us = time_graph(graph, replays)
+    us, logits = time_captured(lambda: shard.logits(way, given, state, prompt), replays)
     if not logits.isfinite().all():
         raise SystemExit("tensor_parallel.py: error: logits are not finite")
     return us
+
+
+def measure_addition(reducer, model, rows, count=50):
+    """Returns microseconds of an addition, of so many in a row."""
+    x, weight = torch.zeros(rows + 1, model.hidden, dtype=torch.float16, device="cuda").split([rows, 1])
+    parts = [reducer.part(place, rows) for place in range(2)]
+    parts = [torch.zeros_like(x) if part is None else part.zero_() for part in parts]
+
+    def work():
+        for i in range(count):
+            reducer.add(i % 2, x, parts[i % 2], weight[0])
+    return time_captured(work, 20)[0] / count
 
 
 def measure_all(options, model, rank, ranks, reducer, way):
     torch.manual_seed(100 + rank)
     shard = Shard(model, options.weights, rank, ranks, torch.cuda.current_device(), reducer)
     shard.prepare(*options.batches, options.prompt)
+    for rows in (*options.batches, options.prompt):
+        us = measure_addition(reducer, model, rows)
+        if rank == 0:
+            print(f"{ranks} x {reducer.name}: an addition of {rows} rows: {us:.2f} us", flush=True)
     for step, batch, tokens in [("decode", b, options.context) for b in options.batches] + [("prefill", 1, options.prompt)]:
         us = measure(shard, way, step, batch, tokens, 20 if step == "decode" else 5)
         if rank == 0:
@@ -320,7 +402,7 @@ def measure_all(options, model, rank, ranks, reducer, way):
 def run_rank(options, model, rank, ranks, device, kind):
     """Checks and measures as a rank."""
     way = kernels.Gallery(part_of(model, ranks))
-    reducer = kind(model, ranks, rank, max(64, options.prompt, *options.batches), way)
+    reducer = kind(model, ranks, rank, max(96, options.prompt, *options.batches), way)
     if kind is Threads:
         reducer.meeting = options.meeting
     with torch.inference_mode():
