@@ -37,64 +37,49 @@ import layers  # noqa: E402
 import shapes  # noqa: E402
 
 TINY = shapes.Model("tiny", 2, 256, 4, 2, 64, 512, 320)
-SPLIT = 4           # blocks of a row's addition, at most 8, so that several multiprocessors read it from peers
-WHOLE_ROWS = 64     # of an addition, up to which each rank adds all: ranks / 2 times the bytes, but one wait, not two
+WHOLE_ROWS = 64     # of an addition of more than two ranks, up to which each adds all: more bytes, but one wait, not two
 
-# x += the sum of all ranks' parts, and y = rms_norm(x) * w: SPLIT blocks, a cluster, add a row. Lines with `#` stand there
-# for each rank. With SHARE a rank adds each RANKS-th row alone, and stores y at all ranks.
+# x += the sum of all ranks' parts, and y = rms_norm(x) * w: a block adds a row. Lines with `#` stand there for each rank. With
+# SHARE a rank adds each RANKS-th row alone, and stores y at all ranks.
 #
-# Flags are [block, slice, stage, who tells]; who has waited for one takes it down. A warp acts for each peer, so that none
+# Flags are [block, stage, who tells]; who has waited for one takes it down. A warp acts for each peer, so that none
 # waits for another. Each block tells before it waits and all GPUs start blocks in one order, so the first row that is not
 # done has its blocks running on all of them, or next in turn: nobody waits forever. min_blocks(1) leaves the assembler the
 # registers to have all peers' parts in flight at once.
 ADD_NORM = """tilus 1
-param N = 8192, RANKS = 2, RANK = 0, SPLIT = 1, WARPS = 16, SHARE = 0
-param C = N / SPLIT, STEP = SHARE ? RANKS : 1
+param N = 8192, RANKS = 2, RANK = 0, WARPS = 16, SHARE = 0
+param STEP = SHARE ? RANKS : 1
 
-function @cluster_sum(%x) {
-  when SPLIT == 1 {
-    return %x
-  } else {
-    %all = allocate_shared : f32[1]
-    store_shared %x, %all[0]
-    cluster_synchronize
-    %first = load_shared %all[0] {rank = 0} : f32[1]
-    %sum = for %i in 1 .. SPLIT unroll iter(%s = %first) { yield %s + (load_shared %all[0] {rank = %i} : f32[1]) }
-    return %sum
-  }
-}
-
-program @add_norm<SPLIT, ceil_div(%rows, STEP)>(
+program @add_norm<ceil_div(%rows, STEP)>(
     %x: ptr<f16> {align = 16}, %w: ptr<f16> {align = 16},
     %part#: ptr<f16> {align = 16},
     %y#: ptr<f16> {align = 16},
     %flags#: ptr<i32> {align = 4},
-    %rows: i32, %eps: f32) warps(WARPS) min_blocks(1) cluster(SPLIT) {
-  %slice, %block = block_indices
+    %rows: i32, %eps: f32) warps(WARPS) min_blocks(1) {
+  %block = block_indices
   %row = scalar %block * STEP + SHARE * RANK
   %gx = view_global %x : f16[%rows, N]
   %gw = view_global %w : f16[N]
   %gpart# = view_global %part# : f16[%rows, N]
   %gy# = view_global %y# : f16[%rows, N]
-  %gflags# = view_global %flags# : i32[%rows, SPLIT, 2, RANKS]
-  %mine = slice %gflagsRANK[%block, %slice, 0, 0] {dims = [2, 3]} : i32[2, RANKS]
-  %w = load_global %gw[%slice * C] : f16[C]
+  %gflags# = view_global %flags# : i32[%rows, 2, RANKS]
+  %mine = slice %gflagsRANK[%block, 0, 0] {dims = [1, 2]} : i32[2, RANKS]
+  %w = load_global %gw[0] : f16[N]
   launch_dependents
   wait_dependencies
-  when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, %slice, 0, RANK], 1 {scope = system} } }
-  when # == RANK { %p# = load_global %gpart#[%row, %slice * C] : f16[C] }
-  %v = f32(load_global %gx[%row, %slice * C] : f16[C])
+  when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, 0, RANK], 1 {scope = system} } }
+  when # == RANK { %p# = load_global %gpart#[%row, 0] : f16[N] }
+  %v = f32(load_global %gx[%row, 0] : f16[N])
   when # != RANK { thread_group(# mod WARPS * 32, 32) { lock %mine[0, #], 1 {scope = system} } }
   synchronize
-  when # != RANK { %p# = load_global %gpart#[%row, %slice * C] : f16[C] }
+  when # != RANK { %p# = load_global %gpart#[%row, 0] : f16[N] }
   %v = %v + f32(%p#)
-  %square = @cluster_sum(sum(%v * %v))
-  %y = f16(%v * rsqrt(%square / N + %eps) * f32(%w))
-  when SHARE or # == RANK { store_global %y, %gy#[%row, %slice * C] }
-  store_global f16(%v), %gx[%row, %slice * C]
+  %y = f16(%v * rsqrt(sum(%v * %v) / N + %eps) * f32(%w))
+  when SHARE or # == RANK { store_global %y, %gy#[%row, 0] }
+  store_global f16(%v), %gx[%row, 0]
   when SHARE {
     synchronize
-    when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, %slice, 1, RANK], 1 {scope = system} } }
+    when # != RANK { thread_group(# mod WARPS * 32, 32) { release %gflags#[%block, 1, RANK], 1 {scope = system} } }
     when # != RANK { thread_group(# mod WARPS * 32, 32) { lock %mine[1, #], 1 {scope = system} } }
     synchronize
   }
@@ -103,11 +88,10 @@ program @add_norm<SPLIT, ceil_div(%rows, STEP)>(
 """
 
 
-def add_norm_kernel(hidden, ranks, rank=0, split=1, share=0):
+def add_norm_kernel(hidden, ranks, rank=0, share=0):
     text = ADD_NORM.replace("%gflagsRANK", f"%gflags{rank}")
     text = re.sub("^.*#.*$", lambda line: "\n".join(line[0].replace("#", str(i)) for i in range(ranks)), text, flags=re.M)
-    return tilusc.jit(text, N=hidden, RANKS=ranks, RANK=rank, SPLIT=split, SHARE=share,
-                      WARPS=kernels.warps_of(hidden // split))
+    return tilusc.jit(text, N=hidden, RANKS=ranks, RANK=rank, SHARE=share, WARPS=kernels.warps_of(hidden))
 
 
 # ---- adding up ---------------------------------------------------------------------
@@ -146,14 +130,13 @@ class Peers(Nccl):
 
     def __init__(self, model, ranks, rank, rows, way):
         super().__init__(model, ranks, rank, rows, way)
-        split = next(n for n in (SPLIT, 4, 2, 1) if model.hidden % (256 * n) == 0 or n == 1)
         self.rank = rank
         self.rows = self._reach((3, rows, model.hidden), torch.float16)     # parts of both places, results
-        self.flags = self._reach((2, max(-(-rows // ranks), WHOLE_ROWS), split, 2, ranks), torch.int32)
+        self.flags = self._reach((2, rows, 2, ranks), torch.int32)
         self.flags[0].zero_()
         dist.barrier()              # behind the zeros
         torch.cuda.synchronize()
-        self.kernels = [add_norm_kernel(model.hidden, ranks, rank, split, share) for share in range(2)]
+        self.kernels = [add_norm_kernel(model.hidden, ranks, rank, share) for share in range(2)]
         for kernel in self.kernels:
             kernel.prepare()
 
@@ -170,7 +153,7 @@ class Peers(Nccl):
 
     def add(self, place, x, part, weight):
         """Where rows are shared, x is right in those that the rank adds."""
-        rows, addresses, share = *self.rows[:2], len(x) > WHOLE_ROWS
+        rows, addresses, share = *self.rows[:2], self.ranks > 2 and len(x) > WHOLE_ROWS
         y = rows[2, :len(x)] if share else torch.empty_like(x)
         results = addresses[2] if share else [y] * self.ranks
         self.kernels[share](x, weight, *addresses[place], *results, *self.flags[1][place], len(x), kernels.EPSILON)
@@ -197,7 +180,7 @@ class Threads(Nccl):
 
     def add(self, place, x, part, weight):
         y = [torch.empty_like(x) for _ in range(self.ranks)]
-        told = [torch.ones(len(x), 1, 2, self.ranks, dtype=torch.int32) for _ in range(self.ranks)]
+        told = [torch.ones(len(x), 2, self.ranks, dtype=torch.int32) for _ in range(self.ranks)]
         self.kernel(x, weight, *self._share(part), *y, *told, len(x), kernels.EPSILON)
         return x, y[self.rank]
 

@@ -98,18 +98,17 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[3] / "examples" / "tensor_par
 
 
 @pytest.mark.parametrize("share", [0, 1])
-@pytest.mark.parametrize("split", [1, 2])
-def test_addition_tells_peers(split, share, monkeypatch):
+def test_addition_tells_peers(share, monkeypatch):
     """Rank 1 of three, whose peers have told it all: it adds, tells each peer, and takes its flags down."""
     monkeypatch.syspath_prepend(str(EXAMPLE.parent))
     import tensor_parallel
     ranks, rank, rows, hidden = 3, 1, 4, 1024
     x, w, *parts = (torch.randn(n, hidden).half() for n in (rows, 1, *[rows] * ranks))
-    flags = [torch.full((rows, split, 2, ranks), i == rank, dtype=torch.int32) for i in range(ranks)]
+    flags = [torch.full((rows, 2, ranks), i == rank, dtype=torch.int32) for i in range(ranks)]
     results = [torch.zeros_like(x) for _ in range(ranks)]
     wanted = x + sum(part.float() for part in parts)
     normed = wanted * torch.rsqrt(wanted.square().mean(-1, keepdim=True) + shapes.EPSILON) * w
-    add_norm = tensor_parallel.add_norm_kernel(hidden, ranks, rank, split, share)
+    add_norm = tensor_parallel.add_norm_kernel(hidden, ranks, rank, share)
     add_norm(x, w, *parts, *results, *flags, rows, shapes.EPSILON)
     added = slice(rank, rows, ranks) if share else slice(0, rows)
     blocks, told = (2, 2) if share else (rows, 1)
@@ -118,7 +117,7 @@ def test_addition_tells_peers(split, share, monkeypatch):
         if share or i == rank:
             assert near(results[i][added], normed[added])
         if i != rank:
-            assert flags[i][:blocks, :, :told, rank].all() and flags[i].sum() == blocks * split * told
+            assert flags[i][:blocks, :told, rank].all() and flags[i].sum() == blocks * told
 
 
 def test_tensor_parallel():
