@@ -90,29 +90,33 @@ static void prefer_whole_tiles(Product *p, int64_t tiles)
     p->shares_tiles = false;
 }
 
-/* Returns the product by wgmma of up to `m` rows. Iterations of a block are below 2^31. */
+/* Returns the product by wgmma of up to `m` rows. Iterations of a block are below 2^31. Until the end
+ * blocks are clusters, and tiles are those of all blocks of one. */
 static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
     enum { ITERATIONS_MOST = 1 << 30 };
     const MatmulConfig *c = &choice->config;
+    int cluster = matmul_cluster(&plan->spec, c);
     int64_t tile = 8 * c->tiles, slices = plan->packed.slices;
-    int64_t iterations = matmul_iterations(&plan->spec, c), columns = iterations / slices;
+    int64_t columns = ceil_div_i64(matmul_iterations(&plan->spec, c) / slices, cluster);
+    int64_t iterations = columns * slices, tile_bytes = (int64_t)cluster * c->warps_n * c->rows * tile * 4;
     int64_t tiles = at_most((m - 1) / tile + 1, ITERATIONS_MOST / iterations);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = tiles * tile};
     tiles = (at_most(p.rows, m) - 1) / tile + 1;
     int split = matmul_split(&plan->spec);
-    p.blocks = at_most(plan->device.multiprocessors,
+    p.blocks = at_most(plan->device.multiprocessors / cluster,
                        split ? tiles * columns * split : tiles * iterations);
     int64_t bytes = dtype_bits(plan->spec.product) / 8;
     place_plain_a(plan, &p, m);
     p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * matmul_arranged_k(&plan->spec, c) * bytes);
     p.row_scales = place(&p.size, matmul_is_a8(&plan->spec) ? at_most(p.rows, m) * 4 : 0);
     if (split)
-        share_parts(&p, tiles * columns, split, c->warps_n * c->rows * tile * 4);
+        share_parts(&p, tiles * columns, split, tile_bytes);
     else
-        share_iterations(&p, tiles * columns, slices, c->warps_n * c->rows * tile * 4);
+        share_iterations(&p, tiles * columns, slices, tile_bytes);
     if (!split && !matmul_is_a8(&plan->spec))
         prefer_whole_tiles(&p, tiles * columns);
+    p.blocks *= cluster;
     return p;
 }
 

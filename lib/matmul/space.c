@@ -29,6 +29,14 @@ bool matmul_has_single_fragments(const MatmulConfig *c)
     return matmul_by_wgmma(c) && c->tiles > TILES_OF_PAIRS;
 }
 
+/* On an H200 products of u8 get 3 to 5 % faster so, of u6 up to 3 %, of u4 no faster. */
+int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { BITS_LEAST = 6 };
+    bool wide = dtype_bits(spec->stored) >= BITS_LEAST && !spec->experts;
+    return wide && matmul_has_single_fragments(c) ? 2 : 1;
+}
+
 int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { SUMS = 16 };

@@ -39,6 +39,8 @@ CASES = [
     (WEIGHTS + ["ZERO=1", "GROUP=64", "W=u3", "U=u3"], SINGLE + ["BM=32", "STAGES=2"], 3),
     (WEIGHTS + ["GROUP=16"], SINGLE + ["BM=32", "STAGES=2"], 3),
     (WEIGHTS, SINGLE + ["BM=32", "STAGES=2", "SPLIT=3"], 4),
+    (WEIGHTS + ["W=u6", "U=u6", "ROWS=32"], SINGLE + ["BM=64", "STAGES=3", "CLUSTER=2"], 4),
+    (WEIGHTS + ["W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2", "CLUSTER=2", "SPLIT=3"], 4),
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], SINGLE + ["BM=32", "STAGES=2"], 2),
     (WEIGHTS + ["GROUP=0", "ZERO=2", "ROWS=32", "W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2"], 2),
 ] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), SINGLE + ["BM=32", "STAGES=2"], 2)
@@ -101,14 +103,15 @@ def check(kernels, both, own, blocks):
     run(new, "arrange", both + by_mma,
         {"a": "@a.bin", "prearranged": f"undef({M * slices * (144 if by_mma else 128)})", **sizes}, ["prearranged"])
     sizes = {"m": M, "n": N, "slices": slices}
-    tiles = -(-M // bm) * -(-N // value("TILE_N", 256))
+    cluster = value("CLUSTER", 1)
+    tiles, groups = -(-M // bm) * -(-N // (cluster * value("TILE_N", 256))), blocks // cluster
     split = value("SPLIT", 0)
-    whole = tiles // blocks if split else max(tiles // blocks - 1, 0)
-    shared = (tiles - whole * blocks) * (split or slices)
+    whole = tiles // groups if split else max(tiles // groups - 1, 0)
+    shared = (tiles - whole * groups) * (split or slices)
     run(new, "matmul_wgmma", both + own,
         {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
          "partials": f"undef({2 * blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
-         "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // blocks, "extra": shared % blocks},
+         "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // groups, "extra": shared % groups},
         (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
 
 
