@@ -60,7 +60,7 @@ static bool has_fetch(IntrinsicId first)
 static LLVMValueRef call_row(const MemoryAccess *a, IntrinsicId first, LLVMValueRef *args,
                              unsigned count)
 {
-    unsigned row = a->global ? (unsigned)atomic_scope(a->op) : SCOPE_NONE;
+    unsigned row = a->global ? (unsigned)op_scope(a->op) : SCOPE_NONE;
     if (a->op->result_count && has_fetch(first))
         row += FAMILY_ROWS;
     return call_intrinsic(a->cg, (IntrinsicId)(first + row), a->op->loc, args, count);
@@ -181,7 +181,7 @@ static void change_word(const MemoryAccess *a, int64_t slot, LLVMValueRef *words
 static void fence(Codegen *cg, const Op *op)
 {
     bool global = op_memory_operand(op)->type->kind == TYPE_GLOBAL;
-    AtomicScope scope = global ? atomic_scope(op) : SCOPE_BLOCK;
+    AtomicScope scope = global ? op_scope(op) : SCOPE_BLOCK;
     call_intrinsic(cg, (IntrinsicId)(INTR_fence_block + (unsigned)scope), op->loc, NULL, 0);
 }
 

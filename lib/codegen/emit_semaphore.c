@@ -45,7 +45,7 @@ static void branch_on_first(Codegen *cg, LLVMBasicBlockRef act, LLVMBasicBlockRe
 
 static bool is_of_system(const Op *op)
 {
-    return semaphore_scope(op) == SCOPE_SYSTEM;
+    return op_scope(op) == SCOPE_SYSTEM;
 }
 
 bool emit_lock(Codegen *cg, const Op *op)

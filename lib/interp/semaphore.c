@@ -56,7 +56,7 @@ static int64_t held_value(const Op *op, const Semaphore *s)
 
 static const char *waits_in_vain(const Op *op)
 {
-    return semaphore_scope(op) == SCOPE_SYSTEM
+    return op_scope(op) == SCOPE_SYSTEM
                ? "blocks before it are done, and no other GPU runs here"
                : "it may wait for blocks before it only, and they are done";
 }

@@ -127,11 +127,6 @@ bool semaphore_holds(const Op *op, int64_t value)
                                                            : value == (uint32_t)value;
 }
 
-AtomicScope semaphore_scope(const Op *op)
-{
-    return op_word(op, ATTR_SCOPE, SCOPE_GPU);
-}
-
 ReduceKind reduce_kind(const Op *op)
 {
     return op_word(op, ATTR_KIND, REDUCE_NONE);
@@ -162,7 +157,7 @@ AtomicOrder atomic_order(const Op *op)
     return op_word(op, ATTR_ORDER, ORDER_RELAXED);
 }
 
-AtomicScope atomic_scope(const Op *op)
+AtomicScope op_scope(const Op *op)
 {
     return op_word(op, ATTR_SCOPE, SCOPE_GPU);
 }

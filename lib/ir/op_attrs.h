@@ -122,10 +122,10 @@ Blocks print_blocks(const Op *op);
 /* For `compare`; PREDICATE_NONE without one. */
 Predicate compare_predicate(const Op *op);
 
-/* For the atomic ops: the accesses that they order, and for whom; relaxed and gpu when the
- * text says nothing. */
+/* For the atomic ops: the accesses that they order, and of these, `lock` and `release` for
+ * whom; relaxed and gpu when the text says nothing. */
 AtomicOrder atomic_order(const Op *op);
-AtomicScope atomic_scope(const Op *op);
+AtomicScope op_scope(const Op *op);
 
 /* For loads, stores and copies of global memory: when the caches should give up what is
  * accessed, and how many bytes the L2 cache should fetch with what is read, 0: no more
@@ -166,9 +166,5 @@ const Value *value_float_scalar(const Op *op);
 
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);
-
-/* For `lock` and `release`: the threads that they order; those of the GPU when the text says
- * nothing. */
-AtomicScope semaphore_scope(const Op *op);
 
 #endif

@@ -73,7 +73,7 @@ static bool verify_semaphore(Module *m, const Op *op)
     if (expr_is_constant(value) && !semaphore_holds(op, value->constant))
         return diag_error(m->diag, op->loc, "the semaphore's value %lld does not fit in %s",
                           (long long)value->constant, dtype_name(t->dtype));
-    if (semaphore_scope(op) == SCOPE_BLOCK)
+    if (op_scope(op) == SCOPE_BLOCK)
         return diag_error(m->diag, op->loc, "a semaphore's scope is gpu or system, got block");
     return true;
 }

@@ -206,7 +206,8 @@ bool matmul_by_wgmma(const MatmulConfig *config);
 bool matmul_has_single_fragments(const MatmulConfig *config);
 
 /* Returns how many blocks a cluster of @matmul_wgmma has, which get A by multicast: 2 with single
- * fragments of weights of 6 and more bits, which take much shared memory; else 1. */
+ * fragments of weights of 6 and more bits, which take much shared memory, but of experts, whose blocks
+ * have tiles of their own; else 1. */
 int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many

@@ -144,7 +144,9 @@ static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
 static double wgmma_iterations(const MatmulSpec *s, const MatmulConfig *c, double tiles,
                                int multiprocessors)
 {
-    double all = (double)matmul_iterations(s, c) * tiles / multiprocessors;
+    int cluster = matmul_cluster(s, c);
+    int64_t columns = ceil_div_i64(matmul_iterations(s, c) / matmul_slices(s), cluster) * cluster;
+    double all = (double)(columns * matmul_slices(s)) * tiles / multiprocessors;
     double part = (double)matmul_slices(s) / fmax(matmul_split(s), 1);
     return matmul_split(s) ? ceil(all / part) * part : all;
 }
@@ -154,8 +156,9 @@ static double wgmma_iterations(const MatmulSpec *s, const MatmulConfig *c, doubl
 static double parts_time(const MatmulSpec *s, const MatmulConfig *c, double tiles,
                          int multiprocessors)
 {
-    const double next_us = 1.5, next_row_us = 0.02, whole_row_us = 0.085;
-    double rows = 8 * c->tiles, next = fmax(matmul_split(s) - 1, 0);
+    const double next_us = 1.5, next_row_us = 0.02, whole_row_us = 0.085;   /* of 256 of n */
+    enum { TILE_N = 256 };
+    double rows = 8.0 * c->tiles * (c->warps_n * c->rows) / TILE_N, next = fmax(matmul_split(s) - 1, 0);
     double columns = (double)(matmul_iterations(s, c) / matmul_slices(s));
     double whole = floor(columns * tiles / multiprocessors);
     return next * (next_us + next_row_us * rows + whole * whole_row_us * rows);

@@ -75,7 +75,7 @@ static bool choose_config(const tilus_matmul_plan *plan, int64_t m, Choice *choi
  * the model says that they are faster. */
 static void choose_narrow(tilus_matmul_plan *plan, int bucket)
 {
-    enum { TILES_STEP = 4, TILES_LEAST = 8 };   /* tiles of 48 and 96 rows */
+    enum { TILES_STEP = 4, TILES_LEAST = 8 };   /* tiles of 48, 96 and 192 rows */
     Choice narrow = plan->choices[bucket];
     MatmulConfig *c = &narrow.config, wide = *c;
     int64_t m = narrow_rows(bucket);

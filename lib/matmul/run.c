@@ -104,7 +104,8 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = tiles * tile};
     tiles = (at_most(p.rows, m) - 1) / tile + 1;
     int split = matmul_split(&plan->spec);
-    p.blocks = at_most(plan->device.multiprocessors / cluster,
+    int64_t clusters = plan->device.multiprocessors / cluster;
+    p.blocks = at_most(clusters > 0 ? clusters : 1,
                        split ? tiles * columns * split : tiles * iterations);
     int64_t bytes = dtype_bits(plan->spec.product) / 8;
     place_plain_a(plan, &p, m);

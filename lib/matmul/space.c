@@ -211,23 +211,26 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return ROWS * (tile_rows(c) * element + PADDING);
 }
 
-/* Adds up packed blocks, rows of A of 128 k behind them at a multiple of 1024 bytes, two times
- * `stored` rows of C where copies store it, and mbarriers. With single fragments the ring of A has
- * two slots, and four mbarriers a slot. */
+enum { HALVES_MBARRIERS = 8 };      /* of A's ring with single fragments: two slots in halves */
+
+/* Adds up packed blocks, rows of A of 128 k and, where copies store C, two times `stored` rows of it,
+ * the largest first, and mbarriers. What is not packed begins at a multiple of 1024 bytes. With single
+ * fragments the ring of A has two slots, and mbarriers of its own. */
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
-    enum { ALIGN = 1024, A_STAGES = 2, A_MBARRIERS = 4 * A_STAGES * 8 };
+    enum { ALIGN = 1024, A_STAGES = 2, MBARRIER = 8 };
     bool single = matmul_has_single_fragments(c);
     int64_t bytes_of_row = matmul_arranged_k(spec, c) * dtype_bits(spec->product) / 8;
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
     int64_t rows = (int64_t)(single ? A_STAGES : c->stages) * 8 * c->tiles * bytes_of_row;
-    int64_t mbarriers = mbarriers_bytes(c) + (single ? A_MBARRIERS : 0);
-    if (spec->experts)
-        return round_up_i64(round_up_i64(ring, ALIGN) + rows + mbarriers, 16) +
-               stored_rows_bytes(spec, c);
-    int64_t staged = 2 * stored * tile_rows(c) * dtype_bits(spec->result) / 8;
-    return round_up_i64(ring, ALIGN) + rows + (matmul_stores_by_copies(spec) ? staged : 0) +
-           mbarriers;
+    int64_t mbarriers = single ? 2 * round_up_i64(MBARRIER * c->stages, 16) + MBARRIER * HALVES_MBARRIERS
+                               : mbarriers_bytes(c);
+    bool stages_c = matmul_stores_by_copies(spec) && !spec->experts;
+    int64_t staged = stages_c ? 2 * stored * tile_rows(c) * dtype_bits(spec->result) / 8 : 0;
+    if (rows <= ring || (staged > 0 && staged <= ring))
+        ring = round_up_i64(ring, ALIGN);
+    int64_t bytes = ring + rows + staged + mbarriers;
+    return spec->experts ? round_up_i64(bytes, 16) + stored_rows_bytes(spec, c) : bytes;
 }
 
 int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *c)
@@ -382,8 +385,9 @@ static int wgmma_blocks_n(const MatmulConfig *c)
 static bool is_valid_wgmma(const MatmulConfig *c)
 {
     enum { STAGES_LEAST = 2 };
+    int mbarriers = 2 * c->stages + (matmul_has_single_fragments(c) ? HALVES_MBARRIERS : 0);
     return c->warps_n == wgmma_blocks_n(c) && c->warps_k == 1 && c->stage_k_tiles == 1 &&
-           c->columns == 8 && is_one_of(c->tiles, wgmma_tiles) &&
+           c->columns == 8 && mbarriers <= LIMIT_MBARRIERS && is_one_of(c->tiles, wgmma_tiles) &&
            c->stages >= STAGES_LEAST && c->per_sm == 1 &&
            c->register_reallocation;
 }
