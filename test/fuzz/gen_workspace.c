@@ -80,7 +80,7 @@ static unsigned take_over(Gen *g, unsigned own, const char *memory, const char *
     return g->reg_count - 1;
 }
 
-/* What may stand behind a semaphore's value: its scope. */
+/* Attributes that may stand behind a semaphore's value: its scope. */
 static const char *scope_text(Gen *g)
 {
     static const char *const texts[] = {"", " {scope = gpu}", " {scope = system}"};
