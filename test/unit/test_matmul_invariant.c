@@ -232,6 +232,21 @@ static void parts_are_shared_out(void **state)
     }
 }
 
+/* Parts of k of a tile cost as much as its sums: of 128 of n x 256 rows as of 256 x 128. */
+static void many_rows_take_single_fragments(void **state)
+{
+    (void)state;
+    static const int64_t ns[] = {8192, 57344};
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++) {
+        Session s = session_open("h200", (tilus_matmul_problem){
+            .weights = "u4", .n = ns[i], .k = 8192, .group = 128, .batch_invariant = true});
+        assert_false(matmul_has_single_fragments(&plan_choice(s.plan, 64)->config));
+        assert_true(matmul_has_single_fragments(&plan_choice(s.plan, 256)->config));
+        assert_true(matmul_has_single_fragments(&plan_choice(s.plan, 4096)->config));
+        session_close(&s);
+    }
+}
+
 /* Experts have whole tiles; devices without wgmma do not serve them. */
 static void experts_by_wgmma_alone(void **state)
 {
@@ -258,6 +273,7 @@ int main(void)
         cmocka_unit_test(plans_have_one_order),
         cmocka_unit_test(plans_are_of_their_packing),
         cmocka_unit_test(parts_are_shared_out),
+        cmocka_unit_test(many_rows_take_single_fragments),
         cmocka_unit_test(experts_by_wgmma_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
