@@ -23,10 +23,12 @@ bool matmul_by_wgmma(const MatmulConfig *c)
     return c->prearranged_a == PREARRANGED_ROWS;
 }
 
+/* Tiles of 8 rows of A that @matmul_wgmma has with pairs of fragments, at most. */
+enum { PAIRS_MOST = 16 };
+
 bool matmul_has_single_fragments(const MatmulConfig *c)
 {
-    enum { TILES_OF_PAIRS = 16 };
-    return matmul_by_wgmma(c) && c->tiles > TILES_OF_PAIRS;
+    return matmul_by_wgmma(c) && c->tiles > PAIRS_MOST;
 }
 
 /* On an H200 products of u8 get 3 to 5 % faster so, of u6 up to 3 %, of u4 no faster. */
@@ -616,7 +618,7 @@ static void visit_warps(const Space *s, MatmulConfig c)
  * down to half of the widest with pairs of fragments. */
 static void visit_wgmma(const Space *s, MatmulConfig c)
 {
-    enum { TILES_LEAST = 2, PAIRS_MOST = 16, TILES_MOST = 2 * PAIRS_MOST };
+    enum { TILES_LEAST = 2, TILES_MOST = 2 * PAIRS_MOST };
     static const int stages[] = {3, 4, 6, -1}, a8_stages[] = {3, 4, 8, -1};
     int64_t most = s->bucket / 8 < TILES_MOST ? s->bucket / 8 : TILES_MOST;
     most = most < TILES_LEAST ? TILES_LEAST : most;
