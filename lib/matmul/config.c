@@ -556,8 +556,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     return l;
 }
 
-/* Lists the parameters of @arrange, which depends on the powers of two that decoding leaves to A,
- * and of @matmul_wgmma. */
+/* Lists the parameters of @arrange, which depends on the powers of two that decoding leaves to A and on
+ * the order of k, and of @matmul_wgmma. */
 static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
     ParameterList l = {.count = 0};
@@ -572,7 +572,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_type(&l, product, "C", "", s->result);
     add_number(&l, product, "OFFSET", NULL, s->offset);
     add_number(&l, s->fraction && product, "FRACTION", "q", s->fraction);
-    add_number(&l, product, "GROUP", "g", s->group);
+    add_number(&l, product || matmul_reorders_k(s), "GROUP", "g", s->group);
     add_number(&l, product, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
     add_number(&l, zeros_by_mma, "ZEROS_BY_MMA", "i", 1);

@@ -23,7 +23,7 @@ typedef enum MatmulProgram {
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_NORM,                /* an RMS norm of A alone */
     MATMUL_PRODUCT,             /* @matmul */
-    MATMUL_ARRANGE,             /* A to rows in the order of k that @matmul_wgmma reads */
+    MATMUL_ARRANGE,             /* A to rows as @matmul_wgmma reads them, where they are not yet */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
     MATMUL_PREPARE_EXPERTS,     /* @prepare for rows of several experts ... */
@@ -240,6 +240,10 @@ bool matmul_fuses_prologue(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns true where a program writes A anew before the product reads it. */
 bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Returns true where lanes have eight neighbors in k of packed codes, not two as wgmma has them: where
+ * groups are of 16, so that each has scales of one. */
+bool matmul_reorders_k(const MatmulSpec *spec);
 
 /* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
 bool matmul_stores_by_copies(const MatmulSpec *spec);

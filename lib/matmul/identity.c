@@ -18,7 +18,7 @@
 
 /* FORM_VERSION changes when pack.c puts anything elsewhere; a test of packed bytes asks for it.
  * PLANES_VERSION is of bit planes. */
-enum { VERSION = 1, FORM_VERSION = 1, PLANES_VERSION = -1, NAME = 16 };
+enum { VERSION = 1, FORM_VERSION = 2, PLANES_VERSION = -1, NAME = 16 };
 
 enum {
     AT_VERSION = 8, AT_BYTES = 12, AT_IDENTITY = 16, AT_FORM = 24, AT_SIZE = 32, AT_N = 40,

@@ -1,13 +1,14 @@
 /* Packing on the host, as @pack of the template does it on a device.
  *
  * A block has ROWS rows of 128 codes, shared out over 32 threads: thread 4 r + q has the codes
- * of rows r, r + 8, .. , of each 32 along k eight from 8 q on, so 32 of a row. These become
+ * of rows r, r + 8, .. , of each eight along k two from 2 q on, so 32 of a row; with groups of 16
+ * of each 32 along k eight from 8 q on, which are of one group. These become
  * whole words in storage order (types/storage.h). The words of all threads lie in vectors of
  * four:
  *
- *     k           0 .. 7   8 .. 15   16 .. 23   24 .. 31   32 .. 39 ..
- *     row 0       thread 0    1          2          3          0
- *     row 1            4      5          6          7          4
+ *     k           0, 1     2, 3   4, 5   6, 7   8, 9 ..
+ *     row 0       thread 0    1      2      3      0
+ *     row 1            4      5      6      7      4
  *
  * Bits move alike in all blocks, so a table says for each byte of plain words which bits of
  * packed words it sets: a group takes an XOR for each byte. Floats that are packed as integers
@@ -154,8 +155,9 @@ static void pack_row(const Packer *p, const unsigned char *codes, int quad, uint
     uint32_t plain[8];
     uint64_t window = 0;
     unsigned have = 0, word = 0;
+    int each = matmul_reorders_k(&p->plan->spec) ? 8 : 2;       /* neighbors */
     for (int i = 0; i < EACH; i++) {
-        window |= (uint64_t)codes[i / 8 * 32 + quad * 8 + i % 8] << have;
+        window |= (uint64_t)codes[(i / each * QUADS + quad) * each + i % each] << have;
         have += p->bits;
         if (have >= 32) {
             plain[word++] = (uint32_t)window;

@@ -298,23 +298,24 @@ static void set_experts(KernelLaunch *l, const tilus_matmul_plan *plan, const Pr
     l->args[MATMUL_ARGUMENT_list].pointer = call->workspace + p->list;
 }
 
-/* Sets rows of A of 8 bits and their scales: the caller's, or those that a program wrote. */
+/* Sets rows of A that tensor copies read: the caller's, or those that a program wrote. Of products of 8
+ * bits also their scales. */
 static void set_rows(KernelLaunch *l, const tilus_matmul_plan *plan, const Product *p,
                      const Piece *piece, const tilus_matmul_call *call)
 {
-    if (!matmul_is_a8(&plan->spec))
-        return;
+    const MatmulConfig *c = &p->choice->config;
     l->args[MATMUL_ARGUMENT_row_scales].pointer = matmul_has_a_scales(&plan->spec)
                                                       ? piece->a_scales
                                                       : call->workspace + p->row_scales;
-    if (l->kernel == p->choice->prepare)
+    if (!matmul_by_wgmma(c) || l->kernel == p->choice->prepare)
         return;
-    int64_t k = plan->packed.slices * MATMUL_PACKED_K;
+    int64_t slices = plan->packed.slices;
     bool direct = !p->choice->prepare;
     l->args[MATMUL_ARGUMENT_prearranged].pointer = direct ? piece->a
                                                           : call->workspace + p->prearranged_a;
-    l->args[MATMUL_ARGUMENT_k].integer = direct ? plan->spec.k : k;
-    l->args[MATMUL_ARGUMENT_stride].integer = direct ? piece->stride : k;
+    l->args[MATMUL_ARGUMENT_k].integer = direct ? plan->spec.k : slices * MATMUL_PACKED_K;
+    l->args[MATMUL_ARGUMENT_stride].integer =
+        direct ? piece->stride : slices * matmul_arranged_k(&plan->spec, c);
 }
 
 static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Product *p,

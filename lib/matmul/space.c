@@ -74,10 +74,21 @@ bool matmul_fuses_prologue(const MatmulSpec *s, const MatmulConfig *c)
     return s->prologue != TILUS_PROLOGUE_NONE && matmul_arranges_in_blocks(c);
 }
 
+/* Returns true where tensor copies of a product by wgmma read A as the caller has it: 64 of k of a row
+ * are a line of 128 bytes, or with products of 8 bits 128. */
+static bool copies_read_a(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { LINE_K = 64 };
+    bool as_it_is = matmul_is_a8(s) ? matmul_has_a_scales(s)
+                                    : c->scale_weights && s->activations == s->product &&
+                                          !s->gather && !matmul_reorders_k(s) &&
+                                          s->k % LINE_K == 0;
+    return matmul_by_wgmma(c) && as_it_is && matmul_divisor(s, s->a_stride) > 1;
+}
+
 bool matmul_prepares(const MatmulSpec *s, const MatmulConfig *c)
 {
-    bool direct = matmul_has_a_scales(s) && matmul_divisor(s, s->a_stride) > 1;
-    return c->prearranged_a > 0 && !matmul_arranges_in_blocks(c) && !direct;
+    return c->prearranged_a > 0 && !matmul_arranges_in_blocks(c) && !copies_read_a(s, c);
 }
 
 MatmulProgram matmul_program_of(const MatmulSpec *s, MatmulProgram program)
@@ -89,6 +100,12 @@ MatmulProgram matmul_program_of(const MatmulSpec *s, MatmulProgram program)
            : program == MATMUL_ARRANGE ? MATMUL_ARRANGE_EXPERTS
            : program == MATMUL_WGMMA   ? MATMUL_WGMMA_EXPERTS
                                        : program;
+}
+
+bool matmul_reorders_k(const MatmulSpec *s)
+{
+    enum { GROUP = 16 };
+    return s->group == GROUP && !matmul_is_a8(s);
 }
 
 bool matmul_stores_by_copies(const MatmulSpec *spec)
@@ -533,8 +550,7 @@ static bool join_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice
 void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
     MatmulConfig joined = *c;
-    bool pre_arranged = c->prearranged_a > 0 && !matmul_by_wgmma(c) && c->stages > 0;
-    if (!pre_arranged || c->columns > 1 || s->experts || s->batch_invariant)
+    if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->experts || s->batch_invariant)
         return;
     if (!arrange_in_blocks(s, c, device) && join_blocks(s, &joined, device) &&
         arrange_in_blocks(s, &joined, device))

@@ -112,8 +112,11 @@ def check(kernel, both, own):
             "tiles": tiles}, ["list"], CHECKS)
         run(kernel, "arrange_experts", both + one, {**a, "prearranged": f"undef({m * slices * 128})", **listed, "m": m, "k": K,
             "stride": K, "slices": slices, "top": TOP}, ["a", "prearranged"], CHECKS)
-        run(kernel, "matmul_wgmma_experts", both + more, {**packed, "prearranged": "@prearranged.bin", "list": "@list.bin",
-            **listed, **extras, "m": m, "n": N, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
+        direct = "SCALE_WEIGHTS=1" in both and "GROUP=16" not in both and not gather
+        row = K if direct else slices * 128
+        run(kernel, "matmul_wgmma_experts", both + more, {**packed,
+            "prearranged": "@a.bin" if direct else "@prearranged.bin", "list": "@list.bin", **listed, **extras,
+            "m": m, "n": N, "k": row, "stride": row, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
             "tiles": tiles}, list(extras), CHECKS)
     else:
         run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",

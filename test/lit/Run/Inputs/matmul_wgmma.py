@@ -10,7 +10,7 @@ import tempfile
 
 ENGINE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
 CHECKS = ["--check-races"] if ENGINE == "cpu" else []
-K, N, M = 384, 264, 72
+K, N, M = 320, 264, 72
 SUMS = ["DEFERRED_SCALE=-21"]
 WEIGHTS = ["SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"]
 BY_MMA = ["ZEROS_BY_MMA=1", "A_SUM_SCALE=0"]
@@ -98,18 +98,20 @@ def check(kernels, both, own, blocks):
         {**packed, **extras, "a": "randn(m*k)", "prearranged": "zeros(64)", "partials": "zeros(64)",
          "c": "undef(m*n)", **sizes, "blocks": blocks_of_mma, "share": slices, "extra": 0},
         ["a", "bias", "residual", "c"])
-    del sizes["n"]
     by_mma = [p for p in own if p in BY_MMA]
-    run(new, "arrange", both + by_mma,
-        {"a": "@a.bin", "prearranged": f"undef({M * slices * (144 if by_mma else 128)})", **sizes}, ["prearranged"])
-    sizes = {"m": M, "n": N, "slices": slices}
+    row = slices * (144 if by_mma else 128)
+    a, sizes = "@a.bin", {"m": M, "n": N, "k": K, "stride": K, "slices": slices}    # weights are scaled: A as it is
+    if "SCALE_WEIGHTS=1" not in both or value("GROUP", 128) == 16:
+        run(new, "arrange", both + by_mma,
+            {"a": a, "prearranged": f"undef({M * row})", "m": M, "k": K, "stride": K, "slices": slices}, ["prearranged"])
+        a, sizes["k"], sizes["stride"] = "@prearranged.bin", slices * 128, row
     cluster = value("CLUSTER", 1)
     tiles, groups = -(-M // bm) * -(-N // (cluster * value("TILE_N", 256))), blocks // cluster
     split = value("SPLIT", 0)
     whole = tiles // groups if split else max(tiles // groups - 1, 0)
     shared = (tiles - whole * groups) * (split or slices)
     run(new, "matmul_wgmma", both + own,
-        {**packed, "flags": "zeros(blocks)", "prearranged": "@prearranged.bin",
+        {**packed, "flags": "zeros(blocks)", "prearranged": a,
          "partials": f"undef({2 * blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
          "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // groups, "extra": shared % groups},
         (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
