@@ -228,9 +228,10 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
 
 /* Has each block of the product arrange A in its shared memory, in place of a launch in front, where
- * few rows of A fit there beside the ring; if need be, two blocks of a multiprocessor become one. */
-void matmul_arrange_in_blocks(const MatmulSpec *spec, MatmulConfig *config,
-                              const MatmulDevice *device);
+ * few rows of A fit there beside the ring; if need be, two blocks of a multiprocessor become one.
+ * Beside a ring A as it is, of tunings before packed form 2, goes through the ring: lanes would
+ * exchange what they load of it. */
+void matmul_place_a(const MatmulSpec *spec, MatmulConfig *config, const MatmulDevice *device);
 
 /* Returns true where each block arranges A. */
 bool matmul_arranges_in_blocks(const MatmulConfig *config);

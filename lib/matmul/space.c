@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4 };
+enum { PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4 };
 
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
@@ -546,11 +546,15 @@ static bool join_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice
     return true;
 }
 
-/* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer so, with one 4 % less. */
-void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+/* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer in blocks, with one 4 % less. */
+void matmul_place_a(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
+    if (matmul_by_wgmma(c) || c->stages == 0)
+        return;
+    if (c->prearranged_a == 0)
+        c->prearranged_a = PREARRANGED_IN_RING;
     MatmulConfig joined = *c;
-    if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->experts || s->batch_invariant)
+    if (c->columns > 1 || s->experts || s->batch_invariant)
         return;
     if (!arrange_in_blocks(s, c, device) && join_blocks(s, &joined, device) &&
         arrange_in_blocks(s, &joined, device))
@@ -600,17 +604,17 @@ static void visit_blocks(const Space *s, MatmulConfig c)
                 visit_reallocation(s, c);
 }
 
-/* Visits A as it is where rows are few, and pre-arranged, through a ring if there is one. */
+/* Visits A pre-arranged, through a ring if there is one, and without one as it is where rows are few. */
 static void visit_rings(const Space *s, MatmulConfig c)
 {
     enum { PLAIN = 8 };
     bool rings = has_bulk_copies(s->device->capability);
     for (const int *stages = all_stages; *stages >= 0 && (*stages == 0 || rings); stages++) {
         c.stages = *stages;
-        c.prearranged_a = *stages ? 2 : 1;
+        c.prearranged_a = *stages ? PREARRANGED_IN_RING : 1;
         visit_blocks(s, c);
         c.prearranged_a = 0;
-        if (s->bucket <= PLAIN)
+        if (s->bucket <= PLAIN && c.stages == 0)
             visit_blocks(s, c);
     }
 }

@@ -407,6 +407,35 @@ static void test_parameters_of_bytes(void **state)
                 "matmul_a8-i5-i8-f16-f16-q2-g32-r64-m64-s4-u1-sm_90a");
 }
 
+/* Products by wgmma read A where it is, or behind @arrange. */
+static void test_reads_a_where_it_is(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_matmul_problem problem;
+        int scale_weights;
+        bool prepares;
+    } cases[] = {
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128}, 1, false},
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128}, 0, true},      /* powers of two */
+        {{.weights = "u4", .n = 64, .k = 320, .group = 16}, 1, true},       /* another order of k */
+        {{.weights = "u4", .n = 64, .k = 328, .group = 128}, 1, true},
+        {{.weights = "u4", .n = 64, .k = 320, .a_stride = 328, .group = 128}, 1, false},
+        {{.weights = "u4", .n = 64, .k = 320, .a_stride = 325, .group = 128}, 1, true},
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128, .activations = "bf16"}, 1, false},
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128, .activations = "f8e4m3"}, 1, true},
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128, .experts = 8}, 1, false},
+        {{.weights = "u4", .n = 64, .k = 320, .group = 128, .experts = 8, .gather = true}, 1, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of(cases[i].problem);
+        MatmulConfig c = {64, 4, 1, 1, 4, 8, 8, 3, cases[i].scale_weights, 1, 0, 0};
+        assert_int_equal(matmul_prepares(&s, &c), cases[i].prepares);
+        c.prearranged_a = 2;
+        assert_true(matmul_prepares(&s, &c));
+    }
+}
+
 /* Configurations that the template has, on the one architecture. */
 static void test_fits_by_wgmma(void **state)
 {
@@ -658,13 +687,16 @@ static void test_arranged_in_blocks(void **state)
         {28672, 8192, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
         {28672, 8192, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
         {8192, 8192, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}},
+        {8192, 8192, {32, 2, 2, 4, 4, 2, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}},
+        {8192, 8192, {32, 2, 2, 4, 4, 1, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 1, 1, 4, 0, 0, 0, 0}},
+        {8192, 8192, {32, 2, 2, 4, 0, 1, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 0, 1, 1, 0, 0, 0, 0, 0}},
     };
     MatmulDevice device = h200();
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = cases[i].n,
                                                       .k = cases[i].k, .group = 128});
         MatmulConfig c = cases[i].before;
-        matmul_arrange_in_blocks(&s, &c, &device);
+        matmul_place_a(&s, &c, &device);
         assert_memory_equal(&c, &cases[i].after, sizeof c);
     }
 }
@@ -820,7 +852,7 @@ int main(void)
         cmocka_unit_test(test_stored_as_they_are),
         cmocka_unit_test(test_parameters_by_wgmma),
         cmocka_unit_test(test_parameters_of_bytes),
-        cmocka_unit_test(test_fits_by_wgmma),
+        cmocka_unit_test(test_reads_a_where_it_is), cmocka_unit_test(test_fits_by_wgmma),
         cmocka_unit_test(test_parameters_of_floats_as_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
