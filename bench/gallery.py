@@ -182,7 +182,7 @@ def mamba2_scan(i):
     y = torch.einsum("bhcls,bcshp->bclhp", weights, x) + x * i["d"].to(kind)[:, None]
     before = torch.einsum("bcln,bchpn->bclhp", i["c"].view(batch, -1, 256, 128), i["states"])
     y += before * torch.exp(i["a"]).to(kind).permute(0, 2, 3, 1)[..., None]
-    return y.view(i["x"].shape)
+    return y.reshape(i["x"].shape)
 
 
 def decode_inputs(small):

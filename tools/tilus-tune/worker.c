@@ -40,12 +40,13 @@ bool tune_has_fault(const char *name, const char *kind)
     return fault && strncmp(fault, kind, len) == 0 && strstr(name, fault + len);
 }
 
-/* Injects a wrong result: unsigned codes mean one less. */
+/* Injects a wrong result: sums lack 2^21, and get 2^11. */
 static void spoil(Request *r)
 {
-    char *place = strstr(r->parameters, "OFFSET=0");
+    static const char lack[] = "DEFERRED_SCALE=-21";
+    char *place = strstr(r->parameters, lack);
     if (place)
-        place[strlen("OFFSET=")] = '1';
+        place[strlen(lack) - 2] = '1';
 }
 
 static bool answer(const char *word, const void *bytes, size_t size)
