@@ -223,6 +223,9 @@ int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile);
 /* Finds plan->largest, from all choices and from what cuBLAS serves. */
 void products_measure(tilus_matmul_plan *plan);
 
+/* Returns the choice for a call's rows, with kernels that take its stride of A. */
+Choice call_choice(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
+
 /* Makes the launches of the template's programs, in order, for the rows from `first` on;
  * returns their count. The call was checked. */
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,

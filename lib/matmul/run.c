@@ -426,8 +426,7 @@ tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *lau
                                  haste);
 }
 
-/* Returns the choice with kernels that take the call's stride of A. */
-static Choice choice_for(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
+Choice call_choice(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
     const MatmulSpec *s = &plan->spec;
     Choice choice = *plan_choice(plan, call->m);
@@ -457,7 +456,7 @@ static tilus_status run(tilus_matmul_plan *plan, tilus_stream stream,
         return TILUS_OK;
     if (dense_serves(plan, call->m))
         return dense_run(plan, stream, call);
-    const Choice choice = choice_for(plan, call);
+    const Choice choice = call_choice(plan, call);
     const Product p = product_of(plan, &choice, call->m);
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         size_t count = product_launches(plan, call, &p, first, launches);

@@ -131,7 +131,8 @@ static tilus_status cpu_pack(Engine *e, tilus_matmul_plan *plan,
 
 static tilus_status run_call(Engine *e, tilus_matmul_plan *plan, const tilus_matmul_call *call)
 {
-    const Product p = product_of(plan, plan_choice(plan, call->m), call->m);
+    const Choice choice = call_choice(plan, call);
+    const Product p = product_of(plan, &choice, call->m);
     tilus_status status = TILUS_OK;
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         KernelLaunch launches[MATMUL_LAUNCHES];

@@ -255,6 +255,8 @@ static const struct Other {
     {"by wgmma", {WEIGHTS("u8", "f16", 384, INTEGER, 264, SILU)}},
     {"by wgmma", {WEIGHTS("f3e1m1", "f16", 128, FLOAT, 264, PLAIN)}},
     {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
+    {"by wgmma", {WEIGHTS("u4", "bf16", 128, NONE, 264, PLAIN), .a_stride = 648}},
+    {"by wgmma", {WEIGHTS("u5", "f16", 128, NONE, 264, PLAIN), .a_stride = 645}},
 #undef SUMS
 #undef WEIGHTS
 #define SINGLE(w, a, g, z, n_, f) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
@@ -268,6 +270,7 @@ static const struct Other {
     {"single fragments", {SINGLE("u4", "f16", 32, INTEGER, 264, PLAIN)}},
     {"single fragments", {SINGLE("u4", "f16", 128, NONE, 264, PLAIN)}},
     {"single fragments", {SINGLE("i4", "f16", 128, NONE, 264, PLAIN)}},
+    {"single fragments", {SINGLE("u6", "f16", 128, NONE, 264, PLAIN), .a_stride = 392}},
     {"single fragments", {SINGLE("f4e2m1", "f16", 16, NONE, 264, PLAIN)}},
     {"single fragments", {SINGLE("i5", "f16", 0, INTEGER, 267, GELU)}},
     {"single fragments", {SINGLE("u6", "f8e4m3", 128, INTEGER, 264, PLAIN)}},
