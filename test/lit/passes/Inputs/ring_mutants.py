@@ -17,7 +17,7 @@ from pathlib import Path
 
 # name, the text (a regular expression) and what it becomes; MULTILINE. An op may be all that a `when` or `if` of its
 # line has.
-OPEN, CLOSE = r"^( *(?:(?:when|if) .* \{ )?)", r"( \})?$"
+OPEN, CLOSE = r"^( *(?:(?:when|if) .* \{ )?)", r"((?: \})*)$"
 FULL_WAIT = OPEN + r"mbarrier_wait %full\[(.*?)\], (.*?)" + CLOSE
 EMPTY_WAIT = OPEN + r"mbarrier_wait %empty\[(.*?)\], (.*?)" + CLOSE
 RANK = r"(?: \{rank = \w+\})?" + CLOSE
