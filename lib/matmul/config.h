@@ -78,9 +78,9 @@ typedef struct MatmulSpec {
     FIELD(stages, stages)       /* of the ring in shared memory; 0: none */                    \
     FIELD(columns, columns)     /* of a tile's 8 columns, those that are there */              \
     FIELD(tiles, tiles)         /* of 8 columns */                                             \
-    FIELD(prearranged_a, prepared)  /* A is read as it is; 1: from @prepare; 2: from there,    \
-                                       through the ring; 3: by @matmul_wgmma, in the rows of   \
-                                       @arrange; 4: arranged by each block, not in tunings */  \
+    FIELD(prearranged_a, prepared)  /* A comes from @prepare, 1: directly, 2: through the      \
+                                       ring; 3: to @matmul_wgmma, in the rows of @arrange;     \
+                                       4: arranged by each block, not in tunings */            \
     FIELD(scale_weights, scaled)    /* scales multiply sums; 1: weights, for large m */        \
     FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
                                    evenly; 0: one block a tile */                              \
@@ -228,10 +228,12 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
 
 /* Has each block of the product arrange A in its shared memory, in place of a launch in front, where
- * few rows of A fit there beside the ring; if need be, two blocks of a multiprocessor become one.
- * Beside a ring A as it is, of tunings before packed form 2, goes through the ring: lanes would
- * exchange what they load of it. */
+ * few rows of A fit there beside the ring; if need be, two blocks of a multiprocessor become one. */
 void matmul_place_a(const MatmulSpec *spec, MatmulConfig *config, const MatmulDevice *device);
+
+/* Has A come from @prepare, through the ring where there is one, in configurations of earlier
+ * programs that read it as it is: prearranged_a 0. */
+void matmul_config_renew(MatmulConfig *config);
 
 /* Returns true where each block arranges A. */
 bool matmul_arranges_in_blocks(const MatmulConfig *config);
@@ -249,8 +251,8 @@ bool matmul_reorders_k(const MatmulSpec *spec);
 /* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
 bool matmul_stores_by_copies(const MatmulSpec *spec);
 
-/* Returns true where zero points are added by mma: they are integers, and A is pre-arranged, as
- * `zeros_by_mma` asks; sums of A are in the range of the product's type. */
+/* Returns true where zero points are added by mma: they are integers, as `zeros_by_mma` asks; sums of
+ * A are in the range of the product's type. */
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns the elements that @arrange makes of 128 of k: with zero points by mma also sums of A. */

@@ -50,17 +50,14 @@ static const double
     hand_over_next_us = 1.037,  /* each block more of a tile, after the one before */
     iteration_us = 0.186,       /* of an iteration, a warp alone ... */
     iteration_ring_us = 0.589,  /* ... waiting for a ring of one stage, shared by the stages */
-    iteration_plain_us = 0.374, /* where A comes as it is */
     block_row_us = 0.00291,     /* of a packed block, a row ... */
     block_tile_us = 0.00130,    /* ... and a tile of columns beyond the first */
-    block_plain_us = 0.126,     /* where A comes as it is */
     block_waited_us = 4.0,      /* where no ring is ahead */
     issue_iteration_us = 0.0323,    /* for which an iteration keeps a multiprocessor busy ... */
     issue_row_us = 0.000607,    /* ... and of a packed block, a row, */
     issue_bit_us = 0.000106,    /* a bit of each weight of it, */
     issue_tile_us = 0.000510,   /* a row and tile of columns beyond the first, */
-    issue_zero_us = 0.0000828,  /* zero points of a row, by tiles where they act on sums, */
-    issue_plain_us = 0.000408,  /* a row, where A comes as it is */
+    issue_zero_us = 0.0000828,  /* zero points of a row, by tiles where they act on sums */
     ahead = 0.0978,             /* share of an iteration that a stage beyond two delays */
     spill = 0.00523,            /* share of time that a register too many adds */
     sharpness = 5.05;
@@ -69,23 +66,19 @@ typedef struct Rates {
     double alone, busy;         /* us of an iteration: a warp alone, each warp that runs */
 } Rates;
 
-/* Returns the time of an iteration beside its packed blocks. Where A is pre-arranged, each stage
- * hides a part of the copies' time; else an iteration waits for loads of A. */
+/* Returns the time of an iteration beside its packed blocks. Each stage hides a part of the
+ * copies' time. */
 static double find_iteration(const MatmulConfig *c)
 {
-    if (c->prearranged_a == 0)
-        return iteration_us + iteration_plain_us;
     return iteration_us + (c->stages > 0 ? iteration_ring_us / c->stages : 0);
 }
 
 static Rates find_rates(const MatmulSpec *s, const MatmulConfig *c)
 {
     double rows = c->rows, more = rows * (c->tiles - 1);
-    bool plain = c->prearranged_a == 0;
-    double alone = block_row_us * rows + block_tile_us * more + plain * block_plain_us +
-                   (c->stages == 0) * block_waited_us;
+    double alone = block_row_us * rows + block_tile_us * more + (c->stages == 0) * block_waited_us;
     double busy = (issue_row_us + issue_bit_us * (double)dtype_bits(s->weights)) * rows +
-                  issue_tile_us * more + plain * issue_plain_us * rows;
+                  issue_tile_us * more;
     if (s->zeros != TILUS_ZEROS_NONE)
         busy += issue_zero_us * rows * (c->scale_weights ? 1 : c->tiles);
     int over = matmul_registers(s, c) - matmul_registers_limit(c);
@@ -230,8 +223,8 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *c, int64_t m,
     int64_t at_once = (int64_t)(resident ? resident : 1) * device->multiprocessors;
     double iterations = (double)matmul_iterations(spec, c) / (double)blocks;
     Rates rates = find_rates(spec, c);
-    double us = launch_us + (c->prearranged_a > 0) * prepare_us +
-                vector_bytes(spec, m) / device->bandwidth + hand_over(spec, c, blocks);
+    double us = launch_us + prepare_us + vector_bytes(spec, m) / device->bandwidth +
+                hand_over(spec, c, blocks);
     int64_t full = left / at_once;
     us += (double)full * wave_time(spec, c, device, rates, iterations, at_once);
     if (left % at_once)

@@ -62,14 +62,13 @@ static double find_cost(const Search *s, const MatmulConfig *c)
     return fmax(us, s->floor);
 }
 
-/* Considers configurations whose blocks find their tiles on the device, which A is pre-arranged
- * for. */
+/* Considers configurations whose blocks find their tiles on the device. */
 static void consider(void *data, const MatmulConfig *c)
 {
     Search *s = data;
     bool reallocates = c->register_reallocation && !matmul_by_wgmma(c);
     bool varies = s->plan->spec.batch_invariant && !(matmul_by_wgmma(c) && c->scale_weights);
-    if (varies || c->per_sm == 0 || c->prearranged_a == 0 || c->zeros_by_mma || reallocates)
+    if (varies || c->per_sm == 0 || c->zeros_by_mma || reallocates)
         return;
     Choice *best = &s->best[kind_of(c->rows)];
     double us = find_cost(s, c);

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-enum { PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4 };
+enum { PREARRANGED = 1, PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4 };
 
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool integers = spec->zeros == TILUS_ZEROS_INTEGER ||
                     (spec->zeros == TILUS_ZEROS_NONE && spec->offset > 0);
-    return c->zeros_by_mma && integers && c->prearranged_a > 0 && !c->scale_weights &&
-           !spec->wide_range && !matmul_is_a8(spec);
+    return c->zeros_by_mma && integers && !c->scale_weights && !spec->wide_range &&
+           !matmul_is_a8(spec);
 }
 
 bool matmul_by_wgmma(const MatmulConfig *c)
@@ -88,7 +88,7 @@ static bool copies_read_a(const MatmulSpec *s, const MatmulConfig *c)
 
 bool matmul_prepares(const MatmulSpec *s, const MatmulConfig *c)
 {
-    return c->prearranged_a > 0 && !matmul_arranges_in_blocks(c) && !copies_read_a(s, c);
+    return !matmul_arranges_in_blocks(c) && !copies_read_a(s, c);
 }
 
 MatmulProgram matmul_program_of(const MatmulSpec *s, MatmulProgram program)
@@ -313,12 +313,12 @@ static int registers_taken(const MatmulSpec *spec, const MatmulConfig *c)
 {
     int rows = c->rows <= 32 ? 107 : c->rows <= 64 ? 123 : 150;
     int codes = c->rows * (int)dtype_bits(spec->weights) * 5 / 48;
-    int paths = (c->prearranged_a == 0) * 4 + (c->stages == 0) * 17;
+    int path = (c->stages == 0) * 17;
     if (c->scale_weights)
-        return rows + codes + paths - 17 + (c->tiles - 1) * c->rows * 5 / 16;
+        return rows + codes + path - 17 + (c->tiles - 1) * c->rows * 5 / 16;
     int ahead = (c->stage_k_tiles > 1) * 19 + (c->stage_k_tiles > 2) * 28;
     int more = (c->tiles > 1) * 15 + (c->tiles - 1) * c->rows * 7 / 16;
-    return rows + codes + paths + ahead + more;
+    return rows + codes + path + ahead + more;
 }
 
 /* Returns the registers that all threads of a multiprocessor's blocks may have alike. */
@@ -450,8 +450,7 @@ static bool is_flag(int value)
  * mbarriers. */
 static bool is_valid(const MatmulConfig *c)
 {
-    enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16,
-           PREPARED_MAX = PREARRANGED_ROWS };
+    enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16 };
     return is_one_of(c->rows, all_rows) && is_one_of(c->warps_n, all_warps_n) &&
            is_one_of(c->warps_k, all_warps_k) &&
            is_one_of(c->stage_k_tiles, all_stage_k_tiles) &&
@@ -459,8 +458,8 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
            (c->tiles == 1 || c->columns == 8) &&
-           c->prearranged_a >= 0 && c->prearranged_a <= PREPARED_MAX &&
-           (c->prearranged_a < 2 || c->stages > 0) &&
+           c->prearranged_a >= PREARRANGED && c->prearranged_a <= PREARRANGED_ROWS &&
+           (c->prearranged_a == PREARRANGED || c->stages > 0) &&
            (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
            is_flag(c->register_reallocation) &&
@@ -546,15 +545,17 @@ static bool join_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice
     return true;
 }
 
+void matmul_config_renew(MatmulConfig *c)
+{
+    if (c->prearranged_a == 0)
+        c->prearranged_a = c->stages ? PREARRANGED_IN_RING : PREARRANGED;
+}
+
 /* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer in blocks, with one 4 % less. */
 void matmul_place_a(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
-    if (matmul_by_wgmma(c) || c->stages == 0)
-        return;
-    if (c->prearranged_a == 0)
-        c->prearranged_a = PREARRANGED_IN_RING;
     MatmulConfig joined = *c;
-    if (c->columns > 1 || s->experts || s->batch_invariant)
+    if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->experts || s->batch_invariant)
         return;
     if (!arrange_in_blocks(s, c, device) && join_blocks(s, &joined, device) &&
         arrange_in_blocks(s, &joined, device))
@@ -604,18 +605,14 @@ static void visit_blocks(const Space *s, MatmulConfig c)
                 visit_reallocation(s, c);
 }
 
-/* Visits A pre-arranged, through a ring if there is one, and without one as it is where rows are few. */
+/* Visits rings, through which A comes, too, and no ring. */
 static void visit_rings(const Space *s, MatmulConfig c)
 {
-    enum { PLAIN = 8 };
     bool rings = has_bulk_copies(s->device->capability);
     for (const int *stages = all_stages; *stages >= 0 && (*stages == 0 || rings); stages++) {
         c.stages = *stages;
-        c.prearranged_a = *stages ? PREARRANGED_IN_RING : 1;
+        c.prearranged_a = *stages ? PREARRANGED_IN_RING : PREARRANGED;
         visit_blocks(s, c);
-        c.prearranged_a = 0;
-        if (s->bucket <= PLAIN && c.stages == 0)
-            visit_blocks(s, c);
     }
 }
 

@@ -232,6 +232,7 @@ static void consider(Best *best, const MatmulTuning *t, MatmulSource source, con
     if (order > 0 || (order == 0 && us >= best->choice.us))
         return;
     MatmulConfig c = t->config;
+    matmul_config_renew(&c);
     if (t->m != q->bucket)
         c.columns = (int)q->bucket;
     if (matmul_scales_weights_only(q->spec) && !c.scale_weights)

@@ -5,7 +5,7 @@
  *    "activations": "f16", "scales": "f16", "result": "f16", "group": 128,
  *    "zeros": "integer", "n": 57344, "k": 8192, "m": 1, "rows": 64, "warps_n": 1,
  *    "warps_k": 4, "stage_k_tiles": 2, "stages": 2, "columns": 1, "tiles": 1,
- *    "prearranged_a": 0, "scale_weights": 0, "per_sm": 2, "zeros_by_mma": 0,
+ *    "prearranged_a": 2, "scale_weights": 0, "per_sm": 2, "zeros_by_mma": 0,
  *    "register_reallocation": 0, "us": 58.31}
  *   ]}
  */
@@ -129,6 +129,7 @@ static bool read_fields(const Reader *r, MatmulConfig *c)
         if (is_there && !read_int(r, name, MOST, matmul_field(c, i)))
             return false;
     }
+    matmul_config_renew(c);
     return true;
 }
 

@@ -339,9 +339,6 @@ static void test_lifted_parameters(void **state)
                 "DEFERRED_SCALE=-60 ZEROS_BY_MMA=1 A_SUM_SCALE=71 COLUMNS=8 TILES=2 "
                 "DIVISOR=128",
                 "prepare-u4-bf16-bf16-g128-z1-i1-c8-t2-d128-sm_90a");
-    c.prearranged_a = 0;                             /* by fma then */
-    assert_false(matmul_zeros_by_mma(&s, &c));
-    c.prearranged_a = 1;
     assert_true(matmul_zeros_by_mma(&s, &c));
     c.scale_weights = 1;
     assert_false(matmul_zeros_by_mma(&s, &c));
@@ -599,13 +596,13 @@ static void test_shared_bytes(void **state)
         {{.weights = "u4", .n = 64, .k = 512, .group = 128},
          {64, 1, 4, 2, 2, 8, 1, 2, 0, 2, 0, 0}},
         {{.weights = "i4", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_INTEGER},
-         {32, 2, 2, 1, 3, 1, 1, 0, 0, 2, 0, 0}},
+         {32, 2, 2, 1, 3, 1, 1, 1, 0, 2, 0, 0}},
         {{.weights = "f6e3m2", .n = 64, .k = 512, .group = 32, .zeros = TILUS_ZEROS_FLOAT},
          {64, 2, 1, 2, 3, 8, 2, 2, 1, 1, 0, 0}},
         {{.weights = "f5e1m3", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_FLOAT},
          {32, 2, 2, 1, 3, 1, 1, 2, 0, 1, 0, 0}},
         {{.weights = "u2", .n = 64, .k = 512, .group = 128},
-         {32, 2, 1, 1, 3, 8, 1, 0, 0, 0, 0, 0}},
+         {32, 2, 1, 1, 3, 8, 1, 1, 0, 0, 0, 0}},
         {{.weights = "u2", .n = 64, .k = 512, .group = 128},
          {32, 2, 2, 1, 3, 8, 1, 2, 0, 0, 0, 0}},
         {{.weights = "u1", .n = 64, .k = 1024}, {32, 1, 2, 4, 5, 2, 1, 2, 0, 0, 0, 0}},
@@ -687,9 +684,7 @@ static void test_arranged_in_blocks(void **state)
         {28672, 8192, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {32, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
         {28672, 8192, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}, {64, 1, 4, 4, 3, 1, 1, 2, 0, 0, 0, 0}},
         {8192, 8192, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}},
-        {8192, 8192, {32, 2, 2, 4, 4, 2, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 2, 1, 2, 0, 0, 0, 0}},
-        {8192, 8192, {32, 2, 2, 4, 4, 1, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 4, 1, 1, 4, 0, 0, 0, 0}},
-        {8192, 8192, {32, 2, 2, 4, 0, 1, 1, 0, 0, 0, 0, 0}, {32, 2, 2, 4, 0, 1, 1, 0, 0, 0, 0, 0}},
+        {8192, 8192, {32, 2, 2, 4, 0, 1, 1, 1, 0, 0, 0, 0}, {32, 2, 2, 4, 0, 1, 1, 1, 0, 0, 0, 0}},
     };
     MatmulDevice device = h200();
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -698,6 +693,18 @@ static void test_arranged_in_blocks(void **state)
         MatmulConfig c = cases[i].before;
         matmul_place_a(&s, &c, &device);
         assert_memory_equal(&c, &cases[i].after, sizeof c);
+    }
+}
+
+/* Configurations of earlier programs that read A as it is. */
+static void test_renewed(void **state)
+{
+    (void)state;
+    static const int cases[][3] = {{4, 0, 2}, {0, 0, 1}, {4, 1, 1}, {4, 2, 2}};     /* stages, before, after */
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulConfig c = {.stages = cases[i][0], .prearranged_a = cases[i][1]};
+        matmul_config_renew(&c);
+        assert_int_equal(c.prearranged_a, cases[i][2]);
     }
 }
 
@@ -780,13 +787,13 @@ static void test_space(void **state)
     matmul_enumerate(&s, 0, 8, &device, see, &seen);
     assert_in_range(seen.count, 200, 3000);
     /* Before 9.0 there are no bulk copies, and no ring. */
-    MatmulConfig c = {64, 1, 4, 1, 2, 8, 1, 0, 0, 2, 0, 0};
+    MatmulConfig c = {64, 1, 4, 1, 2, 8, 1, 1, 0, 2, 0, 0};
     assert_true(matmul_config_fits(&s, &c, &device));
     device.capability = 89;
     assert_false(matmul_config_fits(&s, &c, &device));
     c.stages = 0;
     assert_true(matmul_config_fits(&s, &c, &device));
-    MatmulConfig ring = {32, 1, 2, 1, STAGES_MAX, 1, 1, 0, 0, 1, 0, 0};
+    MatmulConfig ring = {32, 1, 2, 1, STAGES_MAX, 1, 1, 1, 0, 1, 0, 0};
     device.capability = 90;
     assert_true(matmul_config_fits(&s, &ring, &device));
     ring.stages++;
@@ -820,13 +827,13 @@ static void test_resident(void **state)
     } cases[] = {
         {"u1", {128, 1, 4, 1, 2, 1, 1, 2, 0, 1, 0, 0}, 2},
         {"u1", {128, 2, 2, 1, 2, 8, 2, 2, 0, 1, 0, 0}, 1},
-        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 2},
-        {"u2", {64, 1, 4, 1, 2, 1, 1, 0, 0, 3, 0, 0}, 3},
+        {"u2", {64, 1, 4, 1, 2, 1, 1, 2, 0, 1, 0, 0}, 2},
+        {"u2", {64, 1, 4, 1, 2, 1, 1, 2, 0, 3, 0, 0}, 3},
         {"u4", {64, 1, 4, 1, 4, 1, 1, 2, 0, 1, 0, 0}, 2},
-        {"u4", {64, 1, 8, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 1},
-        {"u4", {64, 1, 4, 2, 2, 1, 1, 0, 0, 0, 0, 0}, 1},
-        {"u8", {32, 1, 4, 1, 4, 1, 1, 0, 0, 1, 0, 0}, 2},
-        {"u8", {64, 1, 4, 1, 2, 1, 1, 0, 0, 1, 0, 0}, 1},
+        {"u4", {64, 1, 8, 1, 2, 1, 1, 2, 0, 1, 0, 0}, 1},
+        {"u4", {64, 1, 4, 2, 2, 1, 1, 2, 0, 0, 0, 0}, 2},
+        {"u8", {32, 1, 4, 1, 4, 1, 1, 2, 0, 1, 0, 0}, 2},
+        {"u8", {64, 1, 4, 1, 2, 1, 1, 2, 0, 1, 0, 0}, 1},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of((tilus_matmul_problem){.weights = cases[i].weights, .n = 8192,
@@ -843,7 +850,7 @@ int main(void)
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_arranged_in_blocks),
-        cmocka_unit_test(test_lending),
+        cmocka_unit_test(test_renewed),           cmocka_unit_test(test_lending),
         cmocka_unit_test(test_space_of_options),  cmocka_unit_test(test_groups),
         cmocka_unit_test(test_wide_range),
         cmocka_unit_test(test_wide_range_of_f8e5m2),

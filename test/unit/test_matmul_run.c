@@ -311,13 +311,13 @@ static void computes_every_width(void **state)
 }
 
 /* Floats with one exponent bit, which are packed as integers: by scales on sums and on weights,
- * with A as it is and pre-arranged. */
+ * with A through a ring and directly. */
 static void computes_floats_as_integers(void **state)
 {
     (void)state;
     static const char *const types[] = {"f3e1m1", "f4e1m2", "f6e1m4", "f8e1m6"};
     static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 0, 0},
-                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0},
+                                           {32, 2, 1, 1, 0, 8, 2, 1, 0, 1, 0, 0},
                                            {32, 4, 1, 2, 2, 8, 4, 1, 1, 1, 0, 0}};
     for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; i < COUNT(configs); i++)
@@ -371,8 +371,8 @@ static void shares_tiles_out(void **state)
     (void)state;
     static const MatmulConfig configs[] = {
         {32, 1, 2, 1, 3, 8, 1, 2, 0, 1, 1, 0}, {64, 1, 4, 1, 2, 8, 2, 1, 0, 2, 0, 1},
-        {64, 2, 4, 2, 2, 8, 1, 0, 0, 0, 0, 1}, {128, 2, 2, 1, 0, 8, 4, 1, 0, 1, 1, 0},
-        {32, 4, 1, 4, 2, 8, 4, 2, 0, 1, 0, 0}, {32, 1, 8, 1, 2, 8, 4, 0, 0, 1, 1, 1},
+        {64, 2, 4, 2, 2, 8, 1, 1, 0, 0, 0, 1}, {128, 2, 2, 1, 0, 8, 4, 1, 0, 1, 1, 0},
+        {32, 4, 1, 4, 2, 8, 4, 2, 0, 1, 0, 0}, {32, 1, 8, 1, 2, 8, 4, 1, 0, 1, 1, 1},
         {32, 4, 1, 2, 2, 8, 8, 2, 1, 1, 1, 0},
     };
     for (size_t i = 0; i < COUNT(configs); i++) {
@@ -407,12 +407,12 @@ static void lifts_zero_points(void **state)
 }
 
 /* A in f16 of the largest numbers, and of small ones: by zero points on sums, which would act by
- * mma without it, and with A pre-arranged and as it is. */
+ * mma without it, and with A through a ring and directly. */
 static void computes_in_a_wide_range(void **state)
 {
     (void)state;
     static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 1, 0},
-                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0}};
+                                           {32, 2, 1, 1, 0, 8, 2, 1, 0, 1, 0, 0}};
     static const Case cases[] = {
         {{.weights = "u4", .group = 96, .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 65504},
         {{.weights = "u4", .group = 128, .zeros = TILUS_ZEROS_INTEGER}, .magnitude = 0x1p-6},
@@ -471,7 +471,7 @@ static void computes_prologues(void **state)
         {64, 1, 2, 1, 2, 1, 1, 4, 0, 1, 1, 0}, {64, 1, 2, 1, 2, 2, 1, 4, 0, 1, 0, 0},
         {32, 2, 1, 1, 2, 4, 1, 4, 0, 1, 1, 0}, {64, 1, 2, 1, 2, 1, 1, 4, 0, 1, 0, 0},
         {32, 2, 1, 1, 0, 4, 1, 1, 0, 1, 1, 0}, {32, 2, 1, 1, 2, 8, 2, 1, 0, 1, 0, 0},
-        {64, 1, 2, 1, 2, 1, 1, 2, 0, 1, 1, 0}, {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0},
+        {64, 1, 2, 1, 2, 1, 1, 2, 0, 1, 1, 0}, {32, 2, 1, 1, 0, 8, 2, 1, 0, 1, 0, 0},
     };
     static const int64_t rows[] = {1, 2, 3, 1, 4, 16, 1, 9};
     static const struct {
@@ -501,13 +501,13 @@ static void computes_in_pieces(void **state)
     run_case(&c);
 }
 
-/* Types of A and of the result; a bias; rows of A with gaps: with A pre-arranged, and as it
- * is. */
+/* Types of A and of the result; a bias; rows of A with gaps: with A through a ring, and
+ * directly. */
 static void takes_other_types(void **state)
 {
     (void)state;
     static const MatmulConfig configs[] = {{64, 1, 2, 1, 2, 8, 1, 2, 0, 1, 1, 0},
-                                           {32, 2, 1, 1, 0, 8, 2, 0, 0, 1, 0, 0}};
+                                           {32, 2, 1, 1, 0, 8, 2, 1, 0, 1, 0, 0}};
     static const Case cases[] = {
         {{.weights = "u4", .activations = "f8e4m3", .n = 64, .k = 256, .group = 128}, .m = 3},
         {{.weights = "u4", .activations = "f8e5m2", .n = 64, .k = 256, .group = 128}, .m = 3},

@@ -139,8 +139,11 @@ def check(kernel, both, own):
         write("bias1.bin", rows_of(whole["bias"], c_bytes, [e]))
         write("residual1.bin", rows_of(whole["residual"], c_bytes, to))
         if rows:
-            run(kernel, "matmul", both + ["WARPS_K=1", "TILES=3", f"BIAS={int(bias)}"],
-                {"weights": "@w.bin", "scales": "@s.bin", "zeros": "@z.bin", "a": "@a1.bin", "prearranged": "zeros(1)",
+            one = both + ["WARPS_K=1", "TILES=3", f"BIAS={int(bias)}"]
+            run(kernel, "prepare", one, {"a": "@a1.bin", "prearranged": f"zeros({slices * 3 * (64 * 8 + 32)})", "m": rows,
+                "k": K, "stride": K, "slices": slices}, ["prearranged"], engine="cpu")
+            run(kernel, "matmul", one,
+                {"weights": "@w.bin", "scales": "@s.bin", "zeros": "@z.bin", "a": "@a1.bin", "prearranged": "@prearranged.bin",
                  "flags": "zeros(64)", "partials": "zeros(64)", "bias": "@bias1.bin", "residual": "@residual1.bin",
                  "c": f"zeros({rows * N})", "m": rows, **sizes, "share": slices}, ["c"], engine="cpu")
         for at, r in enumerate(to):

@@ -94,10 +94,14 @@ def check(kernels, both, own, blocks):
     packed = {name: f"@{name}.bin" for name in ("weights", "scales", "zeros")}
     extras = {"flags": "zeros(64)", "bias": "randn(n)", "residual": "randn(m*n)"}
     blocks_of_mma = -(-N // rows)
-    run(old, "matmul", both + ["TILES=3", "WARPS_K=1"],
-        {**packed, **extras, "a": "randn(m*k)", "prearranged": "zeros(64)", "partials": "zeros(64)",
+    mma = both + ["TILES=3", "WARPS_K=1"]
+    run(old, "prepare", mma,
+        {"a": "randn(m*k)", "prearranged": f"zeros({-(-M // 24) * slices * 3 * (64 * 8 + 32)})", "m": M, "k": K, "stride": K,
+         "slices": slices}, ["a", "prearranged"])
+    run(old, "matmul", mma,
+        {**packed, **extras, "a": "@a.bin", "prearranged": "@prearranged.bin", "partials": "zeros(64)",
          "c": "undef(m*n)", **sizes, "blocks": blocks_of_mma, "share": slices, "extra": 0},
-        ["a", "bias", "residual", "c"])
+        ["bias", "residual", "c"])
     by_mma = [p for p in own if p in BY_MMA]
     row = slices * (144 if by_mma else 128)
     a, sizes = "@a.bin", {"m": M, "n": N, "k": K, "stride": K, "slices": slices}    # weights are scaled: A as it is
