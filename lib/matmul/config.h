@@ -228,7 +228,7 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
 
 /* Has each block of the product arrange A in its shared memory, in place of a launch in front, where
- * few rows of A fit there beside the ring; if need be, two blocks of a multiprocessor become one. */
+ * A is one row and fits there beside the ring; if need be, two blocks of a multiprocessor become one. */
 void matmul_place_a(const MatmulSpec *spec, MatmulConfig *config, const MatmulDevice *device);
 
 /* Has A come from @prepare, through the ring where there is one, in configurations of earlier
