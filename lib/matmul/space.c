@@ -260,32 +260,54 @@ int matmul_stored_rows(const MatmulSpec *spec, const MatmulConfig *c)
     return fits ? MOST : LEAST;
 }
 
-/* Returns the bytes of A that each block arranges, with sums of groups, and of a norm: its weights,
- * and sums of squares of warps. */
-static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+static bool has_norm(const MatmulSpec *spec)
 {
-    enum { BYTES = 2, SUM = 4, VECTOR = 16 };
-    int64_t slices = matmul_slices(spec), sums = c->columns > 2 ? c->columns : 2;
+    return spec->prologue == TILUS_PROLOGUE_RMS_NORM;
+}
+
+/* Counts the groups of A whose sums a product takes. */
+static int64_t summed_groups(const MatmulSpec *spec, const MatmulConfig *c)
+{
     bool centred = spec->zeros != TILUS_ZEROS_NONE || spec->offset > 0;
     int64_t groups = MATMUL_PACKED_K / (spec->group ? spec->group : MATMUL_PACKED_K);
-    int64_t norm = spec->prologue == TILUS_PROLOGUE_RMS_NORM;
-    int64_t squares = norm * c->warps_n * c->warps_k * ceil_div_i64(c->columns * SUM, VECTOR) * VECTOR;
-    return slices * ((c->columns + norm) * MATMUL_PACKED_K * BYTES +
-                     (centred && !c->scale_weights ? groups * sums * SUM : 0)) + squares;
+    return centred && !c->scale_weights ? matmul_slices(spec) * groups : 0;
+}
+
+/* Returns the bytes of the row of A that each block arranges, with two words for each sum of a group,
+ * and of a norm's weights. */
+static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { BYTES = 2, SUMS = 8 };
+    return matmul_slices(spec) * (1 + has_norm(spec)) * MATMUL_PACKED_K * BYTES +
+           summed_groups(spec, c) * SUMS;
+}
+
+/* Returns the bytes through which threads that arrange A exchange sums: of squares, one for each warp,
+ * and then of groups. */
+static int64_t exchanged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { SUM = 4 };
+    int64_t squares = has_norm(spec) ? (int64_t)c->warps_n * c->warps_k : 0;
+    int64_t groups = summed_groups(spec, c);
+    return SUM * (squares > groups ? squares : groups);
 }
 
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
+    enum { ALIGN = 16 };
     if (matmul_by_wgmma(c))
         return wgmma_shared_bytes(spec, c, matmul_stored_rows(spec, c));
     PackedForm form = matmul_packed_form(spec, c->rows, c->columns);
     int64_t panels = c->prearranged_a == 2 ? c->tiles * form.panel : 0;
-    int64_t arranged = matmul_arranges_in_blocks(c) ? arranged_bytes(spec, c) : 0;
     int64_t k_tile = c->warps_n * form.block + panels;
     bool whole = c->warps_k == 1 && c->columns == 8;
     int64_t sums = (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    return c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c) + (whole ? 0 : sums) +
-           arranged;
+    int64_t bytes = c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c) + (whole ? 0 : sums);
+    if (!matmul_arranges_in_blocks(c))
+        return bytes;
+    bytes += arranged_bytes(spec, c);
+    int64_t exchanged = exchanged_bytes(spec, c);
+    return exchanged > 0 ? round_up_i64(bytes, ALIGN) + exchanged : bytes;
 }
 
 enum { WARPGROUP = 4, REGISTERS_MAX = 255 };     /* warps; registers that instructions name */
@@ -498,7 +520,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
 static bool shares_a_evenly(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { STEP = 32, VECTOR = 8, ELEMENTS_MAX = 128 };
-    int64_t lanes = (int64_t)c->warps_n * c->warps_k * 8 / c->columns;
+    int64_t lanes = (int64_t)c->warps_n * c->warps_k * 8;
     int64_t steps = matmul_slices(s) * (MATMUL_PACKED_K / STEP);
     int group = s->group ? s->group : MATMUL_PACKED_K;
     return group >= STEP && steps % lanes == 0 && lanes % (group / STEP) == 0 &&

@@ -633,11 +633,15 @@ static void test_shared_bytes(void **state)
          {128, 2, 1, 1, 3, 8, 16, 3, 0, 1, 0, 1}},
         {{.weights = "u4", .n = 64, .k = 1024, .group = 128}, {32, 1, 2, 1, 2, 1, 1, 4, 0, 1, 0, 0}},
         {{.weights = "u4", .n = 64, .k = 1024, .group = 32, .zeros = TILUS_ZEROS_INTEGER},
-         {64, 1, 2, 1, 3, 2, 1, 4, 0, 1, 1, 0}},
+         {64, 1, 2, 1, 3, 1, 1, 4, 0, 1, 1, 0}},
         {{.weights = "u6", .n = 64, .k = 1024, .group = 128, .prologue = TILUS_PROLOGUE_RMS_NORM},
-         {32, 2, 2, 1, 2, 4, 1, 4, 0, 1, 0, 0}},
+         {32, 2, 2, 1, 2, 1, 1, 4, 0, 1, 0, 0}},
         {{.weights = "i4", .n = 64, .k = 2048, .group = 64, .prologue = TILUS_PROLOGUE_RMS_NORM},
          {32, 2, 4, 1, 2, 1, 1, 4, 0, 1, 1, 0}},
+        {{.weights = "u4", .n = 64, .k = 8192, .group = 64, .zeros = TILUS_ZEROS_FLOAT, .prologue = TILUS_PROLOGUE_RMS_NORM},
+         {32, 2, 4, 1, 3, 1, 1, 4, 0, 1, 0, 0}},
+        {{.weights = "u2", .n = 64, .k = 4096, .zeros = TILUS_ZEROS_INTEGER, .prologue = TILUS_PROLOGUE_RMS_NORM},
+         {32, 1, 4, 2, 5, 1, 1, 4, 0, 1, 0, 0}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);
