@@ -229,7 +229,8 @@ MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
 
 /* Has each block of the product arrange A in its shared memory, in place of a launch in front, where
  * A is one row and fits there beside the ring; if need be, two blocks of a multiprocessor become one. */
-void matmul_place_a(const MatmulSpec *spec, MatmulConfig *config, const MatmulDevice *device);
+void matmul_arrange_in_blocks(const MatmulSpec *spec, MatmulConfig *config,
+                              const MatmulDevice *device);
 
 /* Has A come from @prepare, through the ring where there is one, in configurations of earlier
  * programs that read it as it is: prearranged_a 0. */

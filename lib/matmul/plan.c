@@ -128,7 +128,7 @@ static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
         return library_fail(TILUS_ERROR_UNSUPPORTED, "no configuration for all rows of A runs on "
                             "device %d (%s)", plan->ordinal, plan->device.name);
     for (int i = 0; i < MATMUL_BUCKETS; i++) {
-        matmul_place_a(&plan->spec, &plan->choices[i].config, &plan->device);
+        matmul_arrange_in_blocks(&plan->spec, &plan->choices[i].config, &plan->device);
         choose_narrow(plan, i);
     }
     return TILUS_OK;

@@ -695,7 +695,7 @@ static void test_arranged_in_blocks(void **state)
         MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = cases[i].n,
                                                       .k = cases[i].k, .group = 128});
         MatmulConfig c = cases[i].before;
-        matmul_place_a(&s, &c, &device);
+        matmul_arrange_in_blocks(&s, &c, &device);
         assert_memory_equal(&c, &cases[i].after, sizeof c);
     }
 }
