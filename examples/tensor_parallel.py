@@ -202,11 +202,9 @@ def part_of(model, ranks):
                                intermediate=model.intermediate // ranks)
 
 
-def columns_of(model, name, ranks):
-    """Columns of the whole qkv or gate_up in the order of ranks, or None where that is their order."""
-    sizes = {"qkv": [model.heads * model.head] + [model.kv_heads * model.head] * 2, "gate_up": [model.intermediate] * 2}.get(name)
-    if sizes is None:
-        return None
+def columns_of(model, ranks):
+    """Columns of the whole qkv in the order of ranks."""
+    sizes = [model.heads * model.head] + [model.kv_heads * model.head] * 2
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return torch.cat([torch.arange(size // ranks) + start + rank * (size // ranks)
                       for rank in range(ranks) for start, size in zip(starts, sizes)])
@@ -219,13 +217,17 @@ def reorder(problem, codes, scales, order):
 
 
 def cut(whole, given, name, model, part, rank, ranks, device):
-    """Cuts a rank's layer out of the whole one."""
-    order = columns_of(model, name, ranks)
-    packed = layers.pack(whole, device, *(given if order is None else reorder(whole, *given, order)))
+    """Cuts a rank's layer out of the whole one. Packed gates lie beside what they multiply, so that a part has its share of
+    both."""
+    packed = layers.pack(whole, device, *(reorder(whole, *given, columns_of(model, ranks)) if name == "qkv" else given))
     k, n = part.products()[name]
     problem = dataclasses.replace(whole, n=n, k=k, n_tile=plan(whole, device).tile[0])
-    first = {"n_first": rank * n} if order is not None else {"k_first": rank * k}
+    first = {"n_first": rank * n} if name in ("qkv", "gate_up") else {"k_first": rank * k}
     return QuantizedLinear(problem, plan(whole, device).shard(packed, plan(problem, device), **first), packed_for=device)
+
+
+def gate_of(model, name):
+    return model.gate if name == "gate_up" else None
 
 
 class Shard:
@@ -238,9 +240,9 @@ class Shard:
             known = {}
             for name, (k, n) in self.part.products().items():
                 if wholes is None:
-                    known[name] = layers.linear(weights, k, n, device)
+                    known[name] = layers.linear(weights, k, n, device, gate=gate_of(model, name))
                 else:
-                    whole = layers.problem_of(weights, *model.products()[name])
+                    whole = layers.problem_of(weights, *model.products()[name], gate=gate_of(model, name))
                     known[name] = cut(whole, wholes[number, name], name, model, self.part, rank, ranks, device)
             self.layers.append(known)
         self.norm = torch.ones(model.hidden, dtype=torch.float16, device=layers.place_of(device))
@@ -273,7 +275,9 @@ class Shard:
             else:
                 o = way.step(layer["qkv"](h), None, state, number)
             x, h = self.reducer.add(0, x, self._multiply(layer["o"], o, 0), self.norm)
-            x, h = self.reducer.add(1, x, self._multiply(layer["down"], way.gated(layer["gate_up"](h)), 1), self.norm)
+            h = layer["gate_up"](h)
+            h = h if isinstance(layer["gate_up"], QuantizedLinear) else way.gated(h)
+            x, h = self.reducer.add(1, x, self._multiply(layer["down"], h, 1), self.norm)
         return h
 
     def logits(self, way, tokens, state, prompt=False):
@@ -297,7 +301,7 @@ class Alone(Nccl):
 def make_wholes(model, weights, device):
     with Threads.lock:          # threads share a generator
         torch.manual_seed(11)   # the same on all ranks
-        return {(number, name): layers.random_codes(layers.problem_of(weights, k, n), device)
+        return {(number, name): layers.random_codes(layers.problem_of(weights, k, n, gate=gate_of(model, name)), device)
                 for number in range(model.layers) for name, (k, n) in model.products().items()}
 
 

@@ -62,9 +62,10 @@ def random_packed(problem, device):
     return pack(problem, device, *random_codes(problem, device))
 
 
-def problem_of(weights, k, n, bias=False, residual=False, prologue="none"):
+def problem_of(weights, k, n, bias=False, residual=False, prologue="none", gate=None):
+    """Returns the problem of a product, of which `gate` is the function where it is gated."""
     return Problem(weights, n, k, GROUP, bias=bias, residual=residual, prologue=prologue,
-                   eps=EPSILON if prologue == "rms_norm" else 0.0)
+                   eps=EPSILON if prologue == "rms_norm" else 0.0, function=gate or "none", gated=gate is not None)
 
 
 class Quantized(QuantizedLinear):
@@ -73,13 +74,13 @@ class Quantized(QuantizedLinear):
     behind = None
 
 
-def linear(weights, k, n, device, bias=False, residual=False, prologue="none"):
+def linear(weights, k, n, device, bias=False, residual=False, prologue="none", gate=None):
     if weights == "f16":
         return Dense(k, n, bias, device)
-    problem = problem_of(weights, k, n, bias, residual)
+    problem = problem_of(weights, k, n, bias, residual, gate=gate)
     made = Quantized(problem, random_packed(problem, device), randn(n, device=device) if bias else None, packed_for=device)
     if prologue != "none":
-        made.behind = QuantizedLinear(problem_of(weights, k, n, bias, residual, prologue), made.packed, made.bias,
+        made.behind = QuantizedLinear(problem_of(weights, k, n, bias, residual, prologue, gate), made.packed, made.bias,
                                       packed_for=device)
     return made
 

@@ -24,7 +24,7 @@ class Layer(torch.nn.Module):
         if model.experts:
             self.mixture = layers.Mixture(weights, model, device)
         else:
-            self.gate_up = layers.linear(weights, *products["gate_up"], device, prologue=before["gate_up"])
+            self.gate_up = layers.linear(weights, *products["gate_up"], device, prologue=before["gate_up"], gate=model.gate)
             self.down = layers.linear(weights, *products["down"], device, residual=added)
         ones = torch.ones(model.hidden, dtype=torch.float16, device=layers.place_of(device))
         self.norms = [ones.clone() for _ in range(3 if model.sandwich else 1)]
@@ -33,7 +33,11 @@ class Layer(torch.nn.Module):
     def mlp(self, kernels, h, *residual):
         if self.model.experts:
             return self.mixture(kernels, h, *residual)
-        return self.down(kernels.gated(self.gate_up(h)), *residual)
+        return self.down(self.gated(kernels, self.gate_up(h)), *residual)
+
+    def gated(self, kernels, x):
+        """Returns what goes into `down`: products of f16 leave gates to a kernel behind them."""
+        return kernels.gated(x) if isinstance(self.gate_up, layers.Dense) else x
 
     def attend(self, kernels, qkv, state, prompt):
         if prompt:
@@ -45,7 +49,7 @@ class Layer(torch.nn.Module):
         x = self.o(self.attend(kernels, normed_product(kernels, self.qkv, x, norm), state, prompt), x)
         if self.model.experts:
             return self.mixture(kernels, kernels.norm(x, self.norms[0]), x)
-        return self.down(kernels.gated(normed_product(kernels, self.gate_up, x, self.norms[0])), x)
+        return self.down(self.gated(kernels, normed_product(kernels, self.gate_up, x, self.norms[0])), x)
 
     def run_sandwich(self, kernels, x, h, state, prompt, next_norm):
         """Computes x and the next layer's normalized input, of x and h. x may be changed in place."""
@@ -95,7 +99,8 @@ def problems(model, weights):
     added, products = not model.sandwich, model.products()
     known = []
     for name, prologue in model.prologues().items():
-        options = {"bias": name == "qkv" and model.bias, "residual": added and name in ("o", "down")}
+        options = {"bias": name == "qkv" and model.bias, "residual": added and name in ("o", "down"),
+                   "gate": model.gate if name == "gate_up" else None}
         known += [layers.problem_of(weights, *products[name], **options, prologue=each)
                   for each in dict.fromkeys(["none", prologue])]
     if model.experts:

@@ -35,6 +35,11 @@ class Model:
         """Heads of q for each of k."""
         return self.heads // self.kv_heads
 
+    @property
+    def gate(self):
+        """The function of a gate."""
+        return "gelu" if self.gelu else "silu"
+
     def products(self):
         """(k, n) of a layer's products of all tokens, by name."""
         known = {"qkv": (self.hidden, (self.heads + 2 * self.kv_heads) * self.head), "o": (self.heads * self.head, self.hidden)}
@@ -101,7 +106,7 @@ def prefill_flops(model, tokens):
 
 
 def launches(model):
-    """Launches of a decode step by the gallery's kernels, where each product pre-arranges A; at batch 1 of dense models most
-    do it in their blocks."""
-    of_layer = 7 + 20 if model.experts else 12
+    """Launches of a decode step by the gallery's kernels, where each product pre-arranges A and gates are those of products; at
+    batch 1 of dense models most arrange it in their blocks."""
+    of_layer = 7 + 20 if model.experts else 11
     return model.layers * of_layer + 3

@@ -42,7 +42,7 @@ typedef enum tilus_prologue {
     TILUS_PROLOGUE_RMS_NORM     /* A = a * rsqrt(mean of the row's a^2 + eps) * norm */
 } tilus_prologue;
 
-/* C = function(A x B + bias) + residual. All zero but struct_size, or a NULL in its place, is
+/* C = function(A x B + bias) + residual, but for gated and multiply. All zero but struct_size, or a NULL in its place, is
  * the default. */
 typedef struct tilus_matmul_problem {
     size_t struct_size;         /* sizeof(tilus_matmul_problem) */
@@ -81,7 +81,11 @@ typedef struct tilus_matmul_problem {
     bool wide_range;            /* A may have any finite values where f16 is multiplied, not only
                                    magnitudes below 8188; small ones are less exact
                                    (docs/matmul.md), and zero points do not act by mma */
-    unsigned char reserved[2];  /* 0: nothing reads them yet, and others are refused */
+    bool gated;                 /* C is [m, n / 2], and residual: C = function(A x gate + bias of gate) *
+                                   (A x up + bias of up) + residual, where B's first n / 2 columns
+                                   are gate, the others up, as biases are; n is a multiple of 16.
+                                   Without combine and multiply */
+    unsigned char reserved[1];  /* 0: nothing reads it yet, and others are refused */
     const char *product;        /* that tensor cores multiply: f8e4m3 or i8, on compute capability
                                    9.0 alone, for A of f16, bf16 or the product's type, without
                                    experts, multiply and batch_invariant, for groups of multiples
@@ -203,6 +207,7 @@ typedef struct tilus_matmul_packed {
     int version;                /* of the identity, 1 */
     tilus_zeros zeros;
     char weights[16], product[16], scales[16];  /* types; product: that is multiplied */
+    bool gated;                 /* as of the problem */
 } tilus_matmul_packed;
 
 /* Reads the identity of `size` packed bytes of host memory into `out`, whose struct_size is
@@ -258,7 +263,8 @@ typedef struct tilus_matmul_call {
                                    compute it, which the first such run loads */
     uint64_t weights;           /* as packed */
     uint64_t bias, residual;    /* where the problem has them, else 0 */
-    uint64_t c;                 /* [m, n], which may be the residual, not a */
+    uint64_t c;                 /* [m, n], of gated products [m, n / 2], which may be the
+                                   residual, not a */
     uint64_t workspace;         /* its TILUS_MATMUL_SEMAPHORES bytes are 0 */
     size_t workspace_size;      /* at least tilus_matmul_workspace_size */
     uint64_t weights_identity;  /* tilus_matmul_packed.identity of the weights, which the run

@@ -254,6 +254,11 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if (p->multiply && (!p->residual || p->combine))
         return fail(message, "multiply is given, but %s", p->combine ? "combine is, too"
                                                                      : "residual is not");
+    if (p->gated && (p->multiply || p->combine))
+        return fail(message, "gated is given, but %s is, too", p->combine ? "combine" : "multiply");
+    if (p->gated && p->n % (2 * MATMUL_GATED_ROWS))
+        return fail(message, "n is %lld, with gated not a multiple of %d", (long long)p->n,
+                    2 * MATMUL_GATED_ROWS);
     for (size_t i = 0; i < sizeof p->reserved; i++)
         if (p->reserved[i])
             return fail(message, "reserved[%zu] is %d, not 0", i, p->reserved[i]);
@@ -261,6 +266,7 @@ static bool check_options(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     s->bias = p->bias;
     s->residual = p->residual;
     s->multiply = p->multiply;
+    s->gated = p->gated;
     return true;
 }
 
@@ -345,6 +351,19 @@ bool matmul_has_factor(const MatmulSpec *s)
 bool matmul_has_a_scales(const MatmulSpec *s)
 {
     return matmul_is_a8(s) && s->activations == s->product;
+}
+
+int64_t matmul_columns_of_c(const MatmulSpec *s, int64_t columns)
+{
+    return s->gated ? columns / 2 : columns;
+}
+
+int64_t matmul_row_of_b(const MatmulSpec *s, int64_t row)
+{
+    enum { HALF = MATMUL_GATED_ROWS, PIECE = 2 * HALF };
+    if (!s->gated || row >= s->n)
+        return row;
+    return row / PIECE * HALF + row % HALF + (row % PIECE < HALF ? 0 : s->n / 2);
 }
 
 unsigned matmul_stored_code(const MatmulSpec *s, unsigned code)
@@ -545,6 +564,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
+    add_number(&l, s->gated && (product || pack), "GATED", "gated", 1);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
@@ -589,6 +609,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "BIAS", "bias", s->bias);
     add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
     add_number(&l, product, "FUNCTION", "function", (int)s->function);
+    add_number(&l, s->gated && product, "GATED", "gated", 1);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
     add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
@@ -628,6 +649,7 @@ static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
     add_number(&l, true, "BIAS", "bias", s->bias);
     add_number(&l, true, "RESIDUAL", "residual", residual_kind(s));
     add_number(&l, true, "FUNCTION", "function", (int)s->function);
+    add_number(&l, s->gated, "GATED", "gated", 1);
     add_number(&l, true, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, true, "A8", NULL, 1);
     return l;

@@ -9,6 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
+    MATMUL_GATED_ROWS = 8,      /* of a gate side by side in packed blocks, before as many others */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
@@ -56,6 +57,7 @@ typedef struct MatmulSpec {
     tilus_zeros zeros;
     tilus_epilogue function;
     bool bias, residual, multiply;  /* multiply: by the residual */
+    bool gated;                 /* C has n / 2 columns: function(A x gate) * (A x up) */
     int64_t n, k;
     int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
     int64_t experts, top;       /* experts: 0 for one matrix */
@@ -248,6 +250,14 @@ bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);
 /* Returns true where lanes have eight neighbors in k of packed codes, not two as wgmma has them: where
  * groups are of 16, so that each has scales of one. */
 bool matmul_reorders_k(const MatmulSpec *spec);
+
+/* Returns the columns of C, of `columns` of B: half as many of gated products. */
+int64_t matmul_columns_of_c(const MatmulSpec *spec, int64_t columns);
+
+/* Returns the row of B, as [n, k], that is row `row` of the packed form: of gated products rows lie in
+ * turns of 8 of the gate and 8 of what it multiplies, which one thread has as neighbors of mma's and
+ * wgmma's results. */
+int64_t matmul_row_of_b(const MatmulSpec *spec, int64_t row);
 
 /* Returns true where C's rows are multiples of 16 bytes, as tensor copies store them. */
 bool matmul_stores_by_copies(const MatmulSpec *spec);

@@ -42,7 +42,7 @@ static bool is_plain(const MatmulSpec *s)
 {
     return s->activations == s->product && !matmul_is_a8(s) && matmul_centred_fits(s) &&
            (s->result == s->product || s->result == DTYPE_f32) && !s->bias && !s->residual &&
-           s->function == TILUS_EPILOGUE_NONE && s->experts == 0 && !s->batch_invariant &&
+           s->function == TILUS_EPILOGUE_NONE && s->experts == 0 && !s->gated && !s->batch_invariant &&
            !matmul_has_factor(s) && s->prologue == TILUS_PROLOGUE_NONE;
 }
 

@@ -3,7 +3,7 @@
  *       0  "TILUSMM\0"      24  form         56  group        80  weights  ("u4")
  *       8  version, u32     32  size         64  n_tile       96  product  ("f16")
  *      12  256, u32         40  n            72  zeros, u32  112  scales   ("f16")
- *      16  identity, u64    48  k            76  0           128  0 ..
+ *      16  identity, u64    48  k            76  gated, u32  128  0 ..
  *
  * `form` is a hash of all that decides where the bits of codes and scales lie, `identity` one of
  * bytes 24 to 127. Names are padded with NUL. */
@@ -22,7 +22,7 @@ enum { VERSION = 1, FORM_VERSION = 2, PLANES_VERSION = -1, NAME = 16 };
 
 enum {
     AT_VERSION = 8, AT_BYTES = 12, AT_IDENTITY = 16, AT_FORM = 24, AT_SIZE = 32, AT_N = 40,
-    AT_K = 48, AT_GROUP = 56, AT_N_TILE = 64, AT_ZEROS = 72, AT_WEIGHTS = 80, AT_PRODUCT = 96,
+    AT_K = 48, AT_GROUP = 56, AT_N_TILE = 64, AT_ZEROS = 72, AT_GATED = 76, AT_WEIGHTS = 80, AT_PRODUCT = 96,
     AT_SCALES = 112, AT_END = 128,
 };
 
@@ -117,6 +117,7 @@ void packed_identify(Packed *p, const MatmulSpec *s)
     put(b + AT_GROUP, (uint64_t)(s->group * s->repeats), 8);
     put(b + AT_N_TILE, (uint64_t)p->rows, 8);
     put(b + AT_ZEROS, (uint64_t)s->zeros, 4);
+    put(b + AT_GATED, s->gated, 4);
     put_name(b + AT_WEIGHTS, s->weights);
     put_name(b + AT_PRODUCT, s->product);
     put_name(b + AT_SCALES, s->scales);
@@ -161,7 +162,8 @@ static tilus_status read_fields(const unsigned char *b, tilus_matmul_packed *out
         .form = get(b + AT_FORM, 8), .size = (size_t)get(b + AT_SIZE, 8),
         .n = (int64_t)get(b + AT_N, 8), .k = (int64_t)get(b + AT_K, 8),
         .group = (int64_t)get(b + AT_GROUP, 8), .n_tile = (int64_t)get(b + AT_N_TILE, 8),
-        .version = (int)get(b + AT_VERSION, 4), .zeros = (tilus_zeros)get(b + AT_ZEROS, 4)};
+        .version = (int)get(b + AT_VERSION, 4), .zeros = (tilus_zeros)get(b + AT_ZEROS, 4),
+        .gated = get(b + AT_GATED, 4)};
     if (get_name(b + AT_WEIGHTS, out->weights) && get_name(b + AT_PRODUCT, out->product) &&
         get_name(b + AT_SCALES, out->scales) && (unsigned)out->zeros <= TILUS_ZEROS_FLOAT)
         return TILUS_OK;
@@ -221,6 +223,7 @@ static tilus_status compare_numbers(const tilus_matmul_packed *has,
         {"k", has->k, wanted->k},
         {"group", has->group, wanted->group},
         {"zeros", has->zeros, wanted->zeros},
+        {"gated", has->gated, wanted->gated},
         {"n_tile", has->n_tile, wanted->n_tile},
         {"size", (int64_t)has->size, (int64_t)wanted->size},
     };

@@ -144,9 +144,12 @@ static void gather_block(const Packer *p, int64_t tile, int64_t slice, Codes *co
     if (rows < 1 || across < 1)
         return;
     for (int64_t r = 0; p->from->transposed && r < rows; r++)
-        unpack_codes(p, (n + r) * s->k + k, across, codes->rows[r], 1);
+        unpack_codes(p, matmul_row_of_b(s, n + r) * s->k + k, across, codes->rows[r], 1);
+    int64_t run = s->gated ? MATMUL_GATED_ROWS : rows;      /* that are neighbors in B, too */
     for (int64_t i = 0; !p->from->transposed && i < across; i++)
-        unpack_codes(p, (k + i) * s->n + n, rows, &codes->rows[0][i], MATMUL_PACKED_K);
+        for (int64_t r = 0; r < rows; r += run)
+            unpack_codes(p, (k + i) * s->n + matmul_row_of_b(s, n + r), run, &codes->rows[r][i],
+                         MATMUL_PACKED_K);
 }
 
 /* Packs the codes of a row that thread `quad` of four has. */
@@ -231,6 +234,7 @@ static int64_t scale_number(const Packer *p, int64_t row, int64_t group)
     group /= s->repeats;
     if (row >= s->n || group >= groups)
         return -1;
+    row = matmul_row_of_b(s, row);
     return p->from->transposed ? row * groups + group : group * s->n + row;
 }
 

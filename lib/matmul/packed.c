@@ -110,6 +110,9 @@ static tilus_status check_forms(const tilus_matmul_plan *whole, const tilus_matm
                               dtype_name(p->product), dtype_name(p->scales), (int)p->zeros,
                               dtype_name(w->weights), dtype_name(w->product),
                               dtype_name(w->scales), (int)w->zeros);
+    if (w->gated != p->gated)
+        return library_refuse("the part is%s gated, the whole is%s", p->gated ? "" : " not",
+                              w->gated ? "" : " not");
     if (w->group != p->group || w->repeats != p->repeats)
         return library_refuse("the part has groups of %" PRId64 ", the whole of %" PRId64,
                               p->group * p->repeats, w->group * w->repeats);

@@ -311,12 +311,13 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 {
     const MatmulSpec *s = &plan->spec;
     fprintf(out, "C[m, %" PRId64 "] %s = A[m, %" PRId64 "] %s x B %s, multiplied as %s%s\n",
-            s->n, dtype_name(s->result), s->k, dtype_name(s->activations),
+            matmul_columns_of_c(s, s->n), dtype_name(s->result), s->k, dtype_name(s->activations),
             dtype_name(s->weights), dtype_name(s->product),
             s->wide_range ? " in its whole range" : "");
-    fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s%s\n",
+    fprintf(out, "scales %s of groups of %" PRId64 ", zero points %s, function %s%s%s%s%s\n",
             dtype_name(s->scales), s->group ? s->group * s->repeats : s->k,
-            zero_names[s->zeros], function_names[s->function], s->bias ? ", bias" : "",
+            zero_names[s->zeros], function_names[s->function],
+            s->gated ? " of a gate" : "", s->bias ? ", bias" : "",
             s->multiply ? ", times residual" : s->residual ? ", residual" : "",
             s->prologue ? ", A by RMS norm" : "");
     if (s->experts)

@@ -266,7 +266,7 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
     const MatmulSpec *s = &plan->spec;
     int64_t stride = call->a_stride ? call->a_stride : s->k;
     uint64_t a = (uint64_t)(first * stride * dtype_bits(s->activations) / 8);
-    uint64_t c = (uint64_t)(first * s->n * dtype_bits(s->result) / 8);
+    uint64_t c = (uint64_t)(first * matmul_columns_of_c(s, s->n) * dtype_bits(s->result) / 8);
     uint64_t to = (s->combine ? call->workspace + p->results : call->c) + c;
     return (Piece){.a = call->a + a, .c = to, .stride = stride,
                    .a_scales = call->a_scales + (uint64_t)first * sizeof(float),

@@ -110,7 +110,7 @@ bool matmul_reorders_k(const MatmulSpec *s)
 
 bool matmul_stores_by_copies(const MatmulSpec *spec)
 {
-    return spec->n * dtype_bits(spec->result) % 128 == 0;
+    return matmul_columns_of_c(spec, spec->n) * dtype_bits(spec->result) % 128 == 0;
 }
 
 /* ---- sizes ------------------------------------------------------------ */
@@ -227,7 +227,7 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { ROWS = 16, PADDING = 16, F32 = 4 };
     int64_t element = spec->residual && !spec->combine ? F32 : dtype_bits(spec->result) / 8;
-    return ROWS * (tile_rows(c) * element + PADDING);
+    return ROWS * (matmul_columns_of_c(spec, tile_rows(c)) * element + PADDING);
 }
 
 enum { HALVES_MBARRIERS = 8 };      /* of A's ring with single fragments: two slots in halves */
@@ -245,7 +245,8 @@ static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c,
     int64_t mbarriers = single ? 2 * round_up_i64(MBARRIER * c->stages, 16) + MBARRIER * HALVES_MBARRIERS
                                : mbarriers_bytes(c);
     bool stages_c = matmul_stores_by_copies(spec) && !spec->experts;
-    int64_t staged = stages_c ? 2 * stored * tile_rows(c) * dtype_bits(spec->result) / 8 : 0;
+    int64_t row_of_c = matmul_columns_of_c(spec, tile_rows(c)) * dtype_bits(spec->result) / 8;
+    int64_t staged = stages_c ? 2 * stored * row_of_c : 0;
     if (rows <= ring || (staged > 0 && staged <= ring))
         ring = round_up_i64(ring, ALIGN);
     int64_t bytes = ring + rows + staged + mbarriers;

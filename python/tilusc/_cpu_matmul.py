@@ -24,9 +24,9 @@ def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: A
         m *= extent
     if m > MOST_ROWS:
         raise ArgumentError(f"a has {m} rows; the CPU engine takes {MOST_ROWS}")
-    shape = tuple(a.shape[:-1]) + (problem.n,)
+    shape = tuple(a.shape[:-1]) + (problem.columns,)
     sent = {"bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
-            "residual": _bytes("residual", residual, problem.result, m * problem.n, problem.residual),
+            "residual": _bytes("residual", residual, problem.result, m * problem.columns, problem.residual),
             "a_scales": _bytes("a_scales", a_scales, "f32", m, problem.has_a_scales),
             "norm": _bytes("norm", norm, problem.activations, problem.k, problem.prologue == "rms_norm")}
     return _ask(plan, m, a, m, packed, shape, out, sent)
@@ -39,11 +39,11 @@ def multiply_experts(plan: "Plan", a: Any, packed: Any, offsets: Any, ids: Any, 
     m, rows, results = experts_rows(problem, a, ids)
     needs_ids = problem.gather or problem.scatter or problem.combine
     sent = {"bias": _bytes("bias", bias, problem.result, problem.experts * problem.n, problem.bias),
-            "residual": _bytes("residual", residual, problem.result, results * problem.n, problem.residual),
+            "residual": _bytes("residual", residual, problem.result, results * problem.columns, problem.residual),
             "offsets": _bytes("offsets", offsets, "i32", problem.experts + 1),
             "ids": _bytes("ids", ids, "i32", m, needs_ids),
             "route": _bytes("route", route, "f32", m, problem.combine)}
-    return _ask(plan, m, a, rows, packed, (results, problem.n), out, sent)
+    return _ask(plan, m, a, rows, packed, (results, problem.columns), out, sent)
 
 
 def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out: Any, sent: dict) -> Any:

@@ -52,7 +52,7 @@ class Runner:
         problem = self.problem = plan.problem
         self.plan, self.handle, self.device = plan, plan.handle.value, plan.device
         self.place = torch.device("cuda", plan.device)
-        self.k, self.n = problem.k, problem.n
+        self.k, self.n = problem.k, problem.columns     # of A and of C
         self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
         self.plain, self.scaled = not problem.residual, problem.has_a_scales
         self.normed = problem.prologue == "rms_norm"

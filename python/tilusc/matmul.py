@@ -46,6 +46,10 @@ class Problem(ProblemText):
     `product` is f8e4m3 or i8 where tensor cores of Hopper shall multiply 8 bits, of A in f16 or bf16, which is rounded
     row by row, or of that type, whose rows have scales; empty: f16 or bf16.
 
+    With `gated`, C = function(A x gate + bias of gate) * (A x up + bias of up) + residual, where the first n / 2 columns
+    of B, the rows of a weight [n, k], are those of gate and the others those of up, and so are biases: C has n / 2
+    `columns`.
+
     With the `prologue` rms_norm, A is a * rsqrt(mean(a^2) + `eps`) * norm for each row a that `Plan.run` gets.
 
     With `experts` there are so many matrices, and each row of A goes to one: `top`, `gather`, `scatter`, `combine` and
@@ -75,6 +79,7 @@ class Problem(ProblemText):
     wide_range: bool = False
     prologue: str = "none"
     eps: float = 0.0
+    gated: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS), ("prologue", _PROLOGUES)):
@@ -95,6 +100,11 @@ class Problem(ProblemText):
     def has_factor(self) -> bool:
         """Whether weights have a factor of the whole matrix, as scales of 8 bits do."""
         return self.scales == "f8e4m3"
+
+    @property
+    def columns(self) -> int:
+        """Columns of C."""
+        return self.n // 2 if self.gated else self.n
 
     @property
     def groups(self) -> int:
@@ -317,7 +327,7 @@ class Plan:
 
     def run(self, a: Any, packed: Any, out: Any = None, *, bias: Any = None, residual: Any = None,
             a_scales: Any = None, norm: Any = None, offsets: Any = None, ids: Any = None, route: Any = None) -> Any:
-        """Multiplies A[.., k] by packed weights: C[.., n], `out` or a new array; `a_scales`, f32 [..], where A is of
+        """Multiplies A[.., k] by packed weights: C[.., columns], `out` or a new array; `a_scales`, f32 [..], where A is of
         the problem's product; `norm` [k] of A's type, where the prologue is an RMS norm. On a GPU all are torch tensors
         there, and the product is enqueued on torch's current stream: nothing waits but the first product of a weight,
         which reads its identity, and nothing is allocated but C and, once for each stream and each graph, a workspace.

@@ -31,7 +31,7 @@ class QuantizedLinear(torch.nn.Module):
         self.in_features = problem.k if permutation is None else int(permutation.max()) + 1
         if problem.prologue != "none" and self.in_features != problem.k:
             raise ArgumentError(f"a norm is of all {problem.k} columns, but the permutation takes {self.in_features}")
-        self.out_features = problem.n
+        self.out_features = problem.columns
         self.register_buffer("packed", packed)
         self.register_buffer("bias", bias)
         self.register_buffer("permutation", permutation)
@@ -39,12 +39,13 @@ class QuantizedLinear(torch.nn.Module):
     @classmethod
     def from_float(cls, weight: Union[torch.Tensor, torch.nn.Linear], weights: str = "u4", *,
                    bias: Optional[torch.Tensor] = None, group: int = 128, zeros: Optional[str] = None,
-                   activations: str = "", function: str = "none", clip_steps: int = 0,
+                   activations: str = "", function: str = "none", gated: bool = False, clip_steps: int = 0,
                    device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Quantizes a weight [n, k] of f16, bf16 or f32, or a Linear, to `weights`, each to the nearest code.
 
         `zeros` is by default integer for uN and none for others; `activations` f16 or bf16, by default bf16 for
-        weights of it. `device` is a GPU's number, by default that of the weight or the current one, or "cpu" where
+        weights of it. `gated` is of a weight whose upper half is a gate's, as silu(gate(x)) * up(x) with the function
+        silu. `device` is a GPU's number, by default that of the weight or the current one, or "cpu" where
         there is none; or a name as "h200", where it will run later. The module is on the GPU of a number, else in
         host memory."""
         if isinstance(weight, torch.nn.Linear):
@@ -54,7 +55,7 @@ class QuantizedLinear(torch.nn.Module):
         activations = activations or ("bf16" if weight.dtype is torch.bfloat16 else "f16")
         zeros = zeros or ("integer" if weights[0] == "u" else "none")
         problem = Problem(weights, weight.shape[0], weight.shape[1], group, zeros, activations, function=function,
-                          bias=bias is not None)
+                          bias=bias is not None, gated=gated)
         if device is None and weight.is_cuda:
             device = weight.get_device()
         host = weight.cpu().contiguous()
@@ -62,18 +63,18 @@ class QuantizedLinear(torch.nn.Module):
 
     @classmethod
     def from_weight(cls, weight: Any, *, activations: str = "", result: str = "", function: str = "none",
-                    approximate: bool = False, pad: bool = False,
+                    gated: bool = False, approximate: bool = False, pad: bool = False,
                     device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Takes a matrix of a checkpoint as it is: a QuantizedWeight of tilusc.formats, or the MatmulWeights of it.
         Columns of activations are put in order where it has a permutation (act-order). `result` is f16, bf16 or f32,
-        by default the scales' type, of f8e4m3 that of activations. `approximate` and `pad` are those of
+        by default the scales' type, of f8e4m3 that of activations. `gated` is as of `from_float`. `approximate` and `pad` are those of
         QuantizedWeight.to_matmul."""
         known = weight if hasattr(weight, "zeros_kind") else weight.to_matmul(approximate, pad)
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)
         order = None if known.permutation is None else torch.from_numpy(known.permutation).to(torch.int64)
         problem = Problem(known.weights, known.n, known.k, known.group, known.zeros_kind, activations,
-                          known.scales_type, result, function, bias is not None)
+                          known.scales_type, result, function, bias is not None, gated=gated)
         return cls._make(problem, (known.codes, known.scales, known.zeros, known.factor), bias, order, device)
 
     @classmethod

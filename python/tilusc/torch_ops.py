@@ -58,7 +58,7 @@ def _fake(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[to
     known = Problem.parse(problem)
     if a.shape[-1] != known.k:
         raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {known.k}")
-    return a.new_empty((*a.shape[:-1], known.n), dtype=result_type(known.result))
+    return a.new_empty((*a.shape[:-1], known.columns), dtype=result_type(known.result))
 
 
 def _fake_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
@@ -79,7 +79,7 @@ def _fake_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: 
     known = Problem.parse(problem)
     top = known.top or 1
     rows = a.shape[0] * top if known.gather else a.shape[0]
-    return a.new_empty((rows // top if known.combine else rows, known.n), dtype=result_type(known.result))
+    return a.new_empty((rows // top if known.combine else rows, known.columns), dtype=result_type(known.result))
 
 
 for _key in ("CUDA", "CPU"):

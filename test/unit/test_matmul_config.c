@@ -261,6 +261,11 @@ static void test_refused(void **state)
         {{.weights = "u4", .n = 1, .k = 1, .experts = 2, .product = "i8"}, "experts is given"},
         {{.weights = "u4", .n = 1, .k = 1, .residual = true, .multiply = true, .product = "i8"},
          "multiply is given"},
+        {{.weights = "u4", .n = 24, .k = 1, .gated = true}, "n is 24, with gated not a multiple of 16"},
+        {{.weights = "u4", .n = 32, .k = 1, .residual = true, .multiply = true, .gated = true},
+         "gated is given, but multiply is, too"},
+        {{.weights = "u4", .n = 32, .k = 1, .experts = 2, .combine = true, .gated = true},
+         "gated is given, but combine is, too"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s;
@@ -317,6 +322,36 @@ static void test_parameters(void **state)
     assert_text(&s, &c, MATMUL_PREPARE,
                 "W=u4 U=u4 A=f16 T=f16 GROUP=128 ZERO=1 SCALE_WEIGHTS=0 "
                 "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-g128-z1-c8-t2-d1-sm_90a");
+}
+
+/* Gates are of packing and of products alone, and halve C. */
+static void test_gated_parameters(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 64, .k = 256, .group = 128,
+        .function = TILUS_EPILOGUE_SILU, .gated = true});
+    static const MatmulProgram gated[] = {MATMUL_PACK, MATMUL_PACK_ACROSS, MATMUL_PRODUCT, MATMUL_WGMMA,
+                                          MATMUL_PRODUCT_EXPERTS, MATMUL_WGMMA_EXPERTS, MATMUL_A8};
+    static const MatmulProgram others[] = {MATMUL_PREPARE, MATMUL_ARRANGE, MATMUL_QUANTIZE, MATMUL_COMBINE};
+    const MatmulConfig by_mma = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
+    const MatmulConfig by_wgmma = {64, 4, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1};
+    char text[MATMUL_TEXT_MAX], name[MATMUL_NAME_MAX];
+    for (size_t i = 0; i < COUNT(gated) + COUNT(others); i++) {
+        MatmulProgram program = i < COUNT(gated) ? gated[i] : others[i - COUNT(gated)];
+        bool wgmma = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS || program == MATMUL_A8;
+        matmul_parameters(&s, wgmma ? &by_wgmma : &by_mma, program, text);
+        matmul_name(&s, wgmma ? &by_wgmma : &by_mma, program, "sm_90a", name);
+        assert_int_equal(strstr(text, " GATED=1") != NULL, i < COUNT(gated));
+        assert_int_equal(strstr(name, "-gated1") != NULL, i < COUNT(gated));
+    }
+    assert_int_equal(matmul_columns_of_c(&s, s.n), 32);
+    assert_int_equal(matmul_row_of_b(&s, 8), 32);
+    assert_int_equal(matmul_row_of_b(&s, 17), 9);
+    assert_int_equal(matmul_row_of_b(&s, 63), 63);
+    assert_int_equal(matmul_row_of_b(&s, 64), 64);
+    s.gated = false;
+    assert_int_equal(matmul_columns_of_c(&s, s.n), 64);
+    assert_int_equal(matmul_row_of_b(&s, 8), 8);
 }
 
 /* Signed integers lift their offset, in a @prepare that is as of any integers with zero
@@ -852,6 +887,7 @@ int main(void)
         cmocka_unit_test(test_defaults),          cmocka_unit_test(test_product_types),
         cmocka_unit_test(test_scales_of_16),
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_gated_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_arranged_in_blocks),
         cmocka_unit_test(test_renewed),           cmocka_unit_test(test_lending),

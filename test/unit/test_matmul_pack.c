@@ -19,6 +19,7 @@ typedef struct Form {
     int rows;
     bool transposed;
     const char *product;
+    bool gated;
 } Form;
 
 static tilus_matmul *matmul;
@@ -54,7 +55,8 @@ static tilus_matmul_plan *plan_of_form(const Form *f)
 {
     tilus_matmul_plan *plan = plan_of(matmul, (tilus_matmul_problem){
         .weights = f->weights, .activations = f->activations, .n = f->n, .k = f->k,
-        .group = f->group, .zeros = f->zeros, .product = f->product});
+        .group = f->group, .zeros = f->zeros, .product = f->product,
+        .gated = f->gated});
     use_rows(plan, f->rows);
     return plan;
 }
@@ -252,7 +254,68 @@ static void packs_floats_as_integers(void **state)
         }
 }
 
+/* ---- gates -------------------------------------------------------------- */
+
+/* Gated products pack on the engine as on the host. */
+static void packs_gates(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u4", "i3", "f6e3m2", "f5e1m3"};
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (int transposed = 0; transposed < 2; transposed++)
+            for (size_t g = 0; g < COUNT(groups); g++) {
+                const Form f = {.weights = types[t], .activations = "f16", .n = 144, .k = 300,
+                                .group = groups[g], .zeros = (t + g) % 2 ? TILUS_ZEROS_FLOAT : TILUS_ZEROS_NONE,
+                                .rows = all_rows[(t + g) % 3], .transposed = transposed, .gated = true};
+                check_form(&f);
+            }
+}
+
+static void packs_planes_of_gates(void **state)
+{
+    (void)state;
+    const Form f = {.weights = "u7", .activations = "f16", .n = 144, .k = 300, .group = 128, .rows = 64,
+                    .product = "i8", .gated = true};
+    check_form(&f);
+}
+
+/* Rows of a gate and of what it multiplies lie in turns of 8, as rows of a plain matrix in that order. */
+static void gates_lie_beside_what_they_multiply(void **state)
+{
+    (void)state;
+    enum { N = 48, K = 256, GROUPS = 2 };
+    const Form f = {.weights = "u8", .activations = "f16", .n = N, .k = K, .group = 128,
+                    .zeros = TILUS_ZEROS_INTEGER, .rows = 32, .gated = true};
+    Form by_turns = f;
+    by_turns.gated = false;
+    tilus_matmul_plan *gated = plan_of_form(&f), *plan = plan_of_form(&by_turns);
+    Plain plain = plain_random(gated), turned = plain_random(plan);
+    for (int i = 0; i < N; i++) {
+        int from = i / 16 * 8 + i % 8 + (i / 8 % 2 ? N / 2 : 0);
+        memcpy(turned.codes + i * K, plain.codes + from * K, K);
+        memcpy(turned.scales + i * 2 * GROUPS, plain.scales + from * 2 * GROUPS, 2 * GROUPS);
+        memcpy(turned.zeros + i * GROUPS, plain.zeros + from * GROUPS, GROUPS);
+    }
+    unsigned char *a = pack_on_host(gated, &plain, true), *b = pack_on_host(plan, &turned, true);
+    assert_same_bytes(&f, a, b, gated->packed.size - TILUS_MATMUL_IDENTITY);
+    free(a);
+    free(b);
+    plain_free(&plain);
+    plain_free(&turned);
+    tilus_matmul_plan_free(gated);
+    tilus_matmul_plan_free(plan);
+}
+
 /* ---- parts -------------------------------------------------------------- */
+
+/* Returns the row of the whole that is row `n` of a part: of gates and of what they multiply each has
+ * a share. */
+static int64_t row_of_part(const MatmulSpec *whole, const MatmulSpec *part, int64_t n_first, int64_t n)
+{
+    if (!whole->gated)
+        return n_first + n;
+    return n < part->n / 2 ? n_first / 2 + n : whole->n / 2 + n_first / 2 + n - part->n / 2;
+}
 
 /* A part of plain weights [n, k]. */
 static Plain cut(const tilus_matmul_plan *whole, const Plain *plain,
@@ -265,13 +328,14 @@ static Plain cut(const tilus_matmul_plan *whole, const Plain *plain,
     int64_t group_first = w->group ? k_first / (w->group * w->repeats) : 0;
     Plain to = plain_random(part);
     for (int64_t n = 0; n < p->n; n++) {
-        size_t from = (size_t)((n_first + n) * w->k + k_first);
+        int64_t row = row_of_part(w, p, n_first, n);
+        size_t from = (size_t)(row * w->k + k_first);
         for (int64_t k = 0; k < p->k; k++)
             bits_set(to.codes, (size_t)(n * p->k + k), bits,
                      bits_get(plain->codes, from + (size_t)k, bits));
         for (int64_t g = 0; g < groups_part; g++) {
             size_t i = (size_t)(n * groups_part + g);
-            size_t at = (size_t)((n_first + n) * groups_whole + group_first + g);
+            size_t at = (size_t)(row * groups_whole + group_first + g);
             memcpy(to.scales + 2 * i, plain->scales + 2 * at, 2);
             memcpy(to.zeros + zero_bytes * i, plain->zeros + zero_bytes * at, zero_bytes);
         }
@@ -351,6 +415,16 @@ static void parts_of_odd_groups_are_packed_parts(void **state)
     }
 }
 
+static void parts_of_gates_are_packed_parts(void **state)
+{
+    (void)state;
+    const Form f = {.weights = "u4", .activations = "f16", .n = 160, .k = 1100, .group = 128,
+                    .zeros = TILUS_ZEROS_INTEGER, .rows = 32, .gated = true};
+    check_part(&f, 0, 160, 0, 1100);
+    check_part(&f, 32, 64, 0, 1100);
+    check_part(&f, 96, 64, 256, 844);
+}
+
 static void refuses_parts_that_are_none(void **state)
 {
     (void)state;
@@ -361,24 +435,25 @@ static void refuses_parts_that_are_none(void **state)
         int64_t n_first, k_first;
         const char *message;
     } cases[] = {
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 96, 0,
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL, false}, 96, 0,
          "n_first is 96: 64 from there on are not in the whole's 150"},
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, -32, 0, "n_first is -32"},
-        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 16, 0, "n_first is 16, not a multiple of 32"},
-        {{"u4", "f16", 60, 1100, 256, 0, 32, 0, NULL}, 32, 0,
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL, false}, -32, 0, "n_first is -32"},
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL, false}, 16, 0, "n_first is 16, not a multiple of 32"},
+        {{"u4", "f16", 60, 1100, 256, 0, 32, 0, NULL, false}, 32, 0,
          "the part's n is 60, which is no multiple of 32"},
-        {{"u4", "f16", 64, 256, 256, 0, 32, 0, NULL}, 0, 128,
+        {{"u4", "f16", 64, 256, 256, 0, 32, 0, NULL, false}, 0, 128,
          "k_first is 128, not a multiple of 256"},
-        {{"u4", "f16", 64, 128, 256, 0, 32, 0, NULL}, 0, 256, "the part's k is 128"},
-        {{"u4", "f16", 64, 1100, 192, 0, 32, 0, NULL}, 0, 0,
+        {{"u4", "f16", 64, 128, 256, 0, 32, 0, NULL, false}, 0, 256, "the part's k is 128"},
+        {{"u4", "f16", 64, 1100, 192, 0, 32, 0, NULL, false}, 0, 0,
          "the part has groups of 192, the whole of 256"},
-        {{"u4", "f16", 64, 1100, 128, 0, 32, 0, NULL}, 0, 0,
+        {{"u4", "f16", 64, 1100, 128, 0, 32, 0, NULL, false}, 0, 0,
          "the part has groups of 128, the whole of 256"},
-        {{"u4", "f16", 64, 1100, 256, 0, 64, 0, NULL}, 0, 0, "tiles of 64 rows, the whole of 32"},
-        {{"u3", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of u3 for f16"},
-        {{"u4", "bf16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of u4 for bf16"},
-        {{"f4e1m2", "f16", 64, 1100, 256, 0, 32, 0, NULL}, 0, 0, "the part is of f4e1m2 for f16"},
-        {{"u4", "f16", 64, 1100, 256, 1, 32, 0, NULL}, 0, 0, "zeros 1; the whole"},
+        {{"u4", "f16", 64, 1100, 256, 0, 64, 0, NULL, false}, 0, 0, "tiles of 64 rows, the whole of 32"},
+        {{"u3", "f16", 64, 1100, 256, 0, 32, 0, NULL, false}, 0, 0, "the part is of u3 for f16"},
+        {{"u4", "bf16", 64, 1100, 256, 0, 32, 0, NULL, false}, 0, 0, "the part is of u4 for bf16"},
+        {{"f4e1m2", "f16", 64, 1100, 256, 0, 32, 0, NULL, false}, 0, 0, "the part is of f4e1m2 for f16"},
+        {{"u4", "f16", 64, 1100, 256, 1, 32, 0, NULL, false}, 0, 0, "zeros 1; the whole"},
+        {{"u4", "f16", 64, 1100, 256, 0, 32, 0, NULL, true}, 0, 0, "the part is gated, the whole is not"},
     };
     tilus_matmul_plan *whole = plan_of_form(&whole_form);
     unsigned char *packed = calloc(1, whole->packed.size), *to = calloc(1, whole->packed.size);
@@ -457,9 +532,13 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(packs_every_type, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_every_group, open_library, close_library),
+        cmocka_unit_test_setup_teardown(packs_planes_of_gates, open_hopper, close_library),
         cmocka_unit_test_setup_teardown(packs_planes, open_hopper, close_library),
         cmocka_unit_test_setup_teardown(repeats_scales, open_library, close_library),
         cmocka_unit_test_setup_teardown(packs_floats_as_integers, open_library, close_library),
+        cmocka_unit_test_setup_teardown(packs_gates, open_library, close_library),
+        cmocka_unit_test_setup_teardown(gates_lie_beside_what_they_multiply, open_library, close_library),
+        cmocka_unit_test_setup_teardown(parts_of_gates_are_packed_parts, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_are_packed_parts, open_library, close_library),
         cmocka_unit_test_setup_teardown(parts_of_long_groups_are_packed_parts, open_library,
                                         close_library),

@@ -125,6 +125,28 @@ static void names_what_differs(void **state)
     tilus_matmul_plan_free(plan);
 }
 
+/* The rows of gates lie elsewhere. */
+static void tells_gates_apart(void **state)
+{
+    (void)state;
+    tilus_matmul_problem problem = base;
+    problem.n = 208;
+    tilus_matmul_plan *plain = plan_of(matmul, problem);
+    problem.gated = true;
+    tilus_matmul_plan *gated = plan_of(matmul, problem);
+    size_t size = tilus_matmul_packed_size(gated);
+    unsigned char *packed = pack(gated);
+    tilus_matmul_packed is = {.struct_size = sizeof is};
+    assert_ok(tilus_matmul_packed_describe(packed, size, &is));
+    assert_true(is.gated);
+    assert_int_equal(size, tilus_matmul_packed_size(plain));
+    assert_fails(tilus_matmul_packed_check(plain, packed, size), TILUS_ERROR_ARGUMENT,
+                 "gated is 1, the plan's 0");
+    free(packed);
+    tilus_matmul_plan_free(plain);
+    tilus_matmul_plan_free(gated);
+}
+
 /* A product's epilogue, result and A's stride have nothing to do with weights. */
 static void does_not_depend_on_the_rest(void **state)
 {
@@ -254,6 +276,7 @@ int main(void)
         cmocka_unit_test(says_what_was_packed),
         cmocka_unit_test(fills_shorter_structs),
         cmocka_unit_test(names_what_differs),
+        cmocka_unit_test(tells_gates_apart),
         cmocka_unit_test(does_not_depend_on_the_rest),
         cmocka_unit_test(refuses_what_is_damaged),
         cmocka_unit_test(packs_as_ever),

@@ -123,10 +123,10 @@ static bool check_plan(const Source *source, const SafeTensor *t, const Identity
     if (strcmp(sum, identity->checksum) != 0)
         return fail("'%s': tensor '%s' has the checksum %s, not %s", source->path, t->name, sum,
                     identity->checksum);
-    printf("%s: %s, %lld x %lld, groups of %lld, zero points %s, tiles of %lld x %lld, for %s: "
-           "whole\n", t->name, identity->problem.weights, (long long)identity->problem.n,
+    printf("%s: %s, %lld x %lld, groups of %lld, zero points %s%s, tiles of %lld x %lld, for "
+           "%s: whole\n", t->name, identity->problem.weights, (long long)identity->problem.n,
            (long long)identity->problem.k, (long long)identity->problem.group,
-           zeros_names[identity->problem.zeros], (long long)n_tile, (long long)k_tile,
+           zeros_names[identity->problem.zeros], identity->problem.gated ? ", gated" : "", (long long)n_tile, (long long)k_tile,
            identity->device);
     return true;
 }

@@ -137,6 +137,10 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"group", "size", "of k with one scale; 0 is all of k (default 128)", OPTION_UNSIGNED,
          &s->group, NULL},
         {"zeros", NULL, "zero points (default none)", OPTION_CHOICE, &s->zeros, zeros_names},
+        {"function", NULL, "of sums, before they are C (default none)", OPTION_CHOICE, &s->function,
+         function_names},
+        {"gated", NULL, "C has function(A x gate) * (A x up), of weights whose first n / 2 columns are "
+         "gate", OPTION_FLAG, &s->gated, NULL},
         {"n", "extent", "columns of the weights", OPTION_UNSIGNED, &s->n, NULL},
         {"k", "extent", "rows of the weights", OPTION_UNSIGNED, &s->k, NULL},
         {"n-tile", "size", "of the packed form, for parts of a matrix; 0 is the best (default 0)",

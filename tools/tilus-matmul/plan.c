@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 const char *const zeros_names[] = {"none", "integer", "float", NULL};
+const char *const function_names[] = {"none", "silu", "gelu", NULL};
 
 static bool find_device(Library *l, const char *name)
 {
@@ -62,7 +63,8 @@ tilus_matmul_problem problem_of(const Settings *s, int64_t n, int64_t k)
         .group = s->group, .zeros = (tilus_zeros)s->zeros, .n_tile = s->n_tile,
         .experts = s->experts, .top = s->top, .gather = s->gather, .scatter = s->scatter,
         .combine = s->combine, .batch_invariant = s->batch_invariant,
-        .wide_range = s->wide_range, .product = s->product};
+        .wide_range = s->wide_range, .product = s->product,
+        .function = (tilus_epilogue)s->function, .gated = s->gated};
 }
 
 tilus_matmul_plan *library_plan(const Library *l, const tilus_matmul_problem *problem)

@@ -137,6 +137,12 @@ static bool check(tilus_status status)
 }
 
 /* Makes the call, whose buffers lie one behind the other. */
+/* Returns the columns of C. */
+static int64_t columns_of(const tilus_matmul_problem *problem)
+{
+    return problem->gated ? problem->n / 2 : problem->n;
+}
+
 static tilus_matmul_call make_call(const Product *p, size_t *size)
 {
     enum { ALIGN = 256 };
@@ -145,7 +151,7 @@ static tilus_matmul_call make_call(const Product *p, size_t *size)
     size_t room = tilus_matmul_workspace_size(p->plan, p->m);
     size_t a = round_up_size(bytes_of(p->activations, p->m * problem->k), ALIGN);
     size_t scales = has_a_scales(p) ? round_up_size((size_t)p->m * sizeof(float), ALIGN) : 0;
-    *size = weights + room + a + scales + bytes_of(p->result, p->m * problem->n);
+    *size = weights + room + a + scales + bytes_of(p->result, p->m * columns_of(problem));
     return (tilus_matmul_call){
         .struct_size = sizeof(tilus_matmul_call), .m = p->m, .weights = p->memory,
         .workspace = p->memory + weights, .workspace_size = room, .a = p->memory + weights + room,
@@ -179,7 +185,7 @@ static bool upload_a_scales(const Product *p, uint64_t to)
 static bool multiply(Product *p)
 {
     size_t size, a = bytes_of(p->activations, p->m * p->problem.k);
-    size_t c = bytes_of(p->result, p->m * p->problem.n);
+    size_t c = bytes_of(p->result, p->m * columns_of(&p->problem));
     tilus_rt *rt = p->library->rt;
     make_call(p, &size);
     p->c = allocate(c);
@@ -227,24 +233,45 @@ static void decode_column(const Product *p, int64_t n, const double table[256], 
     }
 }
 
-/* Compares columns of C with their products in f64; the relative error in the Frobenius norm. */
+static double apply(tilus_epilogue function, double x)
+{
+    const double pi = 3.14159265358979323846;
+    switch (function) {
+    case TILUS_EPILOGUE_NONE: break;
+    case TILUS_EPILOGUE_SILU: return x / (1 + exp(-x));
+    case TILUS_EPILOGUE_GELU: return x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    }
+    return x;
+}
+
+static double multiply_row(const Product *p, int64_t m, const double *column)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < p->problem.k; k++)
+        sum += p->a_values[m * p->problem.k + k] * column[k];
+    return sum;
+}
+
+/* Compares columns of C with their products in f64; the relative error in the Frobenius norm. `column`
+ * has room for two columns of B. */
 static double find_error(const Product *p, double *column)
 {
     const tilus_matmul_problem *q = &p->problem;
     unsigned bits = tilus_type_bits(q->weights), result = tilus_type_bits(p->result);
-    double table[256] = {0}, error = 0, norm = 0;
+    double table[256] = {0}, error = 0, norm = 0, *up = column + q->k;
+    int64_t columns = columns_of(q);
     for (unsigned code = 0; code >> bits == 0; code++)
         table[code] = tilus_decode(q->weights, code);
-    for (int64_t n = 0; n < q->n; n++) {
+    for (int64_t n = 0; n < columns; n++) {
         decode_column(p, n, table, column);
+        if (q->gated)
+            decode_column(p, columns + n, table, up);
         for (int64_t m = 0; m < p->m; m++) {
-            double sum = 0;
-            for (int64_t k = 0; k < q->k; k++)
-                sum += p->a_values[m * q->k + k] * column[k];
-            double c = tilus_decode(p->result, tilus_get_bits(p->c, (size_t)(m * q->n + n),
-                                                              result));
-            error += (c - sum) * (c - sum);
-            norm += sum * sum;
+            double wanted = apply(q->function, multiply_row(p, m, column));
+            wanted *= q->gated ? multiply_row(p, m, up) : 1;
+            double c = tilus_decode(p->result, tilus_get_bits(p->c, (size_t)(m * columns + n), result));
+            error += (c - wanted) * (c - wanted);
+            norm += wanted * wanted;
         }
     }
     return norm > 0 ? sqrt(error / norm) : sqrt(error);
@@ -252,11 +279,11 @@ static double find_error(const Product *p, double *column)
 
 static bool compare(const Product *p)
 {
-    double *column = allocate((size_t)p->problem.k * sizeof *column);
-    if (!column)
+    double *columns = allocate(2 * (size_t)p->problem.k * sizeof *columns);
+    if (!columns)
         return false;
-    double error = find_error(p, column), most = p->settings->tolerance;
-    free(column);
+    double error = find_error(p, columns), most = p->settings->tolerance;
+    free(columns);
     printf("%" PRId64 " x %" PRId64 " x %" PRId64 " of %s by %s: an error of %.3g of the norm\n",
            p->m, p->problem.k, p->problem.n, p->activations, p->problem.weights, error);
     return error <= most || fail("the error is %.3g, --tolerance=%g allows less", error, most);

@@ -20,7 +20,7 @@ typedef struct Settings {
     StringList words;           /* the command, and files */
     const char *weights, *activations, *scales, *result, *product;
     unsigned n, k, group, n_tile;
-    int zeros, range;
+    int zeros, range, function;
     int layout, codes;          /* LAYOUT_, CODES_ */
     unsigned clip_steps, threads, jobs;
     StringList tensors;
@@ -30,7 +30,7 @@ typedef struct Settings {
     double tolerance;
     int engine;                 /* ENGINE_ */
     unsigned experts, top;
-    bool gather, scatter, combine, batch_invariant, wide_range;
+    bool gather, scatter, combine, batch_invariant, wide_range, gated;
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
     size_t m_count;
@@ -59,8 +59,8 @@ void library_close(Library *l);
 tilus_matmul_problem problem_of(const Settings *s, int64_t n, int64_t k);
 tilus_matmul_plan *library_plan(const Library *l, const tilus_matmul_problem *problem);
 
-/* The names of enum tilus_zeros, NULL-terminated. */
-extern const char *const zeros_names[];
+/* The names of enums tilus_zeros and tilus_epilogue, NULL-terminated. */
+extern const char *const zeros_names[], *const function_names[];
 
 /* ---- files of weights (source.c) ------------------------------------------------ */
 

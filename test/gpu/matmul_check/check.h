@@ -114,7 +114,7 @@ typedef struct Data {
     float *a_scales;                    /* of rows, where the problem's A has them */
     double *weights;                    /* [matrices, n, k], less zero points, times scales */
     double *a_values, *bias_values, *residual_values;
-    double *c;                          /* [matrices, rows, n]: of the trial, what its products are */
+    double *c;                          /* [matrices, rows, columns of C]: what the trial's products are */
 } Data;
 
 /* False: out of memory, or the problem is none, which `message` says. data_free takes what

@@ -206,8 +206,9 @@ static void draw_rest(Data *d, const Trial *t, Random *r)
         quantize_rows(d);
     if (s->bias)
         draw_elements(s->result, d->matrices, n, n, 10, d->bias, d->bias_bytes, d->bias_values, r);
+    int64_t columns = matmul_columns_of_c(s, n);
     if (s->residual)
-        draw_elements(s->result, d->rows, n, n, 10, d->residual, d->residual_bytes,
+        draw_elements(s->result, d->rows, columns, columns, 10, d->residual, d->residual_bytes,
                       d->residual_values, r);
 }
 
@@ -238,19 +239,26 @@ static double apply(tilus_epilogue function, double x)
     return NAN;
 }
 
+/* Returns A's row `m` times column `n` of B, with its bias: of the half `half` of a gated product. */
+static double biased(const Data *d, const Trial *t, int64_t matrix, int64_t m, int64_t n, int half)
+{
+    const MatmulSpec *s = &d->spec;
+    int64_t row = half * s->n / 2 + matmul_columns_of_c(s, t->n_first) + n;
+    const double *b = d->weights + (matrix * s->n + row) * s->k + t->k_first;
+    double sum = dot(d->a_values + m * s->k + t->k_first, b, t->problem.k);
+    return sum + (s->bias ? d->bias_values[matrix * t->problem.n + half * t->problem.n / 2 + n] : 0);
+}
+
 static void multiply_matrix(Data *d, const Trial *t, int64_t matrix)
 {
     const MatmulSpec *s = &d->spec;
-    int64_t n_all = t->problem.n, k = t->problem.k;
-    const double *weights = d->weights + matrix * s->n * s->k;
-    const double *bias = d->bias_values + matrix * n_all;
-    double *c = d->c + matrix * d->rows * n_all;
+    int64_t columns = matmul_columns_of_c(s, t->problem.n);
+    double *c = d->c + matrix * d->rows * columns;
     for (int64_t m = 0; m < d->rows; m++)
-        for (int64_t n = 0; n < n_all; n++) {
-            const double *b = weights + (t->n_first + n) * s->k + t->k_first;
-            double sum = dot(d->a_values + m * s->k + t->k_first, b, k);
-            double x = apply(s->function, sum + (s->bias ? bias[n] : 0));
-            c[m * n_all + n] = x + (s->residual ? d->residual_values[m * n_all + n] : 0);
+        for (int64_t n = 0; n < columns; n++) {
+            double x = apply(s->function, biased(d, t, matrix, m, n, 0));
+            x *= s->gated ? biased(d, t, matrix, m, n, 1) : 1;
+            c[m * columns + n] = x + (s->residual ? d->residual_values[m * columns + n] : 0);
         }
 }
 
@@ -293,7 +301,7 @@ static void measure(Data *d, const Trial *t)
     d->zero_bytes = packed_zero_bytes(s) * (size_t)(s->n * d->groups);
     d->a_bytes = element_bytes(s->activations, d->rows * d->stride);
     d->bias_bytes = element_bytes(s->result, s->bias ? d->matrices * t->problem.n : 0);
-    d->residual_bytes = element_bytes(s->result, s->residual ? d->rows * t->problem.n : 0);
+    d->residual_bytes = element_bytes(s->result, s->residual ? d->rows * matmul_columns_of_c(s, t->problem.n) : 0);
 }
 
 static double *numbers(int64_t count)
@@ -365,7 +373,7 @@ Difference data_compare(const Data *d, const Trial *trial, int64_t m, Order orde
                         const void *c)
 {
     DType type = d->spec.result;
-    int64_t n = trial->problem.n;
+    int64_t n = matmul_columns_of_c(&d->spec, trial->problem.n);
     double squares = 0, norm = 0, largest = 0;
     unsigned bits = dtype_bits(type);
     for (int64_t i = 0; i < m * n; i++) {

@@ -189,7 +189,8 @@ static bool open_operands(Run *r, Outcome *o)
 {
     Engine *e = r->engine;
     const Data *d = &r->data;
-    r->c_bytes = (size_t)(d->rows * r->trial->problem.n) * dtype_bits(d->spec.result) / 8;
+    int64_t columns = matmul_columns_of_c(&d->spec, r->trial->problem.n);
+    r->c_bytes = (size_t)(d->rows * columns) * dtype_bits(d->spec.result) / 8;
     r->workspace_bytes = tilus_matmul_workspace_size(r->plan, d->rows);
     size_t most = r->c_bytes > r->workspace_bytes ? r->c_bytes : r->workspace_bytes;
     r->copy = malloc(most + MARGIN);
@@ -342,8 +343,9 @@ static bool compute(const Run *r, int64_t m, Outcome *o)
 /* Injects a fault into an element in the middle, which checks of the ends alone would miss. */
 static void spoil_result(const Run *r, int64_t m)
 {
-    DType type = r->data.spec.result;
-    bits_set(r->copy, (size_t)(m * r->trial->problem.n / 2), dtype_bits(type), 0);
+    const MatmulSpec *s = &r->data.spec;
+    int64_t columns = matmul_columns_of_c(s, r->trial->problem.n);
+    bits_set(r->copy, (size_t)(m * columns / 2), dtype_bits(s->result), 0);
 }
 
 static bool compare_results(const Run *r, int64_t m, bool spoil, Outcome *o)

@@ -34,10 +34,10 @@ static void name_other(const char *what, const tilus_matmul_problem *p,
     char experts[32] = "";
     if (p->experts)
         snprintf(experts, sizeof experts, ", %" PRId64 " experts", p->experts);
-    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s%s%s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s%s",
+    snprintf(name, NAME_MAX_BYTES, "%s: %s x %s%s%s to %s, %" PRId64 " x %" PRId64 "%s%s%s%s%s%s",
              what, p->weights, p->activations, p->product ? " as " : "",
              p->product ? p->product : "", dtype_name(s.result), p->n, p->k, rest,
-             function_names[p->function], p->bias ? ", bias" : "",
+             function_names[p->function], p->gated ? ", gated" : "", p->bias ? ", bias" : "",
              p->residual ? ", residual" : "", experts);
 }
 
@@ -367,6 +367,40 @@ static const struct Other {
     {"nvfp4", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 200,
                            .k = 384, .group = 16, .n_tile = 64}, .sizes = {1, 33},
                .packing = PACK_PART, .n_first = 64, .n_whole = 264, .k_first = 128, .k_whole = 512}},
+#define GATED(w, a, g, z, n_, f, b) .problem = {.weights = w, .activations = a, .n = n_, .k = 512,     \
+                                                .group = g, .zeros = z, .function = f, .bias = b,      \
+                                                .residual = b, .gated = true}
+    {"gates", {GATED("u4", "f16", 128, NONE, 336, SILU, false), .sizes = {1, 3, 16, 33, 128}}},
+    {"gates", {GATED("f4e2m1", "bf16", 32, NONE, 336, SILU, true), .sizes = {1, 3, 16, 33, 128}}},
+    {"gates", {GATED("i5", "f16", 0, INTEGER, 336, GELU, true), .sizes = {1, 3, 16, 33, 128}}},
+    {"gates", {GATED("u1", "f16", 64, FLOAT, 336, PLAIN, false), .sizes = {1, 3, 16, 33, 128}}},
+    {"gates", {GATED("u6", "bf16", 128, INTEGER, 336, SILU, true), .sizes = {1, 3, 16, 33, 128}}},
+    {"gates", {GATED("u8", "f16", 128, NONE, 336, SILU, false), .sizes = {1, 3, 16, 33, 128},
+               .transposed = true}},
+    {"gates", {GATED("u4", "f16", 128, INTEGER, 528, SILU, true), .sizes = {3, 16, 33, 128},
+               .configs = on_weights}},
+    {"gates", {GATED("f6e3m2", "f16", 0, NONE, 272, GELU, false), .sizes = {3, 16, 33, 128},
+               .configs = on_sums}},
+    {"gates", {GATED("u4", "f16", 128, NONE, 784, SILU, false), .sizes = {129, 257, 1000},
+               .configs = on_fragments}},
+    {"gates", {GATED("u7", "bf16", 128, NONE, 272, SILU, true), .sizes = {129, 257, 1000},
+               .configs = on_fragments}},
+    {"gates", {GATED("u4", "f16", 48, FLOAT, 400, SILU, false), .sizes = {3}, .packing = PACK_DEVICE}},
+    {"gates", {GATED("f4e2m1", "f16", 0, FLOAT, 272, SILU, true), .sizes = {3}, .packing = PACK_DEVICE,
+               .transposed = true}},
+#undef GATED
+    {"gates", {.problem = {.weights = "u4", .activations = "f16", .n = 256, .k = 384, .group = 128,
+                           .zeros = INTEGER, .function = SILU, .bias = true, .gated = true, .n_tile = 64},
+               .sizes = {1, 16}, .packing = PACK_PART, .n_first = 64, .n_whole = 528, .k_first = 128,
+               .k_whole = 512}},
+#define GATED(w, a, p, c, x) .problem = {.weights = w, .activations = a, .product = p, .result = c, .n = 272, \
+                                         .k = 384, .group = 128, .function = SILU, .bias = true,            \
+                                         .gated = true, .experts = x}, .sizes = {1, 16, 33, 128, 600}
+    {"gates", {GATED("u4", "f16", "f8e4m3", "f16", 0)}},
+    {"gates", {GATED("i6", "i8", "i8", "f32", 0), .packing = PACK_DEVICE}},
+    {"gates", {GATED("u4", "f16", NULL, "f16", 8)}},
+    {"gates", {GATED("f4e2m1", "bf16", NULL, "f32", 5)}},
+#undef GATED
 };
 
 /* Some by the library's choice, some by those of a shape. */

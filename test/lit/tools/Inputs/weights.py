@@ -1,7 +1,8 @@
 """Writes small files of weights: weights.py FILE [transposed | nan | doubles | large | wide |
-bytes | compact].
+gated | bytes | compact].
 
-FILE.npy has the matrix [6, 300] of f4, or its transpose, or 2^18 times it, or [3072, 1024] of equal rows;
+FILE.npy has the matrix [6, 300] of f4, or its transpose, or 2^18 times it, or [3072, 1024] of equal rows, or
+with `gated` [32, 300];
 FILE.safetensors has it as F32 `a`, `b` of BF16 [4, 64], `norm` of one dimension and `codes` of U8; with `bytes` or `compact` 4-bit
 codes `w` [6, 304], each in a byte or without gaps, with scales and zero points.
 """
@@ -18,7 +19,7 @@ def value(row, column):
 
 def matrix(kind):
     unit = 2 ** 18 if kind == "wide" else 1
-    rows = [[unit * value(r, c) for c in range(COLUMNS)] for r in range(ROWS)]
+    rows = [[unit * value(r, c) for c in range(COLUMNS)] for r in range(32 if kind == "gated" else ROWS)]
     if kind == "large":
         return 3072 * [[value(r, r) for r in range(1024)]]
     if kind == "nan":
