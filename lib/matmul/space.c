@@ -225,9 +225,11 @@ static int64_t mbarriers_bytes(const MatmulConfig *c)
  * residual is added, for rows of experts. */
 static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { ROWS = 16, PADDING = 16, F32 = 4 };
+    enum { ROWS = 16, THREADS = 256, TOGETHER = 8, VECTOR = 16, F32 = 4 };
     int64_t element = spec->residual && !spec->combine ? F32 : dtype_bits(spec->result) / 8;
-    return ROWS * (matmul_columns_of_c(spec, tile_rows(c)) * element + PADDING);
+    int64_t columns = matmul_columns_of_c(spec, tile_rows(c)), each = ROWS * columns / THREADS;
+    int64_t padding = (each < TOGETHER ? each : TOGETHER) * element;    /* what a thread stores at once */
+    return ROWS * (columns * element + (padding < VECTOR ? padding : VECTOR));
 }
 
 enum { HALVES_MBARRIERS = 8 };      /* of A's ring with single fragments: two slots in halves */

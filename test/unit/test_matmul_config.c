@@ -677,6 +677,20 @@ static void test_shared_bytes(void **state)
          {32, 2, 4, 1, 3, 1, 1, 4, 0, 1, 0, 0}},
         {{.weights = "u2", .n = 64, .k = 4096, .zeros = TILUS_ZEROS_INTEGER, .prologue = TILUS_PROLOGUE_RMS_NORM},
          {32, 1, 4, 2, 5, 1, 1, 4, 0, 1, 0, 0}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128, .gated = true},
+         {64, 1, 4, 2, 2, 8, 1, 2, 0, 2, 0, 0}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128, .gated = true},
+         {64, 4, 1, 1, 5, 8, 8, 3, 1, 1, 0, 1}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 128, .gated = true},
+         {64, 2, 1, 1, 3, 8, 24, 3, 1, 1, 0, 1}},
+        {{.weights = "u8", .n = 64, .k = 512, .result = "f32", .group = 128, .gated = true},
+         {32, 4, 1, 1, 3, 8, 32, 3, 1, 1, 0, 1}},
+        {{.weights = "u5", .n = 64, .k = 512, .experts = 3, .gated = true},
+         {32, 4, 1, 1, 2, 8, 32, 3, 1, 1, 0, 1}},
+        {{.weights = "u4", .n = 64, .k = 512, .experts = 3, .residual = true, .gated = true},
+         {32, 8, 1, 1, 2, 8, 8, 3, 0, 1, 0, 1}},
+        {{.weights = "u3", .n = 64, .k = 512, .group = 64, .product = "f8e4m3", .gated = true},
+         {64, 4, 1, 1, 5, 8, 8, 3, 0, 1, 0, 1}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);

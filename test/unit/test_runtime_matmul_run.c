@@ -111,14 +111,13 @@ static void blocks_of_whole_tiles_need_no_parts(void **state)
     session_close(&s);
 }
 
-/* More rows than there are semaphores for are several products. */
-static void cuts_many_rows(void **state)
+static void check_many_rows(bool gated)
 {
-    (void)state;
     enum { M = 3000, N = 8192, K = 4096, COLUMNS = 65536 / 396 / 2 * 2, ROWS = 8 * COLUMNS };
     Session s = {0};
     session_open(&s, (tilus_matmul_problem){.weights = "u4", .n = N, .k = K, .group = 128,
-                                            .residual = true, .result = "f32"});
+                                            .residual = true, .result = "f32", .gated = gated});
+    uint64_t columns = gated ? N / 2 : N;
     use_config(s.plan, M, (MatmulConfig){.rows = 64, .warps_n = 1, .warps_k = 4,
                                          .stage_k_tiles = 1, .stages = 2, .columns = 8, .tiles = 1, .prearranged_a = 1,
                                      .per_sm = 3});
@@ -126,17 +125,30 @@ static void cuts_many_rows(void **state)
     assert_ok(tilus_matmul_run(s.plan, &fake->streams[0], &call));
     assert_int_equal(fake->launches, 6);
     for (int i = 0; i < 3; i++) {
-        const FakeLaunch *prepare = &fake->log[2 * i], *product = &fake->log[2 * i + 1];
+        const FakeLaunch *prepare = &fake->log[2 * i], *product = prepare + 1;
         int64_t m = i < 2 ? ROWS : M - 2 * ROWS;
         assert_int_equal(prepare->parameters[0], 0x10000 + 2 * i * ROWS * K);
         assert_int_equal(prepare->parameters[2], m);
         assert_int_equal(product->parameters[3], 0x10000 + 2 * i * ROWS * K);
-        assert_int_equal(product->parameters[8], 0x40000 + (uint64_t)4 * i * ROWS * N);
-        assert_int_equal(product->parameters[9], 0x50000 + (uint64_t)4 * i * ROWS * N);
+        assert_int_equal(product->parameters[8], 0x40000 + 4 * columns * i * ROWS);
+        assert_int_equal(product->parameters[9], 0x50000 + 4 * columns * i * ROWS);
         assert_int_equal(product->parameters[10], m);
         assert_true(product->grid[0] * product->grid[1] <= 65536);
     }
     session_close(&s);
+}
+
+/* More rows than there are semaphores for are several products. */
+static void cuts_many_rows(void **state)
+{
+    (void)state;
+    check_many_rows(false);
+}
+
+static void cuts_many_rows_of_gates(void **state)
+{
+    (void)state;
+    check_many_rows(true);
 }
 
 /* Tables of scales and zero points, where all of k has one scale. */
@@ -534,6 +546,7 @@ int main(void)
         cmocka_unit_test_setup(launches_the_right_arguments, set_up_matmul),
         cmocka_unit_test_setup(blocks_of_whole_tiles_need_no_parts, set_up_matmul),
         cmocka_unit_test_setup(cuts_many_rows, set_up_matmul),
+        cmocka_unit_test_setup(cuts_many_rows_of_gates, set_up_matmul),
         cmocka_unit_test_setup(launches_with_tables, set_up_matmul),
         cmocka_unit_test_setup(refuses_bad_calls, set_up_matmul),
         cmocka_unit_test_setup(refuses_what_is_too_much, set_up_matmul),
