@@ -75,7 +75,7 @@ def dry_run(options):
             held = shapes.weight_bytes(model, weights) / 1e9
             for batch in options.batches:
                 floor = shapes.floor_us(model, weights, batch, options.context) / 1e3
-                print(f"{model.name},{weights},{held:.1f},{batch},{options.context},{floor:.3f},{shapes.launches(model)}")
+                print(f"{model.name},{weights},{held:.1f},{batch},{options.context},{floor:.3f},{shapes.launches(model, weights)}")
 
 
 # ---- measuring ---------------------------------------------------------------------

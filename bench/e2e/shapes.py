@@ -105,8 +105,8 @@ def prefill_flops(model, tokens):
     return 2 * tokens * (dense + attention / 2) * model.layers + 2 * model.vocabulary * model.hidden
 
 
-def launches(model):
-    """Launches of a decode step by the gallery's kernels, where each product pre-arranges A and gates are those of products; at
+def launches(model, weights):
+    """Launches of a decode step by the gallery's kernels, where each product pre-arranges A, and packed ones have gates; at
     batch 1 of dense models most arrange it in their blocks."""
-    of_layer = 7 + 20 if model.experts else 11
+    of_layer = 7 + 20 if model.experts else 11 + (weights == "f16")
     return model.layers * of_layer + 3

@@ -54,7 +54,8 @@ typedef struct Data {
 bool data_make(Data *data, const MatmulSpec *spec, int64_t m_max, unsigned seed);
 void data_free(Data *data);
 
-/* Numbers that the operands mean: B[0..k) of column `n`, and A[m, 0..k). */
+/* Numbers that the operands mean: B[0..k) of column `n`, and A[m, 0..k), rounded to the product's 8
+ * bits where it has those. */
 void data_column(const Data *data, int64_t n, double *values);
 void data_row(const Data *data, int64_t m, double *values);
 
@@ -63,18 +64,18 @@ void data_row(const Data *data, int64_t m, double *values);
 /* Columns of C that are compared, in all rows. */
 enum { CHECKED_COLUMNS = 64 };
 
-/* B of these columns as numbers. */
+/* B of these columns of C as numbers: of gated products the gate's, and what it multiplies. */
 typedef struct Reference {
     const Data *data;
-    size_t count;               /* of columns: all of n where there are fewer */
+    size_t count;               /* of columns: all of C's where there are fewer */
     int64_t columns[CHECKED_COLUMNS];
-    double *weights;            /* [k, CHECKED_COLUMNS] */
+    double *weights, *up;       /* [k, CHECKED_COLUMNS]; up: NULL of other products */
 } Reference;
 
 bool reference_make(Reference *r, const Data *data, unsigned seed);
 void reference_free(Reference *r);
 
-/* The relative Frobenius error of C[m, n], which is of the result's type. NAN when C has a
+/* The relative Frobenius error of C, m rows, which is of the result's type. NAN when C has a
  * NaN, or memory runs out. */
 double reference_error(const Reference *r, int64_t m, const void *c);
 double reference_tolerance(const MatmulSpec *spec);

@@ -215,10 +215,24 @@ void data_column(const Data *d, int64_t n, double *values)
     }
 }
 
+/* Rounds a row as @quantize does, in f32. */
+static void round_row(const MatmulSpec *s, double *row)
+{
+    float range = dtype_is_integer(s->product) ? 127 : 448, most = 0x1p-100F;
+    for (int64_t k = 0; k < s->k; k++)
+        most = fmaxf(most, fabsf((float)row[k]));
+    for (int64_t k = 0; k < s->k; k++) {
+        uint64_t code = dtype_encode(s->product, (double)((float)row[k] * (range / most)));
+        row[k] = dtype_decode(s->product, code) * (double)(most / range);
+    }
+}
+
 void data_row(const Data *d, int64_t m, double *values)
 {
     DType type = d->spec->activations;
     const uint8_t *row = d->a + (size_t)(m * d->spec->k) * element_bytes(type);
     for (int64_t k = 0; k < d->spec->k; k++)
         values[k] = get(row + (size_t)k * element_bytes(type), type);
+    if (matmul_is_a8(d->spec) && !matmul_has_a_scales(d->spec))
+        round_row(d->spec, values);
 }

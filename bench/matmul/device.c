@@ -145,7 +145,7 @@ static bool launch_chain(void *device, unsigned copy)
 static bool open_call(Device *d, int64_t m)
 {
     const MatmulSpec *s = d->spec;
-    size_t c = (size_t)(m * s->n) * dtype_bits(s->result) / 8;
+    size_t c = (size_t)(m * matmul_columns_of_c(s, s->n)) * dtype_bits(s->result) / 8;
     d->call = (tilus_matmul_call){.struct_size = sizeof d->call, .m = m,
                                   .workspace_size = tilus_matmul_workspace_size(d->plan, m)};
     return check(tilus_matmul_prepare(d->plan, m)) &&
@@ -186,7 +186,8 @@ static bool run_checked(Device *d, unsigned copy, void *c, size_t size, double *
 
 static bool check_product(Device *d, double *error)
 {
-    size_t size = (size_t)(d->call.m * d->spec->n) * dtype_bits(d->spec->result) / 8;
+    int64_t columns = matmul_columns_of_c(d->spec, d->spec->n);
+    size_t size = (size_t)(d->call.m * columns) * dtype_bits(d->spec->result) / 8;
     void *c = malloc(size);
     bool ok = c && run_checked(d, 0, c, size, error) &&
               run_checked(d, d->copies - 1, c, size, error);

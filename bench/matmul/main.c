@@ -72,6 +72,10 @@ static bool parse_line(Line *line, int argc, char **argv, int *status)
         {"activations", "type", "of A; default f16", OPTION_STRING, &p->activations, NULL},
         {"scales", "type", "f16, bf16 or f8e4m3; default bf16 where A is, else f16", OPTION_STRING,
          &p->scales, NULL},
+        {"product", "type", "that tensor cores multiply: f8e4m3, i8; default f16 or bf16", OPTION_STRING,
+         &p->product, NULL},
+        {"gated", NULL, "C is silu(A x gate) * (A x up), of weights whose first n / 2 columns are gate",
+         OPTION_FLAG, &p->gated, NULL},
         {"n", "extent", "columns of the weights", OPTION_STRING, &line->n, NULL},
         {"k", "extent", "rows of the weights", OPTION_STRING, &line->k, NULL},
         {"group", "extent", "of k with one scale, 0 is all; default 128", OPTION_STRING,
@@ -107,6 +111,7 @@ static bool read_line(Line *line)
     tilus_matmul_problem *p = &s->problem;
     p->struct_size = sizeof *p;
     p->zeros = (tilus_zeros)line->zeros;
+    p->function = p->gated ? TILUS_EPILOGUE_SILU : TILUS_EPILOGUE_NONE;
     s->state = line->loaded ? MEASURE_LOADED : MEASURE_RESTED;
     bool runs = !s->dry_run && !s->list_kernels && !s->list_space;
     if (line->inputs.count > 0)

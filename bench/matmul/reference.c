@@ -9,7 +9,7 @@
  * the same row of each tile. The first and the last are among them. */
 static void choose_columns(Reference *r, unsigned seed)
 {
-    int64_t n = r->data->spec->n;
+    int64_t n = matmul_columns_of_c(r->data->spec, r->data->spec->n);
     uint64_t state = seed;
     r->count = n < CHECKED_COLUMNS ? (size_t)n : CHECKED_COLUMNS;
     for (size_t i = 0; i < r->count; i++) {
@@ -22,19 +22,31 @@ static void choose_columns(Reference *r, unsigned seed)
     r->columns[r->count - 1] = n - 1;
 }
 
+/* Decodes columns of B, those of C from column `first` on. */
+static void decode_columns(const Reference *r, int64_t first, double *column, double *to)
+{
+    size_t k = (size_t)r->data->spec->k;
+    for (size_t i = 0; i < r->count; i++) {
+        data_column(r->data, first + r->columns[i], column);
+        for (size_t j = 0; j < k; j++)
+            to[j * CHECKED_COLUMNS + i] = column[j];
+    }
+}
+
 bool reference_make(Reference *r, const Data *data, unsigned seed)
 {
-    size_t k = (size_t)data->spec->k;
+    const MatmulSpec *s = data->spec;
+    size_t k = (size_t)s->k;
     double *column = malloc(k * sizeof *column);
-    *r = (Reference){.data = data, .weights = calloc(k * CHECKED_COLUMNS, sizeof(double))};
-    bool ok = column && r->weights;
-    if (ok)
+    *r = (Reference){.data = data, .weights = calloc(k * CHECKED_COLUMNS, sizeof(double)),
+                     .up = s->gated ? calloc(k * CHECKED_COLUMNS, sizeof(double)) : NULL};
+    bool ok = column && r->weights && (r->up || !s->gated);
+    if (ok) {
         choose_columns(r, seed);
-    for (size_t i = 0; ok && i < r->count; i++) {
-        data_column(data, r->columns[i], column);
-        for (size_t j = 0; j < k; j++)
-            r->weights[j * CHECKED_COLUMNS + i] = column[j];
+        decode_columns(r, 0, column, r->weights);
     }
+    if (ok && s->gated)
+        decode_columns(r, s->n / 2, column, r->up);
     free(column);
     return ok;
 }
@@ -42,6 +54,7 @@ bool reference_make(Reference *r, const Data *data, unsigned seed)
 void reference_free(Reference *r)
 {
     free(r->weights);
+    free(r->up);
 }
 
 static double result_at(DType type, const void *c, size_t index)
@@ -58,26 +71,39 @@ static double result_at(DType type, const void *c, size_t index)
 
 /* C[m, columns] in f64: the innermost loop is over columns, so that it needs no order of
  * sums. */
-static void multiply(const Reference *r, const double *a, double sums[CHECKED_COLUMNS])
+static void multiply(const Reference *r, const double *a, const double *b, double sums[CHECKED_COLUMNS])
 {
     memset(sums, 0, CHECKED_COLUMNS * sizeof *sums);
     for (int64_t k = 0; k < r->data->spec->k; k++) {
-        const double *weights = r->weights + k * CHECKED_COLUMNS;
+        const double *weights = b + k * CHECKED_COLUMNS;
         for (int i = 0; i < CHECKED_COLUMNS; i++)
             sums[i] += a[k] * weights[i];
     }
 }
 
+/* A row of C: of gated products silu(a x gate) * (a x up), as the command line has no other function. */
+static void compute_row(const Reference *r, const double *a, double sums[CHECKED_COLUMNS])
+{
+    double up[CHECKED_COLUMNS];
+    multiply(r, a, r->weights, sums);
+    if (!r->up)
+        return;
+    multiply(r, a, r->up, up);
+    for (int i = 0; i < CHECKED_COLUMNS; i++)
+        sums[i] *= up[i] / (1 + exp(-sums[i]));
+}
+
 double reference_error(const Reference *r, int64_t m, const void *c)
 {
     const MatmulSpec *s = r->data->spec;
+    int64_t columns = matmul_columns_of_c(s, s->n);
     double wrong = 0, all = 0, sums[CHECKED_COLUMNS];
     double *a = malloc((size_t)s->k * sizeof *a);
     for (int64_t row = 0; a && row < m; row++) {
         data_row(r->data, row, a);
-        multiply(r, a, sums);
+        compute_row(r, a, sums);
         for (size_t i = 0; i < r->count; i++) {
-            double is = result_at(s->result, c, (size_t)(row * s->n + r->columns[i]));
+            double is = result_at(s->result, c, (size_t)(row * columns + r->columns[i]));
             wrong += (is - sums[i]) * (is - sums[i]);
             all += sums[i] * sums[i];
         }

@@ -33,7 +33,8 @@ double row_bytes(const MatmulSpec *s, int64_t m)
                                                          : dtype_bits(s->scales);
     double bits = n * k * dtype_bits(s->weights) +
                   n * ceil(k / group) * (dtype_bits(s->scales) + zero_bits) +
-                  rows * k * dtype_bits(s->activations) + rows * n * dtype_bits(s->result);
+                  rows * k * dtype_bits(s->activations) +
+                  rows * (double)matmul_columns_of_c(s, s->n) * dtype_bits(s->result);
     return ceil(bits / 8);
 }
 

@@ -9,19 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 200, K = 300, M = 3 };
+enum { N = 208, K = 300, M = 3 };
 
 typedef struct Case {
     const char *weights, *activations, *result;
     int64_t group;
     tilus_zeros zeros;
+    const char *product;
+    bool gated;
 } Case;
 
 static MatmulSpec spec_of(const Case *c)
 {
     const tilus_matmul_problem problem = {
         .weights = c->weights, .activations = c->activations, .result = c->result, .n = N,
-        .k = K, .group = c->group, .zeros = c->zeros};
+        .k = K, .group = c->group, .zeros = c->zeros, .product = c->product,
+        .function = c->gated ? TILUS_EPILOGUE_SILU : TILUS_EPILOGUE_NONE, .gated = c->gated};
     MatmulSpec spec;
     char message[256] = "";
     bool ok = matmul_spec(&problem, &spec, message, sizeof message);
@@ -30,26 +33,32 @@ static MatmulSpec spec_of(const Case *c)
     return spec;
 }
 
+/* Returns row m of A times column n of B. */
+static double dot(const Data *data, int64_t m, int64_t n)
+{
+    double a[K], b[K], sum = 0;
+    data_row(data, m, a);
+    data_column(data, n, b);
+    for (int64_t k = 0; k < K; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
 /* All of C by the definition, with one rounding. */
 static uint8_t *multiply(const Data *data)
 {
     DType type = data->spec->result;
     size_t size = dtype_bits(type) / 8;
     uint8_t *c = malloc(M * N * size);
-    double *b = malloc(K * sizeof *b), *a = malloc(K * sizeof *a);
-    for (int64_t n = 0; n < N; n++) {
-        data_column(data, n, b);
+    int64_t columns = data->spec->gated ? N / 2 : N;
+    for (int64_t n = 0; n < columns; n++)
         for (int64_t m = 0; m < M; m++) {
-            double sum = 0;
-            data_row(data, m, a);
-            for (int64_t k = 0; k < K; k++)
-                sum += a[k] * b[k];
-            uint64_t code = dtype_encode(type, sum);
-            memcpy(c + (size_t)(m * N + n) * size, &code, size);
+            double value = dot(data, m, n);
+            if (data->spec->gated)
+                value *= dot(data, m, columns + n) / (1 + exp(-value));
+            uint64_t code = dtype_encode(type, value);
+            memcpy(c + (size_t)(m * columns + n) * size, &code, size);
         }
-    }
-    free(b);
-    free(a);
     return c;
 }
 
@@ -64,7 +73,7 @@ static void check_case(const Case *c)
     assert_true(data_make(&data, &spec, M, SEED));
     assert_true(reference_make(&reference, &data, SEED));
     uint8_t *right = multiply(&data);
-    size_t size = dtype_bits(spec.result) / 8, row = N * size;
+    size_t size = dtype_bits(spec.result) / 8, row = (spec.gated ? N / 2 : N) * size;
     double tolerance = reference_tolerance(&spec);
     assert_true(reference_error(&reference, M, right) < tolerance);
     memset(right + (M - 1) * row, 0, row);
@@ -81,13 +90,16 @@ static void check_case(const Case *c)
 static void test_reference(void **state)
 {
     static const Case cases[] = {
-        {"u1", NULL, NULL, 128, TILUS_ZEROS_NONE},
-        {"u3", "bf16", NULL, 32, TILUS_ZEROS_INTEGER},
-        {"i4", NULL, "f32", 0, TILUS_ZEROS_INTEGER},
-        {"u4", "i8", "bf16", 64, TILUS_ZEROS_FLOAT},
-        {"f6e3m2", "f8e4m3", NULL, 256, TILUS_ZEROS_NONE},
-        {"f8e4m3", NULL, NULL, 128, TILUS_ZEROS_NONE},
-        {"f8e5m2", NULL, NULL, 0, TILUS_ZEROS_FLOAT},
+        {"u1", NULL, NULL, 128, TILUS_ZEROS_NONE, NULL, false},
+        {"u3", "bf16", NULL, 32, TILUS_ZEROS_INTEGER, NULL, false},
+        {"i4", NULL, "f32", 0, TILUS_ZEROS_INTEGER, NULL, false},
+        {"u4", "i8", "bf16", 64, TILUS_ZEROS_FLOAT, NULL, false},
+        {"f6e3m2", "f8e4m3", NULL, 256, TILUS_ZEROS_NONE, NULL, false},
+        {"f8e4m3", NULL, NULL, 128, TILUS_ZEROS_NONE, NULL, false},
+        {"f8e5m2", NULL, NULL, 0, TILUS_ZEROS_FLOAT, NULL, false},
+        {"u4", NULL, "f32", 128, TILUS_ZEROS_NONE, NULL, true},
+        {"u4", NULL, NULL, 128, TILUS_ZEROS_NONE, "f8e4m3", false},
+        {"i6", "bf16", NULL, 32, TILUS_ZEROS_NONE, "i8", true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -98,7 +110,7 @@ static void test_reference(void **state)
 static void test_operands(void **state)
 {
     (void)state;
-    const Case c = {"i3", NULL, NULL, 128, TILUS_ZEROS_INTEGER};
+    const Case c = {"i3", NULL, NULL, 128, TILUS_ZEROS_INTEGER, NULL, false};
     MatmulSpec spec = spec_of(&c);
     Data data;
     double column[K];
@@ -127,7 +139,7 @@ static void test_operands(void **state)
 static void test_columns(void **state)
 {
     (void)state;
-    const Case c = {"u1", NULL, NULL, 128, TILUS_ZEROS_NONE};
+    const Case c = {"u1", NULL, NULL, 128, TILUS_ZEROS_NONE, NULL, false};
     MatmulSpec spec = spec_of(&c);
     Data data;
     Reference reference;
