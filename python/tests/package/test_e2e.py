@@ -7,10 +7,12 @@ import sys
 
 import pytest
 import tilusc
+from tilusc.matmul import plan
 
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench" / "e2e"))
 import kernels  # noqa: E402
+import layers  # noqa: E402
 import model as models  # noqa: E402
 import shapes  # noqa: E402
 
@@ -33,12 +35,10 @@ def steps(decoder, way):
         return prompt, decoder(way, TOKENS[70:].repeat(2), state.decode_at(70))
 
 
-def dense(layer):
-    """Returns the weights of a quantized layer, by a product with the identity."""
-    rows = torch.eye(layer.in_features, dtype=torch.float16)
-    nothing = torch.zeros(layer.in_features, layer.out_features, dtype=torch.float16)
-    weight = layer(rows, nothing) if layer.problem.residual else layer(rows)
-    return (weight if layer.bias is None else weight - layer.bias).t().contiguous()
+def dense(problem, quantized):
+    """Returns the weights of a quantized layer, by a product with the identity that does nothing else."""
+    plain = dataclasses.replace(problem, bias=False, residual=False, gated=False, function="none")
+    return plan(plain, "cpu").run(torch.eye(plain.k).half(), layers.pack(plain, "cpu", *quantized)).t().contiguous()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,14 +54,24 @@ def test_gallery_is_near_torch(kind):
     assert near(found[1][:1], longer)       # a token more is as a longer prompt
 
 
-def test_quantized_is_near_dense():
+def test_quantized_is_near_dense(monkeypatch):
+    """Gates are those of products in one, and of a kernel behind them in the other."""
     torch.manual_seed(2)
+    made, pack = {}, layers.pack
+
+    def keep(problem, device, *quantized):
+        packed = pack(problem, device, *quantized)
+        made[packed.data_ptr()] = problem, quantized
+        return packed
+
+    monkeypatch.setattr(layers, "pack", keep)
     decoder, same = (models.Decoder(TINY, weights, "cpu") for weights in ("u6", "f16"))
     for name in ("embedding", "head"):
         setattr(same, name, getattr(decoder, name))
     for layer, other in zip(decoder.layers, same.layers):
         for name in ("qkv", "o", "gate_up", "down"):
-            getattr(other, name).weight = dense(getattr(layer, name))
+            getattr(other, name).weight = dense(*made[getattr(layer, name).packed.data_ptr()])
+    assert decoder.layers[0].gate_up.problem.gated and other.gate_up.weight.shape == (768, 256)
     way = kernels.Torch(TINY)
     for have, want in zip(steps(decoder, way), steps(same, way)):
         assert near(have, want, 2e-2)
@@ -71,7 +81,6 @@ def test_quantized_is_near_dense():
 def test_mixture_is_near_its_experts(way):
     """Experts of f16 by kernels/moe_gemm.tilus, chosen by torch and by kernels/router.tilus."""
     torch.manual_seed(3)
-    import layers
     tiny = KINDS["mixture"]
     mixture, x = layers.Mixture("f16", tiny, "cpu"), torch.randn(3, 256).half()
     found, weights = mixture(way(tiny), x, x.clone()), mixture.experts

@@ -120,6 +120,34 @@ def test_products_of_bytes():
     assert Problem.parse(str(rounded)) == rounded
 
 
+@pytest.mark.parametrize("problem", [
+    Problem("u4", 64, 256, 128, "integer", function="silu", gated=True),
+    Problem("i6", 96, 128, 32, function="gelu", bias=True, residual=True, result="f32", gated=True),
+    Problem("i4", 64, 256, 64, product="i8", function="silu", gated=True)], ids=str)
+def test_gated(problem):
+    assert Problem.parse(str(problem)) == problem and problem.columns == problem.n // 2
+    w, a = matrices(problem)
+    q, p = quantize(w, problem), plan(problem, "cpu")
+    random, added, bias = np.random.default_rng(0), {}, 0
+    if problem.bias:
+        bias = added["bias"] = random.normal(0, 1, problem.n).astype(np.float32)
+    x, up = np.split(a.astype(np.float64) @ dequantize(q, problem).T + bias, 2, 1)
+    if problem.function == "silu":
+        exact = x / (1 + np.exp(-x)) * up
+    else:
+        exact = x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x ** 3))) * up
+    if problem.residual:
+        added["residual"] = random.normal(0, 1, exact.shape).astype(np.float32)
+        exact += added["residual"]
+    c = p.run(a, p.pack(*q), **added)
+    assert c.shape == (3, problem.columns)
+    assert np.max(np.abs(c - exact)) < (2e-2 if problem.product else 4e-3) * np.max(np.abs(exact))
+    with pytest.raises(tilusc.ArgumentError, match="gated is 1, the plan's 0"):
+        plan(dataclasses.replace(problem, gated=False), "cpu").check(p.pack(*q))
+    with pytest.raises(tilusc.ArgumentError, match="with gated not a multiple of 16"):
+        plan(dataclasses.replace(problem, n=problem.n + 8), "cpu")
+
+
 def test_prologue():
     random, n, k = np.random.default_rng(2), 64, 512
     base = Problem("u4", n, k, 128, "integer")

@@ -182,6 +182,20 @@ def test_experts_in_a_graph():
     assert near(y, want)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_gated_layer(device):
+    gate_up, x = torch.randn(256, 256) / 16, torch.randn(5, 256, device=device).half()
+    layer = QuantizedLinear.from_float(gate_up, "u8", function="silu", gated=True, device=0 if device == "cuda" else "cpu")
+    gate, up = (x.double().cpu() @ gate_up.double().t()).chunk(2, 1)
+    y = layer(x)
+    assert layer.out_features == 128 and near(y, torch.nn.functional.silu(gate) * up)
+    op_arguments = x, layer.packed, layer.problem_text
+    torch.library.opcheck(torch.ops.tilusc.matmul.default, op_arguments)
+    out = torch.empty_like(y)
+    torch.ops.tilusc.matmul.out(*op_arguments, out=out)
+    assert torch.equal(out, y)
+
+
 def test_residual_of_a_layer():
     problem = Problem("u4", 128, 256, zeros="integer", residual=True)
     layer, linear = make_layer("cpu")
