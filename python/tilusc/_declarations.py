@@ -576,6 +576,7 @@ class tilus_matmul_packed(ctypes.Structure):
         ("weights", c_char * 16),
         ("product", c_char * 16),
         ("scales", c_char * 16),
+        ("gated", c_bool),
     ]
 
 
@@ -603,7 +604,8 @@ class tilus_matmul_problem(ctypes.Structure):
         ("multiply", c_bool),
         ("batch_invariant", c_bool),
         ("wide_range", c_bool),
-        ("reserved", c_ubyte * 2),
+        ("gated", c_bool),
+        ("reserved", c_ubyte * 1),
         ("product", c_char_p),
         ("prologue", c_int),
         ("eps", c_double),
