@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import tilusc
 from tilusc import _library
 from tilusc.matmul import Problem, plan
-from tilusc.nn import QuantizedExperts, QuantizedLinear, experts_problems
+from tilusc.nn import GATE_UP, QuantizedExperts, QuantizedLinear, experts_problems
 
 import kernels
 from shapes import EPSILON, GROUP
@@ -88,8 +88,8 @@ def linear(weights, k, n, device, bias=False, residual=False, prologue="none", g
 # ---- experts -----------------------------------------------------------------------
 
 def experts_problem(weights, model):
-    return Problem(weights, model.intermediate, model.hidden, GROUP, residual=True, experts=model.experts, top=model.top,
-                   gather=True)
+    return Problem(weights, 2 * model.intermediate, model.hidden, GROUP, residual=True, experts=model.experts,
+                   top=model.top, **GATE_UP)
 
 
 class DenseExperts(torch.nn.Module):

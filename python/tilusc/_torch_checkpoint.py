@@ -7,6 +7,7 @@ import fnmatch
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+import numpy as np
 import torch
 
 from . import torch_ops
@@ -20,7 +21,7 @@ from .formats.types import is_exact, narrow, type_bits, widen
 from .formats.weight import MatmulWeights, QuantizedWeight
 from .formats.write import Stored
 from .matmul import Problem, plan
-from .nn import QuantizedExperts, QuantizedLinear, experts_problems
+from .nn import GATE_UP, QuantizedExperts, QuantizedLinear, experts_problems
 
 METHOD = "tilus"        # quant_method of Tilus's own layout
 _NAMES = {torch.uint8: "U8", torch.int8: "I8", torch.int32: "I32", torch.int64: "I64", torch.float16: "F16",
@@ -203,27 +204,56 @@ def make_layer(weight: QuantizedWeight, dtype: torch.dtype, bias: Optional[torch
 def make_experts(weights: Mapping[str, List[MatmulWeights]], dtype: torch.dtype, device: Union[int, str],
                  **shape: Any) -> QuantizedExperts:
     """Packs experts, whose weights are given by part, for a model that computes in `dtype`; `shape` has n, k, experts
-    and top of the problem of `up`. ArgumentError: their types differ, or they have act-order."""
+    and top of the problem of `gate_up`. ArgumentError: their types differ, or they have act-order."""
     parts = QuantizedExperts.PARTS
     known = with_one_scales_type([weight for part in parts for weight in weights[part]])
     one, count, name = known[0], shape["experts"], activations_of(dtype)
     group = max(weight.group for weight in known)       # 0 where one group is a whole row
     problem = Problem(one.weights, group=group, zeros=one.zeros_kind, activations=name, scales=one.scales_type,
-                      result=name, gather=True, **shape)
+                      result=name, **GATE_UP, **shape)
     packed = [_pack_experts(known[i * count:(i + 1) * count], its, device)
               for i, its in enumerate(experts_problems(problem).values())]
     return QuantizedExperts(*packed, problem, device)
+
+
+def join_gates(weights: Mapping[str, List[MatmulWeights]]) -> Dict[str, List[MatmulWeights]]:
+    """Returns experts with the rows of gate above those of up, from the parts gate, up and down. ArgumentError: gate
+    and up differ in their types, or have act-order."""
+    joined = [_join(*one) for one in zip(weights["gate"], weights["up"], weights["down"])]
+    return {part: [one[i] for one in joined] for i, part in enumerate(QuantizedExperts.PARTS)}
+
+
+def _join(gate: MatmulWeights, up: MatmulWeights, down: MatmulWeights) -> Tuple[MatmulWeights, MatmulWeights]:
+    gate, up = with_one_scales_type([gate, up])
+    if _form(gate) != _form(up) or gate.permutation is not None or up.permutation is not None:
+        raise ArgumentError(f"of the experts some have act-order, or differ: gate is {_form(gate)}, up {_form(up)}")
+    fields = ["codes", "scales"] + ["zeros"] * (gate.zeros is not None)
+    rows = {field: np.concatenate([getattr(gate, field), getattr(up, field)]) for field in fields}
+    return gate._replace(n=gate.n + up.n, **rows), _with_ratio(down, gate.factor, up.factor)
+
+
+def _with_ratio(down: MatmulWeights, gate: Optional[np.ndarray], up: Optional[np.ndarray]) -> MatmulWeights:
+    """Returns `down` with the ratio of up's factor to gate's, which multiplies both now, in its own, rounded to f32 at
+    the end: sums of `down` are linear in what up gives, so that codes and scales stay. Numbers between the products
+    are divided by the ratio, and keep their precision within their type's range. A gate of 0 makes all 0."""
+    if gate is None or down.factor is None or gate[0] in (0, up[0]):
+        return down
+    return down._replace(factor=(down.factor * (up.astype(np.float64) / gate)).astype(np.float32))
+
+
+def _form(weight: MatmulWeights) -> Tuple[Any, ...]:
+    """Returns what must be the same of experts."""
+    return weight.weights, weight.n, weight.k, weight.group or weight.k, weight.zeros_kind, weight.scales_type
 
 
 def _pack_experts(weights: List[MatmulWeights], problem: Problem, device: Union[int, str]) -> torch.Tensor:
     """Packs the experts of one product, [experts, bytes]."""
     packed = []
     for weight in weights:
-        have = weight.weights, weight.n, weight.k, weight.group or weight.k, weight.zeros_kind, weight.scales_type
         group = problem.group or problem.k
-        if have != (problem.weights, problem.n, problem.k, group, problem.zeros, problem.scales) or \
+        if _form(weight) != (problem.weights, problem.n, problem.k, group, problem.zeros, problem.scales) or \
                 weight.permutation is not None:
-            raise ArgumentError(f"of the experts some have act-order, or differ: {have} beside {problem}")
+            raise ArgumentError(f"of the experts some have act-order, or differ: {_form(weight)} beside {problem}")
         given = weight.codes, weight.scales, weight.zeros, weight.factor
         packed.append(torch.from_numpy(plan(problem, device).pack(*given)))
     return torch.stack(packed)

@@ -1,7 +1,7 @@
 """Mixtures of experts of vLLM with weights in Tilus's own layout."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from vllm.model_executor.layers.fused_moe import (FusedMoeWeightScaleSupported, FusedMoEMethodBase, MoEActivation,
@@ -10,14 +10,14 @@ from vllm.model_executor.utils import set_weight_attrs
 
 from ._torch_checkpoint import check_cut, device_of, expected_tensors, make_experts, read_weight
 from .errors import ArgumentError
-from .nn import QuantizedExperts
+from .formats.weight import MatmulWeights
 
 
 class TilusExpertsMethod(FusedMoEMethodBase):
     """Loads codes, scales and zero points of a layer's experts, packs them, and multiplies.
 
-    vLLM's w13 has the rows of `gate` above those of `up`, and w2 is `down`. ArgumentError: the experts compute
-    otherwise than QuantizedExperts, or are cut between ranks by their numbers."""
+    vLLM's w13 is `gate_up`, and w2 is `down`. ArgumentError: the experts compute otherwise than QuantizedExperts, or
+    are cut between ranks by their numbers."""
 
     def __init__(self, config: Dict[str, Any], prefix: str, layer: RoutedExperts) -> None:
         super().__init__(layer.moe_config)
@@ -35,7 +35,7 @@ class TilusExpertsMethod(FusedMoEMethodBase):
         cut at this rank's columns."""
         n, k = intermediate_size_per_partition, hidden_size
         check_cut(self.config, f"{self.prefix}.w2", n, self.moe.intermediate_size)
-        self.shape = dict(n=n, k=k, experts=num_experts, top=self.moe.experts_per_token)
+        self.shape = dict(n=2 * n, k=k, experts=num_experts, top=self.moe.experts_per_token)
         for name, rows, columns in (("w13", 2 * n, k), ("w2", k, n)):
             expected = expected_tensors(self.config, self.prefix, rows, columns)
             self.suffixes = tuple(expected)
@@ -54,25 +54,20 @@ class TilusExpertsMethod(FusedMoEMethodBase):
         if hasattr(layer, "packed"):
             return
         place = layer.w2_weight_codes
-        weights = {part: [self._read(tensors).to_matmul() for tensors in self._tensors(layer, part)]
-                   for part in QuantizedExperts.PARTS}
+        n, k = self.shape["n"], self.shape["k"]
+        weights = {"gate_up": self._read(layer, "w13", n, k), "down": self._read(layer, "w2", k, n // 2)}
         packed = make_experts(weights, layer.params_dtype, device_of(place), **self.shape).to(place.device)
         for name in ("w13", "w2"):
             for suffix in self.suffixes:
                 delattr(layer, f"{name}_{suffix}")
         layer.packed = packed
 
-    def _tensors(self, layer: RoutedExperts, part: str) -> Iterator[Dict[str, torch.Tensor]]:
-        """Yields the tensors of a part of each expert by suffix."""
-        n, k = self.shape["n"], self.shape["k"]
-        name, first, shape = {"gate": ("w13", 0, (n, k)), "up": ("w13", n, (n, k)), "down": ("w2", 0, (k, n))}[part]
-        for number in range(self.shape["experts"]):
-            tensors = {suffix: getattr(layer, f"{name}_{suffix}").data[number, first:first + shape[0]]
-                       for suffix in self.suffixes}
-            yield {**tensors, "weight_shape": torch.tensor(shape)}      # of the rank's part
-
-    def _read(self, tensors: Dict[str, torch.Tensor]) -> Any:
-        return read_weight(tensors, self.config, self.prefix)
+    def _read(self, layer: RoutedExperts, name: str, *shape: int) -> List[MatmulWeights]:
+        """Reads a matrix of each expert, of which the rank's part has the shape."""
+        whole = {suffix: getattr(layer, f"{name}_{suffix}").data for suffix in self.suffixes}
+        return [read_weight({**{suffix: tensor[number] for suffix, tensor in whole.items()},
+                             "weight_shape": torch.tensor(shape)}, self.config, self.prefix).to_matmul()
+                for number in range(self.shape["experts"])]
 
     def get_fused_moe_quant_config(self, layer: RoutedExperts) -> None:
         return None

@@ -10,7 +10,9 @@ from . import torch_ops
 from .errors import ArgumentError
 from .matmul import Plan, Problem, default_device, plan, quantize
 
-_FLOATS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
+#: of the problem of the gate and up of a mixture's experts, whose n / 2 rows of gate lie above those of up
+GATE_UP = {"function": "silu", "gated": True, "gather": True}
+_APART = "gate and up of the experts are not one gated product: pack again what earlier versions packed apart"
 
 
 class QuantizedLinear(torch.nn.Module):
@@ -67,8 +69,8 @@ class QuantizedLinear(torch.nn.Module):
                     device: Union[int, str, None] = None) -> "QuantizedLinear":
         """Takes a matrix of a checkpoint as it is: a QuantizedWeight of tilusc.formats, or the MatmulWeights of it.
         Columns of activations are put in order where it has a permutation (act-order). `result` is f16, bf16 or f32,
-        by default the scales' type, of f8e4m3 that of activations. `gated` is as of `from_float`. `approximate` and `pad` are those of
-        QuantizedWeight.to_matmul."""
+        by default the scales' type, of f8e4m3 that of activations. `gated` is as of `from_float`. `approximate` and
+        `pad` are those of QuantizedWeight.to_matmul."""
         known = weight if hasattr(weight, "zeros_kind") else weight.to_matmul(approximate, pad)
         activations = activations or ("bf16" if known.scales_type == "bf16" else "f16")
         bias = None if known.bias is None else torch.from_numpy(known.bias)
@@ -130,41 +132,44 @@ class QuantizedExperts(torch.nn.Module):
     """The experts of a mixture: y[t] = sum over i of route[t, i] * down_e(silu(gate_e(x[t])) * up_e(x[t])), where e is
     chosen[t, i], with weights of 1 to 8 bits.
 
-    Made by `from_float`. Its state is `gate`, `up` and `down`, the packed experts [experts, bytes] of the three products;
-    a state that was packed in another form is refused when it is loaded. Nothing waits for the host, so that it runs in
+    Made by `from_float`. Its state is `gate_up` and `down`, the packed experts [experts, bytes] of the two products; a
+    state that was packed in another form is refused when it is loaded. Nothing waits for the host, so that it runs in
     CUDA graphs (call `prepare` before) for any choice of experts. There is no gradient."""
 
-    PARTS = ("gate", "up", "down")
+    PARTS = ("gate_up", "down")
 
-    def __init__(self, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, problem: Problem,
+    def __init__(self, gate_up: torch.Tensor, down: torch.Tensor, problem: Problem,
                  packed_for: Union[int, str] = "cpu") -> None:
-        """Takes packed experts; `problem` is that of `up`: experts, top, n, k and types; with residual, `down` has one."""
+        """Takes packed experts; `problem` is that of `gate_up`: experts, top, n of both, k, types and GATE_UP; with
+        residual, `down` has one."""
         super().__init__()
         self.problem, self.packed_for, self.problems = problem, packed_for, experts_problems(problem)
         self.texts = {part: str(known) for part, known in self.problems.items()}
-        for part, packed in zip(self.PARTS, (gate, up, down)):
+        for part, packed in zip(self.PARTS, (gate_up, down)):
             self.register_buffer(part, packed)
 
     @classmethod
     def from_float(cls, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, weights: str = "u4", *, top: int,
                    group: int = 128, zeros: Optional[str] = None, activations: str = "", residual: bool = False,
                    clip_steps: int = 0, device: Union[int, str, None] = None) -> "QuantizedExperts":
-        """Quantizes weights of f16, bf16 or f32: gate and up [experts, n, k], down [experts, k, n]. Arguments are those of
-        QuantizedLinear.from_float; `top` experts are chosen for each token; with `residual` each call adds one."""
+        """Quantizes weights of f16, bf16 or f32: gate and up [experts, n, k], down [experts, k, n], where n is a
+        multiple of 8. Arguments are those of QuantizedLinear.from_float; `top` experts are chosen for each token; with
+        `residual` each call adds one."""
         experts, n, k = up.shape
         if gate.shape != up.shape or down.shape != (experts, k, n):
             raise ArgumentError(f"gate, up and down are {list(gate.shape)}, {list(up.shape)} and {list(down.shape)}, not"
                                 f" {[experts, n, k]} twice and {[experts, k, n]}")
         activations = activations or ("bf16" if up.dtype is torch.bfloat16 else "f16")
         zeros = zeros or ("integer" if weights[0] == "u" else "none")
-        problem = Problem(weights, n, k, group, zeros, activations, residual=residual, experts=experts, top=top,
-                          gather=True)
+        problem = Problem(weights, 2 * n, k, group, zeros, activations, residual=residual, experts=experts, top=top,
+                          **GATE_UP)
         if device is None and up.is_cuda:
             device = up.get_device()
         device = default_device() if device is None else device
+        both = (torch.cat([half.detach().cpu() for half in halves]) for halves in zip(gate, up))
         packed = []
-        for part, known in experts_problems(problem).items():
-            given, its = {"gate": gate, "up": up, "down": down}[part], plan(known, device)
+        for known, given in zip(experts_problems(problem).values(), (both, down)):
+            its = plan(known, device)
             packed.append(torch.stack([
                 torch.from_numpy(its.pack(*quantize(one.detach().cpu().contiguous(), known, clip_steps=clip_steps)))
                 for one in given]))
@@ -172,8 +177,8 @@ class QuantizedExperts(torch.nn.Module):
         return made.to(torch.device("cuda", device)) if isinstance(device, int) else made
 
     def _device(self) -> Union[int, str]:
-        if self.up.is_cuda:
-            return self.up.get_device()
+        if self.down.is_cuda:
+            return self.down.get_device()
         return self.packed_for if isinstance(self.packed_for, str) else "cpu"
 
     def check(self) -> None:
@@ -202,14 +207,15 @@ class QuantizedExperts(torch.nn.Module):
         """Computes tokens x [tokens, k] with `offsets`, `ids` and `route` as of tilus_matmul_call: for routers that sort
         themselves."""
         op, texts = torch_ops.matmul_experts, self.texts
-        up = op(x, self.up, texts["up"], offsets, ids)
-        hidden = op(x, self.gate, texts["gate"], offsets, ids, residual=up)
+        hidden = op(x, self.gate_up, texts["gate_up"], offsets, ids)
         return op(hidden, self.down, texts["down"], offsets, ids, route, residual=residual)
 
     def extra_repr(self) -> str:
-        return self.texts["up"]
+        return self.texts["gate_up"]
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        if prefix + "gate" in state_dict:
+            raise ArgumentError(_APART)
         for part, problem in self.problems.items():
             packed = state_dict.get(prefix + part)
             if packed is not None and not packed.is_meta:
@@ -217,11 +223,14 @@ class QuantizedExperts(torch.nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-def experts_problems(up: Problem) -> dict:
-    """Returns the problems of the three products of a mixture's experts, from that of `up` with the residual of `down`."""
-    return {"gate": dataclasses.replace(up, function="silu", residual=True, multiply=True),
-            "up": dataclasses.replace(up, residual=False),
-            "down": dataclasses.replace(up, n=up.k, k=up.n, gather=False, combine=True)}
+def experts_problems(gate_up: Problem) -> dict:
+    """Returns the problems of the two products of a mixture's experts, from that of `gate_up` with the residual of
+    `down`. ArgumentError: it is not gated."""
+    if not gate_up.gated:
+        raise ArgumentError(_APART)
+    return {"gate_up": dataclasses.replace(gate_up, residual=False),
+            "down": dataclasses.replace(gate_up, n=gate_up.k, k=gate_up.columns, function="none", gated=False,
+                                        gather=False, combine=True)}
 
 
 def sort_experts(chosen: torch.Tensor, experts: int) -> Tuple[torch.Tensor, torch.Tensor]:

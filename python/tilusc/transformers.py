@@ -23,14 +23,14 @@ from transformers.utils import logging
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, device_of, dtype_of, expected_tensors,
-                                is_ignored, make_experts, make_layer, read_weight)
+                                is_ignored, join_gates, make_experts, make_layer, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
 from .formats.types import type_bits
 from .formats.weight import QuantizedWeight
 from .formats.write import VERSION
 from .matmul import Problem, default_device, plan, quantize
-from .nn import QuantizedExperts, QuantizedLinear, experts_problems
+from .nn import GATE_UP, QuantizedExperts, QuantizedLinear, experts_problems
 from .quantize import Scheme
 from .quantize_checkpoint import IGNORE
 
@@ -91,7 +91,7 @@ class _Tensors(torch.nn.Module):
 
 class _Experts(torch.nn.Module):
     """Stands for experts until their tensors are there as the checkpoint has them, as 0.gate_proj.weight_scale.
-    `names` has, by part, what the checkpoint calls the matrices, with * for an expert's number."""
+    `names` has, by part (gate, up and down), what the checkpoint calls the matrices, with * for an expert's number."""
 
     def __init__(self, source: Dict[str, Any], names: Dict[str, str], shape: Dict[str, Any]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class _Experts(torch.nn.Module):
                 self._expect(source, name.replace("*", str(number)), part == "down")
 
     def _expect(self, source: Dict[str, Any], name: str, down: bool) -> None:
-        size = self.shape["n"], self.shape["k"]
+        size = self.shape["n"] // 2, self.shape["k"]
         expected = expected_tensors(source, name, *(size[::-1] if down else size))
         if not expected:
             raise ArgumentError(f"{name} is not quantized, but others of these experts are")
@@ -213,7 +213,8 @@ class TilusQuantizer(HfQuantizer):
         for name, shape in {**known, **_mixtures(model)}.items():
             if should_convert_module(name, kept) and not is_ignored(config.to_dict(), name):
                 self.problems[name] = Problem(config.weights, group=config.group, zeros=config.zeros, **shape,
-                                              activations=activations_of(self.dtype), gather="experts" in shape)
+                                              activations=activations_of(self.dtype),
+                                              **(GATE_UP if "experts" in shape else {}))
 
     # ---- while tensors are loaded ----
 
@@ -233,17 +234,13 @@ class TilusQuantizer(HfQuantizer):
         return _Pack(self)
 
     def pack(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """Returns the packed bytes of a weight by its full name, on its device; of experts [experts, bytes], [2,
-        experts, bytes] where gates lie above."""
+        """Returns the packed bytes of a weight by its full name, on its device; of experts [experts, bytes]."""
         module, _, parameter = name.rpartition(".")
         problem = self.problems[module]
         if not problem.experts:
             return self._pack_one(problem, value)
-        known = experts_problems(problem)
-        if parameter == "down_proj":
-            return torch.stack([self._pack_one(known["down"], one) for one in value])
-        halves = zip(("gate", "up"), value.chunk(2, 1))
-        return torch.stack([torch.stack([self._pack_one(known[part], one) for one in half]) for part, half in halves])
+        its = experts_problems(problem)[parameter.removesuffix("_proj")]
+        return torch.stack([self._pack_one(its, one) for one in value])
 
     def _pack_one(self, problem: Problem, value: torch.Tensor) -> torch.Tensor:
         quantized = quantize(value.detach().cpu().contiguous(), problem,
@@ -261,9 +258,8 @@ class TilusQuantizer(HfQuantizer):
             elif isinstance(module, torch.nn.Linear) and module.weight.dtype is torch.uint8:
                 model.set_submodule(name, self._of_packed(name, module))
             elif name in self.problems and hasattr(module, "gate_up_proj"):
-                gate, up = module.gate_up_proj.detach()
-                model.set_submodule(name, QuantizedExperts(gate, up, module.down_proj.detach(), self.problems[name],
-                                                           device_of(gate)))
+                packed = module.gate_up_proj.detach(), module.down_proj.detach()
+                model.set_submodule(name, QuantizedExperts(*packed, self.problems[name], device_of(packed[0])))
             elif name in (self.quantization_config.packed or {}):
                 _check_loaded(name, dict(module.named_buffers(recurse=False)))
                 module.check()
@@ -282,7 +278,7 @@ class TilusQuantizer(HfQuantizer):
         weights = {part: [self._read(name, tensors).to_matmul() for name, tensors in module.tensors(part)]
                    for part in module.names}
         place = next(module.buffers())
-        return make_experts(weights, self.dtype, device_of(place), **module.shape).to(place.device)
+        return make_experts(join_gates(weights), self.dtype, device_of(place), **module.shape).to(place.device)
 
     def _of_packed(self, name: str, linear: torch.nn.Linear) -> QuantizedLinear:
         bias = None if linear.bias is None else linear.bias.detach().to(self.dtype)
@@ -316,14 +312,14 @@ def _linears(model: Any) -> Dict[str, torch.nn.Linear]:
 
 
 def _mixtures(model: Any) -> Dict[str, Dict[str, Any]]:
-    """Returns the shapes of `up` of modules that compute as QuantizedExperts does: gates above, SiLU, no biases, and
-    nothing behind."""
+    """Returns the shapes of `gate_up` of modules that compute as QuantizedExperts does: gates above, SiLU, no biases,
+    and nothing behind."""
     found = {}
     for name, module in model.named_modules():
         top = getattr(getattr(module, "config", None), "num_experts_per_tok", None)
         if top and _has_experts(module) and _is_plain_mixture(module):
             experts, n, k = module.gate_up_proj.shape
-            found[name] = dict(n=n // 2, k=k, experts=experts, top=top)
+            found[name] = dict(n=n, k=k, experts=experts, top=top)
     return found
 
 

@@ -37,7 +37,8 @@ def steps(decoder, way):
 
 def dense(problem, quantized):
     """Returns the weights of a quantized layer, by a product with the identity that does nothing else."""
-    plain = dataclasses.replace(problem, bias=False, residual=False, gated=False, function="none")
+    plain = dataclasses.replace(problem, bias=False, residual=False, gated=False, function="none", experts=0, top=0,
+                                gather=False, combine=False)
     return plan(plain, "cpu").run(torch.eye(plain.k).half(), layers.pack(plain, "cpu", *quantized)).t().contiguous()
 
 
@@ -78,19 +79,23 @@ def test_quantized_is_near_dense(monkeypatch):
 
 
 @pytest.mark.parametrize("way", [kernels.Torch, kernels.Gallery])
-def test_mixture_is_near_its_experts(way):
-    """Experts of f16 by kernels/moe_gemm.tilus, chosen by torch and by kernels/router.tilus."""
+@pytest.mark.parametrize("weights", ["f16", "u6"])
+def test_mixture_is_near_its_experts(way, weights, monkeypatch):
+    """Experts of f16 by kernels/moe_gemm.tilus and packed ones, chosen by torch and by kernels/router.tilus."""
     torch.manual_seed(3)
-    tiny = KINDS["mixture"]
-    mixture, x = layers.Mixture("f16", tiny, "cpu"), torch.randn(3, 256).half()
-    found, weights = mixture(way(tiny), x, x.clone()), mixture.experts
+    tiny, made, pack = KINDS["mixture"], [], layers.pack
+    with monkeypatch.context() as patch:
+        patch.setattr(layers, "pack", lambda *its: made.append((its[0], its[2:])) or pack(*its))
+        mixture, x = layers.Mixture(weights, tiny, "cpu"), torch.randn(3, 256).half()
+    found, its = mixture(way(tiny), x, x.clone()), mixture.experts
+    matrices = [dense(*one) for one in made] if made else [*its.up, *its.down]
     scores = torch.softmax(x.float() @ mixture.router.t().float(), -1)
     for t in range(3):
         route, chosen = torch.topk(scores[t], tiny.top)
         want = x[t].double()
         for share, e in zip(route / route.sum(), chosen):
-            gate, up = (weights.up[e].double() @ x[t].double()).chunk(2)
-            want = want + share * (weights.down[e].double() @ (torch.nn.functional.silu(gate) * up))
+            gate, up = (matrices[e].double() @ x[t].double()).chunk(2)
+            want = want + share * (matrices[tiny.experts + e].double() @ (torch.nn.functional.silu(gate) * up))
         assert near(found[t], want)
 
 

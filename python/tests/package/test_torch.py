@@ -4,6 +4,7 @@ import statistics
 import threading
 import time
 
+import numpy as np
 import pytest
 import tilusc
 from programs import DECODE, SCALE
@@ -128,10 +129,15 @@ def test_state_of_a_layer(device):
         wrong.load_state_dict(layer.state_dict())
 
 
+def expert_floats():
+    """Returns gate, up and down of 4 experts."""
+    torch.manual_seed(5)
+    return [torch.randn(4, *shape) / 8 for shape in ((64, 128), (64, 128), (128, 64))]
+
+
 def make_experts(device, weights="u8", **options):
     """Returns a layer of 4 experts, tokens with two of them each, and the result in f64."""
-    torch.manual_seed(5)
-    gate, up, down = (torch.randn(4, *shape) / 8 for shape in ((64, 128), (64, 128), (128, 64)))
+    gate, up, down = expert_floats()
     layer = QuantizedExperts.from_float(gate, up, down, weights, top=2, group=64,
                                         device="cpu" if device == "cpu" else None, **options)
     x, chosen = torch.randn(5, 128, device=device).half(), torch.tensor([[0, 3], [3, 1], [0, 1], [1, 0], [3, 0]])
@@ -156,13 +162,34 @@ def test_experts(device):
         layer(*given, residual=x)
     assert near(make_experts(device, residual=True)[0](*given, residual=x), want + x.double().cpu())
     torch.library.opcheck(torch.ops.tilusc.matmul_experts.default,
-                          (x, layer.up, layer.texts["up"], offsets, ids))
-    other = QuantizedExperts(layer.gate.clone(), layer.up.clone(), layer.down.clone(), layer.problem, layer.packed_for)
+                          (x, layer.gate_up, layer.texts["gate_up"], offsets, ids))
+    other = QuantizedExperts(layer.gate_up.clone(), layer.down.clone(), layer.problem, layer.packed_for)
     other.load_state_dict(layer.state_dict())
     with pytest.raises(tilusc.Error, match="weights"):
         other.load_state_dict(make_experts(device, "u4")[0].state_dict())
     with pytest.raises(tilusc.Error, match="ids is missing"):
-        torch.ops.tilusc.matmul_experts(x, layer.up, layer.texts["up"], offsets)
+        torch.ops.tilusc.matmul_experts(x, layer.gate_up, layer.texts["gate_up"], offsets)
+
+
+@pytest.mark.parametrize("weights", ["u3", "f6e3m2"])
+def test_experts_have_the_codes_of_gate_and_up(weights):
+    layer = make_experts("cpu", weights)[0]
+    its, half = layer.problems["gate_up"], dataclasses.replace(layer.problem, n=64, gated=False)
+    for gate, up, packed in zip(*expert_floats()[:2], layer.gate_up):
+        halves = [part for part in zip(quantize(gate, half), quantize(up, half)) if part[0] is not None]
+        assert torch.equal(packed, torch.from_numpy(plan(its, "cpu").pack(*map(np.concatenate, halves))))
+
+
+def test_experts_of_other_forms_are_refused():
+    layer = make_experts("cpu")[0]
+    state = layer.state_dict()
+    with pytest.raises(tilusc.ArgumentError, match="pack again what earlier versions packed apart"):
+        layer.load_state_dict({"gate": state["gate_up"], "up": state["gate_up"], "down": state["down"]})
+    with pytest.raises(tilusc.ArgumentError, match="not one gated product"):
+        QuantizedExperts(layer.gate_up, layer.down, dataclasses.replace(layer.problem, gated=False))
+    gate, up, down = expert_floats()
+    with pytest.raises(tilusc.ArgumentError, match="n is 120, with gated not a multiple of 16"):
+        QuantizedExperts.from_float(gate[:, :60], up[:, :60], down[..., :60], top=2, device="cpu")
 
 
 @needs_gpu
@@ -207,7 +234,6 @@ def test_residual_of_a_layer():
 
 
 def test_layer_of_a_checkpoint():
-    import numpy as np
     from tilusc.formats.weight import QuantizedWeight
     random = np.random.default_rng(1)
     weight = QuantizedWeight(n=64, k=256, weights="u4", codes=random.integers(0, 16, (64, 256), dtype=np.uint8),

@@ -7,7 +7,7 @@ import pytest
 import tilusc.formats
 from tiny_models import (MATRIX, TOKENS, dense, load, logits, near, of_checkpoint, random_model, restored, save, torch,
                          transformers)
-from tilusc._torch_checkpoint import with_one_scales_type
+from tilusc._torch_checkpoint import join_gates, with_one_scales_type
 from tilusc.matmul import Problem, quantize
 from tilusc.nn import QuantizedExperts, QuantizedLinear
 from tilusc.quantize import Scheme, quantize as quantize_matrix
@@ -139,26 +139,28 @@ def test_gptq_and_awq(floats, tmp_path, method, make):
 
 
 def random_fours(weight, group, scales):
-    """Returns two random codes of f4e2m1 a byte, and the bytes of as random scales."""
-    draw = np.random.default_rng(weight.n + weight.k).integers
-    return (draw(0, 256, (weight.n, weight.k // 2), np.uint8), draw(*scales, (weight.n, weight.k // group), np.uint8))
+    """Returns two random codes of f4e2m1 a byte, the bytes of as random scales, and a number from 0.8 to 1.25. They are
+    others for each matrix."""
+    random = np.random.default_rng(weight.codes.sum(dtype=np.int64))
+    return (random.integers(0, 256, (weight.n, weight.k // 2), np.uint8),
+            random.integers(*scales, (weight.n, weight.k // group), np.uint8), random.uniform(0.8, 1.25))
 
 
 def as_nvfp4(weight):
     """Tensors of compressed-tensors, whose global scale divides, with that of activations."""
-    codes, scales = random_fours(weight, 16, (0x30, 0x40))
+    codes, scales, factor = random_fours(weight, 16, (0x30, 0x40))
     return {"weight_packed": codes, "weight_scale": torch.from_numpy(scales).view(torch.float8_e4m3fn),
-            "weight_global_scale": torch.tensor([35.0]), "input_global_scale": torch.tensor([100.0])}
+            "weight_global_scale": torch.tensor([35 * factor]).float(), "input_global_scale": torch.tensor([100.0])}
 
 
 def as_modelopt(weight):
-    codes, scales = random_fours(weight, 16, (0x30, 0x40))
+    codes, scales, factor = random_fours(weight, 16, (0x30, 0x40))
     return {"weight": codes, "weight_scale": torch.from_numpy(scales).view(torch.float8_e4m3fn),
-            "weight_scale_2": torch.tensor(0.03), "input_scale": torch.tensor(0.01)}
+            "weight_scale_2": torch.tensor(0.03 * factor).float(), "input_scale": torch.tensor(0.01)}
 
 
 def as_mxfp4(weight):
-    codes, scales = random_fours(weight, 32, (120, 124))
+    codes, scales, _ = random_fours(weight, 32, (120, 124))
     return {"weight_packed": codes, "weight_scale": scales}
 
 
@@ -376,6 +378,56 @@ def test_scales_of_experts_get_one_type():
     assert np.all(tilusc.formats.types.widen(alike[1].scales, "bf16") == 0.5)
     odd = weight("f16", 1 + 2.0 ** -10)
     assert with_one_scales_type([small, odd])[1] is odd and with_one_scales_type([large, odd])[0] is large
+
+
+def matmul_weight(n=8, k=128, factor=None, zeros="none", seed=0):
+    """Returns random codes of u4, and scales of f8e4m3 beside a factor or else of f16."""
+    random = np.random.default_rng(seed)
+    scales = tilusc.formats.types.narrow(random.choice([0.5, 1, 1.5], (n, k // 16)).astype(np.float32),
+                                         "f16" if factor is None else "f8e4m3")
+    return tilusc.formats.MatmulWeights(
+        "u4", n, k, 16, "f16" if factor is None else "f8e4m3", zeros, random.integers(0, 256, n * k // 2, np.uint8),
+        scales, random.integers(0, 16, (n, k // 16), np.uint8) if zeros == "integer" else None, None, None,
+        factor=None if factor is None else np.array([factor], np.float32))
+
+
+@pytest.mark.parametrize("gate, up, down", [(None, None, None), (0.5, 0.5, 3.0), (0.5, 0.125, 3.0), (0.3, 0.7, 0.1),
+                                            (0.0, 0.7, 0.1), (0.3, 0.0, 0.1)])
+def test_gates_lie_above(gate, up, down):
+    """Codes, scales and zero points stay; up times down is the same where gate and up have other factors."""
+    zeros = "integer" if gate is None else "none"
+    parts = [matmul_weight(factor=gate, zeros=zeros), matmul_weight(factor=up, zeros=zeros, seed=1),
+             matmul_weight(128, 16, down, zeros, 2)]
+    joined = join_gates({part: [one] for part, one in zip(("gate", "up", "down"), parts)})
+    both, last = joined["gate_up"][0], joined["down"][0]
+    assert both.n == 16 and np.array_equal(both.dequantize()[:8], parts[0].dequantize())
+    upper = parts[1] if gate is None else parts[1]._replace(factor=parts[0].factor)
+    assert np.array_equal(both.dequantize()[8:], upper.dequantize())
+    assert np.array_equal(last.codes, parts[2].codes) and np.array_equal(last.scales, parts[2].scales)
+    if gate:
+        assert last.factor.dtype == np.float32 and last.factor * np.float64(gate) == pytest.approx(up * down, rel=2e-7)
+    if gate == 0.5:
+        assert last.factor == 3 * up / gate
+
+
+def test_other_gates_than_ups_are_refused():
+    with pytest.raises(tilusc.ArgumentError, match="'none', 'f16'.*, up .*'integer', 'f16'"):
+        join_gates({"gate": [matmul_weight()], "up": [matmul_weight(zeros="integer")],
+                    "down": [matmul_weight(128, 16)]})
+
+
+def test_experts_saved_by_earlier_versions_are_refused(tmp_path):
+    folder = save(tmp_path / "floats", "Qwen3Moe")
+    load(folder, quantization_config=TilusConfig("u4")).save_pretrained(tmp_path / "packed")
+    path = tmp_path / "packed" / "config.json"
+    config = json.loads(path.read_text())
+    packed = config["quantization_config"]["packed"]
+    name = "model.layers.0.mlp.experts"
+    assert "function=silu" in packed[name] and " gated=1" in packed[name]
+    packed[name] = packed[name].replace(" gated=1", "")
+    path.write_text(json.dumps(config))
+    with pytest.raises(tilusc.ArgumentError, match="pack again what earlier versions packed apart"):
+        load(tmp_path / "packed")
 
 
 def test_other_experts_of_codes_are_refused(tmp_path):

@@ -284,7 +284,7 @@ def test_experts_of_two_ranks(vllm, monkeypatch, scheme):
     for rank in range(2):
         layer = mixture(vllm, monkeypatch, config(scheme), rank, 2)
         load_experts(vllm, layer, weights)
-        assert layer.routed_experts.packed.problem.n == HIDDEN // 2
+        assert layer.routed_experts.packed.problem.columns == HIDDEN // 2
         total = total + layer.routed_experts.forward_modular(x, route, chosen).float()
     want = mixed(vllm, x, chosen, route, weights)
     assert (total - want).norm() < 0.02 * want.norm()
