@@ -582,7 +582,7 @@ static void refuses_problems(void **state)
     refuse_problem((tilus_matmul_problem){.experts = 2, .scatter = true, .combine = true},
                    "scatter and combine are both given");
     refuse_problem((tilus_matmul_problem){.multiply = true}, "multiply is given, but residual is not");
-    refuse_problem((tilus_matmul_problem){.reserved = {0, 7}}, "reserved[1] is 7, not 0");
+    refuse_problem((tilus_matmul_problem){.reserved = {7}}, "reserved[0] is 7, not 0");
     refuse_problem((tilus_matmul_problem){.experts = 2, .residual = true, .multiply = true,
                                           .combine = true}, "multiply is given, but combine is, too");
     refuse_problem((tilus_matmul_problem){.experts = 2, .n = 1 << 20, .k = 1 << 15},
