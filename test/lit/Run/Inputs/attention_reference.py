@@ -179,6 +179,8 @@ def main():
     attention([(20, 200)], 1, 1, 64, 64, WINDOW=1, left=150, right=0, BN=64, SINKS=1, sinks=[-math.inf])
     attention([(20, 30)], 1, 1, 96, 96)
     attention([(20, 30)], 1, 1, 192, 128)
+    attention([(140, 60)], 2, 1, 96, 96, TOKENS=1, BLOCKS=1)            # o of several items goes where q was
+    attention([(70, 60)], 4, 2, 128, 64, BLOCKS=1)
     eight = {"T": "f8e4m3"}
     attention([(70, 300)], 2, 1, 64, 64, **eight)
     attention([(150, 150)], 2, 2, 128, 128, CAUSAL=1, BLOCKS=1, BN=224, **eight)
