@@ -294,7 +294,7 @@ static bool open_operands(Device *d)
         return false;
     d->flush = flush_open(&d->measure, d->rt, s->kernels);
     d->neighbor = d->flush ? helper_load(d->rt, s->kernels, "neighbor") : NULL;
-    return d->neighbor && (s->no_cublas || cublas_open(&d->measure, s, &d->cublas));
+    return d->neighbor && (s->no_cublas || s->problem.gated || cublas_open(&d->measure, s, &d->cublas));
 }
 
 static void device_close(Device *d)

@@ -85,7 +85,7 @@ static bool parse_line(Line *line, int argc, char **argv, int *status)
          NULL},
         {"kernels", "folder", "where artefacts lie", OPTION_STRING, &s->kernels, NULL},
         {"tunings", "file", "as tilus-tune exports them", OPTION_STRING, &s->tunings, NULL},
-        {"no-cublas", NULL, "leave cuBLAS out", OPTION_FLAG, &s->no_cublas, NULL},
+        {"no-cublas", NULL, "leave cuBLAS out, which has no gates anyway", OPTION_FLAG, &s->no_cublas, NULL},
         {"rotate", "MB", "of all copies of the weights, of which 2 are the least; default 512",
          OPTION_UNSIGNED, &s->rotate_mb, NULL},
         {"loaded", NULL, "measure under load, after half a second of it, not from rest",

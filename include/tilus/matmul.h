@@ -42,8 +42,8 @@ typedef enum tilus_prologue {
     TILUS_PROLOGUE_RMS_NORM     /* A = a * rsqrt(mean of the row's a^2 + eps) * norm */
 } tilus_prologue;
 
-/* C = function(A x B + bias) + residual, but for gated and multiply. All zero but struct_size, or a NULL in its place, is
- * the default. */
+/* C = function(A x B + bias) + residual, but for gated and multiply. All zero but struct_size, or a
+ * NULL in its place, is the default. */
 typedef struct tilus_matmul_problem {
     size_t struct_size;         /* sizeof(tilus_matmul_problem) */
     const char *weights;        /* u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
@@ -73,8 +73,8 @@ typedef struct tilus_matmul_problem {
     bool combine;               /* C is [m / top, n]: row t is the sum of `route` times the rows
                                    whose ids are t * top to t * top + top - 1, in this order, and
                                    of residual [m / top, n] */
-    bool multiply;              /* with residual and without combine: C = function(A x B + bias) *
-                                   residual, as silu(A x gate) * (A x up) */
+    bool multiply;              /* with residual, without combine and gated: C = function(A x B + bias)
+                                   * residual */
     bool batch_invariant;       /* a row of C has the same bits whatever m and the other rows of A
                                    are; tilus_matmul_describe says what that costs. Never by
                                    cuBLAS; with experts on Hopper only */

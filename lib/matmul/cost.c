@@ -20,7 +20,8 @@ static double weight_bytes(const MatmulSpec *s)
 static double vector_bytes(const MatmulSpec *s, int64_t m)
 {
     double c = dtype_bits(s->result) / 8.0, a = dtype_bits(s->activations) / 8.0;
-    return (double)m * (double)s->k * a + (double)m * (double)matmul_columns_of_c(s, s->n) * c * (1 + s->residual) +
+    double columns = (double)matmul_columns_of_c(s, s->n);
+    return (double)m * (double)s->k * a + (double)m * columns * c * (1 + s->residual) +
            (double)s->n * c * s->bias;
 }
 

@@ -17,8 +17,8 @@
 #include <string.h>
 
 /* FORM_VERSION changes when pack.c puts anything elsewhere; a test of packed bytes asks for it.
- * PLANES_VERSION is of bit planes. */
-enum { VERSION = 1, FORM_VERSION = 2, PLANES_VERSION = -1, NAME = 16 };
+ * PLANES_VERSION is of bit planes, GATED_VERSION of rows that lie in turns. */
+enum { VERSION = 1, FORM_VERSION = 2, PLANES_VERSION = -1, GATED_VERSION = -2, NAME = 16 };
 
 enum {
     AT_VERSION = 8, AT_BYTES = 12, AT_IDENTITY = 16, AT_FORM = 24, AT_SIZE = 32, AT_N = 40,
@@ -78,7 +78,7 @@ static uint64_t hash_order(uint64_t hash, const MatmulSpec *s)
     return hash;
 }
 
-/* Hashes the storage order of codes, and the sizes of a packed block and of the whole. */
+/* Hashes the order of rows and of codes, and the sizes of a packed block and of the whole. */
 static uint64_t form_of(const Packed *p, const MatmulSpec *s)
 {
     const size_t sizes[] = {(size_t)p->rows, (size_t)p->tiles, (size_t)p->slices, p->block,
@@ -87,7 +87,7 @@ static uint64_t form_of(const Packed *p, const MatmulSpec *s)
     hash = matmul_is_a8(s) ? hash_number(hash, PLANES_VERSION) : hash_order(hash, s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         hash = hash_number(hash, (int64_t)sizes[i]);
-    return hash;
+    return s->gated ? hash_number(hash, GATED_VERSION) : hash;
 }
 
 static void put_name(unsigned char *to, DType type)

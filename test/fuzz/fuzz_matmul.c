@@ -86,6 +86,7 @@ static const tilus_matmul_problem bases[] = {
     {.weights = "u3", .n = 33, .k = 136, .group = 64, .n_tile = 32, .product = "f8e4m3"},
     {.weights = "u2", .n = 7, .k = 250, .group = 96, .zeros = TILUS_ZEROS_INTEGER, .n_tile = 32},
     {.weights = "i8", .activations = "i8", .n = 40, .k = 256, .n_tile = 64, .product = "i8"},
+    {.weights = "u4", .n = 48, .k = 256, .group = 128, .n_tile = 32, .gated = true},
 };
 
 static tilus_rt *rt;
@@ -201,7 +202,8 @@ static void try_options(Choices *c)
 
 static void mutate_problem(Choices *c, tilus_matmul_problem *p)
 {
-    switch (choose(c, 15)) {
+    switch (choose(c, 16)) {
+    case 15: p->gated = !p->gated; break;
     case 14: p->wide_range = !p->wide_range; break;
     case 13: p->product = choose_name(c); break;
     case 0: p->weights = choose_name(c); break;

@@ -139,6 +139,11 @@ static void tells_gates_apart(void **state)
     tilus_matmul_packed is = {.struct_size = sizeof is};
     assert_ok(tilus_matmul_packed_describe(packed, size, &is));
     assert_true(is.gated);
+    unsigned char *other = pack(plain);
+    tilus_matmul_packed turned = {.struct_size = sizeof turned};
+    assert_ok(tilus_matmul_packed_describe(other, size, &turned));
+    assert_true(!turned.gated && turned.form != is.form);       /* to callers that know no gates, too */
+    free(other);
     assert_int_equal(size, tilus_matmul_packed_size(plain));
     assert_fails(tilus_matmul_packed_check(plain, packed, size), TILUS_ERROR_ARGUMENT,
                  "gated is 1, the plan's 0");

@@ -126,8 +126,8 @@ static bool check_plan(const Source *source, const SafeTensor *t, const Identity
     printf("%s: %s, %lld x %lld, groups of %lld, zero points %s%s, tiles of %lld x %lld, for "
            "%s: whole\n", t->name, identity->problem.weights, (long long)identity->problem.n,
            (long long)identity->problem.k, (long long)identity->problem.group,
-           zeros_names[identity->problem.zeros], identity->problem.gated ? ", gated" : "", (long long)n_tile, (long long)k_tile,
-           identity->device);
+           zeros_names[identity->problem.zeros], identity->problem.gated ? ", gated" : "",
+           (long long)n_tile, (long long)k_tile, identity->device);
     return true;
 }
 

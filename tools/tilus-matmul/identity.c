@@ -20,14 +20,14 @@ char *identity_write(const tilus_matmul_problem *problem, const tilus_matmul_pla
     int64_t n_tile, k_tile;
     tilus_matmul_tile(plan, &n_tile, &k_tile);
     json_t *root = json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:s, s:s}", "form",
+        "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:s, s:I, s:I, s:s, s:s}", "form",
         IDENTITY_FORM, "tilus", tilus_matmul_version(), "weights", problem->weights,
         "activations", text_or_null(problem->activations), "scales",
         text_or_null(problem->scales), "result", text_or_null(problem->result), "product",
         text_or_null(problem->product), "n",
         (json_int_t)problem->n, "k", (json_int_t)problem->k, "group",
         (json_int_t)problem->group, "zeros", zeros_names[problem->zeros], "gated",
-        problem->gated, "n_tile",
+        problem->gated, "function", function_names[problem->function], "n_tile",
         (json_int_t)n_tile, "k_tile", (json_int_t)k_tile, "device", device, "checksum", sum);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);

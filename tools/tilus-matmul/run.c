@@ -136,13 +136,13 @@ static bool check(tilus_status status)
     return status == TILUS_OK || fail("%s: %s", tilus_status_name(status), tilus_rt_error());
 }
 
-/* Makes the call, whose buffers lie one behind the other. */
 /* Returns the columns of C. */
 static int64_t columns_of(const tilus_matmul_problem *problem)
 {
     return problem->gated ? problem->n / 2 : problem->n;
 }
 
+/* Makes the call, whose buffers lie one behind the other. */
 static tilus_matmul_call make_call(const Product *p, size_t *size)
 {
     enum { ALIGN = 256 };

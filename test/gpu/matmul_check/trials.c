@@ -393,6 +393,15 @@ static const struct Other {
                            .zeros = INTEGER, .function = SILU, .bias = true, .gated = true, .n_tile = 64},
                .sizes = {1, 16}, .packing = PACK_PART, .n_first = 64, .n_whole = 528, .k_first = 128,
                .k_whole = 512}},
+    {"gates", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 272, .k = 384,
+                           .group = 16, .function = SILU, .gated = true}, .sizes = {1, 33, 300}}},
+    {"gates", {.problem = {.weights = "u4", .activations = "f16", .n = 272, .k = 384, .group = 128,
+                           .function = SILU, .gated = true, .batch_invariant = true}, .sizes = {3, 70, 300}}},
+    {"gates", {.problem = {.weights = "u3", .activations = "bf16", .n = 272, .k = 384, .group = 128,
+                           .function = GELU, .residual = true, .gated = true, .experts = 5},
+               .sizes = {33, 600}}},
+    {"gates", {.problem = {.weights = "u6", .activations = "f16", .n = 272, .k = 384, .group = 128,
+                           .function = SILU, .gated = true}, .sizes = {1, 33, 257}, .a_stride = 405}},
 #define GATED(w, a, p, c, x) .problem = {.weights = w, .activations = a, .product = p, .result = c, .n = 272, \
                                          .k = 384, .group = 128, .function = SILU, .bias = true,            \
                                          .gated = true, .experts = x}, .sizes = {1, 16, 33, 128, 600}
