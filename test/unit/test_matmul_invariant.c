@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "matmul/internal.h"
+#include "sweep.h"
 #include "tilus/tilus.h"
 
 enum { N = 264, K = 512, M_MOST = 136 };
@@ -137,7 +138,9 @@ static void check_rows(const char *device, const char *weights, const int *sizes
     float *all = calloc(count, sizeof *all), *c = calloc(count, sizeof *c);
     run(&s, packed, a, M_MOST, all);
     check_against_usual(&s, problem, packed, a, all);
-    for (; *sizes; sizes++) {
+    for (size_t i = 0; *sizes; sizes++, i++) {
+        if (!sweep_takes(i))
+            continue;
         int first = M_MOST - *sizes;
         run(&s, packed, a + first * K, *sizes, c);
         if (memcmp(c, all + first * N, (size_t)*sizes * N * sizeof *c) != 0)
