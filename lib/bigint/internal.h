@@ -16,7 +16,6 @@ enum {
     BIGINT_ALIGN = 256,             /* bytes, of parts of the workspace */
     BIGINT_PART = 8192,             /* bytes of a product of which a block resolves the carries */
     BIGINT_SMALL = 1024,            /* likewise, where larger parts would be few */
-    BIGINT_TILE = 4096,             /* points of a block of a transform */
     BIGINT_PASSES_MAX = 4,          /* of a transform */
     BIGINT_LOG_MIN = 12,            /* of the points of the shortest transform */
     BIGINT_LOG_MAX = 26,            /* of the longest */

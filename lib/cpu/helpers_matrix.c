@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MATRIX_ROWS = 8, ROW_BYTES = 16, ROW_HALVES = 8 };
+enum { MATRIX_ROWS = 8, ROW_BYTES = 16 };
 
 /* ---- shfl.sync (PTX ISA, 9.7.9.6) ----------------------------------------- */
 

@@ -332,17 +332,14 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 
 static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m, bool zeros)
 {
-    if (p->tiles) {
-        fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s; %"
-                PRId64 " blocks, %" PRId64 " tiles of rows at most\n", m,
-                c->config.warps_n * c->config.rows, 8 * c->config.tiles, c->config.stages,
-                c->config.scale_weights ? "weights" : "sums", p->blocks, p->tiles);
-        return;
-    }
     fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s%s; %" PRId64
-            " blocks, %" PRId64 " whole tiles of each\n", m, c->config.warps_n * c->config.rows,
-            8 * c->config.tiles, c->config.stages, c->config.scale_weights ? "weights" : "sums",
-            zeros ? ", zero points by mma" : "", p->blocks, p->whole);
+            " blocks, ", m, c->config.warps_n * c->config.rows, 8 * c->config.tiles,
+            c->config.stages, c->config.scale_weights ? "weights" : "sums",
+            zeros ? ", zero points by mma" : "", p->blocks);
+    if (p->tiles)
+        fprintf(out, "%" PRId64 " tiles of rows at most\n", p->tiles);
+    else
+        fprintf(out, "%" PRId64 " whole tiles of each\n", p->whole);
 }
 
 static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)

@@ -239,14 +239,6 @@ const char *safetensors_metadata(const Safetensors *s, const char *key)
     return json_string_value(json_object_get(json_object_get(s->root, metadata_name), key));
 }
 
-unsigned safetensors_bits(const char *dtype)
-{
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, dtype) == 0)
-            return types[i].bits;
-    return 0;
-}
-
 /* ---- writing ----------------------------------------------------------------- */
 
 static json_t *tensor_json(const SafeTensor *t, size_t begin)

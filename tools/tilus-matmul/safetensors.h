@@ -41,9 +41,6 @@ void safetensors_free(Safetensors *s);
 const SafeTensor *safetensors_find(const Safetensors *s, const char *name);
 const char *safetensors_metadata(const Safetensors *s, const char *key);
 
-/* Bits of an element; 0: the format has no such type. */
-unsigned safetensors_bits(const char *dtype);
-
 typedef struct SafeMetadata {
     const char *key, *value;
 } SafeMetadata;
