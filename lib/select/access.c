@@ -69,19 +69,25 @@ int64_t access_base_alignment(const Value *memory)
     return min_i64(pointer->facts.align, ALIGN_LIMIT / 8) * 8;
 }
 
+/* Returns true where elements that follow each other along dimension `d` of the tile do so in memory. */
+static bool has_neighbors(Module *m, const Op *op, unsigned d)
+{
+    MemoryTile t = op_memory_tile(op);
+    unsigned of = op_tile_dim(op, d);
+    const Expr *stride = type_stride(m, op_memory_operand(op)->type, of);
+    return expr_is_constant(stride) && stride->constant == 1 && !memory_tile_is_indexed(&t, of) &&
+           memory_tile_is_uniform(&t, d);
+}
+
 /* The tile's dimension with stride 1 in memory and the longest run of slots;
  * its run, or 1 when there is none. */
 static int64_t longest_run(Module *m, const Op *op, unsigned *dim)
 {
-    const Type *tile = op_tile_type(op), *memory = op_memory_operand(op)->type;
-    MemoryTile t = op_memory_tile(op);
+    const Type *tile = op_tile_type(op);
     int64_t longest = 1;
     *dim = 0;
     for (unsigned d = 0; d < tile->rank; d++) {
-        unsigned of = op_tile_dim(op, d);
-        const Expr *stride = type_stride(m, memory, of);
-        if (!expr_is_constant(stride) || stride->constant != 1 ||
-            memory_tile_is_indexed(&t, of) || !memory_tile_is_uniform(&t, d))
+        if (!has_neighbors(m, op, d))
             continue;
         int64_t run = layout_run(tile->layout, d);
         if (run > longest) {
@@ -290,6 +296,33 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
     return NULL;
 }
 
+/* Returns why units of `unit` elements along dimension `along` of the tile may lie half outside the view; NULL: they
+ * do not. */
+static const char *partial_reason(Module *m, const Op *op, unsigned along, int64_t unit)
+{
+    unsigned d = op_tile_dim(op, along);
+    if (unit_is_whole(op, unproved_dims(op), along, unit))
+        return NULL;
+    return arena_printf(&m->arena, "the tile may leave dimension %u, and offset %s and extent %s are "
+                        "not known to be multiples of %lld", d,
+                        expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]),
+                        expr_text(m, op_memory_operand(op)->type->extents[d]), (long long)unit);
+}
+
+/* No two slots of a lane follow each other in memory. Where no layout may have them do so, that is why an inferred one does
+ * not, and a fact is the cure, not a layout. */
+static const char *apart_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
+{
+    const Type *tile = op_tile_type(op);
+    const char *partial = NULL;
+    for (unsigned d = 0; d < tile->rank && !partial; d++)
+        if (has_neighbors(m, op, d) && tile->extents[d]->constant % unit == 0)
+            partial = partial_reason(m, op, d, unit);
+    return arena_printf(&m->arena, "no two slots of a lane follow each other in memory, a width of %u "
+                        "needs %lld%s%s", bytes, (long long)unit, partial ? "; " : "",
+                        partial ? partial : "");
+}
+
 const char *access_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
 {
     const Type *tile = op_tile_type(op);
@@ -299,19 +332,14 @@ const char *access_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
         return arena_printf(&m->arena, "units of %lld x %u bits are not made of %u bytes",
                             (long long)unit, bits, bytes);
     if (run == 1 && unit > 1)
-        return arena_printf(&m->arena, "no two slots of a lane follow each other in memory, a "
-                            "width of %u needs %lld", bytes, (long long)unit);
+        return apart_reason(m, op, unit, bytes);
     if (run % unit)
         return arena_printf(&m->arena, "a lane holds runs of %lld elements that follow each "
                             "other in memory, a width of %u needs %lld", (long long)run, bytes,
                             (long long)unit);
-    unsigned d = op_tile_dim(op, along);
-    if (!unit_is_whole(op, unproved_dims(op), along, unit))
-        return arena_printf(&m->arena, "the tile may leave dimension %u, and offset %s and "
-                            "extent %s are not known to be multiples of %lld", d,
-                            expr_text(m, op_attr(op, ATTR_OFFSETS)->exprs[d]),
-                            expr_text(m, op_memory_operand(op)->type->extents[d]),
-                            (long long)unit);
+    const char *partial = partial_reason(m, op, along, unit);
+    if (partial)
+        return partial;
     if (unit > swizzle_run(op))
         return swizzle_reason(m, op, unit);
     unit_steps(op, along, unit, steps);
