@@ -45,7 +45,7 @@ def parse_line():
     parser.add_argument("--prompt", type=int, default=2048, metavar="N", help="tokens of a prompt; 0: none is measured")
     parser.add_argument("--kernels", type=words, default=["gallery"], metavar=",".join(KERNELS), help="between products")
     parser.add_argument("--layers", type=int, default=0, metavar="N", help="of a smaller model, for a trial")
-    parser.add_argument("--profile", action="store_true", help="kernels of a decode step of each batch, by their time")
+    parser.add_argument("--profile", action="store_true", help="kernels of each step, by their time")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="rows are added to it; default: they are printed only")
     parser.add_argument("--revision", default="", metavar="TEXT")
@@ -179,7 +179,7 @@ class Bench:
         us = time_graph(graph)
         if not logits.isfinite().all():
             raise SystemExit(f"{model.name} {decoder.weights} {step} {batch}: logits are not finite")
-        if self.options.profile and not prompt:
+        if self.options.profile:
             profile(graph)
         row = dict(model=model.name, weights=decoder.weights, step=step, batch=batch, tokens=tokens, kernels=way.name,
                    layers=model.layers, us=f"{us:.1f}", tokens_per_s=f"{(tokens if prompt else batch) / us * 1e6:.1f}")

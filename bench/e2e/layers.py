@@ -68,17 +68,12 @@ def problem_of(weights, k, n, bias=False, residual=False, prologue="none", gate=
                    eps=EPSILON if prologue == "rms_norm" else 0.0, function=gate or "none", gated=gate is not None)
 
 
-class Quantized(QuantizedLinear):
-    """Besides the product itself, `behind` is that of what a prologue makes of x, with the same packed weights."""
-
-    behind = None
-
-
 def linear(weights, k, n, device, bias=False, residual=False, prologue="none", gate=None):
+    """Makes a product. With a prologue, its `behind` is the product of what that makes of x, by the same packed weights."""
     if weights == "f16":
         return Dense(k, n, bias, device)
     problem = problem_of(weights, k, n, bias, residual, gate=gate)
-    made = Quantized(problem, random_packed(problem, device), randn(n, device=device) if bias else None, packed_for=device)
+    made = QuantizedLinear(problem, random_packed(problem, device), randn(n, device=device) if bias else None, packed_for=device)
     if prologue != "none":
         made.behind = QuantizedLinear(problem_of(weights, k, n, bias, residual, prologue, gate), made.packed, made.bias,
                                       packed_for=device)

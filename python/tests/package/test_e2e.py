@@ -55,6 +55,17 @@ def test_gallery_is_near_torch(kind):
     assert near(found[1][:1], longer)       # a token more is as a longer prompt
 
 
+@pytest.mark.parametrize("weights, count", [("u4", 1), ("f16", 2 * TINY.layers + 1)])
+def test_products_take_norms(monkeypatch, weights, count):
+    """Packed products of the gallery's way take the norms of what they multiply, all but the last one."""
+    norms, norm = [], kernels.Gallery.norm
+    monkeypatch.setattr(kernels.Gallery, "norm", lambda way, x, weight: norms.append(len(x)) or norm(way, x, weight))
+    with torch.inference_mode():
+        state = kernels.State(TINY, 2, 100, "cpu").decode_at(0)
+        models.Decoder(TINY, weights, "cpu")(kernels.Gallery(TINY), TOKENS[:2], state)
+    assert norms == [2] * count
+
+
 def test_quantized_is_near_dense(monkeypatch):
     """Gates are those of products in one, and of a kernel behind them in the other."""
     torch.manual_seed(2)
