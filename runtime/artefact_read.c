@@ -206,7 +206,7 @@ static void take_workspace(Reader *r, tilus_kernel_info *info)
     }
 }
 
-/* Each dimension's box and extent, and its stride but for the last one's. */
+/* Each dimension's box and extent, and its stride except the last one's. */
 static void take_map_dims(Reader *r, tilus_tensor_map *t)
 {
     size_t *lengths = make(r, 2 * t->rank, sizeof *lengths);

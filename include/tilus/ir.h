@@ -393,7 +393,7 @@ TILUS_API bool tilus_value_set_type(tilus_value *value, const tilus_type *type);
  * error: what is no name. */
 TILUS_API bool tilus_value_set_name(tilus_value *value, const char *name);
 
-/* Makes all users of `from`, but for the op `except` (or NULL), use `to`. The program's grid
+/* Makes all users of `from`, except the op `except` (or NULL), use `to`. The program's grid
  * keeps its parameters. An error: values of two types or programs. */
 TILUS_API bool tilus_value_replace_uses(tilus_value *from, tilus_value *to,
                                         const tilus_op *except);

@@ -619,7 +619,7 @@ typedef struct tilus_cpu_times {
     double run_seconds;
 } tilus_cpu_times;
 
-/* Compiles `program` (without @) as for a GPU, but for this machine, and runs it
+/* Compiles `program` (without @) for this machine, as it would for a GPU, and runs it
  * over its whole grid; arguments as of tilus_interpret. Faults that it finds (an
  * access outside of a buffer, threads that wait for each other for ever, an assertion)
  * are errors that name the op's line; while it runs it handles SIGSEGV, SIGBUS and

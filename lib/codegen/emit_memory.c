@@ -6,8 +6,8 @@
  *     }                                               loads: phi with zeros
  *
  * An element's address splits into the thread's part, computed once, and the
- * slot's part, which is constant when strides are. A swizzle mixes the two, but
- * for what the slot adds above the swizzle's bits. */
+ * slot's part, which is constant when strides are. A swizzle mixes the two, except
+ * what the slot adds above the swizzle's bits. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"

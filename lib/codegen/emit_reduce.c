@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-/* A partial result; `index` (an i32) is NULL but for argmax and argmin. */
+/* A partial result; `index` (an i32) is NULL except for argmax and argmin. */
 typedef struct Partial {
     LLVMValueRef value, index;
 } Partial;

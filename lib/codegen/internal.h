@@ -264,7 +264,7 @@ void lines_close(Codegen *cg);
 /* Set the program, or the op, whose lines follow. Nothing happens without lines. */
 void lines_program(Codegen *cg, const Program *p);
 void lines_op(Codegen *cg, const Op *op);
-/* The place that a NUMBERED location stands for, but for its length. */
+/* The place that a NUMBERED location stands for, without its length. */
 Loc lines_location(LLVMMetadataRef location);
 /* PTX of NUMBERED locations with their places instead, malloc'ed (lines_ptx.c); NULL when memory
  * runs out. */

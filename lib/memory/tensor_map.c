@@ -222,7 +222,7 @@ int64_t map_target_alignment(unsigned swizzle)
     return swizzle ? ROWS_OF_A_CHUNK * swizzle : TARGET_ALIGN;
 }
 
-/* The elements of the box follow each other in shared memory, but for a swizzle. */
+/* The elements of the box follow each other in shared memory, apart from a swizzle. */
 static bool check_rows(Inspection *i)
 {
     const MemoryTile *t = &i->target;

@@ -155,7 +155,7 @@ static bool is_load(const Op *op)
     return op->code == OP_copy_async_bulk;
 }
 
-/* Returns true when a bulk copy right before `op`, but for pure ops, has had the `fence` of
+/* Returns true when a bulk copy right before `op`, ignoring pure ops, has had the `fence` of
  * both. A store is fenced by all threads that run it, a load by the one that starts it. */
 static bool is_fenced(const Op *op, BulkFence fence)
 {

@@ -26,8 +26,8 @@ static bool is_plain_if(const Op *op)
 
 static bool keeps_in_flight(const Op *op);
 
-/* Finds the newest product with a in registers that may be in flight behind `op`, in its
- * region; NULL: none. None is where a region begins, but for a loop's next iteration. */
+/* Finds the newest product with a in registers that may be in flight after `op`, in its
+ * region; NULL: none. None is where a region begins, except a loop's next iteration. */
 static const Op *find_in_flight(const Op *op)
 {
     int64_t most = INT64_MAX;   /* of the groups up to here, the newest that may be in flight */

@@ -404,7 +404,7 @@ static bool plan_registers(Module *m, const Op *op, WgmmaPlan *plan)
 
 /* ---- fences ------------------------------------------------------------------------ */
 
-/* The dot_async right before `op`, but for pure ops, or NULL. */
+/* The dot_async right before `op`, ignoring pure ops, or NULL. */
 static const Op *product_before(const Op *op)
 {
     do

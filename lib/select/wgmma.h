@@ -70,7 +70,7 @@ static inline int64_t wgmma_offset(const WgmmaMatrix *m, int64_t mn, int64_t k)
     return mn * m->mn_bytes + k / m->block_steps * m->block_bytes + k % m->block_steps * m->k_bytes;
 }
 
-/* The descriptor of a matrix but for its address, and the address's part of one. */
+/* The descriptor of a matrix without its address, and the address's part of one. */
 static inline uint64_t wgmma_descriptor(const WgmmaMatrix *m)
 {
     return (uint64_t)m->mode << 62 | (uint64_t)(m->stride >> 4) << 32 |
