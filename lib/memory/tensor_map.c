@@ -285,7 +285,7 @@ static bool check_place(Inspection *i, int64_t needed)
                   value_name(root), (long long)place->integer, (long long)needed);
 }
 
-/* The box begins at a multiple of the alignment, counted from the tensor's begin. */
+/* The box begins at a multiple of the alignment, counted from the tensor's start. */
 static bool check_begin(Inspection *i)
 {
     const Value *memory = i->target.memory;
