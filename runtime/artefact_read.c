@@ -1,4 +1,4 @@
-/* Reading an artefact. The file is copied behind the structures made from it, so that
+/* Reading an artefact. The file is copied to right after the structures made from it, so that
  * texts and machine code need no copies of their own:
  *
  *   one block:  tilus_artefact | info | arrays | the file
@@ -100,7 +100,7 @@ static size_t take_count(Reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
-/* Reads `length` bytes of text and the NUL behind them. */
+/* Reads `length` bytes of text and the NUL after them. */
 static const char *take_text(Reader *r, size_t length)
 {
     const char *text = (const char *)take(r, length + 1);
@@ -406,7 +406,7 @@ static void check_file(Reader *r, size_t size)
         check_checksum(r, size);
 }
 
-/* Makes the second pass; the file lies behind its structures. */
+/* Makes the second pass; the file lies after its structures. */
 static tilus_status fill(Reader *r, size_t size, tilus_artefact **out)
 {
     size_t measured = r->used;

@@ -174,7 +174,7 @@ typedef struct tilus_matmul_weights {
 } tilus_matmul_weights;
 
 /* Bytes of the packed weights, a multiple of 256; with experts, of each. Experts are packed one
- * by one, as matrices of their own, and lie one behind the other. */
+ * by one, as matrices of their own, and lie one after the other. */
 TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
@@ -271,8 +271,8 @@ typedef struct tilus_matmul_call {
                                    refuses where it is not the plan's; 0: not given */
     uint64_t offsets;           /* with experts, i32 [experts + 1]: expert e has rows offsets[e] to
                                    offsets[e + 1] - 1. They ascend from 0 or more to m or less,
-                                   which nobody checks; rows before and behind are no expert's,
-                                   and not touched */
+                                   which nobody checks; rows before and after belong to no expert,
+                                   and are not touched */
     uint64_t ids;               /* with gather, scatter or combine, i32 [m]: of the rows of experts
                                    0 to m - 1, all different except for gather */
     uint64_t route;             /* with combine, f32 [m], by ids; rows of weight 0 count nothing

@@ -247,7 +247,7 @@ typedef struct tilus_pass_options {
     bool verify_each;           /* verify after each pass that changed something */
     bool print_before_all, print_after_all;
     bool opt_bisect;            /* number and print each run of a pass on a program ... */
-    int opt_bisect_limit;       /* ... and run the first so many; negative: all */
+    int opt_bisect_limit;       /* ... and the number to run; negative: all */
     tilus_changed print_changed;
     tilus_table stats;          /* what the passes counted, at the end */
     tilus_table time_passes;    /* times of passes, at the end */

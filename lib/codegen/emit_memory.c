@@ -267,7 +267,7 @@ static int unit_order(const void *x, const void *y)
     return a->slot < b->slot ? -1 : a->slot > b->slot;
 }
 
-/* The slot's index in the checked dimensions as one number, behind its row's. */
+/* The slot's index in the checked dimensions as one number, after its row's. */
 static int64_t predicate_key(const MemoryAccess *a, int64_t slot)
 {
     int64_t index[LIMIT_RANK], key = a->place.index && a->plan->checked ? index_slot(a, slot) : 0;

@@ -120,9 +120,9 @@ struct Codegen {
     unsigned barrier_count;
     int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
     Workspace workspace;        /* its tensors, in the function's last parameter */
-    TensorMaps maps;            /* in the parameters behind the arguments */
+    TensorMaps maps;            /* in the parameters after the arguments */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
-    SharedScratch scratch;      /* behind all shared tensors */
+    SharedScratch scratch;      /* after all shared tensors */
     int64_t operations;         /* unrolled, so far (LIMIT_OPERATIONS) */
 };
 

@@ -63,7 +63,7 @@ static void mbarrier_init(const Interp *in, Mbarrier *b)
     memset(b->released, 0, size);
 }
 
-/* Blocks of a cluster meet behind it, so that none uses another's before it is there. */
+/* Blocks of a cluster meet after it, so that none uses another's before it is there. */
 bool interp_allocate_mbarrier(Interp *in, const Op *op)
 {
     Mbarrier *all = value_binding(op->results[0])->mbarriers;

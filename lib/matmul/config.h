@@ -298,7 +298,7 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m
                    const MatmulDevice *device);
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
 
-/* Returns the read floor where the rows are of so many experts. */
+/* Returns the read floor where the rows belong to `experts` experts. */
 double matmul_floor_experts(const MatmulSpec *spec, int64_t experts, int64_t m,
                             const MatmulDevice *device);
 

@@ -52,7 +52,7 @@ static void connect_carried(Graph *g, const Op *op)
     for (unsigned r = 0; r < op->region_count; r++) {
         const Region *region = op->regions[r];
         const Op *yield = region_yield(region);
-        unsigned first = region->arg_count - op->operand_count;     /* behind an index */
+        unsigned first = region->arg_count - op->operand_count;     /* after an index */
         for (unsigned i = 0; i < op->result_count; i++)
             add_edge(g, EDGE_SAME, yield, yield->operands[i], op->results[i]);
         for (unsigned i = 0; i < op->operand_count; i++)

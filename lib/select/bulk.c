@@ -139,7 +139,7 @@ static bool find_fence(Op *op, void *data)
     return s->fence != BULK_FENCE;
 }
 
-/* The async proxy must be kept behind writes of the program's threads: where some op other
+/* The async proxy must come after writes of the program's threads: where some op other
  * than a bulk copy writes the copy's source or target, or bytes that may be theirs. Reads
  * of the threads are kept before it where they say that they have ended (select/reads.h).
  * Programs write a copy's source through the copy's own pointer only (docs/language.md). */

@@ -25,7 +25,7 @@
  *       yield %s, %q
  *     }
  *
- * In the PTX all writes of these registers then come behind the wait, and ptxas knows when
+ * In the PTX all writes of these registers then come after the wait, and ptxas knows when
  * they are read. */
 #ifndef TILUS_SELECT_DRAIN_H
 #define TILUS_SELECT_DRAIN_H

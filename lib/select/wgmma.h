@@ -107,7 +107,7 @@ bool wgmma_plan(Module *m, const Op *op, unsigned sm, WgmmaPlan *plan);
 /* The product of the op's open group whose fence, which ties a's registers of both, serves `op`,
  * too; or `op`. */
 const Op *wgmma_fence_op(const Op *op);
-/* The next product of the group, behind `last`, with a in registers that the fence of `op` serves;
+/* The next product of the group, after `last`, with a in registers that the fence of `op` serves;
  * NULL: none. */
 const Op *wgmma_fence_user(const Op *op, const Op *last);
 
