@@ -315,7 +315,7 @@ bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine,
 
 /* ---- the back end (nvptx.c) ----------------------------------------- */
 
-/* Initialises LLVM's NVPTX target, once in a process. */
+/* Initializes LLVM's NVPTX target, once in a process. */
 void nvptx_initialize(void);
 /* Makes cg->machine, for PTX version `ptx` (80 for 8.0), and gives the LLVM
  * module its triple and data layout. */

@@ -6,7 +6,7 @@
  *                                      \ clock, released when the phase ends
  *     consumer   wait .................. reads
  *
- * A parity tells a phase from its neighbours only. So whoever arrives, starts a copy or
+ * A parity tells a phase from its neighbors only. So whoever arrives, starts a copy or
  * waits must know that the phases before the one that is meant have ended: else another
  * order of the threads could mean another phase. Of a cluster each block has its own
  * mbarriers; a remote arrival, or a copy to several blocks, acts on another block's. */
