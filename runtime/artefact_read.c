@@ -1,4 +1,4 @@
-/* Reading an artefact. The file is copied behind the structures made from it, so that
+/* Reading an artefact. The file is copied to right after the structures made from it, so that
  * texts and machine code need no copies of their own:
  *
  *   one block:  tilus_artefact | info | arrays | the file
@@ -100,7 +100,7 @@ static size_t take_count(Reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
-/* Reads `length` bytes of text and the NUL behind them. */
+/* Reads `length` bytes of text and the NUL after them. */
 static const char *take_text(Reader *r, size_t length)
 {
     const char *text = (const char *)take(r, length + 1);
@@ -206,7 +206,7 @@ static void take_workspace(Reader *r, tilus_kernel_info *info)
     }
 }
 
-/* Each dimension's box and extent, and its stride but for the last one's. */
+/* Each dimension's box and extent, and its stride except the last one's. */
 static void take_map_dims(Reader *r, tilus_tensor_map *t)
 {
     size_t *lengths = make(r, 2 * t->rank, sizeof *lengths);
@@ -406,7 +406,7 @@ static void check_file(Reader *r, size_t size)
         check_checksum(r, size);
 }
 
-/* Makes the second pass; the file lies behind its structures. */
+/* Makes the second pass; the file lies after its structures. */
 static tilus_status fill(Reader *r, size_t size, tilus_artefact **out)
 {
     size_t measured = r->used;

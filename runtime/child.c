@@ -236,7 +236,7 @@ static tilus_status name_end(Call *c, const ChildRun *run, ChildResult result)
     return TILUS_ERROR_INTERNAL;
 }
 
-/* Returns what the child wrote, and the report behind it; malloc'ed. */
+/* Returns what the child wrote, and the report after it; malloc'ed. */
 static char *join_texts(const Call *c, const ChildOutput *err)
 {
     const char *text = err->bytes ? err->bytes : "", *end = err->size ? text + err->size - 1 : "\n";

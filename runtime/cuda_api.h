@@ -116,7 +116,7 @@ typedef struct CudaApi {
 /* Loads the library at `path` (NULL: what the environment variable TILUS_LIBCUDA
  * names, else libcuda.so.1) and finds every call; optional ones that it lacks are
  * NULL. On failure returns false and message[0..size) says why. The library stays
- * loaded: once initialised, the driver has threads and exit handlers that outlive
+ * loaded: once initialized, the driver has threads and exit handlers that outlive
  * its last user. */
 bool cuda_api_load(CudaApi *api, const char *path, char *message, size_t size);
 

@@ -1,5 +1,5 @@
 /* Telling a forked child from the process that made the mark: a driver that was
- * initialised before the fork does not work in the child. */
+ * initialized before the fork does not work in the child. */
 #ifndef TILUS_RUNTIME_FORK_MARK_H
 #define TILUS_RUNTIME_FORK_MARK_H
 

@@ -173,7 +173,7 @@ void device_lose(Device *device, const char *error);
 /* Notes a launch, for device_lose. */
 void device_note_launch(Device *device, Loaded *loaded, const int64_t grid[3]);
 
-/* Forgets a kernel that is unloaded, but for its name. */
+/* Forgets a kernel that is unloaded, except its name. */
 void device_forget(Device *device, Loaded *loaded);
 
 /* ---- engines (engine.c) --------------------------------------------- */

@@ -83,7 +83,7 @@ void tilus_sequence_free(tilus_sequence *s)
 
 /* ---- graphs ----------------------------------------------------------------- */
 
-/* Adds a kernel behind the one before it, which it may overlap where launches may. */
+/* Adds a kernel after the one before it, which it may overlap where launches may. */
 static CUresult add_node(const tilus_rt *rt, Graph *g, const Run *run, size_t i)
 {
     const CUgraphEdgeData early = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,

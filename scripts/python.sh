@@ -7,7 +7,7 @@ can_build_wheel() {
         [ -f /usr/lib/llvm-22/lib/libLLVMCore.a ]
 }
 
-# Makes an environment with NumPy and pytest; fails where they are not to be had.
+# Makes an environment with NumPy and pytest; fails where they are not available.
 make_python_venv() {
     [ ! -x "$python_venv/bin/pytest" ] || return 0
     mkdir -p "$root/build/python"

@@ -78,7 +78,7 @@ typedef struct tilus_attention_problem {
                                    [batch, heads, tokens, columns]; decode: caches are
                                    [pages, page, kv_heads, dim], not [pages, kv_heads, page, dim] */
     bool plain;                 /* decode, caches of 8-bit codes: in plain order, not packed(f16) */
-    bool finite;                /* decode: rows of a page behind its sequence's end hold finite
+    bool finite;                /* decode: rows of a page after its sequence's end hold finite
                                    numbers, as in a cache that began as zeros; codes with heads
                                    first are faster then on sm_90a. Latent: true */
     bool gradients;             /* forward with `lse`, without mask and sinks, not of "f8e4m3":
@@ -115,7 +115,7 @@ typedef struct tilus_attention_options {
     void *compile_data;
 } tilus_attention_options;
 
-/* Opens the library. `options` may be NULL; its texts are copied, but for `kernels`. On failure
+/* Opens the library. `options` may be NULL; its texts are copied, except `kernels`. On failure
  * *out is NULL: TILUS_ERROR_ARGUMENT, TILUS_ERROR_MEMORY. The caller closes the result after its
  * plans, and before `rt`. */
 TILUS_API tilus_status tilus_attention_open(tilus_rt *rt, const tilus_attention_options *options,
@@ -227,7 +227,7 @@ typedef struct tilus_attention_call {
  * called for such a shape. It may be captured into a graph: lengths, tables and starts are read
  * when it runs. Rows that see nothing become 0, and their logarithm that of their sink, or without
  * one -inf. What other sequences hold, also Inf and NaN, never reaches a sequence's rows, nor do
- * rows of pages behind its end. Results are the same in every run of a shape. Calls that may
+ * rows of pages after its end. Results are the same in every run of a shape. Calls that may
  * overlap need a workspace each. `stream` is of the plan's device; NULL and the driver's special
  * streams (1 legacy, 2 per thread) are those of its primary context. TILUS_ERROR_ARGUMENT names the
  * field that is wrong. */

@@ -76,7 +76,7 @@ typedef struct tilus_bigint_options {
     void *compile_data;
 } tilus_bigint_options;
 
-/* Opens the library. `options` may be NULL; its texts are copied, but for `kernels`. On failure
+/* Opens the library. `options` may be NULL; its texts are copied, except `kernels`. On failure
  * *out is NULL: TILUS_ERROR_ARGUMENT, TILUS_ERROR_MEMORY. The caller closes the result after its
  * plans, and before `rt`. */
 TILUS_API tilus_status tilus_bigint_open(tilus_rt *rt, const tilus_bigint_options *options,

@@ -350,7 +350,7 @@ TILUS_API char *tilus_layout_print(const tilus_layout *layout);
 
 /* ---- building ------------------------------------------------------------------ */
 
-/* An op to be built, at one place: before or behind an op, or at the end of a block, before the
+/* An op to be built, at one place: before or after an op, or at the end of a block, before the
  * `yield` that ends a region. */
 typedef struct tilus_op_description {
     size_t struct_size;                     /* sizeof(tilus_op_description) */
@@ -370,7 +370,7 @@ typedef struct tilus_op_description {
  * the carried values, of `if` without values, to be set with tilus_op_set_operands. An error:
  * an unknown name, a `yield`, an operand of another module or that was erased; a wrong number
  * or kind of operands or results; an attribute as of tilus_op_set_attr, or one that the op
- * needs; not one place, or one behind a yield; regions nested deeper than
+ * needs; not one place, or one after a yield; regions nested deeper than
  * tilus_limit_at's "nesting". */
 TILUS_API tilus_op *tilus_op_build(const tilus_op_description *description);
 
@@ -393,7 +393,7 @@ TILUS_API bool tilus_value_set_type(tilus_value *value, const tilus_type *type);
  * error: what is no name. */
 TILUS_API bool tilus_value_set_name(tilus_value *value, const char *name);
 
-/* Makes all users of `from`, but for the op `except` (or NULL), use `to`. The program's grid
+/* Makes all users of `from`, except the op `except` (or NULL), use `to`. The program's grid
  * keeps its parameters. An error: values of two types or programs. */
 TILUS_API bool tilus_value_replace_uses(tilus_value *from, tilus_value *to,
                                         const tilus_op *except);
@@ -404,8 +404,8 @@ TILUS_API bool tilus_op_erase(tilus_op *op);
  * result. */
 TILUS_API bool tilus_op_replace(tilus_op *op, tilus_value *const *values, size_t count);
 
-/* Moves an op with its regions before or behind another one of the same program. An error: a
- * `yield`, a place behind a yield or inside of the op itself, regions nested too deep. */
+/* Moves an op with its regions before or after another one of the same program. An error: a
+ * `yield`, a place after a yield or inside of the op itself, regions nested too deep. */
 TILUS_API bool tilus_op_move_before(tilus_op *op, tilus_op *place);
 TILUS_API bool tilus_op_move_after(tilus_op *op, tilus_op *place);
 

@@ -108,7 +108,7 @@ enum {
 };
 
 /* A tensor that the kernel copies boxes of, by a parameter which the launcher encodes
- * (cuTensorMapEncodeTiled) behind the arguments. Dimensions are in row-major order, the
+ * (cuTensorMapEncodeTiled) after the arguments. Dimensions are in row-major order, the
  * innermost last, whose stride is one element. */
 typedef struct tilus_tensor_map {
     unsigned argument;              /* the number of the pointer */

@@ -42,8 +42,8 @@ typedef enum tilus_prologue {
     TILUS_PROLOGUE_RMS_NORM     /* A = a * rsqrt(mean of the row's a^2 + eps) * norm */
 } tilus_prologue;
 
-/* C = function(A x B + bias) + residual, but for gated and multiply. All zero but struct_size, or a
- * NULL in its place, is the default. */
+/* C = function(A x B + bias) + residual, except with gated or multiply. All zero except struct_size,
+ * or a NULL in its place, is the default. */
 typedef struct tilus_matmul_problem {
     size_t struct_size;         /* sizeof(tilus_matmul_problem) */
     const char *weights;        /* u1 .. u8, i1 .. i8, f3e1m1 .. f8e7m0 */
@@ -124,7 +124,7 @@ typedef struct tilus_matmul_options {
                                            table that is built in; NULL: none */
 } tilus_matmul_options;
 
-/* `options` may be NULL; its texts are copied, but for `kernels`. TILUS_ERROR_ARGUMENT when
+/* `options` may be NULL; its texts are copied, except `kernels`. TILUS_ERROR_ARGUMENT when
  * the tunings are not what tilus-tune writes. The caller closes the result after its plans,
  * and before `rt`. */
 TILUS_API tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,
@@ -174,7 +174,7 @@ typedef struct tilus_matmul_weights {
 } tilus_matmul_weights;
 
 /* Bytes of the packed weights, a multiple of 256; with experts, of each. Experts are packed one
- * by one, as matrices of their own, and lie one behind the other. */
+ * by one, as matrices of their own, and lie one after the other. */
 TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
@@ -271,10 +271,10 @@ typedef struct tilus_matmul_call {
                                    refuses where it is not the plan's; 0: not given */
     uint64_t offsets;           /* with experts, i32 [experts + 1]: expert e has rows offsets[e] to
                                    offsets[e + 1] - 1. They ascend from 0 or more to m or less,
-                                   which nobody checks; rows before and behind are no expert's,
-                                   and not touched */
+                                   which nobody checks; rows before and after belong to no expert,
+                                   and are not touched */
     uint64_t ids;               /* with gather, scatter or combine, i32 [m]: of the rows of experts
-                                   0 to m - 1, and but for gather all different */
+                                   0 to m - 1, all different except for gather */
     uint64_t route;             /* with combine, f32 [m], by ids; rows of weight 0 count nothing
                                    whatever they are, as those that no expert has must */
     uint64_t a_scales;          /* where A is of the problem's product: f32 [m], scales of A's

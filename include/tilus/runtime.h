@@ -125,7 +125,7 @@ typedef struct tilus_rt_options {
     const tilus_engine *engine;
 } tilus_rt_options;
 
-/* Loads libcuda, initialises it and describes the devices; makes no context yet. With software
+/* Loads libcuda, initializes it and describes the devices; makes no context yet. With software
  * devices it takes these instead. `options` may be NULL. On failure `*out` is NULL and
  * message[0..size) says why: TILUS_ERROR_NO_DRIVER, TILUS_ERROR_NO_DEVICE, TILUS_ERROR_MEMORY;
  * TILUS_ERROR_ARGUMENT, of the options, names the field and its value. The caller closes the

@@ -66,7 +66,7 @@ TILUS_API bool tilus_limit_at(size_t i, tilus_limit *limit);
 /* Sets the limit called `name` for the text that `diag` will hold, and for its module;
  * to be called before tilus_parse. "milliseconds" counts from this call: past that
  * time parsing, passes and compiling give an error; they notice between ops, and in
- * LLVM before its optimiser and after it; such a module is only good for printing and
+ * LLVM before its optimizer and after it; such a module is only good for printing and
  * freeing. False, and nothing has happened, when there is no such limit or it does not
  * go up to `value`. With a `diag` of NULL returns the same and sets nothing. */
 TILUS_API bool tilus_set_limit(tilus_diag *diag, const char *name, long long value);
@@ -247,7 +247,7 @@ typedef struct tilus_pass_options {
     bool verify_each;           /* verify after each pass that changed something */
     bool print_before_all, print_after_all;
     bool opt_bisect;            /* number and print each run of a pass on a program ... */
-    int opt_bisect_limit;       /* ... and run the first so many; negative: all */
+    int opt_bisect_limit;       /* ... and the number to run; negative: all */
     tilus_changed print_changed;
     tilus_table stats;          /* what the passes counted, at the end */
     tilus_table time_passes;    /* times of passes, at the end */
@@ -394,7 +394,7 @@ typedef struct tilus_interpret_options {
 /* Runs `program` (without @) over its whole grid. args[i].integer is the value of a
  * scalar of integers, args[i].real of floats; for a pointer, args[i].pointer is an index into `buffers`.
  * Facts are checked as a launcher does (a buffer's address counts as aligned
- * to 256 bytes). Undefined behaviour of the program (out-of-bounds access,
+ * to 256 bytes). Undefined behavior of the program (out-of-bounds access,
  * race, read of undefined data) is an error that names both lines. Layouts that
  * the text leaves open must be chosen before, by the pass infer-layouts.
  * `options` may be NULL. TILUS_ERROR_PROGRAM or _ARGUMENT after errors, which the
@@ -408,7 +408,7 @@ TILUS_API tilus_status tilus_interpret(tilus_module *module, const char *program
 
 typedef enum tilus_output_kind {
     TILUS_OUTPUT_PTX,
-    TILUS_OUTPUT_LLVM_IR        /* after optimisation */
+    TILUS_OUTPUT_LLVM_IR        /* after optimization */
 } tilus_output_kind;
 
 typedef struct tilus_compile_options {
@@ -423,7 +423,7 @@ typedef struct tilus_compile_options {
 
 typedef struct tilus_compile_times {
     size_t struct_size;         /* sizeof(tilus_compile_times) */
-    double llvm_seconds;        /* building and optimising LLVM IR */
+    double llvm_seconds;        /* building and optimizing LLVM IR */
     double ptx_seconds;         /* selecting and printing PTX */
 } tilus_compile_times;
 
@@ -619,7 +619,7 @@ typedef struct tilus_cpu_times {
     double run_seconds;
 } tilus_cpu_times;
 
-/* Compiles `program` (without @) as for a GPU, but for this machine, and runs it
+/* Compiles `program` (without @) for this machine, as it would for a GPU, and runs it
  * over its whole grid; arguments as of tilus_interpret. Faults that it finds (an
  * access outside of a buffer, threads that wait for each other for ever, an assertion)
  * are errors that name the op's line; while it runs it handles SIGSEGV, SIGBUS and

@@ -116,7 +116,7 @@ static bool walk_op(Op *op, const Walk *w)
     return how != TILUS_WALK_STOP;
 }
 
-/* Goes on behind the op, or behind the place where it was; ends in a region that is erased. */
+/* Goes on after the op, or after the place where it was; ends in a region that is erased. */
 static bool walk_region(Region *r, const Walk *w)
 {
     const Program *p = ir_region_program(r);

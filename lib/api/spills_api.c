@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the text behind `mark` in text[0..), up to `end`; NULL if it is not there. */
+/* Returns the text after `mark` in text[0..), up to `end`; NULL if it is not there. */
 static const char *find_after(const char *text, const char *mark, const char *end)
 {
     const char *found = strstr(text, mark);
     return found && (!end || found < end) ? found + strlen(mark) : NULL;
 }
 
-/* Reads the properties of a program, the line behind its name's. */
+/* Reads the properties of a program, the line after its name's. */
 static bool report_program(tilus_module *m, const Program *p, const char *properties)
 {
     unsigned stores, loads;

@@ -116,7 +116,7 @@ static size_t transform(const tilus_bigint_plan *plan, const tilus_bigint_call *
 {
     const tilus_bigint_problem *p = &plan->problem;
     size_t count = 0;
-    /* y lies right behind x, also where a group is not full, so that one launch passes over both */
+    /* y lies right after x, also where a group is not full, so that one launch passes over both */
     uint64_t y = call->workspace + ((uint64_t)pairs << plan->log) * 8;
     add_spread(plan, call->a, p->a_bytes, call->workspace, pairs, launches, &count);
     if (!p->square)

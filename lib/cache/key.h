@@ -28,7 +28,7 @@ typedef struct CachePart {
     size_t label_size, value_size;
 } CachePart;
 
-/* The part at `*at`, which moves behind it; false at the end and at what is no part. */
+/* The part at `*at`, which moves past it; false at the end and at what is no part. */
 bool cache_key_next(const void *key, size_t size, size_t *at, CachePart *part);
 
 /* The first part called `label`. */

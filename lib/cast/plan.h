@@ -99,7 +99,7 @@ bool cast_plan(Arena *arena, const CastQuery *query, CastPlan *plan);
 
 /* Plans a look-up of codes u1 .. u4, `query->from`, in a table of as many elements of
  * `query->to`, 8 or 16 bits each, that is known only when the plan runs: its words, one
- * entry after another, are inputs behind those of the source. */
+ * entry after another, are inputs after those of the source. */
 bool cast_plan_codebook(Arena *arena, const CastQuery *query, CastPlan *plan);
 
 /* Words of the source, before those of a table. */
@@ -119,7 +119,7 @@ CastZeros cast_zeros_of(DType type, const Layout *groups, const Layout *codes, i
 
 /* Plans, to f16, bf16 or f32, codes less zero points: exactly what a cast and a
  * difference give, but taken off by a constant that the cast adds anyway. The zero
- * points are inputs behind the source's words: one word for each word of the result,
+ * points are inputs after the source's words: one word for each word of the result,
  * with those of its elements in type `to`, of which a plan reads the first of equal
  * ones. False where no family can. */
 bool cast_plan_zeros(Arena *arena, const CastQuery *query, const CastZeros *zeros,

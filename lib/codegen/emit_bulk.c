@@ -4,10 +4,10 @@
  *     tensor    an elected lane of warp 0: the same with cp.async.bulk.tensor
  *     store     [all: fence.proxy.async; bar.sync] that lane: cp.async.bulk to global memory,
  *               or cp.reduce.async.bulk
- *     commit, wait    that lane, whose the groups are; programs have a barrier behind a wait
+ *     commit, wait    that lane, whose the groups are; programs have a barrier after a wait
  *
  * A copy accesses memory through the async proxy: the fence, where the program itself writes
- * there, orders it behind writes through the generic proxy that are ordered before it (PTX
+ * there, orders it after writes through the generic proxy that are ordered before it (PTX
  * ISA, memory consistency model: proxy-preserved base causality order).
  * Reads of bytes that the copy overwrites need no fence, as in CUTLASS's pipelines:
  * values are in registers before their warp arrives. A thread that has seen the phase end
@@ -239,7 +239,7 @@ bool emit_copy_async_bulk(Codegen *cg, const Op *op, const Plan *plan)
 
 /* ---- stores ----------------------------------------------------------------------- */
 
-/* Intrinsics that reduce elements, without a policy; the row behind each has one. */
+/* Intrinsics that reduce elements, without a policy; the row after each has one. */
 static const IntrinsicId reduce_rows[REDUCTION_NONE][DTYPE_COUNT] = {
 #define REDUCES(op, dtype, ptx) [REDUCTION_##op][DTYPE_##dtype] = INTR_reduce_bulk_##op##_##dtype,
 #include "ir/reduction.def"
@@ -289,7 +289,7 @@ static bool emit_tensor_store(Codegen *cg, const Op *op, const BulkPlan *plan)
                           args, count);
 }
 
-/* Each thread that may have written the tile puts its writes before the async proxy; behind
+/* Each thread that may have written the tile puts its writes before the async proxy; after
  * the barrier all have. */
 static bool emit_writers_fence(Codegen *cg, const Op *op, const BulkPlan *plan)
 {

@@ -284,7 +284,7 @@ bool emit_assume(Codegen *cg, const Op *op)
     return true;
 }
 
-/* Lowers ops behind it, which never run, into a block that nothing enters, so that
+/* Lowers ops after it, which never run, into a block that nothing enters, so that
  * regions and their phis are the same as ever. */
 bool emit_exit(Codegen *cg, const Op *op)
 {

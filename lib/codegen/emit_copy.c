@@ -207,7 +207,7 @@ static LLVMValueRef offset_bytes(const AsyncCopy *c, const Expr *e, LLVMValueRef
     return element_bytes(c, elements);
 }
 
-/* The bytes of the source from the begin of its row to the chunk, and to the
+/* The bytes of the source from the start of its row to the chunk, and to the
  * row's end. */
 static void chunk_in_row(const AsyncCopy *c, const Number *steps, LLVMValueRef *begin,
                          LLVMValueRef *end)

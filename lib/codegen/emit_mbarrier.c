@@ -7,7 +7,7 @@
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
  * carry this to and from its other lanes. In a cluster an arrival may be at the same
  * mbarrier of another block, whose address mapa gives (lib/select/cluster.c says when it
- * releases for the cluster). Blocks of a cluster meet behind allocations, and at the end of
+ * releases for the cluster). Blocks of a cluster meet after allocations, and at the end of
  * programs that access other blocks' memory. */
 #include "codegen/bulk.h"
 #include "codegen/memory.h"
@@ -93,7 +93,7 @@ static bool emit_meeting(Codegen *cg, const Op *op)
                                             : emit_cluster_barrier(cg, op->loc);
 }
 
-/* Orders all inits behind which nothing else is allocated. */
+/* Orders all inits after which nothing else is allocated. */
 static bool emit_init_fences(Codegen *cg, const Op *op)
 {
     return call_intrinsic(cg, INTR_async_fence_shared, op->loc, NULL, 0) &&

@@ -6,8 +6,8 @@
  *     }                                               loads: phi with zeros
  *
  * An element's address splits into the thread's part, computed once, and the
- * slot's part, which is constant when strides are. A swizzle mixes the two, but
- * for what the slot adds above the swizzle's bits. */
+ * slot's part, which is constant when strides are. A swizzle mixes the two, except
+ * what the slot adds above the swizzle's bits. */
 #include "codegen/hints.h"
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
@@ -267,7 +267,7 @@ static int unit_order(const void *x, const void *y)
     return a->slot < b->slot ? -1 : a->slot > b->slot;
 }
 
-/* The slot's index in the checked dimensions as one number, behind its row's. */
+/* The slot's index in the checked dimensions as one number, after its row's. */
 static int64_t predicate_key(const MemoryAccess *a, int64_t slot)
 {
     int64_t index[LIMIT_RANK], key = a->place.index && a->plan->checked ? index_slot(a, slot) : 0;

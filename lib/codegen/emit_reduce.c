@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-/* A partial result; `index` (an i32) is NULL but for argmax and argmin. */
+/* A partial result; `index` (an i32) is NULL except for argmax and argmin. */
 typedef struct Partial {
     LLVMValueRef value, index;
 } Partial;
@@ -276,7 +276,7 @@ static void reduce_lanes(const Reduce *r)
 
 /* ---- warps -------------------------------------------------------------- */
 
-/* The threads' places in the scratch; indices lie behind all values. */
+/* The threads' places in the scratch; indices lie after all values. */
 typedef struct Scratch {
     LLVMValueRef values, indices;       /* of [0][0][place] */
     LLVMValueRef partial;               /* times the places */

@@ -7,7 +7,7 @@
  *
  * What the releasing block did comes before its barrier, so before the store of its
  * thread 0; that comes before the load that sees it, and so before the other
- * block's barrier and all behind it (PTX ISA, memory consistency model: causality
+ * block's barrier and all after it (PTX ISA, memory consistency model: causality
  * order). */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"

@@ -97,7 +97,7 @@ static LLVMValueRef operand_address(Emit *e, unsigned i)
                : first_address(e->cg, v);
 }
 
-/* Bytes from the operand's begin to the part that the warpgroup's first tile needs, an i32. */
+/* Bytes from the operand's start to the part that the warpgroup's first tile needs, an i32. */
 static LLVMValueRef warpgroup_offset(Emit *e, unsigned i, LLVMValueRef warpgroup)
 {
     Codegen *cg = e->cg;

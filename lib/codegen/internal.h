@@ -120,9 +120,9 @@ struct Codegen {
     unsigned barrier_count;
     int64_t registers[WARPGROUPS];      /* of each thread (setmaxnreg) */
     Workspace workspace;        /* its tensors, in the function's last parameter */
-    TensorMaps maps;            /* in the parameters behind the arguments */
+    TensorMaps maps;            /* in the parameters after the arguments */
     int64_t shared_used;        /* bytes of shared memory so far, planned ones first */
-    SharedScratch scratch;      /* behind all shared tensors */
+    SharedScratch scratch;      /* after all shared tensors */
     int64_t operations;         /* unrolled, so far (LIMIT_OPERATIONS) */
 };
 
@@ -264,7 +264,7 @@ void lines_close(Codegen *cg);
 /* Set the program, or the op, whose lines follow. Nothing happens without lines. */
 void lines_program(Codegen *cg, const Program *p);
 void lines_op(Codegen *cg, const Op *op);
-/* The place that a NUMBERED location stands for, but for its length. */
+/* The place that a NUMBERED location stands for, without its length. */
 Loc lines_location(LLVMMetadataRef location);
 /* PTX of NUMBERED locations with their places instead, malloc'ed (lines_ptx.c); NULL when memory
  * runs out. */
@@ -315,7 +315,7 @@ bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine,
 
 /* ---- the back end (nvptx.c) ----------------------------------------- */
 
-/* Initialises LLVM's NVPTX target, once in a process. */
+/* Initializes LLVM's NVPTX target, once in a process. */
 void nvptx_initialize(void);
 /* Makes cg->machine, for PTX version `ptx` (80 for 8.0), and gives the LLVM
  * module its triple and data layout. */

@@ -1,5 +1,5 @@
 /* The NVPTX back end: target machine, bodies of @tilus.* functions,
- * optimisation, PTX.
+ * optimization, PTX.
  *
  * LLVM's fatal errors end the process, so everything that it would refuse is
  * refused before it is called; other errors arrive at llvm_watch's handler, also
@@ -210,7 +210,7 @@ void nvptx_fill_intrinsics(Codegen *cg)
     product_fill(cg);
 }
 
-/* ---- optimisation and printing ------------------------------------------- */
+/* ---- optimization and printing ------------------------------------------- */
 
 bool nvptx_optimize(Codegen *cg)
 {

@@ -53,7 +53,7 @@ static const char *function_name(Codegen *cg, const ProductForm *f)
                         (long long)f->row->k, f->row->text, product_pack(f) >> FLAGS_AT);
 }
 
-/* The types behind the sums: a and b. */
+/* The types after the sums: a and b. */
 static unsigned operand_types(Codegen *cg, const ProductForm *f, LLVMTypeRef *types)
 {
     unsigned count = 0;
@@ -210,7 +210,7 @@ static const char *body_text(Codegen *cg, const ProductForm *f)
                : "";
 }
 
-/* The operands of the text from the function's parameters behind the form. */
+/* The operands of the text from the function's parameters after the form. */
 static unsigned body_operands(Codegen *cg, const ProductFunction *p, LLVMValueRef *args)
 {
     unsigned count = 0, parameter = 1, parameters = LLVMCountParams(p->function);

@@ -44,7 +44,7 @@ struct ProductFunction {
     ProductFunction *next;
 };
 
-/* Calls the function of this form with `count` arguments behind the form. */
+/* Calls the function of this form with `count` arguments after the form. */
 LLVMValueRef call_product(Codegen *cg, const ProductForm *form, LLVMValueRef *args,
                           unsigned count);
 

@@ -16,7 +16,7 @@ struct OpenLoop {
     Recurrence *recurrences;
 };
 
-/* Makes `l` the innermost loop; ends it where the builder stands, behind the body. */
+/* Makes `l` the innermost loop; ends it where the builder stands, after the body. */
 void open_loop(Codegen *cg, OpenLoop *l);
 void close_loop(Codegen *cg);
 

@@ -57,7 +57,7 @@ LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMV
     return LLVMBuildZExt(b, sum, cg->i64, "");
 }
 
-/* Positions the builder where the code of the running threads begins: behind their numbers. */
+/* Positions the builder where the code of the running threads begins: after their numbers. */
 static void position_at_begin(Codegen *cg)
 {
     bool here = LLVMGetInstructionParent(cg->thread) == cg->begin;

@@ -32,13 +32,13 @@ enum {
 /* Owners of a clock are the warps of a cluster's blocks, rank by rank; owner WARPS + b is
  * mbarrier b. */
 typedef struct Clocks {
-    unsigned warps, mbarriers;      /* so many have been used */
+    unsigned warps, mbarriers;      /* how many have been used */
     uint64_t known[WARPS][CLOCK_OWNERS], covered[CLOCK_OWNERS];
     uint64_t arrived[MBARRIERS][CLOCK_OWNERS];    /* joined from each arrival so far */
     uint64_t released[MBARRIERS][CLOCK_OWNERS];   /* and in the phase that ended last */
 } Clocks;
 
-/* Blocks of so many warps in all begin: nothing is before anything. */
+/* Blocks of `warps` warps in all begin: nothing is before anything. */
 void clocks_reset(Clocks *c, unsigned warps);
 /* The warps from `first` on with a bit in `warps` have all come to a barrier. */
 void clocks_join_barrier(Clocks *c, unsigned first, uint32_t warps);

@@ -74,7 +74,7 @@ static bool is_first(const Worker *w, const Thread *t)
     return true;
 }
 
-/* "threads 0..31"; where blocks run together, " of block (1)" behind it. */
+/* "threads 0..31"; where blocks run together, " of block (1)" after it. */
 static void name_waiting(const Worker *w, const Thread *t, char text[FAULT_TEXT])
 {
     char block[FAULT_TEXT];

@@ -150,7 +150,7 @@ static void load_box_to(const Worker *w, const uint64_t *args)
     bulk_end(c);
 }
 
-/* To the running block; to each whose bit the mask behind `rank` coordinates has. */
+/* To the running block; to each whose bit the mask after `rank` coordinates has. */
 static void load_box(const uint64_t *args)
 {
     load_box_to(cpu_worker, args);

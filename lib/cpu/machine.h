@@ -168,7 +168,7 @@ typedef struct Shadow Shadow;       /* shadow.h */
 typedef struct Worker {
     Machine *machine;
     struct Worker *cluster;     /* the first of its cluster's workers */
-    unsigned rank;              /* its number behind that */
+    unsigned rank;              /* its number after that */
     int64_t block, index[3];    /* of the block that runs, and in each dimension */
     Thread *threads;
     Thread *running;

@@ -11,8 +11,8 @@
  *     base       .. data .. data + size ..             base + reserved
  *     | guard  | (slack) |  bytes        |(slack)| guard  |
  *
- * The data ends at a guard page, but for what its alignment leaves: less bytes than
- * that after it. Slack holds a pattern, so that writes there are found later. */
+ * The data ends at a guard page, or fewer bytes before it than its alignment. Slack holds a
+ * pattern, so that writes there are found later. */
 typedef struct Guarded {
     const char *name;           /* "argument %x" */
     unsigned char *base, *data;

@@ -162,7 +162,7 @@ static CpuMap make_map(const CpuLaunch *launch, const tilus_arg *args, size_t nu
     return out;
 }
 
-/* Lays out the arguments of compiled code: 64 bits each, pointers to tensor maps behind
+/* Lays out the arguments of compiled code: 64 bits each, pointers to tensor maps after
  * them, the workspace last. */
 static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
 {

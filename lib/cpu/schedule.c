@@ -17,7 +17,7 @@
 #endif
 
 /* Bytes of a thread's stack, of which it gets the pages that it touches: code that
- * is not optimised keeps every value there. */
+ * is not optimized keeps every value there. */
 enum { STACK = 1 << 20 };
 
 /* How often a thread may look at a semaphore while nothing else happens in its

@@ -61,7 +61,7 @@ static bool start_element(Interp *in, const Copy *c, const Element *e)
     return true;
 }
 
-/* Neighbours that share a byte keep their bits. */
+/* Neighbors that share a byte keep their bits. */
 static bool write_element(Interp *in, const Copy *c, int64_t bit, uint64_t code)
 {
     Memory *memory = c->target_view.memory;

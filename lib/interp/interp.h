@@ -2,7 +2,7 @@
  *
  * Runs a verified program block by block. All threads of a block execute one
  * op together, so an op's meaning is a function from register tensors and
- * memory to register tensors and memory. Undefined behaviour is detected, not
+ * memory to register tensors and memory. Undefined behavior is detected, not
  * modelled: out-of-bounds access, reads of undefined registers and shared
  * bytes, and races, each an error that names both lines.
  *

@@ -6,7 +6,7 @@
  *                                      \ clock, released when the phase ends
  *     consumer   wait .................. reads
  *
- * A parity tells a phase from its neighbours only. So whoever arrives, starts a copy or
+ * A parity tells a phase from its neighbors only. So whoever arrives, starts a copy or
  * waits must know that the phases before the one that is meant have ended: else another
  * order of the threads could mean another phase. Of a cluster each block has its own
  * mbarriers; a remote arrival, or a copy to several blocks, acts on another block's. */
@@ -63,7 +63,7 @@ static void mbarrier_init(const Interp *in, Mbarrier *b)
     memset(b->released, 0, size);
 }
 
-/* Blocks of a cluster meet behind it, so that none uses another's before it is there. */
+/* Blocks of a cluster meet after it, so that none uses another's before it is there. */
 bool interp_allocate_mbarrier(Interp *in, const Op *op)
 {
     Mbarrier *all = value_binding(op->results[0])->mbarriers;

@@ -346,7 +346,7 @@ bool interp_load_scalar(Interp *in, const Op *op)
 
 /* ---- stores --------------------------------------------------------- */
 
-/* Neighbours that share a byte keep their bits. */
+/* Neighbors that share a byte keep their bits. */
 static bool store_element(Interp *in, const Tile *tile, int64_t thread, int64_t bit,
                           uint64_t code)
 {

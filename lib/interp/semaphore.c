@@ -61,7 +61,7 @@ static const char *waits_in_vain(const Op *op)
                : "it may wait for blocks before it only, and they are done";
 }
 
-/* As a barrier behind it: the threads of the block, or of the group, go on together. */
+/* As a barrier after it: the threads of the block, or of the group, go on together. */
 bool interp_lock(Interp *in, const Op *op)
 {
     Semaphore s;

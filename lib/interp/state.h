@@ -149,7 +149,7 @@ void value_assign(const Value *to, const Value *from);
 
 enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
 
-/* Owners of a clock: the warps of all blocks of a cluster, rank by rank, and behind them
+/* Owners of a clock: the warps of all blocks of a cluster, rank by rank, and after them
  * mbarriers. */
 enum { CLOCK_OWNERS = LIMIT_CLUSTER * (WARPS + LIMIT_MBARRIERS) };
 

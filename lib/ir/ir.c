@@ -179,7 +179,7 @@ void program_clear_data(Program *p)
     region_walk(p->body, clear_op, NULL);
 }
 
-/* Makes walks that are at `op` go on behind it. */
+/* Makes walks that are at `op` go on after it. */
 static void move_cursors(const Op *op)
 {
     for (WalkCursor *c = op->parent->program->module->cursors; c; c = c->outer)

@@ -87,7 +87,7 @@ struct Op {
 typedef struct WalkCursor {
     const Op *op;               /* that is visited */
     bool gone;                  /* it was removed from the place where the walk met it ... */
-    Op *next;                   /* ... and this one stood behind it */
+    Op *next;                   /* ... and this one stood after it */
     struct WalkCursor *outer;
 } WalkCursor;
 
@@ -100,9 +100,9 @@ struct Program {
     Value **args;
     unsigned arg_count;
     unsigned warps;
-    unsigned min_blocks;    /* of which registers suffice in a multiprocessor; 0: any */
+    unsigned min_blocks;    /* whose registers must fit on a multiprocessor; 0: any */
     unsigned cluster[3];    /* blocks of a cluster in each dimension ... */
-    unsigned cluster_rank;  /* ... of so many that the text gives; 0: it names no cluster */
+    unsigned cluster_rank;  /* ... and how many dimensions the text gives; 0: no cluster */
     bool contract;          /* a product and the sum that uses it may round once */
     Region *body;
     Program *next;

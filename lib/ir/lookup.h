@@ -1,7 +1,7 @@
 /* The tables of `lookup` and `lookup_shared`.
  *
  * A table of `lookup` is a register tensor of rank 1: every thread has all entries
- * in its slots, in order. One of `lookup_shared` has rows of so many elements as
+ * in its slots, in order. One of `lookup_shared` has rows of as many elements as
  * codes choose together, and each row may be there several times:
  *
  *     f16[256]             code -> element

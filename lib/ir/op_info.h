@@ -145,7 +145,7 @@ typedef enum SyncKind {
     SYNC_WAIT,              /* waits for accesses in flight, and what came before their end */
     SYNC_INIT,              /* makes mbarriers */
     SYNC_ARRIVE,            /* orders what came before ahead of the end of a phase */
-    SYNC_ACQUIRE,           /* of a semaphore; a barrier behind it */
+    SYNC_ACQUIRE,           /* of a semaphore; a barrier after it */
     SYNC_RELEASE,           /* of a semaphore; a barrier before it */
     SYNC_LAUNCH,            /* lets the next launch begin */
     SYNC_LAUNCH_WAIT        /* waits for the launches before */

@@ -49,8 +49,8 @@ int memory_tile_find(const MemoryTile *t, unsigned d);
  * the indexed dimension; true without an index. */
 bool memory_tile_is_uniform(const MemoryTile *t, unsigned d);
 
-/* Copies of copy_async_bulk begin at multiples of so many bytes, and have so many
- * (PTX ISA, cp.async.bulk). */
+/* Copies of copy_async_bulk begin at multiples of this many bytes, and have a multiple of
+ * it (PTX ISA, cp.async.bulk). */
 #define BULK_ALIGN 16
 
 /* Returns true for a copy of a tile by the copy unit, to shared memory or from there. */

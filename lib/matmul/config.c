@@ -480,8 +480,8 @@ static int experts_room(const MatmulSpec *s)
     return room;
 }
 
-/* Returns DEFERRED_SCALE of a product: where scales act on weights it is 0, but for floats with scales of
- * f8e4m3, which @dequantized multiplies by 64 and by numbers that lack the distance of the biases. */
+/* Returns DEFERRED_SCALE of a product: where scales act on weights it is 0, except for floats with scales
+ * of f8e4m3, which @dequantized multiplies by 64 and by numbers that lack the distance of the biases. */
 static int product_scale(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { BIAS_F16 = 15, SIX_BITS = 6 };

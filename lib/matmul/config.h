@@ -136,8 +136,8 @@ bool matmul_has_factor(const MatmulSpec *spec);
 /* Returns true where A is of the product's 8 bits already, and brings scales of its rows. */
 bool matmul_has_a_scales(const MatmulSpec *spec);
 
-/* Returns the code of `stored` as which a code of the weights is packed: the code itself, but
- * for floats with one exponent bit the integer, 0 of both zeros. */
+/* Returns the code of `stored` as which a code of the weights is packed: the code itself, or
+ * for floats with one exponent bit the integer, which is 0 for both zeros. */
 unsigned matmul_stored_code(const MatmulSpec *spec, unsigned code);
 
 /* Returns true when any weight less any zero point of the weights' range is a number of the
@@ -208,8 +208,8 @@ bool matmul_by_wgmma(const MatmulConfig *config);
 bool matmul_has_single_fragments(const MatmulConfig *config);
 
 /* Returns how many blocks a cluster of @matmul_wgmma has, which get A by multicast: 2 with single
- * fragments of weights of 6 and more bits, which take much shared memory, but of experts, whose blocks
- * have tiles of their own; else 1. */
+ * fragments and weights of 6 bits or more, which take much shared memory, except with experts, where
+ * each block has its own tile; else 1. */
 int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many
@@ -298,7 +298,7 @@ double matmul_cost(const MatmulSpec *spec, const MatmulConfig *config, int64_t m
                    const MatmulDevice *device);
 double matmul_floor(const MatmulSpec *spec, int64_t m, const MatmulDevice *device);
 
-/* Returns the read floor where the rows are of so many experts. */
+/* Returns the read floor where the rows belong to `experts` experts. */
 double matmul_floor_experts(const MatmulSpec *spec, int64_t experts, int64_t m,
                             const MatmulDevice *device);
 

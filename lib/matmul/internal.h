@@ -89,7 +89,7 @@ typedef struct Choice {
 } Choice;
 
 /* Offsets in packed weights, bytes: packed blocks [tiles, slices], each of codes, scales and
- * zero points; where all of k has one scale, scales and zero points are tables behind them, and
+ * zero points; where all of k has one scale, scales and zero points are tables after them, and
  * where scales are f8e4m3, the factor. */
 typedef struct Packed {
     int rows;                   /* of a tile */
@@ -163,7 +163,7 @@ void packed_place(Packed *packed, const MatmulSpec *spec, int rows);
 /* Writes the identity of weights that are packed so, at last. */
 void packed_identify(Packed *packed, const MatmulSpec *spec);
 
-/* Puts the identity behind the packed bytes of the plan. */
+/* Puts the identity after the packed bytes of the plan. */
 void packed_put_identity(const tilus_matmul_plan *plan, unsigned char *packed);
 
 /* Returns the bytes of a scale. */
@@ -204,7 +204,7 @@ typedef struct Product {
     size_t prearranged_a, partials, list, results, size;    /* list: of tiles; results: rows that
                                                                are combined */
     size_t row_scales;          /* of products of 8 bits */
-    size_t plain_a;             /* A behind a prologue of its own */
+    size_t plain_a;             /* A after a prologue of its own */
 } Product;
 
 Product product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m);

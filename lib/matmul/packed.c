@@ -157,7 +157,7 @@ static size_t block_at(const Packed *p, int64_t tile, int64_t slice)
     return (size_t)(tile * p->slices + slice) * p->block;
 }
 
-/* Goes on with the scales, or zero points, `bytes` each, of a last group behind the `filled` packed
+/* Goes on with the scales, or zero points, `bytes` each, of a last group after the `filled` packed
  * blocks of a tile: up to the group's end its packed groups have those of the last one. */
 static void repeat_last(const tilus_matmul_plan *part, size_t place, size_t bytes, int64_t filled,
                         unsigned char *to)
@@ -174,7 +174,7 @@ static void repeat_last(const tilus_matmul_plan *part, size_t place, size_t byte
         memcpy(to + block_at(p, 0, g / groups) + place + (size_t)(g % groups) * size, from, size);
 }
 
-/* Copies the packed blocks of a tile, and puts empty ones behind them. */
+/* Copies the packed blocks of a tile, and puts empty ones after them. */
 static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
                       const unsigned char *empty, unsigned char *to)
 {
@@ -189,7 +189,7 @@ static void copy_tile(const tilus_matmul_plan *part, const unsigned char *from,
     repeat_last(part, p->block_zeros, packed_zero_bytes(&part->spec), filled, to);
 }
 
-/* Copies tiles, and puts empty packed blocks behind the last row. */
+/* Copies tiles, and puts empty packed blocks after the last row. */
 static void copy_blocks(const tilus_matmul_plan *whole, const unsigned char *from,
                        const tilus_matmul_plan *part, int64_t tile_first, int64_t slice_first,
                        const unsigned char *empty, unsigned char *to)
@@ -203,7 +203,7 @@ static void copy_blocks(const tilus_matmul_plan *whole, const unsigned char *fro
         memcpy(to + block_at(p, 0, block), empty, p->block);
 }
 
-/* Copies a table of scales or zero points of all of k, `bytes` each, and puts `nothing` behind
+/* Copies a table of scales or zero points of all of k, `bytes` each, and puts `nothing` after
  * the last row. */
 static void copy_table(const tilus_matmul_plan *part, size_t bytes, const unsigned char *from,
                        int64_t tile_first, int nothing, unsigned char *to)

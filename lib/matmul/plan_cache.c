@@ -77,7 +77,7 @@ bool plan_find(tilus_matmul_plan *plan, int64_t n_tile)
     return entry;
 }
 
-/* Frees the plans behind the first PLANS_MOST, with the library's lock held. */
+/* Frees the plans after the first PLANS_MOST, with the library's lock held. */
 static void drop_oldest(tilus_matmul *matmul)
 {
     PlanCache **link = &matmul->plans;

@@ -3,7 +3,7 @@
  * The workspace, each part at a multiple of 256 bytes:
  *
  *     flags           i32[columns, blocks]                 semaphores, in a fixed area
- *     plain A         [m, k], behind a prologue that has a launch of its own
+ *     plain A         [m, k], after a prologue that has a launch of its own
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange and @quantize do
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
@@ -35,7 +35,7 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Places A behind a prologue that its order does not do. */
+/* Places A after a prologue that its order does not do. */
 static void place_plain_a(const tilus_matmul_plan *plan, Product *p, int64_t m)
 {
     const MatmulSpec *s = &plan->spec;
@@ -45,7 +45,7 @@ static void place_plain_a(const tilus_matmul_plan *plan, Product *p, int64_t m)
 }
 
 /* Returns the columns of one launch: with a flag for each block where blocks share tiles, and an
- * even number, so that the rows behind them begin at a multiple of 16 bytes. */
+ * even number, so that the rows after them begin at a multiple of 16 bytes. */
 static int64_t columns_of(const Product *p, int64_t columns)
 {
     int64_t most = TILUS_MATMUL_SEMAPHORES / (int64_t)sizeof(int32_t) / p->blocks / 2 * 2;

@@ -213,9 +213,7 @@ MatmulDevice matmul_device(const char *name, int capability, int multiprocessors
 
 /* ---- what a block takes ----------------------------------------------- */
 
-/* Adds up the ring, with panels of A that come through it, two mbarriers of 8 bytes a stage
- * (whose arrays begin at multiples of 16), and unless each warp has whole sums, the sums of all
- * warps, in columns of 4 more than the rows, the last without them. */
+/* Counts the bytes of two mbarriers of 8 bytes a stage, whose arrays begin at multiples of 16. */
 static int64_t mbarriers_bytes(const MatmulConfig *c)
 {
     return round_up_i64(8 * c->stages, 16) + 8 * c->stages;
@@ -295,6 +293,9 @@ static int64_t exchanged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return SUM * (squares > groups ? squares : groups);
 }
 
+/* Adds up the ring, with panels of A that come through it, its mbarriers and, unless each warp has
+ * whole sums, the sums of all warps, in columns of 4 more than the rows, the last without them. A
+ * block that arranges its row of A needs memory for that, too. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { ALIGN = 16 };

@@ -59,8 +59,8 @@ typedef struct MatmulChoice {
 
 /* Chooses the best for `m` rows with packed blocks of `rows` rows; false: nothing fits.
  *
- * Tunings of the same device, n and k count, but for groups of 16 none of groups of 32 and 64, nor
- * the other way round: those of the same type of weights before those
+ * Tunings of the same device, n and k count, except that those of groups of 16 and those of groups
+ * of 32 and 64 do not serve each other: those of the same type of weights before those
  * of others of as many bits (i4 and u4, f4e2m1), of one bit less, of one bit more. Then those
  * of the user go before all others; then those of the bucket, of the nearest group, of the same
  * template, of the same type of the product, zero points, types of scales, A and result,

@@ -30,7 +30,7 @@ typedef struct Hazard {
 
 /* Reasons why two conflicting accesses do not race. */
 typedef enum ProofKind {
-    PROOF_APART,        /* no byte is touched by both, but in one thread */
+    PROOF_APART,        /* no byte is touched by both, except in one thread */
     PROOF_ITERATIONS,   /* tiles that meet tell the iteration, which is one: of one thread */
     PROOF_MBARRIERS,    /* phases of mbarriers order them, where they meet */
     PROOF_ORDER,        /* on every path from `first` to `second` ops of `orders` lie */

@@ -8,7 +8,7 @@
 
 enum {
     HAZARD_LOOPS = 8,       /* nested; more are not understood */
-    HAZARD_ITERATIONS = 8   /* stands for "so many or more" */
+    HAZARD_ITERATIONS = 8   /* stands for this number or more */
 };
 
 /* The progress of an access: it is over; it is in flight and in no group; or its group

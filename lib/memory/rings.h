@@ -77,7 +77,7 @@ bool rings_finish(Rings *r, const Op *op);
 
 /* The phase that an arrival, wait or copy means: of ticket t + lag, where t numbers iterations of
  * the innermost loop around mbarrier ops, phase (t + lag) / count of element (t + lag) mod count
- * of the array, which ends with so many arrivals. */
+ * of the array; a phase ends after `arrivals` arrivals. */
 typedef struct RingPhase {
     const Value *array;
     int64_t count, arrivals, lag;

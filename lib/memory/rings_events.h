@@ -24,7 +24,7 @@ typedef int16_t Lag;
 /* A loop around a numbered one, from the inside out. */
 typedef struct OuterLoop {
     const Op *op;
-    const Expr *entry;          /* the number at the begin of an iteration */
+    const Expr *entry;          /* the number at the start of an iteration */
     const Expr *before, *after; /* before the first one, and after the last one */
 } OuterLoop;
 
@@ -91,7 +91,7 @@ typedef struct Known {
     const Expr *base;
     Lag *done;                  /* ordered before all of them */
     Lag *own;                   /* by each of them before, in program order */
-    Lag *all;                   /* as `done`, but of all blocks of the cluster */
+    Lag *all;                   /* the same for all blocks of the cluster */
 } Known;
 
 typedef struct RingState {

@@ -256,7 +256,7 @@ static int64_t commits_between(const Rings *r, const Event *x, unsigned first, u
     return count;
 }
 
-/* The groups behind that of `x`, `back` iterations before, at `wait`; -1: unknown. */
+/* The groups after that of `x`, `back` iterations before, at `wait`; -1: unknown. */
 static int64_t newer_groups(const Rings *r, const Event *x, const Event *wait, int64_t back)
 {
     const Event *commit = commit_of(r, x);

@@ -88,7 +88,7 @@ typedef struct Stream {
     const Expr *next;
 } Stream;
 
-/* Returns true when numbers of the segment end at its `end`, and not below its begin, if
+/* Returns true when numbers of the segment end at its `end`, and not below its start, if
  * those from `begin` on exist. */
 static bool ends_in_order(Rings *r, const Segment *s, const Expr *begin)
 {

@@ -222,7 +222,7 @@ int64_t map_target_alignment(unsigned swizzle)
     return swizzle ? ROWS_OF_A_CHUNK * swizzle : TARGET_ALIGN;
 }
 
-/* The elements of the box follow each other in shared memory, but for a swizzle. */
+/* The elements of the box follow each other in shared memory, apart from a swizzle. */
 static bool check_rows(Inspection *i)
 {
     const MemoryTile *t = &i->target;
@@ -285,7 +285,7 @@ static bool check_place(Inspection *i, int64_t needed)
                   value_name(root), (long long)place->integer, (long long)needed);
 }
 
-/* The box begins at a multiple of the alignment, counted from the tensor's begin. */
+/* The box begins at a multiple of the alignment, counted from the tensor's start. */
 static bool check_begin(Inspection *i)
 {
     const Value *memory = i->target.memory;

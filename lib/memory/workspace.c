@@ -32,7 +32,7 @@ static bool lies_before(const Op *a, const Op *b)
     return has_constant_size(a) && !has_constant_size(b);
 }
 
-/* Inserts behind those that come first and need not give way. */
+/* Inserts after those that come first and need not give way. */
 static bool collect(Op *op, void *data)
 {
     Collection *c = data;

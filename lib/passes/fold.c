@@ -118,7 +118,7 @@ static bool leaves_type(const Op *op, int64_t value)
            !value_holds(op, value);
 }
 
-/* Returns true when the verifier refuses `e` in the op: undefined behaviour came to
+/* Returns true when the verifier refuses `e` in the op: undefined behavior came to
  * light, but maybe in a branch that never runs, so the program stays legal. */
 static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
 {

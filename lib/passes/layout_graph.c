@@ -52,7 +52,7 @@ static void connect_carried(Graph *g, const Op *op)
     for (unsigned r = 0; r < op->region_count; r++) {
         const Region *region = op->regions[r];
         const Op *yield = region_yield(region);
-        unsigned first = region->arg_count - op->operand_count;     /* behind an index */
+        unsigned first = region->arg_count - op->operand_count;     /* after an index */
         for (unsigned i = 0; i < op->result_count; i++)
             add_edge(g, EDGE_SAME, yield, yield->operands[i], op->results[i]);
         for (unsigned i = 0; i < op->operand_count; i++)
@@ -89,7 +89,7 @@ static unsigned skip_units(const Type *t, unsigned d)
     return d;
 }
 
-/* Returns true when extents are equal but for those of 1. */
+/* Returns true when extents are equal, ignoring those of 1. */
 static bool same_but_units(const Type *from, const Type *to)
 {
     unsigned i = skip_units(from, 0), j = skip_units(to, 0);
@@ -153,7 +153,7 @@ static void connect_sum(Graph *g, const Op *op)
     add_edge(g, EDGE_SAME, op, op->operands[2], op->results[0]);
 }
 
-/* Connects an op that computes element by element, but for products and codes with groups. */
+/* Connects an op that computes element by element, except products and codes with groups. */
 static void connect_computed(Graph *g, const Op *op)
 {
     if (op->code == OP_dot)

@@ -89,7 +89,7 @@ Node *graph_node(const Value *v);
 /* Returns true when the node's layout is in the text, or follows from one that is. */
 bool node_is_given(const Node *node);
 
-/* Returns true when a `view` keeps the shape, but for dimensions of extent 1, and the width
+/* Returns true when a `view` keeps the shape, ignoring dimensions of extent 1, and the width
  * of elements, and so each element in its place. */
 bool view_keeps_places(const Op *op);
 

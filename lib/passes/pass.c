@@ -190,7 +190,7 @@ static bool verify_timed(Runner *r)
     return ok;
 }
 
-/* Prints the module behind a pass that did not fail, where it is wanted. */
+/* Prints the module after a pass that did not fail, where it is wanted. */
 static void print_after(Runner *r, const PassInfo *pass, bool changed, const char *before)
 {
     const tilus_pass_options *o = r->options;

@@ -108,7 +108,7 @@ static bool is_flag(const PassOptionInfo *option)
     return option->least == 0 && option->most == 1;
 }
 
-/* Reads the value behind the name: none of a flag means 1. */
+/* Reads the value after the name: none of a flag means 1. */
 static bool take_value(const PassInfo *pass, const PassOptionInfo *option, const char **at,
                        int64_t *value, Report why)
 {

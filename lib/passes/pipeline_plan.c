@@ -190,7 +190,7 @@ static bool is_accessed(const Op *op, unsigned operand)
     return false;
 }
 
-/* Returns true for a product of the loop's own body behind which all are waited for. */
+/* Returns true for a product of the loop's own body after which all are waited for. */
 static bool is_retired(const Planner *p, const Op *op)
 {
     bool found = false;

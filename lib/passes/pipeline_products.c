@@ -127,7 +127,7 @@ static Value *build_initial(const Rewrite *r, const Value *complete)
     return build_result(r->m, op, NULL, from->loc, type_pending(r->m, complete->type, true));
 }
 
-/* Lets carried value `number` be in flight; the value behind the loop is `complete`. */
+/* Lets carried value `number` be in flight; the value after the loop is `complete`. */
 static void keep_in_flight(const Rewrite *r, Op *last, unsigned number)
 {
     Value *out = r->loop->results[number];
@@ -143,7 +143,7 @@ static bool resolve(Op *op, void *data)
     return true;
 }
 
-/* Inserts the wait behind the loop. What uses the loop's sums takes its results. */
+/* Inserts the wait after the loop. What uses the loop's sums takes its results. */
 static void build_last_wait(const Rewrite *r, const Op *wait)
 {
     Value **sums = arena_array(&r->m->arena, Value *, wait->result_count);

@@ -66,7 +66,7 @@ void insert_plain(const Rewrite *r, OpCode code, Region *into, Op *before);
 
 /* Returns the dot_wait of the loop's body that may wait for all but the newest group, or NULL. */
 Op *products_behind(const Rewrite *r);
-/* Makes it do so, and inserts one for the rest behind the loop. No Value.data may be set. */
+/* Makes it do so, and inserts one for the rest after the loop. No Value.data may be set. */
 void put_products_behind(const Rewrite *r, Op *wait);
 
 /* ---- roles (pipeline_roles.c) ----------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Splits a program whose marked loop copies by an mbarrier into two roles: a producer warp
- * behind the block's warps, and these, the consumers.
+ * after the block's warps, and these, the consumers.
  *
  *   warps(8)                                     warps(9)
  *   %full = allocate_mbarrier {count = 8}        %full = allocate_mbarrier {count = 1}   [S]
@@ -24,8 +24,8 @@
  *
  * The producer runs as far ahead as the ring allows. A slot is free for iteration i when every
  * consumer warp has arrived S iterations before. Barriers inside of A stay where its ops access
- * other memory than the ring: there they are of the consumers. Where they go, one behind the loop
- * orders accesses before it and behind it that they ordered. */
+ * other memory than the ring: there they are of the consumers. Where they go, one after the loop
+ * orders accesses before it and after it that they ordered. */
 #include "passes/pipeline_rewrite.h"
 
 #include "ir/loop.h"
@@ -36,7 +36,7 @@ enum { PRODUCER_THREADS = 32 };
 typedef struct Ring {
     Value *full, *empty;    /* mbarriers, one a slot */
     bool behind;            /* a slot is released one iteration after its use */
-    bool ordered;           /* barriers of the loop order accesses before it and behind it */
+    bool ordered;           /* barriers of the loop order accesses before it and after it */
 } Ring;
 
 static const Expr *index_of_loop(const Op *loop, Module *m)

@@ -33,7 +33,7 @@
 
 enum {
     CONDITIONS = 8,         /* of one loop */
-    FEW_ROUNDS = 8,         /* so many cost less than their copy */
+    FEW_ROUNDS = 8,         /* this many cost less than their copy */
     SCALARS = 16            /* ops that an offset is followed through */
 };
 
@@ -232,7 +232,7 @@ static bool resolve_op(Op *op, void *data)
     return true;
 }
 
-/* Gives all ops behind `op` the values that its are forwarded to. */
+/* Gives all ops after `op` the values that its are forwarded to. */
 static void resolve_after(Module *m, const Op *op)
 {
     for (Op *next = op->next; next; next = next->next) {

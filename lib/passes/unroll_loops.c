@@ -142,7 +142,7 @@ static void copy_iteration(Module *m, const Op *loop, Region *to, Op *before, Va
         carried[i] = value_resolve(yield->operands[i]);
 }
 
-/* A name for the index `past` behind `base`. */
+/* A name for the index `past` after `base`. */
 static Value *build_index(Module *m, const Op *loop, Region *to, Op *before, const Expr *base,
                           int64_t past)
 {

@@ -139,7 +139,7 @@ static bool find_fence(Op *op, void *data)
     return s->fence != BULK_FENCE;
 }
 
-/* The async proxy must be kept behind writes of the program's threads: where some op other
+/* The async proxy must come after writes of the program's threads: where some op other
  * than a bulk copy writes the copy's source or target, or bytes that may be theirs. Reads
  * of the threads are kept before it where they say that they have ended (select/reads.h).
  * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
@@ -155,7 +155,7 @@ static bool is_load(const Op *op)
     return op->code == OP_copy_async_bulk;
 }
 
-/* Returns true when a bulk copy right before `op`, but for pure ops, has had the `fence` of
+/* Returns true when a bulk copy right before `op`, ignoring pure ops, has had the `fence` of
  * both. A store is fenced by all threads that run it, a load by the one that starts it. */
 static bool is_fenced(const Op *op, BulkFence fence)
 {

@@ -6,7 +6,7 @@
 
 #include "memory/tensor_map.h"
 
-/* The fence before a copy, behind writes of the program's threads to its source or target. One
+/* The fence before a copy, after writes of the program's threads to its source or target. One
  * of the block's shared memory alone does not wait for accesses to global memory. */
 typedef enum BulkFence {
     BULK_NO_FENCE,

@@ -8,7 +8,7 @@
 typedef struct SyncPlan {
     bool remote;        /* an arrival at another block's mbarrier */
     bool publishes;     /* it orders what threads wrote, for other blocks of the cluster */
-    bool reads;         /* behind a fence: threads may have reads in flight of memory that the
+    bool reads;         /* after a fence: threads may have reads in flight of memory that the
                            copy unit writes (select/reads.h) */
 } SyncPlan;
 

@@ -26,8 +26,8 @@ static bool is_plain_if(const Op *op)
 
 static bool keeps_in_flight(const Op *op);
 
-/* Finds the newest product with a in registers that may be in flight behind `op`, in its
- * region; NULL: none. None is where a region begins, but for a loop's next iteration. */
+/* Finds the newest product with a in registers that may be in flight after `op`, in its
+ * region; NULL: none. None is where a region begins, except a loop's next iteration. */
 static const Op *find_in_flight(const Op *op)
 {
     int64_t most = INT64_MAX;   /* of the groups up to here, the newest that may be in flight */
@@ -62,7 +62,7 @@ static const Op *maker_of(const Op *product)
     return is_moved ? NULL : op->parent == product->parent ? op : product;
 }
 
-/* Walks from `op` up to `end`; `newer`, the groups behind a product's own, goes up by those
+/* Walks from `op` up to `end`; `newer`, the groups after a product's own, goes up by those
  * made on the way. Returns true when a wait ends the product's. */
 static bool ends_between(const Op *op, const Op *end, int64_t *newer)
 {
@@ -76,8 +76,8 @@ static bool ends_between(const Op *op, const Op *end, int64_t *newer)
 }
 
 /* Returns true when an `if` comes before the iteration's first product, while a product of the
- * iteration before may be in flight, `newer` groups behind which were made: ptxas follows its
- * registers over a branch only behind a product, and else serializes all of them (C7515). */
+ * iteration before may be in flight, `newer` groups after which were made: ptxas follows its
+ * registers over a branch only after a product, and else serializes all of them (C7515). */
 static bool meets_if(const Op *product, int64_t newer)
 {
     const Op *op = product->parent->first;

@@ -6,7 +6,7 @@
  *       yield %p
  *     }                                 wgmma.wait_group 0, before the next iteration
  *
- * ptxas keeps the registers of a until the wait for its group, but in straight-line code alone:
+ * ptxas keeps the registers of a until the wait for its group, but only in straight-line code:
  * across the back edge of a loop it gives them to the next fragments, without a remark. So no
  * group with a in registers is in flight where paths meet: before a for, while, if or
  * thread_group, and at the end of each of their regions, all groups are waited for when one may
@@ -25,7 +25,7 @@
  *       yield %s, %q
  *     }
  *
- * In the PTX all writes of these registers then come behind the wait, and ptxas knows when
+ * In the PTX all writes of these registers then come after the wait, and ptxas knows when
  * they are read. */
 #ifndef TILUS_SELECT_DRAIN_H
 #define TILUS_SELECT_DRAIN_H

@@ -2,7 +2,7 @@
  *
  *     f16[64, 64], rows contiguous     spatial(16, 8).local(1, 8) over local(4, 1)
  *
- * A lane takes `vector` elements of a row, the next lane those behind them. */
+ * A lane takes `vector` elements of a row, the next lane those after them. */
 #include "ir/tile.h"
 #include "select/fit.h"
 #include "select/trial.h"

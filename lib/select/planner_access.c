@@ -81,7 +81,7 @@ static unsigned widest(int64_t bits)
     return bytes;
 }
 
-/* The width that the access would have but for a reason. Of a run that is moved in
+/* The width that the access would have without a reason. Of a run that is moved in
  * narrower pieces the addresses are at fault, or the bounds; of one that is moved at once,
  * the layout. */
 static unsigned wanted_width(Module *m, const Op *op, const Access *a)

@@ -11,7 +11,7 @@
 /* The query for the runs of one operand. */
 typedef struct Conversion {
     Module *m;
-    CastQuery query;            /* but for the number of elements */
+    CastQuery query;            /* without the number of elements */
     const Layout *layout;       /* of what is converted */
     const Type *zeros;          /* that come off, or NULL */
     bool codebook;

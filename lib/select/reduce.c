@@ -63,7 +63,7 @@ static bool reduces_by_redux(const Op *op, uint32_t lanes)
            kind != REDUCE_PRODUCT && !reduce_gives_index(kind);
 }
 
-/* Counts the bytes of shared memory for partial results, and behind them for indices. */
+/* Counts the bytes of shared memory for partial results, and after them for indices. */
 static void plan_scratch_bytes(ReducePlan *plan, const Op *op)
 {
     int64_t entries = plan->count * plan->partials.size * plan->places.size;

@@ -8,7 +8,7 @@
 
 enum { LANES = 32, BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
-/* The begin of a lane's access: a byte, behind steps of strides that are not constant, or
+/* The start of a lane's access: a byte, after steps of strides that are not constant, or
  * at indices that data choose, numbered. */
 typedef struct Place {
     int64_t far, byte;

@@ -27,7 +27,7 @@ unsigned access_sectors(Module *m, const Op *op, const Access *a, unsigned *leas
 unsigned copy_conflict_ways(Module *m, const Op *op, const CopyPlan *plan);
 unsigned copy_sectors(Module *m, const Op *op, const CopyPlan *plan, unsigned *least);
 
-/* Reports that accesses of so many bytes drop the op's hints, if it has some. */
+/* Reports that accesses of `bytes` bytes drop the op's hints, if it has some. */
 const char *conflicts_text(Module *m, unsigned ways);
 void remark_hints(Module *m, const Op *op, unsigned bytes);
 

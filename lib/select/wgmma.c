@@ -181,7 +181,7 @@ static bool check_rows(Module *m, const Op *op, unsigned i, int64_t along, int64
     return check_begin(m, op, i, row_bytes);
 }
 
-/* Plans blocks of rows, each behind the one before. */
+/* Plans blocks of rows, each after the one before. */
 static bool plan_blocks(Module *m, const Op *op, unsigned i, MatrixSide along, WgmmaMatrix *x)
 {
     const Type *t = op->operands[i]->type;
@@ -404,7 +404,7 @@ static bool plan_registers(Module *m, const Op *op, WgmmaPlan *plan)
 
 /* ---- fences ------------------------------------------------------------------------ */
 
-/* The dot_async right before `op`, but for pure ops, or NULL. */
+/* The dot_async right before `op`, ignoring pure ops, or NULL. */
 static const Op *product_before(const Op *op)
 {
     do

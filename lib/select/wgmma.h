@@ -70,7 +70,7 @@ static inline int64_t wgmma_offset(const WgmmaMatrix *m, int64_t mn, int64_t k)
     return mn * m->mn_bytes + k / m->block_steps * m->block_bytes + k % m->block_steps * m->k_bytes;
 }
 
-/* The descriptor of a matrix but for its address, and the address's part of one. */
+/* The descriptor of a matrix without its address, and the address's part of one. */
 static inline uint64_t wgmma_descriptor(const WgmmaMatrix *m)
 {
     return (uint64_t)m->mode << 62 | (uint64_t)(m->stride >> 4) << 32 |
@@ -107,7 +107,7 @@ bool wgmma_plan(Module *m, const Op *op, unsigned sm, WgmmaPlan *plan);
 /* The product of the op's open group whose fence, which ties a's registers of both, serves `op`,
  * too; or `op`. */
 const Op *wgmma_fence_op(const Op *op);
-/* The next product of the group, behind `last`, with a in registers that the fence of `op` serves;
+/* The next product of the group, after `last`, with a in registers that the fence of `op` serves;
  * NULL: none. */
 const Op *wgmma_fence_user(const Op *op, const Op *last);
 

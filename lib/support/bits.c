@@ -1,5 +1,5 @@
 /* Access to compactly stored elements, byte by byte: an element of up to 64
- * bits spans at most nine bytes, and its neighbours in the first and the last
+ * bits spans at most nine bytes, and its neighbors in the first and the last
  * of them must survive. */
 #include "support/bits.h"
 

@@ -96,7 +96,7 @@ uint32_t diag_add_frame(Diag *d, const SourceFrame *frame);
 const SourceText *diag_source(const Diag *d, Loc loc);
 Loc diag_root(const Diag *d, Loc loc);
 
-/* The main text, with each imported file behind it under a comment that names it. */
+/* The main text, with each imported file after it under a comment that names it. */
 const char *diag_texts(Diag *d);
 
 /* A row of limits.def. `most`: the largest value it can be set to; 0: it cannot be set. */

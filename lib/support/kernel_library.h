@@ -128,7 +128,7 @@ typedef struct KernelLibrary {
     Kernel *kernels;
 } KernelLibrary;
 
-/* Makes a library of `size` bytes, zeros behind its frame, which it begins with. Copies the
+/* Makes a library of `size` bytes, zeros after its frame, which it begins with. Copies the
  * directory's name. Returns NULL after a failure, of *status. */
 void *kernel_library_open(size_t size, tilus_rt *rt, const KernelOptions *options,
                           KernelCheck *check, tilus_status *status);

@@ -67,7 +67,7 @@ bool remarks_wanted(const Remarks *remarks)
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-/* Reads the type of an argument, and the space behind it. */
+/* Reads the type of an argument, and the space after it. */
 static tilus_remark_type take_type(const char **at)
 {
     static const char *const words[] = {[TILUS_REMARK_INTEGER] = "int ",

@@ -18,7 +18,7 @@ WarningSet warning_defaults(void)
     return set;
 }
 
-/* Moves `*text` behind `prefix`, if it begins so. */
+/* Moves `*text` past `prefix`, if it begins with that. */
 static bool skip_prefix(const char **text, const char *prefix)
 {
     size_t len = strlen(prefix);

@@ -152,7 +152,7 @@ static bool at_clause(Parser *p)
 }
 
 /* Goes from the word of a loop, over a header that cannot be read at `wrong`, to the brace of its
- * region; reads iter(..) behind that place. Other names that the header binds, and that are not
+ * region; reads iter(..) after that place. Other names that the header binds, and that are not
  * visible, become broken values. False where no region follows. */
 static bool skip_header(Parser *p, Statement *s, const char *wrong)
 {

@@ -25,7 +25,7 @@ static bool parse_bits(Parser *p, Term *out)
     return true;
 }
 
-/* Reads on behind a parenthesis that held the first operand alone: add (%a), %b. */
+/* Reads on after a parenthesis that held the first operand alone: add (%a), %b. */
 static bool parse_more_terms(Parser *p, unsigned wanted, Term *terms, unsigned *count)
 {
     if (*count != 1 || wanted == 1 || !parser_at_more(p))
@@ -149,7 +149,7 @@ static unsigned reduction_kind(Parser *p)
                                                    p->token.len - skip));
 }
 
-/* The dimensions behind the tensor; without any, all of them. */
+/* The dimensions after the tensor; without any, all of them. */
 static bool reduction_dims(Parser *p, const Term *terms, unsigned count, unsigned rank,
                            int64_t *dims, unsigned *dim_count)
 {

@@ -528,7 +528,7 @@ static bool expand_call(Parser *p, Call *c, Sink *results)
     scope_reset(p, mark);
     for (unsigned i = 0; i < f->parameter_count; i++) {
         Symbol *s = f->parameters[i].symbol, now = *s;
-        *s = c->before[i];      /* but for its value, which scope_reset has put back */
+        *s = c->before[i];      /* except its value, which scope_reset has put back */
         s->value = now.value, s->region = now.region, s->scope = now.scope;
     }
     p->scope_id = scope;

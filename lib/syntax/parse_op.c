@@ -267,7 +267,7 @@ static bool at_term(const Parser *p)
            t->kind == TOKEN_NUMBER || token_is(t, "-") || token_is(t, "(") || token_is(t, "@");
 }
 
-/* The value of a semaphore, or the phase of an mbarrier, behind the comma. */
+/* The value of a semaphore, or the phase of an mbarrier, after the comma. */
 static bool parse_state(Parser *p, Statement *s, const char *what)
 {
     if (p->token.begins_line)
@@ -295,7 +295,7 @@ static AttrKind offsets_kind(const Statement *s, uint64_t allowed)
                                                                         : ATTR_OFFSETS;
 }
 
-/* Reads brackets behind an operand: offsets or the index of an mbarrier, each once. */
+/* Reads brackets after an operand: offsets or the index of an mbarrier, each once. */
 static bool parse_operand_place(Parser *p, Statement *s, uint64_t *allowed)
 {
     AttrKind kinds[] = {offsets_kind(s, *allowed), ATTR_ELEMENT};
@@ -420,7 +420,7 @@ static bool resolve_operands(Parser *p, Statement *s, OpCode code)
     return true;
 }
 
-/* Puts the register tensor among the offsets behind the other operands. */
+/* Puts the register tensor among the offsets after the other operands. */
 static bool add_place(Parser *p, Statement *s)
 {
     if (s->place && s->operand_count == LIMIT_NAMES)
@@ -652,7 +652,7 @@ static bool parse_op_head(Parser *p, Statement *s, OpCode code)
     return parse_words(p, s, attrs);
 }
 
-/* Reads on behind a parenthesis that held the first operand alone: dot (%a), %b, %c. */
+/* Reads on after a parenthesis that held the first operand alone: dot (%a), %b, %c. */
 static bool parse_more_operands(Parser *p, Statement *s, OpCode code)
 {
     if (s->operand_count != 1 || op_info[code].operand_count == 1 || !parser_at_more(p))
@@ -675,7 +675,7 @@ static bool parse_op_operands(Parser *p, Statement *s, OpCode code)
            (touches || parse_more_operands(p, s, code));
 }
 
-/* Returns true when a type behind the op is that of the text around it: permute(%b) : T. */
+/* Returns true when a type after the op is that of the text around it: permute(%b) : T. */
 static bool leaves_type(const Statement *s, OpCode code)
 {
     TypeRule rule = op_info[code].rule;

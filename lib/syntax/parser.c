@@ -722,7 +722,7 @@ bool parse_module(Module *m, const Define *defines, size_t define_count)
     return parse_main_text(&p);
 }
 
-/* A layout, behind which the text ends. */
+/* A layout, after which the text ends. */
 static const Layout *parse_layout_alone(Parser *p)
 {
     const Layout *l = parse_layout(p, 1);
@@ -784,7 +784,7 @@ const Layout *parse_layout_piece(Module *m, const char *text)
     return l;
 }
 
-/* A type of this kind, behind which the text ends. */
+/* A type of this kind, after which the text ends. */
 static const Type *parse_type_alone(Parser *p, TypeKind kind)
 {
     const Type *t = parse_type(p, kind == TYPE_PTR ? TYPE_SCALAR : kind);

@@ -101,7 +101,7 @@ bool op_is_callable(OpCode code);
 /* Returns true where ops may be built; else an error at `loc`. */
 bool term_can_build(Parser *p, Loc loc);
 
-/* A term, and behind a colon its type, which a constant outside of expressions needs:
+/* A term, and after a colon its type, which a constant outside of expressions needs:
  * 0.0 : f32[16, 8]. */
 bool parse_typed_term(Parser *p, Term *out);
 

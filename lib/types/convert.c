@@ -36,7 +36,7 @@ static inline uint32_t choose_below(uint32_t below, uint32_t limit, uint32_t a, 
 /* ---- to f32 ------------------------------------------------------------- */
 
 /* Moves exponents of normal numbers by 112, of infinity and NaN by 224. The mantissa of a
- * subnormal number stands behind the exponent of 2^-14, which is subtracted again. */
+ * subnormal number stands after the exponent of 2^-14, which is subtracted again. */
 static inline float half_value(uint32_t code)
 {
     enum { LEAST_NORMAL = 113 << F32_MANTISSA, MOVE = 112 << F32_MANTISSA };

@@ -2,7 +2,7 @@
  * and quantize.c. Each gives what dtype_encode and dtype_decode give one by one.
  *
  * Codes of at most 8 bits lie in bytes here, compact ones in memory as support/bits.h has them.
- * Pure functions, thread safe where no two threads write the same byte, but for store_codes. */
+ * Pure functions except store_codes, thread safe where no two threads write the same byte. */
 #ifndef TILUS_TYPES_CONVERT_H
 #define TILUS_TYPES_CONVERT_H
 

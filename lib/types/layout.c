@@ -84,8 +84,8 @@ static uint64_t hash_digits(uint64_t hash, unsigned count, const LayoutDigit *di
     return hash;
 }
 
-/* The modes need not be hashed or compared: they follow from the digits, but
- * for their dimensions, which follow from the shape. */
+/* The modes need not be hashed or compared: they follow from the digits, and
+ * their dimensions from the shape. */
 static uint64_t layout_hash(const Layout *l)
 {
     uint64_t hash = hash_bytes(l->rank, l->shape, l->rank * sizeof *l->shape);

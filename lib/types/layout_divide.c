@@ -44,7 +44,7 @@ static bool check_division(LayoutTable *t, const Layout *h, const Layout *factor
 /* ---- from the right --------------------------------------------------------- */
 
 /* Takes the digits of `tail` off the end of `list`. Its canonical digits are
- * the list's own last ones, but for the first, which may be the inner part of
+ * the list's own last ones, except the first, which may be the inner part of
  * a digit that stays: the product had joined it to the one before it. */
 static bool list_remove_tail(DigitList *list, const DigitList *tail)
 {

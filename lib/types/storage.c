@@ -49,7 +49,7 @@ static const Order integer_orders[] = {
 #include "types/orders.def"
 };
 
-/* The order of integers of so many bits, or NULL. */
+/* The order of integers of `bits` bits, or NULL. */
 static const Order *integer_order(unsigned bits, DType to)
 {
     for (size_t i = 0; i < sizeof integer_orders / sizeof *integer_orders; i++)

@@ -28,7 +28,7 @@ typedef struct CpuCall {
 
 /* Makes a call from arguments whose pointers are addresses. A buffer reaches from an
  * argument's address to the next one, of another argument or of its block's end; memory
- * behind that is not the program's. Returns NULL, or the reason against a launch. */
+ * after that is not the program's. Returns NULL, or the reason against a launch. */
 const char *cpu_call_make(CpuCall *call, const CpuMemory *memory,
                           const tilus_kernel_info *info, const tilus_arg *args, size_t count);
 

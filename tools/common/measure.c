@@ -95,8 +95,8 @@ typedef struct Graph {
     unsigned launches;
 } Graph;
 
-/* Launches in the graph: a multiple of the copies, and so many that a replay
- * takes a millisecond, of which its own launch is little. */
+/* Launches in the graph: a multiple of the copies, and enough that a replay
+ * takes a millisecond, of which its own launch is a small part. */
 static bool count_launches(const Measure *m, const MeasureWork *work, unsigned *launches)
 {
     enum { REPLAY_US = 1000, LAUNCHES_MAX = 8192 };

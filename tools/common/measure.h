@@ -45,7 +45,7 @@ typedef struct MeasureWork {
     unsigned copies;            /* at least 1 */
 } MeasureWork;
 
-/* Opens the device that the driver counts as `ordinal`; the runtime has initialised the
+/* Opens the device that the driver counts as `ordinal`; the runtime has initialized the
  * driver. `user` begins messages. measure_close takes what is open also after a failure,
  * and does nothing on {0}. */
 bool measure_open(Measure *m, const char *user, int ordinal);

@@ -1,4 +1,4 @@
-/* NumPy's file format .npy: an array behind a header that says what it is. Whatever the
+/* NumPy's file format .npy: an array after a header that says what it is. Whatever the
  * bytes are, nothing outside of them is read. */
 #ifndef TILUS_TOOLS_NPY_H
 #define TILUS_TOOLS_NPY_H

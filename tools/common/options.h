@@ -18,7 +18,7 @@
  *   const Option table[] = {
  *       {"o", "file", "write to file", OPTION_STRING, &output, NULL},
  *       {"D", "name=value", "set a parameter", OPTION_LIST, &defines, NULL},
- *       {"O", "level", "optimisation level, 0..3", OPTION_UNSIGNED, &level, NULL},
+ *       {"O", "level", "optimization level, 0..3", OPTION_UNSIGNED, &level, NULL},
  *       {"time", NULL, "print where time goes", OPTION_FLAG, &time, NULL},
  *       {"engine", NULL, "what runs the program", OPTION_CHOICE, &engine, engines},
  *   };

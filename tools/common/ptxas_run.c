@@ -82,7 +82,7 @@ static bool run(const char *tool, char *const argv[], const char *out, const cha
     return false;
 }
 
-/* Prints the messages of ptxas but for its figures, which -v asks for: "ptxas info : .." and
+/* Prints the messages of ptxas except its figures, which -v asks for: "ptxas info : .." and
  * lines that begin with spaces. */
 static void print_messages(const char *log)
 {

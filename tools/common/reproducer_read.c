@@ -43,7 +43,7 @@ static const char *header_of(char *text, const char *tool)
 }
 
 /* argv[0], the words of `header`, the rest of argv. One allocation holds the
- * array and, behind it, the words, which are no longer than the header. */
+ * array and, after it, the words, which are no longer than the header. */
 static char **join(const char *header, int argc, char **argv, int *count)
 {
     size_t most = strlen(header) / 2 + 1 + (size_t)argc + 1;

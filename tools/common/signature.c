@@ -20,7 +20,7 @@ typedef struct Codes {
     const tilus_code *codes;
 } Codes;
 
-/* Returns the begin of the expression that ends before `end`. */
+/* Returns the start of the expression that ends before `end`. */
 static size_t begin_of(const Codes *c, size_t end)
 {
     for (size_t needed = 1; needed > 0; end--) {

@@ -70,7 +70,7 @@ static bool show(const Settings *s, const File *file, const tilus_artefact *a)
 }
 
 /* The lowest byte of the version of an artefact's format, as far as readers know any: it
- * stands behind the 8 that all artefacts begin with. */
+ * stands after the 8 that all artefacts begin with. */
 static unsigned format_of(const char *bytes)
 {
     enum { AT_VERSION = 8 };

@@ -309,7 +309,7 @@ static json_t *strip_passes(const json_t *passes)
 }
 
 /* The parts of the document that the script draws: what stands in the HTML is left out, and the
- * text behind each pass follows from the differences. */
+ * text after each pass follows from the differences. */
 static char *script_data(const json_t *doc)
 {
     json_t *data = json_object();

@@ -43,7 +43,7 @@ static void write_place(FILE *out, const json_t *doc, const json_t *node)
 static const char *proof_words(const char *proof)
 {
     static const char *const words[][2] = {
-        {"apart", "no byte is touched by both, but in one thread"},
+        {"apart", "no byte is touched by both, except in one thread"},
         {"iterations", "tiles that meet are of one iteration, which their offsets tell"},
         {"mbarriers", "phases of mbarriers order them wherever they meet"},
         {"order", "on every path from one to the other lies"},

@@ -1,4 +1,4 @@
-/* Passes, one at a time: the text behind each, its time, and the remarks that it gives. */
+/* Passes, one at a time: the text after each, its time, and the remarks that it gives. */
 #define _GNU_SOURCE
 #include "tool.h"
 

@@ -1,4 +1,4 @@
-/* Registers over a program: the words of 32 bits that a thread's parts of live tensors take behind
+/* Registers over a program: the words of 32 bits that a thread's parts of live tensors take after
  * each op. Addresses, counters and what the assembler keeps longer come on top. */
 #include "tool.h"
 
@@ -8,11 +8,11 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* A register tensor lives from behind op `first` to op `last`, its last use. */
+/* A register tensor is live from just after op `first` to op `last`, its last use. */
 typedef struct Life {
     const Value *value;
     unsigned first, last;
-    const Op *loop;             /* the outermost one that begins behind `first` and uses it */
+    const Op *loop;             /* the outermost one that begins after `first` and uses it */
     int64_t words;
 } Life;
 
@@ -89,7 +89,7 @@ static void walk_region(Walk *w, const Region *r)
         walk_op(w, op);
 }
 
-/* The words that live behind each op. */
+/* The words that are live after each op. */
 static json_t *list_words(const Walk *w)
 {
     int64_t *change = arena_array(w->arena, int64_t, w->position + 2), words = 0;

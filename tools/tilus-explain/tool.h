@@ -107,7 +107,7 @@ char *page_make(const json_t *doc, size_t *size);
 
 /* Writes a text with <, >, &, " and ' as entities. */
 void page_escape(FILE *out, const char *text);
-/* Cells of a table's row: an integer, empty for anything else; code behind a sigil ("%") or "". */
+/* Cells of a table's row: an integer, empty for anything else; code after a sigil ("%") or "". */
 void page_number_cell(FILE *out, const json_t *number);
 void page_code_cell(FILE *out, const char *sigil, const char *text);
 /* The number of a file in the document; their count where it is not there. */

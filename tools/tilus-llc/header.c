@@ -67,8 +67,8 @@ static bool is_foreign(const char *name)
     return *name == '_' || (*name >= '0' && *name <= '9') || (capitals && !small && name[1]);
 }
 
-/* The i-th argument's name: its own, behind "arg_" where that cannot be one of C, and with
- * as many "_" behind it as make it one that is free. */
+/* The i-th argument's name: its own, after "arg_" where that cannot be one of C, and with
+ * as many "_" after it as make it one that is free. */
 static char *name_argument(const Header *h, size_t i)
 {
     const char *name = h->info->args[i].name, *before = is_foreign(name) ? "arg_" : "";

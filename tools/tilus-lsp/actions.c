@@ -46,7 +46,7 @@ static size_t find_argument(const Names *n, const Item *item, const Fact *f)
     return NO_NAME;
 }
 
-/* The end of the argument at token `i`: the comma or parenthesis behind it. */
+/* The end of the argument at token `i`: the comma or parenthesis after it. */
 static size_t argument_end(const Names *n, const Item *item, size_t i)
 {
     unsigned depth = 0;

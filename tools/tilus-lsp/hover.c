@@ -33,7 +33,7 @@ static void add_definition(Buffer *b, const Document *d, const Name *n)
     add_line(b, d->text, &d->names, n);
 }
 
-/* The definition in another file, or behind the use, if there is one. */
+/* The definition in another file, or after the use, if there is one. */
 static void add_elsewhere(Buffer *b, const Request *r)
 {
     Files f;

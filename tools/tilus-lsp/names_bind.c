@@ -140,7 +140,7 @@ static void bind_pending(Reader *r)
         bind(r, r->pending[i], NAME_VALUE);
         Name *x = &r->n->names[r->n->tokens[r->pending[i]].name];
         if (x->definition == r->pending[i])
-            x->from = named_token_end(&r->n->tokens[r->at - 1]);    /* behind the statement */
+            x->from = named_token_end(&r->n->tokens[r->at - 1]);    /* after the statement */
     }
     r->pending_count = first;
 }

@@ -1,4 +1,4 @@
-/* Messages of JSON-RPC 2.0, each behind a header with its length. */
+/* Messages of JSON-RPC 2.0, each after a header with its length. */
 #define _GNU_SOURCE
 #include "lsp.h"
 

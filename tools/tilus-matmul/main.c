@@ -165,22 +165,22 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"tunings", "file", "as tilus-tune exports them", OPTION_STRING, &s->tunings, NULL},
         {"layout", NULL, "of the file's matrices: [n, k], as PyTorch keeps them, or [k, n] "
          "(default nk)", OPTION_CHOICE, &s->layout, layouts},
-        {"tensor", "pattern", "of the file's tensors those that match; repeatable (default all "
+        {"tensor", "pattern", "take tensors of the file whose names match; repeatable (default all "
          "matrices of floats)", OPTION_LIST, &s->tensors, NULL},
-        {"codes", NULL, "the tensors are no floats to quantize but codes, one in a byte, or "
+        {"codes", NULL, "the tensors hold codes, not floats to quantize: one in a byte, or "
          "without gaps (default none)", OPTION_CHOICE, &s->codes, codes},
-        {"scales-suffix", "text", "the scales of codes are in the tensor of their name and this",
+        {"scales-suffix", "text", "scales of codes are in the tensor of the codes' name and this suffix",
          OPTION_STRING, &s->scales_suffix, NULL},
-        {"zeros-suffix", "text", "so are the zero points", OPTION_STRING, &s->zeros_suffix, NULL},
-        {"range", NULL, "of a group that the type's range stands for: its least and largest "
+        {"zeros-suffix", "text", "the same for zero points", OPTION_STRING, &s->zeros_suffix, NULL},
+        {"range", NULL, "what of a group the type's range stands for: its least and largest "
          "value, or its largest magnitude (default minmax)", OPTION_CHOICE, &s->range, ranges},
-        {"clip-steps", "count", "try so many smaller ranges of each group, and keep the one of "
-         "least squared error (default 0)", OPTION_UNSIGNED, &s->clip_steps, NULL},
-        {"threads", "count", "quantize and pack on so many threads (default: all processors)",
+        {"clip-steps", "count", "smaller ranges to try for each group; the one of least "
+         "squared error is kept (default 0)", OPTION_UNSIGNED, &s->clip_steps, NULL},
+        {"threads", "count", "threads that quantize and pack (default: all processors)",
          OPTION_UNSIGNED, &s->threads, NULL},
-        {"jobs", "count", "compile in so many processes (default: all processors)",
+        {"jobs", "count", "processes that compile (default: all processors)",
          OPTION_UNSIGNED, &s->jobs, NULL},
-        {"no-cubin", NULL, "leave machine code out, which is made if there is a ptxas",
+        {"no-cubin", NULL, "leave out machine code, which is made if there is a ptxas",
          OPTION_FLAG, &s->no_cubin, NULL},
         {"list", NULL, "kernels: print name, program and parameters of each, compile nothing",
          OPTION_FLAG, &s->list, NULL},

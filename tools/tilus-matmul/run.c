@@ -142,7 +142,7 @@ static int64_t columns_of(const tilus_matmul_problem *problem)
     return problem->gated ? problem->n / 2 : problem->n;
 }
 
-/* Makes the call, whose buffers lie one behind the other. */
+/* Makes the call, whose buffers lie one after the other. */
 static tilus_matmul_call make_call(const Product *p, size_t *size)
 {
     enum { ALIGN = 256 };

@@ -1,4 +1,4 @@
-/* The file format .safetensors: tensors behind a header in JSON that says what and where they
+/* The file format .safetensors: tensors after a header in JSON that says what and where they
  * are. Whatever the bytes are, nothing outside of them is read, and a header of more than
  * SAFETENSORS_HEADER bytes is refused, so that reading takes bounded memory. */
 #ifndef TILUS_MATMUL_SAFETENSORS_H

@@ -1,7 +1,7 @@
 /* Reduction of a valid program: each edit at each place, large ones first. */
 #include "reduce.h"
 
-/* An edit, or NULL: so many ops go. */
+/* An edit, or NULL: `ops` ops are removed. */
 typedef struct Step {
     Edit *edit;
     unsigned ops;

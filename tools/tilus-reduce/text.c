@@ -68,7 +68,7 @@ static size_t word_length(const char *text)
     return blank + (len ? len : text[blank] != '\0');
 }
 
-/* A word and what stands in brackets behind it, on its line: "pipelined(3)", "{..}". */
+/* A word and what stands in brackets after it, on its line: "pipelined(3)", "{..}". */
 static size_t phrase_length(const char *text)
 {
     size_t len = strspn(text, " \t");

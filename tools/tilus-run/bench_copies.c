@@ -1,4 +1,4 @@
-/* Copies of a launch's buffers, so many that the L2 cache never has the next one. */
+/* Copies of a launch's buffers, enough that the L2 cache never has the next one. */
 #include "bench.h"
 
 #include "support/integer.h"

@@ -37,7 +37,7 @@ static bool npy_fits(const NpyArray *array, const NpyArray *wanted, const char *
 
 /* ---- reading -------------------------------------------------------- */
 
-/* Whole elements in so many bytes. */
+/* Whole elements in `size` bytes. */
 static size_t elements_in(size_t size, unsigned bits)
 {
     return size / bits * 8 + size % bits * 8 / bits;

@@ -130,7 +130,7 @@ int arguments_make(Run *run);
 size_t argument_find(const Run *run, const char *text, const char **value);
 
 /* expr.c: evaluates the integer expression over known scalar arguments at
- * `*text` and moves `*text` behind it. Returns NULL and sets `*value`, or what
+ * `*text` and moves `*text` past it. Returns NULL and sets `*value`, or what
  * is wrong. Operators: + - * / (toward minus infinity) and parentheses. */
 const char *run_evaluate(const Run *run, const char **text, int64_t *value);
 

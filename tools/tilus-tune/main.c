@@ -52,7 +52,7 @@ static const ToolInfo tool = {
     "  show     print the best of each device, problem and number of rows of units\n"
     "  export   print the same as JSON, for tilus_matmul_options.tunings, or as C\n"
     "  import   add tunings that export wrote as JSON\n"
-    "  compile  only compile so many kernels of the space, and say how long it took\n"};
+    "  compile  only compile --count kernels of the space, and say how long it took\n"};
 
 static const struct {
     const char *name;
@@ -83,7 +83,7 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          &s->weights, NULL},
         {"shape", "KxN,..", "of weights with this k and n; repeatable", OPTION_LIST,
          &s->shapes, NULL},
-        {"m", "m,..", "for so many rows of A, rounded up to powers of two (default "
+        {"m", "m,..", "numbers of rows of A, rounded up to powers of two (default "
          "1,2,4,8,16)", OPTION_STRING, &s->m, NULL},
         {"activations", "type", "of A (default f16)", OPTION_STRING, &s->activations, NULL},
         {"scales", "type", "of scales (default bf16 where A is, else f16)", OPTION_STRING,
@@ -96,12 +96,12 @@ static int parse_and_run(Settings *s, int argc, char **argv)
          "none)", OPTION_LIST, &s->zeros, zeros},
         {"database", "file", "where results are kept (default tilus-tune.db)", OPTION_STRING,
          &s->database, NULL},
-        {"candidates", "count", "measure so many of each task, shared out evenly over the "
-         "numbers of rows, the cheapest by the cost model of each (default 192)",
+        {"candidates", "count", "candidates to measure of each task, shared out evenly over the "
+         "numbers of rows: the cheapest of each by the cost model (default 192)",
          OPTION_UNSIGNED, &s->candidates, NULL},
-        {"jobs", "count", "compile in so many processes (default: one a processor)",
+        {"jobs", "count", "processes that compile (default: one a processor)",
          OPTION_UNSIGNED, &s->jobs, NULL},
-        {"time", "seconds", "end after so long, which all tasks share (default: when all is "
+        {"time", "seconds", "time limit, which all tasks share (default: until all is "
          "measured)", OPTION_REAL,
          &s->seconds, NULL},
         {"compile-time", "seconds", "give up a kernel that takes longer (default 60)",
@@ -109,7 +109,7 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"again", NULL, "measure also what was measured before", OPTION_FLAG, &s->again, NULL},
         {"engine", NULL, "what runs candidates (default gpu; times of cpu are of no use)",
          OPTION_CHOICE, &s->engine, engines},
-        {"count", "count", "compile: so many kernels (default 200)", OPTION_UNSIGNED,
+        {"count", "count", "compile: number of kernels (default 200)", OPTION_UNSIGNED,
          &s->count, NULL},
         {"format", NULL, "export: this (default json)", OPTION_CHOICE, &s->format, formats},
         {"o", "file", "export: write to file; - is standard output", OPTION_STRING, &s->output,

@@ -36,7 +36,7 @@ typedef struct Candidates {
     size_t count;
 } Candidates;
 
-/* Lists at most `most` candidates, of each number of rows as many where there are so many, since
+/* Lists at most `most` candidates, equally many of each number of rows as far as there are, since
  * a plan has the same rows for all m: the cheapest of each by the cost model, then the second
  * of each, and so on. The caller frees out->items. False: out of memory, after a message. */
 bool candidates_make(const Task *task, const MatmulDevice *device, size_t most,

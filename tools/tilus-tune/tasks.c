@@ -14,7 +14,7 @@ static bool fail(const char *what, const char *text, const char *wanted)
     return false;
 }
 
-/* Reads a number from 1 on at `*text`, which moves behind it. */
+/* Reads a number from 1 on at `*text`, which moves past it. */
 static bool read_number(const char **text, int64_t *out)
 {
     char *end;

@@ -72,7 +72,7 @@ bool tune_has_fault(const char *name, const char *kind);
  * after a message. */
 bool tasks_make(const Settings *s, Tasks *tasks);
 
-/* "u4 8192x57344 group 128, zeros integer"; with "m = 8" behind. */
+/* "u4 8192x57344 group 128, zeros integer"; with "m = 8" after. */
 const char *spec_print(const MatmulSpec *spec, char text[static 128]);
 const char *task_print(const Task *task, char text[static 128]);
 
