@@ -8,7 +8,7 @@ static bool check_options(Diag *diag, const tilus_cpu_options *options)
     if (!options->cpu)
         return diag_error(diag, (Loc){0}, "options: cpu is NULL, not a target");
     return options->opt_level <= 3 ||
-           diag_error(diag, (Loc){0}, "optimisation level %u; there are 0 .. 3",
+           diag_error(diag, (Loc){0}, "optimization level %u; there are 0 .. 3",
                       options->opt_level);
 }
 

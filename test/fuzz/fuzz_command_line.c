@@ -31,7 +31,7 @@ static void read_options(char *text, size_t size)
     const Option table[] = {
         {"o", "file", "write to file", OPTION_STRING, &string, NULL},
         {"D", "name=value", "set a parameter", OPTION_LIST, &list, NULL},
-        {"O", "level", "optimisation level", OPTION_UNSIGNED, &number, NULL},
+        {"O", "level", "optimization level", OPTION_UNSIGNED, &number, NULL},
         {"limit", "N", "how many", OPTION_INTEGER, &integer, NULL},
         {"tolerance", "rel", "how far", OPTION_REAL, &real, NULL},
         {"time", NULL, "print where time goes", OPTION_FLAG, &flag, NULL},

@@ -688,7 +688,7 @@ static void bad_compile_options_are_refused(void **state)
     }
     tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_90", .opt_level = 4};
     assert_null(tilus_compile(s.module, &options, NULL));
-    expect_text(s.diag, 4, "optimisation level 4");
+    expect_text(s.diag, 4, "optimization level 4");
     tilus_compile_times times = {.struct_size = sizeof times, -1, -1};
     options.opt_level = 3;
     char *ptx = tilus_compile(s.module, &options, &times);
@@ -1040,7 +1040,7 @@ static void the_cpu_engine_refuses_bad_calls(void **state)
     assert_int_equal(run_on_cpu(&s, "nobody", 0), TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 0, "the module has no program @nobody");
     assert_int_equal(run_on_cpu(&s, "add", 4), TILUS_ERROR_ARGUMENT);
-    expect_text(s.diag, 1, "optimisation level 4");
+    expect_text(s.diag, 1, "optimization level 4");
     subject_free(&s);
     s = subject_of("program @add<1>(%n: i32) warps(1) {\n"
                    "  %r = allocate_register 0.0 : f32[32]\n  %s = neg %r\n}\n");

@@ -179,7 +179,7 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
          NULL},
         {"mattr", "+ptxNN,..", "use at least this PTX version", OPTION_STRING, &s->features,
          NULL},
-        {"O", "level", "optimisation level, 0 .. 3 (default 3)", OPTION_UNSIGNED, &s->opt_level,
+        {"O", "level", "optimization level, 0 .. 3 (default 3)", OPTION_UNSIGNED, &s->opt_level,
          NULL},
         {"g", NULL, "mark the PTX with lines of the program text", OPTION_FLAG,
          &s->debug_lines, NULL},
@@ -195,7 +195,7 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
          OPTION_CHOICE, &s->cubin, cubins},
         {"ptxas", "path", "assemble by this ptxas; PTX is assembled, too, to warn of registers "
          "that spill", OPTION_STRING, &s->ptxas, NULL},
-        {"emit-llvm", NULL, "write the optimised LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
+        {"emit-llvm", NULL, "write the optimized LLVM IR", OPTION_FLAG, &s->emit_llvm, NULL},
         {"passes", "a,b", "run these passes, not the usual ones", OPTION_STRING, &s->pipeline,
          NULL},
         PASS_OPTIONS(line->passes),

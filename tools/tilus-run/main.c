@@ -61,7 +61,7 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          OPTION_FLAG, &o->allow_zero, NULL},
         {"mcpu", "target", "compile for this target, not the device's own", OPTION_STRING,
          &o->cpu, NULL},
-        {"O", "level", "optimisation level, 0 .. 3 (default 3, of the CPU engine 0)",
+        {"O", "level", "optimization level, 0 .. 3 (default 3, of the CPU engine 0)",
          OPTION_UNSIGNED, &o->opt_level, NULL},
         {"host-threads", "number", "that run blocks on the CPU engine (default 1)",
          OPTION_UNSIGNED, &o->host_threads, NULL},
