@@ -420,10 +420,11 @@ static bool read_pointer(Launch *self, Argument *argument, PyObject *tensor, uin
 
 static bool read_argument(Launch *self, Argument *argument, PyObject *value, tilus_arg *out)
 {
+    int overflow = 0;
     switch (argument->kind) {
     case INTEGER:
-        out->integer = PyLong_CheckExact(value) ? (int64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
-        return PyLong_CheckExact(value);
+        out->integer = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+        return PyLong_CheckExact(value) && !overflow;
     case REAL:
         out->real = PyFloat_CheckExact(value) ? PyFloat_AsDouble(value) : 0;
         return PyFloat_CheckExact(value);

@@ -61,6 +61,8 @@ def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out
     sent["a"] = _bytes("a", a, problem.activations, rows * problem.k)
     sent["packed"] = _bytes("packed", packed, "u8", plan.packed_size * (problem.experts or 1))
     _bytes("out", out, problem.result, count)
+    if describe(out).readonly:
+        raise ArgumentError("out is a read-only array")
     if m:
         answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=size, **sent)
         ctypes.memmove(describe(out).address, answer["result"], size)

@@ -85,34 +85,37 @@ def signature(request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def run(request: Dict[str, Any]) -> Dict[str, Any]:
-    """Runs a program on the arrays of the request; returns them as they are then, and what it printed."""
+    """Runs a program on the blocks of the request; returns those that it changed, and what it printed."""
     with Module(request) as module:
         on_cpu = request["engine"] == "cpu"
         module.run_passes(None if on_cpu else b"infer-layouts", request["target"] if on_cpu else None)
         name = module.program(request["program"])
-        arrays, args = _arguments(request["args"])
-        buffers = (c.tilus_buffer * len(arrays))(*((ctypes.addressof(a), len(a) - 1) for a in arrays))
+        blocks = [ctypes.create_string_buffer(data, len(data) + 1) for data in request["blocks"]]
+        buffers, args = _arguments(request["args"], blocks)
         printed: List[bytes] = []
         write = _WRITE(lambda _, text, length: printed.append(ctypes.string_at(text, length)))
         function = _run_on_cpu if on_cpu else _interpret
         status = function(request, module.module, name, args, buffers, ctypes.cast(write, ctypes.c_void_p))
         if status:
             raise module.failure(status_name(status), "run")
-        return {"arrays": [a.raw[:-1] for a in arrays], "printed": b"".join(printed).decode(errors="replace"),
-                "messages": module.messages()}
+        after = [block.raw[:-1] for block in blocks]
+        return {"blocks": [None if data == before else data for data, before in zip(after, request["blocks"])],
+                "printed": b"".join(printed).decode(errors="replace"), "messages": module.messages()}
 
 
-def _arguments(values: List[Tuple[str, Any]]) -> Tuple[List[ctypes.Array], ctypes.Array]:
-    arrays, args = [], (c.tilus_arg * max(1, len(values)))()
+def _arguments(values: List[Tuple[str, Any]], blocks: List[ctypes.Array]) -> Tuple[ctypes.Array, ctypes.Array]:
+    """Makes the buffers, one for each place in a block that a pointer has, and the arguments."""
+    places: Dict[Tuple[int, int, int], int] = {}
+    args = (c.tilus_arg * max(1, len(values)))()
     for arg, (kind, value) in zip(args, values):
         if kind == "pointer":
-            arg.pointer = len(arrays)
-            arrays.append(ctypes.create_string_buffer(value, len(value) + 1))
+            arg.pointer = places.setdefault(value, len(places))
         elif kind == "integer":
             arg.integer = value
         else:
             arg.real = value
-    return arrays, args
+    buffers = ((ctypes.addressof(blocks[number]) + first, size) for number, first, size in places)
+    return (c.tilus_buffer * len(places))(*buffers), args
 
 
 def _interpret(request, module, name, args, buffers, write) -> int:

@@ -287,13 +287,14 @@ def test_launch_has_its_words(types):
         assert launches.launch((tensor, -2, 1.5), None) is True
     words = [0x1000, 2 ** 64 - 2, 0x3ff8000000000000]
     assert launches.calls == [(0x66, STREAM, words, 0, 0)] * 3
-    launches.launch((types[0]((4,)), 2 ** 70 + 1, 0.0), 0x8000)
-    assert launches.calls[3][1:3] == (0x8000, [0x1000, 1, 0])
+    launches.launch((types[0]((4,)), -2 ** 63, 0.0), 0x8000)
+    assert launches.calls[3][1:3] == (0x8000, [0x1000, 2 ** 63, 0])
 
 
 @pytest.mark.parametrize("values", [
     (), (Tensor((4,)), 1), (Tensor((4,), "f32"), 1, 1.0), (Tensor((4,), device=0), 1, 1.0), (0x1000, 1, 1.0),
     (Tensor((4,), stride=(2,)), 1, 1.0), (Tensor((4,)), True, 1.0), (Tensor((4,)), 1.0, 1.0), (Tensor((4,)), 1, 1),
+    (Tensor((4,)), 2 ** 63, 1.0), (Tensor((4,)), -2 ** 63 - 1, 1.0), (Tensor((4,)), 2 ** 70, 1.0),
     [Tensor((4,)), 1, 1.0]])
 @EACH_WAY
 def test_other_arguments_are_not_launched(values, types):
