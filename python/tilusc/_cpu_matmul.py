@@ -63,6 +63,7 @@ def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out
     _bytes("out", out, problem.result, count)
     if describe(out).readonly:
         raise ArgumentError("out is a read-only array")
+    plan.check(packed)
     if m:
         answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=size, **sent)
         ctypes.memmove(describe(out).address, answer["result"], size)

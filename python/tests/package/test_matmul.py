@@ -251,6 +251,7 @@ def test_mistakes_are_named():
             (lambda: p.run(a, packed, bias=a[0]), "bias is given"),
             (lambda: p.run(a, packed, np.zeros((3, 63), np.float16)), "out has 189 elements, not 192"),
             (lambda: p.check(np.zeros_like(packed)), "identity"),
+            (lambda: p.run(a, np.zeros_like(packed)), "identity"),
             (lambda: plan(Problem("u5", 64, 256), "cpu").check(packed), "u4"),
             (lambda: quantize(w.T, problem), "shape"), (lambda: quantize(w, problem, range="some"), "minmax, absmax")):
         if text is None:
