@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional
 
-from ._library import rt
+from ._library import rt, tunings
 from .arrays import Array, fits, is_tensor
 from .engines import worker
 from .errors import ArgumentError
@@ -69,7 +69,8 @@ def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out
         raise ArgumentError("out is a read-only array")
     plan.check(packed)
     if m:
-        answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=result.size, **sent)
+        answer = worker.ask("multiply", device=_CPU_MODEL, tunings=tunings(), problem=problem.fields(), m=m,
+                            result_size=result.size, **sent)
         ctypes.memmove(result.address, answer["result"], result.size)
     return out
 

@@ -136,7 +136,7 @@ def _run_on_cpu(request, module, name, args, buffers, write) -> int:
 class Products:
     """The matmul library on a software device whose launches the CPU engine runs."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, tunings: Optional[bytes]) -> None:
         described = c.tilus_device_description.from_buffer_copy(
             (ctypes.c_char * ctypes.sizeof(c.tilus_device_description)).from_address(
                 rt().tilus_find_device(device.encode())))
@@ -145,7 +145,8 @@ class Products:
         self.rt, self.library, message = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.create_string_buffer(512)
         check(rt().tilus_rt_open(ctypes.byref(options), ctypes.byref(self.rt), message, 512), message)
         compile_ = ctypes.cast(compiler().tilus_matmul_compile, ctypes.c_void_p)
-        options = sized(c.tilus_matmul_options, compile=compile_, compile_data=compiler().tilus_cache_open(None))
+        options = sized(c.tilus_matmul_options, compile=compile_, compile_data=compiler().tilus_cache_open(None),
+                        tunings=tunings)
         check(matmul().tilus_matmul_open(self.rt, ctypes.byref(options), ctypes.byref(self.library)))
 
     def upload(self, data: Optional[bytes]) -> int:
@@ -190,14 +191,14 @@ class Products:
                 self.release(address)
 
 
-_products: Dict[str, Products] = {}
+_products: Dict[Tuple[str, Optional[bytes]], Products] = {}
 
 
 def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
-    device = request["device"]
-    if device not in _products:
-        _products[device] = Products(device)
-    return {"result": _products[device].multiply(request)}
+    key = request["device"], request["tunings"]     # those of the process that packed the weights
+    if key not in _products:
+        _products[key] = Products(*key)
+    return {"result": _products[key].multiply(request)}
 
 
 def describe(_: Dict[str, Any]) -> Dict[str, Any]:

@@ -190,7 +190,8 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
 
 # ---- plans -------------------------------------------------------------------------
 
-_handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child")
+_handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child",
+                           more=lambda: {"tunings": library.tunings()})
 
 
 class Plan:

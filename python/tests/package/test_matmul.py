@@ -1,5 +1,6 @@
 """Products on the CPU engine, packing for devices that are not there."""
 import dataclasses
+import json
 import re
 from types import SimpleNamespace
 
@@ -383,3 +384,57 @@ def test_shard():
         p.shard(packed, columns, n_first=5)
     with pytest.raises(tilusc.Error, match="packed has"):
         p.shard(packed[1:], columns)
+
+
+TUNING = {"template": "0", "device": "NVIDIA H200", "driver": "13.0", "weights": "u4", "activations": "f16", "scales": "f16",
+          "result": "f16", "group": 128, "zeros": "none", "n": 256, "k": 512, "m": 1, "rows": 64, "warps_n": 2,
+          "warps_k": 2, "stage_k_tiles": 1, "stages": 2, "columns": 1, "tiles": 1, "prearranged_a": 2,
+          "scale_weights": 0, "per_sm": 1, "zeros_by_mma": 0, "register_reallocation": 0, "us": 3.5}
+
+
+@pytest.fixture
+def tunings(tmp_path, monkeypatch):
+    """Plans of a process whose TILUS_TUNINGS names a file of a text that the function takes."""
+    from tilusc import _library, matmul
+
+    def make(text, name="tunings.json"):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        monkeypatch.setenv("TILUS_TUNINGS", str(tmp_path / name) if name else "")
+        _library.tunings.cache_clear()
+        monkeypatch.setattr(matmul, "_handles", _library.Handles(_library.matmul, "tilus_matmul", "tilus_compile_in_child",
+                                                                 more=matmul._handles._more))
+        return Plan
+
+    yield make
+    _library.tunings.cache_clear()
+
+
+def test_tunings(tunings):
+    """The process that packs has them, and the worker's, whose product would else read the weights otherwise."""
+    problem = Problem("u4", 256, 512)
+    w, a = matrices(problem)
+    q, usual = quantize(w, problem), plan(problem, "cpu")
+    tuned = tunings(json.dumps({"tilus-tune": 1, "tunings": [TUNING]}))(problem, "cpu")
+    for device in ("cpu", "h200"):
+        text = Plan(problem, device).describe(1)
+        assert "by the given tunings" in text and "64 x 128" in text and "by the given" not in usual.describe(1)
+    packed = tuned.pack(*q)
+    exact = a.astype(np.float64) @ dequantize(q, problem).T
+    assert np.max(np.abs(tuned.run(a, packed) - exact)) < 4e-3 * np.max(np.abs(exact))
+    with pytest.raises(tilusc.ArgumentError, match="n_tile is 64, the plan's 32"):
+        usual.check(packed)
+    tunings(None, "")       # of one worker, both
+    assert np.max(np.abs(usual.run(a, usual.pack(*q)) - exact)) < 4e-3 * np.max(np.abs(exact))
+
+
+@pytest.mark.parametrize("text, why", [
+    (None, "which cannot be read: No such file"), ("{", "whose tunings: line 1, column"), ("{}", "whose tunings: not tunings"),
+    ('{"tilus-tune": 7, "tunings": []}', "whose tunings: tunings of format 7"),
+    ('{"tilus-tune": 1, "tunings": [{}]}', "whose tunings: tuning 1: \"template\" is missing")])
+def test_wrong_tunings(tunings, text, why):
+    made = tunings(text, "some.json")
+    for _ in range(2):
+        with pytest.raises(tilusc.ArgumentError, match=f"TILUS_TUNINGS is '.*/some.json', {why}"):
+            made(Problem("u4", 64, 256), "cpu")
+    tunings(None, "")(Problem("u4", 64, 256), "cpu")
