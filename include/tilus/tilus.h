@@ -360,7 +360,8 @@ TILUS_API bool tilus_unpack_weights(tilus_diag *diag, const tilus_packing *packi
 
 /* ---- the interpreter ------------------------------------------------ */
 
-/* Memory that a pointer argument gives access to. */
+/* Memory that a pointer argument gives access to. Buffers may overlap: what is written to one
+ * is read from the other, but tilus_interpret finds no races between two of them. */
 typedef struct tilus_buffer {
     void *data;
     size_t size;                /* bytes */

@@ -1,7 +1,7 @@
 /* A run: compiles, lays out memory, runs the blocks, reports the fault.
  *
  * Buffers are copied between guards, so that an access past either end is found, and
- * copied back. */
+ * copied back; those that overlap together. */
 #define _GNU_SOURCE
 #include "cpu/cpu.h"
 
@@ -23,6 +23,13 @@ typedef struct Station {
     Worker *workers;            /* of the blocks of a cluster */
 } Station;
 
+/* Where a buffer lies: at `offset` in the region of its number or, as buffers may overlap, in that
+ * of the first one that has the same span. */
+typedef struct BufferPlace {
+    size_t region, offset;
+    tilus_buffer span;          /* the caller's memory that the region has */
+} BufferPlace;
+
 struct CpuRun {
     Module *module;
     Codegen *cg;
@@ -30,6 +37,7 @@ struct CpuRun {
     Machine machine;
     Station *stations;
     unsigned station_count;
+    const BufferPlace *places;        /* of the launch's buffers */
     ArenaMark launch;           /* of the module's scratch, where a launch's data begins */
 };
 
@@ -86,28 +94,83 @@ void cpu_free(CpuRun *run)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* The strictest alignment that arguments promise of buffer `number`, or that a tensor map
+/* Returns the bytes of buffer `number`, of those that overlap with it, and so on. */
+static tilus_buffer find_span(const CpuLaunch *launch, size_t number)
+{
+    uintptr_t begin = (uintptr_t)launch->buffers[number].data;
+    uintptr_t end = begin + launch->buffers[number].size;
+    for (size_t i = 0; i < launch->buffer_count; i++) {
+        uintptr_t first = (uintptr_t)launch->buffers[i].data;
+        uintptr_t last = first + launch->buffers[i].size;
+        if (first >= end || last <= begin || (first >= begin && last <= end))
+            continue;
+        begin = first < begin ? first : begin;
+        end = last > end ? last : end;
+        i = SIZE_MAX;           /* from the first one again */
+    }
+    return (tilus_buffer){(void *)begin, (size_t)(end - begin)};
+}
+
+/* Finds where buffers lie in regions. */
+static void place_buffers(CpuRun *run, const CpuLaunch *launch)
+{
+    BufferPlace *places = arena_array(&run->module->scratch, BufferPlace, launch->buffer_count);
+    for (size_t i = 0; i < launch->buffer_count; i++) {
+        tilus_buffer span = find_span(launch, i);
+        BufferPlace *p = &places[i];
+        *p = (BufferPlace){.region = 0, .span = span};
+        while (places[p->region].span.data != span.data || places[p->region].span.size != span.size)
+            p->region++;
+        p->offset = (size_t)((uintptr_t)launch->buffers[i].data - (uintptr_t)span.data);
+    }
+    run->places = places;
+}
+
+static size_t argument_align(const CpuLaunch *launch, size_t number)
+{
+    size_t align = (size_t)launch->info->args[number].align;
+    for (size_t i = 0; i < launch->info->map_count; i++)
+        if (launch->info->maps[i].argument == number && align < TILUS_MAP_ALIGN)
+            align = TILUS_MAP_ALIGN;
+    return align > 1 ? align : 1;
+}
+
+/* The strictest alignment that arguments promise of region `number`, or that a tensor map
  * wants, and the name of the first argument; NULL when none points to it. */
-static const char *buffer_name(const CpuLaunch *launch, Arena *arena, size_t number,
+static const char *region_name(const CpuRun *run, const CpuLaunch *launch, size_t number,
                                size_t *align)
 {
     const char *name = NULL;
     *align = 1;
     for (size_t i = 0; i < launch->info->arg_count; i++) {
         const tilus_arg_info *arg = &launch->info->args[i];
-        if (arg->kind != TILUS_ARG_POINTER || launch->args[i].pointer != number)
+        if (arg->kind != TILUS_ARG_POINTER || run->places[launch->args[i].pointer].region != number)
             continue;
-        name = name ? name : arena_printf(arena, "argument %%%s", arg->name);
-        *align = (size_t)arg->align > *align ? (size_t)arg->align : *align;
+        size_t own = argument_align(launch, i);
+        name = name ? name : arena_printf(&run->module->scratch, "argument %%%s", arg->name);
+        *align = own > *align ? own : *align;
     }
-    for (size_t i = 0; i < launch->info->map_count; i++)
-        if (launch->args[launch->info->maps[i].argument].pointer == number &&
-            *align < TILUS_MAP_ALIGN)
-            *align = TILUS_MAP_ALIGN;
     return name;
 }
 
-/* Opens a region for each buffer, and one for the workspace. */
+/* Refuses arguments whose buffers begin inside of others', at places that are not aligned. */
+static bool check_places(const CpuRun *run, const CpuLaunch *launch)
+{
+    for (size_t i = 0; i < launch->info->arg_count; i++) {
+        const tilus_arg_info *arg = &launch->info->args[i];
+        if (arg->kind != TILUS_ARG_POINTER)
+            continue;
+        size_t align = argument_align(launch, i);
+        size_t offset = run->places[launch->args[i].pointer].offset;
+        if (offset % align)
+            return diag_error(run->module->diag, launch->program->loc, "argument %%%s begins %zu "
+                              "bytes inside of another one, which is not aligned to %zu",
+                              arg->name, offset, align);
+    }
+    return true;
+}
+
+/* Opens a region for each buffer, or those that overlap, and one for the workspace. */
 static bool open_regions(CpuRun *run, const CpuLaunch *launch)
 {
     Machine *m = &run->machine;
@@ -117,15 +180,16 @@ static bool open_regions(CpuRun *run, const CpuLaunch *launch)
         return false;
     m->region_count = launch->buffer_count + 1;
     for (size_t i = 0; i < launch->buffer_count; i++) {
-        size_t align, size = launch->buffers[i].size;
-        const char *name = buffer_name(launch, &run->module->scratch, i, &align);
+        size_t align;
+        const tilus_buffer *span = &run->places[i].span;
+        const char *name = region_name(run, launch, i, &align);
         if (!name)
             continue;
         if (launch->offsets && align < TILUS_WORKSPACE_ALIGN)
             align = TILUS_WORKSPACE_ALIGN;
-        if (!guarded_open(&m->regions[i], name, size, align, false))
+        if (!guarded_open(&m->regions[i], name, span->size, align, false))
             return false;
-        memcpy(m->regions[i].data, launch->buffers[i].data, size);
+        memcpy(m->regions[i].data, span->data, span->size);
     }
     Guarded *workspace = &m->regions[launch->buffer_count];
     if (!guarded_open(workspace, "the workspace", launch->workspace_bytes,
@@ -140,8 +204,8 @@ static void copy_back(const CpuRun *run, const CpuLaunch *launch)
 {
     for (size_t i = 0; i < launch->buffer_count; i++)
         if (run->machine.regions[i].base)
-            memcpy(launch->buffers[i].data, run->machine.regions[i].data,
-                   launch->buffers[i].size);
+            memcpy(run->places[i].span.data, run->machine.regions[i].data,
+                   run->places[i].span.size);
 }
 
 /* Makes map `number`, whose numbers the launch's check has approved: pointers among `args`
@@ -174,9 +238,11 @@ static const uint64_t *place_args(CpuRun *run, const CpuLaunch *launch)
         const Type *t = launch->program->args[i]->type;
         tilus_arg arg = launch->args[i];
         args[i] = arg;
-        if (t->kind == TYPE_PTR)
-            args[i].pointer = (uintptr_t)run->machine.regions[arg.pointer].data +
+        if (t->kind == TYPE_PTR) {
+            const BufferPlace *place = &run->places[arg.pointer];
+            args[i].pointer = (uintptr_t)run->machine.regions[place->region].data + place->offset +
                               (launch->offsets ? launch->offsets[i] : 0);
+        }
         words[i] = t->kind == TYPE_PTR        ? args[i].pointer
                    : dtype_is_float(t->dtype) ? dtype_encode(t->dtype, arg.real)
                                               : (uint64_t)arg.integer;
@@ -356,6 +422,9 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
     if (status != TILUS_OK)
         return status;
     arena_reset(&run->module->scratch, run->launch);
+    place_buffers(run, launch);
+    if (!check_places(run, launch))
+        return TILUS_ERROR_ARGUMENT;
     if (!open_regions(run, launch) || !open_stations(run, launch->program))
         return TILUS_ERROR_MEMORY;
     m->args = place_args(run, launch);

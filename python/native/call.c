@@ -64,11 +64,11 @@ static bool passed(PyObject *check, tilus_status status)
 
 /* ---- products -------------------------------------------------------------------- */
 
-/* `types`: of torch's tensors. `samples`: empty tensors of A's type, C's and f32, at C's place.
- * `checked`: a set of the addresses of weights and bias that were found right. `ready`: bytes of
- * workspace by the bits of m - 1. `streams`: address and bytes of the workspace of (device, stream).
- * What those three have once, they keep. `slow`: Python's function, which takes what is left. `n`:
- * C's columns. */
+/* `types`: of torch's tensors. `samples`: empty tensors of A's type, C's, f32 and bytes, at C's
+ * place. `checked`: a dictionary of tuples by the address of weights whose identity was found right,
+ * the first of each a weak reference to their tensor. `ready`: bytes of workspace by the bits of
+ * m - 1. `streams`: address and bytes of the workspace of (device, stream). What those two have once,
+ * they keep. `slow`: Python's function, which takes what is left. `n`: C's columns. */
 #define PRODUCT_HELD(X) \
     X(types) X(samples) X(checked) X(ready) X(streams) X(device) X(stream_of) X(check) X(slow) X(n)
 
@@ -77,11 +77,13 @@ typedef tilus_status RunFunction(tilus_matmul_plan *plan, tilus_stream stream,
 typedef int CapturingFunction(tilus_stream stream, int *status);    /* the driver's */
 
 enum { ROWS_BITS = 64, KNOWN_WEIGHTS = 64 };
-enum { SAMPLE_A, SAMPLE_C, SAMPLE_F32, SAMPLES };
+enum { SAMPLE_A, SAMPLE_C, SAMPLE_F32, SAMPLE_BYTES, SAMPLES };
 
-/* Addresses of weights and of the bias with them, or 0. */
+/* Weights that were found right: the tensor at their address, a weak reference, or NULL. The
+ * address alone would be another tensor's when that one is gone. */
 typedef struct Weights {
-    uint64_t packed, bias;
+    uint64_t address;
+    PyObject *tensor;
 } Weights;
 
 /* The workspace of a stream. */
@@ -96,7 +98,8 @@ typedef struct Product {
     PRODUCT_HELD(DECLARE)
     TensorReader reader;
     ElementType element[SAMPLES];
-    int64_t place, columns, k, most_rows, residual, scaled;   /* the last two: 0 or 1 */
+    int64_t place, columns, k, most_rows, packed_bytes, biases;
+    int64_t residual, scaled, biased;   /* 0 or 1 */
     uintptr_t run, handle, capturing;
     Weights known[KNOWN_WEIGHTS];       /* of `checked`, by their hash */
     int64_t needed[ROWS_BITS];          /* of `ready`, or 0 */
@@ -139,41 +142,6 @@ static bool read_rows(const Product *self, PyObject *a, tilus_matmul_call *call)
     return true;
 }
 
-static bool is_checked(const Product *self, Weights weights)
-{
-    PyObject *key = Py_BuildValue("KK", (unsigned long long)weights.packed,
-                                  (unsigned long long)weights.bias);
-    bool known = key && PySet_Contains(self->checked, key) == 1;
-    Py_XDECREF(key);
-    return known;
-}
-
-/* Returns where weights are remembered, whose addresses differ in few bits. */
-static Weights *place_of(Product *self, Weights weights)
-{
-    enum { ODD = 0x9e3779b1, BITS_LEFT = 58 };      /* for 64 places */
-    uint64_t mixed = (weights.packed ^ weights.bias << 1) * ((uint64_t)ODD << 32 | ODD);
-    return &self->known[mixed >> BITS_LEFT];
-}
-
-/* Takes weights, and the bias with them, that were found right before. */
-static bool read_weights(Product *self, const Operands *t, tilus_matmul_call *call)
-{
-    Weights weights = {0};
-    if (!tensor_read_address(&self->reader, t->packed, &weights.packed) ||
-        (t->bias != Py_None && !tensor_read_address(&self->reader, t->bias, &weights.bias)))
-        return false;
-    Weights *known = place_of(self, weights);
-    if (known->packed != weights.packed || known->bias != weights.bias) {
-        if (!is_checked(self, weights))
-            return false;
-        *known = weights;
-    }
-    call->weights = weights.packed;
-    call->bias = weights.bias;
-    return true;
-}
-
 /* Takes a tensor of `count` elements without gaps where one is wanted, else None. */
 static bool read_added(const Product *self, PyObject *tensor, bool wanted, int sample,
                        int64_t count, uint64_t *out)
@@ -188,20 +156,61 @@ static bool read_added(const Product *self, PyObject *tensor, bool wanted, int s
     return true;
 }
 
-static int bit_length(int64_t value)
-{
-    int bits = 0;
-    for (; value > 0; value >>= 1)
-        bits++;
-    return bits;
-}
-
 /* Returns what a dictionary has at a key, which it gives back, borrowed; NULL: nothing. */
 static PyObject *find(PyObject *dictionary, PyObject *key)
 {
     PyObject *value = key ? PyDict_GetItemWithError(dictionary, key) : NULL;
     Py_XDECREF(key);
     return value;
+}
+
+/* Returns where weights are remembered, whose addresses differ in few bits. */
+static Weights *place_of(Product *self, uint64_t address)
+{
+    enum { ODD = 0x9e3779b1, BITS_LEFT = 58 };      /* for 64 places */
+    uint64_t mixed = address * ((uint64_t)ODD << 32 | ODD);
+    return &self->known[mixed >> BITS_LEFT];
+}
+
+/* Tells whether a weak reference is to `object`. */
+static bool refers_to(PyObject *reference, const PyObject *object)
+{
+    PyObject *now = reference ? PyObject_CallObject(reference, NULL) : NULL;
+    Py_XDECREF(now);
+    return now == object;
+}
+
+/* Tells whether `checked` has a tensor, at an address, and remembers it then. */
+static bool find_checked(Product *self, PyObject *tensor, uint64_t address, Weights *out)
+{
+    PyObject *have = find(self->checked, PyLong_FromUnsignedLongLong(address));
+    PyObject *reference = have ? PyTuple_GetItem(have, 0) : NULL;
+    if (!refers_to(reference, tensor))
+        return false;
+    Py_INCREF(reference);
+    PyObject *before = out->tensor;
+    *out = (Weights){.address = address, .tensor = reference};
+    Py_XDECREF(before);
+    return true;
+}
+
+/* Takes weights whose identity was found right before, and the bias with them. */
+static bool read_weights(Product *self, const Operands *t, tilus_matmul_call *call)
+{
+    if (!read_added(self, t->packed, true, SAMPLE_BYTES, self->packed_bytes, &call->weights) ||
+        !read_added(self, t->bias, self->biased, SAMPLE_C, self->biases, &call->bias))
+        return false;
+    Weights *known = place_of(self, call->weights);
+    return (known->address == call->weights && refers_to(known->tensor, t->packed)) ||
+           find_checked(self, t->packed, call->weights, known);
+}
+
+static int bit_length(int64_t value)
+{
+    int bits = 0;
+    for (; value > 0; value >>= 1)
+        bits++;
+    return bits;
 }
 
 /* Tells how much workspace m rows are prepared for; 0: they are not. */
@@ -340,6 +349,9 @@ static PyObject *product_new(PyTypeObject *type, PyObject *args, PyObject *named
                   read_integer(from, "most_rows", &self->most_rows) &&
                   read_integer(from, "residual", &self->residual) &&
                   read_integer(from, "scaled", &self->scaled) &&
+                  read_integer(from, "biased", &self->biased) &&
+                  read_integer(from, "biases", &self->biases) &&
+                  read_integer(from, "packed_bytes", &self->packed_bytes) &&
                   read_address(from, "run_address", &self->run) &&
                   read_address(from, "capturing_address", &self->capturing) &&
                   read_address(from, "handle", &self->handle) PRODUCT_HELD(READ) &&
@@ -353,6 +365,8 @@ static int product_traverse(PyObject *object, visitproc visit, void *arg)
     Product *self = (Product *)object;
     Py_VISIT(Py_TYPE(object));
     PRODUCT_HELD(VISIT)
+    for (int i = 0; i < KNOWN_WEIGHTS; i++)
+        Py_VISIT(self->known[i].tensor);
     return 0;
 }
 
@@ -360,6 +374,8 @@ static int product_clear(PyObject *object)
 {
     Product *self = (Product *)object;
     PRODUCT_HELD(CLEAR)
+    for (int i = 0; i < KNOWN_WEIGHTS; i++)
+        Py_CLEAR(self->known[i].tensor);
     return 0;
 }
 
@@ -420,10 +436,11 @@ static bool read_pointer(Launch *self, Argument *argument, PyObject *tensor, uin
 
 static bool read_argument(Launch *self, Argument *argument, PyObject *value, tilus_arg *out)
 {
+    int overflow = 0;
     switch (argument->kind) {
     case INTEGER:
-        out->integer = PyLong_CheckExact(value) ? (int64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
-        return PyLong_CheckExact(value);
+        out->integer = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+        return PyLong_CheckExact(value) && !overflow;
     case REAL:
         out->real = PyFloat_CheckExact(value) ? PyFloat_AsDouble(value) : 0;
         return PyFloat_CheckExact(value);

@@ -4,8 +4,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional
 
-from ._library import rt
-from .arrays import describe, fits, is_tensor
+from ._library import rt, tunings
+from .arrays import Array, fits, is_tensor
 from .engines import worker
 from .errors import ArgumentError
 
@@ -19,6 +19,7 @@ def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: A
              norm: Any = None) -> Any:
     from .matmul import MOST_ROWS
     problem = plan.problem
+    check_shape(a)
     m = 1
     for extent in a.shape[:-1]:
         m *= extent
@@ -36,6 +37,9 @@ def multiply_experts(plan: "Plan", a: Any, packed: Any, offsets: Any, ids: Any, 
                      out: Any) -> Any:
     from .matmul import experts_rows
     problem = plan.problem
+    check_shape(a)
+    if ids is not None:
+        check_shape(ids, "ids")
     m, rows, results = experts_rows(problem, a, ids)
     needs_ids = problem.gather or problem.scatter or problem.combine
     sent = {"bias": _bytes("bias", bias, problem.result, problem.experts * problem.n, problem.bias),
@@ -55,16 +59,26 @@ def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out
     if a.shape[-1] != problem.k:
         raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
     out = _empty(a, shape, problem.result) if out is None else out
-    size, count = describe(out).size, 1
+    count = 1
     for extent in shape:
         count *= extent
     sent["a"] = _bytes("a", a, problem.activations, rows * problem.k)
     sent["packed"] = _bytes("packed", packed, "u8", plan.packed_size * (problem.experts or 1))
-    _bytes("out", out, problem.result, count)
+    result = _described("out", out, problem.result, count)
+    if result.readonly:
+        raise ArgumentError("out is a read-only array")
+    plan.check(packed)
     if m:
-        answer = worker.ask("multiply", device=_CPU_MODEL, problem=problem.fields(), m=m, result_size=size, **sent)
-        ctypes.memmove(describe(out).address, answer["result"], size)
+        answer = worker.ask("multiply", device=_CPU_MODEL, tunings=tunings(), problem=problem.fields(), m=m,
+                            result_size=result.size, **sent)
+        ctypes.memmove(result.address, answer["result"], result.size)
     return out
+
+
+def check_shape(value: Any, name: str = "a") -> None:
+    """Refuses what is no array with dimensions."""
+    if not hasattr(value, "shape") or len(value.shape) == 0:
+        raise ArgumentError(f"{name} is {type(value).__name__}, not an array with rows")
 
 
 def _empty(like: Any, shape: tuple, dtype: str) -> Any:
@@ -76,12 +90,28 @@ def _empty(like: Any, shape: tuple, dtype: str) -> Any:
 
 
 def _bytes(name: str, value: Any, dtype: str, count: int, wanted: bool = True) -> Optional[bytes]:
-    """Checks an array and copies it."""
+    """Checks an array, whose elements may lie any distance apart, and copies it."""
     if (value is not None) != wanted:
         raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
     if value is None:
         return None
-    array = describe(value.contiguous() if is_tensor(value) and name != "out" else value)
+    array = _described(name, _gathered(value), dtype, count)
+    return ctypes.string_at(array.address, array.size)
+
+
+def _gathered(value: Any) -> Any:
+    """Returns an array without gaps: itself, or a copy."""
+    if is_tensor(value):
+        return value.contiguous()
+    if hasattr(value, "__array_interface__"):
+        import numpy as np
+        return np.ascontiguousarray(value)
+    return value
+
+
+def _described(name: str, value: Any, dtype: str, count: int) -> Array:
+    from .matmul import described
+    array = described(name, value)
     if array.device is not None or not array.contiguous:
         raise ArgumentError(f"{name} is not contiguous in host memory")
     if not fits(array.dtype, dtype):
@@ -89,4 +119,4 @@ def _bytes(name: str, value: Any, dtype: str, count: int, wanted: bool = True) -
     elements = array.size * 8 // rt().tilus_type_bits(array.dtype.encode())
     if elements != count:
         raise ArgumentError(f"{name} has {elements} elements, not {count}")
-    return ctypes.string_at(array.address, array.size)
+    return array

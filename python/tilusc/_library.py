@@ -1,6 +1,7 @@
 """Loads the libraries, once each, when something first asks for them."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib.machinery
@@ -8,10 +9,10 @@ import importlib.util
 import os
 import threading
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from . import _declarations as c
-from .errors import error_of
+from .errors import ArgumentError, error_of
 
 _SUFFIX = ".so.0.2"
 _HERE = Path(__file__).resolve().parent
@@ -124,13 +125,39 @@ def child_options() -> ctypes.Structure:
     return sized(c.tilus_child_options, cache_directory=encoded(cache_directory()))
 
 
+@functools.lru_cache(maxsize=None)
+def tunings() -> Optional[bytes]:
+    """Reads the file that TILUS_TUNINGS names, which `tilus-tune export` wrote: once, so that all plans of the process
+    have the same. None: it names none."""
+    path = os.environ.get("TILUS_TUNINGS")
+    if not path:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"TILUS_TUNINGS is {path!r}, which cannot be read: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def tunings_named() -> Iterator[None]:
+    """Names the file in what the library says of its text."""
+    try:
+        yield
+    except ArgumentError as error:
+        if not str(error).startswith("tunings: "):
+            raise
+        raise ArgumentError(f"TILUS_TUNINGS is {os.environ.get('TILUS_TUNINGS')!r}, whose {error}",
+                            error.status) from None
+
+
 class Handles:
     """Handles of a library of kernels, one for each runtime, which live as long as the process. Kernels come from the
     directory that the environment variable `directory` names, where it has them, else from a child process, by the
-    function `compiler` of libtilus_rt. Thread safe."""
+    function `compiler` of libtilus_rt. `more` returns other options. Thread safe."""
 
-    def __init__(self, load: Callable[[], ctypes.CDLL], prefix: str, compiler: str, directory: str = "") -> None:
-        self._load, self._prefix, self._compiler, self._directory = load, prefix, compiler, directory
+    def __init__(self, load: Callable[[], ctypes.CDLL], prefix: str, compiler: str, directory: str = "",
+                 more: Callable[[], Dict[str, Any]] = dict) -> None:
+        self._load, self._prefix, self._compiler, self._directory, self._more = load, prefix, compiler, directory, more
         self._lock = threading.Lock()
         self._open: Dict[int, ctypes.c_void_p] = {}
 
@@ -146,8 +173,9 @@ class Handles:
         handle = ctypes.c_void_p()
         options = sized(getattr(c, f"{self._prefix}_options"), directory=encoded(os.environ.get(self._directory)),
                         compile=ctypes.cast(getattr(rt(), self._compiler), ctypes.c_void_p),
-                        compile_data=ctypes.addressof(self._child))
-        check(getattr(self._load(), f"{self._prefix}_open")(runtime, ctypes.byref(options), ctypes.byref(handle)))
+                        compile_data=ctypes.addressof(self._child), **self._more())
+        with tunings_named():
+            check(getattr(self._load(), f"{self._prefix}_open")(runtime, ctypes.byref(options), ctypes.byref(handle)))
         return handle
 
     @functools.cached_property

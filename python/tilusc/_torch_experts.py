@@ -37,8 +37,8 @@ class ExpertsRunner(Runner):
         if out is None:
             out = torch.empty((results, self.n), dtype=self.result, device=self.place)
         _check_added("out", out, True, results * self.n, self)
-        if (packed.data_ptr(), bias.data_ptr() if bias is not None else 0) not in self.checked:
-            self._check_weights(packed, bias)
+        self._check_weights(packed)
+        _check_added("bias", bias, self.problem.bias, self.biases, self)
         _check_added("residual", residual, self.problem.residual, results * self.n, self)
         self._check_list("offsets", offsets, torch.int32, self.problem.experts + 1, True)
         self._check_list("ids", ids, torch.int32, m, self.needs_ids)

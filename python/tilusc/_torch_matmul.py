@@ -4,7 +4,8 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, Set, Tuple
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 import torch
 
@@ -45,6 +46,27 @@ def result_type(name: str) -> torch.dtype:
     return _TORCH[name]
 
 
+class CheckedWeights(Dict[int, Tuple["weakref.ref[torch.Tensor]", "weakref.ref[torch.UntypedStorage]"]]):
+    """By address, the tensors of packed weights whose identity was found right, and their memory: torch gives the
+    address of a tensor that is gone to another one, which is to be looked at anew."""
+
+    MOST = 4096     # that are remembered
+
+    def has_memory(self, packed: torch.Tensor) -> bool:
+        """Tells whether a tensor has the memory of one that was found right, and that is still there: it is a view."""
+        known = self.get(packed.data_ptr())
+        return known is not None and known[1]() is packed.untyped_storage()
+
+    def remember(self, packed: torch.Tensor) -> None:
+        if len(self) >= self.MOST:
+            for address, (_, memory) in list(self.items()):
+                if memory() is None:
+                    self.pop(address, None)
+        if len(self) >= self.MOST:
+            self.clear()
+        self[packed.data_ptr()] = weakref.ref(packed), weakref.ref(packed.untyped_storage())
+
+
 class Runner:
     """Handles and buffers of a plan on a GPU."""
 
@@ -54,11 +76,11 @@ class Runner:
         self.place = torch.device("cuda", plan.device)
         self.k, self.n = problem.k, problem.columns     # of A and of C
         self.activations, self.result = _TORCH[problem.activations], _TORCH[problem.result]
-        self.plain, self.scaled = not problem.residual, problem.has_a_scales
+        self.plain, self.scaled, self.unbiased = not problem.residual, problem.has_a_scales, not problem.bias
         self.normed = problem.prologue == "rms_norm"
         self.packed_bytes, self.biases = plan.packed_size, problem.n
         self.run = plan._native.tilus_matmul_run
-        self.checked: Set[Tuple[int, int]] = set()      # addresses of weights and bias that were found right
+        self.checked = CheckedWeights()
         self.product: Callable[..., torch.Tensor] = self.multiply
 
     def function(self) -> Callable[..., torch.Tensor]:
@@ -87,10 +109,8 @@ class Runner:
                 not out.is_contiguous():
             raise ArgumentError(f"out is {list(out.shape)} of {out.dtype} on {out.device}, not {[m, self.n]} of"
                                 f" {self.result} on {self.place}, without gaps")
-        weights = packed.data_ptr()
-        added = bias.data_ptr() if bias is not None else 0
-        if (weights, added) not in self.checked:
-            self._check_weights(packed, bias)
+        weights = self._check_weights(packed)
+        added = 0 if bias is None and self.unbiased else self._check_bias(bias)
         more = 0 if residual is None and self.plain else self._check_residual(residual, m)
         scales = 0 if a_scales is None and not self.scaled else self._check_a_scales(a_scales, m)
         factors = 0 if norm is None and not self.normed else self._check_norm(norm)
@@ -133,17 +153,24 @@ class Runner:
         self.plan.prepare(m)
         return self.plan._ready[(m - 1).bit_length()]
 
-    def _check_weights(self, packed: torch.Tensor, bias: Optional[torch.Tensor]) -> None:
-        """Refuses weights of another size, place or form, which would make wrong numbers. Waits for their identity at
-        their first product, but not in a capture."""
+    def _check_weights(self, packed: torch.Tensor) -> int:
+        """Refuses weights of another size, place or form, which would make wrong numbers, and returns their address.
+        Waits for their identity at their first product, but not in a capture."""
         if packed.dtype is not torch.uint8 or packed.numel() != self.packed_bytes or not packed.is_contiguous() or \
                 packed.get_device() != self.device:
             raise ArgumentError(f"packed is {packed.numel()} elements of {packed.dtype} on {packed.device}, not"
                                 f" {self.packed_bytes} bytes on {self.place}")
+        address = packed.data_ptr()
+        known = self.checked.get(address)
+        if (known is None or known[0]() is not packed) and not is_capturing():
+            if not self.checked.has_memory(packed):
+                self.plan.check(packed)
+            self.checked.remember(packed)
+        return address
+
+    def _check_bias(self, bias: Optional[torch.Tensor]) -> int:
         _check_added("bias", bias, self.problem.bias, self.biases, self)
-        if not is_capturing():
-            self.plan.check(packed)
-            self.checked.add((packed.data_ptr(), 0 if bias is None else bias.data_ptr()))
+        return bias.data_ptr()
 
     def _check_a_scales(self, scales: Optional[torch.Tensor], m: int) -> int:
         if (scales is not None) != self.scaled:
@@ -173,11 +200,12 @@ class _Native:
 
     def __init__(self, runner: Runner) -> None:
         self.n, self.k, self.most_rows, self.device = runner.n, runner.k, MOST_ROWS, runner.device
-        self.residual, self.scaled = not runner.plain, runner.scaled
+        self.residual, self.scaled, self.biased = not runner.plain, runner.scaled, not runner.unbiased
+        self.packed_bytes, self.biases = runner.packed_bytes, runner.biases
         self.handle, self.run_address = runner.handle, address_of(runner.run)
         self.types = torch.Tensor, torch.nn.Parameter
         self.samples = tuple(torch.empty(0, dtype=dtype, device=runner.place)
-                             for dtype in (runner.activations, runner.result, torch.float32))
+                             for dtype in (runner.activations, runner.result, torch.float32, torch.uint8))
         self.checked, self.ready, self.streams = runner.checked, runner.plan._ready, streams
         self.stream_of, self.check, self.slow = _stream_of, check, runner.multiply
         self.capturing_address = address_of(cuda().cuStreamIsCapturing)

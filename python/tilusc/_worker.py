@@ -85,34 +85,37 @@ def signature(request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def run(request: Dict[str, Any]) -> Dict[str, Any]:
-    """Runs a program on the arrays of the request; returns them as they are then, and what it printed."""
+    """Runs a program on the blocks of the request; returns those that it changed, and what it printed."""
     with Module(request) as module:
         on_cpu = request["engine"] == "cpu"
         module.run_passes(None if on_cpu else b"infer-layouts", request["target"] if on_cpu else None)
         name = module.program(request["program"])
-        arrays, args = _arguments(request["args"])
-        buffers = (c.tilus_buffer * len(arrays))(*((ctypes.addressof(a), len(a) - 1) for a in arrays))
+        blocks = [ctypes.create_string_buffer(data, len(data) + 1) for data in request["blocks"]]
+        buffers, args = _arguments(request["args"], blocks)
         printed: List[bytes] = []
         write = _WRITE(lambda _, text, length: printed.append(ctypes.string_at(text, length)))
         function = _run_on_cpu if on_cpu else _interpret
         status = function(request, module.module, name, args, buffers, ctypes.cast(write, ctypes.c_void_p))
         if status:
             raise module.failure(status_name(status), "run")
-        return {"arrays": [a.raw[:-1] for a in arrays], "printed": b"".join(printed).decode(errors="replace"),
-                "messages": module.messages()}
+        after = [block.raw[:-1] for block in blocks]
+        return {"blocks": [None if data == before else data for data, before in zip(after, request["blocks"])],
+                "printed": b"".join(printed).decode(errors="replace"), "messages": module.messages()}
 
 
-def _arguments(values: List[Tuple[str, Any]]) -> Tuple[List[ctypes.Array], ctypes.Array]:
-    arrays, args = [], (c.tilus_arg * max(1, len(values)))()
+def _arguments(values: List[Tuple[str, Any]], blocks: List[ctypes.Array]) -> Tuple[ctypes.Array, ctypes.Array]:
+    """Makes the buffers, one for each place in a block that a pointer has, and the arguments."""
+    places: Dict[Tuple[int, int, int], int] = {}
+    args = (c.tilus_arg * max(1, len(values)))()
     for arg, (kind, value) in zip(args, values):
         if kind == "pointer":
-            arg.pointer = len(arrays)
-            arrays.append(ctypes.create_string_buffer(value, len(value) + 1))
+            arg.pointer = places.setdefault(value, len(places))
         elif kind == "integer":
             arg.integer = value
         else:
             arg.real = value
-    return arrays, args
+    buffers = ((ctypes.addressof(blocks[number]) + first, size) for number, first, size in places)
+    return (c.tilus_buffer * len(places))(*buffers), args
 
 
 def _interpret(request, module, name, args, buffers, write) -> int:
@@ -133,7 +136,7 @@ def _run_on_cpu(request, module, name, args, buffers, write) -> int:
 class Products:
     """The matmul library on a software device whose launches the CPU engine runs."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, tunings: Optional[bytes]) -> None:
         described = c.tilus_device_description.from_buffer_copy(
             (ctypes.c_char * ctypes.sizeof(c.tilus_device_description)).from_address(
                 rt().tilus_find_device(device.encode())))
@@ -142,7 +145,8 @@ class Products:
         self.rt, self.library, message = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.create_string_buffer(512)
         check(rt().tilus_rt_open(ctypes.byref(options), ctypes.byref(self.rt), message, 512), message)
         compile_ = ctypes.cast(compiler().tilus_matmul_compile, ctypes.c_void_p)
-        options = sized(c.tilus_matmul_options, compile=compile_, compile_data=compiler().tilus_cache_open(None))
+        options = sized(c.tilus_matmul_options, compile=compile_, compile_data=compiler().tilus_cache_open(None),
+                        tunings=tunings)
         check(matmul().tilus_matmul_open(self.rt, ctypes.byref(options), ctypes.byref(self.library)))
 
     def upload(self, data: Optional[bytes]) -> int:
@@ -187,14 +191,14 @@ class Products:
                 self.release(address)
 
 
-_products: Dict[str, Products] = {}
+_products: Dict[Tuple[str, Optional[bytes]], Products] = {}
 
 
 def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
-    device = request["device"]
-    if device not in _products:
-        _products[device] = Products(device)
-    return {"result": _products[device].multiply(request)}
+    key = request["device"], request["tunings"]     # those of the process that packed the weights
+    if key not in _products:
+        _products[key] = Products(*key)
+    return {"result": _products[key].multiply(request)}
 
 
 def describe(_: Dict[str, Any]) -> Dict[str, Any]:

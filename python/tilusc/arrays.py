@@ -21,6 +21,7 @@ class Array(NamedTuple):
     device: Optional[int]       # of CUDA; None: host memory
     contiguous: bool            # row-major, without gaps
     owner: Any                  # keeps the memory
+    readonly: bool = False
 
 
 _NUMPY = {"f2": "f16", "f4": "f32", "f8": "f64", "b1": "u8",
@@ -84,8 +85,9 @@ def _of_interface(value: Any, interface: Dict[str, Any], device: Optional[int]) 
         raise ArgumentError(f"arrays of {name or interface['typestr']} have no type here")
     size = int(interface["typestr"][2:])
     strides, shape = interface.get("strides"), interface["shape"]
-    return Array(interface["data"][0], _bytes(shape, size), dtype, device,
-                 strides is None or strides == _row_major(shape, size), value)
+    address, readonly = interface["data"]
+    return Array(address, _bytes(shape, size), dtype, device, strides is None or strides == _row_major(shape, size),
+                 value, bool(readonly))
 
 
 def _bytes(shape: Tuple[int, ...], size: int) -> int:
@@ -111,16 +113,39 @@ class _DLTensor(ctypes.Structure):
                 ("byte_offset", ctypes.c_uint64)]
 
 
+class _DLVersioned(ctypes.Structure):
+    """The beginning of DLManagedTensorVersioned, of DLPack 1.0."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _DLTensor)]
+
+
 _HOST, _CUDA, _CUDA_HOST, _MANAGED = 1, 2, 3, 13
+_READ_ONLY = 1      # a flag
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _capsule_of(value: Any, **options: Any) -> Any:
+    """Asks for DLPack 1, which says what is read-only, or for the older one where that is not known."""
+    try:
+        return value.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:
+        return value.__dlpack__(**options)
 
 
 def _of_dlpack(value: Any) -> Array:
     """Reads the capsule, which frees the tensor with itself: it is not marked as taken over."""
     kind, _ = value.__dlpack_device__()
-    capsule = value.__dlpack__(stream=1) if kind in (_CUDA, _MANAGED) else value.__dlpack__()
-    tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
+    capsule = _capsule_of(value, stream=1) if kind in (_CUDA, _MANAGED) else _capsule_of(value)
+    readonly = False
+    if _is_valid(capsule, b"dltensor_versioned"):
+        versioned = _DLVersioned.from_address(_get_pointer(capsule, b"dltensor_versioned"))
+        tensor, readonly = versioned.tensor, bool(versioned.flags & _READ_ONLY)
+    else:
+        tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
     dtype = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if dtype is None:
         raise ArgumentError(f"DLPack's type of code {tensor.code} with {tensor.bits} bits has no type here")
@@ -131,7 +156,7 @@ def _of_dlpack(value: Any) -> Array:
     strides = tuple(s * size for s in tensor.strides[:tensor.ndim]) if tensor.strides else None
     device = tensor.device_id if tensor.device_type in (_CUDA, _MANAGED) else None
     return Array(tensor.data + tensor.byte_offset, _bytes(shape, size), dtype, device,
-                 strides is None or strides == _row_major(shape, size), (value, capsule))
+                 strides is None or strides == _row_major(shape, size), (value, capsule), readonly)
 
 
 # ---- types ------------------------------------------------------------------------

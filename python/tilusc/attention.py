@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 from . import _declarations as c
 from . import _library as library
 from ._library import check, rt, sized, take_text
-from ._problem import ProblemText
+from ._problem import ProblemText, filled
 from .errors import ArgumentError
 from .runtime import driver, software
 
@@ -67,14 +67,15 @@ class Problem(ProblemText):
     gradients: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, known in (("kind", _KINDS), ("mask", _MASKS)):
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
 
     def struct(self) -> ctypes.Structure:
         fields = {**dataclasses.asdict(self), "kind": _KINDS[self.kind], "mask": _MASKS[self.mask]}
-        return sized(c.tilus_attention_problem, **{name: v.encode() or None if isinstance(v, str) else v
-                                                   for name, v in fields.items()})
+        return filled(c.tilus_attention_problem, {name: v.encode() or None if isinstance(v, str) else v
+                                                  for name, v in fields.items()})
 
 
 def code_bits(problem: Problem) -> int:

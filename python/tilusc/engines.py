@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from ._library import folder
 from .compiler import failure, warn_of
@@ -94,10 +94,12 @@ def signature(source: Source) -> Dict[str, Any]:
     return worker.ask("signature", **describe_source(source))
 
 
-def run(source: Source, engine: str, args: list, target: str, check_races: bool) -> list:
-    """Runs a program; returns the bytes of its arrays afterwards. What it prints goes to standard output."""
-    answer = worker.ask("run", engine=engine, args=args, target=target, check_races=check_races,
+def run(source: Source, engine: str, args: list, blocks: List[bytes], target: str,
+        check_races: bool) -> List[Optional[bytes]]:
+    """Runs a program; a pointer among `args` is a place in one of the blocks: its number, the first byte, bytes.
+    Returns the blocks' bytes afterwards, or None for one that is as it was. What it prints goes to standard output."""
+    answer = worker.ask("run", engine=engine, args=args, blocks=blocks, target=target, check_races=check_races,
                         **describe_source(source))
     sys.stdout.write(answer["printed"])
     warn_of(answer["messages"])
-    return answer["arrays"]
+    return answer["blocks"]

@@ -6,12 +6,14 @@ import functools
 import numbers
 import os
 import struct
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
 from . import _declarations as c
 from . import engines
+from ._host_memory import HostMemory
 from ._library import address_of, call_module, check, rt, target_for
 from .arrays import Array, describe, fits, is_tensor, torch_module, torch_types
 from .compiler import artefact_target, compile_source
@@ -22,6 +24,8 @@ from .source import Source, make_source
 
 _ENGINES = ("gpu", "cpu", "interp")
 _MASK = (1 << 64) - 1
+_HALF = 1 << 63
+_MOST_REAL = int(sys.float_info.max)
 _SPECIAL_STREAMS = 2    # 0 .. 2 are the driver's, of the current context
 
 
@@ -122,11 +126,22 @@ class Kernel:
             args = self._place(args, named)
         if self._quick is not None and self._quick.launch(args, stream):
             return
-        arrays = [value if type(value) in (int, float) else _describe(value) for value in args]
+        arrays = [value if type(value) in (int, float) else self._describe(i, value) for i, value in enumerate(args)]
         if self._runs_on_host(arrays):
             self._run_on_host(arrays)
         else:
             self._launch(arrays, stream)
+
+    def _describe(self, number: int, value: Any) -> Any:
+        try:
+            return _describe(value)
+        except ArgumentError as error:
+            if number >= len(self.arguments):
+                raise
+            argument = self.arguments[number]
+            if argument.kind == "pointer":
+                raise ArgumentError(f"argument {argument.name}: {error}") from None
+            raise ArgumentError(f"argument {argument.name} is {value!r}; the program takes {_kind(argument)}") from None
 
     # ---- a GPU ----
 
@@ -161,11 +176,13 @@ class Kernel:
         if self.source is None:
             raise ArgumentError("an artefact runs on a GPU; tilusc.jit(text) makes a kernel for the engines, too")
         _check_count(values, self.arguments)
-        arrays = [v for v in values if isinstance(v, Array)]
-        sent = [_host_value(a, v) for a, v in zip(self.arguments, values)]
-        results = engines.run(self.source, self.engine or "cpu", sent, self.target or "sm_90a", self.check_races)
-        for array, data in zip(arrays, results):
-            ctypes.memmove(array.address, data, array.size)
+        for argument, value in zip(self.arguments, values):
+            _check_host_value(argument, value)
+        memory = HostMemory([(a.name, v) for a, v in zip(self.arguments, values) if isinstance(v, Array)])
+        places = iter(memory.places)
+        sent = [(a.kind, next(places) if isinstance(v, Array) else v) for a, v in zip(self.arguments, values)]
+        memory.take(engines.run(self.source, self.engine or "cpu", sent, [block.data for block in memory.blocks],
+                                self.target or "sm_90a", self.check_races))
 
     def _place(self, args: Tuple[Any, ...], named: Dict[str, Any]) -> Tuple[Any, ...]:
         names = [a.name for a in self.arguments]
@@ -199,7 +216,7 @@ class _Quick:
             return False
         for value, kind in zip(args, self.kinds):
             if kind == "integer":
-                if type(value) is not int:
+                if type(value) is not int or not -_HALF <= value < _HALF:
                     return False
                 words.append(value & _MASK)
             elif kind == "real":
@@ -259,11 +276,19 @@ def _check_array(argument: Argument, array: Array) -> None:
         raise ArgumentError(f"argument {argument.name} is not contiguous")
 
 
+def _kind(argument: Argument) -> str:
+    return f"{'an integer' if argument.kind == 'integer' else 'a number'} of {argument.dtype}"
+
+
 def _check_scalar(argument: Argument, value: Any) -> None:
     if isinstance(value, Array):
-        raise ArgumentError(f"argument {argument.name} is an array; the program takes a number of {argument.dtype}")
+        raise ArgumentError(f"argument {argument.name} is an array; the program takes {_kind(argument)}")
     if argument.kind == "integer" and not isinstance(value, int):
-        raise ArgumentError(f"argument {argument.name} is {value}; the program takes an integer of {argument.dtype}")
+        raise ArgumentError(f"argument {argument.name} is {value}; the program takes {_kind(argument)}")
+    if argument.kind == "integer" and not -_HALF <= value < _HALF:
+        raise ArgumentError(f"argument {argument.name} = {value} does not fit in {argument.dtype}")
+    if argument.kind == "real" and isinstance(value, int) and not -_MOST_REAL <= value <= _MOST_REAL:
+        raise ArgumentError(f"argument {argument.name} is an integer beyond f64; the program takes {_kind(argument)}")
 
 
 def _word(argument: Argument, value: Any, device: int) -> int:
@@ -274,6 +299,8 @@ def _word(argument: Argument, value: Any, device: int) -> int:
             return value.address
         if isinstance(value, float):
             raise ArgumentError(f"argument {argument.name} is {value}; the program takes an array of {argument.dtype}")
+        if not 0 <= value <= _MASK:
+            raise ArgumentError(f"argument {argument.name} = {value} is no address")
         return value
     _check_scalar(argument, value)
     if argument.kind == "integer":
@@ -285,14 +312,15 @@ def _bits(value: float) -> int:
     return struct.unpack("<Q", struct.pack("<d", value))[0]
 
 
-def _host_value(argument: Argument, value: Any) -> Tuple[str, Any]:
+def _check_host_value(argument: Argument, value: Any) -> None:
     if argument.kind != "pointer":
         _check_scalar(argument, value)
-        return argument.kind, value
-    if not isinstance(value, Array):
+    elif isinstance(value, Array):
+        _check_array(argument, value)
+        if value.device is not None:
+            raise ArgumentError(f"argument {argument.name} is on cuda:{value.device}, not in host memory")
+    else:
         raise ArgumentError(f"argument {argument.name} is a number; an engine takes an array of {argument.dtype}")
-    _check_array(argument, value)
-    return "pointer", ctypes.string_at(value.address, value.size)
 
 
 # ---- the functions ------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import _declarations as c
 from . import _library as library
 from ._library import check, rt, sized, take_text
-from ._problem import ProblemText
+from ._problem import ProblemText, filled
 from .arrays import Array, describe, is_tensor
 from .errors import ArgumentError
 from .runtime import current_device, driver, software
@@ -82,6 +82,7 @@ class Problem(ProblemText):
     gated: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, known in (("zeros", _ZEROS), ("function", _FUNCTIONS), ("prologue", _PROLOGUES)):
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(known)}")
@@ -117,8 +118,8 @@ class Problem(ProblemText):
                 "product": self.product or None, "prologue": _PROLOGUES[self.prologue]}
 
     def struct(self) -> ctypes.Structure:
-        return sized(c.tilus_matmul_problem,
-                     **{name: v.encode() if isinstance(v, str) else v for name, v in self.fields().items()})
+        return filled(c.tilus_matmul_problem,
+                      {name: v.encode() if isinstance(v, str) else v for name, v in self.fields().items()})
 
 
 # ---- quantizing --------------------------------------------------------------------
@@ -159,10 +160,17 @@ def quantize(values: Any, problem: Problem, *, range: str = "minmax", clip_steps
     return Quantized(codes, scales, zeros)
 
 
+def described(name: str, value: Any) -> Array:
+    try:
+        return describe(value)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}") from None
+
+
 def _host_matrix(values: Any, name: str, shape: Tuple[int, int]) -> Array:
+    given = described(name, values)
     if tuple(values.shape) != shape:
         raise ArgumentError(f"{name} have the shape {list(values.shape)}, not {list(shape)}")
-    given = describe(values)
     if given.device is not None or not given.contiguous:
         raise ArgumentError(f"{name} are not contiguous in host memory")
     return given._replace(dtype="bf16") if given.dtype == "u16" else given
@@ -182,7 +190,8 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
 
 # ---- plans -------------------------------------------------------------------------
 
-_handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child")
+_handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child",
+                           more=lambda: {"tunings": library.tunings()})
 
 
 class Plan:
@@ -192,6 +201,9 @@ class Plan:
     a device that need not be there ("h200", tilus_find_device), for which weights can be packed."""
 
     def __init__(self, problem: Problem, device: Union[int, str]) -> None:
+        if not isinstance(problem, Problem) or isinstance(device, bool) or not isinstance(device, (int, str)):
+            raise ArgumentError(f"a plan takes a Problem, or its text, and the number or name of a device, not"
+                                f" {problem!r} and {device!r}")
         self.problem, self.device = problem, device
         self._native, self.handle = library.matmul(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(_CPU_MODEL if device == "cpu" else device)
@@ -257,7 +269,7 @@ class Plan:
         return packed
 
     def _given(self, name: str, value: Any) -> Array:
-        array = describe(value)
+        array = described(name, value)
         if not array.contiguous:
             raise ArgumentError(f"{name} are not contiguous")
         expected = {"codes": library.rt().tilus_packed_bytes(self.problem.weights.encode(),
@@ -296,7 +308,7 @@ class Plan:
             import torch
             cut = self.shard(packed.detach().cpu().numpy(), part, n_first, k_first)
             return torch.from_numpy(cut).to(packed.device)
-        given = describe(packed)
+        given = described("packed", packed)
         if given.size != self.packed_size or given.device is not None or not given.contiguous:
             raise ArgumentError(f"packed has {given.size} bytes, not {self.packed_size} in host memory without gaps")
         out = np.empty(part.packed_size, np.uint8)
@@ -314,7 +326,7 @@ class Plan:
             size = packed.numel() // count
             tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
-            array = describe(packed)
+            array = described("packed", packed)
             size = array.size // count
             packed = np.frombuffer((ctypes.c_char * array.size).from_address(array.address), np.uint8)
             tails = packed[:size * count].reshape(count, size)[:, -c.TILUS_MATMUL_IDENTITY:]
@@ -338,12 +350,27 @@ class Plan:
         if self.problem.experts:
             if a_scales is not None or norm is not None:
                 raise ArgumentError("a_scales or norm are given, but the problem has experts")
-            return self._multiply_experts(a, packed, offsets, ids, route, bias, residual, out)
+            try:
+                return self._multiply_experts(a, packed, offsets, ids, route, bias, residual, out)
+            except AttributeError:
+                self._check_arrays(a=a, packed=packed, offsets=offsets, ids=ids, route=route, bias=bias,
+                                   residual=residual, out=out)
+                raise
         if offsets is not None or ids is not None or route is not None:
             raise ArgumentError("offsets, ids or route are given, but the problem has no experts")
-        if norm is not None:
-            return self._multiply(a, packed, bias, residual, out, a_scales, norm)
-        return self._multiply(a, packed, bias, residual, out, a_scales)
+        try:
+            if norm is not None:
+                return self._multiply(a, packed, bias, residual, out, a_scales, norm)
+            return self._multiply(a, packed, bias, residual, out, a_scales)
+        except AttributeError:
+            self._check_arrays(a=a, packed=packed, bias=bias, residual=residual, out=out, a_scales=a_scales, norm=norm)
+            raise
+
+    def _check_arrays(self, **given: Any) -> None:
+        """Raises where something is not an array that the plan's products take."""
+        for name, value in given.items():
+            if value is not None and not is_tensor(value) and isinstance(self.device, int):
+                raise ArgumentError(f"{name} is {type(value).__name__}, not a torch tensor on cuda:{self.device}")
 
     @functools.cached_property
     def _multiply(self) -> Callable[..., Any]:
@@ -384,4 +411,8 @@ def plan(problem: Union[Problem, str], device: Union[int, str, None] = None) -> 
     the current GPU, or "cpu" where there is none. Takes tens of milliseconds the first time."""
     if isinstance(problem, str):
         problem = Problem.parse(problem)
-    return _plan(problem, default_device() if device is None else device)
+    device = default_device() if device is None else device
+    try:
+        return _plan(problem, device)
+    except TypeError:       # of what cannot be a key, which is not a problem or not a device
+        return Plan(problem, device)

@@ -9,6 +9,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 
 from . import _declarations as c
 from ._library import check, rt, sized
+from .errors import ArgumentError
 
 
 class Device(NamedTuple):
@@ -36,7 +37,7 @@ def software(device: str) -> ctypes.c_void_p:
         while rt().tilus_known_device(len(names)):
             names.append(ctypes.cast(rt().tilus_known_device(len(names)),
                                      ctypes.POINTER(c.tilus_device_description)).contents.key.decode())
-        raise ValueError(f"device {device!r} is none of {', '.join(names)}")
+        raise ArgumentError(f"device {device!r} is none of {', '.join(names)}")
     return _open(sized(c.tilus_rt_options, devices=described, device_count=1))
 
 

@@ -571,6 +571,55 @@ static void test_run(void **state)
     assert_int_equal(run_square(&unknown, data, sizeof data), TILUS_ERROR_PROGRAM);
 }
 
+static const char shift_text[] =
+    "tilus 1\n"
+    "program @shift<1>(%x: ptr<i32> {align = 8}, %y: ptr<i32>, %z: ptr<i32>) warps(1) {\n"
+    "  %gx = view_global %x : i32[32]\n"
+    "  %gy = view_global %y : i32[32]\n"
+    "  %gz = view_global %z : i32[32]\n"
+    "  %v = load_global %gx[0] : i32[32] @ spatial(32)\n"
+    "  synchronize\n"
+    "  store_global %v, %gy[0]\n"
+    "  synchronize\n"
+    "  %w = load_global %gx[0] : i32[32] @ spatial(32)\n"
+    "  store_global %w, %gz[0]\n"
+    "}\n";
+
+static tilus_status run_shift(int32_t *x, int32_t *y, int32_t *z)
+{
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80"};
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "shift", shift_text, strlen(shift_text), 1, NULL, 0);
+    assert_non_null(m);
+    const tilus_arg args[] = {{.pointer = 1}, {.pointer = 0}, {.pointer = 3}};
+    const tilus_buffer buffers[] = {{y, 128}, {x, 128}, {x, 0}, {z, 128}};
+    tilus_status status = tilus_run_on_cpu(m, "shift", args, 3, buffers, 4, &options, NULL);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    return status;
+}
+
+/* What is written to y is read from x where they overlap; z has it in the end. */
+static void test_overlap(void **state)
+{
+    (void)state;
+    int32_t data[128];
+    static const int y_at[] = {0, 2, 16, 31, 32};
+    for (size_t c = 0; c < sizeof y_at / sizeof *y_at; c++) {
+        for (int32_t i = 0; i < 128; i++)
+            data[i] = i;
+        int at = y_at[c];
+        assert_int_equal(run_shift(data, data + at, data + 80), TILUS_OK);
+        for (int32_t i = 0; i < 32; i++) {
+            assert_int_equal(data[at + i], i);
+            assert_int_equal(data[80 + i], i < at ? i : i - at);
+        }
+    }
+    assert_int_equal(run_shift(data + 2, data, data + 80), TILUS_OK);
+    assert_int_equal(run_shift(data + 1, data + 40, data + 80), TILUS_OK);
+    assert_int_equal(run_shift(data + 1, data, data + 80), TILUS_ERROR_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,7 +630,7 @@ int main(void)
         cmocka_unit_test(test_mbarrier_faults),
         cmocka_unit_test(test_copy_is_late), cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_slack),
-        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_run),      cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

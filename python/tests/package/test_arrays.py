@@ -51,6 +51,27 @@ def test_dlpack_array_is_changed():
     assert np.array_equal(y, 2 * x)
 
 
+def test_read_only_arrays_are_known():
+    array = np.zeros(4, np.float32)
+    assert not describe(array).readonly and not describe(Dlpack(array)).readonly
+    array.flags.writeable = False
+    assert describe(array).readonly
+    try:
+        array.__dlpack__(max_version=(1, 0))
+    except (TypeError, BufferError):
+        pytest.skip("NumPy before 2.1 has no DLPack of read-only arrays")
+    assert describe(Dlpack(array)).readonly
+
+
+def test_older_dlpack():
+    class Older(Dlpack):
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__()
+
+    array = np.zeros((3, 4), np.float32)
+    assert describe(Older(array))[:5] == describe(array)[:5]
+
+
 def test_cuda_interface_is_on_a_gpu():
     array = np.zeros(4, np.float32)
     assert describe(Cuda(array)).device == 0

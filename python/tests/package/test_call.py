@@ -82,7 +82,12 @@ def share(value):
 # Types of tensors that a reader knows, two of them: those read by methods, and by the table.
 BY_METHODS, BY_TABLE = (Tensor, bytes), (Shared, bytes)
 EACH_WAY = pytest.mark.parametrize("types", [BY_METHODS, BY_TABLE])
-SAMPLES = tuple(Tensor((0,), dtype, 16) for dtype in ("f16", "f16", "f32"))
+SAMPLES = tuple(Tensor((0,), dtype, 16) for dtype in ("f16", "f16", "f32", "u8"))
+PACKED = 9      # bytes
+
+
+def packed_at(address, own=lambda value: value):
+    return own(Tensor((PACKED,), "u8", address))
 
 
 def fail(status):
@@ -95,11 +100,13 @@ class Products:
     def __init__(self, types=BY_METHODS, **changes):
         self.calls, self.left, self.status, self.capturing = [], [], 0, (0, 0)
         self.own = share if types is BY_TABLE else lambda value: value
+        self.packed = packed_at(0x2000, self.own)
         self._status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))(self._asked)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._ran)
         self.state = SimpleNamespace(**{**dict(
-            device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, types=types,
-            samples=tuple(map(self.own, SAMPLES)), checked={(0x2000, 0)}, ready={0: 16, 2: 4096}, check=fail,
+            device=DEVICE, n=N, k=K, most_rows=65536, residual=False, scaled=False, biased=False, packed_bytes=PACKED,
+            biases=N, types=types, samples=tuple(map(self.own, SAMPLES)),
+            checked={0x2000: (weakref.ref(self.packed), None)}, ready={0: 16, 2: 4096}, check=fail,
             streams={(DEVICE, STREAM): (0xa000, 4096)}, stream_of=lambda device: STREAM, handle=0x55,
             capturing_address=ctypes.cast(self._status, ctypes.c_void_p).value, run_address=ctypes.cast(self._run, ctypes.c_void_p).value,
             slow=self._slow), **changes})
@@ -121,7 +128,7 @@ class Products:
         return "slow"
 
     def __call__(self, a=None, packed=None, bias=None, residual=None, out=None, *scales):
-        a, packed = Tensor((M, K)) if a is None else a, Tensor((9,), address=0x2000) if packed is None else packed
+        a, packed = Tensor((M, K)) if a is None else a, self.packed if packed is None else packed
         return self.product(*map(self.own, (a, packed, bias, residual, out, *scales)))
 
 
@@ -146,7 +153,7 @@ def test_result_is_made(types):
 
 @EACH_WAY
 def test_bias_residual_and_scales(types):
-    products = Products(types, residual=True, scaled=True, checked={(0x2000, 0x2100)})
+    products = Products(types, residual=True, scaled=True, biased=True)
     products(None, None, Tensor((N,), address=0x2100), Tensor((M, N), address=0x4000), None,
              Tensor((M,), "f32", address=0x5000))
     call = products.calls[0][2]
@@ -158,7 +165,7 @@ def test_bias_residual_and_scales(types):
     dict(a=Tensor((M, K), "f32")), dict(a=Tensor((M, K), device=0)), dict(a=Tensor((M, K + 1))), dict(a=Tensor((0, K))),
     dict(a=Tensor((65537, K))), dict(a=Tensor((M, K), stride=(1, M))), dict(a=Tensor((1, M, K))), dict(a=5),
     dict(a=Tensor((5, K))),                                             # rows that nothing is prepared for
-    dict(packed=Tensor((9,), address=0x2200)), dict(packed="x"), dict(bias=Tensor((N,))), dict(residual=Tensor((M, N))),
+    dict(packed=packed_at(0x2200)), dict(packed=packed_at(0x2000)), dict(packed="x"), dict(bias=Tensor((N,))), dict(residual=Tensor((M, N))),
     dict(out=Tensor((M, N + 1))), dict(out=Tensor((M, N), "f32")), dict(out=Tensor((M, N), device=0)),
     dict(out=Tensor((M, N), stride=(N + 1, 1))), dict(out=Tensor((M * N,)))])
 @EACH_WAY
@@ -169,11 +176,54 @@ def test_what_differs_is_left_to_python(wrong, types):
 
 
 @pytest.mark.parametrize("change", [
-    dict(checked=set()), dict(ready={}), dict(streams={}), dict(streams={(DEVICE, STREAM): (0xa000, 4095)}),
-    dict(residual=True), dict(scaled=True), dict(stream_of=fail)])
+    dict(checked={}), dict(ready={}), dict(streams={}), dict(streams={(DEVICE, STREAM): (0xa000, 4095)}),
+    dict(residual=True), dict(scaled=True), dict(biased=True), dict(packed_bytes=PACKED + 1), dict(stream_of=fail)])
 def test_state_that_is_not_ready_is_left_to_python(change):
     products = Products(**change)
     assert products() == "slow" and not products.calls
+
+
+@pytest.mark.parametrize("change", [dict(dtype="f16"), dict(shape=(PACKED + 1,)), dict(device=0),
+                                    dict(shape=(3, 3), strides=(1, 3)), dict(address=0x2008)])
+@EACH_WAY
+def test_known_weights_are_checked_each_time(change, types):
+    """Also where they are the tensor that was found right."""
+    products = Products(types)
+    assert products() != "slow"
+    for name, value in change.items():
+        setattr(products.packed, name, value)
+    assert products() == "slow" and len(products.calls) == 1
+
+
+@EACH_WAY
+def test_weights_at_the_address_of_others_are_not_known(types):
+    """As torch's allocator gives it again: a new tensor, also where the one that was found right is gone."""
+    products = Products(types)
+    other = packed_at(0x2000, products.own)
+    assert products() != "slow" and products(packed=other) == "slow"
+    gone = weakref.ref(products.packed)
+    products.packed = None
+    gc.collect()
+    assert gone() is None and products(packed=other) == "slow" and len(products.calls) == 1
+    products.state.checked[0x2000] = weakref.ref(other), None
+    assert products(packed=other) != "slow" and products(packed=other) != "slow"
+
+
+def test_more_weights_than_are_remembered():
+    """A place is another weight's; both stay in the dictionary."""
+    products = Products()
+    weights = [packed_at(0x2000 + 256 * i) for i in range(300)]
+    products.state.checked.update((w.address, (weakref.ref(w), None)) for w in weights)
+    for _ in range(2):
+        assert all(products(packed=w) != "slow" for w in weights)
+    assert [call.weights for _, _, call in products.calls] == [w.address for w in weights] * 2
+
+
+@pytest.mark.parametrize("wrong", [Tensor((N,), "f32"), Tensor((N + 1,)), Tensor((N,), device=0), Tensor((N,), stride=(2,)), None])
+@EACH_WAY
+def test_bias_is_checked(wrong, types):
+    products = Products(types, biased=True)
+    assert products(bias=Tensor((N,))) != "slow" and products(bias=wrong) == "slow" and len(products.calls) == 1
 
 
 @pytest.mark.parametrize("answer", [(0, 1), (0, 2), (906, 0)])
@@ -196,13 +246,16 @@ def test_residual_is_checked(wrong, types):
 def test_other_dimensions_reach_the_library():
     torch = pytest.importorskip("torch")
     from tilusc._torch_matmul import Runner
-    products = Products(device=-1, types=(torch.Tensor, torch.nn.Parameter), samples=(torch.empty(0).half(),) * 3,
+    packed = torch.zeros(PACKED, dtype=torch.uint8)
+    products = Products(device=-1, types=(torch.Tensor, torch.nn.Parameter),
+                        samples=(torch.empty(0).half(),) * 3 + (packed[:0],),
+                        checked={packed.data_ptr(): (weakref.ref(packed), None)},
                         streams={(-1, STREAM): (0xa000, 4096)}, ready={3: 4096})
     runner = Runner.__new__(Runner)
     runner.k, runner.n, runner.result, runner.place = K, N, torch.float16, torch.device("cpu")
     runner.product = products.product
     a = torch.zeros(2, 4, K, dtype=torch.float16)
-    out = runner.multiply(a, Tensor((9,), address=0x2000), None, None, None)
+    out = runner.multiply(a, packed, None, None, None)
     call = products.calls[0][2]
     assert out.shape == (2, 4, N) and not products.left
     assert (call.m, call.a, call.c) == (8, a.data_ptr(), out.data_ptr())
@@ -253,7 +306,7 @@ def test_named_and_missing_arguments_go_to_python():
 
 def test_product_is_collected_with_what_it_holds():
     products = Products()
-    products.state.checked.add(products.product)        # a cycle
+    products.state.checked[0] = products.product        # a cycle
     gone = weakref.ref(products)
     del products
     gc.collect()
@@ -287,13 +340,14 @@ def test_launch_has_its_words(types):
         assert launches.launch((tensor, -2, 1.5), None) is True
     words = [0x1000, 2 ** 64 - 2, 0x3ff8000000000000]
     assert launches.calls == [(0x66, STREAM, words, 0, 0)] * 3
-    launches.launch((types[0]((4,)), 2 ** 70 + 1, 0.0), 0x8000)
-    assert launches.calls[3][1:3] == (0x8000, [0x1000, 1, 0])
+    launches.launch((types[0]((4,)), -2 ** 63, 0.0), 0x8000)
+    assert launches.calls[3][1:3] == (0x8000, [0x1000, 2 ** 63, 0])
 
 
 @pytest.mark.parametrize("values", [
     (), (Tensor((4,)), 1), (Tensor((4,), "f32"), 1, 1.0), (Tensor((4,), device=0), 1, 1.0), (0x1000, 1, 1.0),
     (Tensor((4,), stride=(2,)), 1, 1.0), (Tensor((4,)), True, 1.0), (Tensor((4,)), 1.0, 1.0), (Tensor((4,)), 1, 1),
+    (Tensor((4,)), 2 ** 63, 1.0), (Tensor((4,)), -2 ** 63 - 1, 1.0), (Tensor((4,)), 2 ** 70, 1.0),
     [Tensor((4,)), 1, 1.0]])
 @EACH_WAY
 def test_other_arguments_are_not_launched(values, types):

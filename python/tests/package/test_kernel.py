@@ -1,5 +1,6 @@
 """Programs as functions of arrays in host memory, on both engines."""
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,8 +63,14 @@ def test_facts_are_checked(arrays):
             kernel(0, y, 1.0, 256)
         with pytest.raises(TypeError, match="takes 4: x, y, a, n"):
             kernel(x, y, 1.0)
-        with pytest.raises(tilusc.ArgumentError, match="list is no array"):
+        with pytest.raises(tilusc.ArgumentError, match="argument x: list is no array"):
             kernel([1.0], y, 1.0, 256)
+        with pytest.raises(tilusc.ArgumentError, match="argument y: NoneType is no array"):
+            kernel(x, None, 1.0, 256)
+        with pytest.raises(tilusc.ArgumentError, match="argument n is '256'; the program takes an integer of i32"):
+            kernel(x, y, 1.0, "256")
+        with pytest.raises(tilusc.ArgumentError, match="argument a is None; the program takes a number of f32"):
+            kernel(x, y, n=256, a=None)
 
 
 def test_fault_has_its_line(arrays):
@@ -79,6 +86,99 @@ def test_arrays_keep_what_a_failed_run_has_not_finished(arrays):
     with pytest.raises(tilusc.EngineError):
         tilusc.interpret(SCALE, None, x[:128], y, 1.0, 256)
     assert not y.any()
+
+
+@pytest.mark.parametrize("order", ["xy", "yx"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_that_overlap_are_one_memory(engine, order):
+    pointers = ", ".join(f"%{name}: ptr<f32> {{align = 16}}" for name in order)
+    text = SCALE.replace("%x: ptr<f32> {align = 16}, %y: ptr<f32> {align = 16}", pointers)
+    kernel = tilusc.jit(text.replace("  %w = mul", "  synchronize\n  %w = mul"), engine=engine)
+    z = np.ones(256, np.float32)
+    kernel(x=z, y=z, a=2.0, n=256)
+    assert np.all(z == 2)
+    kernel(x=z[:128], y=z[128:], a=3.0, n=128)          # neighbors do not overlap
+    assert np.all(z[:128] == 2) and np.all(z[128:] == 6)
+    for first in (0, 4, 64, 124):
+        for x, y in ((0, first), (first, 0)):
+            z = np.arange(256, dtype=np.float32)
+            want = z.copy()
+            want[y:y + 128] = 2 * z[x:x + 128]
+            kernel(x=z[x:x + 128], y=z[y:y + 128], a=2.0, n=128)
+            assert np.array_equal(z, want)
+    z = np.ones(256, np.float32)
+    kernel(x=z[:128], y=z, a=2.0, n=128)                # from one address, of two sizes
+    assert np.all(z[:128] == 2) and np.all(z[128:] == 1)
+
+
+def test_arrays_that_overlap_must_be_aligned():
+    z = np.arange(256, dtype=np.float32)
+    with pytest.raises(tilusc.ArgumentError, match="argument %y begins 4 bytes inside of another one"):
+        tilusc.jit(SCALE, engine="cpu")(z[:128], z[1:129], 2.0, 128)
+    assert np.array_equal(z, np.arange(256))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_read_only_arrays(engine, tmp_path):
+    kernel, y = tilusc.jit(SCALE, engine=engine), np.zeros(128, np.float32)
+    np.ones(128, np.float32).tofile(tmp_path / "x")
+    x = np.memmap(tmp_path / "x", np.float32, "r")
+    kernel(x, y, 2.0, 128)
+    assert np.all(y == 2)
+    with pytest.raises(tilusc.ArgumentError, match="argument y is a read-only array"):
+        kernel(y, x, 1.0, 128)
+    kernel(x, x, 1.0, 128)                      # is written to, and keeps its values
+    immutable = bytes(512)
+    with pytest.raises(tilusc.ArgumentError, match="argument y is a read-only array"):
+        kernel(x, np.frombuffer(immutable, np.float32), 1.0, 128)
+    assert immutable == bytes(512) and np.all(x == 1) and np.all(y == 2)
+    view = y[:]
+    view.flags.writeable = False
+    kernel(view, y, 2.0, 128)                   # one of two views is not read-only
+    assert np.all(y == 4)
+    z = np.zeros(192, np.float32)
+    view = z[64:]
+    view.flags.writeable = False
+    with pytest.raises(tilusc.ArgumentError, match="argument y is a read-only array"):
+        kernel(z[:128] + 1, view, 2.0, 128)
+    assert not z.any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_integers_beyond_64_bits(engine):
+    text = """tilus 1
+program @fill<1>(%x: ptr<i64>, %n: i64, %m: i32, %f: f32) warps(1) {
+  %g = view_global %x : i64[32]
+  store_global (splat %n + %m: i64[32]), %g[0]
+}
+"""
+    kernel, x = tilusc.jit(text, engine=engine), np.zeros(32, np.int64)
+    for good in (-2 ** 63, 2 ** 63 - 1):
+        kernel(x, good, 0, 0.0)
+        assert np.all(x == good)
+    for wrong in (2 ** 63, -2 ** 63 - 1, 2 ** 64, 2 ** 70 + 1):
+        with pytest.raises(tilusc.ArgumentError, match=f"argument n = {wrong} does not fit in i64"):
+            kernel(x, wrong, 0, 0.0)
+        with pytest.raises(tilusc.ArgumentError, match=f"argument m = {wrong} does not fit in i32"):
+            kernel(x, 0, wrong, 0.0)
+    with pytest.raises(tilusc.ArgumentError, match="m = 2147483648 does not fit in i32"):
+        kernel(x, 0, 2 ** 31, 0.0)
+    with pytest.raises(tilusc.ArgumentError, match="argument f is an integer beyond f64"):
+        kernel(x, 0, 0, 10 ** 400)
+    assert np.all(x == 2 ** 63 - 1)
+
+
+def test_words_of_a_launch():
+    from tilusc.kernel import _word
+    argument = SimpleNamespace(name="n", kind="integer", dtype="i64")
+    assert _word(argument, -1, 0) == 2 ** 64 - 1
+    with pytest.raises(tilusc.ArgumentError, match="n = 9223372036854775808 does not fit in i64"):
+        _word(argument, 2 ** 63, 0)
+    pointer = SimpleNamespace(name="x", kind="pointer", dtype="f32")
+    assert _word(pointer, 2 ** 64 - 1, 0) == 2 ** 64 - 1
+    for wrong in (-1, 2 ** 64):
+        with pytest.raises(tilusc.ArgumentError, match=f"argument x = {wrong} is no address"):
+            _word(pointer, wrong, 0)
 
 
 def test_equal_calls_give_one_kernel():

@@ -1,5 +1,7 @@
 """Products on the CPU engine, packing for devices that are not there."""
 import dataclasses
+import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,6 +205,25 @@ def test_problem_is_its_text():
         Problem.parse("weights=u4 colour=red")
     with pytest.raises(tilusc.ArgumentError, match="zeros is 'some'"):
         Problem("u4", 64, 256, zeros="some")
+    for text, why in (("weights=u4", "n and k are missing: 'weights=u4'"), ("weights=u4 k=3", "n is missing"),
+                      ("weights=u4 n=x k=3", "n is 'x', not an integer: 'weights=u4 n=x k=3'"),
+                      ("weights=u4 n=1 k=3 bias=yes", "bias is 'yes', not 0 or 1"),
+                      ("weights=u4 n=1 k=3 eps=low", "eps is 'low', not a number"), (["weights=u4"], "is no text"),
+                      (5, "5 is no text of a problem")):
+        with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
+            Problem.parse(text)
+
+
+def test_fields_of_other_types_are_named():
+    for fields, why in ((dict(weights=4), "weights is 4, not a text"), (dict(n="64"), "n is '64', not an integer"),
+                        (dict(k=256.0), "k is 256.0, not an integer"), (dict(eps=None), "eps is None, not a number"),
+                        (dict(bias="yes"), "bias is 'yes', not True or False")):
+        with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
+            Problem(**{**dict(weights="u4", n=64, k=256), **fields})
+    for fields, why in ((dict(n=2 ** 64 + 64), f"n = {2 ** 64 + 64} does not fit in 64 bits"), (dict(k=-256), "k")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            plan(Problem(**{**dict(weights="u4", n=64, k=256), **fields}), "cpu")
+    assert plan(Problem("u4", np.int64(64), np.int32(256)), "h200") is plan(Problem("u4", 64, 256), "h200")
 
 
 def test_plans_are_found_again():
@@ -231,15 +252,22 @@ def test_packing_needs_no_gpu():
     assert "sm_80" in p.describe(1)
     assert [kernel.split("-u4-")[0] for kernel in p.kernels(1)] == ["prepare", "matmul"]
     assert p.tile[1] % 16 == 0
-    with pytest.raises(ValueError, match="none of .*h200"):
+    with pytest.raises(tilusc.ArgumentError, match="device 'toaster' is none of .*h200"):
         plan(problem, "toaster")
+    for wrong in (3.5, ["h200"]):
+        with pytest.raises(tilusc.ArgumentError, match="number or name of a device"):
+            plan(problem, wrong)
+    for wrong in (None, 5, {}):
+        with pytest.raises(tilusc.ArgumentError, match="takes a Problem"):
+            plan(wrong, "h200")
 
 
 def test_mistakes_are_named():
     problem = Problem("u4", 64, 256, zeros="integer")
     w, a = matrices(problem)
     p, q = plan(problem, "cpu"), quantize(w, problem)
-    packed = p.pack(*q)
+    packed, read_only = p.pack(*q), np.zeros((3, 64), np.float16)
+    read_only.flags.writeable = False
     for call, text in (
             (lambda: Problem("u9", 64, 256), None), (lambda: plan(Problem("u9", 64, 256), "cpu"), "u9"),
             (lambda: plan(Problem("u4", 64, 256, 100), "cpu"), "100"),
@@ -251,13 +279,51 @@ def test_mistakes_are_named():
             (lambda: p.run(a, packed, bias=a[0]), "bias is given"),
             (lambda: p.run(a, packed, np.zeros((3, 63), np.float16)), "out has 189 elements, not 192"),
             (lambda: p.check(np.zeros_like(packed)), "identity"),
+            (lambda: p.run(a, np.zeros_like(packed)), "identity"),
+            (lambda: p.run([[1.0] * 256], packed), "a is list, not an array"),
+            (lambda: p.run(None, packed), "a is NoneType, not an array"),
+            (lambda: p.run(np.float16(1), packed), "a is float16, not an array"),
+            (lambda: p.run(a, [0]), "packed: list is no array"), (lambda: p.run(a, None), "packed is missing"),
+            (lambda: p.run(a, packed, [0]), "out: list is no array"),
+            (lambda: p.run(a, packed, np.zeros((3, 128), np.float16)[:, ::2]), "out is not contiguous"),
+            (lambda: p.run(a, packed, read_only), "out is a read-only array"),
             (lambda: plan(Problem("u5", 64, 256), "cpu").check(packed), "u4"),
+            (lambda: quantize([[1.0]], problem), "values: list is no array"),
+            (lambda: p.pack([0], q.scales, q.zeros), "codes: list is no array"),
+            (lambda: p.pack(q.codes, q.scales, 7), "zeros: int is no array"),
+            (lambda: p.check(b"x"), "packed: bytes is no array"), (lambda: p.shard(5, p), "packed: int is no array"),
             (lambda: quantize(w.T, problem), "shape"), (lambda: quantize(w, problem, range="some"), "minmax, absmax")):
         if text is None:
             call()
             continue
         with pytest.raises(tilusc.Error, match=text):
             call()
+    assert not read_only.any()
+
+
+def test_what_is_no_tensor_is_named_on_a_gpu():
+    made = Plan(Problem("u4", 64, 256), "h200")
+    made.device, made._multiply = 0, lambda a, *_: a.get_device()
+    with pytest.raises(tilusc.ArgumentError, match="a is list, not a torch tensor on cuda:0"):
+        made.run([1.0], None)
+
+
+def test_rows_lie_any_distance_apart():
+    problem = Problem("u4", 64, 256, bias=True, residual=True)
+    w, a = matrices(problem)
+    p = plan(problem, "cpu")
+    packed, random = p.pack(*quantize(w, problem)), np.random.default_rng(0)
+    bias, residual = random.normal(0, 1, 64).astype(np.float16), random.normal(0, 1, (3, 64)).astype(np.float16)
+    want = p.run(a, packed, bias=bias, residual=residual)
+    wide = np.zeros((6, 300), np.float16)
+    wide[::2, 7:263] = a
+    turned, spread = np.ascontiguousarray(residual.T).T, np.repeat(bias, 2)[::2]
+    for rows in (wide[::2, 7:263], np.ascontiguousarray(a.T).T, np.repeat(a, 2, axis=1)[:, ::2], a[::-1][::-1]):
+        assert np.array_equal(p.run(rows, packed, bias=spread, residual=turned), want)
+    same = np.broadcast_to(a[0], (3, 256))      # one row, no distance apart
+    assert np.array_equal(p.run(same, packed, bias=bias, residual=residual)[0], want[0])
+    wide.flags.writeable = False
+    assert np.array_equal(p.run(wide[::2, 7:263], packed, bias=bias, residual=residual), want)
 
 
 def test_formats_weight_is_packed_as_it_is():
@@ -318,3 +384,57 @@ def test_shard():
         p.shard(packed, columns, n_first=5)
     with pytest.raises(tilusc.Error, match="packed has"):
         p.shard(packed[1:], columns)
+
+
+TUNING = {"template": "0", "device": "NVIDIA H200", "driver": "13.0", "weights": "u4", "activations": "f16", "scales": "f16",
+          "result": "f16", "group": 128, "zeros": "none", "n": 256, "k": 512, "m": 1, "rows": 64, "warps_n": 2,
+          "warps_k": 2, "stage_k_tiles": 1, "stages": 2, "columns": 1, "tiles": 1, "prearranged_a": 2,
+          "scale_weights": 0, "per_sm": 1, "zeros_by_mma": 0, "register_reallocation": 0, "us": 3.5}
+
+
+@pytest.fixture
+def tunings(tmp_path, monkeypatch):
+    """Plans of a process whose TILUS_TUNINGS names a file of a text that the function takes."""
+    from tilusc import _library, matmul
+
+    def make(text, name="tunings.json"):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        monkeypatch.setenv("TILUS_TUNINGS", str(tmp_path / name) if name else "")
+        _library.tunings.cache_clear()
+        monkeypatch.setattr(matmul, "_handles", _library.Handles(_library.matmul, "tilus_matmul", "tilus_compile_in_child",
+                                                                 more=matmul._handles._more))
+        return Plan
+
+    yield make
+    _library.tunings.cache_clear()
+
+
+def test_tunings(tunings):
+    """The process that packs has them, and the worker's, whose product would else read the weights otherwise."""
+    problem = Problem("u4", 256, 512)
+    w, a = matrices(problem)
+    q, usual = quantize(w, problem), plan(problem, "cpu")
+    tuned = tunings(json.dumps({"tilus-tune": 1, "tunings": [TUNING]}))(problem, "cpu")
+    for device in ("cpu", "h200"):
+        text = Plan(problem, device).describe(1)
+        assert "by the given tunings" in text and "64 x 128" in text and "by the given" not in usual.describe(1)
+    packed = tuned.pack(*q)
+    exact = a.astype(np.float64) @ dequantize(q, problem).T
+    assert np.max(np.abs(tuned.run(a, packed) - exact)) < 4e-3 * np.max(np.abs(exact))
+    with pytest.raises(tilusc.ArgumentError, match="n_tile is 64, the plan's 32"):
+        usual.check(packed)
+    tunings(None, "")       # of one worker, both
+    assert np.max(np.abs(usual.run(a, usual.pack(*q)) - exact)) < 4e-3 * np.max(np.abs(exact))
+
+
+@pytest.mark.parametrize("text, why", [
+    (None, "which cannot be read: No such file"), ("{", "whose tunings: line 1, column"), ("{}", "whose tunings: not tunings"),
+    ('{"tilus-tune": 7, "tunings": []}', "whose tunings: tunings of format 7"),
+    ('{"tilus-tune": 1, "tunings": [{}]}', "whose tunings: tuning 1: \"template\" is missing")])
+def test_wrong_tunings(tunings, text, why):
+    made = tunings(text, "some.json")
+    for _ in range(2):
+        with pytest.raises(tilusc.ArgumentError, match=f"TILUS_TUNINGS is '.*/some.json', {why}"):
+            made(Problem("u4", 64, 256), "cpu")
+    tunings(None, "")(Problem("u4", 64, 256), "cpu")

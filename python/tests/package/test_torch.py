@@ -1,8 +1,12 @@
 """The package with torch: on this machine by the CPU engine, on a GPU where there is one."""
+import ctypes
 import dataclasses
+import gc
 import statistics
 import threading
 import time
+import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,19 +85,99 @@ def test_tensors_reach_the_library_without_ctypes():
     from test_call import Launches, Products, native
     if native is None:
         pytest.skip("the build had no headers of Python")
-    a, packed, out = (torch.zeros(shape, dtype=torch.float16) for shape in ((3, 200), (9,), (3, 64)))
+    a, packed, out = torch.zeros(3, 200).half(), torch.zeros(9, dtype=torch.uint8), torch.zeros(3, 64).half()
     types = torch.Tensor, torch.nn.Parameter
-    products = Products(device=-1, streams={(-1, 0x7000): (0xa000, 4096)}, checked={(packed.data_ptr(), 0)},
-                        types=types, samples=(out[:0], out[:0], out[:0].float()))
+    products = Products(device=-1, streams={(-1, 0x7000): (0xa000, 4096)},
+                        checked={packed.data_ptr(): (weakref.ref(packed), None)},
+                        types=types, samples=(out[:0], out[:0], out[:0].float(), packed[:0]))
     assert products(a[:, :128], packed, out=out) is out and products(a[:, :128], packed).shape == (3, 64)
     call = products.calls[0][2]
     assert (call.m, call.a, call.a_stride, call.c) == (3, a.data_ptr(), 200, out.data_ptr()) and not products.left
     for wrong in (a, a[:, :128].float(), a[:, :128][None], torch.zeros(128, 3).half().t()):
         assert products(wrong, packed) == "slow"
+    assert products(a[:, :128], packed[:]) == "slow"        # another tensor of that memory
     assert products(a[:, :128], packed, out=out.t()) == "slow" and len(products.calls) == 2
     launches = Launches(device=-1, types=types, kinds=(frozenset({torch.float16}), "integer", "real"))
     assert launches.launch((out, 1, 1.0), None) and not launches.launch((out.t(), 1, 1.0), None)
     assert launches.calls[0][2][0] == out.data_ptr() and len(launches.calls) == 1
+
+
+def make_runner(count=5):
+    """A runner of a plan whose weights are in host memory, and the weights whose identity it asked for."""
+    from tilusc._torch_matmul import CheckedWeights, Runner
+    runner, asked = Runner.__new__(Runner), []
+    runner.packed_bytes, runner.device, runner.place, runner.checked = count, -1, torch.device("cpu"), CheckedWeights()
+    runner.plan = SimpleNamespace(check=lambda packed: asked.append(packed.data_ptr()))
+    return runner, asked
+
+
+def test_weights_are_met_once(monkeypatch):
+    """Their identity is read at the first product, also of views, and again of a tensor that got the address of one that
+    is gone; type, size and place are checked at each."""
+    from tilusc import _torch_matmul
+    monkeypatch.setattr(_torch_matmul, "is_capturing", bool)
+    runner, asked = make_runner()
+    memory = (ctypes.c_char * 64)()
+    packed = torch.frombuffer(memory, dtype=torch.uint8)[:5]
+    address = packed.data_ptr()
+    for view in (packed, packed, packed[:], packed.view(5), packed):
+        assert runner._check_weights(view) == address
+    assert asked == [address]
+    storage = weakref.ref(packed.untyped_storage())
+    del packed, view
+    gc.collect()
+    assert storage() is None
+    for wrong in (torch.frombuffer(memory, dtype=torch.uint8), torch.frombuffer(memory, dtype=torch.int8)[:5],
+                  torch.frombuffer(memory, dtype=torch.uint8)[:10:2]):
+        with pytest.raises(tilusc.ArgumentError, match="not 5 bytes on cpu"):
+            runner._check_weights(wrong)
+    other = torch.frombuffer(memory, dtype=torch.uint8)[:5]
+    assert runner._check_weights(other) == address and asked == [address] * 2
+
+
+def test_weights_are_not_met_in_a_capture(monkeypatch):
+    from tilusc import _torch_matmul
+    runner, asked = make_runner()
+    packed = torch.zeros(5, dtype=torch.uint8)
+    monkeypatch.setattr(_torch_matmul, "is_capturing", lambda: True)
+    runner._check_weights(packed)
+    assert not asked and not runner.checked
+    monkeypatch.setattr(_torch_matmul, "is_capturing", bool)
+    runner._check_weights(packed)
+    assert asked == [packed.data_ptr()]
+
+
+def test_weights_that_are_wrong_are_not_remembered(monkeypatch):
+    from tilusc import _torch_matmul
+    monkeypatch.setattr(_torch_matmul, "is_capturing", bool)
+    runner, _ = make_runner()
+
+    def refuse(packed):
+        raise tilusc.ArgumentError("identity")
+
+    runner.plan.check = refuse
+    packed = torch.zeros(5, dtype=torch.uint8)
+    for _ in range(2):
+        with pytest.raises(tilusc.ArgumentError, match="identity"):
+            runner._check_weights(packed)
+
+
+def test_memory_of_weights_is_bounded(monkeypatch):
+    from tilusc._torch_matmul import CheckedWeights
+    monkeypatch.setattr(CheckedWeights, "MOST", 8)
+    checked, kept = CheckedWeights(), [torch.zeros(5, dtype=torch.uint8) for _ in range(6)]
+    for packed in kept:
+        checked.remember(packed)
+    passing = [torch.zeros(5, dtype=torch.uint8) for _ in range(2)]
+    for packed in passing:
+        checked.remember(packed)
+    del passing, packed
+    checked.remember(last := torch.zeros(5, dtype=torch.uint8))     # those that are gone go first
+    assert len(checked) == 7 and all(map(checked.has_memory, [*kept, last]))
+    more = [torch.zeros(5, dtype=torch.uint8) for _ in range(9)]
+    for packed in more:
+        checked.remember(packed)
+        assert checked.has_memory(packed) and len(checked) <= 8
 
 
 @pytest.mark.parametrize("device", DEVICES)
