@@ -1,10 +1,11 @@
 /* The parser's frame: tokens, names, recovery, module items, programs. */
 #include "syntax/term.h"
 
+#include "support/ascii.h"
 #include "support/limits.h"
+#include "support/numeral.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ bool parser_at_call(const Parser *p)
 bool parser_touches(const Parser *p)
 {
     char before = p->token.start[-1];
-    return before == '_' || isalnum((unsigned char)before);
+    return before == '_' || ascii_is_alphanumeric(before);
 }
 
 bool parser_accept(Parser *p, const char *text)
@@ -280,7 +281,7 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
 static bool define_number(Parser *p, Symbol *s, const char *text)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = numeral_read(text, &end);
     if (end == text || *end)
         return diag_error(p->diag, s->loc, "parameter %s is a number, -D gives it `%s`", s->name,
                           text);
