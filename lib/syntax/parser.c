@@ -78,6 +78,14 @@ bool parser_expect(Parser *p, const char *text, const char *where)
     return parser_expected(p, arena_printf(&p->m->arena, "`%s` %s", text, where));
 }
 
+bool parser_expect_end(Parser *p, const char *where, const char *what, Loc begin)
+{
+    bool ends = p->token.kind == TOKEN_END && !p->end_reported;
+    if (parser_expect(p, "}", where))
+        return true;
+    return ends && diag_note(p->diag, begin, "%s begins here", what);
+}
+
 bool parser_enter(Parser *p, unsigned *levels)
 {
     int64_t most = diag_limit(p->diag, LIMIT_ID_NESTING);
@@ -90,11 +98,14 @@ bool parser_enter(Parser *p, unsigned *levels)
 bool parser_skip_braces(Parser *p)
 {
     size_t depth = 0;
+    Loc begin = p->token.loc;
     do {
         depth += parser_at(p, "{");
         depth -= parser_at(p, "}");
+        if (p->token.kind == TOKEN_END && p->end_reported)
+            return false;
         if (p->token.kind == TOKEN_END)
-            return parser_expected(p, "`}`");
+            return parser_expected(p, "`}`") || diag_note(p->diag, begin, "the `{` is here");
         parser_advance(p);
     } while (depth);
     return true;
@@ -552,8 +563,9 @@ static bool check_cluster(Parser *p, Loc loc)
     for (unsigned d = 0; d < program->cluster_rank; d++)
         if (expr_is_constant(program->grid[d]) &&
             program->grid[d]->constant % program->cluster[d])
-            return diag_error(p->diag, loc, "grid extent %u is %lld, not a multiple of the "
-                              "cluster's %u", d, (long long)program->grid[d]->constant,
+            return diag_error(p->diag, loc, "the grid's extent of dimension %u is %lld, not a "
+                              "multiple of the cluster's %u", d,
+                              (long long)program->grid[d]->constant,
                               program->cluster[d]);
     return true;
 }

@@ -103,6 +103,8 @@ static inline bool parser_at(const Parser *p, const char *text) { return token_i
 bool parser_accept(Parser *p, const char *text);
 /* As accept, but an error names the token found: "expected `)` after ..., got". */
 bool parser_expect(Parser *p, const char *text, const char *where);
+/* Takes the } of `what`, which began at `begin`: a note says so where the text ends before it. */
+bool parser_expect_end(Parser *p, const char *where, const char *what, Loc begin);
 /* Reports "expected WHAT, got TOKEN" at the token. */
 bool parser_expected(Parser *p, const char *what);
 /* The spelling of a token for messages, quoted. */
