@@ -238,6 +238,17 @@ bool parser_is_reserved(const Token *t)
     return parse_is_layout_word(t) || dtype_find(t->start, t->len) != DTYPE_none;
 }
 
+bool parser_is_word(const Token *t)
+{
+    static const char *const words[] = {
+        "tilus", "import", "param", "layout", "program", "function", "type", "mbarrier", "else",
+        "return", "in", "step", "pipelined", "unroll", "drain", "iter"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (token_is(t, words[i]))
+            return true;
+    return parser_is_reserved(t) || op_find(t->start, t->len) != OP_COUNT;
+}
+
 /* Takes a fresh name; NULL after an error. */
 static Symbol *parse_binding_name(Parser *p, const char *what)
 {
@@ -245,7 +256,7 @@ static Symbol *parse_binding_name(Parser *p, const char *what)
         parser_expected(p, what);
         return NULL;
     }
-    if (parser_is_reserved(&p->token)) {
+    if (parser_is_word(&p->token)) {
         diag_error(p->diag, p->token.loc, "%s is a word of the language",
                    token_text(p, &p->token));
         return NULL;

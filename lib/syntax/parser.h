@@ -122,8 +122,11 @@ bool parser_skip_braces(Parser *p);
 /* ---- names (parser.c) ----------------------------------------------- */
 
 Symbol *parser_symbol(Parser *p, const Token *t);
-/* Returns true of words of the language, which name no parameter. */
+/* Returns true of words that expressions, types and layouts have. */
 bool parser_is_reserved(const Token *t);
+/* Returns true of these, of ops, and of words of items and statements: of all that name no
+ * parameter and no layout. */
+bool parser_is_word(const Token *t);
 
 /* What the symbol means where the parser stands. */
 static inline Value *symbol_value(const Parser *p, const Symbol *s)
