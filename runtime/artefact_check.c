@@ -117,7 +117,7 @@ static bool check_grid(const tilus_kernel_info *info, Report r)
     for (unsigned d = 0; d < info->grid_rank; d++) {
         const char *fault = kernel_codes_fault(info, info->grid[d], info->grid_length[d]);
         if (fault)
-            return report_fault(r, "grid extent %u has %s", d, fault);
+            return report_fault(r, "the grid's extent of dimension %u has %s", d, fault);
     }
     return true;
 }
@@ -170,7 +170,8 @@ static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
     for (unsigned d = 0; d < t->rank; d++) {
         const char *fault = kernel_codes_fault(info, t->extents[d], t->extent_length[d]);
         if (fault)
-            return report_fault(r, "extent %u of workspace tensor %zu has %s", d, i, fault);
+            return report_fault(r, "the extent of dimension %u of workspace tensor %zu has %s", d, i,
+                                fault);
     }
     return true;
 }
@@ -199,7 +200,7 @@ static bool check_map_dim(const tilus_kernel_info *info, size_t i, unsigned d, R
     const tilus_tensor_map *t = &info->maps[i];
     const char *fault = kernel_codes_fault(info, t->extents[d], t->extent_length[d]);
     if (fault)
-        return report_fault(r, "extent %u of tensor map %zu has %s", d, i, fault);
+        return report_fault(r, "the extent of dimension %u of tensor map %zu has %s", d, i, fault);
     fault = d + 1 < t->rank ? kernel_codes_fault(info, t->strides[d], t->stride_length[d]) : NULL;
     if (fault)
         return report_fault(r, "stride %u of tensor map %zu has %s", d, i, fault);

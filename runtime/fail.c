@@ -1,6 +1,8 @@
 /* Names failures and writes their texts. */
 #include "rt.h"
 
+#include "support/numeral.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +78,7 @@ typedef struct Text {
 __attribute__((format(printf, 2, 0)))
 static void text_add_list(Text *t, const char *format, va_list args)
 {
-    int len = vsnprintf(t->bytes + t->used, t->size - t->used, format, args);
+    int len = numeral_vformat(t->bytes + t->used, t->size - t->used, format, args);
     if (len > 0)
         t->used += (size_t)len < t->size - t->used ? (size_t)len : t->size - t->used - 1;
 }
@@ -240,7 +242,7 @@ void rt_log(const tilus_rt *rt, const char *format, ...)
     char line[RT_LINE];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    numeral_vformat(line, sizeof line, format, args);
     va_end(args);
     rt->options.log(rt->options.log_data, line);
 }

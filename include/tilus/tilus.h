@@ -7,7 +7,8 @@
  *
  * Objects are opaque and belong to one thread at a time; different objects may
  * be used from different threads. No function exits, aborts or prints unless
- * it says so; when memory runs out the call fails like any other.
+ * it says so; when memory runs out the call fails like any other. Numbers in texts have a point
+ * before the fraction, whatever the process's locale is.
  *
  * LLVM is the exception: where its own allocations fail, it aborts the process. A server that
  * compiles text which it does not trust, or in little memory, compiles in a child process

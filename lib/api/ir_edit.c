@@ -6,8 +6,8 @@
 #include "ir/uses.h"
 #include "passes/ops_copy.h"
 #include "passes/pass.h"
+#include "support/ascii.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* ---- checks ------------------------------------------------------------- */
@@ -133,9 +133,9 @@ static bool is_name(const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < len; i++)
-        if (!isalnum((unsigned char)name[i]) && name[i] != '_')
+        if (!ascii_is_alphanumeric(name[i]) && name[i] != '_')
             return false;
-    return len > 0 && len <= LIMIT_IDENTIFIER && !isdigit((unsigned char)name[0]);
+    return len > 0 && len <= LIMIT_IDENTIFIER && !ascii_is_digit(name[0]);
 }
 
 static bool set_name(Program *p, Value *v, const char *name)

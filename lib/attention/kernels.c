@@ -1,8 +1,9 @@
 /* Kernels by their names: programs of the templates, with the parameters of a problem. */
 #include "attention/internal.h"
 
+#include "support/ascii.h"
+
 #include <assert.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void put(Kernel *kernel, const char *key, const char *value, bool type)
     snprintf(word, sizeof word, "%s%s=%s", kernel->parameters[0] ? " " : "", key, value);
     snprintf(tag, sizeof tag, "-%s%s", type ? "" : key, type || strcmp(value, "1") ? value : "");
     for (char *letter = tag; *letter; letter++)
-        *letter = (char)tolower((unsigned char)*letter);
+        *letter = ascii_lower(*letter);
     append(kernel->parameters, sizeof kernel->parameters, word);
     append(kernel->name, sizeof kernel->name, tag);
 }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "attention/internal.h"
 
+#include "support/numeral.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +227,7 @@ static void describe_features(FILE *out, const tilus_attention_problem *p)
         fprintf(out, ", causal");
     fprintf(out, "%s", masks[p->mask]);
     if (p->cap > 0)
-        fprintf(out, ", soft cap %g", p->cap);
+        numeral_print(out, ", soft cap %g", p->cap);
     fprintf(out, "%s%s%s\n", p->sinks ? ", sinks" : "", p->lse ? ", logarithms" : "",
             p->ragged ? ", ragged" : p->tokens_first ? ", tokens first" : "");
 }
@@ -240,9 +242,9 @@ static void describe_forward(FILE *out, const tilus_attention_plan *plan,
             (long long)s->batch, (long long)p->heads, (long long)p->dim,
             (long long)p->kv_heads, (long long)s->queries, (long long)s->tokens);
     describe_features(out, p);
-    fprintf(out, "schedule %s, tiles of %d x %d, about %.1f us", schedules[choice->schedule],
-            choice->wide ? ATTENTION_WIDE_ROWS : ATTENTION_ROWS, attention_tile(plan, choice),
-            choice->us);
+    numeral_print(out, "schedule %s, tiles of %d x %d, about %.1f us", schedules[choice->schedule],
+                  choice->wide ? ATTENTION_WIDE_ROWS : ATTENTION_ROWS,
+                  attention_tile(plan, choice), choice->us);
 }
 
 static void describe_decode(FILE *out, const tilus_attention_plan *plan,
@@ -258,8 +260,8 @@ static void describe_decode(FILE *out, const tilus_attention_plan *plan,
                 (long long)p->heads, (long long)p->dim, (long long)p->kv_heads,
                 (long long)s->tokens, p->cache, (long long)p->page,
                 plan->bulk ? ", copied by pages" : "");
-    fprintf(out, "%lld split%s, about %.1f us", (long long)choice->splits,
-            choice->splits == 1 ? "" : "s", choice->us);
+    numeral_print(out, "%lld split%s, about %.1f us", (long long)choice->splits,
+                  choice->splits == 1 ? "" : "s", choice->us);
 }
 
 char *tilus_attention_describe(const tilus_attention_plan *plan, const tilus_attention_shape *shape)

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
+#include "support/numeral.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -139,7 +141,7 @@ static void say_argument(const char *spec, uint64_t word)
     if (strpbrk(spec, "eEfFgGaA")) {
         double v;
         memcpy(&v, &word, sizeof v);
-        len = snprintf(text, sizeof text, spec, v);
+        len = numeral_format(text, sizeof text, spec, v);
     } else {
         len = snprintf(text, sizeof text, spec, (long long)word);
     }

@@ -38,7 +38,8 @@ static void copy_later(const uint64_t *args, unsigned bytes, uint64_t wanted)
         fault_now("a copy of %u bytes shall read %llu", bytes, (unsigned long long)wanted);
     Copy *copy = add_copy(c);
     *copy = (Copy){.to = to, .from = from, .place = this_thread()->place,
-                   .group = c->committed, .bytes = bytes, .wanted = (uint32_t)wanted};
+                   .group = c->committed, .waits = c->waits, .bytes = bytes,
+                   .wanted = (uint32_t)wanted};
     memcpy(copy->data, from, wanted);
     shadow_copy_begins(copy);
 }
@@ -55,6 +56,7 @@ void cpu_copy_wait(const uint64_t *args, uint64_t *results)
 {
     Copies *c = &this_thread()->copies;
     (void)results;
+    c->waits++;
     for (; c->begin < c->end; c->begin++) {
         const Copy *copy = &c->items[c->begin];
         if (copy->group + args[0] >= c->committed)

@@ -43,7 +43,7 @@ static inline Place place_of(Loc at)
            (at.column >> PLACE_COLUMN ? 0 : at.column);
 }
 
-enum { FAULT_NOTES = 4, FAULT_TEXT = 256 };
+enum { FAULT_NOTES = 4, FAULT_TEXT = 320 };
 
 typedef struct FaultLine {
     Place place;
@@ -67,6 +67,7 @@ typedef struct Copy {
     const unsigned char *from;
     Place place;
     uint32_t group;             /* by number of commits before it */
+    uint32_t waits;             /* of the thread, before it */
     uint32_t bytes, wanted;     /* written, read */
     unsigned char data[16];
 } Copy;
@@ -75,6 +76,7 @@ typedef struct Copies {
     Copy *items;                /* those of [begin, end) are pending, in order */
     size_t begin, end, capacity;
     uint32_t committed;         /* groups */
+    uint32_t waits;
 } Copies;
 
 /* A cp.async.bulk of a phase that nobody has waited for: its bytes, read when it was

@@ -380,8 +380,9 @@ static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
     m->has_locks = program_has_locks(launch->program);
     for (unsigned d = 0; d < 3; d++)
         if (m->grid[d] % launch->program->cluster[d])
-            return diag_error(run->module->diag, launch->program->loc, "grid extent %u is %lld, "
-                              "not a multiple of the cluster's %u", d, (long long)m->grid[d],
+            return diag_error(run->module->diag, launch->program->loc, "the grid's extent of "
+                              "dimension %u is %lld, not a multiple of the cluster's %u", d,
+                              (long long)m->grid[d],
                               launch->program->cluster[d]);
     if (!__builtin_mul_overflow(m->grid[0], m->grid[1], &m->blocks) &&
         !__builtin_mul_overflow(m->blocks, m->grid[2], &m->blocks))

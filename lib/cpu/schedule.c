@@ -381,7 +381,7 @@ static void begin_block(Worker *w, int64_t cluster)
         t->mbarrier = NULL;
         t->stores_committed = 0;
         t->place = place_of(machine->program->loc);
-        t->copies.begin = t->copies.end = t->copies.committed = 0;
+        t->copies.begin = t->copies.end = t->copies.committed = t->copies.waits = 0;
         fiber_prepare(&t->fiber, w->stacks.data + (size_t)i * STACK, stack_size(i), run_thread,
                       t);
         push_ready(w, t);

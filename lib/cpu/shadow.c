@@ -332,6 +332,17 @@ static void name_accessor(bool is_copy, bool is_bulk, bool is_product, bool is_s
                                                       : "", thread);
 }
 
+/* Returns true of a copy that is in no group although its thread has waited for groups since. */
+static bool is_uncommitted(const Access *a, const Record *r)
+{
+    const Worker *w = record_worker(a, r);
+    const Copies *c = &w->threads[r->warp % block_warps(w) * LANES + r->lane].copies;
+    for (size_t i = c->begin; i < c->end; i++)
+        if (c->items[i].place == r->place)
+            return c->items[i].group == c->committed && c->items[i].waits < c->waits;
+    return false;
+}
+
 /* Says what should have come after `r`. */
 static const char *missing_order(const Cells *c, const Access *a, const Record *r)
 {
@@ -342,6 +353,9 @@ static const char *missing_order(const Cells *c, const Access *a, const Record *
                                                     : "no cluster_synchronize lies between"
            : r->is_product                    ? "no dot_wait lies between"
            : r->is_store                      ? "no copy_async_bulk_wait_group lies between"
+           : is_uncommitted(a, r)             ? "the copy is in no group: no "
+                                                "copy_async_commit_group lies between it and the "
+                                                "copy_async_wait_group"
                                               : "no copy_async_wait_group lies between";
 }
 

@@ -396,8 +396,8 @@ static bool check_clusters(const Interp *in)
 {
     for (unsigned d = 0; d < 3; d++)
         if (in->grid[d] % in->program->cluster[d])
-            return diag_error(in->diag, in->program->loc, "grid extent %u is %lld, not a multiple "
-                              "of the cluster's %u", d, (long long)in->grid[d],
+            return diag_error(in->diag, in->program->loc, "the grid's extent of dimension %u is "
+                              "%lld, not a multiple of the cluster's %u", d, (long long)in->grid[d],
                               in->program->cluster[d]);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "ir/op_attrs.h"
 #include "ir/print_op.h"
 #include "ir/tile.h"
+#include "support/numeral.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void value_text(char text[LONGEST], DType t, uint64_t code)
     double number = dtype_is_float(t) ? dtype_decode(t, code) : 0;
     number = isnan(number) ? fabs((double)NAN) : number;
     if (dtype_is_float(t))
-        snprintf(text, LONGEST, print_format(t), number);
+        numeral_format(text, LONGEST, print_format(t), number);
     else
         snprintf(text, LONGEST, print_format(t), (long long)integer_value(t, code));
 }

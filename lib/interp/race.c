@@ -326,9 +326,9 @@ static const char *culprit(Interp *in, const Memory *memory, const Access *a, in
 /* Names the op that should have ordered the access `a` before this one. */
 static const char *missing_order(Interp *in, const Memory *memory, const Access *a)
 {
-    Completion completion = op_completion(in->ops[a->op]);
     if (a->time == TIME_IN_FLIGHT && !is_foreign(in, a))
-        return arena_printf(in->arena, "and no %s lies between", completion_wait_name(completion));
+        return arena_printf(in->arena, "and %s",
+                            completion_missing(in->arena, in->ops[a->op], in->ops[in->op]));
     return is_foreign(in, a)             ? in->has_locks ? "and no lock orders the blocks"
                                                          : "and blocks are not ordered"
            : is_apart(in, memory, a)     ? "and nothing orders the two blocks"

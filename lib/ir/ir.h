@@ -80,6 +80,7 @@ struct Op {
     Region *parent;         /* NULL once removed */
     Op *prev, *next;
     unsigned mark;          /* a pass's own, 0 between passes */
+    bool shifted;           /* runs for another iteration than its loop's index tells in the text */
     uint64_t walk;          /* the number of the last callers' walk that came here */
 };
 

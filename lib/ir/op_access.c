@@ -155,11 +155,52 @@ int64_t op_wait_pending(const Op *op)
                                       : 0;
 }
 
+/* The op that does `kind` to accesses of completion `c`; NULL: none. */
+static const char *sync_name(SyncKind kind, Completion c)
+{
+    for (OpCode code = 0; code < OP_COUNT; code++)
+        if (op_info[code].sync.kind == kind && op_info[code].sync.completion == c)
+            return op_info[code].name;
+    return NULL;
+}
+
 const char *completion_wait_name(Completion c)
 {
-    OpCode code = 0;
-    while (op_info[code].sync.kind != SYNC_WAIT || op_info[code].sync.completion != c)
-        code++;
-    assert(code < OP_COUNT);
-    return op_info[code].name;
+    const char *name = sync_name(SYNC_WAIT, c);
+    assert(name);
+    return name;
+}
+
+/* A walk from a copy to where its bytes are used. */
+typedef struct GroupSearch {
+    const Op *copy, *use;
+    bool begun, committed;
+    bool early;             /* a wait came before the commit, and none behind it */
+} GroupSearch;
+
+static bool search_group(Op *op, void *data)
+{
+    GroupSearch *s = data;
+    Completion c = op_completion(s->copy);
+    if (op == s->use)
+        return false;
+    if (op == s->copy)
+        s->begun = true;
+    else if (s->begun && op_syncs(op, SYNC_COMMIT, c))
+        s->committed = true;
+    else if (s->begun && op_syncs(op, SYNC_WAIT, c))
+        s->early = !s->committed;
+    return true;
+}
+
+const char *completion_missing(Arena *arena, const Op *copy, const Op *use)
+{
+    Completion c = op_completion(copy);
+    const char *wait = completion_wait_name(c), *commit = sync_name(SYNC_COMMIT, c);
+    GroupSearch s = {.copy = copy, .use = use};
+    if (commit)
+        region_walk(copy->parent->program->body, search_group, &s);
+    return s.begun && s.early ? arena_printf(arena, "the copy is in no group: no %s lies between "
+                                             "it and the %s", commit, wait)
+                              : arena_printf(arena, "no %s lies between", wait);
 }

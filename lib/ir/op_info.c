@@ -1,7 +1,8 @@
 /* The tables of ops and attributes. */
 #include "ir/op_info.h"
 
-#include <ctype.h>
+#include "support/ascii.h"
+
 #include <string.h>
 #include <threads.h>
 
@@ -144,7 +145,7 @@ static void write_attr_names(void)
     };
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
         for (unsigned i = 0; identifiers[kind][i] && i + 1 < ATTR_NAME; i++)
-            attr_names[kind][i] = (char)tolower((unsigned char)identifiers[kind][i]);
+            attr_names[kind][i] = ascii_lower(identifiers[kind][i]);
 }
 
 const char *attr_name(AttrKind kind)

@@ -261,15 +261,29 @@ static const char *extents_text(Module *m, const Type *t)
     return text_string(&text);
 }
 
-/* a[.., m, k], b[.., k, n] and c[.., m, n], of one rank. */
-static bool dot_shapes_fit(const Type *a, const Type *b, const Type *c)
+static void add_difference(Text *text, const char *name, int64_t x, const char *first, int64_t y,
+                           const char *second)
+{
+    if (x != y)
+        text_printf(text, "%s%s is %lld in the %s operand and %lld in the %s",
+                    text->len ? "; " : "", name, (long long)x, first, (long long)y, second);
+}
+
+/* Says what differs of a[.., m, k], b[.., k, n] and c[.., m, n], of one rank; "": nothing. */
+static const char *dot_difference(Module *m, const Type *a, const Type *b, const Type *c)
 {
     unsigned row = c->rank - 2, column = c->rank - 1;
+    Text text;
+    text_init(&text, &m->scratch);
     for (unsigned d = 0; d < row; d++)
         if (a->extents[d] != c->extents[d] || b->extents[d] != c->extents[d])
-            return false;
-    return a->extents[column] == b->extents[row] && a->extents[row] == c->extents[row] &&
-           b->extents[column] == c->extents[column];
+            text_printf(&text, "%sdimension %u has extents %lld, %lld and %lld",
+                        text.len ? "; " : "", d, (long long)type_extent(a, d),
+                        (long long)type_extent(b, d), (long long)type_extent(c, d));
+    add_difference(&text, "k", type_extent(a, column), "first", type_extent(b, row), "second");
+    add_difference(&text, "m", type_extent(a, row), "first", type_extent(c, row), "third");
+    add_difference(&text, "n", type_extent(b, column), "second", type_extent(c, column), "third");
+    return text_string(&text);
 }
 
 /* Returns true for f16 and bf16: neither holds the other's numbers, so which one to cast is
@@ -286,9 +300,10 @@ bool verify_dot(Module *m, const Op *op)
     if (c->rank < 2 || a->rank != c->rank || b->rank != c->rank)
         return diag_error(m->diag, op->loc, "dot takes tiles of one rank, at least 2, got ranks "
                           "%u, %u and %u", a->rank, b->rank, c->rank);
-    if (!dot_shapes_fit(a, b, c))
-        return diag_error(m->diag, op->loc, "dot of %s and %s onto %s", extents_text(m, a),
-                          extents_text(m, b), extents_text(m, c));
+    const char *difference = dot_difference(m, a, b, c);
+    if (*difference)
+        return diag_error(m->diag, op->loc, "dot of %s and %s onto %s: %s", extents_text(m, a),
+                          extents_text(m, b), extents_text(m, c), difference);
     if (mixes_halves(a->dtype, b->dtype))
         return diag_error(m->diag, op->loc, "dot of %s and %s needs a cast: no tensor core "
                           "multiplies one by the other", dtype_name(a->dtype),
@@ -444,8 +459,8 @@ static bool verify_grid(Module *m, const Program *p)
     for (unsigned d = 0; d < p->grid_rank; d++) {
         const Expr *e = p->grid[d];
         if (expr_is_constant(e) && (e->constant < 0 || e->constant > limits[d]))
-            return diag_error(m->diag, p->loc, "grid extent %u is %lld, it must be 0 to %lld", d,
-                              (long long)e->constant, (long long)limits[d]);
+            return diag_error(m->diag, p->loc, "the grid's extent of dimension %u is %lld, it must "
+                              "be 0 to %lld", d, (long long)e->constant, (long long)limits[d]);
     }
     return true;
 }

@@ -4,15 +4,45 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
+static bool extents_differ(const Type *a, const Type *b)
+{
+    for (unsigned d = 0; a->rank == b->rank && d < a->rank; d++)
+        if (a->extents[d] != b->extents[d])
+            return true;
+    return a->rank != b->rank;
+}
+
+/* What makes one type of two. */
+static const char *find_cure(const Type *a, const Type *b)
+{
+    bool layouts = a->layout && b->layout && a->layout != b->layout;
+    return extents_differ(a, b)    ? "their extents must be equal"
+           : a->dtype == b->dtype ? "convert_layout one"
+           : layouts              ? "cast one, and convert_layout"
+                                  : "cast one";
+}
+
+/* Two operands from `first` on differ, or all differ from the type that the result has. */
+static bool report_types(Module *m, const Op *op, unsigned first)
+{
+    const char *name = op_info[op->code].name;
+    const Type *a = op->operands[first]->type;
+    for (unsigned i = first + 1; i < op->operand_count; i++) {
+        const Type *b = op->operands[i]->type;
+        if (a != b)
+            return diag_error(m->diag, op->loc, "operands of %s differ, %s and %s: %s", name,
+                              type_text(m, a), type_text(m, b), find_cure(a, b));
+    }
+    return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s", name, type_text(m, a),
+                      type_text(m, op->results[0]->type));
+}
+
 /* Operands from `first` on have the result's type. */
 static bool verify_same(Module *m, const Op *op, unsigned first)
 {
-    const Type *t = op->results[0]->type;
     for (unsigned i = first; i < op->operand_count; i++)
-        if (op->operands[i]->type != t)
-            return diag_error(m->diag, op->loc, "%s of %s gives that type, got %s",
-                              op_info[op->code].name, type_text(m, op->operands[i]->type),
-                              type_text(m, t));
+        if (op->operands[i]->type != op->results[0]->type)
+            return report_types(m, op, first);
     return true;
 }
 

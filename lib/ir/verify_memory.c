@@ -72,8 +72,8 @@ static bool verify_index(Module *m, const Op *op, const MemoryTile *t)
                           index_name(t), index->rank, t->rank);
     for (unsigned d = 0; d < t->rank; d++)
         if (type_extent(index, d) != 1 && type_extent(index, d) != t->extents[d])
-            return diag_error(m->diag, op->loc, "extent %u of the index %%%s is %lld, it must be "
-                              "1 or the tile's, %lld", d, index_name(t),
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the index %%%s is "
+                              "%lld, it must be 1 or the tile's, %lld", d, index_name(t),
                               (long long)type_extent(index, d), (long long)t->extents[d]);
     return verify_index_threads(m, op, t);
 }
@@ -213,7 +213,7 @@ bool verify_extents(Module *m, const Op *op, const Type *t)
 {
     for (unsigned d = 0; d < t->rank; d++)
         if (expr_is_constant(t->extents[d]) && t->extents[d]->constant < 0)
-            return diag_error(m->diag, op->loc, "extent %u of the view is %lld", d,
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the view is %lld", d,
                               (long long)t->extents[d]->constant);
     for (unsigned d = 0; d < t->rank; d++)
         if (!type_stride(m, t, d))
@@ -336,8 +336,8 @@ static bool verify_shape(Module *m, const Op *op)
                           op_info[op->code].name);
     for (unsigned d = 0; d < shape->count; d++) {
         if (shape->ints[d] < 1)
-            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, it must be at "
-                              "least 1", d, (long long)shape->ints[d]);
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the tile is %lld, "
+                              "it must be at least 1", d, (long long)shape->ints[d]);
         if (__builtin_mul_overflow(elements, shape->ints[d], &elements) || elements > INT32_MAX)
             return diag_error(m->diag, op->loc, "a tile of more than %d elements", INT32_MAX);
     }
@@ -349,8 +349,9 @@ static bool verify_tile_fits(Module *m, const Op *op, const MemoryTile *t)
     for (unsigned d = 0; d < t->rank; d++) {
         int64_t extent = type_extent(t->memory->type, memory_tile_dim(t, d));
         if (t->extents[d] > extent)
-            return diag_error(m->diag, op->loc, "extent %u of the tile is %lld, the shared tensor "
-                              "has %lld", d, (long long)t->extents[d], (long long)extent);
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the tile is %lld, "
+                              "the shared tensor has %lld", d, (long long)t->extents[d],
+                              (long long)extent);
     }
     return verify_constant_bounds(m, op, t);
 }
@@ -443,8 +444,9 @@ static bool verify_whole(Module *m, const Op *op, const Value *v)
     for (unsigned d = 0; d < v->type->rank; d++) {
         const Expr *extent = v->type->extents[d];
         if (!expr_is_constant(extent))
-            return diag_error(m->diag, op->loc, "extent %u of %%%s is not constant: print a "
-                              "tile of it, as %%%s[0] {shape = [16]}", d, v->name ? v->name : "?",
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of %%%s is not "
+                              "constant: print a tile of it, as %%%s[0] {shape = [16]}", d,
+                              v->name ? v->name : "?",
                               v->name ? v->name : "?");
         if (extent->constant < 1 ||
             __builtin_mul_overflow(elements, extent->constant, &elements) ||

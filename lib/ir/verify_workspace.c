@@ -20,8 +20,8 @@ static bool check_leaf(Value *v, void *data)
     const ExtentCheck *c = data;
     if (v->program)
         return true;
-    diag_error(c->m->diag, c->op->loc, "extent %u of a workspace tensor depends on %%%s, which is "
-               "no argument of the program", c->dim, v->name ? v->name : "?");
+    diag_error(c->m->diag, c->op->loc, "the extent of dimension %u of a workspace tensor depends "
+               "on %%%s, which is no argument of the program", c->dim, v->name ? v->name : "?");
     return diag_note(c->m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
 }
 
@@ -30,8 +30,8 @@ static bool verify_workspace_extents(Module *m, const Op *op, const Type *t)
     for (unsigned d = 0; d < t->rank; d++) {
         const Expr *e = t->extents[d];
         if (expr_is_constant(e) && e->constant < 0)
-            return diag_error(m->diag, op->loc, "extent %u of the workspace tensor is %lld", d,
-                              (long long)e->constant);
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the workspace "
+                              "tensor is %lld", d, (long long)e->constant);
         if (!expr_visit_values(e, check_leaf, &(ExtentCheck){m, op, d}))
             return false;
     }

@@ -1,6 +1,8 @@
 /* Problems, and the template's parameters for them. */
 #include "matmul/config.h"
 
+#include "support/numeral.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -21,7 +23,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(Message to, const char *f
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(to.data, to.size, format, args);
+    numeral_vformat(to.data, to.size, format, args);
     va_end(args);
     return false;
 }

@@ -1,6 +1,7 @@
 /* Plans: the choice of configurations and kernels for a problem on a device, and its text. */
 #define _GNU_SOURCE
 #include "matmul/internal.h"
+#include "support/numeral.h"
 #include "target/target.h"
 
 #include <assert.h>
@@ -365,7 +366,7 @@ static void describe_invariance(FILE *out, const tilus_matmul_plan *plan, const 
     fprintf(out, "batch invariant");
     if (matmul_by_wgmma(&c->config))
         fprintf(out, ", %d parts of k", matmul_split(&plan->spec));
-    fprintf(out, ": %.2f times as long as without\n", c->us / c->usual_us);
+    numeral_print(out, ": %.2f times as long as without\n", c->us / c->usual_us);
 }
 
 static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m)
@@ -373,10 +374,10 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
     const Choice *c = plan_choice(plan, m);
     describe_tiles(out, plan, m);
     bool like = c->source != MATMUL_FROM_MODEL && !c->exact;
-    fprintf(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
-            source_names[c->source], like ? " of similar products" : "", c->us,
-            c == &plan->narrow[bucket_number(m)] ? (int)narrow_rows(bucket_number(m))
-                                                 : (int)matmul_bucket(m), c->floor);
+    numeral_print(out, "%s%s: %.1f us for %d rows, where reading alone takes %.1f us\n",
+                  source_names[c->source], like ? " of similar products" : "", c->us,
+                  c == &plan->narrow[bucket_number(m)] ? (int)narrow_rows(bucket_number(m))
+                                                       : (int)matmul_bucket(m), c->floor);
     if (c->usual_us > 0)
         describe_invariance(out, plan, c);
     const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product,

@@ -2,6 +2,8 @@
  * latest ones stay, most recent first; a plan that is handed out is a copy. */
 #include "matmul/internal.h"
 
+#include "support/numeral.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +21,15 @@ struct PlanCache {
 static void make_key(const tilus_matmul_plan *plan, int64_t n_tile, char key[KEY_MAX])
 {
     const MatmulSpec *s = &plan->spec;
-    snprintf(key, KEY_MAX, "%s %s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
-             "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d "
-             "experts %" PRId64 " top %" PRId64 " %d%d%d%d%d%d%d prologue %d %a",
-             dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->scales),
-             dtype_name(s->result), dtype_name(s->product), s->n, s->k, s->group * s->repeats,
-             (int)s->zeros, (int)s->function, s->bias, s->residual, n_tile, s->a_stride,
-             plan->ordinal, s->experts, s->top, s->gather, s->scatter, s->combine, s->multiply,
-             s->batch_invariant, s->wide_range, s->gated, (int)s->prologue, s->eps);
+    numeral_format(
+        key, KEY_MAX, "%s %s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
+        "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d "
+        "experts %" PRId64 " top %" PRId64 " %d%d%d%d%d%d%d prologue %d %a",
+        dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->scales),
+        dtype_name(s->result), dtype_name(s->product), s->n, s->k, s->group * s->repeats,
+        (int)s->zeros, (int)s->function, s->bias, s->residual, n_tile, s->a_stride,
+        plan->ordinal, s->experts, s->top, s->gather, s->scatter, s->combine, s->multiply,
+        s->batch_invariant, s->wide_range, s->gated, (int)s->prologue, s->eps);
 }
 
 /* Copies what planning has found, not what a plan has of its own. */

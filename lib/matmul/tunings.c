@@ -12,6 +12,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "matmul/table.h"
 
+#include "support/numeral.h"
+
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +40,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(const Reader *r, const ch
     va_list args;
     va_start(args, format);
     if (n > 0 && (size_t)n < r->size)
-        vsnprintf(r->message + n, r->size - (size_t)n, format, args);
+        numeral_vformat(r->message + n, r->size - (size_t)n, format, args);
     va_end(args);
     return false;
 }

@@ -33,7 +33,7 @@ static const char *missing_wait(Module *m, const Hazard *h)
     Completion c = op_completion(h->first);
     if (c == COMPLETION_MBARRIER && !h->proved)
         return "no proof found that its phase has ended";
-    return arena_printf(&m->scratch, "no %s lies between", completion_wait_name(c));
+    return completion_missing(&m->scratch, h->first, h->second);
 }
 
 /* Names the op of the earlier access, seen from the later one. */

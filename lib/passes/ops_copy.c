@@ -33,6 +33,7 @@ void op_copy(Module *m, const Op *op, Region *to, Op *before)
     diag_check_time(m->diag, op->loc);
     Op *copy = build_op(m, op->code, op->loc, op->operands, op->operand_count, op->attrs,
                         op->attr_count);
+    copy->shifted = op->shifted;
     drop_offset(copy);
     copy_regions(m, op, copy, to->program);
     for (unsigned i = 0; i < op->result_count; i++) {

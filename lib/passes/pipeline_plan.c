@@ -330,14 +330,29 @@ static const Op *find_access(const LoopDependences *d, const Value *tensor, uint
     return NULL;
 }
 
+/* Refuses a loop in which `use` may come before the copies have ended. */
+static bool refuse_unfinished(Planner *p, const Op *copy, const Op *use, const Op *early)
+{
+    const char *copy_text = planner_op_text(p, copy);
+    if (early)
+        return REFUSE(p, use, "%s is in no group: no copy_async_commit_group lies between it and "
+                      "%s", copy_text, planner_op_text(p, early));
+    return REFUSE(p, use, "no %s lie between %s and %s",
+                  p->plan->arrive ? "mbarrier_arrive and mbarrier_wait"
+                                  : "copy_async_wait_group 0 and synchronize",
+                  copy_text, planner_op_text(p, use));
+}
+
 /* In an iteration, a tensor is copied into, waited for, and only then looked at. */
 static bool check_order(Planner *p, const Value *tensor)
 {
     const LoopDependences *d = &p->plan->d;
-    const Op *copy = NULL, *use = NULL;
+    const Op *copy = NULL, *use = NULL, *early = NULL;  /* early: a wait before the commit */
     CopyState state = NOT_COPIED;
     for (uint32_t i = 0; i < d->op_count; i++) {
         const Op *access = find_access(d, tensor, i);
+        if (op_syncs(d->ops[i], SYNC_WAIT, COMPLETION_GROUP))
+            early = state == STARTED ? d->ops[i] : NULL;
         state = next_state(p, state, d->ops[i]);
         if (access && planner_is_copy(p, access)) {
             if (use)
@@ -351,10 +366,7 @@ static bool check_order(Planner *p, const Value *tensor)
                 return REFUSE(p, use, "%s sees what an earlier iteration left in %s",
                               planner_op_text(p, use), planner_value_text(p, tensor));
             if (state != SEEN)
-                return REFUSE(p, use, "no %s lie between %s and %s",
-                              p->plan->arrive ? "mbarrier_arrive and mbarrier_wait"
-                                              : "copy_async_wait_group 0 and synchronize",
-                              planner_op_text(p, copy), planner_op_text(p, use));
+                return refuse_unfinished(p, copy, use, early);
         }
     }
     return true;

@@ -224,6 +224,7 @@ static Op *clone_op(const Ahead *a, const Op *from)
     Module *m = a->r->m;
     Op *op = build_op(m, from->code, from->loc, from->operands, from->operand_count,
                       from->attrs, from->attr_count);
+    op->shifted = true;
     for (unsigned i = 0; i < op->operand_count; i++)
         if (op->operands[i]->data && op->operands[i]->type->kind != TYPE_SHARED)
             op->operands[i] = op->operands[i]->data;

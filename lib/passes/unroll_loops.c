@@ -128,6 +128,23 @@ static bool find_cut(Unroll *u, const Op *op, Cut *cut)
 
 /* ---- copies ---------------------------------------------------------------- */
 
+static bool mark_shifted(Op *op, void *data)
+{
+    (void)data;
+    op->shifted = true;
+    return true;
+}
+
+/* Marks the ops from `first` up to `end`, and those inside. */
+static void mark_ops(Op *first, const Op *end)
+{
+    for (Op *op = first; op != end; op = op->next) {
+        op->shifted = true;
+        for (unsigned i = 0; i < op->region_count; i++)
+            region_walk(op->regions[i], mark_shifted, NULL);
+    }
+}
+
 /* Copies the body of `loop` once: `index` is its index, `carried` what enters and
  * then what it hands on. */
 static void copy_iteration(Module *m, const Op *loop, Region *to, Op *before, Value *index,
@@ -185,11 +202,12 @@ static void build_loop(Module *m, const Cut *cut, Op *loop, const Expr *lower,
     for (unsigned i = 0; i < count; i++)
         carried[i] = loop_carried(made, i);
     const Expr *base = expr_value(&m->exprs, for_index(made));
-    for (int64_t i = 0; i < copies; i++)
-        copy_iteration(m, loop, body, NULL,
-                       i ? build_index(m, loop, body, NULL, base, i * cut->step)
-                         : for_index(made),
+    copy_iteration(m, loop, body, NULL, for_index(made), carried);
+    const Op *own = body->last;
+    for (int64_t i = 1; i < copies; i++)
+        copy_iteration(m, loop, body, NULL, build_index(m, loop, body, NULL, base, i * cut->step),
                        carried);
+    mark_ops(own ? own->next : body->first, NULL);
     op_insert(body, build_op(m, OP_yield, loop->loc, carried, count, NULL, 0), NULL);
     for (unsigned i = 0; i < count; i++) {
         Value *v = loop->results[i];

@@ -48,8 +48,12 @@ static void remark_dimension(Module *m, const Op *op, const MemoryTile *t, unsig
         return;
     }
     const MissingFact fact = find_fact(op, t, d);
-    REMARK(m, op, BoundsUnproved, R(name), R(d),
-           R(fact.argument ? missing_fact_text(m, &fact) : condition_text(m, t, d)));
+    if (fact.argument)
+        REMARK(m, op, BoundsUnproved, R(name), R(d), R(missing_fact_text(m, &fact)));
+    else if (op->shifted)       /* the condition would be false where the text has the op */
+        REMARK(m, op, BoundsShifted, R(name), R(d));
+    else
+        REMARK(m, op, BoundsUnproved, R(name), R(d), R(condition_text(m, t, d)));
 }
 
 void remark_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)

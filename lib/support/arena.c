@@ -2,6 +2,7 @@
 #include "support/arena.h"
 
 #include "support/integer.h"
+#include "support/numeral.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -102,10 +103,10 @@ char *arena_vprintf(Arena *a, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int len = vsnprintf(NULL, 0, format, args);
+    int len = numeral_vformat(NULL, 0, format, args);
     assert(len >= 0);
     char *s = arena_alloc(a, (size_t)len + 1);
-    vsnprintf(s, (size_t)len + 1, format, again);
+    numeral_vformat(s, (size_t)len + 1, format, again);
     va_end(again);
     return s;
 }

@@ -26,11 +26,21 @@ void diag_free(Diag *d)
     arena_free(&d->arena);
 }
 
+/* A byte-order mark is none of the text: columns count from behind it. */
+SourceText source_keep(Arena *arena, const char *file, const char *text, size_t len,
+                       uint32_t first_line)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t skipped = len >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    return (SourceText){arena_strdup(arena, file),
+                        arena_strndup(arena, text + skipped, len - skipped), len - skipped,
+                        first_line};
+}
+
 void diag_set_source(Diag *d, const char *file, const char *text, size_t len,
                      uint32_t first_line)
 {
-    d->source = (SourceText){arena_strdup(&d->arena, file), arena_strndup(&d->arena, text, len),
-                             len, first_line};
+    d->source = source_keep(&d->arena, file, text, len, first_line);
 }
 
 void diag_add_import_path(Diag *d, const char *directory)
@@ -247,7 +257,7 @@ const char *source_line(const SourceText *s, uint32_t line, size_t *len)
 
 /* Writes the source line and a caret under it. Long lines are cut to a window
  * around the caret, tabs become one space, bytes that are not ASCII a `?` each,
- * so that columns stay bytes. */
+ * so that columns stay bytes; a carriage return before the line feed is none of them. */
 static void write_line(const Diag *d, Loc loc, const Writer *out)
 {
     enum { WINDOW = 160, LEAD = 60 };
@@ -256,6 +266,8 @@ static void write_line(const Diag *d, Loc loc, const Writer *out)
     size_t caret = loc.column ? loc.column - 1 : 0;
     if (!line || caret > len)
         return;
+    if (len > caret && line[len - 1] == '\r')
+        len--;
     size_t from = caret > WINDOW - LEAD ? caret - LEAD : 0;
     size_t to = len - from > WINDOW ? from + WINDOW : len;
     for (size_t i = from; i < to; i++)

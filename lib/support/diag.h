@@ -21,13 +21,17 @@ typedef struct Loc {
     uint32_t frame;     /* of Diag.frames: the text, and how it came to be read; 0: the main one */
 } Loc;
 
-/* A text: the one that is parsed, or a file that it imports. */
+/* A text: the one that is parsed, or a file that it imports, without a byte-order mark. */
 typedef struct SourceText {
     const char *file;
     const char *text;       /* NUL-terminated copy */
     size_t len;
     uint32_t first_line;    /* line number of text[0] in the file */
 } SourceText;
+
+/* Copies the file's name and its text. */
+SourceText source_keep(Arena *arena, const char *file, const char *text, size_t len,
+                       uint32_t first_line);
 
 /* Why a text is read: an import, or a call of a function, which reads its body once more. */
 typedef struct SourceFrame {

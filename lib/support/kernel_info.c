@@ -152,12 +152,12 @@ static bool check_extent(const tilus_kernel_info *info, unsigned i, const tilus_
     const char *error = kernel_codes_run(info->grid[i], info->grid_length[i], args,
                                   info->arg_count, extent);
     if (error)
-        return report_fault(r, "grid extent %u: %s", i, error);
+        return report_fault(r, "the grid's extent of dimension %u: %s", i, error);
     if (*extent < 0)
-        return report_fault(r, "grid extent %u is %" PRId64, i, *extent);
+        return report_fault(r, "the grid's extent of dimension %u is %" PRId64, i, *extent);
     if (*extent > grid_limit[i])
-        return report_fault(r, "grid extent %u is %" PRId64 ", more than %" PRId64, i, *extent,
-                            grid_limit[i]);
+        return report_fault(r, "the grid's extent of dimension %u is %" PRId64 ", more than %"
+                            PRId64, i, *extent, grid_limit[i]);
     return true;
 }
 
@@ -165,8 +165,8 @@ static bool check_cluster(const tilus_kernel_info *info, const int64_t grid[3], 
 {
     for (unsigned i = 0; i < 3; i++)
         if (info->cluster[i] && grid[i] % info->cluster[i])
-            return report_fault(r, "grid extent %u is %" PRId64 ", not a multiple of the "
-                                "cluster's %u", i, grid[i], info->cluster[i]);
+            return report_fault(r, "the grid's extent of dimension %u is %" PRId64 ", not a "
+                                "multiple of the cluster's %u", i, grid[i], info->cluster[i]);
     return true;
 }
 
@@ -212,10 +212,11 @@ static bool count_elements(const tilus_workspace_tensor *t, const tilus_arg *arg
         const char *error = kernel_codes_run(t->extents[d], t->extent_length[d], args, arg_count,
                                       &extent);
         if (error)
-            return report_fault(r, "extent %u of workspace tensor %%%s: %s", d, name, error);
+            return report_fault(r, "the extent of dimension %u of workspace tensor %%%s: %s", d,
+                                name, error);
         if (extent < 0)
-            return report_fault(r, "extent %u of workspace tensor %%%s is %" PRId64, d, name,
-                                extent);
+            return report_fault(r, "the extent of dimension %u of workspace tensor %%%s is %"
+                                PRId64, d, name, extent);
         if (__builtin_mul_overflow(before, extent, count))
             return report_fault(r, "workspace tensor %%%s: %" PRId64 " times extent %u, which is %"
                                 PRId64 ", is over 63 bits", name, before, d, extent);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "support/kernel_library.h"
 
+#include "support/numeral.h"
 #include "support/sized.h"
 
 #include <assert.h>
@@ -19,7 +20,7 @@ tilus_status library_fail(tilus_status status, const char *format, ...)
     char message[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    numeral_vformat(message, sizeof message, format, args);
     va_end(args);
     return tilus_rt_fail(status, message);
 }
@@ -72,7 +73,7 @@ tilus_status library_check_memory(const CallMemory *m, size_t size, const char *
     if (m->workspace_size >= size)
         return library_check_address(m->field, m->workspace, TILUS_WORKSPACE_ALIGN);
     va_start(args, reason);
-    vsnprintf(text, sizeof text, reason, args);
+    numeral_vformat(text, sizeof text, reason, args);
     va_end(args);
     return library_refuse("%s_size is %zu%s %zu", m->field, m->workspace_size, text, size);
 }

@@ -70,9 +70,9 @@ static bool check_map_extent(const MapCheck *c, unsigned d, int64_t *extent)
     const char *error = kernel_codes_run(c->map->extents[d], c->map->extent_length[d], c->args,
                                   c->info->arg_count, extent);
     if (error)
-        return MAP_FAULT(c, "extent %u: %s", d, error);
+        return MAP_FAULT(c, "the extent of dimension %u: %s", d, error);
     return (*extent >= 1 && *extent <= TILUS_MAP_EXTENT_MAX) ||
-           MAP_FAULT(c, "extent %u is %" PRId64 ", it must be 1 to %d", d, *extent,
+           MAP_FAULT(c, "the extent of dimension %u is %" PRId64 ", it must be 1 to %d", d, *extent,
                      TILUS_MAP_EXTENT_MAX);
 }
 

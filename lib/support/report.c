@@ -1,6 +1,8 @@
 /* Descriptions of faults. */
 #include "support/report.h"
 
+#include "support/numeral.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,7 +11,7 @@ bool report_fault(Report r, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (r.size > 0)
-        vsnprintf(r.message, r.size, format, args);
+        numeral_vformat(r.message, r.size, format, args);
     va_end(args);
     return false;
 }

@@ -1,6 +1,8 @@
 /* Streams of text. */
 #include "support/writer.h"
 
+#include "support/numeral.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +30,7 @@ void writer_printf(const Writer *out, const char *format, ...)
     char line[WRITER_LINE_MAX + 1];
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(line, sizeof line, format, args);
+    int length = numeral_vformat(line, sizeof line, format, args);
     va_end(args);
     writer_add_n(out, line, length < WRITER_LINE_MAX ? (size_t)length : WRITER_LINE_MAX);
 }

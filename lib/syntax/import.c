@@ -50,8 +50,7 @@ static const char *find_file(Parser *p, Loc loc, const char *name)
 static const SourceText *keep_text(Parser *p, const char *path, const char *text, size_t len)
 {
     SourceText *s = arena_new(&p->diag->arena, SourceText);
-    *s = (SourceText){arena_strdup(&p->diag->arena, path),
-                      arena_strndup(&p->diag->arena, text, len), len, 1};
+    *s = source_keep(&p->diag->arena, path, text, len, 1);
     return s;
 }
 

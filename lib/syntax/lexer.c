@@ -1,6 +1,8 @@
 /* The lexer: program text to tokens. */
 #include "syntax/lexer.h"
 
+#include "support/numeral.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +98,7 @@ static bool lex_number(Lexer *lx, Token *t)
         memcpy(copy, lx->at, n);
         copy[n] = '\0';
         t->kind = TOKEN_NUMBER;
-        t->number = strtod(copy, NULL);
+        t->number = numeral_read(copy, NULL);
     }
     lx->at += n;
     return true;

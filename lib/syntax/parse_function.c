@@ -77,7 +77,7 @@ static bool check_parameter_name(Parser *p, const Function *f)
 {
     if (p->token.kind != TOKEN_NAME)
         return parser_expected(p, "the name of a parameter");
-    if (parser_is_reserved(&p->token))
+    if (parser_is_word(&p->token))
         return diag_error(p->diag, p->token.loc, "%s is a word of the language",
                           token_text(p, &p->token));
     const Symbol *s = parser_symbol(p, &p->token);

@@ -168,8 +168,9 @@ bool parse_sink_body(Parser *p)
 {
     if (!parser_enter(p, &p->regions))
         return false;
+    Loc begin = p->token.loc;
     bool ok = parser_expect(p, "{", "before a function's body") && parse_statements(p) &&
-              parser_expect(p, "}", "after a function's body");
+              parser_expect_end(p, "after a function's body", "the body", begin);
     p->regions--;
     return ok;
 }
@@ -177,6 +178,7 @@ bool parse_sink_body(Parser *p)
 bool parse_region_body(Parser *p, Region *region)
 {
     Region *outer = p->region;
+    Loc begin = p->token.loc;
     if (!parser_enter(p, &p->regions))
         return false;
     bool ok = parser_expect(p, "{", "before a region");
@@ -185,7 +187,7 @@ bool parse_region_body(Parser *p, Region *region)
         ok = parse_statements(p);
         p->region = outer;
         Loc end = p->token.loc;
-        ok = parser_expect(p, "}", "after a region") && ok;
+        ok = parser_expect_end(p, "after a region", "the region", begin) && ok;
         if (region->parent && !region_yield(region))
             op_insert(region, build_op(p->m, OP_yield, end, NULL, 0, NULL, 0), NULL);
     }
@@ -209,12 +211,13 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
         if (cond && !taken) {
             if (!parser_enter(p, &p->regions))
                 return false;
+            Loc begin = p->token.loc;
             parser_advance(p);
             ok = items(p);
             p->regions--;
             if (!ok && !parser_at(p, "}") && p->token.kind != TOKEN_END)
                 return false;       /* in the middle of an argument */
-            ok = parser_expect(p, "}", "after `when`") && ok;
+            ok = parser_expect_end(p, "after `when`", "what `when` takes", begin) && ok;
             taken = true;
         } else if (!parser_skip_braces(p)) {
             return false;

@@ -38,11 +38,11 @@ static bool check_constant_shape(Parser *p, Loc loc, const Expr *const *extents,
     int64_t product = 1;
     for (unsigned d = 0; d < rank; d++) {
         if (!expr_is_constant(extents[d]))
-            return diag_error(p->diag, loc, "extent %u of a register or shared tensor must be "
-                              "a constant", d);
+            return diag_error(p->diag, loc, "the extent of dimension %u of a register or shared "
+                              "tensor must be a constant", d);
         if (extents[d]->constant < 1)
-            return diag_error(p->diag, loc, "extent %u is %lld, it must be at least 1", d,
-                              (long long)extents[d]->constant);
+            return diag_error(p->diag, loc, "the extent of dimension %u is %lld, it must be at "
+                              "least 1", d, (long long)extents[d]->constant);
         if (__builtin_mul_overflow(product, extents[d]->constant, &product))
             return diag_error(p->diag, loc, "the product of the extents is over 63 bits at "
                               "extent %u, %lld", d, (long long)extents[d]->constant);

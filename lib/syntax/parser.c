@@ -1,10 +1,11 @@
 /* The parser's frame: tokens, names, recovery, module items, programs. */
 #include "syntax/term.h"
 
+#include "support/ascii.h"
 #include "support/limits.h"
+#include "support/numeral.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ bool parser_at_call(const Parser *p)
 bool parser_touches(const Parser *p)
 {
     char before = p->token.start[-1];
-    return before == '_' || isalnum((unsigned char)before);
+    return before == '_' || ascii_is_alphanumeric(before);
 }
 
 bool parser_accept(Parser *p, const char *text)
@@ -77,6 +78,14 @@ bool parser_expect(Parser *p, const char *text, const char *where)
     return parser_expected(p, arena_printf(&p->m->arena, "`%s` %s", text, where));
 }
 
+bool parser_expect_end(Parser *p, const char *where, const char *what, Loc begin)
+{
+    bool ends = p->token.kind == TOKEN_END && !p->end_reported;
+    if (parser_expect(p, "}", where))
+        return true;
+    return ends && diag_note(p->diag, begin, "%s begins here", what);
+}
+
 bool parser_enter(Parser *p, unsigned *levels)
 {
     int64_t most = diag_limit(p->diag, LIMIT_ID_NESTING);
@@ -89,11 +98,14 @@ bool parser_enter(Parser *p, unsigned *levels)
 bool parser_skip_braces(Parser *p)
 {
     size_t depth = 0;
+    Loc begin = p->token.loc;
     do {
         depth += parser_at(p, "{");
         depth -= parser_at(p, "}");
+        if (p->token.kind == TOKEN_END && p->end_reported)
+            return false;
         if (p->token.kind == TOKEN_END)
-            return parser_expected(p, "`}`");
+            return parser_expected(p, "`}`") || diag_note(p->diag, begin, "the `{` is here");
         parser_advance(p);
     } while (depth);
     return true;
@@ -226,6 +238,17 @@ bool parser_is_reserved(const Token *t)
     return parse_is_layout_word(t) || dtype_find(t->start, t->len) != DTYPE_none;
 }
 
+bool parser_is_word(const Token *t)
+{
+    static const char *const words[] = {
+        "tilus", "import", "param", "layout", "program", "function", "type", "mbarrier", "else",
+        "return", "in", "step", "pipelined", "unroll", "drain", "iter"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (token_is(t, words[i]))
+            return true;
+    return parser_is_reserved(t) || op_find(t->start, t->len) != OP_COUNT;
+}
+
 /* Takes a fresh name; NULL after an error. */
 static Symbol *parse_binding_name(Parser *p, const char *what)
 {
@@ -233,7 +256,7 @@ static Symbol *parse_binding_name(Parser *p, const char *what)
         parser_expected(p, what);
         return NULL;
     }
-    if (parser_is_reserved(&p->token)) {
+    if (parser_is_word(&p->token)) {
         diag_error(p->diag, p->token.loc, "%s is a word of the language",
                    token_text(p, &p->token));
         return NULL;
@@ -280,7 +303,7 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
 static bool define_number(Parser *p, Symbol *s, const char *text)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = numeral_read(text, &end);
     if (end == text || *end)
         return diag_error(p->diag, s->loc, "parameter %s is a number, -D gives it `%s`", s->name,
                           text);
@@ -551,8 +574,9 @@ static bool check_cluster(Parser *p, Loc loc)
     for (unsigned d = 0; d < program->cluster_rank; d++)
         if (expr_is_constant(program->grid[d]) &&
             program->grid[d]->constant % program->cluster[d])
-            return diag_error(p->diag, loc, "grid extent %u is %lld, not a multiple of the "
-                              "cluster's %u", d, (long long)program->grid[d]->constant,
+            return diag_error(p->diag, loc, "the grid's extent of dimension %u is %lld, not a "
+                              "multiple of the cluster's %u", d,
+                              (long long)program->grid[d]->constant,
                               program->cluster[d]);
     return true;
 }

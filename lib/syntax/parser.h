@@ -103,6 +103,8 @@ static inline bool parser_at(const Parser *p, const char *text) { return token_i
 bool parser_accept(Parser *p, const char *text);
 /* As accept, but an error names the token found: "expected `)` after ..., got". */
 bool parser_expect(Parser *p, const char *text, const char *where);
+/* Takes the } of `what`, which began at `begin`: a note says so where the text ends before it. */
+bool parser_expect_end(Parser *p, const char *where, const char *what, Loc begin);
 /* Reports "expected WHAT, got TOKEN" at the token. */
 bool parser_expected(Parser *p, const char *what);
 /* The spelling of a token for messages, quoted. */
@@ -120,8 +122,11 @@ bool parser_skip_braces(Parser *p);
 /* ---- names (parser.c) ----------------------------------------------- */
 
 Symbol *parser_symbol(Parser *p, const Token *t);
-/* Returns true of words of the language, which name no parameter. */
+/* Returns true of words that expressions, types and layouts have. */
 bool parser_is_reserved(const Token *t);
+/* Returns true of these, of ops, and of words of items and statements: of all that name no
+ * parameter and no layout. */
+bool parser_is_word(const Token *t);
 
 /* What the symbol means where the parser stands. */
 static inline Value *symbol_value(const Parser *p, const Symbol *s)

@@ -247,12 +247,36 @@ static void report_no_value(Parser *p, const Term *t, const Type *like)
     if (!like)
         diag_error(p->diag, t->loc, "%s needs a type here, as in `0.0 : f32[16, 8]`",
                    term_text(p, t));
+    else if (like->kind == TYPE_REG && like->dtype == DTYPE_bool && t->kind == TERM_INTEGER)
+        diag_error(p->diag, t->loc, "%s beside a tensor of bool: compare it, as in %s != 0",
+                   term_text(p, t), expr_text(p->m, t->expr));
     else if (like->kind == TYPE_REG)
-        diag_error(p->diag, t->loc, "%s beside a tensor of floats: convert it, as in f32(..)",
-                   term_text(p, t));
+        diag_error(p->diag, t->loc, "%s beside a tensor of %s: convert it, as in %s(..)",
+                   term_text(p, t), dtype_name(like->dtype), dtype_name(like->dtype));
     else
         diag_error(p->diag, t->loc, "expected a %s, %s, got %s", verify_kind_text(like->kind),
                    type_text(p->m, like), term_text(p, t));
+}
+
+/* Returns true of an expression that is 0 or 1: a comparison, or what joins some. */
+static bool is_condition(const Expr *e)
+{
+    if (e->kind != EXPR_OP)
+        return false;
+    switch (e->op) {
+    case SCALAR_or: case SCALAR_and: case SCALAR_not:
+    case SCALAR_eq: case SCALAR_ne: case SCALAR_lt: case SCALAR_le: case SCALAR_gt: case SCALAR_ge:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Returns true of a scalar that a tensor of `t` may be filled with. */
+static bool fills(const Term *term, DType t)
+{
+    return dtype_is_integer(t) || (t == DTYPE_bool && term->kind == TERM_INTEGER &&
+                                   is_condition(term->expr));
 }
 
 Value *term_value(Parser *p, const Term *t, const Type *like)
@@ -267,7 +291,7 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
         return real_value(p, t->loc, t->real, like);
     if (!like && t->kind == TERM_REAL && real_argument(t->real))
         return real_argument(t->real);
-    if (like && like->kind == TYPE_REG && dtype_is_integer(like->dtype))
+    if (like && like->kind == TYPE_REG && fills(t, like->dtype))
         return integer_value(p, t->loc, t->expr, like);
     if (t->kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
         return build_scalar(p, t, like);

@@ -2,6 +2,7 @@
 #include "types/constant.h"
 
 #include "support/bits.h"
+#include "support/numeral.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -150,8 +151,8 @@ static void print_real(Text *out, double value, bool is_float)
         return;
     }
     for (int precision = 1; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value)
+        numeral_format(digits, sizeof digits, "%.*g", precision, value);
+        if (numeral_read(digits, NULL) == value)
             break;
     }
     text_add(out, digits);

@@ -612,7 +612,7 @@ static void test_bad_maps(void **state)
     t[1].box[0] = 257, assert_info_check(i, "a box of 257 in dimension 0, there are 1 to 256");
     t[1].box[0] = 8, assert_info_check(i, "map 1 has a row of 8 bytes, no multiple of 16");
     t[1] = maps[1], t[0].swizzle = 64, assert_info_check(i, "past its swizzle of 64");
-    t[0] = maps[0], t[0].extents = bad, assert_info_check(i, "extent 0 of tensor map 0 has");
+    t[0] = maps[0], t[0].extents = bad, assert_info_check(i, "the extent of dimension 0 of tensor map 0 has");
     t[0] = maps[0], t[0].strides = bad, assert_info_check(i, "stride 0 of tensor map 0 has");
     i.map_count = 17, assert_info_check(i, "17 tensor maps, the limit is 16");
 }

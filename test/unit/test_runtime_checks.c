@@ -35,10 +35,10 @@ static void names_the_broken_fact(void **state)
 static void limits_the_grid(void **state)
 {
     (void)state;
-    assert_check(0, -64, 5, 6, "grid extent 0 is -4");
+    assert_check(0, -64, 5, 6, "the grid's extent of dimension 0 is -4");
     assert_check(0, 64, 3 * 65535, 6, NULL);
-    assert_check(0, 64, 3 * 65535 + 1, 6, "grid extent 1 is 65536, more than 65535");
-    assert_check(0, 64, 5, INT64_MIN, "grid extent 2 is -9223372036854775808");
+    assert_check(0, 64, 3 * 65535 + 1, 6, "the grid's extent of dimension 1 is 65536, more than 65535");
+    assert_check(0, 64, 5, INT64_MIN, "the grid's extent of dimension 2 is -9223372036854775808");
 }
 
 static void counts_arguments(void **state)
@@ -88,22 +88,22 @@ static void evaluates_grids(void **state)
     EXTENT(13, NULL, A(2), OP(neg), A(3), OP(add));
     EXTENT(54 * 2, NULL, A(1), A(2), OP(sub), C(2), OP(mul));
     EXTENT(INT32_MAX, NULL, C(INT32_MAX));
-    EXTENT(0, "grid extent 0 is 2147483648, more than 2147483647", C(INT64_C(1) << 31));
-    EXTENT(0, "grid extent 0: division by zero", A(1), C(0), OP(div));
-    EXTENT(0, "grid extent 0: overflow of 64 bits", C(INT64_MAX), C(2), OP(mul));
+    EXTENT(0, "the grid's extent of dimension 0 is 2147483648, more than 2147483647", C(INT64_C(1) << 31));
+    EXTENT(0, "the grid's extent of dimension 0: division by zero", A(1), C(0), OP(div));
+    EXTENT(0, "the grid's extent of dimension 0: overflow of 64 bits", C(INT64_MAX), C(2), OP(mul));
 }
 
 static void refuses_malformed_code(void **state)
 {
     (void)state;
-    EXTENT(0, "grid extent 0: malformed code", A(4));
-    EXTENT(0, "grid extent 0: malformed code", C(1), OP(add));
-    EXTENT(0, "grid extent 0: malformed code", OP(neg));
-    EXTENT(0, "grid extent 0: malformed code", C(1), C(2));
-    EXTENT(0, "grid extent 0: malformed code", C(1), OP(OP_COUNT));
-    assert_extent(NULL, 0, 0, "grid extent 0: malformed code");
+    EXTENT(0, "the grid's extent of dimension 0: malformed code", A(4));
+    EXTENT(0, "the grid's extent of dimension 0: malformed code", C(1), OP(add));
+    EXTENT(0, "the grid's extent of dimension 0: malformed code", OP(neg));
+    EXTENT(0, "the grid's extent of dimension 0: malformed code", C(1), C(2));
+    EXTENT(0, "the grid's extent of dimension 0: malformed code", C(1), OP(OP_COUNT));
+    assert_extent(NULL, 0, 0, "the grid's extent of dimension 0: malformed code");
     tilus_code *many = calloc(100000, sizeof *many);
-    assert_extent(many, 100000, 0, "grid extent 0: malformed code");
+    assert_extent(many, 100000, 0, "the grid's extent of dimension 0: malformed code");
     free(many);
 }
 

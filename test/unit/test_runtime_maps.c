@@ -137,9 +137,9 @@ static void launches_that_a_map_cannot_serve_are_refused(void **state)
                  "tensor map of argument %x: stride 0 is 216 bytes, it must be a multiple of 16 "
                  "from 16, below 2^40");
     assert_fails(launch_at(kernel, 0x10000, 7, 0), TILUS_ERROR_ARGUMENT,
-                 "tensor map of argument %x: extent 2 is 0, it must be 1 to 2147483392");
+                 "tensor map of argument %x: the extent of dimension 2 is 0, it must be 1 to 2147483392");
     assert_fails(launch_at(kernel, 0x10000, 7, INT32_MAX), TILUS_ERROR_ARGUMENT,
-                 "extent 2 is 2147483647, it must be 1 to 2147483392");
+                 "the extent of dimension 2 is 2147483647, it must be 1 to 2147483392");
     assert_int_equal(fake->encoded, 0);
     assert_ok(launch_at(kernel, 0x10008, 0, 0));
     assert_int_equal(fake->launches, 0);

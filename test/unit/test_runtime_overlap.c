@@ -138,7 +138,7 @@ static void a_launch_says_its_clusters(void **state)
     assert_memory_equal(fake->cluster, ((unsigned[]){2, 1, 1}), sizeof fake->cluster);
     assert_int_equal(fake->early, 1);
     assert_fails(launch(threes, NULL), TILUS_ERROR_ARGUMENT,
-                 "grid extent 0 is 2, not a multiple of the cluster's 3");
+                 "the grid's extent of dimension 0 is 2, not a multiple of the cluster's 3");
     assert_int_equal(fake->launches, 2);
     tilus_kernel_unload(pairs);
     tilus_kernel_unload(early);

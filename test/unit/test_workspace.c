@@ -127,13 +127,13 @@ static void refuses_what_cannot_be(void **state)
         int64_t m, n;
         const char *message;
     } cases[] = {
-        {-1, 1, "extent 0 of workspace tensor %b is -1"},
+        {-1, 1, "the extent of dimension 0 of workspace tensor %b is -1"},
         {INT64_C(1) << 40, INT64_C(1) << 40, "workspace tensor %b: 1099511627776 times extent 1, "
                                              "which is 1099511627776, is over 63 bits"},
         {INT64_C(1) << 40, INT64_C(1) << 20, "workspace tensor %b: 1152921504606846976 elements "
                                              "of 8 bits are over 63 bits"},
-        {1, -2, "extent 1 of workspace tensor %b is -2"},
-        {INT64_C(1) << 40, 0, "extent 0 of workspace tensor %a: overflow of 64 bits"},
+        {1, -2, "the extent of dimension 1 of workspace tensor %b is -2"},
+        {INT64_C(1) << 40, 0, "the extent of dimension 0 of workspace tensor %a: overflow of 64 bits"},
     };
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = parse(diag, "program @p<1>(%m: i64, %n: i64) warps(1) {\n"

@@ -203,8 +203,12 @@ static Command *find_command(const Settings *s)
     for (size_t i = 0; s->words.count == 1 && i < COUNT(commands); i++)
         if (strcmp(s->words.items[0], commands[i].name) == 0)
             return commands[i].run;
-    fprintf(stderr, "%s: error: give one of list, verify, prune, clear; got '%s'\n", TOOL,
-            s->words.count ? s->words.items[s->words.count - 1] : "");
+    if (s->words.count)
+        fprintf(stderr, "%s: error: give one of list, verify, prune, clear; got '%s'\n", TOOL,
+                s->words.items[s->words.count - 1]);
+    else
+        fprintf(stderr, "%s: error: a command is missing: give one of list, verify, prune, clear\n",
+                TOOL);
     return NULL;
 }
 

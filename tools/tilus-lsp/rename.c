@@ -50,16 +50,6 @@ static bool is_token(const char *text, TokenKind kind, Token *t)
     return t->kind == kind && t->loc.length == len && len <= NAME_LONGEST;
 }
 
-static bool is_item_word(const Token *t)
-{
-    static const char *const words[] = {"param", "layout", "when", "program", "function", "import",
-                                        "type", "yield", "return", "else", "tilus"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        found |= token_is(t, words[i]);
-    return found;
-}
-
 /* Returns true when the text names what `kind` is. */
 static bool is_right_name(const char *text, NameKind kind)
 {
@@ -70,9 +60,7 @@ static bool is_right_name(const char *text, NameKind kind)
         return len < (int)sizeof marked && is_token(marked, TOKEN_VALUE, &t);
     }
     bool any = kind == NAME_FUNCTION || kind == NAME_PROGRAM;
-    return is_token(text, TOKEN_NAME, &t) &&
-           (any || (!parser_is_reserved(&t) && !is_item_word(&t) &&
-                    op_find(text, strlen(text)) == OP_COUNT));
+    return is_token(text, TOKEN_NAME, &t) && (any || !parser_is_word(&t));
 }
 
 /* Returns true when a token spells the new name where the old one is visible. */

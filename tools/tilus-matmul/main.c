@@ -115,7 +115,10 @@ static int run_command(Settings *s)
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(name, commands[i].name) == 0)
             return check_command(s, i) ? commands[i].run(s) : EXIT_USAGE;
-    fail("give one of plan, kernels, pack, build, check, run; got '%s'", name);
+    if (*name)
+        fail("give one of plan, kernels, pack, build, check, run; got '%s'", name);
+    else
+        fail("a command is missing: give one of plan, kernels, pack, build, check, run");
     return EXIT_USAGE;
 }
 

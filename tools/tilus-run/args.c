@@ -34,8 +34,9 @@ static int allocate(Run *run)
     run->shapes = calloc(count, sizeof *run->shapes);
     run->buffers = calloc(count, sizeof *run->buffers);
     run->reference = calloc(count, sizeof *run->reference);
+    run->changed = calloc(count, sizeof *run->changed);
     if (run->known && run->args && run->counts && run->shapes && run->buffers &&
-        run->reference)
+        run->reference && run->changed)
         return EXIT_OK;
     fprintf(stderr, "%s: error: out of memory\n", TOOL);
     return EXIT_DIAGNOSTICS;

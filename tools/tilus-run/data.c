@@ -214,7 +214,8 @@ static const char *parse_shape(const Run *run, const char **at, Request *r)
         if (error)
             return error;
         if (extent < 0)
-            return complain(r, "extent %u is negative: %" PRId64, r->shape.rank, extent);
+            return complain(r, "the extent of dimension %u is negative: %" PRId64,
+                            r->shape.rank, extent);
         if (__builtin_mul_overflow(r->count, extent, &r->count))
             return "too many elements";
         r->shape.extents[r->shape.rank++] = extent;

@@ -126,13 +126,17 @@ static int copy_buffers(Run *run)
     return EXIT_OK;
 }
 
-static bool has_changed(const Run *run)
+/* Finds which buffers the reference's run has changed; false: none. */
+static bool find_changed(Run *run)
 {
-    for (size_t i = 0; i < run->info->arg_count; i++)
-        if (run->buffers[i].data && memcmp(run->buffers[i].data, run->reference[i].data,
-                                           run->buffers[i].size) != 0)
-            return true;
-    return false;
+    bool any = false;
+    for (size_t i = 0; i < run->info->arg_count; i++) {
+        const tilus_buffer *before = &run->buffers[i];
+        run->changed[i] = before->data && memcmp(before->data, run->reference[i].data,
+                                                 before->size) != 0;
+        any |= run->changed[i];
+    }
+    return any;
 }
 
 int engine_run_reference(Run *run)
@@ -144,7 +148,7 @@ int engine_run_reference(Run *run)
     if (status == EXIT_OK)
         status = o->reference == REFERENCE_CPU ? run_on_cpu(run, run->reference, NULL)
                                                : interpret(run, run->reference, NULL);
-    if (status != EXIT_OK || o->allow_zero || has_changed(run))
+    if (status != EXIT_OK || find_changed(run) || o->allow_zero)
         return status;
     fprintf(stderr, "%s: error: the reference run changed nothing (--allow-zero accepts it)\n",
             TOOL);

@@ -197,6 +197,7 @@ static void run_free(Run *run)
     free_buffers(run->buffers, count);
     free_buffers(run->reference, count);
     free(run->known);
+    free(run->changed);
     free(run->args);
     free(run->counts);
     free(run->shapes);

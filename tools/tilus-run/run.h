@@ -111,6 +111,7 @@ typedef struct Run {
     Shape *shapes;
     tilus_buffer *buffers;      /* {NULL, 0} for scalars */
     tilus_buffer *reference;    /* after the reference's run; NULL data: none */
+    bool *changed;              /* by that run */
     Measured measured;
 } Run;
 

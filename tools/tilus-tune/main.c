@@ -70,8 +70,12 @@ static int run_command(Settings *s)
             fprintf(stderr, "%s: error: %s takes no '%s'\n", TOOL, name, s->words.items[1]);
             return EXIT_USAGE;
         }
-    fprintf(stderr, "%s: error: give one of run, show, export, import, compile; got '%s'\n",
-            TOOL, name);
+    if (*name)
+        fprintf(stderr, "%s: error: give one of run, show, export, import, compile; got '%s'\n",
+                TOOL, name);
+    else
+        fprintf(stderr, "%s: error: a command is missing: give one of run, show, export, import, "
+                "compile\n", TOOL);
     return EXIT_USAGE;
 }
 

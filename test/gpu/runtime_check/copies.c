@@ -65,7 +65,7 @@ void refuses_tensors_without_a_map(Check *c, const char *name)
                  TILUS_ERROR_ARGUMENT, "tensor map of argument %x: stride 0 is 120 bytes",
                  "a multiple of 16");
     expect_error(c, name, launch_copy(kernel, c->streams[0], &b, ROWS / 2, 0),
-                 TILUS_ERROR_ARGUMENT, "tensor map of argument %x: extent 1 is 0", "");
+                 TILUS_ERROR_ARGUMENT, "tensor map of argument %x: the extent of dimension 1 is 0", "");
     expect_sums(c, name, &b, 0);
     free_buffers(c, &b);
     tilus_kernel_unload(kernel);
@@ -78,7 +78,7 @@ void refuses_a_torn_cluster(Check *c, const char *name)
         return;
     Buffers b = make_buffers(c, name, 0);
     expect_error(c, name, launch_copy(kernel, c->streams[0], &b, ROWS - 32, COLUMNS),
-                 TILUS_ERROR_ARGUMENT, "grid extent 0 is 3", "a multiple of the cluster's 2");
+                 TILUS_ERROR_ARGUMENT, "the grid's extent of dimension 0 is 3", "a multiple of the cluster's 2");
     expect_sums(c, name, &b, 0);
     free_buffers(c, &b);
     tilus_kernel_unload(kernel);
