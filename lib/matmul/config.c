@@ -513,6 +513,30 @@ static int residual_kind(const MatmulSpec *s)
     return s->residual && !s->combine ? 1 + s->multiply : 0;
 }
 
+static void add_epilogue(ParameterList *list, bool wanted, const MatmulSpec *s)
+{
+    add_number(list, wanted, "BIAS", "bias", s->bias);
+    add_number(list, wanted, "RESIDUAL", "residual", residual_kind(s));
+    add_number(list, wanted, "FUNCTION", "function", (int)s->function);
+    add_number(list, wanted && s->gated, "GATED", "gated", 1);
+}
+
+/* Adds how the product by mma shares its work out, and how its operands come to it. */
+static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
+{
+    add_number(list, wanted, "WARPS_N", "x", c->warps_n);
+    add_number(list, wanted, "WARPS_K", "w", c->warps_k);
+    add_number(list, wanted, "STAGE_K_TILES", "e", c->stage_k_tiles);
+    add_number(list, wanted, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
+    add_number(list, wanted, "REGISTERS", "n", matmul_registers_reallocated(c));
+    add_number(list, wanted && c->register_reallocation, "COPIER_REGISTERS", NULL,
+               MATMUL_COPIER_REGISTERS);
+    add_number(list, wanted, "STAGES", "s", c->stages);
+    add_number(list, wanted, "PREARRANGED_A", "p", c->prearranged_a);
+    add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a", (int)matmul_slices(s));
+    add_number(list, wanted && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -550,23 +574,11 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, (prepare || in_blocks) && zeros_by_mma, "A_SUM_SCALE", NULL,
                sum_scale(s, c));
     add_number(&l, !prepare, "ROWS", "r", c->rows);
-    add_number(&l, product, "WARPS_N", "x", c->warps_n);
-    add_number(&l, product, "WARPS_K", "w", c->warps_k);
-    add_number(&l, product, "STAGE_K_TILES", "e", c->stage_k_tiles);
-    add_number(&l, product, "BLOCKS", "b", c->per_sm > 1 ? c->per_sm : 1);
-    add_number(&l, product, "REGISTERS", "n", matmul_registers_reallocated(c));
-    add_number(&l, product && c->register_reallocation, "COPIER_REGISTERS", NULL,
-               MATMUL_COPIER_REGISTERS);
-    add_number(&l, product, "STAGES", "s", c->stages);
-    add_number(&l, product, "PREARRANGED_A", "p", c->prearranged_a);
-    add_number(&l, in_blocks, "A_SLICES", "a", (int)matmul_slices(s));
-    add_number(&l, product && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
+    add_mainloop(&l, product, s, c);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
-    add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
-    add_number(&l, product, "FUNCTION", "function", (int)s->function);
-    add_number(&l, s->gated && (product || pack), "GATED", "gated", 1);
+    add_epilogue(&l, product, s);
+    add_number(&l, pack && s->gated, "GATED", "gated", 1);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
@@ -608,10 +620,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product && matmul_split(s), "SPLIT", "k", matmul_split(s));
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
-    add_number(&l, product, "BIAS", "bias", s->bias);
-    add_number(&l, product, "RESIDUAL", "residual", residual_kind(s));
-    add_number(&l, product, "FUNCTION", "function", (int)s->function);
-    add_number(&l, s->gated && product, "GATED", "gated", 1);
+    add_epilogue(&l, product, s);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
     add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
@@ -648,10 +657,7 @@ static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
     add_number(&l, true, "STAGES", "s", c->stages);
     add_number(&l, true, "M_STEP", NULL, matmul_stored_rows(s, c));
     add_number(&l, true, "M_GROUP", NULL, ROWS_TOGETHER);
-    add_number(&l, true, "BIAS", "bias", s->bias);
-    add_number(&l, true, "RESIDUAL", "residual", residual_kind(s));
-    add_number(&l, true, "FUNCTION", "function", (int)s->function);
-    add_number(&l, s->gated, "GATED", "gated", 1);
+    add_epilogue(&l, true, s);
     add_number(&l, true, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, true, "A8", NULL, 1);
     return l;

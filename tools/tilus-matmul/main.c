@@ -161,7 +161,7 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"wide-range", NULL, "A of f16 may have values from 8188 on", OPTION_FLAG, &s->wide_range,
          NULL},
         {"m", "list", "rows of A (default 1,16)", OPTION_STRING, &s->sizes, NULL},
-        {"device", "name", "whose plans and packed form are wanted (default h200)",
+        {"device", "name", "device to plan and pack for (default h200)",
          OPTION_STRING, &s->device, NULL},
         {"target", "name", "compile for another target than the device's, sm_90", OPTION_STRING,
          &s->target, NULL},
