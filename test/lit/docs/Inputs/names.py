@@ -1,8 +1,8 @@
-"""names.py SOURCE FILE.md ...: prints each file and each C name in `backquotes` that SOURCE lacks,
-and how many it has. Fails when one is missing.
+"""names.py SOURCE FILE.md ...: prints each file and each name in `backquotes` that SOURCE lacks, and how
+many it has. Fails when one is missing.
 
-A file is a path or its end, `lib/ir/ir.h` or `ir.h`, where `*` stands for any part; a C name has
-an underscore: `emit_region`; so does a library: `libtilus_rt`.
+A file is a path or its end, `lib/ir/ir.h` or `ir.h`, where `*` stands for any part. A name of C, or of the
+Python package, has an underscore: `emit_region`; so does a library: `libtilus_rt`.
 """
 import re
 import sys
@@ -27,7 +27,7 @@ def main():
     files = list(tree(source))
     words = {path.stem for path in files}
     for path in files:
-        if path.suffix in (".c", ".h", ".def", ".inc") or path.name == "CMakeLists.txt":
+        if path.suffix in (".c", ".h", ".def", ".inc") or path.name == "CMakeLists.txt" or path.match("tilusc/*.py"):
             words.update(re.findall(r"\w+", path.read_text(errors="replace")))
     for document in map(Path, sys.argv[2:]):
         for quoted in QUOTED.findall(FENCE.sub("", document.read_text())):
