@@ -155,7 +155,7 @@ int64_t op_wait_pending(const Op *op)
                                       : 0;
 }
 
-/* The op that does `kind` to accesses of completion `c`; NULL: none. */
+/* Returns the name of the op that does `kind` to accesses of completion `c`; NULL: there is none. */
 static const char *sync_name(SyncKind kind, Completion c)
 {
     for (OpCode code = 0; code < OP_COUNT; code++)
@@ -171,11 +171,11 @@ const char *completion_wait_name(Completion c)
     return name;
 }
 
-/* A walk from a copy to where its bytes are used. */
+/* GroupSearch walks from a copy to where its bytes are used. */
 typedef struct GroupSearch {
     const Op *copy, *use;
     bool begun, committed;
-    bool early;             /* a wait came before the commit, and none behind it */
+    bool early;             /* a wait came before the commit, and none after it */
 } GroupSearch;
 
 static bool search_group(Op *op, void *data)

@@ -98,7 +98,7 @@ int64_t op_wait_pending(const Op *op);
 /* The op that waits for accesses of completion `c`, by name: "copy_async_wait_group". */
 const char *completion_wait_name(Completion c);
 
-/* What lacks between `copy`, which a wait would end, and `use`, as the text has them: "no
+/* Says what is missing between `copy`, which a wait would end, and `use`, as the text has them: "no
  * copy_async_wait_group lies between", or that the copy is in no group which a wait is for. */
 const char *completion_missing(Arena *arena, const Op *copy, const Op *use);
 

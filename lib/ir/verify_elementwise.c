@@ -12,7 +12,7 @@ static bool extents_differ(const Type *a, const Type *b)
     return a->rank != b->rank;
 }
 
-/* What makes one type of two. */
+/* Names the op that makes one type of two. */
 static const char *find_cure(const Type *a, const Type *b)
 {
     bool layouts = a->layout && b->layout && a->layout != b->layout;
@@ -22,7 +22,7 @@ static const char *find_cure(const Type *a, const Type *b)
                                   : "cast one";
 }
 
-/* Two operands from `first` on differ, or all differ from the type that the result has. */
+/* Reports that two operands from `first` on differ, or all from the type that the result has. */
 static bool report_types(Module *m, const Op *op, unsigned first)
 {
     const char *name = op_info[op->code].name;

@@ -309,8 +309,8 @@ static const char *partial_reason(Module *m, const Op *op, unsigned along, int64
                         expr_text(m, op_memory_operand(op)->type->extents[d]), (long long)unit);
 }
 
-/* No two slots of a lane follow each other in memory. Where no layout may have them do so, that is why an inferred one does
- * not, and a fact is the cure, not a layout. */
+/* Says that no two slots of a lane follow each other in memory, and why no layout may have them do so, where that is so: a fact is the
+ * cure then, not a layout. */
 static const char *apart_reason(Module *m, const Op *op, int64_t unit, unsigned bytes)
 {
     const Type *tile = op_tile_type(op);

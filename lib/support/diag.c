@@ -26,7 +26,7 @@ void diag_free(Diag *d)
     arena_free(&d->arena);
 }
 
-/* A byte-order mark is none of the text: columns count from behind it. */
+/* Keeps the text without a byte-order mark: columns count from its end. */
 SourceText source_keep(Arena *arena, const char *file, const char *text, size_t len,
                        uint32_t first_line)
 {

@@ -599,7 +599,7 @@ static tilus_status run_shift(int32_t *x, int32_t *y, int32_t *z)
     return status;
 }
 
-/* What is written to y is read from x where they overlap; z has it in the end. */
+/* Reads from x what is written to y where they overlap, and copies it to z. */
 static void test_overlap(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ int outputs_write(const Run *run)
 
 /* ---- deciding ------------------------------------------------------- */
 
-/* Why the difference is too large; NULL if it is not. Zeros say nothing of an output. */
+/* Says why the difference is too large; NULL if it is not. Zeros say nothing of an output. */
 static const char *find_failure(const Options *o, const Difference *d, bool output)
 {
     if (d->mismatches)
@@ -79,7 +79,7 @@ static bool check_elements(const Run *run, size_t arg, const void *reference,
     return !failure;
 }
 
-/* An input that nobody writes may be all zero. */
+/* Compares all buffers; an input that nobody writes may be all zero. */
 static bool check_run(const Run *run)
 {
     bool ok = true;
