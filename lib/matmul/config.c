@@ -616,7 +616,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
     add_number(&l, product && matmul_has_single_fragments(c), "TILE_N", NULL, c->warps_n * c->rows);
-    add_number(&l, product && matmul_cluster(s, c) > 1, "CLUSTER", NULL, matmul_cluster(s, c));
+    add_number(&l, product && matmul_cluster(s, c) > 1, "CLUSTER", "cluster", matmul_cluster(s, c));
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product && matmul_split(s), "SPLIT", "k", matmul_split(s));
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);

@@ -208,8 +208,8 @@ bool matmul_by_wgmma(const MatmulConfig *config);
 bool matmul_has_single_fragments(const MatmulConfig *config);
 
 /* Returns how many blocks a cluster of @matmul_wgmma has, which get A by multicast: 2 with single
- * fragments and weights of 6 bits or more, which take much shared memory, except with experts, where
- * each block has its own tile; else 1. */
+ * fragments, except of few columns of tiles, an odd number, and with experts, where each block has its
+ * own tile; else 1. */
 int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many

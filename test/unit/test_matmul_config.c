@@ -405,6 +405,36 @@ static void test_parameters_by_wgmma(void **state)
     assert_int_equal(matmul_prepare_program(&c), MATMUL_PREPARE);
 }
 
+/* Neighbors in n share A where tiles have single fragments, and each has one. */
+static void test_clusters(void **state)
+{
+    (void)state;
+    enum { SINGLE = 24, PAIR = 16 };
+    const struct {
+        tilus_matmul_problem problem;
+        int tiles, cluster;
+    } cases[] = {
+        {{.weights = "u4", .n = 256, .k = 512, .group = 128}, SINGLE, 2},
+        {{.weights = "u8", .n = 256, .k = 512, .group = 128}, SINGLE, 2},
+        {{.weights = "u4", .n = 255, .k = 512, .group = 128}, SINGLE, 2},
+        {{.weights = "u4", .n = 128, .k = 512, .group = 128}, SINGLE, 1},
+        {{.weights = "u4", .n = 257, .k = 512, .group = 128}, SINGLE, 1},
+        {{.weights = "u4", .n = 31 * 128, .k = 512, .group = 128}, SINGLE, 1},
+        {{.weights = "u4", .n = 33 * 128, .k = 512, .group = 128}, SINGLE, 2},
+        {{.weights = "u4", .n = 256, .k = 512, .group = 128}, PAIR, 1},
+        {{.weights = "u4", .n = 256, .k = 512, .group = 128, .experts = 8}, SINGLE, 1},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        MatmulSpec s = spec_of(cases[i].problem);
+        bool single = cases[i].tiles == SINGLE;
+        MatmulConfig c = {64, single ? 2 : 4, 1, 1, 4, 8, cases[i].tiles, 3, 1, 1, 0, 1};
+        char name[MATMUL_NAME_MAX];
+        assert_int_equal(matmul_cluster(&s, &c), cases[i].cluster);
+        matmul_name(&s, &c, MATMUL_WGMMA, "sm_90a", name);
+        assert_int_equal(strstr(name, "-cluster2-") != NULL, cases[i].cluster == 2);
+    }
+}
+
 /* Products of 8 bits: where bytes of weights have codes, and the rows of A. */
 static void test_parameters_of_bytes(void **state)
 {
@@ -656,7 +686,7 @@ static void test_shared_bytes(void **state)
          {64, 4, 1, 1, 3, 8, 4, 3, 1, 1, 0, 1}},
         {{.weights = "u4", .n = 64, .k = 512, .group = 128},
          {64, 2, 1, 1, 3, 8, 24, 3, 1, 1, 0, 1}},
-        {{.weights = "u8", .n = 63, .k = 512, .group = 128, .zeros = TILUS_ZEROS_INTEGER},
+        {{.weights = "u8", .n = 255, .k = 512, .group = 128, .zeros = TILUS_ZEROS_INTEGER},
          {32, 4, 1, 1, 3, 8, 32, 3, 1, 1, 0, 1}},
         {{.weights = "u5", .n = 64, .k = 512, .experts = 3, .residual = true},
          {32, 4, 1, 1, 2, 8, 32, 3, 1, 1, 0, 1}},
@@ -681,7 +711,7 @@ static void test_shared_bytes(void **state)
          {64, 1, 4, 2, 2, 8, 1, 2, 0, 2, 0, 0}},
         {{.weights = "u4", .n = 64, .k = 512, .group = 128, .gated = true},
          {64, 4, 1, 1, 5, 8, 8, 3, 1, 1, 0, 1}},
-        {{.weights = "u4", .n = 64, .k = 512, .group = 128, .gated = true},
+        {{.weights = "u4", .n = 256, .k = 512, .group = 128, .gated = true},
          {64, 2, 1, 1, 3, 8, 24, 3, 1, 1, 0, 1}},
         {{.weights = "u8", .n = 64, .k = 512, .result = "f32", .group = 128, .gated = true},
          {32, 4, 1, 1, 3, 8, 32, 3, 1, 1, 0, 1}},
@@ -915,6 +945,7 @@ int main(void)
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),
         cmocka_unit_test(test_parameters_by_wgmma),
+        cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_parameters_of_bytes),
         cmocka_unit_test(test_reads_a_where_it_is), cmocka_unit_test(test_fits_by_wgmma),
         cmocka_unit_test(test_parameters_of_floats_as_integers),

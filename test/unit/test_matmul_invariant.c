@@ -212,7 +212,7 @@ static void plans_are_of_their_packing(void **state)
     }
 }
 
-/* Tiles of all products together have every part once. */
+/* Tiles of all products together, or pairs of neighbors where blocks have clusters, have every part once. */
 static void parts_are_shared_out(void **state)
 {
     (void)state;
@@ -226,9 +226,11 @@ static void parts_are_shared_out(void **state)
             const Choice *c = plan_choice(s.plan, m);
             Product p = product_of(s.plan, c, m);
             int64_t rows = p.rows < m ? p.rows : m;
-            int64_t tile_n = (int64_t)c->config.warps_n * c->config.rows;
+            int cluster = matmul_cluster(&s.plan->spec, &c->config);
+            int64_t tile_n = (int64_t)cluster * c->config.warps_n * c->config.rows;
             int64_t tiles = ((rows - 1) / (8 * c->config.tiles) + 1) * ((ns[i] - 1) / tile_n + 1);
-            assert_int_equal(p.blocks * (p.whole * split + p.share) + p.extra, tiles * split);
+            assert_int_equal(p.blocks % cluster, 0);
+            assert_int_equal(p.blocks / cluster * (p.whole * split + p.share) + p.extra, tiles * split);
             assert_in_range(p.blocks, 1, 132);
         }
         session_close(&s);

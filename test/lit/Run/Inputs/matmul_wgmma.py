@@ -36,15 +36,15 @@ CASES = [
     (WEIGHTS + ["C=f32", "ROWS=128"], SINGLE + ["BM=48", "STAGES=2", "BULK_STORE=0"], 5),
     (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], SINGLE + ["BM=48", "STAGES=2", "M_STEP=16"], 1),
     (WEIGHTS + ["ZERO=2", "GROUP=32"], SINGLE + ["BM=32", "STAGES=2"], 3),
-    (WEIGHTS + ["ZERO=1", "GROUP=64", "W=u3", "U=u3"], SINGLE + ["BM=32", "STAGES=2"], 3),
-    (WEIGHTS + ["GROUP=16"], SINGLE + ["BM=32", "STAGES=2"], 3),
+    (WEIGHTS + ["ZERO=1", "GROUP=64", "W=u3", "U=u3"], SINGLE + ["BM=32", "STAGES=2", "CLUSTER=2"], 4),
+    (WEIGHTS + ["GROUP=16"], SINGLE + ["BM=32", "STAGES=2", "CLUSTER=2"], 2),
     (WEIGHTS, SINGLE + ["BM=32", "STAGES=2", "SPLIT=3"], 4),
     (WEIGHTS + ["W=u6", "U=u6", "ROWS=32"], SINGLE + ["BM=64", "STAGES=3", "CLUSTER=2"], 4),
     (WEIGHTS + ["W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2", "CLUSTER=2", "SPLIT=3"], 4),
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], SINGLE + ["BM=32", "STAGES=2"], 2),
     (WEIGHTS + ["GROUP=0", "ZERO=2", "ROWS=32", "W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2"], 2),
-] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), SINGLE + ["BM=32", "STAGES=2"], 2)
-     for w in ("u1", "u2", "u3", "i4", "u5", "u6", "u7", "u8", "f4e2m1", "f5e2m2", "f8e4m3")]
+] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), SINGLE + ["BM=32", "STAGES=2", f"CLUSTER={1 + i % 2}"], 2)
+     for i, w in enumerate(("u8", "u1", "u2", "u3", "u7", "i4", "u6", "u5", "f4e2m1", "f5e2m2", "f8e4m3"))]
 
 
 def run(kernel, program, parameters, values, out=(), more=()):
