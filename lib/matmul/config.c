@@ -533,7 +533,8 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
                MATMUL_COPIER_REGISTERS);
     add_number(list, wanted, "STAGES", "s", c->stages);
     add_number(list, wanted, "PREARRANGED_A", "p", c->prearranged_a);
-    add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a", (int)matmul_slices(s));
+    add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a",
+               wanted ? (int)matmul_arranged_slices(s, c) : 0);
     add_number(list, wanted && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
 }
 
@@ -583,7 +584,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
     add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
-    add_number(&l, experts && prepare, "GATHER", "gather", s->gather);
+    add_number(&l, experts && (prepare || in_blocks), "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     add_number(&l, pack && matmul_is_a8(s), "A8", NULL, 1);

@@ -9,6 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
+    MATMUL_FEW_ROWS = 8,        /* of experts, up to which blocks find them: FEW of experts.tilus */
     MATMUL_GATED_ROWS = 8,      /* of a gate side by side in packed blocks, before as many others */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
@@ -237,6 +238,9 @@ void matmul_arrange_in_blocks(const MatmulSpec *spec, MatmulConfig *config,
 /* Has A come from @prepare, through the ring where there is one, in configurations of earlier
  * programs that read it as it is: prearranged_a 0. */
 void matmul_config_renew(MatmulConfig *config);
+
+/* Returns the slices of A that a block arranges: rounded up, so that its threads share them evenly. */
+int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns true where each block arranges A. */
 bool matmul_arranges_in_blocks(const MatmulConfig *config);

@@ -112,6 +112,20 @@ static int find_rows(const Search all[MATMUL_BUCKETS], int most)
     return found;
 }
 
+/* Has blocks of a bucket of few rows find their experts and arrange A, each row as a tile of its own: two
+ * of one expert read its weights twice, but no launch goes before the product. */
+static void arrange_few(tilus_matmul_plan *plan, int bucket)
+{
+    MatmulConfig *c = &plan->choices[bucket].config, one = *c;
+    MatmulSpec all = plan->spec;
+    all.n *= INT64_C(1) << bucket;
+    one.columns = 1;
+    if (1 << bucket <= MATMUL_FEW_ROWS && c->tiles == 1)
+        matmul_arrange_in_blocks(&all, &one, &plan->device);
+    if (matmul_arranges_in_blocks(&one))
+        *c = one;
+}
+
 int experts_choose(tilus_matmul_plan *plan, int rows)
 {
     Search all[MATMUL_BUCKETS];
@@ -124,6 +138,8 @@ int experts_choose(tilus_matmul_plan *plan, int rows)
     }
     if (kind < 0)
         return 0;
+    for (int i = 0; i < MATMUL_BUCKETS; i++)
+        arrange_few(plan, i);
     packed_place(&plan->packed, &plan->spec, ROWS_LEAST << kind);
     return ROWS_LEAST << kind;
 }

@@ -269,21 +269,30 @@ static bool has_norm(const MatmulSpec *spec)
     return spec->prologue == TILUS_PROLOGUE_RMS_NORM;
 }
 
+enum { LANES_OF_SLICE = 4 };       /* fours of lanes, each of which has 32 of k */
+
+int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { FOURS = 8 };
+    int64_t fours = (int64_t)c->warps_n * c->warps_k * FOURS;
+    return round_up_i64(matmul_slices(spec) * LANES_OF_SLICE, fours) / LANES_OF_SLICE;
+}
+
 /* Counts the groups of A whose sums a product takes. */
 static int64_t summed_groups(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool centred = spec->zeros != TILUS_ZEROS_NONE || spec->offset > 0;
     int64_t groups = MATMUL_PACKED_K / (spec->group ? spec->group : MATMUL_PACKED_K);
-    return centred && !c->scale_weights ? matmul_slices(spec) * groups : 0;
+    return centred && !c->scale_weights ? matmul_arranged_slices(spec, c) * groups : 0;
 }
 
-/* Returns the bytes of the row of A that each block arranges, with two words for each sum of a group,
- * and of a norm's weights. */
+/* Returns the bytes of the row of A that each block arranges, with two words for each sum of a group, of
+ * a norm's weights, and of the list of experts' rows. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { BYTES = 2, SUMS = 8 };
-    return matmul_slices(spec) * (1 + has_norm(spec)) * MATMUL_PACKED_K * BYTES +
-           summed_groups(spec, c) * SUMS;
+    enum { BYTES = 2, SUMS = 8, LINE = 16 };
+    return matmul_arranged_slices(spec, c) * (1 + has_norm(spec)) * MATMUL_PACKED_K * BYTES +
+           summed_groups(spec, c) * SUMS + (spec->experts ? MATMUL_FEW_ROWS * LINE : 0);
 }
 
 /* Returns the bytes through which threads that arrange A exchange sums: of squares, one for each warp,
@@ -523,15 +532,14 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
     return resident > 0 && resident >= c->per_sm;
 }
 
-/* Returns true where the threads of a block share A evenly, each in few registers. */
-static bool shares_a_evenly(const MatmulSpec *s, const MatmulConfig *c)
+/* Returns true where threads have few registers of A, and of groups neighbors. */
+static bool shares_a(const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { STEP = 32, VECTOR = 8, ELEMENTS_MAX = 128 };
-    int64_t lanes = (int64_t)c->warps_n * c->warps_k * 8;
-    int64_t steps = matmul_slices(s) * (MATMUL_PACKED_K / STEP);
+    enum { STEP = 32, LANES = 32, ELEMENTS_MAX = 128 };
+    int64_t lanes = (int64_t)c->warps_n * c->warps_k * LANES;
     int group = s->group ? s->group : MATMUL_PACKED_K;
-    return group >= STEP && steps % lanes == 0 && lanes % (group / STEP) == 0 &&
-           steps / lanes * VECTOR <= ELEMENTS_MAX;
+    return group >= STEP && lanes / LANES_OF_SLICE % (group / STEP) == 0 &&
+           matmul_arranged_slices(s, c) * MATMUL_PACKED_K / lanes <= ELEMENTS_MAX;
 }
 
 /* Returns the blocks that run at once on a multiprocessor where all have as many. */
@@ -548,7 +556,7 @@ static bool arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const Matmul
 {
     MatmulConfig in_blocks = *c;
     in_blocks.prearranged_a = ARRANGED_IN_BLOCKS;
-    bool has_room = shares_a_evenly(s, c) &&
+    bool has_room = shares_a(s, c) &&
                     matmul_resident(s, &in_blocks, device) >= blocks_at_once(s, c, device);
     if (has_room)
         *c = in_blocks;
@@ -587,9 +595,9 @@ void matmul_config_renew(MatmulConfig *c)
 void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
     MatmulConfig joined = *c;
-    if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->experts || s->batch_invariant)
+    if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->batch_invariant)
         return;
-    bool may_join = dtype_bits(s->codes) % 4 == 0;
+    bool may_join = dtype_bits(s->codes) % 4 == 0 && !s->experts;
     if (!arrange_in_blocks(s, c, device) && may_join && join_blocks(s, &joined, device) &&
         arrange_in_blocks(s, &joined, device))
         *c = joined;

@@ -17,7 +17,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { EXPERTS_MOST = 8 };
+enum { EXPERTS_MOST = 40 };
 
 static tilus_rt *rt;
 static tilus_matmul *matmul;
@@ -104,14 +104,14 @@ static uint64_t place(const void *bytes, size_t size)
 /* ---- cases --------------------------------------------------------------------------- */
 
 /* Products are computed as the plan chooses, or by mma in blocks that share tiles. */
-enum { CHOSEN = 0, SHARED = -1 };
+enum { CHOSEN = 0, SHARED = -1, FEW = -2 };
 
 /* Rows 0 to `before` - 1 and the last `behind` are no expert's. */
 typedef struct Case {
     tilus_matmul_problem problem;
     int32_t before, behind, rows[EXPERTS_MOST];
     double scale;               /* of codes */
-    int how;                    /* CHOSEN, SHARED, or tiles of 8 rows, by wgmma */
+    int how;                    /* CHOSEN, SHARED, FEW: in blocks, or tiles of 8 rows, by wgmma */
 } Case;
 
 typedef struct Operands {
@@ -260,6 +260,8 @@ static Operands make_operands(const Case *c)
     make_rows(&o);
     if (c->how == SHARED)
         share_tiles(o.plan, o.m);
+    else if (c->how == FEW)
+        assert_true(matmul_arranges_in_blocks(&plan_choice(o.plan, o.m)->config));
     else if (c->how != CHOSEN)
         use_wgmma(o.plan, o.m, c->how, p->group < 128 || c->how > 16);
     o.results = p->combine ? o.m / o.top : o.m;
@@ -419,6 +421,42 @@ static void combines_rows_of_tokens(void **state)
     check_product(&(Case){{.weights = "f4e2m1", .n = 41, .k = 128, .experts = 2, .top = 3,
                            .gather = true, .combine = true, .residual = true, .result = "f32"},
                           0, 0, {4, 5}, 6, 0});
+}
+
+/* Up to 8 rows: blocks find their experts, and arrange A. A block may have tiles of several rows. */
+static void arranges_few_rows_in_blocks(void **state)
+{
+    (void)state;
+    const Case cases[] = {
+        {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 40, .top = 4, .gather = true},
+         0, 0, {[3] = 1, [17] = 1, [18] = 1, [39] = 1}, 15, FEW},
+        {{.weights = "u4", .n = 40, .k = 1000, .group = 32, .experts = 5, .zeros = TILUS_ZEROS_INTEGER,
+          .bias = true, .residual = true}, 1, 2, {2, 0, 0, 0, 3}, 15, FEW},
+        {{.weights = "f4e2m1", .activations = "bf16", .scales = "bf16", .n = 64, .k = 1024, .group = 128,
+          .experts = 3, .top = 2, .gather = true, .combine = true, .residual = true}, 0, 0, {1, 5, 0}, 15, FEW},
+        {{.weights = "i8", .n = 71, .k = 1024, .experts = 2, .scatter = true}, 0, 0, {1, 1}, 255, FEW},
+        {{.weights = "u3", .n = 64, .k = 1024, .group = 128, .experts = 4, .bias = true,
+          .function = TILUS_EPILOGUE_SILU}, 0, 0, {0, 0, 0, 1}, 7, FEW},
+        {{.weights = "u4", .n = 4480, .k = 1024, .group = 128, .n_tile = 32, .experts = 3,
+          .zeros = TILUS_ZEROS_FLOAT}, 1, 1, {1, 2, 1}, 15, FEW},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_product(&cases[i]);
+}
+
+/* Nobody has a row: nothing is stored. */
+static void leaves_rows_of_nobody(void **state)
+{
+    (void)state;
+    Case c = {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 3}, 3, 2, {0, 0, 0}, 15, FEW};
+    Operands o = make_operands(&c);
+    unsigned char got[5 * 72 * 2], same[sizeof got];
+    memset(same, 0xff, sizeof same);
+    assert_ok(tilus_rt_fill(rt, 0, o.call.c, 0xff, sizeof got));
+    assert_ok(tilus_matmul_run(o.plan, NULL, &o.call));
+    assert_ok(tilus_rt_download(rt, 0, got, o.call.c, sizeof got));
+    assert_memory_equal(got, same, sizeof got);
+    free_operands(&o);
 }
 
 /* More tiles along n than blocks, each of which has iterations of two or three of them. */
@@ -631,6 +669,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multiplies_sorted_rows),
         cmocka_unit_test(gathers_and_scatters_rows),
+        cmocka_unit_test(arranges_few_rows_in_blocks),
+        cmocka_unit_test(leaves_rows_of_nobody),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(combines_the_most_tokens),
         cmocka_unit_test(shares_out_iterations),

@@ -364,6 +364,19 @@ static const struct Other {
     {"experts", {X("i3", "f16", 64, FLOAT, 4, SILU, false), .transposed = true}},
     {"experts", {X("u8", "bf16", 128, INTEGER, 2, GELU, true)}},
 #undef X
+#define FEW(w, a, g, z, k_, e, f, b) .problem = {.weights = w, .activations = a, .n = 264, .k = k_,       \
+                                                 .group = g, .zeros = z, .experts = e, .function = f,      \
+                                                 .bias = b, .residual = b}, .sizes = {1, 3, 8}
+    {"few rows", {FEW("u4", "f16", 128, NONE, 1024, 40, PLAIN, false)}},
+    {"few rows", {FEW("u4", "f16", 32, INTEGER, 768, 4, SILU, true)}},
+    {"few rows", {FEW("f4e2m1", "bf16", 32, NONE, 1440, 5, PLAIN, true)}},
+    {"few rows", {FEW("i3", "f16", 64, FLOAT, 1152, 4, SILU, false), .transposed = true}},
+    {"few rows", {FEW("u8", "bf16", 64, INTEGER, 2048, 2, GELU, true)}},
+    {"one row", {FEW("u4", "f16", 128, INTEGER, 1280, 0, PLAIN, true)}},
+    {"one row", {FEW("u3", "bf16", 64, NONE, 1152, 0, SILU, false)}},
+    {"one row", {FEW("i6", "f16", 32, FLOAT, 2432, 0, PLAIN, false), .packing = PACK_DEVICE}},
+    {"one row", {FEW("u1", "f16", 0, INTEGER, 1664, 0, GELU, true)}},
+#undef FEW
     {"nvfp4", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 200,
                            .k = 384, .group = 16, .n_tile = 64}, .sizes = {1, 33},
                .packing = PACK_PART, .n_first = 64, .n_whole = 264, .k_first = 128, .k_whole = 512}},

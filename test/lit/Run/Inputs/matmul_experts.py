@@ -13,7 +13,7 @@ import tempfile
 ENGINE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
 CHECKS = {"cpu": ["--compare=interp", "--check-races", "--allow-zero", "--tolerance=1e-3"], "interp": [], "gpu": []}[ENGINE]
 K, N, TOP = 264, 72, 2
-ROWS = [0, 21, 3]               # of each expert, behind two that no expert has; two more are no one's either
+ROWS, FEW = [0, 21, 3], [0, 3, 1]   # of each expert, behind two that no expert has; two more are no one's either
 
 # Parameters of both products, and of the experts' alone.
 CASES = [
@@ -22,6 +22,8 @@ CASES = [
     (["ZERO=2", "GROUP=0", "RESIDUAL=2"], ["PREARRANGED_A=1", "STAGES=0", "WARPS_K=2", "GATHER=1", "SCATTER=1"]),
     (["W=i5", "U=u5", "OFFSET=16", "GROUP=32", "T=bf16", "A=bf16", "S=bf16", "C=f32", "DEFERRED_SCALE=-60"],
      ["PREARRANGED_A=2", "WARPS_K=1", "WARPS_N=2", "SCATTER=1", "BIAS=1"]),
+    (["ZERO=1", "BIAS=1", "GROUP=64"], ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=8", "STAGES=2", "GATHER=1"]),
+    (["GROUP=0", "RESIDUAL=1"], ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=4", "WARPS_K=2", "STAGES=3", "SCATTER=1"]),
     ([], ["WGMMA=1", "BM=16", "STAGES=2"]),
     (["ZERO=1", "BIAS=1", "FUNCTION=1", "SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"], ["WGMMA=1", "BM=32", "STAGES=2", "GATHER=1"]),
     (["GROUP=0", "RESIDUAL=1"], ["WGMMA=1", "BM=16", "STAGES=2", "GATHER=1", "SCATTER=1"]),
@@ -71,12 +73,14 @@ def check(kernel, both, own):
     def value(name, default):
         return next((p.split("=")[1] for p in both + own if p.startswith(name + "=")), default)
 
-    zero, slices, count = int(value("ZERO", 0)), 4, len(ROWS)
+    in_blocks = "PREARRANGED_A=4" in own
+    all_rows = FEW if in_blocks else ROWS
+    zero, slices, count = int(value("ZERO", 0)), 4, len(all_rows)
     a_bytes, c_bytes = 2 * K, N * BYTES.get(value("C", "f16"), 2)
     gather, scatter, tables = "GATHER=1" in own, "SCATTER=1" in own, value("GROUP", "128") == "0"
     bias, residual = "BIAS=1" in both + own, "RESIDUAL=" in " ".join(both)
     offsets = [2]
-    for rows in ROWS:
+    for rows in all_rows:
         offsets.append(offsets[-1] + rows)
     m = offsets[-1] + 2
     ids = list(range(m))
@@ -101,7 +105,7 @@ def check(kernel, both, own):
     tile_m = int(value("BM", 8 * int(value("TILES", 1))))
     tiles = (m + (tile_m - 1) * count) // tile_m
     panels = tiles * slices * (tile_m // 8) * (64 * 8 + 32)
-    more = ["EXPERTS=8", *own]
+    more = ["EXPERTS=32" if in_blocks else "EXPERTS=8", *own]
     tokens = m // TOP if gather else m
     a = {"a": f"randn({tokens * K})"}
     listed = {"ids": "@ids.bin"}
@@ -119,18 +123,21 @@ def check(kernel, both, own):
             "m": m, "n": N, "k": row, "stride": row, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
             "tiles": tiles}, list(extras), CHECKS)
     else:
-        run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",
-            **listed, "list": f"zeros({tiles * 4})", **sizes, "tiles": tiles}, ["a", "prearranged", "list"], CHECKS)
+        ready = {**a, "offsets": "@offsets.bin", "k": K, "stride": K, "top": TOP}
+        if not in_blocks:
+            run(kernel, "prepare_experts", both + more, {**a, "prearranged": f"zeros({panels})", "offsets": "@offsets.bin",
+                **listed, "list": f"zeros({tiles * 4})", **sizes, "tiles": tiles}, ["a", "prearranged", "list"], CHECKS)
+            ready = {"prearranged": "@prearranged.bin", "list": "@list.bin"}
         run(kernel, "matmul_experts", both + more,
-            {**packed, "prearranged": "@prearranged.bin", "list": "@list.bin", **listed, "flags": "zeros(5)",
-             "partials": f"zeros({5 * 128 * 16})", **extras, "m": m, "n": N, "slices": slices, "experts": count,
-             "packed": size // 4, "tiles": tiles, "blocks": 5}, list(extras), CHECKS)
+            {**packed, **ready, **listed, "flags": "zeros(5)", "partials": f"zeros({5 * 128 * 16})", **extras, "m": m, "n": N,
+             "slices": slices, "experts": count, "packed": size // 4, "tiles": tiles, "blocks": 5},
+            list(extras) + (["a"] if in_blocks else []), CHECKS)
 
     # Compares with the rows taken expert by expert.
     whole = {name: read(f"{name}.bin") for name in ("a", "bias", "residual", "c")}
     want = bytearray(len(whole["c"]))
     sizes = {"n": N, "k": K, "stride": K, "slices": slices, "blocks": -(-N // 64), "extra": 0}
-    for e, rows in enumerate(ROWS):
+    for e, rows in enumerate(all_rows):
         mine = range(offsets[e], offsets[e + 1])
         to = [ids[r] for r in mine] if scatter else mine
         for name, data in zip(("w", "s", "z"), weights[e]):
