@@ -112,15 +112,24 @@ static int find_rows(const Search all[MATMUL_BUCKETS], int most)
     return found;
 }
 
+/* Returns true where at most so many rows have experts of their own: those of a token have, and of many
+ * experts nearly all. A call has whole tokens. */
+static bool have_own_experts(const MatmulSpec *s, int64_t rows)
+{
+    enum { EXPERTS_A_ROW = 5 };
+    return rows < 2 * s->top || (rows - 1) * EXPERTS_A_ROW <= s->experts;
+}
+
 /* Has blocks of a bucket of few rows find their experts and arrange A, each row as a tile of its own: two
- * of one expert read its weights twice, but no launch goes before the product. */
+ * of one expert would read its weights twice, but no launch goes before the product. */
 static void arrange_few(tilus_matmul_plan *plan, int bucket)
 {
+    int64_t rows = INT64_C(1) << bucket;
     MatmulConfig *c = &plan->choices[bucket].config, one = *c;
     MatmulSpec all = plan->spec;
-    all.n *= INT64_C(1) << bucket;
+    all.n *= rows;
     one.columns = 1;
-    if (1 << bucket <= MATMUL_FEW_ROWS && c->tiles == 1)
+    if (rows <= MATMUL_FEW_ROWS && c->tiles == 1 && have_own_experts(&plan->spec, rows))
         matmul_arrange_in_blocks(&all, &one, &plan->device);
     if (matmul_arranges_in_blocks(&one))
         *c = one;

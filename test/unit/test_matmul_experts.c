@@ -430,25 +430,45 @@ static void arranges_few_rows_in_blocks(void **state)
     const Case cases[] = {
         {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 40, .top = 4, .gather = true},
          0, 0, {[3] = 1, [17] = 1, [18] = 1, [39] = 1}, 15, FEW},
-        {{.weights = "u4", .n = 40, .k = 1000, .group = 32, .experts = 5, .zeros = TILUS_ZEROS_INTEGER,
-          .bias = true, .residual = true}, 1, 2, {2, 0, 0, 0, 3}, 15, FEW},
+        {{.weights = "u4", .n = 40, .k = 1000, .group = 32, .experts = 5, .top = 8,
+          .zeros = TILUS_ZEROS_INTEGER, .bias = true, .residual = true}, 1, 2, {2, 0, 0, 0, 3}, 15, FEW},
         {{.weights = "f4e2m1", .activations = "bf16", .scales = "bf16", .n = 64, .k = 1024, .group = 128,
-          .experts = 3, .top = 2, .gather = true, .combine = true, .residual = true}, 0, 0, {1, 5, 0}, 15, FEW},
-        {{.weights = "i8", .n = 71, .k = 1024, .experts = 2, .scatter = true}, 0, 0, {1, 1}, 255, FEW},
+          .experts = 3, .top = 6, .gather = true, .combine = true, .residual = true}, 0, 0, {1, 5, 0}, 15, FEW},
+        {{.weights = "i8", .n = 71, .k = 1024, .experts = 2, .top = 2, .scatter = true}, 0, 0, {1, 1}, 255, FEW},
         {{.weights = "u3", .n = 64, .k = 1024, .group = 128, .experts = 4, .bias = true,
           .function = TILUS_EPILOGUE_SILU}, 0, 0, {0, 0, 0, 1}, 7, FEW},
         {{.weights = "u4", .n = 4480, .k = 1024, .group = 128, .n_tile = 32, .experts = 3,
-          .zeros = TILUS_ZEROS_FLOAT}, 1, 1, {1, 2, 1}, 15, FEW},
+          .top = 6, .zeros = TILUS_ZEROS_FLOAT}, 1, 1, {1, 2, 1}, 15, FEW},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_product(&cases[i]);
+}
+
+/* Rows that may well have the same expert are tiles together. */
+static void shares_experts_of_many_rows(void **state)
+{
+    (void)state;
+    const struct {
+        int experts, top, rows;
+        bool few;
+    } cases[] = {{128, 8, 8, true}, {8, 8, 8, true}, {8, 2, 4, false}, {40, 1, 8, true}, {32, 1, 8, false}, {128, 8, 16, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tilus_matmul_problem problem = {
+            .struct_size = sizeof problem, .weights = "u4", .n = 256, .k = 1024, .group = 128,
+            .experts = cases[i].experts, .top = cases[i].top, .gather = true};
+        tilus_matmul_plan *plan;
+        assert_ok(tilus_matmul_plan_create(matmul, &problem, 0, &plan));
+        assert_int_equal(matmul_arranges_in_blocks(&plan_choice(plan, cases[i].rows)->config), cases[i].few);
+        tilus_matmul_plan_free(plan);
+    }
 }
 
 /* Nobody has a row: nothing is stored. */
 static void leaves_rows_of_nobody(void **state)
 {
     (void)state;
-    Case c = {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 3}, 3, 2, {0, 0, 0}, 15, FEW};
+    Case c = {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 3, .top = 5},
+              3, 2, {0, 0, 0}, 15, FEW};
     Operands o = make_operands(&c);
     unsigned char got[5 * 72 * 2], same[sizeof got];
     memset(same, 0xff, sizeof same);
@@ -670,6 +690,7 @@ int main(void)
         cmocka_unit_test(multiplies_sorted_rows),
         cmocka_unit_test(gathers_and_scatters_rows),
         cmocka_unit_test(arranges_few_rows_in_blocks),
+        cmocka_unit_test(shares_experts_of_many_rows),
         cmocka_unit_test(leaves_rows_of_nobody),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(combines_the_most_tokens),

@@ -365,8 +365,8 @@ static const struct Other {
     {"experts", {X("u8", "bf16", 128, INTEGER, 2, GELU, true)}},
 #undef X
 #define FEW(w, a, g, z, k_, e, f, b) .problem = {.weights = w, .activations = a, .n = 264, .k = k_,       \
-                                                 .group = g, .zeros = z, .experts = e, .function = f,      \
-                                                 .bias = b, .residual = b}, .sizes = {1, 3, 8}
+                                                 .group = g, .zeros = z, .experts = e, .top = e ? 8 : 0,   \
+                                                 .function = f, .bias = b, .residual = b}, .sizes = {e ? 8 : 1}
     {"few rows", {FEW("u4", "f16", 128, NONE, 1024, 40, PLAIN, false)}},
     {"few rows", {FEW("u4", "f16", 32, INTEGER, 768, 4, SILU, true)}},
     {"few rows", {FEW("f4e2m1", "bf16", 32, NONE, 1440, 5, PLAIN, true)}},
