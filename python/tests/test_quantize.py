@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import unittest
+import warnings
 
 import numpy as np
 
@@ -313,6 +314,25 @@ class Checkpoint(Case):
                 wanted = quantize_gptq(w, scheme, hessian) if module in name else quantize(w, scheme)
                 np.testing.assert_array_equal(made.weight(name).dequantize(), wanted.dequantize(), name)
 
+    def test_names_that_meet_nothing(self):
+        source, scheme, target = self.make(), Scheme("i4", 32), self.path("t")
+        for wrong, why in (("re:*", "nothing to repeat"), ("re:(", "is no pattern"), ("re:" + "a" * 1001, "1001 characters")):
+            with self.assertRaisesRegex(ValueError, why):
+                Job(source, target, scheme, ignore=[wrong])
+        for text, why in (("model.layers.0", "no module is called that"), ("re:.*down_prj", "no module's name matches")):
+            with self.assertWarnsRegex(UserWarning, f"{re.escape(repr(text))} ignores nothing: {why}"):
+                Job(source, target, scheme, ignore=[text])
+        known, x = "model.layers.1.mlp.down_proj", ("F32", [4, 128], bytes(2048))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Job(source, target, scheme, ignore=["re:.*down_proj", "model.norm"])
+        write_safetensors(self.path("x.safetensors"), {known: x, known + ".weight": x, "lm_head": x})
+        with self.assertWarnsRegex(UserWarning, f"left out, of what is not quantized: {re.escape(known)}.weight, lm_head"):
+            Job(source, target, scheme, Activations(inputs=self.read(self.path("x.safetensors"))))
+        write_safetensors(self.path("y.safetensors"), {"mlp.down_proj": x})
+        with self.assertRaisesRegex(ValueError, "of no module that is quantized, but of mlp.down_proj; modules are called as"):
+            Job(source, target, scheme, Activations(inputs=self.read(self.path("y.safetensors"))))
+
     def test_refused(self):
         source, scheme = self.make(), Scheme("i4", 32)
         Job(source, self.path("t"), scheme).run()
@@ -337,6 +357,11 @@ class Checkpoint(Case):
         self.assertIn("14 matrices to u3, written as compressed-tensors", done.stderr)
         self.assertIn("5 of 5", done.stderr)
         self.assertEqual(self.read(self.path("t")).weight("model.layers.0.mlp.up_proj.weight").weights, "u3")
+        for text, code, said in (("re:.*qroj", 0, "warning: 're:.*qroj' ignores nothing"), ("re:(", 1, "error: '(' is no pattern")):
+            done = subprocess.run([*command[:5], self.path("u"), *command[6:], "--ignore", text], env=environment, text=True,
+                                  capture_output=True)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("tilus-quantize: " + said, done.stderr)
         done = subprocess.run(command[:-4] + ["-w", "u9"], env=environment, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("Traceback")), (1, 0))
         self.assertIn("error: weights are u9", done.stderr)

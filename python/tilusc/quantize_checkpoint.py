@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from . import formats
 from .formats import FormatError, QuantizedWeight
 from .formats.files import read_json
-from .formats.layer import matches
+from .formats.layer import check_pattern, matches
 from .formats.model import SafetensorsModel
 from .formats.safetensors import DTYPES, SafetensorsFile, TensorStore
 from .formats.write import (Stored, compressed_config, compressed_tensors, tilus_config, tilus_tensors,
@@ -49,12 +50,16 @@ class Job:
     """Reads `source`, a folder or file of safetensors of f16, bf16 and f32, and fills the folder
     `target`. Without `calibration` codes are the nearest ones. `ignore` adds modules that stay: names,
     or patterns after "re:". `layout` is "auto" or "tilus". FormatError: the source is damaged, or is
-    quantized already; ValueError: target is of another job, or calibration does not fit."""
+    quantized already; ValueError: target is of another job, calibration does not fit, or a pattern is
+    none. Warns of what is given and meets nothing."""
 
     def __init__(self, source: str, target: str, scheme: Scheme, calibration: Optional[Activations] = None,
                  ignore: Sequence[str] = (), layout: str = "auto", damping: float = 0.01) -> None:
         self.scheme, self.target, self.calibration, self.damping = scheme, target, calibration, damping
         self.ignore = [*IGNORE, *ignore]
+        for text in ignore:
+            if text.startswith("re:"):
+                check_pattern(text[3:])
         self.model = formats.open(source)
         if not isinstance(self.model, SafetensorsModel) or self.model.format != "plain":
             raise FormatError(self.model.path, None, "format", self.model.format, "safetensors of floats")
@@ -62,6 +67,7 @@ class Job:
         self.chosen = [x for x in self.store.tensors if self._is_chosen(x)]
         if not self.chosen:
             raise FormatError(self.model.path, None, "there is no matrix to quantize")
+        self._check_names(ignore)
         own = why_own_layout(scheme.weights, scheme.zeros, scheme.group,
                              {self.store.shape(x)[1] for x in self.chosen})
         self.why_own = "it was asked for" if layout == "tilus" else own
@@ -75,7 +81,25 @@ class Job:
                 and info.dtype in ("F16", "BF16", "F32") and not self._is_ignored(module))
 
     def _is_ignored(self, module: str) -> bool:
-        return any(matches(x[3:], module) if x.startswith("re:") else x == module for x in self.ignore)
+        return any(_is_meant(x, module) for x in self.ignore)
+
+    def _check_names(self, ignore: Sequence[str]) -> None:
+        """Warns of names to ignore that no module has, and of inputs of modules that are not quantized."""
+        modules = {x.rpartition(".")[0] for x in self.store.tensors}
+        for text in ignore:
+            if not any(_is_meant(text, x) for x in modules):
+                kind = "no module's name matches" if text.startswith("re:") else "no module is called that"
+                warnings.warn(f"{text!r} ignores nothing: {kind}", stacklevel=3)
+        if not self.calibration or not self.calibration.inputs:
+            return
+        inputs = self.calibration.inputs
+        known = {x.rpartition(".")[0] for x in self.chosen}
+        others = [x for x in inputs.names() if x not in known]
+        if len(others) == len(inputs.names()):
+            raise ValueError(f"{inputs.path} has inputs of no module that is quantized, but of"
+                             f" {_some(others) or 'none'}; modules are called as {min(known)}")
+        if others:
+            warnings.warn(f"inputs in {inputs.path} are left out, of what is not quantized: {_some(others)}", stacklevel=3)
 
     def _find_units(self) -> Dict[str, List[str]]:
         units: Dict[str, List[str]] = {}
@@ -197,6 +221,15 @@ class Job:
         config = read_json(path) if os.path.exists(path) else {}
         config["quantization_config"] = self.config()
         _write_json(os.path.join(self.target, "config.json"), config)
+
+
+def _is_meant(text: str, module: str) -> bool:
+    """Tells whether a name, or a pattern after "re:", is a module's."""
+    return matches(text[3:], module) if text.startswith("re:") else text == module
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _by_number(unit: str):

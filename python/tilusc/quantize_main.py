@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 import time
+import warnings
 from typing import List, Optional
 
 import numpy as np
@@ -16,6 +17,17 @@ from .quantize_checkpoint import Activations, Job
 
 def main(words: Optional[List[str]] = None) -> int:
     options = _parser().parse_args(words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _print_warning
+        return _run(options)
+
+
+def _print_warning(message: object, *_: object, **__: object) -> None:
+    print(f"tilus-quantize: warning: {message}", file=sys.stderr)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         scheme = Scheme(options.weights, options.group, _zeros(options), options.clip, options.scales)
         job = Job(options.source, options.target, scheme, _activations(options), options.ignore,

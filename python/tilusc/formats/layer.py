@@ -12,6 +12,7 @@ from .safetensors import TensorStore
 from .types import type_values, widen
 
 FLOATS = ("F16", "BF16", "F32")
+_LONGEST_PATTERN = 1000     # characters
 
 
 def section(config: Dict[str, Any], key: str) -> Dict[str, Any]:
@@ -132,10 +133,20 @@ class Layer:
         return codes[:, permutation], permutation
 
 
+def check_pattern(pattern: str) -> None:
+    """Raises ValueError for a pattern that `matches` takes for none."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern!r} is no pattern: {error}") from None
+    if len(pattern) > _LONGEST_PATTERN:
+        raise ValueError(f"a pattern has {len(pattern)} characters, more than {_LONGEST_PATTERN}")
+
+
 def matches(pattern: str, name: str) -> bool:
     """Matches a pattern of a configuration at a module's name; a bad one matches nothing."""
     try:
-        return len(pattern) <= 1000 and re.match(pattern, name) is not None
+        return len(pattern) <= _LONGEST_PATTERN and re.match(pattern, name) is not None
     except (re.error, OverflowError, RecursionError):
         return False
 
