@@ -7,11 +7,11 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
-import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from . import _declarations as c
+from ._locks import Lock
 from .errors import ArgumentError, error_of
 
 _SUFFIX = ".so.0.2"
@@ -158,7 +158,7 @@ class Handles:
     def __init__(self, load: Callable[[], ctypes.CDLL], prefix: str, compiler: str, directory: str = "",
                  more: Callable[[], Dict[str, Any]] = dict) -> None:
         self._load, self._prefix, self._compiler, self._directory, self._more = load, prefix, compiler, directory, more
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._open: Dict[int, ctypes.c_void_p] = {}
 
     def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:

@@ -216,8 +216,9 @@ _ANSWERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
     "signature": signature, "run": run, "multiply": multiply, "describe": describe, "target_for": target_for}
 
 
-def answer(request: Dict[str, Any]) -> Dict[str, Any]:
+def answer(data: bytes) -> Dict[str, Any]:
     try:
+        request = pickle.loads(data)
         return _ANSWERS[request["what"]](request)
     except Failure as failure:
         return {"status": failure.status, "text": failure.text, "when": failure.when}
@@ -225,6 +226,8 @@ def answer(request: Dict[str, Any]) -> Dict[str, Any]:
         return {"status": error.status, "text": str(error), "when": "run"}
     except MemoryError:
         return {"status": "TILUS_ERROR_MEMORY", "text": "out of memory", "when": "run"}
+    except Exception as error:      # a fault of one request, which is no reason to end
+        return {"status": "TILUS_ERROR_INTERNAL", "text": f"{type(error).__name__}: {error}", "when": "run"}
 
 
 def main() -> None:
@@ -233,7 +236,7 @@ def main() -> None:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while len(head := requests.read(8)) == 8:
-        made = pickle.dumps(answer(pickle.loads(requests.read(*struct.unpack("<Q", head)))), protocol=4)
+        made = pickle.dumps(answer(requests.read(*struct.unpack("<Q", head))), protocol=4)
         answers.write(struct.pack("<Q", len(made)) + made)
         answers.flush()
     sys.exit(0)

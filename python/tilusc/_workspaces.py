@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from typing import Dict, List, Tuple
 
 import torch
 
 from . import _declarations as c
 from ._library import check, rt
+from ._locks import Lock
 from .errors import Error
 from .runtime import driver
 
@@ -22,7 +22,7 @@ _RELAXED, _NO_DESTRUCTOR_SYNC, _MOVE = 2, 1, 1
 streams: Dict[Tuple[int, int], Tuple[int, int]] = {}       # address and size, by device and stream
 _leases: Dict[int, List["Lease"]] = {}                      # by device, for good
 _current: Dict[int, Tuple[int, "Lease"]] = {}               # by stream: its last capture
-_lock = threading.Lock()
+_lock = Lock()
 _loaded: Dict[str, ctypes.CDLL] = {}
 is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)       # which torch without CUDA lacks
 

@@ -7,11 +7,11 @@ import pickle
 import struct
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from ._library import folder
+from ._locks import Lock
 from .compiler import failure, warn_of
 from .errors import EngineError, Error
 from .source import Source
@@ -23,9 +23,9 @@ class Worker:
     """The process, which starts with the first request and again after it died."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._process: Optional[subprocess.Popen] = None
-        self._owner = 0         # a forked child has a worker of its own
+        os.register_at_fork(after_in_child=self._leave)     # a forked child has a worker of its own
 
     def ask(self, what: str, **request: Any) -> Dict[str, Any]:
         """Sends a request and returns the answer; raises what the answer says is wrong."""
@@ -41,8 +41,8 @@ class Worker:
     def _exchange(self, request: bytes) -> Dict[str, Any]:
         process = self._started()
         try:
-            process.stdin.write(struct.pack("<Q", len(request)) + request)
-            process.stdin.flush()
+            self._write(process, struct.pack("<Q", len(request)))
+            self._write(process, request)
             size, = struct.unpack("<Q", self._read(process, 8))
             return pickle.loads(self._read(process, size))
         except (OSError, EOFError):
@@ -54,28 +54,46 @@ class Worker:
             raise
 
     @staticmethod
-    def _read(process: subprocess.Popen, size: int) -> bytes:
-        data = process.stdout.read(size)
-        if len(data) < size:
-            raise EOFError
+    def _write(process: subprocess.Popen, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[process.stdin.write(left):]
+
+    @staticmethod
+    def _read(process: subprocess.Popen, size: int) -> bytearray:
+        data = bytearray(size)
+        left = memoryview(data)
+        while left:
+            count = process.stdout.readinto(left)
+            if not count:
+                raise EOFError
+            left = left[count:]
         return data
 
     def _started(self) -> subprocess.Popen:
-        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
+        if self._process is not None and self._process.poll() is None:
             return self._process
         environment = dict(os.environ, TILUS_LIBRARY_DIR=str(folder()))
         package = str(Path(__file__).resolve().parents[1])
+        # Without buffers, whose locks and rest a fork would copy.
         self._process = subprocess.Popen([sys.executable, "-c", _START, package], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, env=environment)
-        self._owner = os.getpid()
+                                         stdout=subprocess.PIPE, bufsize=0, env=environment)
         return self._process
 
     def stop(self) -> None:
-        """Ends the process, if this process started it."""
+        """Ends the process."""
         process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
+        if process is not None:
             process.kill()
             process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def _leave(self) -> None:
+        """Leaves the process to the parent of this one, which is a child that was forked."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.returncode = 0      # nobody waits for it here
             process.stdin.close()
             process.stdout.close()
 

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import numbers
 import os
 import struct
 import sys
-import threading
 import weakref
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
@@ -15,6 +13,7 @@ from . import _declarations as c
 from . import engines
 from ._host_memory import HostMemory
 from ._library import address_of, call_module, check, rt, target_for
+from ._locks import Lock
 from .arrays import Array, describe, fits, is_tensor, torch_module, torch_types
 from .compiler import artefact_target, compile_source
 from .errors import ArgumentError
@@ -99,11 +98,17 @@ class Kernel:
         self._artefact = artefact
         self._loaded: Dict[str, Loaded] = {}        # by target
         self._quick: Optional[_Quick] = None        # of the last launch of torch tensors
-        self._lock = threading.Lock()
+        self._lock = Lock()
+        self._arguments: Optional[List[Argument]] = None
 
-    @functools.cached_property
+    @property
     def arguments(self) -> List[Argument]:
         """The arguments that the program takes, with their facts."""
+        if self._arguments is None:
+            self._arguments = self._find_arguments()
+        return self._arguments
+
+    def _find_arguments(self) -> List[Argument]:
         if self.source is None:
             return _artefact_arguments(self._artefact)
         for loaded in self._loaded.values():

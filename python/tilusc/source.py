@@ -39,9 +39,27 @@ def make_source(source: Union[str, "os.PathLike[str]"], program: Optional[str], 
         text, file = source, None
     else:
         file = os.fspath(source)
-        text = Path(file).read_text(encoding="utf-8")
-    return Source(text, file, program.lstrip("@") if program else None, _spell(parameters),
+        text = _read(file)
+    made = Source(text, file, program.lstrip("@") if program else None, _spell(parameters),
                   tuple(map(os.fspath, import_paths)))
+    for name, value in (("text has", text), ("program has", made.program or ""), ("parameters have", made.parameter_text)):
+        _check_characters(name, value)
+    return made
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{file} is not in UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
+
+
+def _check_characters(name: str, text: str) -> None:
+    """Refuses halves of characters (lone surrogates), which a text of Python may have, and UTF-8 has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"the {name} at {error.start} {text[error.start]!a}, half of a character") from None
 
 
 def _spell(parameters: Mapping[str, object]) -> Tuple[Tuple[str, str], ...]:

@@ -1,5 +1,7 @@
 """Programs as functions of arrays in host memory, on both engines."""
 import os
+import signal
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -217,6 +219,72 @@ def test_forked_child_has_a_worker_of_its_own(arrays):
     assert os.waitpid(child, 0)[1] == 0
     tilusc.interpret(SCALE, None, x, y, 3.0, 256)
     assert np.array_equal(y, 3 * x)
+
+
+def test_fork_while_a_thread_is_in_a_call():
+    """The child, in which that thread is not there, has locks and a worker of its own."""
+    import threading
+    x, y, ended = np.ones(1 << 20, np.float32), np.zeros(1 << 20, np.float32), False
+    kernel = tilusc.jit(SCALE, engine="cpu")
+    kernel(x, y, 2.0, 128)
+
+    def call():
+        while not ended:
+            kernel(x, y, 2.0, 1 << 20)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    try:
+        for _ in range(3):
+            time.sleep(0.05)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                z = np.zeros(128, np.float32)
+                kernel(x[:128], z, 5.0, 128)
+                os._exit(0 if np.all(z == 5) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ended = True
+        thread.join()
+    assert np.all(y == 2)
+
+
+def test_locks_are_free_in_a_child():
+    from tilusc._locks import Lock
+    lock = Lock()
+    with lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            with lock:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_worker_answers_what_it_cannot_do():
+    """A fault of one request does not end the process."""
+    from tilusc.engines import worker
+    worker.ask("describe")
+    process = worker._process
+    with pytest.raises(tilusc.Error, match="KeyError") as caught:
+        worker.ask("run", engine="cpu")
+    assert caught.value.status == "TILUS_ERROR_INTERNAL"
+    worker.ask("describe")
+    assert worker._process is process
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_half_a_character_is_named(engine, arrays, tmp_path):
+    for make, why in ((lambda: tilusc.jit(SCALE + "// \udcff", engine=engine)(*arrays, 1.0, 256), r"the text has at \d+ '.udcff', half of a"),
+                      (lambda: tilusc.compile(SCALE + "// \udcff"), "text has at"),
+                      (lambda: tilusc.compile(SCALE, "scale\udcff"), "the program has at 5"),
+                      (lambda: tilusc.compile(SCALE, N="\udcff"), "the parameters have at 2")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            make()
+    (tmp_path / "p.tilus").write_bytes(SCALE.encode() + b"// \xff")
+    with pytest.raises(tilusc.ArgumentError, match=r"p.tilus is not in UTF-8: byte \d+ is 0xff"):
+        tilusc.compile(tmp_path / "p.tilus")
 
 
 def test_printing(capsys):
