@@ -25,6 +25,7 @@ _ENGINES = ("gpu", "cpu", "interp")
 _MASK = (1 << 64) - 1
 _HALF = 1 << 63
 _MOST_REAL = int(sys.float_info.max)
+_HOST_ALIGN = 16        # that memory of NumPy and torch has; the engines' copies have all that is promised
 _SPECIAL_STREAMS = 2    # 0 .. 2 are the driver's, of the current context
 
 
@@ -324,6 +325,9 @@ def _check_host_value(argument: Argument, value: Any) -> None:
         _check_array(argument, value)
         if value.device is not None:
             raise ArgumentError(f"argument {argument.name} is on cuda:{value.device}, not in host memory")
+        align = min(argument.align, _HOST_ALIGN)
+        if value.address % align and value.size:
+            raise ArgumentError(f"argument {argument.name} = {value.address:#x} is not aligned to {align} bytes")
     else:
         raise ArgumentError(f"argument {argument.name} is a number; an engine takes an array of {argument.dtype}")
 

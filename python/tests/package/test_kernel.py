@@ -114,10 +114,26 @@ def test_arrays_that_overlap_are_one_memory(engine, order):
 
 
 def test_arrays_that_overlap_must_be_aligned():
-    z = np.arange(256, dtype=np.float32)
-    with pytest.raises(tilusc.ArgumentError, match="argument %y begins 4 bytes inside of another one"):
-        tilusc.jit(SCALE, engine="cpu")(z[:128], z[1:129], 2.0, 128)
+    z, text = np.arange(256, dtype=np.float32), SCALE.replace("align = 16", "align = 64")
+    with pytest.raises(tilusc.ArgumentError, match="argument %y begins 16 bytes inside of another one"):
+        tilusc.jit(text, engine="cpu")(z[:128], z[4:132], 2.0, 128)
     assert np.array_equal(z, np.arange(256))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_must_be_aligned(engine):
+    kernel, memory = tilusc.jit(SCALE, engine=engine), np.zeros(1024, np.uint8)
+    first = -memory.ctypes.data % 16
+    whole, odd = (memory[first + shift:][:512].view(np.float32) for shift in (0, 4))
+    y = np.zeros(128, np.float32)
+    kernel(whole, y, 2.0, 128)
+    with pytest.raises(tilusc.ArgumentError, match=f"argument x = {odd.ctypes.data:#x} is not aligned to 16 bytes"):
+        kernel(odd, y, 2.0, 128)
+    with pytest.raises(tilusc.ArgumentError, match="argument y = 0x[0-9a-f]*4 is not aligned to 16 bytes"):
+        kernel(y, odd, 2.0, 128)
+    text = SCALE.replace(" {align = 16}", "")       # that of an element
+    with pytest.raises(tilusc.ArgumentError, match="is not aligned to 4 bytes"):
+        tilusc.jit(text, engine=engine)(memory[first + 2:][:512].view(np.float32), y, 2.0, 128)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
