@@ -2,17 +2,40 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
+from torch.compiler import is_compiling
 
 from . import torch_ops
-from .errors import ArgumentError
+from .errors import ArgumentError, Error
 from .matmul import Plan, Problem, default_device, plan, quantize
 
 #: of the problem of the gate and up of a mixture's experts, whose n / 2 rows of gate lie above those of up
 GATE_UP = {"function": "silu", "gated": True, "gather": True}
 _APART = "gate and up of the experts are not one gated product: pack again what earlier versions packed apart"
+
+
+def _usual_zeros(weights: str) -> str:
+    return "integer" if isinstance(weights, str) and weights[:1] == "u" else "none"
+
+
+class _WithoutGradient(torch.autograd.Function):
+    """Passes a result on, and says in the backward pass that there is no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        raise Error("products with packed weights have no gradient: they are for inference")
+
+
+def _without_gradient(function: Callable[..., torch.Tensor], *given: Optional[torch.Tensor]) -> torch.Tensor:
+    with torch.no_grad():
+        y = function(*given)
+    return _WithoutGradient.apply(y, *given)
 
 
 class QuantizedLinear(torch.nn.Module):
@@ -22,7 +45,7 @@ class QuantizedLinear(torch.nn.Module):
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
     `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
     that it was packed for, in torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU
-    engine, slowly. There is no gradient."""
+    engine, slowly. There is no gradient: a backward pass through it raises."""
 
     def __init__(self, problem: Problem, packed: torch.Tensor, bias: Optional[torch.Tensor] = None,
                  permutation: Optional[torch.Tensor] = None, packed_for: Union[int, str] = "cpu") -> None:
@@ -53,9 +76,12 @@ class QuantizedLinear(torch.nn.Module):
         if isinstance(weight, torch.nn.Linear):
             bias = weight.bias if bias is None else bias
             weight = weight.weight
+        if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+            raise ArgumentError(f"weight is {type(weight).__name__}"
+                                f"{list(weight.shape) if isinstance(weight, torch.Tensor) else ''}, not a matrix [n, k]")
         weight = weight.detach()
         activations = activations or ("bf16" if weight.dtype is torch.bfloat16 else "f16")
-        zeros = zeros or ("integer" if weights[0] == "u" else "none")
+        zeros = zeros or _usual_zeros(weights)
         problem = Problem(weights, weight.shape[0], weight.shape[1], group, zeros, activations, function=function,
                           bias=bias is not None, gated=gated)
         if device is None and weight.is_cuda:
@@ -106,6 +132,9 @@ class QuantizedLinear(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None,
                 norm: Optional[torch.Tensor] = None) -> torch.Tensor:
+        if (x.requires_grad or residual is not None and residual.requires_grad or
+                norm is not None and norm.requires_grad) and torch.is_grad_enabled() and not is_compiling():
+            return _without_gradient(self.forward, x, residual, norm)
         held = self._buffers            # as attributes torch finds them by a function of Python
         if "packed" in held and "bias" in held and "permutation" in held:
             packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
@@ -134,7 +163,8 @@ class QuantizedExperts(torch.nn.Module):
 
     Made by `from_float`. Its state is `gate_up` and `down`, the packed experts [experts, bytes] of the two products; a
     state that was packed in another form is refused when it is loaded. Nothing waits for the host, so that it runs in
-    CUDA graphs (call `prepare` before) for any choice of experts. There is no gradient."""
+    CUDA graphs (call `prepare` before) for any choice of experts. There is no gradient: a backward pass through it
+    raises."""
 
     PARTS = ("gate_up", "down")
 
@@ -160,7 +190,7 @@ class QuantizedExperts(torch.nn.Module):
             raise ArgumentError(f"gate, up and down are {list(gate.shape)}, {list(up.shape)} and {list(down.shape)}, not"
                                 f" {[experts, n, k]} twice and {[experts, k, n]}")
         activations = activations or ("bf16" if up.dtype is torch.bfloat16 else "f16")
-        zeros = zeros or ("integer" if weights[0] == "u" else "none")
+        zeros = zeros or _usual_zeros(weights)
         problem = Problem(weights, 2 * n, k, group, zeros, activations, residual=residual, experts=experts, top=top,
                           **GATE_UP)
         if device is None and up.is_cuda:
@@ -206,6 +236,9 @@ class QuantizedExperts(torch.nn.Module):
                  residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Computes tokens x [tokens, k] with `offsets`, `ids` and `route` as of tilus_matmul_call: for routers that sort
         themselves."""
+        if (x.requires_grad or route.requires_grad or residual is not None and residual.requires_grad) and \
+                torch.is_grad_enabled() and not is_compiling():
+            return _without_gradient(self.products, x, offsets, ids, route, residual)
         op, texts = torch_ops.matmul_experts, self.texts
         hidden = op(x, self.gate_up, texts["gate_up"], offsets, ids)
         return op(hidden, self.down, texts["down"], offsets, ids, route, residual=residual)

@@ -190,6 +190,38 @@ def test_opcheck(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_gradient_is_refused(device):
+    layer, _ = make_layer(device)
+    x = torch.randn(3, 256, dtype=torch.float16, device=device)
+    want = layer(x)
+    assert not want.requires_grad
+    asked = x.clone().requires_grad_(True)
+    y = layer(asked)
+    assert torch.equal(y, want) and not layer(asked.detach()).requires_grad
+    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
+        y.float().sum().backward()
+    with torch.no_grad():
+        assert not layer(asked).requires_grad
+    gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
+    experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
+    x, route = torch.randn(3, 64, device=device).half(), torch.ones(3, 1, device=device, requires_grad=True)
+    y = experts(x, torch.tensor([[0], [1], [0]], device=device), route)
+    with pytest.raises(tilusc.Error, match="no gradient"):
+        y.float().sum().backward()
+
+
+def test_weights_that_are_none_are_named():
+    linear = torch.nn.Linear(128, 64)
+    for call, why in ((lambda: QuantizedLinear.from_float(linear, ""), "weights is ''"),
+                      (lambda: QuantizedLinear.from_float(linear, 4), "weights is 4, not a text"),
+                      (lambda: QuantizedLinear.from_float(torch.nn.Conv1d(3, 3, 1)), "weight is Conv1d, not a matrix"),
+                      (lambda: QuantizedLinear.from_float(linear.bias), r"weight is Parameter\[64\], not a matrix"),
+                      (lambda: QuantizedExperts.from_float(*torch.zeros(3, 2, 64, 64), 4, top=1), "weights is 4")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            call()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_compile_has_one_graph(device):
     layer, _ = make_layer(device)
     x = torch.randn(4, 256, dtype=torch.float16, device=device)
