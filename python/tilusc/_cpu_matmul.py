@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from ._library import rt, tunings
 from .arrays import Array, fits, is_tensor
@@ -50,27 +50,39 @@ def multiply_experts(plan: "Plan", a: Any, packed: Any, offsets: Any, ids: Any, 
     return _ask(plan, m, a, rows, packed, (results, problem.columns), out, sent)
 
 
+def prepare(plan: "Plan", m: int) -> None:
+    """Has the worker process compile what runs of m rows need."""
+    _answer(plan, "prepare", m)
+
+
+def _answer(plan: "Plan", what: str, m: int, **sent: Any) -> Dict[str, Any]:
+    from .matmul import _CPU_MODEL
+    return worker.ask(what, device=_CPU_MODEL, tunings=tunings(), problem=plan.problem.fields(), m=m, **sent)
+
+
 def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out: Any, sent: dict) -> Any:
     """Multiplies `rows` rows of A as `m` rows of a product, whose result has the shape."""
-    from .matmul import _CPU_MODEL
     problem = plan.problem
     if plan.device != "cpu":
         raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot run")
     if a.shape[-1] != problem.k:
         raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
-    out = _empty(a, shape, problem.result) if out is None else out
+    given, out = out, _empty(a, shape, problem.result) if out is None else out
     count = 1
     for extent in shape:
         count *= extent
     sent["a"] = _bytes("a", a, problem.activations, rows * problem.k)
     sent["packed"] = _bytes("packed", packed, "u8", plan.packed_size * (problem.experts or 1))
     result = _described("out", out, problem.result, count)
+    if result.shape != shape:
+        raise ArgumentError(f"out has the shape {list(result.shape)}, not {list(shape)}")
     if result.readonly:
         raise ArgumentError("out is a read-only array")
+    if problem.experts and given is not None:
+        sent["c"] = ctypes.string_at(result.address, result.size)
     plan.check(packed)
     if m:
-        answer = worker.ask("multiply", device=_CPU_MODEL, tunings=tunings(), problem=problem.fields(), m=m,
-                            result_size=result.size, **sent)
+        answer = _answer(plan, "multiply", m, result_size=result.size, **sent)
         ctypes.memmove(result.address, answer["result"], result.size)
     return out
 
@@ -95,11 +107,11 @@ def _bytes(name: str, value: Any, dtype: str, count: int, wanted: bool = True) -
         raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
     if value is None:
         return None
-    array = _described(name, _gathered(value), dtype, count)
+    array = _described(name, gathered(value), dtype, count)
     return ctypes.string_at(array.address, array.size)
 
 
-def _gathered(value: Any) -> Any:
+def gathered(value: Any) -> Any:
     """Returns an array without gaps: itself, or a copy."""
     if is_tensor(value):
         return value.contiguous()

@@ -13,6 +13,7 @@ from .errors import ArgumentError
 _READERS = {"str": str, "int": int, "float": float, "bool": lambda value: bool(int(value))}
 _KINDS = {"str": (str, "a text"), "int": (numbers.Integral, "an integer"), "float": (numbers.Real, "a number"),
           "bool": ((bool, numbers.Integral), "True or False")}
+_INTEGERS = {ctypes.c_bool, ctypes.c_int, ctypes.c_uint, ctypes.c_int64, ctypes.c_uint64, ctypes.c_size_t}
 _T = TypeVar("_T", bound="ProblemText")
 
 
@@ -26,6 +27,8 @@ class ProblemText:
             value, (kind, spelled) = getattr(self, field.name), _KINDS[str(field.type)]
             if not isinstance(value, kind):
                 raise ArgumentError(f"{field.name} is {value!r}, not {spelled}")
+            if kind is numbers.Integral and type(value) is not int:
+                object.__setattr__(self, field.name, int(value))        # of NumPy, say
 
     def __str__(self) -> str:
         return " ".join(f"{f.name}={int(v) if isinstance(v, bool) else v}" for f in dataclasses.fields(self)
@@ -59,10 +62,18 @@ def _parse(kind: Type[Any], text: str) -> Any:
     return kind(**fields)
 
 
+def integer(name: str, value: Any, kind: type = ctypes.c_int64) -> int:
+    """Checks what goes to a library as an integer of a type of ctypes, which itself would drop what does not fit."""
+    if not isinstance(value, numbers.Integral):
+        raise ArgumentError(f"{name} is {value!r}, not an integer")
+    whole = int(value)
+    if kind(whole).value != whole:
+        raise ArgumentError(f"{name} = {whole} does not fit in {8 * ctypes.sizeof(kind)} bits")
+    return whole
+
+
 def filled(struct: type, fields: Dict[str, Any]) -> ctypes.Structure:
     """Makes a struct that begins with its size; integers that it has no room for are refused."""
-    made = sized(struct, **fields)
-    for name, value in fields.items():
-        if isinstance(value, numbers.Integral) and getattr(made, name) != value:
-            raise ArgumentError(f"{name} = {value} does not fit in {8 * getattr(struct, name).size} bits")
-    return made
+    kinds = dict(struct._fields_)
+    return sized(struct, **{name: integer(name, value, kinds[name]) if kinds[name] in _INTEGERS else value
+                            for name, value in fields.items()})

@@ -12,15 +12,19 @@
 `problem` is str() of a tilusc.attention.Problem. The second result of attention is lse, or empty."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import torch
 
-from .attention import Problem, code_bits, plan, shape
+from . import _declarations as c
+from ._library import sized
+from .attention import Problem, code_bits, plan
 from .errors import ArgumentError
 
 Tensor = torch.Tensor
 _TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+_shape = functools.partial(sized, c.tilus_attention_shape)     # of extents of tensors, and integers of torch
 _EIGHT = torch.float8_e4m3fn
 _library = torch.library.Library("tilusc", "FRAGMENT")
 _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
@@ -113,8 +117,8 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, problem: str, mask: Optional[Ten
     batch = q_starts.shape[0] - 1 if q_starts is not None else q.shape[0]
     if o.numel() == 0:
         return o, lse
-    of = shape(batch=batch, queries=_rows(p, q), tokens=_rows(p, k), longest=longest if p.ragged else 0,
-               masks=0 if mask is None else mask.shape[0])
+    of = _shape(batch=batch, queries=_rows(p, q), tokens=_rows(p, k), longest=longest if p.ragged else 0,
+                masks=0 if mask is None else mask.shape[0])
     plan(problem, _device(q)).run(of, q=q, k=k, v=v, o=o, lse=lse if p.lse else None, sinks=sinks, mask=mask,
                                   q_starts=q_starts, k_starts=k_starts, scales=scales)
     return o, lse
@@ -138,7 +142,7 @@ def _backward(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tens
     if o.numel() == 0:
         return torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     _expect("d_o", d_o, tuple(o.shape), o.dtype)
-    of = shape(batch=batch, queries=_rows(p, q), tokens=_rows(p, k), longest=longest if p.ragged else 0)
+    of = _shape(batch=batch, queries=_rows(p, q), tokens=_rows(p, k), longest=longest if p.ragged else 0)
     plan(problem, _device(q)).backward(of, q=q, k=k, v=v, o=o, lse=lse, d_o=d_o, dq=results[0], dk=results[1],
                                        dv=results[2], q_starts=q_starts, k_starts=k_starts)
     return results
@@ -253,7 +257,7 @@ def _decode(q: Tensor, k: Tensor, v: Tensor, problem: str, table: Tensor, length
     _check_decode(q, k, v, p, table, lengths, scales)
     o = q.new_empty((*q.shape[:-1], 512 if p.kind == "latent" else q.shape[-1]))
     if o.numel():
-        of = shape(batch=q.shape[0], tokens=tokens, pages=k.shape[0], columns=table.shape[1])
+        of = _shape(batch=q.shape[0], tokens=tokens, pages=k.shape[0], columns=table.shape[1])
         plan(problem, _device(q)).run(of, q=q, k=k, v=None if p.kind == "latent" else v, o=o, scales=scales,
                                       table=table, lengths=lengths)
     return o

@@ -36,6 +36,8 @@ class ExpertsRunner(Runner):
         a = a if a.stride(1) == 1 else a.contiguous()
         if out is None:
             out = torch.empty((results, self.n), dtype=self.result, device=self.place)
+        elif tuple(out.shape) != (results, self.n):
+            raise ArgumentError(f"out has the shape {list(out.shape)}, not {[results, self.n]}")
         _check_added("out", out, True, results * self.n, self)
         self._check_weights(packed)
         _check_added("bias", bias, self.problem.bias, self.biases, self)

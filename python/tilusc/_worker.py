@@ -4,12 +4,13 @@ It answers requests of `engines.py`: a pickled dictionary each way, with its len
 program makes it do, stays in here; the process that asks loads nothing of it."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pickle
 import struct
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _declarations as c
 from ._library import check, compiler, encoded, matmul, rt, sized, status_name, take_text
@@ -161,7 +162,9 @@ class Products:
         if address:
             check(rt().tilus_rt_release(self.rt, 0, address))
 
-    def multiply(self, request: Dict[str, Any]) -> bytes:
+    @contextlib.contextmanager
+    def prepared(self, request: Dict[str, Any]) -> Iterator[ctypes.c_void_p]:
+        """Makes the plan of a request, whose kernels are compiled."""
         fields = {name: value.encode() if isinstance(value, str) else value
                   for name, value in request["problem"].items()}
         plan = ctypes.c_void_p()
@@ -169,13 +172,17 @@ class Products:
         check(matmul().tilus_matmul_plan_create(self.library, ctypes.byref(problem), 0, ctypes.byref(plan)))
         try:
             check(matmul().tilus_matmul_prepare(plan, request["m"]))
-            return self._run(plan, request)
+            yield plan
         finally:
             matmul().tilus_matmul_plan_free(plan)
 
+    def multiply(self, request: Dict[str, Any]) -> bytes:
+        with self.prepared(request) as plan:
+            return self._run(plan, request)
+
     def _run(self, plan: ctypes.c_void_p, request: Dict[str, Any]) -> bytes:
         size = matmul().tilus_matmul_workspace_size(plan, request["m"])
-        result = bytes(request["result_size"])
+        result = request.get("c") or bytes(request["result_size"])      # rows that no expert has stay
         given = ("a", "bias", "residual", "a_scales", "norm", "offsets", "ids", "route")
         taken = {name: self.upload(request.get(name)) for name in given}
         taken |= {"c": self.upload(result), "workspace": self.upload(bytes(size)), "weights": self.upload(request["packed"])}
@@ -194,11 +201,20 @@ class Products:
 _products: Dict[Tuple[str, Optional[bytes]], Products] = {}
 
 
-def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
+def _products_of(request: Dict[str, Any]) -> Products:
     key = request["device"], request["tunings"]     # those of the process that packed the weights
     if key not in _products:
         _products[key] = Products(*key)
-    return {"result": _products[key].multiply(request)}
+    return _products[key]
+
+
+def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
+    return {"result": _products_of(request).multiply(request)}
+
+
+def prepare(request: Dict[str, Any]) -> Dict[str, Any]:
+    with _products_of(request).prepared(request):
+        return {}
 
 
 def describe(_: Dict[str, Any]) -> Dict[str, Any]:
@@ -213,7 +229,8 @@ def target_for(request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 _ANSWERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
-    "signature": signature, "run": run, "multiply": multiply, "describe": describe, "target_for": target_for}
+    "signature": signature, "run": run, "multiply": multiply, "prepare": prepare, "describe": describe,
+    "target_for": target_for}
 
 
 def answer(data: bytes) -> Dict[str, Any]:

@@ -22,6 +22,7 @@ class Array(NamedTuple):
     contiguous: bool            # row-major, without gaps
     owner: Any                  # keeps the memory
     readonly: bool = False
+    shape: Tuple[int, ...] = ()
 
 
 _NUMPY = {"f2": "f16", "f4": "f32", "f8": "f64", "b1": "u8",
@@ -73,7 +74,8 @@ def _of_torch(tensor: Any) -> Array:
     if device.type not in ("cuda", "cpu"):
         raise ArgumentError(f"tensor is on {device}, not on a GPU or in host memory")
     return Array(tensor.data_ptr(), tensor.numel() * tensor.element_size(), dtype,
-                 device.index if device.type == "cuda" else None, tensor.is_contiguous(), tensor)
+                 device.index if device.type == "cuda" else None, tensor.is_contiguous(), tensor, False,
+                 tensor.shape)
 
 
 def _of_interface(value: Any, interface: Dict[str, Any], device: Optional[int]) -> Array:
@@ -87,7 +89,7 @@ def _of_interface(value: Any, interface: Dict[str, Any], device: Optional[int]) 
     strides, shape = interface.get("strides"), interface["shape"]
     address, readonly = interface["data"]
     return Array(address, _bytes(shape, size), dtype, device, strides is None or strides == _row_major(shape, size),
-                 value, bool(readonly))
+                 value, bool(readonly), tuple(shape))
 
 
 def _bytes(shape: Tuple[int, ...], size: int) -> int:
@@ -156,7 +158,7 @@ def _of_dlpack(value: Any) -> Array:
     strides = tuple(s * size for s in tensor.strides[:tensor.ndim]) if tensor.strides else None
     device = tensor.device_id if tensor.device_type in (_CUDA, _MANAGED) else None
     return Array(tensor.data + tensor.byte_offset, _bytes(shape, size), dtype, device,
-                 strides is None or strides == _row_major(shape, size), (value, capsule), readonly)
+                 strides is None or strides == _row_major(shape, size), (value, capsule), readonly, shape)
 
 
 # ---- types ------------------------------------------------------------------------

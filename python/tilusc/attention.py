@@ -23,7 +23,7 @@ from . import _library as library
 from ._library import check, rt, sized, take_text
 from ._problem import ProblemText, filled
 from .errors import ArgumentError
-from .runtime import driver, software
+from .runtime import check_device, driver, software
 
 if TYPE_CHECKING:
     import torch
@@ -92,12 +92,18 @@ def code_bits(problem: Problem) -> int:
 _handles = library.Handles(library.attention, "tilus_attention", "tilus_attention_compile_in_child", "TILUS_KERNELS")
 
 
+_SHAPE = [name for name, _ in c.tilus_attention_shape._fields_ if name not in ("struct_size", "schedule", "reserved")]
+
+
 def shape(**fields: Any) -> ctypes.Structure:
     """A tilus_attention_shape of these fields; `schedule` is auto, queues, blocks or folded."""
     schedule = fields.pop("schedule", "auto")
     if schedule not in _SCHEDULES:
         raise ArgumentError(f"schedule is {schedule!r}, not one of {', '.join(_SCHEDULES)}")
-    return sized(c.tilus_attention_shape, schedule=_SCHEDULES[schedule], **fields)
+    for name in fields:
+        if name not in _SHAPE:
+            raise ArgumentError(f"{name} is no field of a shape: these are {', '.join(_SHAPE)} and schedule")
+    return filled(c.tilus_attention_shape, {"schedule": _SCHEDULES[schedule], **fields})
 
 
 class Plan:
@@ -105,10 +111,14 @@ class Plan:
     it would do. `plan()` finds equal ones; any threads may use one."""
 
     def __init__(self, problem: Problem, device: Union[int, str]) -> None:
+        if not isinstance(problem, Problem):
+            raise ArgumentError(f"a plan takes a Problem, or its text, not {problem!r}")
+        check_device(device)
         self.problem, self.device = problem, device
         self._native, self.handle = library.attention(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(device)
-        check(self._native.tilus_attention_plan_create(_handles.of(runtime), ctypes.byref(problem.struct()),
+        handle = _handles.of(runtime)
+        check(self._native.tilus_attention_plan_create(handle, ctypes.byref(problem.struct()),
                                                        device if isinstance(device, int) else 0,
                                                        ctypes.byref(self.handle)))
         weakref.finalize(self, self._native.tilus_attention_plan_free, self.handle).atexit = False

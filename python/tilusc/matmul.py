@@ -18,10 +18,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import _declarations as c
 from . import _library as library
 from ._library import check, rt, sized, take_text
-from ._problem import ProblemText, filled
-from .arrays import Array, describe, is_tensor
+from ._problem import ProblemText, filled, integer
+from .arrays import Array, describe, fits, is_tensor
 from .errors import ArgumentError
-from .runtime import current_device, driver, software
+from .runtime import check_device, current_device, driver, software
 
 MOST_ROWS = 65536       # of A in one call of the library
 _ZEROS = {"none": c.TILUS_ZEROS_NONE, "integer": c.TILUS_ZEROS_INTEGER, "float": c.TILUS_ZEROS_FLOAT}
@@ -142,10 +142,10 @@ def quantize(values: Any, problem: Problem, *, range: str = "minmax", clip_steps
     given = _host_matrix(values, "values", (problem.n, problem.k) if transposed else (problem.k, problem.n))
     if range not in _RANGES:
         raise ArgumentError(f"range is {range!r}, not one of {', '.join(_RANGES)}")
-    how = sized(c.tilus_quantization, values=given.dtype.encode(), weights=problem.weights.encode(),
-                scales=problem.scales.encode(), n=problem.n, k=problem.k, group=problem.group,
-                zeros=_ZEROS[problem.zeros], range=_RANGES[range], clip_steps=clip_steps, threads=threads,
-                transposed=int(transposed))
+    how = filled(c.tilus_quantization, {
+        "values": given.dtype.encode(), "weights": problem.weights.encode(), "scales": problem.scales.encode(),
+        "n": problem.n, "k": problem.k, "group": problem.group, "zeros": _ZEROS[problem.zeros], "range": _RANGES[range],
+        "clip_steps": clip_steps, "threads": threads, "transposed": bool(transposed)})
     out, message = sized(c.tilus_quantized), ctypes.create_string_buffer(library.MESSAGE)
     check(rt().tilus_quantized_sizes(ctypes.byref(how), ctypes.byref(out), message, len(message)), message)
     shape = (problem.n, problem.groups) if transposed else (problem.groups, problem.n)
@@ -188,6 +188,17 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
     return m, rows, m // top if problem.combine else m
 
 
+def _rows(m: Any) -> int:
+    if integer("m", m) < 0:
+        raise ArgumentError(f"m = {m}, not a number of rows")
+    return int(m)
+
+
+def _is_bits_of(have: str, want: str) -> bool:
+    """Tells whether an array's elements are of a type, or integers that stand for its bits."""
+    return have == want or have in (f"{sign}{library.rt().tilus_type_bits(want.encode())}" for sign in "iu")
+
+
 # ---- plans -------------------------------------------------------------------------
 
 _handles = library.Handles(library.matmul, "tilus_matmul", "tilus_compile_in_child",
@@ -201,13 +212,14 @@ class Plan:
     a device that need not be there ("h200", tilus_find_device), for which weights can be packed."""
 
     def __init__(self, problem: Problem, device: Union[int, str]) -> None:
-        if not isinstance(problem, Problem) or isinstance(device, bool) or not isinstance(device, (int, str)):
-            raise ArgumentError(f"a plan takes a Problem, or its text, and the number or name of a device, not"
-                                f" {problem!r} and {device!r}")
+        if not isinstance(problem, Problem):
+            raise ArgumentError(f"a plan takes a Problem, or its text, not {problem!r}")
+        check_device(device)
         self.problem, self.device = problem, device
         self._native, self.handle = library.matmul(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(_CPU_MODEL if device == "cpu" else device)
-        check(self._native.tilus_matmul_plan_create(_handles.of(runtime), ctypes.byref(problem.struct()),
+        handle = _handles.of(runtime)
+        check(self._native.tilus_matmul_plan_create(handle, ctypes.byref(problem.struct()),
                                                     device if isinstance(device, int) else 0,
                                                     ctypes.byref(self.handle)))
         weakref.finalize(self, self._native.tilus_matmul_plan_free, self.handle).atexit = False
@@ -222,12 +234,12 @@ class Plan:
 
     def describe(self, m: int) -> str:
         """Says what was chosen for m rows, which kernels that launches, and what the model expects."""
-        return take_text(self._native.tilus_matmul_describe(self.handle, m))
+        return take_text(self._native.tilus_matmul_describe(self.handle, _rows(m)))
 
     def kernels(self, m: int) -> List[str]:
-        """Lists the kernels that runs of 1 to m rows need, a line each: name, program, parameters, with tabs
-        between."""
-        return take_text(self._native.tilus_matmul_kernels(self.handle, m)).splitlines()
+        """Lists the kernels that runs of 1 to m rows need, for 0 those that pack, a line each: name, program, parameters,
+        with tabs between."""
+        return take_text(self._native.tilus_matmul_kernels(self.handle, _rows(m))).splitlines()
 
     @property
     def tile(self) -> Tuple[int, int]:
@@ -239,6 +251,11 @@ class Plan:
     def prepare(self, m: int) -> int:
         """Finds, compiles and loads what runs of m rows need, so that `run` only launches; seconds where kernels are to
         be compiled. Returns the bytes of workspace. To be called before a capture."""
+        m = _rows(m)
+        if self.device == "cpu":
+            from ._cpu_matmul import prepare
+            prepare(self, m)
+            return self._native.tilus_matmul_workspace_size(self.handle, m)
         bucket = (m - 1).bit_length()
         check(self._native.tilus_matmul_prepare(self.handle, m))
         if isinstance(self.device, int):        # also for other rows that `_ready` stands for, few and many
@@ -255,40 +272,50 @@ class Plan:
         with transposed=False [k, n] and [groups, n], and beside scales of f8e4m3 a factor, one f32. Host memory gives a
         NumPy array, of `packed_size` bytes; tensors on the plan's GPU are packed there and give one there, and then
         this waits. Experts are packed one by one."""
-        given = [self._given(name, value) for name, value in
-                 (("codes", codes), ("scales", scales), ("zeros", zeros), ("factor", factor)) if value is not None]
-        self._check_given(given, zeros is not None, factor is not None)
-        names = ["codes", "scales"] + ["zeros"] * (zeros is not None) + ["factor"] * (factor is not None)
-        addresses = dict(zip(names, (array.address for array in given)))
-        weights = sized(c.tilus_matmul_weights, transposed=transposed, threads=threads, **addresses)
-        if given[0].device is not None:
+        given = self._given({"codes": codes, "scales": scales, "zeros": zeros, "factor": factor}, bool(transposed))
+        addresses = {name: array.address for name, array in given.items()}
+        weights = filled(c.tilus_matmul_weights, {"transposed": bool(transposed), "threads": threads, **addresses})
+        if given["codes"].device is not None:
             return self._pack_on_device(weights, codes.device)
         import numpy as np
         packed = np.empty(self.packed_size, np.uint8)
         check(self._native.tilus_matmul_pack(self.handle, ctypes.byref(weights), packed.ctypes.data))
         return packed
 
-    def _given(self, name: str, value: Any) -> Array:
-        array = described(name, value)
+    def _given(self, values: Dict[str, Any], transposed: bool) -> Dict[str, Array]:
+        """Finds what is packed, and refuses what the library, which sees addresses alone, would take for something else."""
+        problem = self.problem
+        wanted = {"codes": True, "scales": True, "zeros": problem.zeros != "none", "factor": problem.has_factor}
+        for name, value in values.items():
+            if (value is not None) != wanted[name]:
+                raise ArgumentError(f"{'a factor is' if name == 'factor' else name + ' are'}"
+                                    f" {'missing' if wanted[name] else 'given'}, but the problem is {problem}")
+        given = {name: described(name, value) for name, value in values.items() if value is not None}
+        for name, array in given.items():
+            self._check_given(name, array, transposed)
+        if len({array.device for array in given.values()}) > 1 or given["codes"].device not in (None, self.device):
+            raise ArgumentError(f"codes, scales, zeros and factor are neither all in host memory nor all on {self.device}")
+        return given
+
+    def _check_given(self, name: str, array: Array, transposed: bool) -> None:
+        problem = self.problem
+        n, k, groups = problem.n, problem.k, problem.groups
+        kind = {"codes": problem.weights, "scales": problem.scales, "factor": "f32",
+                "zeros": "u8" if problem.zeros == "integer" else problem.scales}[name]
+        count, shape = {"codes": (n * k, (n,) if transposed else (k,)), "factor": (1, ())}.get(
+            name, (n * groups, (n, groups) if transposed else (groups, n)))
+        size = library.rt().tilus_packed_bytes(kind.encode(), count)
+        if not (fits(array.dtype, kind) if name == "codes" else _is_bits_of(array.dtype, kind)):
+            raise ArgumentError(f"{name} {'is' if name == 'factor' else 'are'} of {array.dtype}, not"
+                                f" {'bytes' if name == 'codes' else f'{kind} or its bits'}")
         if not array.contiguous:
             raise ArgumentError(f"{name} are not contiguous")
-        expected = {"codes": library.rt().tilus_packed_bytes(self.problem.weights.encode(),
-                                                             self.problem.n * self.problem.k),
-                    "scales": (1 if self.problem.has_factor else 2) * self.problem.n * self.problem.groups,
-                    "factor": 4,
-                    "zeros": (1 if self.problem.zeros == "integer" else 2) * self.problem.n * self.problem.groups}
-        if array.size != expected[name]:
-            raise ArgumentError(f"{name} have {array.size} bytes, not {expected[name]}")
-        return array
-
-    def _check_given(self, given: List[Array], zeros: bool, factor: bool) -> None:
-        if factor != self.problem.has_factor:
-            raise ArgumentError(f"a factor is {'given' if factor else 'missing'}, but scales are {self.problem.scales}")
-        if zeros != (self.problem.zeros != "none"):
-            raise ArgumentError(f"zeros are {'given' if zeros else 'missing'}, but the problem says"
-                                f" {self.problem.zeros!r}")
-        if len({array.device for array in given}) > 1 or given[0].device not in (None, self.device):
-            raise ArgumentError(f"codes, scales, zeros and factor are neither all in host memory nor all on {self.device}")
+        if array.size != size:
+            raise ArgumentError(f"{name} have {array.size} bytes, not {size}")
+        # A row of codes has bytes, words, or a type's elements.
+        if len(array.shape) > 1 and shape and (array.shape[:1] if name == "codes" else array.shape) != shape:
+            raise ArgumentError(f"{name} have the shape {list(array.shape)}, not"
+                                f" {f'[{shape[0]}, ..]' if name == 'codes' else list(shape)}")
 
     def _pack_on_device(self, weights: ctypes.Structure, device: Any) -> Any:
         import torch
@@ -312,7 +339,8 @@ class Plan:
         if given.size != self.packed_size or given.device is not None or not given.contiguous:
             raise ArgumentError(f"packed has {given.size} bytes, not {self.packed_size} in host memory without gaps")
         out = np.empty(part.packed_size, np.uint8)
-        check(self._native.tilus_matmul_shard(self.handle, given.address, part.handle, n_first, k_first, out.ctypes.data))
+        check(self._native.tilus_matmul_shard(self.handle, given.address, part.handle, integer("n_first", n_first),
+                                              integer("k_first", k_first), out.ctypes.data))
         return out
 
     def check(self, packed: Any) -> None:
@@ -322,11 +350,16 @@ class Plan:
         import numpy as np
         count = self.problem.experts or 1
         if is_tensor(packed):
-            packed = packed.detach().view(-1)
+            import torch
+            packed = packed.detach().contiguous().view(-1).view(torch.uint8)
             size = packed.numel() // count
             tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
+            from ._cpu_matmul import gathered
+            packed = gathered(packed)
             array = described("packed", packed)
+            if array.device is not None or not array.contiguous:
+                raise ArgumentError("packed is neither a tensor nor contiguous in host memory")
             size = array.size // count
             packed = np.frombuffer((ctypes.c_char * array.size).from_address(array.address), np.uint8)
             tails = packed[:size * count].reshape(count, size)[:, -c.TILUS_MATMUL_IDENTITY:]

@@ -9,6 +9,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 
 from . import _declarations as c
 from ._library import check, rt, sized
+from ._problem import integer
 from .errors import ArgumentError
 
 
@@ -48,6 +49,14 @@ def _open(options: Optional[ctypes.Structure]) -> ctypes.c_void_p:
     return out
 
 
+def check_device(device: Any) -> None:
+    """Refuses what is neither a device's number nor a name."""
+    if isinstance(device, bool) or not isinstance(device, (int, str)):
+        raise ArgumentError(f"a plan takes the number or name of a device, not {device!r}")
+    if not isinstance(device, str):
+        integer("device", device, ctypes.c_int)
+
+
 def devices() -> List[Device]:
     """Lists the GPUs; NoDevice says why there is none."""
     handle, library = driver(), rt()
@@ -59,7 +68,7 @@ def devices() -> List[Device]:
 
 @functools.lru_cache(maxsize=None)
 def capability(device: int) -> int:
-    return rt().tilus_rt_compute_capability(driver(), device)
+    return rt().tilus_rt_compute_capability(driver(), integer("device", device, ctypes.c_int))
 
 
 def current_device() -> int:

@@ -53,6 +53,20 @@ def test_refusals_name_fields():
         attention.nothing
 
 
+def test_fields_of_shapes_are_known():
+    made = plan(FORWARD, "h200")
+    for call in (made.describe, made.kernels, made.workspace_size, made.prepare, attention.shape):
+        with pytest.raises(ArgumentError, match="splitz is no field of a shape: these are batch, .*, splits"):
+            call(batch=1, queries=8, tokens=8, splitz=9)
+        with pytest.raises(ArgumentError, match=f"batch = {2 ** 64 + 1} does not fit in 64 bits"):
+            call(batch=2 ** 64 + 1, queries=8, tokens=8)
+        with pytest.raises(ArgumentError, match="batch is 1.5, not an integer"):
+            call(batch=1.5, queries=8, tokens=8)
+    for wrong in (None, 2 ** 32, True):
+        with pytest.raises(ArgumentError, match="number or name of a device|device = 4294967296 does not fit in 32 bits"):
+            plan(FORWARD, wrong)
+
+
 def test_operators_refuse_by_name():
     torch = pytest.importorskip("torch")
     q = torch.zeros(1, 4, 64, 128, dtype=torch.float16)

@@ -278,6 +278,7 @@ def test_mistakes_are_named():
             (lambda: p.run(a, packed[1:]), "packed has"),
             (lambda: p.run(a, packed, bias=a[0]), "bias is given"),
             (lambda: p.run(a, packed, np.zeros((3, 63), np.float16)), "out has 189 elements, not 192"),
+            (lambda: p.run(a, packed, np.zeros((64, 3), np.float16)), r"out has the shape \[64, 3\], not \[3, 64\]"),
             (lambda: p.check(np.zeros_like(packed)), "identity"),
             (lambda: p.run(a, np.zeros_like(packed)), "identity"),
             (lambda: p.run([[1.0] * 256], packed), "a is list, not an array"),
@@ -366,6 +367,101 @@ def test_experts():
             (lambda: plan(Problem("u4", 64, 128), "cpu").run(a, packed, ids=ids), "no experts")):
         with pytest.raises(tilusc.Error, match=text):
             call()
+
+
+def test_rows_of_no_expert_stay():
+    problem = Problem("u4", 64, 64, 64, experts=3)
+    random, p = np.random.default_rng(4), plan(problem, "cpu")
+    packed = np.concatenate([p.pack(*quantize(random.normal(0, 0.1, (64, 64)).astype(np.float32), problem)) for _ in range(3)])
+    a, out = random.normal(0, 1, (8, 64)).astype(np.float16), np.full((8, 64), 7, np.float16)
+    offsets = np.array([2, 3, 3, 6], np.int32)
+    assert p.run(a, packed, out, offsets=offsets) is out
+    assert np.all(out[:2] == 7) and np.all(out[6:] == 7)
+    assert np.array_equal(out[2:6], p.run(a, packed, offsets=offsets)[2:6]) and not np.any(out[2:6] == 7)
+    with pytest.raises(tilusc.ArgumentError, match=r"out has the shape \[64, 8\], not \[8, 64\]"):
+        p.run(a, packed, out.reshape(64, 8), offsets=offsets)
+
+
+def test_packed_weights_may_have_gaps():
+    """Of a view all bytes are read where they are; what lies beyond its first address would be others'."""
+    problem = Problem("u4", 64, 256)
+    w, a = matrices(problem)
+    p = plan(problem, "cpu")
+    packed = p.pack(*quantize(w, problem))
+    want = p.run(a, packed)
+    for view in (np.ascontiguousarray(packed[::-1])[::-1], np.repeat(packed, 2)[::2],
+                 np.ascontiguousarray(packed.reshape(256, -1).T).T, packed.view(np.int8)):
+        p.check(view)
+        assert np.array_equal(p.run(a, view), want)
+    wrong = np.concatenate([packed, np.zeros_like(packed)])
+    with pytest.raises(tilusc.Error, match="identity"):
+        p.check(wrong[::2])
+    with pytest.raises(tilusc.ArgumentError, match="neither a tensor nor contiguous in host memory"):
+        p.check(SimpleNamespace(__cuda_array_interface__=packed.__array_interface__))
+
+
+def test_prepare_on_the_cpu_engine():
+    from tilusc.engines import worker
+    for problem in (Problem("u4", 64, 384), Problem("u4", 64, 384, experts=2, top=2, gather=True)):
+        p = plan(problem, "cpu")
+        assert p.prepare(4) == p._native.tilus_matmul_workspace_size(p.handle, 4) > 0
+    with pytest.raises(tilusc.ArgumentError, match="m is 0"):
+        p.prepare(0)
+    assert worker._process.poll() is None
+    with pytest.raises(tilusc.Error):           # which is only described
+        plan(Problem("u4", 64, 384), "h200").prepare(4)
+
+
+def test_types_and_shapes_of_what_is_packed():
+    problem = Problem("u4", 64, 256, 128, "integer")
+    w, _ = matrices(problem)
+    p, q = plan(problem, "cpu"), quantize(w, problem)
+    want = p.pack(*q)
+    for codes, scales, zeros in (
+            (q.codes.view(np.int32), q.scales.view(np.float16), q.zeros.view(np.int8)),
+            (q.codes.reshape(64, 128), q.scales.view(np.int16).ravel(), q.zeros.ravel()),
+            (q.codes.view(np.int32).reshape(64, 32), q.scales, q.zeros), (q.codes.reshape(64, 2, 64), q.scales, q.zeros)):
+        assert np.array_equal(p.pack(codes, scales, zeros), want)
+    other = quantize(np.ascontiguousarray(w.T), problem, transposed=False)
+    p.pack(other.codes.reshape(256, 32), *other[1:], transposed=False)
+    for codes, scales, zeros, options, why in (
+            (None, None, None, {}, "codes are missing"), (q.codes, None, q.zeros, {}, "scales are missing"),
+            (q.codes, q.scales, q.zeros, {"factor": np.ones(1, np.float32)}, "a factor is given"),
+            (q.codes.view(np.float16), q.scales, q.zeros, {}, "codes are of f16, not bytes"),
+            (q.codes, q.scales.ravel().view(np.float32), q.zeros, {}, "scales are of f32, not f16 or its bits"),
+            (q.codes, q.scales.view(np.uint8), q.zeros, {}, "scales are of u8, not f16 or its bits"),
+            (q.codes, q.scales, q.zeros.view(np.uint16), {}, "zeros are of u16, not u8 or its bits"),
+            (q.codes, q.scales.T.copy(), q.zeros, {}, r"scales have the shape \[2, 64\], not \[64, 2\]"),
+            (q.codes, q.scales, q.zeros.reshape(1, 128), {}, r"zeros have the shape \[1, 128\], not \[64, 2\]"),
+            (q.codes.reshape(256, 32), q.scales, q.zeros, {}, r"codes have the shape \[256, 32\], not \[64, ..\]"),
+            (q.codes, q.scales, q.zeros, {"transposed": False}, r"scales have the shape \[64, 2\], not \[2, 64\]"),
+            (q.codes, q.scales, q.zeros, {"threads": -1}, "threads = -1 does not fit in 64 bits")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            p.pack(codes, scales, zeros, **options)
+    eight = Problem("u4", 64, 256, 16, scales="f8e4m3")
+    with pytest.raises(tilusc.ArgumentError, match="factor is of f16, not f32 or its bits"):
+        plan(eight, "cpu").pack(q.codes, np.zeros((64, 16), np.uint8), factor=np.ones(2, np.float16))
+
+
+def test_integers_beyond_the_library_are_refused():
+    problem = Problem("u4", 64, 256)
+    w, _ = matrices(problem)
+    p = plan(problem, "cpu")
+    packed = p.pack(*quantize(w, problem))
+    for call, why in (
+            (lambda: p.describe(2 ** 64 + 1), f"m = {2 ** 64 + 1} does not fit in 64 bits"),
+            (lambda: p.kernels(2 ** 64 + 1), "m = "), (lambda: p.prepare(2 ** 64 + 1), "m = "),
+            (lambda: p.kernels(-1), "m = -1, not a number of rows"), (lambda: p.describe(-1), "m = -1"),
+            (lambda: p.prepare(1.0), "m is 1.0, not an integer"), (lambda: p.prepare("1"), "m is '1', not an integer"),
+            (lambda: p.shard(packed, p, 2 ** 64), "n_first = "), (lambda: p.shard(packed, p, 0, 2 ** 64), "k_first = "),
+            (lambda: p.shard(packed, p, 0.0), "n_first is 0.0, not an integer"),
+            (lambda: quantize(w, problem, clip_steps=2 ** 32 + 20), "clip_steps = 4294967316 does not fit in 32 bits"),
+            (lambda: quantize(w, problem, threads=-1), "threads = -1 does not fit in 32 bits"),
+            (lambda: quantize(w, problem, clip_steps=1.5), "clip_steps is 1.5, not an integer"),
+            (lambda: plan(problem, 2 ** 32), "device = 4294967296 does not fit in 32 bits")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            call()
+    assert p.describe(np.int64(5)) == p.describe(5) and [k.split("\t")[1] for k in p.kernels(0)][0] == "pack"
 
 
 def test_shard():

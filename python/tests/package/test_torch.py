@@ -210,6 +210,15 @@ def test_gradient_is_refused(device):
         y.float().sum().backward()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_layers_are_prepared(device):
+    layer, _ = make_layer(device, n=64, k=384)
+    assert layer.prepare(1, 3) is layer
+    gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
+    experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
+    assert experts.prepare(2) is experts
+
+
 def test_weights_that_are_none_are_named():
     linear = torch.nn.Linear(128, 64)
     for call, why in ((lambda: QuantizedLinear.from_float(linear, ""), "weights is ''"),
