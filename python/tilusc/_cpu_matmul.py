@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from ._library import rt, tunings
+from ._library import rt, tunings, warn_of_cache
 from .arrays import Array, fits, is_tensor
 from .engines import worker
 from .errors import ArgumentError
@@ -57,7 +57,10 @@ def prepare(plan: "Plan", m: int) -> None:
 
 def _answer(plan: "Plan", what: str, m: int, **sent: Any) -> Dict[str, Any]:
     from .matmul import _CPU_MODEL
-    return worker.ask(what, device=_CPU_MODEL, tunings=tunings(), problem=plan.problem.fields(), m=m, **sent)
+    answer = worker.ask(what, device=_CPU_MODEL, tunings=tunings(), problem=plan.problem.fields(), m=m, **sent)
+    for text in answer["warnings"]:
+        warn_of_cache(text)
+    return answer
 
 
 def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out: Any, sent: dict) -> Any:

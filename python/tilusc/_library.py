@@ -7,6 +7,9 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
+import re
+import stat
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
@@ -120,6 +123,43 @@ def cache_directory() -> Optional[str]:
     return named or (os.path.join(xdg, "tilus") if xdg else os.path.join(home, ".cache/tilus") if home else None)
 
 
+def warn_of_cache(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def check_cache() -> None:
+    """Warns, as tilus_cache_open does, where plans' child processes will keep nothing, or not as much as was said."""
+    if os.environ.get("TILUS_CACHE") == "off":
+        return
+    size, place = os.environ.get("TILUS_CACHE_SIZE"), cache_directory()
+    if size and not re.fullmatch(r"0*[1-9][0-9]*[KMG]?", size):
+        warn_of_cache(f'TILUS_CACHE_SIZE is a number of bytes, "500M", not "{size[:40]}": taken to be 1 GiB')
+    reason = _why_refused(place) if place else None
+    if reason or not place:
+        warn_of_cache(f"no cache in '{place}': {reason}" if place else
+                      "no cache: none of TILUS_CACHE_DIR, XDG_CACHE_HOME and HOME is set")
+
+
+def _why_refused(place: str) -> Optional[str]:
+    """Returns why a directory is no cache; None: it is one, or can be made."""
+    try:
+        info = os.lstat(place)
+    except FileNotFoundError:
+        above = next(path for path in Path(place).absolute().parents if path.exists())
+        return None if os.access(above, os.W_OK | os.X_OK) else f"{above} cannot be written to"
+    except OSError as error:
+        return error.strerror
+    if stat.S_ISLNK(info.st_mode):
+        return "it is a symbolic link"
+    if not stat.S_ISDIR(info.st_mode):
+        return "it is not a directory"
+    if info.st_uid != os.geteuid():
+        return f"it belongs to user {info.st_uid}, this process is user {os.geteuid()}"
+    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write there: its mode is {info.st_mode & 0o777:03o}, at most 755 is allowed"
+    return None if os.access(place, os.W_OK | os.X_OK) else "it cannot be written to"
+
+
 def child_options() -> ctypes.Structure:
     """Options of compiling in a child process: tilus-llc beside the libraries, and the cache."""
     return sized(c.tilus_child_options, cache_directory=encoded(cache_directory()))
@@ -161,12 +201,14 @@ class Handles:
         self._lock = Lock()
         self._open: Dict[int, ctypes.c_void_p] = {}
 
-    def of(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:
-        """Finds or opens the handle for a tilus_rt."""
+    def of(self, runtime: ctypes.c_void_p, compiles: bool) -> ctypes.c_void_p:
+        """Finds or opens the handle for a tilus_rt; `compiles`: of a driver, so that the cache matters."""
         with self._lock:
             key = runtime.value or 0
             if key not in self._open:
                 self._open[key] = self._opened(runtime)
+                if compiles:
+                    check_cache()
             return self._open[key]
 
     def _opened(self, runtime: ctypes.c_void_p) -> ctypes.c_void_p:

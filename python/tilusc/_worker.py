@@ -18,6 +18,7 @@ from .errors import Error
 from .signature import read_signature
 
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_WARN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class Failure(Exception):
@@ -146,8 +147,9 @@ class Products:
         self.rt, self.library, message = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.create_string_buffer(512)
         check(rt().tilus_rt_open(ctypes.byref(options), ctypes.byref(self.rt), message, 512), message)
         compile_ = ctypes.cast(compiler().tilus_matmul_compile, ctypes.c_void_p)
-        options = sized(c.tilus_matmul_options, compile=compile_, compile_data=compiler().tilus_cache_open(None),
-                        tunings=tunings)
+        where = sized(c.tilus_cache_options, warn=ctypes.cast(_warn, ctypes.c_void_p))
+        options = sized(c.tilus_matmul_options, compile=compile_, tunings=tunings,
+                        compile_data=compiler().tilus_cache_open(ctypes.byref(where)))
         check(matmul().tilus_matmul_open(self.rt, ctypes.byref(options), ctypes.byref(self.library)))
 
     def upload(self, data: Optional[bytes]) -> int:
@@ -209,12 +211,23 @@ def _products_of(request: Dict[str, Any]) -> Products:
 
 
 def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
-    return {"result": _products_of(request).multiply(request)}
+    return {"result": _products_of(request).multiply(request), "warnings": _taken_warnings()}
 
 
 def prepare(request: Dict[str, Any]) -> Dict[str, Any]:
     with _products_of(request).prepared(request):
-        return {}
+        return {"warnings": _taken_warnings()}
+
+
+# What the cache has to say, until an answer takes it.
+_warnings: List[str] = []
+_warn = _WARN(lambda _, text: _warnings.append(text.decode(errors="replace")))
+
+
+def _taken_warnings() -> List[str]:
+    taken = list(_warnings)
+    _warnings.clear()
+    return taken
 
 
 def describe(_: Dict[str, Any]) -> Dict[str, Any]:

@@ -7,10 +7,11 @@ import warnings
 from typing import Dict, Tuple, Union
 
 from . import _declarations as c
-from ._library import check, child_options, encoded, rt, sized, status_name, target_for
+from ._library import check, child_options, encoded, rt, sized, status_name, target_for, warn_of_cache
 from .errors import CompileError, CompileWarning, error_of, parse_diagnostics
 from .source import Source, make_source
 
+_OF_ITSELF = "tilus-llc: warning: "     # not of a program: its cache does not work
 _artefacts: Dict[Tuple[Source, str], bytes] = {}    # of texts that import no other
 
 
@@ -50,6 +51,9 @@ def _compile_in_child(source: Source, target: str) -> bytes:
         raise failure(status_name(status), diagnostics)
     try:
         warn_of(diagnostics)
+        for line in diagnostics.splitlines():
+            if line.startswith(_OF_ITSELF):
+                warn_of_cache(line[len(_OF_ITSELF):])
         return ctypes.string_at(made, size.value)
     finally:
         rt().tilus_free(made)

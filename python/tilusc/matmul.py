@@ -218,7 +218,7 @@ class Plan:
         self.problem, self.device = problem, device
         self._native, self.handle = library.matmul(), ctypes.c_void_p()
         runtime = driver() if isinstance(device, int) else software(_CPU_MODEL if device == "cpu" else device)
-        handle = _handles.of(runtime)
+        handle = _handles.of(runtime, isinstance(device, int))
         check(self._native.tilus_matmul_plan_create(handle, ctypes.byref(problem.struct()),
                                                     device if isinstance(device, int) else 0,
                                                     ctypes.byref(self.handle)))

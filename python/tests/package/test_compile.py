@@ -1,4 +1,7 @@
 """Compiling: artefacts, messages, the caches."""
+import re
+import warnings
+
 import numpy as np
 import pytest
 import tilusc
@@ -67,6 +70,65 @@ def test_warnings_are_python_warnings(monkeypatch):
     text = "tilus 1\nprogram @p<1>(%n: i32) warps(1) {\n  for %i in 0 .. %n pipelined(2) {\n    synchronize\n  }\n}\n"
     with pytest.warns(tilusc.CompileWarning, match="not pipelined"):
         tilusc.compile(text)
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch):
+    """A cache that others may write to."""
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("TILUS_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("TILUS_CACHE", raising=False)
+    return re.escape(f"no cache in '{tmp_path}': others may write there: its mode is 777")
+
+
+def test_cache_that_is_refused_is_told(shared):
+    text = SCALE + f"// {shared}\n"
+    with pytest.warns(RuntimeWarning, match=shared):
+        tilusc.compile(text)
+
+
+def test_cache_size_that_is_none_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILUS_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TILUS_CACHE_SIZE", "lots")
+    with pytest.warns(RuntimeWarning, match='^TILUS_CACHE_SIZE is a number of bytes, "500M", not "lots"'):
+        tilusc.compile(SCALE + "// of a cache of lots\n")
+
+
+def test_plans_tell_of_the_cache(shared):
+    """On the CPU engine by the worker, on a GPU when the first plan is made."""
+    from tilusc._library import check_cache
+    from tilusc.engines import worker
+    from tilusc.matmul import Problem, plan
+    with pytest.warns(RuntimeWarning, match=shared):
+        check_cache()
+    worker.stop()
+    with pytest.warns(RuntimeWarning, match=shared):
+        plan(Problem("u4", 64, 256), "cpu").prepare(1)
+    worker.stop()
+
+
+def test_plans_know_what_a_cache_is(monkeypatch, tmp_path):
+    """As the compiler's, which says the same of each."""
+    from tilusc._library import check_cache
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "own").mkdir(mode=0o755)
+    for place, why in (("file", "directory"), ("link", "it is a symbolic link"), ("file/below", "Not a directory"),
+                       ("own", None), ("new/er", None)):
+        monkeypatch.setenv("TILUS_CACHE_DIR", str(tmp_path / place))
+        for check in (check_cache, lambda: tilusc.compile(SCALE + f"// {place}, {why}\n")):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                check()
+            assert [why in str(one.message) for one in caught] == [True] * bool(why), place
+    monkeypatch.setenv("TILUS_CACHE", "off")
+    for size in ("lots", "0", "1T", "-1", "1 K"):
+        monkeypatch.setenv("TILUS_CACHE_SIZE", size)
+        check_cache()
+        monkeypatch.delenv("TILUS_CACHE")
+        with pytest.warns(RuntimeWarning, match="TILUS_CACHE_SIZE"):
+            check_cache()
+        monkeypatch.setenv("TILUS_CACHE", "off")
 
 
 def test_damaged_artefact():
