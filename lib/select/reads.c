@@ -70,16 +70,20 @@ static Found find_last(const Op *op, ThreadRange threads)
     return FOUND_NOTHING;
 }
 
+/* Two ways lead to the top of a loop's body: from its end, and from before the loop. */
+static Found find_around(const Op *around, ThreadRange threads)
+{
+    if (op_is_loop(around) && find_last(around->regions[0]->last, threads) == FOUND_READ)
+        return FOUND_READ;
+    return find_last(around->prev, threads);
+}
+
 bool reads_may_be_in_flight(const Op *op)
 {
     ThreadRange threads = region_threads(op->parent);
     Found found = find_last(op->prev, threads);
     for (const Op *around = op->parent->parent; found == FOUND_NOTHING && around;
-         around = around->parent->parent) {
-        if (op_is_loop(around))
-            found = find_last(around->regions[0]->last, threads);
-        if (found == FOUND_NOTHING)
-            found = find_last(around->prev, threads);
-    }
+         around = around->parent->parent)
+        found = find_around(around, threads);
     return found == FOUND_READ;
 }
