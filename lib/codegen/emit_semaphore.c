@@ -1,17 +1,19 @@
 /* Semaphores: thread 0 acts for the block, or the group, a barrier hands its order on.
  *
- *     lock       thread 0: until (ld.acquire.gpu == value);   bar.sync
- *     release    bar.sync;   thread 0: st.release.gpu
+ *     lock       thread 0: until (ld.acquire.gpu == value);   [fence;]  bar.sync
+ *     release    [fence;]  bar.sync;   thread 0: st.release.gpu
  *
  * With scope = system these are ld.acquire.sys and st.release.sys.
  *
  * What the releasing block did comes before its barrier, so before the store of its
  * thread 0; that comes before the load that sees it, and so before the other
  * block's barrier and all after it (PTX ISA, memory consistency model: causality
- * order). */
+ * order). The barriers are those of a synchronize, behind its fence.proxy.async where
+ * reads may be in flight (select/reads.h). */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"
+#include "select/plan.h"
 
 static LLVMBasicBlockRef new_block(Codegen *cg, const char *name)
 {
@@ -48,7 +50,7 @@ static bool is_of_system(const Op *op)
     return op_scope(op) == SCOPE_SYSTEM;
 }
 
-bool emit_lock(Codegen *cg, const Op *op)
+bool emit_lock(Codegen *cg, const Op *op, const Plan *plan)
 {
     IntrinsicId load = is_of_system(op) ? INTR_load_acquire_system : INTR_load_acquire_gpu;
     LLVMBasicBlockRef poll = new_block(cg, "poll"), locked = new_block(cg, "locked");
@@ -60,15 +62,15 @@ bool emit_lock(Codegen *cg, const Op *op)
     LLVMBuildCondBr(cg->builder, LLVMBuildICmp(cg->builder, LLVMIntEQ, held, value, ""), locked,
                     poll);
     LLVMPositionBuilderAtEnd(cg->builder, locked);
-    return emit_barrier(cg, op);
+    return emit_synchronize(cg, op, plan);
 }
 
-bool emit_release(Codegen *cg, const Op *op)
+bool emit_release(Codegen *cg, const Op *op, const Plan *plan)
 {
     IntrinsicId give = is_of_system(op) ? INTR_store_release_system : INTR_store_release_gpu;
     LLVMBasicBlockRef store = new_block(cg, "release"), released = new_block(cg, "released");
     LLVMValueRef args[] = {semaphore_pointer(cg, op), semaphore_value(cg, op)};
-    if (!emit_barrier(cg, op))
+    if (!emit_synchronize(cg, op, plan))
         return false;
     branch_on_first(cg, store, released);
     if (!call_intrinsic(cg, give, op->loc, args, 2))

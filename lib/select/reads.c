@@ -43,9 +43,11 @@ static bool reads_copies(const Op *op)
     return false;
 }
 
+/* Semaphores are barriers, too. */
 static bool is_ordering(const Op *op)
 {
-    return op_is_barrier(op) || op_sync(op) == SYNC_ARRIVE;
+    SyncKind kind = op_sync(op);
+    return op_is_barrier(op) || kind == SYNC_ARRIVE || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE;
 }
 
 static bool threads_meet(ThreadRange a, ThreadRange b)

@@ -12,8 +12,8 @@
 
 #include "ir/ir.h"
 
-/* Returns true when threads that run `op`, an arrival or a barrier, may have reads in flight of
- * shared memory that bulk copies write, no earlier arrival or barrier being between. */
+/* Returns true when threads that run `op`, an arrival, a barrier or an op on a semaphore, may have
+ * reads in flight of shared memory that bulk copies write, no earlier one of these being between. */
 bool reads_may_be_in_flight(const Op *op);
 
 #endif
