@@ -2,7 +2,8 @@
  *
  *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async.shared::cta;  bar.sync
  *     mbarrier_arrive     [fence.proxy.async.shared::cta;]  bar.warp.sync;  lane 0: mbarrier.arrive
- *     mbarrier_wait       all: until mbarrier.try_wait.parity;  bar.warp.sync
+ *     mbarrier_wait       [fence.proxy.async.shared::cta;]  all: until mbarrier.try_wait.parity;
+ *                         bar.warp.sync
  *
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
  * carry this to and from its other lanes. In a cluster an arrival may be at the same
@@ -164,6 +165,8 @@ bool emit_mbarrier_wait(Codegen *cg, const Op *op, const Plan *plan)
     LLVMValueRef phase = LLVMBuildTrunc(b, emit_expr(cg, op_expr(op, ATTR_STATE)), cg->i32, "");
     LLVMValueRef args[2] = {mbarrier_pointer(cg, op)};
     args[1] = LLVMBuildAnd(b, phase, const_i32_of(cg, 1), "");
+    if (!emit_reads_fence(cg, op, plan))
+        return false;
     LLVMBuildBr(b, poll);
     LLVMPositionBuilderAtEnd(b, poll);
     LLVMValueRef over = call_intrinsic(cg, id, op->loc, args, 2);

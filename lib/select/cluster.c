@@ -104,8 +104,7 @@ static bool plan_sync(Module *m, const Op *op, unsigned sm, Plan *plan)
     const Program *p = op->parent->program;
     plan->sync = (SyncPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
                             .publishes = program_has_remote(p) && cluster_publishes(p),
-                            .reads = !op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER) &&
-                                     reads_may_be_in_flight(op)};
+                            .reads = reads_may_be_in_flight(op)};
     return true;
 }
 

@@ -5,9 +5,11 @@
 #include "ir/part.h"
 #include "select/bulk.h"
 
+enum { WARP = 32 };
+
 typedef enum Found {
     FOUND_NOTHING,
-    FOUND_ORDER,    /* an arrival or a barrier, with a fence of its own where it needs one */
+    FOUND_ORDER,    /* an arrival, a barrier or the like, with a fence where it needs one */
     FOUND_READ
 } Found;
 
@@ -15,6 +17,11 @@ typedef struct CopySearch {
     const Value *memory;
     bool found;
 } CopySearch;
+
+typedef struct WarpSearch {
+    ThreadRange threads;
+    bool found;
+} WarpSearch;
 
 static bool find_copy(Op *op, void *data)
 {
@@ -43,16 +50,36 @@ static bool reads_copies(const Op *op)
     return false;
 }
 
+static bool threads_meet(ThreadRange a, ThreadRange b)
+{
+    return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
+static bool find_copy_of_warp(Op *op, void *data)
+{
+    WarpSearch *s = data;
+    ThreadRange threads = region_threads(op->parent);
+    s->found = op->code == OP_copy_async_bulk && threads.count == WARP &&
+               threads_meet(threads, s->threads);
+    return !s->found;
+}
+
+/* Returns true for a wait by a warp that starts copies alone: it orders what the warp has read
+ * before them. Copies that several warps run need an order between these, so no wait is one. */
+static bool is_wait_before_copies(const Op *op)
+{
+    WarpSearch s = {.threads = region_threads(op->parent)};
+    if (op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER))
+        region_walk(op->parent->program->body, find_copy_of_warp, &s);
+    return s.found;
+}
+
 /* Semaphores are barriers, too. */
 static bool is_ordering(const Op *op)
 {
     SyncKind kind = op_sync(op);
-    return op_is_barrier(op) || kind == SYNC_ARRIVE || kind == SYNC_ACQUIRE || kind == SYNC_RELEASE;
-}
-
-static bool threads_meet(ThreadRange a, ThreadRange b)
-{
-    return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+    return op_is_barrier(op) || kind == SYNC_ARRIVE || kind == SYNC_ACQUIRE ||
+           kind == SYNC_RELEASE || is_wait_before_copies(op);
 }
 
 /* Returns what `threads` do last in the ops up to `op`. An order inside a region ends nothing:
@@ -83,7 +110,7 @@ static Found find_around(const Op *around, ThreadRange threads)
 bool reads_may_be_in_flight(const Op *op)
 {
     ThreadRange threads = region_threads(op->parent);
-    Found found = find_last(op->prev, threads);
+    Found found = is_ordering(op) ? find_last(op->prev, threads) : FOUND_ORDER;
     for (const Op *around = op->parent->parent; found == FOUND_NOTHING && around;
          around = around->parent->parent)
         found = find_around(around, threads);

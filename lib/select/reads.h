@@ -12,8 +12,9 @@
 
 #include "ir/ir.h"
 
-/* Returns true when threads that run `op`, an arrival, a barrier or an op on a semaphore, may have
- * reads in flight of shared memory that bulk copies write, no earlier one of these being between. */
+/* Returns true when `op` orders what its threads do, and they may have reads in flight of shared
+ * memory that bulk copies write, no earlier such op being between: an arrival, a barrier, an op on
+ * a semaphore, or a wait for an mbarrier by a warp that starts copies alone. */
 bool reads_may_be_in_flight(const Op *op);
 
 #endif
