@@ -69,6 +69,10 @@ typedef struct Hazards {
  * lead to different memory. Leaves Value.data and Op.mark clear. */
 Hazards hazards_of(Program *p);
 
+/* Returns true when blocks of a cluster are proved to write different bytes of global memory by
+ * `op`. May allocate in the scratch arena. */
+bool hazards_apart_in_cluster(const Op *op);
+
 /* Bounds the proofs of a program. */
 enum { HAZARD_PROOFS = 4096 };
 

@@ -315,17 +315,19 @@ static bool offsets_tell_block(Walk *w, const Footprint *a, const Footprint *b, 
     return s.count && !region_walk(w->p->body, leaves_untold, &s);
 }
 
+/* Returns true when the two touch different bytes in blocks that differ in dimension `dim`. */
+static bool are_apart_along(Walk *w, const Footprint *a, const Footprint *b, unsigned dim)
+{
+    return (blocks_are_apart(w, a, b, dim) && (a == b || blocks_are_apart(w, b, a, dim))) ||
+           offsets_tell_block(w, a, b, OP_block_indices, dim);
+}
+
 static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
 {
     bool apart = true;
-    for (unsigned d = 0; d < w->p->grid_rank; d++) {
-        const Expr *extent = w->p->grid[d];
-        if (facts_of_expr(extent).max <= 1)
-            continue;
-        apart = apart && ((blocks_are_apart(w, a, b, d) &&
-                           (a == b || blocks_are_apart(w, b, a, d))) ||
-                          offsets_tell_block(w, a, b, OP_block_indices, d));
-    }
+    for (unsigned d = 0; d < w->p->grid_rank; d++)
+        if (facts_of_expr(w->p->grid[d]).max > 1)
+            apart = apart && are_apart_along(w, a, b, d);
     if (apart)
         hazards_proved(w, PROOF_BLOCKS, a, b);
     else
@@ -344,6 +346,28 @@ void hazards_compare_blocks(Walk *w)
 }
 
 /* ---- blocks of a cluster --------------------------------------------------- */
+
+static bool is_apart_in_cluster(Walk *w, const Footprint *f)
+{
+    bool apart = true;
+    for (unsigned d = 0; d < w->p->cluster_rank; d++)
+        if (w->p->cluster[d] > 1)
+            apart = apart && are_apart_along(w, f, f, d);
+    return apart || offsets_tell_block(w, f, f, OP_cluster_rank, 0);
+}
+
+bool hazards_apart_in_cluster(const Op *op)
+{
+    Program *p = op->parent->program;
+    Walk w = {.p = p, .m = p->module, .arena = &p->module->scratch};
+    Footprint f[ACCESSES_MAX];
+    unsigned count = footprints_of(w.m, op, f);
+    for (unsigned i = 0; i < count; i++)
+        if (f[i].mode != MODE_READ && f[i].root->type->kind != TYPE_SHARED &&
+            !is_apart_in_cluster(&w, &f[i]))
+            return false;
+    return true;
+}
 
 /* Compares a copy to all blocks with accesses of other blocks to the same tensor. */
 static void compare_copy(Walk *w, const Footprint *copy, const Footprint *other)

@@ -1,12 +1,13 @@
-/* The planner of arrivals, waits, barriers and semaphores. A remote arrival in its plain form releases for
- * the threads of its own block. It says that a ring's slot may be written again, and their reads
- * of the slot are kept before it (select/reads.h): that is all that most programs need. Where a
- * block may see what another one's threads wrote, arrivals release and waits acquire for the
- * cluster, which costs a fence of the whole device. */
+/* The planner of arrivals, waits, barriers and semaphores. A remote arrival in its plain form
+ * releases for the threads of its own block. It says that a ring's slot may be written again, and
+ * their reads of the slot are kept before it (select/reads.h): that is all that most programs need.
+ * Where a block may see what another one's threads wrote, or write over it, arrivals release and
+ * waits acquire for the cluster, which costs a fence of the whole device. */
 #include "select/cluster.h"
 
 #include "ir/op_access.h"
 #include "ir/part.h"
+#include "memory/hazards.h"
 #include "select/plan.h"
 #include "select/reads.h"
 #include "support/remark.h"
@@ -60,14 +61,17 @@ static bool is_by_copy_unit(const Op *op, const OpAccess *access)
     return access->mode == MODE_WRITE && completion_is_async_proxy(op_completion(op));
 }
 
-/* Returns true when blocks may see, by this access, what the first writer `w` wrote. */
+/* Returns true when blocks may see, or write over, by this access what another one's threads
+ * wrote by the first writer. */
 static bool sees(const Op *op, const OpAccess *access, const Op *writer)
 {
     OpAccess written;
     if (access->mode == MODE_ATOMIC)
         return true;
-    return op != writer && !(is_by_copy_unit(op, access) && op_access_written(writer, &written) &&
-                             is_by_copy_unit(writer, &written));
+    if (is_by_copy_unit(op, access) && op_access_written(writer, &written) &&
+        is_by_copy_unit(writer, &written))
+        return false;
+    return op != writer || !hazards_apart_in_cluster(op);
 }
 
 static bool find_shared(Op *op, void *data)

@@ -14,8 +14,9 @@ typedef struct SyncPlan {
 
 /* Returns true when threads of one block of a cluster may read, or write again, what those of
  * another have written: shared memory that load_shared reads by rank, or global memory that
- * the program both writes and accesses by another op. In programs with locks, blocks of a
- * cluster may not do the latter. */
+ * the program both writes and accesses by another op, or writes by one op of which it is not
+ * proved that blocks write different bytes. In programs with locks, blocks of a cluster may not
+ * do so with global memory. */
 bool cluster_publishes(const Program *p);
 
 #endif
