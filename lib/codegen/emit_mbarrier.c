@@ -1,6 +1,7 @@
 /* mbarriers (PTX ISA, 9.7.13.15). The copies that they count are emit_bulk.c's.
  *
- *     allocate_mbarrier   thread 0: mbarrier.init of each, fence.proxy.async.shared::cta;  bar.sync
+ *     allocate_mbarrier   [fence.proxy.async.shared::cta;]
+ *                         thread 0: mbarrier.init of each, fence.proxy.async.shared::cta;  bar.sync
  *     mbarrier_arrive     [fence.proxy.async.shared::cta;]  bar.warp.sync;  lane 0: mbarrier.arrive
  *     mbarrier_wait       [fence.proxy.async.shared::cta;]  all: until mbarrier.try_wait.parity;
  *                         bar.warp.sync
@@ -102,12 +103,12 @@ static bool emit_init_fences(Codegen *cg, const Op *op)
             call_intrinsic(cg, INTR_mbarrier_init_fence, op->loc, NULL, 0));
 }
 
-bool emit_allocate_mbarrier(Codegen *cg, const Op *op)
+bool emit_allocate_mbarrier(Codegen *cg, const Op *op, const Plan *plan)
 {
     int64_t count = type_extent(op->results[0]->type, 0);
     LLVMValueRef base = shared_reserve(cg, op);
     LLVMValueRef args[2] = {NULL, const_i32_of(cg, (uint32_t)mbarrier_arrivals(op))};
-    if (!base)
+    if (!base || !emit_reads_fence(cg, op, plan))
         return false;
     lower_value(cg, op->results[0])->value = base;
     LLVMBasicBlockRef all = begin_single(cg, cg->thread);

@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 
-/* How an arrival, a wait, a barrier or an op on a semaphore is compiled. */
+/* How an arrival, a wait, a barrier or the like is compiled. */
 typedef struct SyncPlan {
     bool remote;        /* an arrival at another block's mbarrier */
     bool publishes;     /* it orders what threads wrote, for other blocks of the cluster */

@@ -74,11 +74,18 @@ static bool is_wait_before_copies(const Op *op)
     return s.found;
 }
 
+/* Blocks of a cluster meet where they make mbarriers; threads of a block alone must not rely on
+ * that. */
+static bool is_meeting(const Op *op)
+{
+    return op_sync(op) == SYNC_INIT && program_blocks(op->parent->program) > 1;
+}
+
 /* Semaphores are barriers, too. */
 static bool is_ordering(const Op *op)
 {
     SyncKind kind = op_sync(op);
-    return op_is_barrier(op) || kind == SYNC_ARRIVE || kind == SYNC_ACQUIRE ||
+    return op_is_barrier(op) || is_meeting(op) || kind == SYNC_ARRIVE || kind == SYNC_ACQUIRE ||
            kind == SYNC_RELEASE || is_wait_before_copies(op);
 }
 

@@ -14,7 +14,8 @@
 
 /* Returns true when `op` orders what its threads do, and they may have reads in flight of shared
  * memory that bulk copies write, no earlier such op being between: an arrival, a barrier, an op on
- * a semaphore, or a wait for an mbarrier by a warp that starts copies alone. */
+ * a semaphore, a wait for an mbarrier by a warp that starts copies alone, or an allocation of
+ * mbarriers, where blocks of a cluster meet. */
 bool reads_may_be_in_flight(const Op *op);
 
 #endif
