@@ -83,6 +83,16 @@ static OpenLoop *find_loop(Codegen *cg, const LinearSum *s)
     return found ? l : NULL;
 }
 
+/* Returns true when the first value of `s` may be computed in front of `l`: what the body divides may stand under
+ * a guard there. */
+static bool can_begin(Codegen *cg, const LinearSum *s, const OpenLoop *l)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->terms[i].leaf != index_of(cg, l) && !expr_never_fails(s->terms[i].leaf))
+            return false;
+    return true;
+}
+
 /* ---- phis -------------------------------------------------------------------- */
 
 /* The value of `s` in the first iteration. */
@@ -176,7 +186,7 @@ LLVMValueRef carried_division(Codegen *cg, const Expr *e)
     if (!cg->loops || !is_costly(e) || !linear_add(&s, e->a, 1))
         return NULL;
     OpenLoop *l = find_loop(cg, &s);
-    if (!l)
+    if (!l || !can_begin(cg, &s, l))
         return NULL;
     const Recurrence *r = find_recurrence(l, e);
     if (!r)

@@ -78,25 +78,15 @@ static const Expr *expand_leaf(Value *v, void *data)
     return expr_substitute(&s->m->exprs, op_expr(v->def, ATTR_VALUE), expand_leaf, s);
 }
 
-/* Returns true when the expression has a value whatever happens: the condition is
- * evaluated where the access may not be. */
-static bool never_fails(const Expr *e)
-{
-    if (e->kind != EXPR_OP)
-        return true;
-    ScalarFacts f = facts_of_expr(e);
-    return f.min != INT64_MIN && f.max != INT64_MAX && never_fails(e->a) &&
-           (!e->b || never_fails(e->b));
-}
-
-/* a <= b, a new condition of the loop if it says anything; false when it cannot be one. */
+/* a <= b, a new condition of the loop if it says anything; false when it cannot be one: it
+ * is evaluated where the access may not be. */
 static bool add_condition(Split *s, const Expr *a, const Expr *b)
 {
     const char *why;
     if (facts_of_expr(a).max <= facts_of_expr(b).min)
         return true;
     const Expr *cond = expr_make(&s->m->exprs, SCALAR_le, a, b, &why);
-    if (!cond || expr_is_constant(cond) || !never_fails(cond) ||
+    if (!cond || expr_is_constant(cond) || !expr_never_fails(cond) ||
         !expr_visit_values(cond, is_outer, s->loop))
         return false;
     for (unsigned i = 0; i < s->count; i++)
@@ -164,7 +154,7 @@ static void add_end(Split *s, const MemoryTile *t, unsigned d)
     const Expr *end = inner_iterations(s, extent, sum.terms[at].factor, max,
                                        dim < 0 ? 1 : t->extents[dim]);
     const Expr *both = s->end && end != s->end ? make(s, SCALAR_min, s->end, end) : end;
-    if (!both || !never_fails(both))
+    if (!both || !expr_never_fails(both))
         return;
     s->end = both;
     s->end_checks++;
@@ -300,7 +290,7 @@ static bool cut_loop(Split *s)
         (step && !expr_is_constant(step)))
         return false;
     const Expr *upper = inner_upper(s), *rest = upper ? rest_lower(s, upper) : NULL;
-    if (!rest || !never_fails(rest))
+    if (!rest || !expr_never_fails(rest))
         return false;
     op_copy(m, loop, loop->parent, loop);
     program_clear_data(loop->parent->program);

@@ -255,6 +255,15 @@ ScalarFacts facts_of_expr(const Expr *e)
     return of_expr(e, &budget);
 }
 
+bool expr_never_fails(const Expr *e)
+{
+    if (e->kind != EXPR_OP)
+        return true;
+    ScalarFacts f = facts_of_expr(e);
+    return has_min(f) && has_max(f) && expr_never_fails(e->a) &&
+           (!e->b || expr_never_fails(e->b));
+}
+
 int64_t facts_alignment(const Expr *e, int64_t limit)
 {
     int64_t divisor = facts_of_expr(e).divisor, alignment = 1;

@@ -16,6 +16,10 @@ typedef struct ScalarFacts {
 ScalarFacts facts_of_value(const Value *v);
 ScalarFacts facts_of_expr(const Expr *e);
 
+/* Returns true when `e` has a value whatever happens: no division by zero, no number of more
+ * than 64 bits. So it may be evaluated where the program does not do so. */
+bool expr_never_fails(const Expr *e);
+
 /* The greatest power of two, at most `limit`, that divides `e` always. */
 int64_t facts_alignment(const Expr *e, int64_t limit);
 
