@@ -2,8 +2,6 @@
  * so sums and products are nsw; `/` and `mod` round toward minus infinity. */
 #include "codegen/recurrence.h"
 
-#include "scalar/facts.h"
-
 /* Subexpressions already computed by one emit_expr: trees share nodes, and a
  * walk of every path could take exponential time. */
 typedef struct Computed {
@@ -21,24 +19,17 @@ static bool computed_equal(const void *a, const void *b)
     return ((const Computed *)a)->expr == ((const Computed *)b)->expr;
 }
 
-static bool never_negative(const Expr *e)
+static bool fits_u32(ScalarFacts f)
 {
-    return facts_of_expr(e).min >= 0;
-}
-
-static bool fits_u32(const Expr *e)
-{
-    ScalarFacts f = facts_of_expr(e);
     return f.min >= 0 && f.max <= UINT32_MAX;
 }
 
 /* a / b or a mod b of operands that are not negative, in 32 bits if they fit:
  * 64-bit division is a long sequence on a GPU. */
-static LLVMValueRef divide_unsigned(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b,
+static LLVMValueRef divide_unsigned(Codegen *cg, bool narrow, LLVMValueRef a, LLVMValueRef b,
                                     bool rest)
 {
     LLVMBuilderRef at = cg->builder;
-    bool narrow = fits_u32(e->a) && fits_u32(e->b);
     if (narrow) {
         a = LLVMBuildTrunc(at, a, cg->i32, "");
         b = LLVMBuildTrunc(at, b, cg->i32, "");
@@ -67,17 +58,18 @@ static LLVMValueRef divide_signed(Codegen *cg, ScalarOp op, LLVMValueRef a, LLVM
                                  : LLVMBuildSub(at, quotient, one, "");
 }
 
-LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, ScalarFacts f, LLVMValueRef b)
 {
+    ScalarFacts divisor = facts_of_expr(e->b);
     int64_t by = expr_is_constant(e->b) ? e->b->constant : 0;
     bool rest = e->op == SCALAR_mod;
-    if (by > 0 && facts_of_expr(e->a).divisor % by == 0)
+    if (by > 0 && f.divisor % by == 0)
         return rest ? const_i64_of(cg, 0) : LLVMBuildExactSDiv(cg->builder, a, b, "");
     if (by > 0 && (by & (by - 1)) == 0 && e->op != SCALAR_ceil_div)
         return rest ? LLVMBuildAnd(cg->builder, a, const_i64_of(cg, by - 1), "")
                     : LLVMBuildAShr(cg->builder, a, const_i64_of(cg, __builtin_ctzll(by)), "");
-    if (e->op != SCALAR_ceil_div && never_negative(e->a) && never_negative(e->b))
-        return divide_unsigned(cg, e, a, b, rest);
+    if (e->op != SCALAR_ceil_div && f.min >= 0 && divisor.min >= 0)
+        return divide_unsigned(cg, fits_u32(f) && fits_u32(divisor), a, b, rest);
     return divide_signed(cg, e->op, a, b);
 }
 
@@ -123,7 +115,7 @@ static LLVMValueRef apply(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueR
     case SCALAR_mul: return LLVMBuildNSWMul(at, a, b, "");
     case SCALAR_div:
     case SCALAR_mod:
-    case SCALAR_ceil_div: return emit_division(cg, e, a, b);
+    case SCALAR_ceil_div: return emit_division(cg, e, a, facts_of_expr(e->a), b);
     case SCALAR_neg: return LLVMBuildNSWNeg(at, a, "");
     case SCALAR_min: return choose(cg, LLVMIntSLT, a, b);
     case SCALAR_max: return choose(cg, LLVMIntSGT, a, b);

@@ -18,6 +18,7 @@
 
 #include "codegen/codegen.h"
 #include "memory/workspace.h"
+#include "scalar/facts.h"
 #include "select/bulk.h"
 #include "select/drain.h"
 #include "target/target.h"
@@ -198,8 +199,8 @@ static inline LLVMValueRef const_i64_of(Codegen *cg, int64_t v)
 /* The value of `e`, an i64, computed at the builder's place. */
 LLVMValueRef emit_expr(Codegen *cg, const Expr *e);
 /* The value of `e`, a division or its rest, from those of its operands, in the cheapest form that facts
- * allow. */
-LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, LLVMValueRef b);
+ * allow: `f` are those of `a`. */
+LLVMValueRef emit_division(Codegen *cg, const Expr *e, LLVMValueRef a, ScalarFacts f, LLVMValueRef b);
 
 /* ---- memory tensors (emit_control.c) -------------------------------- */
 

@@ -3,7 +3,6 @@
 
 #include "ir/loop.h"
 #include "ir/uses.h"
-#include "scalar/facts.h"
 #include "scalar/linear.h"
 
 struct Recurrence {
@@ -83,13 +82,26 @@ static OpenLoop *find_loop(Codegen *cg, const LinearSum *s)
     return found ? l : NULL;
 }
 
-/* Returns true when the first value of `s` may be computed in front of `l`: what the body divides may stand under
- * a guard there. */
-static bool can_begin(Codegen *cg, const LinearSum *s, const OpenLoop *l)
+/* Finds `f` for the value of `s`, the dividend `a`, in the first iteration: a guard may keep `a` itself from it. Returns
+ * false where it cannot be computed in front of `l`, or may leave 64 bits and come back, which takes 2^62 iterations
+ * where `a` is not as low. */
+static bool find_first(Codegen *cg, const LinearSum *s, const OpenLoop *l, const Expr *a, ScalarFacts *f)
 {
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->terms[i].leaf != index_of(cg, l) && !expr_never_fails(s->terms[i].leaf))
+    LinearSum first = {.constant = s->constant};
+    bool known = true;
+    *f = (ScalarFacts){1, INT64_MIN, INT64_MAX};
+    for (unsigned i = 0; i < s->count; i++) {
+        const LinearTerm *t = &s->terms[i];
+        bool is_index = t->leaf == index_of(cg, l);
+        if (!is_index && !expr_never_fails(t->leaf))
             return false;
+        known = known && linear_add(&first, is_index ? op_expr(l->op, ATTR_LOWER) : t->leaf, t->factor);
+    }
+    int64_t min, max;
+    if (!known || !linear_range(&first, LINEAR_TERMS, &min, &max))
+        return facts_of_expr(a).min >= INT64_MIN / 2;
+    f->min = min;
+    f->max = max;
     return true;
 }
 
@@ -109,13 +121,13 @@ static LLVMValueRef build_first(Codegen *cg, const LinearSum *s, const OpenLoop 
     return sum;
 }
 
-/* Returns a phi of the loop, as wide as `type`, whose first value is `e`, of dividend `a`. */
+/* Returns a phi of the loop, as wide as `type`, whose first value is `e` where its dividend is `a`, with facts `f`. */
 static LLVMValueRef begin_phi(Codegen *cg, OpenLoop *l, const Expr *e, LLVMValueRef a,
-                              LLVMTypeRef type)
+                              ScalarFacts f, LLVMTypeRef type)
 {
     LLVMBuilderRef b = cg->builder;
     LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(l->before));
-    LLVMValueRef first = emit_division(cg, e, a, const_i64_of(cg, e->b->constant));
+    LLVMValueRef first = emit_division(cg, e, a, f, const_i64_of(cg, e->b->constant));
     first = LLVMBuildIntCast2(b, first, type, 1, "");
     LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(l->header));
     LLVMValueRef phi = LLVMBuildPhi(b, type, "");
@@ -129,31 +141,34 @@ static bool fits_i32(const Expr *e)
     return f.min >= INT32_MIN && f.max <= INT32_MAX;
 }
 
-static Recurrence *begin_recurrence(Codegen *cg, OpenLoop *l, const LinearSum *s, const Expr *e)
+/* A quotient that i32 does not hold before the division is needed is right again there, but no rest is. */
+static Recurrence *begin_recurrence(Codegen *cg, OpenLoop *l, const LinearSum *s, ScalarFacts f,
+                                    const Expr *e)
 {
     const char *why;
     const Expr *rest = expr_make(&cg->module->exprs, SCALAR_mod, e->a, e->b, &why);
     const Expr *quotient = expr_make(&cg->module->exprs, SCALAR_div, e->a, e->b, &why);
-    LLVMTypeRef type = fits_i32(rest) && fits_i32(quotient) ? cg->i32 : cg->i64;
+    LLVMTypeRef type = fits_i32(e->b) && fits_i32(quotient) ? cg->i32 : cg->i64;
     LLVMPositionBuilderBefore(cg->builder, LLVMGetBasicBlockTerminator(l->before));
     LLVMValueRef first = build_first(cg, s, l);
     Recurrence *r = arena_new(&cg->module->scratch, Recurrence);
     r->dividend = e->a;
     r->divisor = e->b;
-    r->rest = begin_phi(cg, l, rest, first, type);
-    r->quotient = begin_phi(cg, l, quotient, first, type);
+    r->rest = begin_phi(cg, l, rest, first, f, type);
+    r->quotient = begin_phi(cg, l, quotient, first, f, type);
     r->next = l->recurrences;
     l->recurrences = r;
     return r;
 }
 
 /* Does so without moving the builder, which stands at the end of a block. */
-static Recurrence *add_recurrence(Codegen *cg, OpenLoop *l, const LinearSum *s, const Expr *e)
+static Recurrence *add_recurrence(Codegen *cg, OpenLoop *l, const LinearSum *s, ScalarFacts f,
+                                  const Expr *e)
 {
     LLVMBuilderRef b = cg->builder;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
     LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(b);
-    Recurrence *r = begin_recurrence(cg, l, s, e);
+    Recurrence *r = begin_recurrence(cg, l, s, f, e);
     LLVMValueRef end = LLVMGetBasicBlockTerminator(here);
     if (end)
         LLVMPositionBuilderBefore(b, end);
@@ -186,11 +201,14 @@ LLVMValueRef carried_division(Codegen *cg, const Expr *e)
     if (!cg->loops || !is_costly(e) || !linear_add(&s, e->a, 1))
         return NULL;
     OpenLoop *l = find_loop(cg, &s);
-    if (!l || !can_begin(cg, &s, l))
+    if (!l)
         return NULL;
+    ScalarFacts first;
     const Recurrence *r = find_recurrence(l, e);
+    if (!r && !find_first(cg, &s, l, e->a, &first))
+        return NULL;
     if (!r)
-        r = add_recurrence(cg, l, &s, e);
+        r = add_recurrence(cg, l, &s, first, e);
     return e->op == SCALAR_mod ? LLVMBuildZExt(cg->builder, r->rest, cg->i64, "")
                                : LLVMBuildSExt(cg->builder, r->quotient, cg->i64, "");
 }
