@@ -137,7 +137,7 @@ static bool is_below_grid(const Expr *e, const Expr *limit, Table *t)
     if (grid == limit)
         return by >= 1;
     int64_t factor = constant_side(grid, SCALAR_mul, &blocks);
-    return blocks == limit && factor <= by;
+    return blocks == limit && factor >= 1 && factor <= by;
 }
 
 /* Returns true when the expression is in 0 .. limit - 1, both times. */
