@@ -147,15 +147,32 @@ bool emit_drain_before(Codegen *cg, const Op *op, const DrainPlan *plan)
 
 /* ---- for --------------------------------------------------------------- */
 
+/* Returns true when the index becomes no more than `limit` in the last iteration. */
+static bool index_ends_within(const Op *op, int64_t limit)
+{
+    const Expr *step = op_expr(op, ATTR_STEP);
+    int64_t most = step ? facts_of_expr(step).max : 1;
+    most = most < 1 ? 1 : most;
+    return most <= limit && facts_of_expr(op_expr(op, ATTR_UPPER)).max <= limit - most + 1;
+}
+
 /* Returns true when i32 holds the index and what it becomes in the last iteration. */
 static bool has_narrow_index(const Op *op)
 {
     ScalarFacts lower = facts_of_expr(op_expr(op, ATTR_LOWER));
-    ScalarFacts upper = facts_of_expr(op_expr(op, ATTR_UPPER));
-    const Expr *step = op_expr(op, ATTR_STEP);
-    int64_t most = step ? facts_of_expr(step).max : 1;
-    return lower.min >= INT32_MIN && lower.max <= INT32_MAX && most <= INT32_MAX &&
-           upper.max <= INT32_MAX - most + 1;
+    return lower.min >= INT32_MIN && lower.max <= INT32_MAX && index_ends_within(op, INT32_MAX);
+}
+
+/* The index of the next iteration. One past 64 bits ends the loop as the largest number does. */
+static LLVMValueRef next_index(Codegen *cg, const Op *op, LLVMValueRef index, LLVMValueRef by)
+{
+    LLVMBuilderRef b = cg->builder;
+    LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
+    if (index_ends_within(op, INT64_MAX))
+        return next;
+    LLVMValueRef most = const_i64_of(cg, INT64_MAX);
+    LLVMValueRef over = LLVMBuildICmp(b, LLVMIntSGT, index, LLVMBuildNSWSub(b, most, by, ""), "");
+    return LLVMBuildSelect(b, over, most, next, "");
 }
 
 bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
@@ -188,7 +205,7 @@ bool emit_for(Codegen *cg, const Op *op, const Plan *plan)
     if (!emit_drained_region(cg, op, 0, &plan->drain))
         return false;
     close_loop(cg);
-    LLVMValueRef next = LLVMBuildNSWAdd(b, index, by, "");
+    LLVMValueRef next = next_index(cg, op, index, by);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(index, &next, &latch, 1);
     end_carried(cg, op);
