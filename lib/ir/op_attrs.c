@@ -127,6 +127,21 @@ bool semaphore_holds(const Op *op, int64_t value)
                                                            : value == (uint32_t)value;
 }
 
+bool mbarrier_has(const Op *op, int64_t element)
+{
+    return element >= 0 && element < type_extent(op->operands[op->operand_count - 1]->type, 0);
+}
+
+bool cluster_has_rank(const Program *p, int64_t rank)
+{
+    return rank >= 0 && rank < program_blocks(p);
+}
+
+bool cluster_has_ranks(const Program *p, int64_t mask)
+{
+    return mask > 0 && mask >> program_blocks(p) == 0;
+}
+
 ReduceKind reduce_kind(const Op *op)
 {
     return op_word(op, ATTR_KIND, REDUCE_NONE);

@@ -167,4 +167,12 @@ const Value *value_float_scalar(const Op *op);
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);
 
+/* For ops of an mbarrier, the last operand: whether the operand has the mbarrier `element`. */
+bool mbarrier_has(const Op *op, int64_t element);
+
+/* In a program with clusters: whether these have a block of rank `rank`, and at least one block and no
+ * others in the mask of ranks `mask`. */
+bool cluster_has_rank(const Program *p, int64_t rank);
+bool cluster_has_ranks(const Program *p, int64_t mask);
+
 #endif

@@ -199,21 +199,35 @@ int64_t slice_slot(const Op *op, const int64_t *offsets, int64_t slot)
     return source;
 }
 
-bool slice_check_offset(Diag *diag, const Op *op, unsigned d, int64_t offset)
+/* The extent of the slice in dimension `d` of its operand. */
+static int64_t slice_extent(const Op *op, unsigned d)
 {
     MemoryTile t = op_memory_tile(op);
     int dim = memory_tile_find(&t, d);
-    int64_t extent = dim < 0 ? 1 : t.extents[dim], whole = type_extent(t.memory->type, d), last;
+    return dim < 0 ? 1 : t.extents[dim];
+}
+
+bool slice_has_offset(const Op *op, unsigned d, int64_t offset)
+{
+    int64_t extent = slice_extent(op, d);
+    return offset >= 0 && offset % extent == 0 &&
+           offset <= type_extent(op->operands[0]->type, d) - extent;
+}
+
+bool slice_check_offset(Diag *diag, const Op *op, unsigned d, int64_t offset)
+{
+    int64_t extent = slice_extent(op, d), last;
+    if (slice_has_offset(op, d, offset))
+        return true;
     if (offset % extent)
         return diag_error(diag, op->loc, "offset %u is %lld, a slice of registers begins at a "
                           "multiple of its extent %lld", d, (long long)offset,
                           (long long)extent);
     if (__builtin_add_overflow(offset, extent - 1, &last))
         last = INT64_MAX;
-    return (offset >= 0 && last < whole) ||
-           diag_error(diag, op->loc, "the tile covers %lld .. %lld of dimension %u, the "
-                      "register tensor has extent %lld", (long long)offset, (long long)last, d,
-                      (long long)whole);
+    return diag_error(diag, op->loc, "the tile covers %lld .. %lld of dimension %u, the register "
+                      "tensor has extent %lld", (long long)offset, (long long)last, d,
+                      (long long)type_extent(op->operands[0]->type, d));
 }
 
 PartSlot join_slot(const Op *op, int64_t slot)

@@ -67,8 +67,10 @@ PartSlot join_slot(const Op *op, int64_t slot);
 /* For `slice` of a register tensor at `offsets`: the operand's slot that has what `slot`
  * of the result holds, in each thread. */
 int64_t slice_slot(const Op *op, const int64_t *offsets, int64_t slot);
-/* Checks one offset of a slice of registers: it is a multiple of the slice's extent, as all
- * such slices lie alike in the threads, and keeps the slice inside the operand. */
+/* Returns true when a slice of registers may have the offset: it is a multiple of the slice's
+ * extent, as all such slices lie alike in the threads, and keeps the slice inside the operand. */
+bool slice_has_offset(const Op *op, unsigned d, int64_t offset);
+/* Says so if it may not. */
 bool slice_check_offset(Diag *diag, const Op *op, unsigned d, int64_t offset);
 
 #endif

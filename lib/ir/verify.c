@@ -176,7 +176,7 @@ static bool verify_rank(Module *m, const Op *op)
     if (!p->cluster_rank)
         return diag_error(m->diag, op->loc, "%s with a rank in a program without cluster(..)",
                           op_info[op->code].name);
-    if (expr_is_constant(rank) && (rank->constant < 0 || rank->constant >= program_blocks(p)))
+    if (expr_is_constant(rank) && !cluster_has_rank(p, rank->constant))
         return diag_error(m->diag, op->loc, "rank %lld in a cluster of %u blocks",
                           (long long)rank->constant, program_blocks(p));
     return true;
@@ -193,7 +193,7 @@ static bool verify_multicast(Module *m, const Op *op)
     if (!p->cluster_rank)
         return diag_error(m->diag, op->loc, "%s with a multicast in a program without cluster(..)",
                           op_info[op->code].name);
-    if (expr_is_constant(mask) && (mask->constant < 1 || mask->constant > most))
+    if (expr_is_constant(mask) && !cluster_has_ranks(p, mask->constant))
         return diag_error(m->diag, op->loc, "multicast %lld in a cluster of %u blocks, it must be "
                           "1 to %lld", (long long)mask->constant, program_blocks(p),
                           (long long)most);

@@ -1,4 +1,5 @@
 /* The verifier's rules of mbarriers: their number, and the index of an op's mbarrier. */
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -11,7 +12,7 @@ bool verify_mbarrier_element(Module *m, const Op *op)
     if (!element)
         return diag_error(m->diag, op->loc, "%s takes the index of an mbarrier in brackets "
                           "after %%%s", op_info[op->code].name, v->name ? v->name : "?");
-    if (expr_is_constant(element) && (element->constant < 0 || element->constant >= count))
+    if (expr_is_constant(element) && !mbarrier_has(op, element->constant))
         return diag_error(m->diag, op->loc, "mbarrier %lld of %%%s, which has %lld",
                           (long long)element->constant, v->name ? v->name : "?",
                           (long long)count);

@@ -15,6 +15,7 @@
 #include "ir/builder.h"
 #include "ir/loop.h"
 #include "ir/op_attrs.h"
+#include "ir/part.h"
 #include "ir/tile.h"
 #include "passes/report.h"
 #include "scalar/facts.h"
@@ -99,16 +100,15 @@ static const Expr *simplify(Module *m, const Expr *e)
 
 /* Returns true when the tile, moved to constant `offset` of dimension `dim`, leaves its
  * shared or register tensor, or does not begin at a multiple of a slice of registers. */
-static bool leaves_tensor(const Op *op, unsigned dim, int64_t offset)
+static bool leaves_tensor(const Op *op, MemoryTile t, unsigned dim, int64_t offset)
 {
-    MemoryTile t = op_memory_tile(op);
     TypeKind kind = t.memory->type->kind;
-    if (kind != TYPE_SHARED && !(kind == TYPE_REG && op->code == OP_slice))
-        return false;
+    if (kind != TYPE_SHARED)
+        return kind == TYPE_REG && op->code == OP_slice && !slice_has_offset(op, dim, offset);
     int d = memory_tile_find(&t, dim);
     int64_t extent = d < 0 ? 1 : t.extents[d];
     int64_t last = type_extent(t.memory->type, dim) - extent;
-    return offset < 0 || offset > last || (kind == TYPE_REG && offset % extent);
+    return offset < 0 || offset > last;
 }
 
 /* Returns true when the type of the op's result cannot hold the constant. */
@@ -122,11 +122,19 @@ static bool leaves_type(const Op *op, int64_t value)
  * light, but maybe in a branch that never runs, so the program stays legal. */
 static bool is_refused(const Op *op, AttrKind kind, unsigned i, const Expr *e)
 {
-    return expr_is_constant(e) &&
-           ((kind == ATTR_STEP && e->constant < 1) ||
-            (kind == ATTR_STATE && !semaphore_holds(op, e->constant)) ||
-            (kind == ATTR_VALUE && leaves_type(op, e->constant)) ||
-            (kind == ATTR_OFFSETS && leaves_tensor(op, i, e->constant)));
+    if (!expr_is_constant(e))
+        return false;
+    switch (kind) {
+    case ATTR_STEP: return e->constant < 1;
+    case ATTR_STATE: return !semaphore_holds(op, e->constant);
+    case ATTR_VALUE: return leaves_type(op, e->constant);
+    case ATTR_OFFSETS: return leaves_tensor(op, op_memory_tile(op), i, e->constant);
+    case ATTR_SOURCE_OFFSETS: return leaves_tensor(op, op_source_tile(op), i, e->constant);
+    case ATTR_ELEMENT: return !mbarrier_has(op, e->constant);
+    case ATTR_RANK: return !cluster_has_rank(op->parent->program, e->constant);
+    case ATTR_MULTICAST: return !cluster_has_ranks(op->parent->program, e->constant);
+    default: return false;
+    }
 }
 
 /* The i-th expression of an attribute. */
