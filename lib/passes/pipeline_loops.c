@@ -25,8 +25,9 @@
  * and all but the newest stages - 2 have ended, so tile i + 1 is there.
  *
  * The last iterations copy tiles that do not exist. Where these lie outside of their views
- * (a view of %n rows above) they read nothing, and nobody reads the zeros; else an `if`
- * holds them back, and only the groups stay, which waits count. */
+ * (a view of %n rows above) they read nothing, and nobody reads the zeros. Where they may not,
+ * or where what they are made from may fail, an `if` holds them back, and only the groups
+ * stay, which waits count. */
 #include "passes/pass.h"
 
 #include "ir/loop.h"

@@ -4,9 +4,12 @@
 
 #include "ir/loop.h"
 #include "ir/op_access.h"
+#include "ir/op_attrs.h"
 #include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/select.h"
+
+enum { GHOST_SCALARS = 16 };
 
 const char *planner_op_text(const Planner *p, const Op *op)
 {
@@ -543,11 +546,88 @@ static bool copy_ends_outside(const Op *loop, const Op *copy)
     return false;
 }
 
+/* An iteration that may not exist, but whose early ops run. */
+typedef struct Ghost {
+    const Planner *p;
+    const Expr *index;
+    unsigned scalars;       /* of the body that were looked through */
+} Ghost;
+
+static const Expr *ghost_leaf(Value *v, void *data)
+{
+    Ghost *g = data;
+    if (v == for_index(g->p->loop))
+        return g->index;
+    if (!v->def || v->def->parent != g->p->loop->regions[0] || v->def->code != OP_scalar ||
+        g->scalars++ >= GHOST_SCALARS)
+        return NULL;
+    return expr_substitute(&g->p->m->exprs, op_expr(v->def, ATTR_VALUE), ghost_leaf, g);
+}
+
+/* Returns true when `e` has a value in the iteration; `*f` are its facts there. */
+static bool ghost_never_fails(Ghost *g, const Expr *e, ScalarFacts *f)
+{
+    g->scalars = 0;
+    const Expr *there = expr_substitute(&g->p->m->exprs, e, ghost_leaf, g);
+    *f = facts_of_expr(there);
+    return g->scalars <= GHOST_SCALARS && expr_never_fails(there);
+}
+
+/* Returns true when an early op does no harm in the iteration. Copies read nothing there; a view or a
+ * slice may be none. */
+static bool ghost_runs(Ghost *g, const Op *op)
+{
+    ScalarFacts f;
+    if (op->code == OP_scalar)
+        return ghost_never_fails(g, op_expr(op, ATTR_VALUE), &f) && value_holds(op, f.min) &&
+               value_holds(op, f.max);
+    if (!planner_is_copy(g->p, op))
+        return op->code == OP_permute;
+    for (unsigned i = 0; i < op->attr_count; i++) {
+        const Attr *a = &op->attrs[i];
+        if (a->expr && !ghost_never_fails(g, a->expr, &f))
+            return false;
+        for (unsigned j = 0; a->exprs && j < a->count; j++)
+            if (!ghost_never_fails(g, a->exprs[j], &f))
+                return false;
+    }
+    return true;
+}
+
+/* The index `iterations` after `index`; NULL: there is none. */
+static const Expr *later_index(const Planner *p, const Expr *index, int64_t iterations)
+{
+    const char *why;
+    ExprTable *t = &p->m->exprs;
+    const Expr *step = op_expr(p->loop, ATTR_STEP), *distance = expr_constant(t, iterations);
+    if (!iterations)
+        return index;
+    distance = step ? expr_make(t, SCALAR_mul, step, distance, &why) : distance;
+    return distance ? expr_make(t, SCALAR_add, index, distance, &why) : NULL;
+}
+
+/* Returns true when early ops do no harm in iterations that do not exist: the first ones of a loop that
+ * runs fewer, or none, and those past the last. */
+static bool ghosts_run(const Planner *p)
+{
+    const Expr *index = expr_value(&p->m->exprs, for_index(p->loop));
+    int64_t ahead = for_stages(p->loop) - 1;
+    for (int64_t n = 0; n <= ahead; n++) {
+        const Expr *from = n < ahead ? op_expr(p->loop, ATTR_LOWER) : index;
+        Ghost g = {.p = p, .index = later_index(p, from, n)};
+        for (uint32_t i = 0; i < p->plan->d.op_count; i++)
+            if (p->plan->early[i] && (!g.index || !ghost_runs(&g, p->plan->d.ops[i])))
+                return false;
+    }
+    return true;
+}
+
 static void plan_end(Planner *p)
 {
     for (uint32_t i = 0; i < p->plan->d.op_count; i++)
         if (planner_is_copy(p, p->plan->d.ops[i]))
             p->plan->guarded |= !copy_ends_outside(p->loop, p->plan->d.ops[i]);
+    p->plan->guarded = p->plan->guarded || !ghosts_run(p);
 }
 
 bool pipeline_plan(Module *m, const Op *loop, PipelinePlan *plan)

@@ -24,7 +24,8 @@ typedef struct PipelinePlan {
     Value **tensors;        /* that become rings */
     uint32_t tensor_count, tensor_capacity;
     bool guarded;           /* copies past the last iteration must not run; without it they
-                               lie outside of their views, read nothing and give zeros */
+                               lie outside of their views, read nothing and give zeros, and
+                               nothing that they are made from can fail */
     Value *mbarrier;        /* roles: what counts the copies; its one arrival and its one */
     Op *arrive, *wait;      /* wait, both of the loop's body */
     const Op *at;           /* when there is no plan: where, and why in words */
