@@ -71,6 +71,9 @@ typedef bool (*OpVerifier)(Module *m, const Op *op);
  * verifies the rest. */
 bool verify_rules(Module *m, Op *op, OpVerifier verifier);
 
+/* Returns true of an element-wise op that is defined for tensors of `t`. */
+bool verify_op_defined(OpCode code, DType t);
+
 /* Returns true when types are equal, as far as both are chosen. */
 bool verify_types_agree(Module *m, const Type *a, const Type *b);
 

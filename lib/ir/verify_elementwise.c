@@ -78,38 +78,35 @@ static bool verify_elementwise(Module *m, const Op *op, Domain is_defined)
                                        op_info[op->code].name, dtype_name(t));
 }
 
+/* For which types each op is defined. */
+#define DOMAINS(ROW)                                                         \
+    ROW(add, has_arithmetic) ROW(sub, has_arithmetic)                        \
+    ROW(mul, has_arithmetic) ROW(neg, has_arithmetic)                        \
+    ROW(div, has_arithmetic) ROW(mod, has_arithmetic)                        \
+    ROW(abs, has_arithmetic) ROW(min, has_arithmetic)                        \
+    ROW(max, has_arithmetic) ROW(fma, has_arithmetic)                        \
+    ROW(exp2, has_functions) ROW(exp, has_functions)                         \
+    ROW(log2, has_functions) ROW(rcp, has_functions)                         \
+    ROW(rsqrt, has_functions) ROW(sqrt, has_functions)                       \
+    ROW(tanh, has_functions) ROW(floor, has_fractions)                       \
+    ROW(ceil, has_fractions) ROW(round, has_fractions)                       \
+    ROW(sin, has_functions) ROW(cos, has_functions)                          \
+    ROW(erf, has_functions) ROW(and, has_bits)                               \
+    ROW(or, has_bits) ROW(xor, has_bits)                                     \
+    ROW(not, has_bits) ROW(shl, dtype_is_integer)                            \
+    ROW(shr, dtype_is_integer)
+
 #define VERIFY(id, domain)                                                    \
     bool verify_##id(Module *m, const Op *op) { return verify_elementwise(m, op, domain); }
+DOMAINS(VERIFY)
 
-VERIFY(add, has_arithmetic)
-VERIFY(sub, has_arithmetic)
-VERIFY(mul, has_arithmetic)
-VERIFY(neg, has_arithmetic)
-VERIFY(div, has_arithmetic)
-VERIFY(mod, has_arithmetic)
-VERIFY(abs, has_arithmetic)
-VERIFY(min, has_arithmetic)
-VERIFY(max, has_arithmetic)
-VERIFY(fma, has_arithmetic)
-VERIFY(exp2, has_functions)
-VERIFY(exp, has_functions)
-VERIFY(log2, has_functions)
-VERIFY(rcp, has_functions)
-VERIFY(rsqrt, has_functions)
-VERIFY(sqrt, has_functions)
-VERIFY(tanh, has_functions)
-VERIFY(floor, has_fractions)
-VERIFY(ceil, has_fractions)
-VERIFY(round, has_fractions)
-VERIFY(sin, has_functions)
-VERIFY(cos, has_functions)
-VERIFY(erf, has_functions)
-VERIFY(and, has_bits)
-VERIFY(or, has_bits)
-VERIFY(xor, has_bits)
-VERIFY(not, has_bits)
-VERIFY(shl, dtype_is_integer)
-VERIFY(shr, dtype_is_integer)
+#define DOMAIN(id, domain) [OP_##id] = domain,
+static const Domain domains[OP_COUNT] = {DOMAINS(DOMAIN)};
+
+bool verify_op_defined(OpCode code, DType t)
+{
+    return domains[code] && domains[code](t);
+}
 
 /* A register tensor of bool with the shape and layout of `like`. */
 static bool verify_bool(Module *m, const Op *op, const Type *t, const Type *like,

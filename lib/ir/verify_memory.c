@@ -282,26 +282,12 @@ bool verify_allocate_shared(Module *m, const Op *op)
     return verify_swizzle(m, op, t) && verify_offset(m, op, t);
 }
 
-/* Reports a number that is beyond its element type. */
-static bool constant_error(Module *m, const Op *op, Constant n, DType t)
-{
-    Text number, range;
-    text_init(&number, &m->arena);
-    text_init(&range, &m->arena);
-    constant_print(&number, n, false);
-    if (n.is_real && !isfinite(n.real))
-        return diag_error(m->diag, op->loc, "%s has no code for %s", dtype_name(t),
-                          text_string(&number));
-    constant_print_range(&range, t);
-    return diag_error(m->diag, op->loc, "%s does not fit %s, whose numbers are %s",
-                      text_string(&number), dtype_name(t), text_string(&range));
-}
-
 bool verify_allocate_register(Module *m, const Op *op)
 {
     const Attr *init = op_attr(op, ATTR_INIT);
     DType t = op->results[0]->type->dtype;
-    return !init || constant_fits(t, init->number) || constant_error(m, op, init->number, t);
+    return !init || constant_fits(t, init->number) ||
+           diag_error(m->diag, op->loc, "%s", constant_misfit(&m->arena, t, init->number));
 }
 
 /* ---- loads, stores and copies ---------------------------------------------- */

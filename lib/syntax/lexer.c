@@ -3,6 +3,7 @@
 
 #include "support/numeral.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,8 +98,9 @@ static bool lex_number(Lexer *lx, Token *t)
     } else {
         memcpy(copy, lx->at, n);
         copy[n] = '\0';
-        t->kind = TOKEN_NUMBER;
         t->number = numeral_read(copy, NULL);
+        t->problem = isinf(t->number) ? "a number over those of f64, which end at 1.8e+308" : NULL;
+        t->kind = t->problem ? TOKEN_BAD : TOKEN_NUMBER;
     }
     lx->at += n;
     return true;

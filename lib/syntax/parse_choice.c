@@ -98,7 +98,7 @@ bool parse_choice(Parser *p, Term *t)
     Loc loc = p->token.loc;
     if (t->kind == TERM_VALUE)
         return choose_elements(p, loc, t);
-    *t = term_scalar_zero(p, t);
+    *t = term_as_scalar(p, t);
     if (t->kind == TERM_NUMBER)
         return diag_error(p->diag, t->loc, "the condition of a choice is an integer or a tensor of "
                           "bool, got %s", term_text(p, t));

@@ -102,13 +102,14 @@ static bool parse_value_leaf(Parser *p, Term *out)
     return true;
 }
 
-/* T(n): a constant stays one, which its tensor's type rounds. */
+/* T(n): a constant gives one of that type. */
 static bool cast_scalar(Parser *p, Loc loc, const Term *n, DType t, Term *out)
 {
     Constant constant;
-    *out = *n;
-    if (term_constant(n, &constant))
+    if (term_constant(n, &constant)) {
+        *out = term_of_typed(loc, t, constant);
         return true;
+    }
     if (!dtype_is_float(t))
         return diag_error(p->diag, loc, "a scalar is cast to floats, got %s", dtype_name(t));
     *out = term_of_cast(p, loc, n->expr, t);
@@ -211,7 +212,8 @@ static bool parse_name_leaf(Parser *p, Term *out)
     if (binding == BINDING_INTEGER)
         *out = term_of_expr(loc, expr_constant(&p->m->exprs, s->integer));
     else if (binding == BINDING_NUMBER)
-        *out = term_of_number(loc, s->number);
+        *out = (Term){.kind = TERM_NUMBER, .loc = loc, .number = s->number, .whole = s->whole,
+                      .dtype = s->dtype};
     else if (reduction_kind(p) < attr_info[ATTR_KIND].word_count)
         return parse_reduction(p, reduction_kind(p), out);
     else if (parser_at(p, "inf") || parser_at(p, "nan"))
@@ -226,7 +228,7 @@ static bool parse_integer(Parser *p, Term *out)
 {
     uint64_t magnitude = p->token.integer;
     *out = magnitude > INT64_MAX
-               ? term_of_number(p->token.loc, constant_of_magnitude(false, magnitude))
+               ? term_of_whole(p->token.loc, constant_of_magnitude(false, magnitude))
                : term_of_expr(p->token.loc, expr_constant(&p->m->exprs, (int64_t)magnitude));
     parser_advance(p);
     return true;
@@ -238,7 +240,7 @@ static bool parse_negative_integer(Parser *p, Loc loc, Term *out)
     Constant n = constant_negate(constant_of_magnitude(false, p->token.integer));
     bool scalar = n.magnitude && n.magnitude <= (uint64_t)INT64_MAX + 1;
     *out = scalar ? term_of_expr(loc, expr_constant(&p->m->exprs, (int64_t)(0 - n.magnitude)))
-                  : term_of_number(loc, n);
+                  : term_of_whole(loc, n);
     parser_advance(p);
     return true;
 }
@@ -351,11 +353,10 @@ bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count)
 
 const Expr *term_scalar(Parser *p, const Term *t)
 {
-    if (t->kind == TERM_INTEGER)
-        return t->expr;
-    if (t->kind == TERM_NUMBER && !t->number.is_real && !t->number.magnitude)
-        return expr_constant(&p->m->exprs, 0);
-    if (t->kind == TERM_NUMBER && !t->number.is_real && t->number.magnitude > INT64_MAX)
+    Term scalar = term_as_scalar(p, t);
+    if (scalar.kind == TERM_INTEGER)
+        return scalar.expr;
+    if (t->whole)
         diag_error(p->diag, t->loc, "integer %s%llu is over 64 bits", t->number.negative ? "-" : "",
                    (unsigned long long)t->number.magnitude);
     else if (t->kind == TERM_REAL)

@@ -199,6 +199,8 @@ static bool set_number(Symbol *s, const Term *t)
     s->binding = t->kind == TERM_INTEGER ? BINDING_INTEGER : BINDING_NUMBER;
     if (t->kind == TERM_INTEGER)
         s->integer = t->expr->constant;
+    s->whole = t->whole;
+    s->dtype = t->dtype;
     return term_constant(t, &s->number);
 }
 
@@ -219,7 +221,7 @@ static bool parse_parameter_value(Parser *p, const Parameter *q, Symbol *s)
     }
     if (!parse_term(p, PRECEDENCE_SUM, &t))
         return false;
-    t = term_scalar_zero(p, &t);
+    t = term_as_scalar(p, &t);
     return set_number(s, &t) || diag_error(p->diag, t.loc, "parameter %s is a constant, got %s",
                                            q->symbol->name, term_text(p, &t));
 }
@@ -250,6 +252,7 @@ static void bind_parameter(Parser *p, const Parameter *q, const Symbol *value)
     s->binding = value->binding;
     s->integer = value->integer;
     s->number = value->number;
+    s->whole = value->whole;
     s->dtype = value->dtype;
     s->layout = value->layout;
     s->binding_scope = p->scope_id;

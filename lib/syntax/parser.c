@@ -6,6 +6,7 @@
 #include "support/numeral.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,7 +300,7 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
     return true;
 }
 
-/* A number with a fraction, as -D gives it. */
+/* A number with a fraction, as -D gives it; of a parameter that T(..) made, one of that type. */
 static bool define_number(Parser *p, Symbol *s, const char *text)
 {
     char *end;
@@ -307,7 +308,12 @@ static bool define_number(Parser *p, Symbol *s, const char *text)
     if (end == text || *end)
         return diag_error(p->diag, s->loc, "parameter %s is a number, -D gives it `%s`", s->name,
                           text);
+    if (isinf(value) && !strpbrk(text, "iI"))
+        return diag_error(p->diag, s->loc, "parameter %s is a number of f64, whose numbers end at "
+                          "1.8e+308, -D gives it `%s`", s->name, text);
     s->number = constant_of_real(value);
+    if (s->dtype)
+        s->number = term_of_typed(s->loc, s->dtype, s->number).number;
     return true;
 }
 
@@ -317,8 +323,8 @@ static bool parse_number_param(Parser *p, Symbol *s)
     Term t;
     if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
-    t = term_scalar_zero(p, &t);
-    if (t.kind == TERM_NUMBER && !t.number.is_real && t.number.magnitude > INT64_MAX)
+    t = term_as_scalar(p, &t);
+    if (t.whole || (t.dtype && !dtype_is_float(t.dtype)))
         return diag_error(p->diag, t.loc, "integer %s%llu is over 64 bits",
                           t.number.negative ? "-" : "", (unsigned long long)t.number.magnitude);
     if (!term_constant(&t, &s->number))
@@ -327,6 +333,7 @@ static bool parse_number_param(Parser *p, Symbol *s)
     bool integer = t.kind == TERM_INTEGER;
     if (integer)
         s->integer = t.expr->constant;
+    s->dtype = t.dtype;
     s->binding = integer ? BINDING_INTEGER : BINDING_NUMBER;
     const char *given = find_define(p, s);
     return !given || (integer ? define_integer : define_number)(p, s, given);

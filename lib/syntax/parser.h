@@ -33,7 +33,8 @@ typedef struct Symbol {
     Loc loc;                /* of the binding */
     int64_t integer;
     Constant number;
-    DType dtype;
+    bool whole;             /* NUMBER: as of a term */
+    DType dtype;            /* NUMBER: of a constant that T(..) made, or none */
     const Layout *layout;
     uint32_t binding_scope; /* of parameters of functions; 0: of the file */
     Value *value;           /* visible in `scope`, or NULL */

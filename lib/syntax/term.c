@@ -18,6 +18,11 @@ Term term_of_number(Loc loc, Constant n)
     return (Term){.kind = TERM_NUMBER, .loc = loc, .number = n};
 }
 
+Term term_of_whole(Loc loc, Constant n)
+{
+    return (Term){.kind = TERM_NUMBER, .loc = loc, .number = n, .whole = true};
+}
+
 Term term_of_value(Loc loc, Value *v)
 {
     return (Term){.kind = TERM_VALUE, .loc = loc, .value = v};
@@ -53,8 +58,11 @@ const char *term_text(Parser *p, const Term *t)
     Constant n;
     text_init(&text, &p->m->arena);
     if (term_constant(t, &n)) {
-        text_add(&text, "the number ");
-        constant_print(&text, n, false);
+        text_add(&text, t->dtype ? "" : "the number ");
+        constant_print(&text, n, t->dtype ? dtype_is_float(t->dtype)
+                                          : t->kind == TERM_NUMBER && !t->whole);
+        if (t->dtype)
+            text_printf(&text, " of %s", dtype_name(t->dtype));
     } else if (t->kind == TERM_INTEGER) {
         text_printf(&text, "the scalar %s", expr_text(p->m, t->expr));
     } else if (t->kind == TERM_REAL) {
@@ -144,22 +152,44 @@ static double constant_double(Constant n)
     return !n.is_real && n.negative ? -magnitude : magnitude;
 }
 
-/* Returns true of an integer that neither i64 nor every double holds. */
-static bool is_large(Constant n)
+/* Reports the one of two constants that is an integer which i64 does not hold, nor every double. */
+static bool report_large(Parser *p, const Operator *o, Loc loc, const Term *a, const Term *b)
 {
-    return !n.is_real && n.magnitude > INT64_MAX;
+    const Term *terms[] = {a, b};
+    for (unsigned i = 0; i < 2; i++)
+        if (terms[i]->whole && terms[i]->number.magnitude > INT64_MAX)
+            return diag_error(p->diag, loc, "integer %s%llu is over 63 bits: `%s` is exact only "
+                              "below", terms[i]->number.negative ? "-" : "",
+                              (unsigned long long)terms[i]->number.magnitude, o->spelling);
+    return true;
+}
+
+/* u compared with v; of a NaN only `!=` is true. */
+static bool compare_numbers(Predicate predicate, double u, double v)
+{
+    switch (predicate) {
+    case PREDICATE_EQ: return u == v;
+    case PREDICATE_NE: return u != v;
+    case PREDICATE_LT: return u < v;
+    case PREDICATE_LE: return u <= v;
+    case PREDICATE_GT: return u > v;
+    default: return u >= v;
+    }
 }
 
 /* a op b of constants of which one has a fraction, in double. */
-static bool combine_numbers(Parser *p, const Operator *o, Loc loc, Term *a, Constant x,
-                            Constant y)
+static bool combine_numbers(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b,
+                            double u, double v)
 {
-    double u = constant_double(x), v = constant_double(y), r;
-    const Constant *large = is_large(x) ? &x : is_large(y) ? &y : NULL;
-    if (large)
-        return diag_error(p->diag, loc, "integer %s%llu is over 63 bits: `%s` is exact only below",
-                          large->negative ? "-" : "", (unsigned long long)large->magnitude,
-                          o->spelling);
+    double r;
+    if (!report_large(p, o, loc, a, b))
+        return false;
+    if (o->predicate != PREDICATE_NONE) {
+        *a = term_of_expr(a->loc, expr_constant(&p->m->exprs, compare_numbers(o->predicate, u, v)));
+        return true;
+    }
+    if (o->shift)
+        return diag_error(p->diag, loc, "`%s` takes integers", o->spelling);
     switch (o->scalar) {
     case SCALAR_add: r = u + v; break;
     case SCALAR_sub: r = u - v; break;
@@ -171,8 +201,6 @@ static bool combine_numbers(Parser *p, const Operator *o, Loc loc, Term *a, Cons
         return diag_error(p->diag, loc, "`%s` takes integers or tensors, got two numbers",
                           o->spelling);
     }
-    if (o->shift)
-        return diag_error(p->diag, loc, "`%s` takes integers", o->spelling);
     if (isnan(r) && !isnan(u) && !isnan(v))
         return diag_error(p->diag, loc, "`%s` of these numbers is undefined", o->spelling);
     *a = term_of_number(a->loc, constant_of_real(r));
@@ -279,6 +307,14 @@ static bool fills(const Term *term, DType t)
                                    is_condition(term->expr));
 }
 
+/* Checks that a constant of a type stands beside a tensor of that type. */
+static bool check_dtype(Parser *p, const Term *t, const Type *like)
+{
+    return !t->dtype || t->dtype == like->dtype ||
+           diag_error(p->diag, t->loc, "%s beside a tensor of %s: cast one, as in %s(..)",
+                      term_text(p, t), dtype_name(like->dtype), dtype_name(like->dtype));
+}
+
 Value *term_value(Parser *p, const Term *t, const Type *like)
 {
     Constant n;
@@ -286,15 +322,17 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
     if (t->kind == TERM_VALUE)
         return t->value;
     if (like && like->kind == TYPE_REG && term_constant(t, &n))
-        return build_constant(p, t->loc, n, like, &out) ? out.value : NULL;
+        return check_dtype(p, t, like) && build_constant(p, t->loc, n, like, &out) ? out.value
+                                                                                   : NULL;
     if (like && like->kind == TYPE_REG && t->kind == TERM_REAL)
         return real_value(p, t->loc, t->real, like);
     if (!like && t->kind == TERM_REAL && real_argument(t->real))
         return real_argument(t->real);
     if (like && like->kind == TYPE_REG && fills(t, like->dtype))
         return integer_value(p, t->loc, t->expr, like);
-    if (t->kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
-        return build_scalar(p, t, like);
+    Term scalar = like && like->kind == TYPE_SCALAR ? term_as_scalar(p, t) : *t;
+    if (scalar.kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
+        return build_scalar(p, &scalar, like);
     report_no_value(p, t, like);
     return NULL;
 }
@@ -520,24 +558,40 @@ bool term_elementwise(Parser *p, OpCode code, Loc loc, const Term *terms, unsign
 
 /* ---- operators of both --------------------------------------------------- */
 
-Term term_scalar_zero(Parser *p, const Term *t)
+Term term_as_scalar(Parser *p, const Term *t)
 {
-    bool zero = t->kind == TERM_NUMBER && !t->number.is_real && !t->number.magnitude;
-    return zero ? term_of_expr(t->loc, expr_constant(&p->m->exprs, 0)) : *t;
+    const Constant *n = &t->number;
+    bool integer = t->kind == TERM_NUMBER &&
+                   (t->dtype ? !dtype_is_float(t->dtype) && n->magnitude <= INT64_MAX
+                             : t->whole && !n->magnitude);
+    if (!integer)
+        return *t;
+    int64_t value = n->negative ? -(int64_t)n->magnitude : (int64_t)n->magnitude;
+    return term_of_expr(t->loc, expr_constant(&p->m->exprs, value));
+}
+
+/* Returns true of a scalar of floats, a constant too. */
+static bool is_real(const Term *t)
+{
+    return t->kind == TERM_REAL || (t->kind == TERM_NUMBER && dtype_is_float(t->dtype));
 }
 
 bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b)
 {
-    Constant x, y;
-    Term left = term_scalar_zero(p, a), scalar = term_scalar_zero(p, b);
+    Constant x = {0}, y = {0};
+    bool constant = term_constant(a, &x) && term_constant(b, &y);
+    if (constant && (a->dtype || b->dtype))
+        return typed_combine(p, o, loc, a, b);
+    Term left = term_as_scalar(p, a), scalar = term_as_scalar(p, b);
     if (left.kind == TERM_INTEGER && scalar.kind == TERM_INTEGER) {
         *a = left;
         return o->shift ? shift_expr(p, o, loc, a, scalar.expr)
                         : combine_expr(p, o->scalar, o->spelling, loc, a, scalar.expr);
     }
-    if (term_constant(a, &x) && term_constant(b, &y))
-        return combine_numbers(p, o, loc, a, x, y);
-    if (o->tensor == OP_COUNT || (a->kind < TERM_REAL && b->kind < TERM_REAL))
+    if (constant)
+        return combine_numbers(p, o, loc, a, b, constant_double(x), constant_double(y));
+    bool scalars = a->kind < TERM_REAL && b->kind < TERM_REAL && !is_real(a) && !is_real(b);
+    if (o->tensor == OP_COUNT || scalars)
         return diag_error(p->diag, loc, "`%s` of %s and %s", o->spelling, term_text(p, a),
                           term_text(p, b));
     return combine_tensors(p, o->tensor, o->predicate, loc, (Term[]){*a, *b}, 2, a);
@@ -546,18 +600,20 @@ bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b)
 bool term_negate(Parser *p, Loc loc, Term *a)
 {
     if (a->kind == TERM_INTEGER && expr_is_constant(a->expr) && !a->expr->constant)
-        *a = term_of_number(a->loc, constant_of_magnitude(false, 0));
+        *a = term_of_whole(a->loc, constant_of_magnitude(false, 0));
     if (a->kind == TERM_INTEGER)
         return combine_expr(p, SCALAR_neg, "-", loc, a, NULL);
     if (a->kind >= TERM_REAL)
         return combine_tensors(p, OP_neg, PREDICATE_NONE, loc, a, 1, a);
+    if (a->dtype)
+        return typed_negate(p, loc, a);
     a->number = constant_negate(a->number);
     return true;
 }
 
 bool term_not(Parser *p, Loc loc, Term *a)
 {
-    *a = term_scalar_zero(p, a);
+    *a = term_as_scalar(p, a);
     if (a->kind == TERM_INTEGER)
         return combine_expr(p, SCALAR_not, "not", loc, a, NULL);
     if (a->kind == TERM_VALUE)

@@ -18,7 +18,7 @@ typedef struct Real Real;
 
 typedef enum TermKind {
     TERM_INTEGER,   /* a scalar expression, also a constant */
-    TERM_NUMBER,    /* a constant that i64 does not hold: 0.5, -inf, 2^64 - 1, -0 */
+    TERM_NUMBER,    /* a constant that is no i64: 0.5, 2.0, -inf, 2^64 - 1, -0, f32(2) */
     TERM_REAL,      /* a scalar of floats */
     TERM_VALUE      /* a tensor, a pointer or mbarriers */
 } TermKind;
@@ -28,6 +28,8 @@ struct Term {
     Loc loc;
     const Expr *expr;       /* INTEGER */
     Constant number;        /* NUMBER */
+    bool whole;             /* NUMBER: written as an integer: 2^64 - 1, -0 */
+    DType dtype;            /* NUMBER: that T(..) gave it, of which it is a number; or none */
     const Real *real;       /* REAL */
     Value *value;           /* VALUE */
     bool product;           /* VALUE: of a `mul` that this term alone uses */
@@ -47,12 +49,15 @@ bool parse_sink_text(Parser *p, Sink *sink, bool (*read)(Parser *p));
 
 Term term_of_expr(Loc loc, const Expr *e);
 Term term_of_number(Loc loc, Constant n);
+/* A constant written as an integer that i64 does not hold, or -0. */
+Term term_of_whole(Loc loc, Constant n);
 Term term_of_value(Loc loc, Value *v);
 /* A scalar as an expression, another value as itself. */
 Term term_of_any(Parser *p, Loc loc, Value *v);
 
-/* The integer 0 for -0, which is a number for the sake of tensors; other terms as they are. */
-Term term_scalar_zero(Parser *p, const Term *t);
+/* The integer that a constant is where scalars stand: 0 for -0, which is a number for the sake of
+ * tensors, and 5 for i8(5); other terms as they are. */
+Term term_as_scalar(Parser *p, const Term *t);
 
 /* Returns true, and the number, of a constant. */
 bool term_constant(const Term *t, Constant *out);
@@ -78,6 +83,16 @@ const Operator *term_call_operator(const Parser *p);
 bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b);
 bool term_negate(Parser *p, Loc loc, Term *a);
 bool term_not(Parser *p, Loc loc, Term *a);
+
+/* ---- constants of an element type (term_typed.c) -------------------------------- */
+
+/* T(n), which is a number of `t`: what `cast` makes of it. */
+Term term_of_typed(Loc loc, DType t, Constant n);
+/* `a` op `b` of constants, one of a type, which the other one gets. */
+bool typed_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b);
+bool typed_negate(Parser *p, Loc loc, Term *a);
+
+/* ---- ops ------------------------------------------------------------------------ */
 
 /* Returns true of ops whose operands are register tensors of one shape, element by element. */
 bool op_is_elementwise(OpCode code);

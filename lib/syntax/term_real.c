@@ -53,18 +53,19 @@ bool real_combine(Parser *p, OpCode code, Loc loc, const Term *terms, unsigned c
     Constant n;
     for (unsigned i = 0; i < count; i++) {
         real.operands[i] = terms[i];
-        if (term_constant(&terms[i], &n))
+        if (term_constant(&terms[i], &n) && !terms[i].dtype)
             continue;
-        if (terms[i].kind != TERM_REAL)
+        if (terms[i].kind == TERM_INTEGER)
             return diag_error(p->diag, loc, "%s of %s and a scalar of floats: convert it, as in "
                               "f32(..)", op_info[code].name, term_text(p, &terms[i]));
-        if (real.dtype && real.dtype != terms[i].real->dtype)
+        DType t = terms[i].kind == TERM_REAL ? terms[i].real->dtype : terms[i].dtype;
+        if (real.dtype && real.dtype != t)
             return diag_error(p->diag, loc, "%s of %s and %s: cast one, as in %s(..)",
-                              op_info[code].name, dtype_name(real.dtype),
-                              dtype_name(terms[i].real->dtype), dtype_name(real.dtype));
-        real.dtype = terms[i].real->dtype;
+                              op_info[code].name, dtype_name(real.dtype), dtype_name(t),
+                              dtype_name(real.dtype));
+        real.dtype = t;
     }
-    if (!real.dtype)
+    if (!dtype_is_float(real.dtype))
         return diag_error(p->diag, loc, "%s needs a tensor, got %s", op_info[code].name,
                           term_text(p, &terms[0]));
     if (code == OP_compare || code == OP_select)

@@ -77,10 +77,7 @@ static uint64_t integer_limit(DType t, bool negative)
 
 static bool integer_fits(DType t, Constant n)
 {
-    if (n.is_real && !isfinite(n.real))
-        return false;
-    Constant whole = n.is_real ? constant_of_real(rint(n.real)) : n;
-    return !whole.is_real && whole.magnitude <= integer_limit(t, whole.negative);
+    return !n.is_real && n.magnitude <= integer_limit(t, n.negative);
 }
 
 /* Returns true when the magnitude rounds to a finite number of a type without infinity, which
@@ -169,4 +166,22 @@ void constant_print(Text *out, Constant n, bool is_float)
         print_real(out, n.negative ? -(double)n.magnitude : (double)n.magnitude, true);
     else
         text_printf(out, "%s%llu", n.negative ? "-" : "", (unsigned long long)n.magnitude);
+}
+
+const char *constant_misfit(Arena *arena, DType t, Constant n)
+{
+    Text text;
+    text_init(&text, arena);
+    bool is_finite = !n.is_real || isfinite(n.real);
+    if (!is_finite)
+        text_printf(&text, "%s has no code for ", dtype_name(t));
+    constant_print(&text, n, false);
+    if (is_finite && n.is_real && dtype_is_integer(t) && fabs(n.real) < two_to_64) {
+        text_printf(&text, " is no integer, which %s holds: cast what stands beside it, as in "
+                    "f32(..)", dtype_name(t));
+    } else if (is_finite) {
+        text_printf(&text, " does not fit %s, whose numbers are ", dtype_name(t));
+        constant_print_range(&text, t);
+    }
+    return text_string(&text);
 }

@@ -31,9 +31,12 @@ Constant constant_decode(DType t, uint64_t code);
 /* The code that a cast of the number to `t` gives, rounded once. */
 uint64_t constant_encode(DType t, Constant n);
 
-/* Returns true when `t` has a number that `n` rounds to: an integer type within its range, a
- * float type without overflow. Infinity and NaN fit types that have them; bool has 0 and 1. */
+/* Returns true when a tensor of `t` may be filled with `n`: an integer type has the number itself,
+ * a float type one that it rounds to without overflow. Infinity and NaN fit types that have them;
+ * bool has 0 and 1. */
 bool constant_fits(DType t, Constant n);
+/* "300 does not fit i8, whose numbers are -128 to 127": why it does not. */
+const char *constant_misfit(Arena *arena, DType t, Constant n);
 /* Adds the numbers that fit `t`, "-8 to 7", for messages. */
 void constant_print_range(Text *out, DType t);
 
