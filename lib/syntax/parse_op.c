@@ -154,25 +154,36 @@ static bool at_operand(Parser *p)
     return !v || !v->type || v->type->kind != TYPE_SCALAR;
 }
 
-/* A scalar expression, or an argument of floats, which stands alone. */
+/* The scalar expression that `t` is, or an argument of floats, which stands alone. */
+static const Expr *any_scalar(Parser *p, const Term *t)
+{
+    Value *v = t->kind == TERM_REAL ? real_argument(t->real) : NULL;
+    return v ? expr_value(&p->m->exprs, v) : term_scalar(p, t);
+}
+
 static const Expr *parse_any_scalar(Parser *p)
 {
     Term t;
-    if (!parse_term(p, PRECEDENCE_ANY, &t))
-        return NULL;
-    Value *v = t.kind == TERM_REAL ? real_argument(t.real) : NULL;
-    return v ? expr_value(&p->m->exprs, v) : term_scalar(p, &t);
+    return parse_term(p, PRECEDENCE_ANY, &t) ? any_scalar(p, &t) : NULL;
 }
 
-/* "label", and the printed expression, or an operand that follows. */
+/* "label", and what is printed: a scalar or a tensor that an expression gives, or an operand that
+ * follows. */
 static bool parse_label(Parser *p, Statement *s)
 {
+    Term t;
     if (!parse_text(p, s, ATTR_LABEL, "a label in quotes") ||
         !parser_expect(p, ",", "after the label"))
         return false;
     if (at_operand(p))
         return true;
-    const Expr *value = parse_any_scalar(p);
+    if (!parse_term(p, PRECEDENCE_ANY, &t))
+        return false;
+    if (t.kind == TERM_VALUE) {
+        s->terms[s->operand_count++] = t;
+        return true;
+    }
+    const Expr *value = any_scalar(p, &t);
     if (value)
         statement_add_expr(s, ATTR_VALUE, value);
     return value;

@@ -225,9 +225,11 @@ bool op_is_elementwise(OpCode code)
 bool op_is_callable(OpCode code)
 {
     const OpInfo *info = &op_info[code];
-    if (info->effect != EFFECT_PURE || info->operand_count < 1)
+    bool any = info->operand_count == OPERANDS_ANY && info->operand_least;
+    int count = any ? 1 : info->operand_count;      /* of kinds */
+    if (info->effect != EFFECT_PURE || count < 1)
         return false;
-    for (int i = 0; i < info->operand_count; i++)
+    for (int i = 0; i < count; i++)
         if (info->operands[i] != OPERAND_REG && info->operands[i] != OPERAND_TENSOR)
             return false;
     return true;
