@@ -122,6 +122,18 @@ static void lex_text(Lexer *lx, Token *t)
     }
 }
 
+/* What is wrong with a character; of operators of other languages, the word for it. */
+static const char *character_problem(char c)
+{
+    switch (c) {
+    case '%': return "a % without a name: the remainder is `mod`";
+    case '&': return "a character that begins nothing: the operator is `and`";
+    case '|': return "a character that begins nothing: the operator is `or`";
+    case '!': return "a character that begins nothing: the operator is `not`";
+    default: return "a character that begins nothing";
+    }
+}
+
 static void lex_punct(Lexer *lx, Token *t)
 {
     static const char *const two[] = {"<=", ">=", "==", "!=", "..", "<<", ">>", "->"};
@@ -132,7 +144,7 @@ static void lex_punct(Lexer *lx, Token *t)
         }
     if (*lx->at == '\0' || !strchr("()[]{}<>=,:@.+-*/?", *lx->at)) {
         t->kind = TOKEN_BAD;
-        t->problem = *lx->at == '%' ? "a % without a name" : "a character that begins nothing";
+        t->problem = character_problem(*lx->at);
     }
     lx->at++;
 }

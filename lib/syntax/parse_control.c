@@ -116,10 +116,10 @@ static bool define_index(Parser *p, const Statement *s, Region *body)
 
 static bool define_carried(Parser *p, const Statement *s, Region *body)
 {
+    bool ok = true;
     for (unsigned i = 0; i < s->operand_count; i++)
-        if (!define_region_argument(p, body, &s->carried[i], s->operands[i]->type, REBIND_OUTER))
-            return false;
-    return true;
+        ok &= define_region_argument(p, body, &s->carried[i], s->operands[i]->type, REBIND_OUTER);
+    return ok;
 }
 
 /* ---- errors ---------------------------------------------------------------------------
@@ -207,10 +207,18 @@ bool parse_for(Parser *p, Statement *s)
     Region *body = build_region(p->program, op);
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
-    bool ok = define_index(p, s, body) && define_carried(p, s, body);
+    bool ok = define_index(p, s, body);
+    ok = define_carried(p, s, body) && ok;
     ok = parse_region_body(p, body) && ok;
     scope_reset(p, mark);
     return end_control(p, s, op, ok);
+}
+
+/* Reports a `=` after a condition that is meant to compare. */
+static bool check_no_binding(Parser *p)
+{
+    return !parser_at(p, "=") || diag_error(p->diag, p->token.loc, "`=` binds a name: a condition "
+                                            "compares by `==`");
 }
 
 /* Reads COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which
@@ -239,7 +247,8 @@ static bool parse_while_condition(Parser *p, Op *op, Bookmark cond, const char *
     p->no_ops = "in the condition of a while, which is computed again and again";
     const Expr *e = parse_expr(p, PRECEDENCE_ANY);
     p->no_ops = NULL;
-    bool ok = e && (p->token.start == cond_end ||
+    bool ok = e && check_no_binding(p) &&
+              (p->token.start == cond_end ||
                     parser_expected(p, "`iter` or a region after the condition"));
     if (ok)
         op_set_attr(p->m, op, (Attr){.kind = ATTR_COND, .expr = e});
@@ -260,8 +269,8 @@ bool parse_while(Parser *p, Statement *s)
     Region *body = build_region(p->program, op);
     build_op_region(p->m, op, body);
     uint32_t mark = scope_mark(p);
-    bool ok = define_carried(p, s, body) &&
-              parse_while_condition(p, op, cond, cond_end);
+    bool ok = define_carried(p, s, body);
+    ok = parse_while_condition(p, op, cond, cond_end) && ok;
     ok = parse_region_body(p, body) && ok;
     scope_reset(p, mark);
     return end_control(p, s, op, ok);
@@ -280,8 +289,14 @@ static bool parse_branch(Parser *p, Op *op)
 /* Reads `else` and its branch, or makes an empty one. */
 static bool parse_else(Parser *p, const Statement *s, Op *op)
 {
+    if (parser_at(p, "elif"))
+        return diag_error(p->diag, p->token.loc, "there is no `elif`: an `if` nests, as in "
+                          "`else { if .. }`");
     if (parser_accept(p, "else"))
-        return parse_branch(p, op);
+        return parser_at(p, "if")
+                   ? diag_error(p->diag, p->token.loc, "`else` takes a region: an `if` nests, as "
+                                "in `else { if .. }`")
+                   : parse_branch(p, op);
     Region *r = build_region(p->program, op);
     build_op_region(p->m, op, r);
     op_insert(r, build_op(p->m, OP_yield, s->loc, NULL, 0, NULL, 0), NULL);
@@ -301,7 +316,7 @@ bool parse_if(Parser *p, Statement *s)
 {
     parser_advance(p);
     const Expr *cond = parse_expr(p, PRECEDENCE_ANY);
-    if (!cond || !parse_drain(p, s) ||
+    if (!cond || !check_no_binding(p) || !parse_drain(p, s) ||
         (parser_accept(p, ":") && !parse_result_types(p, s, OP_if)))
         return false;
     statement_add_expr(s, ATTR_COND, cond);

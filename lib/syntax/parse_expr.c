@@ -122,7 +122,11 @@ static bool parse_cast_call(Parser *p, Term *out)
     Loc loc = p->token.loc;
     Term terms[CALL_TERMS];
     unsigned count;
+    bool bare = parser_at_bare_type(p);
     DType t = parse_dtype(p);
+    if (t && bare)
+        return diag_error(p->diag, loc, "%s is a type: an expression has a cast, %s(..)",
+                          dtype_name(t), dtype_name(t));
     if (!t || !parse_terms(p, terms, CALL_TERMS, &count))
         return false;
     if (count != 1)

@@ -19,6 +19,7 @@ typedef struct Parameter {
     BindingKind kind;           /* INTEGER stands for NUMBER, too */
     bool has_default;
     Bookmark value;             /* of the default */
+    const char *from;           /* the argument that it follows from in the call, or NULL */
 } Parameter;
 
 /* A parameter in parentheses; its type may be missing. */
@@ -38,6 +39,7 @@ struct Function {
     bool has_results;
     Bookmark results;           /* types after -> */
     Bookmark body;
+    bool broken;                /* an error was reported: calls are silent */
     bool active;                /* being read for a call */
     uint32_t frame;             /* of the first call; 0: none yet */
 };
@@ -55,7 +57,7 @@ static void skip_part(Parser *p, const char *close)
     unsigned depth = 0;
     while (p->token.kind != TOKEN_END && !p->token.begins_line) {
         if (!depth && (parser_at(p, ",") || parser_at(p, close) || parser_at(p, "=") ||
-                       parser_at(p, "{")))
+                       parser_at(p, "{") || p->token.kind == TOKEN_VALUE))
             return;
         depth += parser_at(p, "(") || parser_at(p, "[") || parser_at(p, "<");
         depth -= depth && (parser_at(p, ")") || parser_at(p, "]") || parser_at(p, ">"));
@@ -176,10 +178,9 @@ bool parse_function(Parser *p)
     f->name = s->name;
     f->loc = loc;
     parser_advance(p);
-    if (!parse_signature(p, f))
-        return false;
+    f->broken = !parse_signature(p, f);
     s->function = f;
-    return true;
+    return !f->broken;
 }
 
 /* ---- constants of a call ------------------------------------------------------ */
@@ -190,6 +191,7 @@ typedef struct Call {
     Loc loc;
     Term terms[LIMIT_NAMES];        /* of the arguments */
     unsigned count;
+    const char *part;               /* "%x", the argument whose type is read */
     Symbol given[LIMIT_NAMES];      /* of parameters, in angle brackets; NONE: left out */
     Symbol before[LIMIT_NAMES];     /* the parameters' symbols, to be restored */
 } Call;
@@ -219,6 +221,9 @@ static bool parse_parameter_value(Parser *p, const Parameter *q, Symbol *s)
         s->binding = s->layout ? BINDING_LAYOUT : BINDING_NONE;
         return s->layout;
     }
+    if (parser_at_bare_type(p))
+        return diag_error(p->diag, p->token.loc, "parameter %s is a constant, got the type %.*s",
+                          q->symbol->name, (int)p->token.len, p->token.start);
     if (!parse_term(p, PRECEDENCE_SUM, &t))
         return false;
     t = term_as_scalar(p, &t);
@@ -258,6 +263,13 @@ static void bind_parameter(Parser *p, const Parameter *q, const Symbol *value)
     s->binding_scope = p->scope_id;
 }
 
+/* Binds the parameter to what it meets in the type of an argument. */
+static void bind_open(Parser *p, const Call *c, const Parameter *q, const Symbol *value)
+{
+    c->f->parameters[q - c->f->parameters].from = c->part;
+    bind_parameter(p, q, value);
+}
+
 /* The parameter that the token names, which has no value yet, or NULL. */
 static const Parameter *find_open_parameter(Parser *p, const Call *c, BindingKind kind)
 {
@@ -279,7 +291,7 @@ static bool match_dtype(Parser *p, const Call *c, DType t, bool *fits)
         return true;
     const Parameter *q = find_open_parameter(p, c, BINDING_TYPE);
     if (q) {
-        bind_parameter(p, q, &(Symbol){.binding = BINDING_TYPE, .dtype = t});
+        bind_open(p, c, q, &(Symbol){.binding = BINDING_TYPE, .dtype = t});
         parser_advance(p);
         return true;
     }
@@ -298,8 +310,8 @@ static bool match_extent(Parser *p, const Call *c, const Expr *extent, bool *fit
             *fits = false;
         } else {
             Constant n = constant_of_integer(extent->constant);
-            bind_parameter(p, q, &(Symbol){.binding = BINDING_INTEGER,
-                                           .integer = extent->constant, .number = n});
+            bind_open(p, c, q, &(Symbol){.binding = BINDING_INTEGER,
+                                         .integer = extent->constant, .number = n});
         }
         parser_advance(p);
         return true;
@@ -331,8 +343,8 @@ static bool match_layout(Parser *p, const Call *c, const Type *t, bool *fits)
         return true;
     const Parameter *q = find_open_parameter(p, c, BINDING_LAYOUT);
     if (q) {
-        bind_parameter(p, q, &(Symbol){.binding = t->layout ? BINDING_LAYOUT : BINDING_NONE,
-                                       .layout = t->layout});
+        bind_open(p, c, q, &(Symbol){.binding = t->layout ? BINDING_LAYOUT : BINDING_NONE,
+                                     .layout = t->layout});
         *fits &= t->layout != NULL;
         parser_advance(p);
         return true;
@@ -381,10 +393,41 @@ static bool match_type(Parser *p, const Call *c, const Type *t, bool *fits)
     return match_layout(p, c, t, fits);
 }
 
+/* Adds what a parameter of the function is, which the token names: ", N is 64, from %a". */
+static void add_parameter(Parser *p, const Call *c, const Token *token, Text *text)
+{
+    const Symbol *s = token->kind == TOKEN_NAME ? parser_symbol(p, token) : NULL;
+    const Parameter *q = NULL;
+    for (unsigned i = 0; s && i < c->f->parameter_count; i++)
+        q = c->f->parameters[i].symbol == s ? &c->f->parameters[i] : q;
+    bool foreign = !q || (q->from && q->from == c->part);
+    if (foreign || (s->binding != BINDING_INTEGER && s->binding != BINDING_TYPE))
+        return;
+    text_add(text, text->len ? ", " : ": ");
+    if (s->binding == BINDING_TYPE)
+        text_printf(text, "%s is %s", s->name, dtype_name(s->dtype));
+    else
+        text_printf(text, "%s is %lld", s->name, (long long)s->integer);
+    if (q->from)
+        text_printf(text, ", from %s", q->from);
+}
+
+/* What the parameters are that stand in the pattern from `first` up to the token. */
+static const char *parameters_text(Parser *p, const Call *c, Bookmark first)
+{
+    Text text;
+    text_init(&text, &p->m->arena);
+    for (; first.token.start < p->token.start && first.token.kind != TOKEN_END;
+         first.token = lexer_next(&first.lexer))
+        add_parameter(p, c, &first.token, &text);
+    return text_string(&text);
+}
+
 /* Checks `t` against the pattern at `place`; `part` names what has the type. */
 static bool check_type(Parser *p, const Call *c, Loc loc, const Type *t, const char *part)
 {
     bool fits;
+    Bookmark begin = parser_bookmark(p);
     Token first = p->token;
     if (!match_type(p, c, t, &fits))
         return false;
@@ -393,8 +436,8 @@ static bool check_type(Parser *p, const Call *c, Loc loc, const Type *t, const c
     int len = (int)(p->token.start - first.start);
     while (len > 0 && strchr(" \t\r\n", first.start[len - 1]))
         len--;
-    diag_error(p->diag, loc, "%s of @%s is %.*s, got %s", part, c->f->name, len, first.start,
-               type_text(p->m, t));
+    diag_error(p->diag, loc, "%s of @%s is %.*s, got %s%s", part, c->f->name, len, first.start,
+               type_text(p->m, t), parameters_text(p, c, begin));
     return function_note(p, c->f);
 }
 
@@ -407,6 +450,7 @@ static bool bind_argument(Parser *p, Call *c, unsigned i)
     Value *v = term_value(p, &c->terms[i], NULL);
     if (!v)
         return false;
+    c->part = part;
     if (a->has_type) {
         parser_go_to(p, a->type);
         if (!check_type(p, c, c->terms[i].loc, v->type, part))
@@ -511,6 +555,7 @@ static void open_parameters(Call *c)
     for (unsigned i = 0; i < c->f->parameter_count; i++) {
         c->before[i] = *c->f->parameters[i].symbol;
         c->f->parameters[i].symbol->binding = BINDING_NONE;
+        c->f->parameters[i].from = NULL;
     }
 }
 
@@ -567,7 +612,7 @@ bool parse_call(Parser *p, Sink *results)
     if (!c->f)
         return diag_error(p->diag, p->token.loc, "@%.*s is not a function that is defined above",
                           (int)p->token.len, p->token.start);
-    if (!term_can_build(p, c->loc))
+    if (c->f->broken || !term_can_build(p, c->loc))
         return false;
     parser_advance(p);
     return parse_given(p, c) && parse_terms(p, c->terms, LIMIT_NAMES, &c->count) &&

@@ -2,6 +2,7 @@
  * types. */
 #include "ir/part.h"
 #include "ir/verify.h"
+#include "support/nearest.h"
 #include "syntax/statement.h"
 #include "syntax/term.h"
 
@@ -337,8 +338,8 @@ static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *clo
 {
     uint64_t allowed = op_info[code].attrs;
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
-    bool typed = close || (op_info[code].rule == RULE_NONE &&
-                           op_info[code].operand_count != OPERANDS_ANY);
+    bool fixed = op_info[code].operand_count != OPERANDS_ANY || code == OP_yield;
+    bool typed = close || (op_info[code].rule == RULE_NONE && fixed);
     if (close ? parser_at(p, close) : p->token.begins_line || !at_term(p))
         return true;
     do {
@@ -450,6 +451,28 @@ static AttrKind find_named_attr(const Token *t, uint64_t allowed)
     return ATTR_COUNT;
 }
 
+static const char *nearest_text(Parser *p, const Nearest *n)
+{
+    return n->found ? arena_printf(&p->m->arena, ", did you mean `%s`?", n->found) : "";
+}
+
+const char *nearest_op_text(Parser *p, const Token *t)
+{
+    Nearest n = {.name = t->start, .len = t->len};
+    for (OpCode code = 0; code < OP_COUNT; code++)
+        nearest_try(&n, op_info[code].name);
+    return nearest_text(p, &n);
+}
+
+static const char *nearest_attr_text(Parser *p, const Token *t, uint64_t allowed)
+{
+    Nearest n = {.name = t->start, .len = t->len};
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
+        if (attr_in_dictionary(kind) && allowed & op_attr_bit(kind))
+            nearest_try(&n, attr_info[kind].spelling);
+    return nearest_text(p, &n);
+}
+
 /* A word of the attribute's list: name.name. ... The verifier reports another one. */
 static bool parse_word(Parser *p, Attr *attr)
 {
@@ -511,8 +534,9 @@ static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
     while (!parser_at(p, "}")) {
         AttrKind kind = find_named_attr(&p->token, op_info[code].attrs);
         if (kind == ATTR_COUNT)
-            return diag_error(p->diag, p->token.loc, "%s has no attribute %s",
-                              op_info[code].name, token_text(p, &p->token));
+            return diag_error(p->diag, p->token.loc, "%s has no attribute %s%s",
+                              op_info[code].name, token_text(p, &p->token),
+                              nearest_attr_text(p, &p->token, op_info[code].attrs));
         for (unsigned i = 0; i < s->attr_count; i++)
             if (s->attrs[i].kind == kind)
                 return diag_error(p->diag, p->token.loc, "attribute %s is given twice",
@@ -710,6 +734,38 @@ static bool parse_op_tail(Parser *p, Statement *s, OpCode code)
     return parse_result_types(p, s, code);
 }
 
+/* Returns true of an op whose type does not follow from its operands. */
+static bool needs_type(const Statement *s, OpCode code)
+{
+    TypeRule rule = op_info[code].rule;
+    return rule == RULE_GIVEN || rule == RULE_ELEMENT || rule == RULE_SLICE ||
+           rule == RULE_RESHAPE || (rule == RULE_PENDING && s->operand_count < 3);
+}
+
+/* Checks that no token stands in the way of the type that an op still needs, nor on its line after
+ * one that stands alone. */
+static bool check_op_end(Parser *p, const Statement *s, OpCode code)
+{
+    bool ends = p->token.begins_line || p->token.kind == TOKEN_END || parser_at(p, "}") ||
+                parser_at_infix(p);
+    bool given = needs_type(s, code);
+    bool lacks = op_info[code].operand_count > (int)s->operand_count;   /* the verifier says so */
+    if (s->type_count || ends || lacks ||
+        (s->nested && (!given || parser_at(p, ")") || parser_at(p, ",") || parser_at(p, "]"))))
+        return true;
+    if (find_named_attr(&p->token, op_info[code].attrs) != ATTR_COUNT)
+        return diag_error(p->diag, p->token.loc, "%s is an attribute: attributes stand in braces, "
+                          "{%.*s = ..}", token_text(p, &p->token), (int)p->token.len,
+                          p->token.start);
+    if (parser_at(p, "{") && s->attr_count)
+        return diag_error(p->diag, p->token.loc, "the attributes of an op stand in one pair of "
+                          "braces, before its type");
+    if (!given)
+        return parser_expected(p, "the end of the line");
+    return parser_expected(p, arena_printf(&p->m->arena, "`:` and the type of the result of %s",
+                                           op_info[code].name));
+}
+
 /* A permute of a matrix without dims transposes it. */
 static void add_default_dims(Parser *p, Statement *s, OpCode code)
 {
@@ -728,7 +784,8 @@ static Op *parse_op_text(Parser *p, Statement *s, OpCode code)
 {
     parser_advance(p);
     if (!parse_op_head(p, s, code) || !parse_op_operands(p, s, code) || s->broken ||
-        !resolve_operands(p, s, code) || !add_place(p, s) || !parse_op_tail(p, s, code))
+        !resolve_operands(p, s, code) || !add_place(p, s) || !parse_op_tail(p, s, code) ||
+        !check_op_end(p, s, code))
         return NULL;
     add_default_dims(p, s, code);
     Op *op = build_op(p->m, code, s->loc, s->operands, s->operand_count, s->attrs, s->attr_count);
@@ -755,8 +812,8 @@ static OpCode find_leaf_op(Parser *p)
 {
     OpCode code = op_find(p->token.start, p->token.len);
     if (code == OP_COUNT)
-        diag_error(p->diag, p->token.loc, "%s is not an integer parameter, an op or a type",
-                   token_text(p, &p->token));
+        diag_error(p->diag, p->token.loc, "%s is not an integer parameter, an op or a type%s",
+                   token_text(p, &p->token), nearest_op_text(p, &p->token));
     else if (op_info[code].effect == EFFECT_CONTROL || op_info[code].result == RESULT_NONE ||
              op_info[code].result == RESULT_INDICES || op_info[code].result == RESULT_EACH)
         diag_error(p->diag, p->token.loc, "%s cannot stand in an expression",

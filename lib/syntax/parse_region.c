@@ -61,7 +61,8 @@ static bool report_unknown_op(Parser *p)
     if (parser_at(p, "continue"))
         return diag_error(p->diag, loc, "a loop has no `continue`: put the statements that it "
                           "would pass over into `if`, which may give values to `yield`");
-    return diag_error(p->diag, loc, "unknown op %s", token_text(p, &p->token));
+    return diag_error(p->diag, loc, "unknown op %s%s", token_text(p, &p->token),
+                      nearest_op_text(p, &p->token));
 }
 
 static bool parse_named_op(Parser *p, Statement *s)

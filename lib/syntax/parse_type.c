@@ -21,6 +21,15 @@ DType parse_dtype(Parser *p)
     return t;
 }
 
+bool parser_at_bare_type(Parser *p)
+{
+    const Token *t = &p->token;
+    bool type = t->kind == TOKEN_NAME &&
+                (dtype_find(t->start, t->len) ||
+                 symbol_binding(p, parser_symbol(p, t)) == BINDING_TYPE);
+    return type && !parser_at_call(p);
+}
+
 static const Type *parse_ptr(Parser *p)
 {
     parser_advance(p);
@@ -174,6 +183,8 @@ static const Type *parse_tail(Parser *p, Loc loc, TypeKind kind, DType dtype,
 
 static bool parse_extents(Parser *p, Loc loc, const Expr **extents, unsigned *rank)
 {
+    if (!parser_at(p, "[") && (p->token.begins_line || p->token.kind == TOKEN_END))
+        return diag_error(p->diag, loc, "a tensor's type has extents, as in f32[16, 8]");
     return parse_expr_list(p, "[", "]", extents, rank) &&
            (*rank || diag_error(p->diag, loc, "a tensor of rank 0"));
 }

@@ -182,8 +182,8 @@ static bool report_rebinding(Parser *p, const Token *name, const Symbol *s, Rebi
 bool parser_define(Parser *p, const Token *name, Value *v, const Region *region, Rebinding how)
 {
     Symbol *s = parser_symbol(p, name);
-    if (symbol_value(p, s) && !can_rebind(s, region, how))
-        return report_rebinding(p, name, s, how);
+    bool ok = !symbol_value(p, s) || can_rebind(s, region, how) ||
+              report_rebinding(p, name, s, how);
     int64_t most = diag_limit(p->diag, LIMIT_ID_VALUES);
     if (p->m->value_count > most) {
         if (!p->values_reported)
@@ -196,7 +196,7 @@ bool parser_define(Parser *p, const Token *name, Value *v, const Region *region,
     s->value = v;
     s->region = region;
     s->scope = p->scope_id;
-    return true;
+    return ok;
 }
 
 Value *parse_value_use(Parser *p)
@@ -317,10 +317,23 @@ static bool define_number(Parser *p, Symbol *s, const char *text)
     return true;
 }
 
+/* Reports a type where a number is expected, and binds it for the text that follows. */
+static bool take_type(Parser *p, Symbol *s)
+{
+    diag_error(p->diag, p->token.loc, "%s is a type: a parameter of types is `%s: type = %.*s`",
+               token_text(p, &p->token), s->name, (int)p->token.len, p->token.start);
+    find_define(p, s);
+    s->dtype = parse_dtype(p);
+    s->binding = BINDING_TYPE;
+    return false;
+}
+
 /* NAME = 128 or NAME = 0.5: the kind of the default is the parameter's. */
 static bool parse_number_param(Parser *p, Symbol *s)
 {
     Term t;
+    if (parser_at_bare_type(p))
+        return take_type(p, s);
     if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
     t = term_as_scalar(p, &t);

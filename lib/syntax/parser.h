@@ -147,7 +147,8 @@ typedef enum Rebinding {
     REBIND_OUTER        /* carried values: what is outside of the loop */
 } Rebinding;
 
-/* Makes %name visible in `region` (NULL: an argument of a program). */
+/* Makes %name visible in `region` (NULL: an argument of a program), after an error, too, so that
+ * what follows is read with the value that is meant. */
 bool parser_define(Parser *p, const Token *name, Value *v, const Region *region, Rebinding how);
 /* The visible value of a TOKEN_VALUE, which is taken; NULL after an error. A
  * value whose definition was broken has type NULL: its users stay silent. */
@@ -192,6 +193,8 @@ bool parse_constant_list(Parser *p, const char *open, const char *close, const c
 
 /* A type's name or a type parameter; DTYPE_none after an error. */
 DType parse_dtype(Parser *p);
+/* Returns true at one that no operand in parentheses follows: no cast. */
+bool parser_at_bare_type(Parser *p);
 /* A type where `kind` is implied: after `:` of an op, or of an argument
  * (TYPE_SCALAR: scalar or pointer). */
 const Type *parse_type(Parser *p, TypeKind kind);

@@ -36,6 +36,8 @@ static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e
 
 /* The functions below return false after an error. */
 
+/* ", did you mean `load_global`?" where an op's name is like the token, else "" (parse_op.c). */
+const char *nearest_op_text(Parser *p, const Token *t);
 /* Reads %a, %b = (parse_op.c). */
 bool parse_result_names(Parser *p, Statement *s);
 /* Keeps names of a broken statement, which are not visible yet, from giving errors where used. */

@@ -51,7 +51,7 @@ def check_diagnostics(c):
     text = c.texts[URI]
     messages = [(covered(text, d["range"]), d["message"]) for d in found if d["severity"] == 1]
     assert ("%som", "%som is not defined") in messages, messages
-    assert ("store_globel", "unknown op `store_globel`") in messages, messages
+    assert ("store_globel", "unknown op `store_globel`, did you mean `store_global`?") in messages, messages
     place = [d["range"] for d in found if "unknown op" in d["message"]][0]
     actions = c.request("textDocument/codeAction", textDocument={"uri": URI}, range=place, context={"diagnostics": []})
     fixed = apply(text, actions[0]["edit"]["changes"][URI])
