@@ -40,7 +40,7 @@ static bool count_operations(Codegen *cg, const Op *op)
 typedef bool PlainEmitter(Codegen *cg, const Op *op);
 typedef bool PlannedEmitter(Codegen *cg, const Op *op, const Plan *plan);
 
-static bool emit_op(Codegen *cg, const Op *op)
+static bool emit_by_row(Codegen *cg, const Op *op)
 {
     static PlainEmitter *const plain[OP_COUNT] = {
 #define PLAIN(id) [OP_##id] = emit_##id,
@@ -55,6 +55,15 @@ static bool emit_op(Codegen *cg, const Op *op)
     Plan plan;
     return select_plan(cg->module, op, cg->target->sm, &plan) &&
            planned[op->code](cg, op, &plan);
+}
+
+static bool emit_op(Codegen *cg, const Op *op)
+{
+    const Op *outer = cg->op;
+    cg->op = op;
+    bool ok = emit_by_row(cg, op);
+    cg->op = outer;
+    return ok;
 }
 
 bool emit_region(Codegen *cg, const Region *r)

@@ -109,6 +109,7 @@ struct Codegen {
     ProductFunction *products;  /* functions of wgmma that are in use (product.h) */
 
     Program *program;           /* being lowered */
+    const Op *op;               /* of it, or NULL */
     LLVMValueRef function;
     LLVMValueRef shared;        /* the block's shared memory, or NULL */
     ThreadRange threads;        /* those that run what is being lowered */

@@ -67,13 +67,20 @@ static LLVMValueRef declare(Codegen *cg, IntrinsicId id)
     return f;
 }
 
+/* Reports a function that the target lacks, without the prefix of its name. */
+static void report_target(Codegen *cg, Loc at, const IntrinsicInfo *info)
+{
+    diag_error(cg->diag, at, "%s needs sm_%u or later for %s, the target is %s",
+               cg->op ? op_info[cg->op->code].name : "the program", info->sm,
+               info->name + strlen("tilus."), cg->target->name);
+}
+
 LLVMValueRef call_intrinsic(Codegen *cg, IntrinsicId id, Loc at, LLVMValueRef *args,
                             unsigned count)
 {
     const IntrinsicInfo *info = &intrinsic_info[id];
     if (cg->target->sm < info->sm) {
-        diag_error(cg->diag, at, "this needs %s, which %s lacks: it needs sm_%u or later",
-                   info->name, cg->target->name, info->sm);
+        report_target(cg, at, info);
         return NULL;
     }
     if (!cg->intrinsics[id])

@@ -18,6 +18,16 @@ static bool verify_carried_kinds(Module *m, const Op *op)
     return true;
 }
 
+/* Reports value `i` of a yield, by its number where there are several. */
+static bool report_yield(Module *m, const Op *op, const Op *yield, unsigned i)
+{
+    const char *number = op->result_count > 1 ? arena_printf(&m->scratch, " as value %u", i + 1)
+                                              : "";
+    return diag_error(m->diag, yield->loc, "yield of %s%s where %s carries %s",
+                      type_text(m, yield->operands[i]->type), number, op_info[op->code].name,
+                      type_text(m, op->results[i]->type));
+}
+
 /* Values that a region hands on have the types of the op's results. */
 static bool verify_yield_types(Module *m, const Op *op, const Region *r)
 {
@@ -30,9 +40,7 @@ static bool verify_yield_types(Module *m, const Op *op, const Region *r)
                           yield->operand_count, op_info[op->code].name, op->result_count);
     for (unsigned i = 0; i < op->result_count; i++)
         if (!verify_types_agree(m, yield->operands[i]->type, op->results[i]->type))
-            return diag_error(m->diag, yield->loc, "yield of %s where %s carries %s",
-                              type_text(m, yield->operands[i]->type), op_info[op->code].name,
-                              type_text(m, op->results[i]->type));
+            return report_yield(m, op, yield, i);
     return true;
 }
 

@@ -117,12 +117,15 @@ static bool try_divisor(const Search *s, Value *v, int64_t number, MissingFact *
     return true;
 }
 
+/* An argument that must be greater than that is none that a program means. */
+enum { PLAUSIBLE = 1 << 28 };
+
 static bool try_range(const Search *s, Value *v, int64_t min, int64_t max, MissingFact *found)
 {
     Facts facts = v->facts;
     facts.min = min > facts.min ? min : facts.min;
     facts.max = max < facts.max ? max : facts.max;
-    if (facts.min > facts.max || !is_proved_with(s, v, facts))
+    if (facts.min > facts.max || facts.min > PLAUSIBLE || !is_proved_with(s, v, facts))
         return false;
     *found = (MissingFact){v, facts, true};
     return true;

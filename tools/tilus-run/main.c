@@ -104,6 +104,8 @@ static bool sort_compares(Options *o)
     return true;
 }
 
+enum { HOST_THREADS_MOST = 1024 };
+
 /* Checks options that contradict others. */
 static int check_options(Options *o)
 {
@@ -126,6 +128,8 @@ static int check_options(Options *o)
         wrong = "--compare=interp would compare the interpreter with itself";
     else if (o->ptx && (o->save_ptx || o->cpu || o->reference == REFERENCE_CPU))
         wrong = "--ptx leaves nothing to compile for --save-ptx, --mcpu or --compare=cpu";
+    else if (o->host_threads < 1 || o->host_threads > HOST_THREADS_MOST)
+        wrong = "--host-threads takes 1 .. 1024 threads";
     else if (o->opt_level > 3 && o->opt_level != OPT_BY_ENGINE)
         wrong = "-O takes a level of 0 .. 3";
     if (o->ptx || o->require_gpu || o->bench)
@@ -221,7 +225,7 @@ static void run_free(Run *run)
 
 int main(int argc, char **argv)
 {
-    Run run = {.argc = argc, .argv = argv, .options = {.opt_level = OPT_BY_ENGINE}};
+    Run run = {.argc = argc, .argv = argv, .options = {.opt_level = OPT_BY_ENGINE, .host_threads = 1}};
     int status;
     if (read_options(&run.options, argc, argv, &status))
         status = run_steps(&run);
