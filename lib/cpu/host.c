@@ -180,12 +180,6 @@ static void replace_fma(Codegen *cg, const char *name, Helper *helper)
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Where compiled code says what it is doing. */
-static Place *place_of_thread(void)
-{
-    return &this_thread()->place;
-}
-
 static bool may_fault(LLVMValueRef instruction)
 {
     LLVMOpcode code = LLVMGetInstructionOpcode(instruction);
@@ -221,7 +215,7 @@ static void mark_places(Codegen *cg, LLVMValueRef f)
     LLVMBasicBlockRef first = LLVMGetEntryBasicBlock(f);
     LLVMTypeRef type = LLVMFunctionType(cg->any_ptr, NULL, 0, 0);
     LLVMPositionBuilderBefore(cg->builder, LLVMGetFirstInstruction(first));
-    LLVMValueRef callee = host_pointer(cg, (uintptr_t)place_of_thread);
+    LLVMValueRef callee = host_pointer(cg, (uintptr_t)thread_begins);
     LLVMValueRef slot = LLVMBuildCall2(cg->builder, type, callee, NULL, 0, "");
     for (LLVMBasicBlockRef b = first; b; b = LLVMGetNextBasicBlock(b))
         mark_block(cg, b, slot);

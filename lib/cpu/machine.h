@@ -227,6 +227,9 @@ bool worker_open(Worker *w, Machine *machine);
 void worker_close(Worker *w);
 /* Runs the blocks of cluster number `cluster`; false after a fault. */
 bool worker_run_cluster(Worker *w, int64_t cluster);
+/* Returns where compiled code is to say what it is doing. A program calls it first, when it has all
+ * of its frame; a fault when the thread's stack has not enough left below that. */
+Place *thread_begins(void);
 /* The worker of the running cluster whose shared memory has the address; NULL: none. */
 Worker *worker_of(const void *at);
 /* Returns the worker of the block with this rank; a fault when there is none. */

@@ -4,7 +4,9 @@
 
 #include "support/integer.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,18 +40,24 @@ bool guarded_open(Guarded *r, const char *name, size_t size, size_t align, bool 
     size_t page = page_size(), guard = round_up_size(low ? GUARD_LOW : GUARD, page);
     size_t open = round_up_size(round_up_size(size, align), page);
     *r = (Guarded){.name = name, .size = size};
-    if (size > SIZE_MAX / 2)
+    if (size > SIZE_MAX / 2) {
+        r->error = ENOMEM;
         return false;
+    }
     void *base = reserve(open + 2 * guard, low);
-    if (!base)
+    if (!base) {
+        r->error = errno;
         return false;
+    }
     r->base = base;
     r->reserved = open + 2 * guard;
     r->first = r->base + guard;
     r->end = r->first + open;
     r->data = r->end - round_up_size(size, align);
-    if (open && mprotect(r->first, open, PROT_READ | PROT_WRITE) != 0)
+    if (open && mprotect(r->first, open, PROT_READ | PROT_WRITE) != 0) {
+        r->error = errno;
         return false;
+    }
     memset(r->first, PATTERN, (size_t)(r->data - r->first));
     memset(r->data + size, PATTERN, (size_t)(r->end - r->data) - size);
     return true;
@@ -74,11 +82,25 @@ int64_t guarded_overwritten(const Guarded *r)
     return INT64_MIN;
 }
 
-bool guarded_guard_steps(const Guarded *r, size_t step)
+/* Returns the number of lines of a file; 0 when it cannot be read. */
+static long count_lines(const char *path)
 {
-    size_t page = page_size();
-    for (size_t at = 0; at + step <= r->size; at += step)
-        if (mprotect(r->data + at, page, PROT_NONE) != 0)
-            return false;
-    return true;
+    FILE *in = fopen(path, "re");
+    long lines = 0;
+    for (int c; in && (c = getc(in)) != EOF;)
+        lines += c == '\n';
+    if (in)
+        fclose(in);
+    return lines;
+}
+
+long mappings_exhausted(void)
+{
+    enum { NEAR = 16 };         /* what somebody else may have given back since */
+    FILE *in = fopen("/proc/sys/vm/max_map_count", "re");
+    long most = 0;
+    bool known = in && fscanf(in, "%ld", &most) == 1;
+    if (in)
+        fclose(in);
+    return known && count_lines("/proc/self/maps") + NEAR > most ? most : 0;
 }

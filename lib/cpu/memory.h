@@ -18,16 +18,19 @@ typedef struct Guarded {
     unsigned char *base, *data;
     size_t reserved, size;
     unsigned char *first, *end; /* of the pages between the guards */
+    int error;                  /* errno of what failed when it was opened; 0: nothing did */
 } Guarded;
 
-/* Makes one, of zeros; `low`: below 4 GB, where the system can be asked for that.
- * False: there is no memory; guarded_close takes any. */
+/* Makes one, of zeros; `low`: below 4 GB, where the system can be asked for that. It takes three
+ * of the mappings that the system lets a process have.
+ * False: there is no memory, or no mapping, as `error` says; guarded_close takes any. */
 bool guarded_open(Guarded *r, const char *name, size_t size, size_t align, bool low);
 void guarded_close(Guarded *r);
 /* The offset from `data` of a byte of slack that was written, or INT64_MIN. */
 int64_t guarded_overwritten(const Guarded *r);
 
-/* Nobody may touch the page at the beginning of each `step` bytes of `r`. */
-bool guarded_guard_steps(const Guarded *r, size_t step);
+/* Returns the number of mappings that the system lets a process have, if this one has about as
+ * many; else 0. */
+long mappings_exhausted(void);
 
 #endif

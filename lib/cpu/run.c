@@ -63,7 +63,8 @@ static void close_station(Station *s)
     free(s->workers);
 }
 
-/* Frees what is of one launch. */
+/* Frees what is of one launch: address space and mappings, of which the system lets a process have
+ * some ten thousands, are not for kernels that do not run. */
 static void clear(CpuRun *run)
 {
     Machine *m = &run->machine;
@@ -200,9 +201,9 @@ static bool open_regions(CpuRun *run, const CpuLaunch *launch)
     return true;
 }
 
-static void copy_back(const CpuRun *run, const CpuLaunch *launch)
+static void copy_back(const CpuRun *run)
 {
-    for (size_t i = 0; i < launch->buffer_count; i++)
+    for (size_t i = 0; i + 1 < run->machine.region_count; i++)
         if (run->machine.regions[i].base)
             memcpy(run->places[i].span.data, run->machine.regions[i].data,
                    run->places[i].span.size);
@@ -318,10 +319,13 @@ static bool open_stations(CpuRun *run, const Program *p)
     return true;
 }
 
-/* This host thread is the first of them. One that cannot be started is done without. */
+/* This host thread is the first of them. One that cannot be started is done without. A grid of no
+ * blocks has none at all. */
 static void run_blocks(CpuRun *run)
 {
     tell_progress(&run->machine, 0);
+    if (run->station_count == 0)
+        return;
     for (unsigned i = 1; i < run->station_count; i++) {
         Station *s = &run->stations[i];
         s->started = thrd_create(&s->thread, work, s->workers) == thrd_success;
@@ -407,6 +411,38 @@ static tilus_status compile(CpuRun *run, const CpuLaunch *launch)
     return TILUS_OK;
 }
 
+/* Finds the region, shared memory or stacks that the system refused; NULL: it refused none. */
+static const Guarded *find_refused(const CpuRun *run)
+{
+    const Machine *m = &run->machine;
+    for (size_t i = 0; i < m->region_count; i++)
+        if (m->regions[i].error)
+            return &m->regions[i];
+    for (unsigned i = 0; i < run->station_count; i++)
+        for (unsigned rank = 0; run->stations[i].workers && rank < m->cluster; rank++) {
+            const Worker *w = &run->stations[i].workers[rank];
+            if (w->stacks.error || w->shared.error)
+                return w->stacks.error ? &w->stacks : &w->shared;
+        }
+    return NULL;
+}
+
+/* Says which memory there is not, and why; TILUS_ERROR_MEMORY. */
+static tilus_status refuse_memory(const CpuRun *run)
+{
+    const Guarded *r = find_refused(run);
+    Diag *diag = run->module->diag;
+    Loc loc = run->machine.program->loc;
+    long most = r ? mappings_exhausted() : 0;
+    if (most)
+        diag_error(diag, loc, "there is no memory for %s: the process has %ld mappings, and no "
+                   "more are allowed (vm.max_map_count)", r->name, most);
+    else if (r)
+        diag_error(diag, loc, "there is no memory for %s, %zu bytes between guards: %s", r->name,
+                   r->size, strerror(r->error));
+    return TILUS_ERROR_MEMORY;
+}
+
 /* Sets the machine up; TILUS_OK, or why not. */
 static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
                             const tilus_cpu_options *options)
@@ -426,8 +462,10 @@ static tilus_status prepare(CpuRun *run, const CpuLaunch *launch,
     place_buffers(run, launch);
     if (!check_places(run, launch))
         return TILUS_ERROR_ARGUMENT;
+    if (m->blocks == 0)
+        return TILUS_OK;
     if (!open_regions(run, launch) || !open_stations(run, launch->program))
-        return TILUS_ERROR_MEMORY;
+        return refuse_memory(run);
     m->args = place_args(run, launch);
     return TILUS_OK;
 }
@@ -438,11 +476,13 @@ tilus_status cpu_run(CpuRun *run, const CpuLaunch *launch, const tilus_cpu_optio
     double start = clock_seconds();
     tilus_status status = prepare(run, launch, options);
     double middle = clock_seconds();
-    if (status != TILUS_OK)
-        return status;
-    run_blocks(run);
-    copy_back(run, launch);
-    if (times)
-        *times = (tilus_cpu_times){sizeof *times, middle - start, clock_seconds() - middle};
-    return finish(run);
+    if (status == TILUS_OK) {
+        run_blocks(run);
+        copy_back(run);
+        if (times)
+            *times = (tilus_cpu_times){sizeof *times, middle - start, clock_seconds() - middle};
+        status = finish(run);
+    }
+    clear(run);
+    return status;
 }

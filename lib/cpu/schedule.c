@@ -17,8 +17,10 @@
 #endif
 
 /* Bytes of a thread's stack, of which it gets the pages that it touches: code that
- * is not optimized keeps every value there. */
-enum { STACK = 1 << 20 };
+ * is not optimized keeps every value there. No guard lies between two of them, which would take
+ * two mappings a thread: a program's frame is checked when it begins, and the first thread of a
+ * block, whose stack lies behind the guard, begins before the others. Helpers need the rest. */
+enum { STACK = 1 << 20, STACK_OF_HELPERS = 1 << 16 };
 
 /* How often a thread may look at a semaphore while nothing else happens in its
  * block. Other blocks that run at the same time may change it, but then none locks. */
@@ -46,7 +48,6 @@ static bool open_block(Worker *w, Machine *machine, Worker *first)
     w->warps = calloc(count / LANES + 1, sizeof *w->warps);
     return w->threads && w->warps &&
            guarded_open(&w->stacks, "a thread's stack", (size_t)count * STACK, 16, false) &&
-           guarded_guard_steps(&w->stacks, STACK) &&
            guarded_open(&w->shared, "shared memory", machine->shared_bytes, 1024, true);
 }
 
@@ -335,6 +336,20 @@ void fault_memory(void)
 }
 
 /* ---- blocks -------------------------------------------------------------- */
+
+Place *thread_begins(void)
+{
+    Worker *w = cpu_worker;
+    Thread *t = w->running;
+    char block[FAULT_TEXT];
+    uintptr_t at = (uintptr_t)__builtin_frame_address(0);
+    if (at < (uintptr_t)t->fiber.stack + STACK_OF_HELPERS) {
+        fault_set(w, t->place, "thread %u of %s needs more stack than it has", t->number,
+                  fault_block(w, block));
+        fault_leave();
+    }
+    return &t->place;
+}
 
 /* Stacks begin at different places within their pages: else the lines that all
  * threads use would share a few sets of the cache. */

@@ -7,11 +7,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cpu_threads.h"
+#include "tilus/runtime.h"
 
 /* Threads report here what they found. */
 static uint64_t seen[256][9];
@@ -505,6 +510,35 @@ static void test_faults(void **state)
                  "multiple of 16");
 }
 
+/* A program's frame of so many bytes, which each thread has, or thread 40 alone. */
+static size_t frame;
+static bool of_one_thread;
+
+static void begin_with_frame(const uint64_t *unused)
+{
+    (void)unused;
+    bool has = !of_one_thread || this_thread()->number == 40;
+    volatile char *bytes = __builtin_alloca(has ? frame : 1);
+    bytes[0] = 1;
+    assert_ptr_equal(thread_begins(), &this_thread()->place);
+}
+
+/* A frame that leaves too little of the stack is a fault, whose thread has no guard below it. */
+static void test_stack(void **state)
+{
+    (void)state;
+    frame = 900 << 10;
+    run_well(begin_with_frame, 64, NULL);
+    frame = 1000 << 10;
+    expect_fault(begin_with_frame, 64, "thread 0 of block (0) needs more stack than it has");
+    of_one_thread = true;
+    expect_fault(begin_with_frame, 64, "thread 40 of block (0) needs more stack than it has");
+    frame = 1050 << 10;
+    expect_fault(begin_with_frame, 64, "thread 40 of block (0) needs more stack than it has");
+    of_one_thread = false;
+    expect_fault(begin_with_frame, 64, "thread 0 of block (0) needs more stack than it has");
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 static void test_slack(void **state)
@@ -536,12 +570,13 @@ static const char text[] =
 
 enum { BLOCKS = 100 };
 
-static tilus_status run_square(const tilus_cpu_options *options, int32_t *data, size_t size)
+static tilus_status run_square(const tilus_cpu_options *options, int64_t blocks, int32_t *data,
+                               size_t size)
 {
     tilus_diag *diag = tilus_diag_new();
     tilus_module *m = tilus_parse(diag, "square", text, strlen(text), 1, NULL, 0);
     assert_non_null(m);
-    const tilus_arg args[] = {{.pointer = 0}, {.integer = BLOCKS}};
+    const tilus_arg args[] = {{.pointer = 0}, {.integer = blocks}};
     const tilus_buffer buffer = {data, size};
     tilus_status status = tilus_run_on_cpu(m, "square", args, 2, &buffer, 1, options, NULL);
     assert_int_equal(tilus_diag_errors(diag) > 0, status != TILUS_OK);
@@ -560,15 +595,29 @@ static void test_run(void **state)
                                            .host_threads = 3};
         for (int32_t i = 0; i < BLOCKS * 32; i++)
             data[i] = i;
-        assert_int_equal(run_square(&options, data, sizeof data), TILUS_OK);
+        assert_int_equal(run_square(&options, BLOCKS, data, sizeof data), TILUS_OK);
         for (int32_t i = 0; i < BLOCKS * 32; i++)
             assert_int_equal(data[i], i * i);
-        assert_int_equal(run_square(&options, data, sizeof data - 4), TILUS_ERROR_PROGRAM);
+        assert_int_equal(run_square(&options, BLOCKS, data, sizeof data - 4),
+                         TILUS_ERROR_PROGRAM);
     }
     const tilus_cpu_options wrong = {.struct_size = sizeof wrong, .cpu = "sm_80", .opt_level = 4};
-    assert_int_equal(run_square(&wrong, data, sizeof data), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(run_square(&wrong, BLOCKS, data, sizeof data), TILUS_ERROR_ARGUMENT);
     const tilus_cpu_options unknown = {.struct_size = sizeof unknown, .cpu = "sm_81"};
-    assert_int_equal(run_square(&unknown, data, sizeof data), TILUS_ERROR_PROGRAM);
+    assert_int_equal(run_square(&unknown, BLOCKS, data, sizeof data), TILUS_ERROR_PROGRAM);
+}
+
+/* A grid of 0 blocks runs nothing, as on a device. */
+static void test_no_blocks(void **state)
+{
+    (void)state;
+    int32_t data[32] = {7};
+    for (unsigned threads = 0; threads < 3; threads++) {
+        const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80",
+                                           .host_threads = threads, .check_races = true};
+        assert_int_equal(run_square(&options, 0, data, sizeof data), TILUS_OK);
+        assert_int_equal(data[0], 7);
+    }
 }
 
 static const char shift_text[] =
@@ -620,6 +669,180 @@ static void test_overlap(void **state)
     assert_int_equal(run_shift(data + 1, data, data + 80), TILUS_ERROR_ARGUMENT);
 }
 
+/* ---- what a run takes, and gives back --------------------------------------------- */
+
+static const char wide_text[] =
+    "tilus 1\n"
+    "program @wide<1>(%x: ptr<i32>) warps(32) {\n"
+    "  %g = view_global %x : i32[1024]\n"
+    "  %v = load_global %g[0] : i32[1024] @ spatial(1024)\n"
+    "  synchronize\n"
+    "  store_global %v + 1, %g[0]\n"
+    "}\n";
+
+static tilus_module *parse_well(tilus_diag *diag, const char *program)
+{
+    tilus_module *m = tilus_parse(diag, "test", program, strlen(program), 1, NULL, 0);
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = "sm_80"};
+    assert_true(m && tilus_run_passes(m, NULL, &passes));
+    return m;
+}
+
+static long count_mappings(void)
+{
+    long lines = 0;
+    FILE *in = fopen("/proc/self/maps", "r");
+    assert_non_null(in);
+    for (int c; (c = getc(in)) != EOF;)
+        lines += c == '\n';
+    fclose(in);
+    return lines;
+}
+
+enum { FEW_MAPPINGS = 64 };         /* of memory, and of LLVM */
+
+static void count_running(void *most, int64_t done, int64_t total)
+{
+    (void)done, (void)total;
+    long now = count_mappings();
+    if (now > *(long *)most)
+        *(long *)most = now;
+}
+
+/* A thread takes no mapping of its own: a system lets a process have 65530 of them. */
+static void test_mappings_of_threads(void **state)
+{
+    (void)state;
+    long before = count_mappings(), most = 0;
+    int32_t data[1024] = {41};
+    const tilus_arg arg = {.pointer = 0};
+    const tilus_buffer buffer = {data, sizeof data};
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80",
+                                       .progress = count_running, .watcher = &most};
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = parse_well(diag, wide_text);
+    assert_int_equal(tilus_run_on_cpu(m, "wide", &arg, 1, &buffer, 1, &options, NULL), TILUS_OK);
+    assert_int_equal(data[0], 42);
+    assert_in_range(most, before, before + FEW_MAPPINGS);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+}
+
+/* @wide as a kernel of the engine. */
+typedef struct Wide {
+    tilus_diag *diag;
+    tilus_module *module;
+    tilus_artefact artefact;
+    void *program;
+    int32_t data[1024];
+    char message[512];
+} Wide;
+
+static void open_wide(Wide *w)
+{
+    *w = (Wide){.diag = tilus_diag_new()};
+    w->module = parse_well(w->diag, wide_text);
+    w->artefact = (tilus_artefact){.info = tilus_module_kernel_info(w->module, "wide"),
+                                   .target = "sm_80", .source = wide_text, .parameters = ""};
+    const tilus_engine *engine = tilus_cpu_engine();
+    assert_int_equal(engine->load(engine->data, &w->artefact, &w->program, w->message,
+                                  sizeof w->message), TILUS_OK);
+}
+
+static tilus_status run_wide(Wide *w)
+{
+    const tilus_memory memory = {w->data, sizeof w->data};
+    const tilus_arg arg = {.pointer = (uintptr_t)w->data};
+    const tilus_engine_launch launch = {.struct_size = sizeof launch, .args = &arg, .arg_count = 1,
+                                        .grid = {1, 1, 1}, .memory = &memory, .memory_count = 1};
+    return tilus_cpu_engine()->run(w->program, &launch, w->message, sizeof w->message);
+}
+
+static void close_wide(Wide *w)
+{
+    tilus_cpu_engine()->unload(w->program);
+    tilus_module_free(w->module);
+    tilus_diag_free(w->diag);
+}
+
+/* Kernels that do not run keep their code alone. */
+static void test_mappings_of_kernels(void **state)
+{
+    (void)state;
+    enum { KERNELS = 8 };
+    Wide all[KERNELS];
+    long before = count_mappings();
+    for (int i = 0; i < KERNELS; i++) {
+        open_wide(&all[i]);
+        for (int run = 0; run < 3; run++)
+            assert_int_equal(run_wide(&all[i]), TILUS_OK);
+        assert_int_equal(all[i].data[1023], 3);
+    }
+    assert_in_range(count_mappings(), 1, before + FEW_MAPPINGS);
+    for (int i = 0; i < KERNELS; i++)
+        close_wide(&all[i]);
+}
+
+/* Says of what there is no memory; goes on when there is again. */
+static void test_no_address_space(void **state)
+{
+    (void)state;
+    struct rlimit before, less;
+    Wide w;
+    open_wide(&w);
+    assert_int_equal(run_wide(&w), TILUS_OK);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    less = before;
+    less.rlim_cur = 1 << 20;
+    assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+    tilus_status status = run_wide(&w);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(status, TILUS_ERROR_MEMORY);
+    if (!strstr(w.message, "there is no memory for argument %x, 4096 bytes between guards: "))
+        fail_msg("%s", w.message);
+    assert_int_equal(run_wide(&w), TILUS_OK);
+    close_wide(&w);
+}
+
+/* Takes all of the mappings that the system lets this process have: every second page of
+ * `pages`, which it returns, has other rights. NULL: there are too many to do so. */
+static unsigned char *take_mappings(size_t *size)
+{
+    enum { MOST = 1 << 17 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *size = 2 * MOST * page;
+    unsigned char *pages = mmap(NULL, *size, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    for (size_t i = 0; i < MOST; i++)
+        if (mprotect(pages + 2 * i * page, page, PROT_READ) != 0)
+            return pages;
+    munmap(pages, *size);
+    return NULL;
+}
+
+static void test_no_mappings(void **state)
+{
+    (void)state;
+#ifdef FIBER_ASAN
+    skip();                         /* whose allocator needs mappings, too */
+#endif
+    size_t size;
+    Wide w;
+    open_wide(&w);
+    assert_int_equal(run_wide(&w), TILUS_OK);
+    unsigned char *pages = take_mappings(&size);
+    if (pages) {
+        tilus_status status = run_wide(&w);
+        munmap(pages, size);
+        assert_int_equal(status, TILUS_ERROR_MEMORY);
+        if (!strstr(w.message, "mappings, and no more are allowed (vm.max_map_count)"))
+            fail_msg("%s", w.message);
+        assert_int_equal(run_wide(&w), TILUS_OK);
+    }
+    close_wide(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -629,8 +852,14 @@ int main(void)
         cmocka_unit_test(test_bulk_copy_is_late),
         cmocka_unit_test(test_mbarrier_faults),
         cmocka_unit_test(test_copy_is_late), cmocka_unit_test(test_barriers),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_slack),
-        cmocka_unit_test(test_run),      cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_slack),
+        cmocka_unit_test(test_run),      cmocka_unit_test(test_no_blocks),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_mappings_of_threads),
+        cmocka_unit_test(test_mappings_of_kernels),
+        cmocka_unit_test(test_no_address_space),
+        cmocka_unit_test(test_no_mappings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
