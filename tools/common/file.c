@@ -76,40 +76,6 @@ static int write_all(int fd, const void *data, size_t size)
     return file_write_all(fd, data, size) ? 0 : errno;
 }
 
-/* Devices and pipes: no name to replace. */
-static int write_in_place(const char *path, const void *data, size_t size)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    int error = write_all(fd, data, size);
-    return close(fd) != 0 && !error ? errno : error;
-}
-
-static int write_and_rename(const char *path, mode_t mode, const void *data, size_t size)
-{
-    char *temporary;
-    if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-        return ENOMEM;
-    int error = 0, fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0) {
-        error = errno;
-        goto done;
-    }
-    error = write_all(fd, data, size);
-    if (!error && fchmod(fd, mode) != 0)
-        error = errno;
-    if (close(fd) != 0 && !error)
-        error = errno;
-    if (!error && rename(temporary, path) != 0)
-        error = errno;
-    if (error)
-        unlink(temporary);
-done:
-    free(temporary);
-    return error;
-}
-
 static mode_t default_mode(void)
 {
     mode_t mask = umask(0);
@@ -117,19 +83,83 @@ static mode_t default_mode(void)
     return 0666 & ~mask;
 }
 
-static int write_path(const char *path, const void *data, size_t size)
+/* Opens a temporary file beside `target`, which the output owns from here on. Returns 0, or the
+ * errno of the failure. */
+static int open_temporary(FileOutput *out, char *target, mode_t mode)
+{
+    out->target = target;
+    if (!target || asprintf(&out->temporary, "%s.XXXXXX", target) < 0) {
+        out->temporary = NULL;
+        return ENOMEM;
+    }
+    out->file = mkostemp(out->temporary, O_CLOEXEC);
+    return out->file < 0 || fchmod(out->file, mode) != 0 ? errno : 0;
+}
+
+/* Opens what `path` leads to: a symbolic link stays one, devices and pipes have no name that
+ * could be replaced. */
+static int open_output(const char *path, FileOutput *out)
 {
     struct stat info;
+    *out = (FileOutput){.file = -1};
     if (stat(path, &info) != 0)
-        return errno == ENOENT ? write_and_rename(path, default_mode(), data, size) : errno;
-    if (!S_ISREG(info.st_mode))
-        return write_in_place(path, data, size);
-    char *real = realpath(path, NULL);      /* a symbolic link stays one */
-    if (!real)
-        return errno;
-    int error = write_and_rename(real, info.st_mode & 07777, data, size);
-    free(real);
+        return errno == ENOENT ? open_temporary(out, strdup(path), default_mode()) : errno;
+    if (S_ISREG(info.st_mode)) {
+        char *real = realpath(path, NULL);
+        return real ? open_temporary(out, real, info.st_mode & 07777) : errno;
+    }
+    out->file = open(path, O_WRONLY | O_CLOEXEC);
+    return out->file < 0 ? errno : 0;
+}
+
+void file_output_cancel(FileOutput *out)
+{
+    if (out->file >= 0)
+        close(out->file);
+    if (out->file >= 0 && out->temporary)
+        unlink(out->temporary);
+    free(out->temporary);
+    free(out->target);
+    *out = (FileOutput){.file = -1};
+}
+
+/* Ends the output, whose writing failed with `error`, or not. Returns 0, or the errno of the
+ * first failure. */
+static int finish_output(FileOutput *out, int error)
+{
+    int file = out->file;
+    out->file = -1;
+    if (close(file) != 0 && !error)
+        error = errno;
+    if (!error && out->temporary && rename(out->temporary, out->target) != 0)
+        error = errno;
+    if (error && out->temporary)
+        unlink(out->temporary);
+    file_output_cancel(out);
     return error;
+}
+
+bool file_output_open(const char *tool, const char *path, FileOutput *out)
+{
+    int error = open_output(path, out);
+    if (error)
+        file_output_cancel(out);
+    return !error || fail(tool, "write", path, strerror(error));
+}
+
+bool file_output_close(const char *tool, const char *path, FileOutput *out)
+{
+    int error = finish_output(out, 0);
+    return !error || fail(tool, "write", path, strerror(error));
+}
+
+static int write_path(const char *path, const void *data, size_t size)
+{
+    FileOutput out;
+    int error = open_output(path, &out);
+    if (error)
+        file_output_cancel(&out);
+    return error ? error : finish_output(&out, write_all(out.file, data, size));
 }
 
 bool file_write(const char *tool, const char *path, const void *data, size_t size)

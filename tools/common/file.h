@@ -22,6 +22,23 @@ bool file_read(const char *tool, const char *path, size_t limit, char **data, si
  * takes its name. An existing file keeps its mode. */
 bool file_write(const char *tool, const char *path, const void *data, size_t size);
 
+/* A file that is written by descriptor and appears likewise: a symbolic link stays one, and
+ * devices and pipes are written in place. */
+typedef struct FileOutput {
+    int file;                   /* -1: not open */
+    char *target, *temporary;   /* the temporary file's name, and which it takes; NULL: in place */
+} FileOutput;
+
+/* Opens `path`, which is no "-"; on failure the output is not open. The caller closes or cancels
+ * it. */
+bool file_output_open(const char *tool, const char *path, FileOutput *out);
+
+/* Gives the finished file its name; the output is not open any more. */
+bool file_output_close(const char *tool, const char *path, FileOutput *out);
+
+/* Removes what was written; an output that is not open is left alone. */
+void file_output_cancel(FileOutput *out);
+
 /* Opens `path` ("-": standard output) for text that is written bit by bit; NULL
  * on failure. file_close, which takes NULL too, closes it, false when something
  * could not be written. */

@@ -3,11 +3,12 @@
 #define _GNU_SOURCE
 #include "tilus-matmul/codes.h"
 #include "tilus-matmul/identity.h"
+
+#include "common/file.h"
 #include "support/clock.h"
 #include "tilus/types.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,7 @@ typedef struct Job {
     SafeTensor *tensors;        /* of the output */
     char (*sums)[CHECKSUM];
     const char *output;
-    char temporary[PATH];
-    int file;                   /* -1: not open */
+    FileOutput file;
 } Job;
 
 /* ---- one matrix ------------------------------------------------------------------ */
@@ -62,10 +62,10 @@ static CodesJob codes_job(const Job *job, size_t i)
 static bool write_at(const Job *job, const void *data, size_t size, size_t offset)
 {
     for (size_t done = 0; done < size;) {
-        ssize_t n = pwrite(job->file, (const char *)data + done, size - done,
+        ssize_t n = pwrite(job->file.file, (const char *)data + done, size - done,
                            (off_t)(offset + done));
         if (n < 0 && errno != EINTR)
-            return fail("cannot write '%s': %s", job->temporary, strerror(errno));
+            return fail("cannot write '%s': %s", job->output, strerror(errno));
         done += n > 0 ? (size_t)n : 0;
     }
     return true;
@@ -166,46 +166,25 @@ static bool plan_all(Job *job)
     return true;
 }
 
-static bool open_output(Job *job)
-{
-    snprintf(job->temporary, sizeof job->temporary, "%s.%d.tmp", job->output, (int)getpid());
-    job->file = open(job->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return job->file >= 0 || fail("cannot write '%s': %s", job->output, strerror(errno));
-}
-
-/* Gives the finished file its name. */
-static bool close_output(Job *job)
-{
-    int file = job->file;
-    job->file = -1;
-    if (close(file) == 0 && rename(job->temporary, job->output) == 0)
-        return true;
-    fail("cannot write '%s': %s", job->output, strerror(errno));
-    unlink(job->temporary);
-    return false;
-}
-
 static bool pack_all(Job *job)
 {
     size_t size;
     char *header = make_header(job, &size);
     size_t offset = size;
-    bool ok = header && open_output(job);
+    bool ok = header && file_output_open(TOOL, job->output, &job->file);
     for (size_t i = 0; ok && i < job->count; offset += job->tensors[i++].size)
         ok = pack_matrix(job, i, offset);
     free(header);
     header = ok ? make_header(job, &size) : NULL;
-    ok = header && write_at(job, header, size, 0) && close_output(job);
+    ok = header && write_at(job, header, size, 0) &&
+         file_output_close(TOOL, job->output, &job->file);
     free(header);
     return ok;
 }
 
 static void job_close(Job *job)
 {
-    if (job->file >= 0) {
-        close(job->file);
-        unlink(job->temporary);
-    }
+    file_output_cancel(&job->file);
     for (size_t i = 0; job->plans && i < job->count; i++)
         tilus_matmul_plan_free(job->plans[i]);
     free(job->matrices);
@@ -219,7 +198,7 @@ static void job_close(Job *job)
 bool pack_file(Library *l, const Settings *s, const char *input, const char *output,
                KernelSet *set)
 {
-    Job job = {.library = l, .settings = s, .output = output, .file = -1};
+    Job job = {.library = l, .settings = s, .output = output, .file = {.file = -1}};
     bool ok = source_open(&job.source, input) && plan_all(&job) && pack_all(&job);
     for (size_t i = 0; ok && set && i < job.count; i++)
         ok = kernels_add(set, job.plans[i], most_rows(s));
