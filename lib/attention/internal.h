@@ -108,6 +108,7 @@ struct tilus_attention_plan {
     bool bulk;                          /* a warp copies whole pages of the cache */
     int tile;                           /* columns of a tile: tokens of an iteration */
     int wide;                           /* those of three warpgroups; 0: there is no such kernel */
+    int64_t shared;                     /* bytes of shared memory of a block of decoding; else 0 */
     int blocks;                         /* of decoding on a multiprocessor, at most .. */
     int resident;                       /* .. and that have shared memory there */
     Kernel *kernels[ATTENTION_KERNELS]; /* NULL: there is none */

@@ -36,15 +36,39 @@ static bool may_copy_pages(const tilus_attention_plan *plan)
            p->page <= plan->tile;
 }
 
-/* Returns the bytes of shared memory of a block of decoding, which keeps three tiles of numbers, or
- * four of codes. */
-static int64_t block_bytes(const tilus_attention_plan *plan)
+static int64_t larger(int64_t x, int64_t y)
+{
+    return x > y ? x : y;
+}
+
+/* Returns the bytes that a block of decoding keeps of the cache: three tiles of numbers, or four of
+ * codes. */
+static int64_t tiles_bytes(const tilus_attention_plan *plan)
 {
     const tilus_attention_problem *p = &plan->problem;
     const CacheType *cache = plan->cache;
     int64_t entries = cache ? p->groups * (cache->zeros ? 8 : 4) : 0;
     int64_t token = p->dim * (cache ? cache->bits : 16) / 4 + entries;
     return (cache ? 4 : 3) * plan->tile * token;
+}
+
+/* Returns the bytes of shared memory of a block of decoding, as @attend lays it out: tiles of the
+ * cache; sums of each warp along tokens, in their place unless a warp may still copy pages there;
+ * and what passes between warps, sums of weights or, where two or four warps share the heads, the
+ * weights in rows of 16 more bytes. */
+static int64_t block_bytes(const tilus_attention_plan *plan)
+{
+    enum { MBARRIERS = 64 };
+    const tilus_attention_problem *p = &plan->problem;
+    const bool packed = plan->cache;
+    int64_t group = p->heads / p->kv_heads, along_heads = (group + 15) / 16;
+    int64_t along_tokens = (along_heads == 3 ? 3 : 4) / along_heads;
+    int64_t rows = packed && group <= 8 ? 8 : along_heads * 16;
+    int64_t tiles = tiles_bytes(plan), sums = along_tokens * rows * p->dim * 4;
+    int64_t totals = along_tokens > 1 ? along_tokens * rows * (packed ? 8 : 4) * 4 : 0;
+    bool passed = packed && (along_heads == 2 || along_heads == 4);
+    int64_t weights = passed ? plan->tile * p->groups * (rows * 4 + 16) : 0;
+    return (plan->bulk ? tiles + sums + MBARRIERS : larger(tiles, sums)) + larger(totals, weights);
 }
 
 /* Returns the bytes of shared memory that a block may have. */
@@ -54,7 +78,7 @@ static int64_t room_of(const tilus_attention_plan *plan)
 }
 
 /* Finds the tile of decoding, the largest whose sums registers hold and for which shared memory has
- * room, and what follows from it. */
+ * room, and what follows from it. Pages are copied whole where there is room for that, too. */
 static void fill_decode(tilus_attention_plan *plan)
 {
     const tilus_attention_problem *p = &plan->problem;
@@ -64,7 +88,10 @@ static void fill_decode(tilus_attention_plan *plan)
         plan->tile = 64;
     plan->blocks = p->dim == 256 || (plan->cache && many) ? 1 : 2;
     plan->bulk = may_copy_pages(plan);
-    plan->resident = block_bytes(plan) * 2 <= room_of(plan) ? plan->blocks : 1;
+    if (block_bytes(plan) > room_of(plan))
+        plan->bulk = false;
+    plan->shared = block_bytes(plan);
+    plan->resident = plan->shared * 2 <= room_of(plan) ? plan->blocks : 1;
 }
 
 /* Returns the columns of a tile of three warpgroups, which plain 8-bit attention has: registers do
@@ -99,13 +126,15 @@ static tilus_status check_room(const tilus_attention_plan *plan)
 {
     const tilus_attention_problem *p = &plan->problem;
     const tilus_rt *rt = plan->attention->library.rt;
-    if (p->kind != TILUS_ATTENTION_DECODE || block_bytes(plan) <= room_of(plan))
+    if (plan->shared <= room_of(plan))
         return TILUS_OK;
     return library_fail(TILUS_ERROR_UNSUPPORTED, "device %d, %s, has %lld bytes of shared memory "
-                        "for a block, and decoding of %lld columns of %s needs %lld",
+                        "for a block, and decoding of %lld columns of %s needs %lld (heads of one "
+                        "of k: %lld, groups: %lld)",
                         plan->device, tilus_rt_device_name(rt, plan->device),
                         (long long)room_of(plan), (long long)p->dim, p->cache,
-                        (long long)block_bytes(plan));
+                        (long long)plan->shared, (long long)(p->heads / p->kv_heads),
+                        (long long)p->groups);
 }
 
 tilus_status tilus_attention_plan_create(tilus_attention *attention,

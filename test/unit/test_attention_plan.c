@@ -1,5 +1,5 @@
 /* Plans of attention: tiles and shared memory, what a shape makes of splits, schedules, kernels and
- * workspaces. Nothing is compiled or launched. */
+ * workspaces. Nothing is launched, and kernels are lowered for their shared memory alone. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,6 +82,88 @@ static void copies_whole_pages_of_finite_codes(void **state)
             fail_msg("case %zu: %scopied by pages", i, s.plan->bulk ? "" : "not ");
         close_session(&s);
     }
+}
+
+/* Returns the shared memory of the kernel, of which no code is made. */
+static size_t shared_bytes(const Kernel *kernel)
+{
+    tilus_define defines[DEFINES_MAX];
+    size_t length;
+    const char *text = tilus_template_text(template_of("attention", kernel->program), &length);
+    char *words = strdup(kernel->parameters);
+    tilus_diag *diag = tilus_diag_new();
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = kernel->target};
+    tilus_module *m = tilus_parse(diag, kernel->name, text, length, 1, defines,
+                                  (size_t)defines_split(words, defines));
+    if (!m || !tilus_run_passes(m, NULL, &passes))
+        fail_msg("%s: %s", kernel->name, tilus_diag_text(diag, 0));
+    size_t bytes = tilus_module_kernel_info(m, kernel->program)->shared_bytes;
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+    free(words);
+    return bytes;
+}
+
+/* Compares the plan's shared memory with its kernel's, if there is a plan; the status of that. */
+static tilus_status check_room_of(tilus_attention *attention,
+                                  const tilus_attention_problem *problem)
+{
+    tilus_attention_plan *plan;
+    tilus_status status = tilus_attention_plan_create(attention, problem, 0, &plan);
+    if (status != TILUS_OK)
+        return status;
+    const Kernel *kernel = plan->kernels[ATTENTION_K_ATTEND];
+    size_t needed = shared_bytes(kernel);
+    if (needed != (size_t)plan->shared || needed > (size_t)tilus_rt_shared_memory(rt, 0))
+        fail_msg("%s: a block needs %zu bytes of shared memory, the plan has %lld of %zu",
+                 kernel->name, needed, (long long)plan->shared,
+                 (size_t)tilus_rt_shared_memory(rt, 0));
+    tilus_attention_plan_free(plan);
+    return TILUS_OK;
+}
+
+/* Returns one of the problems of decoding, whose fields are digits of `number`. */
+static tilus_attention_problem decode_problem(unsigned number)
+{
+    static const char *const caches[] = {"f16", "u2", "u3", "u4", "u6", "u8", "f4e2m1", "f6e3m2",
+                                         "f8e4m3"};
+    static const int heads[] = {1, 8, 9, 16, 32, 48, 64}, pages[] = {1, 16, 64, 256};
+    unsigned dim = number % 3, cache = number / 3 % 9, head = number / 27 % 7;
+    unsigned page = number / 189 % 4, groups = number / 756 % 4, form = number / 3024 % 4;
+    return (tilus_attention_problem){
+        .struct_size = sizeof(tilus_attention_problem), .kind = TILUS_ATTENTION_DECODE,
+        .heads = heads[head], .kv_heads = 1, .dim = 64 << dim, .cache = caches[cache],
+        .page = pages[page], .groups = cache ? 1 << groups : 1, .finite = form < 3,
+        .tokens_first = form == 2};
+}
+
+/* Problems by steps through all of them; some have more groups than their columns, which is refused,
+ * some need more shared memory than the device has. */
+static void decodes_in_shared_memory(void **state)
+{
+    (void)state;
+    enum { PROBLEMS = 12096, STEP = 331 };
+    static const char *const devices[] = {"h200", "a100", "a10"};
+    static const unsigned of_whole_pages[] = {2 + 3 * 4 + 27 + 189, 2 + 3 * 7 + 27 + 189};
+    int planned = 0, refused = 0;
+    for (int d = 0; d < 3; d++) {
+        tilus_attention *attention;
+        open_rt_of(devices[d]);
+        assert_ok(tilus_attention_open(rt, NULL, &attention));
+        for (unsigned i = (unsigned)d; i < PROBLEMS; i += STEP) {
+            const tilus_attention_problem problem = decode_problem(i);
+            tilus_status status = check_room_of(attention, &problem);
+            planned += status == TILUS_OK;
+            refused += status == TILUS_ERROR_UNSUPPORTED;
+        }
+        for (size_t i = 0; d == 0 && i < COUNT(of_whole_pages); i++) {
+            const tilus_attention_problem problem = decode_problem(of_whole_pages[i]);
+            assert_ok(check_room_of(attention, &problem));
+        }
+        tilus_attention_close(attention);
+        tilus_rt_close(rt);
+    }
+    assert_true(planned >= 50 && refused >= 3);
 }
 
 static void forward_tiles_have_room(void **state)
@@ -265,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_by_tiles_with_room),
         cmocka_unit_test(copies_whole_pages_of_finite_codes),
+        cmocka_unit_test(decodes_in_shared_memory),
         cmocka_unit_test(forward_tiles_have_room),
         cmocka_unit_test(workspaces_hold_parts_of_o),
         cmocka_unit_test(eight_bits_choose_warpgroups),
