@@ -58,8 +58,9 @@ typedef struct tilus_attention_problem {
                                    128, 256; 0: 128. Latent: 576 or 0, of which 512 are also v */
     int64_t value_dim;          /* columns of v and o; 0: dim, and latent 512. Another one than dim
                                    is 128 beside 192 only */
-    double scale;               /* above 0; 0: 1 / sqrt(dim) */
-    double cap;                 /* forward: scores are cap * tanh(score / cap); 0: as they are */
+    double scale;               /* 1e-30 to 1e30; 0: 1 / sqrt(dim) */
+    double cap;                 /* forward, 1e-30 to 1e30: scores are cap * tanh(score / cap); 0: as
+                                   they are */
     int64_t left, right;        /* with `window`: row i sees columns from i + d - left to
                                    i + d + right, where d = rows of k - rows of q; 0 to 2^24 */
     const char *cache;          /* decode: type of the cache: `type` (default), u2, u3, u4, u6, u8,

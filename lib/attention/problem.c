@@ -117,17 +117,26 @@ static tilus_status check_columns(Problem *p)
     return TILUS_OK;
 }
 
+/* Refuses what f32 has not, or has no more once kernels have multiplied it by powers of two: all
+ * scores would be 0 * infinity. */
+static tilus_status check_real(const char *field, double value)
+{
+    const double most = 1e30;
+    if (value == 0 || (value >= 1 / most && value <= most))
+        return TILUS_OK;
+    return library_refuse("problem: %s is %g, not 0 or %g to %g", field, value, 1 / most, most);
+}
+
 static tilus_status check_reals(Problem *p)
 {
     for (size_t i = 0; i < sizeof p->reserved; i++)
         if (p->reserved[i])
             return library_refuse("problem: reserved[%zu] is %d, not 0", i, p->reserved[i]);
-    if (!(p->scale >= 0) || isinf(p->scale))
-        return library_refuse("problem: scale is %g, not 0 or above it", p->scale);
-    if (!(p->cap >= 0) || isinf(p->cap))
-        return library_refuse("problem: cap is %g, not 0 or above it", p->cap);
+    tilus_status status = check_real("scale", p->scale);
+    if (status == TILUS_OK)
+        status = check_real("cap", p->cap);
     p->scale = p->scale > 0 ? p->scale : 1 / sqrt((double)p->dim);
-    return TILUS_OK;
+    return status;
 }
 
 static tilus_status check_seen(Problem *p)
