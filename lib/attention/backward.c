@@ -51,7 +51,8 @@ static tilus_status check_gradients(const tilus_attention_plan *plan,
     return library_check_memory(&memory, size, ", and the shape needs");
 }
 
-/* Sets all that the three programs take, but `longest`, which is of q or of k. */
+/* Sets all that the three programs take, but `longest`, which is of q or of k. Starts that there
+ * are not are d_o, which comes before them wherever a wrong address is found first. */
 static void set_arguments(KernelLaunch *l, const tilus_attention_plan *plan,
                           const tilus_attention_gradients *g, const tilus_attention_shape *s,
                           const Areas *areas)
@@ -66,8 +67,8 @@ static void set_arguments(KernelLaunch *l, const tilus_attention_plan *plan,
     l->args[ATTENTION_ARGUMENT_dq].pointer = g->dq;
     l->args[ATTENTION_ARGUMENT_dk].pointer = g->dk;
     l->args[ATTENTION_ARGUMENT_dv].pointer = g->dv;
-    l->args[ATTENTION_ARGUMENT_q_starts].pointer = p->ragged ? g->q_starts : g->q;
-    l->args[ATTENTION_ARGUMENT_k_starts].pointer = p->ragged ? g->k_starts : g->q;
+    l->args[ATTENTION_ARGUMENT_q_starts].pointer = p->ragged ? g->q_starts : g->d_o;
+    l->args[ATTENTION_ARGUMENT_k_starts].pointer = p->ragged ? g->k_starts : g->d_o;
     l->args[ATTENTION_ARGUMENT_logs].pointer = g->workspace;
     l->args[ATTENTION_ARGUMENT_delta].pointer = g->workspace + areas->delta;
     l->args[ATTENTION_ARGUMENT_sums].pointer = g->workspace + areas->sums;

@@ -24,7 +24,8 @@ static tilus_status check_call(const tilus_attention_plan *plan, const tilus_att
 
 /* ---- launches ----------------------------------------------------------- */
 
-/* Sets addresses; tensors that the problem has not, and no kernel reads, are q. */
+/* Sets addresses; tensors that the problem has not, and no kernel reads, are q, the kernels' first
+ * argument: a wrong address is told of the argument that the caller gave it for. */
 static void set_tensors(KernelLaunch *l, const tilus_attention_call *c)
 {
     const uint64_t q = c->q;
@@ -82,8 +83,8 @@ static KernelLaunch forward_launch(const tilus_attention_plan *plan, const tilus
 static void set_parts(KernelLaunch *l, const tilus_attention_call *c, const Space *space)
 {
     bool split = space->size > 0;
-    l->args[ATTENTION_ARGUMENT_parts].pointer = split ? c->workspace : c->o;
-    l->args[ATTENTION_ARGUMENT_sums].pointer = split ? c->workspace + space->sums : c->o;
+    l->args[ATTENTION_ARGUMENT_parts].pointer = split ? c->workspace : c->q;
+    l->args[ATTENTION_ARGUMENT_sums].pointer = split ? c->workspace + space->sums : c->q;
 }
 
 static KernelLaunch attend_launch(const tilus_attention_plan *plan, const tilus_attention_call *c,

@@ -270,7 +270,7 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
     uint64_t to = (s->combine ? call->workspace + p->results : call->c) + c;
     return (Piece){.a = call->a + a, .c = to, .stride = stride,
                    .a_scales = call->a_scales + (uint64_t)first * sizeof(float),
-                   .residual = s->residual && !s->combine ? call->residual + c : to,
+                   .residual = s->residual && !s->combine ? call->residual + c : call->weights,
                    .m = at_most(p->rows, call->m - first)};
 }
 
@@ -356,6 +356,8 @@ static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product 
     return l;
 }
 
+/* Tensors that the problem has not, and no kernel reads, are the weights, the kernels' first argument:
+ * a wrong address is told of the argument that the caller gave it for. */
 static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *p,
                                   const Piece *piece, const tilus_matmul_call *call)
 {
@@ -364,7 +366,7 @@ static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *
     set_activations(&l, piece, call->workspace + p->prearranged_a);
     l.args[MATMUL_ARGUMENT_flags].pointer = call->workspace;
     l.args[MATMUL_ARGUMENT_partials].pointer = call->workspace + p->partials;
-    l.args[MATMUL_ARGUMENT_bias].pointer = plan->spec.bias ? call->bias : call->c;
+    l.args[MATMUL_ARGUMENT_bias].pointer = plan->spec.bias ? call->bias : call->weights;
     l.args[MATMUL_ARGUMENT_residual].pointer = piece->residual;
     l.args[MATMUL_ARGUMENT_c].pointer = piece->c;
     l.args[MATMUL_ARGUMENT_blocks].integer = p->blocks;
@@ -383,7 +385,9 @@ static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product 
     KernelLaunch l = {.kernel = plan->combine};
     l.args[MATMUL_ARGUMENT_rows].pointer = call->workspace + p->results;
     l.args[MATMUL_ARGUMENT_route].pointer = call->route;
-    l.args[MATMUL_ARGUMENT_residual].pointer = plan->spec.residual ? call->residual : call->c;
+    l.args[MATMUL_ARGUMENT_residual].pointer = plan->spec.residual
+                                                     ? call->residual
+                                                     : call->workspace + p->results;
     l.args[MATMUL_ARGUMENT_c].pointer = call->c;
     l.args[MATMUL_ARGUMENT_tokens].integer = call->m / plan->spec.top;
     l.args[MATMUL_ARGUMENT_n].integer = plan->spec.n;

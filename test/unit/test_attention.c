@@ -1009,6 +1009,35 @@ static void refuses_calls(void **state)
     tilus_attention_plan_free(plan);
 }
 
+/* A wrong address is told of its own argument, not of one that the problem has not. */
+static void names_arguments(void **state)
+{
+    (void)state;
+    enum { WRONG = 0x1000, TENSORS = 7 };
+    static const char *const names[TENSORS] = {"q", "k", "v", "o", "scales", "table", "lengths"};
+    const tilus_attention_problem p = {.kind = TILUS_ATTENTION_DECODE, .heads = 1, .dim = 64,
+                                       .cache = "u8"};
+    const tilus_attention_shape shape = {.struct_size = sizeof shape, .batch = 1, .tokens = 9,
+                                         .pages = 1, .columns = 1, .splits = 1};
+    tilus_attention_plan *plan = plan_of(&p);
+    Tensor tensors = random_tensor("f16", 64 * 64);
+    for (int i = 0; i < TENSORS; i++) {
+        uint64_t at[TENSORS];
+        char message[64];
+        for (int j = 0; j < TENSORS; j++)
+            at[j] = i == j ? WRONG : tensors.address;
+        const tilus_attention_call call = {.struct_size = sizeof call, .shape = &shape, .q = at[0],
+                                           .k = at[1], .v = at[2], .o = at[3], .scales = at[4],
+                                           .table = at[5], .lengths = at[6]};
+        snprintf(message, sizeof message, "argument %%%s = 0x1000 is in no allocation", names[i]);
+        assert_int_equal(tilus_attention_run(plan, NULL, &call), TILUS_ERROR_ARGUMENT);
+        if (!strstr(tilus_rt_error(), message))
+            fail_msg("%s: %s", names[i], tilus_rt_error());
+    }
+    drop(&tensors);
+    tilus_attention_plan_free(plan);
+}
+
 static void refuses_devices(void **state)
 {
     (void)state;
@@ -1059,6 +1088,7 @@ int main(void)
         cmocka_unit_test(decodes_latent_heads), cmocka_unit_test(describes_plans),
         cmocka_unit_test(lists_kernels), cmocka_unit_test(refuses_problems),
         cmocka_unit_test(refuses_shapes), cmocka_unit_test(refuses_calls),
+        cmocka_unit_test(names_arguments),
         cmocka_unit_test(refuses_devices),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -562,6 +562,31 @@ static void launches_and_copies_take_turns(void **state)
 
 /* ---- refusals ---------------------------------------------------------------------- */
 
+/* A wrong address is told of its own argument, not of one that the problem has not. */
+static void names_arguments(void **state)
+{
+    (void)state;
+    enum { WRONG = 0x1000, TENSORS = 3 };
+    static const char *const names[TENSORS] = {"weights", "a", "c"};
+    const tilus_matmul_problem p = {.struct_size = sizeof p, .n = 64, .k = 128, .weights = "u4",
+                                    .group = 128};
+    tilus_matmul_plan *plan;
+    assert_ok(tilus_matmul_plan_create(matmul, &p, 0, &plan));
+    size_t size = tilus_matmul_packed_size(plan), space = tilus_matmul_workspace_size(plan, 1);
+    uint64_t all = place(NULL, size > space ? size : space);
+    for (int i = 0; i < TENSORS; i++) {
+        char message[64];
+        const tilus_matmul_call call = {.struct_size = sizeof call, .m = 1,
+                                        .weights = i == 0 ? WRONG : all, .a = i == 1 ? WRONG : all,
+                                        .c = i == 2 ? WRONG : all, .workspace = all,
+                                        .workspace_size = space};
+        snprintf(message, sizeof message, "argument %%%s = 0x1000 is in no allocation", names[i]);
+        assert_fails(tilus_matmul_run(plan, NULL, &call), TILUS_ERROR_ARGUMENT, message);
+    }
+    release(all);
+    tilus_matmul_plan_free(plan);
+}
+
 static void refuses_what_the_device_cannot_run(void **state)
 {
     (void)state;
@@ -603,6 +628,7 @@ int main(void)
         cmocka_unit_test(finds_faults),
         cmocka_unit_test(checks_arguments_by_the_text),
         cmocka_unit_test(launches_and_copies_take_turns),
+        cmocka_unit_test(names_arguments),
         cmocka_unit_test(refuses_what_the_device_cannot_run),
         cmocka_unit_test(refuses_engines_that_are_none),
     };
