@@ -433,9 +433,15 @@ tilus_status tilus_artefact_read(const void *bytes, size_t size, tilus_artefact 
                                  char *message, size_t message_size)
 {
     Reader r = {.bytes = bytes, .end = size, .message = message, .message_size = message_size};
-    *out = NULL;
     if (message_size > 0)
         message[0] = '\0';
+    if ((!bytes && size) || !out) {
+        snprintf(message, message_size, "%s is NULL", out ? "bytes" : "out");
+        if (out)
+            *out = NULL;
+        return TILUS_ERROR_ARGUMENT;
+    }
+    *out = NULL;
     check_file(&r, size);
     if (!r.failed)
         take_artefact(&r);

@@ -165,10 +165,14 @@ static void put_artefact(Output *o, const tilus_artefact *a)
 
 tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes, size_t *size)
 {
-    tilus_artefact a = *artefact;
     char message[1];
+    if (!bytes || !size)
+        return TILUS_ERROR_ARGUMENT;
     *bytes = NULL;
     *size = 0;
+    if (!artefact)
+        return TILUS_ERROR_ARGUMENT;
+    tilus_artefact a = *artefact;
     a.source = a.source ? a.source : "";
     a.parameters = a.parameters ? a.parameters : "";
     a.compiler = a.compiler ? a.compiler : "";

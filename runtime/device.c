@@ -33,6 +33,8 @@ done:
 tilus_status device_find(ErrorContext *at, tilus_rt *rt, int ordinal)
 {
     *at = (ErrorContext){.rt = rt};
+    if (!rt)
+        return RT_FAIL_NULL(rt);
     if (ordinal < 0 || ordinal >= rt->device_count)
         return rt_fail(TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d", ordinal,
                        rt->device_count);

@@ -56,8 +56,10 @@ static tilus_status make_kernel(tilus_rt *rt, tilus_artefact *artefact, tilus_ke
 tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *artefact,
                                  tilus_kernel **out)
 {
+    if (!out)
+        return RT_FAIL_NULL(out);
     *out = NULL;
-    tilus_status status = check_artefact(artefact);
+    tilus_status status = rt ? check_artefact(artefact) : RT_FAIL_NULL(rt);
     return status == TILUS_OK ? make_kernel(rt, artefact_copy(artefact), out) : status;
 }
 
@@ -66,7 +68,13 @@ tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,
 {
     char message[RT_LINE / 2];
     tilus_artefact *read;
+    if (!out)
+        return RT_FAIL_NULL(out);
     *out = NULL;
+    if (!rt)
+        return RT_FAIL_NULL(rt);
+    if (!artefact && size)
+        return RT_FAIL_NULL(artefact);
     tilus_status status = tilus_artefact_read(artefact, size, &read, message, sizeof message);
     return status == TILUS_OK ? make_kernel(rt, read, out)
                               : rt_fail(status, "artefact of %zu bytes: %s", size, message);
@@ -123,13 +131,13 @@ void tilus_kernel_unload(tilus_kernel *kernel)
 
 const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel)
 {
-    return kernel->artefact;
+    return kernel ? kernel->artefact : NULL;
 }
 
 /* NULL where the kernel is not prepared. */
 static const Loaded *find(const tilus_kernel *kernel, int device)
 {
-    if (device < 0 || device >= kernel->rt->device_count)
+    if (!kernel || device < 0 || device >= kernel->rt->device_count)
         return NULL;
     const Loaded *l = &kernel->on[device];
     return atomic_load_explicit(&l->ready, memory_order_acquire) ? l : NULL;

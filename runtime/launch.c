@@ -56,6 +56,11 @@ tilus_status tilus_workspace_size(const tilus_kernel *kernel, const tilus_arg *a
                                   size_t count, size_t *size)
 {
     Launch l = {0};
+    if (!size)
+        return RT_FAIL_NULL(size);
+    *size = 0;
+    if (!kernel)
+        return RT_FAIL_NULL(kernel);
     tilus_status status = check_arguments(kernel, args, count, &l);
     *size = status == TILUS_OK ? l.needed : 0;
     return status;
@@ -406,6 +411,8 @@ tilus_status tilus_launch(tilus_kernel *kernel, tilus_stream stream, const tilus
 {
     LaunchFrame frame;
     const Launch *l = &frame.launch;
+    if (!kernel)
+        return RT_FAIL_NULL(kernel);
     tilus_status status = launch_begin(&frame, kernel, stream, args, count, workspace, size);
     if (status != TILUS_OK || launch_is_empty(l))
         return status;      /* an empty grid runs nothing; the driver would refuse it */

@@ -10,6 +10,8 @@ tilus_status tilus_rt_fail(tilus_status status, const char *message)
 tilus_status tilus_rt_enter(tilus_rt *rt, int device, bool *entered)
 {
     ErrorContext at;
+    if (!entered)
+        return RT_FAIL_NULL(entered);
     *entered = false;
     tilus_status status = device_find(&at, rt, device);
     return status == TILUS_OK ? device_enter(&at, entered) : status;

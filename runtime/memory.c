@@ -13,6 +13,8 @@ tilus_status tilus_rt_allocate(tilus_rt *rt, int device, size_t size, uint64_t *
     ErrorContext at;
     bool pushed;
     CUdeviceptr pointer = 0;
+    if (!address)
+        return RT_FAIL_NULL(address);
     *address = 0;
     tilus_status status = enter(&at, rt, device, &pushed);
     if (status != TILUS_OK)

@@ -257,6 +257,8 @@ done:
 
 tilus_status tilus_kernel_prepare(tilus_kernel *kernel, int device)
 {
+    if (!kernel)
+        return RT_FAIL_NULL(kernel);
     ErrorContext at = {.rt = kernel->rt, .kernel = kernel};
     if (device < 0 || device >= kernel->rt->device_count)
         return rt_fail_at(&at, TILUS_ERROR_NO_DEVICE, "no CUDA device %d, the process has %d",

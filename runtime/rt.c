@@ -67,9 +67,14 @@ static tilus_status open_as_asked(tilus_rt *rt, const tilus_rt_options *options)
 tilus_status tilus_rt_open(const tilus_rt_options *options, tilus_rt **out, char *message,
                            size_t size)
 {
-    *out = NULL;
+    size = message ? size : 0;
     if (size > 0)
         message[0] = 0;
+    if (!out) {
+        snprintf(message, size, "out is NULL");
+        return RT_FAIL_NULL(out);
+    }
+    *out = NULL;
     tilus_rt *rt = calloc(1, sizeof *rt);
     if (!rt) {
         snprintf(message, size, "out of memory");
@@ -114,18 +119,18 @@ const char *tilus_rt_version(void)
 
 int tilus_rt_driver_version(const tilus_rt *rt)
 {
-    return rt->driver_version;
+    return rt ? rt->driver_version : 0;
 }
 
 int tilus_rt_device_count(const tilus_rt *rt)
 {
-    return rt->device_count;
+    return rt ? rt->device_count : 0;
 }
 
 /* NULL when there is no such device. */
 static const Device *find(const tilus_rt *rt, int device)
 {
-    return device >= 0 && device < rt->device_count ? &rt->devices[device] : NULL;
+    return rt && device >= 0 && device < rt->device_count ? &rt->devices[device] : NULL;
 }
 
 const char *tilus_rt_device_name(const tilus_rt *rt, int device)

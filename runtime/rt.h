@@ -105,6 +105,8 @@ typedef struct ErrorContext {
  * marks the device as lost when the error says so. */
 tilus_status rt_fail(tilus_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Refuses a handle, or where a result goes, that the caller has not given. */
+#define RT_FAIL_NULL(pointer) rt_fail(TILUS_ERROR_ARGUMENT, "%s is NULL", #pointer)
 tilus_status rt_fail_at(const ErrorContext *at, tilus_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 tilus_status rt_fail_driver(const ErrorContext *at, const char *call, CUresult result);

@@ -45,10 +45,17 @@ typedef struct Run {
 tilus_status tilus_sequence_create(tilus_kernel *const kernels[], size_t count,
                                    tilus_sequence **out)
 {
+    if (!out)
+        return RT_FAIL_NULL(out);
     *out = NULL;
+    if (!kernels)
+        return RT_FAIL_NULL(kernels);
     if (count < 1 || count > TILUS_SEQUENCE_KERNELS)
         return rt_fail(TILUS_ERROR_ARGUMENT, "a sequence of %zu kernels, not 1 to %d", count,
                        TILUS_SEQUENCE_KERNELS);
+    for (size_t i = 0; i < count; i++)
+        if (!kernels[i])
+            return rt_fail(TILUS_ERROR_ARGUMENT, "kernels[%zu] is NULL", i);
     tilus_sequence *s = calloc(1, sizeof *s);
     if (!s)
         return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
@@ -221,9 +228,14 @@ static bool launch_at_once(tilus_sequence *s, tilus_stream stream,
     return done;
 }
 
-tilus_status tilus_sequence_run(tilus_sequence *s, tilus_stream stream,
+tilus_status tilus_sequence_run(tilus_sequence *sequence, tilus_stream stream,
                                 const tilus_sequence_launch launches[])
 {
+    tilus_sequence *s = sequence;
+    if (!sequence)
+        return RT_FAIL_NULL(sequence);
+    if (!launches)
+        return RT_FAIL_NULL(launches);
     tilus_status status = TILUS_OK;
     if (launch_at_once(s, stream, launches))
         return TILUS_OK;

@@ -22,7 +22,7 @@ static tilus_matmul_plan *open_plan(const Settings *s, tilus_matmul **matmul)
                                           .tunings = s->tunings_text};
     const MatmulDevice device = h200();
     tilus_matmul_plan *plan = NULL;
-    tilus_status status = tilus_matmul_open(NULL, &options, matmul);
+    tilus_status status = matmul_open_absent(&options, matmul);
     if (status == TILUS_OK)
         status = plan_create_absent(*matmul, &s->problem, &device, &plan);
     if (status != TILUS_OK)

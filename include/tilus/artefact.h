@@ -5,7 +5,10 @@
  *
  * The format is docs/artefact.md's: little-endian, with a magic number, a version and a
  * checksum. Readers refuse what is damaged, cut short, newer than they are, or larger
- * than TILUS_ARTEFACT_MAX. */
+ * than TILUS_ARTEFACT_MAX.
+ *
+ * Pointers are not NULL unless a comment says that they may be; tilus_artefact_write and
+ * tilus_artefact_read refuse it (TILUS_ERROR_ARGUMENT). */
 #ifndef TILUS_ARTEFACT_H
 #define TILUS_ARTEFACT_H
 

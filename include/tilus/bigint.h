@@ -13,7 +13,11 @@
  *
  * Functions that fail return a status, and tilus_rt_error() (tilus/runtime.h) says why;
  * TILUS_ERROR_MEMORY is host memory that ran out. Functions of one plan may be called by several
- * threads at once. */
+ * threads at once.
+ *
+ * Pointers are not NULL unless a comment says that they may be. Where a handle, a struct or the
+ * place of a result is NULL nevertheless, nothing happens: functions with a status name it
+ * (TILUS_ERROR_ARGUMENT), others return 0 or NULL. */
 #ifndef TILUS_BIGINT_H
 #define TILUS_BIGINT_H
 

@@ -4,7 +4,8 @@
  * All functions are thread safe and return when the child has ended: no zombie stays, no file is
  * left open, and no signal is raised or handled here. A child inherits the environment and the
  * working directory, but no open file, and is a process group of its own. It may be used beside
- * a driver: posix_spawn shares nothing of it. */
+ * a driver: posix_spawn shares nothing of it. Pointers are not NULL unless a comment says that they
+ * may be. */
 #ifndef TILUS_CHILD_H
 #define TILUS_CHILD_H
 

@@ -1,6 +1,8 @@
 /* Describes a compiled program to its launcher: its arguments and their
  * facts, its grid, its block, its shared memory. Plain data, shared by the
- * compiler (which makes it) and the runtime (which checks launches with it). */
+ * compiler (which makes it) and the runtime (which checks launches with it).
+ *
+ * Pointers are not NULL unless a comment says that they may be, or are of 0 elements or bytes. */
 #ifndef TILUS_KERNEL_H
 #define TILUS_KERNEL_H
 

@@ -11,7 +11,12 @@
  *
  * Functions that fail return a status, and tilus_rt_error() (tilus/runtime.h) says why;
  * TILUS_ERROR_MEMORY is host memory that ran out. Functions of one plan may be called by
- * several threads at once, unless they say otherwise. */
+ * several threads at once, unless they say otherwise.
+ *
+ * Pointers are not NULL unless a comment says that they may be. Where a handle, a struct or the
+ * place of a result is NULL nevertheless, nothing happens: functions with a status name it
+ * (TILUS_ERROR_ARGUMENT), others return 0 or NULL; tilus_matmul_close and
+ * tilus_matmul_plan_free ignore it. */
 #ifndef TILUS_MATMUL_H
 #define TILUS_MATMUL_H
 

@@ -1,4 +1,5 @@
-/* Passes of one's own, in the process or from a plugin (docs/ir-api.md). */
+/* Passes of one's own, in the process or from a plugin (docs/ir-api.md). Pointers are not NULL
+ * unless a comment says that they may be. */
 #ifndef TILUS_PASS_H
 #define TILUS_PASS_H
 

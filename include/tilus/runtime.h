@@ -19,7 +19,12 @@
  *     TILUS_ERROR_STATE           this process was forked from one that called
  *                                 tilus_rt_open, or used CUDA otherwise; a driver does
  *                                 not survive that, so fork before, or start a new
- *                                 program */
+ *                                 program
+ *
+ * Pointers are not NULL unless a comment says that they may be. Where a handle or the place of a
+ * result is NULL nevertheless, nothing happens: functions with a status name it
+ * (TILUS_ERROR_ARGUMENT), others return what they do of a device that there is not;
+ * tilus_rt_close ignores it. */
 #ifndef TILUS_RUNTIME_H
 #define TILUS_RUNTIME_H
 
@@ -172,7 +177,8 @@ TILUS_API tilus_status tilus_kernel_create(tilus_rt *rt, const tilus_artefact *a
  * device. */
 TILUS_API void tilus_kernel_unload(tilus_kernel *kernel);
 
-/* Returns the artefact that the kernel was made from; it lives as long as the kernel. */
+/* Returns the artefact that the kernel was made from; it lives as long as the kernel. NULL for a
+ * kernel of NULL. */
 TILUS_API const tilus_artefact *tilus_kernel_artefact(const tilus_kernel *kernel);
 
 /* Does all that is slow, so that launches on `device` do nothing that is: retains the

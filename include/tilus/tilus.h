@@ -10,6 +10,10 @@
  * it says so; when memory runs out the call fails like any other. Numbers in texts have a point
  * before the fraction, whatever the process's locale is.
  *
+ * Pointers are not NULL unless a comment says that they may be, or are of 0 elements or bytes.
+ * Where a module, a diag, a program's name or the place of a result is NULL nevertheless,
+ * functions with a status return TILUS_ERROR_ARGUMENT.
+ *
  * LLVM is the exception: where its own allocations fail, it aborts the process. A server that
  * compiles text which it does not trust, or in little memory, compiles in a child process
  * (tilus/child.h). */

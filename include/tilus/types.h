@@ -1,7 +1,8 @@
 /* Element types: their names, the meaning of their codes, compact storage; arrays of them, and
  * matrices of weights quantized. Exported by libtilus_rt, which needs neither LLVM nor a GPU.
  *
- * All functions are thread safe where no two threads write the same byte. */
+ * All functions are thread safe where no two threads write the same byte. Pointers are not NULL
+ * unless a comment says that they may be, or are of 0 elements or bytes. */
 #ifndef TILUS_TYPES_H
 #define TILUS_TYPES_H
 

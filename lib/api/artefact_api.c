@@ -67,8 +67,12 @@ tilus_status tilus_compile_artefact(tilus_module *module, const tilus_compile_op
     tilus_compile_options one;
     tilus_artefact_options more;
     char compiler[256], *ptx = NULL;
+    if (!bytes || !size)
+        return TILUS_ERROR_ARGUMENT;
     *bytes = NULL;
     *size = 0;
+    if (!module)
+        return TILUS_ERROR_ARGUMENT;
     if (!take_options(module->diag, options, extra, &one, &more))
         return module_status(module);
     one.output = TILUS_OUTPUT_PTX;

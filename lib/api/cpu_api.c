@@ -39,6 +39,8 @@ tilus_status tilus_run_on_cpu(tilus_module *module, const char *program, const t
                               size_t buffer_count, const tilus_cpu_options *options,
                               tilus_cpu_times *times)
 {
+    if (!module || !program)
+        return TILUS_ERROR_ARGUMENT;
     Program *p = module_find_program(module, program);
     /* An API entry with a guard of its own: it must come before this one's. */
     const tilus_kernel_info *info = p ? tilus_module_kernel_info(module, program) : NULL;

@@ -8,6 +8,8 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
                              const tilus_buffer *buffers, size_t buffer_count,
                              const tilus_interpret_options *options)
 {
+    if (!module || !program)
+        return TILUS_ERROR_ARGUMENT;
     Program *p = module_find_program(module, program);
     /* An API entry with a guard of its own: it must come before this one's. */
     const tilus_kernel_info *info = p ? tilus_module_kernel_info(module, program) : NULL;

@@ -196,8 +196,12 @@ tilus_status tilus_jit(tilus_diag *diag, const char *text, size_t len,
     tilus_jit_options known;
     char message[256];
     Jit jit = {diag, text, len, &known, NULL, bytes, size};
+    if (!bytes || !size)
+        return TILUS_ERROR_ARGUMENT;
     *bytes = NULL;
     *size = 0;
+    if (!diag || !text)
+        return TILUS_ERROR_ARGUMENT;
     if (!SIZED_COPY(tilus_jit_options, &known, options, "options",
                     ((Report){message, sizeof message}))) {
         report(&jit, "%s", message);

@@ -30,6 +30,11 @@ tilus_status tilus_attention_backward_workspace_size(const tilus_attention_plan 
                                                      size_t *out)
 {
     tilus_attention_shape own;
+    if (!out)
+        return library_refuse_null(out);
+    *out = 0;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = attention_take_shape(plan, shape, &own);
     *out = status == TILUS_OK ? areas_of(plan, &own).size : 0;
     return status;
@@ -104,6 +109,8 @@ tilus_status tilus_attention_backward(tilus_attention_plan *plan, tilus_stream s
     tilus_attention_gradients own;
     tilus_attention_shape shape;
     KernelLaunch launches[ATTENTION_LAUNCHES_MAX];
+    if (!plan)
+        return library_refuse_null(plan);
     if (!plan->problem.gradients)
         return library_fail(TILUS_ERROR_UNSUPPORTED, "the plan's problem has no gradients");
     tilus_status status = LIBRARY_TAKE(tilus_attention_gradients, &own, gradients, "gradients");

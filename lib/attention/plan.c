@@ -141,7 +141,11 @@ tilus_status tilus_attention_plan_create(tilus_attention *attention,
                                          const tilus_attention_problem *problem, int device,
                                          tilus_attention_plan **out)
 {
+    if (!out)
+        return library_refuse_null(out);
     *out = NULL;
+    if (!attention)
+        return library_refuse_null(attention);
     tilus_attention_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return library_fail_memory();
@@ -175,6 +179,8 @@ static tilus_status mark(const tilus_attention_plan *plan, const tilus_attention
                          bool used[static ATTENTION_KERNELS])
 {
     tilus_attention_shape own;
+    if (!plan)
+        return library_refuse_null(plan);
     for (int i = 0; i < ATTENTION_KERNELS; i++)
         used[i] = plan->kernels[i];
     tilus_status status = shape ? attention_take_shape(plan, shape, &own) : TILUS_OK;
@@ -199,8 +205,12 @@ tilus_status tilus_attention_workspace_size(const tilus_attention_plan *plan,
                                             const tilus_attention_shape *shape, size_t *out)
 {
     tilus_attention_shape own;
-    tilus_status status = attention_take_shape(plan, shape, &own);
+    if (!out)
+        return library_refuse_null(out);
     *out = 0;
+    if (!plan)
+        return library_refuse_null(plan);
+    tilus_status status = attention_take_shape(plan, shape, &own);
     if (status != TILUS_OK)
         return status;
     const AttentionChoice choice = attention_choose(plan, &own);
@@ -298,7 +308,9 @@ char *tilus_attention_describe(const tilus_attention_plan *plan, const tilus_att
     tilus_attention_shape own;
     char *text = NULL;
     size_t size;
-    if (attention_take_shape(plan, shape, &own) != TILUS_OK)
+    tilus_status status = plan ? attention_take_shape(plan, shape, &own)
+                               : library_refuse_null(plan);
+    if (status != TILUS_OK)
         return NULL;
     const AttentionChoice choice = attention_choose(plan, &own);
     FILE *out = open_text(&text, &size);

@@ -145,6 +145,8 @@ tilus_status tilus_attention_run(tilus_attention_plan *plan, tilus_stream stream
                                  const tilus_attention_call *call)
 {
     tilus_attention_call own;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_attention_shape shape;
     KernelLaunch launches[ATTENTION_LAUNCHES_MAX];
     tilus_status status = LIBRARY_TAKE(tilus_attention_call, &own, call, "call");
@@ -200,6 +202,8 @@ tilus_status tilus_attention_append(tilus_attention_plan *plan, tilus_stream str
                                     const tilus_attention_tokens *tokens)
 {
     tilus_attention_tokens own;
+    if (!plan)
+        return library_refuse_null(plan);
     if (plan->problem.kind != TILUS_ATTENTION_DECODE)
         return library_fail(TILUS_ERROR_UNSUPPORTED, "the plan is not for decoding: it has no "
                             "kernel that fills a cache");

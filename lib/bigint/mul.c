@@ -194,6 +194,8 @@ tilus_status tilus_bigint_mul(tilus_bigint_plan *plan, tilus_stream stream,
                               const tilus_bigint_call *call)
 {
     Work work = {.plan = plan};
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = LIBRARY_TAKE(tilus_bigint_call, &work.call, call, "call");
     if (status == TILUS_OK)
         status = check_call(plan, &work.call);

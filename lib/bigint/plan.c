@@ -194,7 +194,7 @@ static void lay_out(tilus_bigint_plan *plan)
 
 size_t tilus_bigint_workspace_size(const tilus_bigint_plan *plan)
 {
-    return plan->space.size;
+    return plan ? plan->space.size : 0;
 }
 
 /* ---- plans -------------------------------------------------------------- */
@@ -234,7 +234,11 @@ static tilus_status find_kernels(tilus_bigint_plan *plan)
 tilus_status tilus_bigint_plan_create(tilus_bigint *bigint, const tilus_bigint_problem *problem,
                                       int device, tilus_bigint_plan **out)
 {
+    if (!out)
+        return library_refuse_null(out);
     *out = NULL;
+    if (!bigint)
+        return library_refuse_null(bigint);
     tilus_bigint_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return library_fail_memory();
@@ -262,6 +266,8 @@ void tilus_bigint_plan_free(tilus_bigint_plan *plan)
 
 tilus_status tilus_bigint_prepare(tilus_bigint_plan *plan)
 {
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = TILUS_OK;
     for (int i = 0; i < BIGINT_KERNELS && status == TILUS_OK; i++)
         if (plan->kernels[i])
@@ -332,12 +338,12 @@ static void describe_transform(FILE *out, const tilus_bigint_plan *plan)
 
 char *tilus_bigint_describe(const tilus_bigint_plan *plan)
 {
-    const tilus_bigint_problem *p = &plan->problem;
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = plan ? open_memstream(&text, &size) : NULL;
     if (!out)
         return NULL;
+    const tilus_bigint_problem *p = &plan->problem;
     fprintf(out, "%lld %s of %lld", (long long)p->batch,
             p->square ? p->batch == 1 ? "square" : "squares"
                       : p->batch == 1 ? "product" : "products", (long long)p->a_bytes);

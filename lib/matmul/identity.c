@@ -127,7 +127,7 @@ void packed_identify(Packed *p, const MatmulSpec *s)
 
 uint64_t tilus_matmul_packed_identity(const tilus_matmul_plan *plan)
 {
-    return plan->packed.identity;
+    return plan ? plan->packed.identity : 0;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -194,7 +194,7 @@ tilus_status tilus_matmul_packed_describe(const void *packed, size_t size,
     char message[256];
     tilus_matmul_packed found;
     if (!out)
-        return library_refuse("out is NULL");
+        return library_refuse_null(out);
     tilus_status status = read_identity(packed, size, &found);
     if (status != TILUS_OK)
         return status;
@@ -238,6 +238,8 @@ tilus_status tilus_matmul_packed_check(const tilus_matmul_plan *plan, const void
                                        size_t size)
 {
     tilus_matmul_packed has, wanted;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = read_identity(packed, size, &has);
     if (status == TILUS_OK)
         status = read_fields(plan->packed.bytes, &wanted);

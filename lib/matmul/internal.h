@@ -127,6 +127,9 @@ struct tilus_matmul_plan {
     Dense dense;
 };
 
+/* Opens a library without a runtime, for plans of devices that are not there. */
+tilus_status matmul_open_absent(const tilus_matmul_options *options, tilus_matmul **out);
+
 /* Creates a plan for a device that need not be there, of a compute capability that target_for
  * knows. It tells which configurations and kernels tilus_matmul_plan_create would choose, and
  * runs nothing. Products of many rows are not left to cuBLAS. `matmul` may have no runtime. */

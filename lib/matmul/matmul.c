@@ -16,13 +16,12 @@ static tilus_status open_table(tilus_matmul *matmul, const char *tunings)
     return message[0] ? library_refuse("tunings: %s", message) : library_fail_memory();
 }
 
-tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,
-                               tilus_matmul **out)
+static tilus_status open_library(tilus_rt *rt, const tilus_matmul_options *options,
+                                 tilus_matmul **out)
 {
     tilus_matmul_options o = {0};
     tilus_status status = LIBRARY_TAKE_OPTIONS(tilus_matmul_options, &o, options);
     tilus_matmul *matmul = NULL;
-    *out = NULL;
     if (status == TILUS_OK)
         matmul = kernel_library_open(sizeof *matmul, rt, &KERNEL_OPTIONS(&o), kernel_check,
                                      &status);
@@ -35,6 +34,21 @@ tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options
     else
         tilus_matmul_close(matmul);
     return status;
+}
+
+tilus_status matmul_open_absent(const tilus_matmul_options *options, tilus_matmul **out)
+{
+    *out = NULL;
+    return open_library(NULL, options, out);
+}
+
+tilus_status tilus_matmul_open(tilus_rt *rt, const tilus_matmul_options *options,
+                               tilus_matmul **out)
+{
+    if (!out)
+        return library_refuse_null(out);
+    *out = NULL;
+    return rt ? open_library(rt, options, out) : library_refuse_null(rt);
 }
 
 void tilus_matmul_close(tilus_matmul *matmul)

@@ -329,6 +329,8 @@ tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                const tilus_matmul_weights *weights, void *packed)
 {
     tilus_matmul_weights own;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = packed ? weights_take(plan, weights, &own)
                                  : library_refuse("packed is NULL");
     if (status != TILUS_OK)

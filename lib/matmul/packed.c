@@ -88,13 +88,15 @@ void packed_put_identity(const tilus_matmul_plan *plan, unsigned char *packed)
 
 size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan)
 {
-    return plan->packed.size;
+    return plan ? plan->packed.size : 0;
 }
 
 void tilus_matmul_tile(const tilus_matmul_plan *plan, int64_t *n_tile, int64_t *k_tile)
 {
-    *n_tile = plan->packed.rows;
-    *k_tile = MATMUL_PACKED_K;
+    if (n_tile)
+        *n_tile = plan ? plan->packed.rows : 0;
+    if (k_tile)
+        *k_tile = plan ? MATMUL_PACKED_K : 0;
 }
 
 /* ---- shards -------------------------------------------------------------- */
@@ -220,6 +222,8 @@ tilus_status tilus_matmul_shard(const tilus_matmul_plan *whole, const void *pack
 {
     const unsigned char *from = packed;
     unsigned char *to = packed_part;
+    if (!whole || !part)
+        return library_refuse("%s is NULL", whole ? "part" : "whole");
     if (!packed || !packed_part)
         return library_refuse("%s is NULL", packed ? "packed_part" : "packed");
     tilus_status status = tilus_matmul_packed_check(whole, packed, whole->packed.size);

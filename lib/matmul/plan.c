@@ -265,7 +265,11 @@ tilus_status tilus_matmul_plan_create(tilus_matmul *matmul, const tilus_matmul_p
                                       int device, tilus_matmul_plan **out)
 {
     tilus_matmul_problem own;
+    if (!out)
+        return library_refuse_null(out);
     *out = NULL;
+    if (!matmul)
+        return library_refuse_null(matmul);
     tilus_status status = LIBRARY_TAKE(tilus_matmul_problem, &own, problem, "problem");
     return status == TILUS_OK ? create(new_plan(matmul, device), &own, NULL, out) : status;
 }
@@ -395,7 +399,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = plan ? open_memstream(&text, &size) : NULL;
     if (!out)
         return NULL;
     describe_problem(out, plan);
@@ -466,12 +470,12 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
 
 char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m)
 {
-    const KernelList list = list_kernels(plan, m);
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = plan ? open_memstream(&text, &size) : NULL;
     if (!out)
         return NULL;
+    const KernelList list = list_kernels(plan, m);
     for (size_t i = 0; i < list.count; i++)
         fprintf(out, "%s\t%s\t%s\n", list.items[i]->name,
                 list.items[i]->program, list.items[i]->parameters);
@@ -494,6 +498,8 @@ static tilus_status prepare_kernels(const tilus_matmul_plan *plan, Kernel *const
 
 tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
 {
+    if (!plan)
+        return library_refuse_null(plan);
     if (m < 1 || m > MATMUL_M_MAX)
         return library_refuse("m is %" PRId64 ", not 1 to %d", m, MATMUL_M_MAX);
     if (dense_serves(plan, m))

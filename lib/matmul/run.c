@@ -189,7 +189,7 @@ void products_measure(tilus_matmul_plan *plan)
 size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int64_t m)
 {
     m = at_most(m, MATMUL_M_MAX);
-    if (m < 1)
+    if (!plan || m < 1)
         return 0;
     int bucket = bucket_number(m);
     size_t most = size_for(plan, m);
@@ -473,6 +473,8 @@ tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
                               const tilus_matmul_call *call)
 {
     tilus_matmul_call own;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = LIBRARY_TAKE(tilus_matmul_call, &own, call, "call");
     if (status == TILUS_OK)
         status = check_call(plan, &own);
@@ -499,6 +501,8 @@ tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stre
                                       const tilus_matmul_weights *weights, uint64_t packed)
 {
     tilus_matmul_weights own;
+    if (!plan)
+        return library_refuse_null(plan);
     tilus_status status = weights_take(plan, weights, &own);
     if (status == TILUS_OK)
         status = library_check_address("packed", packed, MATMUL_ALIGN);

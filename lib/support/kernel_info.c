@@ -95,6 +95,8 @@ static bool check_args(const tilus_kernel_info *info, const tilus_arg *args, siz
     if (count != info->arg_count)
         return report_fault(r, "program takes %zu argument%s, got %zu", info->arg_count,
                             info->arg_count == 1 ? "" : "s", count);
+    if (!args && count)
+        return report_fault(r, "args is NULL, the program takes %zu", count);
     for (size_t i = 0; i < count; i++) {
         const tilus_arg_info *arg = &info->args[i];
         if ((arg->kind == TILUS_ARG_POINTER && !check_pointer(arg, args[i].pointer, r)) ||

@@ -16,6 +16,8 @@ tilus_status library_fail(tilus_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 #define library_refuse(...) library_fail(TILUS_ERROR_ARGUMENT, __VA_ARGS__)
 tilus_status library_fail_memory(void);
+/* Refuses a handle, or where a result goes, that the caller has not given. */
+#define library_refuse_null(pointer) library_refuse("%s is NULL", #pointer)
 
 /* Copies the caller's struct, an `object` ("problem"), to `to`, of `type`; NULL is refused. */
 #define LIBRARY_TAKE(type, to, from, object) \

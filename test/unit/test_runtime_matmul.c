@@ -204,7 +204,7 @@ static void takes_a_configuration(void **state)
     MatmulSpec spec;
     MatmulDevice device = matmul_device("Fake 100", CAPABILITY, 132, 232448);
     assert_true(matmul_spec(&u4, &spec, message, sizeof message));
-    assert_ok(tilus_matmul_open(NULL, NULL, &matmul));
+    assert_ok(matmul_open_absent(NULL, &matmul));
     assert_ok(plan_create_fixed(matmul, &spec, &prearranged_config, &device, &plan));
     const Choice *choice = plan_choice(plan, 8);
     assert_memory_equal(&choice->config, &prearranged_config, sizeof prearranged_config);

@@ -29,7 +29,7 @@ static size_t result_bytes(const Data *d, int64_t m)
 bool shape_open(Shape *s, Engine *engine, const Data *d)
 {
     *s = (Shape){.engine = engine, .data = d};
-    return check(engine, tilus_matmul_open(NULL, NULL, &s->matmul)) &&
+    return check(engine, matmul_open_absent(NULL, &s->matmul)) &&
            upload(engine, d->codes, d->codes_size, &s->codes) &&
            upload(engine, d->scales, d->scales_size, &s->scales) &&
            upload(engine, d->zeros, d->zeros_size, &s->zeros) &&

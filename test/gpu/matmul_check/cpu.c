@@ -22,7 +22,7 @@ typedef struct Cpu {
 static tilus_status cpu_start(Engine *e, const char *tunings)
 {
     const tilus_matmul_options options = {.struct_size = sizeof options, .tunings = tunings};
-    return tilus_matmul_open(NULL, &options, &e->matmul);
+    return matmul_open_absent(&options, &e->matmul);
 }
 
 /* ---- memory ------------------------------------------------------------------- */
