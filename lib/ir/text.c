@@ -1,6 +1,8 @@
 /* Text of types and expressions. */
 #include "ir/text.h"
 
+#include "ir/op_info.h"
+
 void print_value_name(Text *out, const Value *v)
 {
     text_printf(out, "%%%s", v->printed ? v->printed : v->name ? v->name : "?");
@@ -113,4 +115,18 @@ const char *type_text(Module *m, const Type *t)
     text_init(&text, &m->arena);
     print_type(&text, t);
     return text_string(&text);
+}
+
+const char *value_text(Module *m, const Value *v)
+{
+    const Attr *init = v->def ? op_attr(v->def, ATTR_INIT) : NULL;
+    Text number;
+    text_init(&number, &m->arena);
+    if (!v->name && init) {
+        constant_print(&number, init->number, dtype_is_float(v->type->dtype));
+        return arena_printf(&m->arena, "the tensor of %s", text_string(&number));
+    }
+    if (!v->name && v->def)
+        return arena_printf(&m->arena, "the result of %s", op_info[v->def->code].name);
+    return arena_printf(&m->arena, "%%%s", v->name ? v->name : "?");
 }

@@ -15,6 +15,8 @@ void print_exprs(Text *out, const Expr *const *exprs, unsigned count);
 /* `%name`; `%?` where the printer has not chosen a name. */
 void print_value_name(Text *out, const Value *v);
 
+/* "%x"; of a value without a name "the result of cast": for messages. */
+const char *value_text(Module *m, const Value *v);
 /* A type, or an expression, as text in the module's arena, for messages. */
 const char *type_text(Module *m, const Type *t);
 const char *expr_text(Module *m, const Expr *e);

@@ -39,7 +39,7 @@ static bool kind_matches(OperandKind kind, TypeKind type)
 
 static bool note_definition(Module *m, const Value *v)
 {
-    return diag_note(m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
+    return diag_note(m->diag, v->loc, "%s is defined here", value_text(m, v));
 }
 
 /* ---- rules of every op -------------------------------------------------- */
@@ -76,8 +76,8 @@ bool verify_operands(Module *m, const Op *op)
                                                           : OPERAND_REG;
         if (kind_matches(kind, v->type->kind))
             continue;
-        diag_error(m->diag, op->loc, "operand %u of %s is a %s, %%%s is a %s: %s", i + 1,
-                   info->name, operand_kind_text(kind), v->name ? v->name : "?",
+        diag_error(m->diag, op->loc, "operand %u of %s is a %s, %s is a %s: %s", i + 1,
+                   info->name, operand_kind_text(kind), value_text(m, v),
                    verify_kind_text(v->type->kind), type_text(m, v->type));
         ok = note_definition(m, v);
     }

@@ -2,9 +2,9 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-static const char *operand_name(const Op *op, unsigned i)
+static const char *operand_text(Module *m, const Op *op, unsigned i)
 {
-    return op->operands[i]->name ? op->operands[i]->name : "?";
+    return value_text(m, op->operands[i]);
 }
 
 /* ---- element types --------------------------------------------------------- */
@@ -58,8 +58,8 @@ static bool verify_groups_divide(Module *m, const Op *op, unsigned i)
         fits = type_extent(codes, d) % type_extent(groups, d) == 0;
     if (fits)
         return true;
-    return diag_error(m->diag, op->loc, "the extents of %%%s divide those of %%%s, got %s for %s",
-                      operand_name(op, i), operand_name(op, 0), type_text(m, groups),
+    return diag_error(m->diag, op->loc, "the extents of %s divide those of %s, got %s for %s",
+                      operand_text(m, op, i), operand_text(m, op, 0), type_text(m, groups),
                       type_text(m, codes));
 }
 
@@ -85,11 +85,11 @@ static bool report_lacking(Module *m, const Op *op, unsigned i, int64_t thread,
     Text would;
     text_init(&would, &m->arena);
     layout_print(&would, suits);
-    return diag_error(m->diag, op->loc, "thread %lld has element %s of %%%s in slot 0 and needs "
-                      "%s of %%%s there, but has %s; %%%s @ %s would do", (long long)thread,
-                      index_text(m, codes->rank, element), operand_name(op, 0),
-                      index_text(m, codes->rank, needed), operand_name(op, i),
-                      index_text(m, codes->rank, held), operand_name(op, i),
+    return diag_error(m->diag, op->loc, "thread %lld has element %s of %s in slot 0 and needs "
+                      "%s of %s there, but has %s; %s @ %s would do", (long long)thread,
+                      index_text(m, codes->rank, element), operand_text(m, op, 0),
+                      index_text(m, codes->rank, needed), operand_text(m, op, i),
+                      index_text(m, codes->rank, held), operand_text(m, op, i),
                       text_string(&would));
 }
 
@@ -101,8 +101,8 @@ static bool verify_groups_held(Module *m, const Op *op, unsigned i)
     const char *why;
     const Layout *suits = layout_group(&m->layouts, codes, groups->shape, &why);
     if (!suits)
-        return diag_error(m->diag, op->loc, "no layout of %%%s gives each thread what it needs "
-                          "for its part of %%%s: %s", operand_name(op, i), operand_name(op, 0),
+        return diag_error(m->diag, op->loc, "no layout of %s gives each thread what it needs "
+                          "for its part of %s: %s", operand_text(m, op, i), operand_text(m, op, 0),
                           why);
     return layout_broadcasts(groups, codes, &thread) ||
            report_lacking(m, op, i, thread, suits);

@@ -52,12 +52,12 @@ static bool gives_pending(const Op *op)
 static bool verify_operand_pending(Module *m, const Op *op, unsigned i)
 {
     const Value *v = op->operands[i];
-    const char *name = v->name ? v->name : "?";
+    const char *name = value_text(m, v);
     if (!v->type->pending || takes_pending(op, i))
         return true;
-    diag_error(m->diag, op->loc, "%s takes complete tensors, %%%s may be in flight: %s",
+    diag_error(m->diag, op->loc, "%s takes complete tensors, %s may be in flight: %s",
                op_info[op->code].name, name, type_text(m, v->type));
-    return diag_note(m->diag, v->loc, "%%%s is defined here; dot_wait completes it", name);
+    return diag_note(m->diag, v->loc, "%s is defined here; dot_wait completes it", name);
 }
 
 static bool verify_result_pending(Module *m, const Op *op, const Type *t)
@@ -76,15 +76,15 @@ static bool verify_operand_form(Module *m, const Op *op, unsigned i)
 {
     const Value *v = op->operands[i];
     const Type *t = v->type;
-    const char *name = v->name ? v->name : "?";
+    const char *name = value_text(m, v);
     if (!verify_operand_pending(m, op, i))
         return false;
     if (t->packed && !takes_packed(op->code))
-        return diag_error(m->diag, op->loc, "%s takes elements in plain order, %%%s is in order "
+        return diag_error(m->diag, op->loc, "%s takes elements in plain order, %s is in order "
                           "packed(%s): cast or view it first", op_info[op->code].name, name,
                           dtype_name(t->packed));
     if (t->scaling && !takes_scaled(op->code))
-        return diag_error(m->diag, op->loc, "%s takes values as they are, %%%s has deferred "
+        return diag_error(m->diag, op->loc, "%s takes values as they are, %s has deferred "
                           "scales: rescale it first: %s", op_info[op->code].name, name,
                           type_text(m, t));
     return true;

@@ -24,9 +24,9 @@ static bool verify_dims(Module *m, const Op *op, const Attr *dims, unsigned rank
     return true;
 }
 
-static const char *index_name(const MemoryTile *t)
+static const char *index_text(Module *m, const MemoryTile *t)
 {
-    return t->index->name ? t->index->name : "?";
+    return value_text(m, t->index);
 }
 
 /* "[2, 0]": the element of the index that `thread` holds in slot 0. */
@@ -51,9 +51,9 @@ static bool verify_index_threads(Module *m, const Op *op, const MemoryTile *t)
     int64_t thread;
     if (!from || !to || from->threads != to->threads || layout_broadcasts(from, to, &thread))
         return true;
-    return diag_error(m->diag, op->loc, "the index %%%s has no element for what thread %lld "
+    return diag_error(m->diag, op->loc, "the index %s has no element for what thread %lld "
                       "holds of the tile at %s: the thread holds element %s there; the layouts "
-                      "are %s and %s", index_name(t), (long long)thread,
+                      "are %s and %s", index_text(m, t), (long long)thread,
                       held_text(m, to, thread), held_text(m, from, thread),
                       type_text(m, t->index->type), type_text(m, op_tile_type(op)));
 }
@@ -65,15 +65,15 @@ static bool verify_index(Module *m, const Op *op, const MemoryTile *t)
     if (!index)
         return true;
     if (index->dtype != DTYPE_i32 && index->dtype != DTYPE_u32 && index->dtype != DTYPE_i64)
-        return diag_error(m->diag, op->loc, "an index is i32, u32 or i64, %%%s is %s",
-                          index_name(t), dtype_name(index->dtype));
+        return diag_error(m->diag, op->loc, "an index is i32, u32 or i64, %s is %s",
+                          index_text(m, t), dtype_name(index->dtype));
     if (index->rank != t->rank)
-        return diag_error(m->diag, op->loc, "the index %%%s has rank %u, the tile has rank %u",
-                          index_name(t), index->rank, t->rank);
+        return diag_error(m->diag, op->loc, "the index %s has rank %u, the tile has rank %u",
+                          index_text(m, t), index->rank, t->rank);
     for (unsigned d = 0; d < t->rank; d++)
         if (type_extent(index, d) != 1 && type_extent(index, d) != t->extents[d])
-            return diag_error(m->diag, op->loc, "the extent of dimension %u of the index %%%s is "
-                              "%lld, it must be 1 or the tile's, %lld", d, index_name(t),
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of the index %s is "
+                              "%lld, it must be 1 or the tile's, %lld", d, index_text(m, t),
                               (long long)type_extent(index, d), (long long)t->extents[d]);
     return verify_index_threads(m, op, t);
 }
@@ -450,8 +450,8 @@ static bool verify_printed_tile(Module *m, const Op *op)
     if (!tile)
         return v->type->kind == TYPE_REG || verify_whole(m, op, v);
     if (v->type->kind == TYPE_REG)
-        return diag_error(m->diag, op->loc, "print shows all of a register tensor, %%%s has "
-                          "no offsets, dims or shape", v->name ? v->name : "?");
+        return diag_error(m->diag, op->loc, "print shows all of a register tensor, %s has "
+                          "no offsets, dims or shape", value_text(m, v));
     if (!verify_shape(m, op))
         return false;
     MemoryTile t = op_memory_tile(op);

@@ -1,4 +1,5 @@
 /* The verifier's view of layouts that are left open. */
+#include "ir/text.h"
 #include "ir/verify.h"
 
 /* A register tensor's type with its layout left open; others as they are. */
@@ -60,10 +61,10 @@ static bool check_chosen(Op *op, void *data)
     for (unsigned i = 0; i < op->result_count; i++) {
         const Value *v = op->results[i];
         if (type_is_open(v->type))
-            return diag_error(m->diag, v->loc, "the %s of %%%s, which %s gives, is left open: "
+            return diag_error(m->diag, v->loc, "the %s of %s, which %s gives, is left open: "
                               "infer-layouts must choose it before %s",
                               v->type->kind == TYPE_REG ? "layout" : "swizzle",
-                              v->name ? v->name : "?", op_info[op->code].name, user);
+                              value_text(m, v), op_info[op->code].name, user);
     }
     return true;
 }

@@ -44,13 +44,13 @@ static bool verify_product_operands(Module *m, const Op *op)
     const Value *a = op->operands[0];
     if (a->type->kind == TYPE_GLOBAL)
         return diag_error(m->diag, op->loc, "operand 1 of dot_async is a register or shared "
-                          "tensor, %%%s is a global tensor: %s", a->name ? a->name : "?",
+                          "tensor, %s is a global tensor: %s", value_text(m, a),
                           type_text(m, a->type));
     for (unsigned i = 0; i < 2; i++)
         if (op->operands[i]->type->kind == TYPE_SHARED && type_is_open(op->operands[i]->type))
-            return diag_error(m->diag, op->loc, "the swizzle of %%%s must be written, dot_async "
+            return diag_error(m->diag, op->loc, "the swizzle of %s must be written, dot_async "
                               "takes those of 32, 64 and 128 bytes: %s",
-                              op->operands[i]->name ? op->operands[i]->name : "?",
+                              value_text(m, op->operands[i]),
                               type_text(m, op->operands[i]->type));
     return true;
 }
@@ -86,8 +86,8 @@ bool verify_dot_wait(Module *m, const Op *op)
     for (unsigned i = 0; i < op->operand_count; i++) {
         const Type *from = op->operands[i]->type, *to = op->results[i]->type;
         if (!from->pending)
-            return diag_error(m->diag, op->loc, "dot_wait takes tensors in flight, %%%s is "
-                              "complete: %s", op->operands[i]->name ? op->operands[i]->name : "?",
+            return diag_error(m->diag, op->loc, "dot_wait takes tensors in flight, %s is "
+                              "complete: %s", value_text(m, op->operands[i]),
                               type_text(m, from));
         if (from != type_pending(m, to, true))
             return diag_error(m->diag, op->loc, "dot_wait keeps type and layout, got %s from %s",

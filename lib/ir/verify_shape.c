@@ -153,9 +153,9 @@ static bool verify_broadcast_threads(Module *m, const Op *op)
     int64_t thread;
     if (layout_broadcasts(from, to, &thread))
         return true;
-    return diag_error(m->diag, op->loc, "thread %lld needs element %s of %%%s in slot 0 and has "
+    return diag_error(m->diag, op->loc, "thread %lld needs element %s of %s in slot 0 and has "
                       "element %s there", (long long)thread, element_text(m, to, from, thread),
-                      operand->name ? operand->name : "?", element_text(m, from, from, thread));
+                      value_text(m, operand), element_text(m, from, from, thread));
 }
 
 bool verify_broadcast(Module *m, const Op *op)

@@ -12,11 +12,6 @@ static const char *owner_text(const Region *r)
     return region_thread_group(r) ? "the thread_group" : "the block";
 }
 
-static const char *value_name(const Value *v)
-{
-    return v->name ? v->name : "?";
-}
-
 /* ---- register tensors ---------------------------------------------------- */
 
 bool verify_result_threads(Module *m, const Op *op)
@@ -28,8 +23,8 @@ bool verify_result_threads(Module *m, const Op *op)
         if (v->type->kind != TYPE_REG || type_is_open(v->type) ||
             v->type->layout->threads == threads)
             continue;
-        ok = diag_error(m->diag, v->loc, "%%%s spreads over %lld threads, %s has %lld",
-                        value_name(v), (long long)v->type->layout->threads,
+        ok = diag_error(m->diag, v->loc, "%s spreads over %lld threads, %s has %lld",
+                        value_text(m, v), (long long)v->type->layout->threads,
                         owner_text(op->parent), (long long)threads);
     }
     return ok;
@@ -46,9 +41,9 @@ bool verify_operand_threads(Module *m, const Op *op)
         if (v->type->kind != TYPE_REG || region_threads(from).count == threads)
             continue;
         diag_error(m->diag, op->loc, "%s runs on %lld threads of a thread_group, its operand "
-                   "%%%s was made outside by %lld", op_info[op->code].name, (long long)threads,
-                   value_name(v), (long long)region_threads(from).count);
-        return diag_note(m->diag, v->loc, "%%%s is defined here", value_name(v));
+                   "%s was made outside by %lld", op_info[op->code].name, (long long)threads,
+                   value_text(m, v), (long long)region_threads(from).count);
+        return diag_note(m->diag, v->loc, "%s is defined here", value_text(m, v));
     }
     return true;
 }

@@ -473,7 +473,7 @@ bool graph_build(Graph *g, Program *p)
 
 const char *graph_value_text(Module *m, const Value *v)
 {
-    return arena_printf(&m->scratch, "%%%s", v->name ? v->name : "?");
+    return value_text(m, v);
 }
 
 const char *graph_layout_text(Module *m, const Layout *l)
@@ -502,7 +502,8 @@ static void report_apart(const Graph *g)
 {
     const Conflict *c = &g->conflict;
     const Node *root = c->node->root;
-    diag_error(g->m->diag, c->by->loc, "%s, but it is already @ %s",
+    diag_error(g->m->diag, c->by->loc, "%s, but it is already @ %s: a `convert_layout` of it "
+               "there serves both",
                request_text(g->m, c->by, c->node->value, c->layout, c->why),
                graph_layout_text(g->m, c->node->layout));
     diag_note(g->m->diag, root->by->loc, "%s", root_request(g->m, root));
@@ -517,11 +518,12 @@ static void report_meeting(const Graph *g)
     const char *name = op_info[edge->op->code].name;
     if (edge->kind == EDGE_SAME)
         diag_error(m->diag, edge->op->loc, "%s needs one layout for %s and %s, which %s and "
-                   "%s want to differ", name, graph_value_text(m, a->value),
+                   "%s want to differ: `convert_layout` one of them", name, graph_value_text(m, a->value),
                    graph_value_text(m, b->value), op_info[a->root->by->code].name,
                    op_info[b->root->by->code].name);
     else
-        diag_error(m->diag, edge->op->loc, "%s has no way from %s @ %s to %s @ %s", name,
+        diag_error(m->diag, edge->op->loc, "%s has no way from %s @ %s to %s @ %s: `convert_layout` "
+                   "one of them", name,
                    graph_value_text(m, a->value), graph_layout_text(m, a->layout),
                    graph_value_text(m, b->value), graph_layout_text(m, b->layout));
     diag_note(m->diag, a->root->by->loc, "%s", root_request(m, a->root));

@@ -115,8 +115,8 @@ bool select_check_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t
     for (unsigned d = 0; lacking >> d; d++)
         if (lacking >> d & 1 && memory_tile_is_indexed(t, d))
             return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing "
-                              "proves that the indices %%%s stay inside extent %s", d,
-                              t->index->name ? t->index->name : "?",
+                              "proves that the indices %s stay inside extent %s", d,
+                              value_text(m, t->index),
                               expr_text(m, t->memory->type->extents[d]));
         else if (lacking >> d & 1)
             return diag_error(m->diag, op->loc, "dimension %u is not in checked, and nothing proves "

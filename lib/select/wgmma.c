@@ -89,11 +89,6 @@ static const char *layout_text(Module *m, const Layout *l)
     return text_string(&text);
 }
 
-static const char *name_of(const Value *v)
-{
-    return v->name ? v->name : "?";
-}
-
 /* ---- matrices in shared memory ---------------------------------------------------- */
 
 enum { ROWS = 8, UNIT_BYTES = 16, STEP_BYTES = 32 };
@@ -131,8 +126,8 @@ static bool refuse_matrix(Module *m, const Op *op, unsigned i, const char *why)
     Swizzle s = swizzle_of_rows(row, bytes);
     diag_error(m->diag, op->loc, "wgmma cannot read operand %c, %s: %s", "ab"[i],
                type_text(m, v->type), why);
-    return diag_note(m->diag, v->loc, "%%%s is made here; wgmma reads rows of 128, 64 or 32 bytes "
-                     "along k, as %s[%lld, %lld] shared swizzle(%d, %d, %d)%s", name_of(v),
+    return diag_note(m->diag, v->loc, "%s is made here; wgmma reads rows of 128, 64 or 32 bytes "
+                     "along k, as %s[%lld, %lld] shared swizzle(%d, %d, %d)%s", value_text(m, v),
                      dtype_name(v->type->dtype), (long long)mn, (long long)(row / bytes), s.bits,
                      s.base, s.shift, i ? ", permuted" : "");
 }
@@ -240,8 +235,8 @@ static bool refuse_layout(Module *m, const Op *op, const Value *v, const Layout 
                           const char *why)
 {
     diag_error(m->diag, op->loc, "%s does not fit wgmma: %s", type_text(m, v->type), why);
-    return diag_note(m->diag, v->loc, "layouts of %%%s that fit are L.%s, L a layout over "
-                     "warpgroups", name_of(v), layout_text(m, unit));
+    return diag_note(m->diag, v->loc, "layouts of %s that fit are L.%s, L a layout over "
+                     "warpgroups", value_text(m, v), layout_text(m, unit));
 }
 
 /* Fills `at` with the first tile of warpgroup `w`, and says whether slot `slot` of it lies
