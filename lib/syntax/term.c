@@ -563,13 +563,14 @@ bool term_elementwise(Parser *p, OpCode code, Loc loc, const Term *terms, unsign
 Term term_as_scalar(Parser *p, const Term *t)
 {
     const Constant *n = &t->number;
+    uint64_t most = (uint64_t)INT64_MAX + n->negative;
     bool integer = t->kind == TERM_NUMBER &&
-                   (t->dtype ? !dtype_is_float(t->dtype) && n->magnitude <= INT64_MAX
+                   (t->dtype ? !dtype_is_float(t->dtype) && n->magnitude <= most
                              : t->whole && !n->magnitude);
     if (!integer)
         return *t;
-    int64_t value = n->negative ? -(int64_t)n->magnitude : (int64_t)n->magnitude;
-    return term_of_expr(t->loc, expr_constant(&p->m->exprs, value));
+    uint64_t value = n->negative ? 0 - n->magnitude : n->magnitude;
+    return term_of_expr(t->loc, expr_constant(&p->m->exprs, (int64_t)value));
 }
 
 /* Returns true of a scalar of floats, a constant too. */

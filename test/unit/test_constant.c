@@ -54,7 +54,8 @@ static void test_integers(void **state)
         uint64_t most = code_mask(t) >> is_signed, least = is_signed ? most + 1 : 0;
         assert_true(constant_fits(t, constant_of_magnitude(false, most)));
         assert_true(constant_fits(t, constant_of_magnitude(true, least)));
-        assert_true(constant_fits(t, constant_of_real(-0.5)));
+        assert_true(constant_fits(t, constant_of_real(-0.0)));
+        assert_false(constant_fits(t, constant_of_real(-0.5)));
         assert_false(constant_fits(t, constant_of_magnitude(true, least + 1)));
         assert_false(constant_fits(t, constant_of_real(1e20)));
         assert_false(constant_fits(t, constant_of_real(INFINITY)));
