@@ -532,16 +532,24 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
     return resident > 0 && resident >= c->per_sm;
 }
 
+/* Returns true where the powers of two that decoding leaves to A repeat so soon that they are constants of a
+ * thread that arranges a row: codes of 2, 4 and 8 bits. */
+static bool have_constant_powers(const MatmulSpec *s)
+{
+    unsigned bits = dtype_bits(s->codes);
+    return bits > 1 && (bits & (bits - 1)) == 0;
+}
+
 /* Returns true where threads have few registers of A, and of groups neighbors. Slices that are added so
- * that they share A evenly come with a long row, whose powers of two, unless weights have 4 or 8 bits, are
- * no constants: a step of Qwen2.5-32B, k = 27648, took u3 and u1 6 % longer so. */
+ * that they share A evenly come with a long row: a step of Qwen2.5-32B, k = 27648, took u3 and u1 6 % longer
+ * so, u2 1 % less. */
 static bool shares_a(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { STEP = 32, LANES = 32, ELEMENTS_MAX = 128, VARYING_MAX = 64 };
     int64_t lanes = (int64_t)c->warps_n * c->warps_k * LANES;
     int group = s->group ? s->group : MATMUL_PACKED_K;
     bool adds = matmul_arranged_slices(s, c) > matmul_slices(s);
-    int64_t most = adds && dtype_bits(s->codes) % 4 ? VARYING_MAX : ELEMENTS_MAX;
+    int64_t most = adds && !have_constant_powers(s) ? VARYING_MAX : ELEMENTS_MAX;
     return group >= STEP && lanes / LANES_OF_SLICE % (group / STEP) == 0 &&
            matmul_arranged_slices(s, c) * MATMUL_PACKED_K / lanes <= most;
 }
@@ -594,14 +602,13 @@ void matmul_config_renew(MatmulConfig *c)
 
 /* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer in blocks, with one 4 % less. Of joined blocks,
  * which are for a large k, each arranges more: k = 28672 and n = 8192 in a chain took u1 and u3 24 and 12 % longer, u2 1 %,
- * i4 3 % less and u4 as long. Powers of two that decoding leaves to A depend on the place in k, unless weights have 4 or
- * 8 bits. */
+ * i4 3 % less and u4 as long; steps of the model take u1 and u3 6 and 4 % less without them, u2 5 % more. */
 void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
     MatmulConfig joined = *c;
     if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->batch_invariant)
         return;
-    bool may_join = dtype_bits(s->codes) % 4 == 0 && !s->experts;
+    bool may_join = have_constant_powers(s) && !s->experts;
     if (!arrange_in_blocks(s, c, device) && may_join && join_blocks(s, &joined, device) &&
         arrange_in_blocks(s, &joined, device))
         *c = joined;
