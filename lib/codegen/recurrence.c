@@ -141,7 +141,8 @@ static bool fits_i32(const Expr *e)
     return f.min >= INT32_MIN && f.max <= INT32_MAX;
 }
 
-/* A quotient that i32 does not hold before the division is needed is right again there, but no rest is. */
+/* Begins to carry a quotient and its rest. A quotient that i32 does not hold before the division is needed is
+ * right again there, but no rest is. */
 static Recurrence *begin_recurrence(Codegen *cg, OpenLoop *l, const LinearSum *s, ScalarFacts f,
                                     const Expr *e)
 {

@@ -167,11 +167,11 @@ const Value *value_float_scalar(const Op *op);
 /* For `lock` and `release`: whether the semaphore's type holds the value. */
 bool semaphore_holds(const Op *op, int64_t value);
 
-/* For ops of an mbarrier, the last operand: whether the operand has the mbarrier `element`. */
+/* Returns true when the last operand of `op`, which acts on an mbarrier, has the mbarrier `element`. */
 bool mbarrier_has(const Op *op, int64_t element);
 
-/* In a program with clusters: whether these have a block of rank `rank`, and at least one block and no
- * others in the mask of ranks `mask`. */
+/* Return true when the program's clusters have a block of rank `rank`, and when the ranks of `mask` are those
+ * of one block or more, and of no others. */
 bool cluster_has_rank(const Program *p, int64_t rank);
 bool cluster_has_ranks(const Program *p, int64_t mask);
 

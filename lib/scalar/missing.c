@@ -117,7 +117,7 @@ static bool try_divisor(const Search *s, Value *v, int64_t number, MissingFact *
     return true;
 }
 
-/* An argument that must be greater than that is none that a program means. */
+/* Bounds what a program's arguments are meant to be. */
 enum { PLAUSIBLE = 1 << 28 };
 
 static bool try_range(const Search *s, Value *v, int64_t min, int64_t max, MissingFact *found)

@@ -106,7 +106,7 @@ static Found find_last(const Op *op, ThreadRange threads)
     return FOUND_NOTHING;
 }
 
-/* Two ways lead to the top of a loop's body: from its end, and from before the loop. */
+/* Looks both ways to the top of a loop's body: from its end, and from before the loop. */
 static Found find_around(const Op *around, ThreadRange threads)
 {
     if (op_is_loop(around) && find_last(around->regions[0]->last, threads) == FOUND_READ)

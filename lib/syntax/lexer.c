@@ -122,7 +122,7 @@ static void lex_text(Lexer *lx, Token *t)
     }
 }
 
-/* What is wrong with a character; of operators of other languages, the word for it. */
+/* Says what is wrong with a character; of operators of other languages, the word for it. */
 static const char *character_problem(char c)
 {
     switch (c) {

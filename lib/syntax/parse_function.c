@@ -412,7 +412,7 @@ static void add_parameter(Parser *p, const Call *c, const Token *token, Text *te
         text_printf(text, ", from %s", q->from);
 }
 
-/* What the parameters are that stand in the pattern from `first` up to the token. */
+/* Describes the parameters that stand in the pattern from `first` up to the token. */
 static const char *parameters_text(Parser *p, const Call *c, Bookmark first)
 {
     Text text;

@@ -300,7 +300,7 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
     return true;
 }
 
-/* A number with a fraction, as -D gives it; of a parameter that T(..) made, one of that type. */
+/* Takes a number with a fraction, as -D gives it; of a parameter that T(..) made, one of that type. */
 static bool define_number(Parser *p, Symbol *s, const char *text)
 {
     char *end;

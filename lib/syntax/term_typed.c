@@ -22,7 +22,7 @@ static bool give_type(Parser *p, DType t, const Term *a, uint64_t *code)
            diag_error(p->diag, a->loc, "%s", constant_misfit(&p->m->arena, t, n));
 }
 
-/* What a comparison of codes is; of a NaN only `!=` is true. */
+/* Compares codes; of a NaN only `!=` is true. */
 static bool compare(DType t, Predicate predicate, uint64_t x, uint64_t y)
 {
     DOrder order = dtype_order(t, x, y);
@@ -36,9 +36,9 @@ static bool compare(DType t, Predicate predicate, uint64_t x, uint64_t y)
     }
 }
 
-/* The function of codes that an op is; NULL: none of two constants. */
 typedef uint64_t (*CodeFunction)(DType t, uint64_t a, uint64_t b);
 
+/* Returns the function of codes that an op is; NULL: none of two constants. */
 static CodeFunction code_function(OpCode code)
 {
     switch (code) {

@@ -26,7 +26,7 @@ def test_error_has_its_place():
         tilusc.compile(SCALE.replace("mul %v", "mull %v"))
     error = caught.value
     assert (error.line, error.column) == (8, 8)
-    assert error.text == "unknown op `mull`"
+    assert error.text == "unknown op `mull`, did you mean `mul`?"
     assert error.status == "TILUS_ERROR_PROGRAM"
     assert "^~~~" in str(error)
 
