@@ -787,6 +787,9 @@ static void test_mappings_of_kernels(void **state)
 static void test_no_address_space(void **state)
 {
     (void)state;
+#ifdef FIBER_ASAN
+    skip();                         /* whose allocator needs address space, too */
+#endif
     struct rlimit before, less;
     Wide w;
     open_wide(&w);
