@@ -535,6 +535,7 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted, "PREARRANGED_A", "p", c->prearranged_a);
     add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a",
                wanted ? (int)matmul_arranged_slices(s, c) : 0);
+    add_number(list, wanted && matmul_arranges_in_blocks(c) && s->experts, "FEW", NULL, MATMUL_FEW_ROWS);
     add_number(list, wanted && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
 }
 

@@ -9,7 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
-    MATMUL_FEW_ROWS = 8,        /* of experts, up to which blocks find them: FEW of experts.tilus */
+    MATMUL_FEW_ROWS = 8,        /* of experts, up to which blocks find them: FEW */
     MATMUL_GATED_ROWS = 8,      /* of a gate side by side in packed blocks, before as many others */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
