@@ -459,6 +459,14 @@ static bool bind_argument(Parser *p, Call *c, unsigned i)
     return parser_define(p, &a->name, v, p->region, REBIND_REGION);
 }
 
+/* Checks that a default was read to its end, as `skip_part` found it. */
+static bool check_default_ends(Parser *p, const Parameter *q)
+{
+    const char *after = arena_printf(&p->m->arena, "`,` or `>` after the default of %s (a "
+                                     "comparison needs parentheses)", q->symbol->name);
+    return parser_at(p, ",") || parser_at(p, ">") || parser_expected(p, after);
+}
+
 /* Gives the parameters that are open their defaults. */
 static bool bind_defaults(Parser *p, Call *c)
 {
@@ -473,7 +481,7 @@ static bool bind_defaults(Parser *p, Call *c)
             return function_note(p, c->f);
         }
         parser_go_to(p, q->value);
-        if (!parse_parameter_value(p, q, &value))
+        if (!parse_parameter_value(p, q, &value) || !check_default_ends(p, q))
             return false;
         bind_parameter(p, q, &value);
     }
