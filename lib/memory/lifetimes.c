@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* Accesses of a tensor on a path since the last `synchronize`; all but the first
- * outlive barriers. */
+ * outlive barriers. A state has a byte for each tensor, where only what the whole block
+ * waits for counts, and one more, where what the tensor's threads wait for does, too. */
 enum {
     TOUCHED = 1,
     STARTED = 2,        /* a copy that is in no group yet */
@@ -62,31 +63,64 @@ static unsigned tensor_find(const Lifetimes *l, const Op *op)
     return i;
 }
 
+static ThreadRange all_threads(const Op *op)
+{
+    return (ThreadRange){0, program_threads(op->parent->program)};
+}
+
+/* Finds which threads access each tensor; an empty range: none so far. */
+static bool add_threads(Op *op, void *data)
+{
+    Lifetimes *l = data;
+    OpAccess accesses[ACCESSES_MAX];
+    unsigned count = op_accesses(op, accesses);
+    for (unsigned i = 0; i < count; i++) {
+        const Value *memory = accesses[i].tile.memory;
+        if (memory->type->kind != TYPE_SHARED)
+            continue;
+        ThreadRange *t = &l->tensors[tensor_find(l, memory_root(memory)->def)].threads;
+        ThreadRange threads = region_threads(op->parent);
+        *t = !t->count || thread_range_equal(*t, threads) ? threads : all_threads(op);
+    }
+    return true;
+}
+
 /* ---- states ---------------------------------------------------------------- */
 
-/* Copies a state, one byte a tensor. */
+static size_t state_size(const Walk *w)
+{
+    return 2 * (size_t)w->l->count;
+}
+
 static uint8_t *state_copy(const Walk *w, const uint8_t *state)
 {
-    return arena_copy(w->arena, state, w->l->count);
+    return arena_copy(w->arena, state, state_size(w));
 }
 
 /* Returns true when `to` has grown. */
 static bool state_join(const Walk *w, uint8_t *to, const uint8_t *from)
 {
     bool grown = false;
-    for (unsigned i = 0; i < w->l->count; i++) {
+    for (size_t i = 0; i < state_size(w); i++) {
         grown = grown || from[i] & ~to[i];
         to[i] |= from[i];
     }
     return grown;
 }
 
-/* Replaces `from` by `to` (0: over). */
-static void state_move(const Walk *w, uint8_t *state, uint8_t from, uint8_t to)
+/* Replaces `from` by `to` (0: over), as all threads that run `op` have come to it: of all
+ * tensors if these are the block, else of those that they alone access. */
+static void state_move(const Walk *w, const Op *op, uint8_t *state, uint8_t from, uint8_t to)
 {
-    for (unsigned i = 0; i < w->l->count; i++)
-        if (state[i] & from)
+    unsigned n = w->l->count;
+    ThreadRange threads = region_threads(op->parent);
+    bool whole = thread_range_equal(threads, all_threads(op));
+    for (size_t i = 0; i < state_size(w); i++) {
+        bool own = thread_range_equal(w->l->tensors[i % n].threads, threads);
+        bool seen = to || i >= n;       /* by others, whom a barrier of these says nothing */
+        if (state[i] & from && (whole || (own && seen)))
             state[i] = (uint8_t)((state[i] & ~from) | to);
+    }
 }
 
 /* ---- the walk ---------------------------------------------------------------- */
@@ -104,11 +138,14 @@ static void flow_access(Walk *w, const Op *op, const OpAccess *access, uint8_t *
     Lifetimes *l = w->l;
     unsigned b = tensor_find(l, memory_root(access->tile.memory)->def);
     SharedTensor *t = &l->tensors[b];
-    for (unsigned a = 0; a < l->count; a++)
-        if (a != b && state[a] && !l->unordered[a * l->count + b])
+    for (unsigned a = 0; a < l->count; a++) {
+        bool alike = thread_range_equal(l->tensors[a].threads, t->threads);
+        if (a != b && state[alike ? l->count + a : a] && !l->unordered[a * l->count + b])
             l->unordered[a * l->count + b] = op;
+    }
     t->remote |= op_is_remote(op) && program_blocks(op->parent->program) > 1;
     state[b] |= access_state(access->completion);
+    state[l->count + b] |= access_state(access->completion);
     t->first = t->first < w->position ? t->first : w->position;
     t->last = t->last > w->position ? t->last : w->position;
 }
@@ -121,7 +158,7 @@ static uint8_t *loop_entry(Walk *w)
     unsigned n = w->loop++;
     if (n == w->loop_count)
         arena_push(w->arena, w->entries, w->loop_count, w->loop_capacity,
-                   arena_array(w->arena, uint8_t, w->l->count));
+                   arena_array(w->arena, uint8_t, state_size(w)));
     return w->entries[n];
 }
 
@@ -142,10 +179,10 @@ static void flow_loop(Walk *w, const Op *op, uint8_t *state)
     unsigned begin = w->position;
     uint8_t *entry = loop_entry(w);
     w->grown |= state_join(w, entry, state);
-    memcpy(state, entry, w->l->count);
+    memcpy(state, entry, state_size(w));
     flow_region(w, op->regions[0], state);
     w->grown |= state_join(w, entry, state);
-    memcpy(state, entry, w->l->count);
+    memcpy(state, entry, state_size(w));
     loop_extend(w, begin);
 }
 
@@ -156,30 +193,22 @@ static void flow_if(Walk *w, const Op *op, uint8_t *state)
         uint8_t *branch = state_copy(w, before);
         flow_region(w, op->regions[i], branch);
         if (i == 0)
-            memcpy(state, branch, w->l->count);
+            memcpy(state, branch, state_size(w));
         else
             state_join(w, state, branch);
     }
 }
 
-/* Returns true when the whole block runs `op`. A wait of only some of its threads
- * orders no accesses of the others, which the walk does not tell from theirs. */
-static bool is_block_wide(const Op *op)
-{
-    const Program *p = op->parent->program;
-    return region_threads(op->parent).count == program_threads(p);
-}
-
-static void flow_sync(Walk *w, const Op *op, uint8_t *state)
+static void flow_sync(const Walk *w, const Op *op, uint8_t *state)
 {
     if (op_is_barrier(op))
-        state_move(w, state, TOUCHED, 0);
+        state_move(w, op, state, TOUCHED, 0);
     else if (op_syncs(op, SYNC_COMMIT, COMPLETION_GROUP))
-        state_move(w, state, STARTED, COMMITTED);
+        state_move(w, op, state, STARTED, COMMITTED);
     else if (op_syncs(op, SYNC_WAIT, COMPLETION_GROUP) && op_wait_pending(op) == 0)
-        state_move(w, state, COMMITTED, TOUCHED);
+        state_move(w, op, state, COMMITTED, TOUCHED);
     else if (op_syncs(op, SYNC_WAIT, COMPLETION_PRODUCT) && op_wait_pending(op) == 0)
-        state_move(w, state, GROUPED, TOUCHED);
+        state_move(w, op, state, GROUPED, TOUCHED);
 }
 
 static void flow_op(Walk *w, const Op *op, uint8_t *state)
@@ -193,8 +222,8 @@ static void flow_op(Walk *w, const Op *op, uint8_t *state)
         if (accesses[i].tile.memory->type->kind == TYPE_SHARED)
             flow_access(w, op, &accesses[i], state);
     if (op_commits_product(op))
-        state_move(w, state, MULTIPLIED, GROUPED);
-    if (op_sync(op) != SYNC_NONE && is_block_wide(op))
+        state_move(w, op, state, MULTIPLIED, GROUPED);
+    if (op_sync(op) != SYNC_NONE)
         flow_sync(w, op, state);
     else if (op->code == OP_if)
         flow_if(w, op, state);
@@ -218,12 +247,13 @@ Lifetimes lifetimes_of(Program *p)
     region_walk(p->body, count_tensor, &count);
     l.tensors = arena_array(arena, SharedTensor, count);
     region_walk(p->body, add_tensor, &l);
+    region_walk(p->body, add_threads, &l);
     l.unordered = arena_alloc_array(arena, count, count * sizeof *l.unordered);
     Walk w = {.l = &l, .arena = arena, .grown = count > 0};
     while (w.grown) {
         w.grown = false;
         w.position = w.loop = 0;
-        flow_region(&w, p->body, arena_array(arena, uint8_t, count));
+        flow_region(&w, p->body, arena_array(arena, uint8_t, state_size(&w)));
     }
     return l;
 }

@@ -14,8 +14,8 @@
  * A tensor that a loop accesses, but does not allocate, lives as long as the
  * loop. Copies count as accesses until a `copy_async_wait_group 0` has waited
  * for them; the scratch of a `reduce` is no tensor. In a `thread_group` of a part of
- * the block, `synchronize` and the ends of copies count for nothing: two tensors
- * that only this group uses may share less than they could. */
+ * the block, `synchronize` and the ends of copies count between tensors that this group
+ * alone accesses. */
 #ifndef TILUS_MEMORY_LIFETIMES_H
 #define TILUS_MEMORY_LIFETIMES_H
 
@@ -27,6 +27,7 @@ typedef struct SharedTensor {
     int64_t align;          /* its offset is a multiple of it: shared_alignment */
     unsigned position;      /* of `op`; ops count from 1, in program order */
     unsigned first, last;   /* it lives between these; first > last: never accessed */
+    ThreadRange threads;    /* of the one group that accesses it, else of the block */
     bool remote;            /* other blocks of the cluster access it: it shares no bytes */
 } SharedTensor;
 
