@@ -21,11 +21,12 @@ typedef struct Record {
     uint64_t epoch;                 /* of its owner */
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
-    unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
+    uint32_t warp, owner;           /* owner: its warp, or of a bulk copy the mbarrier */
+    unsigned lane : 5, other : 5;               /* other = lane: no other */
     unsigned kind : 3, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1, is_store : 1;     /* is_store: a bulk store, is_copy, too */
     unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
-    uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
+    unsigned is_bulk : 1;           /* is_copy, too: its owner is an mbarrier */
 } Record;
 
 /* A list that another block made is empty. */
@@ -53,8 +54,18 @@ typedef struct Undefined {
     ptrdiff_t byte;
 } Undefined;
 
+enum { SEMAPHORE_LISTS = 256 };
+
+/* A semaphore of a cooperative program, and what the last release of it told. */
+typedef struct Semaphore {
+    const void *at;
+    struct Semaphore *next;
+    uint64_t clock[];
+} Semaphore;
+
 struct Shadow {
     Clocks clocks;
+    Semaphore *semaphores[SEMAPHORE_LISTS];     /* by address, malloc'ed */
     uint32_t block;
     Cells *regions;                 /* shared memory of each block first */
     size_t region_count;
@@ -112,7 +123,8 @@ bool shadow_open(Worker *w)
     if (!s)
         return false;
     s->regions = calloc(m->region_count + m->cluster, sizeof *s->regions);
-    if (!s->regions)
+    if (!s->regions ||
+        !clocks_open(&s->clocks, m->cluster * block_warps(w), m->cluster * m->mbarriers))
         return false;
     for (unsigned i = 0; i < m->cluster; i++) {
         w[i].shadow = s;
@@ -125,6 +137,16 @@ bool shadow_open(Worker *w)
     return true;
 }
 
+static void forget_semaphores(Shadow *s)
+{
+    for (unsigned i = 0; i < SEMAPHORE_LISTS; i++)
+        while (s->semaphores[i]) {
+            Semaphore *first = s->semaphores[i];
+            s->semaphores[i] = first->next;
+            free(first);
+        }
+}
+
 void shadow_close(Worker *w)
 {
     Shadow *s = w->shadow;
@@ -134,6 +156,8 @@ void shadow_close(Worker *w)
         free(s->regions[i].cells);
         free(s->regions[i].defined);
     }
+    forget_semaphores(s);
+    clocks_close(&s->clocks);
     free(s->regions);
     free(s->records);
     free(s);
@@ -151,7 +175,8 @@ void shadow_begin_block(Worker *w)
                    (s->regions[i].memory->size / CELL + 2) * sizeof(Cell));
         s->block = 1;
     }
-    clocks_reset(&s->clocks, w->machine->cluster * block_warps(w));
+    clocks_reset(&s->clocks);
+    forget_semaphores(s);
     for (unsigned i = 0; i < w->machine->cluster; i++)
         memset(s->regions[i].defined, 0, w[i].shared.size);
     s->record_count = 1;
@@ -193,6 +218,20 @@ void shadow_join_cluster(Worker *w)
     if (!w->shadow)
         return;
     clocks_join_all(&w->shadow->clocks);
+    check_undefined(w);
+}
+
+void shadow_meet(Worker *w, const Thread *t)
+{
+    if (w->shadow)
+        clocks_add_member(&w->shadow->clocks, cluster_warp(w, t));
+}
+
+void shadow_end_meeting(Worker *w)
+{
+    if (!w->shadow)
+        return;
+    clocks_join_members(&w->shadow->clocks);
     check_undefined(w);
 }
 
@@ -255,12 +294,8 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->is_copy = a->is_copy;
     r->is_product = a->is_product;
     r->is_store = a->is_store;
-    r->owner = (uint16_t)a->owner;
-}
-
-static bool is_bulk(const Record *r)
-{
-    return r->owner >= WARPS;
+    r->is_bulk = a->is_bulk;
+    r->owner = a->owner;
 }
 
 /* ---- conflicts ----------------------------------------------------------- */
@@ -268,7 +303,7 @@ static bool is_bulk(const Record *r)
 static bool is_own(const Record *r, const Access *a)
 {
     return r->warp == a->warp && r->lane == a->lane && r->other == a->lane && !a->all_lanes &&
-           !is_bulk(r);
+           !r->is_bulk;
 }
 
 /* The worker of the block that made `r`. */
@@ -295,7 +330,7 @@ static bool is_ordered(const Cells *c, const Record *r, const Access *a)
 {
     const Clocks *clocks = &a->worker->shadow->clocks;
     return r->epoch != IN_FLIGHT && !is_apart(c, r, a) &&
-           (r->epoch < clocks->known[a->warp][r->owner] || is_own(r, a));
+           (r->epoch < clocks_known(clocks, a->warp, r->owner) || is_own(r, a));
 }
 
 /* Keeps the `bytes` of the cell at `word` where `a` will write another value. */
@@ -347,9 +382,11 @@ static bool is_uncommitted(const Access *a, const Record *r)
 static const char *missing_order(const Cells *c, const Access *a, const Record *r)
 {
     return is_apart(c, r, a)                  ? "nothing orders the two blocks"
-           : is_bulk(r)                       ? "no mbarrier_wait lies between"
+           : r->is_bulk                       ? "no mbarrier_wait lies between"
            : r->epoch != IN_FLIGHT            ? record_worker(a, r) == a->worker
                                                     ? "no synchronize lies between"
+                                                : a->worker->machine->program->cooperative
+                                                    ? "no grid_synchronize lies between"
                                                     : "no cluster_synchronize lies between"
            : r->is_product                    ? "no dot_wait lies between"
            : r->is_store                      ? "no copy_async_bulk_wait_group lies between"
@@ -365,7 +402,7 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
     const Worker *w = record_worker(a, r);
     unsigned warp = r->warp % block_warps(w);
     char who[ACCESSOR], block[FAULT_TEXT];
-    name_accessor(r->is_copy, is_bulk(r), r->is_product, r->is_store,
+    name_accessor(r->is_copy, r->is_bulk, r->is_product, r->is_store,
                   warp * LANES + (is_other ? r->other : r->lane), who);
     snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
              w == a->worker ? "" : fault_block(w, block));
@@ -485,13 +522,20 @@ static void visit_cells(const Access *a, const Cells *c, size_t size, Visit *vis
     }
 }
 
+static bool has_byte(const Cells *c, const unsigned char *at)
+{
+    return at >= c->memory->data && at < c->memory->data + c->memory->size;
+}
+
+/* Of many blocks that run together, the running one's shared memory is meant most often. */
 static const Cells *find_cells(const Shadow *s, const unsigned char *at)
 {
-    for (size_t i = 0; i < s->region_count; i++) {
-        const Guarded *memory = s->regions[i].memory;
-        if (at >= memory->data && at < memory->data + memory->size)
+    const Cells *own = &s->regions[cpu_worker->rank];
+    if (has_byte(own, at))
+        return own;
+    for (size_t i = s->region_count; i-- > 0;)
+        if (has_byte(&s->regions[i], at))
             return &s->regions[i];
-    }
     return NULL;
 }
 
@@ -694,11 +738,46 @@ void shadow_wait(unsigned mbarrier)
         clocks_wait(&w->shadow->clocks, cluster_warp(w, w->running), mbarrier);
 }
 
+/* ---- semaphores ------------------------------------------------------------- */
+
+static Semaphore **find_semaphore(Shadow *s, const void *at)
+{
+    Semaphore **link = &s->semaphores[(uintptr_t)at / sizeof(uint32_t) % SEMAPHORE_LISTS];
+    while (*link && (*link)->at != at)
+        link = &(*link)->next;
+    return link;
+}
+
+void shadow_release(const void *at)
+{
+    Worker *w = cpu_worker;
+    if (!w->shadow || !w->machine->program->cooperative)
+        return;
+    const Clocks *c = &w->shadow->clocks;
+    Semaphore **link = find_semaphore(w->shadow, at);
+    if (!*link) {
+        Semaphore *fresh = malloc(sizeof *fresh + c->warps * sizeof *fresh->clock);
+        if (!fresh)
+            fault_memory();
+        *fresh = (Semaphore){.at = at};
+        *link = fresh;
+    }
+    clocks_tell(c, cluster_warp(w, w->running), (*link)->clock);
+}
+
+void shadow_acquire(const void *at)
+{
+    Worker *w = cpu_worker;
+    const Semaphore *known = w->shadow ? *find_semaphore(w->shadow, at) : NULL;
+    if (known)
+        clocks_learn(&w->shadow->clocks, cluster_warp(w, w->running), known->clock);
+}
+
 static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
 {
     Access a = access_of(kind, this_thread(), at, NULL);
     a.is_copy = a.is_bulk = true;
-    a.owner = WARPS + copy->mbarrier;
+    a.owner = a.worker->shadow->clocks.warps + copy->mbarrier;
     a.epoch = clocks_phase(&a.worker->shadow->clocks, copy->mbarrier);
     return a;
 }

@@ -41,7 +41,17 @@ bool interp_synchronize(Interp *in, const Op *op)
 bool interp_cluster_synchronize(Interp *in, const Op *op)
 {
     (void)op;
-    interp_meet(in);
+    interp_meet(in, in->meeting);
+    return true;
+}
+
+/* Blocks that come to different states do not meet, as in compiled code. */
+bool interp_grid_synchronize(Interp *in, const Op *op)
+{
+    Binding *state = value_binding(op->operands[0]);
+    if (!state->meeting)
+        state->meeting = meeting_new(in);
+    interp_meet(in, state->meeting);
     return true;
 }
 

@@ -83,6 +83,9 @@ bool race_begin(Interp *in, const Op *op)
                           TIME_BITS);
     in->time++;
     in->op = op_number(in, op);
+    if (in->op >> (32 - RANK_BITS))
+        return diag_error(in->diag, op->loc, "the interpreter runs programs of at most 2^%d memory "
+                          "ops", 32 - RANK_BITS);
     in->op_indexed = op_index(op);
     in->op_ordered = UINT64_MAX;
     for (unsigned w = first_warp(in); w < end_warp(in); w++)

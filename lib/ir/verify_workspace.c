@@ -1,7 +1,9 @@
-/* The verifier's rules of workspace tensors and of semaphores. */
+/* The verifier's rules of workspace tensors, and of semaphores and grid barriers, which lie
+ * there. */
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "ir/uses.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -81,3 +83,52 @@ static bool verify_semaphore(Module *m, const Op *op)
 bool verify_lock(Module *m, const Op *op) { return verify_semaphore(m, op); }
 
 bool verify_release(Module *m, const Op *op) { return verify_semaphore(m, op); }
+
+/* ---- barriers of the grid ----------------------------------------------- */
+
+/* A search for an op that may not use the state of the grid_synchronize `op`. */
+typedef struct StateUse {
+    const Op *op, *other;
+} StateUse;
+
+/* Blocks count in the state how many threads of each have come, so it is for the same ones. */
+static bool shares_state(Op *user, void *data)
+{
+    StateUse *u = data;
+    if (op_uses(user, u->op->operands[0]) &&
+        (user->code != u->op->code ||
+         !thread_range_equal(region_threads(user->parent), region_threads(u->op->parent))))
+        u->other = user;
+    return !u->other;
+}
+
+static bool verify_state_uses(Module *m, const Op *op)
+{
+    StateUse u = {.op = op};
+    if (region_walk(op->parent->program->body, shares_state, &u))
+        return true;
+    diag_error(m->diag, op->loc, "the state of grid_synchronize, %s, is for ops of that kind by the "
+               "same threads alone", value_text(m, op->operands[0]));
+    return diag_note(m->diag, u.other->loc, "this %s uses it", op_info[u.other->code].name);
+}
+
+static bool is_one_word(const Type *t)
+{
+    return t->dtype == DTYPE_u32 && t->rank == 1 && expr_is_constant(t->extents[0]) &&
+           t->extents[0]->constant == 1;
+}
+
+bool verify_grid_synchronize(Module *m, const Op *op)
+{
+    const Value *state = op->operands[0];
+    const Op *def = state->def;
+    if (!op->parent->program->cooperative)
+        return diag_error(m->diag, op->loc, "grid_synchronize in a program that is not "
+                          "cooperative");
+    if (!is_one_word(state->type) || !def || def->code != OP_allocate_global ||
+        !workspace_is_zeroed(def))
+        return diag_error(m->diag, op->loc, "the state of grid_synchronize is an allocate_global of "
+                          "u32[1] with zeroed = true, got %s: %s", value_text(m, state),
+                          type_text(m, state->type));
+    return verify_state_uses(m, op);
+}

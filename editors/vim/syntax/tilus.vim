@@ -10,7 +10,7 @@ set cpo&vim
 syn keyword tilusTodo TODO FIXME XXX contained
 syn match tilusComment "//.*$" contains=tilusTodo,@Spell
 
-syn keyword tilusKeyword tilus param layout program warps min_blocks contract in iter step pipelined strides swizzle type
+syn keyword tilusKeyword tilus param layout program warps min_blocks cooperative contract in iter step pipelined strides swizzle type
 syn keyword tilusConditional when else
 syn keyword tilusLayout local spatial column_local column_spatial replicate register_layout permute reshape slice concat
   \ left_divide
