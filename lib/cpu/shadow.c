@@ -1,7 +1,10 @@
 /* Each 4 bytes of memory have a list of the accesses that later ones could conflict
  * with, each by its warp's epoch (clocks.h). Two accesses conflict that are in no order
  * and are not both reads. Of a warp's lanes two are kept, which is enough to tell whether
- * another one than a given lane was there. What is before everybody is forgotten. */
+ * another one than a given lane was there. What is before everybody is forgotten.
+ *
+ * What many blocks of a cooperative program read, or change atomically, would make long lists. Behind
+ * the first few records of a cell each warp's last one has its place in a table, a crowd. */
 #define _GNU_SOURCE
 #include "cpu/shadow.h"
 
@@ -32,7 +35,16 @@ typedef struct Record {
 /* A list that another block made is empty. */
 typedef struct Cell {
     uint32_t block, records;        /* records: the first one; 0: none */
+    uint32_t crowd;                 /* its number; 0: none */
 } Cell;
+
+/* Accesses of one kind to a cell, READ or ATOMIC, the last one of each warp. */
+typedef struct Crowd {
+    uint32_t *of;                   /* by warp: the record's number; 0: none */
+    unsigned count;                 /* how many there are */
+    AccessKind kind;
+    uint32_t next;                  /* of no cell: the next one of these; 0: none */
+} Crowd;
 
 /* The cells of a region of memory. */
 typedef struct Cells {
@@ -71,6 +83,8 @@ struct Shadow {
     size_t region_count;
     Record *records;                /* [0] is none */
     uint32_t record_count, record_capacity, free_record;
+    Crowd *crowds;                  /* [0] is none; each with a table, malloc'ed */
+    uint32_t crowd_count, crowd_capacity, free_crowd;
     Undefined undefined;
 };
 
@@ -156,12 +170,22 @@ void shadow_close(Worker *w)
         free(s->regions[i].cells);
         free(s->regions[i].defined);
     }
+    for (uint32_t i = 1; i < s->crowd_count; i++)
+        free(s->crowds[i].of);
+    free(s->crowds);
     forget_semaphores(s);
     clocks_close(&s->clocks);
     free(s->regions);
     free(s->records);
     free(s);
     w->shadow = NULL;
+}
+
+/* Puts a crowd that no cell has where new_crowd finds it. */
+static void release_crowd(Shadow *s, uint32_t number)
+{
+    s->crowds[number].next = s->free_crowd;
+    s->free_crowd = number;
 }
 
 void shadow_begin_block(Worker *w)
@@ -181,6 +205,9 @@ void shadow_begin_block(Worker *w)
         memset(s->regions[i].defined, 0, w[i].shared.size);
     s->record_count = 1;
     s->free_record = 0;
+    s->free_crowd = 0;
+    for (uint32_t i = 1; i < s->crowd_count; i++)
+        release_crowd(s, i);
     s->undefined = (Undefined){0};
 }
 
@@ -277,11 +304,8 @@ static void drop_record(Shadow *s, uint32_t *link)
     s->free_record = number;
 }
 
-static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
+static void set_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
 {
-    uint32_t number = new_record(s, cell->records);
-    Record *r = &s->records[number];
-    cell->records = number;
     r->epoch = a->is_bulk   ? a->epoch
                : a->is_copy ? IN_FLIGHT
                             : clocks_epoch(&s->clocks, a->warp);
@@ -296,6 +320,12 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->is_store = a->is_store;
     r->is_bulk = a->is_bulk;
     r->owner = a->owner;
+}
+
+static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
+{
+    cell->records = new_record(s, cell->records);
+    set_record(s, &s->records[cell->records], a, mask);
 }
 
 /* ---- conflicts ----------------------------------------------------------- */
@@ -475,6 +505,111 @@ static bool is_over(const Cells *c, const Record *r, const Worker *w)
            (r->epoch < w->shadow->clocks.covered[r->owner] && !is_unordered(w->machine, c));
 }
 
+/* Reports the bytes `mask` of the cell at `word` where `r` and `a` conflict. */
+static void check_record(const Access *a, const Record *r, const Cells *c,
+                         const unsigned char *word, unsigned mask)
+{
+    unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, r->mask & mask);
+    if (wrong)
+        report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
+}
+
+/* ---- crowds ---------------------------------------------------------------- */
+
+/* Records of a cell that are listed before there is a crowd. */
+enum { CROWD_FROM = 4 };
+
+static uint32_t grow_crowds(Shadow *s)
+{
+    enum { FIRST = 256 };
+    if (s->crowd_count >= s->crowd_capacity) {
+        uint32_t capacity = s->crowd_capacity ? 2 * s->crowd_capacity : FIRST;
+        Crowd *crowds = realloc(s->crowds, capacity * sizeof *crowds);
+        if (!crowds)
+            fault_memory();
+        s->crowds = crowds;
+        s->crowd_capacity = capacity;
+    }
+    s->crowd_count += s->crowd_count == 0;
+    s->crowds[s->crowd_count] = (Crowd){.of = malloc(s->clocks.warps * sizeof(uint32_t))};
+    if (!s->crowds[s->crowd_count].of)
+        fault_memory();
+    return s->crowd_count++;
+}
+
+static uint32_t new_crowd(Shadow *s, AccessKind kind)
+{
+    uint32_t number = s->free_crowd;
+    if (number)
+        s->free_crowd = s->crowds[number].next;
+    else
+        number = grow_crowds(s);
+    memset(s->crowds[number].of, 0, s->clocks.warps * sizeof(uint32_t));
+    s->crowds[number].count = 0;
+    s->crowds[number].kind = kind;
+    return number;
+}
+
+/* Checks `a`, which is of another kind, against all of the cell's crowd, and drops what is over. */
+static void check_crowd(const Access *a, const Cells *c, Cell *cell, const unsigned char *word,
+                        unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    Crowd *crowd = &s->crowds[cell->crowd];
+    for (unsigned w = 0; w < s->clocks.warps && crowd->count; w++) {
+        Record *r = &s->records[crowd->of[w]];
+        if (!crowd->of[w])
+            continue;
+        check_record(a, r, c, word, mask);
+        if (is_over(c, r, a->worker)) {
+            drop_record(s, &crowd->of[w]);
+            crowd->of[w] = 0;
+            crowd->count--;
+        }
+    }
+    if (crowd->count)
+        return;
+    release_crowd(s, cell->crowd);
+    cell->crowd = 0;
+}
+
+/* Returns true when the crowd takes `a`, whose kind it has: what the warp did in earlier epochs is
+ * before it. */
+static bool join_crowd(const Access *a, const Cell *cell, unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    Crowd *crowd = &s->crowds[cell->crowd];
+    uint32_t number = crowd->of[a->warp];
+    if (number && s->records[number].epoch == clocks_epoch(&s->clocks, a->warp))
+        return join_record(s, &s->records[number], a, mask);
+    if (!number) {
+        number = crowd->of[a->warp] = new_record(s, 0);
+        crowd->count++;
+    } else if (mask != s->records[number].mask) {
+        return false;
+    }
+    set_record(s, &s->records[number], a, mask);
+    return true;
+}
+
+/* Checks `a` against the cell's crowd, where it has one, and notes it there, where there is one then;
+ * false where it does not. `length` records are listed. */
+static bool visit_crowd(const Access *a, const Cells *c, Cell *cell, const unsigned char *word,
+                        unsigned mask, unsigned length)
+{
+    Shadow *s = a->worker->shadow;
+    bool can_join = (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC) && !a->is_copy;
+    if (cell->crowd && (s->crowds[cell->crowd].kind != a->kind || a->is_copy))
+        check_crowd(a, c, cell, word, mask);
+    if (!cell->crowd && can_join && length >= CROWD_FROM &&
+        a->worker->machine->program->cooperative)
+        cell->crowd = new_crowd(s, a->kind);
+    return cell->crowd && can_join && s->crowds[cell->crowd].kind == a->kind &&
+           join_crowd(a, cell, mask);
+}
+
+/* ---- checking -------------------------------------------------------------- */
+
 /* Checks and notes the bytes `mask` of the cell at `word`. */
 static void check_cell(const Access *a, const Cells *c, const unsigned char *word,
                        unsigned mask)
@@ -482,14 +617,13 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
     Shadow *s = a->worker->shadow;
     Cell *cell = &c->cells[(size_t)(word - c->origin) / CELL];
     bool joined = false;
+    unsigned length = 0;
     if (cell->block != s->block)
         *cell = (Cell){.block = s->block};
-    for (uint32_t *link = &cell->records; *link;) {
+    for (uint32_t *link = &cell->records; *link; length++) {
         Record *r = &s->records[*link];
         unsigned common = r->mask & mask;
-        unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, common);
-        if (wrong)
-            report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
+        check_record(a, r, c, word, mask);
         if (join_record(s, r, a, mask))
             joined = true;
         else if (common)
@@ -499,7 +633,8 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
         else
             link = &r->next;
     }
-    if (!joined)
+    bool crowded = visit_crowd(a, c, cell, word, mask, length);
+    if (!joined && !crowded)
         add_record(s, cell, a, mask);
 }
 

@@ -85,12 +85,20 @@ typedef struct Access {
 enum { TIME_BITS = 35 };
 #define TIME_IN_FLIGHT ((UINT64_C(1) << TIME_BITS) - 1)
 
+/* Accesses by threads to a byte that many blocks access alike: the last one of each warp of the
+ * blocks that run together. */
+typedef struct Crowd {
+    Access **of;            /* by owner; NULL: it made none */
+    uint64_t latest;        /* the time of the last one */
+} Crowd;
+
 typedef struct Release Release;     /* one execution of a `release` (order.c) */
 
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
     Access *reduced;        /* by bulk stores; NULL: never */
+    Crowd *crowds;          /* of reads and of atomic ops, beside those above; NULL: of few */
     Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
