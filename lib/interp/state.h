@@ -150,7 +150,7 @@ typedef struct Binding {
     int64_t integer;        /* TYPE_SCALAR; of floats the code */
     Tensor tensor;          /* TYPE_REG; owns its words */
     View view;              /* TYPE_SHARED, TYPE_GLOBAL; TYPE_PTR: memory and name */
-    Meeting *meeting;       /* TYPE_GLOBAL: whose state it is, once it is used; else NULL */
+    Meeting *meeting;       /* TYPE_GLOBAL, TYPE_PTR: whose state it is, once it is used */
     Mbarrier *mbarriers;    /* TYPE_MBARRIER */
 } Binding;
 
@@ -273,6 +273,8 @@ bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *ou
 
 /* Nobody has come to it yet. */
 Meeting *meeting_new(Interp *in);
+/* The meeting of a grid_synchronize, which belongs to its state. */
+Meeting *grid_meeting(Interp *in, const Op *op);
 
 /* The running threads wait for the same ones of the other blocks that run together. Returns true
  * when all have come, and their accesses are ordered; else the op is blocked. */

@@ -194,7 +194,7 @@ static const char *waits_text(Interp *in, const Op *op)
     switch (op_sync(op)) {
     case SYNC_WAIT: return mbarrier_wait_text(in, op);
     case SYNC_ACQUIRE: return lock_wait_text(in, op);
-    case SYNC_GRID: return meeting_text(in, value_binding(op->operands[0])->meeting, "grid");
+    case SYNC_GRID: return meeting_text(in, grid_meeting(in, op), "grid");
     default: return meeting_text(in, in->meeting, "cluster");
     }
 }
