@@ -552,7 +552,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     CALLED_IN_CONTEXT();
     (void)function;
     (void)shared_bytes;
-    *blocks = 2048 / threads;
+    *blocks = fake_cuda.occupancy ? fake_cuda.occupancy : 2048 / threads;
     return CUDA_SUCCESS;
 }
 

@@ -80,6 +80,7 @@ typedef struct FakeCuda {
     int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
     int loaded_now;         /* calls of cuFuncLoad */
     int early;              /* launches that might begin before others ended */
+    int occupancy;          /* blocks on a multiprocessor; 0: 2048 threads */
     int cooperative;        /* launches whose blocks all run at the same time */
     unsigned cluster[3];    /* of the last launch with attributes; 0: none */
     int refused;            /* calls that a capture forbade */
