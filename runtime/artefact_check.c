@@ -141,6 +141,8 @@ static bool check_cluster(const tilus_kernel_info *info, Report r)
     const unsigned *extent = info->cluster;
     if (!extent[0] && !extent[1] && !extent[2])
         return true;
+    if (info->cooperative)
+        return report_fault(r, "a cooperative program with a cluster, it has one of them");
     for (unsigned d = 0; d < 3; d++) {
         if (extent[d] < 1 || extent[d] > LIMIT_CLUSTER)
             return report_fault(r, "a cluster of %u blocks in dimension %u, it has 1 to %d",

@@ -60,6 +60,8 @@ void tilus_kernel_cluster(const tilus_kernel_info *info, unsigned cluster[3])
 
 bool tilus_kernel_overlaps(const tilus_kernel_info *info) { return info->overlaps; }
 
+bool tilus_kernel_cooperative(const tilus_kernel_info *info) { return info->cooperative; }
+
 /* ---- artefacts ------------------------------------------------------------------ */
 
 const tilus_kernel_info *tilus_artefact_kernel(const tilus_artefact *artefact)

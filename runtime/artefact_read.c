@@ -269,6 +269,7 @@ static const tilus_kernel_info *take_info(Reader *r)
         take_maps(r, &info);
     for (unsigned d = 0; r->version >= 5 && d < 3; d++)
         info.cluster[d] = (unsigned)take_number(r, 4);
+    info.cooperative = r->version >= 6 && take_flag(r);
     if (place)
         *place = info;
     return place;

@@ -114,6 +114,7 @@ static void put_info(Output *o, const tilus_kernel_info *info)
         put_map(o, &info->maps[i]);
     for (unsigned d = 0; d < 3; d++)
         put_number(o, info->cluster[d], 4);
+    put_number(o, info->cooperative, 1);
 }
 
 /* ---- sections ------------------------------------------------------- */

@@ -44,6 +44,7 @@ enum {
     CUDA_ERROR_ASSERT = 710,
     CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
     CUDA_ERROR_LAUNCH_FAILED = 719,
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
     CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
@@ -68,6 +69,7 @@ enum {
     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1,
     CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1,
 
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
@@ -78,6 +80,7 @@ typedef struct CUlaunchAttribute {
     int id;
     union {
         uint64_t bytes[8];
+        int cooperative;
         int programmatic_stream_serialization;
         struct {
             unsigned x, y, z;

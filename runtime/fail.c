@@ -33,6 +33,9 @@ static const Fault faults[] = {
      "compile for this device (tilus-llc -mcpu)"},
     {CUDA_ERROR_JIT_COMPILATION_DISABLED, TILUS_ERROR_UNSUPPORTED,
      "unset CUDA_DISABLE_PTX_JIT, or give the artefact machine code for this device"},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, TILUS_ERROR_ARGUMENT,
+     "all blocks of a cooperative program run at the same time, and the device, or the part of it "
+     "that this context may use, has no room for so many: launch a smaller grid"},
     {CUDA_ERROR_SYSTEM_NOT_READY, TILUS_ERROR_NO_DRIVER,
      "the system is starting, or its fabric manager is not running"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, TILUS_ERROR_NO_DRIVER,

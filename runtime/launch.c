@@ -6,7 +6,8 @@
  *     cuCtxGetCurrent     is it the context of a device that has the kernel?
  *     (cuTensorMapEncodeTiled of each tensor map that no recent launch had)
  *     cuLaunchKernel      (after cuMemsetD8Async where a workspace wants zeros;
- *                         cuLaunchKernelEx where it may begin early or has clusters)
+ *                         cuLaunchKernelEx where it may begin early, has clusters or is
+ *                         cooperative)
  *
  * A kernel that is prepared on several devices must also ask which one a stream is of. For
  * one that is prepared on the current device only, the driver does: it refuses a function
@@ -277,8 +278,11 @@ static tilus_status enqueue_with(const Launch *l, Loaded *loaded, bool early)
     const tilus_kernel_info *info = l->kernel->artefact->info;
     const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
     tilus_status status = TILUS_OK;
-    CUlaunchAttribute attributes[2];
+    CUlaunchAttribute attributes[3];
     unsigned count = 0;
+    if (info->cooperative)
+        attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                                                  .value.cooperative = 1};
     if (early)
         attributes[count++] = (CUlaunchAttribute){
             .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -298,11 +302,28 @@ done:
     return status;
 }
 
+/* The blocks of a cooperative program's grid must all run at the same time. */
+static tilus_status check_room(const ErrorContext *at, const Launch *l, const Loaded *loaded)
+{
+    int64_t room = (int64_t)at->device->multiprocessors * loaded->occupancy, blocks = 1;
+    for (unsigned d = 0; d < 3; d++)
+        blocks = blocks <= room ? blocks * l->grid[d] : blocks;
+    return blocks <= room ? TILUS_OK
+                          : rt_fail_at(at, TILUS_ERROR_ARGUMENT, "a cooperative grid of %lld x "
+                                       "%lld x %lld blocks, the device has room for %lld at once: %d "
+                                       "on each of %d multiprocessors", (long long)l->grid[0],
+                                       (long long)l->grid[1], (long long)l->grid[2],
+                                       (long long)room, loaded->occupancy,
+                                       at->device->multiprocessors);
+}
+
 static tilus_status enqueue(const Launch *l, Loaded *loaded)
 {
     const tilus_kernel_info *info = l->kernel->artefact->info;
     const ErrorContext at = {l->kernel->rt, loaded->device, l->kernel};
-    tilus_status status = maps_encode(&at, l->args, l->maps);
+    tilus_status status = info->cooperative ? check_room(&at, l, loaded) : TILUS_OK;
+    if (status == TILUS_OK)
+        status = maps_encode(&at, l->args, l->maps);
     if (status != TILUS_OK)
         return status;
     /* Behind a fill a launch cannot begin early: only kernels let others begin, and in a
@@ -311,7 +332,7 @@ static tilus_status enqueue(const Launch *l, Loaded *loaded)
     if (l->zeroed)
         CHECK(&at, cuMemsetD8Async(l->workspace, 0, l->zeroed, l->stream));
     /* Its PTX names the cluster too, for drivers without the call. */
-    if (early || (info->cluster[0] && at.rt->api.cuLaunchKernelEx))
+    if (early || info->cooperative || (info->cluster[0] && at.rt->api.cuLaunchKernelEx))
         return enqueue_with(l, loaded, early);
     CHECK(&at, cuLaunchKernel(loaded->function, (unsigned)l->grid[0], (unsigned)l->grid[1],
                               (unsigned)l->grid[2], info->threads, 1, 1,

@@ -48,6 +48,9 @@ static tilus_status check_fits(const ErrorContext *at)
     if (too_new(a))
         return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "%s need sm_90 or newer, the code is for %s; "
                           "compile with tilus-llc -mcpu for the device", too_new(a), a->target);
+    if (a->info->cooperative && !at->rt->is_software && !at->rt->api.cuLaunchKernelEx)
+        return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "cooperative programs need a driver of CUDA "
+                          "11.8 or newer");
     if (!device_runs(at->device, a->target))
         return rt_fail_at(at, TILUS_ERROR_UNSUPPORTED, "the device does not run code for %s; "
                           "compile with tilus-llc -mcpu for it", a->target);
@@ -194,6 +197,9 @@ static tilus_status finish_function(Loaded *l)
         CHECK(&at, cuFuncSetAttribute(l->function,
                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       (int)shared));
+    if (l->kernel->artefact->info->cooperative)
+        CHECK(&at, cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                       &l->occupancy, l->function, (int)l->kernel->artefact->info->threads, shared));
 done:
     return status;
 }

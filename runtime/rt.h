@@ -63,6 +63,7 @@ struct Loaded {
     CUmodule module;            /* NULL where a library holds the code */
     CUfunction function;
     int registers, local_bytes;
+    int occupancy;              /* of a cooperative program: blocks on a multiprocessor */
     bool overlaps;              /* launches may begin before those before them end */
     _Atomic uint64_t grid;      /* of its last launch, packed */
 };

@@ -3,8 +3,8 @@
  * A launch takes the host longer than all else of a call together, and a graph of several
  * launches less than one. So a sequence keeps a graph for each of a few streams, whose
  * parameters each call sets anew: running launches have copies of theirs. What a graph does not
- * serve is launched one by one: streams that are captured, kernels that are not prepared in the
- * current context alone, a sequence that another thread is launching, drivers without the calls.
+ * serve is launched one by one: streams that are captured, cooperative kernels, kernels that are not
+ * prepared in the current context alone, a sequence that another thread is launching, drivers without the calls.
  *
  * A graph is of one stream, as the driver lets no two launches of it run at the same time. */
 #include "launch.h"
@@ -61,9 +61,13 @@ tilus_status tilus_sequence_create(tilus_kernel *const kernels[], size_t count,
         return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     s->rt = kernels[0]->rt;
     s->count = count;
-    for (size_t i = 0; i < count; i++)
+    bool cooperative = false;
+    for (size_t i = 0; i < count; i++) {
         s->kernels[i] = kernels[i];
-    atomic_init(&s->has_graphs, !s->rt->is_software && cuda_api_has_graphs(&s->rt->api));
+        cooperative |= kernels[i]->artefact->info->cooperative;
+    }
+    atomic_init(&s->has_graphs,
+                !s->rt->is_software && !cooperative && cuda_api_has_graphs(&s->rt->api));
     pthread_mutex_init(&s->lock, NULL);
     *out = s;
     return TILUS_OK;

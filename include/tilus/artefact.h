@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 enum {
-    TILUS_ARTEFACT_VERSION = 5,
+    TILUS_ARTEFACT_VERSION = 6,
     TILUS_ARTEFACT_MAX = 256 << 20      /* bytes */
 };
 

@@ -138,6 +138,8 @@ typedef struct tilus_kernel_info {
     const tilus_workspace_tensor *workspace;    /* in order, zeroed ones first */
     bool overlaps;                  /* it has wait_dependencies: compiled for sm_90 or newer, a
                                        launch may begin before earlier ones have ended */
+    bool cooperative;               /* all blocks of a launch run at the same time, so no more than
+                                       the device has room for */
     size_t map_count;               /* PTX parameters between the arguments and the workspace */
     const tilus_tensor_map *maps;
     unsigned cluster[3];            /* blocks of a cluster in each dimension, of which the grid is
@@ -161,13 +163,14 @@ TILUS_API int64_t tilus_kernel_arg_align(const tilus_kernel_info *info, size_t i
 
 /* Threads of a block, bytes of dynamic shared memory of a block, dimensions of the grid (1 to
  * 3; its extents follow from arguments: tilus_kernel_check), blocks of a cluster in each
- * dimension (1 where there is none), and whether a launch may begin before earlier ones have
- * ended. Thread safe. */
+ * dimension (1 where there is none), whether a launch may begin before earlier ones have
+ * ended, and whether all its blocks run at the same time. Thread safe. */
 TILUS_API unsigned tilus_kernel_threads(const tilus_kernel_info *info);
 TILUS_API size_t tilus_kernel_shared_bytes(const tilus_kernel_info *info);
 TILUS_API unsigned tilus_kernel_grid_rank(const tilus_kernel_info *info);
 TILUS_API void tilus_kernel_cluster(const tilus_kernel_info *info, unsigned cluster[3]);
 TILUS_API bool tilus_kernel_overlaps(const tilus_kernel_info *info);
+TILUS_API bool tilus_kernel_cooperative(const tilus_kernel_info *info);
 
 /* A launch argument, 8 bytes; the kind of its arg_info says which member is read. */
 typedef union tilus_arg {

@@ -156,7 +156,8 @@ const tilus_kernel_info *tilus_module_kernel_info(tilus_module *module, const ch
                                 .args = describe_args(module, p), .grid_rank = p->grid_rank,
                                 .threads = (unsigned)program_threads(p),
                                 .shared_bytes = (size_t)codegen_shared_bytes(p),
-                                .overlaps = waits_for_launches(p)};
+                                .overlaps = waits_for_launches(p),
+                                .cooperative = p->cooperative};
     for (unsigned d = 0; d < 3 && p->cluster_rank; d++)
         info->cluster[d] = p->cluster[d];
     for (unsigned d = 0; d < p->grid_rank; d++)

@@ -1,4 +1,5 @@
-/* Semaphores: thread 0 acts for the block, or the group, a barrier hands its order on.
+/* Semaphores and barriers of the grid: thread 0 acts for the block, or the group, a barrier hands
+ * its order on.
  *
  *     lock       thread 0: until (ld.acquire.gpu == value);   [fence;]  bar.sync
  *     release    [fence;]  bar.sync;   thread 0: st.release.gpu
@@ -9,7 +10,17 @@
  * thread 0; that comes before the load that sees it, and so before the other
  * block's barrier and all after it (PTX ISA, memory consistency model: causality
  * order). The barriers are those of a synchronize, behind its fence.proxy.async where
- * reads may be in flight (select/reads.h). */
+ * reads may be in flight (select/reads.h).
+ *
+ *     grid_synchronize    [fence;]  bar.sync
+ *                         thread 0: old = atom.add.release.gpu state, share
+ *                                   until ((ld.acquire.gpu state ^ old) < 0)
+ *                         bar.sync
+ *
+ * The shares of all blocks sum to 2^31: each adds 1, and block 0 adds 2^31 - (blocks - 1). So the
+ * last block, whichever it is, flips the top bit of the state, the others leave it; the low bits
+ * are 0 again, and the next barrier begins with the other sense: nothing is ever reset. The
+ * atomic operations are a chain, so that who sees the last one is behind all. */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"
@@ -78,4 +89,76 @@ bool emit_release(Codegen *cg, const Op *op, const Plan *plan)
     LLVMBuildBr(cg->builder, released);
     LLVMPositionBuilderAtEnd(cg->builder, released);
     return true;
+}
+
+/* ---- barriers of the grid ------------------------------------------------- */
+
+/* The number of blocks. */
+static LLVMValueRef grid_blocks(Codegen *cg, const Op *op)
+{
+    static const IntrinsicId ids[] = {INTR_grid_extent_x, INTR_grid_extent_y, INTR_grid_extent_z};
+    const Program *p = cg->program;
+    LLVMValueRef blocks = const_i32_of(cg, 1);
+    for (unsigned d = 0; d < p->grid_rank; d++) {
+        LLVMValueRef extent = expr_is_constant(p->grid[d])
+                                  ? const_i32_of(cg, (uint32_t)p->grid[d]->constant)
+                                  : call_intrinsic(cg, ids[d], op->loc, NULL, 0);
+        if (!extent)
+            return NULL;
+        blocks = LLVMBuildMul(cg->builder, blocks, extent, "");
+    }
+    return blocks;
+}
+
+/* 0 in block 0 alone. */
+static LLVMValueRef any_block_index(Codegen *cg, const Op *op)
+{
+    static const IntrinsicId ids[] = {INTR_block_index_x, INTR_block_index_y, INTR_block_index_z};
+    LLVMValueRef any = const_i32_of(cg, 0);
+    for (unsigned d = 0; d < cg->program->grid_rank; d++) {
+        LLVMValueRef index = call_intrinsic(cg, ids[d], op->loc, NULL, 0);
+        if (!index)
+            return NULL;
+        any = LLVMBuildOr(cg->builder, any, index, "");
+    }
+    return any;
+}
+
+/* What this block adds to the state. */
+static LLVMValueRef grid_share(Codegen *cg, const Op *op)
+{
+    LLVMValueRef blocks = grid_blocks(cg, op), any = blocks ? any_block_index(cg, op) : NULL;
+    if (!any)
+        return NULL;
+    LLVMValueRef rest = LLVMBuildSub(cg->builder, const_i32_of(cg, (UINT32_C(1) << 31) + 1), blocks,
+                                     "");
+    LLVMValueRef is_first = LLVMBuildICmp(cg->builder, LLVMIntEQ, any, const_i32_of(cg, 0), "");
+    return LLVMBuildSelect(cg->builder, is_first, rest, const_i32_of(cg, 1), "");
+}
+
+/* Adds the block's share, and waits for the other blocks'. */
+static bool emit_meeting(Codegen *cg, const Op *op, LLVMBasicBlockRef met)
+{
+    LLVMBasicBlockRef poll = new_block(cg, "poll");
+    LLVMValueRef args[] = {lowered(op->operands[0])->value, grid_share(cg, op)};
+    if (!args[1] || !(args[1] = call_intrinsic(cg, INTR_grid_arrive, op->loc, args, 2)))
+        return false;
+    LLVMBuildBr(cg->builder, poll);
+    LLVMPositionBuilderAtEnd(cg->builder, poll);
+    LLVMValueRef differs = call_intrinsic(cg, INTR_grid_poll, op->loc, args, 2);
+    if (!differs)
+        return false;
+    LLVMBuildCondBr(cg->builder, LLVMBuildICmp(cg->builder, LLVMIntSLT, differs,
+                                               const_i32_of(cg, 0), ""), met, poll);
+    LLVMPositionBuilderAtEnd(cg->builder, met);
+    return true;
+}
+
+bool emit_grid_synchronize(Codegen *cg, const Op *op, const Plan *plan)
+{
+    LLVMBasicBlockRef arrive = new_block(cg, "arrive"), met = new_block(cg, "met");
+    if (!emit_synchronize(cg, op, plan))
+        return false;
+    branch_on_first(cg, arrive, met);
+    return emit_meeting(cg, op, met) && emit_barrier(cg, op);
 }

@@ -1,122 +1,180 @@
 /* Vector clocks of warps. */
 #include "cpu/clocks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-void clocks_reset(Clocks *c, unsigned warps)
+bool clocks_open(Clocks *c, unsigned warps, unsigned mbarriers)
 {
-    c->warps = warps;
-    c->mbarriers = 0;
-    for (unsigned w = 0; w < warps; w++)
-        for (unsigned u = 0; u < warps; u++)
-            c->known[w][u] = c->covered[u] = 1;
+    size_t owners = (size_t)warps + mbarriers;
+    *c = (Clocks){.warps = warps, .owners = owners};
+    c->known = calloc(warps * owners, sizeof *c->known);
+    c->covered = calloc(owners, sizeof *c->covered);
+    c->stale = calloc(owners, sizeof *c->stale);
+    c->joined = calloc(owners, sizeof *c->joined);
+    c->members = calloc(warps, sizeof *c->members);
+    c->arrived = calloc(mbarriers * owners + 1, sizeof *c->arrived);
+    c->released = calloc(mbarriers * owners + 1, sizeof *c->released);
+    return c->known && c->covered && c->stale && c->joined && c->members && c->arrived &&
+           c->released;
 }
+
+void clocks_close(Clocks *c)
+{
+    free(c->known);
+    free(c->covered);
+    free(c->stale);
+    free(c->joined);
+    free(c->members);
+    free(c->arrived);
+    free(c->released);
+    *c = (Clocks){0};
+}
+
+void clocks_reset(Clocks *c)
+{
+    c->mbarriers = 0;
+    c->member_count = 0;
+    for (unsigned w = 0; w < c->warps; w++)
+        for (unsigned u = 0; u < c->warps; u++)
+            c->known[w * c->owners + u] = c->covered[u] = 1;
+}
+
+/* Entries of a clock that are in use. */
+static size_t used(const Clocks *c)
+{
+    return c->warps + c->mbarriers;
+}
+
+/* ---- joining --------------------------------------------------------------- */
 
 /* The later of each. */
-static void join(const Clocks *c, uint64_t *to, const uint64_t *from)
+static void join(uint64_t *to, const uint64_t *from, size_t count)
 {
-    for (unsigned u = 0; u < c->warps; u++)
-        to[u] = to[u] > from[u] ? to[u] : from[u];
-    for (unsigned u = WARPS; u < WARPS + c->mbarriers; u++)
+    for (size_t u = 0; u < count; u++)
         to[u] = to[u] > from[u] ? to[u] : from[u];
 }
 
-static void cover_owner(Clocks *c, unsigned u)
+/* The later of each for warp `w`: what nobody knew less of may be covered now. */
+static void learn(Clocks *c, unsigned w, const uint64_t *clock, size_t count)
 {
-    c->covered[u] = UINT64_MAX;
-    for (unsigned w = 0; w < c->warps; w++)
-        if (c->covered[u] > c->known[w][u])
-            c->covered[u] = c->known[w][u];
+    uint64_t *known = c->known + w * c->owners;
+    for (size_t u = 0; u < count; u++) {
+        if (known[u] >= clock[u])
+            continue;
+        c->stale[u] |= known[u] == c->covered[u];
+        known[u] = clock[u];
+    }
 }
 
-static void cover_owners(Clocks *c)
+static void cover_stale(Clocks *c)
 {
-    for (unsigned u = 0; u < c->warps; u++)
-        cover_owner(c, u);
-    for (unsigned u = WARPS; u < WARPS + c->mbarriers; u++)
-        cover_owner(c, u);
+    for (unsigned u = 0; u < used(c); u++) {
+        if (!c->stale[u])
+            continue;
+        c->stale[u] = false;
+        c->covered[u] = UINT64_MAX;
+        for (unsigned w = 0; w < c->warps; w++)
+            if (c->covered[u] > clocks_known(c, w, u))
+                c->covered[u] = clocks_known(c, w, u);
+    }
 }
 
-/* Copies those in use. */
-static void copy_clock(const Clocks *c, uint64_t *to, const uint64_t *from)
+void clocks_add_member(Clocks *c, unsigned warp)
 {
-    memcpy(to, from, c->warps * sizeof *to);
-    memcpy(to + WARPS, from + WARPS, c->mbarriers * sizeof *to);
+    c->members[c->member_count++] = warp;
 }
 
-static void clear_clock(const Clocks *c, uint64_t *clock)
+void clocks_join_members(Clocks *c)
 {
-    memset(clock, 0, c->warps * sizeof *clock);
-    memset(clock + WARPS, 0, c->mbarriers * sizeof *clock);
-}
-
-/* The warps from `first` up to `end`, of whose bits only those in `warps` count. */
-static void join_barrier(Clocks *c, unsigned first, unsigned end, uint32_t warps)
-{
-    uint64_t joined[CLOCK_OWNERS];
-    clear_clock(c, joined);
-    for (unsigned w = first; w < end; w++)
-        if (warps >> (w - first) % 32 & 1)
-            join(c, joined, c->known[w]);
-    for (unsigned w = first; w < end; w++)
-        joined[w] += warps >> (w - first) % 32 & 1;
-    for (unsigned w = first; w < end; w++)
-        if (warps >> (w - first) % 32 & 1)
-            copy_clock(c, c->known[w], joined);
-    cover_owners(c);
+    memset(c->joined, 0, used(c) * sizeof *c->joined);
+    for (unsigned i = 0; i < c->member_count; i++)
+        join(c->joined, c->known + c->members[i] * c->owners, used(c));
+    for (unsigned i = 0; i < c->member_count; i++)
+        c->joined[c->members[i]]++;
+    for (unsigned i = 0; i < c->member_count; i++)
+        learn(c, c->members[i], c->joined, used(c));
+    c->member_count = 0;
+    cover_stale(c);
 }
 
 void clocks_join_barrier(Clocks *c, unsigned first, uint32_t warps)
 {
-    unsigned end = first + 32 < c->warps ? first + 32 : c->warps;
-    join_barrier(c, first, end, warps);
+    for (uint32_t rest = warps; rest; rest &= rest - 1)
+        clocks_add_member(c, first + (unsigned)__builtin_ctz(rest));
+    clocks_join_members(c);
 }
 
 void clocks_join_all(Clocks *c)
 {
-    join_barrier(c, 0, c->warps, UINT32_MAX);
+    for (unsigned w = 0; w < c->warps; w++)
+        clocks_add_member(c, w);
+    clocks_join_members(c);
+}
+
+/* ---- semaphores -------------------------------------------------------------- */
+
+void clocks_tell(const Clocks *c, unsigned warp, uint64_t *clock)
+{
+    memcpy(clock, c->known + warp * c->owners, c->warps * sizeof *clock);
+}
+
+void clocks_learn(Clocks *c, unsigned warp, const uint64_t *clock)
+{
+    learn(c, warp, clock, c->warps);
+    cover_stale(c);
 }
 
 /* ---- mbarriers ------------------------------------------------------------- */
+
+static uint64_t *arrived_at(Clocks *c, unsigned b)
+{
+    return c->arrived + b * c->owners;
+}
+
+static uint64_t *released_by(Clocks *c, unsigned b)
+{
+    return c->released + b * c->owners;
+}
 
 /* Nobody knows of a phase of those from the last used one up to `b` yet. */
 static void use_mbarrier(Clocks *c, unsigned b)
 {
     for (; c->mbarriers <= b; c->mbarriers++) {
-        unsigned u = WARPS + c->mbarriers;
-        memset(c->arrived[c->mbarriers], 0, sizeof c->arrived[b]);
-        memset(c->released[c->mbarriers], 0, sizeof c->released[b]);
-        for (unsigned i = 0; i < c->mbarriers; i++)
-            c->arrived[i][u] = c->released[i][u] = 0;
-        c->covered[u] = c->released[c->mbarriers][u] = 1;
+        unsigned last = c->mbarriers, u = c->warps + last;
+        memset(arrived_at(c, last), 0, c->owners * sizeof *c->arrived);
+        memset(released_by(c, last), 0, c->owners * sizeof *c->released);
+        for (unsigned i = 0; i < last; i++)
+            arrived_at(c, i)[u] = released_by(c, i)[u] = 0;
+        c->covered[u] = released_by(c, last)[u] = 1;
         for (unsigned w = 0; w < c->warps; w++)
-            c->known[w][u] = 1;
+            c->known[w * c->owners + u] = 1;
     }
 }
 
 uint64_t clocks_phase(Clocks *c, unsigned b)
 {
     use_mbarrier(c, b);
-    return c->released[b][WARPS + b];
+    return released_by(c, b)[c->warps + b];
 }
 
 void clocks_arrive(Clocks *c, unsigned warp, unsigned b)
 {
     use_mbarrier(c, b);
-    join(c, c->arrived[b], c->known[warp]);
+    join(arrived_at(c, b), c->known + warp * c->owners, used(c));
 }
 
 void clocks_end_phase(Clocks *c, unsigned b)
 {
     uint64_t next = clocks_phase(c, b) + 1;
-    copy_clock(c, c->released[b], c->arrived[b]);
-    clear_clock(c, c->arrived[b]);
-    c->released[b][WARPS + b] = next;
+    memcpy(released_by(c, b), arrived_at(c, b), used(c) * sizeof *c->released);
+    memset(arrived_at(c, b), 0, used(c) * sizeof *c->arrived);
+    released_by(c, b)[c->warps + b] = next;
 }
 
 void clocks_wait(Clocks *c, unsigned warp, unsigned b)
 {
     use_mbarrier(c, b);
-    join(c, c->known[warp], c->released[b]);
-    cover_owners(c);
+    learn(c, warp, released_by(c, b), used(c));
+    cover_stale(c);
 }

@@ -12,38 +12,46 @@
  * An mbarrier has epochs of its own, the phases: the copies of phase n are its accesses
  * in epoch n + 1, and who waits for the phase's end knows those, and what all knew who
  * arrived. Behind the barrier of the warp that comes before each arrival, its epoch is a
- * new one: the arrival tells of those before.
+ * new one: the arrival tells of those before. So does a semaphore's release, which keeps the
+ * clock of its warp for who acquires it.
  *
  * bar.sync and bar.warp.sync order memory (PTX ISA, 9.7.13.1 and .2); shuffles, votes,
  * ldmatrix, and atomic operations, which are relaxed, do not. */
 #ifndef TILUS_CPU_CLOCKS_H
 #define TILUS_CPU_CLOCKS_H
 
-#include "support/limits.h"
-
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum {
-    WARPS = LIMIT_CLUSTER * LIMIT_THREADS / 32,
-    MBARRIERS = LIMIT_CLUSTER * LIMIT_MBARRIERS,
-    CLOCK_OWNERS = WARPS + MBARRIERS
-};
-
-/* Owners of a clock are the warps of a cluster's blocks, rank by rank; owner WARPS + b is
- * mbarrier b. */
+/* Owners of a clock are the warps of all blocks that run together, rank by rank, and after them
+ * mbarriers: owner warps + b is mbarrier b. Its arrays are owned. */
 typedef struct Clocks {
-    unsigned warps, mbarriers;      /* how many have been used */
-    uint64_t known[WARPS][CLOCK_OWNERS], covered[CLOCK_OWNERS];
-    uint64_t arrived[MBARRIERS][CLOCK_OWNERS];    /* joined from each arrival so far */
-    uint64_t released[MBARRIERS][CLOCK_OWNERS];   /* and in the phase that ended last */
+    unsigned warps, mbarriers;      /* how many there are; how many have been used */
+    size_t owners;                  /* entries of a clock */
+    uint64_t *known;                /* [warps][owners] */
+    uint64_t *covered;              /* [owners] ... */
+    bool *stale;                    /* ... and which of these are to be found anew */
+    uint64_t *arrived;              /* [mbarriers][owners]: joined from each arrival so far */
+    uint64_t *released;             /* the same in the phase that ended last */
+    uint64_t *joined;               /* [owners]: of members of a barrier */
+    unsigned *members, member_count;
 } Clocks;
 
-/* Blocks of `warps` warps in all begin: nothing is before anything. */
-void clocks_reset(Clocks *c, unsigned warps);
+/* Makes clocks of so many warps, and of mbarriers at most. False: there is no memory; clocks_close
+ * takes any. */
+bool clocks_open(Clocks *c, unsigned warps, unsigned mbarriers);
+void clocks_close(Clocks *c);
+/* Blocks begin: nothing is before anything. */
+void clocks_reset(Clocks *c);
+
 /* The warps from `first` on with a bit in `warps` have all come to a barrier. */
 void clocks_join_barrier(Clocks *c, unsigned first, uint32_t warps);
 /* All warps have. */
 void clocks_join_all(Clocks *c);
+/* `warp` is to be one of the members of a barrier; all members have come there. */
+void clocks_add_member(Clocks *c, unsigned warp);
+void clocks_join_members(Clocks *c);
 
 /* `warp` arrives at mbarrier `b`; its phase ends; `warp` has waited for that. */
 void clocks_arrive(Clocks *c, unsigned warp, unsigned b);
@@ -53,9 +61,19 @@ void clocks_wait(Clocks *c, unsigned warp, unsigned b);
 /* The epoch of the copies of this phase. */
 uint64_t clocks_phase(Clocks *c, unsigned b);
 
+/* Copies what `warp` knows of the warps, one number each; `warp` learns that. */
+void clocks_tell(const Clocks *c, unsigned warp, uint64_t *clock);
+void clocks_learn(Clocks *c, unsigned warp, const uint64_t *clock);
+
+/* What warp `w` knows of owner `u`. */
+static inline uint64_t clocks_known(const Clocks *c, unsigned w, unsigned u)
+{
+    return c->known[w * c->owners + u];
+}
+
 static inline uint64_t clocks_epoch(const Clocks *c, unsigned warp)
 {
-    return c->known[warp][warp];
+    return clocks_known(c, warp, warp);
 }
 
 #endif

@@ -88,11 +88,15 @@ static void say_thread(Worker *w, const Thread *t)
 {
     char threads[FAULT_TEXT], block[FAULT_TEXT];
     name_waiting(w, t, threads);
+    char what[FAULT_TEXT] = "threads that do not come";
+    if (t->at == INTR_grid_poll)
+        snprintf(what, sizeof what, "%u of the grid's %u blocks",
+                 w->machine->cluster - count_at_grid(w, t->state_at), w->machine->cluster);
     if (t->state == THREAD_ENDED)
         fault_note(w, t->place, "%s: ended here", threads);
     else if (!w->cluster->fault.found)
-        fault_set(w, t->place, "%s of %s: waiting here in %s for threads that do not come",
-                  threads, fault_block(w, block), intrinsic_info[t->at].name);
+        fault_set(w, t->place, "%s of %s: waiting here in %s for %s", threads,
+                  fault_block(w, block), intrinsic_info[t->at].name, what);
     else
         fault_note(w, t->place, "%s: waiting here in %s", threads, intrinsic_info[t->at].name);
 }

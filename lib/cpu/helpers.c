@@ -47,6 +47,24 @@ void cpu_block_index_z(const uint64_t *args, uint64_t *results)
     results[0] = (uint64_t)cpu_worker->index[2];
 }
 
+void cpu_grid_extent_x(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    results[0] = (uint64_t)cpu_worker->machine->grid[0];
+}
+
+void cpu_grid_extent_y(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    results[0] = (uint64_t)cpu_worker->machine->grid[1];
+}
+
+void cpu_grid_extent_z(const uint64_t *args, uint64_t *results)
+{
+    (void)args;
+    results[0] = (uint64_t)cpu_worker->machine->grid[2];
+}
+
 void cpu_cluster_rank(const uint64_t *args, uint64_t *results)
 {
     (void)args;

@@ -89,14 +89,37 @@ static uint32_t *word_at(const uint64_t *args)
     {                                                                         \
         poll_again(INTR_load_acquire_##scope);                                \
         results[0] = __atomic_load_n(word_at(args), __ATOMIC_ACQUIRE);        \
+        shadow_acquire(helper_address(args[0], sizeof(uint32_t)));            \
     }                                                                         \
     void cpu_store_release_##scope(const uint64_t *args, uint64_t *results)   \
     {                                                                         \
         (void)results;                                                        \
         __atomic_store_n(word_at(args), (uint32_t)args[1], __ATOMIC_RELEASE); \
+        shadow_release(helper_address(args[0], sizeof(uint32_t)));            \
     }
 SEMAPHORE(gpu)
 SEMAPHORE(system)
+
+/* ---- barriers of the grid ------------------------------------------------ */
+
+/* No accesses for race checks: blocks count in a word of their own. */
+void cpu_grid_arrive(const uint64_t *args, uint64_t *results)
+{
+    uint32_t *state = helper_address(args[0], sizeof *state), old = *state;
+    *state += (uint32_t)args[1];
+    results[0] = old;
+    if ((old ^ *state) >> 31)
+        end_wait_for_grid(args[0]);
+}
+
+/* Gives what differs. A thread whose state has not changed yet waits until it has. */
+void cpu_grid_poll(const uint64_t *args, uint64_t *results)
+{
+    const uint32_t *state = helper_address(args[0], sizeof *state);
+    if (!((*state ^ (uint32_t)args[1]) >> 31))
+        wait_for_grid(INTR_grid_poll, args[0]);
+    results[0] = *state ^ (uint32_t)args[1];
+}
 
 /* ---- atomic operations --------------------------------------------------- */
 

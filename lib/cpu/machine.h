@@ -5,7 +5,8 @@
  *
  * Blocks of a cluster run together: their host thread has an array of workers, one for
  * each rank, and `cpu_worker` is that of the fiber that runs. The first of them has what
- * they share: the queue of threads that can run, the scheduler, the fault.
+ * they share: the queue of threads that can run, the scheduler, the fault. The blocks of a
+ * cooperative program's grid are one cluster here.
  *
  * Threads of a block run one after the other, each until it must wait: a warp's
  * lanes wait at collectives, where the last one acts for all; a barrier's threads
@@ -144,6 +145,7 @@ typedef struct Thread {
     ThreadState state;
     IntrinsicId at;             /* where it waits ... */
     const Mbarrier *mbarrier;   /* ... for a phase of this ... */
+    uint64_t state_at;          /* ... or at the barrier of the grid with its state here ... */
     const uint64_t *args;       /* ... and with what, at a collective */
     uint64_t *results;
     Copies copies;
@@ -182,7 +184,7 @@ typedef struct Worker {
     /* Members of a cluster's first worker, for all of its workers: */
     Barrier meeting;            /* all threads of all blocks */
     unsigned mbarrier_count;
-    uint16_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
+    uint32_t *ready;            /* a ring of threads that can run, `mask` + 1 of them */
     unsigned mask, ready_begin, ready_count;
     unsigned ended;
     unsigned polls;             /* of semaphores, since anything else happened */
@@ -201,9 +203,10 @@ struct Machine {
     void (*entry)(const uint64_t *args);        /* the compiled program */
     const uint64_t *args;
     int64_t grid[3], blocks;
-    unsigned cluster;           /* blocks of a cluster */
-    bool has_locks;             /* the program does */
-    unsigned thread_count;
+    unsigned together[3];       /* extents of the blocks that run together */
+    unsigned cluster;           /* how many these are */
+    bool has_locks;             /* the program does, and is not cooperative */
+    unsigned thread_count, mbarriers;   /* of a block */
     size_t shared_bytes;
     Guarded *regions;            /* of buffers and the workspace */
     size_t region_count;
@@ -258,6 +261,12 @@ void wait_cluster(IntrinsicId id);
  * waits can run. */
 void wait_for_phase(IntrinsicId id, const Mbarrier *b);
 void end_wait_for_phase(Worker *owner, const Mbarrier *b);
+/* The running thread waits at the barrier of the grid with its state at this address, until another
+ * one ends all waits there, and joins their order. */
+void wait_for_grid(IntrinsicId id, uint64_t state);
+void end_wait_for_grid(uint64_t state);
+/* Returns how many threads wait there. */
+unsigned count_at_grid(const Worker *w, uint64_t state);
 /* Another thread's turn: the running one has seen a semaphore that it waits for. */
 void poll_again(IntrinsicId id);
 

@@ -287,26 +287,31 @@ static int work(void *data)
     return 0;
 }
 
-static bool is_lock(Op *op, void *data)
-{
-    (void)data;
-    return op_sync(op) != SYNC_ACQUIRE;
-}
-
 /* Host threads that run blocks. A block that waits for another one needs them to
  * run in order, which one host thread does. */
 static unsigned count_stations(const CpuRun *run, const Program *p)
 {
     const Machine *m = &run->machine;
     unsigned count = m->options->host_threads;
-    if (count < 1 || !region_walk(p->body, is_lock, NULL))
+    if (count < 1 || p->cooperative || program_has_locks(p))
         return 1;
     return (int64_t)count < m->blocks ? count : (unsigned)m->blocks;
+}
+
+static bool count_mbarriers(Op *op, void *data)
+{
+    Machine *m = data;
+    for (unsigned i = 0; i < op->result_count; i++)
+        if (op->results[i]->type->kind == TYPE_MBARRIER && op->code == OP_allocate_mbarrier)
+            m->mbarriers += (unsigned)type_extent(op->results[i]->type, 0);
+    return true;
 }
 
 static bool open_stations(CpuRun *run, const Program *p)
 {
     unsigned count = count_stations(run, p);
+    run->machine.mbarriers = 0;
+    region_walk(p->body, count_mbarriers, &run->machine);
     run->stations = calloc(count, sizeof *run->stations);
     if (!run->stations)
         return false;
@@ -376,12 +381,27 @@ static tilus_status finish(const CpuRun *run)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* All blocks of a cooperative program's grid. */
+static bool run_together(CpuRun *run, const Program *p)
+{
+    Machine *m = &run->machine;
+    if (m->blocks > LIMIT_TOGETHER / p->warps)
+        return diag_error(run->module->diag, p->loc, "the CPU engine runs at most %d warps "
+                          "together, this grid of a cooperative program has %lld blocks of %u",
+                          LIMIT_TOGETHER, (long long)m->blocks, p->warps);
+    for (unsigned d = 0; d < 3 && m->blocks; d++)
+        m->together[d] = (unsigned)m->grid[d];
+    m->cluster = m->blocks ? (unsigned)m->blocks : 1;
+    return true;
+}
+
 static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
 {
     Machine *m = &run->machine;
     memcpy(m->grid, launch->grid, sizeof m->grid);
+    memcpy(m->together, launch->program->cluster, sizeof m->together);
     m->cluster = program_blocks(launch->program);
-    m->has_locks = program_has_locks(launch->program);
+    m->has_locks = program_has_locks(launch->program) && !launch->program->cooperative;
     for (unsigned d = 0; d < 3; d++)
         if (m->grid[d] % launch->program->cluster[d])
             return diag_error(run->module->diag, launch->program->loc, "the grid's extent of "
@@ -390,7 +410,7 @@ static bool count_blocks(CpuRun *run, const CpuLaunch *launch)
                               launch->program->cluster[d]);
     if (!__builtin_mul_overflow(m->grid[0], m->grid[1], &m->blocks) &&
         !__builtin_mul_overflow(m->blocks, m->grid[2], &m->blocks))
-        return true;
+        return !launch->program->cooperative || run_together(run, launch->program);
     return diag_error(run->module->diag, launch->program->loc,
                       "a grid of more than 2^63 blocks");
 }

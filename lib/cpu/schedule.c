@@ -117,7 +117,7 @@ static void push_ready(Worker *w, Thread *t)
     Worker *c = w->cluster;
     t->state = THREAD_READY;
     c->ready[(c->ready_begin + c->ready_count++) & c->mask] =
-        (uint16_t)(w->rank * w->machine->thread_count + t->number);
+        w->rank * w->machine->thread_count + t->number;
 }
 
 /* Whose turn is next: that of a thread that can run, or the scheduler's. */
@@ -296,14 +296,66 @@ void end_wait_for_phase(Worker *owner, const Mbarrier *b)
     }
 }
 
+static bool waits_for_grid(const Thread *t, uint64_t state)
+{
+    return t->state == THREAD_WAITS && t->at == INTR_grid_poll && t->state_at == state;
+}
+
+void wait_for_grid(IntrinsicId id, uint64_t state)
+{
+    Thread *t = cpu_worker->running;
+    t->at = id;
+    t->state_at = state;
+    t->state = THREAD_WAITS;
+    cpu_worker->cluster->polls = 0;
+    hand_over(cpu_worker);
+}
+
+unsigned count_at_grid(const Worker *w, uint64_t state)
+{
+    const Machine *m = w->machine;
+    unsigned count = 0;
+    for (unsigned i = 0; i < m->cluster; i++)
+        for (unsigned j = 0; j < m->thread_count; j++)
+            count += waits_for_grid(&w->cluster[i].threads[j], state);
+    return count;
+}
+
+/* Each block's thread has behind it what its block did before the barrier. */
+void end_wait_for_grid(uint64_t state)
+{
+    Worker *w = cpu_worker, *first = w->cluster;
+    const Machine *m = w->machine;
+    shadow_meet(w, w->running);
+    for (unsigned i = 0; i < m->cluster; i++)
+        for (unsigned j = 0; j < m->thread_count; j++)
+            if (waits_for_grid(&first[i].threads[j], state))
+                shadow_meet(&first[i], &first[i].threads[j]);
+    shadow_end_meeting(w);
+    for (unsigned i = 0; i < m->cluster; i++)
+        for (unsigned j = 0; j < m->thread_count; j++)
+            if (waits_for_grid(&first[i].threads[j], state))
+                push_ready(&first[i], &first[i].threads[j]);
+    first->polls = 0;
+}
+
+/* Returns true when each thread that can run has looked at a semaphore since anything else
+ * happened, and once more. */
+static bool polls_in_vain(const Worker *first)
+{
+    return first->polls > POLLS_MOST && first->polls > 2 * (first->ready_count + 1);
+}
+
 void poll_again(IntrinsicId id)
 {
     Worker *w = cpu_worker;
     Thread *t = w->running;
     t->at = id;
-    if (++w->cluster->polls > POLLS_MOST && w->cluster->ready_count == 0)
+    w->cluster->polls++;
+    if (polls_in_vain(w->cluster))
         fault_now("the semaphore never gets the value that is waited for: every other thread "
-                  "of the block waits or has ended");
+                  "of the %s waits or has ended", w->machine->program->cooperative ? "grid"
+                                                                                   : "block");
     push_ready(w, t);
     hand_over(w);
 }
@@ -364,7 +416,7 @@ static size_t stack_size(unsigned thread)
 static void find_block(Worker *w, int64_t cluster)
 {
     const Machine *machine = w->machine;
-    const unsigned *extent = machine->program->cluster;
+    const unsigned *extent = machine->together;
     int64_t row = 1;
     unsigned rank = w->rank;
     w->block = 0;

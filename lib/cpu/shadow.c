@@ -1,7 +1,10 @@
 /* Each 4 bytes of memory have a list of the accesses that later ones could conflict
  * with, each by its warp's epoch (clocks.h). Two accesses conflict that are in no order
  * and are not both reads. Of a warp's lanes two are kept, which is enough to tell whether
- * another one than a given lane was there. What is before everybody is forgotten. */
+ * another one than a given lane was there. What is before everybody is forgotten.
+ *
+ * What many blocks of a cooperative program read, or change atomically, would make long lists. Behind
+ * the first few records of a cell each warp's last one has its place in a table, a crowd. */
 #define _GNU_SOURCE
 #include "cpu/shadow.h"
 
@@ -21,17 +24,27 @@ typedef struct Record {
     uint64_t epoch;                 /* of its owner */
     Place place, other_place;       /* of the ops that `lane` and `other` ran */
     uint32_t next;                  /* in the cell's list; 0: none */
-    unsigned warp : 8, lane : 5, other : 5;     /* other = lane: no other */
+    uint32_t warp, owner;           /* owner: its warp, or of a bulk copy the mbarrier */
+    unsigned lane : 5, other : 5;               /* other = lane: no other */
     unsigned kind : 3, mask : CELL;             /* mask: which bytes of the cell */
     unsigned is_copy : 1, is_store : 1;     /* is_store: a bulk store, is_copy, too */
     unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
-    uint16_t owner;                 /* its warp, or of a bulk copy the mbarrier */
+    unsigned is_bulk : 1;           /* is_copy, too: its owner is an mbarrier */
 } Record;
 
 /* A list that another block made is empty. */
 typedef struct Cell {
     uint32_t block, records;        /* records: the first one; 0: none */
+    uint32_t crowd;                 /* its number; 0: none */
 } Cell;
+
+/* Accesses of one kind to a cell, READ or ATOMIC, the last one of each warp. */
+typedef struct Crowd {
+    uint32_t *of;                   /* by warp: the record's number; 0: none */
+    unsigned count;                 /* how many there are */
+    AccessKind kind;
+    uint32_t next;                  /* of no cell: the next one of these; 0: none */
+} Crowd;
 
 /* The cells of a region of memory. */
 typedef struct Cells {
@@ -53,13 +66,25 @@ typedef struct Undefined {
     ptrdiff_t byte;
 } Undefined;
 
+enum { SEMAPHORE_LISTS = 256 };
+
+/* A semaphore of a cooperative program, and what the last release of it told. */
+typedef struct Semaphore {
+    const void *at;
+    struct Semaphore *next;
+    uint64_t clock[];
+} Semaphore;
+
 struct Shadow {
     Clocks clocks;
+    Semaphore *semaphores[SEMAPHORE_LISTS];     /* by address, malloc'ed */
     uint32_t block;
     Cells *regions;                 /* shared memory of each block first */
     size_t region_count;
     Record *records;                /* [0] is none */
     uint32_t record_count, record_capacity, free_record;
+    Crowd *crowds;                  /* [0] is none; each with a table, malloc'ed */
+    uint32_t crowd_count, crowd_capacity, free_crowd;
     Undefined undefined;
 };
 
@@ -112,7 +137,8 @@ bool shadow_open(Worker *w)
     if (!s)
         return false;
     s->regions = calloc(m->region_count + m->cluster, sizeof *s->regions);
-    if (!s->regions)
+    if (!s->regions ||
+        !clocks_open(&s->clocks, m->cluster * block_warps(w), m->cluster * m->mbarriers))
         return false;
     for (unsigned i = 0; i < m->cluster; i++) {
         w[i].shadow = s;
@@ -125,6 +151,16 @@ bool shadow_open(Worker *w)
     return true;
 }
 
+static void forget_semaphores(Shadow *s)
+{
+    for (unsigned i = 0; i < SEMAPHORE_LISTS; i++)
+        while (s->semaphores[i]) {
+            Semaphore *first = s->semaphores[i];
+            s->semaphores[i] = first->next;
+            free(first);
+        }
+}
+
 void shadow_close(Worker *w)
 {
     Shadow *s = w->shadow;
@@ -134,10 +170,22 @@ void shadow_close(Worker *w)
         free(s->regions[i].cells);
         free(s->regions[i].defined);
     }
+    for (uint32_t i = 1; i < s->crowd_count; i++)
+        free(s->crowds[i].of);
+    free(s->crowds);
+    forget_semaphores(s);
+    clocks_close(&s->clocks);
     free(s->regions);
     free(s->records);
     free(s);
     w->shadow = NULL;
+}
+
+/* Puts a crowd that no cell has where new_crowd finds it. */
+static void release_crowd(Shadow *s, uint32_t number)
+{
+    s->crowds[number].next = s->free_crowd;
+    s->free_crowd = number;
 }
 
 void shadow_begin_block(Worker *w)
@@ -151,11 +199,15 @@ void shadow_begin_block(Worker *w)
                    (s->regions[i].memory->size / CELL + 2) * sizeof(Cell));
         s->block = 1;
     }
-    clocks_reset(&s->clocks, w->machine->cluster * block_warps(w));
+    clocks_reset(&s->clocks);
+    forget_semaphores(s);
     for (unsigned i = 0; i < w->machine->cluster; i++)
         memset(s->regions[i].defined, 0, w[i].shared.size);
     s->record_count = 1;
     s->free_record = 0;
+    s->free_crowd = 0;
+    for (uint32_t i = 1; i < s->crowd_count; i++)
+        release_crowd(s, i);
     s->undefined = (Undefined){0};
 }
 
@@ -193,6 +245,20 @@ void shadow_join_cluster(Worker *w)
     if (!w->shadow)
         return;
     clocks_join_all(&w->shadow->clocks);
+    check_undefined(w);
+}
+
+void shadow_meet(Worker *w, const Thread *t)
+{
+    if (w->shadow)
+        clocks_add_member(&w->shadow->clocks, cluster_warp(w, t));
+}
+
+void shadow_end_meeting(Worker *w)
+{
+    if (!w->shadow)
+        return;
+    clocks_join_members(&w->shadow->clocks);
     check_undefined(w);
 }
 
@@ -238,11 +304,8 @@ static void drop_record(Shadow *s, uint32_t *link)
     s->free_record = number;
 }
 
-static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
+static void set_record(const Shadow *s, Record *r, const Access *a, unsigned mask)
 {
-    uint32_t number = new_record(s, cell->records);
-    Record *r = &s->records[number];
-    cell->records = number;
     r->epoch = a->is_bulk   ? a->epoch
                : a->is_copy ? IN_FLIGHT
                             : clocks_epoch(&s->clocks, a->warp);
@@ -255,12 +318,14 @@ static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
     r->is_copy = a->is_copy;
     r->is_product = a->is_product;
     r->is_store = a->is_store;
-    r->owner = (uint16_t)a->owner;
+    r->is_bulk = a->is_bulk;
+    r->owner = a->owner;
 }
 
-static bool is_bulk(const Record *r)
+static void add_record(Shadow *s, Cell *cell, const Access *a, unsigned mask)
 {
-    return r->owner >= WARPS;
+    cell->records = new_record(s, cell->records);
+    set_record(s, &s->records[cell->records], a, mask);
 }
 
 /* ---- conflicts ----------------------------------------------------------- */
@@ -268,7 +333,7 @@ static bool is_bulk(const Record *r)
 static bool is_own(const Record *r, const Access *a)
 {
     return r->warp == a->warp && r->lane == a->lane && r->other == a->lane && !a->all_lanes &&
-           !is_bulk(r);
+           !r->is_bulk;
 }
 
 /* The worker of the block that made `r`. */
@@ -295,7 +360,7 @@ static bool is_ordered(const Cells *c, const Record *r, const Access *a)
 {
     const Clocks *clocks = &a->worker->shadow->clocks;
     return r->epoch != IN_FLIGHT && !is_apart(c, r, a) &&
-           (r->epoch < clocks->known[a->warp][r->owner] || is_own(r, a));
+           (r->epoch < clocks_known(clocks, a->warp, r->owner) || is_own(r, a));
 }
 
 /* Keeps the `bytes` of the cell at `word` where `a` will write another value. */
@@ -347,9 +412,11 @@ static bool is_uncommitted(const Access *a, const Record *r)
 static const char *missing_order(const Cells *c, const Access *a, const Record *r)
 {
     return is_apart(c, r, a)                  ? "nothing orders the two blocks"
-           : is_bulk(r)                       ? "no mbarrier_wait lies between"
+           : r->is_bulk                       ? "no mbarrier_wait lies between"
            : r->epoch != IN_FLIGHT            ? record_worker(a, r) == a->worker
                                                     ? "no synchronize lies between"
+                                                : a->worker->machine->program->cooperative
+                                                    ? "no grid_synchronize lies between"
                                                     : "no cluster_synchronize lies between"
            : r->is_product                    ? "no dot_wait lies between"
            : r->is_store                      ? "no copy_async_bulk_wait_group lies between"
@@ -365,7 +432,7 @@ static void name_earlier(const Access *a, const Record *r, bool is_other, char t
     const Worker *w = record_worker(a, r);
     unsigned warp = r->warp % block_warps(w);
     char who[ACCESSOR], block[FAULT_TEXT];
-    name_accessor(r->is_copy, is_bulk(r), r->is_product, r->is_store,
+    name_accessor(r->is_copy, r->is_bulk, r->is_product, r->is_store,
                   warp * LANES + (is_other ? r->other : r->lane), who);
     snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
              w == a->worker ? "" : fault_block(w, block));
@@ -438,6 +505,111 @@ static bool is_over(const Cells *c, const Record *r, const Worker *w)
            (r->epoch < w->shadow->clocks.covered[r->owner] && !is_unordered(w->machine, c));
 }
 
+/* Reports the bytes `mask` of the cell at `word` where `r` and `a` conflict. */
+static void check_record(const Access *a, const Record *r, const Cells *c,
+                         const unsigned char *word, unsigned mask)
+{
+    unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, r->mask & mask);
+    if (wrong)
+        report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
+}
+
+/* ---- crowds ---------------------------------------------------------------- */
+
+/* Records of a cell that are listed before there is a crowd. */
+enum { CROWD_FROM = 4 };
+
+static uint32_t grow_crowds(Shadow *s)
+{
+    enum { FIRST = 256 };
+    if (s->crowd_count >= s->crowd_capacity) {
+        uint32_t capacity = s->crowd_capacity ? 2 * s->crowd_capacity : FIRST;
+        Crowd *crowds = realloc(s->crowds, capacity * sizeof *crowds);
+        if (!crowds)
+            fault_memory();
+        s->crowds = crowds;
+        s->crowd_capacity = capacity;
+    }
+    s->crowd_count += s->crowd_count == 0;
+    s->crowds[s->crowd_count] = (Crowd){.of = malloc(s->clocks.warps * sizeof(uint32_t))};
+    if (!s->crowds[s->crowd_count].of)
+        fault_memory();
+    return s->crowd_count++;
+}
+
+static uint32_t new_crowd(Shadow *s, AccessKind kind)
+{
+    uint32_t number = s->free_crowd;
+    if (number)
+        s->free_crowd = s->crowds[number].next;
+    else
+        number = grow_crowds(s);
+    memset(s->crowds[number].of, 0, s->clocks.warps * sizeof(uint32_t));
+    s->crowds[number].count = 0;
+    s->crowds[number].kind = kind;
+    return number;
+}
+
+/* Checks `a`, which is of another kind, against all of the cell's crowd, and drops what is over. */
+static void check_crowd(const Access *a, const Cells *c, Cell *cell, const unsigned char *word,
+                        unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    Crowd *crowd = &s->crowds[cell->crowd];
+    for (unsigned w = 0; w < s->clocks.warps && crowd->count; w++) {
+        Record *r = &s->records[crowd->of[w]];
+        if (!crowd->of[w])
+            continue;
+        check_record(a, r, c, word, mask);
+        if (is_over(c, r, a->worker)) {
+            drop_record(s, &crowd->of[w]);
+            crowd->of[w] = 0;
+            crowd->count--;
+        }
+    }
+    if (crowd->count)
+        return;
+    release_crowd(s, cell->crowd);
+    cell->crowd = 0;
+}
+
+/* Returns true when the crowd takes `a`, whose kind it has: what the warp did in earlier epochs is
+ * before it. */
+static bool join_crowd(const Access *a, const Cell *cell, unsigned mask)
+{
+    Shadow *s = a->worker->shadow;
+    Crowd *crowd = &s->crowds[cell->crowd];
+    uint32_t number = crowd->of[a->warp];
+    if (number && s->records[number].epoch == clocks_epoch(&s->clocks, a->warp))
+        return join_record(s, &s->records[number], a, mask);
+    if (!number) {
+        number = crowd->of[a->warp] = new_record(s, 0);
+        crowd->count++;
+    } else if (mask != s->records[number].mask) {
+        return false;
+    }
+    set_record(s, &s->records[number], a, mask);
+    return true;
+}
+
+/* Checks `a` against the cell's crowd, where it has one, and notes it there, where there is one then;
+ * false where it does not. `length` records are listed. */
+static bool visit_crowd(const Access *a, const Cells *c, Cell *cell, const unsigned char *word,
+                        unsigned mask, unsigned length)
+{
+    Shadow *s = a->worker->shadow;
+    bool can_join = (a->kind == ACCESS_READ || a->kind == ACCESS_ATOMIC) && !a->is_copy;
+    if (cell->crowd && (s->crowds[cell->crowd].kind != a->kind || a->is_copy))
+        check_crowd(a, c, cell, word, mask);
+    if (!cell->crowd && can_join && length >= CROWD_FROM &&
+        a->worker->machine->program->cooperative)
+        cell->crowd = new_crowd(s, a->kind);
+    return cell->crowd && can_join && s->crowds[cell->crowd].kind == a->kind &&
+           join_crowd(a, cell, mask);
+}
+
+/* ---- checking -------------------------------------------------------------- */
+
 /* Checks and notes the bytes `mask` of the cell at `word`. */
 static void check_cell(const Access *a, const Cells *c, const unsigned char *word,
                        unsigned mask)
@@ -445,14 +617,13 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
     Shadow *s = a->worker->shadow;
     Cell *cell = &c->cells[(size_t)(word - c->origin) / CELL];
     bool joined = false;
+    unsigned length = 0;
     if (cell->block != s->block)
         *cell = (Cell){.block = s->block};
-    for (uint32_t *link = &cell->records; *link;) {
+    for (uint32_t *link = &cell->records; *link; length++) {
         Record *r = &s->records[*link];
         unsigned common = r->mask & mask;
-        unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, common);
-        if (wrong)
-            report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
+        check_record(a, r, c, word, mask);
         if (join_record(s, r, a, mask))
             joined = true;
         else if (common)
@@ -462,7 +633,8 @@ static void check_cell(const Access *a, const Cells *c, const unsigned char *wor
         else
             link = &r->next;
     }
-    if (!joined)
+    bool crowded = visit_crowd(a, c, cell, word, mask, length);
+    if (!joined && !crowded)
         add_record(s, cell, a, mask);
 }
 
@@ -485,13 +657,20 @@ static void visit_cells(const Access *a, const Cells *c, size_t size, Visit *vis
     }
 }
 
+static bool has_byte(const Cells *c, const unsigned char *at)
+{
+    return at >= c->memory->data && at < c->memory->data + c->memory->size;
+}
+
+/* Of many blocks that run together, the running one's shared memory is meant most often. */
 static const Cells *find_cells(const Shadow *s, const unsigned char *at)
 {
-    for (size_t i = 0; i < s->region_count; i++) {
-        const Guarded *memory = s->regions[i].memory;
-        if (at >= memory->data && at < memory->data + memory->size)
+    const Cells *own = &s->regions[cpu_worker->rank];
+    if (has_byte(own, at))
+        return own;
+    for (size_t i = s->region_count; i-- > 0;)
+        if (has_byte(&s->regions[i], at))
             return &s->regions[i];
-    }
     return NULL;
 }
 
@@ -694,11 +873,46 @@ void shadow_wait(unsigned mbarrier)
         clocks_wait(&w->shadow->clocks, cluster_warp(w, w->running), mbarrier);
 }
 
+/* ---- semaphores ------------------------------------------------------------- */
+
+static Semaphore **find_semaphore(Shadow *s, const void *at)
+{
+    Semaphore **link = &s->semaphores[(uintptr_t)at / sizeof(uint32_t) % SEMAPHORE_LISTS];
+    while (*link && (*link)->at != at)
+        link = &(*link)->next;
+    return link;
+}
+
+void shadow_release(const void *at)
+{
+    Worker *w = cpu_worker;
+    if (!w->shadow || !w->machine->program->cooperative)
+        return;
+    const Clocks *c = &w->shadow->clocks;
+    Semaphore **link = find_semaphore(w->shadow, at);
+    if (!*link) {
+        Semaphore *fresh = malloc(sizeof *fresh + c->warps * sizeof *fresh->clock);
+        if (!fresh)
+            fault_memory();
+        *fresh = (Semaphore){.at = at};
+        *link = fresh;
+    }
+    clocks_tell(c, cluster_warp(w, w->running), (*link)->clock);
+}
+
+void shadow_acquire(const void *at)
+{
+    Worker *w = cpu_worker;
+    const Semaphore *known = w->shadow ? *find_semaphore(w->shadow, at) : NULL;
+    if (known)
+        clocks_learn(&w->shadow->clocks, cluster_warp(w, w->running), known->clock);
+}
+
 static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)
 {
     Access a = access_of(kind, this_thread(), at, NULL);
     a.is_copy = a.is_bulk = true;
-    a.owner = WARPS + copy->mbarrier;
+    a.owner = a.worker->shadow->clocks.warps + copy->mbarrier;
     a.epoch = clocks_phase(&a.worker->shadow->clocks, copy->mbarrier);
     return a;
 }

@@ -60,6 +60,11 @@ void shadow_arrive(unsigned mbarrier);
 void shadow_phase_ends(unsigned mbarrier);
 void shadow_wait(unsigned mbarrier);
 
+/* The running thread gives a semaphore a value, or has seen one: of a cooperative program's blocks
+ * this orders what the releasing thread knew before what this one does. */
+void shadow_release(const void *at);
+void shadow_acquire(const void *at);
+
 /* The running thread has come to its end. */
 void shadow_thread_ends(void);
 
@@ -67,5 +72,9 @@ void shadow_thread_ends(void);
  * their accesses; all warps of the cluster have come to one. */
 void shadow_join_barrier(Worker *w, uint32_t warps);
 void shadow_join_cluster(Worker *w);
+/* The warp of thread `t` of the block of `w` takes part in a barrier of the grid; all that do have
+ * come there. */
+void shadow_meet(Worker *w, const Thread *t);
+void shadow_end_meeting(Worker *w);
 
 #endif

@@ -11,8 +11,8 @@
  * waited with, if a third one waited with both in turn. So do mbarriers, from the warps
  * that arrive to the warps that wait; either is a barrier of each warp alone. Behind the
  * warps, each mbarrier owns a clock, as which copy_async_bulk accesses memory. Warps of all
- * blocks of a cluster have a clock, and none knows of another block's until a barrier of the
- * cluster or an mbarrier tells it. */
+ * blocks that run together have a clock, and none knows of another block's until a barrier of
+ * these blocks, an mbarrier or, in a cooperative program, a semaphore tells it. */
 #include "interp/state.h"
 
 #include <string.h>
@@ -21,6 +21,7 @@ void race_open(Interp *in)
 {
     in->ordered = arena_array(in->arena, uint64_t *, in->warp_count);
     in->all_ordered = arena_array(in->arena, uint64_t, in->warp_count);
+    in->joined = arena_array(in->arena, uint64_t, in->owner_count);
     for (unsigned w = 0; w < in->warp_count; w++)
         in->ordered[w] = arena_array(in->arena, uint64_t, in->owner_count);
     mbarriers_open(in);
@@ -59,32 +60,37 @@ static void set_known(Interp *in, unsigned w, const uint64_t *known)
     in->all_ordered[w] = least;
 }
 
-/* The warps that are owners from `first` up to `end` wait for each other. */
+/* The running threads' warps of the blocks with ranks from `first` up to `end` wait for each
+ * other. */
 static void join_barrier(Interp *in, unsigned first, unsigned end)
 {
-    uint64_t known[CLOCK_OWNERS];
+    uint64_t *known = in->joined;
+    unsigned warps = in->program->warps;
     memset(known, 0, in->owner_count * sizeof *known);
-    for (unsigned w = first; w < end; w++)
-        join(in, known, in->ordered[w]);
-    for (unsigned w = first; w < end; w++)
-        known[w] = in->time + 1;
-    for (unsigned w = first; w < end; w++)
-        set_known(in, w, known);
+    for (unsigned rank = first; rank < end; rank++)
+        for (unsigned w = first_warp(in); w < end_warp(in); w++)
+            join(in, known, in->ordered[rank * warps + w]);
+    for (unsigned rank = first; rank < end; rank++)
+        for (unsigned w = first_warp(in); w < end_warp(in); w++)
+            known[rank * warps + w] = in->time + 1;
+    for (unsigned rank = first; rank < end; rank++)
+        for (unsigned w = first_warp(in); w < end_warp(in); w++)
+            set_known(in, rank * warps + w, known);
 }
 
 void race_barrier(Interp *in)
 {
-    join_barrier(in, in->first_owner + first_warp(in), in->first_owner + end_warp(in));
+    join_barrier(in, in->rank, in->rank + 1);
 }
 
-void race_cluster_barrier(Interp *in)
+void race_meeting(Interp *in)
 {
-    join_barrier(in, 0, in->warp_count);
+    join_barrier(in, 0, in->blocks);
 }
 
 void race_arrive(Interp *in, unsigned warp, uint64_t *clock)
 {
-    uint64_t known[CLOCK_OWNERS];
+    uint64_t *known = in->joined;
     unsigned owner = in->first_owner + warp;
     get_known(in, owner, known);
     known[owner] = in->time + 1;
@@ -94,7 +100,7 @@ void race_arrive(Interp *in, unsigned warp, uint64_t *clock)
 
 void race_acquire(Interp *in, unsigned warp, const uint64_t *clock)
 {
-    uint64_t known[CLOCK_OWNERS];
+    uint64_t *known = in->joined;
     unsigned owner = in->first_owner + warp;
     get_known(in, owner, known);
     join(in, known, clock);

@@ -3,6 +3,7 @@
 #include "interp/state.h"
 
 #include "ir/loop.h"
+#include "ir/op_attrs.h"
 #include "ir/text.h"
 
 bool interp_block_indices(Interp *in, const Op *op)
@@ -41,7 +42,32 @@ bool interp_synchronize(Interp *in, const Op *op)
 bool interp_cluster_synchronize(Interp *in, const Op *op)
 {
     (void)op;
-    interp_meet(in);
+    interp_meet(in, in->meeting);
+    return true;
+}
+
+Meeting *grid_meeting(Interp *in, const Op *op)
+{
+    Binding *state = value_binding(grid_state(op->operands[0]));
+    if (!state->meeting)
+        state->meeting = meeting_new(in);
+    return state->meeting;
+}
+
+/* Blocks that come to different states do not meet, as in compiled code; nor does the state tell
+ * another value than there. The last block to come changes it. */
+bool interp_grid_synchronize(Interp *in, const Op *op)
+{
+    enum { LAST_BYTE = 3, TOP_BIT = 0x80 };
+    const View *state = &value_binding(op->operands[0])->view;
+    Meeting *m = grid_meeting(in, op);
+    uint64_t met = m->met;
+    if (state->memory->size <= LAST_BYTE)
+        return diag_error(in->diag, op->loc, "the state of grid_synchronize, %s, has %lld bytes",
+                          state->name, (long long)state->memory->size);
+    interp_meet(in, m);
+    if (m->met != met)
+        state->memory->data[LAST_BYTE] ^= TOP_BIT;
     return true;
 }
 

@@ -243,6 +243,8 @@ static bool start_bulk(Interp *in, const Op *op, unsigned rank, bool is_read)
 bool interp_copy_async_bulk(Interp *in, const Op *op)
 {
     int64_t mask, done = 0;
+    if (!op_attr(op, ATTR_MULTICAST))
+        return start_bulk(in, op, in->rank, false);
     if (!interp_rank(in, op, ATTR_MULTICAST, true, &mask))
         return false;
     for (unsigned rank = 0; rank < in->blocks; rank++) {

@@ -13,20 +13,20 @@ static bool has_warp(ThreadRange threads, int64_t warp)
 Member group_member(const Interp *in, const Op *op)
 {
     Member m = {.completion = op_completion(op), .rank = in->rank, .threads = in->threads};
-    memcpy(m.group, in->groups[m.completion][m.rank], sizeof m.group);
+    memcpy(m.group, in->groups[m.rank][m.completion], sizeof m.group);
     return m;
 }
 
 void group_commit(Interp *in, Completion c)
 {
     for (int64_t w = 0; w < WARPS; w++)
-        in->groups[c][in->rank][w] += has_warp(in->threads, w);
+        in->groups[in->rank][c][w] += has_warp(in->threads, w);
 }
 
 bool group_is_meant(const Interp *in, const Member *m, int64_t warp, int64_t pending)
 {
     return m->rank == in->rank && has_warp(in->threads, warp) &&
-           m->group[warp] < in->groups[m->completion][m->rank][warp] - pending;
+           m->group[warp] < in->groups[m->rank][m->completion][warp] - pending;
 }
 
 /* The first warp that has not waited; WARPS when there is none. */
@@ -49,5 +49,5 @@ bool group_wait(const Interp *in, Member *m, int64_t pending)
 bool group_is_open(const Interp *in, const Member *m)
 {
     int64_t warp = find_waiting(m);
-    return warp < WARPS && m->group[warp] == in->groups[m->completion][m->rank][warp];
+    return warp < WARPS && m->group[warp] == in->groups[m->rank][m->completion][warp];
 }

@@ -308,7 +308,7 @@ uint64_t interp_block_number(const Interp *in, uint64_t cluster, unsigned rank)
 {
     uint64_t number = 0, row = 1;
     for (unsigned d = 0; d < 3; d++) {
-        unsigned extent = in->program->cluster[d];
+        unsigned extent = in->together[d];
         uint64_t clusters = (uint64_t)in->grid[d] / extent;
         number += (cluster % clusters * extent + rank % extent) * row;
         row *= (uint64_t)in->grid[d];
@@ -339,10 +339,11 @@ void interp_turn_to(Interp *in, unsigned rank)
 bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *out)
 {
     const Expr *e = op_expr(op, kind);
-    int64_t least = mask, most = mask ? (INT64_C(1) << in->blocks) - 1 : in->blocks - 1;
-    *out = mask ? INT64_C(1) << in->rank : in->rank;
-    if (!e)
+    if (!e) {
+        *out = mask ? INT64_C(1) << in->rank : in->rank;
         return true;
+    }
+    int64_t least = mask, most = mask ? (INT64_C(1) << in->blocks) - 1 : in->blocks - 1;
     if (!interp_evaluate(in, op, e, out))
         return false;
     return (*out >= least && *out <= most) ||
@@ -351,19 +352,26 @@ bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *ou
                       in->blocks);
 }
 
-bool interp_meet(Interp *in)
+Meeting *meeting_new(Interp *in)
 {
-    uint64_t *waits = &in->meets[in->rank];
+    Meeting *m = arena_new(in->arena, Meeting);
+    *m = (Meeting){.waits = arena_array(in->arena, uint64_t, in->blocks)};
+    return m;
+}
+
+bool interp_meet(Interp *in, Meeting *m)
+{
+    uint64_t *waits = &m->waits[in->rank];
     if (!*waits) {
-        *waits = in->met + 1;
-        in->meeting++;
+        *waits = m->met + 1;
+        m->meeting++;
     }
-    if (in->meeting == in->blocks) {
-        race_cluster_barrier(in);
-        in->meeting = 0;
-        in->met++;
+    if (m->meeting == in->blocks) {
+        race_meeting(in);
+        m->meeting = 0;
+        m->met++;
     }
-    in->blocked = *waits > in->met;
+    in->blocked = *waits > m->met;
     if (!in->blocked)
         *waits = 0;
     return !in->blocked;
@@ -380,9 +388,9 @@ bool interp_op(Interp *in, const Op *op)
 static bool run_cluster(Interp *in)
 {
     in->exited = false;
-    in->met = in->meeting = 0;
-    memset(in->meets, 0, sizeof in->meets);
-    memset(in->groups, 0, sizeof in->groups);
+    in->meeting->met = in->meeting->meeting = 0;
+    memset(in->meeting->waits, 0, in->blocks * sizeof *in->meeting->waits);
+    memset(in->groups, 0, in->blocks * sizeof *in->groups);
     race_block(in);
     arena_push(in->arena, in->block_starts, in->block_count, in->block_capacity,
                in->block_start);
@@ -400,6 +408,22 @@ static bool check_clusters(const Interp *in)
                               "%lld, not a multiple of the cluster's %u", d, (long long)in->grid[d],
                               in->program->cluster[d]);
     return true;
+}
+
+/* Finds which blocks run together. */
+static bool find_together(Interp *in)
+{
+    const Program *p = in->program;
+    int64_t most = LIMIT_TOGETHER / p->warps, blocks = 1;
+    for (unsigned d = 0; d < 3; d++) {
+        in->together[d] = p->cooperative && in->grid[d] ? (unsigned)in->grid[d] : p->cluster[d];
+        blocks = blocks <= most ? blocks * in->together[d] : blocks;
+    }
+    in->blocks = (unsigned)blocks;
+    return blocks <= most ||
+           diag_error(in->diag, p->loc, "the interpreter runs at most %d warps together, this grid "
+                      "of a cooperative program has more than %lld blocks of %u", LIMIT_TOGETHER,
+                      (long long)most, p->warps);
 }
 
 static void tell_progress(const Interp *in, int64_t done, int64_t blocks)
@@ -440,10 +464,13 @@ bool interp_program(Program *p, const int64_t grid[3], const tilus_arg *args,
     if (!verify_chosen(p, "interpretation"))
         return false;
     Interp *in = arena_new(&m->scratch, Interp);
-    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options,
-                    .blocks = program_blocks(p)};
-    in->warp_count = in->owner_count = in->blocks * p->warps;
+    *in = (Interp){.program = p, .arena = &m->scratch, .diag = m->diag, .options = options};
     memcpy(in->grid, grid, sizeof in->grid);
+    if (!find_together(in))
+        return false;
+    in->warp_count = in->owner_count = in->blocks * p->warps;
+    in->meeting = meeting_new(in);
+    in->groups = arena_alloc(in->arena, in->blocks * sizeof *in->groups);
     intern_init(&in->op_numbers, in->arena, same_op);
     bind_arguments(in, args, buffers, buffer_count);
     region_walk(p->body, bind_op, in);

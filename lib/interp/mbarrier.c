@@ -67,10 +67,10 @@ static void mbarrier_init(const Interp *in, Mbarrier *b)
 bool interp_allocate_mbarrier(Interp *in, const Op *op)
 {
     Mbarrier *all = value_binding(op->results[0])->mbarriers;
-    for (int64_t i = 0; !in->meets[in->rank] && i < type_extent(op->results[0]->type, 0); i++)
+    for (int64_t i = 0; !in->meeting->waits[in->rank] && i < type_extent(op->results[0]->type, 0); i++)
         mbarrier_init(in, &all[i]);
-    if (in->blocks > 1)
-        interp_meet(in);
+    if (program_blocks(in->program) > 1)
+        interp_meet(in, in->meeting);
     return true;
 }
 

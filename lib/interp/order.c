@@ -7,10 +7,15 @@
  * and after all that the releasing block itself had acquired. Of every earlier
  * block, a prefix of its accesses is ordered before the running one: those up to
  * the latest of its releases that the running block knows. Blocks of a cluster, which
- * run at once, know each what they acquired themselves. */
+ * run at once, know each what they acquired themselves.
+ *
+ * All blocks of a cooperative program run at once, so clocks.c tells what is ordered: a release
+ * keeps the clock of its threads' warps, as an arrival at an mbarrier does. */
 #include "interp/state.h"
 
 #include "ir/op_access.h"
+
+#include <string.h>
 
 typedef struct Acquired {
     Release *release;
@@ -20,6 +25,7 @@ typedef struct Acquired {
 /* Acquisitions are only ever put in front, so a release keeps those of its moment
  * as a list that no one changes. */
 struct Release {
+    uint64_t *clock;                /* cooperative: what its threads knew; else NULL */
     uint64_t time;
     uint32_t block;
     const Acquired *acquired;       /* by its block, before it */
@@ -48,7 +54,8 @@ static uint32_t running_block(const Interp *in)
 
 void order_open(Interp *in)
 {
-    in->has_locks = program_has_locks(in->program);
+    in->has_locks = program_has_locks(in->program) && !in->program->cooperative;
+    in->acquired = arena_array(in->arena, struct Acquired *, in->blocks);
 }
 
 void order_begin_cluster(Interp *in)
@@ -62,8 +69,30 @@ void order_begin_cluster(Interp *in)
 
 /* ---- releasing and acquiring ---------------------------------------------- */
 
+/* One after the other: a lock sees the last one alone. */
+static void release_clock(Interp *in, ByteHistory *h)
+{
+    if (!h->release) {
+        h->release = arena_new(in->arena, Release);
+        *h->release = (Release){.clock = arena_array(in->arena, uint64_t, in->owner_count)};
+    }
+    memset(h->release->clock, 0, in->owner_count * sizeof *h->release->clock);
+    for (unsigned w = first_warp(in); w < end_warp(in); w++)
+        race_arrive(in, w, h->release->clock);
+}
+
+static void acquire_clock(Interp *in, const Release *release)
+{
+    for (unsigned w = first_warp(in); release && w < end_warp(in); w++)
+        race_acquire(in, w, release->clock);
+}
+
 void order_release(Interp *in, Memory *memory, int64_t byte)
 {
+    if (in->program->cooperative) {
+        release_clock(in, byte_history(in, memory, byte));
+        return;
+    }
     Release *release = arena_new(in->arena, Release);
     *release = (Release){.time = in->time, .block = running_block(in),
                          .acquired = in->acquired[in->rank]};
@@ -95,6 +124,10 @@ static Release *learn(Interp *in, Release *release, Release *pending)
 void order_acquire(Interp *in, Memory *memory, int64_t byte)
 {
     Release *release = byte_history(in, memory, byte)->release;
+    if (in->program->cooperative) {
+        acquire_clock(in, release);
+        return;
+    }
     if (!release || is_known(in, release->block, release->time))
         return;
     Acquired *acquired = arena_new(in->arena, Acquired);

@@ -12,6 +12,9 @@
  * semaphores order blocks, each foreign reader that is not ordered before the
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
+ * What many blocks of a cooperative program read, or change atomically, would make long lists. Behind
+ * the first few such accesses of a byte each warp's last one has its place in a table, a Crowd.
+ *
  * Reductions of bulk stores conflict with all but each other, so they are kept apart.
  *
  * A copy_async, as the reads of a dot_async, is noted as two threads of its warps, which
@@ -83,6 +86,9 @@ bool race_begin(Interp *in, const Op *op)
                           TIME_BITS);
     in->time++;
     in->op = op_number(in, op);
+    if (in->op >> (32 - RANK_BITS))
+        return diag_error(in->diag, op->loc, "the interpreter runs programs of at most 2^%d memory "
+                          "ops", 32 - RANK_BITS);
     in->op_indexed = op_index(op);
     in->op_ordered = UINT64_MAX;
     for (unsigned w = first_warp(in); w < end_warp(in); w++)
@@ -218,15 +224,64 @@ static bool access_prune(const Interp *in, const Memory *memory, Access *a, unsi
     return !a->warps;
 }
 
-/* Notes an access that does not conflict with its like. Accesses of a warp between
+/* The crowds of a byte. */
+enum { CROWD_READ, CROWD_ATOMIC, CROWDS };
+
+/* Accesses that are noted in a list, before there is a crowd. */
+enum { CROWD_FROM = 4 };
+
+static Crowd *crowd_of(Interp *in, ByteHistory *h, unsigned kind)
+{
+    if (!h->crowds)
+        h->crowds = arena_array(in->arena, Crowd, CROWDS);
+    if (!h->crowds[kind].of)
+        h->crowds[kind].of = arena_array(in->arena, Access *, in->warp_count);
+    return &h->crowds[kind];
+}
+
+/* What the warp did before its last barrier is before what it does now: the last access stands for
+ * all. */
+static void crowd_note(Interp *in, Crowd *crowd, int64_t thread)
+{
+    unsigned warp = (unsigned)(thread / WARP);
+    Access **place = &crowd->of[in->first_owner + warp];
+    if (*place && (*place)->time >= last_barrier(in, warp)) {
+        access_join(in, *place, thread);
+        return;
+    }
+    if (!*place)
+        *place = arena_new(in->arena, Access);
+    access_set(in, *place, thread, 0);
+    crowd->latest = in->time;
+}
+
+/* Finds an access that conflicts with that of `thread`; NULL: there is none. */
+static const Access *crowd_conflict(const Interp *in, const Memory *memory, const Crowd *crowd,
+                                    int64_t thread)
+{
+    if (!crowd->of || crowd->latest < in->op_ordered)
+        return NULL;
+    for (unsigned u = 0; u < in->warp_count; u++)
+        if (crowd->of[u] && is_concurrent(in, memory, crowd->of[u], thread))
+            return crowd->of[u];
+    return NULL;
+}
+
+/* Notes an access that does not conflict with its like, in the list `first` of `h` or in the crowd
+ * of this kind. Accesses of a warp between
  * two barriers are one, and the first stays: an op that comes later may be the same
  * thread's, which would hide the first from a third access. Other warps join it in
  * its op. So each warp is in one Access at most. */
-static void note_access(Interp *in, const Memory *memory, Access *first, int64_t thread)
+static void note_access(Interp *in, const Memory *memory, ByteHistory *h, Access *first,
+                        unsigned kind, int64_t thread)
 {
-    unsigned warp = (unsigned)(thread / WARP);
+    unsigned warp = (unsigned)(thread / WARP), length = 0;
     Access *unused = NULL;
-    for (Access *a = first; a; a = next_access(in, a)) {
+    if (h->crowds && h->crowds[kind].of) {
+        crowd_note(in, &h->crowds[kind], thread);
+        return;
+    }
+    for (Access *a = first; a; a = next_access(in, a), length++) {
         bool same = !a->is_bulk && a->rank == in->rank &&
                     (a->warps & warp_bit(thread) || a->op == in->op);
         if (same && a->time >= last_barrier(in, warp) && a->time != TIME_IN_FLIGHT) {
@@ -236,15 +291,20 @@ static void note_access(Interp *in, const Memory *memory, Access *first, int64_t
         if (access_prune(in, memory, a, warp) && !unused)
             unused = a;
     }
-    access_set(in, unused ? unused : append_access(in, first), thread, 0);
+    if (!unused && length >= CROWD_FROM && in->program->cooperative)
+        crowd_note(in, crowd_of(in, h, kind), thread);
+    else
+        access_set(in, unused ? unused : append_access(in, first), thread, 0);
 }
 
 /* Returns true when a foreign access conflicts with all later ones anyway. */
 static bool is_covered(const Interp *in, const Memory *memory, const Access *a)
 {
+    if (memory->shared || in->has_locks || in->program->cooperative)
+        return false;
     while (a && !is_foreign(in, a))
         a = next_access(in, a);
-    return a && !memory->shared && !in->has_locks;
+    return a;
 }
 
 /* Keeps what was written before for the other threads of this op, unless it is
@@ -375,6 +435,15 @@ static bool report_disagreement(Interp *in, const View *view, const Access *a, i
 
 /* ---- the accesses --------------------------------------------------- */
 
+/* Returns true when no access of the crowd of this kind conflicts with that of `thread`; else
+ * reports. */
+static bool check_crowd(Interp *in, const View *view, const ByteHistory *h, unsigned kind,
+                        int64_t thread, int64_t byte, const char *verb, const char *done)
+{
+    const Access *a = h->crowds ? crowd_conflict(in, view->memory, &h->crowds[kind], thread) : NULL;
+    return !a || report_race(in, view, a, thread, byte, verb, done);
+}
+
 /* Returns true when no access from `a` on conflicts with that of `thread`; else
  * reports. */
 static bool check_accesses(Interp *in, const View *view, const Access *a, int64_t thread,
@@ -389,13 +458,15 @@ static bool check_accesses(Interp *in, const View *view, const Access *a, int64_
 static bool check_reads(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
                         int64_t byte, const char *verb)
 {
-    return check_accesses(in, view, &h->read, thread, byte, verb, "read");
+    return check_accesses(in, view, &h->read, thread, byte, verb, "read") &&
+           check_crowd(in, view, h, CROWD_READ, thread, byte, verb, "read");
 }
 
 static bool check_atomics(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
                           int64_t byte, const char *verb)
 {
-    return check_accesses(in, view, &h->atomic, thread, byte, verb, "atomically changed");
+    return check_accesses(in, view, &h->atomic, thread, byte, verb, "atomically changed") &&
+           check_crowd(in, view, h, CROWD_ATOMIC, thread, byte, verb, "atomically changed");
 }
 
 static bool check_reductions(Interp *in, const View *view, const ByteHistory *h, int64_t thread,
@@ -424,7 +495,7 @@ bool race_read(Interp *in, const View *view, int64_t thread, int64_t first, int6
             !check_reductions(in, view, h, thread, byte, "reads"))
             return false;
         if (!is_covered(in, memory, &h->read))
-            note_access(in, memory, &h->read, thread);
+            note_access(in, memory, h, &h->read, CROWD_READ, thread);
     }
     return true;
 }
@@ -460,7 +531,7 @@ bool race_atomic(Interp *in, const View *view, int64_t thread, int64_t first, in
             !check_reductions(in, view, h, thread, byte, verb))
             return false;
         if (!is_covered(in, memory, &h->atomic))
-            note_access(in, memory, &h->atomic, thread);
+            note_access(in, memory, h, &h->atomic, CROWD_ATOMIC, thread);
     }
     return true;
 }

@@ -1,5 +1,6 @@
 /* Semaphores. Blocks run one after the other, so a lock never waits: its value is
- * there, or no earlier block gives it. */
+ * there, or no earlier block gives it. Blocks of a cooperative program run together: there it is
+ * tried again. */
 #include "interp/tile.h"
 
 #include "ir/op_attrs.h"
@@ -68,6 +69,9 @@ bool interp_lock(Interp *in, const Op *op)
     if (!semaphore_begin(in, op, &s))
         return false;
     int64_t held = held_value(op, &s);
+    in->blocked = held != s.value && in->program->cooperative;
+    if (in->blocked)
+        return true;
     if (held != s.value)
         return diag_error(in->diag, op->loc, "%s waits for %lld at byte %lld of %s, which holds "
                           "%lld: %s", interp_running_name(in), (long long)s.value,
@@ -76,6 +80,22 @@ bool interp_lock(Interp *in, const Op *op)
     order_acquire(in, s.view->memory, first_byte(&s));
     race_barrier(in);
     return true;
+}
+
+/* Without an access: it has been tried. */
+const char *lock_wait_text(Interp *in, const Op *op)
+{
+    MemoryTile place = op_memory_tile(op);
+    Tile tile;
+    Semaphore s;
+    int64_t index = 0;
+    if (!evaluate_value(in, op, &s.value) || !tile_begin(in, op, &place, false, &tile))
+        return "waits";
+    tile_locate(&tile, NULL, 0, &s.bit, &index);
+    s.view = tile.view;
+    return arena_printf(in->arena, "waits for %lld at byte %lld of %s, which holds %lld",
+                        (long long)s.value, (long long)first_byte(&s), s.view->name,
+                        (long long)held_value(op, &s));
 }
 
 /* As a barrier before it: the threads of the block, or of the group, have come here. */

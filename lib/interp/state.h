@@ -2,9 +2,11 @@
  *
  * Every SSA value has one Binding for the whole run, found through
  * Value.data: values are redefined by each block and iteration, never needed
- * twice at once, so a long loop allocates nothing. Where blocks of a cluster run
- * together it has one for each, and Value.data leads to that of the block whose
- * task runs. */
+ * twice at once, so a long loop allocates nothing. Where blocks run together it has one
+ * for each, and Value.data leads to that of the block whose task runs.
+ *
+ * Blocks run together that belong to one cluster; of a cooperative program all blocks
+ * of the grid do, as if they were one cluster. */
 #ifndef TILUS_INTERP_STATE_H
 #define TILUS_INTERP_STATE_H
 
@@ -58,6 +60,10 @@ static inline void tensor_set(Tensor *t, int64_t thread, int64_t slot, uint64_t 
 
 /* ---- memory --------------------------------------------------------- */
 
+enum { RANK_BITS = 13 };
+_Static_assert(LIMIT_TOGETHER <= 1 << RANK_BITS && LIMIT_CLUSTER <= 1 << RANK_BITS,
+               "each rank has a number");
+
 /* Accesses of threads to a byte that no barrier tells apart: the first one and
  * another thread's, which is `thread` again if there was none. Two are enough to
  * decide whether some thread other than a given one was there. Of warps, all that
@@ -69,8 +75,8 @@ typedef struct Access {
     uint64_t thread : 10;
     uint64_t other : 10;
     uint64_t is_bulk : 1;   /* of a copy_async_bulk */
-    uint32_t op : 29;       /* numbers in Interp.ops */
-    uint32_t rank : 3;      /* of the block in its cluster */
+    uint32_t op : 32 - RANK_BITS;   /* numbers in Interp.ops */
+    uint32_t rank : RANK_BITS;      /* of the block among those that run together */
     uint32_t other_op;      /* TIME_IN_FLIGHT: how many elements of copies read the byte */
     uint32_t warps;         /* a bit each; is_bulk: the owner's number, an mbarrier's */
     uint32_t more;          /* another Access of this byte, Interp.extra[more - 1]; 0: none */
@@ -79,12 +85,20 @@ typedef struct Access {
 enum { TIME_BITS = 35 };
 #define TIME_IN_FLIGHT ((UINT64_C(1) << TIME_BITS) - 1)
 
+/* Accesses by threads to a byte that many blocks access alike: the last one of each warp of the
+ * blocks that run together. */
+typedef struct Crowd {
+    Access **of;            /* by owner; NULL: it made none */
+    uint64_t latest;        /* the time of the last one */
+} Crowd;
+
 typedef struct Release Release;     /* one execution of a `release` (order.c) */
 
 typedef struct ByteHistory {
     Access write;           /* the last one; more: those before it, while its op runs */
     Access read, atomic;    /* more: those that barriers tell apart */
     Access *reduced;        /* by bulk stores; NULL: never */
+    Crowd *crowds;          /* of reads and of atomic ops, beside those above; NULL: of few */
     Release *release;       /* the last one of the semaphore that begins here, or NULL */
 } ByteHistory;
 
@@ -96,7 +110,7 @@ typedef struct Memory {
     bool shared;
     unsigned char *defined;     /* a bit for each of data's; NULL: all defined */
     ByteHistory **pages;        /* HISTORY_PAGE bytes each, made when touched */
-    struct Memory **of_rank;    /* shared: that of each block of the cluster */
+    struct Memory **of_rank;    /* shared: that of each block that runs together */
 } Memory;
 
 enum { HISTORY_PAGE = 1024 };
@@ -122,6 +136,13 @@ typedef struct Copy Copy;   /* one that is in flight (copy.c) */
 typedef struct Product Product;     /* one that is in flight (product.c) */
 typedef struct Mbarrier Mbarrier;   /* mbarrier.c */
 
+/* A barrier of the blocks that run together. */
+typedef struct Meeting {
+    uint64_t met;           /* how often all of them have met ... */
+    unsigned meeting;       /* ... and how many wait for the next time */
+    uint64_t *waits;        /* of each rank: met + 1 when it began to wait; 0: it does not */
+} Meeting;
+
 /* ---- values --------------------------------------------------------- */
 
 /* Which member counts follows from the value's type. */
@@ -129,6 +150,7 @@ typedef struct Binding {
     int64_t integer;        /* TYPE_SCALAR; of floats the code */
     Tensor tensor;          /* TYPE_REG; owns its words */
     View view;              /* TYPE_SHARED, TYPE_GLOBAL; TYPE_PTR: memory and name */
+    Meeting *meeting;       /* TYPE_GLOBAL, TYPE_PTR: whose state it is, once it is used */
     Mbarrier *mbarriers;    /* TYPE_MBARRIER */
 } Binding;
 
@@ -149,10 +171,6 @@ void value_assign(const Value *to, const Value *from);
 
 enum { WARP = 32, WARPS = 1024 / WARP };    /* threads of a warp, warps of a block */
 
-/* Owners of a clock: the warps of all blocks of a cluster, rank by rank, and after them
- * mbarriers. */
-enum { CLOCK_OWNERS = LIMIT_CLUSTER * (WARPS + LIMIT_MBARRIERS) };
-
 /* A region that is being run. */
 typedef struct Frame {
     const Region *region;
@@ -167,7 +185,7 @@ typedef struct Task {
     Frame *top;                     /* NULL: it has ended */
     unsigned depth;                 /* how many frames there are */
     bool waits;                     /* its next op could not run yet */
-    unsigned rank;                  /* of its block in the cluster */
+    unsigned rank;                  /* of its block */
     struct Task *around;            /* that came to the thread_group; NULL: the block's */
     unsigned around_depth;          /* in which of its regions it did */
     struct Task *next;
@@ -179,12 +197,11 @@ struct Interp {
     Diag *diag;
     const tilus_interpret_options *options;     /* or NULL */
     int64_t grid[3], block[3];      /* unused dimensions: 1, 0; block: the running one's */
-    unsigned blocks, rank;          /* of a cluster; the running one's number there */
+    unsigned together[3];           /* extents of the blocks that run together, a cluster's */
+    unsigned blocks, rank;          /* how many these are; the running one's number there */
     Value **values;                 /* that have a binding for each rank */
     uint32_t value_count, value_capacity;
-    uint64_t met;                   /* how often all blocks of the cluster have met ... */
-    unsigned meeting;               /* ... and how many wait for the next time */
-    uint64_t meets[LIMIT_CLUSTER];  /* met + 1 when a rank began to wait; 0: it does not */
+    Meeting *meeting;               /* of the cluster's blocks */
     bool exited;                    /* the block came to an exit */
     Task *tasks, *task;             /* all, the block's first; the one that runs */
     Task *free_tasks;               /* to be used again, as free_frames */
@@ -202,8 +219,9 @@ struct Interp {
     uint64_t time, block_start;
     uint64_t **ordered, *all_ordered;
     unsigned first_owner;           /* of the running block's warps */
-    unsigned warp_count;            /* of all blocks of the cluster */
-    unsigned owner_count;           /* these and the mbarriers */
+    unsigned warp_count;            /* of all blocks that run together, rank by rank */
+    unsigned owner_count;           /* these, and after them the mbarriers */
+    uint64_t *joined;               /* a clock, of use while clocks are joined */
     uint64_t op_ordered;            /* the least of all_ordered of the warps that run the op */
     Access **extra;                 /* accesses beyond the first of their byte */
     uint32_t extra_count, extra_capacity;
@@ -211,8 +229,8 @@ struct Interp {
     uint32_t block_count, block_capacity;
 
     /* Accesses that this block's locks have ordered before it; see order.c. */
-    bool has_locks;                 /* the program does */
-    struct Acquired *acquired[LIMIT_CLUSTER];   /* releases, the latest first, by rank */
+    bool has_locks;                 /* the program does, and is not cooperative */
+    struct Acquired **acquired;     /* releases, the latest first, by rank */
     struct KnownBlock *known;       /* of each block so far, for each rank, when has_locks */
     uint32_t known_count, known_capacity;
 
@@ -231,7 +249,7 @@ struct Interp {
     Copy *stores;                   /* bulk stores in flight, the oldest first */
     Product *products, *free_products;  /* the same of dot_async */
     uint64_t product_count;             /* that were issued */
-    int64_t groups[COMPLETION_COUNT][LIMIT_CLUSTER][WARPS]; /* that each warp has committed */
+    int64_t (*groups)[COMPLETION_COUNT][WARPS]; /* of each rank: what each warp has committed */
     Mbarrier *mbarriers;            /* all of the program */
 };
 
@@ -246,16 +264,21 @@ static inline unsigned end_warp(const Interp *in)
     return (unsigned)((in->threads.begin + in->threads.count) / WARP);
 }
 
-/* Turns to the block with this rank in the cluster: values are its own. */
+/* Turns to the block with this rank: values are its own. */
 void interp_turn_to(Interp *in, unsigned rank);
 
 /* Evaluates the attribute `kind` of `op`, a rank in the cluster or, with `mask`, a mask of
  * such. Without one it is the running block's. */
 bool interp_rank(Interp *in, const Op *op, AttrKind kind, bool mask, int64_t *out);
 
-/* All threads of the running block wait for those of the cluster's other blocks. Returns
- * true when all have come, and their accesses are ordered; else the op is blocked. */
-bool interp_meet(Interp *in);
+/* Nobody has come to it yet. */
+Meeting *meeting_new(Interp *in);
+/* The meeting of a grid_synchronize, which belongs to its state. */
+Meeting *grid_meeting(Interp *in, const Op *op);
+
+/* The running threads wait for the same ones of the other blocks that run together. Returns true
+ * when all have come, and their accesses are ordered; else the op is blocked. */
+bool interp_meet(Interp *in, Meeting *m);
 
 /* Evaluates `e` for `op`; errors are located there. */
 bool interp_evaluate(Interp *in, const Op *op, const Expr *e, int64_t *out);
@@ -267,6 +290,9 @@ bool interp_op(Interp *in, const Op *op);
 
 /* Runs the program's body in each block of the cluster, up to the block's exit. */
 bool task_run_cluster(Interp *in);
+
+/* For messages: what `op`, a lock, waits for. */
+const char *lock_wait_text(Interp *in, const Op *op);
 
 /* The running task goes on in the region `r`, and then after the op around it; the
  * new frame. It goes there once more; it is done with it. */
@@ -319,8 +345,8 @@ void race_block(Interp *in);
  * knows to be ordered before, is ordered before what they do from now on. */
 void race_barrier(Interp *in);
 
-/* Does so for all threads of all blocks of the cluster. */
-void race_cluster_barrier(Interp *in);
+/* Does so for these threads of all blocks that run together. */
+void race_meeting(Interp *in);
 
 /* Makes the clocks, once the mbarriers are known. */
 void race_open(Interp *in);
@@ -370,7 +396,8 @@ uint32_t block_at(const Interp *in, uint64_t time);
 
 /* ---- order of blocks (order.c) -------------------------------------- */
 
-/* Begins a program; begins a cluster, which nothing is ordered before. */
+/* Begins a program; begins a cluster, which nothing is ordered before. In a cooperative program
+ * blocks know by their warps' clocks what semaphores have ordered. */
 void order_open(Interp *in);
 void order_begin_cluster(Interp *in);
 

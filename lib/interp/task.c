@@ -124,6 +124,7 @@ static bool run_task(Interp *in, Task *t)
         while (in->exited && t->top)
             task_leave(in);
     }
+    in->exited = false;
     return true;
 }
 
@@ -177,30 +178,40 @@ static const char *threads_text(Interp *in, ThreadRange threads)
 }
 
 /* Returns true when the task `t` has come to `op`, its next one, which waits for others. */
-static bool is_waiting(const Interp *in, const Task *t, const Op *op)
+static bool is_waiting(const Task *t, const Op *op)
 {
-    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER) || (t->waits && in->meets[t->rank]);
+    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER) || t->waits;
+}
+
+static const char *meeting_text(Interp *in, const Meeting *m, const char *whose)
+{
+    return arena_printf(in->arena, "waits for %u of the %s's %u blocks", in->blocks - m->meeting,
+                        whose, in->blocks);
 }
 
 static const char *waits_text(Interp *in, const Op *op)
 {
-    return op_syncs(op, SYNC_WAIT, COMPLETION_MBARRIER)
-               ? mbarrier_wait_text(in, op)
-               : arena_printf(in->arena, "waits for %u of the cluster's %u blocks",
-                              in->blocks - in->meeting, in->blocks);
+    switch (op_sync(op)) {
+    case SYNC_WAIT: return mbarrier_wait_text(in, op);
+    case SYNC_ACQUIRE: return lock_wait_text(in, op);
+    case SYNC_GRID: return meeting_text(in, grid_meeting(in, op), "grid");
+    default: return meeting_text(in, in->meeting, "cluster");
+    }
 }
 
-/* Nobody can go on. */
+/* Nobody can go on. Of many tasks the first ones tell enough. */
 static bool report_deadlock(Interp *in)
 {
-    bool first = true;
-    for (const Task *t = in->tasks; t; t = t->next) {
+    enum { NOTES_MOST = 16 };
+    unsigned told = 0;
+    for (const Task *t = in->tasks; t && told <= NOTES_MOST; t = t->next) {
         const Op *op = t->top ? t->top->next : NULL;
-        if (!op || !is_waiting(in, t, op))
+        if (!op || !is_waiting(t, op))
             continue;
         interp_turn_to(in, t->rank);
+        in->threads = t->threads;
         const char *what = waits_text(in, op), *name = interp_running_name(in);
-        if (first)
+        if (!told++)
             diag_error(in->diag, op->loc, "nothing can go on in %s: this %s of %s %s", name,
                        op_info[op->code].name, threads_text(in, t->threads), what);
         else if (in->blocks > 1)
@@ -209,7 +220,6 @@ static bool report_deadlock(Interp *in)
         else
             diag_note(in->diag, op->loc, "this one of %s %s", threads_text(in, t->threads),
                       what);
-        first = false;
     }
     return false;
 }

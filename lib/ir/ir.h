@@ -104,6 +104,7 @@ struct Program {
     unsigned min_blocks;    /* whose registers must fit on a multiprocessor; 0: any */
     unsigned cluster[3];    /* blocks of a cluster in each dimension ... */
     unsigned cluster_rank;  /* ... and how many dimensions the text gives; 0: no cluster */
+    bool cooperative;       /* all blocks of a launch run at the same time */
     bool contract;          /* a product and the sum that uses it may round once */
     Region *body;
     Program *next;

@@ -61,7 +61,8 @@ static inline SyncKind op_sync(const Op *op)
 /* Returns true for a barrier of all threads that run the op, and perhaps of others. */
 static inline bool op_is_barrier(const Op *op)
 {
-    return op_sync(op) == SYNC_BARRIER || op_sync(op) == SYNC_CLUSTER;
+    SyncKind kind = op_sync(op);
+    return kind == SYNC_BARRIER || kind == SYNC_CLUSTER || kind == SYNC_GRID;
 }
 
 /* Returns true when `op` accesses shared memory of another block of the cluster. */

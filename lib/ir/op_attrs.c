@@ -75,6 +75,14 @@ bool workspace_is_zeroed(const Op *op)
     return op_word(op, ATTR_ZEROED, FLAG_FALSE) == FLAG_TRUE;
 }
 
+const Value *grid_state(const Value *v)
+{
+    const Op *def = v->def;
+    if (def && def->code == OP_view_global)
+        return def->operands[0];
+    return def && def->code == OP_allocate_global && workspace_is_zeroed(def) ? v : NULL;
+}
+
 bool cast_is_finite(const Op *op)
 {
     return op_word(op, ATTR_FINITE, FLAG_FALSE) == FLAG_TRUE;

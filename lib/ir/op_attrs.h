@@ -149,6 +149,10 @@ int64_t mbarrier_arrivals(const Op *op);
 /* For `allocate_global`: whether its tensor starts as zeros. */
 bool workspace_is_zeroed(const Op *op);
 
+/* The value that stands for the state of barriers of the grid in the global tensor `v`: that itself,
+ * of a zeroed allocate_global, or the argument under a view_global; else NULL. */
+const Value *grid_state(const Value *v);
+
 /* For `cast` and `dequantize`: whether its codes are promised to be numbers. */
 bool cast_is_finite(const Op *op);
 

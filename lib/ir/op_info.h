@@ -141,6 +141,7 @@ typedef enum SyncKind {
     SYNC_NONE,
     SYNC_BARRIER,           /* of all threads of the block or thread_group */
     SYNC_CLUSTER,           /* the same of all threads of the cluster's blocks */
+    SYNC_GRID,              /* of those of the block or thread_group, in all blocks of the grid */
     SYNC_COMMIT,            /* makes a group of accesses in flight */
     SYNC_WAIT,              /* waits for accesses in flight, and what came before their end */
     SYNC_INIT,              /* makes mbarriers */

@@ -1,7 +1,9 @@
-/* The verifier's rules of workspace tensors and of semaphores. */
+/* The verifier's rules of workspace tensors, and of semaphores and grid barriers, which lie
+ * there. */
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "ir/uses.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -81,3 +83,66 @@ static bool verify_semaphore(Module *m, const Op *op)
 bool verify_lock(Module *m, const Op *op) { return verify_semaphore(m, op); }
 
 bool verify_release(Module *m, const Op *op) { return verify_semaphore(m, op); }
+
+/* ---- barriers of the grid ----------------------------------------------- */
+
+/* A search for an op that may not use the state of the grid_synchronize `op`, which is at `at`: a
+ * workspace tensor, or the argument under its view. */
+typedef struct StateUse {
+    const Op *op, *other;
+    const Value *at;
+} StateUse;
+
+/* Returns true for an op of this kind by the same threads, as many of each block as it counts. */
+static bool may_share_state(const Op *user, const Op *op)
+{
+    return user->code == op->code && thread_range_equal(region_threads(user->parent),
+                                                        region_threads(op->parent));
+}
+
+/* Returns true for a view of the state's argument that is another one's state. */
+static bool is_state_view(const Op *user, const StateUse *u)
+{
+    return user->code == OP_view_global && user->operands[0] == u->at &&
+           user->results[0]->type == u->op->operands[0]->type;
+}
+
+static bool find_other_user(Op *user, void *data)
+{
+    StateUse *u = data;
+    bool uses = op_uses(user, u->at);
+    for (unsigned i = 0; i < user->operand_count; i++)
+        uses |= grid_state(user->operands[i]) == u->at;
+    if (uses && !may_share_state(user, u->op) && !is_state_view(user, u))
+        u->other = user;
+    return !u->other;
+}
+
+static bool verify_state_uses(Module *m, const Op *op)
+{
+    StateUse u = {.op = op, .at = grid_state(op->operands[0])};
+    if (region_walk(op->parent->program->body, find_other_user, &u))
+        return true;
+    diag_error(m->diag, op->loc, "the state of grid_synchronize, %s, is for ops of that kind by the "
+               "same threads alone", value_text(m, u.at));
+    return diag_note(m->diag, u.other->loc, "this %s uses it", op_info[u.other->code].name);
+}
+
+static bool is_one_word(const Type *t)
+{
+    return t->dtype == DTYPE_u32 && t->rank == 1 && expr_is_constant(t->extents[0]) &&
+           t->extents[0]->constant == 1;
+}
+
+bool verify_grid_synchronize(Module *m, const Op *op)
+{
+    const Value *state = op->operands[0];
+    if (!op->parent->program->cooperative)
+        return diag_error(m->diag, op->loc, "grid_synchronize in a program that is not "
+                          "cooperative");
+    if (!is_one_word(state->type) || !grid_state(state))
+        return diag_error(m->diag, op->loc, "the state of grid_synchronize is u32[1], of an "
+                          "allocate_global with zeroed = true or a view_global, got %s: %s",
+                          value_text(m, state), type_text(m, state->type));
+    return verify_state_uses(m, op);
+}

@@ -125,7 +125,7 @@ static bool is_common(const Op *op)
 static bool precedes_copies(const Op *op)
 {
     OpAccess written;
-    return op_sync(op) == SYNC_ACQUIRE ||
+    return op_sync(op) == SYNC_ACQUIRE || op_sync(op) == SYNC_GRID ||
            (op_access_written(op, &written) && written.tile.memory->type->kind == TYPE_GLOBAL);
 }
 

@@ -778,6 +778,24 @@ static void add_default_dims(Parser *p, Statement *s, OpCode code)
     statement_add(s, (Attr){.kind = ATTR_DIMS, .count = t->rank, .ints = dims});
 }
 
+/* The state of a grid_synchronize without operand: a word of its own in the workspace, which the
+ * program's body begins with. */
+static void add_default_state(Parser *p, Statement *s, OpCode code)
+{
+    const Expr *one = expr_constant(&p->m->exprs, 1);
+    const Attr zeroed = {.kind = ATTR_ZEROED, .word = FLAG_TRUE};
+    if (code != OP_grid_synchronize || s->operand_count)
+        return;
+    Region *body = p->program->body;
+    Op *op = build_op(p->m, OP_allocate_global, s->loc, NULL, 0, &zeroed, 1);
+    const Type *t = type_memory(p->m, TYPE_GLOBAL, DTYPE_u32, 1, &one, NULL);
+    s->operands[s->operand_count++] = build_result(p->m, op, NULL, s->loc, t);
+    Op *before = body->first;
+    while (before && before->code == OP_allocate_global && !before->results[0]->name)
+        before = before->next;
+    op_insert(body, op, before);
+}
+
 /* Reads an op without regions from its name on, and inserts it; s->types are those of its
  * results. NULL after an error. */
 static Op *parse_op_text(Parser *p, Statement *s, OpCode code)
@@ -788,6 +806,7 @@ static Op *parse_op_text(Parser *p, Statement *s, OpCode code)
         !check_op_end(p, s, code))
         return NULL;
     add_default_dims(p, s, code);
+    add_default_state(p, s, code);
     Op *op = build_op(p->m, code, s->loc, s->operands, s->operand_count, s->attrs, s->attr_count);
     if (!verify_operands(p->m, op) || (!s->type_count && !infer_result_types(p, s, code, op)))
         return NULL;

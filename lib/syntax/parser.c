@@ -625,7 +625,16 @@ static bool parse_cluster(Parser *p)
     return parser_expect(p, ")", "after the cluster's extents") && check_cluster(p, loc);
 }
 
-/* warps(4) min_blocks(2) cluster(2, 1) contract */
+/* cooperative, where it stands: not beside a cluster. */
+static bool parse_cooperative(Parser *p)
+{
+    Loc loc = p->token.loc;
+    p->program->cooperative = parser_accept(p, "cooperative");
+    return !p->program->cooperative || !p->program->cluster_rank ||
+           diag_error(p->diag, loc, "a cooperative program with cluster(..): it has one of them");
+}
+
+/* warps(4) min_blocks(2) cluster(2, 1) contract, or cooperative in place of the cluster */
 static bool parse_block(Parser *p)
 {
     Loc loc = p->token.loc;
@@ -634,7 +643,7 @@ static bool parse_block(Parser *p)
               parse_block_number(p, "min_blocks", LIMIT_MIN_BLOCKS,
                                  "%lld blocks in a multiprocessor, it has 1 to %u",
                                  &p->program->min_blocks) &&
-              parse_cluster(p);
+              parse_cluster(p) && parse_cooperative(p);
     p->program->contract = ok && parser_accept(p, "contract");
     if (ok && p->program->min_blocks * p->program->warps > LIMIT_RESIDENT_WARPS)
         return diag_error(p->diag, loc, "%u blocks of %u warps, a multiprocessor has room for %d "

@@ -419,6 +419,8 @@ static void print_program_header(Printer *pr, Program *p)
     for (unsigned d = 0; d < p->cluster_rank; d++)
         text_printf(pr->out, "%s%u%s", d ? ", " : " cluster(", p->cluster[d],
                     d + 1 == p->cluster_rank ? ")" : "");
+    if (p->cooperative)
+        text_add(pr->out, " cooperative");
     if (p->contract)
         text_add(pr->out, " contract");
 }

@@ -13,7 +13,7 @@ TILUS_ARG_I64 = 3
 TILUS_ARG_POINTER = 0
 TILUS_ARG_U32 = 2
 TILUS_ARTEFACT_MAX = 268435456
-TILUS_ARTEFACT_VERSION = 5
+TILUS_ARTEFACT_VERSION = 6
 TILUS_ATTENTION_ADDED = 1
 TILUS_ATTENTION_AUTO = 0
 TILUS_ATTENTION_BLOCKS = 2
@@ -493,6 +493,7 @@ class tilus_kernel_info(ctypes.Structure):
         ("workspace_count", c_size_t),
         ("workspace", c_void_p),
         ("overlaps", c_bool),
+        ("cooperative", c_bool),
         ("map_count", c_size_t),
         ("maps", c_void_p),
         ("cluster", c_uint * 3),
@@ -778,6 +779,7 @@ TARGETS = [
 
 # Result and arguments.
 RT = {
+    "tilus_kernel_cooperative": (c_bool, [c_void_p]),
     "tilus_kernel_overlaps": (c_bool, [c_void_p]),
     "tilus_type_is_float": (c_bool, [c_char_p]),
     "tilus_artefact_compiler": (c_char_p, [c_void_p]),

@@ -124,7 +124,9 @@ typedef struct Gen {
     int64_t grid[3];
     unsigned min_blocks;    /* 0: not said */
     unsigned cluster[3], cluster_blocks;    /* cluster_blocks: of a cluster; 0: there are none */
-    bool contract;
+    bool contract, cooperative;
+    bool turns_back;        /* chains of blocks begin with the last one */
+    bool chained;           /* between a block's lock and its release */
     GenRegisters registers[GEN_WARPGROUPS];
     int64_t spare_registers;    /* of a thread in each, which nobody asks for any more */
     unsigned depth;         /* of regions */
@@ -282,6 +284,11 @@ const char *gen_copied_rows(Gen *g, unsigned rank, const int64_t *tile);
 
 void gen_workspace(Gen *g);
 void gen_chain(Gen *g);
+
+/* Decides whether the program is cooperative, once the cluster is known. Its blocks read what others
+ * have stored before a barrier of the grid. */
+void gen_choose_cooperative(Gen *g);
+void gen_grid(Gen *g);
 
 /* ---- copies (gen_copy.c) ------------------------------------------------ */
 

@@ -18,14 +18,14 @@ static DType counter_dtype(Gen *g)
 }
 
 /* Half of them tell what was there: the interpreter takes one block after the other,
- * so that is certain, but in clusters, whose blocks take turns at barriers, which passes
- * drop. Other engines may take another order. */
+ * so that is certain, but in clusters and cooperative programs, whose blocks take turns at barriers,
+ * which passes drop. Other engines may take another order. */
 static void emit_atomic(Gen *g, unsigned reg, unsigned kind, const char *place)
 {
     const Reg r = g->regs[reg];
     const char *op = arena_printf(g->arena, "%s %s, %s%s", atomic_ops[kind], gen_use(g, reg),
                                   place, atomic_words(g));
-    if (choose(g->choices, 2) && !g->options.exact && g->cluster_blocks < 2) {
+    if (choose(g->choices, 2) && !g->options.exact && g->cluster_blocks < 2 && !g->cooperative) {
         gen_define(g, r.dtype, r.layout, false, op);
     } else {
         gen_line(g, "%s", op);

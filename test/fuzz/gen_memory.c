@@ -414,11 +414,11 @@ void gen_alias(Gen *g)
 }
 
 /* Prints a number, a value, or a tile of a tensor. What a part of the block prints comes
- * before or after what others do, as a machine chooses; so with the blocks of a cluster, on
- * the interpreter as barriers that passes drop have it. */
+ * before or after what others do, as a machine chooses; so with the blocks of a cluster or
+ * a cooperative program, on the interpreter as barriers that passes drop have it. */
 void gen_print(Gen *g)
 {
-    if (g->cluster_blocks > 1 || (g->options.exact && g->warps != g->block_warps))
+    if (g->cluster_blocks > 1 || g->cooperative || (g->options.exact && g->warps != g->block_warps))
         return;
     const char *blocks = choose(g->choices, 2) ? " {blocks = all}" : "";
     Object *o = gen_pick_object(g);

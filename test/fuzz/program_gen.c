@@ -175,7 +175,7 @@ static const struct Statement {
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
     {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_bulk_store}, {1, 0, gen_launch_dependents},
     {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride}, {4, 2, gen_cluster},
-    {2, 1, gen_wgmma},
+    {2, 1, gen_wgmma}, {6, 3, gen_grid},
 };
 
 static unsigned weight_of(const Gen *g, const struct Statement *s)
@@ -299,12 +299,13 @@ GenProgram program_generate(Choices *choices, const GenOptions *options, Arena *
     const char *grid = grid_text(&g);
     add_block_indices(&g);
     gen_choose_cluster(&g);
+    gen_choose_cooperative(&g);
     generate_body(&g);
     fill_buffers(&g);
     const char *text = arena_printf(
-        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s%s%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
+        arena, "tilus 1\nprogram @%s<%s>(%s) warps(%u)%s%s%s%s {\n%s%s}\n", GEN_PROGRAM_NAME, grid,
         text_string(&g.arguments), g.warps, min_blocks_text(&g), gen_cluster_text(&g),
-        g.contract ? " contract" : "",
+        g.cooperative ? " cooperative" : "", g.contract ? " contract" : "",
         text_string(&g.views), text_string(&g.body));
     out.text = resolve(&g, text, EITHER_GIVEN);
     out.open_text = g.is_open ? resolve(&g, text, EITHER_OPEN) : NULL;

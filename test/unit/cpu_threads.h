@@ -17,7 +17,8 @@ static inline Fault run_block(Machine *machine)
     Worker w;
     machine->program = &no_program;
     machine->grid[0] = machine->grid[1] = machine->grid[2] = machine->blocks = 1;
-    machine->cluster = 1;
+    machine->together[0] = machine->together[1] = machine->together[2] = machine->cluster = 1;
+    machine->mbarriers = LIMIT_MBARRIERS;
     assert_true(worker_open(&w, machine));
     assert_true(signals_enter(&w));
     bool ok = worker_run_cluster(&w, 0);

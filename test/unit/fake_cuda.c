@@ -139,6 +139,8 @@ CUresult cuGetErrorName(CUresult error, const char **name)
           : error == CUDA_ERROR_INVALID_PTX ? "CUDA_ERROR_INVALID_PTX"
           : error == CUDA_ERROR_INVALID_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
           : error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+          : error == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+              ? "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
           : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
           : error == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND"
           : error == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : NULL;
@@ -544,6 +546,16 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
     return CUDA_SUCCESS;
 }
 
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+                                                     size_t shared_bytes)
+{
+    CALLED_IN_CONTEXT();
+    (void)function;
+    (void)shared_bytes;
+    *blocks = fake_cuda.occupancy ? fake_cuda.occupancy : 2048 / threads;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
 {
     CALLED_IN_CONTEXT();
@@ -628,10 +640,14 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *addres
     return CUDA_SUCCESS;
 }
 
-/* Takes the attribute that lets a launch begin early, behind a kernel, or the one that gives
- * it clusters. */
+/* Takes the attribute that lets a launch begin early, behind a kernel, the one that has all its
+ * blocks run together, or the one that gives it clusters. */
 static bool take_attribute(const CUlaunchAttribute *a, const CUlaunchConfig *c)
 {
+    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        fake_cuda.cooperative++;
+        return a->value.cooperative == 1;
+    }
     if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
         fake_cuda.early++;
         return a->value.programmatic_stream_serialization == 1;

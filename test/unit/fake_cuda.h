@@ -80,6 +80,8 @@ typedef struct FakeCuda {
     int relaxed_loads;      /* of `loads`, in the relaxed mode of captures */
     int loaded_now;         /* calls of cuFuncLoad */
     int early;              /* launches that might begin before others ended */
+    int occupancy;          /* blocks on a multiprocessor; 0: 2048 threads */
+    int cooperative;        /* launches whose blocks all run at the same time */
     unsigned cluster[3];    /* of the last launch with attributes; 0: none */
     int refused;            /* calls that a capture forbade */
     char image[16];         /* how the last one began that was loaded */

@@ -158,6 +158,7 @@ static void assert_infos_equal(const tilus_kernel_info *a, const tilus_kernel_in
     assert_int_equal(a->overlaps, b->overlaps);
     assert_maps_equal(a, b);
     assert_memory_equal(a->cluster, b->cluster, sizeof a->cluster);
+    assert_int_equal(a->cooperative, b->cooperative);
 }
 
 static void test_round_trip(void **state)
@@ -302,7 +303,7 @@ static void test_versions(void **state)
     size_t size;
     uint8_t *bytes = write_bytes(&sample, &size);
     bytes[ARTEFACT_AT_VERSION] = TILUS_ARTEFACT_VERSION + 1;
-    assert_refused(bytes, size, "version 6, this is a reader of version 5");
+    assert_refused(bytes, size, "version 7, this is a reader of version 6");
     bytes[ARTEFACT_AT_VERSION] = 0;
     assert_refused(bytes, size, "version 0, the first is 1");
     bytes[0] = 'x';
@@ -339,12 +340,13 @@ static void test_floats(void **state)
 }
 
 /* Version 1 ends the signature before the byte that says whether launches overlap, version 2
- * before the number of tensor maps, version 4 before the cluster. */
+ * before the number of tensor maps, version 4 before the cluster, version 5 before the byte that says
+ * whether blocks all run together. */
 static void test_version_1(void **state)
 {
     (void)state;
     enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16,
-           MAPS = 4, CLUSTER = 12, TAIL = CLUSTER + MAPS + 1 };
+           MAPS = 4, CLUSTER = 12, COOPERATIVE = 1, TAIL = COOPERATIVE + CLUSTER + MAPS + 1 };
     tilus_kernel_info plain = info;
     tilus_artefact older = sample;
     size_t size;
@@ -515,6 +517,40 @@ static void assert_code_check(const tilus_code *codes, size_t length, const char
     assert_info_check(i, reason);
 }
 
+/* A file of version 5 is one of version 6 without the last byte of the signature. */
+static void test_cooperative(void **state)
+{
+    (void)state;
+    enum { AT_INFO_SIZE = ARTEFACT_HEADER + 8, AT_INFO = ARTEFACT_HEADER + 16 };
+    tilus_kernel_info i = info;
+    tilus_artefact a = sample;
+    size_t size;
+    a.info = &i;
+    i.cooperative = true;
+    assert_info_check(i, "a cooperative program with a cluster, it has one of them");
+    memset(i.cluster, 0, sizeof i.cluster);
+    uint8_t *bytes = write_bytes(&a, &size);
+    assert_null(artefact_trial(bytes, size));
+    tilus_artefact *read = read_bytes(bytes, size);
+    assert_true(tilus_kernel_cooperative(read->info));
+    assert_infos_equal(read->info, &i);
+    free(read);
+    size_t signature = bytes[AT_INFO_SIZE] + 256u * bytes[AT_INFO_SIZE + 1];
+    assert_int_not_equal(signature % ARTEFACT_ALIGN, 1);        /* the byte becomes padding */
+    bytes[AT_INFO + signature - 1] = 2;
+    artefact_mend(bytes, size);
+    assert_refused(bytes, size, "2 where 0 or 1 should be");
+    bytes[AT_INFO + signature - 1] = 0;
+    bytes[AT_INFO_SIZE]--;
+    bytes[ARTEFACT_AT_VERSION] = 5;
+    artefact_mend(bytes, size);
+    assert_null(artefact_trial(bytes, size));
+    read = read_bytes(bytes, size);
+    assert_false(tilus_kernel_cooperative(read->info));
+    free(read);
+    free(bytes);
+}
+
 static void test_bad_clusters(void **state)
 {
     (void)state;
@@ -681,6 +717,7 @@ int main(void)
         cmocka_unit_test(test_checksum), cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_bad_clusters), cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_versions),
         cmocka_unit_test(test_version_1), cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_cooperative),
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bad_args), cmocka_unit_test(test_bad_launch),

@@ -1,5 +1,5 @@
 /* Launches with attributes, on a fake driver: those that may begin before those before them
- * have ended, and those in clusters. */
+ * have ended, those in clusters, and cooperative ones. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,6 +162,102 @@ static void an_old_driver_finds_clusters_itself(void **state)
     assert_nothing_left();
 }
 
+/* Threads are 64, of which the fake device has room for 32 blocks on a multiprocessor. */
+static tilus_kernel *create_cooperative(tilus_rt *rt, bool waits)
+{
+    tilus_kernel_info info = scale;
+    info.overlaps = waits;
+    info.cooperative = true;
+    tilus_artefact artefact = artefact_of(&info, ptx);
+    artefact.target = waits ? "sm_90a" : "sm_80";
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
+    assert_ok(tilus_kernel_prepare(kernel, 0));
+    return kernel;
+}
+
+static void a_cooperative_launch_says_so(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *plain = create_cooperative(rt, false), *early = create_cooperative(rt, true);
+    set_current(0);
+    assert_calls(launch(plain, NULL), "cuCtxGetCurrent cuLaunchKernelEx");
+    assert_int_equal(fake->cooperative, 1);
+    assert_int_equal(fake->early, 0);
+    assert_memory_equal(fake->grid, ((unsigned[]){2, 1, 1}), sizeof fake->grid);
+    assert_calls(launch(early, NULL), "cuCtxGetCurrent cuLaunchKernelEx");
+    assert_int_equal(fake->cooperative, 2);
+    assert_int_equal(fake->early, 1);
+    fake->fail = "cuLaunchKernelEx:720";
+    assert_fails(launch(plain, NULL), TILUS_ERROR_ARGUMENT,
+                 "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
+    assert_non_null(strstr(tilus_rt_error(), "has no room for so many: launch a smaller grid"));
+    tilus_kernel_unload(plain);
+    tilus_kernel_unload(early);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+static void a_cooperative_grid_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    fake->multiprocessors = 1;
+    fake->occupancy = 1;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernel = create_cooperative(rt, false);
+    set_current(0);
+    assert_fails(launch(kernel, NULL), TILUS_ERROR_ARGUMENT,
+                 "kernel @scale (sm_80) on device 0 (Fake 100, sm_90): a cooperative grid of 2 x 1 x 1 "
+                 "blocks, the device has room for 1 at once: 1 on each of 1 multiprocessors");
+    assert_int_equal(fake->launches, 0);
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+static void an_old_driver_has_no_cooperative_launches(void **state)
+{
+    (void)state;
+    use_driver(TILUS_FAKE_CUDA_OLD);
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel_info info = scale;
+    info.cooperative = true;
+    tilus_artefact artefact = artefact_of(&info, ptx);
+    tilus_kernel *kernel;
+    assert_ok(tilus_kernel_create(rt, &artefact, &kernel));
+    assert_fails(tilus_kernel_prepare(kernel, 0), TILUS_ERROR_UNSUPPORTED,
+                 "cooperative programs need a driver of CUDA 11.8 or newer");
+    tilus_kernel_unload(kernel);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
+/* A graph of kernels would not say that they are cooperative. */
+static void a_sequence_launches_cooperative_kernels_one_by_one(void **state)
+{
+    (void)state;
+    fake->capability = 90;
+    tilus_rt *rt = open_fake();
+    tilus_kernel *kernels[] = {create_cooperative(rt, false), create_cooperative(rt, false)};
+    tilus_sequence *sequence;
+    set_current(0);
+    assert_ok(tilus_sequence_create(kernels, 2, &sequence));
+    const tilus_sequence_launch launches[] = {{good_args, COUNT(good_args)},
+                                               {good_args, COUNT(good_args)}};
+    assert_ok(tilus_sequence_run(sequence, NULL, launches));
+    assert_int_equal(fake->launches, 2);
+    assert_int_equal(fake->cooperative, 2);
+    tilus_sequence_free(sequence);
+    tilus_kernel_unload(kernels[0]);
+    tilus_kernel_unload(kernels[1]);
+    tilus_rt_close(rt);
+    assert_nothing_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +266,10 @@ int main(void)
         cmocka_unit_test_setup(a_launch_is_plain_where_nobody_waits, set_up),
         cmocka_unit_test_setup(a_launch_says_its_clusters, set_up),
         cmocka_unit_test_setup(an_old_driver_finds_clusters_itself, set_up),
+        cmocka_unit_test_setup(a_cooperative_launch_says_so, set_up),
+        cmocka_unit_test_setup(a_cooperative_grid_that_does_not_fit_is_refused, set_up),
+        cmocka_unit_test_setup(an_old_driver_has_no_cooperative_launches, set_up),
+        cmocka_unit_test_setup(a_sequence_launches_cooperative_kernels_one_by_one, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -737,6 +737,7 @@ static void test_blocks(void **state)
     Worker w;
     m.program = &program;
     m.grid[0] = m.grid[1] = m.grid[2] = m.cluster = 1;
+    m.together[0] = m.together[1] = m.together[2] = 1;
     assert_true(worker_open(&w, &m));
     assert_true(signals_enter(&w));
     assert_true(worker_run_cluster(&w, 0));

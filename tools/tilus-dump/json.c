@@ -108,6 +108,7 @@ void show_json(const tilus_artefact *a, const File *file)
     print_maps(info);
     printf("  \"cluster\": [%u, %u, %u],\n", info->cluster[0], info->cluster[1],
            info->cluster[2]);
+    printf("  \"cooperative\": %s,\n", info->cooperative ? "true" : "false");
     printf("  \"overlaps\": %s,\n", info->overlaps ? "true" : "false");
     print_field("target", a->target);
     printf("  \"ptx_version\": %u,\n  \"ptx_bytes\": %zu,\n  \"cubin_bytes\": %zu,\n",

@@ -80,6 +80,7 @@ void show_table(const tilus_artefact *a, const File *file)
     print_memory(a->info);
     print_maps(a->info);
     print_cluster(a->info);
+    print_text("cooperative", a->info->cooperative ? "all blocks run at the same time" : "no");
     print_text("overlaps", a->info->overlaps ? "launches before it, until it waits" : "none");
     print_text("target", a->target);
     printf("%-*sversion %u.%u, %zu bytes\n", LABEL, "PTX", a->ptx_version / 10,

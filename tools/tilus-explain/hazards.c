@@ -35,6 +35,7 @@ static const char *sync_word(const Op *op)
 {
     static const char *const words[] = {
         [SYNC_NONE] = "access",       [SYNC_BARRIER] = "barrier", [SYNC_CLUSTER] = "barrier",
+        [SYNC_GRID] = "barrier",
         [SYNC_COMMIT] = "commit",     [SYNC_WAIT] = "wait",       [SYNC_INIT] = "init",
         [SYNC_ARRIVE] = "arrive",     [SYNC_ACQUIRE] = "acquire", [SYNC_RELEASE] = "release",
         [SYNC_LAUNCH] = "launch",     [SYNC_LAUNCH_WAIT] = "wait"};

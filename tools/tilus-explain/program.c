@@ -334,6 +334,7 @@ static void put_launch(Explain *e, json_t *object, const tilus_kernel_info *info
     doc_put(e, object, "threads", json_integer(info->threads));
     doc_put(e, object, "shared_bytes", json_integer((json_int_t)info->shared_bytes));
     doc_put(e, object, "cluster", cluster);
+    doc_put(e, object, "cooperative", json_boolean(info->cooperative));
 }
 
 static bool describe_program(Explain *e, json_t *programs, tilus_program *p)

@@ -10,7 +10,7 @@ set cpo&vim
 syn keyword tilusTodo TODO FIXME XXX contained
 syn match tilusComment "//.*$" contains=tilusTodo,@Spell
 
-syn keyword tilusKeyword tilus param layout program warps min_blocks contract in iter step pipelined strides swizzle type
+syn keyword tilusKeyword tilus param layout program warps min_blocks cooperative contract in iter step pipelined strides swizzle type
 syn keyword tilusConditional when else
 syn keyword tilusLayout local spatial column_local column_spatial replicate register_layout permute reshape slice concat
   \ left_divide
@@ -25,12 +25,12 @@ syn keyword tilusOp
   \ load_scalar copy_async copy_async_commit_group copy_async_wait_group
   \ allocate_mbarrier mbarrier_arrive mbarrier_wait copy_async_bulk copy_async_bulk_store
   \ copy_async_bulk_commit_group copy_async_bulk_wait_group atomic_add atomic_max
-  \ atomic_min atomic_exch atomic_cas synchronize cluster_synchronize lock release
-  \ launch_dependents wait_dependencies setmaxnreg view slice permute reshape
-  \ convert_layout concat interleave cast decode rescale lookup lookup_shared dequantize
-  \ add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh floor ceil
-  \ round sin cos erf compare select and or xor not shl shr dot dot_async dot_wait reduce
-  \ scan broadcast shuffle assert assume exit print
+  \ atomic_min atomic_exch atomic_cas synchronize cluster_synchronize grid_synchronize
+  \ lock release launch_dependents wait_dependencies setmaxnreg view slice permute
+  \ reshape convert_layout concat interleave cast decode rescale lookup lookup_shared
+  \ dequantize add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh
+  \ floor ceil round sin cos erf compare select and or xor not shl shr dot dot_async
+  \ dot_wait reduce scan broadcast shuffle assert assume exit print
 syn keyword tilusControl
   \ for while if thread_group yield
 syn keyword tilusType

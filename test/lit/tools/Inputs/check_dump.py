@@ -22,12 +22,13 @@ expected = {
     "workspace": [{"name": "w", "bits": 32, "zeroed": False, "extents": ["%n", "2"]}],
     "maps": [],
     "cluster": [0, 0, 0],
+    "cooperative": False,
     "overlaps": False,
     "target": "sm_90a",
     "ptx_version": 80,
     "cubin_bytes": 0,
     "parameters": "",
-    "format": 5,
+    "format": 6,
     "file_bytes": os.path.getsize(sys.argv[2]),
 }
 for key, value in expected.items():
