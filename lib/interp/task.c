@@ -50,12 +50,14 @@ void task_leave(Interp *in)
 
 /* ---- who must wait ------------------------------------------------------------- */
 
-/* Returns true when all threads of the task run `op`, its groups' threads last. */
+/* Returns true when all threads of the task run `op`, its groups' threads last. To name memory
+ * takes none. */
 static bool needs_all(const Op *op)
 {
     Effect effect = op_info[op->code].effect;
     return effect != EFFECT_PURE && effect != EFFECT_CONTROL && op->code != OP_assert &&
-           op->code != OP_assume;
+           op->code != OP_assume && op->code != OP_allocate_global &&
+           op->code != OP_allocate_shared;
 }
 
 static bool share_threads(ThreadRange a, ThreadRange b)
