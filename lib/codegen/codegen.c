@@ -300,7 +300,7 @@ static bool lower_program(Codegen *cg, Program *p, LLVMValueRef f)
     lower_arguments(cg, p);
     cg->shared = codegen_shared_bytes(p) == 0
                      ? NULL : call_intrinsic(cg, INTR_shared_memory, p->loc, NULL, 0);
-    cg->thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
+    cg->thread = cg->first_thread = call_intrinsic(cg, INTR_thread_index, p->loc, NULL, 0);
     cg->warp = NULL;
     cg->loops = NULL;
     cg->begin = LLVMGetInsertBlock(cg->builder);

@@ -68,12 +68,14 @@ static bool emit_op(Codegen *cg, const Op *op)
 
 bool emit_region(Codegen *cg, const Region *r)
 {
+    LLVMValueRef thread = cg->thread;
     for (const Op *op = r->first; op; op = op->next) {
         lines_op(cg, op);
         diag_check_time(cg->diag, op->loc);
         if (!count_operations(cg, op) || !emit_op(cg, op))
             return false;
     }
+    cg->thread = thread;
     return true;
 }
 

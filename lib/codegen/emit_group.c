@@ -26,13 +26,13 @@ bool emit_thread_group(Codegen *cg, const Op *op, const Plan *plan)
     if (!emit_drain_before(cg, op, &plan->drain))
         return false;
     ThreadRange around = cg->threads;
-    LLVMValueRef outer = cg->thread, outer_warp = cg->warp;
+    LLVMValueRef outer = cg->thread, outer_first = cg->first_thread, outer_warp = cg->warp;
     LLVMBasicBlockRef outer_begin = cg->begin;
     LLVMBasicBlockRef group = new_block(cg, "group"), after = new_block(cg, "after");
     cg->threads = region_threads(op->regions[0]);
     LLVMValueRef begin = const_i32_of(cg, (uint32_t)(cg->threads.begin - around.begin));
     LLVMValueRef count = const_i32_of(cg, (uint32_t)cg->threads.count);
-    cg->thread = LLVMBuildSub(b, outer, begin, "");
+    cg->thread = cg->first_thread = LLVMBuildSub(b, outer, begin, "");
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, cg->thread, count, ""), group, after);
     LLVMPositionBuilderAtEnd(b, group);
     cg->begin = group;
@@ -42,6 +42,7 @@ bool emit_thread_group(Codegen *cg, const Op *op, const Plan *plan)
     LLVMPositionBuilderAtEnd(b, after);
     cg->threads = around;
     cg->thread = outer;
+    cg->first_thread = outer_first;
     cg->warp = outer_warp;
     cg->begin = outer_begin;
     return ok;

@@ -160,5 +160,5 @@ bool emit_grid_synchronize(Codegen *cg, const Op *op, const Plan *plan)
     if (!emit_synchronize(cg, op, plan))
         return false;
     branch_on_first(cg, arrive, met);
-    return emit_meeting(cg, op, met) && emit_barrier(cg, op);
+    return emit_meeting(cg, op, met) && emit_barrier(cg, op) && renew_thread(cg, op->loc);
 }

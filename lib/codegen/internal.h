@@ -114,6 +114,7 @@ struct Codegen {
     LLVMValueRef shared;        /* the block's shared memory, or NULL */
     ThreadRange threads;        /* those that run what is being lowered */
     LLVMValueRef thread;        /* the thread's index among them, i32 */
+    LLVMValueRef first_thread;  /* the same, where their code begins (renew_thread) */
     LLVMValueRef warp;          /* its warp's, when first asked for (uniform_warp) */
     bool narrow;                /* numbers known to be i32 take one register: they are scarce */
     LLVMBasicBlockRef begin;    /* in which their code begins */

@@ -70,6 +70,10 @@ LLVMValueRef emit_thread_number(Codegen *cg, const ThreadDigits *digits);
  * `l`, an i64. */
 LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMValueRef thread);
 
+/* Makes the thread's index a new value for the rest of the region, so that what follows from it is
+ * computed again and no registers hold it until then. False after an error. */
+bool renew_thread(Codegen *cg, Loc at);
+
 /* The element in `slot`: its first bit, counted from the base; an i64. */
 LLVMValueRef access_slot_bit(const MemoryAccess *a, int64_t slot);
 /* The address of the byte where the element in `slot`, the first of a unit,

@@ -60,8 +60,8 @@ LLVMValueRef emit_thread_index(Codegen *cg, const Layout *l, unsigned dim, LLVMV
 /* Positions the builder where the code of the running threads begins: after their numbers. */
 static void position_at_begin(Codegen *cg)
 {
-    bool here = LLVMGetInstructionParent(cg->thread) == cg->begin;
-    LLVMValueRef next = here ? LLVMGetNextInstruction(cg->thread)
+    bool here = LLVMGetInstructionParent(cg->first_thread) == cg->begin;
+    LLVMValueRef next = here ? LLVMGetNextInstruction(cg->first_thread)
                              : LLVMGetFirstInstruction(cg->begin);
     if (next)
         LLVMPositionBuilderBefore(cg->builder, next);
@@ -76,10 +76,21 @@ LLVMValueRef uniform_warp(Codegen *cg, Loc at)
     if (cg->warp)
         return cg->warp;
     position_at_begin(cg);
-    LLVMValueRef warp = LLVMBuildLShr(cg->builder, cg->thread, const_i32_of(cg, LANE_BITS), "");
+    LLVMValueRef warp = LLVMBuildLShr(cg->builder, cg->first_thread,
+                                      const_i32_of(cg, LANE_BITS), "");
     LLVMValueRef args[] = {const_i32_of(cg, UINT32_MAX), warp, const_i32_of(cg, 0),
                            const_i32_of(cg, LAST_LANE)};
     cg->warp = call_intrinsic(cg, INTR_shuffle_index, at, args, 4);
     LLVMPositionBuilderAtEnd(cg->builder, block);
     return cg->warp;
+}
+
+bool renew_thread(Codegen *cg, Loc at)
+{
+    LLVMValueRef index = call_intrinsic(cg, INTR_thread_again, at, NULL, 0);
+    if (!index)
+        return false;
+    cg->thread = LLVMBuildSub(cg->builder, index,
+                              const_i32_of(cg, (uint32_t)cg->threads.begin), "");
+    return true;
 }

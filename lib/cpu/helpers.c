@@ -29,6 +29,11 @@ void cpu_thread_index(const uint64_t *args, uint64_t *results)
     results[0] = this_thread()->number;
 }
 
+void cpu_thread_again(const uint64_t *args, uint64_t *results)
+{
+    cpu_thread_index(args, results);
+}
+
 void cpu_block_index_x(const uint64_t *args, uint64_t *results)
 {
     (void)args;
