@@ -209,8 +209,8 @@ static bool check_unused(Module *m, const Op *op, bool results)
     const Op *user = op_find_outer_user(op, results, &v);
     if (!user)
         return true;
-    diag_error(m->diag, op->loc, "%s cannot be erased: %%%s is used", op_info[op->code].name,
-               v->name ? v->name : "?");
+    diag_error(m->diag, op->loc, "%s cannot be erased: %s is used", op_info[op->code].name,
+               value_text(m, v));
     return diag_note(m->diag, user->loc, "%s uses it", op_info[user->code].name);
 }
 

@@ -128,9 +128,9 @@ static void shared_init(Interp *in, View *view, const Value *v, Memory *memory,
 /* "%tile, a part of %ring" */
 static const char *part_name(Interp *in, const Value *v)
 {
-    const char *root = memory_root(v)->name, *name = v->name;
-    return arena_printf(in->arena, "%s%s, a part of %%%s", name ? "%" : "a tensor",
-                        name ? name : "", root ? root : "?");
+    Module *m = in->program->module;
+    return arena_printf(in->arena, "%s, a part of %s", v->name ? value_text(m, v) : "a tensor",
+                        value_text(m, memory_root(v)));
 }
 
 /* ---- values --------------------------------------------------------- */

@@ -12,6 +12,7 @@
  * mbarriers; a remote arrival, or a copy to several blocks, acts on another block's. */
 #include "interp/copy.h"
 #include "ir/op_attrs.h"
+#include "ir/text.h"
 #include "ir/tile.h"
 
 #include <string.h>
@@ -83,10 +84,10 @@ static const char *rank_name(Interp *in, unsigned rank)
 /* "%full[2]", "%full[2] of block (1)" */
 static const char *mbarrier_name(Interp *in, const Mbarrier *b)
 {
-    const char *name = b->allocation->results[0]->name;
     bool own = b->rank == in->rank;
-    return arena_printf(in->arena, "%%%s[%lld]%s%s", name ? name : "?", (long long)b->element,
-                        own ? "" : " of ", own ? "" : rank_name(in, b->rank));
+    return arena_printf(in->arena, "%s[%lld]%s%s",
+                        value_text(in->program->module, b->allocation->results[0]),
+                        (long long)b->element, own ? "" : " of ", own ? "" : rank_name(in, b->rank));
 }
 
 /* The one that `op` means of the block with this rank; NULL after an error. */
@@ -98,8 +99,8 @@ static Mbarrier *find_mbarrier_of(Interp *in, const Op *op, int64_t rank)
         return NULL;
     if (element >= 0 && element < count)
         return value_binding(v)->mbarriers + (rank - in->rank) * count + element;
-    diag_error(in->diag, op->loc, "mbarrier %lld of %%%s, which has %lld", (long long)element,
-               v->name ? v->name : "?", (long long)count);
+    diag_error(in->diag, op->loc, "mbarrier %lld of %s, which has %lld", (long long)element,
+               value_text(in->program->module, v), (long long)count);
     return NULL;
 }
 

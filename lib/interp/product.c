@@ -11,6 +11,7 @@
 #include "ir/op_access.h"
 #include "ir/op_attrs.h"
 #include "ir/product.h"
+#include "ir/text.h"
 #include "support/bits.h"
 
 #include <string.h>
@@ -252,9 +253,9 @@ static bool check_complete(Interp *in, const Op *op, unsigned i)
         p = p->next;
     if (!p || op->results[i]->type->pending)
         return true;
-    const char *name = op->operands[i]->name;
-    diag_error(in->diag, op->loc, "dot_wait gives %%%s as complete while a product of it is in "
-               "flight: pending = %lld waits for older groups only", name ? name : "?",
+    diag_error(in->diag, op->loc, "dot_wait gives %s as complete while a product of it is in "
+               "flight: pending = %lld waits for older groups only",
+               value_text(in->program->module, op->operands[i]),
                (long long)op_wait_pending(op));
     return diag_note(in->diag, p->op->loc, "the product begins here");
 }
@@ -293,7 +294,7 @@ bool products_ended(Interp *in, const Memory *memory, const Op *op)
                           "dot_wait waits for it",
                           interp_block_name(in, interp_block_number(in, in->block_count - 1,
                                                                     p->member.rank)));
-    diag_error(in->diag, op->loc, "%%%s is allocated again while a dot_async reads it",
-               op->results[0]->name ? op->results[0]->name : "?");
+    diag_error(in->diag, op->loc, "%s is allocated again while a dot_async reads it",
+               value_text(in->program->module, op->results[0]));
     return diag_note(in->diag, p->op->loc, "no dot_wait waits for it");
 }

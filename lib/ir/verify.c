@@ -332,10 +332,10 @@ static bool check_visible(Value *v, void *data)
     const Op *op = data;
     if (v->data == &visible)
         return true;
-    Diag *diag = op->parent->program->module->diag;
-    diag_error(diag, op->loc, "%s uses %%%s, which is not defined before it",
-               op_info[op->code].name, v->name ? v->name : "?");
-    return diag_note(diag, v->loc, "it is defined here");
+    Module *m = op->parent->program->module;
+    diag_error(m->diag, op->loc, "%s uses %s, which is not defined before it",
+               op_info[op->code].name, value_text(m, v));
+    return diag_note(m->diag, v->loc, "it is defined here");
 }
 
 static bool check_expr_uses(Op *op, const Expr *e)

@@ -11,11 +11,10 @@ bool verify_mbarrier_element(Module *m, const Op *op)
     int64_t count = type_extent(v->type, 0);
     if (!element)
         return diag_error(m->diag, op->loc, "%s takes the index of an mbarrier in brackets "
-                          "after %%%s", op_info[op->code].name, v->name ? v->name : "?");
+                          "after %s", op_info[op->code].name, value_text(m, v));
     if (expr_is_constant(element) && !mbarrier_has(op, element->constant))
-        return diag_error(m->diag, op->loc, "mbarrier %lld of %%%s, which has %lld",
-                          (long long)element->constant, v->name ? v->name : "?",
-                          (long long)count);
+        return diag_error(m->diag, op->loc, "mbarrier %lld of %s, which has %lld",
+                          (long long)element->constant, value_text(m, v), (long long)count);
     return true;
 }
 

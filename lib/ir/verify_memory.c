@@ -430,10 +430,9 @@ static bool verify_whole(Module *m, const Op *op, const Value *v)
     for (unsigned d = 0; d < v->type->rank; d++) {
         const Expr *extent = v->type->extents[d];
         if (!expr_is_constant(extent))
-            return diag_error(m->diag, op->loc, "the extent of dimension %u of %%%s is not "
-                              "constant: print a tile of it, as %%%s[0] {shape = [16]}", d,
-                              v->name ? v->name : "?",
-                              v->name ? v->name : "?");
+            return diag_error(m->diag, op->loc, "the extent of dimension %u of %s is not "
+                              "constant: print a tile of it, as %s[0] {shape = [16]}", d,
+                              value_text(m, v), value_text(m, v));
         if (extent->constant < 1 ||
             __builtin_mul_overflow(elements, extent->constant, &elements) ||
             elements > INT32_MAX)
@@ -469,11 +468,11 @@ bool verify_print(Module *m, const Op *op)
         return true;
     const Value *v = op->operands[0];
     if (v->type->kind == TYPE_PTR)
-        return diag_error(m->diag, op->loc, "print of the pointer %%%s: print a view of it",
-                          v->name ? v->name : "?");
+        return diag_error(m->diag, op->loc, "print of the pointer %s: print a view of it",
+                          value_text(m, v));
     if (v->type->kind == TYPE_MBARRIER)
-        return diag_error(m->diag, op->loc, "print of %%%s, %s: it has no value",
-                          v->name ? v->name : "?", type_text(m, v->type));
+        return diag_error(m->diag, op->loc, "print of %s, %s: it has no value",
+                          value_text(m, v), type_text(m, v->type));
     return verify_printed_tile(m, op);
 }
 

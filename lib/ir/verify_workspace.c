@@ -23,8 +23,8 @@ static bool check_leaf(Value *v, void *data)
     if (v->program)
         return true;
     diag_error(c->m->diag, c->op->loc, "the extent of dimension %u of a workspace tensor depends "
-               "on %%%s, which is no argument of the program", c->dim, v->name ? v->name : "?");
-    return diag_note(c->m->diag, v->loc, "%%%s is defined here", v->name ? v->name : "?");
+               "on %s, which is no argument of the program", c->dim, value_text(c->m, v));
+    return diag_note(c->m->diag, v->loc, "%s is defined here", value_text(c->m, v));
 }
 
 static bool verify_workspace_extents(Module *m, const Op *op, const Type *t)

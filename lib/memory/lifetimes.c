@@ -6,6 +6,7 @@
 
 #include "ir/op_access.h"
 #include "ir/part.h"
+#include "ir/text.h"
 
 #include <string.h>
 
@@ -291,19 +292,19 @@ static bool refuse(Module *m, const Lifetimes *l, unsigned a, unsigned b)
 {
     const Value *x = l->tensors[a].op->results[0], *y = l->tensors[b].op->results[0];
     const Op *access = lifetimes_unordered(l, a, b);
-    const char *name = x->name ? x->name : "?";
+    const char *name = value_text(m, x);
     if (!access)
         access = lifetimes_unordered(l, b, a);
-    const char *other = y->name ? y->name : "?";
-    diag_error(m->diag, y->loc, "offset = %lld puts %%%s onto bytes of %%%s",
+    const char *other = value_text(m, y);
+    diag_error(m->diag, y->loc, "offset = %lld puts %s onto bytes of %s",
                (long long)op_attr(y->def, ATTR_OFFSET)->integer, other, name);
     if (l->tensors[a].remote || l->tensors[b].remote)
-        return diag_note(m->diag, x->loc, "other blocks of the cluster access %%%s",
+        return diag_note(m->diag, x->loc, "other blocks of the cluster access %s",
                          l->tensors[a].remote ? name : other);
     if (lifetimes_disjoint(l, a, b))
         return diag_note(m->diag, access->loc, "no synchronize orders this %s and the "
                          "accesses of the other", op_info[access->code].name);
-    return diag_note(m->diag, x->loc, "%%%s still holds data when %%%s is used", name, other);
+    return diag_note(m->diag, x->loc, "%s still holds data when %s is used", name, other);
 }
 
 bool lifetimes_check_offsets(Module *m, const Lifetimes *l)

@@ -30,11 +30,6 @@ typedef struct Inspection {
 #define REFUSE(i, ...) \
     ((i)->why = arena_printf(&(i)->m->scratch, __VA_ARGS__), false)
 
-static const char *value_name(const Value *v)
-{
-    return v->name ? v->name : "?";
-}
-
 /* ---- element types --------------------------------------------------------- */
 
 bool tensor_map_type(DType dtype, tilus_map_type *type)
@@ -77,8 +72,8 @@ static bool is_argument(Value *v, void *data)
 static bool check_launch_value(Inspection *i, const char *what, unsigned d, const Expr *e)
 {
     return (e && expr_visit_values(e, is_argument, NULL)) ||
-           REFUSE(i, "%s %u of %%%s is %s, which is not over arguments of the program alone", what,
-                  d, value_name(i->source.memory), e ? expr_text(i->m, e) : "over 63 bits");
+           REFUSE(i, "%s %u of %s is %s, which is not over arguments of the program alone", what,
+                  d, value_text(i->m, i->source.memory), e ? expr_text(i->m, e) : "over 63 bits");
 }
 
 /* Follows permuted views to their pointer. */
@@ -87,15 +82,15 @@ static bool find_pointer(Inspection *i)
     const Value *memory = i->source.memory;
     for (const Op *op; (op = part_op(memory)); memory = op->operands[0])
         if (op->code != OP_permute)
-            return REFUSE(i, "%%%s is a slice of a view, a map is of a whole one",
-                          value_name(i->source.memory));
+            return REFUSE(i, "%s is a slice of a view, a map is of a whole one",
+                          value_text(i->m, i->source.memory));
     if (!memory->def || memory->def->code != OP_view_global)
-        return REFUSE(i, "%%%s lies in the workspace, a map is of a view of a pointer argument",
-                      value_name(i->source.memory));
+        return REFUSE(i, "%s lies in the workspace, a map is of a view of a pointer argument",
+                      value_text(i->m, i->source.memory));
     i->map->pointer = memory->def->operands[0];
     return i->map->pointer->program ||
-           REFUSE(i, "%%%s, which %%%s views, is no argument of the program",
-                  value_name(i->map->pointer), value_name(memory));
+           REFUSE(i, "%s, which %s views, is no argument of the program",
+                  value_text(i->m, i->map->pointer), value_text(i->m, memory));
 }
 
 /* Puts the dimensions that the tile leaves out before the tile's. */
@@ -116,8 +111,8 @@ static bool check_view(Inspection *i)
     map->dtype = map_dtype(i->op, type->dtype);
     map->rank = type->rank;
     if (type->rank > MAP_RANK)
-        return REFUSE(i, "%%%s has %u dimensions, a map has at most %d",
-                      value_name(i->source.memory), type->rank, MAP_RANK);
+        return REFUSE(i, "%s has %u dimensions, a map has at most %d",
+                      value_text(i->m, i->source.memory), type->rank, MAP_RANK);
     order_dims(i);
     for (unsigned d = 0; d < map->rank; d++) {
         unsigned of = map->dims[d];
@@ -129,8 +124,8 @@ static bool check_view(Inspection *i)
     }
     const Expr *inner = map->strides[map->rank - 1];
     return (expr_is_constant(inner) && inner->constant == 1) ||
-           REFUSE(i, "in dimension %u of %%%s, the tile's innermost one, the stride is %s, it "
-                  "must be 1", map->dims[map->rank - 1], value_name(i->source.memory),
+           REFUSE(i, "in dimension %u of %s, the tile's innermost one, the stride is %s, it "
+                  "must be 1", map->dims[map->rank - 1], value_text(i->m, i->source.memory),
                   expr_text(i->m, inner));
 }
 
@@ -144,9 +139,9 @@ static bool check_box(Inspection *i)
         int dim = memory_tile_find(&i->source, map->dims[d]);
         map->box[d] = dim < 0 ? 1 : i->source.extents[dim];
         if (map->box[d] > MAP_BOX_MAX)
-            return REFUSE(i, "the tile has %lld elements in dimension %u of %%%s, a box has at "
+            return REFUSE(i, "the tile has %lld elements in dimension %u of %s, a box has at "
                           "most %d", (long long)map->box[d], map->dims[d],
-                          value_name(i->source.memory), MAP_BOX_MAX);
+                          value_text(i->m, i->source.memory), MAP_BOX_MAX);
     }
     if (!tensor_map_type(map->dtype, &type))
         return REFUSE(i, "elements of %u bits, a map has some of 8, 16, 32 or 64",
@@ -177,9 +172,9 @@ static bool check_inner_offset(Inspection *i)
     if (known == ROW_ALIGN)
         return true;
     MissingFact fact = missing_divisor(i->op, offset, ROW_ALIGN / bytes);
-    return REFUSE(i, "in dimension %u of %%%s, the tile's innermost one, offset %s is known to be "
+    return REFUSE(i, "in dimension %u of %s, the tile's innermost one, offset %s is known to be "
                   "a multiple of %lld bytes, a box's is one of %d%s", d,
-                  value_name(i->source.memory), expr_text(i->m, offset), (long long)known,
+                  value_text(i->m, i->source.memory), expr_text(i->m, offset), (long long)known,
                   ROW_ALIGN, help_text(i, &fact));
 }
 
@@ -207,8 +202,8 @@ static bool check_signs(Inspection *i)
         const char *known = least == INT64_MIN ? "may be negative"
                                                : arena_printf(&i->m->scratch, "may be %lld",
                                                               (long long)least);
-        return REFUSE(i, "in dimension %u of %%%s, offset %s %s, a box that is written begins at "
-                      "0 or above%s", d, value_name(i->source.memory), expr_text(i->m, offset),
+        return REFUSE(i, "in dimension %u of %s, offset %s %s, a box that is written begins at "
+                      "0 or above%s", d, value_text(i->m, i->source.memory), expr_text(i->m, offset),
                       known, sign_help(i, offset));
     }
     return true;
@@ -232,8 +227,8 @@ static bool check_rows(Inspection *i)
         const Expr *stride = type_stride(i->m, t->memory->type, of);
         if (t->extents[d] != 1 && stride->constant != expected)
             return REFUSE(i, "a box's elements follow each other in shared memory: in dimension "
-                          "%u of %%%s the stride is %lld, it must be %lld", of,
-                          value_name(t->memory), (long long)stride->constant,
+                          "%u of %s the stride is %lld, it must be %lld", of,
+                          value_text(i->m, t->memory), (long long)stride->constant,
                           (long long)expected);
         expected *= t->extents[d];
     }
@@ -250,8 +245,8 @@ static bool check_swizzle(Inspection *i)
     int64_t bytes = dtype_bits(map->dtype) / 8, row = map->box[map->rank - 1] * bytes;
     int64_t span = (int64_t)SWIZZLE_LEAST << (s.bits - 1);
     if (s.bits > 3 || s.shift != 3 || bytes << s.base != CHUNK)
-        return REFUSE(i, "%%%s has swizzle(%u, %u, %u), of %u-bit elements a box has swizzle(1, 2 "
-                      "or 3, %u, 3)", value_name(i->target.memory), s.bits, s.base, s.shift,
+        return REFUSE(i, "%s has swizzle(%u, %u, %u), of %u-bit elements a box has swizzle(1, 2 "
+                      "or 3, %u, 3)", value_text(i->m, i->target.memory), s.bits, s.base, s.shift,
                       dtype_bits(map->dtype), (unsigned)__builtin_ctzll((uint64_t)(CHUNK / bytes)));
     if (row != span)
         return REFUSE(i, "a row of the tile has %lld bytes, swizzle(%u, %u, %u) is of rows of "
@@ -281,8 +276,8 @@ static bool check_place(Inspection *i, int64_t needed)
     const Value *root = memory_root(i->target.memory);
     const Attr *place = root->def ? op_attr(root->def, ATTR_OFFSET) : NULL;
     return !place || place->integer % needed == 0 ||
-           REFUSE(i, "%%%s has offset %lld, one for a box is a multiple of %lld",
-                  value_name(root), (long long)place->integer, (long long)needed);
+           REFUSE(i, "%s has offset %lld, one for a box is a multiple of %lld",
+                  value_text(i->m, root), (long long)place->integer, (long long)needed);
 }
 
 /* The box begins at a multiple of the alignment, counted from the tensor's start. */
@@ -294,16 +289,16 @@ static bool check_begin(Inspection *i)
         return false;
     int64_t known = memory_first_alignment(i->m, memory) * bytes;
     if (known < needed)
-        return REFUSE(i, "%%%s is known to begin at a multiple of %lld bytes of its tensor, a box "
-                      "of it at one of %lld", value_name(memory), (long long)known,
+        return REFUSE(i, "%s is known to begin at a multiple of %lld bytes of its tensor, a box "
+                      "of it at one of %lld", value_text(i->m, memory), (long long)known,
                       (long long)needed);
     for (unsigned d = 0; d < memory->type->rank; d++) {
         const Expr *offset = i->target.offsets->exprs[d];
         const Expr *stride = type_stride(i->m, memory->type, d);
         known = facts_alignment(offset, needed) * facts_alignment(stride, needed) * bytes;
         if (known < needed)
-            return REFUSE(i, "in dimension %u of %%%s, offset %s and stride %s give multiples of "
-                          "%lld bytes, a box begins at one of %lld", d, value_name(memory),
+            return REFUSE(i, "in dimension %u of %s, offset %s and stride %s give multiples of "
+                          "%lld bytes, a box begins at one of %lld", d, value_text(i->m, memory),
                           expr_text(i->m, offset), expr_text(i->m, stride), (long long)known,
                           (long long)needed);
     }

@@ -3,6 +3,7 @@
 #include "scalar/missing.h"
 
 #include "ir/loop.h"
+#include "ir/text.h"
 #include "scalar/bounds.h"
 #include "scalar/facts.h"
 #include "scalar/linear.h"
@@ -235,10 +236,10 @@ MissingFact missing_sign(const Op *op, const Expr *offset)
 
 const char *missing_fact_text(Module *m, const MissingFact *fact)
 {
-    const char *name = fact->argument->name ? fact->argument->name : "?";
+    const char *name = value_text(m, fact->argument);
     if (!fact->range)
-        return arena_printf(&m->scratch, "{divisible = %lld} of %%%s",
+        return arena_printf(&m->scratch, "{divisible = %lld} of %s",
                             (long long)fact->facts.divisible, name);
-    return arena_printf(&m->scratch, "{range = [%lld, %lld]} of %%%s", (long long)fact->facts.min,
+    return arena_printf(&m->scratch, "{range = [%lld, %lld]} of %s", (long long)fact->facts.min,
                         (long long)fact->facts.max, name);
 }

@@ -281,10 +281,9 @@ const char *access_misalignment(Module *m, const Op *op, const int64_t *steps, u
     }
     int64_t width = power_in(dtype_bits(memory->type->dtype));
     if (memory_first_alignment(m, memory) * width < 8 * bytes)
-        return arena_printf(&m->arena, "%%%s is not known to begin at a multiple of %lld "
-                            "elements, a width of %u needs that",
-                            memory->name ? memory->name : "?", (long long)(8 * bytes / width),
-                            bytes);
+        return arena_printf(&m->arena, "%s is not known to begin at a multiple of %lld "
+                            "elements, a width of %u needs that", value_text(m, memory),
+                            (long long)(8 * bytes / width), bytes);
     for (unsigned d = 0; d < memory->type->rank; d++) {
         int64_t of_offset, of_steps;
         dim_alignment(m, op, d, steps[d], &of_offset, &of_steps);

@@ -17,19 +17,14 @@
 
 enum { ALIGN_BITS = 8 * BULK_ALIGN };
 
-static const char *value_name(const Value *v)
-{
-    return v->name ? v->name : "?";
-}
-
 /* Returns the reason why the elements of the tile do not follow each other in row-major
  * order; NULL when they do. */
 static const char *scattered_reason(Module *m, const MemoryTile *t)
 {
     int64_t expected = 1;
     if (t->memory->type->swizzle.bits)
-        return arena_printf(&m->scratch, "copies bytes as they lie, %%%s has a swizzle: %s",
-                            value_name(t->memory), type_text(m, t->memory->type));
+        return arena_printf(&m->scratch, "copies bytes as they lie, %s has a swizzle: %s",
+                            value_text(m, t->memory), type_text(m, t->memory->type));
     for (unsigned i = t->rank; i-- > 0;) {
         unsigned d = memory_tile_dim(t, i);
         const Expr *stride = type_stride(m, t->memory->type, d);
@@ -37,8 +32,8 @@ static const char *scattered_reason(Module *m, const MemoryTile *t)
             continue;
         if (!expr_is_constant(stride) || stride->constant != expected)
             return arena_printf(&m->scratch, "copies elements that follow each other: in "
-                                "dimension %u of %%%s the stride is %s, it must be %lld", d,
-                                value_name(t->memory), expr_text(m, stride),
+                                "dimension %u of %s the stride is %s, it must be %lld", d,
+                                value_text(m, t->memory), expr_text(m, stride),
                                 (long long)expected);
         expected *= t->extents[i];
     }
@@ -53,18 +48,18 @@ static const char *misaligned_reason(Module *m, const MemoryTile *t)
     int64_t base = access_base_alignment(t->memory);
     int64_t first = memory_first_alignment(m, t->memory) * whole;
     if (base < ALIGN_BITS || first < ALIGN_BITS)
-        return arena_printf(&m->scratch, "needs addresses that are multiples of %d bytes, %%%s is "
+        return arena_printf(&m->scratch, "needs addresses that are multiples of %d bytes, %s is "
                             "known to begin at one of %lld bits", BULK_ALIGN,
-                            value_name(t->memory), (long long)(base < first ? base : first));
+                            value_text(m, t->memory), (long long)(base < first ? base : first));
     for (unsigned d = 0; d < type->rank; d++) {
         const Expr *offset = t->offsets->exprs[d], *stride = type_stride(m, type, d);
         int64_t known = facts_alignment(offset, ALIGN_BITS) *
                         facts_alignment(stride, ALIGN_BITS) * whole;
         if (known < ALIGN_BITS)
             return arena_printf(&m->scratch, "needs addresses that are multiples of %d bytes: in "
-                                "dimension %u of %%%s, offset %s and stride %s of %lld-bit "
+                                "dimension %u of %s, offset %s and stride %s of %lld-bit "
                                 "elements give multiples of %lld bits", BULK_ALIGN, d,
-                                value_name(t->memory), expr_text(m, offset), expr_text(m, stride),
+                                value_text(m, t->memory), expr_text(m, offset), expr_text(m, stride),
                                 (long long)bits, (long long)known);
     }
     return NULL;
@@ -307,7 +302,7 @@ static void remark_bulk(Module *m, const Op *op, const Plan *p)
     const char *name = op_info[op->code].name;
     if (plan->tensor) {
         REMARK(m, op, TensorCopyChosen, R(name), R(action_text(m, op)), R(box_text(m, &plan->map)),
-               R(value_name(plan->map.pointer)), R(fence_text(plan)));
+               R(plan->map.pointer->name), R(fence_text(plan)));
         return;
     }
     REMARK(m, op, BulkCopyChosen, R(name), R(action_text(m, op)), R(plan->bytes),

@@ -267,8 +267,8 @@ static const char *side_reason(Module *m, const MemoryTile *t, const char *side,
         return arena_printf(&m->arena, "the %s begins at a multiple of %lld bytes", side,
                             (long long)access_base_alignment(t->memory) / 8);
     if (first_alignment(m, t) < 8 * bytes)
-        return arena_printf(&m->arena, "the %s, %%%s, is not known to begin at a multiple of "
-                            "%u bytes", side, t->memory->name ? t->memory->name : "?", bytes);
+        return arena_printf(&m->arena, "the %s, %s, is not known to begin at a multiple of "
+                            "%u bytes", side, value_text(m, t->memory), bytes);
     for (unsigned d = 0; d < type->rank; d++)
         if (dim_alignment(m, t, d, along) < 8 * bytes)
             return arena_printf(&m->arena, "in dimension %u of the %s, offset %s and stride %s of "

@@ -1,6 +1,7 @@
 /* Parsing of ops by their rows in ops.def: names of results, operands, attributes,
  * types. */
 #include "ir/part.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "support/nearest.h"
 #include "syntax/statement.h"
@@ -231,7 +232,7 @@ static bool add_indexed(Parser *p, Statement *s, const Term *t, unsigned d)
 {
     if (s->place)
         return diag_error(p->diag, t->loc, "one register tensor says where elements lie, got "
-                          "%%%s and %s", s->place->name ? s->place->name : "?", term_text(p, t));
+                          "%s and %s", value_text(p->m, s->place), term_text(p, t));
     s->place = t->value;
     statement_add(s, (Attr){.kind = ATTR_INDEXED, .integer = d});
     return true;
