@@ -423,13 +423,20 @@ static const char *parameters_text(Parser *p, const Call *c, Bookmark first)
     return text_string(&text);
 }
 
+/* Requires that the pattern of a type ends at the token: the rest would not have been matched. */
+static bool check_pattern_end(Parser *p)
+{
+    return parser_at(p, ",") || parser_at(p, ")") || parser_at(p, "{") ||
+           parser_expected(p, "the end of the type");
+}
+
 /* Checks `t` against the pattern at `place`; `part` names what has the type. */
 static bool check_type(Parser *p, const Call *c, Loc loc, const Type *t, const char *part)
 {
     bool fits;
     Bookmark begin = parser_bookmark(p);
     Token first = p->token;
-    if (!match_type(p, c, t, &fits))
+    if (!match_type(p, c, t, &fits) || !check_pattern_end(p))
         return false;
     if (fits)
         return true;

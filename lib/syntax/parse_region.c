@@ -37,6 +37,18 @@ static bool at_sink(const Parser *p)
     return p->sink && p->sink->region == p->region && parser_at(p, p->sink->word);
 }
 
+/* Reports, once, a statement in the sink's region after a `when` whose branch held its word. */
+static bool check_not_passed(Parser *p)
+{
+    Sink *sink = p->sink;
+    if (!sink || !sink->filled || sink->passed || sink->region != p->region)
+        return true;
+    sink->passed = true;
+    diag_error(p->diag, p->token.loc, "`%s` stands above, in a branch that is taken: what follows "
+               "belongs into `else`", sink->word);
+    return diag_note(p->diag, sink->loc, "`%s` is here", sink->word);
+}
+
 /* %x = EXPRESSION */
 static bool parse_binding(Parser *p, Statement *s)
 {
@@ -151,13 +163,14 @@ static bool parse_statements(Parser *p)
 {
     bool ok = true;
     while (!parser_at(p, "}") && p->token.kind != TOKEN_END) {
-        if (at_sink(p)) {
-            ok &= parse_sink(p, p->sink) && check_statement_end(p);
-            return ok;
-        }
         if (parser_at(p, "when")) {
             ok &= parse_when(p, parse_statements);
             continue;
+        }
+        ok &= check_not_passed(p);
+        if (at_sink(p)) {
+            ok &= parse_sink(p, p->sink) && check_statement_end(p);
+            return ok;
         }
         diag_check_time(p->diag, p->token.loc);
         ok &= parse_statement(p);
