@@ -215,6 +215,7 @@ const Type *parse_reshape_type(Parser *p, const Type *operand);
 typedef struct Form {
     Loc loc;
     DType packed;                   /* or DTYPE_none */
+    bool along;                     /* a dimension, `dim`, was written */
     int64_t dim;
     unsigned count;                 /* of exponents, 0: none */
     int16_t exponents[SCALING_COUNT_LIMIT];
