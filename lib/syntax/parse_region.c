@@ -77,6 +77,14 @@ static bool report_unknown_op(Parser *p)
                       nearest_op_text(p, &p->token));
 }
 
+/* Reports `yield` in the body of a function, outside of its loops and branches. */
+static bool check_yield(Parser *p, OpCode code)
+{
+    return code != OP_yield || !p->sink || p->sink->region != p->region ||
+           diag_error(p->diag, p->token.loc, "`yield` would end a region of what calls: a function "
+                      "gives its values by `return`");
+}
+
 static bool parse_named_op(Parser *p, Statement *s)
 {
     s->loc = p->token.loc;
@@ -95,7 +103,8 @@ static bool parse_named_op(Parser *p, Statement *s)
         return parse_if(p, s);
     if (code == OP_thread_group)
         return parse_thread_group(p, s);
-    return code == OP_COUNT ? report_unknown_op(p) : parse_plain_op(p, s, code);
+    return code == OP_COUNT ? report_unknown_op(p)
+                            : check_yield(p, code) && parse_plain_op(p, s, code);
 }
 
 /* Requires that an op stands alone on its line: the rest would not have been understood. */
