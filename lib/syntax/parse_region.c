@@ -218,6 +218,17 @@ bool parse_region_body(Parser *p, Region *region)
     return ok;
 }
 
+/* The condition after `else when`, which is passed unread where a branch above was taken: that one
+ * may guard it, as in `when K == 0 { .. } else when N / K > 2 { .. }`. */
+static bool parse_next_condition(Parser *p, bool taken, int64_t *cond)
+{
+    if (!taken)
+        return parse_constant(p, "the condition of `when`", cond);
+    while (!parser_at(p, "{") && !parser_at(p, "}") && p->token.kind != TOKEN_END)
+        parser_advance(p);
+    return true;
+}
+
 bool parse_when(Parser *p, bool (*items)(Parser *p))
 {
     int64_t cond;
@@ -248,7 +259,7 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
         if (!parser_accept(p, "else"))
             return ok;
         cond = !taken;
-        if (parser_accept(p, "when") && !parse_constant(p, "the condition of `when`", &cond))
+        if (parser_accept(p, "when") && !parse_next_condition(p, taken, &cond))
             return false;
     }
 }
