@@ -8,6 +8,12 @@ void print_value_name(Text *out, const Value *v)
     text_printf(out, "%%%s", v->printed ? v->printed : v->name ? v->name : "?");
 }
 
+/* Returns true of a comparison, which takes no other one as an operand without parentheses. */
+static bool is_comparison(ScalarOp op)
+{
+    return scalar_op_info[op].precedence == scalar_op_info[SCALAR_eq].precedence;
+}
+
 void print_expr_within(Text *out, const Expr *e, unsigned precedence)
 {
     if (e->kind == EXPR_CONSTANT) {
@@ -33,7 +39,7 @@ void print_expr_within(Text *out, const Expr *e, unsigned precedence)
         text_printf(out, "%s%s", op->spelling, e->op == SCALAR_not ? " " : "");
         print_expr_within(out, e->a, op->precedence);
     } else {
-        print_expr_within(out, e->a, op->precedence);
+        print_expr_within(out, e->a, op->precedence + is_comparison(e->op));
         text_printf(out, " %s ", op->spelling);
         print_expr_within(out, e->b, op->precedence + 1);
     }

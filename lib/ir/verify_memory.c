@@ -465,7 +465,8 @@ bool verify_print(Module *m, const Op *op)
         return diag_error(m->diag, op->loc, "print takes a label and one tensor or number, got "
                           "%u", things);
     if (!op->operand_count)
-        return true;
+        return (!op_attr(op, ATTR_DIMS) && !op_attr(op, ATTR_SHAPE)) ||
+               diag_error(m->diag, op->loc, "print of a number, which has no dims or shape");
     const Value *v = op->operands[0];
     if (v->type->kind == TYPE_PTR)
         return diag_error(m->diag, op->loc, "print of the pointer %s: print a view of it",

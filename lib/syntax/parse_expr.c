@@ -310,12 +310,23 @@ static bool parse_nested_leaf(Parser *p, unsigned precedence, Term *out)
     return ok;
 }
 
+/* Reports 0 <= %i < %n, which would compare the 0 or 1 of the first comparison. */
+static bool check_no_chain(Parser *p, const Operator *before, const Operator *o)
+{
+    return !before || before->predicate == PREDICATE_NONE || o->predicate == PREDICATE_NONE ||
+           diag_error(p->diag, p->token.loc, "comparisons do not chain: `and` joins two, as in "
+                      "`0 <= %%i and %%i < 8`; the 0 or 1 of one is compared in parentheses");
+}
+
 static bool parse_infix(Parser *p, unsigned precedence, Term *a)
 {
-    for (const Operator *o; (o = term_operator(p)) != NULL;) {
+    const Operator *before = NULL;
+    for (const Operator *o; (o = term_operator(p)) != NULL; before = o) {
         Term b;
         if (operator_precedence(o) < precedence)
             break;
+        if (!check_no_chain(p, before, o))
+            return false;
         Loc loc = p->token.loc;
         parser_advance(p);
         if (!parse_term(p, operator_precedence(o) + 1, &b) || !term_combine(p, o, loc, a, &b))

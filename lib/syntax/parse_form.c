@@ -69,6 +69,7 @@ static bool parse_scaling(Parser *p, DType dtype, Form *f)
     if (!parser_expect(p, "(", "after `scaled`") || !parse_exponent(p, f))
         return false;
     if (parser_accept(p, ":")) {
+        f->along = true;
         f->dim = f->exponents[0];
         f->count = 0;
         if (parser_at(p, "against")) {
@@ -105,7 +106,7 @@ const Type *apply_form(Parser *p, const Type *t, const Form *f)
         return t;
     int64_t extent = f->dim >= 0 && f->dim < (int64_t)t->rank ? type_extent(t, (unsigned)f->dim)
                                                                 : 0;
-    if (f->count > 1 && !extent) {
+    if (f->along && !extent) {
         diag_error(p->diag, f->loc, "deferred scales along dimension %lld of a tensor of "
                    "rank %u", (long long)f->dim, t->rank);
         return NULL;

@@ -193,7 +193,7 @@ typedef struct Call {
     unsigned count;
     const char *part;               /* "%x", the argument whose type is read */
     Symbol given[LIMIT_NAMES];      /* of parameters, in angle brackets; NONE: left out */
-    Symbol before[LIMIT_NAMES];     /* the parameters' symbols, to be restored */
+    Symbol before[LIMIT_NAMES];     /* the parameters' symbols in their file */
 } Call;
 
 static bool set_number(Symbol *s, const Term *t)
@@ -423,13 +423,20 @@ static const char *parameters_text(Parser *p, const Call *c, Bookmark first)
     return text_string(&text);
 }
 
+/* Requires that the pattern of a type ends at the token: the rest would not have been matched. */
+static bool check_pattern_end(Parser *p)
+{
+    return parser_at(p, ",") || parser_at(p, ")") || parser_at(p, "{") ||
+           parser_expected(p, "the end of the type");
+}
+
 /* Checks `t` against the pattern at `place`; `part` names what has the type. */
 static bool check_type(Parser *p, const Call *c, Loc loc, const Type *t, const char *part)
 {
     bool fits;
     Bookmark begin = parser_bookmark(p);
     Token first = p->token;
-    if (!match_type(p, c, t, &fits))
+    if (!match_type(p, c, t, &fits) || !check_pattern_end(p))
         return false;
     if (fits)
         return true;
@@ -557,7 +564,18 @@ static uint32_t add_frame(Parser *p, const Call *c)
     return frame;
 }
 
-/* Keeps what parameters' names mean in the file that calls, and opens them. */
+/* Exchanges what parameters' names mean with what they meant before. */
+static void swap_parameters(Call *c)
+{
+    for (unsigned i = 0; c && i < c->f->parameter_count; i++) {
+        Symbol *s = c->f->parameters[i].symbol, now = *s;
+        *s = c->before[i];      /* except its value, which scope_reset puts back */
+        s->value = now.value, s->region = now.region, s->scope = now.scope;
+        c->before[i] = now;
+    }
+}
+
+/* Keeps what parameters' names mean in their file, and opens them. */
 static void open_parameters(Call *c)
 {
     for (unsigned i = 0; i < c->f->parameter_count; i++) {
@@ -567,14 +585,18 @@ static void open_parameters(Call *c)
     }
 }
 
-/* Reads the body in a scope of its own; the parser then stands where it stood. */
+/* Reads the body in a scope of its own, which sees no parameters of the function that calls; the
+ * parser then stands where it stood. */
 static bool expand_call(Parser *p, Call *c, Sink *results)
 {
     Function *f = c->f;
+    Call *caller = p->call;
     Bookmark after = parser_bookmark(p);
     uint32_t scope = p->scope_id, mark = scope_mark(p), home = f->body.lexer.frame;
     unsigned regions = p->regions, nesting = p->nesting;
+    swap_parameters(caller);
     open_parameters(c);
+    p->call = c;
     p->scope_id = ++p->call_count;
     f->active = true;
     set_frame(f, add_frame(p, c));
@@ -582,11 +604,9 @@ static bool expand_call(Parser *p, Call *c, Sink *results)
     set_frame(f, home);
     f->active = false;
     scope_reset(p, mark);
-    for (unsigned i = 0; i < f->parameter_count; i++) {
-        Symbol *s = f->parameters[i].symbol, now = *s;
-        *s = c->before[i];      /* except its value, which scope_reset has put back */
-        s->value = now.value, s->region = now.region, s->scope = now.scope;
-    }
+    swap_parameters(c);
+    swap_parameters(caller);
+    p->call = caller;
     p->scope_id = scope;
     p->regions = regions, p->nesting = nesting;
     parser_go_to(p, after);

@@ -719,10 +719,20 @@ static bool leaves_type(const Statement *s, OpCode code)
            rule != RULE_SLICE && rule != RULE_RESHAPE && rule != RULE_OPEN;
 }
 
+/* Returns true where a brace opens attributes, not a region after an op that has none of them:
+ * if load_scalar %g[0] { .. */
+static bool at_attributes(const Parser *p, const Statement *s, OpCode code)
+{
+    bool some = !s->nested;
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
+        some |= attr_in_dictionary(kind) && op_info[code].attrs & op_attr_bit(kind);
+    return some && parser_at(p, "{");
+}
+
 /* Reads {attributes} : types. */
 static bool parse_op_tail(Parser *p, Statement *s, OpCode code)
 {
-    if (parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
+    if (at_attributes(p, s, code) && parser_accept(p, "{") && !parse_attr_dictionary(p, s, code)) {
         skip_attr_dictionary(p);
         return false;
     }

@@ -37,6 +37,18 @@ static bool at_sink(const Parser *p)
     return p->sink && p->sink->region == p->region && parser_at(p, p->sink->word);
 }
 
+/* Reports, once, a statement in the sink's region after a `when` whose branch held its word. */
+static bool check_not_passed(Parser *p)
+{
+    Sink *sink = p->sink;
+    if (!sink || !sink->filled || sink->passed || sink->region != p->region)
+        return true;
+    sink->passed = true;
+    diag_error(p->diag, p->token.loc, "`%s` stands above, in a branch that is taken: what follows "
+               "belongs into `else`", sink->word);
+    return diag_note(p->diag, sink->loc, "`%s` is here", sink->word);
+}
+
 /* %x = EXPRESSION */
 static bool parse_binding(Parser *p, Statement *s)
 {
@@ -65,6 +77,14 @@ static bool report_unknown_op(Parser *p)
                       nearest_op_text(p, &p->token));
 }
 
+/* Reports `yield` in the body of a function, outside of its loops and branches. */
+static bool check_yield(Parser *p, OpCode code)
+{
+    return code != OP_yield || !p->sink || p->sink->region != p->region ||
+           diag_error(p->diag, p->token.loc, "`yield` would end a region of what calls: a function "
+                      "gives its values by `return`");
+}
+
 static bool parse_named_op(Parser *p, Statement *s)
 {
     s->loc = p->token.loc;
@@ -83,7 +103,8 @@ static bool parse_named_op(Parser *p, Statement *s)
         return parse_if(p, s);
     if (code == OP_thread_group)
         return parse_thread_group(p, s);
-    return code == OP_COUNT ? report_unknown_op(p) : parse_plain_op(p, s, code);
+    return code == OP_COUNT ? report_unknown_op(p)
+                            : check_yield(p, code) && parse_plain_op(p, s, code);
 }
 
 /* Requires that an op stands alone on its line: the rest would not have been understood. */
@@ -151,13 +172,14 @@ static bool parse_statements(Parser *p)
 {
     bool ok = true;
     while (!parser_at(p, "}") && p->token.kind != TOKEN_END) {
-        if (at_sink(p)) {
-            ok &= parse_sink(p, p->sink) && check_statement_end(p);
-            return ok;
-        }
         if (parser_at(p, "when")) {
             ok &= parse_when(p, parse_statements);
             continue;
+        }
+        ok &= check_not_passed(p);
+        if (at_sink(p)) {
+            ok &= parse_sink(p, p->sink) && check_statement_end(p);
+            return ok;
         }
         diag_check_time(p->diag, p->token.loc);
         ok &= parse_statement(p);
@@ -196,6 +218,17 @@ bool parse_region_body(Parser *p, Region *region)
     return ok;
 }
 
+/* The condition after `else when`, which is passed unread where a branch above was taken: that one
+ * may guard it, as in `when K == 0 { .. } else when N / K > 2 { .. }`. */
+static bool parse_next_condition(Parser *p, bool taken, int64_t *cond)
+{
+    if (!taken)
+        return parse_constant(p, "the condition of `when`", cond);
+    while (!parser_at(p, "{") && !parser_at(p, "}") && p->token.kind != TOKEN_END)
+        parser_advance(p);
+    return true;
+}
+
 bool parse_when(Parser *p, bool (*items)(Parser *p))
 {
     int64_t cond;
@@ -226,7 +259,7 @@ bool parse_when(Parser *p, bool (*items)(Parser *p))
         if (!parser_accept(p, "else"))
             return ok;
         cond = !taken;
-        if (parser_accept(p, "when") && !parse_constant(p, "the condition of `when`", &cond))
+        if (parser_accept(p, "when") && !parse_next_condition(p, taken, &cond))
             return false;
     }
 }

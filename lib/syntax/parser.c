@@ -293,10 +293,11 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
     bool negative = token_is(&t, "-");
     if (negative)
         t = lexer_next(&lx);
-    if (t.kind != TOKEN_INTEGER || t.integer > INT64_MAX || lexer_next(&lx).kind != TOKEN_END)
+    uint64_t most = (uint64_t)INT64_MAX + negative;
+    if (t.kind != TOKEN_INTEGER || t.integer > most || lexer_next(&lx).kind != TOKEN_END)
         return diag_error(p->diag, s->loc, "parameter %s is an integer, -D gives it `%s`",
                           s->name, text);
-    s->integer = negative ? -(int64_t)t.integer : (int64_t)t.integer;
+    s->integer = (int64_t)(negative ? 0 - t.integer : t.integer);
     return true;
 }
 

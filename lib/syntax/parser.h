@@ -73,6 +73,7 @@ typedef struct Parser {
     Region *region;
     uint32_t scope_id;      /* of the call whose body is read: names of others are not seen */
     uint32_t call_count;
+    struct Call *call;      /* that call, or NULL */
     struct Import *imports; /* files, in the order of their ends; syntax/import.c */
     Sink *sink;             /* of the text being read, or NULL */
     const char *no_ops;     /* where expressions may not become ops: "in a condition"; or NULL */
@@ -215,6 +216,7 @@ const Type *parse_reshape_type(Parser *p, const Type *operand);
 typedef struct Form {
     Loc loc;
     DType packed;                   /* or DTYPE_none */
+    bool along;                     /* a dimension, `dim`, was written */
     int64_t dim;
     unsigned count;                 /* of exponents, 0: none */
     int16_t exponents[SCALING_COUNT_LIMIT];

@@ -3,6 +3,7 @@
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 #include "ir/tile.h"
+#include "support/limits.h"
 #include "syntax/syntax.h"
 
 #include <stdio.h>
@@ -59,13 +60,15 @@ static const char *free_variant(Printer *pr, NameUse *base)
     }
 }
 
-/* Chooses v's name among those that are free here. */
+/* Chooses v's name among those that are free here; a number where a variant would be too long to be
+ * read. */
 static void choose_name(Printer *pr, Value *v)
 {
     if (v->name) {
         NameUse *use = find_name(pr, v->name);
         v->printed = use->live ? free_variant(pr, use) : v->name;
-        return;
+        if ((int64_t)strlen(v->printed) <= diag_limit(pr->m->diag, LIMIT_ID_IDENTIFIER))
+            return;
     }
     do
         v->printed = arena_printf(&pr->m->scratch, "%u", pr->next_number++);

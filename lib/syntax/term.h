@@ -40,6 +40,7 @@ struct Sink {
     const Region *region;   /* in which it must stand */
     Loc loc;                /* of the word */
     bool filled;
+    bool passed;            /* something after the word was reported */
     Term terms[LIMIT_NAMES];
     unsigned count;
 };

@@ -139,6 +139,7 @@ COUNTED = {
         f"%x{i} = %c" for i in range(n)) + ") {\n}", "%c: i32"),
     "name": lambda n: "param " + "A" * n + " = 1\n" + program(""),
     "value-name": lambda n: program("%" + "a" * n + " = scalar 1"),
+    "bound-again": lambda n: program(f"%{'a' * n} = scalar 1\n%{'a' * n} = scalar %{'a' * n} + 1"),
     "rank": lambda n: register(f"replicate(32).local({repeated(1, n)})", str([1] * n)),
     "elements": lambda n: register(f"replicate(32).local({n})", f"[{n}]"),
     "warps": lambda n: program("", warps=n),
